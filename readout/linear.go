@@ -1,0 +1,102 @@
+package readout
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// Linear is one trained readout (a head): scores = Intercept + Weights (f - Center).
+//
+// Subtracting Center before the product, rather than folding it into the
+// intercept, keeps float32 scores accurate where a feature's mean is large
+// beside its deviation. Feature deviations are folded into Weights.
+//
+// A Linear is immutable once an engine or a model holds it.
+type Linear struct {
+	Name      string    // unique within a model; names the head in predictions
+	Classes   []string  // label of each class, at least two, in class order
+	Center    []float32 // Features values
+	Weights   []float32 // Columns x Features, row-major
+	Intercept []float32 // Columns values
+}
+
+// Features is the number of features the head reads.
+func (l *Linear) Features() int { return len(l.Center) }
+
+// Columns is the number of scores: one for two classes (positive means class
+// 1), otherwise one per class.
+func (l *Linear) Columns() int {
+	if len(l.Classes) == 2 {
+		return 1
+	}
+	return len(l.Classes)
+}
+
+// Validate reports every problem of shape or value.
+func (l *Linear) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(l.Classes) < 2 {
+		bad("readout: head %q: want at least 2 classes, got %d", l.Name, len(l.Classes))
+	}
+	f, c := l.Features(), l.Columns()
+	if f == 0 {
+		bad("readout: head %q: center is empty, want one value per feature", l.Name)
+	}
+	if len(l.Weights) != c*f {
+		bad("readout: head %q: want %d weights (%d columns x %d features), got %d", l.Name, c*f, c, f, len(l.Weights))
+	}
+	if len(l.Intercept) != c {
+		bad("readout: head %q: want %d intercepts, got %d", l.Name, c, len(l.Intercept))
+	}
+	for _, t := range []struct {
+		name string
+		v    []float32
+	}{{"center", l.Center}, {"weights", l.Weights}, {"intercept", l.Intercept}} {
+		for i, x := range t.v {
+			if x != x || math.IsInf(float64(x), 0) {
+				bad("readout: head %q: %s[%d] is %v, want a finite number", l.Name, t.name, i, x)
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Scores writes the head's Columns scores for one feature vector to dst.
+// Canonical arithmetic: each score is one chain of float32 fused
+// multiply-adds over the features in ascending order, starting at the
+// intercept; f - Center is one rounded subtraction.
+func (l *Linear) Scores(dst, features []float32) {
+	n := l.Features()
+	features = features[:n]
+	for c := range dst[:l.Columns()] {
+		w := l.Weights[c*n : (c+1)*n]
+		acc := l.Intercept[c]
+		for j, f := range features {
+			acc = canon.FMA(w[j], f-l.Center[j], acc)
+		}
+		dst[c] = acc
+	}
+}
+
+// Class picks the class of one score row: the largest score, the first of
+// equals; with two classes, class 1 where the score is positive.
+func (l *Linear) Class(scores []float32) int {
+	if len(l.Classes) == 2 {
+		if scores[0] > 0 {
+			return 1
+		}
+		return 0
+	}
+	best := 0
+	for c, s := range scores[:len(l.Classes)] {
+		if s > scores[best] {
+			best = c
+		}
+	}
+	return best
+}

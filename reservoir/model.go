@@ -1,0 +1,78 @@
+package reservoir
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// Network is everything that determines states: the recipe, the input
+// transform's constants and the drawn weights. Immutable once an engine holds
+// it.
+type Network struct {
+	Spec    Spec
+	Norm    Norm
+	Members []Member
+}
+
+// Norm holds the input transform's constants, one per channel.
+//
+//	input c            = (x[c] - Mean[c]) * Scale[c]      float32, one subtraction, one product
+//	input Channels + c = (x[c] - previous x[c]) * Diff[c]  0 for the first sample
+type Norm struct {
+	Mean, Scale, Diff []float32
+}
+
+// Member is one block of the bank. N is Spec.Units.
+type Member struct {
+	Inputs     []int32   // which transformed inputs it sees, ascending
+	Keep, Gain float32   // h' = keep*h + gain*tanh(...)
+	Recurrent  []float32 // N x N row-major; for resn the N values M[i][(i+N-1) mod N]
+	Input      []float32 // N x len(Inputs) row-major
+	Bias       []float32 // N
+}
+
+// Model is what people exchange: a network, its trained heads, and how
+// streams are cut and read. Save and Load are its file form.
+type Model struct {
+	Network  *Network
+	Heads    []*readout.Linear
+	Policy   Policy
+	Channels []string // channel names, Spec.Channels of them, in order
+	Training Training
+}
+
+// Training says where the heads came from.
+type Training struct {
+	Dataset     string `json:"dataset,omitzero"`
+	Fingerprint string `json:"fingerprint,omitzero"` // sha256 of the training series
+	Series      int    `json:"series,omitzero"`
+	Samples     int64  `json:"samples,omitzero"`
+	MaxLength   int    `json:"max_length,omitzero"` // longest training sequence
+	Alpha       string `json:"alpha,omitzero"`      // ridge regularisation, and how it was chosen
+	Tool        string `json:"tool,omitzero"`       // program and version
+}
+
+// Validate reports everything that is wrong with the model.
+func (m *Model) Validate() error {
+	if m.Network == nil {
+		return errors.New("reservoir: model without a network")
+	}
+	errs := []error{m.Network.Validate(), m.Policy.Validate()}
+	if got, want := len(m.Channels), m.Network.Spec.Channels; got != want {
+		errs = append(errs, fmt.Errorf("reservoir: model names %d channels, its network has %d", got, want))
+	}
+	seen := map[string]bool{}
+	for _, h := range m.Heads {
+		errs = append(errs, h.Validate())
+		if got, want := h.Features(), m.Network.Spec.FeatureCount(); got != want {
+			errs = append(errs, fmt.Errorf("reservoir: head %q reads %d features, the network has %d", h.Name, got, want))
+		}
+		if seen[h.Name] {
+			errs = append(errs, fmt.Errorf("reservoir: two heads named %q", h.Name))
+		}
+		seen[h.Name] = true
+	}
+	return errors.Join(errs...)
+}
