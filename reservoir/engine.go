@@ -38,7 +38,7 @@ type Engine interface {
 	// of ScoreWidth values per emitting run, in the order of the runs. A slot
 	// may appear in several runs. A run of no rows is allowed.
 	//
-	// A non-finite input is refused with *InputError before any state
+	// A sample that is not finite, or beyond MaxInput, is refused with *InputError before any state
 	// changes; so is everything else that is wrong with the arguments.
 	Advance(inputs []float32, runs []Run, scores []float32) error
 	// Features writes the slot's FeatureCount features to dst.
@@ -59,5 +59,5 @@ type InputError struct {
 }
 
 func (e *InputError) Error() string {
-	return fmt.Sprintf("reservoir: input row %d, channel %d is %v, want a finite number", e.Row, e.Channel, e.Value)
+	return fmt.Sprintf("reservoir: input row %d, channel %d is %v, want a finite number of magnitude at most %g", e.Row, e.Channel, e.Value, float64(MaxInput))
 }

@@ -6,17 +6,27 @@ package canon
 import "math"
 
 // FMA returns a*b + c rounded once to float32, as a hardware float32 fused
-// multiply-add does. The product is exact in float64; the float64 sum may
-// round, and rounding it again to float32 is wrong only when it landed exactly
-// between two float32 values, so only then (and for results near the float32
-// subnormals, whose rounding position differs) the exact sum is consulted.
-func FMA(a, b, c float32) float32 {
-	p := float64(a) * float64(b)
-	s := p + float64(c)
-	if u := math.Float64bits(s); u&(1<<29-1) != 1<<28 && u>>52&0x7ff > 1023-126 {
-		return float32(s)
+// multiply-add does.
+func FMA(a, b, c float32) float32 { return float32(Round(float64(a)*float64(b), float64(c))) }
+
+// Round returns p + c rounded once to float32, held in a float64, where p is
+// the exact product of two float32 and c is a float32 value.
+func Round(p, c float64) float64 {
+	s := p + c
+	if !Awkward(s) {
+		return float64(float32(s))
 	}
-	return roundOnce(p, float64(c), s)
+	return float64(roundOnce(p, c, s))
+}
+
+// Awkward reports whether rounding the float64 sum s of an exact product and a
+// float32 to float32 could differ from rounding the exact sum: only where s
+// landed exactly between two float32 values, or near the subnormals, whose
+// rounding position is elsewhere. Hot loops test it themselves, because the
+// test inlines and Round does not.
+func Awkward(s float64) bool {
+	u := math.Float64bits(s)
+	return u<<35 == 1<<63 || u<<1 < (1023-125)<<53
 }
 
 // roundOnce rounds p + c to float32 through a float64 rounded to odd: 53 bits

@@ -1,0 +1,79 @@
+package reservoir
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// CheckCall is what every engine does first in Advance: it refuses a call
+// before any state has changed. steps gives the samples a slot has taken.
+func CheckCall(e interface {
+	Engine
+	Steps(slot int) uint64
+}, inputs []float32, runs []Run, scores []float32) error {
+	c := e.Network().Spec.Channels
+	if len(inputs)%c != 0 {
+		return fmt.Errorf("reservoir: %d input values, want a multiple of %d channels", len(inputs), c)
+	}
+	rows, emits := len(inputs)/c, 0
+	for i, r := range runs {
+		switch {
+		case r.Slot < 0 || int(r.Slot) >= e.Slots():
+			return fmt.Errorf("reservoir: run %d: slot %d, want 0 to %d", i, r.Slot, e.Slots()-1)
+		case r.From < 0 || r.To < r.From || int(r.To) > rows:
+			return fmt.Errorf("reservoir: run %d: rows [%d, %d) of %d", i, r.From, r.To, rows)
+		case e.Steps(int(r.Slot))+uint64(rows) > MaxSteps && !r.Reset:
+			return fmt.Errorf("reservoir: run %d: slot %d has taken %d samples, a sequence has at most %d", i, r.Slot, e.Steps(int(r.Slot)), uint64(MaxSteps))
+		}
+		if r.Emit {
+			emits++
+		}
+	}
+	if want := emits * e.ScoreWidth(); len(scores) < want {
+		return fmt.Errorf("reservoir: room for %d scores, want %d (%d emitting runs of %d)", len(scores), want, emits, e.ScoreWidth())
+	}
+	return CheckInputs(inputs, c)
+}
+
+// CheckInputs refuses samples that are not finite or beyond MaxInput, with
+// *InputError for the first.
+func CheckInputs(inputs []float32, channels int) error {
+	for i, x := range inputs {
+		if !(x >= -MaxInput && x <= MaxInput) {
+			return &InputError{Row: i / channels, Channel: i % channels, Value: x}
+		}
+	}
+	return nil
+}
+
+// CheckSlot refuses a slot the engine does not have.
+func CheckSlot(e Engine, slot int) error {
+	if slot < 0 || slot >= e.Slots() {
+		return fmt.Errorf("reservoir: slot %d, want 0 to %d", slot, e.Slots()-1)
+	}
+	return nil
+}
+
+// CheckHeads validates readouts for a network and returns the length of a
+// score row.
+func CheckHeads(net *Network, heads []*readout.Linear) (width int, err error) {
+	var errs []error
+	for _, h := range heads {
+		if err := h.Validate(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if h.Features() != net.Spec.FeatureCount() {
+			errs = append(errs, fmt.Errorf("reservoir: head %q reads %d features, the network has %d", h.Name, h.Features(), net.Spec.FeatureCount()))
+		}
+		if width > math.MaxInt32-h.Columns() {
+			errs = append(errs, errors.New("reservoir: too many scores"))
+			break
+		}
+		width += h.Columns()
+	}
+	return width, errors.Join(errs...)
+}

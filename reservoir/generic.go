@@ -1,0 +1,196 @@
+package reservoir
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// Generic is the engine in plain Go: the truth every other engine must equal,
+// and the fallback where no faster one runs.
+type Generic struct {
+	net    *Network
+	layout Layout
+	slots  int
+	rows   []uint32 // slots x layout.Words
+	heads  []*readout.Linear
+	width  int
+
+	members  []packed
+	inputs   []float64 // chunk x Inputs: transformed samples of the run in hand
+	cur, nxt []float64 // one member's state, float32 values held in float64
+	sample   []float32 // one transformed sample
+	previous []float32 // the raw sample before it
+	features []float32
+}
+
+// chunk is how many samples of a run are transformed before the members take
+// them in turn, so that a member's weights stay in cache over many samples.
+const chunk = 128
+
+var _ Engine = (*Generic)(nil)
+
+// NewGeneric makes an engine with a pool of slots, all reset.
+func NewGeneric(net *Network, slots int) (*Generic, error) {
+	if err := net.Validate(); err != nil {
+		return nil, err
+	}
+	if slots < 1 {
+		return nil, fmt.Errorf("reservoir: %d slots, want at least 1", slots)
+	}
+	s, l := net.Spec, net.Spec.Layout()
+	if l.Words > math.MaxInt/4/slots {
+		return nil, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
+	}
+	g := &Generic{
+		net: net, layout: l, slots: slots,
+		rows:     make([]uint32, slots*l.Words),
+		inputs:   make([]float64, chunk*s.Inputs()),
+		cur:      make([]float64, padded(s.Units)),
+		nxt:      make([]float64, padded(s.Units)),
+		sample:   make([]float32, s.Inputs()),
+		previous: make([]float32, s.Channels),
+		features: make([]float32, s.FeatureCount()),
+	}
+	for i := range slots {
+		l.Reset(s, g.row(i))
+	}
+	for _, m := range net.Members {
+		g.members = append(g.members, pack(s, m))
+	}
+	return g, nil
+}
+
+// Name implements Engine.
+func (g *Generic) Name() string { return "generic" }
+
+// Network implements Engine.
+func (g *Generic) Network() *Network { return g.net }
+
+// Slots implements Engine.
+func (g *Generic) Slots() int { return g.slots }
+
+// ScoreWidth implements Engine.
+func (g *Generic) ScoreWidth() int { return g.width }
+
+// Close implements Engine.
+func (g *Generic) Close() error {
+	g.rows = nil
+	g.slots = 0
+	return nil
+}
+
+// SetHeads implements Engine.
+func (g *Generic) SetHeads(heads []*readout.Linear) error {
+	width, err := CheckHeads(g.net, heads)
+	if err != nil {
+		return err
+	}
+	g.heads, g.width = heads, width
+	return nil
+}
+
+// Advance implements Engine.
+func (g *Generic) Advance(inputs []float32, runs []Run, scores []float32) error {
+	if err := CheckCall(g, inputs, runs, scores); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		row := g.row(int(r.Slot))
+		if r.Reset {
+			g.layout.Reset(g.net.Spec, row)
+		}
+		g.advanceRow(row, inputs, int(r.From), int(r.To))
+		if r.Emit && g.width > 0 {
+			g.layout.FeaturesOf(g.net.Spec, row, g.features)
+			for _, h := range g.heads {
+				h.Scores(scores, g.features)
+				scores = scores[h.Columns():]
+			}
+		}
+	}
+	return nil
+}
+
+// Steps implements stepCounter for CheckCall.
+func (g *Generic) Steps(slot int) uint64 { return g.layout.Steps(g.row(slot)) }
+
+// Features implements Engine.
+func (g *Generic) Features(slot int, dst []float32) error {
+	if err := CheckSlot(g, slot); err != nil {
+		return err
+	}
+	if len(dst) != g.net.Spec.FeatureCount() {
+		return fmt.Errorf("reservoir: room for %d features, want %d", len(dst), g.net.Spec.FeatureCount())
+	}
+	g.layout.FeaturesOf(g.net.Spec, g.row(slot), dst)
+	return nil
+}
+
+// ReadRow implements Engine.
+func (g *Generic) ReadRow(slot int, row []uint32) error {
+	if err := CheckSlot(g, slot); err != nil {
+		return err
+	}
+	if len(row) != g.layout.Words {
+		return fmt.Errorf("reservoir: room for %d words of state, want %d", len(row), g.layout.Words)
+	}
+	copy(row, g.row(slot))
+	return nil
+}
+
+// WriteRow implements Engine.
+func (g *Generic) WriteRow(slot int, row []uint32) error {
+	if err := CheckSlot(g, slot); err != nil {
+		return err
+	}
+	if err := g.layout.CheckRow(g.net.Spec, row); err != nil {
+		return err
+	}
+	copy(g.row(slot), row)
+	return nil
+}
+
+func (g *Generic) row(slot int) []uint32 {
+	return g.rows[slot*g.layout.Words : (slot+1)*g.layout.Words]
+}
+
+// advanceRow takes samples [from, to) into one row, chunk by chunk.
+func (g *Generic) advanceRow(row []uint32, inputs []float32, from, to int) {
+	c := g.net.Spec.Channels
+	steps := g.layout.Steps(row)
+	for from < to {
+		n := min(chunk, to-from)
+		for t := range n {
+			g.transform(row, inputs[(from+t)*c:(from+t+1)*c], t, steps+uint64(t) == 0)
+		}
+		for r := range g.members {
+			m := g.layout.Member(r)
+			g.advanceMember(&g.members[r], row[m:m+g.layout.MemberWords], n, steps)
+		}
+		from += n
+		steps += uint64(n)
+	}
+	g.layout.setSteps(row, steps)
+}
+
+// transform puts one sample's transformed inputs into place t of the chunk and
+// the sample into the row.
+func (g *Generic) transform(row []uint32, sample []float32, t int, first bool) {
+	var previous []float32
+	if at := g.layout.Previous; at >= 0 {
+		for i, v := range sample {
+			g.previous[i] = math.Float32frombits(row[at+i])
+			row[at+i] = math.Float32bits(v)
+		}
+		if !first {
+			previous = g.previous
+		}
+	}
+	x := len(g.sample)
+	g.net.Transform(g.sample, sample, previous)
+	for i, v := range g.sample {
+		g.inputs[t*x+i] = float64(v)
+	}
+}

@@ -1,0 +1,162 @@
+package reservoir
+
+import (
+	"fmt"
+	"math"
+)
+
+// Layout says where things stand in a slot's row, in 32-bit words. The row is
+// the whole state of a stream's sequence: what a snapshot stores, a digest
+// covers and a reset clears. Numbers are float32 bits but for the counts.
+//
+//	word 0, 1          samples since the reset, low and high half
+//	Previous           the previous raw sample, Channels words (with Difference)
+//	Member(r)          first word of member r; within it, N words each of
+//	  State            h
+//	  SumLow, SumHigh  sum of h                (mean or std)
+//	  Positive         samples with a positive tanh argument, uint32   (ppv)
+//	  Max              largest tanh; -1 at reset                       (max)
+//	  SquareLow, SquareHigh  sum of h*h        (std)
+//
+// Sums are kept in two levels so that long sequences do not lose small
+// samples: each sample is added to the low word, which every FoldEvery samples
+// is added to the high word and cleared.
+//
+// An offset is -1 where the row has no such part.
+type Layout struct {
+	Words       int
+	Previous    int
+	First       int // word of member 0
+	MemberWords int
+	State, SumLow, SumHigh, Positive, Max,
+	SquareLow, SquareHigh int
+}
+
+const (
+	// FoldEvery is the number of samples in a low-level sum.
+	FoldEvery = 256
+	// MaxSteps bounds the samples of one sequence: counts are 32 bits.
+	MaxSteps = math.MaxUint32
+	// MaxInput bounds a sample's magnitude, MaxScale the transform's and
+	// maxWeight the weights': within them no sum can overflow to infinity,
+	// whose difference would be a NaN that stays for ever.
+	MaxInput  = 1e15
+	MaxScale  = 1e12
+	maxWeight = 4e6
+)
+
+// Layout is the row layout of the recipe.
+func (s Spec) Layout() Layout {
+	l := Layout{Words: 2, Previous: -1}
+	if s.Difference {
+		l.Previous = l.Words
+		l.Words += s.Channels
+	}
+	l.First = l.Words
+	part := func(has bool) int {
+		if !has {
+			return -1
+		}
+		l.MemberWords += s.Units
+		return l.MemberWords - s.Units
+	}
+	sums := s.Has(Mean) || s.Has(Std)
+	l.State = part(true)
+	l.SumLow = part(sums)
+	l.SumHigh = part(sums)
+	l.Positive = part(s.Has(Positive))
+	l.Max = part(s.Has(Max))
+	l.SquareLow = part(s.Has(Std))
+	l.SquareHigh = part(s.Has(Std))
+	l.Words += s.Members * l.MemberWords
+	return l
+}
+
+// Member is the first word of member r.
+func (l Layout) Member(r int) int { return l.First + r*l.MemberWords }
+
+// Steps reads the samples since the reset from a row.
+func (l Layout) Steps(row []uint32) uint64 { return uint64(row[0]) | uint64(row[1])<<32 }
+
+func (l Layout) setSteps(row []uint32, n uint64) { row[0], row[1] = uint32(n), uint32(n>>32) }
+
+// Reset starts a new sequence in a row.
+func (l Layout) Reset(s Spec, row []uint32) {
+	clear(row)
+	if l.Max < 0 {
+		return
+	}
+	for r := range s.Members {
+		at := l.Member(r) + l.Max
+		for i := range s.Units {
+			row[at+i] = math.Float32bits(-1)
+		}
+	}
+}
+
+// CheckRow reports whether a row could have come from an engine of this
+// recipe, as far as can be told: length, finite numbers, counts in range.
+func (l Layout) CheckRow(s Spec, row []uint32) error {
+	if len(row) != l.Words {
+		return fmt.Errorf("reservoir: state row has %d words, want %d", len(row), l.Words)
+	}
+	steps := l.Steps(row)
+	if steps > MaxSteps {
+		return fmt.Errorf("reservoir: state row counts %d samples, want at most %d", steps, uint64(MaxSteps))
+	}
+	for w := 2; w < l.Words; w++ {
+		if l.Positive >= 0 && w >= l.First {
+			if in := (w - l.First) % l.MemberWords; in >= l.Positive && in < l.Positive+s.Units {
+				if uint64(row[w]) > steps {
+					return fmt.Errorf("reservoir: state row, word %d: %d positive samples of %d", w, row[w], steps)
+				}
+				continue
+			}
+		}
+		if row[w]&0x7f800000 == 0x7f800000 {
+			return fmt.Errorf("reservoir: state row, word %d is %v, want a finite number", w, math.Float32frombits(row[w]))
+		}
+	}
+	return nil
+}
+
+// FeaturesOf computes the feature vector of a row into dst (FeatureCount
+// values). Canonical: one rounding per operation; the mean is sum/n, the
+// standard deviation sqrt(max(0, fma(-mean, mean, squares/n))). Before the
+// first sample every feature is 0.
+func (l Layout) FeaturesOf(s Spec, row []uint32, dst []float32) {
+	steps := l.Steps(row)
+	if steps == 0 {
+		clear(dst[:s.FeatureCount()])
+		return
+	}
+	n := float32(int64(steps))
+	at := func(w int) float32 { return math.Float32frombits(row[w]) }
+	k := 0
+	for r := range s.Members {
+		m := l.Member(r)
+		for _, f := range AllFeatures {
+			if !s.Has(f) {
+				continue
+			}
+			for i := m; i < m+s.Units; i++ {
+				var v float32
+				switch f {
+				case Last:
+					v = at(i + l.State)
+				case Mean:
+					v = (at(i+l.SumHigh) + at(i+l.SumLow)) / n
+				case Positive:
+					v = float32(int64(row[i+l.Positive])) / n
+				case Max:
+					v = at(i + l.Max)
+				case Std:
+					mean := (at(i+l.SumHigh) + at(i+l.SumLow)) / n
+					v = deviation(mean, (at(i+l.SquareHigh)+at(i+l.SquareLow))/n)
+				}
+				dst[k] = v
+				k++
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package reservoir
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// Validate reports everything that is wrong with the network: shapes, numbers
+// that are not finite or large enough to overflow a state.
+func (n *Network) Validate() error {
+	if err := n.Spec.Validate(); err != nil {
+		return err
+	}
+	s := n.Spec
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("reservoir: network: "+format, args...))
+	}
+	check := func(what string, v []float32, want int, limit float32) {
+		if len(v) != want {
+			bad("%s has %d values, want %d", what, len(v), want)
+			return
+		}
+		for i, x := range v {
+			if !(x >= -limit && x <= limit) {
+				bad("%s[%d] is %v, want a number of magnitude at most %g", what, i, x, limit)
+				return
+			}
+		}
+	}
+	check("mean", n.Norm.Mean, s.Channels, MaxInput)
+	check("scale", n.Norm.Scale, s.Channels, MaxScale)
+	check("diff", n.Norm.Diff, s.Channels, MaxScale)
+	if len(n.Members) != s.Members {
+		bad("%d members, want %d", len(n.Members), s.Members)
+	}
+	recurrent := s.Units * s.Units
+	if s.Kind == RESN {
+		recurrent = s.Units
+	}
+	for r, m := range n.Members {
+		name := func(what string) string { return fmt.Sprintf("member %d: %s", r, what) }
+		for i, c := range m.Inputs {
+			if c < 0 || int(c) >= s.Inputs() || i > 0 && c <= m.Inputs[i-1] {
+				bad("%s: %v, want ascending indices below %d", name("inputs"), m.Inputs, s.Inputs())
+				break
+			}
+		}
+		if len(m.Inputs) == 0 {
+			bad("%s: none", name("inputs"))
+		}
+		check(name("recurrent"), m.Recurrent, recurrent, maxWeight)
+		check(name("input"), m.Input, s.Units*len(m.Inputs), maxWeight)
+		check(name("bias"), m.Bias, s.Units, maxWeight)
+		check(name("keep and gain"), []float32{m.Keep, m.Gain}, 2, 1e3)
+	}
+	return errors.Join(errs...)
+}
+
+// Transform writes the transformed inputs of one raw sample to dst (Inputs
+// values). previous is the sample before it, nil for the first. Canonical: one
+// subtraction and one product each.
+func (n *Network) Transform(dst, sample, previous []float32) {
+	c := n.Spec.Channels
+	for i, x := range sample[:c] {
+		if n.Spec.Standardise {
+			x = (x - n.Norm.Mean[i]) * n.Norm.Scale[i]
+		}
+		dst[i] = x
+	}
+	if !n.Spec.Difference {
+		return
+	}
+	if previous == nil {
+		clear(dst[c : 2*c])
+		return
+	}
+	for i, x := range sample[:c] {
+		dst[c+i] = (x - previous[i]) * n.Norm.Diff[i]
+	}
+}
+
+// deviation is sqrt(square - mean^2), 0 where rounding makes it negative.
+func deviation(mean, square float32) float32 {
+	v := canon.FMA(-mean, mean, square)
+	if v > 0 {
+		return float32(math.Sqrt(float64(v)))
+	}
+	return 0
+}
