@@ -1,0 +1,266 @@
+package reservoir
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// The model file is one safetensors file: 8 bytes little-endian header length,
+// a JSON header naming each tensor's type, shape and byte range, then the
+// tensors. Everything that is not a tensor is in the header's __metadata__,
+// whose values safetensors wants to be strings:
+//
+//	eusn.version    "1"
+//	eusn.spec       JSON of Spec
+//	eusn.policy     JSON of Policy
+//	eusn.channels   JSON list of channel names
+//	eusn.heads      JSON list of {"name", "classes"}
+//	eusn.training   JSON of Training
+//
+// Tensors, all F32 row-major but the input lists, which are I32:
+//
+//	norm.mean, norm.scale, norm.diff      [Channels]
+//	member.R.recurrent                    [N, N], or [N] for resn
+//	member.R.input                        [N, inputs of the member]
+//	member.R.inputs                       [inputs of the member]
+//	member.R.bias                         [N]
+//	member.R.keep_gain                    [2]
+//	head.K.center                         [Features]
+//	head.K.weights                        [Columns, Features]
+//	head.K.intercept                      [Columns]
+const (
+	fileVersion = "1"
+	// MaxHeader bounds the JSON header, MaxModel the whole file.
+	MaxHeader = 16 << 20
+	MaxModel  = 4 << 30
+)
+
+// ErrModel marks everything that makes a model file unusable.
+var ErrModel = errors.New("not a usable model file")
+
+type tensorInfo struct {
+	DType   string   `json:"dtype"`
+	Shape   []int64  `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+type headInfo struct {
+	Name    string   `json:"name"`
+	Classes []string `json:"classes"`
+}
+
+// Encode returns the model's file form. The same model gives the same bytes.
+func (m *Model) Encode() ([]byte, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	heads := make([]headInfo, len(m.Heads))
+	for i, h := range m.Heads {
+		heads[i] = headInfo{h.Name, h.Classes}
+	}
+	meta := map[string]string{"eusn.version": fileVersion}
+	for key, v := range map[string]any{
+		"eusn.spec": m.Network.Spec, "eusn.policy": m.Policy, "eusn.channels": m.Channels,
+		"eusn.heads": heads, "eusn.training": m.Training,
+	} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("reservoir: model %s: %w", key, err)
+		}
+		meta[key] = string(text)
+	}
+	header := map[string]any{"__metadata__": meta}
+	var body []byte
+	for _, t := range m.tensors() {
+		from := int64(len(body))
+		for _, v := range t.floats {
+			body = binary.LittleEndian.AppendUint32(body, math.Float32bits(v))
+		}
+		for _, v := range t.ints {
+			body = binary.LittleEndian.AppendUint32(body, uint32(v))
+		}
+		dtype := "F32"
+		if t.ints != nil {
+			dtype = "I32"
+		}
+		header[t.name] = tensorInfo{dtype, t.shape, [2]int64{from, int64(len(body))}}
+	}
+	text, err := json.Marshal(header)
+	if err != nil {
+		return nil, fmt.Errorf("reservoir: model header: %w", err)
+	}
+	for len(text)%8 != 0 { // tensors start aligned
+		text = append(text, ' ')
+	}
+	out := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
+	return append(append(out, text...), body...), nil
+}
+
+// Fingerprint is the sha256 of the file form, in hexadecimal.
+func (m *Model) Fingerprint() (string, error) {
+	b, err := m.Encode()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Save writes the model to path: to a temporary name beside it first, then
+// renamed, so that a reader never sees half a model.
+func (m *Model) Save(path string) error {
+	b, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
+	if err != nil {
+		return fmt.Errorf("reservoir: save model: %w", err)
+	}
+	defer os.Remove(f.Name()) // fails after the rename, as it should
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("reservoir: save model: %w", err)
+	}
+	return nil
+}
+
+// Load reads a model file. An error wraps ErrModel where the content is at
+// fault.
+func Load(path string) (*Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reservoir: load model: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, MaxModel+1))
+	if err != nil {
+		return nil, fmt.Errorf("reservoir: load model: %w", err)
+	}
+	m, err := Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Decode parses a model's file form. Whatever the bytes, it neither panics nor
+// allocates more than a small multiple of them.
+func Decode(b []byte) (*Model, error) {
+	m, err := decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	return m, nil
+}
+
+func decode(b []byte) (*Model, error) {
+	r, meta, err := openTensors(b)
+	if err != nil {
+		return nil, err
+	}
+	if v := meta["eusn.version"]; v != fileVersion {
+		if v == "" {
+			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
+		}
+		return nil, fmt.Errorf("model version %s, this build reads version %s", v, fileVersion)
+	}
+	m := &Model{Network: &Network{}}
+	var heads []headInfo
+	for _, part := range []struct {
+		key string
+		to  any
+	}{
+		{"eusn.spec", &m.Network.Spec}, {"eusn.policy", &m.Policy}, {"eusn.channels", &m.Channels},
+		{"eusn.heads", &heads}, {"eusn.training", &m.Training},
+	} {
+		d := json.NewDecoder(bytes.NewReader([]byte(meta[part.key])))
+		d.DisallowUnknownFields()
+		if err := d.Decode(part.to); err != nil {
+			return nil, fmt.Errorf("metadata %s: %w", part.key, err)
+		}
+	}
+	s := m.Network.Spec
+	if err := s.Validate(); err != nil { // before its numbers size anything
+		return nil, err
+	}
+	m.Network.Norm = Norm{Mean: r.floats("norm.mean"), Scale: r.floats("norm.scale"), Diff: r.floats("norm.diff")}
+	for i := 0; i < s.Members && r.err == nil; i++ {
+		p := "member." + strconv.Itoa(i) + "."
+		mem := Member{Inputs: r.ints(p + "inputs"), Recurrent: r.floats(p + "recurrent"), Input: r.floats(p + "input"), Bias: r.floats(p + "bias")}
+		if kg := r.floats(p + "keep_gain"); len(kg) == 2 {
+			mem.Keep, mem.Gain = kg[0], kg[1]
+		} else if r.err == nil {
+			r.err = fmt.Errorf("tensor %skeep_gain has %d values, want 2", p, len(kg))
+		}
+		m.Network.Members = append(m.Network.Members, mem)
+	}
+	for i, h := range heads {
+		p := "head." + strconv.Itoa(i) + "."
+		m.Heads = append(m.Heads, &readout.Linear{Name: h.Name, Classes: h.Classes,
+			Center: r.floats(p + "center"), Weights: r.floats(p + "weights"), Intercept: r.floats(p + "intercept")})
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	return m, r.complete(m)
+}
+
+type tensor struct {
+	name   string
+	shape  []int64
+	floats []float32
+	ints   []int32
+}
+
+// tensors lists the model's tensors in file order, with their shapes.
+func (m *Model) tensors() []tensor {
+	s := m.Network.Spec
+	c, n := int64(s.Channels), int64(s.Units)
+	ts := []tensor{
+		{"norm.mean", []int64{c}, m.Network.Norm.Mean, nil},
+		{"norm.scale", []int64{c}, m.Network.Norm.Scale, nil},
+		{"norm.diff", []int64{c}, m.Network.Norm.Diff, nil},
+	}
+	for i, mem := range m.Network.Members {
+		p := "member." + strconv.Itoa(i) + "."
+		x, rec := int64(len(mem.Inputs)), []int64{n, n}
+		if s.Kind == RESN {
+			rec = []int64{n}
+		}
+		ts = append(ts,
+			tensor{p + "inputs", []int64{x}, nil, mem.Inputs},
+			tensor{p + "recurrent", rec, mem.Recurrent, nil},
+			tensor{p + "input", []int64{n, x}, mem.Input, nil},
+			tensor{p + "bias", []int64{n}, mem.Bias, nil},
+			tensor{p + "keep_gain", []int64{2}, []float32{mem.Keep, mem.Gain}, nil})
+	}
+	for i, h := range m.Heads {
+		p := "head." + strconv.Itoa(i) + "."
+		f, k := int64(h.Features()), int64(h.Columns())
+		ts = append(ts,
+			tensor{p + "center", []int64{f}, h.Center, nil},
+			tensor{p + "weights", []int64{k, f}, h.Weights, nil},
+			tensor{p + "intercept", []int64{k}, h.Intercept, nil})
+	}
+	return ts
+}

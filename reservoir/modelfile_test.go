@@ -1,0 +1,170 @@
+package reservoir
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// testModel has every part a file can hold, small.
+func testModel(t testing.TB) *Model {
+	t.Helper()
+	spec := Spec{Arithmetic: Arithmetic, Kind: EuSN, Channels: 3, Members: 2, Units: 5, Seed: 7, Precision: Float32,
+		Standardise: true, Difference: true, Subset: 4, Features: AllFeatures,
+		Eps: Dist{1e-3, 1}, Gamma: Dist{1e-4, 1e-1}, EpsRho: Dist{1e-2, .2}, Input: Dist{.03, 3}, Bias: Dist{.01, 3}}
+	net, err := Draw(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := spec.FeatureCount()
+	head := &readout.Linear{Name: "state", Classes: []string{"a", "b", "c"}, Center: make([]float32, f), Weights: make([]float32, 3*f), Intercept: []float32{1, 2, 3}}
+	for i := range head.Weights {
+		head.Weights[i] = float32(i) / 8
+	}
+	return &Model{Network: net, Heads: []*readout.Linear{head}, Policy: Policy{Kind: Marked}, Channels: []string{"x", "y", "z"},
+		Training: Training{Dataset: "made up", Series: 3, Alpha: "1"}}
+}
+
+func TestModelFileRoundTrip(t *testing.T) {
+	m := testModel(t)
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := m.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, m) {
+		t.Fatalf("loaded model differs:\n%+v\n%+v", got, m)
+	}
+	a, _ := m.Fingerprint()
+	b, _ := got.Fingerprint()
+	if a != b || len(a) != 64 {
+		t.Fatalf("fingerprints %q, %q", a, b)
+	}
+	if left, _ := filepath.Glob(path + ".tmp*"); len(left) > 0 {
+		t.Fatalf("temporary files left: %v", left)
+	}
+}
+
+// TestModelFileRefused damages a good file in each way a user may meet and
+// asks for one error that names the cause.
+func TestModelFileRefused(t *testing.T) {
+	good, err := testModel(t).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := func(old, new string) []byte {
+		if !bytes.Contains(good, []byte(old)) {
+			t.Fatalf("the file does not contain %q", old)
+		}
+		n := binary.LittleEndian.Uint64(good)
+		head := strings.Replace(string(good[8:8+n]), old, new, 1)
+		return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...), good[8+n:]...)
+	}
+	header := func(n uint64) []byte { return append(binary.LittleEndian.AppendUint64(nil, n), good[8:]...) }
+	nan := bytes.Clone(good)
+	copy(nan[len(nan)-4:], []byte{0, 0, 0xc0, 0x7f})
+	for _, c := range []struct {
+		name string
+		file []byte
+		want string
+	}{
+		{"empty", nil, "too short"},
+		{"truncated header", good[:40], "truncated"},
+		{"truncated body", good[:len(good)-5], "truncated"},
+		{"trailing bytes", append(bytes.Clone(good), 1, 2, 3, 4), "4 bytes"},
+		{"huge header", header(1 << 60), "header of 1152921504606846976 bytes"},
+		{"not JSON", append(header(8)[:8], "not json"...), "header"},
+		{"unknown version", edit(`"eusn.version":"1"`, `"eusn.version":"9"`), "version 9"},
+		{"another program", edit(`"eusn.version":"1"`, `"format":"pt"`), "another program"},
+		{"unknown arithmetic", edit(`{\"arithmetic\":1`, `{\"arithmetic\":2`), "arithmetic version 2"},
+		{"unknown spec key", edit(`\"kind\":`, `\"kinds\":`), `unknown field "kinds"`},
+		{"more units than weights", edit(`\"units\":5`, `\"units\":6`), "want 36"},
+		{"huge units", edit(`\"units\":5`, `\"units\":500000`), "units = 500000"},
+		{"wrong shape", edit(`"shape":[5,5]`, `"shape":[25]`), "want [5 5]"},
+		{"overflowing shape", edit(`"shape":[5,5]`, `"shape":[4294967296,4294967296]`), "shape"},
+		{"missing tensor", edit(`"norm.diff"`, `"norm.difg"`), `"norm.diff" is missing`},
+		{"wrong type", edit(`"F32"`, `"F16"`), `"F16"`},
+		{"NaN weight", nan, "NaN"},
+		{"policy", edit(`{\"kind\":\"marked\"}`, `{\"kind\":\"window\"}`), "length 0"},
+	} {
+		m, err := Decode(c.file)
+		if err == nil || m != nil {
+			t.Errorf("%s: accepted", c.name)
+			continue
+		}
+		if !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want ErrModel naming %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestDecodeAllocation: a few bytes that declare a lot must not make the
+// reader reserve a lot.
+func TestDecodeAllocation(t *testing.T) {
+	good, err := testModel(t).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := bytes.Replace(good, []byte(`\"members\":2`), []byte(`\"members\":4`), 1)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := Decode(bad); err == nil {
+		t.Fatal("accepted")
+	}
+	runtime.ReadMemStats(&after)
+	if got, most := after.TotalAlloc-before.TotalAlloc, uint64(64*len(bad)); got > most {
+		t.Errorf("allocated %d bytes for a file of %d", got, len(bad))
+	}
+}
+
+func TestSaveErrors(t *testing.T) {
+	m := testModel(t)
+	if err := m.Save(filepath.Join(t.TempDir(), "no", "such", "m")); err == nil {
+		t.Error("saved into a folder that does not exist")
+	}
+	m.Network.Members[0].Bias[0] = float32(math.Inf(1))
+	path := filepath.Join(t.TempDir(), "m")
+	if err := m.Save(path); err == nil || !strings.Contains(err.Error(), "bias[0]") {
+		t.Errorf("saved an infinite bias: %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a refused model left a file")
+	}
+}
+
+// FuzzDecode: no bytes make the reader panic; what it accepts is valid and
+// encodes back to an equal model.
+func FuzzDecode(f *testing.F) {
+	good, err := testModel(f).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[:len(good)/2])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := Decode(b)
+		if err != nil {
+			return
+		}
+		again, err := m.Encode()
+		if err != nil {
+			t.Fatalf("accepted model does not encode: %v", err)
+		}
+		m2, err := Decode(again)
+		if err != nil || !reflect.DeepEqual(m, m2) {
+			t.Fatalf("round trip: %v", err)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package reservoir
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// tensorReader reads the tensors of one safetensors file, remembering the
+// first error.
+type tensorReader struct {
+	info map[string]tensorInfo
+	body []byte
+	read map[string]bool
+	err  error
+}
+
+// openTensors checks a safetensors file's frame: header length, JSON, byte
+// ranges that cover the body exactly once.
+func openTensors(b []byte) (*tensorReader, map[string]string, error) {
+	if len(b) < 8 {
+		return nil, nil, fmt.Errorf("%d bytes, too short for a safetensors header", len(b))
+	}
+	n := binary.LittleEndian.Uint64(b)
+	if n > MaxHeader {
+		return nil, nil, fmt.Errorf("header of %d bytes declared, want at most %d", n, MaxHeader)
+	}
+	if n > uint64(len(b)-8) {
+		return nil, nil, fmt.Errorf("truncated: header of %d bytes declared, %d bytes follow", n, len(b)-8)
+	}
+	var header map[string]json.RawMessage
+	if err := json.Unmarshal(b[8:8+n], &header); err != nil {
+		return nil, nil, fmt.Errorf("header: %w", err)
+	}
+	var meta map[string]string
+	if raw, ok := header["__metadata__"]; ok {
+		if err := json.Unmarshal(raw, &meta); err != nil {
+			return nil, nil, fmt.Errorf("header: __metadata__: %w", err)
+		}
+		delete(header, "__metadata__")
+	}
+	r := &tensorReader{info: make(map[string]tensorInfo, len(header)), body: b[8+n:], read: map[string]bool{}}
+	spans := make([][2]int64, 0, len(header))
+	for name, raw := range header {
+		var t tensorInfo
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return nil, nil, fmt.Errorf("header: tensor %q: %w", name, err)
+		}
+		if err := t.check(int64(len(r.body))); err != nil {
+			return nil, nil, fmt.Errorf("header: tensor %q: %w", name, err)
+		}
+		r.info[name] = t
+		if t.Offsets[0] != t.Offsets[1] {
+			spans = append(spans, t.Offsets)
+		}
+	}
+	slices.SortFunc(spans, func(a, b [2]int64) int { return int(a[0] - b[0]) })
+	end := int64(0)
+	for _, s := range spans {
+		if s[0] != end {
+			return nil, nil, fmt.Errorf("tensors overlap or leave a hole at byte %d", min(end, s[0]))
+		}
+		end = s[1]
+	}
+	if end != int64(len(r.body)) {
+		return nil, nil, fmt.Errorf("%d bytes of tensors declared, %d follow the header", end, len(r.body))
+	}
+	return r, meta, nil
+}
+
+func (t tensorInfo) check(body int64) error {
+	if t.DType != "F32" && t.DType != "I32" {
+		return fmt.Errorf("type %q, want F32 or I32", t.DType)
+	}
+	from, to := t.Offsets[0], t.Offsets[1]
+	if from < 0 || to < from || to > body {
+		return fmt.Errorf("bytes [%d, %d) of %d: truncated file?", from, to, body)
+	}
+	n := int64(1)
+	for _, d := range t.Shape {
+		if d < 0 || d > 0 && n > MaxModel/d {
+			return fmt.Errorf("shape %v, want sizes of at most %d values in all", t.Shape, int64(MaxModel))
+		}
+		n *= d
+	}
+	if n*4 != to-from {
+		return fmt.Errorf("shape %v needs %d bytes, %d given", t.Shape, n*4, to-from)
+	}
+	return nil
+}
+
+func (r *tensorReader) words(name, dtype string) []byte {
+	t, ok := r.info[name]
+	switch {
+	case r.err != nil:
+		return nil
+	case !ok:
+		r.err = fmt.Errorf("tensor %q is missing", name)
+		return nil
+	case t.DType != dtype:
+		r.err = fmt.Errorf("tensor %q has type %s, want %s", name, t.DType, dtype)
+		return nil
+	}
+	r.read[name] = true
+	return r.body[t.Offsets[0]:t.Offsets[1]]
+}
+
+func (r *tensorReader) floats(name string) []float32 {
+	b := r.words(name, "F32")
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}
+
+func (r *tensorReader) ints(name string) []int32 {
+	b := r.words(name, "I32")
+	v := make([]int32, len(b)/4)
+	for i := range v {
+		v[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}
+
+// complete checks that every tensor's shape is the model's and that none is
+// left over.
+func (r *tensorReader) complete(m *Model) error {
+	var errs []error
+	for _, t := range m.tensors() {
+		if got := r.info[t.name].Shape; !slices.Equal(got, t.shape) {
+			errs = append(errs, fmt.Errorf("tensor %q has shape %v, want %v", t.name, got, t.shape))
+		}
+	}
+	for name := range r.info {
+		if !r.read[name] {
+			errs = append(errs, fmt.Errorf("tensor %q is unknown", name))
+		}
+	}
+	return errors.Join(errs...)
+}
