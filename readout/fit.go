@@ -1,0 +1,189 @@
+package readout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+)
+
+// Options of Fit. The zero value: raw features, alpha chosen from
+// DefaultAlphas.
+type Options struct {
+	// Alphas are the regularisations to choose from, ascending. One alone is
+	// taken without leave-one-out, which costs more than half of the work.
+	Alphas []float64
+	// Standardise divides every feature by its deviation before the penalty
+	// is applied. Constant features are taken out.
+	Standardise bool
+	// Progress, where set, is told the share of the work done, 0 to 1,
+	// ascending.
+	Progress func(done float64)
+}
+
+// DefaultAlphas is 10^-3 to 10^6 in half decades.
+func DefaultAlphas() []float64 {
+	a := make([]float64, 19)
+	for i := range a {
+		a[i] = math.Pow(10, float64(i-6)/2)
+	}
+	return a
+}
+
+// Report says how a head was fitted.
+type Report struct {
+	Samples  int     `json:"samples"`
+	Features int     `json:"features"`
+	Constant int     `json:"constant"` // features taken out because they never vary
+	PerClass []int   `json:"per_class"`
+	Alpha    float64 `json:"alpha"`
+	Trials   []Trial `json:"trials,omitempty"` // alphas tried, ascending; none where there was no choice
+	Kernel   bool    `json:"kernel"`           // solved through the n x n kernel, not the features' Gram matrix
+}
+
+// Trial is the exact leave-one-out result of one alpha: every sample is
+// predicted by the head fitted to all others. The features' scale alone is
+// still that of all samples.
+type Trial struct {
+	Alpha    float64 `json:"alpha"`
+	Error    float64 `json:"error"`    // mean squared error over samples and columns
+	Accuracy float64 `json:"accuracy"` // share of samples whose class is predicted
+}
+
+// system solves for one alpha. Its two implementations differ in the matrix
+// they factor and give the same head up to rounding.
+type system interface {
+	// solve returns coefficients and, if wanted, the leave-one-out error of
+	// each target, samples x columns.
+	solve(ctx context.Context, alpha float64, leaveOneOut bool) (coef, loo dense.Matrix, err error)
+	// weights turns coefficients into features x columns weights.
+	weights(coef dense.Matrix) dense.Matrix
+}
+
+// Fit learns a head from len(labels) samples; features is their row-major
+// matrix and stays the caller's. alpha is the one of least mean squared
+// leave-one-out error; see search for which of many alphas are tried. Classes
+// without a sample are allowed, as long as two have some; such a class
+// constantly scores -1.
+//
+// Time, with m the smaller of samples n and features F: n F m operations to
+// set up; per alpha 2/3 m^3, or F^3/3 + n F^2 where n > F. Memory: 2 m^2
+// float64. A cancelled context ends it within seconds.
+func Fit(ctx context.Context, features []float32, labels []int, classes []string, opt Options) (*Linear, Report, error) {
+	fail := func(err error) (*Linear, Report, error) { return nil, Report{}, err }
+	if len(opt.Alphas) == 0 {
+		opt.Alphas = DefaultAlphas()
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(float64) {}
+	}
+	counts, err := checkFit(features, labels, classes, opt.Alphas)
+	if err != nil {
+		return fail(err)
+	}
+
+	n := len(labels)
+	t := newTable(features, n, opt.Standardise)
+	y := targets{labels, targetMeans(counts)}
+	r := Report{Samples: n, Features: len(t.mean), Constant: t.constants(), PerClass: counts, Kernel: n <= len(t.mean)}
+	if r.Constant == r.Features {
+		return fail(fmt.Errorf("readout: all %d features are constant over %d samples, nothing to learn from", r.Features, n))
+	}
+	var sys system
+	if r.Kernel {
+		sys, err = newKernel(ctx, t, y, opt.Progress)
+	} else {
+		sys, err = newNormal(ctx, t, y, opt.Progress)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	coef, err := choose(ctx, sys, y, opt, &r)
+	if err != nil {
+		return fail(err)
+	}
+	head, err := newLinear(slices.Clone(classes), t.space, sys.weights(coef), y.mean)
+	if err != nil {
+		return fail(err)
+	}
+	opt.Progress(1)
+	return head, r, nil
+}
+
+// setupShare is the part of the progress given to setting up the system.
+const setupShare = 0.25
+
+// choose fills in the report's Alpha and Trials and returns the coefficients.
+func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) (dense.Matrix, error) {
+	if len(opt.Alphas) == 1 {
+		r.Alpha = opt.Alphas[0]
+		coef, _, err := sys.solve(ctx, r.Alpha, false)
+		return coef, err
+	}
+	var best dense.Matrix
+	least := math.Inf(1)
+	steps := searchSteps(len(opt.Alphas))
+	at, err := search(len(opt.Alphas), func(i int) (float64, error) {
+		coef, loo, err := sys.solve(ctx, opt.Alphas[i], true)
+		if errors.Is(err, dense.ErrSingular) {
+			return math.Inf(1), nil // too small an alpha for these features: not a candidate
+		}
+		if err != nil {
+			return 0, err
+		}
+		t := judge(loo, y)
+		t.Alpha = opt.Alphas[i]
+		if t.Error < least {
+			least, best = t.Error, coef
+		}
+		if !math.IsInf(t.Error, 0) {
+			r.Trials = append(r.Trials, t)
+		}
+		opt.Progress(setupShare + (1-setupShare)*min(1, float64(len(r.Trials))/float64(steps)))
+		return t.Error, nil
+	})
+	if err != nil {
+		return best, err
+	}
+	if math.IsInf(least, 1) {
+		return best, fmt.Errorf("readout: no alpha in %g..%g gives a leave-one-out error: %w, take larger ones",
+			opt.Alphas[0], opt.Alphas[len(opt.Alphas)-1], dense.ErrSingular)
+	}
+	r.Alpha = opt.Alphas[at]
+	slices.SortFunc(r.Trials, func(a, b Trial) int {
+		if a.Alpha < b.Alpha {
+			return -1
+		}
+		return 1
+	})
+	return best, nil
+}
+
+// judge sums up leave-one-out errors; infinite where one is not a number.
+func judge(loo dense.Matrix, y targets) Trial {
+	var t Trial
+	for i, label := range y.labels {
+		predicted, top := 0, math.Inf(-1)
+		for c, e := range loo.Row(i) {
+			t.Error += e * e
+			if s := y.sign(label, c) - e; s > top {
+				predicted, top = c, s
+			}
+		}
+		if loo.Cols == 1 && top > 0 {
+			predicted = 1
+		}
+		if predicted == label {
+			t.Accuracy++
+		}
+	}
+	t.Error /= float64(loo.Rows * loo.Cols)
+	t.Accuracy /= float64(loo.Rows)
+	if t.Error != t.Error {
+		t.Error = math.Inf(1)
+	}
+	return t
+}

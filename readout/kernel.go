@@ -1,0 +1,95 @@
+package readout
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+)
+
+// kernel solves through the n x n matrix K = Z Z' of centred features: the
+// cheaper way where samples are fewer than features.
+//
+// Centring makes the vector of ones a null vector of K, and with it the
+// intercept unpenalised. mass*11'/n is added to K, where mass is its mean
+// diagonal: centred targets have no part in that direction, so the solution
+// stays, but the matrix keeps its condition at small alpha. Without it the
+// term 1/(n*alpha) would drown the rest of the inverse's diagonal that
+// leave-one-out needs.
+type kernel struct {
+	t    table
+	y    dense.Matrix // centred targets, n x columns
+	k    dense.Matrix // lower triangle
+	mass float64
+	work dense.Matrix
+}
+
+func newKernel(ctx context.Context, t table, y targets, progress func(float64)) (*kernel, error) {
+	s := &kernel{t: t, y: y.centred(), k: dense.New(t.n, t.n), work: dense.New(t.n, t.n)}
+	f := len(t.mean)
+	for j0 := 0; j0 < f; j0 += panel {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		z := dense.New(t.n, min(panel, f-j0))
+		t.block(z, 0, j0)
+		dense.AddOuter(s.k, 1, z)
+		progress(setupShare * float64(j0+z.Cols) / float64(f))
+	}
+	for i := range t.n {
+		s.mass += s.k.Row(i)[i] / float64(t.n)
+	}
+	for i := range t.n {
+		for j := range i + 1 {
+			s.k.Row(i)[j] += s.mass / float64(t.n)
+		}
+	}
+	return s, nil
+}
+
+// solve returns the dual coefficients c = (K + alpha I)^-1 y, n x columns.
+//
+// Leaving sample i out changes its residual alpha*c_i to
+// alpha*c_i / (1 - h_i). The hat matrix with free intercept is
+// H = 11'/n + K (K + alpha I)^-1, so 1 - h_i is alpha times the diagonal of
+// (K + alpha I)^-1 without its part along the ones, and alpha cancels.
+func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (coef, loo dense.Matrix, err error) {
+	if alpha == 0 {
+		return coef, loo, fmt.Errorf("readout: alpha = 0: %w: %d samples cannot determine %d weights, take a larger alpha",
+			dense.ErrSingular, s.t.n, len(s.t.mean))
+	}
+	l := s.work
+	for i := range l.Rows {
+		copy(l.Row(i)[:i+1], s.k.Row(i))
+	}
+	if err = factorRidge(ctx, l, alpha); err != nil {
+		return coef, loo, err
+	}
+	coef = s.y.Clone()
+	dense.SolveLower(l, coef)
+	dense.SolveLowerT(l, coef)
+	if !leaveOneOut {
+		return coef, loo, nil
+	}
+	if err = dense.InvertLower(ctx, l); err != nil {
+		return coef, loo, err
+	}
+	ones := 1 / ((s.mass + alpha) * float64(s.t.n))
+	loo = coef.Clone()
+	for i, d := range dense.ColumnSquares(l) {
+		leave(loo.Row(i), d-ones, d)
+	}
+	return coef, loo, nil
+}
+
+// weights is Z' c.
+func (s *kernel) weights(coef dense.Matrix) dense.Matrix {
+	f := len(s.t.mean)
+	w := dense.New(f, coef.Cols)
+	for j0 := 0; j0 < f; j0 += panel {
+		z := dense.New(s.t.n, min(panel, f-j0))
+		s.t.block(z, 0, j0)
+		dense.Multiply(w.Sub(j0, 0, z.Cols, w.Cols), 1, z, true, coef, false)
+	}
+	return w
+}

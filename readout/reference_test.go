@@ -1,0 +1,180 @@
+package readout
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// reference is one case of testdata/reference.json (see make_reference.py).
+type reference struct {
+	Name     string
+	Features int
+	Classes  int
+	X        []float32
+	Labels   []int
+	Fits     []struct {
+		Alpha       float64
+		Standardise bool
+		Coef        []float64
+		Intercept   []float64 // of the raw features
+		Decision    []float64 // of the training samples
+		LOOError    float64   `json:"loo_error"`
+		LOOAccuracy float64   `json:"loo_accuracy"`
+	}
+}
+
+func references(t *testing.T) []reference {
+	t.Helper()
+	data, err := os.ReadFile("testdata/reference.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r []reference
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r) != 7 {
+		t.Fatalf("%d reference cases, want 7", len(r))
+	}
+	return r
+}
+
+// names makes class labels.
+func names(n int) []string {
+	s := make([]string, n)
+	for i := range s {
+		s[i] = "class " + strconv.Itoa(i)
+	}
+	return s
+}
+
+// float32Half is the relative error of one rounding to float32.
+const float32Half = 0x1p-24
+
+// A head is compared through its weights, one rounding to float32 each plus
+// 1e-9 for two float64 solvers on matrices of condition up to about 1e6, and
+// through its training scores.
+func checkHead(t *testing.T, head *Linear, r reference, coef, decision []float64) {
+	t.Helper()
+	largest := 0.0
+	for _, w := range coef {
+		largest = max(largest, math.Abs(w))
+	}
+	for i, want := range coef {
+		if d := math.Abs(float64(head.Weights[i]) - want); !(d <= float32Half*math.Abs(want)+1e-9*largest) {
+			t.Fatalf("weight %d: got %g, want %g", i, head.Weights[i], want)
+		}
+	}
+	scores := make([]float32, head.Columns())
+	for i := range r.Labels {
+		x := r.X[i*r.Features : (i+1)*r.Features]
+		head.Scores(scores, x)
+		for c, s := range scores {
+			// Per feature: the weight's rounding, the centre's, the
+			// difference's and the chain's (which grows with its length).
+			bound := 1e-9
+			for j, w := range head.Weights[c*r.Features : (c+1)*r.Features] {
+				bound += math.Abs(float64(w)*float64(x[j]-head.Center[j])) * float32Half * float64(r.Features+3)
+			}
+			bound += math.Abs(float64(head.Intercept[c])) * float32Half * float64(r.Features+1)
+			if want := decision[i*len(scores)+c]; !(math.Abs(float64(s)-want) <= bound) {
+				t.Fatalf("sample %d column %d: score %g, want %g within %g", i, c, s, want, bound)
+			}
+		}
+	}
+}
+
+func TestFitIsScikitLearns(t *testing.T) {
+	for _, r := range references(t) {
+		for _, f := range r.Fits {
+			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardise)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
+				head, _, err := Fit(context.Background(), r.X, r.Labels, names(r.Classes), Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkHead(t, head, r, f.Coef, f.Decision)
+			})
+		}
+	}
+}
+
+func TestGramIsScikitLearns(t *testing.T) {
+	for _, r := range references(t) {
+		for _, standardise := range []bool{false, true} {
+			t.Run(r.Name+"/"+strconv.FormatBool(standardise), func(t *testing.T) {
+				g := gramOf(t, r, 0, len(r.Labels))
+				var alphas []float64
+				for _, f := range r.Fits {
+					if f.Standardise == standardise {
+						alphas = append(alphas, f.Alpha)
+					}
+				}
+				heads, err := g.Solve(context.Background(), alphas, standardise)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range r.Fits {
+					if f.Standardise == standardise {
+						checkHead(t, heads[0], r, f.Coef, f.Decision)
+						heads = heads[1:]
+					}
+				}
+			})
+		}
+	}
+}
+
+// Leave-one-out against refits without each sample, through both systems:
+// 1e-8 for the float64 solvers' difference, more where 1-h is small.
+func TestLeaveOneOutIsRefitting(t *testing.T) {
+	for _, r := range references(t) {
+		for _, f := range r.Fits {
+			tab := newTable(r.X, len(r.Labels), f.Standardise)
+			y := targets{r.Labels, targetMeans(countsOf(r.Labels, r.Classes))}
+			k, err := newKernel(context.Background(), tab, y, func(float64) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := newNormal(context.Background(), tab, y, func(float64) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, sys := range map[string]system{"kernel": k, "normal": n} {
+				_, loo, err := sys.solve(context.Background(), f.Alpha, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := judge(loo, y)
+				if math.Abs(got.Error-f.LOOError) > 1e-8*f.LOOError || got.Accuracy != f.LOOAccuracy {
+					t.Errorf("%s, %s, alpha %g, standardise %v: error %.12g accuracy %g, want %.12g, %g",
+						r.Name, name, f.Alpha, f.Standardise, got.Error, got.Accuracy, f.LOOError, f.LOOAccuracy)
+				}
+			}
+		}
+	}
+}
+
+func countsOf(labels []int, classes int) []int {
+	counts := make([]int, classes)
+	for _, l := range labels {
+		counts[l]++
+	}
+	return counts
+}
+
+// gramOf adds samples [from, to) of a case to a new Gram.
+func gramOf(t *testing.T, r reference, from, to int) *Gram {
+	t.Helper()
+	g, err := NewGram(r.Features, names(r.Classes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Add(r.X[from*r.Features:to*r.Features], r.Labels[from:to]); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}

@@ -1,0 +1,48 @@
+package readout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+)
+
+// newLinear folds the space into a float32 head. w is features x columns.
+// Center cannot hold the means exactly, nor Weights the solution, so the
+// intercept is computed for the rounded values of both: the scores' mean over
+// the training samples stays the targets' mean.
+func newLinear(classes []string, s space, w dense.Matrix, yMean []float64) (*Linear, error) {
+	f := len(s.mean)
+	l := &Linear{
+		Name:      "default",
+		Classes:   classes,
+		Center:    make([]float32, f),
+		Weights:   make([]float32, len(yMean)*f),
+		Intercept: make([]float32, len(yMean)),
+	}
+	for j, m := range s.mean {
+		l.Center[j] = float32(m)
+	}
+	for c, b := range yMean {
+		for j := range f {
+			v := float32(w.Row(j)[c] * s.scale[j])
+			l.Weights[c*f+j] = v
+			b += float64(v) * (float64(l.Center[j]) - s.mean[j])
+		}
+		l.Intercept[c] = float32(b)
+	}
+	return l, l.Validate()
+}
+
+// factorRidge factors a + alpha*I in place.
+func factorRidge(ctx context.Context, a dense.Matrix, alpha float64) error {
+	for i := range a.Rows {
+		a.Row(i)[i] += alpha
+	}
+	err := dense.Cholesky(ctx, a)
+	if errors.Is(err, dense.ErrSingular) {
+		return fmt.Errorf("readout: alpha = %g: %w: the features are linearly dependent, take a larger alpha", alpha, err)
+	}
+	return err
+}
