@@ -47,5 +47,5 @@ const (
 	// rounds to 1 from 9.0109 on.
 	Saturation float32 = 9.015625
 	// TanhError bounds |Tanh(x) - tanh(x)| / |tanh(x)| over all float32.
-	TanhError = 1.0e-7
+	TanhError = 9.1e-8
 )
