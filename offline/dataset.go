@@ -1,5 +1,17 @@
 package offline
 
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+	"unicode/utf8"
+)
+
 // Split says which part of a benchmark a series belongs to.
 type Split string
 
@@ -30,17 +42,18 @@ type Dataset struct {
 // Provenance says where an archive's data came from; it travels in the
 // archive's metadata.
 type Provenance struct {
-	Files   []SourceFile `json:"files"`
-	Format  string       `json:"format"` // ts, tsv, arff, idx, tokens, csv, simulation
-	Tool    string       `json:"tool"`
-	License string       `json:"license,omitzero"`
-	Note    string       `json:"note,omitzero"`
+	Files    []SourceFile `json:"files"`
+	Format   string       `json:"format"` // ts, tsv, arff, idx, tokens, csv, simulation
+	Tool     string       `json:"tool"`
+	License  string       `json:"license,omitzero"`
+	Note     string       `json:"note,omitzero"`
+	Warnings []string     `json:"warnings,omitzero"` // what the import found odd, e.g. a part that does not exist
 }
 
 // SourceFile is one imported file.
 type SourceFile struct {
 	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"`
+	Bytes  int64  `json:"bytes"` // size as stored, so compressed where the file is
 	SHA256 string `json:"sha256"`
 }
 
@@ -61,4 +74,122 @@ func (d *Dataset) Len(i int) int {
 		return len(d.Series[i].Tokens)
 	}
 	return len(d.Series[i].Values) / len(d.Channels)
+}
+
+// Validate reports the first thing that keeps d from being a sound data set:
+// no series, repeated or empty names, a label that is no class, values that do
+// not fill whole samples, infinities, text that is not UTF-8. [WriteArchive]
+// calls it, and what [ReadArchive] and [Import] return passes it.
+func (d *Dataset) Validate() error {
+	if len(d.Series) == 0 {
+		return errors.New("offline: the data set has no series")
+	}
+	if err := checkNames("class", d.Classes); err != nil {
+		return err
+	}
+	if err := checkChannels(d.Channels, datasetColumns); err != nil {
+		return err
+	}
+	ids := make(map[string]bool, len(d.Series))
+	for i := range d.Series {
+		s := &d.Series[i]
+		if s.ID == "" || ids[s.ID] || !utf8.ValidString(s.ID) {
+			return fmt.Errorf("offline: series %d: id %q is empty, repeated or not UTF-8", i, s.ID)
+		}
+		ids[s.ID] = true
+		if err := d.check(s); err != nil {
+			return fmt.Errorf("offline: series %q: %w", s.ID, err)
+		}
+	}
+	return nil
+}
+
+func (d *Dataset) check(s *Series) error {
+	switch {
+	case s.Split != Train && s.Split != Test:
+		return fmt.Errorf("split %q, want %q or %q", s.Split, Train, Test)
+	case s.Label < -1 || s.Label >= len(d.Classes):
+		return fmt.Errorf("label %d, want -1 or the index of one of the %d classes", s.Label, len(d.Classes))
+	case len(d.Channels) == 0 && len(s.Values) > 0:
+		return errors.New("has values, but the data set names no channels")
+	case len(d.Channels) > 0 && len(s.Tokens) > 0:
+		return errors.New("has tokens, but the data set has channels")
+	case len(d.Channels) > 0 && len(s.Values)%len(d.Channels) != 0:
+		return fmt.Errorf("%d values do not fill samples of %d channels", len(s.Values), len(d.Channels))
+	case len(s.Values)+len(s.Tokens) == 0:
+		return errors.New("is empty, want at least one sample")
+	}
+	for i, v := range s.Values {
+		if math.IsInf(float64(v), 0) {
+			return fmt.Errorf("sample %d of channel %q is infinite", i/len(d.Channels), d.Channels[i%len(d.Channels)])
+		}
+	}
+	return nil
+}
+
+// checkNames wants every name present once, in UTF-8.
+func checkNames(what string, names []string) error {
+	seen := make(map[string]bool, len(names))
+	for i, n := range names {
+		switch {
+		case n == "":
+			return fmt.Errorf("offline: %s %d has no name", what, i)
+		case !utf8.ValidString(n):
+			return fmt.Errorf("offline: %s name %q is not UTF-8", what, n)
+		case seen[n]:
+			return fmt.Errorf("offline: %s name %q stands twice", what, n)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+// checkChannels wants names that can be columns beside the reserved ones.
+func checkChannels(names, reserved []string) error {
+	if err := checkNames("channel", names); err != nil {
+		return err
+	}
+	for _, n := range names {
+		if slices.Contains(reserved, n) {
+			return fmt.Errorf("offline: channel name %q is reserved for a column of the archive: rename the channel", n)
+		}
+	}
+	return nil
+}
+
+// Fingerprint identifies what one split would teach or test: the SHA-256, in
+// hex, of classes, channel names, and of every series of the split in order
+// its label, length and values. IDs, the data set's name and its provenance do
+// not count. The hashed bytes are: "eusn-dataset-1", then class and channel
+// names as two lists (count, then length and bytes of each), then per series
+// label, number of samples and the float32 bits or token ids in row-major
+// order. All numbers are 32-bit little-endian.
+func (d *Dataset) Fingerprint(split Split) string {
+	h := sha256.New()
+	h.Write([]byte("eusn-dataset-1"))
+	hashNames(h, d.Classes)
+	hashNames(h, d.Channels)
+	var buf []byte
+	for _, i := range d.Part(split) {
+		s := &d.Series[i]
+		buf = binary.LittleEndian.AppendUint32(buf[:0], uint32(int32(s.Label)))
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(d.Len(i)))
+		for _, v := range s.Values {
+			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
+		}
+		for _, t := range s.Tokens {
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(t))
+		}
+		h.Write(buf)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func hashNames(h hash.Hash, names []string) {
+	buf := binary.LittleEndian.AppendUint32(nil, uint32(len(names)))
+	for _, n := range names {
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(len(n)))
+		buf = append(buf, n...)
+	}
+	h.Write(buf)
 }

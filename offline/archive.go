@@ -1,0 +1,188 @@
+package offline
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/compress"
+	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+)
+
+// archiveVersion is the version of both layouts; readers refuse any other.
+const archiveVersion = 1
+
+// The two layouts, as eusn.archive names them.
+const (
+	layoutDataset   = "dataset"
+	layoutRecording = "recording"
+)
+
+// The metadata keys of an archive.
+const (
+	keyArchive    = "eusn.archive"
+	keyVersion    = "eusn.version"
+	keyProblem    = "eusn.problem"
+	keyClasses    = "eusn.classes"
+	keyChannels   = "eusn.channels"
+	keyProvenance = "eusn.provenance"
+)
+
+// datasetColumns and recordingColumns are the columns of an archive that are
+// no channels.
+var (
+	datasetColumns   = []string{"id", "split", "label", "length", "tokens"}
+	recordingColumns = []string{"stream", "seq", "time", "end", "label"}
+)
+
+// archiveMeta is the metadata of an archive.
+type archiveMeta struct {
+	layout   string
+	problem  string
+	channels []string
+	classes  []string // dataset only
+	source   Provenance
+}
+
+// arrow gives m as key-value metadata, provenance apart where it is not known yet.
+func (m *archiveMeta) arrow() arrow.Metadata {
+	pairs := map[string]string{
+		keyArchive:  m.layout,
+		keyVersion:  strconv.Itoa(archiveVersion),
+		keyProblem:  m.problem,
+		keyChannels: toJSON(m.channels),
+	}
+	if m.layout == layoutDataset {
+		pairs[keyClasses] = toJSON(m.classes)
+		pairs[keyProvenance] = toJSON(m.source)
+	}
+	return arrow.MetadataFrom(pairs)
+}
+
+func toJSON(v any) string {
+	if s, ok := v.([]string); ok && s == nil {
+		return "[]"
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: offline: metadata cannot be JSON: " + err.Error())
+	}
+	return string(b)
+}
+
+// writerProps are how archives are stored. Values go without dictionary:
+// it would merge NaNs of different bits, and numbers seldom repeat.
+func writerProps(dictionary []string, stats bool) *parquet.WriterProperties {
+	props := []parquet.WriterProperty{
+		parquet.WithCompression(compress.Codecs.Zstd),
+		parquet.WithDictionaryDefault(false),
+		parquet.WithStats(stats),
+		parquet.WithAllocator(memory.DefaultAllocator),
+	}
+	for _, column := range dictionary {
+		props = append(props, parquet.WithDictionaryFor(column, true))
+	}
+	return parquet.NewWriterProperties(props...)
+}
+
+// archiveFile is a Parquet file in the making, under a temporary name beside
+// its place; commit gives it its name.
+type archiveFile struct {
+	path    string
+	tmp     *os.File
+	buf     *bufio.Writer
+	parquet *pqarrow.FileWriter
+}
+
+func createArchive(path string, schema *arrow.Schema, props *parquet.WriterProperties) (*archiveFile, error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, fmt.Errorf("offline: %w", err)
+	}
+	a := &archiveFile{path: path, tmp: tmp, buf: bufio.NewWriterSize(tmp, 1<<20)}
+	// The buffer is no io.Closer, so the library leaves the file open for sync.
+	a.parquet, err = pqarrow.NewFileWriter(schema, a.buf, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	if err != nil {
+		a.abort()
+		return nil, fmt.Errorf("offline: %s: %w", path, err)
+	}
+	return a, nil
+}
+
+// commit ends the file and puts it in its place, durably.
+func (a *archiveFile) commit() error {
+	err := a.parquet.Close()
+	for _, step := range []func() error{
+		a.buf.Flush,
+		func() error { return a.tmp.Chmod(0o644) }, // CreateTemp makes it private
+		a.tmp.Sync,
+		a.tmp.Close,
+		func() error { return os.Rename(a.tmp.Name(), a.path) },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		a.abort()
+		return fmt.Errorf("offline: %s: %w", a.path, err)
+	}
+	return syncDir(filepath.Dir(a.path))
+}
+
+// abort leaves nothing behind. It may follow a failed commit.
+func (a *archiveFile) abort() {
+	a.tmp.Close()
+	os.Remove(a.tmp.Name())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("offline: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("offline: %w", err)
+	}
+	return nil
+}
+
+// readMeta takes the metadata of an archive apart; get finds a key's value.
+func readMeta(want string, get func(string) *string) (*archiveMeta, error) {
+	value := func(key string) string {
+		if v := get(key); v != nil {
+			return *v
+		}
+		return ""
+	}
+	m := &archiveMeta{layout: value(keyArchive), problem: value(keyProblem)}
+	switch {
+	case m.layout == "":
+		return nil, fmt.Errorf("metadata key %s is missing: this Parquet file is not an archive of eusn-stream", keyArchive)
+	case m.layout != want:
+		return nil, fmt.Errorf("this is a %s archive, want a %s archive", m.layout, want)
+	case value(keyVersion) != strconv.Itoa(archiveVersion):
+		return nil, fmt.Errorf("archive version %q, want %d: use the release that wrote it, or import again", value(keyVersion), archiveVersion)
+	}
+	fields := map[string]any{keyChannels: &m.channels, keyProvenance: &m.source}
+	if want == layoutDataset {
+		fields[keyClasses] = &m.classes
+	}
+	for key, into := range fields {
+		if err := json.Unmarshal([]byte(value(key)), into); err != nil {
+			return nil, fmt.Errorf("metadata key %s: %w", key, err)
+		}
+	}
+	if len(m.channels) > maxChannels || slices.Contains(m.channels, "") {
+		return nil, fmt.Errorf("metadata key %s: want at most %d channels, each with a name", keyChannels, maxChannels)
+	}
+	return m, nil
+}

@@ -1,0 +1,208 @@
+package offline
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/file"
+)
+
+// parquetFile reads columns by name from a Parquet file that may be damaged
+// or hostile. It uses the library's page level, not its Arrow level, because
+// that starts no goroutines (a panic in one could not be caught) and allocates
+// what the pages hold, not what the metadata claims.
+type parquetFile struct {
+	file    *os.File
+	rd      *file.Reader
+	columns map[string]int // leaf index by top-level name
+}
+
+func openParquet(path string) (*parquetFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	// A buffered stream reads a column page by page; without it the library
+	// allocates whatever size the metadata gives the column.
+	props := parquet.NewReaderProperties(memory.DefaultAllocator)
+	props.BufferedStreamEnabled = true
+	rd, err := file.NewParquetReader(f, file.WithReadProps(props))
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%w: the file is truncated, damaged or no Parquet file", err)
+	}
+	p := &parquetFile{file: f, rd: rd, columns: make(map[string]int)}
+	schema := rd.MetaData().Schema
+	for i := range schema.NumColumns() {
+		name := schema.Column(i).ColumnPath()[0]
+		if _, twice := p.columns[name]; twice {
+			p.file.Close()
+			return nil, fmt.Errorf("column %q: want a plain value or a list, got a structure", name)
+		}
+		p.columns[name] = i
+	}
+	return p, nil
+}
+
+// guard turns a panic of the library, which damaged pages can cause, into an
+// error that names the file; other errors get the name too.
+func guard(path string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the file is damaged: %v", p)
+	}
+	if *err != nil {
+		*err = fmt.Errorf("offline: %s: %w", path, *err)
+	}
+}
+
+// rowGroup is one row group of a file.
+type rowGroup struct {
+	in   *parquetFile
+	rd   *file.RowGroupReader
+	rows int
+}
+
+func (p *parquetFile) group(i int) (*rowGroup, error) {
+	rd := p.rd.RowGroup(i)
+	if rd.NumRows() < 0 || rd.NumRows() > 1<<31-1 {
+		return nil, fmt.Errorf("row group %d claims %d rows, want 0..2147483647", i, rd.NumRows())
+	}
+	return &rowGroup{in: p, rd: rd, rows: int(rd.NumRows())}, nil
+}
+
+// levelBatch is how many values are decoded at a time.
+const levelBatch = 4096
+
+// batchReader is the part of the library's typed column readers used here.
+type batchReader[V any] interface {
+	ReadBatch(batchSize int64, values []V, defLevels, repLevels []int16) (total int64, read int, err error)
+}
+
+// each decodes a column, calling visit with the values of a batch (nulls left
+// out) and one definition and repetition level for every entry.
+func each[V any](g *rowGroup, name string, visit func(values []V, def, rep []int16) error) error {
+	rd, err := g.rd.Column(g.in.columns[name])
+	if err != nil {
+		return fmt.Errorf("column %q: %w", name, err)
+	}
+	typed, ok := rd.(batchReader[V])
+	if !ok {
+		var want V
+		return fmt.Errorf("column %q: stored as %s, want %T", name, rd.Type(), want)
+	}
+	values := make([]V, levelBatch)
+	def, rep := make([]int16, levelBatch), make([]int16, levelBatch)
+	for rd.HasNext() {
+		clear(def)
+		clear(rep)
+		total, read, err := typed.ReadBatch(levelBatch, values, def, rep)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", name, err)
+		}
+		if total == 0 {
+			break
+		}
+		if err := visit(values[:read], def[:total], rep[:total]); err != nil {
+			return fmt.Errorf("column %q: %w", name, err)
+		}
+	}
+	if err := rd.Err(); err != nil {
+		return fmt.Errorf("column %q: %w", name, err)
+	}
+	return nil
+}
+
+// flat reads a column of plain values. Nulls become null(), or an error where
+// null is nil.
+func flat[V, T any](g *rowGroup, name string, convert func(V) T, null func() T) ([]T, error) {
+	col, ok := g.in.columns[name]
+	if !ok {
+		return nil, fmt.Errorf("column %q is missing", name)
+	}
+	descr := g.in.rd.MetaData().Schema.Column(col)
+	maxDef := descr.MaxDefinitionLevel()
+	if descr.MaxRepetitionLevel() != 0 || maxDef > 1 {
+		return nil, fmt.Errorf("column %q: want a plain value, got a list or structure", name)
+	}
+	var out []T
+	err := each(g, name, func(values []V, def, _ []int16) error {
+		for _, d := range def {
+			switch {
+			case d == maxDef && len(values) > 0:
+				out = append(out, convert(values[0]))
+				values = values[1:]
+			case d == maxDef:
+				return fmt.Errorf("fewer values than levels: the file is damaged")
+			case null == nil:
+				return fmt.Errorf("row %d of the row group is null, want a value", len(out))
+			default:
+				out = append(out, null())
+			}
+		}
+		return nil
+	})
+	if err == nil && len(out) != g.rows {
+		err = fmt.Errorf("column %q has %d rows, the row group %d: the file is damaged", name, len(out), g.rows)
+	}
+	return out, err
+}
+
+// lists reads a column of lists: all values in one slice, and the length of
+// each row's list. Neither lists nor values may be null.
+func lists[V any](g *rowGroup, name string) (values []V, lengths []int32, err error) {
+	col, ok := g.in.columns[name]
+	if !ok {
+		return nil, nil, fmt.Errorf("column %q is missing", name)
+	}
+	descr := g.in.rd.MetaData().Schema.Column(col)
+	maxDef := descr.MaxDefinitionLevel()
+	if descr.MaxRepetitionLevel() != 1 || maxDef > 3 {
+		return nil, nil, fmt.Errorf("column %q: want a list of plain values", name)
+	}
+	// The level of an empty list is 0, or 1 where the list itself may be null.
+	empty := int16(0)
+	if g.optional(name) {
+		empty = 1
+	}
+	err = each(g, name, func(batch []V, def, rep []int16) error {
+		used := 0
+		for i, d := range def {
+			if rep[i] == 0 {
+				lengths = append(lengths, 0)
+			}
+			switch {
+			case len(lengths) == 0 || rep[i] > 1 || d > maxDef:
+				return fmt.Errorf("impossible levels: the file is damaged")
+			case d == maxDef:
+				lengths[len(lengths)-1]++
+				used++
+			case d < empty:
+				return fmt.Errorf("row %d of the row group is null, want a list", len(lengths)-1)
+			case d > empty:
+				return fmt.Errorf("row %d of the row group holds a null, want NaN for a missing value", len(lengths)-1)
+			}
+		}
+		if used != len(batch) {
+			return fmt.Errorf("values and levels disagree: the file is damaged")
+		}
+		values = append(values, batch...)
+		return nil
+	})
+	if err == nil && len(lengths) != g.rows {
+		err = fmt.Errorf("column %q has %d rows, the row group %d: the file is damaged", name, len(lengths), g.rows)
+	}
+	return values, lengths, err
+}
+
+// optional says whether a top-level column may be null.
+func (g *rowGroup) optional(name string) bool {
+	root := g.in.rd.MetaData().Schema.Root()
+	i := root.FieldIndexByName(name)
+	return i >= 0 && root.Field(i).RepetitionType() == parquet.Repetitions.Optional
+}
+
+func toString(b parquet.ByteArray) string { return string(b) }
+
+func same[T any](v T) T { return v }

@@ -1,0 +1,135 @@
+package offline
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/parquet"
+)
+
+// ReadArchive reads a dataset archive, whole. It checks everything an archive
+// promises; a file that is truncated, damaged, of another kind or version, or
+// breaks a rule of the layout gives one error that names the file.
+func ReadArchive(path string) (d *Dataset, err error) {
+	defer guard(path, &err)
+	in, err := openParquet(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.file.Close()
+	meta, err := readMeta(layoutDataset, in.rd.MetaData().KeyValueMetadata().FindValue)
+	if err != nil {
+		return nil, err
+	}
+	d = &Dataset{Name: meta.problem, Channels: meta.channels, Classes: meta.classes, Source: meta.source}
+	a := archiveReader{d: d, classes: make(map[string]int, len(d.Classes))}
+	for i, c := range d.Classes {
+		a.classes[c] = i
+	}
+	for _, name := range d.Channels {
+		if _, ok := in.columns[name]; !ok {
+			return nil, fmt.Errorf("column %q is missing, metadata key %s names it", name, keyChannels)
+		}
+	}
+	for i := range in.rd.NumRowGroups() {
+		g, err := in.group(i)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.group(g); err != nil {
+			return nil, fmt.Errorf("row group %d: %w", i, err)
+		}
+	}
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// archiveReader gathers the series of an archive, row group by row group.
+type archiveReader struct {
+	d       *Dataset
+	classes map[string]int // index of each class
+}
+
+func (a *archiveReader) group(g *rowGroup) error {
+	first := len(a.d.Series)
+	lengths, err := a.describe(g)
+	if err != nil {
+		return err
+	}
+	if len(a.d.Channels) == 0 {
+		return a.tokens(g, a.d.Series[first:], lengths)
+	}
+	return a.values(g, a.d.Series[first:], lengths)
+}
+
+// describe appends the series of a row group, yet without values, and returns
+// their lengths.
+func (a *archiveReader) describe(g *rowGroup) ([]int32, error) {
+	ids, err := flat(g, "id", toString, nil)
+	if err != nil {
+		return nil, err
+	}
+	splits, err := flat(g, "split", toString, nil)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := flat(g, "label", a.label, func() int { return -1 })
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if labels[i] < -1 {
+			return nil, fmt.Errorf("series %q: its label is not among the classes in the metadata", id)
+		}
+		a.d.Series = append(a.d.Series, Series{ID: id, Split: Split(splits[i]), Label: labels[i]})
+	}
+	return flat(g, "length", same[int32], nil)
+}
+
+// label is the index of a class, -2 where it is none.
+func (a *archiveReader) label(name parquet.ByteArray) int {
+	if i, ok := a.classes[string(name)]; ok {
+		return i
+	}
+	return -2
+}
+
+func (a *archiveReader) tokens(g *rowGroup, series []Series, lengths []int32) error {
+	values, have, err := lists[int32](g, "tokens")
+	if err != nil {
+		return err
+	}
+	for i := range series {
+		if have[i] != lengths[i] {
+			return fmt.Errorf("series %q: length says %d, column tokens has %d", series[i].ID, lengths[i], have[i])
+		}
+		series[i].Tokens, values = values[:have[i]:have[i]], values[have[i]:]
+	}
+	return nil
+}
+
+// values fills in the channels of a row group, one column at a time.
+func (a *archiveReader) values(g *rowGroup, series []Series, lengths []int32) error {
+	channels := len(a.d.Channels)
+	for c, name := range a.d.Channels {
+		values, have, err := lists[float32](g, name)
+		if err != nil {
+			return err
+		}
+		for i := range series {
+			s := &series[i]
+			if have[i] != lengths[i] {
+				return fmt.Errorf("series %q: length says %d, channel %q has %d", s.ID, lengths[i], name, have[i])
+			}
+			if c == 0 {
+				s.Values = make([]float32, int(have[i])*channels)
+			}
+			for t, v := range values[:have[i]] {
+				s.Values[t*channels+c] = v
+			}
+			values = values[have[i]:]
+		}
+	}
+	return nil
+}

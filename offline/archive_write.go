@@ -1,0 +1,98 @@
+package offline
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+)
+
+// groupValues is how many values make a row group: few enough to read with
+// little memory, enough to compress well (4 MiB of float32).
+const groupValues = 1 << 20
+
+// WriteArchive writes d as a dataset archive, a single file, over whatever is
+// at path. It writes under a temporary name in the same directory and renames,
+// so path holds the old file or the whole new one. d must pass Validate.
+func WriteArchive(path string, d *Dataset) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	schema := datasetSchema(d)
+	file, err := createArchive(path, schema, writerProps([]string{"split", "label"}, false))
+	if err != nil {
+		return err
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	values := 0
+	for i := range d.Series {
+		appendSeries(b, d, i)
+		values += len(d.Series[i].Values) + len(d.Series[i].Tokens)
+		if values < groupValues && i < len(d.Series)-1 {
+			continue
+		}
+		values = 0
+		if err := writeGroup(file, b); err != nil {
+			file.abort()
+			return err
+		}
+	}
+	return file.commit()
+}
+
+func datasetSchema(d *Dataset) *arrow.Schema {
+	fields := []arrow.Field{
+		{Name: "id", Type: arrow.BinaryTypes.String},
+		{Name: "split", Type: arrow.BinaryTypes.String},
+		{Name: "label", Type: arrow.BinaryTypes.String, Nullable: true},
+		{Name: "length", Type: arrow.PrimitiveTypes.Int32},
+	}
+	for _, c := range d.Channels {
+		fields = append(fields, arrow.Field{Name: c, Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)})
+	}
+	if len(d.Channels) == 0 {
+		fields = append(fields, arrow.Field{Name: "tokens", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)})
+	}
+	m := archiveMeta{layout: layoutDataset, problem: d.Name, channels: d.Channels, classes: d.Classes, source: d.Source}
+	meta := m.arrow()
+	return arrow.NewSchema(fields, &meta)
+}
+
+// appendSeries adds series i as one row.
+func appendSeries(b *array.RecordBuilder, d *Dataset, i int) {
+	s := &d.Series[i]
+	b.Field(0).(*array.StringBuilder).Append(s.ID)
+	b.Field(1).(*array.StringBuilder).Append(string(s.Split))
+	if s.Label < 0 {
+		b.Field(2).AppendNull()
+	} else {
+		b.Field(2).(*array.StringBuilder).Append(d.Classes[s.Label])
+	}
+	b.Field(3).(*array.Int32Builder).Append(int32(d.Len(i)))
+	for c := range d.Channels {
+		list := b.Field(4 + c).(*array.ListBuilder)
+		list.Append(true)
+		values := list.ValueBuilder().(*array.Float32Builder)
+		values.Reserve(d.Len(i))
+		for t := c; t < len(s.Values); t += len(d.Channels) {
+			values.UnsafeAppend(s.Values[t])
+		}
+	}
+	if len(d.Channels) == 0 {
+		list := b.Field(4).(*array.ListBuilder)
+		list.Append(true)
+		list.ValueBuilder().(*array.Int32Builder).AppendValues(s.Tokens, nil)
+	}
+}
+
+// writeGroup writes the rows gathered in b as one row group.
+func writeGroup(file *archiveFile, b *array.RecordBuilder) error {
+	rec := b.NewRecord()
+	defer rec.Release()
+	if err := file.parquet.Write(rec); err != nil {
+		return fmt.Errorf("offline: %s: %w", file.path, err)
+	}
+	return nil
+}

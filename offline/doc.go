@@ -1,0 +1,41 @@
+// Package offline works on data at rest: it imports benchmark data sets and
+// recordings, keeps them as Parquet archives, retrains readouts on them and
+// evaluates models.
+//
+// # Import
+//
+// [Import] reads what the time-series community publishes: UEA and aeon .ts
+// files, UCR .tsv files, .arff files (univariate and relational), idx images
+// (MNIST) and token lists; each may be compressed with gzip. Files are read
+// line by line and held against what their headers claim. Every complaint
+// begins with file and line number. [ImportRecording] turns CSV recordings
+// into a recording archive without holding them in memory.
+//
+// # Archives
+//
+// An archive is one Parquet file, compressed with zstd, written under a
+// temporary name and renamed when whole. Two layouts share the metadata keys
+// eusn.archive (dataset or recording), eusn.version (1), eusn.problem (name),
+// eusn.channels (JSON list) and eusn.provenance (JSON, see [Provenance]):
+//
+//	dataset: a row per series         recording: a row per sample
+//	  id      utf8                      stream  utf8
+//	  split   utf8   train or test      seq     int64
+//	  label   utf8   null: unknown      time    timestamp[ns, UTC], null: unknown
+//	  length  int32  samples            CHANNEL float32, one column each
+//	  CHANNEL list<float32>, each       end     bool   sequence ends here
+//	  tokens  list<int32> instead       label   utf8   null: unknown
+//
+// A dataset also holds eusn.classes (JSON list): the classes in the order of
+// the label indices. NaN marks a missing value; values are never null.
+// Numbers survive the way through an archive bit for bit.
+//
+// # Not here
+//
+// The package never prints (see [Progress]), knows nothing of NATS, and learns
+// nothing of how an engine is chosen.
+//
+// Formats: https://www.aeon-toolkit.org (ts), Dau et al. 2019, "The UCR Time
+// Series Archive" (tsv), https://waikato.github.io/weka-wiki (arff),
+// https://parquet.apache.org (archives).
+package offline
