@@ -1,0 +1,5 @@
+package enginetest
+
+import "testing"
+
+func golden(t *testing.T, open New) {}
