@@ -94,7 +94,7 @@ func (o MachineOptions) validate() error {
 // every platform: the generator is math/rand/v2's PCG, whose output is
 // specified, and arithmetic uses only operations that round in one way
 // everywhere (see wave.go). It ends early only when ctx does.
-func SimulateMachine(ctx context.Context, o MachineOptions, progress func(done, total int64, what string)) (*Dataset, error) {
+func SimulateMachine(ctx context.Context, o MachineOptions, progress Progress) (*Dataset, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
