@@ -1,0 +1,58 @@
+package offline
+
+import (
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// DefaultSeed draws the default bank: fixed once, chosen on no data.
+const DefaultSeed = 1
+
+// DefaultBank is the network that needs no search: 40 Euler State Networks of
+// 50 units whose scales are drawn log-uniformly, each seeing the standardised
+// channels and their first differences, or 1 to 9 of those where there are
+// many, with five features per unit. eps times the spectral radius stays
+// within 0.2, which keeps every member out of chaos.
+func DefaultBank(channels int) reservoir.Spec {
+	return reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels,
+		Members: 40, Units: 50, Seed: DefaultSeed, Precision: reservoir.Float32,
+		Standardise: true, Difference: true, Subset: 9,
+		Features: reservoir.AllFeatures,
+		Eps:      reservoir.Dist{Lo: 1e-3, Hi: 1},
+		EpsRho:   reservoir.Dist{Lo: 1e-2, Hi: 0.2},
+		Gamma:    reservoir.Dist{Lo: 1e-4, Hi: 1e-1},
+		Input:    reservoir.Dist{Lo: math.Sqrt(1e-3), Hi: math.Sqrt(10)},
+		Bias:     reservoir.Dist{Lo: 1e-2, Hi: math.Sqrt(10)},
+	}
+}
+
+// PaperScales are the hyper-parameters of one network of the paper. Those of
+// other kinds stay zero.
+type PaperScales struct {
+	Units          int
+	Eps, Gamma     float64 // eusn
+	Recurrent      float64 // eusn: W is uniform in [-Recurrent, Recurrent]
+	SpectralRadius float64 // esn, resn
+	Leak           float64 // esn, resn
+	Input, Bias    float64
+	Seed           uint64
+}
+
+// PaperNetwork is a single network of the paper: raw samples in, the last
+// state out. Its head is fitted with Alphas {1} and RawFeatures.
+func PaperNetwork(channels int, kind reservoir.Kind, p PaperScales) reservoir.Spec {
+	s := reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: kind, Channels: channels,
+		Members: 1, Units: p.Units, Seed: p.Seed, Precision: reservoir.Float32,
+		Features: []reservoir.Feature{reservoir.Last},
+		Input:    reservoir.Fixed(p.Input), Bias: reservoir.Fixed(p.Bias),
+	}
+	if kind == reservoir.EuSN {
+		s.Eps, s.Gamma, s.Recurrent = reservoir.Fixed(p.Eps), reservoir.Fixed(p.Gamma), reservoir.Fixed(p.Recurrent)
+	} else {
+		s.SpectralRadius, s.Leak = reservoir.Fixed(p.SpectralRadius), reservoir.Fixed(p.Leak)
+	}
+	return s
+}

@@ -1,0 +1,53 @@
+package offline
+
+import (
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+)
+
+// predictionFields are the columns of a prediction file.
+var predictionFields = []arrow.Field{
+	{Name: "id", Type: arrow.BinaryTypes.String},
+	{Name: "samples", Type: arrow.PrimitiveTypes.Int32},
+	{Name: "label", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "predicted", Type: arrow.BinaryTypes.String},
+	{Name: "scores", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)},
+}
+
+// WritePredictions writes a row per series to a Parquet file: id utf8, samples
+// int32, label utf8 (null: unknown), predicted utf8, scores list<float32> in
+// the order of the metadata key eusn.classes (one score for two classes).
+// Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
+// eusn.head. Like an archive it appears whole or not at all.
+func (ev *Evaluation) WritePredictions(path string) error {
+	meta := arrow.MetadataFrom(map[string]string{
+		keyProblem: ev.Dataset, keyClasses: toJSON(ev.Classes),
+		"eusn.split": string(ev.Split), "eusn.model": ev.Model, "eusn.head": ev.Head,
+	})
+	schema := arrow.NewSchema(predictionFields, &meta)
+	file, err := createArchive(path, schema, writerProps([]string{"label", "predicted"}, false))
+	if err != nil {
+		return err
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for _, p := range ev.Predictions {
+		b.Field(0).(*array.StringBuilder).Append(p.ID)
+		b.Field(1).(*array.Int32Builder).Append(int32(p.Samples))
+		if p.Label < 0 {
+			b.Field(2).AppendNull()
+		} else {
+			b.Field(2).(*array.StringBuilder).Append(ev.Classes[p.Label])
+		}
+		b.Field(3).(*array.StringBuilder).Append(ev.Classes[p.Class])
+		list := b.Field(4).(*array.ListBuilder)
+		list.Append(true)
+		list.ValueBuilder().(*array.Float32Builder).AppendValues(p.Scores, nil)
+	}
+	if err := writeGroup(file, b); err != nil {
+		file.abort()
+		return err
+	}
+	return file.commit()
+}
