@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// Config is the stage's configuration: what default.yaml documents key by key.
+// It holds no resources.
+type Config struct {
+	Job    string       `mapstructure:"job"`
+	Model  string       `mapstructure:"model"`
+	NATS   NATSConfig   `mapstructure:"nats"`
+	Server ServerConfig `mapstructure:"server"`
+	Input  InputConfig  `mapstructure:"input"`
+	Output OutputConfig `mapstructure:"output"`
+	Stage  StageConfig  `mapstructure:"stage"`
+	Log    LogConfig    `mapstructure:"log"`
+}
+
+// NATSConfig says how to reach a NATS server.
+type NATSConfig struct {
+	URL         string `mapstructure:"url"`
+	Creds       string `mapstructure:"creds"`
+	NKey        string `mapstructure:"nkey"`
+	User        string `mapstructure:"user"`
+	Password    string `mapstructure:"password"`
+	Token       string `mapstructure:"token"`
+	TLSCA       string `mapstructure:"tls_ca"`
+	TLSCert     string `mapstructure:"tls_cert"`
+	TLSKey      string `mapstructure:"tls_key"`
+	TLSFirst    bool   `mapstructure:"tls_first"`
+	InboxPrefix string `mapstructure:"inbox_prefix"`
+	Replicas    int    `mapstructure:"replicas"`
+}
+
+// ServerConfig is the embedded server's.
+type ServerConfig struct {
+	Dir        string `mapstructure:"dir"`
+	Port       int    `mapstructure:"port"`
+	SyncAlways bool   `mapstructure:"sync_always"`
+}
+
+// InputConfig says what comes in.
+type InputConfig struct {
+	Subject    string        `mapstructure:"subject"`
+	NonFinite  string        `mapstructure:"non_finite"`
+	MaxMessage int           `mapstructure:"max_message"`
+	MaxAge     time.Duration `mapstructure:"max_age"`
+	MaxBytes   int64         `mapstructure:"max_bytes"`
+}
+
+// OutputConfig says what is kept of what goes out.
+type OutputConfig struct {
+	Keep int64 `mapstructure:"keep"`
+}
+
+// StageConfig sizes the stage.
+type StageConfig struct {
+	Partitions  int           `mapstructure:"partitions"`
+	Shards      int           `mapstructure:"shards"`
+	Rows        int           `mapstructure:"rows"`
+	Latency     time.Duration `mapstructure:"latency"`
+	MaxSlots    int           `mapstructure:"max_slots"`
+	MaxStreams  int           `mapstructure:"max_streams"`
+	Head        string        `mapstructure:"head"`
+	StopTimeout time.Duration `mapstructure:"stop_timeout"`
+}
+
+// LogConfig is the log's.
+type LogConfig struct {
+	Level  string `mapstructure:"level"`
+	Format string `mapstructure:"format"`
+}
+
+// defaultYAML is the documented default configuration. It is the only place
+// where defaults and known keys stand: "config init" writes it, loadConfig
+// starts from it.
+//
+//go:embed default.yaml
+var defaultYAML []byte
+
+// loadConfig merges the defaults, the file at path (none where empty), the
+// environment and the flags, whose names bind maps to keys. Every problem of
+// the file is in the error, with its line.
+func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Config, error) {
+	v := viper.New()
+	v.SetConfigType("yaml")
+	if err := v.ReadConfig(bytes.NewReader(defaultYAML)); err != nil {
+		panic("BUG: the built-in configuration does not parse: " + err.Error())
+	}
+	where := keySources{file: path, flags: flags, bind: bind}
+	if path != "" {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return Config{}, fail(exitConfig, fmt.Errorf("config: %w", err), "eusn-stream config init "+path)
+		}
+		if err := where.readKeys(raw, v.AllKeys()); err != nil {
+			return Config{}, fail(exitConfig, err, compareHint)
+		}
+		if err := v.MergeConfig(bytes.NewReader(raw)); err != nil {
+			return Config{}, fail(exitConfig, fmt.Errorf("config: %s: %w", path, err), compareHint)
+		}
+	}
+	v.SetEnvPrefix(envPrefix)
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	v.AutomaticEnv()
+	for flag, key := range bind {
+		if err := v.BindPFlag(key, flags.Lookup(flag)); err != nil {
+			panic("BUG: " + err.Error())
+		}
+	}
+	var c Config
+	err := v.Unmarshal(&c)
+	if err != nil {
+		err = errors.Join(typeErrors(err)...)
+	} else {
+		err = c.Validate()
+	}
+	return c, fail(exitConfig, where.locate(err), compareHint)
+}
+
+const (
+	envPrefix   = "EUSN"
+	compareHint = "eusn-stream config init reference.yaml, and compare"
+)
+
+// keyError is a problem with one key's value.
+type keyError struct{ key, problem string }
+
+func (e *keyError) Error() string { return e.key + ": " + e.problem }
+
+// Validate reports everything that is wrong with c by itself, without looking
+// at files or the network. The pipeline's own ranges are asked for as well.
+func (c Config) Validate() error {
+	var errs []error
+	need := func(ok bool, key, format string, args ...any) {
+		if !ok {
+			errs = append(errs, &keyError{key, fmt.Sprintf(format, args...)})
+		}
+	}
+	oneOf := func(key, got string, want ...string) {
+		need(slices.Contains(want, got), key, "%q, want one of %s", got, strings.Join(want, ", "))
+	}
+	atLeast1 := func(key string, v int) { need(v >= 1, key, "%d, want at least 1", v) }
+	ask := func(key string, part pipeline.Config) { // the pipeline's own opinion of one key
+		if err := part.Validate(); err != nil {
+			need(false, key, "%s", strings.TrimPrefix(err.Error(), "pipeline: config: "))
+		}
+	}
+	need(c.Model != "", "model", "empty, want the path of a model file")
+	need(c.NATS.logins() <= 1, "nats", "%d ways to log in (creds, nkey, user, token), want at most one", c.NATS.logins())
+	need(c.NATS.Password == "" || c.NATS.User != "", "nats.password", "given without nats.user")
+	need((c.NATS.TLSCert == "") == (c.NATS.TLSKey == ""), "nats.tls_cert", "want tls_cert and tls_key both or neither")
+	need(c.NATS.URL != "" || c.Server.Dir != "", "server.dir", "empty, want a directory for the embedded server")
+	need(c.Server.Port >= -1 && c.Server.Port <= 65535, "server.port", "%d, want -1 to 65535", c.Server.Port)
+	oneOf("input.non_finite", c.Input.NonFinite, "reject", "hold", "zero")
+	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	oneOf("log.format", c.Log.Format, "text", "json")
+	// The pipeline takes a zero for its default; a zero written in a file is
+	// more likely a mistake.
+	for _, k := range []struct {
+		key  string
+		zero bool
+		part pipeline.Config
+	}{
+		{"job", c.Job == "", pipeline.Config{Job: c.Job}},
+		{"nats.replicas", c.NATS.Replicas == 0, pipeline.Config{Replicas: c.NATS.Replicas}},
+		{"input.subject", c.Input.Subject == "", pipeline.Config{InputSubject: c.Input.Subject}},
+		{"input.max_message", c.Input.MaxMessage == 0, pipeline.Config{MaxMessage: c.Input.MaxMessage}},
+		{"input.max_age", false, pipeline.Config{InputMaxAge: c.Input.MaxAge}},
+		{"input.max_bytes", false, pipeline.Config{InputMaxBytes: c.Input.MaxBytes}},
+		{"output.keep", false, pipeline.Config{OutputKeep: c.Output.Keep}},
+		{"stage.partitions", c.Stage.Partitions == 0, pipeline.Config{Partitions: c.Stage.Partitions}},
+		{"stage.rows", c.Stage.Rows == 0, pipeline.Config{RowBudget: c.Stage.Rows}},
+		{"stage.latency", c.Stage.Latency == 0, pipeline.Config{Latency: c.Stage.Latency}},
+		{"stage.max_slots", c.Stage.MaxSlots == 0, pipeline.Config{MaxSlots: c.Stage.MaxSlots}},
+		{"stage.max_streams", c.Stage.MaxStreams == 0, pipeline.Config{MaxStreams: c.Stage.MaxStreams}},
+		{"stage.stop_timeout", c.Stage.StopTimeout == 0, pipeline.Config{StopTimeout: c.Stage.StopTimeout}},
+	} {
+		need(!k.zero, k.key, "empty or 0, want a value")
+		ask(k.key, k.part)
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	ask("stage.shards", c.pipeline()) // depends on partitions as well, so it comes last
+	return errors.Join(errs...)
+}
+
+// pipeline is the part of c that package pipeline knows.
+func (c Config) pipeline() pipeline.Config {
+	return pipeline.Config{
+		Job: c.Job, InputSubject: c.Input.Subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
+		MaxMessage: c.Input.MaxMessage, InputMaxAge: c.Input.MaxAge, InputMaxBytes: c.Input.MaxBytes,
+		OutputKeep: c.Output.Keep, Replicas: c.NATS.Replicas,
+		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
+		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
+	}
+}
+
+// options is how to reach c's server, for a connection of that name.
+func (c NATSConfig) options(name string, log *slog.Logger) pipeline.NATSOptions {
+	return pipeline.NATSOptions{
+		URL: c.URL, Name: name, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token,
+		CA: c.TLSCA, Cert: c.TLSCert, Key: c.TLSKey, TLSHandshakeFirst: c.TLSFirst, InboxPrefix: c.InboxPrefix, Log: log,
+	}
+}
+
+func (c NATSConfig) logins() int {
+	n := 0
+	for _, s := range []string{c.Creds, c.NKey, c.User, c.Token} {
+		if s != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// newLogger makes the log of a command on standard error.
+func (a *app) newLogger(c LogConfig) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		panic("BUG: log level passed Validate: " + err.Error())
+	}
+	if a.quiet {
+		level = max(level, slog.LevelError)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(a.stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, opts))
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// finding is one thing doctor looked at.
+type finding struct {
+	Subject  string `json:"subject"`
+	Status   string `json:"status"` // ok, note or problem
+	Sentence string `json:"sentence"`
+}
+
+func newDoctor(a *app) *cobra.Command {
+	var file, dir, url string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "What this machine has and what would stop the stage from running",
+		Long: `Look at the processor, memory, GPU, the data directory and the NATS server that
+"run" would use with the same configuration, and say in plain sentences what is
+there. Exits with 4 where the NATS server cannot be reached, 1 for any other problem.`,
+		Example: "  eusn-stream doctor --nats-url nats://127.0.0.1:4222",
+		Args:    cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file")
+	f.StringVar(&dir, "dir", "", "data directory of the embedded server")
+	f.StringVar(&url, "nats-url", "", "NATS server to look at; empty: only the embedded one is used")
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		c, err := loadConfig(file, f, map[string]string{"dir": "server.dir", "nats-url": "nats.url"})
+		if err != nil {
+			return err
+		}
+		return a.doctor(ctx, c)
+	})
+	return cmd
+}
+
+func (a *app) doctor(ctx context.Context, c Config) error {
+	nats, reachable := checkNATS(ctx, c)
+	found := []finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c), nats}
+	if a.json {
+		if err := a.printJSON(found); err != nil {
+			return err
+		}
+	}
+	problems := 0
+	for _, f := range found {
+		if f.Status == "problem" {
+			problems++
+		}
+		if !a.json {
+			a.print("%-8s %-9s %s", f.Status, f.Subject, f.Sentence)
+		}
+	}
+	switch {
+	case !reachable:
+		return fail(exitUnreachable, errors.New(nats.Sentence), "start that server, or leave --nats-url away to use the embedded one")
+	case problems > 0:
+		return fmt.Errorf("%d problem(s) found", problems)
+	}
+	return nil
+}
+
+// checkCPU tells the engine that runs here and what it runs on.
+func checkCPU() finding {
+	s := fmt.Sprintf("%d cores usable, %s/%s", runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH)
+	if names := cpuFeatures(); len(names) > 0 {
+		s += " with " + strings.Join(names, ", ")
+	}
+	return finding{"cpu", "ok", s + "; this build has the generic engine, in plain Go."}
+}
+
+func checkMemory() finding {
+	total, available := memory()
+	if total == 0 {
+		return finding{"memory", "note", "how much memory there is cannot be told on this system."}
+	}
+	const gib = 1 << 30
+	f := finding{"memory", "ok", fmt.Sprintf("%.1f GiB, %.1f GiB of it free for use.", float64(total)/gib, float64(available)/gib)}
+	if available < gib/2 {
+		f.Status = "note"
+		f.Sentence += " That is little: many streams of a large model may not fit."
+	}
+	return f
+}
+
+func checkGPU() finding {
+	driver, devices := gpu()
+	const noEngine = "this build has no GPU engine; the stage runs on the CPU."
+	switch {
+	case devices == 0 && driver == "":
+		return finding{"gpu", "note", "no NVIDIA GPU or driver is here; the stage runs on the CPU."}
+	case devices == 0:
+		return finding{"gpu", "note", fmt.Sprintf("NVIDIA driver %s is here but no device; %s", driver, noEngine)}
+	}
+	return finding{"gpu", "note", fmt.Sprintf("%d NVIDIA device(s), driver %s; %s", devices, cmp.Or(driver, "unknown"), noEngine)}
+}
+
+// checkDir tries to write where the embedded server would.
+func checkDir(c Config) finding {
+	if c.NATS.URL != "" {
+		return finding{"directory", "ok", "none is needed: the NATS server keeps the data."}
+	}
+	dir := c.Server.Dir
+	probe := dir
+	for { // the directory, or the nearest parent that exists: it would be made there
+		if _, err := os.Stat(probe); err == nil || probe == filepath.Dir(probe) {
+			break
+		}
+		probe = filepath.Dir(probe)
+	}
+	f, err := os.CreateTemp(probe, ".eusn-doctor-*")
+	if err != nil {
+		return finding{"directory", "problem", fmt.Sprintf("%s cannot be written: %v.", dir, err)}
+	}
+	err = errors.Join(f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return finding{"directory", "problem", fmt.Sprintf("%s: %v.", dir, err)}
+	}
+	if probe != dir {
+		return finding{"directory", "ok", fmt.Sprintf("%s does not exist yet and can be made.", dir)}
+	}
+	return finding{"directory", "ok", fmt.Sprintf("%s can be written.", dir)}
+}
+
+// checkNATS connects and reads the account's limits. reachable is false only
+// where a server was asked for and does not answer.
+func checkNATS(ctx context.Context, c Config) (f finding, reachable bool) {
+	if c.NATS.URL == "" {
+		return finding{"nats", "ok", "no URL is configured: run starts an embedded server."}, true
+	}
+	nc, err := pipeline.Connect(c.NATS.options("eusn-doctor", nil))
+	if err != nil {
+		return finding{"nats", "problem", err.Error()}, false
+	}
+	defer nc.Close()
+	f = finding{"nats", "ok", fmt.Sprintf("server %s %s, messages up to %d KiB", nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.MaxPayload()>>10)}
+	limits, err := accountLimits(ctx, nc)
+	if err != nil {
+		return finding{"nats", "problem", f.Sentence + "; but JetStream does not answer: " + err.Error()}, true
+	}
+	f.Sentence += limits
+	if int(nc.MaxPayload()) < c.Input.MaxMessage {
+		f.Status = "problem"
+		f.Sentence += fmt.Sprintf(" input.max_message is %d bytes, more than the server takes.", c.Input.MaxMessage)
+	}
+	return f, true
+}
+
+func accountLimits(ctx context.Context, nc *nats.Conn) (string, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	info, err := js.AccountInfo(ctx)
+	if err != nil {
+		return "", err
+	}
+	limit := func(v int64, unit string) string {
+		if v < 0 {
+			return "unlimited " + unit
+		}
+		return fmt.Sprintf("%d %s", v, unit)
+	}
+	return fmt.Sprintf("; JetStream: %d streams of %s, %d bytes stored of %s.",
+		info.Streams, limit(int64(info.Limits.MaxStreams), "streams"), info.Store, limit(info.Limits.MaxStore, "bytes")), nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes. Scripts rely on them: they never change their meaning.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitConfig      = 3
+	exitUnreachable = 4
+	exitIntegrity   = 5
+	exitTolerance   = 6
+	exitInterrupted = 130
+)
+
+const exitCodesHelp = `Exit codes:
+
+  0    success
+  1    failure: the message says what, and what to try next
+  2    usage: unknown command or flag, missing argument
+  3    the configuration is invalid
+  4    something needed is not reachable (the NATS server)
+  5    integrity: results that must be equal differ, or a file is not what it claims
+  6    a result is outside the asked tolerance
+  130  interrupted (Ctrl-C or SIGTERM); what was kept is said before
+`
+
+func newExitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What each exit code means",
+		Long:  exitCodesHelp,
+	}
+}
+
+// failure is an error that knows its exit code and what to try next.
+type failure struct {
+	err  error
+	code int
+	next string // a command line or a sentence; empty where nothing helps
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// fail gives err an exit code and a next step; nil stays nil, and an error
+// that already has them keeps them.
+func fail(code int, err error, next string) error {
+	var f *failure
+	if err == nil || errors.As(err, &f) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &failure{err, code, next}
+}
+
+func usageError(err error) error {
+	return fail(exitUsage, err, "eusn-stream help")
+}
+
+// interrupted is what a command returns when its context ended: kept says what
+// remains on disk, in a sentence.
+type interrupted struct{ kept string }
+
+func (i *interrupted) Error() string { return "interrupted: " + i.kept }
+
+// orInterrupted replaces the error of a cancelled context by one that says
+// what was kept. Every other error passes.
+func orInterrupted(err error, format string, args ...any) error {
+	if err == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &interrupted{fmt.Sprintf(format, args...)}
+}
+
+// report prints err for people and gives its exit code.
+func (a *app) report(err error) int {
+	var i *interrupted
+	var f *failure
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &i):
+		fmt.Fprintf(a.stderr, "eusn-stream: %v\n", i)
+		return exitInterrupted
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(a.stderr, "eusn-stream: interrupted: nothing was written")
+		return exitInterrupted
+	}
+	fmt.Fprintf(a.stderr, "eusn-stream: %v\n", err)
+	if !errors.As(err, &f) {
+		return exitFailure
+	}
+	if f.next != "" {
+		fmt.Fprintf(a.stderr, "try: %s\n", f.next)
+	}
+	return f.code
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/cpu"
+)
+
+// cpuFeatures names the instruction sets that matter to engines.
+func cpuFeatures() []string {
+	var names []string
+	add := func(ok bool, name string) {
+		if ok {
+			names = append(names, name)
+		}
+	}
+	switch runtime.GOARCH {
+	case "amd64":
+		add(cpu.X86.HasAVX2, "AVX2")
+		add(cpu.X86.HasFMA, "FMA")
+		add(cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW, "AVX-512 (F, VL, DQ, BW)")
+	case "arm64":
+		add(cpu.ARM64.HasASIMD, "NEON")
+		add(cpu.ARM64.HasSVE, "SVE")
+	}
+	return names
+}
+
+// memory is the machine's memory and what is free for use, in bytes; zeros
+// where the system has no /proc/meminfo.
+func memory() (total, available uint64) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib uint64
+		if n, _ := fmt.Sscanf(line, "MemTotal: %d kB", &kib); n == 1 {
+			total = kib << 10
+		}
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 {
+			available = kib << 10
+		}
+	}
+	return total, available
+}
+
+// gpu is the NVIDIA driver's version and the number of its devices, from what
+// the driver shows in /proc and /dev; empty and 0 where there is none.
+func gpu() (driver string, devices int) {
+	found, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed, so there is no error
+	text, err := os.ReadFile("/proc/driver/nvidia/version")
+	if err != nil {
+		return "", len(found)
+	}
+	for _, word := range strings.Fields(string(text)) {
+		// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ..."
+		if word[0] >= '0' && word[0] <= '9' && strings.Contains(word, ".") {
+			return word, len(found)
+		}
+	}
+	return "unknown", len(found)
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+func newModel(a *app) *cobra.Command {
+	return group("model", "Look into model files", newModelInspect(a), newModelVerify(a))
+}
+
+// loadModel reads a model file; what is wrong with its content is a question
+// of integrity.
+func loadModel(path string) (*reservoir.Model, error) {
+	m, err := reservoir.Load(path)
+	switch {
+	case errors.Is(err, reservoir.ErrModel):
+		return nil, fail(exitIntegrity, err, "eusn-stream offline retrain --archive ARCHIVE --out "+path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fail(exitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+path)
+	}
+	return m, err
+}
+
+// modelReport is what inspect prints.
+type modelReport struct {
+	Path     string             `json:"path"`
+	SHA256   string             `json:"sha256"`
+	Spec     reservoir.Spec     `json:"spec"`
+	Weights  int64              `json:"weights"`
+	RowBytes int                `json:"bytes_per_state_row"`
+	Channels []string           `json:"channels"`
+	Heads    []headReport       `json:"heads"`
+	Policy   reservoir.Policy   `json:"policy"`
+	Training reservoir.Training `json:"training"`
+}
+
+type headReport struct {
+	Name     string   `json:"name"`
+	Classes  []string `json:"classes"`
+	Features int      `json:"features"`
+}
+
+func inspect(path string) (modelReport, error) {
+	m, err := loadModel(path)
+	if err != nil {
+		return modelReport{}, err
+	}
+	sum, err := m.Fingerprint()
+	if err != nil {
+		return modelReport{}, err
+	}
+	r := modelReport{
+		Path: path, SHA256: sum, Spec: m.Network.Spec, RowBytes: 4 * m.Network.Spec.Layout().Words,
+		Channels: m.Channels, Policy: m.Policy, Training: m.Training,
+	}
+	for _, b := range m.Network.Members {
+		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
+	}
+	for _, h := range m.Heads {
+		r.Heads = append(r.Heads, headReport{h.Name, h.Classes, h.Features()})
+	}
+	return r, nil
+}
+
+func newModelInspect(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "inspect FILE",
+		Short:   "Print what a model file holds",
+		Example: "  eusn-stream model inspect demo-data/model.safetensors",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			r, err := inspect(args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(r)
+			}
+			a.printModel(r)
+			return nil
+		}),
+	}
+}
+
+func (a *app) printModel(r modelReport) {
+	s := r.Spec
+	row := func(name, format string, args ...any) { a.print("%-10s "+format, append([]any{name}, args...)...) }
+	row("model", "%s", r.Path)
+	row("sha256", "%s", r.SHA256)
+	row("reservoir", "%s, %d x %d units, %d weights, seed %d, %s", s.Kind, s.Members, s.Units, r.Weights, s.Seed, s.Precision)
+	row("input", "%s; standardise %v, difference %v", strings.Join(r.Channels, ", "), s.Standardise, s.Difference)
+	row("features", "%d: %v of each unit", s.FeatureCount(), s.Features)
+	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
+	for _, h := range r.Heads {
+		row("head", "%s: %d classes: %s", h.Name, len(h.Classes), strings.Join(h.Classes, ", "))
+	}
+	row("sequences", "%s", policyText(r.Policy))
+	if t := r.Training; t.Series > 0 {
+		row("training", "%s, %d series, %d samples, alpha %s, by %s", t.Dataset, t.Series, t.Samples, t.Alpha, t.Tool)
+	}
+}
+
+func policyText(p reservoir.Policy) string {
+	text := string(p.Kind)
+	switch p.Kind {
+	case reservoir.Window:
+		text = fmt.Sprintf("window of %d samples every %d", p.Length, p.Hop)
+	case reservoir.Count:
+		text = fmt.Sprintf("count: every %d samples", p.Length)
+	case reservoir.Gap:
+		text = fmt.Sprintf("gap: after %v of silence", p.Gap)
+	}
+	if p.Early > 0 {
+		text += fmt.Sprintf(", early predictions every %d samples", p.Early)
+	}
+	return text
+}
+
+func newModelVerify(a *app) *cobra.Command {
+	var want string
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check a model file: shapes, numbers, and that its weights follow from its seed",
+		Long: `Check a model file: that it is complete and its numbers are finite, that drawing
+the reservoir again from its recipe gives the same bits, and with --sha256 that
+it is the very file you expect. Exits with 5 where it is not.`,
+		Example: "  eusn-stream model verify demo-data/model.safetensors",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			return a.verifyModel(args[0], want)
+		}),
+	}
+	cmd.Flags().StringVar(&want, "sha256", "", "expected fingerprint")
+	return cmd
+}
+
+func (a *app) verifyModel(path, want string) error {
+	m, err := loadModel(path)
+	if err != nil {
+		return err
+	}
+	sum, err := m.Fingerprint()
+	if err != nil {
+		return err
+	}
+	if want != "" && !strings.EqualFold(want, sum) {
+		return fail(exitIntegrity, fmt.Errorf("model %s: sha256 is %s, want %s", path, sum, want), "")
+	}
+	drawn, err := reservoir.Draw(m.Network.Spec)
+	if err != nil {
+		return err
+	}
+	redrawn := reflect.DeepEqual(drawn.Members, m.Network.Members)
+	if a.json {
+		if err := a.printJSON(map[string]any{"path": path, "sha256": sum, "weights_follow_from_seed": redrawn}); err != nil {
+			return err
+		}
+	}
+	if !redrawn {
+		return fail(exitIntegrity, fmt.Errorf("model %s: its weights are not those its seed %d draws: it was edited, or made by another program", path, m.Network.Spec.Seed), "")
+	}
+	if !a.json {
+		a.print("%s: ok, sha256 %s", path, sum)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+func newOffline(a *app) *cobra.Command {
+	return group("offline", "Import data sets, retrain and evaluate models", newImport(a))
+}
+
+func newImport(a *app) *cobra.Command {
+	var o offline.ImportOptions
+	var out string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "import [DIR]",
+		Short: "Make a Parquet archive of a published data set",
+		Long: `Read a data set as its publisher gives it (.ts, .tsv, .arff, idx, token lists;
+gzip or not), check it against what its files claim, and write one Parquet
+archive with labels, split and provenance.
+
+DIR is searched for NAME_TRAIN.* and NAME_TEST.*; or name the files yourself.`,
+		Example: `  eusn-stream offline import datasets/Adiac
+  eusn-stream offline import datasets --name Adiac --out adiac.parquet
+  eusn-stream offline import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --out adiac.parquet`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Name, "name", "", "which data set in DIR")
+	f.StringVar(&o.Train, "train", "", "file of the training part, instead of DIR")
+	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
+	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", offline.DefaultNumWords))
+	f.StringVar(&o.License, "license", "", "licence to note in the archive")
+	f.StringVar(&o.Note, "note", "", "remark to note in the archive")
+	f.StringVarP(&out, "out", "o", "", "archive to write (default NAME.parquet)")
+	f.BoolVar(&force, "force", false, "overwrite an existing archive")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			o.Dir = args[0]
+		}
+		if o.Dir == "" && o.Train == "" && o.Test == "" {
+			return errors.New("nothing to import: give DIR, or --train and --test")
+		}
+		o.Tool = toolName()
+		return a.do(func(ctx context.Context, _ []string) error { return a.importDataset(ctx, o, out, force) })(cmd, args)
+	}
+	return cmd
+}
+
+func (a *app) importDataset(ctx context.Context, o offline.ImportOptions, out string, force bool) error {
+	if err := mayWrite(out, force); err != nil {
+		return err
+	}
+	p := a.progress()
+	d, err := offline.Import(ctx, o, p.report)
+	p.close()
+	if err != nil {
+		return fail(exitFailure, orInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
+	}
+	out = cmp.Or(out, strings.ReplaceAll(d.Name, string(os.PathSeparator), "-")+".parquet")
+	if err := mayWrite(out, force); err != nil {
+		return err
+	}
+	if err := errors.Join(ctx.Err(), offline.WriteArchive(out, d)); err != nil {
+		return orInterrupted(err, "the import was complete; %s may be there, and whole", out)
+	}
+	s := d.Summary()
+	if a.json {
+		return a.printJSON(struct {
+			Archive string `json:"archive"`
+			offline.Summary
+		}{out, s})
+	}
+	a.printSummary(s)
+	a.say("wrote %s", out)
+	return nil
+}
+
+// mayWrite refuses to replace what is there already.
+func mayWrite(path string, force bool) error {
+	if path == "" || force {
+		return nil
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fail(exitFailure, fmt.Errorf("%s exists and is left as it is", path), "another name, or the same command with --force")
+	}
+	return nil
+}
+
+func (a *app) printSummary(s offline.Summary) {
+	a.print("%s (%s): %d channel(s), %d classes", s.Name, s.Format, s.Channels, len(s.Classes))
+	for _, part := range []struct {
+		name string
+		s    offline.SplitSummary
+	}{{"train", s.Train}, {"test", s.Test}} {
+		length := fmt.Sprint(part.s.MinLength)
+		if part.s.MaxLength != part.s.MinLength {
+			length += fmt.Sprintf(" to %d", part.s.MaxLength)
+		}
+		a.print("  %-6s %6d series of length %s, %d values missing", part.name, part.s.Series, length, part.s.Missing)
+	}
+	for _, w := range s.Warnings {
+		a.print("  note: %s", w)
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// Progress shows up after this long: a short job leaves no trace.
+const progressDelay = 1500 * time.Millisecond
+
+// plainEvery is how often a line appears where there is no terminal.
+const plainEvery = 5 * time.Second
+
+// progress shows how far a long job is: a bar with the time left on a
+// terminal, a line now and then elsewhere, nothing with --quiet. It knows no
+// colours, so NO_COLOR is kept by having nothing to switch off.
+type progress struct {
+	mu    sync.Mutex
+	w     io.Writer
+	mode  string // bar, plain, none
+	start time.Time
+	last  time.Time // of the last plain line
+	phase string
+	bar   *progressbar.ProgressBar
+}
+
+func (a *app) progress() *progress {
+	p := &progress{w: a.stderr, mode: a.progressMode, start: time.Now(), last: time.Now()}
+	if a.quiet {
+		p.mode = "none"
+	}
+	if p.mode == "auto" {
+		p.mode = "plain"
+		if isTerminal(a.stderr) {
+			p.mode = "bar"
+		}
+	}
+	return p
+}
+
+// isTerminal reports whether w can redraw a line.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// report takes one step's news: done of total units of what. It may be called
+// from several goroutines.
+func (p *progress) report(done, total int64, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if what != p.phase {
+		p.clear()
+		p.phase, p.start, p.last = what, time.Now(), time.Now()
+	}
+	if p.mode == "none" || time.Since(p.start) < progressDelay {
+		return
+	}
+	if p.mode == "bar" {
+		p.draw(done, total, what)
+	} else if time.Since(p.last) >= plainEvery {
+		p.last = time.Now()
+		fmt.Fprintln(p.w, plainLine(done, total, what, time.Since(p.start)))
+	}
+}
+
+func (p *progress) draw(done, total int64, what string) {
+	if total <= 0 {
+		total = -1 // the bar's word for unknown
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions64(total,
+			progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionShowCount(), progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish())
+	}
+	_ = p.bar.Set64(done) // fails only where it counts past the total: a display, not a result
+}
+
+// close removes the bar, so that what follows starts on an empty line.
+func (p *progress) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+}
+
+func (p *progress) clear() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		p.bar = nil
+	}
+}
+
+// plainLine is one line of a progress log.
+func plainLine(done, total int64, what string, spent time.Duration) string {
+	if total <= 0 || done <= 0 {
+		return fmt.Sprintf("%s: %d, %v so far", what, done, spent.Round(time.Second))
+	}
+	left := time.Duration(float64(spent) * float64(total-done) / float64(done))
+	return fmt.Sprintf("%s: %d of %d (%d %%), about %v left", what, done, total, 100*done/total, left.Round(time.Second))
+}
