@@ -196,7 +196,18 @@ func (f *format) readFile(ctx context.Context, opts ImportOptions, path string, 
 	if err := d.noteFile(src); err != nil {
 		return nil, err
 	}
-	return p, nil
+	if f.labels == nil {
+		return p, nil
+	}
+	labels, err := openSource(ctx, f.labelPath(path), budget, progress)
+	if err != nil {
+		return nil, fmt.Errorf("%w (the labels of %s)", err, path)
+	}
+	defer labels.close()
+	if err := f.labels(labels, p); err != nil {
+		return nil, err
+	}
+	return p, d.noteFile(labels)
 }
 
 func (d *Dataset) noteFile(src *source) error {

@@ -12,14 +12,20 @@ import (
 
 // format is one file format Import understands.
 type format struct {
-	name   string
-	suffix string // after which .gz may follow
-	read   func(*source, ImportOptions) (*part, error)
+	name      string
+	suffix    string // after which .gz may follow
+	read      func(*source, ImportOptions) (*part, error)
+	labels    func(*source, *part) error // reads the labels where they lie in a file of their own
+	labelPath func(string) string        // and where that is
 }
 
 // formats in the order of preference where one data set comes in several.
 var formats = []*format{
 	{name: "ts", suffix: ".ts", read: plain(readTS)},
+	{name: "tsv", suffix: ".tsv", read: plain(readTSV)},
+	{name: "arff", suffix: ".arff", read: plain(readARFF)},
+	{name: "tokens", suffix: ".txt", read: readTokens},
+	{name: "idx", suffix: "idx3-ubyte", read: plain(readIDXImages), labels: readIDXLabels, labelPath: idxLabelPath},
 }
 
 func plain(read func(*source) (*part, error)) func(*source, ImportOptions) (*part, error) {
@@ -66,7 +72,9 @@ func (o ImportOptions) explicit() (found, error) {
 		}
 		f.format = format
 		if f.name == "" {
-			f.name, _ = splitName(path)
+			if f.name, _ = splitName(path); format.name == "idx" {
+				f.name, _ = idxName(path)
+			}
 		}
 	}
 	return f, nil
@@ -101,6 +109,23 @@ func splitName(path string) (name string, split Split) {
 		}
 	}
 	return base, ""
+}
+
+// idxName reads MNIST's way of naming: train-images-idx3-ubyte and
+// t10k-images-idx3-ubyte (or test-...), in a folder called as the data set.
+func idxName(path string) (name string, split Split) {
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return "", ""
+	}
+	prefix, _, _ := strings.Cut(strings.ToLower(filepath.Base(path)), "-")
+	switch prefix {
+	case "train":
+		split = Train
+	case "t10k", "test":
+		split = Test
+	}
+	return filepath.Base(folder), split
 }
 
 // searchDir lists the data sets in dir and in the folders down to two below.
@@ -144,6 +169,9 @@ func addFile(sets map[string]*found, path string) error {
 		return nil
 	}
 	name, split := splitName(path)
+	if f.name == "idx" {
+		name, split = idxName(path)
+	}
 	if split == "" {
 		return nil
 	}
