@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""A model file opened with NumPy alone: states and scores of one series, in float64.
+usage: model_in_numpy.py MODEL.safetensors SERIES.npy...    each SERIES is an array (samples, channels)
+Prints one JSON line per series: {"class": label, "scores": [...], "features": [...]}"""
+import json, struct, sys
+import numpy as np
+
+raw = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", raw[:8])[0]
+header = json.loads(raw[8:8 + size])
+meta = header.pop("__metadata__")
+T = {k: np.frombuffer(raw, {"F32": "<f4", "I32": "<i4"}[v["dtype"]], int(np.prod(v["shape"])), 8 + size + v["data_offsets"][0])
+     .reshape(v["shape"]).astype({"F32": "f8", "I32": "i8"}[v["dtype"]]) for k, v in header.items()}
+spec, head = json.loads(meta["eusn.spec"]), json.loads(meta["eusn.heads"])[0]
+
+
+def features(x):
+    u = (x - T["norm.mean"]) * T["norm.scale"] if spec["standardise"] else x
+    if spec["difference"]:
+        d = np.vstack([np.zeros((1, x.shape[1])), np.diff(x, axis=0)]) * T["norm.diff"]
+        u = np.hstack([u, d])
+    out = []
+    for r in range(spec["members"]):
+        W, U, b, cols = (T[f"member.{r}.{k}"] for k in ("recurrent", "input", "bias", "inputs"))
+        if spec["kind"] == "resn":  # one weight a unit, from the unit before it
+            W = np.diag(W) @ np.roll(np.eye(spec["units"]), -1, axis=1)
+        keep, gain = T[f"member.{r}.keep_gain"]
+        h, H, Z = np.zeros(spec["units"]), [], []
+        for row in u[:, cols]:
+            z = b + U @ row + W @ h
+            h = keep * h + gain * np.tanh(z)
+            H.append(h), Z.append(z)
+        H, Z = np.array(H), np.array(Z)
+        every = dict(last=H[-1], mean=H.mean(0), ppv=(Z > 0).mean(0), max=np.tanh(Z.max(0)), std=H.std(0))
+        out += [every[k] for k in ("last", "mean", "ppv", "max", "std") if k in spec["features"]]
+    return np.concatenate(out)
+
+
+for path in sys.argv[2:]:
+    f = features(np.load(path).astype("f8"))
+    s = T["head.0.intercept"] + T["head.0.weights"] @ (f - T["head.0.center"])
+    k = int(s[0] > 0) if len(head["classes"]) == 2 else int(s.argmax())
+    print(json.dumps({"class": head["classes"][k], "scores": s.tolist(), "features": f.tolist()}))

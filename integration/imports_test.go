@@ -1,0 +1,103 @@
+package integration
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/eusn-stream/eusn-stream/"
+
+// graph is who may import whom inside the project, each with the reason.
+// Packages under an internal folder belong to the package above it.
+var graph = map[string]struct {
+	may []string
+	why string
+}{
+	"reservoir/canon":      {nil, "the arithmetic stands on nothing, so that everything can stand on it"},
+	"reservoir/canon/fit":  {[]string{"reservoir/canon"}, "evaluates its candidates as canon does"},
+	"readout":              {[]string{"reservoir/canon"}, "a readout sees features, never a reservoir; scores are canonical arithmetic"},
+	"reservoir":            {[]string{"readout", "reservoir/canon"}, "an engine fuses the readout into the step"},
+	"reservoir/enginetest": {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
+	"codec":                {nil, "Arrow bytes in, plain slices out"},
+	"offline":              {[]string{"readout", "reservoir"}, "works on files; a live stage is not its business"},
+	"pipeline":             {[]string{"codec", "readout", "reservoir"}, "knows no archive, no device and no configuration file"},
+	"cmd/eusn-stream":      {[]string{"codec", "offline", "pipeline", "readout", "reservoir"}, "the only place that wires"},
+	"integration":          {[]string{"codec", "offline", "pipeline", "readout", "reservoir"}, "tests of everything together"},
+}
+
+// forbidden are libraries kept out of packages, each with the reason.
+var forbidden = []struct {
+	library string
+	allowed []string
+	why     string
+}{
+	{"github.com/nats-io/", []string{"pipeline", "cmd/eusn-stream", "integration"}, "one package speaks NATS"},
+	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
+	{"github.com/spf13/", []string{"cmd/eusn-stream"}, "flags and configuration belong to the command"},
+	{"gonum.org/v1/gonum", []string{"readout", "offline"}, "the step needs no linear algebra library"},
+	{"github.com/eusn-stream/eusn-stream/reservoir/enginetest", nil, "a test suite does not ship"},
+}
+
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range listPackages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		owner, _, _ := strings.Cut(name, "/internal/")
+		seen[owner] = true
+		rule, known := graph[owner]
+		if !known {
+			t.Errorf("package %s has no rule: say in integration/imports_test.go whom it may import, and why", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			inner, ours := strings.CutPrefix(imp, module)
+			target, _, _ := strings.Cut(inner, "/internal/")
+			if ours && target != owner && !slices.Contains(rule.may, target) {
+				t.Errorf("%s imports %s: not allowed (%s)", name, inner, rule.why)
+			}
+			for _, f := range forbidden {
+				if strings.HasPrefix(imp, f.library) && !slices.Contains(f.allowed, owner) {
+					t.Errorf("%s imports %s: not allowed (%s)", name, imp, f.why)
+				}
+			}
+		}
+	}
+	for owner := range graph {
+		if !seen[owner] {
+			t.Errorf("the rule for %s speaks of a package that does not exist", owner)
+		}
+	}
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func listPackages(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...")
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	var all []listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := d.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}

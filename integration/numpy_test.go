@@ -1,0 +1,133 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// TestModelInNumPy opens a model file with docs/model_in_numpy.py, which knows
+// nothing of our code, and asks it for the states and classes of a test part.
+func TestModelInNumPy(t *testing.T) {
+	python := numpy(t)
+	t.Run("simulated machine", func(t *testing.T) {
+		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 60, Samples: 200}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInNumPy(t, python, d)
+	})
+	t.Run("RacketSports", func(t *testing.T) {
+		d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInNumPy(t, python, d)
+	})
+}
+
+func checkInNumPy(t *testing.T, python string, d *offline.Dataset) {
+	ctx, dir := context.Background(), t.TempDir()
+	spec := offline.DefaultBank(len(d.Channels))
+	spec.Members = 8 // what is checked does not depend on the size
+	m, _, err := offline.Retrain(ctx, d, offline.RetrainOptions{Spec: spec}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := offline.Evaluate(ctx, m, d, offline.EvaluateOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := filepath.Join(dir, "model.safetensors")
+	if err := m.Save(model); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"../docs/model_in_numpy.py", model}
+	test := d.Part(offline.Test)
+	for _, i := range test {
+		path := filepath.Join(dir, fmt.Sprintf("%d.npy", i))
+		if err := os.WriteFile(path, npy(d.Series[i].Values, len(d.Channels)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	cmd := exec.Command(python, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	lines := json.NewDecoder(bytes.NewReader(out))
+	g, err := reservoir.NewGeneric(m.Network, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst := 0.0
+	for k, i := range test {
+		var got struct {
+			Class    string
+			Scores   []float64
+			Features []float64
+		}
+		if err := lines.Decode(&got); err != nil {
+			t.Fatalf("series %d: %v", i, err)
+		}
+		if want := m.Heads[0].Classes[ev.Predictions[k].Class]; got.Class != want {
+			t.Errorf("series %s: NumPy says %s with scores %v, the engine %s with %v", d.Series[i].ID, got.Class, got.Scores, want, ev.Predictions[k].Scores)
+		}
+		worst = max(worst, featureError(t, g, d.Series[i].Values, got.Features))
+	}
+	// Float32 against float64 with math.tanh: about 1e-7 a step, kept and
+	// spread by a neutral map over up to 200 steps; the bank keeps eps*rho
+	// below .2, out of chaos.
+	if worst > 1e-4 {
+		t.Errorf("features differ by up to %.3g relative, want at most 1e-4", worst)
+	}
+	t.Logf("%d series, all classes compared, features within %.2g relative", len(test), worst)
+}
+
+// featureError runs one series and compares the feature vector, relative to
+// its norm.
+func featureError(t *testing.T, g *reservoir.Generic, values []float32, want []float64) float64 {
+	t.Helper()
+	c := g.Network().Spec.Channels
+	if err := g.Advance(values, []reservoir.Run{{Reset: true, To: int32(len(values) / c)}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f := make([]float32, g.Network().Spec.FeatureCount())
+	if err := g.Features(0, f); err != nil {
+		t.Fatal(err)
+	}
+	diff, norm := 0.0, 0.0
+	for i, w := range want {
+		diff += (float64(f[i]) - w) * (float64(f[i]) - w)
+		norm += w * w
+	}
+	return math.Sqrt(diff / norm)
+}
+
+// npy is the .npy file form of a float32 matrix.
+func npy(v []float32, columns int) []byte {
+	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", len(v)/columns, columns)
+	for (10+len(header)+1)%64 != 0 {
+		header += " "
+	}
+	b := append([]byte("\x93NUMPY\x01\x00"), 0, 0)
+	binary.LittleEndian.PutUint16(b[8:], uint16(len(header)+1))
+	b = append(b, header+"\n"...)
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
