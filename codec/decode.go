@@ -1,0 +1,209 @@
+package codec
+
+import (
+	"bytes"
+	"math"
+	"slices"
+)
+
+// NonFinite says what to do with samples no reservoir may see: nulls, NaN and
+// infinities, also those a cast to float32 makes.
+type NonFinite string
+
+// The policies. The empty string means Reject.
+const (
+	Reject NonFinite = "reject" // refuse the message with ErrNonFinite
+	Hold   NonFinite = "hold"   // leave NaN in X and list them in Missing: the caller repeats the stream's previous sample
+	Zero   NonFinite = "zero"   // put 0 in X and list them in Missing
+)
+
+// Names of the fields that are not channels.
+const (
+	fieldStream = "stream_id"
+	fieldTime   = "ts"
+	fieldEnd    = "end"
+	fieldList   = "x"
+)
+
+// Schema is what a model expects of input messages.
+type Schema struct {
+	Channels  []string // names in the model's order; at least one, distinct, none of stream_id, ts, end
+	NonFinite NonFinite
+}
+
+// Validate reports the first thing that is wrong with the schema.
+func (s Schema) Validate() error {
+	switch s.NonFinite {
+	case "", Reject, Hold, Zero:
+	default:
+		return mismatch("non-finite policy %q, want %q, %q or %q", s.NonFinite, Reject, Hold, Zero)
+	}
+	return checkChannels(s.Channels)
+}
+
+func checkChannels(channels []string) error {
+	if len(channels) == 0 {
+		return mismatch("no channels, want at least one")
+	}
+	for i, name := range channels {
+		switch name {
+		case "":
+			return mismatch("channel %d has no name", i)
+		case fieldStream, fieldTime, fieldEnd:
+			return mismatch("channel %d is named %q, which is reserved", i, name)
+		}
+		if slices.Contains(channels[:i], name) {
+			return mismatch("two channels are named %q", name)
+		}
+	}
+	return nil
+}
+
+// Batch is one decoded message. The caller owns it and may reuse it: the
+// slices grow and never shrink. After an error it is empty.
+type Batch struct {
+	Rows    int
+	X       []float32 // Rows x len(Channels), row-major
+	Times   []int64   // ns since the Unix epoch, UTC, one per row, NoTime for a null; empty where the message has no ts
+	Ends    []bool    // one per row: true closes the stream's sequence after the row (null: false); empty without the field
+	Keys    []string  // multi-stream message: distinct stream ids in order of first appearance; empty otherwise
+	Key     []int32   // one per row, index into Keys; empty for a single-stream message
+	Missing []int32   // ascending flat indices into X that held null, NaN or Inf; always empty under Reject
+}
+
+// NoTime stands for a null time.
+const NoTime = math.MinInt64
+
+func (b *Batch) reset() {
+	*b = Batch{X: b.X[:0], Times: b.Times[:0], Ends: b.Ends[:0], Keys: b.Keys[:0], Key: b.Key[:0], Missing: b.Missing[:0]}
+}
+
+// knownPlans is how many schemas a Decoder remembers. Producers of one model
+// rarely differ in more than tool and column order.
+const knownPlans = 4
+
+// maxKnownSchema bounds what is remembered of one schema, in bytes.
+const maxKnownSchema = 64 << 10
+
+// Decoder reads input messages for one model. It belongs to one goroutine.
+type Decoder struct {
+	channels  []string
+	policy    NonFinite
+	plans     [knownPlans]*plan
+	oldest    int // of plans, replaced next
+	inflate   inflater
+	keys      keyTable
+	dict      []int32  // entries of keys for the values of the message's dictionary, badEntry for unusable ones
+	views     []values // scratch of gather, one per channel
+	listValid []byte   // scratch of gather: which rows of x are not null
+}
+
+// NewDecoder returns a decoder of messages that fit s.
+func NewDecoder(s Schema) (*Decoder, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	d := &Decoder{channels: slices.Clone(s.Channels), policy: s.NonFinite, views: make([]values, len(s.Channels))}
+	if d.policy == "" {
+		d.policy = Reject
+	}
+	return d, nil
+}
+
+// Decode reads payload into b. It keeps no reference to payload. Strings in
+// b.Keys stay valid for ever; everything else is overwritten by the next call
+// with the same b.
+//
+// An error is of kind ErrMalformed, ErrSchema or ErrNonFinite, and says which
+// field and row; rows count from 0 over the whole message.
+func (d *Decoder) Decode(payload []byte, b *Batch) error {
+	b.reset()
+	err := d.decode(payload, b)
+	if err != nil {
+		b.reset()
+	}
+	return err
+}
+
+func (d *Decoder) decode(payload []byte, b *Batch) error {
+	fr, rest, more, err := nextFrame(payload)
+	if err != nil {
+		return err
+	}
+	if !more || fr.kind != headerSchema {
+		return malformed("message does not begin with a schema")
+	}
+	p, err := d.plan(&fr)
+	if err != nil {
+		return err
+	}
+	d.inflate.reset(len(payload))
+	d.keys.begin()
+	d.dict = d.dict[:0]
+	for {
+		if fr, rest, more, err = nextFrame(rest); err != nil || !more {
+			return err
+		}
+		switch fr.kind {
+		case headerRecordBatch:
+			err = d.batch(p, &fr, b)
+		case headerDictionaryBatch:
+			err = d.dictionary(p, &fr)
+		default:
+			err = malformed("message of kind %d among the record batches", fr.kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// plan finds the plan for the schema message, by its bytes if they are known.
+func (d *Decoder) plan(fr *frame) (*plan, error) {
+	for _, p := range d.plans {
+		if p != nil && bytes.Equal(p.schema, fr.meta.b) {
+			return p, nil
+		}
+	}
+	p, err := newPlan(fr, d.channels)
+	if err != nil {
+		return nil, err
+	}
+	if len(fr.meta.b) <= maxKnownSchema {
+		p.schema = slices.Clone(fr.meta.b)
+		d.plans[d.oldest] = p
+		d.oldest = (d.oldest + 1) % knownPlans
+	}
+	return p, nil
+}
+
+// batch appends the rows of one record batch to b.
+func (d *Decoder) batch(p *plan, fr *frame, b *Batch) error {
+	rb, err := readBatch(fr, fr.header, &d.inflate)
+	if err != nil || rb.rows == 0 {
+		return err
+	}
+	if total := (int64(b.Rows) + int64(rb.rows)) * int64(len(d.channels)); total > math.MaxInt32 {
+		return malformed("%d values in one message, at most %d fit", total, math.MaxInt32)
+	}
+	if err := d.gather(p, &rb, b); err != nil {
+		return err
+	}
+	if p.time != nil {
+		if err := appendTimes(&rb, p.time, b); err != nil {
+			return err
+		}
+	}
+	if p.end != nil {
+		if err := appendEnds(&rb, p.end, b); err != nil {
+			return err
+		}
+	}
+	if p.stream != nil {
+		if err := d.appendKeys(&rb, p.stream, b); err != nil {
+			return err
+		}
+	}
+	b.Rows += rb.rows
+	return nil
+}

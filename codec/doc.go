@@ -1,0 +1,46 @@
+// Package codec turns Arrow IPC messages into plain Go slices and predictions
+// into Arrow IPC messages. No NATS type comes in and no Arrow type goes out.
+//
+// # Input
+//
+// One message is one complete IPC stream (schema, any number of record
+// batches, end-of-stream marker), little endian, with these fields in any
+// order; other fields are ignored:
+//
+//	<channel>...  one field per channel of the model, by name: float32, or any
+//	              other float or integer type, which is cast
+//	x             instead of the channel fields: FixedSizeList<...>[channels]
+//	ts            optional: timestamp of any unit; becomes ns since 1970, UTC
+//	end           optional: bool; true closes the stream's sequence after the row
+//	stream_id     multi-stream messages only: utf8, large_utf8, a dictionary of
+//	              those, or an integer, which is written in decimal
+//
+// Schema metadata eusn.schema=input and eusn.version=1 are checked when they
+// are there. Bodies compressed with lz4 or zstd are read. Rows of one stream
+// are in order of time; ts never decides order.
+//
+// # Output
+//
+//	stream_id utf8, seq uint64, row uint32, ts timestamp[ns, UTC] nullable,
+//	class int32, score float32, scores FixedSizeList<float32>[C] (optional),
+//	flags uint8
+//
+// with eusn.schema=prediction, eusn.version=1, eusn.model, eusn.model_sha256,
+// eusn.head and eusn.labels (a JSON list) in the schema metadata.
+//
+// # Untrusted bytes
+//
+// Every byte of a payload is walked by this package's own bounds-checked
+// flatbuffers reader. The Arrow library writes our schemas and is what the
+// tests compare with, but it parses nothing that came from outside: its v17
+// reader makes slices of lengths it has not checked, which ends the process.
+// No payload makes a decoder panic or allocate more than a small multiple of
+// the payload's size. A schema seen before is recognised by its bytes, and
+// then an uncompressed message is decoded without allocating.
+//
+// The package does not know subjects, sequence numbers of messages, headers
+// or models; package pipeline puts those together.
+//
+// Format: https://arrow.apache.org/docs/format/Columnar.html, section
+// "Serialization and Interprocess Communication (IPC)".
+package codec

@@ -1,0 +1,140 @@
+package codec
+
+import (
+	"fmt"
+	"strings"
+)
+
+// plan says where the wanted fields lie in the record batches of one schema.
+type plan struct {
+	schema   []byte   // metadata bytes of the schema message
+	channels []column // in the model's order; nil where list is set
+	list     *column  // the field x
+	time     *column
+	end      *column
+	stream   *column
+}
+
+// newPlan reads a schema message and checks it against the model's channels.
+func newPlan(fr *frame, channels []string) (*plan, error) {
+	if err := checkVersion(fr, "input"); err != nil {
+		return nil, err
+	}
+	c := newCollector(append([]string{fieldStream, fieldTime, fieldEnd, fieldList}, channels...))
+	if err := walkSchema(fr, c.visit); err != nil {
+		return nil, err
+	}
+	p := &plan{time: c.want[fieldTime], end: c.want[fieldEnd], stream: c.want[fieldStream]}
+	if err := p.findSamples(c, channels); err != nil {
+		return nil, err
+	}
+	return p, p.checkTypes(len(channels))
+}
+
+// findSamples prefers one field per channel to the field x.
+func (p *plan) findSamples(c *collector, channels []string) error {
+	missing := ""
+	for _, name := range channels {
+		col := c.want[name]
+		if col == nil || name == fieldList && col.typ.is(typeFixedSizeList) {
+			missing = name
+			break
+		}
+		p.channels = append(p.channels, *col)
+	}
+	if missing == "" {
+		return nil
+	}
+	p.channels = nil
+	if p.list = c.want[fieldList]; p.list == nil {
+		return mismatch("field %q is missing (and there is no list %q); the message has %s", missing, fieldList, c.seen())
+	}
+	return nil
+}
+
+// checkTypes refuses fields of a type that cannot be what they are for.
+func (p *plan) checkTypes(channels int) error {
+	for i := range p.channels {
+		if c := &p.channels[i]; c.typ.scalar() == notNumber {
+			return c.wants("float32")
+		}
+	}
+	if c := p.list; c != nil && (!c.typ.is(typeFixedSizeList) || c.typ.num == notNumber || c.typ.size != channels) {
+		return c.wants(fmt.Sprintf("fixed_size_list<float32>[%d]", channels))
+	}
+	if c := p.time; c != nil && (!c.typ.is(typeTimestamp) || c.typ.unit < 0 || c.typ.unit > 3) {
+		return c.wants("timestamp")
+	}
+	if c := p.end; c != nil && !c.typ.is(typeBool) {
+		return c.wants("bool")
+	}
+	if c := p.stream; c != nil && !streamType(c.typ) {
+		return c.wants("utf8, a dictionary of utf8, or an integer")
+	}
+	return nil
+}
+
+func (c *column) wants(what string) error {
+	return mismatch("field %q: want %s, got %s", c.name, what, c.typ)
+}
+
+// streamType says whether a field of the type can name streams.
+func streamType(t dataType) bool {
+	text := t.kind == typeUtf8 || t.kind == typeLargeUtf8
+	if t.dictionary {
+		return text && t.index != notNumber
+	}
+	return text || t.kind == typeInt && t.num != notNumber
+}
+
+// collector gathers the wanted fields of a schema, and some names to show.
+type collector struct {
+	want    map[string]*column // by name; nil until met
+	longest int                // bytes of the longest wanted name
+	names   []string           // of the first few fields, shortened
+	count   int
+}
+
+func newCollector(names []string) *collector {
+	c := &collector{want: make(map[string]*column, len(names))}
+	for _, name := range names {
+		c.want[name] = nil
+		c.longest = max(c.longest, len(name))
+	}
+	return c
+}
+
+func (c *collector) visit(sf schemaField) error {
+	const showNames, showBytes = 8, 32
+	c.count++
+	if c.count <= showNames {
+		c.names = append(c.names, fmt.Sprintf("%q", sf.name[:min(len(sf.name), showBytes)]))
+	}
+	// A schema may point at one long name many times, and looking up a name
+	// reads it: the longest wanted one is as much as is ever worth reading.
+	if len(sf.name) > c.longest {
+		return nil
+	}
+	old, wanted := c.want[string(sf.name)]
+	if !wanted {
+		return nil
+	}
+	if old != nil {
+		return mismatch("two fields are named %q", sf.name)
+	}
+	col := sf.col
+	col.name = string(sf.name)
+	c.want[col.name] = &col
+	return nil
+}
+
+func (c *collector) seen() string {
+	if c.count == 0 {
+		return "no fields"
+	}
+	s := strings.Join(c.names, ", ")
+	if more := c.count - len(c.names); more > 0 {
+		s = fmt.Sprintf("%s and %d more", s, more)
+	}
+	return s
+}

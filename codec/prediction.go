@@ -1,0 +1,154 @@
+package codec
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/apache/arrow/go/v17/arrow"
+)
+
+// Flag marks what was unusual about the samples behind a prediction.
+type Flag uint8
+
+// The flags, which are part of the output format.
+const (
+	FlagGap           Flag = 1 << iota // messages of the stream are missing
+	FlagReordered                      // messages arrived out of order and were put in order
+	FlagHeld                           // missing samples were filled in
+	FlagWarmUp                         // too few samples yet for the window
+	FlagEarly                          // the sequence has not ended
+	FlagPoisonSkipped                  // an undecodable message was skipped
+)
+
+var flagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "64", "128"}
+
+// String lists the flags that are set, "gap|held"; without any it is empty.
+func (f Flag) String() string {
+	var set []string
+	for i, name := range flagNames {
+		if f>>i&1 != 0 {
+			set = append(set, name)
+		}
+	}
+	return strings.Join(set, "|")
+}
+
+// Prediction is one row of an output message.
+type Prediction struct {
+	Stream string
+	Seq    uint64    // sequence number of the input message
+	Row    uint32    // the last row of it that was used
+	Time   int64     // of that row, ns since the Unix epoch, UTC; NoTime where it has none
+	Class  int32     // index into PredictionMeta.Labels
+	Score  float32   // of the class
+	Scores []float32 // PredictionMeta.Columns of them
+	Flags  Flag
+}
+
+// PredictionMeta is what all predictions of a message have in common.
+type PredictionMeta struct {
+	Model   string   // name
+	SHA256  string   // of the model file, hexadecimal
+	Head    string   // which readout
+	Labels  []string // class names
+	Columns int      // scores per row; 0: no field scores
+}
+
+// Names of the output fields that are not input fields too.
+const (
+	fieldSeq    = "seq"
+	fieldRow    = "row"
+	fieldClass  = "class"
+	fieldScore  = "score"
+	fieldScores = "scores"
+	fieldFlags  = "flags"
+)
+
+// Keys of the output's schema metadata.
+const (
+	metaModel  = "eusn.model"
+	metaSHA256 = "eusn.model_sha256"
+	metaHead   = "eusn.head"
+	metaLabels = "eusn.labels"
+)
+
+// PredictionEncoder writes output messages of one model and head. It belongs to
+// one goroutine.
+type PredictionEncoder struct {
+	columns int
+	t       *template
+}
+
+// NewPredictionEncoder returns an encoder of messages with this meta.
+func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
+	if meta.Columns < 0 || meta.Columns > math.MaxInt32 {
+		return nil, mismatch("%d score columns, want 0 or more", meta.Columns)
+	}
+	if meta.Labels == nil {
+		meta.Labels = []string{}
+	}
+	labels, err := json.Marshal(meta.Labels)
+	if err != nil {
+		return nil, err
+	}
+	fields := []arrow.Field{
+		{Name: fieldStream, Type: arrow.BinaryTypes.String},
+		{Name: fieldSeq, Type: arrow.PrimitiveTypes.Uint64},
+		{Name: fieldRow, Type: arrow.PrimitiveTypes.Uint32},
+		{Name: fieldTime, Type: timestampNS, Nullable: true},
+		{Name: fieldClass, Type: arrow.PrimitiveTypes.Int32},
+		{Name: fieldScore, Type: arrow.PrimitiveTypes.Float32},
+	}
+	if meta.Columns > 0 {
+		t := arrow.FixedSizeListOfNonNullable(int32(meta.Columns), arrow.PrimitiveTypes.Float32)
+		fields = append(fields, arrow.Field{Name: fieldScores, Type: t})
+	}
+	fields = append(fields, arrow.Field{Name: fieldFlags, Type: arrow.PrimitiveTypes.Uint8})
+	md := arrow.NewMetadata(
+		[]string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaHead, metaLabels},
+		[]string{"prediction", "1", meta.Model, meta.SHA256, meta.Head, string(labels)})
+	t, err := newTemplate(arrow.NewSchema(fields, &md))
+	if err != nil {
+		return nil, err
+	}
+	return &PredictionEncoder{columns: meta.Columns, t: t}, nil
+}
+
+// Encode writes p, which may be empty, as one message, valid until the next
+// call. Every prediction must have as many Scores as the meta has Columns.
+func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
+	for i := range p {
+		if len(p[i].Scores) != e.columns {
+			return nil, mismatch("prediction %d has %d scores, want %d", i, len(p[i].Scores), e.columns)
+		}
+	}
+	t := e.t
+	t.begin(len(p))
+	if err := t.text(len(p), func(i int) string { return p[i].Stream }); err != nil {
+		return nil, err
+	}
+	t.column(len(p), func(i int) { t.u64(p[i].Seq) })
+	t.column(len(p), func(i int) { t.u32(p[i].Row) })
+	t.times(len(p), func(i int) int64 { return p[i].Time })
+	t.column(len(p), func(i int) { t.u32(uint32(p[i].Class)) })
+	t.column(len(p), func(i int) { t.f32(p[i].Score) })
+	if e.columns > 0 {
+		t.node(len(p), 0)
+		t.empty()
+		t.column(len(p)*e.columns, func(i int) { t.f32(p[i/e.columns].Scores[i%e.columns]) })
+	}
+	t.column(len(p), func(i int) { t.out = append(t.out, byte(p[i].Flags)) })
+	return t.finish(), nil
+}
+
+// column writes a fixed-width field without nulls; write appends value i.
+func (t *template) column(n int, write func(i int)) {
+	t.node(n, 0)
+	t.empty()
+	t.open()
+	for i := range n {
+		write(i)
+	}
+	t.close()
+}

@@ -1,0 +1,216 @@
+package codec
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"unicode/utf8"
+)
+
+// DecodePredictions reads an output message, as untrusting as a Decoder. The
+// result does not refer to payload.
+func DecodePredictions(payload []byte) (PredictionMeta, []Prediction, error) {
+	fr, rest, more, err := nextFrame(payload)
+	if err == nil && (!more || fr.kind != headerSchema) {
+		err = malformed("message does not begin with a schema")
+	}
+	if err != nil {
+		return PredictionMeta{}, nil, err
+	}
+	var r predictionReader
+	if err := r.readSchema(&fr); err != nil {
+		return PredictionMeta{}, nil, err
+	}
+	r.inflate.reset(len(payload))
+	for {
+		if fr, rest, more, err = nextFrame(rest); err != nil {
+			return PredictionMeta{}, nil, err
+		}
+		if !more {
+			return r.meta, r.out, nil
+		}
+		if fr.kind != headerRecordBatch {
+			err = malformed("message of kind %d among the record batches", fr.kind)
+		} else {
+			err = r.batch(&fr)
+		}
+		if err != nil {
+			return PredictionMeta{}, nil, err
+		}
+	}
+}
+
+// predictionReader holds what one call of DecodePredictions knows.
+type predictionReader struct {
+	meta    PredictionMeta
+	cols    map[string]*column
+	inflate inflater
+	out     []Prediction
+}
+
+// predictionFields are the fields that must be there, and their types.
+var predictionFields = []struct {
+	name string
+	typ  dataType
+}{
+	{fieldStream, dataType{kind: typeUtf8}},
+	{fieldSeq, dataType{kind: typeInt, num: uint64s}},
+	{fieldRow, dataType{kind: typeInt, num: uint32s}},
+	{fieldTime, dataType{kind: typeTimestamp, unit: 3}},
+	{fieldClass, dataType{kind: typeInt, num: int32s}},
+	{fieldScore, dataType{kind: typeFloatingPoint, num: float32s}},
+	{fieldFlags, dataType{kind: typeInt, num: uint8s}},
+}
+
+func (r *predictionReader) readSchema(fr *frame) error {
+	if err := checkVersion(fr, "prediction"); err != nil {
+		return err
+	}
+	names := []string{fieldScores}
+	for _, f := range predictionFields {
+		names = append(names, f.name)
+	}
+	c := newCollector(names)
+	if err := walkSchema(fr, c.visit); err != nil {
+		return err
+	}
+	for _, f := range predictionFields {
+		col := c.want[f.name]
+		if col == nil {
+			return mismatch("field %q is missing; the message has %s", f.name, c.seen())
+		}
+		if col.typ != f.typ {
+			return col.wants(f.typ.String())
+		}
+	}
+	if s := c.want[fieldScores]; s != nil {
+		if !s.typ.is(typeFixedSizeList) || s.typ.num != float32s || s.typ.size < 1 {
+			return s.wants("fixed_size_list<float32>[1 or more]")
+		}
+		r.meta.Columns = s.typ.size
+	}
+	r.cols = c.want
+	return r.readMeta(fr)
+}
+
+// readMeta keeps views until the end: a hostile schema may repeat one long
+// value many times.
+func (r *predictionReader) readMeta(fr *frame) error {
+	var model, sha, head, labels []byte
+	err := walkMetadata(fr, func(key, value []byte) {
+		switch string(key) {
+		case metaModel:
+			model = value
+		case metaSHA256:
+			sha = value
+		case metaHead:
+			head = value
+		case metaLabels:
+			labels = value
+		}
+	})
+	if err != nil {
+		return err
+	}
+	r.meta.Model, r.meta.SHA256, r.meta.Head = string(model), string(sha), string(head)
+	if labels == nil {
+		return nil
+	}
+	if err := json.Unmarshal(labels, &r.meta.Labels); err != nil {
+		return mismatch("metadata %s: want a JSON list of strings: %v", metaLabels, err)
+	}
+	return nil
+}
+
+// batch appends the rows of one record batch to r.out.
+func (r *predictionReader) batch(fr *frame) error {
+	rb, err := readBatch(fr, fr.header, &r.inflate)
+	if err != nil || rb.rows == 0 {
+		return err
+	}
+	text := r.cols[fieldStream]
+	if err := noNulls(&rb, text, 0, 1); err != nil {
+		return err
+	}
+	ids, err := rb.texts(text)
+	if err != nil {
+		return err
+	}
+	fixed := map[string][]byte{}
+	for _, f := range predictionFields[1:] {
+		if f.name != fieldTime {
+			if err := noNulls(&rb, r.cols[f.name], 0, 1); err != nil {
+				return err
+			}
+		}
+		width := 8 // of ts
+		if f.typ.num != notNumber {
+			width = f.typ.num.width()
+		}
+		if fixed[f.name], err = rb.buffer(r.cols[f.name], 1, rb.rows*width); err != nil {
+			return err
+		}
+	}
+	timeValid, err := rb.bitmap(r.cols[fieldTime], 0, 0, 1)
+	if err != nil {
+		return err
+	}
+	scores, err := r.scores(&rb)
+	if err != nil {
+		return err
+	}
+	for i := range rb.rows {
+		id := ids.at(i)
+		if !utf8.Valid(id) {
+			return malformed("row %d, field %q: not UTF-8", len(r.out), fieldStream)
+		}
+		p := Prediction{
+			Stream: string(id),
+			Seq:    binary.LittleEndian.Uint64(fixed[fieldSeq][8*i:]),
+			Row:    binary.LittleEndian.Uint32(fixed[fieldRow][4*i:]),
+			Time:   int64(binary.LittleEndian.Uint64(fixed[fieldTime][8*i:])),
+			Class:  int32(binary.LittleEndian.Uint32(fixed[fieldClass][4*i:])),
+			Score:  math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldScore][4*i:])),
+			Flags:  Flag(fixed[fieldFlags][i]),
+		}
+		if timeValid != nil && !bit(timeValid, i) {
+			p.Time = NoTime
+		}
+		if n := r.meta.Columns; n > 0 {
+			p.Scores = scores[i*n : (i+1)*n : (i+1)*n]
+		}
+		r.out = append(r.out, p)
+	}
+	return nil
+}
+
+// scores reads the field scores of one record batch, if the message has it.
+func (r *predictionReader) scores(rb *recordBatch) ([]float32, error) {
+	c := r.cols[fieldScores]
+	if c == nil {
+		return nil, nil
+	}
+	if err := noNulls(rb, c, 0, 1); err != nil {
+		return nil, err
+	}
+	if err := noNulls(rb, c, 1, c.typ.size); err != nil {
+		return nil, err
+	}
+	n := rb.rows * c.typ.size
+	data, err := rb.buffer(c, 2, 4*n)
+	if err != nil {
+		return nil, err
+	}
+	scores := make([]float32, n)
+	gatherFloat32(scores, 1, data)
+	return scores, nil
+}
+
+// noNulls refuses nulls where the format has none.
+func noNulls(rb *recordBatch, c *column, child, per int) error {
+	nulls, err := rb.node(c, child, per)
+	if err == nil && nulls {
+		err = malformed("field %q: null, want a value", c.name)
+	}
+	return err
+}
