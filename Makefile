@@ -1,0 +1,43 @@
+# One word per task. CI calls the same targets.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/...
+FUZZTIME    ?= 60s
+
+.PHONY: help check test race cross generate fuzz bench demo
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+check: ## formatting, vet, staticcheck, generated files, builds without cgo and for other systems
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run: gofmt -w ."; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	$(MAKE) generate cross
+	@git diff --exit-code --stat || { echo "generated files differ from their sources: commit the result of make generate"; exit 1; }
+
+test: ## all tests
+	go test ./...
+
+race: ## the concurrent packages under the race detector
+	go test -race -short $(RACE)
+
+cross: ## builds that must work: no cgo, arm64, other systems
+	CGO_ENABLED=0 go build -o /dev/null ./cmd/eusn-stream
+	GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
+	GOOS=windows go build -o /dev/null ./cmd/eusn-stream
+
+generate: ## regenerate what is generated
+	go generate ./reservoir/canon
+
+fuzz: ## every fuzz target for FUZZTIME (default 60s)
+	@for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9]+' $$p/*_test.go | cut -c6-); do \
+	    echo "== $$p $$f"; go test $$p -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	  done; done
+
+bench: ## benchmarks of every package
+	go test -run '^$$' -bench . ./...
+
+demo: ## the whole stage on simulated sensors
+	go run ./cmd/eusn-stream demo
