@@ -39,7 +39,7 @@ func ReadArchive(path string) (d *Dataset, err error) {
 			return nil, fmt.Errorf("row group %d: %w", i, err)
 		}
 	}
-	if err := d.Validate(); err != nil {
+	if err := d.validate(); err != nil {
 		return nil, err
 	}
 	return d, nil

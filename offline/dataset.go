@@ -81,8 +81,18 @@ func (d *Dataset) Len(i int) int {
 // not fill whole samples, infinities, text that is not UTF-8. [WriteArchive]
 // calls it, and what [ReadArchive] and [Import] return passes it.
 func (d *Dataset) Validate() error {
+	if err := d.validate(); err != nil {
+		return fmt.Errorf("offline: data set %q: %w", d.Name, err)
+	}
+	return nil
+}
+
+func (d *Dataset) validate() error {
 	if len(d.Series) == 0 {
-		return errors.New("offline: the data set has no series")
+		return errors.New("it has no series")
+	}
+	if !utf8.ValidString(d.Name) {
+		return errors.New("its name is not UTF-8")
 	}
 	if err := checkNames("class", d.Classes); err != nil {
 		return err
@@ -94,11 +104,11 @@ func (d *Dataset) Validate() error {
 	for i := range d.Series {
 		s := &d.Series[i]
 		if s.ID == "" || ids[s.ID] || !utf8.ValidString(s.ID) {
-			return fmt.Errorf("offline: series %d: id %q is empty, repeated or not UTF-8", i, s.ID)
+			return fmt.Errorf("series %d: id %q is empty, repeated or not UTF-8", i, s.ID)
 		}
 		ids[s.ID] = true
 		if err := d.check(s); err != nil {
-			return fmt.Errorf("offline: series %q: %w", s.ID, err)
+			return fmt.Errorf("series %q: %w", s.ID, err)
 		}
 	}
 	return nil
@@ -133,11 +143,11 @@ func checkNames(what string, names []string) error {
 	for i, n := range names {
 		switch {
 		case n == "":
-			return fmt.Errorf("offline: %s %d has no name", what, i)
+			return fmt.Errorf("%s %d has no name", what, i)
 		case !utf8.ValidString(n):
-			return fmt.Errorf("offline: %s name %q is not UTF-8", what, n)
+			return fmt.Errorf("%s name %q is not UTF-8", what, n)
 		case seen[n]:
-			return fmt.Errorf("offline: %s name %q stands twice", what, n)
+			return fmt.Errorf("%s name %q stands twice", what, n)
 		}
 		seen[n] = true
 	}
@@ -151,7 +161,7 @@ func checkChannels(names, reserved []string) error {
 	}
 	for _, n := range names {
 		if slices.Contains(reserved, n) {
-			return fmt.Errorf("offline: channel name %q is reserved for a column of the archive: rename the channel", n)
+			return fmt.Errorf("channel name %q is reserved for a column of the archive: rename the channel", n)
 		}
 	}
 	return nil

@@ -1,0 +1,99 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+)
+
+// RecordingImport names a CSV recording and the archive to make of it.
+type RecordingImport struct {
+	CSV  string // the file to read; may be compressed with gzip
+	Out  string // the archive to write
+	Name string // empty: the file's name up to the first dot
+	CSVOptions
+	// Tool, License and Note go into the provenance.
+	Tool, License, Note string
+}
+
+// RecordingSummary counts a recording.
+type RecordingSummary struct {
+	Rows     int64      `json:"rows"` // samples
+	Streams  int        `json:"streams"`
+	Ends     int64      `json:"ends"`    // sequences that end
+	Missing  int64      `json:"missing"` // values that are NaN
+	Channels []string   `json:"channels"`
+	File     SourceFile `json:"file"`
+}
+
+// ImportRecording turns a CSV recording into a recording archive, a few
+// thousand samples at a time: memory grows with the number of streams, not of
+// samples. On an error nothing is left at Out but what was there before.
+// progress counts bytes of the file.
+func ImportRecording(ctx context.Context, in RecordingImport, progress Progress) (RecordingSummary, error) {
+	var sum RecordingSummary
+	unlimited := int64(math.MaxInt64) // nothing is kept, so nothing to bound
+	src, err := openSource(ctx, in.CSV, &unlimited, progress)
+	if err != nil {
+		return sum, err
+	}
+	defer src.close()
+	r, err := newCSVReader(src, in.CSVOptions)
+	if err != nil {
+		return sum, err
+	}
+	info := RecordingInfo{Name: in.Name, Channels: r.channels}
+	if info.Name == "" {
+		info.Name, _ = splitName(in.CSV)
+	}
+	w, err := WriteRecording(in.Out, info)
+	if err != nil {
+		return sum, err
+	}
+	if err := sum.copy(w, r); err != nil {
+		w.Abort()
+		return sum, err
+	}
+	if sum.File, err = src.provenance(); err != nil {
+		w.Abort()
+		return sum, err
+	}
+	w.Source = Provenance{Files: []SourceFile{sum.File}, Format: "csv", Tool: in.Tool, License: in.License, Note: in.Note}
+	return sum, w.Close()
+}
+
+// copy moves all samples and counts them.
+func (s *RecordingSummary) copy(w *RecordingWriter, r *csvReader) error {
+	const rows = 4096 // enough to make the calls cheap
+	var c RecordingChunk
+	for {
+		c.Reset()
+		err := r.next(&c, rows)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.Write(&c); err != nil {
+			return err
+		}
+		s.Rows += int64(c.Rows())
+		for _, end := range c.End {
+			if end {
+				s.Ends++
+			}
+		}
+		for _, v := range c.Values {
+			if v != v {
+				s.Missing++
+			}
+		}
+	}
+	s.Streams, s.Channels = len(r.last), r.channels
+	if s.Rows == 0 {
+		return fmt.Errorf("%s: no samples after the header line", r.src.name)
+	}
+	return nil
+}

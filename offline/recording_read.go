@@ -1,0 +1,149 @@
+package offline
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v17/parquet/schema"
+)
+
+// RecordingReader reads a recording archive from front to back. It belongs to
+// one goroutine.
+type RecordingReader struct {
+	RecordingInfo
+	Rows int64 // samples in all, as the archive claims
+
+	path  string
+	in    *parquetFile
+	next  int   // row group
+	ticks int64 // nanoseconds in a unit of the time column
+}
+
+// ReadRecording opens a recording archive and checks its metadata and columns.
+// The caller closes it.
+func ReadRecording(path string) (r *RecordingReader, err error) {
+	defer guard(path, &err)
+	in, err := openParquet(path)
+	if err != nil {
+		return nil, err
+	}
+	r = &RecordingReader{path: path, in: in}
+	if err := r.open(); err != nil {
+		in.file.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *RecordingReader) open() error {
+	meta, err := readMeta(layoutRecording, r.in.rd.MetaData().KeyValueMetadata().FindValue)
+	if err != nil {
+		return err
+	}
+	r.RecordingInfo = RecordingInfo{Name: meta.problem, Channels: meta.channels, Source: meta.source}
+	r.Rows = r.in.rd.NumRows()
+	if len(r.Channels) == 0 {
+		return fmt.Errorf("metadata key %s names no channel", keyChannels)
+	}
+	if err := checkChannels(r.Channels, recordingColumns); err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(recordingColumns, r.Channels) {
+		if _, ok := r.in.columns[name]; !ok {
+			return fmt.Errorf("column %q is missing", name)
+		}
+	}
+	time, ok := r.in.rd.MetaData().Schema.Column(r.in.columns["time"]).LogicalType().(schema.TimestampLogicalType)
+	if !ok {
+		return fmt.Errorf("column %q: want a timestamp", "time")
+	}
+	switch time.TimeUnit() {
+	case schema.TimeUnitNanos:
+		r.ticks = 1
+	case schema.TimeUnitMicros: // other tools round so
+		r.ticks = 1e3
+	case schema.TimeUnitMillis:
+		r.ticks = 1e6
+	default:
+		return fmt.Errorf("column %q: unknown unit of time", "time")
+	}
+	return nil
+}
+
+// Next replaces what c holds by the next row group, at most 65536 samples in
+// archives of our own, or returns io.EOF after the last.
+func (r *RecordingReader) Next(c *RecordingChunk) (err error) {
+	c.Reset()
+	if r.next == r.in.rd.NumRowGroups() {
+		return io.EOF
+	}
+	defer guard(r.path, &err)
+	g, err := r.in.group(r.next)
+	if err == nil {
+		err = r.read(g, c)
+	}
+	if err == nil {
+		err = c.check(len(r.Channels))
+	}
+	if err != nil {
+		c.Reset()
+		return fmt.Errorf("row group %d: %w", r.next, err)
+	}
+	r.next++
+	return nil
+}
+
+func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
+	if c.Stream, err = flat(g, "stream", toString, nil); err != nil {
+		return err
+	}
+	if c.Seq, err = flat(g, "seq", same[int64], nil); err != nil {
+		return err
+	}
+	if c.Time, err = flat(g, "time", same[int64], func() int64 { return NoTime }); err != nil {
+		return err
+	}
+	for i, t := range c.Time {
+		if t == NoTime {
+			continue
+		}
+		if t > math.MaxInt64/r.ticks || t < math.MinInt64/r.ticks {
+			return fmt.Errorf("row %d: time %d does not fit into 64-bit nanoseconds", i, t)
+		}
+		c.Time[i] = t * r.ticks
+	}
+	if c.End, err = flat(g, "end", same[bool], nil); err != nil {
+		return err
+	}
+	if c.Label, err = flat(g, "label", toString, func() string { return "" }); err != nil {
+		return err
+	}
+	return r.values(g, c)
+}
+
+func (r *RecordingReader) values(g *rowGroup, c *RecordingChunk) error {
+	channels := len(r.Channels)
+	for k, name := range r.Channels {
+		column, err := flat(g, name, same[float32], nil)
+		if err != nil {
+			return err
+		}
+		if k == 0 {
+			c.Values = make([]float32, g.rows*channels)
+		}
+		for t, v := range column {
+			c.Values[t*channels+k] = v
+		}
+	}
+	return nil
+}
+
+// Close ends the reading.
+func (r *RecordingReader) Close() error {
+	if err := r.in.file.Close(); err != nil {
+		return fmt.Errorf("offline: %w", err)
+	}
+	return nil
+}
