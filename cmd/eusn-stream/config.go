@@ -155,7 +155,6 @@ func (c Config) Validate() error {
 	oneOf := func(key, got string, want ...string) {
 		need(slices.Contains(want, got), key, "%q, want one of %s", got, strings.Join(want, ", "))
 	}
-	atLeast1 := func(key string, v int) { need(v >= 1, key, "%d, want at least 1", v) }
 	ask := func(key string, part pipeline.Config) { // the pipeline's own opinion of one key
 		if err := part.Validate(); err != nil {
 			need(false, key, "%s", strings.TrimPrefix(err.Error(), "pipeline: config: "))

@@ -60,10 +60,6 @@ func fail(code int, err error, next string) error {
 	return &failure{err, code, next}
 }
 
-func usageError(err error) error {
-	return fail(exitUsage, err, "eusn-stream help")
-}
-
 // interrupted is what a command returns when its context ended: kept says what
 // remains on disk, in a sentence.
 type interrupted struct{ kept string }

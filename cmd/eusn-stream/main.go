@@ -22,9 +22,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr}
 	root := newRoot(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err != nil && !a.started {
-		err = usageError(err)
+	cmd, err := root.ExecuteContextC(ctx)
+	if !a.started {
+		err = fail(exitUsage, err, cmd.CommandPath()+" --help")
 	}
 	return a.report(err)
 }

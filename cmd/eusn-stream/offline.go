@@ -14,7 +14,7 @@ import (
 )
 
 func newOffline(a *app) *cobra.Command {
-	return group("offline", "Import data sets, retrain and evaluate models", newImport(a))
+	return group("offline", "Import data sets, retrain and evaluate models", newImport(a), newRetrain(a), newEvaluate(a))
 }
 
 func newImport(a *app) *cobra.Command {

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/spf13/viper"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// The documented defaults are those of the libraries.
+func TestDefaultsAreThePipelines(t *testing.T) {
+	c, err := loadConfig("", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := c.pipeline(), pipeline.Config{Shards: c.Stage.Shards}.WithDefaults()
+	want.Shards = 0 // one per core, whatever this machine has
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("default.yaml gives\n%+v, the pipeline's defaults are\n%+v", got, want)
+	}
+}
+
+// Every field has a documented key and every key a field.
+func TestEveryKeyHasAField(t *testing.T) {
+	v := viper.New()
+	v.SetConfigType("yaml")
+	if err := v.ReadConfig(strings.NewReader(string(defaultYAML))); err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]bool{}
+	var walk func(prefix string, typ reflect.Type)
+	walk = func(prefix string, typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			key := prefix + f.Tag.Get("mapstructure")
+			if f.Type.Kind() == reflect.Struct {
+				walk(key+".", f.Type)
+			} else {
+				fields[key] = true
+			}
+		}
+	}
+	walk("", reflect.TypeFor[Config]())
+	for _, key := range v.AllKeys() {
+		if !fields[key] {
+			t.Errorf("default.yaml has %s, Config has no such field", key)
+		}
+		delete(fields, key)
+	}
+	for key := range fields {
+		t.Errorf("Config has %s, default.yaml does not document it", key)
+	}
+}
+
+func TestExampleConfigs(t *testing.T) {
+	files, err := filepath.Glob("../../configs/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no example configurations found: %v", err)
+	}
+	for _, f := range files {
+		must(t, "config", "check", f)
+	}
+}
+
+func TestConfigInit(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	must(t, "config", "init", file)
+	if r := must(t, "config", "check", file); !strings.Contains(r.out, "ok") {
+		t.Errorf("check says %q", r.out)
+	}
+	if err := os.WriteFile(file, []byte("job: mine\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, t.Context(), "config", "init", file).want(t, exitFailure, "left as it is", "--force")
+	if text, _ := os.ReadFile(file); string(text) != "job: mine\n" {
+		t.Error("init without --force replaced the file")
+	}
+	must(t, "config", "init", "--force", file)
+}
+
+func TestConfigProblems(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for _, c := range []struct {
+		name, yaml string
+		says       []string
+	}{
+		{"unknown key", "stage:\n  row: 5\n", []string{`c.yaml:2: unknown key "stage.row", nearest is "stage.rows"`}},
+		{"unknown section", "nets:\n  url: x\n", []string{`c.yaml:2`, `"nats.url"`}},
+		{"section as value", "stage: 5\n", []string{"c.yaml:1: stage is a group of keys"}},
+		{"two at once", "job: A B\nlog:\n  level: loud\n", []string{"c.yaml:1: key job", "c.yaml:3: key log.level"}},
+		{"wrong type", "\nstage:\n  rows: many\n", []string{"c.yaml:3: key stage.rows"}},
+		{"duration", "stage:\n  latency: soon\n", []string{"c.yaml:2: key stage.latency"}},
+		{"zero", "stage:\n  partitions: 0\n", []string{"c.yaml:2: key stage.partitions"}},
+		{"range", "stage:\n  partitions: 100000\n", []string{"c.yaml:2", "want 1 to 4096"}},
+		{"shards", "stage:\n  shards: 7\n  partitions: 2\n", []string{"c.yaml:2: key stage.shards"}},
+		{"logins", "nats:\n  user: a\n  token: b\n", []string{"2 ways to log in"}},
+		{"password", "nats:\n  password: a\n", []string{"c.yaml:2: key nats.password"}},
+		{"not YAML", "job: [\n", []string{"c.yaml"}},
+		{"a list", "- job\n", []string{"c.yaml:1: want keys and values"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			write(t, file, c.yaml)
+			r := exec(t, t.Context(), "config", "check", file)
+			r.want(t, exitConfig, append(c.says, "try:")...)
+			if c.name == "two at once" {
+				var out struct {
+					OK       bool
+					Problems []string
+				}
+				exec(t, t.Context(), "config", "check", "--json", file).parse(t, &out)
+				if out.OK || len(out.Problems) != 2 {
+					t.Errorf("--json tells %+v, want two problems", out)
+				}
+			}
+		})
+	}
+	exec(t, t.Context(), "config", "check", file+".none").want(t, exitConfig, "no such file", "config init")
+	write(t, file, "# nothing changed\n")
+	must(t, "config", "check", file)
+}
+
+func TestEnvironmentOverridesFile(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "c.yaml"), "job: from-file\nstage:\n  rows: 7\n")
+	t.Setenv("EUSN_STAGE_ROWS", "9")
+	c, err := loadConfig(file, nil, nil)
+	if err != nil || c.Stage.Rows != 9 || c.Job != "from-file" {
+		t.Errorf("rows %d, job %q, error %v; want 9 from the environment, from-file from the file", c.Stage.Rows, c.Job, err)
+	}
+	t.Setenv("EUSN_STAGE_ROWS", "0")
+	exec(t, t.Context(), "config", "check", file).want(t, exitConfig, "EUSN_STAGE_ROWS: key stage.rows")
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// result is what one run of the program gave.
+type result struct {
+	code        int
+	out, errOut string
+}
+
+// exec runs the program as main does, in a directory of its own.
+func exec(t *testing.T, ctx context.Context, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := run(ctx, args, &out, &errOut)
+	return result{code, out.String(), errOut.String()}
+}
+
+// must runs the program and wants exit code 0.
+func must(t *testing.T, args ...string) result {
+	t.Helper()
+	r := exec(t, t.Context(), args...)
+	if r.code != exitOK {
+		t.Fatalf("%v: exit code %d\n%s", args, r.code, r.errOut)
+	}
+	return r
+}
+
+// want checks the exit code and a part of the messages.
+func (r result) want(t *testing.T, code int, parts ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d; messages:\n%s", r.code, code, r.errOut)
+	}
+	for _, p := range parts {
+		if !strings.Contains(r.errOut, p) {
+			t.Errorf("messages lack %q:\n%s", p, r.errOut)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// parse reads one JSON document from the output.
+func (r result) parse(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.out), v); err != nil {
+		t.Fatalf("output is not JSON: %v\n%s", err, r.out)
+	}
+}
+
+// leftovers lists what is in dir besides the names expected.
+func leftovers(t *testing.T, dir string, expected ...string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.Contains(strings.Join(expected, "\n")+"\n", e.Name()+"\n") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"bogus"}, `unknown command "bogus"`},
+		{[]string{"version", "--bogus"}, "unknown flag: --bogus"},
+		{[]string{"version", "extra"}, "extra"},
+		{[]string{"config", "bogus"}, `unknown command "bogus" for "eusn-stream config"`},
+		{[]string{"--progress", "loud", "version"}, "want auto, plain or none"},
+		{[]string{"offline", "retrain"}, `"archive" not set`},
+		{[]string{"offline", "import"}, "nothing to import"},
+		{[]string{"offline", "retrain", "--archive", "a", "--network", "rnn"}, "want bank, eusn, esn or resn"},
+		{[]string{"offline", "retrain", "--archive", "a", "--network", "bank", "--eps", "0.1"}, "--eps is a parameter of --network eusn"},
+		{[]string{"offline", "retrain", "--archive", "a", "--eps", "0.1", "--members", "3"}, "--members is a parameter of --network bank"},
+		{[]string{"offline", "retrain", "--archive", "a", "--policy", "window", "--length", "7", "--hop", "2"}, "not a multiple"},
+		{[]string{"offline", "evaluate", "--archive", "a", "--split", "half"}, "want train or test"},
+		{[]string{"model", "inspect"}, "accepts 1 arg"},
+	} {
+		exec(t, t.Context(), c.args...).want(t, exitUsage, c.says, "try: eusn-stream")
+	}
+}
+
+func TestHelp(t *testing.T) {
+	if r := must(t); !strings.Contains(r.out, "eusn-stream demo") {
+		t.Errorf("help does not begin with the demo:\n%s", r.out)
+	}
+	if r := must(t, "help", "exit-codes"); !strings.Contains(r.out, "130  interrupted") {
+		t.Errorf("help exit-codes:\n%s", r.out)
+	}
+	if r := must(t, "completion", "bash"); !strings.Contains(r.out, "eusn-stream") {
+		t.Error("no bash completion")
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var b buildInfo
+	must(t, "version", "--json").parse(t, &b)
+	if b.Go == "" || b.Arithmetic < 1 {
+		t.Errorf("version --json gives %+v", b)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	dir := t.TempDir()
+	var found []finding
+	must(t, "doctor", "--json", "--dir", filepath.Join(dir, "a", "b")).parse(t, &found)
+	seen := map[string]string{}
+	for _, f := range found {
+		seen[f.Subject] = f.Status
+		if !strings.HasSuffix(f.Sentence, ".") {
+			t.Errorf("%q is not a sentence", f.Sentence)
+		}
+	}
+	if seen["cpu"] != "ok" || seen["directory"] != "ok" || seen["nats"] != "ok" || seen["gpu"] == "" || seen["memory"] == "" {
+		t.Errorf("findings %v", seen)
+	}
+	if left := leftovers(t, dir); len(left) > 0 {
+		t.Errorf("doctor left %v behind", left)
+	}
+	exec(t, t.Context(), "doctor", "--nats-url", "nats://127.0.0.1:1").want(t, exitUnreachable, "127.0.0.1:1", "try:")
+	file := write(t, filepath.Join(dir, "file"), "not a directory")
+	r := exec(t, t.Context(), "doctor", "--dir", file)
+	r.want(t, exitFailure)
+	if !strings.Contains(r.out, "cannot be written") {
+		t.Errorf("doctor on a file as data directory:\n%s", r.out)
+	}
+}
+
+func TestModelFiles(t *testing.T) {
+	exec(t, t.Context(), "model", "inspect", "none.safetensors").want(t, exitFailure, "none.safetensors", "try: eusn-stream offline retrain")
+	bad := write(t, filepath.Join(t.TempDir(), "bad"), "these are not tensors")
+	exec(t, t.Context(), "model", "verify", bad).want(t, exitIntegrity, bad)
+}

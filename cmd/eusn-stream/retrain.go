@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// networkFlags choose the reservoir of a training.
+type networkFlags struct {
+	network  string // bank, eusn, esn, resn
+	members  int
+	scales   offline.PaperScales // of the paper's networks; Units and Seed of the bank too
+	seed     uint64
+	features []string
+	tf32     bool
+	alphas   []float64
+	raw      bool
+}
+
+// paperFlags belong to the paper's networks: giving one asks for such a network.
+var paperFlags = map[string][]string{
+	"eps": {"eusn"}, "gamma": {"eusn"}, "recurrent": {"eusn"},
+	"spectral-radius": {"esn", "resn"}, "leak": {"esn", "resn"},
+	"input": {"eusn", "esn", "resn"}, "bias": {"eusn", "esn", "resn"},
+}
+
+func (n *networkFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&n.network, "network", "bank", "bank, or a single network as in the paper: eusn, esn, resn")
+	f.IntVar(&n.members, "members", 40, "networks in the bank")
+	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in a bank, 100 alone)")
+	f.Float64Var(&n.scales.Eps, "eps", 0.01, "eusn: step size")
+	f.Float64Var(&n.scales.Gamma, "gamma", 0.001, "eusn: diffusion")
+	f.Float64Var(&n.scales.Recurrent, "recurrent", 0.1, "eusn: range of the recurrent weights")
+	f.Float64Var(&n.scales.SpectralRadius, "spectral-radius", 0.9, "esn, resn: spectral radius")
+	f.Float64Var(&n.scales.Leak, "leak", 0.1, "esn, resn: leak rate")
+	f.Float64Var(&n.scales.Input, "input", 1, "single network: range of the input weights")
+	f.Float64Var(&n.scales.Bias, "bias", 0.1, "single network: range of the biases")
+	f.Uint64Var(&n.scales.Seed, "seed", offline.DefaultSeed, "seed of the weights")
+	f.StringSliceVar(&n.features, "features", nil, "what the readout sees of each unit: last, mean, ppv, max, std (default all in a bank, last alone)")
+	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
+	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; several: chosen by leave-one-out (default 1e-3..1e6 for a bank, 1 for a single network)")
+	f.BoolVar(&n.raw, "raw-features", false, "do not standardise the features (as single networks never do)")
+}
+
+// check refuses flags that contradict each other, and lets one of the paper's
+// parameters alone choose the paper's network.
+func (n *networkFlags) check(f *pflag.FlagSet) error {
+	if n.network == "bank" && !f.Changed("network") {
+		for _, name := range []string{"spectral-radius", "leak", "eps", "gamma", "recurrent", "input", "bias"} {
+			if f.Changed(name) {
+				n.network = paperFlags[name][0]
+			}
+		}
+	}
+	if !slices.Contains([]string{"bank", "eusn", "esn", "resn"}, n.network) {
+		return fmt.Errorf("--network %s: want bank, eusn, esn or resn", n.network)
+	}
+	for name, networks := range paperFlags {
+		if f.Changed(name) && !slices.Contains(networks, n.network) {
+			return fmt.Errorf("--%s is a parameter of --network %s, not of %s", name, strings.Join(networks, ", "), n.network)
+		}
+	}
+	if n.network != "bank" && f.Changed("members") {
+		return fmt.Errorf("--members is a parameter of --network bank, not of %s", n.network)
+	}
+	return nil
+}
+
+// options makes the training options for data of that many channels.
+func (n *networkFlags) options(channels int) offline.RetrainOptions {
+	o := offline.RetrainOptions{Alphas: n.alphas, RawFeatures: n.raw, Tool: toolName()}
+	if n.network == "bank" {
+		o.Spec = offline.DefaultBank(channels)
+		o.Spec.Members, o.Spec.Seed = n.members, n.scales.Seed
+		if n.scales.Units != 0 {
+			o.Spec.Units = n.scales.Units
+		}
+	} else {
+		if n.scales.Units == 0 {
+			n.scales.Units = 100
+		}
+		o.Spec = offline.PaperNetwork(channels, reservoir.Kind(n.network), n.scales)
+		o.RawFeatures = true
+		if len(o.Alphas) == 0 {
+			o.Alphas = []float64{1}
+		}
+	}
+	if len(n.features) > 0 {
+		o.Spec.Features = nil
+		for _, name := range n.features {
+			o.Spec.Features = append(o.Spec.Features, reservoir.Feature(name))
+		}
+	}
+	if n.tf32 {
+		o.Spec.Precision = reservoir.TF32
+	}
+	return o
+}
+
+// policyFlags choose how the live stage will cut streams into sequences.
+type policyFlags struct {
+	kind string
+	reservoir.Policy
+}
+
+func (p *policyFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&p.kind, "policy", "marked", "where the live stage ends a sequence: marked, window, count, gap or endless")
+	f.IntVar(&p.Length, "length", 0, "window, count: samples of a sequence")
+	f.IntVar(&p.Hop, "hop", 0, "window: samples from one prediction to the next")
+	f.DurationVar(&p.Gap, "gap", 0, "gap: silence that ends a sequence")
+	f.IntVar(&p.Early, "early", 0, "also predict every so many samples; 0 = never")
+}
+
+func (p *policyFlags) policy() (reservoir.Policy, error) {
+	p.Kind = reservoir.PolicyKind(p.kind)
+	return p.Policy, p.Validate()
+}
+
+func newRetrain(a *app) *cobra.Command {
+	var net networkFlags
+	var pol policyFlags
+	var archive, out, head string
+	var threads int
+	cmd := &cobra.Command{
+		Use:   "retrain",
+		Short: "Train a model on the training part of an archive",
+		Long: `Draw a reservoir from its seed, run every training series through it, and fit a
+ridge classifier to its features. The default is a bank of 40 networks of 50
+units, regularised by exact leave-one-out; --network eusn, esn or resn, or one
+of their parameters, gives a single network as in the paper. The test part is
+never looked at.`,
+		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import")
+	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; an older one is replaced when the new one is whole")
+	f.StringVar(&head, "head", "", "name of the trained head (default \"default\")")
+	f.IntVar(&threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
+	net.add(f)
+	pol.add(f)
+	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		policy, err := pol.policy()
+		if err := errors.Join(err, net.check(f)); err != nil {
+			return err
+		}
+		return a.do(func(ctx context.Context, _ []string) error {
+			d, err := readArchive(archive)
+			if err != nil {
+				return err
+			}
+			o := net.options(len(d.Channels))
+			o.Policy, o.Head, o.Threads = policy, head, threads
+			return a.retrain(ctx, d, o, out)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (a *app) retrain(ctx context.Context, d *offline.Dataset, o offline.RetrainOptions, out string) error {
+	p := a.progress()
+	m, report, err := offline.Retrain(ctx, d, o, p.report)
+	p.close()
+	if err == nil {
+		err = errors.Join(ctx.Err(), m.Save(out))
+	}
+	if err != nil {
+		return orInterrupted(err, "%s is as it was before, or whole and new", out)
+	}
+	r, err := inspect(out)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Model  modelReport           `json:"model"`
+			Report offline.RetrainReport `json:"report"`
+		}{r, report})
+	}
+	a.printModel(r)
+	a.say("states %.1f s, readout %.1f s", report.StateSeconds, report.FitSeconds)
+	if report.Missing > 0 {
+		a.say("note: %d missing values were filled with the value before them", report.Missing)
+	}
+	if report.Unlabelled > 0 {
+		a.say("note: %d training series have no label and were left out", report.Unlabelled)
+	}
+	a.say("next: eusn-stream offline evaluate --model %s --archive ARCHIVE", out)
+	return nil
+}
