@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/apache/arrow/go/v17/arrow/memory"
@@ -14,7 +15,7 @@ import (
 // that starts no goroutines (a panic in one could not be caught) and allocates
 // what the pages hold, not what the metadata claims.
 type parquetFile struct {
-	file    *os.File
+	file    io.Closer
 	rd      *file.Reader
 	columns map[string]int // leaf index by top-level name
 }
@@ -24,21 +25,30 @@ func openParquet(path string) (*parquetFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	p, err := newParquetFile(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	p.file = f
+	return p, nil
+}
+
+// newParquetFile reads the footer. A panic in it is the caller's to guard.
+func newParquetFile(r parquet.ReaderAtSeeker) (*parquetFile, error) {
 	// A buffered stream reads a column page by page; without it the library
 	// allocates whatever size the metadata gives the column.
 	props := parquet.NewReaderProperties(memory.DefaultAllocator)
 	props.BufferedStreamEnabled = true
-	rd, err := file.NewParquetReader(f, file.WithReadProps(props))
+	rd, err := file.NewParquetReader(r, file.WithReadProps(props))
 	if err != nil {
-		f.Close()
 		return nil, fmt.Errorf("%w: the file is truncated, damaged or no Parquet file", err)
 	}
-	p := &parquetFile{file: f, rd: rd, columns: make(map[string]int)}
+	p := &parquetFile{rd: rd, columns: make(map[string]int)}
 	schema := rd.MetaData().Schema
 	for i := range schema.NumColumns() {
 		name := schema.Column(i).ColumnPath()[0]
 		if _, twice := p.columns[name]; twice {
-			p.file.Close()
 			return nil, fmt.Errorf("column %q: want a plain value or a list, got a structure", name)
 		}
 		p.columns[name] = i

@@ -16,11 +16,15 @@ func ReadArchive(path string) (d *Dataset, err error) {
 		return nil, err
 	}
 	defer in.file.Close()
+	return readDataset(in)
+}
+
+func readDataset(in *parquetFile) (*Dataset, error) {
 	meta, err := readMeta(layoutDataset, in.rd.MetaData().KeyValueMetadata().FindValue)
 	if err != nil {
 		return nil, err
 	}
-	d = &Dataset{Name: meta.problem, Channels: meta.channels, Classes: meta.classes, Source: meta.source}
+	d := &Dataset{Name: meta.problem, Channels: meta.channels, Classes: meta.classes, Source: meta.source}
 	a := archiveReader{d: d, classes: make(map[string]int, len(d.Classes))}
 	for i, c := range d.Classes {
 		a.classes[c] = i

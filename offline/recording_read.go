@@ -29,15 +29,24 @@ func ReadRecording(path string) (r *RecordingReader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &RecordingReader{path: path, in: in}
-	if err := r.open(); err != nil {
+	if r, err = newRecordingReader(path, in); err != nil {
 		in.file.Close()
+	}
+	return r, err
+}
+
+func newRecordingReader(path string, in *parquetFile) (*RecordingReader, error) {
+	r := &RecordingReader{path: path, in: in}
+	if err := r.readMeta(); err != nil {
+		return nil, err
+	}
+	if err := r.timeUnit(); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func (r *RecordingReader) open() error {
+func (r *RecordingReader) readMeta() error {
 	meta, err := readMeta(layoutRecording, r.in.rd.MetaData().KeyValueMetadata().FindValue)
 	if err != nil {
 		return err
@@ -55,7 +64,11 @@ func (r *RecordingReader) open() error {
 			return fmt.Errorf("column %q is missing", name)
 		}
 	}
-	time, ok := r.in.rd.MetaData().Schema.Column(r.in.columns["time"]).LogicalType().(schema.TimestampLogicalType)
+	return nil
+}
+
+func (r *RecordingReader) timeUnit() error {
+	time, ok := r.in.rd.MetaData().Schema.Column(r.in.columns["time"]).LogicalType().(*schema.TimestampLogicalType)
 	if !ok {
 		return fmt.Errorf("column %q: want a timestamp", "time")
 	}
