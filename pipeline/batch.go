@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// job is one input message on its way to a shard.
+type job struct {
+	part    *partition
+	seq     uint64 // in the input NATS stream
+	subject string // as stored: <job>.in.<p>.<key>
+	key     string
+	header  nats.Header
+	data    []byte // owned by the job
+}
+
+// batch is what one engine call works on, with the way to answer it: the
+// predictions of each partition and the input they answer. A shard fills it,
+// its emitter publishes it and hands it back; nothing is allocated anew once
+// the slices have grown.
+type batch struct {
+	messages int // taken from the queue, repeats included
+	x        []float32
+	runs     []reservoir.Run
+	scores   []float32
+	emits    []emit // one per emitting run, in order
+	answers  []answer
+	touched  []int // indices of answers in use, in order of first message
+	dead     []deadLetter
+
+	rows, bytes, used, early int // for the counters: what is not a replay
+}
+
+// emit says where a score row goes.
+type emit struct{ part, index int }
+
+// answer is what a batch has to say on one partition.
+type answer struct {
+	inSeq   uint64             // last input message of the partition in the batch
+	preds   []codec.Prediction // in order of input
+	at      []uint64           // the input message each belongs to, ascending
+	dead    bool               // one of the input messages is a dead letter
+	touched bool
+}
+
+// deadLetter is an input message that could not be used.
+type deadLetter struct {
+	job    job
+	reason string
+}
+
+func newBatch(partitions int) *batch { return &batch{answers: make([]answer, partitions)} }
+
+func (b *batch) reset() {
+	for _, i := range b.touched {
+		a := &b.answers[i]
+		*a = answer{preds: a.preds[:0], at: a.at[:0]}
+	}
+	clear(b.dead) // let the messages go
+	*b = batch{
+		x: b.x[:0], runs: b.runs[:0], scores: b.scores[:0], emits: b.emits[:0],
+		answers: b.answers, touched: b.touched[:0], dead: b.dead[:0],
+	}
+}
+
+// answer is the batch's answer on a partition, taken into use.
+func (b *batch) answer(p *partition) *answer {
+	a := &b.answers[p.index]
+	if !a.touched {
+		a.touched = true
+		b.touched = append(b.touched, p.index)
+	}
+	return a
+}

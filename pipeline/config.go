@@ -1,0 +1,181 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// Defaults of Config.
+const (
+	DefaultJob          = "eusn"
+	DefaultInputSubject = "sensors.*"
+	// DefaultPartitions bounds how many workers can ever share the job, for
+	// the number cannot change later; up to 64 consumers cost the server
+	// little.
+	DefaultPartitions = 64
+	// DefaultRowBudget is where engines stop gaining from larger batches,
+	// while a batch still takes milliseconds.
+	DefaultRowBudget = 8192
+	// DefaultLatency is short beside sampling intervals and long enough to
+	// gather the messages of hundreds of streams.
+	DefaultLatency = 5 * time.Millisecond
+	// DefaultMaxMessage is a stock server's max_payload of 1 MiB less room
+	// for the headers a dead letter adds.
+	DefaultMaxMessage = 1<<20 - deadLetterRoom
+	// DefaultMaxSlots bounds a shard's state memory: 65,536 rows are 50 MB
+	// for 200 units, 3 GB for a bank of 40 x 50 units with all features.
+	DefaultMaxSlots = 1 << 16
+	// DefaultMaxStreams bounds a partition's memory of who sent what last:
+	// about 4 MB.
+	DefaultMaxStreams = 1 << 14
+	// DefaultStopTimeout is below the 30 s a container runtime waits before
+	// it kills.
+	DefaultStopTimeout = 10 * time.Second
+
+	deadLetterRoom = 16 << 10
+	maxPartitions  = 4096
+	maxShards      = 1024
+)
+
+// Config is what a user decides about a job. Zero fields mean their defaults.
+type Config struct {
+	// Job names the NATS streams and subjects; a token of lower-case letters,
+	// digits, "-" and "_". Default DefaultJob.
+	Job string
+	// InputSubject is where producers publish: tokens ending in ".*", whose
+	// wildcard is the key. Default DefaultInputSubject.
+	InputSubject string
+	// Partitions, 1 to 4096, is fixed for the life of a job. Default
+	// DefaultPartitions.
+	Partitions int
+	// Shards, up to Partitions: engines working side by side. Default one
+	// per core.
+	Shards int
+	// RowBudget closes a batch that has this many rows. Default
+	// DefaultRowBudget.
+	RowBudget int
+	// Latency closes a batch this long after its first message. Default
+	// DefaultLatency; negative = take only what is waiting.
+	Latency time.Duration
+	// MaxMessage is the largest input message, headers included, bytes; the
+	// server refuses larger ones. Default DefaultMaxMessage.
+	MaxMessage int
+	// MaxSlots is the most state rows a shard may hold; sequences beyond
+	// stop the stage with an error. Default DefaultMaxSlots.
+	MaxSlots int
+	// MaxStreams is the most streams a partition remembers. Beyond it, the
+	// one longest silent between two sequences is forgotten, and with it the
+	// sequence numbers its producer has used. Default DefaultMaxStreams.
+	MaxStreams int
+	// NonFinite says what to do with nulls, NaN and infinities. Default
+	// "reject": dead-letter the message.
+	NonFinite codec.NonFinite
+	// Head names the model's readout to use. Default: its first.
+	Head string
+	// Replicas of the NATS streams when they are created. Default 1.
+	Replicas int
+	// InputMaxAge removes older input. Default 0: kept, so that a restart
+	// can rebuild every state.
+	InputMaxAge time.Duration
+	// InputMaxBytes bounds the input kept; when full, producers' messages
+	// are refused. Default 0: only the server's own limit.
+	InputMaxBytes int64
+	// OutputKeep is how many messages of predictions are kept per partition.
+	// Default 0: all. There is no limit by age: the last one is the
+	// partition's position and must never be removed.
+	OutputKeep int64
+	// StopTimeout is how long a stop waits for the last commit. Default
+	// DefaultStopTimeout.
+	StopTimeout time.Duration
+}
+
+// WithDefaults returns the configuration with every zero field filled.
+func (c Config) WithDefaults() Config {
+	def(&c.Job, DefaultJob)
+	def(&c.InputSubject, DefaultInputSubject)
+	def(&c.Partitions, DefaultPartitions)
+	def(&c.Shards, min(runtime.GOMAXPROCS(0), c.Partitions, maxShards))
+	def(&c.RowBudget, DefaultRowBudget)
+	def(&c.Latency, DefaultLatency)
+	def(&c.MaxMessage, DefaultMaxMessage)
+	def(&c.MaxSlots, DefaultMaxSlots)
+	def(&c.MaxStreams, DefaultMaxStreams)
+	def(&c.NonFinite, "reject")
+	def(&c.Replicas, 1)
+	def(&c.StopTimeout, DefaultStopTimeout)
+	return c
+}
+
+func def[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+var jobToken = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+// Validate reports everything that is wrong with the configuration, zero
+// fields taken as their defaults.
+func (c Config) Validate() error {
+	c = c.WithDefaults()
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("pipeline: config: "+format, args...))
+	}
+	within := func(name string, v, lo, hi int) {
+		if v < lo || v > hi {
+			bad("%s = %d, want %d to %d", name, v, lo, hi)
+		}
+	}
+	if !jobToken.MatchString(c.Job) {
+		bad("job %q, want at most 32 lower-case letters, digits, - and _", c.Job)
+	}
+	if err := checkInputSubject(c.InputSubject); err != nil {
+		errs = append(errs, err)
+	}
+	within("partitions", c.Partitions, 1, maxPartitions)
+	within("shards", c.Shards, 1, max(1, min(c.Partitions, maxShards)))
+	within("row budget", c.RowBudget, 1, 1<<24)
+	within("max message", c.MaxMessage, 1<<10, 64<<20)
+	within("max slots", c.MaxSlots, 1, 1<<28)
+	within("max streams", c.MaxStreams, 1, 1<<26)
+	within("replicas", c.Replicas, 1, 5)
+	if c.Latency > time.Minute {
+		bad("latency %v, want at most a minute", c.Latency)
+	}
+	if c.NonFinite != "reject" && c.NonFinite != "hold" && c.NonFinite != "zero" {
+		bad("non-finite policy %q, want reject, hold or zero", c.NonFinite)
+	}
+	if c.InputMaxAge < 0 || c.InputMaxBytes < 0 || c.OutputKeep < 0 || c.StopTimeout < 0 {
+		bad("input max age, input max bytes, output keep and stop timeout must not be negative")
+	}
+	return errors.Join(errs...)
+}
+
+func checkInputSubject(s string) error {
+	prefix, ok := strings.CutSuffix(s, ".*")
+	if !ok || prefix == "" {
+		return fmt.Errorf(`pipeline: config: input subject %q, want tokens ending in ".*", like %q`, s, DefaultInputSubject)
+	}
+	for tok := range strings.SplitSeq(prefix, ".") {
+		if err := checkToken(tok); err != nil || strings.HasPrefix(prefix, "$") {
+			return fmt.Errorf("pipeline: config: input subject %q: only its last token may be a wildcard, none may be empty, hold blanks or begin with $", s)
+		}
+	}
+	return nil
+}
+
+// checkToken refuses what cannot be one token of a subject.
+func checkToken(s string) error {
+	if s == "" || strings.ContainsAny(s, " \t\r\n.*>\x00") {
+		return fmt.Errorf("pipeline: %q cannot be a subject token: it must not be empty nor hold blanks, dots, * or >", s)
+	}
+	return nil
+}

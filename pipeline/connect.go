@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// NATSOptions say how to reach a NATS server. At most one of Creds, NKey,
+// User and Token is given.
+type NATSOptions struct {
+	URL               string // nats:// or tls:// address, several joined by commas; empty = nats://127.0.0.1:4222
+	Name              string // connection name the server shows
+	Creds             string // file with a user JWT and its seed
+	NKey              string // file with a user's nkey seed
+	User, Password    string
+	Token             string
+	CA                string // file with the certificate authority to trust
+	Cert, Key         string // files of the client's certificate, both or neither
+	TLSHandshakeFirst bool   // TLS before the server's greeting; the server must be set so too
+	InboxPrefix       string // where the account's permissions restrict _INBOX
+	Log               *slog.Logger
+}
+
+// Connect connects once, so that a wrong address or credential is an error
+// now; a connection lost later is taken up again for ever.
+func Connect(o NATSOptions) (*nats.Conn, error) {
+	opts, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	if o.URL == "" {
+		o.URL = nats.DefaultURL
+	}
+	nc, err := nats.Connect(o.URL, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: no connection to the NATS server at %s: %w (is it running there, and are the credentials right?)", redact(o.URL), err)
+	}
+	return nc, nil
+}
+
+func (o NATSOptions) options() ([]nats.Option, error) {
+	ways := 0
+	for _, w := range []string{o.Creds, o.NKey, o.User, o.Token} {
+		if w != "" {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return nil, errors.New("pipeline: NATS credentials: give one of creds, nkey, user, token")
+	}
+	if (o.Cert == "") != (o.Key == "") {
+		return nil, errors.New("pipeline: NATS TLS: give both cert and key, or neither")
+	}
+	opts := daemonOptions(o.Name, o.Log)
+	add := func(on bool, opt func() nats.Option) {
+		if on {
+			opts = append(opts, opt())
+		}
+	}
+	if o.NKey != "" {
+		opt, err := nats.NkeyOptionFromSeed(o.NKey)
+		if err != nil {
+			return nil, fmt.Errorf("pipeline: NATS nkey file %s: %w", o.NKey, err)
+		}
+		opts = append(opts, opt)
+	}
+	add(o.Creds != "", func() nats.Option { return nats.UserCredentials(o.Creds) })
+	add(o.User != "", func() nats.Option { return nats.UserInfo(o.User, o.Password) })
+	add(o.Token != "", func() nats.Option { return nats.Token(o.Token) })
+	add(o.CA != "", func() nats.Option { return nats.RootCAs(o.CA) })
+	add(o.Cert != "", func() nats.Option { return nats.ClientCert(o.Cert, o.Key) })
+	add(o.TLSHandshakeFirst, nats.TLSHandshakeFirst)
+	add(o.InboxPrefix != "", func() nats.Option { return nats.CustomInboxPrefix(o.InboxPrefix) })
+	return opts, nil
+}
+
+// daemonOptions replace client defaults made for short programs: those give
+// up after 60 attempts, notice a dead link after four minutes, and publish
+// buffered messages long after their time.
+func daemonOptions(name string, log *slog.Logger) []nats.Option {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return []nats.Option{
+		nats.Name(name),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(200 * time.Millisecond),
+		nats.ReconnectJitter(200*time.Millisecond, time.Second),
+		nats.ReconnectBufSize(-1), // a publish while disconnected fails now instead of arriving late
+		nats.PingInterval(10 * time.Second),
+		nats.MaxPingsOutstanding(3),
+		nats.IgnoreAuthErrorAbort(), // credentials may be rotated under a running stage
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if err != nil { // nil when we close it ourselves
+				log.Warn("NATS connection lost, reconnecting", "connection", name, "err", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			log.Info("NATS connection restored", "connection", name, "server", nc.ConnectedUrlRedacted())
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			log.Error("NATS", "connection", name, "err", err)
+		}),
+	}
+}
+
+// redact removes passwords from a list of addresses.
+func redact(urls string) string {
+	parts := strings.Split(urls, ",")
+	for i, p := range parts {
+		u, err := url.Parse(strings.TrimSpace(p))
+		switch {
+		case err != nil:
+			parts[i] = "(unreadable address)"
+		case u.User != nil:
+			u.User = url.User("xxxxx") // a name without a password is a token
+			parts[i] = u.String()
+		}
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// fill finds the missing values among one stream's samples, lists them in
+// s.missing (flat indices into x, ascending) and, under the policy hold,
+// replaces each by the stream's previous value of that channel. A sequence
+// does not see the one before it: at its very start the value is the training
+// data's mean, which standardises to 0, as in training. Windows overlap, so
+// there only the stream's first sample has none before it.
+func (s *shard) fill(x []float32, st *stream, g group) {
+	if g.rows == nil {
+		s.missing = append(s.missing, s.in.Missing...)
+	} else {
+		for i, r := range g.rows {
+			lo := sort.Search(len(s.in.Missing), func(k int) bool { return s.in.Missing[k] >= r*int32(s.channels) })
+			for _, m := range s.in.Missing[lo:] {
+				if m >= (r+1)*int32(s.channels) {
+					break
+				}
+				s.missing = append(s.missing, m+(int32(i)-r)*int32(s.channels))
+			}
+		}
+	}
+	s.counters.held.Add(uint64(len(s.missing)))
+	if !s.hold {
+		return
+	}
+	for _, m := range s.missing {
+		row, ch := int(m)/s.channels, int(m)%s.channels
+		switch {
+		case s.begins(row) || row == 0 && !st.heard:
+			x[m] = s.mean[ch]
+		case row == 0:
+			x[m] = st.sample[ch]
+		default:
+			x[m] = x[int(m)-s.channels]
+		}
+	}
+}
+
+// begins reports whether a sequence begins at the row of the stream in hand.
+func (s *shard) begins(row int) bool {
+	return s.policy.Kind != reservoir.Window &&
+		slices.ContainsFunc(s.cuts, func(c cut) bool { return c.reset && int(c.from) == row && c.to > c.from })
+}
+
+// misses reports whether a value in the cut's rows was filled in.
+func (s *shard) misses(c cut) bool {
+	lo := sort.Search(len(s.missing), func(k int) bool { return s.missing[k] >= c.from*int32(s.channels) })
+	return lo < len(s.missing) && s.missing[lo] < c.to*int32(s.channels)
+}

@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// Output is one message of predictions.
+type Output struct {
+	Seq         uint64 // in the job's output NATS stream
+	Stored      time.Time
+	Partition   int
+	InSeq       uint64 // last input message fully answered
+	Outs        uint64 // predictions of this partition so far, these included
+	Meta        codec.PredictionMeta
+	Predictions []codec.Prediction // may be empty
+}
+
+// DeadLetter is an input message the stage could not use.
+type DeadLetter struct {
+	Seq       uint64 // in the job's dead-letter NATS stream
+	Stored    time.Time
+	Partition int
+	InSeq     uint64 // in the input NATS stream
+	Subject   string // as stored there
+	Reason    string
+	Header    nats.Header
+	Data      []byte // the original payload
+}
+
+// Predictions hands a job's output to fn, in the order of the output NATS
+// stream, from message from on: 1 = everything kept, 0 = what comes from now
+// on. It runs until ctx ends (nil) or fn returns an error, which it returns.
+// A message that is no prediction is an error.
+func Predictions(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(Output) error) error {
+	return read(ctx, js, outputStream(job), from, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+		o := Output{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part}
+		var err error
+		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err != nil {
+			return fmt.Errorf("pipeline: message %d on %s: %w", o.Seq, m.Subject(), err)
+		}
+		o.InSeq, err = strconv.ParseUint(m.Headers().Get(headerInSeq), 10, 64)
+		if err == nil {
+			o.Outs, err = strconv.ParseUint(m.Headers().Get(headerOuts), 10, 64)
+		}
+		if err != nil {
+			return fmt.Errorf("pipeline: message %d on %s: headers %s and %s: %w", o.Seq, m.Subject(), headerInSeq, headerOuts, err)
+		}
+		return fn(o)
+	})
+}
+
+// DeadLetters hands a job's dead letters to fn, as Predictions does its
+// output.
+func DeadLetters(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(DeadLetter) error) error {
+	return read(ctx, js, deadLetterStream(job), from, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+		h := m.Headers()
+		in, err := strconv.ParseUint(h.Get(headerInSeq), 10, 64)
+		if err != nil {
+			return fmt.Errorf("pipeline: message %d on %s: header %s: %w", meta.Sequence.Stream, m.Subject(), headerInSeq, err)
+		}
+		return fn(DeadLetter{
+			Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, InSeq: in,
+			Subject: h.Get(headerInSubject), Reason: h.Get(headerError), Header: h, Data: m.Data(),
+		})
+	})
+}
+
+// read follows a NATS stream whose subjects end in a partition number.
+func read(ctx context.Context, js jetstream.JetStream, stream string, from uint64, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
+	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, InactiveThreshold: forgetAfter}
+	if from > 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, from
+	}
+	cons, err := js.OrderedConsumer(ctx, stream, cfg)
+	if err != nil {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("pipeline: there is no NATS stream %s: has the stage run with this job name?", stream)
+		}
+		return fmt.Errorf("pipeline: consumer on %s: %w", stream, err)
+	}
+	inner, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	cc, err := cons.Consume(func(m jetstream.Msg) {
+		if inner.Err() != nil {
+			return
+		}
+		meta, err := m.Metadata()
+		if err == nil {
+			var part int
+			if part, err = strconv.Atoi(m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]); err == nil {
+				err = fn(m, meta, part)
+			}
+		}
+		if err != nil {
+			stop(err)
+		}
+	}, jetstream.PullMaxBytes(maxPull), jetstream.PullHeartbeat(heartbeat))
+	if err != nil {
+		return fmt.Errorf("pipeline: consumer on %s: %w", stream, err)
+	}
+	defer stopConsumers([]jetstream.ConsumeContext{cc})
+	select {
+	case <-cc.Closed():
+		return fmt.Errorf("pipeline: connection closed while reading %s", stream)
+	case <-inner.Done():
+		if cause := context.Cause(inner); cause != context.Cause(ctx) {
+			return cause
+		}
+		return nil
+	}
+}

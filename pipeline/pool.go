@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// EngineFactory makes an engine with a pool of slots for a network. A shard
+// calls it at its start and whenever it needs a larger pool.
+type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, error)
+
+const firstSlots = 64 // most jobs need few; doubling reaches any number in a few steps
+
+var errSlots = errors.New("pipeline: out of state rows")
+
+// pool hands out an engine's slots. A slot is taken while a sequence is open
+// and its row means nothing otherwise, since every sequence begins with a
+// reset. The pool belongs to its shard's goroutine.
+type pool struct {
+	engine reservoir.Engine
+	make   EngineFactory
+	heads  []*readout.Linear
+	max    int
+	free   []int32
+	row    []uint32 // one state row, for growing
+}
+
+func newPool(factory EngineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
+	p := &pool{make: factory, heads: []*readout.Linear{head}, max: max, row: make([]uint32, net.Spec.Layout().Words)}
+	var err error
+	if p.engine, err = p.newEngine(net, min(firstSlots, max)); err != nil {
+		return nil, err
+	}
+	p.addFree(0)
+	return p, nil
+}
+
+func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	e, err := p.make(net, slots)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: engine with %d slots: %w", slots, err)
+	}
+	if err := e.SetHeads(p.heads); err != nil {
+		e.Close()
+		return nil, fmt.Errorf("pipeline: engine: %w", err)
+	}
+	return e, nil
+}
+
+func (p *pool) addFree(from int) {
+	for s := p.engine.Slots() - 1; s >= from; s-- {
+		p.free = append(p.free, int32(s)) // the lowest is taken first
+	}
+}
+
+func (p *pool) take() (int32, error) {
+	if len(p.free) == 0 {
+		if err := p.grow(); err != nil {
+			return 0, err
+		}
+	}
+	s := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	return s, nil
+}
+
+func (p *pool) release(slot int32) { p.free = append(p.free, slot) }
+
+// used is the number of slots in use.
+func (p *pool) used() int { return p.engine.Slots() - len(p.free) }
+
+// grow moves every row to an engine twice as large.
+func (p *pool) grow() error {
+	old := p.engine
+	slots := min(2*old.Slots(), p.max)
+	if slots <= old.Slots() {
+		return fmt.Errorf("%w: all %d of a shard are in the middle of sequences; raise max_slots if memory allows, or close sequences that have ended", errSlots, p.max)
+	}
+	next, err := p.newEngine(old.Network(), slots)
+	if err != nil {
+		return err
+	}
+	for s := range old.Slots() {
+		if err = old.ReadRow(s, p.row); err == nil {
+			err = next.WriteRow(s, p.row)
+		}
+		if err != nil {
+			next.Close()
+			return fmt.Errorf("pipeline: moving state row %d to a larger pool: %w", s, err)
+		}
+	}
+	p.engine = next
+	p.addFree(old.Slots())
+	return old.Close()
+}

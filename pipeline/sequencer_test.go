@@ -1,0 +1,185 @@
+package pipeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// span is a prediction by definition: over samples [from, to) of the stream,
+// made when the sample after row "to" (or the sample that shows the silence)
+// has been seen.
+type span struct {
+	from, to int
+	end      bool
+}
+
+// want lists the predictions the policy's definition asks for, written
+// without regard to how cut works.
+func want(p reservoir.Policy, times []int64, ends []bool, last bool) []span {
+	n := len(times)
+	var out []span
+	switch p.Kind {
+	case reservoir.Window:
+		for to := 1; to <= n; to++ {
+			if to >= p.Length && to%p.Hop == 0 {
+				out = append(out, span{to - p.Length, to, true})
+			} else if p.Early > 0 && to%p.Early == 0 {
+				from := 0
+				for from+p.Length <= to {
+					from += p.Hop
+				}
+				out = append(out, span{from, to, false})
+			}
+		}
+		return out
+	}
+	from := 0
+	for to := 1; to <= n; to++ {
+		closed := false
+		switch p.Kind {
+		case reservoir.Marked:
+			closed = ends[to-1] || last && to == n
+		case reservoir.Gap:
+			closed = ends[to-1] || last && to == n
+		case reservoir.Count:
+			closed = to-from == p.Length
+		}
+		early := p.Early > 0 && (to-from)%p.Early == 0
+		silence := p.Kind == reservoir.Gap && !closed && to < n && times[to]-times[to-1] > int64(p.Gap)
+		if closed || early {
+			out = append(out, span{from, to, closed})
+		}
+		if silence {
+			out = append(out, span{from, to, true})
+		}
+		if closed || silence {
+			from = to
+		}
+	}
+	return out
+}
+
+// replay feeds the samples in pieces and follows each state, checking that
+// runs join without a hole, and returns the predictions.
+func replay(t *testing.T, p reservoir.Policy, times []int64, ends []bool, last bool, pieces []int) []span {
+	t.Helper()
+	var q sequencer
+	var out []span
+	type state struct{ from, to int }
+	states := make([]state, p.States())
+	at := 0
+	for i, rows := range pieces {
+		s := samples{rows: rows, times: times[at : at+rows], ends: ends[at : at+rows], endAfter: last && i == len(pieces)-1}
+		for _, c := range q.cut(nil, &p, s) {
+			st := &states[c.phase]
+			if c.reset {
+				*st = state{at + int(c.from), at + int(c.from)}
+			}
+			if at+int(c.from) != st.to {
+				t.Fatalf("policy %+v pieces %v: phase %d continues at %d, its state is at %d", p, pieces, c.phase, at+int(c.from), st.to)
+			}
+			st.to = at + int(c.to)
+			if c.emit {
+				out = append(out, span{st.from, st.to, c.end})
+			}
+		}
+		at += rows
+	}
+	return out
+}
+
+// Any split of the samples into messages gives the predictions of the
+// definition, in the order of time.
+func TestSequencerSplitInvariance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	policies := []reservoir.Policy{
+		{Kind: reservoir.Marked}, {Kind: reservoir.Marked, Early: 3},
+		{Kind: reservoir.Count, Length: 1}, {Kind: reservoir.Count, Length: 7}, {Kind: reservoir.Count, Length: 6, Early: 2},
+		{Kind: reservoir.Gap, Gap: 5}, {Kind: reservoir.Gap, Gap: 5, Early: 4},
+		{Kind: reservoir.Window, Length: 8, Hop: 8}, {Kind: reservoir.Window, Length: 8, Hop: 2},
+		{Kind: reservoir.Window, Length: 6, Hop: 1, Early: 4}, {Kind: reservoir.Window, Length: 12, Hop: 3, Early: 2},
+		{Kind: reservoir.Endless, Early: 5},
+	}
+	total := 0
+	for _, p := range policies {
+		if err := p.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		for trial := range 60 {
+			n := rng.IntN(70)
+			times, ends := make([]int64, n), make([]bool, n)
+			now := int64(0)
+			for i := range n {
+				now += 1 + rng.Int64N(7) // a silence of more than 5 about one time in seven
+				times[i], ends[i] = now, rng.IntN(6) == 0
+			}
+			last := rng.IntN(2) == 0
+			exp := want(p, times, ends, last)
+			for range 4 {
+				if got := replay(t, p, times, ends, last, split(rng, n, !last)); !slices.Equal(got, exp) {
+					t.Fatalf("policy %+v trial %d, %d samples:\n got %v\nwant %v", p, trial, n, got, exp)
+				}
+			}
+			total += len(exp)
+		}
+	}
+	if total < 1000 {
+		t.Fatalf("only %d predictions compared: the test has lost its subject", total)
+	}
+}
+
+// split cuts n rows into random pieces, empty ones included; the last one only
+// if it may be empty, since an end mark belongs to the last sample.
+func split(rng *rand.Rand, n int, emptyEnd bool) []int {
+	var pieces []int
+	for n > 0 {
+		k := min(n, rng.IntN(9))
+		pieces, n = append(pieces, k), n-k
+	}
+	if emptyEnd && rng.IntN(2) == 0 {
+		pieces = append(pieces, 0)
+	}
+	if len(pieces) == 0 {
+		pieces = []int{0}
+	}
+	return pieces
+}
+
+func TestSequencerEndWithoutRows(t *testing.T) {
+	p := reservoir.Policy{Kind: reservoir.Marked}
+	var q sequencer
+	if got := q.cut(nil, &p, samples{endAfter: true}); len(got) != 0 {
+		t.Fatalf("an end before any sample gave %v, want nothing", got)
+	}
+	q.cut(nil, &p, samples{rows: 3})
+	got := fmt.Sprintf("%+v", q.cut(nil, &p, samples{endAfter: true}))
+	if got != "[{phase:0 from:0 to:0 reset:false emit:true end:true}]" || q.open() {
+		t.Fatalf("an end after samples gave %s, open %v", got, q.open())
+	}
+}
+
+func TestSequencerClosesBeforeCountsOverflow(t *testing.T) {
+	p := reservoir.Policy{Kind: reservoir.Endless, Early: 1 << 30}
+	q := sequencer{n: maxSequence - 1}
+	cuts := q.cut(nil, &p, samples{rows: 2})
+	if len(cuts) != 2 || !cuts[0].end || !cuts[1].reset || q.n != 1 {
+		t.Fatalf("at the limit: %+v, n = %d; want an end and a new sequence", cuts, q.n)
+	}
+}
+
+func TestLonger(t *testing.T) {
+	const lo, hi = -1 << 63, 1<<63 - 1
+	for _, c := range []struct {
+		now, before int64
+		want        bool
+	}{{10, 5, false}, {11, 5, true}, {5, 11, false}, {hi, lo, true}, {lo, hi, false}, {0, lo, true}} {
+		if got := longer(c.now, c.before, 5*time.Nanosecond); got != c.want {
+			t.Errorf("longer(%d, %d, 5ns) = %v, want %v", c.now, c.before, got, c.want)
+		}
+	}
+}

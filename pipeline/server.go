@@ -1,0 +1,181 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// DefaultMaxPayload of the embedded server, bytes: commits of large
+	// batches fit, and the server warns above it.
+	DefaultMaxPayload = 8 << 20
+	// InProcess is the ServerOptions.Port of a server without a listener.
+	InProcess = 0
+	// RandomPort is the ServerOptions.Port that lets the system choose.
+	RandomPort = -1
+
+	serverStartTimeout = 30 * time.Second // recovery of a large store takes seconds, not minutes
+)
+
+// ServerOptions describe an embedded NATS server with a JetStream file store.
+type ServerOptions struct {
+	Dir        string // data directory, made if missing; one server at a time
+	Host       string // listening address; empty = 127.0.0.1
+	Port       int    // InProcess, RandomPort, or a TCP port
+	SyncAlways bool   // fsync before each acknowledgement: survives power failure, about a disk sync per message
+	MaxPayload int    // bytes; 0 = DefaultMaxPayload
+	Log        *slog.Logger
+}
+
+// Server is an embedded NATS server that owns its data directory.
+type Server struct {
+	ns   *server.Server
+	lock *dirLock
+	once sync.Once
+}
+
+// StartServer locks the data directory, starts the server and returns when it
+// accepts connections. Errors name the directory or the address: directory in
+// use by another process, not writable, port taken, store not readable.
+func StartServer(o ServerOptions) (*Server, error) {
+	if o.Dir == "" {
+		return nil, errors.New("pipeline: embedded server: no data directory given")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxPayload == 0 {
+		o.MaxPayload = DefaultMaxPayload
+	}
+	if o.Host == "" {
+		o.Host = "127.0.0.1"
+	}
+	lock, err := lockDir(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{lock: lock}
+	if err := s.start(o); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) start(o ServerOptions) error {
+	if o.Port > 0 {
+		// The server reports a taken port only in its log, after opening the
+		// store; asking first keeps the store out of it.
+		l, err := net.Listen("tcp", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
+		if err != nil {
+			return fmt.Errorf("pipeline: embedded server cannot listen on %s:%d: %w (choose another port, or connect to the server that is there)", o.Host, o.Port, err)
+		}
+		l.Close()
+	}
+	ns, err := server.NewServer(&server.Options{
+		ServerName: "eusn-stream", Host: o.Host, Port: o.Port, DontListen: o.Port == InProcess,
+		JetStream: true, StoreDir: o.Dir, SyncAlways: o.SyncAlways,
+		MaxPayload: int32(o.MaxPayload), NoSigs: true, DisableJetStreamBanner: true,
+	})
+	if err != nil {
+		return fmt.Errorf("pipeline: embedded server: %w", err)
+	}
+	s.ns = ns
+	log := &serverLog{log: o.Log, fatal: make(chan string, 1)}
+	ns.SetLoggerV2(log, false, false, false)
+	ns.Start()
+	if err := log.awaitStart(ns, o.Dir); err != nil {
+		return err
+	}
+	if o.SyncAlways {
+		o.Log.Info("embedded NATS server started; every acknowledged message is on disk", "dir", o.Dir, "url", s.URL())
+	} else {
+		o.Log.Info("embedded NATS server started; acknowledged messages survive a killed process, a power failure may lose the last two minutes (sync_always prevents that)", "dir", o.Dir, "url", s.URL())
+	}
+	return nil
+}
+
+// URL is where other processes reach the server; empty when it is in-process
+// only.
+func (s *Server) URL() string {
+	if s.ns.Addr() == nil {
+		return ""
+	}
+	return s.ns.ClientURL()
+}
+
+// Connect makes a connection inside the process, which needs no listener.
+func (s *Server) Connect(name string, log *slog.Logger) (*nats.Conn, error) {
+	nc, err := nats.Connect("", append(daemonOptions(name, log), nats.InProcessServer(s.ns))...)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: in-process connection to the embedded server: %w", err)
+	}
+	return nc, nil
+}
+
+// Close stops the server, waits until its files are closed and releases the
+// data directory. Connections should be closed before; calling it again does
+// nothing.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		if s.ns != nil {
+			s.ns.Shutdown()
+			s.ns.WaitForShutdown()
+		}
+		s.lock.release()
+	})
+}
+
+// serverLog passes the server's log on and catches its fatal errors, which
+// the server would otherwise only print.
+type serverLog struct {
+	log   *slog.Logger
+	fatal chan string
+}
+
+func (l *serverLog) awaitStart(ns *server.Server, dir string) error {
+	ready := make(chan bool, 1)
+	go func() { ready <- ns.ReadyForConnections(serverStartTimeout) }()
+	select {
+	case msg := <-l.fatal:
+		ns.Shutdown()
+		return fmt.Errorf("pipeline: embedded server on %s: %s", dir, msg)
+	case ok := <-ready:
+		select {
+		case msg := <-l.fatal:
+			return fmt.Errorf("pipeline: embedded server on %s: %s", dir, msg)
+		default:
+		}
+		if !ok || !ns.JetStreamEnabled() {
+			return fmt.Errorf("pipeline: embedded server on %s did not start within %v", dir, serverStartTimeout)
+		}
+		return nil
+	}
+}
+
+func (l *serverLog) Noticef(f string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
+func (l *serverLog) Debugf(f string, v ...any)  { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
+func (l *serverLog) Tracef(f string, v ...any)  {}
+func (l *serverLog) Warnf(f string, v ...any)   { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }
+func (l *serverLog) Errorf(f string, v ...any)  { l.log.Error("nats: " + fmt.Sprintf(f, v...)) }
+func (l *serverLog) Fatalf(f string, v ...any) {
+	msg := fmt.Sprintf(f, v...)
+	l.log.Error("nats: " + msg)
+	select {
+	case l.fatal <- msg:
+	default: // the first reason is the one to report
+	}
+}
+
+// dirLock keeps a second process out of a data directory: two servers on one
+// store both start, and acknowledged messages of one of them vanish.
+type dirLock struct{ file *os.File }

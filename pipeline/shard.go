@@ -1,0 +1,222 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+const (
+	// queueLength lets receivers run ahead while the engine computes. Most of
+	// what waits stays in the consumers, which bound it by bytes.
+	queueLength = 64
+	// batchesPerShard: one being filled and computed, one being published.
+	batchesPerShard = 2
+)
+
+// shard owns the states of its partitions: one goroutine, one engine.
+type shard struct {
+	queue    chan job
+	policy   reservoir.Policy
+	head     *readout.Linear
+	channels int
+	mean     []float32 // what a missing first sample becomes
+	hold     bool
+	pool     *pool
+	decoder  *codec.Decoder
+	counters *Counters
+	log      *slog.Logger
+
+	rowBudget, maxStreams int
+	latency               time.Duration
+
+	// scratch of the message in hand
+	in                 codec.Batch
+	cuts               []cut
+	missing            []int32
+	order, first, next []int32
+	times              []int64
+	ends               []bool
+	closed             []*stream // whose slots may be free after the batch
+
+	lastWarn   time.Time
+	suppressed int
+	usedSlots  int // as counted last
+}
+
+func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory EngineFactory, counters *Counters, log *slog.Logger) (*shard, error) {
+	dec, err := codec.NewDecoder(codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	p, err := newPool(factory, m.Network, head, c.MaxSlots)
+	if err != nil {
+		return nil, err
+	}
+	s := &shard{
+		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels),
+		mean: make([]float32, len(m.Channels)), hold: c.NonFinite == codec.Hold, pool: p, decoder: dec,
+		counters: counters, log: log, rowBudget: c.RowBudget, maxStreams: c.MaxStreams, latency: c.Latency,
+	}
+	if m.Network.Spec.Standardise {
+		copy(s.mean, m.Network.Norm.Mean)
+	}
+	return s, nil
+}
+
+// run fills batches, computes them and passes them to the emitter, until ctx
+// ends. What is still queued then was not committed and will be read again.
+func (s *shard) run(ctx context.Context, out chan<- *batch, free <-chan *batch) error {
+	defer close(out)
+	for {
+		var b *batch
+		select {
+		case b = <-free:
+			b.reset()
+		case <-ctx.Done():
+			return nil
+		}
+		if err := s.collect(ctx, b); err != nil {
+			return err
+		}
+		if b.messages == 0 {
+			return nil // ctx has ended
+		}
+		if err := s.advance(b); err != nil {
+			return err
+		}
+		out <- b // room for every batch there is
+	}
+}
+
+// collect takes messages until the row budget is reached or the latency
+// budget of the first is spent.
+func (s *shard) collect(ctx context.Context, b *batch) error {
+	select {
+	case j := <-s.queue:
+		if err := s.ingest(b, j); err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return nil
+	}
+	if s.latency < 0 {
+		for s.room(b) {
+			select {
+			case j := <-s.queue:
+				if err := s.ingest(b, j); err != nil {
+					return err
+				}
+			default:
+				return nil
+			}
+		}
+		return nil
+	}
+	spent := time.NewTimer(s.latency)
+	defer spent.Stop()
+	for s.room(b) {
+		select {
+		case j := <-s.queue:
+			if err := s.ingest(b, j); err != nil {
+				return err
+			}
+		case <-spent.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// room bounds messages too: many may hold no row.
+func (s *shard) room(b *batch) bool {
+	return len(b.x) < s.rowBudget*s.channels && b.messages < s.rowBudget
+}
+
+// advance computes the batch and writes the scores into its answers.
+func (s *shard) advance(b *batch) error {
+	width := s.pool.engine.ScoreWidth()
+	if need := len(b.emits) * width; cap(b.scores) < need {
+		b.scores = make([]float32, need, need+need/2)
+	} else {
+		b.scores = b.scores[:need]
+	}
+	start := time.Now()
+	if err := s.pool.engine.Advance(b.x, b.runs, b.scores); err != nil {
+		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
+	}
+	s.counters.engineNS.Add(int64(time.Since(start)))
+	s.counters.batches.Add(1)
+	for i, e := range b.emits {
+		p := &b.answers[e.part].preds[e.index]
+		p.Scores = b.scores[i*width : (i+1)*width]
+		class := s.head.Class(p.Scores)
+		p.Class, p.Score = int32(class), score(p.Scores, class)
+	}
+	s.releaseSlots()
+	return nil
+}
+
+// score is the chosen class's. With two classes there is one column, the
+// score of class 1; class 0's is its opposite.
+func score(scores []float32, class int) float32 {
+	if len(scores) == 1 {
+		if class == 0 {
+			return -scores[0]
+		}
+		return scores[0]
+	}
+	return scores[class]
+}
+
+// releaseSlots frees the slots of sequences that ended in the batch. Only
+// now: a slot used again within one call would make its runs wait for each
+// other.
+func (s *shard) releaseSlots() {
+	for _, st := range s.closed {
+		if s.policy.Kind != reservoir.Window && !st.seq.open() && st.slots[0] >= 0 {
+			s.pool.release(st.slots[0])
+			st.slots[0] = -1
+		}
+	}
+	s.closed = s.closed[:0]
+	used := s.pool.used()
+	s.counters.slots.Add(int64(used - s.usedSlots))
+	s.usedSlots = used
+}
+
+// warn logs at most a line per second: a bad producer must not fill a disk.
+func (s *shard) warn(msg string, args ...any) {
+	if now := time.Now(); now.Sub(s.lastWarn) >= time.Second {
+		s.log.Warn(msg, append(args, "lines_suppressed", s.suppressed)...)
+		s.lastWarn, s.suppressed = now, 0
+		return
+	}
+	s.suppressed++
+}
+
+// pickHead finds the named readout, the first where no name is given.
+func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
+	if len(m.Heads) == 0 {
+		return nil, errors.New("pipeline: the model has no readout: train one")
+	}
+	if name == "" {
+		return m.Heads[0], nil
+	}
+	var names []string
+	for _, h := range m.Heads {
+		if h.Name == name {
+			return h, nil
+		}
+		names = append(names, h.Name)
+	}
+	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
+}

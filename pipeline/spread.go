@@ -1,0 +1,212 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// message is a decoded message (the samples are in shard.in) on its way into
+// a batch.
+type message struct {
+	b      *batch
+	p      *partition
+	src    *source
+	seq    uint64 // Eusn-Seq, 0 without one
+	inSeq  uint64
+	silent bool
+	end    bool
+}
+
+// spread hands the message's samples to their streams: all to the key's own,
+// or each to the stream its row names, rows of a stream joined.
+func (s *shard) spread(m *message) error {
+	in := &s.in
+	switch {
+	case in.Rows == 0 && m.end:
+		return s.endAll(m)
+	case in.Rows == 0:
+		return nil
+	case len(in.Keys) == 0:
+		base := s.appendRows(m.b, in.X)
+		return s.feed(m, m.src.key, base, group{samples: samples{in.Rows, in.Times, in.Ends, m.end}})
+	}
+	s.sortByKey()
+	for k, id := range in.Keys {
+		g := s.gather(m, k)
+		base := s.appendRows(m.b, nil)
+		for _, r := range g.rows {
+			s.appendRows(m.b, in.X[int(r)*s.channels:(int(r)+1)*s.channels])
+		}
+		if err := s.feed(m, id, base, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endAll closes every open sequence of the source: a message without rows
+// names no stream.
+func (s *shard) endAll(m *message) error {
+	for _, st := range m.src.sorted() {
+		if err := s.feed(m, st.id, 0, group{samples: samples{endAfter: true}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// group is one stream's part of a message.
+type group struct {
+	samples
+	rows []int32 // their rows in the message; nil = all, in order
+}
+
+func (g *group) row(i int) uint32 {
+	if g.rows == nil {
+		return uint32(i)
+	}
+	return uint32(g.rows[i])
+}
+
+// appendRows adds samples to the batch's matrix and returns the row number of
+// the first.
+func (s *shard) appendRows(b *batch, x []float32) int {
+	base := len(b.x) / s.channels
+	b.x = append(b.x, x...)
+	return base
+}
+
+// sortByKey sorts the message's rows by key, rows of a key in order: s.order
+// holds them, those of key k from s.first[k] to s.first[k+1].
+func (s *shard) sortByKey() {
+	keys := len(s.in.Keys)
+	s.first = append(s.first[:0], make([]int32, keys+1)...)
+	for _, k := range s.in.Key {
+		s.first[k+1]++
+	}
+	for k := range keys {
+		s.first[k+1] += s.first[k]
+	}
+	s.order = slices.Grow(s.order[:0], s.in.Rows)[:s.in.Rows]
+	s.next = append(s.next[:0], s.first[:keys]...)
+	for r, k := range s.in.Key {
+		s.order[s.next[k]] = int32(r)
+		s.next[k]++
+	}
+}
+
+// gather collects times and marks of key k's rows.
+func (s *shard) gather(m *message, k int) group {
+	rows := s.order[s.first[k]:s.first[k+1]]
+	s.times, s.ends = s.times[:0], s.ends[:0]
+	for _, r := range rows {
+		if len(s.in.Times) > 0 {
+			s.times = append(s.times, s.in.Times[r])
+		}
+		if len(s.in.Ends) > 0 {
+			s.ends = append(s.ends, s.in.Ends[r])
+		}
+	}
+	return group{samples: samples{len(rows), s.times, s.ends, m.end}, rows: rows}
+}
+
+// feed cuts one stream's samples, rows base and on of the batch, into runs.
+func (s *shard) feed(m *message, id string, base int, g group) error {
+	st, err := s.stream(m.p, m.src, id)
+	if err != nil {
+		return err
+	}
+	for i := range st.flags {
+		st.flags[i] |= st.since
+	}
+	s.cuts = st.seq.cut(s.cuts[:0], &s.policy, g.samples)
+	s.missing = s.missing[:0]
+	if len(s.in.Missing) > 0 {
+		s.fill(m.b.x[base*s.channels:], st, g)
+	}
+	for _, c := range s.cuts {
+		if err := s.addRun(m, st, base, g, c); err != nil {
+			return err
+		}
+	}
+	if g.samples.rows > 0 {
+		st.since = 0
+		s.remember(m, st, base, g)
+	}
+	return nil
+}
+
+// addRun adds one run to the batch, and its prediction where it makes one.
+func (s *shard) addRun(m *message, st *stream, base int, g group, c cut) error {
+	slot := &st.slots[c.phase]
+	flags := &st.flags[c.phase]
+	if *slot < 0 {
+		var err error
+		if *slot, err = s.pool.take(); err != nil {
+			return err
+		}
+	}
+	if c.reset && s.policy.Kind == reservoir.Window {
+		*flags = 0 // a window that begins now misses nothing
+	}
+	if len(s.missing) > 0 && s.misses(c) {
+		*flags |= codec.FlagHeld
+	}
+	answered := m.silent
+	if c.emit && !answered && m.p.skip > 0 {
+		m.p.skip--
+		answered = true
+	}
+	m.b.runs = append(m.b.runs, reservoir.Run{
+		Slot: *slot, Reset: c.reset, Emit: c.emit && !answered, From: int32(base) + c.from, To: int32(base) + c.to,
+	})
+	if c.emit && !answered {
+		s.predict(m, st, g, c, *flags)
+	}
+	if c.end {
+		*flags = 0
+		if c.to == 0 && g.samples.rows > 0 {
+			*flags = st.since // what was lost in the silence may belong to either side
+		}
+		s.closed = append(s.closed, st)
+	}
+	return nil
+}
+
+// predict takes a place in the answer; its scores come with the engine call.
+func (s *shard) predict(m *message, st *stream, g group, c cut, flags codec.Flag) {
+	p := codec.Prediction{Stream: st.id, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags}
+	if c.to > 0 {
+		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.to)-1), codec.NoTime
+		if len(g.samples.times) > 0 {
+			p.Time = g.samples.times[c.to-1]
+		}
+	}
+	if !c.end {
+		p.Flags |= codec.FlagEarly
+		m.b.early++
+		if s.policy.Kind == reservoir.Window && st.seq.n-int64(g.samples.rows)+int64(c.to) < int64(s.policy.Length) {
+			p.Flags |= codec.FlagWarmUp
+		}
+	}
+	a := m.b.answer(m.p)
+	m.b.emits = append(m.b.emits, emit{m.p.index, len(a.preds)})
+	a.preds = append(a.preds, p)
+	a.at = append(a.at, m.inSeq)
+}
+
+// remember keeps what a later message's predictions may need of the last
+// sample.
+func (s *shard) remember(m *message, st *stream, base int, g group) {
+	last := g.samples.rows - 1
+	st.lastSeq, st.lastRow, st.lastTime = m.seq, g.row(last), codec.NoTime
+	if len(g.samples.times) > 0 {
+		st.lastTime = g.samples.times[last]
+	}
+	if s.hold {
+		copy(st.sample, m.b.x[(base+last)*s.channels:])
+		st.heard = true
+	}
+}

@@ -1,0 +1,60 @@
+package pipeline
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// For every policy, and for several shapes of the stage, what comes out of
+// NATS is what an engine fed by hand says, bit for bit.
+func TestStageEqualsEngine(t *testing.T) {
+	policies := map[string]reservoir.Policy{
+		"marked":  {Kind: reservoir.Marked},
+		"early":   {Kind: reservoir.Marked, Early: 4},
+		"count":   {Kind: reservoir.Count, Length: 9},
+		"gap":     {Kind: reservoir.Gap, Gap: 5 * time.Millisecond},
+		"window":  {Kind: reservoir.Window, Length: 12, Hop: 3, Early: 5},
+		"endless": {Kind: reservoir.Endless, Early: 7},
+	}
+	shapes := []Config{
+		{Partitions: 1, Shards: 1, RowBudget: 50},
+		{Partitions: 8, Shards: 3, Latency: -1},
+		{Partitions: 5, Shards: 2, RowBudget: 1, Latency: time.Millisecond},
+	}
+	streams := recordings(20, 60)
+	rng := rand.New(rand.NewPCG(5, 5))
+	sent := map[string][]packet{}
+	var lists [][]packet
+	for _, r := range streams {
+		sent[r.name] = r.split(rng)
+		lists = append(lists, sent[r.name])
+	}
+	packets := interleave(rng, lists)
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := testModel(t, 3, policy)
+			exp := direct(t, m, streams, sent)
+			b := newBench(t)
+			for i, c := range shapes {
+				c.Job, c.InputSubject = "job"+string('a'+rune(i)), "sensors.*"
+				if i > 0 { // one job's input at a time may own the subject
+					if err := b.js.DeleteStream(t.Context(), inputStream("job"+string('a'+rune(i-1)))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r := b.start(m, c)
+				b.publish(packets)
+				s := b.settle(r, len(packets))
+				r.stop(t)
+				same(t, b.predictions(c.Job), exp)
+				if s.Duplicates+s.Gaps+s.DeadLetters != 0 || s.Rows != 20*60 {
+					t.Errorf("clean input counted as %+v", s)
+				}
+			}
+		})
+	}
+}

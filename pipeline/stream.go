@@ -1,0 +1,124 @@
+package pipeline
+
+import (
+	"container/list"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// partition is what a shard knows of the keys that hash to one partition. All
+// of it is a function of the partition's messages in order, whatever the
+// shards and batches, so a replay brings it back.
+type partition struct {
+	id       int
+	index    int // among its shard's partitions
+	sources  map[string]*source
+	recency  list.List // of *stream, the most recent at the front
+	done     uint64    // last input sequence number taken into account
+	replayTo uint64    // messages up to this one are answered already
+	skip     uint64    // predictions beyond replayTo that are answered already
+	lossy    bool      // the input before the first message was not available
+}
+
+// source is one key: what producers number their messages by.
+type source struct {
+	key         string
+	incarnation string
+	last        uint64     // last sequence number; 0 = none seen
+	partial     bool       // its first messages were not seen
+	flags       codec.Flag // for streams that appear in its next good message
+	streams     map[string]*stream
+}
+
+// stream is one source of sequences. flags has one entry per state.
+type stream struct {
+	id      string
+	source  *source
+	element *list.Element
+	seq     sequencer
+	slots   []int32 // one per state, -1 = none taken
+	flags   []codec.Flag
+	since   codec.Flag // what happened after its last sample
+
+	lastSeq  uint64 // Eusn-Seq, row and time of its last sample
+	lastRow  uint32
+	lastTime int64
+	sample   []float32 // its last sample, where missing values are held
+	heard    bool      // sample is set
+}
+
+func newPartition(id, index int) *partition {
+	return &partition{id: id, index: index, sources: map[string]*source{}}
+}
+
+// source finds or makes the state of a key.
+func (p *partition) source(key string) (src *source, isNew bool) {
+	src = p.sources[key]
+	if src == nil {
+		key = strings.Clone(key) // the caller's is part of a larger string
+		src = &source{key: key, streams: map[string]*stream{}}
+		p.sources[key] = src
+		return src, true
+	}
+	return src, false
+}
+
+// addStream makes a stream of a source. states is the policy's number of
+// states, channels is 0 where missing values are not held.
+func (p *partition) addStream(src *source, id string, states, channels int) *stream {
+	st := &stream{
+		id: strings.Clone(id), source: src,
+		slots: slices.Repeat([]int32{-1}, states), flags: make([]codec.Flag, states),
+		since: src.flags, lastTime: codec.NoTime,
+	}
+	if channels > 0 {
+		st.sample = make([]float32, channels)
+	}
+	if src.partial {
+		st.since |= codec.FlagGap
+	}
+	st.element = p.recency.PushFront(st)
+	src.streams[st.id] = st
+	return st
+}
+
+// forget removes the stream that has been silent longest among those between
+// two sequences, and its source's numbers with the source's last stream,
+// except keep's, which is in use. It reports whether there was one.
+func (p *partition) forget(keep *source) bool {
+	for e := p.recency.Back(); e != nil; e = e.Prev() {
+		st := e.Value.(*stream)
+		if st.seq.open() || st.slots[0] >= 0 {
+			continue
+		}
+		p.recency.Remove(e)
+		delete(st.source.streams, st.id)
+		if len(st.source.streams) == 0 && st.source != keep {
+			delete(p.sources, st.source.key)
+		}
+		return true
+	}
+	return false
+}
+
+// raise notes that something happened to a source: the next prediction of
+// every sequence it may have touched will say so.
+func (src *source) raise(f codec.Flag) {
+	src.flags |= f
+	for _, st := range src.streams {
+		st.since |= f
+	}
+}
+
+// sorted lists the source's streams in an order that does not depend on the
+// map's.
+func (src *source) sorted() []*stream {
+	all := make([]*stream, 0, len(src.streams))
+	for _, st := range src.streams {
+		all = append(all, st)
+	}
+	slices.SortFunc(all, func(a, b *stream) int { return strings.Compare(a.id, b.id) })
+	return all
+}

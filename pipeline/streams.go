@@ -1,0 +1,150 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Message headers; package doc says what they mean.
+const (
+	HeaderSeq         = "Eusn-Seq"
+	HeaderIncarnation = "Eusn-Incarnation"
+	HeaderCRC         = "Eusn-Crc"
+	HeaderEnd         = "Eusn-End"
+
+	headerKind      = "Eusn-Kind"
+	headerWorker    = "Eusn-Worker"
+	headerInSeq     = "Eusn-In-Seq"
+	headerAhead     = "Eusn-Ahead"
+	headerOuts      = "Eusn-Outs"
+	headerInCreated = "Eusn-In-Created"
+	headerInSubject = "Eusn-In-Subject"
+	headerError     = "Eusn-Error"
+	headerTruncated = "Eusn-Truncated"
+)
+
+// Names of a job's NATS streams and subjects.
+func inputStream(job string) string      { return strings.ToUpper(job) + "-IN" }
+func outputStream(job string) string     { return strings.ToUpper(job) + "-OUT" }
+func deadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" }
+
+func inputFilter(job string, p int) string       { return fmt.Sprintf("%s.in.%d.*", job, p) }
+func outputSubject(job string, p int) string     { return fmt.Sprintf("%s.out.%d", job, p) }
+func deadLetterSubject(job string, p int) string { return fmt.Sprintf("%s.dlq.%d", job, p) }
+
+// partitionOf is what the server's partition(n, 1) transform computes.
+func partitionOf(key string, partitions int) int {
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return int(h.Sum32() % uint32(partitions))
+}
+
+func (c Config) streams() []jetstream.StreamConfig {
+	in := jetstream.StreamConfig{
+		Name:     inputStream(c.Job),
+		Subjects: []string{c.InputSubject},
+		SubjectTransform: &jetstream.SubjectTransformConfig{
+			Source:      c.InputSubject,
+			Destination: fmt.Sprintf("%s.in.{{partition(%d,1)}}.{{wildcard(1)}}", c.Job, c.Partitions),
+		},
+		MaxMsgSize: int32(c.MaxMessage),
+		MaxAge:     c.InputMaxAge,
+		MaxBytes:   c.InputMaxBytes,
+		Discard:    jetstream.DiscardNew, // when full, producers hear of it; nothing unread is dropped
+		Duplicates: 2 * time.Minute,
+	}
+	out := jetstream.StreamConfig{
+		Name:              outputStream(c.Job),
+		Subjects:          []string{c.Job + ".out.*"},
+		MaxMsgsPerSubject: c.OutputKeep,
+	}
+	dead := jetstream.StreamConfig{
+		Name:     deadLetterStream(c.Job),
+		Subjects: []string{c.Job + ".dlq.*"},
+	}
+	all := []jetstream.StreamConfig{in, out, dead}
+	for i := range all {
+		all[i].Retention = jetstream.LimitsPolicy
+		all[i].Storage = jetstream.FileStorage // memory streams vanish with a standalone server
+		all[i].Replicas = c.Replicas
+		// Direct reads may be answered by a replica that lags; positions are
+		// read from the leader.
+		all[i].AllowDirect = false
+		if all[i].MaxBytes == 0 {
+			all[i].MaxBytes = -1
+		}
+		if all[i].MaxMsgsPerSubject == 0 {
+			all[i].MaxMsgsPerSubject = -1
+		}
+	}
+	return all
+}
+
+// ensureStreams creates what is missing and compares what is there: a
+// difference that would change results or lose data is an error, another
+// limit is kept and logged. Nothing existing is changed.
+func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *slog.Logger) error {
+	var errs []error
+	for _, want := range c.streams() {
+		s, err := js.Stream(ctx, want.Name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			if _, err = js.CreateStream(ctx, want); err != nil {
+				errs = append(errs, fmt.Errorf("pipeline: NATS stream %s on %v cannot be created: %w", want.Name, want.Subjects, err))
+			}
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("pipeline: NATS stream %s: %w (is JetStream enabled for this account?)", want.Name, err)
+		}
+		errs = append(errs, compareStream(s.CachedInfo().Config, want, log))
+	}
+	return errors.Join(errs...)
+}
+
+func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
+	var errs []error
+	differs := func(what string, has, wants any, advice string) {
+		errs = append(errs, fmt.Errorf("pipeline: NATS stream %s has %s %v, the configuration says %v: %s", want.Name, what, has, wants, advice))
+	}
+	if !slices.Equal(got.Subjects, want.Subjects) {
+		differs("subjects", got.Subjects, want.Subjects, "use its subjects or another job name")
+	}
+	if got, want := destination(got), destination(want); got != want {
+		differs("subject transform", got, want, "the number of partitions is fixed for the life of a job; use the same or another job name")
+	}
+	if got.Retention != want.Retention {
+		differs("retention", got.Retention, want.Retention, "other consumers must not remove messages the stage has to replay")
+	}
+	if got.Discard != want.Discard && want.SubjectTransform != nil {
+		differs("discard policy", got.Discard, want.Discard, "a full NATS stream must refuse new messages, not drop unread ones")
+	}
+	if want.SubjectTransform == nil && got.MaxAge != 0 && strings.HasSuffix(want.Name, "-OUT") {
+		differs("max age", got.MaxAge, want.MaxAge, "the last message of a partition is its position and must stay")
+	}
+	if got.AllowDirect {
+		differs("allow_direct", true, false, "positions must be read from the leader")
+	}
+	if got.Storage != want.Storage || got.Replicas != want.Replicas || got.MaxAge != want.MaxAge ||
+		got.MaxBytes != want.MaxBytes || got.MaxMsgSize != want.MaxMsgSize && want.MaxMsgSize > 0 ||
+		got.MaxMsgsPerSubject != want.MaxMsgsPerSubject {
+		log.Warn("NATS stream keeps limits that differ from the configuration", "stream", want.Name,
+			"storage", got.Storage, "replicas", got.Replicas, "max_age", got.MaxAge, "max_bytes", got.MaxBytes,
+			"max_msg_size", got.MaxMsgSize, "max_msgs_per_subject", got.MaxMsgsPerSubject)
+	}
+	return errors.Join(errs...)
+}
+
+func destination(c jetstream.StreamConfig) string {
+	if c.SubjectTransform == nil {
+		return "none"
+	}
+	return c.SubjectTransform.Destination
+}
