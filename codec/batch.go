@@ -9,7 +9,7 @@ import (
 // whose tables have been checked; its buffers are checked as they are read.
 type recordBatch struct {
 	rows            int
-	f               *flatbuf
+	f               flatbuf // a copy: a pointer would move the frame to the heap
 	nodes, numNodes int
 	bufs, numBufs   int
 	views, numViews int // how many further buffers each view-typed field has
@@ -26,8 +26,8 @@ type recordBatch struct {
 
 // readBatch reads the RecordBatch table at the given position of fr.
 func readBatch(fr *frame, table int, inflate *inflater) (rb recordBatch, err error) {
-	f := &fr.meta
-	rb = recordBatch{f: f, body: fr.body, left: len(fr.body), inflate: inflate}
+	f := fr.meta
+	rb = recordBatch{body: fr.body, left: len(fr.body), inflate: inflate}
 	rows := f.fieldI64(table, 0)
 	rb.nodes, rb.numNodes = f.fieldVector(table, 1, 16)
 	rb.bufs, rb.numBufs = f.fieldVector(table, 2, 16)
@@ -42,7 +42,7 @@ func readBatch(fr *frame, table int, inflate *inflater) (rb recordBatch, err err
 	case rows < 0 || rows > maxValues:
 		return rb, malformed("record batch of %d rows", rows)
 	}
-	rb.rows = int(rows)
+	rb.rows, rb.f = int(rows), f
 	return rb, nil
 }
 

@@ -165,7 +165,8 @@ func (d *Decoder) plan(fr *frame) (*plan, error) {
 			return p, nil
 		}
 	}
-	p, err := newPlan(fr, d.channels)
+	unknown := *fr // a copy, so that the frame of a known schema stays on the stack
+	p, err := newPlan(&unknown, d.channels)
 	if err != nil {
 		return nil, err
 	}

@@ -122,10 +122,14 @@ func (v *values) into(x []float32, stride, from, to int) (finite bool) {
 }
 
 // gatherFloat32 writes the float32 values of data to every stride-th place of x.
+//
 // Adding one to the exponent of a number that has all exponent bits set carries
 // into the (cleared) sign bit: or-ing the sums finds NaN and infinities without
 // a branch per value.
 func gatherFloat32(x []float32, stride int, data []byte) (finite bool) {
+	if stride == 1 {
+		return copyFloat32(x, data)
+	}
 	const magnitude, one = 0x7fffffff, 0x00800000
 	var carry uint32
 	for i := 0; len(data) >= 4; i += stride {
@@ -135,6 +139,26 @@ func gatherFloat32(x []float32, stride int, data []byte) (finite bool) {
 		x[i] = math.Float32frombits(bits)
 	}
 	return carry>>31 == 0
+}
+
+// copyFloat32 is gatherFloat32 without gaps, two values at a time: neither sum
+// can carry into the other value.
+func copyFloat32(x []float32, data []byte) (finite bool) {
+	const magnitude, one = 0x7fffffff_7fffffff, 0x00800000_00800000
+	var carry uint64
+	for len(data) >= 8 && len(x) >= 2 {
+		bits := binary.LittleEndian.Uint64(data)
+		carry |= bits&magnitude + one
+		x[0] = math.Float32frombits(uint32(bits))
+		x[1] = math.Float32frombits(uint32(bits >> 32))
+		data, x = data[8:], x[2:]
+	}
+	if len(data) >= 4 {
+		bits := binary.LittleEndian.Uint32(data)
+		carry |= uint64(bits)&magnitude + one
+		x[0] = math.Float32frombits(bits)
+	}
+	return carry&0x80000000_80000000 == 0
 }
 
 // cast is gatherFloat32 for the other numeric types: conversion to float32

@@ -1,0 +1,159 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+)
+
+func testMeta(columns int) PredictionMeta {
+	return PredictionMeta{
+		Model: "pump", SHA256: strings.Repeat("0f", 32), Head: "fault",
+		Labels: []string{"healthy", "inner race", "\"quoted\"", "größer"}, Columns: columns,
+	}
+}
+
+func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
+	for i := range n {
+		one := Prediction{
+			Stream: fmt.Sprintf("dev-%d", r.IntN(20)), Seq: r.Uint64(), Row: r.Uint32(), Time: int64(r.Uint64() >> 1),
+			Class: int32(r.IntN(4)), Score: r.Float32(), Flags: Flag(r.IntN(64)),
+		}
+		if i%3 == 1 {
+			one.Time = NoTime
+		}
+		for range columns {
+			one.Scores = append(one.Scores, r.Float32())
+		}
+		p = append(p, one)
+	}
+	return p
+}
+
+func TestPredictionRoundTrip(t *testing.T) {
+	for _, columns := range []int{0, 1, 4} {
+		meta := testMeta(columns)
+		e, err := NewPredictionEncoder(meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{0, 1, 8, 100, 2} {
+			want := randomPredictions(newRand(uint64(n)), n, columns)
+			payload, err := e.Encode(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gotMeta, got, err := DecodePredictions(payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(gotMeta, meta) {
+				t.Fatalf("meta %+v, want %+v", gotMeta, meta)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("%d columns, %d rows: got %+v, want %+v", columns, n, got, want)
+			}
+			comparePredictions(t, payload, meta, want)
+		}
+	}
+}
+
+// comparePredictions reads an output message with the Arrow library.
+func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want []Prediction) {
+	t.Helper()
+	r, err := ipc.NewReader(bytes.NewReader(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	md := r.Schema().Metadata()
+	labels, _ := json.Marshal(meta.Labels)
+	for key, value := range map[string]string{
+		"eusn.schema": "prediction", "eusn.version": "1", "eusn.model": meta.Model,
+		"eusn.model_sha256": meta.SHA256, "eusn.head": meta.Head, "eusn.labels": string(labels),
+	} {
+		if got, ok := md.GetValue(key); !ok || got != value {
+			t.Errorf("metadata %s is %q, want %q", key, got, value)
+		}
+	}
+	var got []Prediction
+	for r.Next() {
+		rec := r.Record()
+		at := func(name string) int { return rec.Schema().FieldIndices(name)[0] }
+		for i := range int(rec.NumRows()) {
+			p := Prediction{
+				Stream: rec.Column(at("stream_id")).(*array.String).Value(i),
+				Seq:    rec.Column(at("seq")).(*array.Uint64).Value(i),
+				Row:    rec.Column(at("row")).(*array.Uint32).Value(i),
+				Time:   NoTime,
+				Class:  rec.Column(at("class")).(*array.Int32).Value(i),
+				Score:  rec.Column(at("score")).(*array.Float32).Value(i),
+				Flags:  Flag(rec.Column(at("flags")).(*array.Uint8).Value(i)),
+			}
+			if ts := rec.Column(at("ts")).(*array.Timestamp); ts.IsValid(i) {
+				p.Time = int64(ts.Value(i))
+			}
+			if meta.Columns > 0 {
+				list := rec.Column(at("scores")).(*array.FixedSizeList)
+				p.Scores = list.ListValues().(*array.Float32).Float32Values()[i*meta.Columns : (i+1)*meta.Columns]
+			}
+			got = append(got, p)
+		}
+	}
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
+		t.Errorf("read by the library: got %+v, want %+v", got, want)
+	}
+}
+
+func TestPredictionErrors(t *testing.T) {
+	if _, err := NewPredictionEncoder(PredictionMeta{Columns: -1}); !errors.Is(err, ErrSchema) {
+		t.Errorf("negative columns: got %v", err)
+	}
+	e, err := NewPredictionEncoder(testMeta(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Encode([]Prediction{{Scores: []float32{1}}}); !errors.Is(err, ErrSchema) {
+		t.Errorf("one score for two columns: got %v", err)
+	}
+	in, err := NewInputEncoder(testChannels, InputOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := in.Encode(&Batch{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = DecodePredictions(payload)
+	if want := `codec: metadata eusn.schema: want "prediction", got "input"`; !errors.Is(err, ErrSchema) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestFlagString(t *testing.T) {
+	for f, want := range map[Flag]string{
+		0: "", FlagGap: "gap", FlagGap | FlagHeld: "gap|held", FlagReordered | FlagWarmUp | FlagEarly | FlagPoisonSkipped: "reordered|warm-up|early|poison-skipped", 128: "128",
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("Flag(%d) is %q, want %q", uint8(f), got, want)
+		}
+	}
+}
+
+// TestCRC: the check value of CRC-32C for "123456789" (RFC 3720 and others).
+func TestCRC(t *testing.T) {
+	if got := CRC([]byte("123456789")); got != 0xe3069283 {
+		t.Errorf("got %08x", got)
+	}
+}
