@@ -2,7 +2,6 @@ package codec
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -73,6 +72,9 @@ const (
 	metaLabels = "eusn.labels"
 )
 
+// maxColumns is far beyond any model; the encoder's template holds one row.
+const maxColumns = 1 << 20
+
 // PredictionEncoder writes output messages of one model and head. It belongs to
 // one goroutine.
 type PredictionEncoder struct {
@@ -82,8 +84,8 @@ type PredictionEncoder struct {
 
 // NewPredictionEncoder returns an encoder of messages with this meta.
 func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
-	if meta.Columns < 0 || meta.Columns > math.MaxInt32 {
-		return nil, mismatch("%d score columns, want 0 or more", meta.Columns)
+	if meta.Columns < 0 || meta.Columns > maxColumns {
+		return nil, mismatch("%d score columns, want 0 to %d", meta.Columns, maxColumns)
 	}
 	if meta.Labels == nil {
 		meta.Labels = []string{}
