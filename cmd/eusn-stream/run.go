@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// statusEvery is how often a running stage logs what it has done.
+const statusEvery = 10 * time.Second
+
+// runFlags are the flags of run that override keys of the configuration.
+var runFlags = map[string]string{
+	"model": "model", "job": "job", "nats-url": "nats.url", "dir": "server.dir", "port": "server.port",
+	"partitions": "stage.partitions", "shards": "stage.shards", "non-finite": "input.non_finite",
+}
+
+func newRun(a *app) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the stage: samples in on NATS, predictions out",
+		Long: `Run the stage until it is stopped. Without a NATS URL it starts an embedded
+server that keeps its streams in --dir; producers connect to its port.
+
+With --json every prediction is printed as a line of JSON on standard output.
+Ctrl-C or SIGTERM stops it in order and exits with 0: the last batch is
+committed, and the next run goes on where this one stopped.`,
+		Example: `  eusn-stream run --model demo-data/model.safetensors
+  eusn-stream run -c configs/embedded.yaml
+  eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file (see eusn-stream config init)")
+	f.String("model", "", "model file")
+	f.String("job", "", "name of the job")
+	f.String("nats-url", "", "NATS server; empty: an embedded one")
+	f.String("dir", "", "data directory of the embedded server")
+	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
+	f.Int("partitions", 0, "partitions of the job, fixed for its life")
+	f.Int("shards", 0, "workers; 0 = one per core")
+	f.String("non-finite", "", "what to do with nulls, NaN, infinities: reject, hold or zero")
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		c, err := loadConfig(file, f, runFlags)
+		if err != nil {
+			return err
+		}
+		return a.runStage(ctx, c)
+	})
+	return cmd
+}
+
+func (a *app) runStage(ctx context.Context, c Config) error {
+	m, err := loadModel(c.Model)
+	if err != nil {
+		return err
+	}
+	log := a.newLogger(c.Log)
+	b, err := openBroker(c, log)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if b.server != nil && b.server.URL() != "" {
+		a.say("embedded NATS server at %s, data in %s", b.server.URL(), c.Server.Dir)
+	}
+	counters := new(pipeline.Counters)
+	stage := &pipeline.Stage{
+		Config: c.pipeline(), Model: m, ModelName: filepath.Base(c.Model), NewEngine: newEngine,
+		Dial: b.dial, Log: log, Counters: counters,
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var followers sync.WaitGroup
+	var printed error
+	stage.Ready = func() {
+		a.say("reading %s; predictions go to %s.out.*; Ctrl-C stops", c.Input.Subject, c.Job)
+		followers.Go(func() { logStatus(ctx, log, counters) })
+		if a.json {
+			followers.Go(func() {
+				if printed = a.printPredictions(ctx, c.Job, b); printed != nil {
+					cancel()
+				}
+			})
+		}
+	}
+	err = stage.Run(ctx)
+	cancel()
+	followers.Wait()
+	s := counters.Stats()
+	a.say("stopped: %d messages and %d rows taken, %d predictions committed, %d dead letters; the next run goes on from here",
+		s.Messages, s.Rows, s.Predictions, s.DeadLetters)
+	return errors.Join(err, printed)
+}
+
+// logStatus logs what the stage has done, whenever that has changed.
+func logStatus(ctx context.Context, log *slog.Logger, counters *pipeline.Counters) {
+	tick := time.NewTicker(statusEvery)
+	defer tick.Stop()
+	for last := counters.Stats(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s := counters.Stats()
+		if s.Messages == last.Messages && s.Predictions == last.Predictions && s.Replayed == last.Replayed {
+			continue
+		}
+		log.Info("stage", "rows_per_s", int64(float64(s.Rows-last.Rows)/statusEvery.Seconds()), "rows", s.Rows,
+			"predictions", s.Predictions, "lag", s.Lag, "streams", s.Streams, "slots", s.Slots, "duplicates", s.Duplicates,
+			"gaps", s.Gaps, "dead_letters", s.DeadLetters, "replaying_partitions", s.Replaying)
+		last = s
+	}
+}
+
+// predictionLine is one prediction on standard output.
+type predictionLine struct {
+	Stream string     `json:"stream"`
+	Seq    uint64     `json:"seq"`
+	Row    uint32     `json:"row"`
+	Time   *time.Time `json:"time,omitempty"`
+	Class  string     `json:"class"`
+	Score  float32    `json:"score"`
+	Scores []float32  `json:"scores,omitempty"`
+	Flags  string     `json:"flags,omitempty"`
+}
+
+// printPredictions prints what the stage publishes from now on.
+func (a *app) printPredictions(ctx context.Context, job string, b *broker) error {
+	nc, err := b.dial("eusn-stream/" + job + "/print")
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(a.stdout)
+	return pipeline.Predictions(ctx, js, job, 0, func(o pipeline.Output) error {
+		for _, p := range o.Predictions {
+			line := predictionLine{Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: o.Meta.Labels[p.Class], Score: p.Score, Scores: p.Scores, Flags: p.Flags.String()}
+			if p.Time != codec.NoTime {
+				t := time.Unix(0, p.Time).UTC()
+				line.Time = &t
+			}
+			if err := enc.Encode(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
