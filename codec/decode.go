@@ -119,6 +119,8 @@ func NewDecoder(s Schema) (*Decoder, error) {
 func (d *Decoder) Decode(payload []byte, b *Batch) error {
 	b.reset()
 	err := d.decode(payload, b)
+	clear(d.views) // views into payload
+	d.listValid = nil
 	if err != nil {
 		b.reset()
 	}

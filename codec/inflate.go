@@ -109,7 +109,10 @@ func (d *inflater) unLZ4(dst, src []byte) (err error) {
 	}
 	d.src.Reset(src)
 	d.lz4.Reset(&d.src)
-	defer d.lz4.Reset(nil) // returns the block buffers to the library's pool
+	defer func() {
+		d.lz4.Reset(nil) // returns the block buffers to the library's pool
+		d.src.Reset(nil)
+	}()
 	if _, err := io.ReadFull(d.lz4, dst); err != nil {
 		return fmt.Errorf("lz4: %w", err)
 	}
