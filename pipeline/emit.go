@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +31,6 @@ type emitter struct {
 	committers []*committer // by partition.index
 	limit      int          // bytes of an output message's body
 	counters   *Counters
-	log        *slog.Logger
 
 	cursor []int // by partition.index: predictions of the batch already published
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,6 +71,8 @@ func noise(rng *rand.Rand, n int) []float32 {
 func generic(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 	return reservoir.NewGeneric(net, slots)
 }
+
+var float32Nan = float32(math.NaN())
 
 // recording is everything one stream sends.
 type recording struct {
@@ -156,23 +159,31 @@ func (p packet) payload(t testing.TB) []byte {
 	return bytes.Clone(data)
 }
 
-// bench is a real server with a connection for the test.
-type bench struct {
+// rig is a real server with a connection for the test.
+type rig struct {
 	t   testing.TB
 	srv *Server
+	nc  *nats.Conn
+	url string // if set, stages connect by TCP
 	js  jetstream.JetStream
 	log *slog.Logger
 }
 
-func newBench(t testing.TB) *bench {
+func newRig(t testing.TB) *rig { return newRigAt(t, t.TempDir()) }
+
+func newRigAt(t testing.TB, dir string) *rig {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Log: log})
+	srv, err := StartServer(ServerOptions{Dir: dir, Log: testLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rigOf(t, srv)
+}
+
+func rigOf(t testing.TB, srv *Server) *rig {
+	t.Helper()
 	t.Cleanup(srv.Close)
-	nc, err := srv.Connect("test", log)
+	nc, err := srv.Connect("test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,18 +192,43 @@ func newBench(t testing.TB) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{t: t, srv: srv, js: js, log: log}
+	return &rig{t: t, srv: srv, nc: nc, js: js, log: testLog(t)}
 }
 
-type testWriter struct{ t testing.TB }
+// dial connects a stage: in process, or by the rig's address where the test
+// wants the connection to outlive the server.
+func (b *rig) dial(name string) (*nats.Conn, error) {
+	if b.url != "" {
+		return Connect(NATSOptions{URL: b.url, Name: name, Log: b.log})
+	}
+	return b.srv.Connect(name, b.log)
+}
 
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Log(strings.TrimRight(string(p), "\n"))
+// testLog writes to the test's log, which is shown when it fails. Lines that
+// come after the test are dropped: reporting them would panic.
+func testLog(t testing.TB) *slog.Logger {
+	w := &testWriter{t: t}
+	t.Cleanup(func() { w.mu.Lock(); w.over = true; w.mu.Unlock() })
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+type testWriter struct {
+	t    testing.TB
+	mu   sync.Mutex
+	over bool
+}
+
+func (w *testWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		w.t.Log(strings.TrimRight(string(p), "\n"))
+	}
 	return len(p), nil
 }
 
 // publish stores packets and waits for each acknowledgement.
-func (b *bench) publish(packets []packet) {
+func (b *rig) publish(packets []packet) {
 	b.t.Helper()
 	for _, p := range packets {
 		msg := nats.NewMsg("sensors." + p.key)
@@ -216,7 +252,7 @@ type running struct {
 	done     chan error
 }
 
-func (b *bench) start(m *reservoir.Model, c Config) *running {
+func (b *rig) start(m *reservoir.Model, c Config) *running {
 	b.t.Helper()
 	r := &running{done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -224,7 +260,7 @@ func (b *bench) start(m *reservoir.Model, c Config) *running {
 	ready := make(chan struct{})
 	s := &Stage{
 		Config: c, Model: m, ModelName: "test-model", NewEngine: generic, Log: b.log, Counters: &r.counters,
-		Dial:  func(name string) (*nats.Conn, error) { return b.srv.Connect(name, b.log) },
+		Dial:  b.dial,
 		Ready: func() { close(ready) },
 	}
 	go func() { r.done <- s.Run(ctx) }()
@@ -277,7 +313,7 @@ func (r *running) until(t testing.TB, what string, ok func(Stats) bool) Stats {
 }
 
 // settle waits until that many messages have been taken into account.
-func (b *bench) settle(r *running, messages int) Stats {
+func (b *rig) settle(r *running, messages int) Stats {
 	b.t.Helper()
 	return r.until(b.t, fmt.Sprintf("%d messages answered", messages), func(s Stats) bool {
 		return s.Messages+s.Duplicates+s.DeadLetters+s.Replayed >= uint64(messages) && s.Lag == 0
@@ -285,7 +321,7 @@ func (b *bench) settle(r *running, messages int) Stats {
 }
 
 // predictions reads all that a job has put out, per stream in order.
-func (b *bench) predictions(job string) map[string][]codec.Prediction {
+func (b *rig) predictions(job string) map[string][]codec.Prediction {
 	b.t.Helper()
 	out := map[string][]codec.Prediction{}
 	outs := map[int]uint64{}
@@ -304,7 +340,7 @@ func (b *bench) predictions(job string) map[string][]codec.Prediction {
 	return out
 }
 
-func (b *bench) deadLetters(job string) []DeadLetter {
+func (b *rig) deadLetters(job string) []DeadLetter {
 	b.t.Helper()
 	var out []DeadLetter
 	b.collect(deadLetterStream(job), func(ctx context.Context, seen func() error) error {
@@ -317,7 +353,7 @@ func (b *bench) deadLetters(job string) []DeadLetter {
 }
 
 // collect reads as many messages as the NATS stream holds now.
-func (b *bench) collect(stream string, reader func(ctx context.Context, seen func() error) error) {
+func (b *rig) collect(stream string, reader func(ctx context.Context, seen func() error) error) {
 	b.t.Helper()
 	s, err := b.js.Stream(context.Background(), stream)
 	if err != nil {
@@ -374,8 +410,12 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 				}
 			}
 			class := head.Class(scores)
+			var at place
+			if len(places) > 0 {
+				at = places[sp.to-1]
+			}
 			p := codec.Prediction{
-				Stream: r.name, Seq: places[sp.to-1].seq, Row: places[sp.to-1].row, Time: r.times[sp.to-1],
+				Stream: r.name, Seq: at.seq, Row: at.row, Time: r.times[sp.to-1],
 				Class: int32(class), Score: score(scores, class), Scores: scores,
 			}
 			if !sp.end {

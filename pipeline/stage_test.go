@@ -38,7 +38,7 @@ func TestStageEqualsEngine(t *testing.T) {
 			t.Parallel()
 			m := testModel(t, 3, policy)
 			exp := direct(t, m, streams, sent)
-			b := newBench(t)
+			b := newRig(t)
 			for i, c := range shapes {
 				c.Job, c.InputSubject = "job"+string('a'+rune(i)), "sensors.*"
 				if i > 0 { // one job's input at a time may own the subject

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"slices"
 	"strings"
@@ -39,13 +38,6 @@ func deadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" 
 func inputFilter(job string, p int) string       { return fmt.Sprintf("%s.in.%d.*", job, p) }
 func outputSubject(job string, p int) string     { return fmt.Sprintf("%s.out.%d", job, p) }
 func deadLetterSubject(job string, p int) string { return fmt.Sprintf("%s.dlq.%d", job, p) }
-
-// partitionOf is what the server's partition(n, 1) transform computes.
-func partitionOf(key string, partitions int) int {
-	h := fnv.New32a()
-	h.Write([]byte(key))
-	return int(h.Sum32() % uint32(partitions))
-}
 
 func (c Config) streams() []jetstream.StreamConfig {
 	in := jetstream.StreamConfig{

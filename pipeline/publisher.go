@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+)
+
+// Item is a piece of one stream to publish: a whole series, or the next
+// samples of a recording.
+type Item struct {
+	Stream string    // key: one subject token
+	X      []float32 // samples x channels, row-major; NaN = missing
+	Times  []int64   // ns since the Unix epoch, one per sample, or empty
+	End    bool      // the sequence ends after the last sample
+}
+
+// Source yields items in the order of each stream; io.EOF ends it. An item is
+// the publisher's until it has been published, so slices must not be reused.
+type Source interface {
+	Next() (Item, error)
+}
+
+// Defaults of Publisher.
+const (
+	DefaultRowsPerMessage = 256      // messages of about 8 kB for 6 channels: cheap per sample, small in delay
+	DefaultPlaying        = 64       // streams at a time
+	DefaultMaxPending     = 16 << 20 // bytes without an acknowledgement
+
+	noStreamPatience = 10 * time.Second // a stage that is just starting makes its NATS streams meanwhile
+	progressEvery    = 100 * time.Millisecond
+)
+
+// Publisher publishes recorded samples as producers do: one subject per
+// stream, messages numbered by Eusn-Seq, many streams side by side. Each stream
+// has one message under way at a time, so that no failure changes its order.
+type Publisher struct {
+	Subject        string   // as Config.InputSubject; empty = DefaultInputSubject
+	Channels       []string // of the samples, in order
+	RowsPerMessage int      // 0 = DefaultRowsPerMessage
+	Playing        int      // streams side by side; 0 = DefaultPlaying
+	MaxPending     int      // bytes; 0 = DefaultMaxPending
+	Speed          float64  // 1 = as recorded, 10 = ten times as fast, 0 = as fast as the server takes it
+	Rate           float64  // samples per second of each stream whose items have no times; needed if Speed > 0
+	// Resume continues after what Job's input already holds of each stream,
+	// skipping as many messages; Source, Channels and RowsPerMessage must be
+	// those of the first time. Otherwise streams are numbered anew, as a new
+	// incarnation.
+	Resume   bool
+	Job      string
+	Log      *slog.Logger    // optional
+	Progress func(Published) // optional: called about ten times a second
+}
+
+// Published is what a Publisher has done so far.
+type Published struct {
+	Streams  int
+	Messages uint64 // acknowledged
+	Rows     uint64 // in them
+	Bytes    uint64 // of payload
+	Skipped  uint64 // messages that were there already (Resume)
+	Retries  uint64 // messages sent again for want of an answer
+	Elapsed  time.Duration
+}
+
+// RowsPerSecond is the rate so far.
+func (p Published) RowsPerSecond() float64 {
+	if p.Elapsed <= 0 {
+		return 0
+	}
+	return float64(p.Rows) / p.Elapsed.Seconds()
+}
+
+// Publish publishes everything src yields and returns when every message is
+// acknowledged. When ctx ends it waits for the messages under way and returns
+// ctx's error with what has been done.
+func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Published, error) {
+	def(&p.Subject, DefaultInputSubject)
+	def(&p.RowsPerMessage, DefaultRowsPerMessage)
+	def(&p.Playing, DefaultPlaying)
+	def(&p.MaxPending, DefaultMaxPending)
+	def(&p.Job, DefaultJob)
+	if p.Log == nil {
+		p.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := p.check(); err != nil {
+		return Published{}, err
+	}
+	b := &broadcast{
+		Publisher: p, src: src, known: map[string]*played{}, begin: time.Now(), incarnation: nuid.Next(),
+		answers: make(chan ackOf, p.Playing), pace: pace{speed: p.Speed, rate: p.Rate},
+	}
+	if err := b.open(ctx, nc); err != nil {
+		return Published{}, err
+	}
+	err := b.run(ctx)
+	return b.report(), err
+}
+
+func (p Publisher) check() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("pipeline: publisher: "+format, args...))
+	}
+	if err := checkInputSubject(p.Subject); err != nil {
+		errs = append(errs, err)
+	}
+	if p.RowsPerMessage < 1 || p.Playing < 1 || p.MaxPending < 1 {
+		bad("rows per message, streams side by side and pending bytes must be positive")
+	}
+	if !(p.Speed >= 0 && p.Speed < 1e9) || !(p.Rate >= 0 && p.Rate < 1e12) {
+		bad("speed %g, rate %g, want 0 or more", p.Speed, p.Rate)
+	}
+	return errors.Join(errs...)
+}

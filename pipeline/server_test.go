@@ -1,0 +1,233 @@
+package pipeline
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+func mentions(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want one with %q", words)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not mention %q", err, w)
+		}
+	}
+}
+
+// One directory, one server: also against another process, whose number the
+// error names.
+func TestDirectoryLock(t *testing.T) {
+	if dir := os.Getenv("EUSN_TEST_LOCK"); dir != "" { // the other process
+		_, err := lockDir(dir)
+		fmt.Println("second:", err)
+		return
+	}
+	dir := t.TempDir()
+	s, err := StartServer(ServerOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = StartServer(ServerOptions{Dir: dir})
+	mentions(t, err, dir, "in use", fmt.Sprintf("process %d", os.Getpid()))
+	cmd := exec.Command(os.Args[0], "-test.run=^TestDirectoryLock$")
+	cmd.Env = append(os.Environ(), "EUSN_TEST_LOCK="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), fmt.Sprintf("in use by process %d", os.Getpid())) {
+		t.Errorf("another process got in: %v\n%s", err, out)
+	}
+	s.Close()
+	s.Close()
+	if s, err = StartServer(ServerOptions{Dir: dir}); err != nil {
+		t.Fatalf("after Close: %v", err)
+	}
+	s.Close()
+}
+
+func TestServerRefuses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	dir := t.TempDir()
+	_, err = StartServer(ServerOptions{Dir: dir, Port: port})
+	mentions(t, err, fmt.Sprint(port), "in use", "another port")
+	if s, err := StartServer(ServerOptions{Dir: dir}); err != nil {
+		t.Errorf("the failed start kept the directory locked: %v", err)
+	} else {
+		s.Close()
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = StartServer(ServerOptions{Dir: file})
+	mentions(t, err, file, "not a directory")
+	_, err = StartServer(ServerOptions{})
+	mentions(t, err, "no data directory")
+}
+
+func TestReadOnlyDirectory(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("SKIPPED: permissions do not bind the superuser; run as another user to test a read-only data directory")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	_, err := StartServer(ServerOptions{Dir: dir})
+	mentions(t, err, dir, "not writable")
+}
+
+func TestConnectErrors(t *testing.T) {
+	_, err := Connect(NATSOptions{URL: "nats://user:secret@127.0.0.1:1"})
+	mentions(t, err, "127.0.0.1:1", "is it running")
+	if err != nil && strings.Contains(err.Error(), "secret") {
+		t.Errorf("the password is in the error: %v", err)
+	}
+	_, err = Connect(NATSOptions{Creds: "a", Token: "b"})
+	mentions(t, err, "one of")
+	_, err = Connect(NATSOptions{Cert: "a"})
+	mentions(t, err, "both")
+	_, err = Connect(NATSOptions{NKey: filepath.Join(t.TempDir(), "none")})
+	mentions(t, err, "nkey", "none")
+}
+
+// The documentation says how a key finds its partition; the server is asked
+// whether that is so.
+func TestPartitionIsFNV(t *testing.T) {
+	b := newRig(t)
+	c := Config{Job: "fnv", Partitions: 13}.WithDefaults()
+	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
+		t.Fatal(err)
+	}
+	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		key := fmt.Sprintf("k-%d", i*i)
+		ack, err := b.js.Publish(t.Context(), "sensors."+key, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := in.GetMsg(t.Context(), ack.Sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := fnv.New32a()
+		h.Write([]byte(key))
+		if want := fmt.Sprintf("fnv.in.%d.%s", h.Sum32()%13, key); msg.Subject != want {
+			t.Fatalf("stored as %s, want %s", msg.Subject, want)
+		}
+	}
+}
+
+// What exists is never changed: what matters is an error, other limits are
+// left as they are.
+func TestExistingStreams(t *testing.T) {
+	b := newRig(t)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	run := func(c Config) error {
+		s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+		return s.Run(t.Context())
+	}
+	base := Config{Job: "old", Partitions: 8}
+	b.start(m, base).stop(t)
+	c := base
+	c.Partitions = 16
+	mentions(t, run(c), "OLD-IN", "partition(8,1)", "partition(16,1)", "fixed")
+	c = base
+	c.InputSubject = "plant.*"
+	mentions(t, run(c), "OLD-IN", "sensors.*", "plant.*")
+	c = base
+	c.Job = "other" // the same input subject
+	mentions(t, run(c), "OTHER-IN", "overlap")
+	c = base
+	c.MaxMessage = 8 << 20
+	mentions(t, run(c), "max_payload")
+	c = base
+	c.OutputKeep, c.InputMaxAge = 5, time.Hour // differences that do not matter
+	b.start(m, c).stop(t)
+	out, err := b.js.Stream(t.Context(), outputStream("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.CachedInfo().Config.MaxMsgsPerSubject != -1 {
+		t.Error("an existing NATS stream was changed")
+	}
+	cfg := out.CachedInfo().Config
+	cfg.MaxAge = time.Hour
+	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	mentions(t, run(base), "OLD-OUT", "max age", "must stay")
+}
+
+// An input made anew under an old output is noticed.
+func TestInputRecreated(t *testing.T) {
+	b := newRig(t)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Job: "new", Partitions: 1}
+	r := b.start(m, c)
+	b.publish([]packet{one("a", 1, 1, 1, true)})
+	b.settle(r, 1)
+	r.stop(t)
+	if err := b.js.DeleteStream(t.Context(), inputStream("new")); err != nil {
+		t.Fatal(err)
+	}
+	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
+	err := s.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "deleted and made anew") && !strings.Contains(err.Error(), "lost its tail") {
+		t.Fatalf("stage on a recreated input: %v", err)
+	}
+}
+
+func TestForeignOutput(t *testing.T) {
+	b := newRig(t)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Job: "foreign", Partitions: 1}
+	b.start(m, c).stop(t)
+	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "foreign.out.0", Data: []byte("hello")}); err != nil {
+		t.Fatal(err)
+	}
+	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
+	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there")
+	err := Predictions(t.Context(), b.js, "foreign", 1, func(Output) error { return nil })
+	mentions(t, err, "message 1")
+	err = Predictions(t.Context(), b.js, "nosuch", 1, func(Output) error { return nil })
+	mentions(t, err, "NOSUCH-OUT", "job name")
+}
+
+func TestConfigValidate(t *testing.T) {
+	if err := (Config{}).Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	err := Config{
+		Job: "A b", InputSubject: "x.>", Partitions: -1, Shards: 9, RowBudget: -1, MaxMessage: 1, MaxSlots: -1, MaxStreams: -1,
+		NonFinite: "maybe", Replicas: 9, Latency: time.Hour, OutputKeep: -1,
+	}.Validate()
+	mentions(t, err, "job", "input subject", "partitions", "shards", "row budget", "max message", "max slots", "max streams",
+		"non-finite", "replicas", "latency", "negative")
+	for _, s := range []string{"sensors", "*", "a..*", "a.*.*", "$JS.*", "a b.*"} {
+		if err := (Config{InputSubject: s}).Validate(); err == nil {
+			t.Errorf("input subject %q passed", s)
+		}
+	}
+}
