@@ -48,28 +48,42 @@ type RetrainReport struct {
 // a series it is the channel's training mean (0 where the network does not
 // standardise).
 func Retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
-	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
-	if opt.Spec.Kind == "" {
-		opt.Spec = DefaultBank(len(d.Channels))
+	m, report, err := retrain(ctx, d, opt.withDefaults(d), progress)
+	if err == nil {
+		err = m.Validate()
 	}
-	series, report, err := trainingPart(d, opt.Spec)
 	if err != nil {
-		return fail(err)
+		return nil, RetrainReport{}, err
 	}
-	net, err := reservoir.Draw(opt.Spec)
-	if err != nil {
-		return fail(err)
-	}
-	if norm := newNorm(d, series); opt.Spec.Standardise {
-		net.Norm = norm
-	} else if opt.Spec.Difference {
-		net.Norm.Diff = norm.Diff
-	}
+	return m, report, nil
+}
 
+func (o RetrainOptions) withDefaults(d *Dataset) RetrainOptions {
+	if o.Spec.Kind == "" {
+		o.Spec = DefaultBank(len(d.Channels))
+	}
+	if o.Policy == (reservoir.Policy{}) {
+		o.Policy = reservoir.Policy{Kind: reservoir.Marked}
+	}
+	if o.Head == "" {
+		o.Head = "default"
+	}
+	return o
+}
+
+func retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+	series, report, err := trainingPart(d, opt)
+	if err != nil {
+		return nil, report, err
+	}
+	net, err := newNetwork(d, series, opt.Spec)
+	if err != nil {
+		return nil, report, err
+	}
 	start := time.Now()
 	features, missing, err := harvest(ctx, d, series, net, opt.EngineOptions, progress)
 	if err != nil {
-		return fail(err)
+		return nil, report, err
 	}
 	report.Missing = missing
 	report.StateSeconds = time.Since(start).Seconds()
@@ -84,21 +98,39 @@ func Retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progr
 		Progress: func(done float64) { progress.report(int64(100*done), 100, "percent of the readout fitted") },
 	})
 	if err != nil {
-		return fail(fmt.Errorf("offline: data set %q: %w", d.Name, err))
+		return nil, report, fmt.Errorf("offline: data set %q: %w", d.Name, err)
 	}
+	head.Name = opt.Head
 	report.Readout = fit
 	report.FitSeconds = time.Since(start).Seconds()
-	if opt.Head != "" {
-		head.Name = opt.Head
-	}
-	m := newModel(d, net, head, report, opt)
-	return m, report, m.Validate()
+	return newModel(d, net, head, report, opt), report, nil
 }
 
-// trainingPart lists the labelled training series and counts the part.
-func trainingPart(d *Dataset, spec reservoir.Spec) ([]int, RetrainReport, error) {
-	r := RetrainReport{Dataset: d.Name}
+// newNetwork draws the network and gives it the constants of the listed
+// series that its transform uses.
+func newNetwork(d *Dataset, series []int, spec reservoir.Spec) (*reservoir.Network, error) {
+	net, err := reservoir.Draw(spec)
+	if err != nil {
+		return nil, err
+	}
+	norm := newNorm(d, series)
+	if spec.Standardise {
+		net.Norm.Mean, net.Norm.Scale = norm.Mean, norm.Scale
+	}
+	if spec.Difference {
+		net.Norm.Diff = norm.Diff
+	}
+	return net, nil
+}
+
+// trainingPart checks everything that can be wrong before the work begins,
+// lists the labelled training series and counts the part.
+func trainingPart(d *Dataset, opt RetrainOptions) ([]int, RetrainReport, error) {
+	spec, r := opt.Spec, RetrainReport{Dataset: d.Name}
 	if err := checkNumeric(d); err != nil {
+		return nil, r, err
+	}
+	if err := opt.Policy.Validate(); err != nil {
 		return nil, r, err
 	}
 	if spec.Channels != len(d.Channels) {
@@ -148,9 +180,6 @@ func harvest(ctx context.Context, d *Dataset, series []int, net *reservoir.Netwo
 }
 
 func newModel(d *Dataset, net *reservoir.Network, head *readout.Linear, r RetrainReport, opt RetrainOptions) *reservoir.Model {
-	if opt.Policy == (reservoir.Policy{}) {
-		opt.Policy = reservoir.Policy{Kind: reservoir.Marked}
-	}
 	m := &reservoir.Model{
 		Network: net, Heads: []*readout.Linear{head}, Policy: opt.Policy, Channels: slices.Clone(d.Channels),
 		Training: reservoir.Training{

@@ -1,0 +1,198 @@
+package offline
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet/file"
+	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+func TestCountsByHand(t *testing.T) {
+	ev := &Evaluation{Classes: []string{"a", "b", "c"}, Predictions: []Prediction{
+		{Label: 0, Class: 0}, {Label: 0, Class: 0}, {Label: 0, Class: 0}, {Label: 0, Class: 2},
+		{Label: 1, Class: 0}, {Label: 1, Class: 1}, {Label: -1, Class: 2},
+	}}
+	ev.count()
+	if want := [][]int{{3, 0, 1}, {1, 1, 0}, {0, 0, 0}}; !reflect.DeepEqual(ev.Confusion, want) {
+		t.Errorf("confusion %v, want %v", ev.Confusion, want)
+	}
+	// Class c has no series, so it does not count in the balanced accuracy.
+	if ev.Labelled != 6 || ev.Correct != 4 || ev.Accuracy != 4./6 || ev.Balanced != (3./4+1./2)/2 {
+		t.Errorf("labelled %d, correct %d, accuracy %g, balanced %g", ev.Labelled, ev.Correct, ev.Accuracy, ev.Balanced)
+	}
+}
+
+// Labels are matched by name: a data set that holds only some of the classes
+// numbers them differently.
+func TestEvaluateMatchesClassesByName(t *testing.T) {
+	d := tones(60, 30)
+	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
+	all := evaluated(t, m, d, EvaluateOptions{})
+	part := *d
+	part.Classes, part.Series = []string{"low", "mid"}, nil
+	for _, s := range d.Series {
+		if s.Label > 0 {
+			s.Label--
+			part.Series = append(part.Series, s)
+		}
+	}
+	ev := evaluated(t, m, &part, EvaluateOptions{})
+	for _, row := range []int{1, 2} {
+		if !reflect.DeepEqual(ev.Confusion[row], all.Confusion[row]) {
+			t.Errorf("class %d: %v, want %v", row, ev.Confusion[row], all.Confusion[row])
+		}
+	}
+	if ev.Series != 20 || !reflect.DeepEqual(ev.Classes, all.Classes) {
+		t.Errorf("%d series, classes %v", ev.Series, ev.Classes)
+	}
+}
+
+func TestEvaluateRefuses(t *testing.T) {
+	m, _ := retrained(t, tones(30, 0), RetrainOptions{Spec: smallBank(2)})
+	for what, spoil := range map[string]func(*Dataset, *EvaluateOptions){
+		"reads 2 channels, data set \"tones\" has 1": func(d *Dataset, _ *EvaluateOptions) { d.Channels = d.Channels[:1] },
+		"same names in the same order":               func(d *Dataset, _ *EvaluateOptions) { d.Channels = []string{"b", "a"} },
+		`class "hum"`:                                func(d *Dataset, _ *EvaluateOptions) { d.Classes[1] = "hum" },
+		"no test part":                               func(d *Dataset, _ *EvaluateOptions) { setSplit(d, Train) },
+		`no head "spare", it has ["default"]`:        func(_ *Dataset, o *EvaluateOptions) { o.Head = "spare" },
+		"token lists": func(d *Dataset, _ *EvaluateOptions) {
+			d.Channels = nil
+			for i := range d.Series {
+				d.Series[i].Values, d.Series[i].Tokens = nil, []int32{1, 2}
+			}
+		},
+	} {
+		d, opt := tones(3, 6), EvaluateOptions{}
+		spoil(d, &opt)
+		ev, err := Evaluate(context.Background(), m, d, opt, nil)
+		if err == nil || ev != nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, want an error saying %q", err, what)
+		}
+	}
+	m.Heads = nil
+	if _, err := Evaluate(context.Background(), m, tones(3, 6), EvaluateOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no head") {
+		t.Errorf("headless model: %v", err)
+	}
+}
+
+func TestWritePredictions(t *testing.T) {
+	d := tones(60, 6)
+	d.Series[61].Label = -1
+	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	path := t.TempDir() + "/p.parquet"
+	if err := ev.WritePredictions(path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rd, err := file.NewParquetReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rd.MetaData().KeyValueMetadata().FindValue("eusn.model"); got == nil || *got != fingerprint(t, m) {
+		t.Error("the file does not name the model")
+	}
+	ar, err := pqarrow.NewFileReader(rd, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := ar.ReadTable(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Release()
+	rows := array.NewTableReader(table, -1)
+	defer rows.Release()
+	if !rows.Next() || rows.Record().NumRows() != 6 {
+		t.Fatal("want one batch of 6 rows")
+	}
+	rec := rows.Record()
+	ids, samples, labels := rec.Column(0).(*array.String), rec.Column(1).(*array.Int32), rec.Column(2).(*array.String)
+	predicted, scores := rec.Column(3).(*array.String), rec.Column(4).(*array.List)
+	values := scores.ListValues().(*array.Float32)
+	for k, p := range ev.Predictions {
+		if ids.Value(k) != p.ID || int(samples.Value(k)) != p.Samples || predicted.Value(k) != ev.Classes[p.Class] {
+			t.Errorf("row %d: %s, %d, %s", k, ids.Value(k), samples.Value(k), predicted.Value(k))
+		}
+		if labels.IsNull(k) != (k == 1) || k != 1 && labels.Value(k) != ev.Classes[p.Label] {
+			t.Errorf("row %d: label %q", k, labels.Value(k))
+		}
+		from, to := scores.ValueOffsets(k)
+		if to-from != 3 {
+			t.Fatalf("row %d: %d scores", k, to-from)
+		}
+		for c, s := range p.Scores {
+			if math.Float32bits(values.Value(int(from)+c)) != math.Float32bits(s) {
+				t.Errorf("row %d: score %d is %g, want %g", k, c, values.Value(int(from)+c), s)
+			}
+		}
+	}
+	if err := ev.WritePredictions(t.TempDir() + "/none/p.parquet"); err == nil {
+		t.Error("no such directory: no error")
+	}
+}
+
+// benchmark imports a public data set that lies beside the checkout.
+func benchmark(t *testing.T, name string) *Dataset {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT TESTED: -short, and " + name + " takes seconds to minutes")
+	}
+	d, err := Import(context.Background(), ImportOptions{Dir: filepath.Join(requireDatasets(t), name)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The default bank on real data, nothing chosen on the test part. The bounds
+// are what the project promises; seeds 1 to 3 gave .762 .772 .783 on Adiac
+// and .867 .882 .883 on ShapesAll, so the promise holds for the default seed
+// with little to spare there. EUSN_ACCURACY=all runs the sets that take
+// minutes.
+func TestDefaultBankAccuracy(t *testing.T) {
+	for name, least := range map[string]float64{
+		"Adiac": .74, "ShapesAll": .86, "ECG5000": .935, "CharacterTrajectories": .985, "SpokenArabicDigits": .98,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "Adiac" && os.Getenv("EUSN_ACCURACY") != "all" {
+				t.Skip("NOT TESTED: takes minutes, set EUSN_ACCURACY=all")
+			}
+			d := benchmark(t, name)
+			m, r := retrained(t, d, RetrainOptions{})
+			ev := evaluated(t, m, d, EvaluateOptions{})
+			t.Logf("accuracy %.4f, balanced %.4f, alpha %s, states %.0f s, readout %.0f s",
+				ev.Accuracy, ev.Balanced, m.Training.Alpha, r.StateSeconds, r.FitSeconds)
+			if ev.Accuracy < least {
+				t.Errorf("accuracy %.4f, want at least %g", ev.Accuracy, least)
+			}
+		})
+	}
+}
+
+// The paper's network for Adiac as its search selects it (entry 197: 200
+// units), fitted on the whole training part. Independent programs gave .470;
+// .03 is about three deviations between weight draws.
+func TestPaperNetworkOnAdiac(t *testing.T) {
+	d := benchmark(t, "Adiac")
+	spec := PaperNetwork(1, reservoir.EuSN, PaperScales{Units: 200, Gamma: 0.1, Eps: 1, Input: 10, Recurrent: 0.01, Bias: 0.01, Seed: 1})
+	m, _ := retrained(t, d, RetrainOptions{Spec: spec, Alphas: []float64{1}, RawFeatures: true})
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	t.Logf("accuracy %.4f", ev.Accuracy)
+	if math.Abs(ev.Accuracy-0.470) > 0.03 {
+		t.Errorf("accuracy %.4f, want .470 within .03", ev.Accuracy)
+	}
+}
