@@ -120,7 +120,7 @@ func (rb *recordBatch) rawBuffer(c *column, i int) ([]byte, error) {
 		return nil, malformed("field %q: record batch has only %d buffers", c.name, rb.numBufs)
 	}
 	offset, length := rb.f.i64(rb.bufs+16*at), rb.f.i64(rb.bufs+16*at+8)
-	if offset < 0 || length < 0 || offset > int64(len(rb.body)) || length > int64(len(rb.body))-offset {
+	if offset < 0 || length < 0 || length > int64(len(rb.body))-offset {
 		return nil, malformed("field %q: buffer of %d bytes at %d in a body of %d", c.name, length, offset, len(rb.body))
 	}
 	return rb.body[offset : offset+length], nil

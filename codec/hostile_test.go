@@ -220,10 +220,25 @@ func TestHostile(t *testing.T) {
 	refuse("fifteen fields", message(doublingField(3)), ErrSchema)
 	refuse("nested", message(nestedField(10)), ErrSchema)
 	refuse("one field table, many times", message(sharedFields(200_000, "f")), ErrMalformed)
-	refuse("one long name, many times", message(sharedFields(10_000, strings.Repeat("n", 1<<20))), ErrSchema)
+	refuse("one long name, many times", message(sharedFields(50_000, strings.Repeat("n", 1<<20))), ErrSchema)
 	refuse("children of children, doubling", message(doublingField(60)), ErrMalformed)
 	refuse("nested deeply", message(nestedField(50_000)), ErrMalformed)
 	refuse("one long metadata value, many times", message(sharedMetadata(10_000, strings.Repeat("v", 1<<20))), ErrSchema)
+	// A map of few names is searched without hashing; this one is not.
+	many := make([]string, 50)
+	for i := range many {
+		many[i] = strings.Repeat("c", i+1)
+	}
+	_, err := watch(t, "one long name, many channels", message(sharedFields(50_000, strings.Repeat("n", 1<<20))), func(p []byte) error {
+		d, err := NewDecoder(Schema{Channels: many})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Decode(p, &Batch{})
+	})
+	if !errors.Is(err, ErrSchema) {
+		t.Errorf("one long name, many channels: got %v, want ErrSchema", err)
+	}
 	refuse("no schema", eos, ErrMalformed)
 	refuse("nothing", nil, ErrMalformed)
 	refuse("metadata length negative", []byte{255, 255, 255, 255, 0, 0, 0, 128, 0, 0}, ErrMalformed)
