@@ -37,8 +37,9 @@
 // No payload makes a decoder panic, and what a call allocates is bounded by a
 // multiple of the payload's size plus a constant (the tests hold it to 64 times
 // plus 3 MiB; zstd's first use adds up to 2 MiB, lz4 up to 16 MiB for its
-// blocks). Compressed bodies may grow to 8 times the payload plus 1 MiB. A schema seen before is recognised by its bytes, and
-// then an uncompressed message is decoded without allocating.
+// blocks). Compressed bodies may grow to 8 times the payload plus 1 MiB. A
+// schema seen before is recognised by its bytes, and then an uncompressed
+// message is decoded without allocating.
 //
 // The package does not know subjects, sequence numbers of messages, headers
 // or models; package pipeline puts those together.
