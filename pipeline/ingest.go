@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -112,10 +113,7 @@ func checkCRC(h nats.Header, data []byte) error {
 	return nil
 }
 
-func endsAfter(h nats.Header) bool {
-	on, _ := strconv.ParseBool(h.Get(HeaderEnd))
-	return on
-}
+func endsAfter(h nats.Header) bool { return strings.EqualFold(h.Get(HeaderEnd), "true") }
 
 // decode fills s.in from the payload and checks what the codec cannot know.
 func (s *shard) decode(j job) error {

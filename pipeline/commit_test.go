@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// What is published and the position that goes with it always agree: after
+// any cut of the answers, skipping "ahead" predictions beyond "inSeq" leaves
+// exactly what has not been published.
+func TestAdvanceTo(t *testing.T) {
+	a := &answer{inSeq: 30, preds: make([]codec.Prediction, 9), at: []uint64{12, 12, 15, 15, 15, 15, 20, 21, 21}}
+	start := position{inSeq: 11, ahead: 2, outs: 100} // two of message 12's four went out before
+	for first := 1; first <= len(a.at); first++ {
+		for second := first + 1; second <= len(a.at); second++ {
+			p := advanceTo(start, a, 0, first)
+			check(t, a, p, first)
+			p = advanceTo(p, a, first, second)
+			check(t, a, p, second)
+		}
+	}
+}
+
+func check(t *testing.T, a *answer, p position, published int) {
+	t.Helper()
+	var beyond uint64 // published predictions of messages after p.inSeq
+	for _, at := range a.at[:published] {
+		if at > p.inSeq {
+			beyond++
+		}
+	}
+	if p.inSeq == 11 {
+		beyond += 2
+	}
+	for _, at := range a.at[published:] {
+		if at <= p.inSeq {
+			t.Fatalf("after %d: %+v claims message %d, which has more to say", published, p, at)
+		}
+	}
+	if p.ahead != beyond || p.outs != 100+uint64(published) {
+		t.Fatalf("after %d: %+v, want ahead %d", published, p, beyond)
+	}
+	if published == len(a.at) && p.inSeq != a.inSeq {
+		t.Fatalf("after all: %+v, want input %d", p, a.inSeq)
+	}
+}
+
+func TestBoundary(t *testing.T) {
+	at := []uint64{1, 1, 2, 3, 3, 3}
+	for _, c := range [][3]int{{0, 1, 1}, {0, 2, 2}, {0, 3, 3}, {0, 4, 3}, {0, 5, 3}, {3, 4, 4}, {3, 5, 5}, {0, 6, 6}, {2, 5, 3}} {
+		if got := boundary(at, c[0], c[1]); got != c[2] {
+			t.Errorf("boundary of [%d,%d) = %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// Answers larger than the server takes are split, also within one input
+// message; wherever the stage was killed between the parts, a restart
+// publishes exactly the rest.
+func TestSplitCommits(t *testing.T) {
+	dir := t.TempDir()
+	c := Config{Job: "split", Partitions: 1, MaxMessage: 32 << 10}
+	srv, err := StartServer(ServerOptions{Dir: dir, MaxPayload: 48 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rigOf(t, srv)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	streams := recordings(2, 2500)
+	var packets []packet
+	sent := map[string][]packet{}
+	for _, r := range streams {
+		p := packet{key: r.name, seq: 1, batch: codec.Batch{Rows: 2500, X: r.x}}
+		sent[r.name] = []packet{p}
+		packets = append(packets, p)
+	}
+	exp := direct(t, m, streams, sent)
+	for _, ps := range exp {
+		for i := range ps {
+			ps[i].Time = codec.NoTime // sent without times, to fit the message
+		}
+	}
+	r := b.start(m, c)
+	b.publish(packets)
+	s := b.settle(r, 2)
+	r.stop(t)
+	if s.Commits < 6 || s.Predictions != 5000 {
+		t.Fatalf("%d commits of %d predictions, want 5000 in at least 6", s.Commits, s.Predictions)
+	}
+	same(t, b.predictions("split"), exp)
+
+	out, err := b.js.Stream(t.Context(), outputStream("split"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := out.GetLastMsgForSubject(t.Context(), outputSubject("split", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ahead := 0
+	for seq := last.Sequence; seq > 1; seq-- { // as if killed before message seq
+		if err := out.DeleteMsg(t.Context(), seq); err != nil {
+			t.Fatal(err)
+		}
+		before, err := out.GetMsg(t.Context(), seq-1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before.Header.Get(headerAhead) != "0" {
+			ahead++
+		}
+		r := b.start(m, c)
+		b.settle(r, 2)
+		r.until(t, "the rest", func(s Stats) bool { return s.Predictions > 0 })
+		r.stop(t)
+		same(t, b.predictions("split"), exp)
+		info, err := out.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for del := info.State.LastSeq; del >= seq; del-- { // back to the place
+			if err := out.DeleteMsg(t.Context(), del); err != nil && !strings.Contains(err.Error(), "not found") {
+				t.Fatal(err)
+			}
+		}
+	}
+	if ahead < 3 {
+		t.Errorf("only %d positions within a message were tried", ahead)
+	}
+}
+
+// A dead letter whose headers leave no room loses bytes, not its place.
+func TestDeadLetterTooLarge(t *testing.T) {
+	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), MaxPayload: 48 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rigOf(t, srv)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Job: "large", Partitions: 1, MaxMessage: 32 << 10}
+	r := b.start(m, c)
+	r.stop(t)
+	in, err := b.js.Stream(t.Context(), inputStream("large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := in.CachedInfo().Config
+	cfg.MaxMsgSize = -1 // somebody allowed anything
+	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	r = b.start(m, c)
+	raw := slices.Repeat([]byte{'x'}, 47<<10)
+	b.publish([]packet{{key: "a", seq: 1, raw: raw}, one("a", 2, 1, 1, true)})
+	b.settle(r, 2)
+	r.stop(t)
+	dead := b.deadLetters("large")
+	if len(dead) != 1 || dead[0].Header.Get(headerTruncated) != "48128" || len(dead[0].Data) < 32<<10 {
+		t.Fatalf("%d dead letters, want one of 48128 bytes cut short", len(dead))
+	}
+	if got := flags(b.predictions("large")["a"]); got != "2.0:poison-skipped" {
+		t.Errorf("predictions %q", got)
+	}
+}

@@ -1,0 +1,166 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// ours lists the goroutines that run this package's or the NATS client's code.
+func ours() []string {
+	buf := make([]byte, 4<<20)
+	var out []string
+	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if (strings.Contains(g, "/pipeline.") || strings.Contains(g, "nats.go@")) && !strings.Contains(g, "testing.tRunner") &&
+			!strings.Contains(g, "nats-server") {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// When Run, Publish and Predictions have returned and the server is closed,
+// no goroutine of theirs is left. The test must not run beside others.
+func TestNothingLeaks(t *testing.T) {
+	before := len(ours())
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	srv, err := StartServer(ServerOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := srv.Connect("leak", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &rig{t: t, srv: srv, nc: nc, js: js, log: testLog(t)}
+	r := b.start(m, Config{Job: "leak", Partitions: 16})
+	list, _ := series(10, 5, true)
+	if _, err := (Publisher{Channels: m.Channels}).Publish(t.Context(), nc, &items{list: list}); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(r, 10)
+	b.predictions("leak")
+	if len(ours()) <= before {
+		t.Fatal("a running stage shows no goroutine: the test sees nothing")
+	}
+	r.stop(t)
+	nc.Close()
+	srv.Close()
+	var left []string
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if left = ours(); len(left) <= before {
+			return
+		}
+	}
+	t.Fatalf("%d goroutines left, %d before:\n%s", len(left), before, strings.Join(left, "\n\n"))
+}
+
+// broken is a real engine that fails at its third call.
+type broken struct {
+	reservoir.Engine
+	calls int
+	how   func() error
+}
+
+func (e *broken) Advance(x []float32, runs []reservoir.Run, scores []float32) error {
+	if e.calls++; e.calls == 3 {
+		return e.how()
+	}
+	return e.Engine.Advance(x, runs, scores)
+}
+
+// An engine that fails, or panics, stops the stage with the reason; what was
+// not committed is there for the next run.
+func TestEngineFailureStopsTheStage(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	streams := recordings(4, 40)
+	packets, sent := mixed(streams, 3)
+	for name, how := range map[string]func() error{
+		"out of order": func() error { return errors.New("out of order") },
+		"BUG: on fire": func() error { panic("on fire") },
+	} {
+		b := newRig(t)
+		c := Config{Job: "broken", Partitions: 2, Shards: 1, RowBudget: 10}
+		s := Stage{Config: c, Model: m, Dial: b.dial, Log: b.log, NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			e, err := generic(net, slots)
+			return &broken{Engine: e, how: how}, err
+		}}
+		done := make(chan error, 1)
+		go func() { done <- s.Run(t.Context()) }()
+		for { // the stage makes the NATS streams
+			if _, err := b.js.Stream(t.Context(), inputStream("broken")); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		b.publish(packets)
+		mentions(t, (&running{done: done}).wait(t), name)
+		r := b.start(m, c)
+		b.settle(r, len(packets))
+		r.stop(t)
+		same(t, b.predictions("broken"), direct(t, m, streams, sent))
+	}
+}
+
+func TestStageRefuses(t *testing.T) {
+	b := newRig(t)
+	good := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	headless := *good
+	headless.Heads = nil
+	badPolicy := *good
+	badPolicy.Policy = reservoir.Policy{Kind: "sometimes"}
+	away := func(string) (*nats.Conn, error) { return Connect(NATSOptions{URL: "nats://127.0.0.1:1"}) }
+	noEngine := func(*reservoir.Network, int) (reservoir.Engine, error) { return nil, errors.New("no such device") }
+	for _, c := range []struct {
+		s    Stage
+		want string
+	}{
+		{Stage{Dial: b.dial, NewEngine: generic}, "without model"},
+		{Stage{Model: &headless, Dial: b.dial, NewEngine: generic}, "no readout"},
+		{Stage{Model: &badPolicy, Dial: b.dial, NewEngine: generic}, "sometimes"},
+		{Stage{Model: good, Dial: b.dial, NewEngine: generic, Config: Config{Head: "other"}}, `"other"`},
+		{Stage{Model: good, Dial: b.dial, NewEngine: generic, Config: Config{Partitions: -2}}, "partitions"},
+		{Stage{Model: good, Dial: away, NewEngine: generic}, "127.0.0.1:1"},
+		{Stage{Model: good, Dial: b.dial, NewEngine: noEngine}, "no such device"},
+	} {
+		mentions(t, c.s.Run(t.Context()), c.want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&Stage{Model: good, Dial: b.dial, NewEngine: generic}).Run(ctx); err != nil {
+		t.Errorf("stopped before it began: %v", err)
+	}
+}
+
+// The named head is the one that speaks.
+func TestHeadByName(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	second := *testModel(t, 2, m.Policy).Heads[0]
+	second.Name, second.Classes = "second", []string{"no", "yes"}
+	m.Heads = append(m.Heads, &second)
+	b := newRig(t)
+	r := b.start(m, Config{Job: "heads", Partitions: 1, Head: "second"})
+	b.publish([]packet{one("a", 1, 3, 1, true)})
+	b.settle(r, 1)
+	r.stop(t)
+	got := b.predictions("heads")["a"][0]
+	only := *m
+	only.Heads = []*readout.Linear{&second}
+	exp := newLone(t, &only, Config{}).feedAll(one("a", 1, 3, 1, true))[0]
+	if !sameBits(got.Scores, exp.Scores) || got.Score != score(got.Scores, int(got.Class)) || got.Score <= 0 {
+		t.Errorf("%+v, want %+v", got, exp)
+	}
+}

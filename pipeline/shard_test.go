@@ -1,0 +1,291 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// lone is a shard without NATS, with one partition.
+type lone struct {
+	t testing.TB
+	*shard
+	p    *partition
+	b    *batch
+	next uint64
+}
+
+func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
+	t.Helper()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newShard(c.WithDefaults(), m, m.Heads[0], generic, new(Counters), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lone{t: t, shard: s, p: newPartition(0, 0), b: newBatch(1)}
+}
+
+func (l *lone) job(p packet) job {
+	l.next++
+	h := nats.Header{}
+	if p.seq > 0 {
+		h.Set(HeaderSeq, fmt.Sprint(p.seq))
+	}
+	for k, v := range p.header {
+		h.Set(k, v)
+	}
+	return job{part: l.p, seq: l.next, key: p.key, header: h, data: p.payload(l.t)}
+}
+
+// feedAll takes each packet as a batch of its own and returns the
+// predictions.
+func (l *lone) feedAll(packets ...packet) []codec.Prediction {
+	l.t.Helper()
+	var out []codec.Prediction
+	for _, p := range packets {
+		l.b.reset()
+		if err := l.ingest(l.b, l.job(p)); err != nil {
+			l.t.Fatal(err)
+		}
+		if len(l.b.dead) > 0 {
+			l.t.Fatalf("dead letter: %s", l.b.dead[0].reason)
+		}
+		if err := l.advance(l.b); err != nil {
+			l.t.Fatal(err)
+		}
+		for _, q := range l.b.answers[0].preds {
+			q.Scores = slices.Clone(q.Scores)
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+func rows(key string, seq uint64, end bool, values ...float32) packet {
+	p := packet{key: key, seq: seq, batch: codec.Batch{Rows: len(values) / 2, X: values}, header: map[string]string{}}
+	if end {
+		p.header[HeaderEnd] = "true"
+	}
+	return p
+}
+
+// A missing value becomes the stream's previous one, at the start of a
+// sequence the training mean; the prediction says so, and its neighbours do
+// not.
+func TestHoldMissing(t *testing.T) {
+	nan := float32Nan
+	marked := reservoir.Policy{Kind: reservoir.Marked}
+	m := testModel(t, 3, marked)
+	mean := m.Network.Norm.Mean
+	a := newLone(t, m, Config{NonFinite: codec.Hold})
+	got := a.feedAll(
+		rows("s", 1, false, nan, 1, 2, nan, nan, 3), rows("s", 2, true, nan, 4, 5, nan),
+		rows("s", 3, true, 7, nan), rows("s", 4, true, 1, 2))
+	exp := newLone(t, m, Config{}).feedAll(
+		rows("s", 1, false, mean[0], 1, 2, 1, 2, 3), rows("s", 2, true, 2, 4, 5, 4),
+		rows("s", 3, true, 7, mean[1]), rows("s", 4, true, 1, 2))
+	for i := range exp {
+		want := codec.FlagHeld
+		if i == 2 {
+			want = 0
+		}
+		if !sameBits(got[i].Scores, exp[i].Scores) || got[i].Flags != want {
+			t.Errorf("prediction %d: %+v, want scores %v, flags %v", i, got[i], exp[i].Scores, want)
+		}
+	}
+	if n := a.counters.held.Load(); n != 6 {
+		t.Errorf("%d values counted as held, want 6", n)
+	}
+
+	// Two streams in one message hold their own values.
+	multi := packet{key: "g", seq: 1, header: map[string]string{HeaderEnd: "true"}, batch: codec.Batch{
+		Rows: 4, X: []float32{1, 2, 3, 4, nan, 5, 6, nan}, Keys: []string{"a", "b"}, Key: []int32{0, 1, 0, 1},
+	}}
+	filled := multi
+	filled.batch.X = []float32{1, 2, 3, 4, 1, 5, 6, 4}
+	g, e := newLone(t, m, Config{NonFinite: codec.Hold}).feedAll(multi), newLone(t, m, Config{}).feedAll(filled)
+	if len(g) != 2 || !sameBits(g[0].Scores, e[0].Scores) || !sameBits(g[1].Scores, e[1].Scores) || g[0].Row != 2 || g[1].Row != 3 {
+		t.Errorf("multi-stream: %+v, want %+v", g, e)
+	}
+
+	// Zero: flagged as well, value 0.
+	z, e := newLone(t, m, Config{NonFinite: codec.Zero}).feedAll(rows("s", 1, true, 1, nan)), newLone(t, m, Config{}).feedAll(rows("s", 1, true, 1, 0))
+	if !sameBits(z[0].Scores, e[0].Scores) || z[0].Flags != codec.FlagHeld {
+		t.Errorf("zero: %+v, want %v flagged", z[0], e[0].Scores)
+	}
+}
+
+// The pool grows with the sequences that are open, keeps their states, and
+// says so when it may not grow.
+func TestPoolGrows(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	const n = 3*firstSlots + 5
+	l := newLone(t, m, Config{})
+	var first, second, whole []packet
+	for i := range n {
+		key, v := fmt.Sprintf("k%d", i), float32(i)/n
+		first = append(first, rows(key, 1, false, v, -v))
+		second = append(second, rows(key, 2, true, -v, 1))
+		whole = append(whole, rows(key, 1, true, v, -v, -v, 1))
+	}
+	l.feedAll(first...)
+	if l.pool.used() != n || l.pool.engine.Slots() != 4*firstSlots {
+		t.Fatalf("%d of %d slots used, want %d of %d", l.pool.used(), l.pool.engine.Slots(), n, 4*firstSlots)
+	}
+	got := l.feedAll(second...)
+	exp := newLone(t, m, Config{}).feedAll(whole...)
+	for i := range exp {
+		if !sameBits(got[i].Scores, exp[i].Scores) {
+			t.Fatalf("stream %d: state was lost in growing", i)
+		}
+	}
+	if l.pool.used() != 0 || l.counters.Stats().Slots != 0 {
+		t.Errorf("%d slots in use after all sequences have ended", l.pool.used())
+	}
+
+	l = newLone(t, m, Config{MaxSlots: 2})
+	l.feedAll(first[:2]...)
+	err := l.ingest(l.b, l.job(first[2]))
+	if !errors.Is(err, errSlots) {
+		t.Fatalf("a third open sequence with room for two: %v", err)
+	}
+	mentions(t, err, "max_slots", "all 2")
+}
+
+// Memory of streams is bounded: the one longest silent between sequences goes,
+// never one in a sequence.
+func TestStreamsForgotten(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	l := newLone(t, m, Config{MaxStreams: 3})
+	l.feedAll(rows("open", 1, false, 1, 1), rows("old", 1, true, 1, 1), rows("mid", 1, true, 1, 1), rows("new", 1, true, 1, 1))
+	if l.p.sources["old"] != nil || l.p.sources["open"] == nil || l.p.sources["mid"] == nil || l.p.recency.Len() != 3 {
+		t.Fatalf("remembered: %v", l.p.sources)
+	}
+	if s := l.counters.Stats(); s.Streams != 3 || s.Forgotten != 1 {
+		t.Errorf("counted %+v", s)
+	}
+	if got := l.feedAll(rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
+		t.Errorf("the open stream: %+v", got)
+	}
+	l = newLone(t, m, Config{MaxStreams: 1})
+	l.feedAll(rows("open", 1, false, 1, 1))
+	mentions(t, l.ingest(l.b, l.job(rows("more", 1, false, 1, 1))), "max_streams", "more")
+	// Garbage on many keys is bounded, too.
+	l = newLone(t, m, Config{MaxStreams: 5})
+	for i := range 50 {
+		if err := l.ingest(l.b, l.job(packet{key: fmt.Sprintf("k%d", i), raw: []byte("?")})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(l.p.sources) > 5 || l.p.recency.Len() > 5 {
+		t.Errorf("%d keys, %d streams remembered", len(l.p.sources), l.p.recency.Len())
+	}
+}
+
+// A silence and a loss together: the lost samples may belong to either side.
+func TestGapFlagsBothSides(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Gap, Gap: 10})
+	at := func(seq uint64, times ...int64) packet {
+		return packet{key: "s", seq: seq, batch: codec.Batch{Rows: len(times), X: make([]float32, 2*len(times)), Times: times}}
+	}
+	l := newLone(t, m, Config{})
+	got := flags(l.feedAll(at(1, 0, 1), at(3, 50, 51), at(4, 100, 101), at(5, 200)))
+	if want := "1.1:gap 3.1:gap 4.1:"; got != want {
+		t.Errorf("predictions %q, want %q", got, want)
+	}
+	l.b.reset()
+	if err := l.ingest(l.b, l.job(rows("s", 6, false, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].reason, "ts") {
+		t.Errorf("no times under the gap policy: %+v", l.b.dead)
+	}
+}
+
+// An end without samples closes what is open: for one stream, and for all of
+// a gateway's.
+func TestEndWithoutRows(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	l := newLone(t, m, Config{})
+	multi := packet{key: "g", seq: 1, batch: codec.Batch{Rows: 3, X: make([]float32, 6), Keys: []string{"b", "a"}, Key: []int32{0, 1, 0}}}
+	end := func(key string, seq uint64) packet { return rows(key, seq, true) }
+	got := l.feedAll(end("s", 1), rows("s", 2, false, 1, 1, 2, 2), end("s", 3), end("s", 4), multi, end("g", 2))
+	var s []string
+	for _, p := range got {
+		s = append(s, fmt.Sprintf("%s@%d.%d", p.Stream, p.Seq, p.Row))
+	}
+	if got, want := strings.Join(s, " "), "s@2.1 a@1.1 b@1.2"; got != want {
+		t.Errorf("predictions %s, want %s", got, want)
+	}
+}
+
+// A new incarnation starts counting anew; an open sequence is flagged.
+func TestIncarnation(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	of := func(p packet, inc string) packet { p.header[HeaderIncarnation] = inc; return p }
+	l := newLone(t, m, Config{})
+	got := flags(l.feedAll(of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, true, 1, 1), "b"), of(rows("s", 2, true, 1, 1), "b")))
+	if want := "1.0:gap 2.0:"; got != want || l.counters.duplicates.Load() != 1 {
+		t.Errorf("%q with %d duplicates, want %q with 1", got, l.counters.duplicates.Load(), want)
+	}
+}
+
+// The way from a message to its runs allocates nothing once the stream is
+// known and the slices have grown.
+func TestIngestAllocates(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 16})
+	l := newLone(t, m, Config{})
+	values := make([]float32, 2*64)
+	for i := range values {
+		values[i] = float32(math.Sin(float64(i)))
+	}
+	j := l.job(rows("s", 0, false, values...))
+	step := func() {
+		l.next++
+		j.seq = l.next
+		l.b.reset()
+		if err := l.ingest(l.b, j); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.advance(l.b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("%v allocations per message of 64 samples, want 0", n)
+	}
+	if len(l.b.answers[0].preds) != 4 {
+		t.Errorf("%d predictions, want 4: the test has lost its subject", len(l.b.answers[0].preds))
+	}
+}
+
+func BenchmarkIngest(b *testing.B) {
+	for _, n := range []int{16, 256, 4096} {
+		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
+			l := newLone(b, testModel(b, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
+			j := l.job(rows("s", 0, true, make([]float32, 2*n)...))
+			b.ReportAllocs()
+			for b.Loop() {
+				l.next++
+				j.seq = l.next
+				l.b.reset()
+				if err := l.ingest(l.b, j); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
