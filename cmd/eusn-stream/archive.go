@@ -17,7 +17,7 @@ func readArchive(path string) (*offline.Dataset, error) {
 	}
 	d, err := offline.ReadArchive(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail(exitFailure, fmt.Errorf("no archive %s", path), "eusn-stream offline import DIR --name NAME --out "+path)
+		return nil, fail(exitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --out "+path)
 	}
 	return d, err
 }

@@ -54,7 +54,8 @@ func (f *failure) Unwrap() error { return f.err }
 // that already has them keeps them.
 func fail(code int, err error, next string) error {
 	var f *failure
-	if err == nil || errors.As(err, &f) || errors.Is(err, context.Canceled) {
+	var i *interrupted
+	if err == nil || errors.As(err, &f) || errors.As(err, &i) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &failure{err, code, next}

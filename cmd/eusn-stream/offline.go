@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ func newOffline(a *app) *cobra.Command {
 
 func newImport(a *app) *cobra.Command {
 	var o offline.ImportOptions
-	var out string
+	var out, csv string
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "import [DIR]",
@@ -28,16 +29,20 @@ func newImport(a *app) *cobra.Command {
 gzip or not), check it against what its files claim, and write one Parquet
 archive with labels, split and provenance.
 
-DIR is searched for NAME_TRAIN.* and NAME_TEST.*; or name the files yourself.`,
+DIR is searched for NAME_TRAIN.* and NAME_TEST.*; or name the files yourself.
+--csv makes an archive of a recording instead: a header line, a column stream,
+optionally seq, time, end and label, and the channels.`,
 		Example: `  eusn-stream offline import datasets/Adiac
   eusn-stream offline import datasets --name Adiac --out adiac.parquet
-  eusn-stream offline import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --out adiac.parquet`,
+  eusn-stream offline import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --out adiac.parquet
+  eusn-stream offline import --csv recording.csv.gz --out recording.parquet`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Name, "name", "", "which data set in DIR")
 	f.StringVar(&o.Train, "train", "", "file of the training part, instead of DIR")
 	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
+	f.StringVar(&csv, "csv", "", "CSV recording, instead of a data set")
 	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", offline.DefaultNumWords))
 	f.StringVar(&o.License, "license", "", "licence to note in the archive")
 	f.StringVar(&o.Note, "note", "", "remark to note in the archive")
@@ -47,10 +52,17 @@ DIR is searched for NAME_TRAIN.* and NAME_TEST.*; or name the files yourself.`,
 		if len(args) == 1 {
 			o.Dir = args[0]
 		}
-		if o.Dir == "" && o.Train == "" && o.Test == "" {
-			return errors.New("nothing to import: give DIR, or --train and --test")
-		}
 		o.Tool = toolName()
+		if csv != "" {
+			if o.Dir != "" || o.Train != "" || o.Test != "" {
+				return errors.New("--csv imports one recording: give no DIR, --train or --test with it")
+			}
+			r := offline.RecordingImport{CSV: csv, Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note}
+			return a.do(func(ctx context.Context, _ []string) error { return a.importRecording(ctx, r, out, force) })(cmd, args)
+		}
+		if o.Dir == "" && o.Train == "" && o.Test == "" {
+			return errors.New("nothing to import: give DIR, or --train and --test, or --csv")
+		}
 		return a.do(func(ctx context.Context, _ []string) error { return a.importDataset(ctx, o, out, force) })(cmd, args)
 	}
 	return cmd
@@ -82,6 +94,29 @@ func (a *app) importDataset(ctx context.Context, o offline.ImportOptions, out st
 	}
 	a.printSummary(s)
 	a.say("wrote %s", out)
+	return nil
+}
+
+func (a *app) importRecording(ctx context.Context, r offline.RecordingImport, out string, force bool) error {
+	base, _, _ := strings.Cut(filepath.Base(r.CSV), ".")
+	r.Out = cmp.Or(out, base+".parquet")
+	if err := mayWrite(r.Out, force); err != nil {
+		return err
+	}
+	p := a.progress()
+	sum, err := offline.ImportRecording(ctx, r, p.report)
+	p.close()
+	if err != nil {
+		return fail(exitFailure, orInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Archive string `json:"archive"`
+			offline.RecordingSummary
+		}{r.Out, sum})
+	}
+	a.print("%d samples of %d streams, %d channel(s), %d sequence ends, %d values missing", sum.Rows, sum.Streams, len(sum.Channels), sum.Ends, sum.Missing)
+	a.say("wrote %s", r.Out)
 	return nil
 }
 

@@ -52,7 +52,7 @@ sample, and predictions go out, also as Arrow.
 		}
 		return fmt.Errorf("--progress %s: want auto, plain or none", a.progressMode)
 	}
-	root.AddCommand(newRun(a), newOffline(a), newModel(a), newConfig(a),
+	root.AddCommand(newDemo(a), newRun(a), newReplay(a), newOffline(a), newModel(a), newConfig(a),
 		newDoctor(a), newVersion(a), newExitCodesTopic())
 	return root
 }

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+const (
+	demoJob = "demo"
+	// demoRows per message and demoBatch per engine call are small, so that
+	// streams are interleaved finely and the display moves.
+	demoRows  = 64
+	demoBatch = 1024
+)
+
+// liveResult is what came out of the stage, in the order of the test part.
+type liveResult struct {
+	predictions []codec.Prediction // Class -1: none came
+	stats       pipeline.Stats
+	seconds     float64 // from the first message published to the last prediction
+	streams     int
+}
+
+// demoLive runs server, stage, replay and reader in this process until every
+// series has its prediction.
+func (a *app) demoLive(ctx context.Context, o *demoOptions, d *offline.Dataset, m *reservoir.Model, name string) (*liveResult, error) {
+	dir, err := os.MkdirTemp(o.dir, "nats-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	a.say("3/5  starting a NATS server and the stage")
+	server, err := pipeline.StartServer(pipeline.ServerOptions{Dir: dir, Port: pipeline.InProcess, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+
+	src := newSeriesSource(d, offline.Test, o.streams)
+	l := &demoRun{app: a, server: server, log: log, src: src, collect: newCollector(src, m.Heads[0].Classes)}
+	l.stage = pipeline.Stage{
+		Config: pipeline.Config{Job: demoJob, RowBudget: demoBatch, NonFinite: codec.Hold},
+		Model:  m, ModelName: name, NewEngine: newEngine, Log: log, Counters: &l.counters,
+		Dial: func(name string) (*nats.Conn, error) { return server.Connect(name, log) },
+	}
+	if err := l.run(ctx); err != nil {
+		return nil, err
+	}
+	stats := l.counters.Stats()
+	if stats.Predictions != uint64(len(src.series)) {
+		return nil, fail(exitIntegrity, fmt.Errorf("the stage made %d predictions of %d series", stats.Predictions, len(src.series)), "")
+	}
+	return &liveResult{l.collect.got, stats, l.seconds, src.streams}, nil
+}
+
+// demoRun is the live part of one demo.
+type demoRun struct {
+	app      *app
+	server   *pipeline.Server
+	log      *slog.Logger
+	src      *seriesSource
+	collect  *collector
+	stage    pipeline.Stage
+	counters pipeline.Counters
+	begin    time.Time
+	seconds  float64 // until the last prediction
+}
+
+// run returns when every series has its prediction, or something failed, or
+// ctx ended. By then every part has ended.
+func (l *demoRun) run(outer context.Context) error {
+	nc, err := l.server.Connect("eusn-stream/demo/replay", l.log)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(outer)
+	var wg sync.WaitGroup
+	defer func() { cancel(nil); wg.Wait() }()
+
+	ready := make(chan struct{})
+	l.stage.Ready = func() { close(ready) }
+	start := func(what string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil {
+				cancel(fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
+	start("stage", l.stage.Run)
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	l.app.say("4/5  replaying %d test series on %d concurrent streams", len(l.src.series), l.src.streams)
+	l.begin = time.Now()
+	start("reading predictions", func(ctx context.Context) error {
+		return pipeline.Predictions(ctx, js, demoJob, 1, l.collect.take)
+	})
+	start("replay", func(ctx context.Context) error {
+		_, err := pipeline.Publisher{
+			Channels: l.stage.Model.Channels, RowsPerMessage: demoRows, Playing: l.src.streams, Job: demoJob, Log: l.log,
+		}.Publish(ctx, nc, l.src)
+		return err
+	})
+	return l.watch(ctx)
+}
+
+// watch shows what happens until all predictions are there.
+func (l *demoRun) watch(ctx context.Context) error {
+	line := l.app.newLiveLine()
+	defer line.close()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	last, lastRows := l.begin, uint64(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.collect.complete:
+			l.seconds = time.Since(l.begin).Seconds()
+			line.show(l.text(float64(l.counters.Stats().Rows)/l.seconds), true)
+			return nil
+		case now := <-tick.C:
+			s := l.counters.Stats()
+			if s.DeadLetters > 0 {
+				return fail(exitIntegrity, fmt.Errorf("the stage could not use %d messages", s.DeadLetters), "")
+			}
+			rate := float64(s.Rows-lastRows) / now.Sub(last).Seconds()
+			if line.show(l.text(rate), false) {
+				last, lastRows = now, s.Rows
+			}
+		}
+	}
+}
+
+func (l *demoRun) text(rowsPerSecond float64) string {
+	predicted, right := l.collect.score()
+	text := fmt.Sprintf("     %7.0f rows/s   %d of %d predictions", rowsPerSecond, predicted, len(l.src.series))
+	if predicted > 0 {
+		text += fmt.Sprintf("   accuracy so far %.3f", float64(right)/float64(predicted))
+	}
+	return text
+}
+
+// collector puts predictions in the order of the series they are of: the n-th
+// of a stream belongs to the n-th series dealt to it.
+type collector struct {
+	src      *seriesSource
+	label    []int // of each series of the part, as an index into the head's classes; -1 unknown
+	complete chan struct{}
+
+	mu        sync.Mutex
+	got       []codec.Prediction
+	seen      map[string]int // predictions of each stream so far
+	predicted int
+	right     int
+}
+
+func newCollector(src *seriesSource, classes []string) *collector {
+	c := &collector{src: src, complete: make(chan struct{}), seen: map[string]int{}, got: make([]codec.Prediction, len(src.series))}
+	index := map[string]int{}
+	for i, name := range classes {
+		index[name] = i
+	}
+	for k, i := range src.series {
+		c.got[k].Class = -1
+		label := -1
+		if l := src.d.Series[i].Label; l >= 0 {
+			if known, ok := index[src.d.Classes[l]]; ok {
+				label = known
+			}
+		}
+		c.label = append(c.label, label)
+	}
+	return c
+}
+
+// take receives one message of predictions.
+func (c *collector) take(o pipeline.Output) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range o.Predictions {
+		var n int
+		if _, err := fmt.Sscanf(p.Stream, "s%d", &n); err != nil || n < 0 || n >= c.src.streams {
+			return fmt.Errorf("a prediction of stream %q, which was never published", p.Stream)
+		}
+		k := n + c.src.streams*c.seen[p.Stream]
+		c.seen[p.Stream]++
+		if k >= len(c.got) {
+			return fail(exitIntegrity, fmt.Errorf("stream %q has more predictions than sequences", p.Stream), "")
+		}
+		c.got[k] = p
+		c.predicted++
+		if int(p.Class) == c.label[k] {
+			c.right++
+		}
+		if c.predicted == len(c.got) {
+			close(c.complete)
+		}
+	}
+	return nil
+}
+
+func (c *collector) score() (predicted, right int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.predicted, c.right
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// demoReport is the demo's result as JSON.
+type demoReport struct {
+	*offline.Evaluation
+	Streams       int     `json:"streams"`
+	LiveRows      uint64  `json:"live_rows"`
+	LiveSeconds   float64 `json:"live_seconds"`
+	RowsPerSecond float64 `json:"live_rows_per_second"`
+	Equal         int     `json:"live_predictions_equal_offline"`
+	Seconds       float64 `json:"seconds"`
+}
+
+// demoResult prints the live result and holds every live prediction against
+// the offline evaluation.
+func (a *app) demoResult(live *liveResult, ev *offline.Evaluation, spent time.Duration) error {
+	differences := compare(live.predictions, ev.Predictions)
+	equal := len(ev.Predictions) - len(differences)
+	if a.json {
+		err := a.printJSON(demoReport{ev, live.streams, live.stats.Rows, live.seconds, float64(live.stats.Rows) / live.seconds, equal, spent.Seconds()})
+		if err != nil {
+			return err
+		}
+	} else {
+		a.print("\n%s", confusionText(ev.Classes, liveConfusion(live.predictions, ev)))
+		a.print("\nlive: %d rows of %d streams in %.1f s, %.0f rows/s", live.stats.Rows, live.streams, live.seconds, float64(live.stats.Rows)/live.seconds)
+		a.print("live accuracy %.4f", liveAccuracy(live.predictions, ev))
+		a.print("%d of %d predictions equal the offline evaluation", equal, len(ev.Predictions))
+	}
+	if len(differences) == 0 {
+		a.say("demo ended well after %.1f s", spent.Seconds())
+		return nil
+	}
+	for _, d := range differences[:min(5, len(differences))] {
+		fmt.Fprintln(a.stderr, d)
+	}
+	return fail(exitIntegrity, fmt.Errorf("%d live predictions DIFFER from the offline evaluation: this must never happen, please report it", len(differences)),
+		"eusn-stream doctor, and send its output with the report")
+}
+
+// compare tells, for each series whose live prediction is not bit for bit the
+// offline one, what differs.
+func compare(live []codec.Prediction, want []offline.Prediction) []string {
+	var out []string
+	for k, w := range want {
+		p := live[k]
+		same := slices.EqualFunc(p.Scores, w.Scores, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+		if int(p.Class) != w.Class || !same {
+			out = append(out, fmt.Sprintf("%s: live class %d, scores %v; offline class %d, scores %v", w.ID, p.Class, p.Scores, w.Class, w.Scores))
+		}
+	}
+	return out
+}
+
+func liveConfusion(live []codec.Prediction, ev *offline.Evaluation) [][]int {
+	m := make([][]int, len(ev.Classes))
+	for i := range m {
+		m[i] = make([]int, len(ev.Classes))
+	}
+	for k, w := range ev.Predictions {
+		if w.Label >= 0 && live[k].Class >= 0 {
+			m[w.Label][live[k].Class]++
+		}
+	}
+	return m
+}
+
+func liveAccuracy(live []codec.Prediction, ev *offline.Evaluation) float64 {
+	right, labelled := 0, 0
+	for k, w := range ev.Predictions {
+		if w.Label >= 0 {
+			labelled++
+			if int(live[k].Class) == w.Label {
+				right++
+			}
+		}
+	}
+	return float64(right) / float64(max(1, labelled))
+}

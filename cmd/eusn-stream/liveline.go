@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// liveLine is a status that is redrawn in place on a terminal and printed now
+// and then elsewhere.
+type liveLine struct {
+	w     io.Writer
+	mode  string // bar, plain, none; as progress
+	last  time.Time
+	drawn bool
+}
+
+func (a *app) newLiveLine() *liveLine {
+	return &liveLine{w: a.stderr, mode: a.progress().mode, last: time.Now()}
+}
+
+// show draws text if it is time to, always where final is set, and reports
+// whether it did.
+func (l *liveLine) show(text string, final bool) bool {
+	switch {
+	case l.mode == "bar":
+		fmt.Fprintf(l.w, "\r\x1b[K%s", text)
+		l.drawn = true
+	case l.mode == "plain" && (final || time.Since(l.last) >= 2*time.Second):
+		fmt.Fprintln(l.w, text)
+	default:
+		return false
+	}
+	l.last = time.Now()
+	return true
+}
+
+// close leaves the last status standing.
+func (l *liveLine) close() {
+	if l.drawn {
+		fmt.Fprintln(l.w)
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// replayFlags are the flags of replay that override keys of the configuration.
+var replayFlags = map[string]string{"nats-url": "nats.url", "job": "job", "subject": "input.subject"}
+
+// replayOptions are what only replay knows.
+type replayOptions struct {
+	archive string
+	split   string
+	streams int
+	rows    int
+	speed   float64 // 0 = max
+	rate    float64
+	resume  bool
+}
+
+func newReplay(a *app) *cobra.Command {
+	var o replayOptions
+	var file, speed string
+	cmd := &cobra.Command{
+		Use:   "replay",
+		Short: "Publish an archive as live data",
+		Long: `Publish an archive to the subjects that a running stage reads, as producers
+would: many streams side by side, each message numbered. A data set's series are
+dealt out to --streams streams, each ending a sequence; a recording plays the
+streams it holds.
+
+--speed 1x plays as recorded, 10x ten times as fast, max as fast as the server
+takes it. Series without times need --rate, samples per second of each stream.
+
+After Ctrl-C the same command with --resume goes on where it stopped.`,
+		Example: `  eusn-stream replay --archive demo-data/machine.parquet
+  eusn-stream replay --archive recording.parquet --speed 10x --nats-url nats://host:4222`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.StringVar(&o.archive, "archive", "", "Parquet archive: a data set or a recording")
+	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to play: train or test")
+	f.IntVar(&o.streams, "streams", 300, "streams a data set is dealt out to")
+	f.IntVar(&o.rows, "rows", pipeline.DefaultRowsPerMessage, "samples per message")
+	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max")
+	f.Float64Var(&o.rate, "rate", 0, "samples per second of each stream, where the archive has no times")
+	f.BoolVar(&o.resume, "resume", false, "go on after what the stage's input already holds")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	f.String("job", "", "name of the stage's job, for --resume")
+	f.String("subject", "", "subject to publish to, such as sensors.*")
+	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if o.speed, err = parseSpeed(speed); err != nil {
+			return err
+		}
+		if o.split != string(offline.Train) && o.split != string(offline.Test) {
+			return fmt.Errorf("--split %s: want train or test", o.split)
+		}
+		if o.streams < 1 || o.rows < 1 || o.rate < 0 {
+			return errors.New("--streams, --rows and --rate: want positive numbers")
+		}
+		return a.do(func(ctx context.Context, _ []string) error {
+			c, err := loadConfig(file, f, replayFlags)
+			if err != nil {
+				return err
+			}
+			return a.replay(ctx, c, o)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// parseSpeed reads 10x, 10 or max; 0 means max.
+func parseSpeed(s string) (float64, error) {
+	if s == "max" {
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "x"), 64)
+	if err != nil || !(v > 0) {
+		return 0, fmt.Errorf("--speed %s: want 1x, 10x, ... or max", s)
+	}
+	return v, nil
+}
+
+// archiveSource is an archive open for playing.
+type archiveSource struct {
+	pipeline.Source
+	channels []string
+	rows     int64
+	close    func() error
+}
+
+func (o replayOptions) open() (archiveSource, error) {
+	rec, notRecording := offline.ReadRecording(o.archive)
+	if notRecording == nil {
+		return archiveSource{&recordingSource{r: rec}, rec.Channels, rec.Rows, rec.Close}, nil
+	}
+	d, err := readArchive(o.archive)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return archiveSource{}, err
+	case err != nil:
+		return archiveSource{}, fmt.Errorf("%w\nand as a recording: %w", err, notRecording)
+	case len(d.Channels) == 0:
+		return archiveSource{}, fmt.Errorf("%s holds token lists: there are no samples to play", o.archive)
+	}
+	s := newSeriesSource(d, offline.Split(o.split), o.streams)
+	if len(s.series) == 0 {
+		return archiveSource{}, fmt.Errorf("%s has no %s part", o.archive, o.split)
+	}
+	return archiveSource{s, d.Channels, s.rows(), func() error { return nil }}, nil
+}
+
+func (a *app) replay(ctx context.Context, c Config, o replayOptions) error {
+	src, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	if c.NATS.URL == "" { // the embedded server belongs to the stage's process
+		c.NATS.URL = fmt.Sprintf("nats://127.0.0.1:%d", c.Server.Port)
+	}
+	log := a.newLogger(c.Log)
+	b, err := openBroker(c, log)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	nc, err := b.dial("eusn-stream/" + c.Job + "/replay")
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	p := a.progress()
+	done, err := pipeline.Publisher{
+		Subject: c.Input.Subject, Channels: src.channels, RowsPerMessage: o.rows, Playing: o.streams,
+		Speed: o.speed, Rate: o.rate, Resume: o.resume, Job: c.Job, Log: log,
+		Progress: func(now pipeline.Published) { p.report(int64(now.Rows), src.rows, "samples published") },
+	}.Publish(ctx, nc, stopping{ctx, src})
+	p.close()
+	if err := a.printPublished(done); err != nil {
+		return err
+	}
+	if err != nil {
+		err = orInterrupted(err, "what was published is stored; the same command with --resume goes on from there")
+		return fail(exitFailure, err, "eusn-stream run, and there the same subject "+c.Input.Subject)
+	}
+	return nil
+}
+
+func (a *app) printPublished(p pipeline.Published) error {
+	if a.json {
+		return a.printJSON(map[string]any{
+			"streams": p.Streams, "messages": p.Messages, "rows": p.Rows, "bytes": p.Bytes, "skipped_messages": p.Skipped,
+			"retries": p.Retries, "seconds": p.Elapsed.Seconds(), "rows_per_second": p.RowsPerSecond(),
+		})
+	}
+	a.print("%d rows of %d streams in %d messages acknowledged in %v, %.0f rows/s", p.Rows, p.Streams, p.Messages,
+		p.Elapsed.Round(time.Millisecond), p.RowsPerSecond())
+	if p.Skipped > 0 {
+		a.print("%d messages were there already", p.Skipped)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// seriesSource plays one part of a data set on a number of streams: series k
+// of the part goes to stream k mod streams, whole, and ends a sequence.
+type seriesSource struct {
+	d       *offline.Dataset
+	series  []int
+	streams int
+	next    int
+}
+
+func newSeriesSource(d *offline.Dataset, split offline.Split, streams int) *seriesSource {
+	s := &seriesSource{d: d, series: d.Part(split)}
+	s.streams = max(1, min(streams, len(s.series)))
+	return s
+}
+
+// Next implements pipeline.Source.
+func (s *seriesSource) Next() (pipeline.Item, error) {
+	if s.next == len(s.series) {
+		return pipeline.Item{}, io.EOF
+	}
+	k := s.next
+	s.next++
+	return pipeline.Item{Stream: streamName(k % s.streams), X: s.d.Series[s.series[k]].Values, End: true}, nil
+}
+
+func streamName(n int) string { return fmt.Sprintf("s%05d", n) }
+
+// rows is how many samples the source will have played.
+func (s *seriesSource) rows() (n int64) {
+	for _, i := range s.series {
+		n += int64(s.d.Len(i))
+	}
+	return n
+}
+
+// recordingSource plays a recording archive, row group by row group. Within a
+// row group each stream's samples up to the end of a sequence are one item, so
+// memory is bounded by the row group.
+type recordingSource struct {
+	r     *offline.RecordingReader
+	chunk offline.RecordingChunk
+	items []pipeline.Item // of the row group in hand, those before next are gone
+	next  int
+}
+
+// Next implements pipeline.Source.
+func (s *recordingSource) Next() (pipeline.Item, error) {
+	for s.next == len(s.items) {
+		if err := s.r.Next(&s.chunk); err != nil {
+			return pipeline.Item{}, err
+		}
+		s.items, s.next = cutChunk(&s.chunk, len(s.r.Channels)), 0
+	}
+	s.next++
+	return s.items[s.next-1], nil
+}
+
+// cutChunk gathers the samples of each stream into items, in the order of
+// their first samples. The items hold copies: the chunk is read into again.
+func cutChunk(c *offline.RecordingChunk, channels int) []pipeline.Item {
+	var items []pipeline.Item
+	open := map[string]int{} // stream to its item that has not ended
+	for i, stream := range c.Stream {
+		at, ok := open[stream]
+		if !ok {
+			at = len(items)
+			open[stream] = at
+			items = append(items, pipeline.Item{Stream: stream})
+		}
+		it := &items[at]
+		samples := len(it.X) / channels
+		it.X = append(it.X, c.Values[i*channels:(i+1)*channels]...)
+		if c.Time[i] != offline.NoTime && len(it.Times) == samples {
+			it.Times = append(it.Times, c.Time[i])
+		}
+		if it.End = c.End[i]; it.End {
+			delete(open, stream)
+		}
+	}
+	for i := range items { // times are for every sample of an item or for none
+		if len(items[i].Times) != len(items[i].X)/channels {
+			items[i].Times = nil
+		}
+	}
+	return items
+}
+
+// stopping ends a source when a context does, so that a long skip over what
+// was published before can be interrupted.
+type stopping struct {
+	ctx context.Context
+	pipeline.Source
+}
+
+func (s stopping) Next() (pipeline.Item, error) {
+	if err := s.ctx.Err(); err != nil {
+		return pipeline.Item{}, err
+	}
+	return s.Source.Next()
+}
