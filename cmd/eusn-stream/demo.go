@@ -76,7 +76,7 @@ The archive and the model stay in --dir; the server's data is removed.`,
 func (a *app) demo(ctx context.Context, o *demoOptions) error {
 	begin := time.Now()
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
-		return fail(exitFailure, err, "eusn-stream demo --dir ANOTHER")
+		return fail(exitFailure, fmt.Errorf("demo: %w", err), "eusn-stream demo --dir ANOTHER")
 	}
 	d, err := a.demoData(ctx, o)
 	if err != nil {

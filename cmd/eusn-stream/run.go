@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -82,14 +79,21 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var printer *printer
+	if a.json {
+		if printer, err = newPrinter(ctx, a.stdout, c.Job, b); err != nil {
+			return err
+		}
+		defer printer.nc.Close()
+	}
 	var followers sync.WaitGroup
 	var printed error
 	stage.Ready = func() {
 		a.say("reading %s; predictions go to %s.out.*; Ctrl-C stops", c.Input.Subject, c.Job)
 		followers.Go(func() { logStatus(ctx, log, counters) })
-		if a.json {
+		if printer != nil {
 			followers.Go(func() {
-				if printed = a.printPredictions(ctx, c.Job, b); printed != nil {
+				if printed = printer.run(ctx); printed != nil {
 					cancel()
 				}
 			})
@@ -123,43 +127,4 @@ func logStatus(ctx context.Context, log *slog.Logger, counters *pipeline.Counter
 			"gaps", s.Gaps, "dead_letters", s.DeadLetters, "replaying_partitions", s.Replaying)
 		last = s
 	}
-}
-
-// predictionLine is one prediction on standard output.
-type predictionLine struct {
-	Stream string     `json:"stream"`
-	Seq    uint64     `json:"seq"`
-	Row    uint32     `json:"row"`
-	Time   *time.Time `json:"time,omitempty"`
-	Class  string     `json:"class"`
-	Score  float32    `json:"score"`
-	Scores []float32  `json:"scores,omitempty"`
-	Flags  string     `json:"flags,omitempty"`
-}
-
-// printPredictions prints what the stage publishes from now on.
-func (a *app) printPredictions(ctx context.Context, job string, b *broker) error {
-	nc, err := b.dial("eusn-stream/" + job + "/print")
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	enc := json.NewEncoder(a.stdout)
-	return pipeline.Predictions(ctx, js, job, 0, func(o pipeline.Output) error {
-		for _, p := range o.Predictions {
-			line := predictionLine{Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: o.Meta.Labels[p.Class], Score: p.Score, Scores: p.Scores, Flags: p.Flags.String()}
-			if p.Time != codec.NoTime {
-				t := time.Unix(0, p.Time).UTC()
-				line.Time = &t
-			}
-			if err := enc.Encode(line); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

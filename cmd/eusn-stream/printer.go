@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// printer prints what a stage publishes as lines of JSON.
+type printer struct {
+	w    io.Writer
+	job  string
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	from uint64 // first message of the output to print
+}
+
+// newPrinter notes where the output ends before the stage starts, so that
+// nothing it publishes is missed and nothing old is printed. The caller closes
+// nc.
+func newPrinter(ctx context.Context, w io.Writer, job string, b *broker) (*printer, error) {
+	nc, err := b.dial("eusn-stream/" + job + "/print")
+	if err != nil {
+		return nil, err
+	}
+	p := &printer{w: w, job: job, nc: nc, from: 1}
+	if p.js, err = jetstream.New(nc); err == nil {
+		err = p.findEnd(ctx)
+	}
+	if err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("output of job %s: %w", job, err)
+	}
+	return p, nil
+}
+
+func (p *printer) findEnd(ctx context.Context) error {
+	name, err := p.js.StreamNameBySubject(ctx, p.job+".out.*")
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil // the stage will make it
+	}
+	if err != nil {
+		return err
+	}
+	s, err := p.js.Stream(ctx, name)
+	if err != nil {
+		return err
+	}
+	p.from = s.CachedInfo().State.LastSeq + 1
+	return nil
+}
+
+// predictionLine is one prediction on standard output.
+type predictionLine struct {
+	Stream string     `json:"stream"`
+	Seq    uint64     `json:"seq"`
+	Row    uint32     `json:"row"`
+	Time   *time.Time `json:"time,omitempty"`
+	Class  string     `json:"class"`
+	Score  float32    `json:"score"`
+	Scores []float32  `json:"scores,omitempty"`
+	Flags  string     `json:"flags,omitempty"`
+}
+
+// run prints until ctx ends.
+func (p *printer) run(ctx context.Context) error {
+	enc := json.NewEncoder(p.w)
+	return pipeline.Predictions(ctx, p.js, p.job, p.from, func(o pipeline.Output) error {
+		for _, row := range o.Predictions {
+			if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func newPredictionLine(p codec.Prediction, labels []string) predictionLine {
+	line := predictionLine{
+		Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: labels[p.Class],
+		Score: p.Score, Scores: p.Scores, Flags: p.Flags.String(),
+	}
+	if p.Time != codec.NoTime {
+		t := time.Unix(0, p.Time).UTC()
+		line.Time = &t
+	}
+	return line
+}
