@@ -165,6 +165,7 @@ func (l *demoRun) text(rowsPerSecond float64) string {
 // of a stream belongs to the n-th series dealt to it.
 type collector struct {
 	src      *seriesSource
+	classes  int   // of the head
 	label    []int // of each series of the part, as an index into the head's classes; -1 unknown
 	complete chan struct{}
 
@@ -176,7 +177,7 @@ type collector struct {
 }
 
 func newCollector(src *seriesSource, classes []string) *collector {
-	c := &collector{src: src, complete: make(chan struct{}), seen: map[string]int{}, got: make([]codec.Prediction, len(src.series))}
+	c := &collector{src: src, classes: len(classes), complete: make(chan struct{}), seen: map[string]int{}, got: make([]codec.Prediction, len(src.series))}
 	index := map[string]int{}
 	for i, name := range classes {
 		index[name] = i
@@ -205,6 +206,9 @@ func (c *collector) take(o pipeline.Output) error {
 		}
 		k := n + c.src.streams*c.seen[p.Stream]
 		c.seen[p.Stream]++
+		if int(p.Class) < 0 || int(p.Class) >= c.classes {
+			return fail(exitIntegrity, fmt.Errorf("stream %q has a prediction of class %d of %d", p.Stream, p.Class, c.classes), "")
+		}
 		if k >= len(c.got) {
 			return fail(exitIntegrity, fmt.Errorf("stream %q has more predictions than sequences", p.Stream), "")
 		}

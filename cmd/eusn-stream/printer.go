@@ -76,6 +76,9 @@ func (p *printer) run(ctx context.Context) error {
 	enc := json.NewEncoder(p.w)
 	return pipeline.Predictions(ctx, p.js, p.job, p.from, func(o pipeline.Output) error {
 		for _, row := range o.Predictions {
+			if int(row.Class) < 0 || int(row.Class) >= len(o.Meta.Labels) {
+				return fmt.Errorf("message %d of the output of job %s: class %d of %d: something else publishes there", o.Seq, p.job, row.Class, len(o.Meta.Labels))
+			}
 			if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
 				return err
 			}

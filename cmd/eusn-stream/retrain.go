@@ -19,7 +19,6 @@ type networkFlags struct {
 	network  string // bank, eusn, esn, resn
 	members  int
 	scales   offline.PaperScales // of the paper's networks; Units and Seed of the bank too
-	seed     uint64
 	features []string
 	tf32     bool
 	alphas   []float64
