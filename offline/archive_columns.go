@@ -18,7 +18,11 @@ type parquetFile struct {
 	file    io.Closer
 	rd      *file.Reader
 	columns map[string]int // leaf index by top-level name
+	budget  int64          // values that may still be decoded
 }
+
+// maxGroupRows bounds what a row group may claim. Tools write 2^17 to 2^20.
+const maxGroupRows = 1 << 24
 
 func openParquet(path string) (*parquetFile, error) {
 	f, err := os.Open(path)
@@ -44,7 +48,7 @@ func newParquetFile(r parquet.ReaderAtSeeker) (*parquetFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the file is truncated, damaged or no Parquet file", err)
 	}
-	p := &parquetFile{rd: rd, columns: make(map[string]int)}
+	p := &parquetFile{rd: rd, columns: make(map[string]int), budget: DefaultMaxValues}
 	schema := rd.MetaData().Schema
 	for i := range schema.NumColumns() {
 		name := schema.Column(i).ColumnPath()[0]
@@ -76,10 +80,20 @@ type rowGroup struct {
 
 func (p *parquetFile) group(i int) (*rowGroup, error) {
 	rd := p.rd.RowGroup(i)
-	if rd.NumRows() < 0 || rd.NumRows() > 1<<31-1 {
-		return nil, fmt.Errorf("row group %d claims %d rows, want 0..2147483647", i, rd.NumRows())
+	if rd.NumRows() < 0 || rd.NumRows() > maxGroupRows {
+		return nil, fmt.Errorf("row group %d claims %d rows, want 0..%d: write the file with smaller row groups", i, rd.NumRows(), maxGroupRows)
 	}
 	return &rowGroup{in: p, rd: rd, rows: int(rd.NumRows())}, nil
+}
+
+// column opens a column of the row group.
+func (g *rowGroup) column(i int) (file.ColumnChunkReader, error) {
+	pages, err := g.rd.GetColumnPageReader(i)
+	if err != nil {
+		return nil, err
+	}
+	descr := g.in.rd.MetaData().Schema.Column(i)
+	return file.NewColumnReader(descr, &checkedPages{PageReader: pages, column: descr}, memory.DefaultAllocator, g.in.rd.BufferPool()), nil
 }
 
 // levelBatch is how many values are decoded at a time.
@@ -93,7 +107,7 @@ type batchReader[V any] interface {
 // each decodes a column, calling visit with the values of a batch (nulls left
 // out) and one definition and repetition level for every entry.
 func each[V any](g *rowGroup, name string, visit func(values []V, def, rep []int16) error) error {
-	rd, err := g.rd.Column(g.in.columns[name])
+	rd, err := g.column(g.in.columns[name])
 	if err != nil {
 		return fmt.Errorf("column %q: %w", name, err)
 	}
@@ -113,6 +127,10 @@ func each[V any](g *rowGroup, name string, visit func(values []V, def, rep []int
 		}
 		if total == 0 {
 			break
+		}
+		// A few bytes can claim billions of repeated values.
+		if g.in.budget -= total; g.in.budget < 0 {
+			return fmt.Errorf("column %q: more than %d values in all: %w", name, DefaultMaxValues, errTooLarge)
 		}
 		if err := visit(values[:read], def[:total], rep[:total]); err != nil {
 			return fmt.Errorf("column %q: %w", name, err)
@@ -213,6 +231,18 @@ func (g *rowGroup) optional(name string) bool {
 	return i >= 0 && root.Field(i).RepetitionType() == parquet.Repetitions.Optional
 }
 
-func toString(b parquet.ByteArray) string { return string(b) }
+// interner gives a function that makes strings of bytes, the same string for
+// the same bytes: columns of names repeat few of them, often.
+func interner() func(parquet.ByteArray) string {
+	known := make(map[string]string)
+	return func(b parquet.ByteArray) string {
+		s, ok := known[string(b)]
+		if !ok {
+			s = string(b)
+			known[s] = s
+		}
+		return s
+	}
+}
 
 func same[T any](v T) T { return v }

@@ -70,11 +70,11 @@ func (a *archiveReader) group(g *rowGroup) error {
 // describe appends the series of a row group, yet without values, and returns
 // their lengths.
 func (a *archiveReader) describe(g *rowGroup) ([]int32, error) {
-	ids, err := flat(g, "id", toString, nil)
+	ids, err := flat(g, "id", interner(), nil)
 	if err != nil {
 		return nil, err
 	}
-	splits, err := flat(g, "split", toString, nil)
+	splits, err := flat(g, "split", interner(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,9 @@ func WriteArchive(path string, d *Dataset) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
+	if n := d.values(); n > DefaultMaxValues {
+		return fmt.Errorf("offline: data set %q holds %d values, an archive at most %d", d.Name, n, DefaultMaxValues)
+	}
 	schema := datasetSchema(d)
 	file, err := createArchive(path, schema, writerProps([]string{"split", "label"}, false))
 	if err != nil {
@@ -40,6 +43,14 @@ func WriteArchive(path string, d *Dataset) error {
 		}
 	}
 	return file.commit()
+}
+
+// values counts the values, or tokens, of all series.
+func (d *Dataset) values() (n int64) {
+	for i := range d.Series {
+		n += int64(len(d.Series[i].Values) + len(d.Series[i].Tokens))
+	}
+	return n
 }
 
 func datasetSchema(d *Dataset) *arrow.Schema {

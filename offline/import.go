@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// DefaultMaxValues is how many values an import accepts unless told otherwise:
-// 4 GiB of float32. The largest set of the UCR and UEA archives is far below.
+// DefaultMaxValues is how many values an import accepts unless told otherwise,
+// and how many a dataset archive holds at most: 4 GiB of float32. The largest
+// set of the UCR and UEA archives is far below.
 const DefaultMaxValues = 1 << 30
 
 // DefaultNumWords is the vocabulary of the paper's text experiments.

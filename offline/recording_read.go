@@ -93,6 +93,7 @@ func (r *RecordingReader) Next(c *RecordingChunk) (err error) {
 		return io.EOF
 	}
 	defer guard(r.path, &err)
+	r.in.budget = DefaultMaxValues // for each group, as c holds only one
 	g, err := r.in.group(r.next)
 	if err == nil {
 		err = r.read(g, c)
@@ -109,7 +110,7 @@ func (r *RecordingReader) Next(c *RecordingChunk) (err error) {
 }
 
 func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
-	if c.Stream, err = flat(g, "stream", toString, nil); err != nil {
+	if c.Stream, err = flat(g, "stream", interner(), nil); err != nil {
 		return err
 	}
 	if c.Seq, err = flat(g, "seq", same[int64], nil); err != nil {
@@ -130,7 +131,7 @@ func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
 	if c.End, err = flat(g, "end", same[bool], nil); err != nil {
 		return err
 	}
-	if c.Label, err = flat(g, "label", toString, func() string { return "" }); err != nil {
+	if c.Label, err = flat(g, "label", interner(), func() string { return "" }); err != nil {
 		return err
 	}
 	return r.values(g, c)
