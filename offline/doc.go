@@ -28,7 +28,9 @@
 //
 // A dataset also holds eusn.classes (JSON list): the classes in the order of
 // the label indices. NaN marks a missing value; values are never null.
-// Numbers survive the way through an archive bit for bit.
+// Numbers survive the way through an archive bit for bit. DuckDB 1.5 reads both
+// layouts as they are (it shows times to the microsecond), and what it writes
+// with the same metadata is read back.
 //
 // # Not here
 //

@@ -84,6 +84,8 @@ func (r *arffReader) attribute(text string) error {
 		return r.src.errorf("an attribute after the nominal one: want the class attribute last and no other nominal one")
 	}
 	switch low := strings.ToLower(kind); {
+	case r.inside && strings.HasPrefix(kind, "{"):
+		return r.src.errorf("the class attribute stands inside the relational one, want @end before it")
 	case low == "numeric" || low == "real" || low == "integer":
 		if r.relational && !r.inside {
 			return r.src.errorf("a numeric attribute beside a relational one, want only the class attribute there")
@@ -94,7 +96,7 @@ func (r *arffReader) attribute(text string) error {
 			return r.src.errorf("a relational attribute beside other attributes, want it alone with the class attribute")
 		}
 		r.relational, r.inside = true, true
-	case strings.HasPrefix(kind, "{") && strings.HasSuffix(kind, "}") && !r.inside:
+	case strings.HasPrefix(kind, "{") && strings.HasSuffix(kind, "}"):
 		return r.classes(kind[1 : len(kind)-1])
 	default:
 		return r.src.errorf("attribute of type %q, want numeric, relational, or the classes in braces", clip([]byte(kind)))

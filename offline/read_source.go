@@ -19,7 +19,7 @@ import (
 
 // Progress is told how far a long call has come: done of total bytes, rows or
 // series, and of what. total is 0 where it is unknown. It is called on the
-// caller's goroutine, at most a few times per megabyte, and may be nil.
+// caller's goroutine, at most once per 64 KiB read, and may be nil.
 type Progress func(done, total int64, what string)
 
 func (p Progress) report(done, total int64, what string) {

@@ -1,0 +1,187 @@
+package offline
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+)
+
+// foreignColumn is one column of a file as another tool might write it, its rows as
+// JSON.
+type foreignColumn struct {
+	name string
+	kind arrow.DataType
+	rows string
+}
+
+// foreign writes columns with metadata, in the way of other tools: everything
+// may be null, dictionaries, no compression.
+func foreign(t *testing.T, meta map[string]string, columns []foreignColumn, props ...parquet.WriterProperty) []byte {
+	t.Helper()
+	var fields []arrow.Field
+	var data []arrow.Array
+	rows := int64(0)
+	for _, c := range columns {
+		a, _, err := array.FromJSON(memory.DefaultAllocator, c.kind, strings.NewReader(c.rows))
+		if err != nil {
+			t.Fatalf("column %s: %v", c.name, err)
+		}
+		fields = append(fields, arrow.Field{Name: c.name, Type: c.kind, Nullable: true})
+		data, rows = append(data, a), int64(a.Len())
+	}
+	kv := arrow.MetadataFrom(meta)
+	schema := arrow.NewSchema(fields, &kv)
+	var b bytes.Buffer
+	w, err := pqarrow.NewFileWriter(schema, &b, parquet.NewWriterProperties(props...), pqarrow.DefaultWriterProps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(array.NewRecord(schema, data, rows)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+var (
+	text   = arrow.BinaryTypes.String
+	number = arrow.PrimitiveTypes.Float32
+	list   = arrow.ListOf(number)
+)
+
+func setMeta() map[string]string {
+	return map[string]string{
+		keyArchive: layoutDataset, keyVersion: "1", keyProblem: "F", keyClasses: `["x","y"]`,
+		keyChannels: `["a","b"]`, keyProvenance: `{"format":"ts"}`,
+	}
+}
+
+func setColumns() []foreignColumn {
+	return []foreignColumn{
+		{"id", text, `["s0","s1"]`},
+		{"split", text, `["train","test"]`},
+		{"label", text, `["y",null]`},
+		{"length", arrow.PrimitiveTypes.Int32, `[2,1]`},
+		{"a", list, `[[1,2],[3]]`},
+		{"b", list, `[[4,5],[6]]`},
+		{"comment", text, `["columns nobody asked for", "are left alone"]`},
+	}
+}
+
+// TestForeignArchive reads archives other tools wrote, right ones in every
+// page version, and wrong ones.
+func TestForeignArchive(t *testing.T) {
+	for _, version := range []parquet.DataPageVersion{parquet.DataPageV1, parquet.DataPageV2} {
+		d, err := archiveBytes(foreign(t, setMeta(), setColumns(), parquet.WithDataPageVersion(version)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameDataset(t, d, &Dataset{
+			Name: "F", Channels: []string{"a", "b"}, Classes: []string{"x", "y"},
+			Series: []Series{
+				{ID: "s0", Split: Train, Label: 1, Values: []float32{1, 4, 2, 5}},
+				{ID: "s1", Split: Test, Label: -1, Values: []float32{3, 6}},
+			},
+			Source: Provenance{Format: "ts"},
+		})
+	}
+	for want, c := range map[string]foreignColumn{
+		`column "id": row 1 of the row group is null`:                     {"id", text, `["s0",null]`},
+		`id "s0" is empty, repeated`:                                      {"id", text, `["s0","s0"]`},
+		`split "dev", want "train" or "test"`:                             {"split", text, `["train","dev"]`},
+		`series "s1": its label is not among the classes`:                 {"label", text, `["y","z"]`},
+		`column "label": stored as INT64`:                                 {"label", arrow.PrimitiveTypes.Int64, `[1,2]`},
+		`series "s0": length says 3, channel "a" has 2`:                   {"length", arrow.PrimitiveTypes.Int32, `[3,1]`},
+		`series "s1": length says 1, channel "b" has 2`:                   {"b", list, `[[4,5],[6,7]]`},
+		`column "b": stored as DOUBLE, want float32`:                      {"b", arrow.ListOf(arrow.PrimitiveTypes.Float64), `[[4,5],[6]]`},
+		`column "b": row 1 of the row group is null, want a list`:         {"b", list, `[[4,5],null]`},
+		`column "b": row 0 of the row group holds a null, want NaN`:       {"b", list, `[[4,null],[6]]`},
+		`column "b": want a list of plain values`:                         {"b", number, `[4,5]`},
+		`column "split": want a plain value, got a list`:                  {"split", list, `[[4],[6]]`},
+		`series "s1": length says 1, channel "a" has 0`:                   {"a", list, `[[1,2],[]]`},
+		`column "comment": want a plain value or a list, got a structure`: {"comment", arrow.StructOf(arrow.Field{Name: "x", Type: number, Nullable: true}, arrow.Field{Name: "y", Type: number, Nullable: true}), `[{"x":1,"y":2},{"x":1,"y":2}]`},
+		`series "s0": sample 1 of channel "a" is infinite`:                {"a", list, `[[1,3.5e38],[3]]`},
+	} {
+		columns := setColumns()
+		for i := range columns {
+			if columns[i].name == c.name {
+				columns[i] = c
+			}
+		}
+		_, err := archiveBytes(foreign(t, setMeta(), columns))
+		wantError(t, err, want)
+	}
+	for want, change := range map[string][2]string{
+		`archive version "2", want 1`:             {keyVersion, "2"},
+		`key eusn.archive is missing`:             {keyArchive, ""},
+		`key eusn.classes: invalid character`:     {keyClasses, "x,y"},
+		`key eusn.channels: want at most`:         {keyChannels, `["a",""]`},
+		`column "c" is missing, metadata key`:     {keyChannels, `["a","c"]`},
+		`class name "x" stands twice`:             {keyClasses, `["x","y","x"]`},
+		`key eusn.provenance: unexpected end`:     {keyProvenance, ""},
+		`this is a model archive, want a dataset`: {keyArchive, "model"},
+	} {
+		meta := setMeta()
+		meta[change[0]] = change[1]
+		_, err := archiveBytes(foreign(t, meta, setColumns()))
+		wantError(t, err, want)
+	}
+}
+
+// TestForeignRecording is TestForeignArchive for recordings.
+func TestForeignRecording(t *testing.T) {
+	meta := map[string]string{keyArchive: layoutRecording, keyVersion: "1", keyProblem: "R", keyChannels: `["a"]`, keyProvenance: `{}`}
+	columns := []foreignColumn{
+		{"stream", text, `["p","p","q"]`},
+		{"seq", arrow.PrimitiveTypes.Int64, `[1,2,1]`},
+		{"time", arrow.FixedWidthTypes.Timestamp_us, `["2024-01-01T00:00:00.000001Z",null,"1970-01-01T00:00:00Z"]`},
+		{"a", number, `[1,2,3]`},
+		{"end", arrow.FixedWidthTypes.Boolean, `[false,true,false]`},
+		{"label", text, `[null,"x",null]`},
+	}
+	for _, version := range []parquet.DataPageVersion{parquet.DataPageV1, parquet.DataPageV2} {
+		got, err := recordingBytes(foreign(t, meta, columns, parquet.WithDataPageVersion(version)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &RecordingChunk{
+			Stream: []string{"p", "p", "q"}, Seq: []int64{1, 2, 1}, Time: []int64{1704067200000001000, NoTime, 0},
+			Values: []float32{1, 2, 3}, End: []bool{false, true, false}, Label: []string{"", "x", ""},
+		}
+		if !sameChunk(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	for want, c := range map[string]foreignColumn{
+		`column "time": want a timestamp`:              {"time", arrow.PrimitiveTypes.Int64, `[1,2,3]`},
+		`does not fit into 64-bit nanoseconds`:         {"time", arrow.FixedWidthTypes.Timestamp_us, `["9999-01-01T00:00:00Z",null,null]`},
+		`column "a": row 1 of the row group is null`:   {"a", number, `[1,null,3]`},
+		`stream "" is empty`:                           {"stream", text, `["p","","q"]`},
+		`column "end": stored as INT32, want bool`:     {"end", arrow.PrimitiveTypes.Int32, `[0,1,0]`},
+		`column "seq": row 2 of the row group is null`: {"seq", arrow.PrimitiveTypes.Int64, `[1,2,null]`},
+	} {
+		wrong := append([]foreignColumn(nil), columns...)
+		for i := range wrong {
+			if wrong[i].name == c.name {
+				wrong[i] = c
+			}
+		}
+		_, err := recordingBytes(foreign(t, meta, wrong))
+		wantError(t, err, want)
+	}
+	_, err := recordingBytes(foreign(t, meta, columns[:5]))
+	wantError(t, err, `column "label" is missing`)
+	none := maps.Clone(meta)
+	none[keyChannels] = "[]"
+	_, err = recordingBytes(foreign(t, none, columns))
+	wantError(t, err, "names no channel")
+}
