@@ -76,10 +76,13 @@ func (p *progress) draw(done, total int64, what string) {
 	}
 	if p.bar == nil {
 		p.bar = progressbar.NewOptions64(total,
-			progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionShowCount(), progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish())
+			progressbar.OptionSetWriter(p.w),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(),
+			// Its own forecast would count from the first drawing, not from the start.
+			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish())
 	}
+	p.bar.Describe(fmt.Sprintf("%s, %s", what, timeLeft(done, total, time.Since(p.start))))
 	_ = p.bar.Set64(done) // fails only where it counts past the total: a display, not a result
 }
 
@@ -99,9 +102,17 @@ func (p *progress) clear() {
 
 // plainLine is one line of a progress log.
 func plainLine(done, total int64, what string, spent time.Duration) string {
+	if total <= 0 {
+		return fmt.Sprintf("%s: %d, %s", what, done, timeLeft(done, total, spent))
+	}
+	return fmt.Sprintf("%s: %d of %d (%d %%), %s", what, done, total, 100*done/total, timeLeft(done, total, spent))
+}
+
+// timeLeft assumes that the rest goes as fast as what is done.
+func timeLeft(done, total int64, spent time.Duration) string {
 	if total <= 0 || done <= 0 {
-		return fmt.Sprintf("%s: %d, %v so far", what, done, spent.Round(time.Second))
+		return fmt.Sprintf("%v so far", spent.Round(time.Second))
 	}
 	left := time.Duration(float64(spent) * float64(total-done) / float64(done))
-	return fmt.Sprintf("%s: %d of %d (%d %%), about %v left", what, done, total, 100*done/total, left.Round(time.Second))
+	return fmt.Sprintf("about %v left", left.Round(time.Second))
 }

@@ -112,7 +112,9 @@ func (o replayOptions) open() (archiveSource, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return archiveSource{}, err
-	case err != nil:
+	case err != nil && err.Error() == notRecording.Error():
+		return archiveSource{}, err
+	case err != nil: // a damaged archive of one kind is also no archive of the other
 		return archiveSource{}, fmt.Errorf("%w\nand as a recording: %w", err, notRecording)
 	case len(d.Channels) == 0:
 		return archiveSource{}, fmt.Errorf("%s holds token lists: there are no samples to play", o.archive)
@@ -130,12 +132,18 @@ func (a *app) replay(ctx context.Context, c Config, o replayOptions) error {
 		return err
 	}
 	defer src.close()
-	if c.NATS.URL == "" { // the embedded server belongs to the stage's process
+	local := c.NATS.URL == ""
+	if local { // the embedded server belongs to the stage's process
 		c.NATS.URL = fmt.Sprintf("nats://127.0.0.1:%d", c.Server.Port)
 	}
 	log := a.newLogger(c.Log)
 	b, err := openBroker(c, log)
-	if err != nil {
+	var f *failure
+	switch {
+	case local && errors.As(err, &f):
+		f.next = "eusn-stream run --model MODEL, in another terminal"
+		return f
+	case err != nil:
 		return err
 	}
 	defer b.close()
