@@ -82,15 +82,21 @@ func (l Layout) setSteps(row []uint32, n uint64) { row[0], row[1] = uint32(n), u
 
 // Reset starts a new sequence in a row.
 func (l Layout) Reset(s Spec, row []uint32) {
-	clear(row)
+	clear(row[:l.First])
+	for r := range s.Members {
+		l.resetMember(s, row, r)
+	}
+}
+
+// resetMember resets member r's part of a row.
+func (l Layout) resetMember(s Spec, row []uint32, r int) {
+	words := row[l.Member(r):][:l.MemberWords]
+	clear(words)
 	if l.Max < 0 {
 		return
 	}
-	for r := range s.Members {
-		at := l.Member(r) + l.Max
-		for i := range s.Units {
-			row[at+i] = math.Float32bits(-1)
-		}
+	for i := range s.Units {
+		words[l.Max+i] = math.Float32bits(-1)
 	}
 }
 

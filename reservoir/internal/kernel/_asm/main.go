@@ -1,0 +1,40 @@
+// Command _asm generates the assembly of package kernel, one file per
+// instruction set, and the offsets of the argument structure. Run it by
+// go generate in the parent directory.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	. "github.com/mmcloughlin/avo/build"
+)
+
+func main() {
+	name := flag.String("isa", "", "instruction set to generate: avx512 or avx2")
+	offsets := flag.String("offsets", "", "write the offsets of the argument structures to this Go file and stop")
+	flag.Parse()
+	if *offsets != "" {
+		if err := os.WriteFile(*offsets, offsetsFile(), 0o666); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	g, ok := map[string]isa{"avx512": avx512, "avx2": avx2}[*name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "unknown instruction set %q, want avx512 or avx2\n", *name)
+		os.Exit(2)
+	}
+	ConstraintExpr("amd64,!purego")
+	for _, s := range g.shapes {
+		s.isa = &g
+		s.steps()
+		s.ring()
+	}
+	g.load()
+	g.store()
+	g.peak()
+	Generate()
+}

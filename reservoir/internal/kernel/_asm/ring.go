@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"math/bits"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// ring advances a tile of streams by Count samples where each unit sees only
+// the one before it. Weights are, per unit, the bias, the inputs' weights and
+// the recurrent weight. States stay in place: each unit's old state is kept in
+// a register for the next.
+func (s shape) ring() {
+	s.function("ring"+s.name, "(a *byte)", fmt.Sprintf("advances %d streams of a ring by a.Count samples.", s.lanes()))
+	Load(Param("a"), args)
+	MOVQ(field("Consts"), consts)
+	MOVQ(field("Sums"), sums)
+	Label("step")
+	s.copyInputs()
+	MOVQ(field("Weights"), weights)
+	MOVQ(field("CurState"), oldState)
+	MOVQ(oldState, newState)
+	last := reg.R13
+	MOVQ(field("Units"), entry)
+	MOVQ(entry, last)
+	SHLQ(Imm(uint64(bits.TrailingZeros(uint(s.rowBytes())))), last)
+	XORQ(offset, offset)
+	// finish uses either the first seven registers or the last five.
+	base := 8
+	previous, old, z := s.regs[base:base+s.vectors], s.regs[base+2:base+2+s.vectors], s.regs[base+4:base+4+s.vectors]
+	w := s.regs[base+6]
+	for v := range s.vectors {
+		VMOVUPS(scaled(oldState, last, 1, v*s.bytes-s.rowBytes()), previous[v])
+	}
+	Label("unit")
+	for v := range s.vectors {
+		VBROADCASTSS(at(weights, 0), z[v])
+		VMOVUPS(scaled(oldState, offset, 1, v*s.bytes), old[v])
+	}
+	ADDQ(Imm(4), weights)
+	MOVQ(field("Cur"), values)
+	MOVQ(field("Selected"), count)
+	Label("product")
+	VBROADCASTSS(at(weights, 0), w)
+	for v := range s.vectors {
+		VFMADD231PS(at(values, v*s.bytes), w, z[v])
+	}
+	ADDQ(Imm(4), weights)
+	ADDQ(Imm(uint64(s.rowBytes())), values)
+	DECQ(count)
+	JNZ(LabelRef("product"))
+	VBROADCASTSS(at(weights, 0), w)
+	ADDQ(Imm(4), weights)
+	for v := range s.vectors {
+		VFMADD231PS(previous[v], w, z[v])
+		VMOVAPS(old[v], previous[v])
+	}
+	r := s.temps()
+	for v := range s.vectors {
+		VMOVAPS(z[v], r.x)
+		s.finish(r, fmt.Sprintf("_%d", v))
+		ADDQ(Imm(uint64(s.bytes)), offset)
+	}
+	DECQ(entry)
+	JNZ(LabelRef("unit"))
+	DECQ(field("Count"))
+	JNZ(LabelRef("step"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Further general purpose registers of steps.
+var (
+	weights = reg.RSI
+	values  = reg.R8  // next value row of Cur
+	entry   = reg.R9  // kernel.rowTile
+	pending = reg.R13 // next vector of tanh arguments to finish
+	waiting = reg.RCX // how many there are
+	count   = reg.RDX
+)
+
+// steps advances a tile of streams by Count samples. For each row tile of each
+// sample it computes the rows' tanh arguments over inputs and states; the
+// arguments of the row tile before it are finished on the way, one vector
+// every few products, so that the table look-ups run beside the FMAs.
+func (s shape) steps() {
+	s.function("steps"+s.name, "(a *byte)", fmt.Sprintf("advances %d streams by a.Count samples.", s.lanes()))
+	Load(Param("a"), args)
+	MOVQ(field("Consts"), consts)
+	MOVQ(field("Sums"), sums)
+	XORQ(waiting, waiting)
+	Label("step")
+	s.copyInputs()
+	MOVQ(field("Weights"), weights)
+	MOVQ(field("Tiles"), entry)
+	Label("tile")
+	if s.pipelined {
+		CMPQ(tileField(entry, "kits"), Imm(0))
+		JNE(LabelRef("interleaved"))
+	}
+	s.flush("tile")
+	Label("interleaved")
+	MOVQ(field("Cur"), values)
+	MOVQ(tileField(entry, "rows"), count)
+	s.dispatch(1, s.rows)
+	for m := 1; m <= s.rows; m++ {
+		s.rowTile(m)
+	}
+	Label("computed")
+	// The arguments just stored are pending now; the other buffer is next.
+	MOVQ(field("Pending"), pending)
+	MOVQ(field("Spare"), count)
+	MOVQ(count, field("Pending"))
+	MOVQ(pending, field("Spare"))
+	MOVQ(field("CurState"), oldState)
+	MOVQ(field("NextState"), newState)
+	MOVQ(tileField(entry, "offset"), offset)
+	ADDQ(Imm(tileSize), entry)
+	CMPQ(tileField(entry, "rows"), Imm(0))
+	JNE(LabelRef("tile"))
+	swap("Cur", "Next")
+	swap("CurState", "NextState")
+	DECQ(field("Count"))
+	JNZ(LabelRef("step"))
+	s.flush("end")
+	VZEROUPPER()
+	RET()
+}
+
+func swap(a, b string) {
+	MOVQ(field(a), count)
+	MOVQ(field(b), values)
+	MOVQ(values, field(a))
+	MOVQ(count, field(b))
+}
+
+// copyInputs puts the inputs the member sees at the head of Cur.
+func (s shape) copyInputs() {
+	v := s.regs[len(s.regs)-1]
+	MOVQ(field("Inputs"), weights)
+	MOVQ(field("Select"), entry)
+	MOVQ(field("Selected"), count)
+	MOVQ(field("Cur"), values)
+	Label("input")
+	MOVQ(at(entry, 0), reg.R13) // pending's register is loaded again below
+	for i := range s.vectors {
+		VMOVUPS(scaled(weights, reg.R13, 1, i*s.bytes), v)
+		VMOVUPS(v, at(values, i*s.bytes))
+	}
+	ADDQ(Imm(8), entry)
+	ADDQ(Imm(uint64(s.rowBytes())), values)
+	DECQ(count)
+	JNZ(LabelRef("input"))
+	ADDQ(field("InputStep"), weights)
+	MOVQ(weights, field("Inputs"))
+	MOVQ(field("Spare"), pending)
+}
+
+// finishPending finishes the next pending vector.
+func (s shape) finishPending(id string) {
+	r := s.temps()
+	VMOVUPS(at(pending, 0), r.x)
+	s.finish(r, id)
+	ADDQ(Imm(uint64(s.bytes)), pending)
+	ADDQ(Imm(uint64(s.bytes)), offset)
+}
+
+// flush finishes whatever waits.
+func (s shape) flush(id string) {
+	TESTQ(waiting, waiting)
+	JZ(LabelRef("none_" + id))
+	Label("flush_" + id)
+	s.finishPending("_" + id)
+	DECQ(waiting)
+	JNZ(LabelRef("flush_" + id))
+	Label("none_" + id)
+}
+
+// dispatch jumps to the row tile of count rows, lo to hi, by bisection.
+func (s shape) dispatch(lo, hi int) {
+	if lo == hi {
+		JMP(LabelRef(fmt.Sprintf("rows%d", lo)))
+		return
+	}
+	mid := (lo + hi) / 2
+	right := fmt.Sprintf("above%d", mid)
+	CMPQ(count, Imm(uint64(mid)))
+	JA(LabelRef(right))
+	s.dispatch(lo, mid)
+	Label(right)
+	s.dispatch(mid+1, hi)
+}
+
+// rowTile computes the tanh arguments of m units for all lanes.
+func (s shape) rowTile(m int) {
+	id := fmt.Sprint(m)
+	Label("rows" + id)
+	for r := range m {
+		VBROADCASTSS(at(weights, 4*r), s.acc(r, 0))
+		for v := 1; v < s.vectors; v++ {
+			VMOVAPS(s.acc(r, 0), s.acc(r, v))
+		}
+	}
+	ADDQ(Imm(uint64(4*m)), weights)
+	if s.pipelined {
+		MOVQ(field("Depth"), count)
+		TESTQ(waiting, waiting)
+		JZ(LabelRef("rest" + id))
+		Label("outer" + id)
+		s.finishPending("_" + id)
+		MOVQ(tileField(entry, "kits"), count)
+		Label("inner" + id)
+		s.kit(m)
+		DECQ(count)
+		JNZ(LabelRef("inner" + id))
+		DECQ(waiting)
+		JNZ(LabelRef("outer" + id))
+		MOVQ(tileField(entry, "rest"), count)
+		TESTQ(count, count)
+		JZ(LabelRef("done" + id))
+	} else {
+		MOVQ(field("Depth"), count)
+	}
+	Label("rest" + id)
+	s.kit(m)
+	DECQ(count)
+	JNZ(LabelRef("rest" + id))
+	Label("done" + id)
+	MOVQ(field("Pending"), count)
+	for r := range m {
+		for v := range s.vectors {
+			VMOVUPS(s.acc(r, v), at(count, (r*s.vectors+v)*s.bytes))
+		}
+	}
+	MOVQ(U32(m*s.vectors), waiting)
+	JMP(LabelRef("computed"))
+}
+
+// kit adds one value row times its weights to the accumulators of m units.
+func (s shape) kit(m int) {
+	first := s.rows * s.vectors
+	h, w := s.regs[first:first+s.vectors], s.regs[first+s.vectors]
+	for v := range s.vectors {
+		VMOVUPS(at(values, v*s.bytes), h[v])
+	}
+	for r := range m {
+		if s.masks && s.vectors == 1 {
+			VFMADD231PS_BCST(at(weights, 4*r), h[0], s.acc(r, 0))
+			continue
+		}
+		VBROADCASTSS(at(weights, 4*r), w)
+		for v := range s.vectors {
+			VFMADD231PS(h[v], w, s.acc(r, v))
+		}
+	}
+	ADDQ(Imm(uint64(4*m)), weights)
+	ADDQ(Imm(uint64(s.rowBytes())), values)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Registers of finish, all of them general purpose.
+var (
+	consts   = reg.RBX // kernel.Consts
+	sums     = reg.RAX // accumulators of the tile, or 0
+	oldState = reg.R10 // states before the pending step, unit 0
+	newState = reg.R11 // states after it
+	offset   = reg.R12 // of the pending vector in both
+)
+
+// temps are the vector registers finish uses.
+type temps struct{ x, a, y, t, k, m, l reg.VecPhysical }
+
+func (g *isa) temps() temps {
+	n := len(g.regs)
+	if g.masks {
+		return temps{x: g.regs[n-5], a: g.regs[n-4], y: g.regs[n-3], t: g.regs[n-2], k: g.regs[n-1]}
+	}
+	return temps{x: g.regs[0], a: g.regs[1], y: g.regs[2], t: g.regs[3], k: g.regs[4], m: g.regs[5], l: g.regs[6]}
+}
+
+// finish turns the tanh arguments in x into states and adds them to the
+// accumulators: canonical arithmetic, see reservoir/canon. It is emitted in
+// several places; labels carry id.
+func (g *isa) finish(r temps, id string) {
+	g.tanh(r)
+	VMOVUPS(scaled(oldState, offset, 1, 0), r.k)
+	TESTB(U8(flagKeep), field("Flags"))
+	JZ(LabelRef("whole" + id))
+	g.mulScalar(field("Keep"), r.k, r.t)
+	Label("whole" + id)
+	g.fmaScalar(field("Gain"), r.a, r.k, r.t)
+	VMOVUPS(r.k, scaled(newState, offset, 1, 0))
+	TESTQ(sums, sums)
+	JZ(LabelRef("finished" + id))
+	g.accumulate(r, id)
+	Label("finished" + id)
+}
+
+// tanh leaves the canonical tanh of x in a.
+func (g *isa) tanh(r temps) {
+	VANDPS(vector(consts, constAbs), r.x, r.a)
+	VMOVUPS(vector(consts, constSaturation), r.k)
+	VMINPS(r.a, r.k, r.a) // in this order NaN stays
+	VADDPS(vector(consts, constShift), r.a, r.y)
+	VANDPS(vector(consts, constEdge), r.y, r.t)
+	VSUBPS(vector(consts, constShift), r.t, r.t)
+	VSUBPS(r.t, r.a, r.t)
+	if !g.masks {
+		VPSLLD(U8(7), r.y, r.m) // bit 3 of the interval becomes the sign
+	}
+	VPSRLD(U8(21), r.y, r.y)
+	g.coefficient(5, r, r.a)
+	for k := 4; k >= 0; k-- {
+		g.coefficient(k, r, r.k)
+		VFMADD213PS(r.k, r.t, r.a)
+	}
+	VMOVUPS(vector(consts, constOne), r.k)
+	VMINPS(r.a, r.k, r.a)
+	if g.masks {
+		VPTERNLOGD(U8(0xf8), vector(consts, constSign), r.x, r.a) // a | x&sign
+		return
+	}
+	VANDPS(vector(consts, constSign), r.x, r.t)
+	VORPS(r.t, r.a, r.a)
+}
+
+// coefficient fetches each lane's coefficient of power k.
+func (g *isa) coefficient(k int, r temps, dst reg.VecPhysical) {
+	VPERMPS(vector(consts, constTable+k), r.y, dst)
+	if g.masks {
+		return
+	}
+	high := vector(consts, constTable+k)
+	high.Disp += 32
+	VPERMPS(high, r.y, r.l)
+	VBLENDVPS(r.m, r.l, dst, dst)
+}
+
+// accumulate adds argument x, tanh a and state k to the sums of the pending
+// vector, which stand in four vectors side by side at four times its offset.
+func (g *isa) accumulate(r temps, id string) {
+	each := func(flag uint64, kind int, add func(place Mem)) {
+		next := LabelRef("no" + string(rune('0'+kind)) + id)
+		TESTB(U8(flag), field("Flags"))
+		JZ(next)
+		place := scaled(sums, offset, 4, kind*g.bytes)
+		add(place)
+		VMOVUPS(r.t, place)
+		Label(string(next))
+	}
+	each(flagSum, 0, func(p Mem) { VADDPS(p, r.k, r.t) })
+	each(flagPositive, 1, func(p Mem) {
+		VMOVUPS(p, r.t)
+		const greater = 0x1e
+		if g.masks {
+			VCMPPS(U8(greater), vector(consts, constZero), r.x, reg.K1)
+			VPADDD(vector(consts, constIntOne), r.t, reg.K1, r.t)
+			return
+		}
+		VCMPPS(U8(greater), vector(consts, constZero), r.x, r.y)
+		VPSUBD(r.y, r.t, r.t)
+	})
+	each(flagMax, 2, func(p Mem) { VMAXPS(p, r.a, r.t) })
+	each(flagSquare, 3, func(p Mem) {
+		VMOVUPS(p, r.t)
+		VFMADD231PS(r.k, r.k, r.t)
+	})
+}
+
+func (g *isa) mulScalar(scalar Mem, v, tmp reg.VecPhysical) {
+	if g.masks {
+		VMULPS_BCST(scalar, v, v)
+		return
+	}
+	VBROADCASTSS(scalar, tmp)
+	VMULPS(tmp, v, v)
+}
+
+// fmaScalar adds scalar*a to v.
+func (g *isa) fmaScalar(scalar Mem, a, v, tmp reg.VecPhysical) {
+	if g.masks {
+		VFMADD231PS_BCST(scalar, a, v)
+		return
+	}
+	VBROADCASTSS(scalar, tmp)
+	VFMADD231PS(tmp, a, v)
+}

@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// Set is the kernels of one instruction set.
+type Set struct {
+	Name   string // "avx512" or "avx2"
+	Vector int    // float32 lanes of a vector register
+	Rows   int    // most units in a row tile
+	Wide   Shape  // two vectors of streams
+	Narrow Shape  // one
+
+	// Load copies n words of Vector rows, from byte offset on, into a tile:
+	// word i of row l becomes lane l of the vector i strides (in bytes)
+	// behind dst. Store is the way back. rows has Vector pointers.
+	Load  func(dst *float32, stride int, rows **uint32, offset, n int)
+	Store func(src *float32, stride int, rows **uint32, offset, n int)
+
+	// peak does n rounds of peakChains vector multiply-adds.
+	peak func(n int)
+}
+
+// Shape is a tile size and its kernels.
+type Shape struct {
+	Lanes int // streams
+	Steps func(*Steps)
+	Ring  func(*Steps)
+}
+
+const (
+	peakChains = 12
+	// Kinds is the number of accumulators of a unit in Steps.Sums.
+	Kinds = 4
+)
+
+// Peak does at least flops floating-point operations as fast as this core can
+// and returns how many: one fused multiply-add counts two.
+func (s *Set) Peak(flops float64) float64 {
+	const round = 2 * peakChains
+	n := int(flops/float64(round*s.Vector)) + 1
+	s.peak(n)
+	return float64(n * round * s.Vector)
+}
+
+// Flags of Steps.
+const (
+	Sum      = 1 << iota // add the new state
+	Positive             // count positive tanh arguments, uint32
+	Max                  // largest tanh
+	Square               // add the new state's square, fused
+	KeepNot1             // the update's keep is not 1
+)
+
+// Steps is one call of a step kernel: Count samples of one member for one tile
+// of streams. All buffers are aligned to 64 bytes and belong to the caller. In
+// them a value row is a Shape's Lanes float32.
+//
+// The assembly uses the fields by offset and keeps its place in them.
+type Steps struct {
+	Consts  *float32
+	Weights *float32
+	Tiles   *rowTile
+	// Cur and Next are the member's inputs followed by its states, Depth
+	// rows. The kernel swaps them with every sample, so that Cur holds the
+	// newest states at the end (ring kernels use Cur only).
+	Cur, Next           *float32
+	CurState, NextState *float32 // their first state row
+	Inputs              *float32 // transformed inputs of the first sample
+	InputStep           int      // bytes from one sample's to the next's
+	Select              *int     // byte offset of each input the member sees
+	Selected            int      // how many, at least 1
+	Depth               int      // inputs seen plus units
+	Pending, Spare      *float32 // room for a row tile of tanh arguments each
+	// Sums holds Kinds rows for each unit, each vector's Kinds side by side:
+	// sum, positive, max, square. nil if there is none.
+	Sums  *float32
+	Flags int
+	Gain  float32
+	_     float32
+	Keep  float32
+	_     float32
+	Count int // at least 1
+	Units int
+}
+
+// The assembly's offsets are this structure's.
+var _ = [1]struct{}{}[(unsafe.Offsetof(Steps{}.Tiles)-offsetTiles)|(unsafe.Offsetof(Steps{}.CurState)-offsetCurState)|
+	(unsafe.Offsetof(Steps{}.Inputs)-offsetInputs)|(unsafe.Offsetof(Steps{}.Selected)-offsetSelected)|
+	(unsafe.Offsetof(Steps{}.Pending)-offsetPending)|(unsafe.Offsetof(Steps{}.Sums)-offsetSums)|(unsafe.Offsetof(Steps{}.Gain)-offsetGain)|
+	(unsafe.Offsetof(Steps{}.Keep)-offsetKeep)|(unsafe.Offsetof(Steps{}.Count)-offsetCount)|(unsafe.Offsetof(Steps{}.Units)-offsetUnits)]
+
+// consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
+// the order of the generator.
+var consts = func() []float32 {
+	c := Aligned(14 * 16)
+	fill := func(at int, bits uint32) {
+		for i := range 16 {
+			c[16*at+i] = *(*float32)(unsafe.Pointer(&bits))
+		}
+	}
+	bits := func(f float32) uint32 { return *(*uint32)(unsafe.Pointer(&f)) }
+	fill(0, 1<<31-1)
+	fill(1, bits(canon.Saturation))
+	fill(2, bits(canon.TanhShift))
+	fill(3, ^uint32(1<<21-1))
+	fill(4, bits(1))
+	fill(5, 1<<31)
+	fill(6, 1)
+	fill(7, 0)
+	for k, t := range canon.TanhTable {
+		copy(c[16*(8+k):], t[:])
+	}
+	return c
+}()
+
+// Consts is the value of Steps.Consts.
+func Consts() *float32 { return &consts[0] }
+
+// Aligned makes n float32, zero, aligned to 64 bytes. Go does not move what it
+// has allocated.
+func Aligned(n int) []float32 {
+	v := make([]float32, n+16)
+	skip := 0
+	for uintptr(unsafe.Pointer(&v[skip]))%64 != 0 {
+		skip++
+	}
+	return v[skip : skip+n : skip+n]
+}

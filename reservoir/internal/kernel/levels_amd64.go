@@ -1,0 +1,52 @@
+//go:build amd64 && !purego
+
+package kernel
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// Levels are the sets this machine can run, best first.
+func Levels() []*Set {
+	var s []*Set
+	x := &cpu.X86
+	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasBMI2 {
+		s = append(s, &setAVX512)
+	}
+	if x.HasAVX2 && x.HasFMA && x.HasBMI2 {
+		s = append(s, &setAVX2)
+	}
+	return s
+}
+
+var setAVX512 = Set{
+	Name: "avx512", Vector: 16, Rows: 12,
+	Wide: Shape{
+		Lanes: 32,
+		Steps: func(s *Steps) { stepsWideAVX512((*byte)(unsafe.Pointer(s))) },
+		Ring:  func(s *Steps) { ringWideAVX512((*byte)(unsafe.Pointer(s))) },
+	},
+	Narrow: Shape{
+		Lanes: 16,
+		Steps: func(s *Steps) { stepsNarrowAVX512((*byte)(unsafe.Pointer(s))) },
+		Ring:  func(s *Steps) { ringNarrowAVX512((*byte)(unsafe.Pointer(s))) },
+	},
+	Load: loadAVX512, Store: storeAVX512, peak: peakAVX512,
+}
+
+var setAVX2 = Set{
+	Name: "avx2", Vector: 8, Rows: 6,
+	Wide: Shape{
+		Lanes: 16,
+		Steps: func(s *Steps) { stepsWideAVX2((*byte)(unsafe.Pointer(s))) },
+		Ring:  func(s *Steps) { ringWideAVX2((*byte)(unsafe.Pointer(s))) },
+	},
+	Narrow: Shape{
+		Lanes: 8,
+		Steps: func(s *Steps) { stepsNarrowAVX2((*byte)(unsafe.Pointer(s))) },
+		Ring:  func(s *Steps) { ringNarrowAVX2((*byte)(unsafe.Pointer(s))) },
+	},
+	Load: loadAVX2, Store: storeAVX2, peak: peakAVX2,
+}

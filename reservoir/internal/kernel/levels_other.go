@@ -1,0 +1,6 @@
+//go:build !amd64 || purego
+
+package kernel
+
+// Levels is empty: this build has no vector kernels.
+func Levels() []*Set { return nil }

@@ -1,0 +1,139 @@
+package reservoir
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+)
+
+// Vector is the CPU engine on vector instructions: tiles of streams side by
+// side in vector lanes (package internal/kernel), dealt out to worker threads.
+// It equals Generic bit for bit.
+type Vector struct {
+	net    *Network
+	layout Layout
+	slots  int
+	rows   []uint32 // slots x layout.Words
+	heads  []*readout.Linear
+	width  int
+
+	set     *kernel.Set
+	members []kernel.Member
+	plan    plan
+	gang    gang
+}
+
+var _ Engine = (*Vector)(nil)
+
+// newVector makes an engine with a pool of slots, all reset.
+func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, error) {
+	if err := net.Validate(); err != nil {
+		return nil, err
+	}
+	if slots < 1 {
+		return nil, fmt.Errorf("reservoir: %d slots, want at least 1", slots)
+	}
+	s, l := net.Spec, net.Spec.Layout()
+	if l.Words > math.MaxInt/4/slots {
+		return nil, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
+	}
+	v := &Vector{net: net, layout: l, slots: slots, set: set, rows: make([]uint32, slots*l.Words)}
+	if l.Max >= 0 {
+		for i := range slots {
+			l.Reset(s, v.row(i))
+		}
+	}
+	for _, m := range net.Members {
+		v.members = append(v.members, set.Pack(s.Units, len(m.Inputs), m.Bias, m.Input, m.Recurrent, s.Kind == RESN))
+	}
+	v.plan.init(v, threads)
+	v.gang.start(v, threads)
+	return v, nil
+}
+
+// Name implements Engine.
+func (v *Vector) Name() string { return v.set.Name }
+
+// Network implements Engine.
+func (v *Vector) Network() *Network { return v.net }
+
+// Slots implements Engine.
+func (v *Vector) Slots() int { return v.slots }
+
+// ScoreWidth implements Engine.
+func (v *Vector) ScoreWidth() int { return v.width }
+
+// Close implements Engine. It ends the worker threads.
+func (v *Vector) Close() error {
+	v.gang.stop()
+	v.rows = nil
+	v.slots = 0
+	return nil
+}
+
+// SetHeads implements Engine.
+func (v *Vector) SetHeads(heads []*readout.Linear) error {
+	width, err := CheckHeads(v.net, heads)
+	if err != nil {
+		return err
+	}
+	v.heads, v.width = heads, width
+	return nil
+}
+
+// Advance implements Engine.
+func (v *Vector) Advance(inputs []float32, runs []Run, scores []float32) error {
+	if err := CheckCall(v, inputs, runs, scores); err != nil {
+		return err
+	}
+	v.plan.cut(runs)
+	for k := range v.plan.rounds() {
+		v.gang.do(call{inputs: inputs, runs: runs, scores: scores, score: v.plan.score, items: v.plan.items(runs, k)})
+	}
+	return nil
+}
+
+// Steps is what CheckCall asks for.
+func (v *Vector) Steps(slot int) uint64 { return v.layout.Steps(v.row(slot)) }
+
+// Features implements Engine.
+func (v *Vector) Features(slot int, dst []float32) error {
+	if err := CheckSlot(v, slot); err != nil {
+		return err
+	}
+	if len(dst) != v.net.Spec.FeatureCount() {
+		return fmt.Errorf("reservoir: room for %d features, want %d", len(dst), v.net.Spec.FeatureCount())
+	}
+	v.layout.FeaturesOf(v.net.Spec, v.row(slot), dst)
+	return nil
+}
+
+// ReadRow implements Engine.
+func (v *Vector) ReadRow(slot int, row []uint32) error {
+	if err := CheckSlot(v, slot); err != nil {
+		return err
+	}
+	if len(row) != v.layout.Words {
+		return fmt.Errorf("reservoir: room for %d words of state, want %d", len(row), v.layout.Words)
+	}
+	copy(row, v.row(slot))
+	return nil
+}
+
+// WriteRow implements Engine.
+func (v *Vector) WriteRow(slot int, row []uint32) error {
+	if err := CheckSlot(v, slot); err != nil {
+		return err
+	}
+	if err := v.layout.CheckRow(v.net.Spec, row); err != nil {
+		return err
+	}
+	copy(v.row(slot), row)
+	return nil
+}
+
+func (v *Vector) row(slot int) []uint32 {
+	return v.rows[slot*v.layout.Words : (slot+1)*v.layout.Words]
+}
