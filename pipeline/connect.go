@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	jetStreamWait     = 3 * time.Second
+	jetStreamAttempts = 4
 )
 
 // NATSOptions say how to reach a NATS server. At most one of Creds, NKey,
@@ -108,6 +115,28 @@ func daemonOptions(name string, log *slog.Logger) []nats.Option {
 			log.Error("NATS", "connection", name, "err", err)
 		}),
 	}
+}
+
+// awaitJetStream returns when JetStream answers. A server asked for the first
+// time by two clients at once may leave one without an answer (Server.warm),
+// and a cluster may be choosing a leader, so it asks again before it gives up.
+func awaitJetStream(ctx context.Context, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("pipeline: JetStream: %w", err)
+	}
+	for range jetStreamAttempts {
+		try, cancel := context.WithTimeout(ctx, jetStreamWait)
+		_, err = js.AccountInfo(try)
+		cancel()
+		if err == nil || ctx.Err() != nil || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("pipeline: JetStream does not answer at %s: %w (is it enabled on the server and for this account?)", nc.ConnectedUrlRedacted(), err)
+	}
+	return nil
 }
 
 // redact removes passwords from a list of addresses.

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -356,4 +358,45 @@ func TestServerAway(t *testing.T) {
 	b2.settle(r, len(packets))
 	r.stop(t)
 	same(t, b2.predictions("away"), direct(t, m, streams, sent))
+}
+
+// A stop while the server is away ends in time, whatever is in hand.
+func TestStopWithoutServer(t *testing.T) {
+	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rigOf(t, srv)
+	b.url = srv.URL()
+	packets, _ := mixed(recordings(8, 60), 12)
+	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Job: "gone", Partitions: 2, StopTimeout: 200 * time.Millisecond})
+	b.publish(packets)
+	srv.Close()
+	begin := time.Now()
+	r.cancel()
+	// nil if everything was committed in time, else the reason.
+	if err := r.wait(t); err != nil && !strings.Contains(err.Error(), "commit on gone.out") {
+		t.Errorf("stopping without a server: %v", err)
+	}
+	// Consumers, then the last commit: each has its own limit.
+	if took := time.Since(begin); took > closeDeadline+2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// A full input pushes back to the publisher, and nothing stored is lost.
+func TestInputFull(t *testing.T) {
+	b := newRig(t)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	r := b.start(m, Config{Job: "full", Partitions: 1, InputMaxBytes: 64 << 10})
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	got, err := Publisher{Channels: m.Channels}.Publish(ctx, b.nc, &items{list: []Item{{Stream: "a", X: make([]float32, 1<<16), End: true}}})
+	if !errors.Is(err, context.DeadlineExceeded) || got.Retries == 0 || got.Messages == 0 {
+		t.Fatalf("publishing 512 kB into 64 kB: %+v, %v", got, err)
+	}
+	if s := b.settle(r, int(got.Messages)); s.Rows != got.Rows || s.Gaps != 0 {
+		t.Errorf("published %+v, stage saw %+v", got, s)
+	}
+	r.stop(t)
 }

@@ -11,7 +11,8 @@
 //	producer -> sensors.<key> -> NATS stream <JOB>-IN, stored as <job>.in.<p>.<key>
 //	  receive.go    one ordered consumer per partition p hands messages to p's shard
 //	  shard.go      joins waiting messages under a row and a latency budget
-//	  ingest.go     checks, decodes, drops repeats, cuts into runs (sequencer.go)
+//	  ingest.go     checks, decodes, drops repeats
+//	  spread.go     gives each stream its samples, cut into runs (sequencer.go)
 //	  engine        reservoir.Engine.Advance: one call per batch
 //	  emit.go       encodes predictions, publishes dead letters and commits
 //	  commit.go     <job>.out.<p>: one message holds predictions and position
@@ -45,7 +46,9 @@
 //	Eusn-In-Created   creation time of <JOB>-IN: the input that the numbers refer to
 //
 // Dead letters, on <job>.dlq.<p>: the original bytes and headers, and
-// Eusn-Error (reason), Eusn-In-Seq, Eusn-In-Subject.
+// Eusn-Error (reason), Eusn-In-Seq, Eusn-In-Subject. Headers that the server
+// would act on (Nats-...) are kept as Eusn-In-Nats-...; Eusn-Truncated gives the
+// original length of a payload that did not fit.
 //
 // # Delivery
 //

@@ -252,14 +252,16 @@ type running struct {
 	done     chan error
 }
 
-func (b *rig) start(m *reservoir.Model, c Config) *running {
+func (b *rig) start(m *reservoir.Model, c Config) *running { return b.startWith(m, c, generic) }
+
+func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *running {
 	b.t.Helper()
 	r := &running{done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	ready := make(chan struct{})
 	s := &Stage{
-		Config: c, Model: m, ModelName: "test-model", NewEngine: generic, Log: b.log, Counters: &r.counters,
+		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters,
 		Dial:  b.dial,
 		Ready: func() { close(ready) },
 	}

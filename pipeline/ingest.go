@@ -76,7 +76,9 @@ func (s *shard) arrive(p *partition, src *source, isNew bool, j job, silent bool
 	if inc := h.Get(HeaderIncarnation); inc != src.incarnation {
 		if src.last > 0 { // the producer lost count: samples may be missing
 			src.raise(codec.FlagGap)
-			s.counters.incarnations.Add(1)
+			if !silent {
+				s.counters.incarnations.Add(1)
+			}
 		}
 		src.incarnation, src.last = inc, 0
 	}

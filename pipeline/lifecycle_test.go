@@ -94,20 +94,13 @@ func TestEngineFailureStopsTheStage(t *testing.T) {
 	} {
 		b := newRig(t)
 		c := Config{Job: "broken", Partitions: 2, Shards: 1, RowBudget: 10}
-		s := Stage{Config: c, Model: m, Dial: b.dial, Log: b.log, NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		failing := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			e, err := generic(net, slots)
 			return &broken{Engine: e, how: how}, err
-		}}
-		done := make(chan error, 1)
-		go func() { done <- s.Run(t.Context()) }()
-		for { // the stage makes the NATS streams
-			if _, err := b.js.Stream(t.Context(), inputStream("broken")); err == nil {
-				break
-			}
-			time.Sleep(time.Millisecond)
 		}
+		broken := b.startWith(m, c, failing)
 		b.publish(packets)
-		mentions(t, (&running{done: done}).wait(t), name)
+		mentions(t, broken.wait(t), name)
 		r := b.start(m, c)
 		b.settle(r, len(packets))
 		r.stop(t)

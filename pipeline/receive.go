@@ -33,8 +33,9 @@ func pullBytes(n, maxMessage int) (pull, perConnection int) {
 
 // receive starts the ordered consumer of a partition, from input message
 // start on. Its callback blocks while the shard's queue is full, which stops
-// the pulls. The caller stops what it returns.
-func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard) (jetstream.ConsumeContext, error) {
+// the pulls. The caller stops what it returns; ctx must have ended when fail
+// returns, for nothing may follow a message that was let go.
+func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, fail func(error)) (jetstream.ConsumeContext, error) {
 	cons, err := js.OrderedConsumer(ctx, inputStream(name), jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{inputFilter(name, p.id)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -46,9 +47,12 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 	}
 	pending := int64(0) // of this partition, as added to the counter
 	cc, err := cons.Consume(func(m jetstream.Msg) {
+		if ctx.Err() != nil {
+			return // the message before may have been let go: none may follow it into the queue
+		}
 		meta, err := m.Metadata()
 		if err != nil {
-			s.log.Error("message without JetStream metadata ignored", "subject", m.Subject(), "err", err)
+			fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
 			return
 		}
 		now := int64(meta.NumPending)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
@@ -8,10 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -229,5 +233,50 @@ func TestConfigValidate(t *testing.T) {
 		if err := (Config{InputSubject: s}).Validate(); err == nil {
 			t.Errorf("input subject %q passed", s)
 		}
+	}
+}
+
+// A server without JetStream is named as the reason.
+func TestNoJetStream(t *testing.T) {
+	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	defer ns.Shutdown()
+	if !ns.ReadyForConnections(patience) {
+		t.Fatal("server not ready")
+	}
+	s := Stage{Model: testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: generic,
+		Dial: func(name string) (*nats.Conn, error) { return Connect(NATSOptions{URL: ns.ClientURL(), Name: name}) }}
+	mentions(t, s.Run(t.Context()), "JetStream", "enabled")
+}
+
+// Two clients that ask at once right after the start both get an answer.
+func TestFirstRequests(t *testing.T) {
+	for range 20 {
+		srv, err := StartServer(ServerOptions{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			nc, err := srv.Connect("first", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			wg.Go(func() {
+				js, err := jetstream.New(nc)
+				if err == nil {
+					_, err = js.Stream(t.Context(), "NONE")
+				}
+				if !errors.Is(err, jetstream.ErrStreamNotFound) {
+					t.Errorf("asked for what is not there: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		srv.Close()
 	}
 }

@@ -120,6 +120,9 @@ func (r *run) open(ctx context.Context) error {
 	if r.limit = int(nc.MaxPayload()) - headerRoom; r.limit < r.cfg.MaxMessage+deadLetterRoom-headerRoom {
 		return fmt.Errorf("pipeline: the server takes messages of %d bytes, max message %d needs %d: lower it, or raise the server's max_payload", nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MaxMessage+deadLetterRoom)
 	}
+	if err := awaitJetStream(ctx, nc); err != nil {
+		return err
+	}
 	r.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(commitTimeout), jetstream.WithPublishAsyncMaxPending(2*r.cfg.Partitions))
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
@@ -185,13 +188,16 @@ func (r *run) resume(p *partition, pos position, in jetstream.StreamState) error
 		return fmt.Errorf("pipeline: %s ends at message %d, but %s answers message %d: the input lost its tail; restore its store, or start a new job",
 			inputStream(r.cfg.Job), in.LastSeq, outputSubject(r.cfg.Job, p.id), pos.inSeq)
 	}
-	p.skip = pos.ahead
 	whole := in.FirstSeq <= 1
 	switch {
-	case whole && pos.inSeq > 0:
-		p.replayTo = pos.inSeq
-		r.counters.replaying.Add(1)
-	case !whole:
+	case whole:
+		p.skip = pos.ahead
+		if p.replayTo = pos.inSeq; pos.inSeq > 0 {
+			r.counters.replaying.Add(1)
+		}
+	default:
+		// From empty states the next message may have other predictions than
+		// those already out, so none is skipped: better twice than never.
 		p.lossy = true
 		p.done = pos.inSeq
 		if pos.inSeq > 0 {
@@ -225,7 +231,7 @@ func (r *run) work(outer context.Context) error {
 		wg.Go(guard(fail, func() error { return s.run(ctx, out, free) }))
 		wg.Go(guard(fail, func() error { e.run(last, out, free, fail); return nil }))
 	}
-	consumers, err := r.startConsumers(ctx)
+	consumers, err := r.startConsumers(ctx, fail)
 	switch {
 	case ctx.Err() != nil: // stopped, or failed with a reason of its own
 	case err != nil:
@@ -260,7 +266,7 @@ func guard(fail func(error), f func() error) func() {
 
 // startConsumers starts one ordered consumer per partition, spread over as
 // many connections as their pulls need.
-func (r *run) startConsumers(ctx context.Context) ([]jetstream.ConsumeContext, error) {
+func (r *run) startConsumers(ctx context.Context, fail func(error)) ([]jetstream.ConsumeContext, error) {
 	pull, perConnection := pullBytes(len(r.partitions), r.maxMessage)
 	var js jetstream.JetStream
 	var all []jetstream.ConsumeContext
@@ -274,7 +280,7 @@ func (r *run) startConsumers(ctx context.Context) ([]jetstream.ConsumeContext, e
 				return all, fmt.Errorf("pipeline: JetStream: %w", err)
 			}
 		}
-		cc, err := receive(ctx, js, r.cfg.Job, p, p.done+1, pull, r.shards[p.id%r.cfg.Shards])
+		cc, err := receive(ctx, js, r.cfg.Job, p, p.done+1, pull, r.shards[p.id%r.cfg.Shards], fail)
 		if err != nil {
 			return all, err
 		}

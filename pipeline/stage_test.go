@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -55,6 +56,39 @@ func TestStageEqualsEngine(t *testing.T) {
 					t.Errorf("clean input counted as %+v", s)
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkStage is the whole way, from stored messages to acknowledged
+// predictions, with the generic engine and 12 units.
+func BenchmarkStage(b *testing.B) {
+	for _, rows := range []int{64, 1024} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			m := testModel(b, 3, reservoir.Policy{Kind: reservoir.Count, Length: 256})
+			rig := newRig(b)
+			c := Config{Job: "bench"}
+			rig.start(m, c).stop(b)
+			var list []Item
+			for i := range 256 {
+				list = append(list, Item{Stream: fmt.Sprintf("s%d", i), X: make([]float32, 2*rows*4)})
+			}
+			messages := 0
+			for range b.N {
+				got, err := Publisher{Channels: m.Channels, RowsPerMessage: rows, Playing: 256}.Publish(b.Context(), rig.nc, &items{list: list})
+				if err != nil {
+					b.Fatal(err)
+				}
+				messages += int(got.Messages)
+			}
+			b.ResetTimer()
+			r := rig.start(m, c)
+			s := rig.settle(r, messages)
+			b.StopTimer()
+			r.stop(b)
+			b.ReportMetric(float64(s.Rows)/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(float64(s.Engine.Seconds())/b.Elapsed().Seconds(), "engine-s/s")
+			b.ReportMetric(float64(s.Messages)/float64(s.Batches), "messages/batch")
 		})
 	}
 }

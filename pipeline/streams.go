@@ -94,7 +94,7 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *s
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("pipeline: NATS stream %s: %w (is JetStream enabled for this account?)", want.Name, err)
+			return fmt.Errorf("pipeline: NATS stream %s: %w", want.Name, err)
 		}
 		errs = append(errs, compareStream(s.CachedInfo().Config, want, log))
 	}
