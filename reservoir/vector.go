@@ -21,6 +21,8 @@ type Vector struct {
 
 	set     *kernel.Set
 	members []kernel.Member
+	singles int // up to so many streams are advanced one by one,
+	narrows int // up to so many in a narrow tile, more in a wide one
 	plan    plan
 	gang    gang
 }
@@ -48,6 +50,7 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 	for _, m := range net.Members {
 		v.members = append(v.members, set.Pack(s.Units, len(m.Inputs), m.Bias, m.Input, m.Recurrent, s.Kind == RESN))
 	}
+	v.singles, v.narrows = singleStreams(s), set.Narrow.Lanes
 	v.plan.init(v, threads)
 	v.gang.start(v, threads)
 	return v, nil

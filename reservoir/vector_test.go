@@ -28,6 +28,18 @@ func TestVector(t *testing.T) {
 					})
 				})
 			}
+			// The suite's few streams would not reach every kernel.
+			for _, shape := range []string{"single", "narrow", "wide"} {
+				t.Run(shape, func(t *testing.T) {
+					enginetest.Run(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+						e, err := reservoir.NewCPU(net, slots, kind, 1)
+						if err != nil {
+							return nil, err
+						}
+						return reservoir.ForceShape(e, shape), nil
+					})
+				})
+			}
 		})
 	}
 }

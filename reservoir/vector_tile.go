@@ -14,11 +14,14 @@ func (w *worker) advanceChunk(c *call, it *item) {
 	for active < len(it.tile.runs) && w.lanes[active].left > 0 {
 		active++
 	}
+	if active <= w.v.singles {
+		w.advanceSingles(c, it, active)
+		return
+	}
 	// At least half the lanes are in use throughout.
 	n := min(w.chunk, w.lanes[(active-1)/2].left)
-	wide := active > w.v.set.Narrow.Lanes
 	lanes := w.v.set.Narrow.Lanes
-	if wide {
+	if active > w.v.narrows {
 		lanes = w.v.set.Wide.Lanes
 	}
 	w.gather(c, active, lanes, n)
@@ -140,10 +143,26 @@ func (w *worker) findCuts(active, n int) {
 	}
 }
 
+// member prepares args for member m in tiles of so many lanes.
+func (w *worker) member(m, lanes int) {
+	v, a := w.v, &w.args
+	member := &v.net.Members[m]
+	v.set.Use(a, &v.members[m], lanes)
+	a.Selected, a.Depth = len(member.Inputs), len(member.Inputs)+v.net.Spec.Units
+	a.Gain, a.Keep = member.Gain, member.Keep
+	a.Flags &^= kernel.KeepNot1
+	if a.Keep != 1 {
+		a.Flags |= kernel.KeepNot1
+	}
+	for i, c := range member.Inputs {
+		w.offsets[i] = 4 * lanes * int(c)
+	}
+}
+
 // advanceMember takes the chunk through one member.
 func (w *worker) advanceMember(m, active, lanes, n int) {
 	v := w.v
-	s, member := v.net.Spec, &v.members[m]
+	s := v.net.Spec
 	at := v.layout.Member(m)
 	inputs := v.net.Members[m].Inputs
 	shape := &v.set.Narrow
@@ -151,19 +170,10 @@ func (w *worker) advanceMember(m, active, lanes, n int) {
 		shape = &v.set.Wide
 	}
 	a := &w.args
-	a.Weights, a.Tiles = &member.Weights[0], member.Tiles(lanes != v.set.Narrow.Lanes)
 	a.Cur, a.Next = &w.cur[0], &w.nxt[0]
 	a.CurState, a.NextState = &w.cur[len(inputs)*lanes], &w.nxt[len(inputs)*lanes]
-	a.Inputs, a.InputStep = &w.x[0], 4*s.Inputs()*lanes
-	a.Selected, a.Depth = len(inputs), len(inputs)+s.Units
-	a.Gain, a.Keep = v.net.Members[m].Gain, v.net.Members[m].Keep
-	a.Flags &^= kernel.KeepNot1
-	if a.Keep != 1 {
-		a.Flags |= kernel.KeepNot1
-	}
-	for i, c := range inputs {
-		w.offsets[i] = 4 * lanes * int(c)
-	}
+	a.Inputs, a.InputStep = kernel.Address(w.x), 4*s.Inputs()*lanes
+	w.member(m, lanes)
 	steps := shape.Steps
 	if s.Kind == RESN {
 		steps = shape.Ring

@@ -30,17 +30,19 @@ type worker struct {
 	cuts     []bool    // cuts[t]: something happens after t samples of the chunk
 	offsets  []int     // kernel.Steps.Select of the member in hand
 	features []float32
+	single   []float32 // transformed samples of streams advanced one by one
+	sample   []float32
 	args     kernel.Steps
 }
 
 // lane is the stream in one lane of the tile in hand.
 type lane struct {
-	run   int32
-	row   []uint32
-	from  int    // next input row
-	left  int    // samples to go
-	steps uint64 // samples taken
-	reset bool
+	run    int32
+	row    []uint32
+	from   int       // next input row
+	left   int       // samples to go
+	steps  uint64    // samples taken
+	inputs []float32 // the chunk's, where the lane is advanced alone
 }
 
 const (
@@ -48,6 +50,8 @@ const (
 	maxChunk   = 128
 	// A kernel call is not preemptible: it ends after about 0.2 ms.
 	callFlops = 5e7
+	// Room for the tanh arguments of any row tile.
+	maxPending = 12 * maxLanes
 )
 
 func newWorker(v *Vector) *worker {
@@ -60,17 +64,21 @@ func newWorker(v *Vector) *worker {
 		w.x = kernel.Aligned(w.chunk * s.Inputs() * lanes)
 	}
 	depth := s.Inputs() + s.Units
-	w.cur, w.nxt = kernel.Aligned(depth*lanes), kernel.Aligned(depth*lanes)
-	w.sums = kernel.Aligned(kernel.Kinds * s.Units * lanes)
-	w.pending = kernel.Aligned(2 * v.set.Rows * lanes)
+	// A single stream's units fill up vectors, its inputs lie before them.
+	room := max(depth*lanes, s.Inputs()+s.Units+2*lanes)
+	w.cur, w.nxt = kernel.Aligned(room), kernel.Aligned(room)
+	w.sums = kernel.Aligned(kernel.Kinds * max(s.Units, lanes) * lanes)
+	w.pending = kernel.Aligned(2 * maxPending)
 	w.tails = make([]float32, lanes*w.chunk*s.Channels)
 	w.zero = make([]uint32, max(l.Words, w.chunk*s.Channels))
 	w.trash = make([]uint32, l.Words)
 	w.cuts = make([]bool, w.chunk+1)
 	w.offsets = make([]int, s.Inputs())
 	w.features = make([]float32, s.FeatureCount())
+	w.sample = make([]float32, s.Channels)
+	w.makeRoom()
 	w.args = kernel.Steps{
-		Consts: kernel.Consts(), Pending: &w.pending[0], Spare: &w.pending[v.set.Rows*lanes],
+		Consts: kernel.Consts(), Pending: &w.pending[0], Spare: &w.pending[maxPending],
 		Select: &w.offsets[0], Units: s.Units,
 	}
 	for _, k := range v.kinds() {
@@ -80,6 +88,13 @@ func newWorker(v *Vector) *worker {
 		}
 	}
 	return w
+}
+
+// makeRoom allocates what depends on how many streams go one by one.
+func (w *worker) makeRoom() {
+	if s := w.v.net.Spec; s.Standardise || s.Difference {
+		w.single = make([]float32, w.v.singles*w.chunk*s.Inputs())
+	}
 }
 
 // kind is an accumulator that rides along in the kernel: its flag and place
@@ -112,7 +127,7 @@ func (w *worker) open(c *call, it *item) {
 	for i, k := range it.tile.runs {
 		r := &c.runs[k]
 		row := w.v.row(int(r.Slot))
-		n := lane{run: k, row: row, from: int(r.From), left: int(r.To - r.From), steps: l.Steps(row), reset: r.Reset}
+		n := lane{run: k, row: row, from: int(r.From), left: int(r.To - r.From), steps: l.Steps(row)}
 		if r.Reset {
 			n.steps = 0
 			for m := it.first; m < it.last; m++ {

@@ -24,6 +24,11 @@ func stepsNarrowAVX2(a *byte)
 //go:noescape
 func ringNarrowAVX2(a *byte)
 
+// stepsSingleAVX2 advances 1 streams by a.Count samples.
+//
+//go:noescape
+func stepsSingleAVX2(a *byte)
+
 // loadAVX2 copies n words of 8 rows, from byte offset on, to a tile: word i of row l to lane l of the vector i strides behind dst.
 //
 //go:noescape
@@ -33,6 +38,16 @@ func loadAVX2(dst *float32, stride int, rows **uint32, offset int, n int)
 //
 //go:noescape
 func storeAVX2(src *float32, stride int, rows **uint32, offset int, n int)
+
+// spreadAVX2 copies n words to vectors stride bytes apart, the last one filled up with zeros.
+//
+//go:noescape
+func spreadAVX2(dst *float32, stride int, src *uint32, n int)
+
+// collectAVX2 copies n words from vectors stride bytes apart.
+//
+//go:noescape
+func collectAVX2(src *float32, stride int, dst *uint32, n int)
 
 // peakAVX2 does 12 x n fused multiply-adds of 8 lanes.
 //

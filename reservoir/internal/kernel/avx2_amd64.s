@@ -154,7 +154,7 @@ above5:
 rows1:
 	VBROADCASTSS (SI), Y0
 	VMOVAPS      Y0, Y1
-	ADDQ         $0x04, SI
+	ADDQ         $0x00000004, SI
 	MOVQ         88(DI), DX
 
 rest1:
@@ -163,7 +163,7 @@ rest1:
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	ADDQ         $0x04, SI
+	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
 	JNZ          rest1
@@ -178,7 +178,7 @@ rows2:
 	VMOVAPS      Y0, Y1
 	VBROADCASTSS 4(SI), Y2
 	VMOVAPS      Y2, Y3
-	ADDQ         $0x08, SI
+	ADDQ         $0x00000008, SI
 	MOVQ         88(DI), DX
 
 rest2:
@@ -190,7 +190,7 @@ rest2:
 	VBROADCASTSS 4(SI), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	ADDQ         $0x08, SI
+	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
 	JNZ          rest2
@@ -209,7 +209,7 @@ rows3:
 	VMOVAPS      Y2, Y3
 	VBROADCASTSS 8(SI), Y4
 	VMOVAPS      Y4, Y5
-	ADDQ         $0x0c, SI
+	ADDQ         $0x0000000c, SI
 	MOVQ         88(DI), DX
 
 rest3:
@@ -224,7 +224,7 @@ rest3:
 	VBROADCASTSS 8(SI), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	ADDQ         $0x0c, SI
+	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
 	JNZ          rest3
@@ -247,7 +247,7 @@ rows4:
 	VMOVAPS      Y4, Y5
 	VBROADCASTSS 12(SI), Y6
 	VMOVAPS      Y6, Y7
-	ADDQ         $0x10, SI
+	ADDQ         $0x00000010, SI
 	MOVQ         88(DI), DX
 
 rest4:
@@ -265,7 +265,7 @@ rest4:
 	VBROADCASTSS 12(SI), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	ADDQ         $0x10, SI
+	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
 	JNZ          rest4
@@ -292,7 +292,7 @@ rows5:
 	VMOVAPS      Y6, Y7
 	VBROADCASTSS 16(SI), Y8
 	VMOVAPS      Y8, Y9
-	ADDQ         $0x14, SI
+	ADDQ         $0x00000014, SI
 	MOVQ         88(DI), DX
 
 rest5:
@@ -313,7 +313,7 @@ rest5:
 	VBROADCASTSS 16(SI), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	ADDQ         $0x14, SI
+	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
 	JNZ          rest5
@@ -344,7 +344,7 @@ rows6:
 	VMOVAPS      Y8, Y9
 	VBROADCASTSS 20(SI), Y10
 	VMOVAPS      Y10, Y11
-	ADDQ         $0x18, SI
+	ADDQ         $0x00000018, SI
 	MOVQ         88(DI), DX
 
 rest6:
@@ -368,7 +368,7 @@ rest6:
 	VBROADCASTSS 20(SI), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	ADDQ         $0x18, SI
+	ADDQ         $0x00000018, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
 	JNZ          rest6
@@ -867,14 +867,14 @@ above5:
 
 rows1:
 	VBROADCASTSS (SI), Y0
-	ADDQ         $0x04, SI
+	ADDQ         $0x00000004, SI
 	MOVQ         88(DI), DX
 
 rest1:
 	VMOVUPS      (R8), Y6
 	VBROADCASTSS (SI), Y7
 	VFMADD231PS  Y6, Y7, Y0
-	ADDQ         $0x04, SI
+	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
 	JNZ          rest1
@@ -886,7 +886,7 @@ rest1:
 rows2:
 	VBROADCASTSS (SI), Y0
 	VBROADCASTSS 4(SI), Y1
-	ADDQ         $0x08, SI
+	ADDQ         $0x00000008, SI
 	MOVQ         88(DI), DX
 
 rest2:
@@ -895,7 +895,7 @@ rest2:
 	VFMADD231PS  Y6, Y7, Y0
 	VBROADCASTSS 4(SI), Y7
 	VFMADD231PS  Y6, Y7, Y1
-	ADDQ         $0x08, SI
+	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
 	JNZ          rest2
@@ -909,7 +909,7 @@ rows3:
 	VBROADCASTSS (SI), Y0
 	VBROADCASTSS 4(SI), Y1
 	VBROADCASTSS 8(SI), Y2
-	ADDQ         $0x0c, SI
+	ADDQ         $0x0000000c, SI
 	MOVQ         88(DI), DX
 
 rest3:
@@ -920,7 +920,7 @@ rest3:
 	VFMADD231PS  Y6, Y7, Y1
 	VBROADCASTSS 8(SI), Y7
 	VFMADD231PS  Y6, Y7, Y2
-	ADDQ         $0x0c, SI
+	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
 	JNZ          rest3
@@ -936,7 +936,7 @@ rows4:
 	VBROADCASTSS 4(SI), Y1
 	VBROADCASTSS 8(SI), Y2
 	VBROADCASTSS 12(SI), Y3
-	ADDQ         $0x10, SI
+	ADDQ         $0x00000010, SI
 	MOVQ         88(DI), DX
 
 rest4:
@@ -949,7 +949,7 @@ rest4:
 	VFMADD231PS  Y6, Y7, Y2
 	VBROADCASTSS 12(SI), Y7
 	VFMADD231PS  Y6, Y7, Y3
-	ADDQ         $0x10, SI
+	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
 	JNZ          rest4
@@ -967,7 +967,7 @@ rows5:
 	VBROADCASTSS 8(SI), Y2
 	VBROADCASTSS 12(SI), Y3
 	VBROADCASTSS 16(SI), Y4
-	ADDQ         $0x14, SI
+	ADDQ         $0x00000014, SI
 	MOVQ         88(DI), DX
 
 rest5:
@@ -982,7 +982,7 @@ rest5:
 	VFMADD231PS  Y6, Y7, Y3
 	VBROADCASTSS 16(SI), Y7
 	VFMADD231PS  Y6, Y7, Y4
-	ADDQ         $0x14, SI
+	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
 	JNZ          rest5
@@ -1002,7 +1002,7 @@ rows6:
 	VBROADCASTSS 12(SI), Y3
 	VBROADCASTSS 16(SI), Y4
 	VBROADCASTSS 20(SI), Y5
-	ADDQ         $0x18, SI
+	ADDQ         $0x00000018, SI
 	MOVQ         88(DI), DX
 
 rest6:
@@ -1019,7 +1019,7 @@ rest6:
 	VFMADD231PS  Y6, Y7, Y4
 	VBROADCASTSS 20(SI), Y7
 	VFMADD231PS  Y6, Y7, Y5
-	ADDQ         $0x18, SI
+	ADDQ         $0x00000018, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
 	JNZ          rest6
@@ -1279,6 +1279,693 @@ finished_0:
 	VZEROUPPER
 	RET
 
+// func stepsSingleAVX2(a *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·stepsSingleAVX2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), DI
+	MOVQ (DI), BX
+	MOVQ 112(DI), AX
+	XORQ CX, CX
+
+step:
+	MOVQ 56(DI), SI
+	MOVQ 72(DI), R9
+	MOVQ 80(DI), DX
+	MOVQ 24(DI), R8
+
+input:
+	MOVQ (R9), R13
+	MOVL (SI)(R13*1), R13
+	MOVL R13, (R8)
+	ADDQ $0x08, R9
+	ADDQ $0x04, R8
+	DECQ DX
+	JNZ  input
+	ADDQ 64(DI), SI
+	MOVQ SI, 56(DI)
+	MOVQ 104(DI), R13
+	MOVQ 8(DI), SI
+	MOVQ 16(DI), R9
+
+tile:
+	TESTQ CX, CX
+	JZ    none_tile
+
+flush_tile:
+	VMOVUPS      (R13), Y0
+	VANDPS       (BX), Y0, Y1
+	VMOVUPS      64(BX), Y4
+	VMINPS       Y1, Y4, Y1
+	VADDPS       128(BX), Y1, Y2
+	VANDPS       192(BX), Y2, Y3
+	VSUBPS       128(BX), Y3, Y3
+	VSUBPS       Y3, Y1, Y3
+	VPSLLD       $0x07, Y2, Y5
+	VPSRLD       $0x15, Y2, Y2
+	VPERMPS      832(BX), Y2, Y1
+	VPERMPS      864(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y1, Y1
+	VPERMPS      768(BX), Y2, Y4
+	VPERMPS      800(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VPERMPS      704(BX), Y2, Y4
+	VPERMPS      736(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VPERMPS      640(BX), Y2, Y4
+	VPERMPS      672(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VPERMPS      576(BX), Y2, Y4
+	VPERMPS      608(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VPERMPS      512(BX), Y2, Y4
+	VPERMPS      544(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VMOVUPS      256(BX), Y4
+	VMINPS       Y1, Y4, Y1
+	VANDPS       320(BX), Y0, Y3
+	VORPS        Y3, Y1, Y1
+	VMOVUPS      (R10)(R12*1), Y4
+	TESTB        $0x10, 120(DI)
+	JZ           whole_tile
+	VBROADCASTSS 136(DI), Y3
+	VMULPS       Y3, Y4, Y4
+
+whole_tile:
+	VBROADCASTSS 128(DI), Y3
+	VFMADD231PS  Y3, Y1, Y4
+	VMOVUPS      Y4, (R11)(R12*1)
+	TESTQ        AX, AX
+	JZ           finished_tile
+	TESTB        $0x01, 120(DI)
+	JZ           no0_tile
+	VADDPS       (AX)(R12*4), Y4, Y3
+	VMOVUPS      Y3, (AX)(R12*4)
+
+no0_tile:
+	TESTB   $0x02, 120(DI)
+	JZ      no1_tile
+	VMOVUPS 32(AX)(R12*4), Y3
+	VCMPPS  $0x1e, 448(BX), Y0, Y2
+	VPSUBD  Y2, Y3, Y3
+	VMOVUPS Y3, 32(AX)(R12*4)
+
+no1_tile:
+	TESTB   $0x04, 120(DI)
+	JZ      no2_tile
+	VMAXPS  64(AX)(R12*4), Y1, Y3
+	VMOVUPS Y3, 64(AX)(R12*4)
+
+no2_tile:
+	TESTB       $0x08, 120(DI)
+	JZ          no3_tile
+	VMOVUPS     96(AX)(R12*4), Y3
+	VFMADD231PS Y4, Y4, Y3
+	VMOVUPS     Y3, 96(AX)(R12*4)
+
+no3_tile:
+finished_tile:
+	ADDQ $0x20, R13
+	ADDQ $0x20, R12
+	DECQ CX
+	JNZ  flush_tile
+
+none_tile:
+	MOVQ 24(DI), R8
+	MOVQ (R9), DX
+	CMPQ DX, $0x06
+	JA   above6
+	CMPQ DX, $0x03
+	JA   above3
+	CMPQ DX, $0x02
+	JA   above2
+	CMPQ DX, $0x01
+	JA   above1
+	JMP  rows1
+
+above1:
+	JMP rows2
+
+above2:
+	JMP rows3
+
+above3:
+	CMPQ DX, $0x05
+	JA   above5
+	CMPQ DX, $0x04
+	JA   above4
+	JMP  rows4
+
+above4:
+	JMP rows5
+
+above5:
+	JMP rows6
+
+above6:
+	CMPQ DX, $0x09
+	JA   above9
+	CMPQ DX, $0x08
+	JA   above8
+	CMPQ DX, $0x07
+	JA   above7
+	JMP  rows7
+
+above7:
+	JMP rows8
+
+above8:
+	JMP rows9
+
+above9:
+	CMPQ DX, $0x0b
+	JA   above11
+	CMPQ DX, $0x0a
+	JA   above10
+	JMP  rows10
+
+above10:
+	JMP rows11
+
+above11:
+	JMP rows12
+
+rows1:
+	VMOVUPS (SI), Y0
+	ADDQ    $0x00000020, SI
+	MOVQ    88(DI), DX
+
+rest1:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	ADDQ         $0x00000020, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest1
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	MOVQ         $0x00000001, CX
+	JMP          computed
+
+rows2:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	ADDQ    $0x00000040, SI
+	MOVQ    88(DI), DX
+
+rest2:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest2
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	MOVQ         $0x00000002, CX
+	JMP          computed
+
+rows3:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	ADDQ    $0x00000060, SI
+	MOVQ    88(DI), DX
+
+rest3:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	ADDQ         $0x00000060, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest3
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	MOVQ         $0x00000003, CX
+	JMP          computed
+
+rows4:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	ADDQ    $0x00000080, SI
+	MOVQ    88(DI), DX
+
+rest4:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest4
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	MOVQ         $0x00000004, CX
+	JMP          computed
+
+rows5:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VMOVUPS 128(SI), Y4
+	ADDQ    $0x000000a0, SI
+	MOVQ    88(DI), DX
+
+rest5:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	VFMADD231PS  128(SI), Y12, Y4
+	ADDQ         $0x000000a0, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest5
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	VMOVUPS      Y4, 128(DX)
+	MOVQ         $0x00000005, CX
+	JMP          computed
+
+rows6:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VMOVUPS 128(SI), Y4
+	VMOVUPS 160(SI), Y5
+	ADDQ    $0x000000c0, SI
+	MOVQ    88(DI), DX
+
+rest6:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	VFMADD231PS  128(SI), Y12, Y4
+	VFMADD231PS  160(SI), Y12, Y5
+	ADDQ         $0x000000c0, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest6
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	VMOVUPS      Y4, 128(DX)
+	VMOVUPS      Y5, 160(DX)
+	MOVQ         $0x00000006, CX
+	JMP          computed
+
+rows7:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VMOVUPS 128(SI), Y4
+	VMOVUPS 160(SI), Y5
+	VMOVUPS 192(SI), Y6
+	ADDQ    $0x000000e0, SI
+	MOVQ    88(DI), DX
+
+rest7:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	VFMADD231PS  128(SI), Y12, Y4
+	VFMADD231PS  160(SI), Y12, Y5
+	VFMADD231PS  192(SI), Y12, Y6
+	ADDQ         $0x000000e0, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest7
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	VMOVUPS      Y4, 128(DX)
+	VMOVUPS      Y5, 160(DX)
+	VMOVUPS      Y6, 192(DX)
+	MOVQ         $0x00000007, CX
+	JMP          computed
+
+rows8:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VMOVUPS 128(SI), Y4
+	VMOVUPS 160(SI), Y5
+	VMOVUPS 192(SI), Y6
+	VMOVUPS 224(SI), Y7
+	ADDQ    $0x00000100, SI
+	MOVQ    88(DI), DX
+
+rest8:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	VFMADD231PS  128(SI), Y12, Y4
+	VFMADD231PS  160(SI), Y12, Y5
+	VFMADD231PS  192(SI), Y12, Y6
+	VFMADD231PS  224(SI), Y12, Y7
+	ADDQ         $0x00000100, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest8
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	VMOVUPS      Y4, 128(DX)
+	VMOVUPS      Y5, 160(DX)
+	VMOVUPS      Y6, 192(DX)
+	VMOVUPS      Y7, 224(DX)
+	MOVQ         $0x00000008, CX
+	JMP          computed
+
+rows9:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VMOVUPS 128(SI), Y4
+	VMOVUPS 160(SI), Y5
+	VMOVUPS 192(SI), Y6
+	VMOVUPS 224(SI), Y7
+	VMOVUPS 256(SI), Y8
+	ADDQ    $0x00000120, SI
+	MOVQ    88(DI), DX
+
+rest9:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	VFMADD231PS  128(SI), Y12, Y4
+	VFMADD231PS  160(SI), Y12, Y5
+	VFMADD231PS  192(SI), Y12, Y6
+	VFMADD231PS  224(SI), Y12, Y7
+	VFMADD231PS  256(SI), Y12, Y8
+	ADDQ         $0x00000120, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest9
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	VMOVUPS      Y4, 128(DX)
+	VMOVUPS      Y5, 160(DX)
+	VMOVUPS      Y6, 192(DX)
+	VMOVUPS      Y7, 224(DX)
+	VMOVUPS      Y8, 256(DX)
+	MOVQ         $0x00000009, CX
+	JMP          computed
+
+rows10:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VMOVUPS 128(SI), Y4
+	VMOVUPS 160(SI), Y5
+	VMOVUPS 192(SI), Y6
+	VMOVUPS 224(SI), Y7
+	VMOVUPS 256(SI), Y8
+	VMOVUPS 288(SI), Y9
+	ADDQ    $0x00000140, SI
+	MOVQ    88(DI), DX
+
+rest10:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	VFMADD231PS  128(SI), Y12, Y4
+	VFMADD231PS  160(SI), Y12, Y5
+	VFMADD231PS  192(SI), Y12, Y6
+	VFMADD231PS  224(SI), Y12, Y7
+	VFMADD231PS  256(SI), Y12, Y8
+	VFMADD231PS  288(SI), Y12, Y9
+	ADDQ         $0x00000140, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest10
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	VMOVUPS      Y4, 128(DX)
+	VMOVUPS      Y5, 160(DX)
+	VMOVUPS      Y6, 192(DX)
+	VMOVUPS      Y7, 224(DX)
+	VMOVUPS      Y8, 256(DX)
+	VMOVUPS      Y9, 288(DX)
+	MOVQ         $0x0000000a, CX
+	JMP          computed
+
+rows11:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VMOVUPS 128(SI), Y4
+	VMOVUPS 160(SI), Y5
+	VMOVUPS 192(SI), Y6
+	VMOVUPS 224(SI), Y7
+	VMOVUPS 256(SI), Y8
+	VMOVUPS 288(SI), Y9
+	VMOVUPS 320(SI), Y10
+	ADDQ    $0x00000160, SI
+	MOVQ    88(DI), DX
+
+rest11:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	VFMADD231PS  128(SI), Y12, Y4
+	VFMADD231PS  160(SI), Y12, Y5
+	VFMADD231PS  192(SI), Y12, Y6
+	VFMADD231PS  224(SI), Y12, Y7
+	VFMADD231PS  256(SI), Y12, Y8
+	VFMADD231PS  288(SI), Y12, Y9
+	VFMADD231PS  320(SI), Y12, Y10
+	ADDQ         $0x00000160, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest11
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	VMOVUPS      Y4, 128(DX)
+	VMOVUPS      Y5, 160(DX)
+	VMOVUPS      Y6, 192(DX)
+	VMOVUPS      Y7, 224(DX)
+	VMOVUPS      Y8, 256(DX)
+	VMOVUPS      Y9, 288(DX)
+	VMOVUPS      Y10, 320(DX)
+	MOVQ         $0x0000000b, CX
+	JMP          computed
+
+rows12:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VMOVUPS 128(SI), Y4
+	VMOVUPS 160(SI), Y5
+	VMOVUPS 192(SI), Y6
+	VMOVUPS 224(SI), Y7
+	VMOVUPS 256(SI), Y8
+	VMOVUPS 288(SI), Y9
+	VMOVUPS 320(SI), Y10
+	VMOVUPS 352(SI), Y11
+	ADDQ    $0x00000180, SI
+	MOVQ    88(DI), DX
+
+rest12:
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  (SI), Y12, Y0
+	VFMADD231PS  32(SI), Y12, Y1
+	VFMADD231PS  64(SI), Y12, Y2
+	VFMADD231PS  96(SI), Y12, Y3
+	VFMADD231PS  128(SI), Y12, Y4
+	VFMADD231PS  160(SI), Y12, Y5
+	VFMADD231PS  192(SI), Y12, Y6
+	VFMADD231PS  224(SI), Y12, Y7
+	VFMADD231PS  256(SI), Y12, Y8
+	VFMADD231PS  288(SI), Y12, Y9
+	VFMADD231PS  320(SI), Y12, Y10
+	VFMADD231PS  352(SI), Y12, Y11
+	ADDQ         $0x00000180, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest12
+	MOVQ         96(DI), DX
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	VMOVUPS      Y2, 64(DX)
+	VMOVUPS      Y3, 96(DX)
+	VMOVUPS      Y4, 128(DX)
+	VMOVUPS      Y5, 160(DX)
+	VMOVUPS      Y6, 192(DX)
+	VMOVUPS      Y7, 224(DX)
+	VMOVUPS      Y8, 256(DX)
+	VMOVUPS      Y9, 288(DX)
+	VMOVUPS      Y10, 320(DX)
+	VMOVUPS      Y11, 352(DX)
+	MOVQ         $0x0000000c, CX
+
+computed:
+	MOVQ  96(DI), R13
+	MOVQ  104(DI), DX
+	MOVQ  DX, 96(DI)
+	MOVQ  R13, 104(DI)
+	MOVQ  40(DI), R10
+	MOVQ  48(DI), R11
+	MOVQ  24(R9), R12
+	ADDQ  $0x20, R9
+	CMPQ  (R9), $0x00
+	JNE   tile
+	MOVQ  24(DI), DX
+	MOVQ  32(DI), R8
+	MOVQ  R8, 24(DI)
+	MOVQ  DX, 32(DI)
+	MOVQ  40(DI), DX
+	MOVQ  48(DI), R8
+	MOVQ  R8, 40(DI)
+	MOVQ  DX, 48(DI)
+	DECQ  144(DI)
+	JNZ   step
+	TESTQ CX, CX
+	JZ    none_end
+
+flush_end:
+	VMOVUPS      (R13), Y0
+	VANDPS       (BX), Y0, Y1
+	VMOVUPS      64(BX), Y4
+	VMINPS       Y1, Y4, Y1
+	VADDPS       128(BX), Y1, Y2
+	VANDPS       192(BX), Y2, Y3
+	VSUBPS       128(BX), Y3, Y3
+	VSUBPS       Y3, Y1, Y3
+	VPSLLD       $0x07, Y2, Y5
+	VPSRLD       $0x15, Y2, Y2
+	VPERMPS      832(BX), Y2, Y1
+	VPERMPS      864(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y1, Y1
+	VPERMPS      768(BX), Y2, Y4
+	VPERMPS      800(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VPERMPS      704(BX), Y2, Y4
+	VPERMPS      736(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VPERMPS      640(BX), Y2, Y4
+	VPERMPS      672(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VPERMPS      576(BX), Y2, Y4
+	VPERMPS      608(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VPERMPS      512(BX), Y2, Y4
+	VPERMPS      544(BX), Y2, Y6
+	VBLENDVPS    Y5, Y6, Y4, Y4
+	VFMADD213PS  Y4, Y3, Y1
+	VMOVUPS      256(BX), Y4
+	VMINPS       Y1, Y4, Y1
+	VANDPS       320(BX), Y0, Y3
+	VORPS        Y3, Y1, Y1
+	VMOVUPS      (R10)(R12*1), Y4
+	TESTB        $0x10, 120(DI)
+	JZ           whole_end
+	VBROADCASTSS 136(DI), Y3
+	VMULPS       Y3, Y4, Y4
+
+whole_end:
+	VBROADCASTSS 128(DI), Y3
+	VFMADD231PS  Y3, Y1, Y4
+	VMOVUPS      Y4, (R11)(R12*1)
+	TESTQ        AX, AX
+	JZ           finished_end
+	TESTB        $0x01, 120(DI)
+	JZ           no0_end
+	VADDPS       (AX)(R12*4), Y4, Y3
+	VMOVUPS      Y3, (AX)(R12*4)
+
+no0_end:
+	TESTB   $0x02, 120(DI)
+	JZ      no1_end
+	VMOVUPS 32(AX)(R12*4), Y3
+	VCMPPS  $0x1e, 448(BX), Y0, Y2
+	VPSUBD  Y2, Y3, Y3
+	VMOVUPS Y3, 32(AX)(R12*4)
+
+no1_end:
+	TESTB   $0x04, 120(DI)
+	JZ      no2_end
+	VMAXPS  64(AX)(R12*4), Y1, Y3
+	VMOVUPS Y3, 64(AX)(R12*4)
+
+no2_end:
+	TESTB       $0x08, 120(DI)
+	JZ          no3_end
+	VMOVUPS     96(AX)(R12*4), Y3
+	VFMADD231PS Y4, Y4, Y3
+	VMOVUPS     Y3, 96(AX)(R12*4)
+
+no3_end:
+finished_end:
+	ADDQ $0x20, R13
+	ADDQ $0x20, R12
+	DECQ CX
+	JNZ  flush_end
+
+none_end:
+	VZEROUPPER
+	RET
+
 // func loadAVX2(dst *float32, stride int, rows **uint32, offset int, n int)
 // Requires: AVX, CMOV
 TEXT ·loadAVX2(SB), NOSPLIT, $0-40
@@ -1488,6 +2175,56 @@ short:
 	SHLQ       $0x03, R12
 	ADDQ       R12, DI
 	ADDQ       $0x20, R9
+	SUBQ       $0x08, R10
+	JG         block
+	VZEROUPPER
+	RET
+
+// func spreadAVX2(dst *float32, stride int, src *uint32, n int)
+// Requires: AVX, CMOV
+TEXT ·spreadAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ stride+8(FP), SI
+	MOVQ src+16(FP), R11
+	MOVQ n+24(FP), R10
+
+block:
+	MOVQ       $0x00000008, CX
+	CMPQ       R10, CX
+	CMOVQLT    R10, CX
+	LEAQ       tailMasks<>+32(SB), R12
+	SHLQ       $0x02, CX
+	SUBQ       CX, R12
+	VMOVUPS    (R12), Y15
+	VMASKMOVPS (R11), Y15, Y0
+	VMOVUPS    Y0, (DI)
+	ADDQ       SI, DI
+	ADDQ       $0x20, R11
+	SUBQ       $0x08, R10
+	JG         block
+	VZEROUPPER
+	RET
+
+// func collectAVX2(src *float32, stride int, dst *uint32, n int)
+// Requires: AVX, CMOV
+TEXT ·collectAVX2(SB), NOSPLIT, $0-32
+	MOVQ src+0(FP), DI
+	MOVQ stride+8(FP), SI
+	MOVQ dst+16(FP), R11
+	MOVQ n+24(FP), R10
+
+block:
+	MOVQ       $0x00000008, CX
+	CMPQ       R10, CX
+	CMOVQLT    R10, CX
+	LEAQ       tailMasks<>+32(SB), R12
+	SHLQ       $0x02, CX
+	SUBQ       CX, R12
+	VMOVUPS    (R12), Y15
+	VMOVUPS    (DI), Y0
+	VMASKMOVPS Y0, Y15, (R11)
+	ADDQ       SI, DI
+	ADDQ       $0x20, R11
 	SUBQ       $0x08, R10
 	JG         block
 	VZEROUPPER

@@ -24,6 +24,11 @@ func stepsNarrowAVX512(a *byte)
 //go:noescape
 func ringNarrowAVX512(a *byte)
 
+// stepsSingleAVX512 advances 1 streams by a.Count samples.
+//
+//go:noescape
+func stepsSingleAVX512(a *byte)
+
 // loadAVX512 copies n words of 16 rows, from byte offset on, to a tile: word i of row l to lane l of the vector i strides behind dst.
 //
 //go:noescape
@@ -33,6 +38,16 @@ func loadAVX512(dst *float32, stride int, rows **uint32, offset int, n int)
 //
 //go:noescape
 func storeAVX512(src *float32, stride int, rows **uint32, offset int, n int)
+
+// spreadAVX512 copies n words to vectors stride bytes apart, the last one filled up with zeros.
+//
+//go:noescape
+func spreadAVX512(dst *float32, stride int, src *uint32, n int)
+
+// collectAVX512 copies n words from vectors stride bytes apart.
+//
+//go:noescape
+func collectAVX512(src *float32, stride int, dst *uint32, n int)
 
 // peakAVX512 does 12 x n fused multiply-adds of 16 lanes.
 //

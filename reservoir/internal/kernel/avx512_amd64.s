@@ -171,7 +171,7 @@ above11:
 rows1:
 	VBROADCASTSS (SI), Z0
 	VMOVAPS      Z0, Z1
-	ADDQ         $0x04, SI
+	ADDQ         $0x00000004, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest1
@@ -248,7 +248,7 @@ inner1:
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	ADDQ         $0x04, SI
+	ADDQ         $0x00000004, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner1
@@ -264,7 +264,7 @@ rest1:
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	ADDQ         $0x04, SI
+	ADDQ         $0x00000004, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest1
@@ -281,7 +281,7 @@ rows2:
 	VMOVAPS      Z0, Z1
 	VBROADCASTSS 4(SI), Z2
 	VMOVAPS      Z2, Z3
-	ADDQ         $0x08, SI
+	ADDQ         $0x00000008, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest2
@@ -361,7 +361,7 @@ inner2:
 	VBROADCASTSS 4(SI), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	ADDQ         $0x08, SI
+	ADDQ         $0x00000008, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner2
@@ -380,7 +380,7 @@ rest2:
 	VBROADCASTSS 4(SI), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	ADDQ         $0x08, SI
+	ADDQ         $0x00000008, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest2
@@ -401,7 +401,7 @@ rows3:
 	VMOVAPS      Z2, Z3
 	VBROADCASTSS 8(SI), Z4
 	VMOVAPS      Z4, Z5
-	ADDQ         $0x0c, SI
+	ADDQ         $0x0000000c, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest3
@@ -484,7 +484,7 @@ inner3:
 	VBROADCASTSS 8(SI), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	ADDQ         $0x0c, SI
+	ADDQ         $0x0000000c, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner3
@@ -506,7 +506,7 @@ rest3:
 	VBROADCASTSS 8(SI), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	ADDQ         $0x0c, SI
+	ADDQ         $0x0000000c, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest3
@@ -531,7 +531,7 @@ rows4:
 	VMOVAPS      Z4, Z5
 	VBROADCASTSS 12(SI), Z6
 	VMOVAPS      Z6, Z7
-	ADDQ         $0x10, SI
+	ADDQ         $0x00000010, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest4
@@ -617,7 +617,7 @@ inner4:
 	VBROADCASTSS 12(SI), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	ADDQ         $0x10, SI
+	ADDQ         $0x00000010, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner4
@@ -642,7 +642,7 @@ rest4:
 	VBROADCASTSS 12(SI), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	ADDQ         $0x10, SI
+	ADDQ         $0x00000010, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest4
@@ -671,7 +671,7 @@ rows5:
 	VMOVAPS      Z6, Z7
 	VBROADCASTSS 16(SI), Z8
 	VMOVAPS      Z8, Z9
-	ADDQ         $0x14, SI
+	ADDQ         $0x00000014, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest5
@@ -760,7 +760,7 @@ inner5:
 	VBROADCASTSS 16(SI), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	ADDQ         $0x14, SI
+	ADDQ         $0x00000014, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner5
@@ -788,7 +788,7 @@ rest5:
 	VBROADCASTSS 16(SI), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	ADDQ         $0x14, SI
+	ADDQ         $0x00000014, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest5
@@ -821,7 +821,7 @@ rows6:
 	VMOVAPS      Z8, Z9
 	VBROADCASTSS 20(SI), Z10
 	VMOVAPS      Z10, Z11
-	ADDQ         $0x18, SI
+	ADDQ         $0x00000018, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest6
@@ -913,7 +913,7 @@ inner6:
 	VBROADCASTSS 20(SI), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	ADDQ         $0x18, SI
+	ADDQ         $0x00000018, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner6
@@ -944,7 +944,7 @@ rest6:
 	VBROADCASTSS 20(SI), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	ADDQ         $0x18, SI
+	ADDQ         $0x00000018, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest6
@@ -981,7 +981,7 @@ rows7:
 	VMOVAPS      Z10, Z11
 	VBROADCASTSS 24(SI), Z12
 	VMOVAPS      Z12, Z13
-	ADDQ         $0x1c, SI
+	ADDQ         $0x0000001c, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest7
@@ -1076,7 +1076,7 @@ inner7:
 	VBROADCASTSS 24(SI), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	ADDQ         $0x1c, SI
+	ADDQ         $0x0000001c, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner7
@@ -1110,7 +1110,7 @@ rest7:
 	VBROADCASTSS 24(SI), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	ADDQ         $0x1c, SI
+	ADDQ         $0x0000001c, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest7
@@ -1151,7 +1151,7 @@ rows8:
 	VMOVAPS      Z12, Z13
 	VBROADCASTSS 28(SI), Z14
 	VMOVAPS      Z14, Z15
-	ADDQ         $0x20, SI
+	ADDQ         $0x00000020, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest8
@@ -1249,7 +1249,7 @@ inner8:
 	VBROADCASTSS 28(SI), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	ADDQ         $0x20, SI
+	ADDQ         $0x00000020, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner8
@@ -1286,7 +1286,7 @@ rest8:
 	VBROADCASTSS 28(SI), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	ADDQ         $0x20, SI
+	ADDQ         $0x00000020, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest8
@@ -1331,7 +1331,7 @@ rows9:
 	VMOVAPS      Z14, Z15
 	VBROADCASTSS 32(SI), Z16
 	VMOVAPS      Z16, Z17
-	ADDQ         $0x24, SI
+	ADDQ         $0x00000024, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest9
@@ -1432,7 +1432,7 @@ inner9:
 	VBROADCASTSS 32(SI), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	ADDQ         $0x24, SI
+	ADDQ         $0x00000024, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner9
@@ -1472,7 +1472,7 @@ rest9:
 	VBROADCASTSS 32(SI), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	ADDQ         $0x24, SI
+	ADDQ         $0x00000024, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest9
@@ -1521,7 +1521,7 @@ rows10:
 	VMOVAPS      Z16, Z17
 	VBROADCASTSS 36(SI), Z18
 	VMOVAPS      Z18, Z19
-	ADDQ         $0x28, SI
+	ADDQ         $0x00000028, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest10
@@ -1625,7 +1625,7 @@ inner10:
 	VBROADCASTSS 36(SI), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	ADDQ         $0x28, SI
+	ADDQ         $0x00000028, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner10
@@ -1668,7 +1668,7 @@ rest10:
 	VBROADCASTSS 36(SI), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	ADDQ         $0x28, SI
+	ADDQ         $0x00000028, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest10
@@ -1721,7 +1721,7 @@ rows11:
 	VMOVAPS      Z18, Z19
 	VBROADCASTSS 40(SI), Z20
 	VMOVAPS      Z20, Z21
-	ADDQ         $0x2c, SI
+	ADDQ         $0x0000002c, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest11
@@ -1828,7 +1828,7 @@ inner11:
 	VBROADCASTSS 40(SI), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	ADDQ         $0x2c, SI
+	ADDQ         $0x0000002c, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner11
@@ -1874,7 +1874,7 @@ rest11:
 	VBROADCASTSS 40(SI), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	ADDQ         $0x2c, SI
+	ADDQ         $0x0000002c, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest11
@@ -1931,7 +1931,7 @@ rows12:
 	VMOVAPS      Z20, Z21
 	VBROADCASTSS 44(SI), Z22
 	VMOVAPS      Z22, Z23
-	ADDQ         $0x30, SI
+	ADDQ         $0x00000030, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest12
@@ -2041,7 +2041,7 @@ inner12:
 	VBROADCASTSS 44(SI), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	ADDQ         $0x30, SI
+	ADDQ         $0x00000030, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          inner12
@@ -2090,7 +2090,7 @@ rest12:
 	VBROADCASTSS 44(SI), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	ADDQ         $0x30, SI
+	ADDQ         $0x00000030, SI
 	ADDQ         $0x80, R8
 	DECQ         DX
 	JNZ          rest12
@@ -2572,7 +2572,7 @@ above11:
 
 rows1:
 	VBROADCASTSS (SI), Z0
-	ADDQ         $0x04, SI
+	ADDQ         $0x00000004, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest1
@@ -2646,7 +2646,7 @@ finished_1:
 inner1:
 	VMOVUPS          (R8), Z12
 	VFMADD231PS.BCST (SI), Z12, Z0
-	ADDQ             $0x04, SI
+	ADDQ             $0x00000004, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner1
@@ -2659,7 +2659,7 @@ inner1:
 rest1:
 	VMOVUPS          (R8), Z12
 	VFMADD231PS.BCST (SI), Z12, Z0
-	ADDQ             $0x04, SI
+	ADDQ             $0x00000004, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest1
@@ -2673,7 +2673,7 @@ done1:
 rows2:
 	VBROADCASTSS (SI), Z0
 	VBROADCASTSS 4(SI), Z1
-	ADDQ         $0x08, SI
+	ADDQ         $0x00000008, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest2
@@ -2748,7 +2748,7 @@ inner2:
 	VMOVUPS          (R8), Z12
 	VFMADD231PS.BCST (SI), Z12, Z0
 	VFMADD231PS.BCST 4(SI), Z12, Z1
-	ADDQ             $0x08, SI
+	ADDQ             $0x00000008, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner2
@@ -2762,7 +2762,7 @@ rest2:
 	VMOVUPS          (R8), Z12
 	VFMADD231PS.BCST (SI), Z12, Z0
 	VFMADD231PS.BCST 4(SI), Z12, Z1
-	ADDQ             $0x08, SI
+	ADDQ             $0x00000008, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest2
@@ -2778,7 +2778,7 @@ rows3:
 	VBROADCASTSS (SI), Z0
 	VBROADCASTSS 4(SI), Z1
 	VBROADCASTSS 8(SI), Z2
-	ADDQ         $0x0c, SI
+	ADDQ         $0x0000000c, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest3
@@ -2854,7 +2854,7 @@ inner3:
 	VFMADD231PS.BCST (SI), Z12, Z0
 	VFMADD231PS.BCST 4(SI), Z12, Z1
 	VFMADD231PS.BCST 8(SI), Z12, Z2
-	ADDQ             $0x0c, SI
+	ADDQ             $0x0000000c, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner3
@@ -2869,7 +2869,7 @@ rest3:
 	VFMADD231PS.BCST (SI), Z12, Z0
 	VFMADD231PS.BCST 4(SI), Z12, Z1
 	VFMADD231PS.BCST 8(SI), Z12, Z2
-	ADDQ             $0x0c, SI
+	ADDQ             $0x0000000c, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest3
@@ -2887,7 +2887,7 @@ rows4:
 	VBROADCASTSS 4(SI), Z1
 	VBROADCASTSS 8(SI), Z2
 	VBROADCASTSS 12(SI), Z3
-	ADDQ         $0x10, SI
+	ADDQ         $0x00000010, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest4
@@ -2964,7 +2964,7 @@ inner4:
 	VFMADD231PS.BCST 4(SI), Z12, Z1
 	VFMADD231PS.BCST 8(SI), Z12, Z2
 	VFMADD231PS.BCST 12(SI), Z12, Z3
-	ADDQ             $0x10, SI
+	ADDQ             $0x00000010, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner4
@@ -2980,7 +2980,7 @@ rest4:
 	VFMADD231PS.BCST 4(SI), Z12, Z1
 	VFMADD231PS.BCST 8(SI), Z12, Z2
 	VFMADD231PS.BCST 12(SI), Z12, Z3
-	ADDQ             $0x10, SI
+	ADDQ             $0x00000010, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest4
@@ -3000,7 +3000,7 @@ rows5:
 	VBROADCASTSS 8(SI), Z2
 	VBROADCASTSS 12(SI), Z3
 	VBROADCASTSS 16(SI), Z4
-	ADDQ         $0x14, SI
+	ADDQ         $0x00000014, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest5
@@ -3078,7 +3078,7 @@ inner5:
 	VFMADD231PS.BCST 8(SI), Z12, Z2
 	VFMADD231PS.BCST 12(SI), Z12, Z3
 	VFMADD231PS.BCST 16(SI), Z12, Z4
-	ADDQ             $0x14, SI
+	ADDQ             $0x00000014, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner5
@@ -3095,7 +3095,7 @@ rest5:
 	VFMADD231PS.BCST 8(SI), Z12, Z2
 	VFMADD231PS.BCST 12(SI), Z12, Z3
 	VFMADD231PS.BCST 16(SI), Z12, Z4
-	ADDQ             $0x14, SI
+	ADDQ             $0x00000014, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest5
@@ -3117,7 +3117,7 @@ rows6:
 	VBROADCASTSS 12(SI), Z3
 	VBROADCASTSS 16(SI), Z4
 	VBROADCASTSS 20(SI), Z5
-	ADDQ         $0x18, SI
+	ADDQ         $0x00000018, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest6
@@ -3196,7 +3196,7 @@ inner6:
 	VFMADD231PS.BCST 12(SI), Z12, Z3
 	VFMADD231PS.BCST 16(SI), Z12, Z4
 	VFMADD231PS.BCST 20(SI), Z12, Z5
-	ADDQ             $0x18, SI
+	ADDQ             $0x00000018, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner6
@@ -3214,7 +3214,7 @@ rest6:
 	VFMADD231PS.BCST 12(SI), Z12, Z3
 	VFMADD231PS.BCST 16(SI), Z12, Z4
 	VFMADD231PS.BCST 20(SI), Z12, Z5
-	ADDQ             $0x18, SI
+	ADDQ             $0x00000018, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest6
@@ -3238,7 +3238,7 @@ rows7:
 	VBROADCASTSS 16(SI), Z4
 	VBROADCASTSS 20(SI), Z5
 	VBROADCASTSS 24(SI), Z6
-	ADDQ         $0x1c, SI
+	ADDQ         $0x0000001c, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest7
@@ -3318,7 +3318,7 @@ inner7:
 	VFMADD231PS.BCST 16(SI), Z12, Z4
 	VFMADD231PS.BCST 20(SI), Z12, Z5
 	VFMADD231PS.BCST 24(SI), Z12, Z6
-	ADDQ             $0x1c, SI
+	ADDQ             $0x0000001c, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner7
@@ -3337,7 +3337,7 @@ rest7:
 	VFMADD231PS.BCST 16(SI), Z12, Z4
 	VFMADD231PS.BCST 20(SI), Z12, Z5
 	VFMADD231PS.BCST 24(SI), Z12, Z6
-	ADDQ             $0x1c, SI
+	ADDQ             $0x0000001c, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest7
@@ -3363,7 +3363,7 @@ rows8:
 	VBROADCASTSS 20(SI), Z5
 	VBROADCASTSS 24(SI), Z6
 	VBROADCASTSS 28(SI), Z7
-	ADDQ         $0x20, SI
+	ADDQ         $0x00000020, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest8
@@ -3444,7 +3444,7 @@ inner8:
 	VFMADD231PS.BCST 20(SI), Z12, Z5
 	VFMADD231PS.BCST 24(SI), Z12, Z6
 	VFMADD231PS.BCST 28(SI), Z12, Z7
-	ADDQ             $0x20, SI
+	ADDQ             $0x00000020, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner8
@@ -3464,7 +3464,7 @@ rest8:
 	VFMADD231PS.BCST 20(SI), Z12, Z5
 	VFMADD231PS.BCST 24(SI), Z12, Z6
 	VFMADD231PS.BCST 28(SI), Z12, Z7
-	ADDQ             $0x20, SI
+	ADDQ             $0x00000020, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest8
@@ -3492,7 +3492,7 @@ rows9:
 	VBROADCASTSS 24(SI), Z6
 	VBROADCASTSS 28(SI), Z7
 	VBROADCASTSS 32(SI), Z8
-	ADDQ         $0x24, SI
+	ADDQ         $0x00000024, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest9
@@ -3574,7 +3574,7 @@ inner9:
 	VFMADD231PS.BCST 24(SI), Z12, Z6
 	VFMADD231PS.BCST 28(SI), Z12, Z7
 	VFMADD231PS.BCST 32(SI), Z12, Z8
-	ADDQ             $0x24, SI
+	ADDQ             $0x00000024, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner9
@@ -3595,7 +3595,7 @@ rest9:
 	VFMADD231PS.BCST 24(SI), Z12, Z6
 	VFMADD231PS.BCST 28(SI), Z12, Z7
 	VFMADD231PS.BCST 32(SI), Z12, Z8
-	ADDQ             $0x24, SI
+	ADDQ             $0x00000024, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest9
@@ -3625,7 +3625,7 @@ rows10:
 	VBROADCASTSS 28(SI), Z7
 	VBROADCASTSS 32(SI), Z8
 	VBROADCASTSS 36(SI), Z9
-	ADDQ         $0x28, SI
+	ADDQ         $0x00000028, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest10
@@ -3708,7 +3708,7 @@ inner10:
 	VFMADD231PS.BCST 28(SI), Z12, Z7
 	VFMADD231PS.BCST 32(SI), Z12, Z8
 	VFMADD231PS.BCST 36(SI), Z12, Z9
-	ADDQ             $0x28, SI
+	ADDQ             $0x00000028, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner10
@@ -3730,7 +3730,7 @@ rest10:
 	VFMADD231PS.BCST 28(SI), Z12, Z7
 	VFMADD231PS.BCST 32(SI), Z12, Z8
 	VFMADD231PS.BCST 36(SI), Z12, Z9
-	ADDQ             $0x28, SI
+	ADDQ             $0x00000028, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest10
@@ -3762,7 +3762,7 @@ rows11:
 	VBROADCASTSS 32(SI), Z8
 	VBROADCASTSS 36(SI), Z9
 	VBROADCASTSS 40(SI), Z10
-	ADDQ         $0x2c, SI
+	ADDQ         $0x0000002c, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest11
@@ -3846,7 +3846,7 @@ inner11:
 	VFMADD231PS.BCST 32(SI), Z12, Z8
 	VFMADD231PS.BCST 36(SI), Z12, Z9
 	VFMADD231PS.BCST 40(SI), Z12, Z10
-	ADDQ             $0x2c, SI
+	ADDQ             $0x0000002c, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner11
@@ -3869,7 +3869,7 @@ rest11:
 	VFMADD231PS.BCST 32(SI), Z12, Z8
 	VFMADD231PS.BCST 36(SI), Z12, Z9
 	VFMADD231PS.BCST 40(SI), Z12, Z10
-	ADDQ             $0x2c, SI
+	ADDQ             $0x0000002c, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest11
@@ -3903,7 +3903,7 @@ rows12:
 	VBROADCASTSS 36(SI), Z9
 	VBROADCASTSS 40(SI), Z10
 	VBROADCASTSS 44(SI), Z11
-	ADDQ         $0x30, SI
+	ADDQ         $0x00000030, SI
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest12
@@ -3988,7 +3988,7 @@ inner12:
 	VFMADD231PS.BCST 36(SI), Z12, Z9
 	VFMADD231PS.BCST 40(SI), Z12, Z10
 	VFMADD231PS.BCST 44(SI), Z12, Z11
-	ADDQ             $0x30, SI
+	ADDQ             $0x00000030, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              inner12
@@ -4012,7 +4012,7 @@ rest12:
 	VFMADD231PS.BCST 36(SI), Z12, Z9
 	VFMADD231PS.BCST 40(SI), Z12, Z10
 	VFMADD231PS.BCST 44(SI), Z12, Z11
-	ADDQ             $0x30, SI
+	ADDQ             $0x00000030, SI
 	ADDQ             $0x40, R8
 	DECQ             DX
 	JNZ              rest12
@@ -4245,6 +4245,780 @@ finished_0:
 	JNZ  unit
 	DECQ 144(DI)
 	JNZ  step
+	VZEROUPPER
+	RET
+
+// func stepsSingleAVX512(a *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·stepsSingleAVX512(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), DI
+	MOVQ (DI), BX
+	MOVQ 112(DI), AX
+	XORQ CX, CX
+
+step:
+	MOVQ 56(DI), SI
+	MOVQ 72(DI), R9
+	MOVQ 80(DI), DX
+	MOVQ 24(DI), R8
+
+input:
+	MOVQ (R9), R13
+	MOVL (SI)(R13*1), R13
+	MOVL R13, (R8)
+	ADDQ $0x08, R9
+	ADDQ $0x04, R8
+	DECQ DX
+	JNZ  input
+	ADDQ 64(DI), SI
+	MOVQ SI, 56(DI)
+	MOVQ 104(DI), R13
+	MOVQ 8(DI), SI
+	MOVQ 16(DI), R9
+
+tile:
+	TESTQ CX, CX
+	JZ    none_tile
+
+flush_tile:
+	VMOVUPS     (R13), Z27
+	VANDPS      (BX), Z27, Z28
+	VMOVUPS     64(BX), Z31
+	VMINPS      Z28, Z31, Z28
+	VADDPS      128(BX), Z28, Z29
+	VANDPS      192(BX), Z29, Z30
+	VSUBPS      128(BX), Z30, Z30
+	VSUBPS      Z30, Z28, Z30
+	VPSRLD      $0x15, Z29, Z29
+	VPERMPS     832(BX), Z29, Z28
+	VPERMPS     768(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VPERMPS     704(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VPERMPS     640(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VPERMPS     576(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VPERMPS     512(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VMOVUPS     256(BX), Z31
+	VMINPS      Z28, Z31, Z28
+	VPTERNLOGD  $0xf8, 320(BX), Z27, Z28
+	VMOVUPS     (R10)(R12*1), Z31
+	TESTB       $0x10, 120(DI)
+	JZ          whole_tile
+	VMULPS.BCST 136(DI), Z31, Z31
+
+whole_tile:
+	VFMADD231PS.BCST 128(DI), Z28, Z31
+	VMOVUPS          Z31, (R11)(R12*1)
+	TESTQ            AX, AX
+	JZ               finished_tile
+	TESTB            $0x01, 120(DI)
+	JZ               no0_tile
+	VADDPS           (AX)(R12*4), Z31, Z30
+	VMOVUPS          Z30, (AX)(R12*4)
+
+no0_tile:
+	TESTB   $0x02, 120(DI)
+	JZ      no1_tile
+	VMOVUPS 64(AX)(R12*4), Z30
+	VCMPPS  $0x1e, 448(BX), Z27, K1
+	VPADDD  384(BX), Z30, K1, Z30
+	VMOVUPS Z30, 64(AX)(R12*4)
+
+no1_tile:
+	TESTB   $0x04, 120(DI)
+	JZ      no2_tile
+	VMAXPS  128(AX)(R12*4), Z28, Z30
+	VMOVUPS Z30, 128(AX)(R12*4)
+
+no2_tile:
+	TESTB       $0x08, 120(DI)
+	JZ          no3_tile
+	VMOVUPS     192(AX)(R12*4), Z30
+	VFMADD231PS Z31, Z31, Z30
+	VMOVUPS     Z30, 192(AX)(R12*4)
+
+no3_tile:
+finished_tile:
+	ADDQ $0x40, R13
+	ADDQ $0x40, R12
+	DECQ CX
+	JNZ  flush_tile
+
+none_tile:
+	MOVQ 24(DI), R8
+	MOVQ (R9), DX
+	CMPQ DX, $0x07
+	JA   above7
+	CMPQ DX, $0x04
+	JA   above4
+	CMPQ DX, $0x02
+	JA   above2
+	CMPQ DX, $0x01
+	JA   above1
+	JMP  rows1
+
+above1:
+	JMP rows2
+
+above2:
+	CMPQ DX, $0x03
+	JA   above3
+	JMP  rows3
+
+above3:
+	JMP rows4
+
+above4:
+	CMPQ DX, $0x06
+	JA   above6
+	CMPQ DX, $0x05
+	JA   above5
+	JMP  rows5
+
+above5:
+	JMP rows6
+
+above6:
+	JMP rows7
+
+above7:
+	CMPQ DX, $0x0b
+	JA   above11
+	CMPQ DX, $0x09
+	JA   above9
+	CMPQ DX, $0x08
+	JA   above8
+	JMP  rows8
+
+above8:
+	JMP rows9
+
+above9:
+	CMPQ DX, $0x0a
+	JA   above10
+	JMP  rows10
+
+above10:
+	JMP rows11
+
+above11:
+	CMPQ DX, $0x0d
+	JA   above13
+	CMPQ DX, $0x0c
+	JA   above12
+	JMP  rows12
+
+above12:
+	JMP rows13
+
+above13:
+	JMP rows14
+
+rows1:
+	VMOVUPS (SI), Z0
+	ADDQ    $0x00000040, SI
+	MOVQ    88(DI), DX
+
+rest1:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest1
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	MOVQ         $0x00000001, CX
+	JMP          computed
+
+rows2:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	ADDQ    $0x00000080, SI
+	MOVQ    88(DI), DX
+
+rest2:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest2
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	MOVQ         $0x00000002, CX
+	JMP          computed
+
+rows3:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	ADDQ    $0x000000c0, SI
+	MOVQ    88(DI), DX
+
+rest3:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	ADDQ         $0x000000c0, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest3
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	MOVQ         $0x00000003, CX
+	JMP          computed
+
+rows4:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	ADDQ    $0x00000100, SI
+	MOVQ    88(DI), DX
+
+rest4:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	ADDQ         $0x00000100, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest4
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	MOVQ         $0x00000004, CX
+	JMP          computed
+
+rows5:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	ADDQ    $0x00000140, SI
+	MOVQ    88(DI), DX
+
+rest5:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	ADDQ         $0x00000140, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest5
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	MOVQ         $0x00000005, CX
+	JMP          computed
+
+rows6:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	ADDQ    $0x00000180, SI
+	MOVQ    88(DI), DX
+
+rest6:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	ADDQ         $0x00000180, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest6
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	MOVQ         $0x00000006, CX
+	JMP          computed
+
+rows7:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	ADDQ    $0x000001c0, SI
+	MOVQ    88(DI), DX
+
+rest7:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	VFMADD231PS  384(SI), Z14, Z6
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest7
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	VMOVUPS      Z6, 384(DX)
+	MOVQ         $0x00000007, CX
+	JMP          computed
+
+rows8:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	ADDQ    $0x00000200, SI
+	MOVQ    88(DI), DX
+
+rest8:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	VFMADD231PS  384(SI), Z14, Z6
+	VFMADD231PS  448(SI), Z14, Z7
+	ADDQ         $0x00000200, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest8
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	VMOVUPS      Z6, 384(DX)
+	VMOVUPS      Z7, 448(DX)
+	MOVQ         $0x00000008, CX
+	JMP          computed
+
+rows9:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	ADDQ    $0x00000240, SI
+	MOVQ    88(DI), DX
+
+rest9:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	VFMADD231PS  384(SI), Z14, Z6
+	VFMADD231PS  448(SI), Z14, Z7
+	VFMADD231PS  512(SI), Z14, Z8
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest9
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	VMOVUPS      Z6, 384(DX)
+	VMOVUPS      Z7, 448(DX)
+	VMOVUPS      Z8, 512(DX)
+	MOVQ         $0x00000009, CX
+	JMP          computed
+
+rows10:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	ADDQ    $0x00000280, SI
+	MOVQ    88(DI), DX
+
+rest10:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	VFMADD231PS  384(SI), Z14, Z6
+	VFMADD231PS  448(SI), Z14, Z7
+	VFMADD231PS  512(SI), Z14, Z8
+	VFMADD231PS  576(SI), Z14, Z9
+	ADDQ         $0x00000280, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest10
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	VMOVUPS      Z6, 384(DX)
+	VMOVUPS      Z7, 448(DX)
+	VMOVUPS      Z8, 512(DX)
+	VMOVUPS      Z9, 576(DX)
+	MOVQ         $0x0000000a, CX
+	JMP          computed
+
+rows11:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	ADDQ    $0x000002c0, SI
+	MOVQ    88(DI), DX
+
+rest11:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	VFMADD231PS  384(SI), Z14, Z6
+	VFMADD231PS  448(SI), Z14, Z7
+	VFMADD231PS  512(SI), Z14, Z8
+	VFMADD231PS  576(SI), Z14, Z9
+	VFMADD231PS  640(SI), Z14, Z10
+	ADDQ         $0x000002c0, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest11
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	VMOVUPS      Z6, 384(DX)
+	VMOVUPS      Z7, 448(DX)
+	VMOVUPS      Z8, 512(DX)
+	VMOVUPS      Z9, 576(DX)
+	VMOVUPS      Z10, 640(DX)
+	MOVQ         $0x0000000b, CX
+	JMP          computed
+
+rows12:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	ADDQ    $0x00000300, SI
+	MOVQ    88(DI), DX
+
+rest12:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	VFMADD231PS  384(SI), Z14, Z6
+	VFMADD231PS  448(SI), Z14, Z7
+	VFMADD231PS  512(SI), Z14, Z8
+	VFMADD231PS  576(SI), Z14, Z9
+	VFMADD231PS  640(SI), Z14, Z10
+	VFMADD231PS  704(SI), Z14, Z11
+	ADDQ         $0x00000300, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest12
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	VMOVUPS      Z6, 384(DX)
+	VMOVUPS      Z7, 448(DX)
+	VMOVUPS      Z8, 512(DX)
+	VMOVUPS      Z9, 576(DX)
+	VMOVUPS      Z10, 640(DX)
+	VMOVUPS      Z11, 704(DX)
+	MOVQ         $0x0000000c, CX
+	JMP          computed
+
+rows13:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	ADDQ    $0x00000340, SI
+	MOVQ    88(DI), DX
+
+rest13:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	VFMADD231PS  384(SI), Z14, Z6
+	VFMADD231PS  448(SI), Z14, Z7
+	VFMADD231PS  512(SI), Z14, Z8
+	VFMADD231PS  576(SI), Z14, Z9
+	VFMADD231PS  640(SI), Z14, Z10
+	VFMADD231PS  704(SI), Z14, Z11
+	VFMADD231PS  768(SI), Z14, Z12
+	ADDQ         $0x00000340, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest13
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	VMOVUPS      Z6, 384(DX)
+	VMOVUPS      Z7, 448(DX)
+	VMOVUPS      Z8, 512(DX)
+	VMOVUPS      Z9, 576(DX)
+	VMOVUPS      Z10, 640(DX)
+	VMOVUPS      Z11, 704(DX)
+	VMOVUPS      Z12, 768(DX)
+	MOVQ         $0x0000000d, CX
+	JMP          computed
+
+rows14:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	VMOVUPS 256(SI), Z4
+	VMOVUPS 320(SI), Z5
+	VMOVUPS 384(SI), Z6
+	VMOVUPS 448(SI), Z7
+	VMOVUPS 512(SI), Z8
+	VMOVUPS 576(SI), Z9
+	VMOVUPS 640(SI), Z10
+	VMOVUPS 704(SI), Z11
+	VMOVUPS 768(SI), Z12
+	VMOVUPS 832(SI), Z13
+	ADDQ    $0x00000380, SI
+	MOVQ    88(DI), DX
+
+rest14:
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  (SI), Z14, Z0
+	VFMADD231PS  64(SI), Z14, Z1
+	VFMADD231PS  128(SI), Z14, Z2
+	VFMADD231PS  192(SI), Z14, Z3
+	VFMADD231PS  256(SI), Z14, Z4
+	VFMADD231PS  320(SI), Z14, Z5
+	VFMADD231PS  384(SI), Z14, Z6
+	VFMADD231PS  448(SI), Z14, Z7
+	VFMADD231PS  512(SI), Z14, Z8
+	VFMADD231PS  576(SI), Z14, Z9
+	VFMADD231PS  640(SI), Z14, Z10
+	VFMADD231PS  704(SI), Z14, Z11
+	VFMADD231PS  768(SI), Z14, Z12
+	VFMADD231PS  832(SI), Z14, Z13
+	ADDQ         $0x00000380, SI
+	ADDQ         $0x04, R8
+	DECQ         DX
+	JNZ          rest14
+	MOVQ         96(DI), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
+	VMOVUPS      Z4, 256(DX)
+	VMOVUPS      Z5, 320(DX)
+	VMOVUPS      Z6, 384(DX)
+	VMOVUPS      Z7, 448(DX)
+	VMOVUPS      Z8, 512(DX)
+	VMOVUPS      Z9, 576(DX)
+	VMOVUPS      Z10, 640(DX)
+	VMOVUPS      Z11, 704(DX)
+	VMOVUPS      Z12, 768(DX)
+	VMOVUPS      Z13, 832(DX)
+	MOVQ         $0x0000000e, CX
+
+computed:
+	MOVQ  96(DI), R13
+	MOVQ  104(DI), DX
+	MOVQ  DX, 96(DI)
+	MOVQ  R13, 104(DI)
+	MOVQ  40(DI), R10
+	MOVQ  48(DI), R11
+	MOVQ  24(R9), R12
+	ADDQ  $0x20, R9
+	CMPQ  (R9), $0x00
+	JNE   tile
+	MOVQ  24(DI), DX
+	MOVQ  32(DI), R8
+	MOVQ  R8, 24(DI)
+	MOVQ  DX, 32(DI)
+	MOVQ  40(DI), DX
+	MOVQ  48(DI), R8
+	MOVQ  R8, 40(DI)
+	MOVQ  DX, 48(DI)
+	DECQ  144(DI)
+	JNZ   step
+	TESTQ CX, CX
+	JZ    none_end
+
+flush_end:
+	VMOVUPS     (R13), Z27
+	VANDPS      (BX), Z27, Z28
+	VMOVUPS     64(BX), Z31
+	VMINPS      Z28, Z31, Z28
+	VADDPS      128(BX), Z28, Z29
+	VANDPS      192(BX), Z29, Z30
+	VSUBPS      128(BX), Z30, Z30
+	VSUBPS      Z30, Z28, Z30
+	VPSRLD      $0x15, Z29, Z29
+	VPERMPS     832(BX), Z29, Z28
+	VPERMPS     768(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VPERMPS     704(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VPERMPS     640(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VPERMPS     576(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VPERMPS     512(BX), Z29, Z31
+	VFMADD213PS Z31, Z30, Z28
+	VMOVUPS     256(BX), Z31
+	VMINPS      Z28, Z31, Z28
+	VPTERNLOGD  $0xf8, 320(BX), Z27, Z28
+	VMOVUPS     (R10)(R12*1), Z31
+	TESTB       $0x10, 120(DI)
+	JZ          whole_end
+	VMULPS.BCST 136(DI), Z31, Z31
+
+whole_end:
+	VFMADD231PS.BCST 128(DI), Z28, Z31
+	VMOVUPS          Z31, (R11)(R12*1)
+	TESTQ            AX, AX
+	JZ               finished_end
+	TESTB            $0x01, 120(DI)
+	JZ               no0_end
+	VADDPS           (AX)(R12*4), Z31, Z30
+	VMOVUPS          Z30, (AX)(R12*4)
+
+no0_end:
+	TESTB   $0x02, 120(DI)
+	JZ      no1_end
+	VMOVUPS 64(AX)(R12*4), Z30
+	VCMPPS  $0x1e, 448(BX), Z27, K1
+	VPADDD  384(BX), Z30, K1, Z30
+	VMOVUPS Z30, 64(AX)(R12*4)
+
+no1_end:
+	TESTB   $0x04, 120(DI)
+	JZ      no2_end
+	VMAXPS  128(AX)(R12*4), Z28, Z30
+	VMOVUPS Z30, 128(AX)(R12*4)
+
+no2_end:
+	TESTB       $0x08, 120(DI)
+	JZ          no3_end
+	VMOVUPS     192(AX)(R12*4), Z30
+	VFMADD231PS Z31, Z31, Z30
+	VMOVUPS     Z30, 192(AX)(R12*4)
+
+no3_end:
+finished_end:
+	ADDQ $0x40, R13
+	ADDQ $0x40, R12
+	DECQ CX
+	JNZ  flush_end
+
+none_end:
 	VZEROUPPER
 	RET
 
@@ -4615,6 +5389,54 @@ short:
 	ADDQ       $0x40, R9
 	SUBQ       $0x10, R10
 	JG         block
+	VZEROUPPER
+	RET
+
+// func spreadAVX512(dst *float32, stride int, src *uint32, n int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·spreadAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ stride+8(FP), SI
+	MOVQ src+16(FP), R11
+	MOVQ n+24(FP), R10
+
+block:
+	MOVQ      $0x00000010, CX
+	CMPQ      R10, CX
+	CMOVQLT   R10, CX
+	MOVL      $-1, R12
+	BZHIL     CX, R12, R12
+	KMOVW     R12, K2
+	VMOVUPS.Z (R11), K2, Z0
+	VMOVUPS   Z0, (DI)
+	ADDQ      SI, DI
+	ADDQ      $0x40, R11
+	SUBQ      $0x10, R10
+	JG        block
+	VZEROUPPER
+	RET
+
+// func collectAVX512(src *float32, stride int, dst *uint32, n int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·collectAVX512(SB), NOSPLIT, $0-32
+	MOVQ src+0(FP), DI
+	MOVQ stride+8(FP), SI
+	MOVQ dst+16(FP), R11
+	MOVQ n+24(FP), R10
+
+block:
+	MOVQ    $0x00000010, CX
+	CMPQ    R10, CX
+	CMOVQLT R10, CX
+	MOVL    $-1, R12
+	BZHIL   CX, R12, R12
+	KMOVW   R12, K2
+	VMOVUPS (DI), Z0
+	VMOVUPS Z0, K2, (R11)
+	ADDQ    SI, DI
+	ADDQ    $0x40, R11
+	SUBQ    $0x10, R10
+	JG      block
 	VZEROUPPER
 	RET
 

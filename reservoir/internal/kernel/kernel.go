@@ -11,14 +11,25 @@ type Set struct {
 	Name   string // "avx512" or "avx2"
 	Vector int    // float32 lanes of a vector register
 	Rows   int    // most units in a row tile
+	blocks int    // most vectors of units in a row tile of Single
 	Wide   Shape  // two vectors of streams
 	Narrow Shape  // one
+
+	// Single advances one stream, its units in the lanes. Its value rows are
+	// single numbers; states and Sums are vectors of units, padded with zeros
+	// (Sums: the Kinds of one vector side by side).
+	Single func(*Steps)
 
 	// Load copies n words of Vector rows, from byte offset on, into a tile:
 	// word i of row l becomes lane l of the vector i strides (in bytes)
 	// behind dst. Store is the way back. rows has Vector pointers.
 	Load  func(dst *float32, stride int, rows **uint32, offset, n int)
 	Store func(src *float32, stride int, rows **uint32, offset, n int)
+
+	// Spread copies n words to vectors stride bytes apart, the last filled up
+	// with zeros; Collect is the way back.
+	Spread  func(dst *float32, stride int, src *uint32, n int)
+	Collect func(src *float32, stride int, dst *uint32, n int)
 
 	// peak does n rounds of peakChains vector multiply-adds.
 	peak func(n int)
@@ -69,12 +80,15 @@ type Steps struct {
 	// newest states at the end (ring kernels use Cur only).
 	Cur, Next           *float32
 	CurState, NextState *float32 // their first state row
-	Inputs              *float32 // transformed inputs of the first sample
-	InputStep           int      // bytes from one sample's to the next's
-	Select              *int     // byte offset of each input the member sees
-	Selected            int      // how many, at least 1
-	Depth               int      // inputs seen plus units
-	Pending, Spare      *float32 // room for a row tile of tanh arguments each
+	// Inputs is the address of the first sample's transformed inputs. Not a
+	// pointer, because the kernel moves it past the last one's, where the
+	// garbage collector must not meet it; the caller keeps them alive.
+	Inputs         uintptr
+	InputStep      int      // bytes from one sample's to the next's
+	Select         *int     // byte offset of each input the member sees
+	Selected       int      // how many, at least 1
+	Depth          int      // inputs seen plus units
+	Pending, Spare *float32 // room for a row tile of tanh arguments each
 	// Sums holds Kinds rows for each unit, each vector's Kinds side by side:
 	// sum, positive, max, square. nil if there is none.
 	Sums  *float32
@@ -119,6 +133,9 @@ var consts = func() []float32 {
 
 // Consts is the value of Steps.Consts.
 func Consts() *float32 { return &consts[0] }
+
+// Address is the value of Steps.Inputs.
+func Address(v []float32) uintptr { return uintptr(unsafe.Pointer(&v[0])) }
 
 // Aligned makes n float32, zero, aligned to 64 bytes. Go does not move what it
 // has allocated.

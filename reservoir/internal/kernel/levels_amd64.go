@@ -22,7 +22,7 @@ func Levels() []*Set {
 }
 
 var setAVX512 = Set{
-	Name: "avx512", Vector: 16, Rows: 12,
+	Name: "avx512", Vector: 16, Rows: 12, blocks: 14,
 	Wide: Shape{
 		Lanes: 32,
 		Steps: func(s *Steps) { stepsWideAVX512((*byte)(unsafe.Pointer(s))) },
@@ -33,11 +33,12 @@ var setAVX512 = Set{
 		Steps: func(s *Steps) { stepsNarrowAVX512((*byte)(unsafe.Pointer(s))) },
 		Ring:  func(s *Steps) { ringNarrowAVX512((*byte)(unsafe.Pointer(s))) },
 	},
-	Load: loadAVX512, Store: storeAVX512, peak: peakAVX512,
+	Single: func(s *Steps) { stepsSingleAVX512((*byte)(unsafe.Pointer(s))) },
+	Load:   loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512, peak: peakAVX512,
 }
 
 var setAVX2 = Set{
-	Name: "avx2", Vector: 8, Rows: 6,
+	Name: "avx2", Vector: 8, Rows: 6, blocks: 12,
 	Wide: Shape{
 		Lanes: 16,
 		Steps: func(s *Steps) { stepsWideAVX2((*byte)(unsafe.Pointer(s))) },
@@ -48,5 +49,6 @@ var setAVX2 = Set{
 		Steps: func(s *Steps) { stepsNarrowAVX2((*byte)(unsafe.Pointer(s))) },
 		Ring:  func(s *Steps) { ringNarrowAVX2((*byte)(unsafe.Pointer(s))) },
 	},
-	Load: loadAVX2, Store: storeAVX2, peak: peakAVX2,
+	Single: func(s *Steps) { stepsSingleAVX2((*byte)(unsafe.Pointer(s))) },
+	Load:   loadAVX2, Store: storeAVX2, Spread: spreadAVX2, Collect: collectAVX2, peak: peakAVX2,
 }

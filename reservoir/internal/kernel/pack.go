@@ -10,50 +10,87 @@ type rowTile struct {
 
 // Member is one member's weights as the step kernels read them.
 type Member struct {
-	Weights      []float32
+	weights      []float32
 	wide, narrow []rowTile
+	units        []float32 // for Single
+	single       []rowTile
 }
 
 // Pack arranges the weights of a member: input is units x inputs and recurrent
 // units x units, both row-major; for a ring recurrent has one weight per unit.
 func (s *Set) Pack(units, inputs int, bias, input, recurrent []float32, ring bool) Member {
 	if ring {
-		return Member{Weights: packRing(units, inputs, bias, input, recurrent)}
+		return Member{weights: packRing(units, inputs, bias, input, recurrent)}
 	}
 	var m Member
 	sizes := split(units, s.Rows)
 	w := Aligned(units * (1 + inputs + units))
-	m.Weights = w[:0]
+	m.weights = w[:0]
 	for at, first := 0, 0; at < len(sizes); at++ {
 		rows := first + sizes[at]
-		m.Weights = append(m.Weights, bias[first:rows]...)
+		m.weights = append(m.weights, bias[first:rows]...)
 		for c := range inputs {
 			for i := first; i < rows; i++ {
-				m.Weights = append(m.Weights, input[i*inputs+c])
+				m.weights = append(m.weights, input[i*inputs+c])
 			}
 		}
 		for k := range units {
 			for i := first; i < rows; i++ {
-				m.Weights = append(m.Weights, recurrent[i*units+k])
+				m.weights = append(m.weights, recurrent[i*units+k])
 			}
 		}
 		first = rows
 	}
+	m.units, m.single = s.packSingle(units, inputs, bias, input, recurrent)
 	m.wide = tiles(sizes, inputs+units, s.Wide.Lanes, s.Vector)
 	m.narrow = tiles(sizes, inputs+units, s.Narrow.Lanes, s.Vector)
 	return m
 }
 
-// Tiles is the value of Steps.Tiles for a tile of so many lanes, a multiple of
-// s.Vector.
-func (m *Member) Tiles(wide bool) *rowTile {
+// Use points a to the member's weights for the kernels of the shape of so many
+// lanes; 1 is Single.
+func (s *Set) Use(a *Steps, m *Member, lanes int) {
+	a.Weights = &m.weights[0]
 	switch {
 	case m.wide == nil:
-		return nil
-	case wide:
-		return &m.wide[0]
+		a.Tiles = nil
+	case lanes == s.Wide.Lanes:
+		a.Tiles = &m.wide[0]
+	case lanes == s.Narrow.Lanes:
+		a.Tiles = &m.narrow[0]
+	default:
+		a.Weights, a.Tiles = &m.units[0], &m.single[0]
 	}
-	return &m.narrow[0]
+}
+
+// packSingle arranges weights for the units in the lanes: for each block of
+// vectors the bias, then each value row's weights.
+func (s *Set) packSingle(units, inputs int, bias, input, recurrent []float32) ([]float32, []rowTile) {
+	vectors := (units + s.Vector - 1) / s.Vector
+	w := Aligned(vectors * s.Vector * (1 + inputs + units))[:0]
+	var list []rowTile
+	first := 0 // vector
+	for _, size := range split(vectors, s.blocks) {
+		put := func(v []float32, stride, at int) {
+			for i := first * s.Vector; i < (first+size)*s.Vector; i++ {
+				if i < units {
+					w = append(w, v[i*stride+at])
+				} else {
+					w = append(w, 0)
+				}
+			}
+		}
+		put(bias, 1, 0)
+		for c := range inputs {
+			put(input, inputs, c)
+		}
+		for k := range units {
+			put(recurrent, units, k)
+		}
+		list = append(list, rowTile{rows: size, offset: first * s.Vector * 4})
+		first += size
+	}
+	return w, append(list, rowTile{})
 }
 
 func packRing(units, inputs int, bias, input, recurrent []float32) []float32 {

@@ -24,6 +24,9 @@ type shape struct {
 	vectors   int
 	rows      int
 	pipelined bool // the tanh of a row tile runs inside the next one's products
+	// single: one stream, its units in the lanes; rows counts vectors of
+	// units, a value row is one number.
+	single bool
 }
 
 var avx512 = isa{
@@ -35,6 +38,7 @@ var avx512 = isa{
 	shapes: []shape{
 		{name: "Wide", vectors: 2, rows: 12, pipelined: true},
 		{name: "Narrow", vectors: 1, rows: 12, pipelined: true},
+		{name: "Single", vectors: 1, rows: 14, single: true},
 	},
 }
 
@@ -46,14 +50,28 @@ var avx2 = isa{
 	shapes: []shape{
 		{name: "Wide", vectors: 2, rows: 6},
 		{name: "Narrow", vectors: 1, rows: 6},
+		{name: "Single", vectors: 1, rows: 12, single: true},
 	},
 }
 
 // lanes is how many streams a tile holds.
-func (s shape) lanes() int { return s.vectors * s.bytes / 4 }
+func (s shape) lanes() int {
+	if s.single {
+		return 1
+	}
+	return s.vectors * s.bytes / 4
+}
 
-// rowBytes is the size of one unit's values in a tile.
-func (s shape) rowBytes() int { return s.vectors * s.bytes }
+// rowBytes is the size of a value row, weightBytes of a unit's, or a vector of
+// units', weight of one value row.
+func (s shape) rowBytes() int { return 4 * s.lanes() }
+
+func (s shape) weightBytes() int {
+	if s.single {
+		return s.bytes
+	}
+	return 4
+}
 
 // acc is the accumulator of row r, vector v.
 func (s shape) acc(r, v int) reg.VecPhysical { return s.regs[r*s.vectors+v] }

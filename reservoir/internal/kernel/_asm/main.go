@@ -31,10 +31,14 @@ func main() {
 	for _, s := range g.shapes {
 		s.isa = &g
 		s.steps()
-		s.ring()
+		if !s.single {
+			s.ring()
+		}
 	}
 	g.load()
 	g.store()
+	g.spread()
+	g.collect()
 	g.peak()
 	Generate()
 }

@@ -83,6 +83,11 @@ func (s shape) copyInputs() {
 	Label("input")
 	MOVQ(at(entry, 0), reg.R13) // pending's register is loaded again below
 	for i := range s.vectors {
+		if s.single {
+			MOVL(scaled(weights, reg.R13, 1, 0), reg.R13L)
+			MOVL(reg.R13L, at(values, 0))
+			continue
+		}
 		VMOVUPS(scaled(weights, reg.R13, 1, i*s.bytes), v)
 		VMOVUPS(v, at(values, i*s.bytes))
 	}
@@ -135,12 +140,16 @@ func (s shape) rowTile(m int) {
 	id := fmt.Sprint(m)
 	Label("rows" + id)
 	for r := range m {
+		if s.single {
+			VMOVUPS(at(weights, s.bytes*r), s.acc(r, 0))
+			continue
+		}
 		VBROADCASTSS(at(weights, 4*r), s.acc(r, 0))
 		for v := 1; v < s.vectors; v++ {
 			VMOVAPS(s.acc(r, 0), s.acc(r, v))
 		}
 	}
-	ADDQ(Imm(uint64(4*m)), weights)
+	ADDQ(U32(s.weightBytes()*m), weights)
 	if s.pipelined {
 		MOVQ(field("Depth"), count)
 		TESTQ(waiting, waiting)
@@ -180,9 +189,17 @@ func (s shape) kit(m int) {
 	first := s.rows * s.vectors
 	h, w := s.regs[first:first+s.vectors], s.regs[first+s.vectors]
 	for v := range s.vectors {
+		if s.single {
+			VBROADCASTSS(at(values, 0), h[v])
+			continue
+		}
 		VMOVUPS(at(values, v*s.bytes), h[v])
 	}
 	for r := range m {
+		if s.single {
+			VFMADD231PS(at(weights, s.bytes*r), h[0], s.acc(r, 0))
+			continue
+		}
 		if s.masks && s.vectors == 1 {
 			VFMADD231PS_BCST(at(weights, 4*r), h[0], s.acc(r, 0))
 			continue
@@ -192,6 +209,6 @@ func (s shape) kit(m int) {
 			VFMADD231PS(h[v], w, s.acc(r, v))
 		}
 	}
-	ADDQ(Imm(uint64(4*m)), weights)
+	ADDQ(U32(s.weightBytes()*m), weights)
 	ADDQ(Imm(uint64(s.rowBytes())), values)
 }

@@ -1,0 +1,22 @@
+package reservoir
+
+// ForceShape makes a vector engine advance every tile by one kind of kernel:
+// "single", "narrow" or "wide".
+func ForceShape(e Engine, shape string) Engine {
+	v := e.(*Vector)
+	switch shape {
+	case "single":
+		if v.net.Spec.Kind != RESN { // a ring has no such kernel
+			v.singles = v.set.Wide.Lanes
+		}
+	case "narrow":
+		v.singles = 0
+		v.plan.lanes = v.set.Narrow.Lanes
+	case "wide":
+		v.singles, v.narrows = 0, 0
+	}
+	for _, w := range v.gang.workers {
+		w.makeRoom()
+	}
+	return v
+}

@@ -1,0 +1,106 @@
+package reservoir
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+)
+
+func benchSpec(members, units, channels int) Spec {
+	s := Spec{
+		Arithmetic: Arithmetic, Kind: EuSN, Channels: channels, Members: members, Units: units, Seed: 1, Precision: Float32,
+		Features: []Feature{Last}, Eps: Fixed(.01), Gamma: Fixed(.001), Recurrent: Fixed(.1), Input: Fixed(1), Bias: Fixed(1),
+	}
+	if members > 1 {
+		s.Standardise, s.Difference, s.Features = true, true, AllFeatures
+		s.Recurrent, s.EpsRho = Dist{}, Dist{.01, .2}
+	}
+	return s
+}
+
+// BenchmarkVector reports each level's rate and its share of the peak of fused
+// multiply-adds, measured in turn with it, counting 2 N (N + X) operations a
+// sample and member. Medians over the calls.
+func BenchmarkVector(b *testing.B) {
+	for _, c := range []struct {
+		name                                       string
+		members, units, channels, streams, samples int
+	}{
+		{"paper", 1, 100, 6, 1024, 128},
+		{"paper", 1, 200, 1, 1024, 128},
+		{"paper", 1, 50, 3, 4096, 128},
+		{"paper", 1, 100, 6, 32, 128},
+		{"paper", 1, 100, 6, 32, 1},
+		{"paper", 1, 100, 6, 16, 128},
+		{"paper", 1, 100, 6, 16, 1},
+		{"paper", 1, 100, 6, 1, 128},
+		{"paper", 1, 100, 6, 1, 1},
+		{"bank", 40, 50, 2, 1024, 32},
+		{"bank", 40, 50, 2, 32, 32},
+		{"bank", 40, 50, 2, 16, 32},
+		{"bank", 40, 50, 2, 1, 32},
+		{"bank", 40, 50, 2, 1, 1},
+		{"bank", 40, 50, 2, 1024, 1},
+	} {
+		s := benchSpec(c.members, c.units, c.channels)
+		for _, set := range kernel.Levels() {
+			for _, threads := range []int{1, 2} {
+				name := fmt.Sprintf("%s/N=%d,X=%d,B=%d,T=%d/%s/threads=%d", c.name, c.units, s.Inputs(), c.streams, c.samples, set.Name, threads)
+				b.Run(name, func(b *testing.B) { benchVector(b, s, set, threads, c.streams, c.samples) })
+			}
+		}
+	}
+}
+
+func benchVector(b *testing.B, s Spec, set *kernel.Set, threads, streams, samples int) {
+	net, err := Draw(s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := newVector(net, streams, set, threads)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	rng := rand.New(rand.NewPCG(1, 1))
+	in := make([]float32, streams*samples*s.Channels)
+	for i := range in {
+		in[i] = float32(rng.NormFloat64())
+	}
+	runs := make([]Run, streams)
+	for i := range runs {
+		runs[i] = Run{Slot: int32(i), From: int32(i * samples), To: int32((i + 1) * samples)}
+	}
+	flops := 2 * float64(s.Members*s.Units*(s.Units+s.Inputs())*streams*samples)
+	const least = 2e7 // of the peak's loop: 0.1 ms
+	var rates, peaks []float64
+	for b.Loop() {
+		at := time.Now()
+		calls := 0
+		for work := 0.0; work < least; work += flops {
+			if err := e.Advance(in, runs, nil); err != nil {
+				b.Fatal(err)
+			}
+			calls++
+		}
+		rates = append(rates, flops*float64(calls)/time.Since(at).Seconds())
+		at = time.Now()
+		done := set.Peak(min(max(flops, least), 1e9))
+		peaks = append(peaks, done/time.Since(at).Seconds())
+	}
+	median := func(v []float64) float64 {
+		slices.Sort(v)
+		return v[len(v)/2]
+	}
+	rate, peak := median(rates), median(peaks)
+	steps := rate / flops * float64(streams*samples)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(steps/1e6, "Mstep/s")
+	b.ReportMetric(rate/1e9, "GFLOP/s")
+	b.ReportMetric(100*rate/peak, "%peak")
+	b.ReportMetric(1e9/steps, "ns/step")
+}
