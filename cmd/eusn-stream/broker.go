@@ -7,7 +7,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // broker is the NATS server a command works with: one by URL, or an embedded
@@ -41,9 +40,4 @@ func (b *broker) close() {
 	if b.server != nil {
 		b.server.Close()
 	}
-}
-
-// newEngine opens the engine this machine runs best: so far there is one.
-func newEngine(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-	return reservoir.NewGeneric(net, slots)
 }

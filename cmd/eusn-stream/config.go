@@ -76,6 +76,7 @@ type StageConfig struct {
 	Latency     time.Duration `mapstructure:"latency"`
 	MaxSlots    int           `mapstructure:"max_slots"`
 	MaxStreams  int           `mapstructure:"max_streams"`
+	Engine      string        `mapstructure:"engine"`
 	Head        string        `mapstructure:"head"`
 	StopTimeout time.Duration `mapstructure:"stop_timeout"`
 }
@@ -167,6 +168,7 @@ func (c Config) Validate() error {
 	need(c.NATS.URL != "" || c.Server.Dir != "", "server.dir", "empty, want a directory for the embedded server")
 	need(c.Server.Port >= -1 && c.Server.Port <= 65535, "server.port", "%d, want -1 to 65535", c.Server.Port)
 	oneOf("input.non_finite", c.Input.NonFinite, "reject", "hold", "zero")
+	oneOf("stage.engine", c.Stage.Engine, engineKinds...)
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf("log.format", c.Log.Format, "text", "json")
 	// The pipeline takes a zero for its default; a zero written in a file is

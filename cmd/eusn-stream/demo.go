@@ -92,7 +92,7 @@ func (a *app) demo(ctx context.Context, o *demoOptions) error {
 	}
 	a.say("5/5  evaluating the same series offline")
 	p := a.progress()
-	ev, err := offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: offline.EngineOptions{NewEngine: newEngine}}, p.report)
+	ev, err := offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: offline.EngineOptions{NewEngine: newEngine(a.engine)}}, p.report)
 	p.close()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (a *app) demoModel(ctx context.Context, o *demoOptions, d *offline.Dataset)
 	a.say("2/5  training a bank of %d x %d units on %d series", spec.Members, spec.Units, len(d.Part(offline.Train)))
 	p := a.progress()
 	m, report, err := offline.Retrain(ctx, d, offline.RetrainOptions{
-		EngineOptions: offline.EngineOptions{NewEngine: newEngine}, Spec: spec, Tool: toolName(),
+		EngineOptions: offline.EngineOptions{NewEngine: newEngine(a.engine)}, Spec: spec, Tool: toolName(),
 	}, p.report)
 	p.close()
 	if err != nil {

@@ -53,7 +53,7 @@ func (a *app) demoLive(ctx context.Context, o *demoOptions, d *offline.Dataset, 
 	l := &demoRun{app: a, server: server, log: log, src: src, collect: newCollector(src, m.Heads[0].Classes)}
 	l.stage = pipeline.Stage{
 		Config: pipeline.Config{Job: demoJob, RowBudget: demoBatch, NonFinite: codec.Hold},
-		Model:  m, ModelName: name, NewEngine: newEngine, Log: log, Counters: &l.counters,
+		Model:  m, ModelName: name, NewEngine: newEngine(a.engine), Log: log, Counters: &l.counters,
 		Dial: func(name string) (*nats.Conn, error) { return server.Connect(name, log) },
 	}
 	if err := l.run(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // finding is one thing doctor looked at.
@@ -82,7 +83,7 @@ func checkCPU() finding {
 	if names := cpuFeatures(); len(names) > 0 {
 		s += " with " + strings.Join(names, ", ")
 	}
-	return finding{"cpu", "ok", s + "; this build has the generic engine, in plain Go."}
+	return finding{"cpu", "ok", fmt.Sprintf("%s; engines: %s.", s, strings.Join(reservoir.CPUKinds(), ", "))}
 }
 
 func checkMemory() finding {

@@ -64,6 +64,7 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 	if err != nil {
 		return nil, err
 	}
+	o.NewEngine = newEngine(a.engine)
 	p := a.progress()
 	ev, err := offline.Evaluate(ctx, m, d, o, p.report)
 	p.close()

@@ -160,7 +160,7 @@ never looked at.`,
 				return err
 			}
 			o := net.options(len(d.Channels))
-			o.Policy, o.Head, o.Threads = policy, head, threads
+			o.Policy, o.Head, o.Threads, o.NewEngine = policy, head, threads, newEngine(a.engine)
 			return a.retrain(ctx, d, o, out)
 		})(cmd, args)
 	}

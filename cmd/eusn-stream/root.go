@@ -14,6 +14,7 @@ type app struct {
 	stdout, stderr io.Writer
 	json, quiet    bool
 	progressMode   string
+	engine         string
 	started        bool // a command's own code was reached: errors are no longer about usage
 }
 
@@ -45,10 +46,11 @@ sample, and predictions go out, also as Arrow.
 	f.BoolVar(&a.json, "json", false, "print results as JSON")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
 	f.StringVar(&a.progressMode, "progress", "auto", "progress display: auto, plain or none")
+	f.StringVar(&a.engine, "engine", "auto", "what computes: auto, avx512, avx2 or generic; all give the same bits")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		switch a.progressMode {
 		case "auto", "plain", "none":
-			return nil
+			return checkEngine(a.engine)
 		}
 		return fmt.Errorf("--progress %s: want auto, plain or none", a.progressMode)
 	}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// engineKinds are the values of --engine and stage.engine, on any machine.
+var engineKinds = []string{"auto", "avx512", "avx2", "generic", "gpu"}
+
+// checkEngine refuses an engine that this machine or build does not have,
+// before anything is started.
+func checkEngine(kind string) error {
+	switch {
+	case !slices.Contains(engineKinds, kind):
+		return fail(exitUsage, fmt.Errorf("engine %q, want one of %s", kind, strings.Join(engineKinds, ", ")), "eusn-stream doctor")
+	case kind == "gpu":
+		return fail(exitUnreachable, errors.New("this build has no GPU engine"), "--engine auto, which takes the fastest the CPU has")
+	case kind != "auto" && !slices.Contains(reservoir.CPUKinds(), kind):
+		return fail(exitUnreachable, fmt.Errorf("this CPU cannot run the %s engine", kind), "--engine auto, which takes the fastest it can: "+reservoir.CPUKinds()[0])
+	}
+	return nil
+}
+
+// newEngine opens engines of one kind, each on one thread: shards and offline
+// jobs open one per core.
+func newEngine(kind string) pipeline.EngineFactory {
+	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewCPU(net, slots, kind, 1)
+	}
+}
