@@ -19,7 +19,7 @@ const statusEvery = 10 * time.Second
 // runFlags are the flags of run that override keys of the configuration.
 var runFlags = map[string]string{
 	"model": "model", "job": "job", "nats-url": "nats.url", "dir": "server.dir", "port": "server.port",
-	"partitions": "stage.partitions", "shards": "stage.shards", "non-finite": "input.non_finite",
+	"partitions": "stage.partitions", "shards": "stage.shards", "non-finite": "input.non_finite", "engine": "stage.engine",
 }
 
 func newRun(a *app) *cobra.Command {
@@ -59,6 +59,9 @@ committed, and the next run goes on where this one stopped.`,
 }
 
 func (a *app) runStage(ctx context.Context, c Config) error {
+	if err := checkEngine(c.Stage.Engine); err != nil {
+		return err
+	}
 	m, err := loadModel(c.Model)
 	if err != nil {
 		return err
@@ -74,7 +77,7 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	}
 	counters := new(pipeline.Counters)
 	stage := &pipeline.Stage{
-		Config: c.pipeline(), Model: m, ModelName: filepath.Base(c.Model), NewEngine: newEngine,
+		Config: c.pipeline(), Model: m, ModelName: filepath.Base(c.Model), NewEngine: newEngine(c.Stage.Engine),
 		Dial: b.dial, Log: log, Counters: counters,
 	}
 	ctx, cancel := context.WithCancel(ctx)
