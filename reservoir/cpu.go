@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
@@ -39,6 +38,3 @@ func NewCPU(net *Network, slots int, kind string, threads int) (Engine, error) {
 	}
 	return nil, fmt.Errorf("reservoir: no CPU engine %q on this machine, want auto or one of %s", kind, strings.Join(CPUKinds(), ", "))
 }
-
-// wordsOf is the first of the values as a word.
-func wordsOf(v []float32) *uint32 { return (*uint32)(unsafe.Pointer(&v[0])) }

@@ -16,8 +16,12 @@ type Vector struct {
 	layout Layout
 	slots  int
 	rows   []uint32 // slots x layout.Words
-	heads  []*readout.Linear
+	heads  []head
 	width  int
+
+	// What of net.Spec every call needs.
+	units, features int
+	kept            []Feature // in canonical order
 
 	set     *kernel.Set
 	members []kernel.Member
@@ -42,6 +46,12 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 		return nil, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
 	}
 	v := &Vector{net: net, layout: l, slots: slots, set: set, rows: make([]uint32, slots*l.Words)}
+	v.units, v.features = s.Units, s.FeatureCount()
+	for _, f := range AllFeatures {
+		if s.Has(f) {
+			v.kept = append(v.kept, f)
+		}
+	}
 	if l.Max >= 0 {
 		for i := range slots {
 			l.Reset(s, v.row(i))
@@ -82,7 +92,11 @@ func (v *Vector) SetHeads(heads []*readout.Linear) error {
 	if err != nil {
 		return err
 	}
-	v.heads, v.width = heads, width
+	packed := make([]head, len(heads))
+	for i, h := range heads {
+		packed[i] = packHead(h, v.set.Vector)
+	}
+	v.heads, v.width = packed, width
 	return nil
 }
 
@@ -106,10 +120,10 @@ func (v *Vector) Features(slot int, dst []float32) error {
 	if err := CheckSlot(v, slot); err != nil {
 		return err
 	}
-	if len(dst) != v.net.Spec.FeatureCount() {
-		return fmt.Errorf("reservoir: room for %d features, want %d", len(dst), v.net.Spec.FeatureCount())
+	if len(dst) != v.features {
+		return fmt.Errorf("reservoir: room for %d features, want %d", len(dst), v.features)
 	}
-	v.layout.FeaturesOf(v.net.Spec, v.row(slot), dst)
+	v.featuresOf(v.row(slot), dst)
 	return nil
 }
 

@@ -29,10 +29,10 @@ type worker struct {
 	trash    []uint32  // a row nobody reads
 	cuts     []bool    // cuts[t]: something happens after t samples of the chunk
 	offsets  []int     // kernel.Steps.Select of the member in hand
-	features []float32
 	single   []float32 // transformed samples of streams advanced one by one
 	sample   []float32
 	args     kernel.Steps
+	emission emission
 }
 
 // lane is the stream in one lane of the tile in hand.
@@ -74,7 +74,7 @@ func newWorker(v *Vector) *worker {
 	w.trash = make([]uint32, l.Words)
 	w.cuts = make([]bool, w.chunk+1)
 	w.offsets = make([]int, s.Inputs())
-	w.features = make([]float32, s.FeatureCount())
+	w.emission.init(v)
 	w.sample = make([]float32, s.Channels)
 	w.makeRoom()
 	w.args = kernel.Steps{
@@ -155,9 +155,10 @@ func (w *worker) commit(c *call, t *tile) {
 			w.setPrevious(row[l.Previous:l.Previous+channels], c, r)
 		}
 		if r.Emit && v.width > 0 {
-			w.emit(c, k, row)
+			w.emit(c, row, int(c.score[k])*v.width)
 		}
 	}
+	w.flush(c)
 }
 
 // setPrevious keeps a run's last sample for the next difference.
@@ -171,16 +172,5 @@ func (w *worker) setPrevious(previous []uint32, c *call, r *Run) {
 	n := len(previous)
 	for i, x := range c.inputs[(int(r.To)-1)*n : int(r.To)*n] {
 		previous[i] = math.Float32bits(x)
-	}
-}
-
-// emit writes the scores of run k.
-func (w *worker) emit(c *call, k int32, row []uint32) {
-	v := w.v
-	v.layout.FeaturesOf(v.net.Spec, row, w.features)
-	dst := c.scores[int(c.score[k])*v.width:]
-	for _, h := range v.heads {
-		h.Scores(dst, w.features)
-		dst = dst[h.Columns():]
 	}
 }

@@ -49,6 +49,31 @@ func spreadAVX2(dst *float32, stride int, src *uint32, n int)
 //go:noescape
 func collectAVX2(src *float32, stride int, dst *uint32, n int)
 
+// meanAVX2 writes (high + low) / count for n units.
+//
+//go:noescape
+func meanAVX2(dst *float32, high *uint32, low *uint32, n int, count float32)
+
+// shareAVX2 writes positive / count for n units.
+//
+//go:noescape
+func shareAVX2(dst *float32, positive *uint32, n int, count float32)
+
+// deviationAVX2 writes sqrt(max(0, fma(-mean, mean, squares / count))) for n units.
+//
+//go:noescape
+func deviationAVX2(dst *float32, high *uint32, low *uint32, squareHigh *uint32, squareLow *uint32, n int, count float32)
+
+// scores1xAVX2 computes a vector of columns for 1 streams whose n features stand stride bytes apart.
+//
+//go:noescape
+func scores1xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
+
+// scores8xAVX2 computes a vector of columns for 8 streams whose n features stand stride bytes apart.
+//
+//go:noescape
+func scores8xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
+
 // peakAVX2 does 12 x n fused multiply-adds of 8 lanes.
 //
 //go:noescape

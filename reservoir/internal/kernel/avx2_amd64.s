@@ -2230,6 +2230,200 @@ block:
 	VZEROUPPER
 	RET
 
+// func meanAVX2(dst *float32, high *uint32, low *uint32, n int, count float32)
+// Requires: AVX, CMOV
+TEXT ·meanAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), DI
+	MOVQ         high+8(FP), R8
+	MOVQ         low+16(FP), R9
+	MOVQ         n+24(FP), R10
+	VBROADCASTSS count+32(FP), Y8
+
+block:
+	MOVQ       $0x00000008, CX
+	CMPQ       R10, CX
+	CMOVQLT    R10, CX
+	LEAQ       tailMasks<>+32(SB), R12
+	SHLQ       $0x02, CX
+	SUBQ       CX, R12
+	VMOVUPS    (R12), Y15
+	VMASKMOVPS (R8), Y15, Y0
+	ADDQ       $0x00000020, R8
+	VMASKMOVPS (R9), Y15, Y1
+	ADDQ       $0x00000020, R9
+	VADDPS     Y1, Y0, Y0
+	VDIVPS     Y8, Y0, Y0
+	VMASKMOVPS Y0, Y15, (DI)
+	ADDQ       $0x00000020, DI
+	SUBQ       $0x00000008, R10
+	JG         block
+	VZEROUPPER
+	RET
+
+// func shareAVX2(dst *float32, positive *uint32, n int, count float32)
+// Requires: AVX, CMOV
+TEXT ·shareAVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), DI
+	MOVQ         positive+8(FP), R8
+	MOVQ         n+16(FP), R10
+	VBROADCASTSS count+24(FP), Y8
+
+block:
+	MOVQ       $0x00000008, CX
+	CMPQ       R10, CX
+	CMOVQLT    R10, CX
+	LEAQ       tailMasks<>+32(SB), R12
+	SHLQ       $0x02, CX
+	SUBQ       CX, R12
+	VMOVUPS    (R12), Y15
+	VMASKMOVPS (R8), Y15, Y0
+	ADDQ       $0x00000020, R8
+	VCVTDQ2PS  Y0, Y0
+	VDIVPS     Y8, Y0, Y0
+	VMASKMOVPS Y0, Y15, (DI)
+	ADDQ       $0x00000020, DI
+	SUBQ       $0x00000008, R10
+	JG         block
+	VZEROUPPER
+	RET
+
+// func deviationAVX2(dst *float32, high *uint32, low *uint32, squareHigh *uint32, squareLow *uint32, n int, count float32)
+// Requires: AVX, CMOV, FMA3
+TEXT ·deviationAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), DI
+	MOVQ         high+8(FP), R8
+	MOVQ         low+16(FP), R9
+	MOVQ         squareHigh+24(FP), SI
+	MOVQ         squareLow+32(FP), DX
+	MOVQ         n+40(FP), R10
+	VBROADCASTSS count+48(FP), Y8
+
+block:
+	MOVQ         $0x00000008, CX
+	CMPQ         R10, CX
+	CMOVQLT      R10, CX
+	LEAQ         tailMasks<>+32(SB), R12
+	SHLQ         $0x02, CX
+	SUBQ         CX, R12
+	VMOVUPS      (R12), Y15
+	VMASKMOVPS   (R8), Y15, Y0
+	ADDQ         $0x00000020, R8
+	VMASKMOVPS   (R9), Y15, Y1
+	ADDQ         $0x00000020, R9
+	VMASKMOVPS   (SI), Y15, Y2
+	ADDQ         $0x00000020, SI
+	VMASKMOVPS   (DX), Y15, Y3
+	ADDQ         $0x00000020, DX
+	VADDPS       Y1, Y0, Y0
+	VDIVPS       Y8, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VDIVPS       Y8, Y2, Y2
+	VFNMADD231PS Y0, Y0, Y2
+	VXORPS       Y3, Y3, Y3
+	VMAXPS       Y3, Y2, Y2
+	VSQRTPS      Y2, Y0
+	VMASKMOVPS   Y0, Y15, (DI)
+	ADDQ         $0x00000020, DI
+	SUBQ         $0x00000008, R10
+	JG           block
+	VZEROUPPER
+	RET
+
+// func scores1xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
+// Requires: AVX, FMA3
+TEXT ·scores1xAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), DI
+	MOVQ    weights+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    center+24(FP), R8
+	MOVQ    features+32(FP), R9
+	MOVQ    stride+40(FP), R10
+	MOVQ    n+48(FP), CX
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	VMOVUPS (AX), Y0
+
+feature:
+	VMOVUPS      (SI), Y1
+	VBROADCASTSS (R8), Y2
+	VBROADCASTSS (R9), Y3
+	VSUBPS       Y2, Y3, Y3
+	VFMADD231PS  Y1, Y3, Y0
+	ADDQ         $0x00000020, SI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Y0, (DI)
+	VZEROUPPER
+	RET
+
+// func scores8xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
+// Requires: AVX, FMA3
+TEXT ·scores8xAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), DI
+	MOVQ    weights+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    center+24(FP), R8
+	MOVQ    features+32(FP), R9
+	MOVQ    stride+40(FP), R10
+	MOVQ    n+48(FP), CX
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	VMOVUPS (AX), Y0
+	VMOVUPS (AX), Y1
+	VMOVUPS (AX), Y2
+	VMOVUPS (AX), Y3
+	VMOVUPS (AX), Y4
+	VMOVUPS (AX), Y5
+	VMOVUPS (AX), Y6
+	VMOVUPS (AX), Y7
+
+feature:
+	VMOVUPS      (SI), Y8
+	VBROADCASTSS (R8), Y9
+	VBROADCASTSS (R9), Y10
+	VSUBPS       Y9, Y10, Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VBROADCASTSS (R9)(R10*1), Y11
+	VSUBPS       Y9, Y11, Y11
+	VFMADD231PS  Y8, Y11, Y1
+	VBROADCASTSS (R9)(R10*2), Y12
+	VSUBPS       Y9, Y12, Y12
+	VFMADD231PS  Y8, Y12, Y2
+	VBROADCASTSS (R9)(R12*1), Y10
+	VSUBPS       Y9, Y10, Y10
+	VFMADD231PS  Y8, Y10, Y3
+	VBROADCASTSS (R11), Y11
+	VSUBPS       Y9, Y11, Y11
+	VFMADD231PS  Y8, Y11, Y4
+	VBROADCASTSS (R11)(R10*1), Y12
+	VSUBPS       Y9, Y12, Y12
+	VFMADD231PS  Y8, Y12, Y5
+	VBROADCASTSS (R11)(R10*2), Y10
+	VSUBPS       Y9, Y10, Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VBROADCASTSS (R11)(R12*1), Y11
+	VSUBPS       Y9, Y11, Y11
+	VFMADD231PS  Y8, Y11, Y7
+	ADDQ         $0x00000020, SI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Y0, (DI)
+	VMOVUPS      Y1, 32(DI)
+	VMOVUPS      Y2, 64(DI)
+	VMOVUPS      Y3, 96(DI)
+	VMOVUPS      Y4, 128(DI)
+	VMOVUPS      Y5, 160(DI)
+	VMOVUPS      Y6, 192(DI)
+	VMOVUPS      Y7, 224(DI)
+	VZEROUPPER
+	RET
+
 // func peakAVX2(n int)
 // Requires: AVX, FMA3
 TEXT ·peakAVX2(SB), NOSPLIT, $0-8

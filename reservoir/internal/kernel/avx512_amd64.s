@@ -5440,6 +5440,197 @@ block:
 	VZEROUPPER
 	RET
 
+// func meanAVX512(dst *float32, high *uint32, low *uint32, n int, count float32)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·meanAVX512(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), DI
+	MOVQ         high+8(FP), R8
+	MOVQ         low+16(FP), R9
+	MOVQ         n+24(FP), R10
+	VBROADCASTSS count+32(FP), Z8
+
+block:
+	MOVQ      $0x00000010, CX
+	CMPQ      R10, CX
+	CMOVQLT   R10, CX
+	MOVL      $-1, R12
+	BZHIL     CX, R12, R12
+	KMOVW     R12, K2
+	VMOVUPS.Z (R8), K2, Z0
+	ADDQ      $0x00000040, R8
+	VMOVUPS.Z (R9), K2, Z1
+	ADDQ      $0x00000040, R9
+	VADDPS    Z1, Z0, Z0
+	VDIVPS    Z8, Z0, Z0
+	VMOVUPS   Z0, K2, (DI)
+	ADDQ      $0x00000040, DI
+	SUBQ      $0x00000010, R10
+	JG        block
+	VZEROUPPER
+	RET
+
+// func shareAVX512(dst *float32, positive *uint32, n int, count float32)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·shareAVX512(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), DI
+	MOVQ         positive+8(FP), R8
+	MOVQ         n+16(FP), R10
+	VBROADCASTSS count+24(FP), Z8
+
+block:
+	MOVQ       $0x00000010, CX
+	CMPQ       R10, CX
+	CMOVQLT    R10, CX
+	MOVL       $-1, R12
+	BZHIL      CX, R12, R12
+	KMOVW      R12, K2
+	VMOVUPS.Z  (R8), K2, Z0
+	ADDQ       $0x00000040, R8
+	VCVTUDQ2PS Z0, Z0
+	VDIVPS     Z8, Z0, Z0
+	VMOVUPS    Z0, K2, (DI)
+	ADDQ       $0x00000040, DI
+	SUBQ       $0x00000010, R10
+	JG         block
+	VZEROUPPER
+	RET
+
+// func deviationAVX512(dst *float32, high *uint32, low *uint32, squareHigh *uint32, squareLow *uint32, n int, count float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2, CMOV
+TEXT ·deviationAVX512(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), DI
+	MOVQ         high+8(FP), R8
+	MOVQ         low+16(FP), R9
+	MOVQ         squareHigh+24(FP), SI
+	MOVQ         squareLow+32(FP), DX
+	MOVQ         n+40(FP), R10
+	VBROADCASTSS count+48(FP), Z8
+
+block:
+	MOVQ         $0x00000010, CX
+	CMPQ         R10, CX
+	CMOVQLT      R10, CX
+	MOVL         $-1, R12
+	BZHIL        CX, R12, R12
+	KMOVW        R12, K2
+	VMOVUPS.Z    (R8), K2, Z0
+	ADDQ         $0x00000040, R8
+	VMOVUPS.Z    (R9), K2, Z1
+	ADDQ         $0x00000040, R9
+	VMOVUPS.Z    (SI), K2, Z2
+	ADDQ         $0x00000040, SI
+	VMOVUPS.Z    (DX), K2, Z3
+	ADDQ         $0x00000040, DX
+	VADDPS       Z1, Z0, Z0
+	VDIVPS       Z8, Z0, Z0
+	VADDPS       Z3, Z2, Z2
+	VDIVPS       Z8, Z2, Z2
+	VFNMADD231PS Z0, Z0, Z2
+	VXORPS       Z3, Z3, Z3
+	VMAXPS       Z3, Z2, Z2
+	VSQRTPS      Z2, Z0
+	VMOVUPS      Z0, K2, (DI)
+	ADDQ         $0x00000040, DI
+	SUBQ         $0x00000010, R10
+	JG           block
+	VZEROUPPER
+	RET
+
+// func scores1xAVX512(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
+// Requires: AVX, AVX512F
+TEXT ·scores1xAVX512(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), DI
+	MOVQ    weights+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    center+24(FP), R8
+	MOVQ    features+32(FP), R9
+	MOVQ    stride+40(FP), R10
+	MOVQ    n+48(FP), CX
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	VMOVUPS (AX), Z0
+
+feature:
+	VMOVUPS      (SI), Z1
+	VBROADCASTSS (R8), Z2
+	VBROADCASTSS (R9), Z3
+	VSUBPS       Z2, Z3, Z3
+	VFMADD231PS  Z1, Z3, Z0
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Z0, (DI)
+	VZEROUPPER
+	RET
+
+// func scores8xAVX512(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
+// Requires: AVX, AVX512F
+TEXT ·scores8xAVX512(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), DI
+	MOVQ    weights+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    center+24(FP), R8
+	MOVQ    features+32(FP), R9
+	MOVQ    stride+40(FP), R10
+	MOVQ    n+48(FP), CX
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX), Z1
+	VMOVUPS (AX), Z2
+	VMOVUPS (AX), Z3
+	VMOVUPS (AX), Z4
+	VMOVUPS (AX), Z5
+	VMOVUPS (AX), Z6
+	VMOVUPS (AX), Z7
+
+feature:
+	VMOVUPS      (SI), Z8
+	VBROADCASTSS (R8), Z9
+	VBROADCASTSS (R9), Z10
+	VSUBPS       Z9, Z10, Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VBROADCASTSS (R9)(R10*1), Z11
+	VSUBPS       Z9, Z11, Z11
+	VFMADD231PS  Z8, Z11, Z1
+	VBROADCASTSS (R9)(R10*2), Z12
+	VSUBPS       Z9, Z12, Z12
+	VFMADD231PS  Z8, Z12, Z2
+	VBROADCASTSS (R9)(R12*1), Z10
+	VSUBPS       Z9, Z10, Z10
+	VFMADD231PS  Z8, Z10, Z3
+	VBROADCASTSS (R11), Z11
+	VSUBPS       Z9, Z11, Z11
+	VFMADD231PS  Z8, Z11, Z4
+	VBROADCASTSS (R11)(R10*1), Z12
+	VSUBPS       Z9, Z12, Z12
+	VFMADD231PS  Z8, Z12, Z5
+	VBROADCASTSS (R11)(R10*2), Z10
+	VSUBPS       Z9, Z10, Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VBROADCASTSS (R11)(R12*1), Z11
+	VSUBPS       Z9, Z11, Z11
+	VFMADD231PS  Z8, Z11, Z7
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000004, R8
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, 64(DI)
+	VMOVUPS      Z2, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+	VMOVUPS      Z4, 256(DI)
+	VMOVUPS      Z5, 320(DI)
+	VMOVUPS      Z6, 384(DI)
+	VMOVUPS      Z7, 448(DI)
+	VZEROUPPER
+	RET
+
 // func peakAVX512(n int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·peakAVX512(SB), NOSPLIT, $0-8

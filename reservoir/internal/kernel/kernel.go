@@ -31,6 +31,17 @@ type Set struct {
 	Spread  func(dst *float32, stride int, src *uint32, n int)
 	Collect func(src *float32, stride int, dst *uint32, n int)
 
+	// Features of n units from their accumulators; count is the number of
+	// samples, at least 1. Share takes counts below 2^31.
+	Mean      func(dst *float32, high, low *uint32, n int, count float32)
+	Share     func(dst *float32, positive *uint32, n int, count float32)
+	Deviation func(dst *float32, high, low, squareHigh, squareLow *uint32, n int, count float32)
+
+	// Scores computes Vector columns of a readout for one stream, or for
+	// Streams of them whose n features stand stride bytes apart: dst gets one
+	// vector each, weights has one for each feature.
+	Scores, ScoresOfMany func(dst, weights, intercept, center, features *float32, stride, n int)
+
 	// peak does n rounds of peakChains vector multiply-adds.
 	peak func(n int)
 }
@@ -44,6 +55,8 @@ type Shape struct {
 
 const (
 	peakChains = 12
+	// Streams is how many streams ScoresOfMany takes.
+	Streams = 8
 	// Kinds is the number of accumulators of a unit in Steps.Sums.
 	Kinds = 4
 )

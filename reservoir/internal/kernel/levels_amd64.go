@@ -34,7 +34,9 @@ var setAVX512 = Set{
 		Ring:  func(s *Steps) { ringNarrowAVX512((*byte)(unsafe.Pointer(s))) },
 	},
 	Single: func(s *Steps) { stepsSingleAVX512((*byte)(unsafe.Pointer(s))) },
-	Load:   loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512, peak: peakAVX512,
+	Load:   loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512,
+	Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Scores: scores1xAVX512, ScoresOfMany: scores8xAVX512,
+	peak: peakAVX512,
 }
 
 var setAVX2 = Set{
@@ -50,5 +52,7 @@ var setAVX2 = Set{
 		Ring:  func(s *Steps) { ringNarrowAVX2((*byte)(unsafe.Pointer(s))) },
 	},
 	Single: func(s *Steps) { stepsSingleAVX2((*byte)(unsafe.Pointer(s))) },
-	Load:   loadAVX2, Store: storeAVX2, Spread: spreadAVX2, Collect: collectAVX2, peak: peakAVX2,
+	Load:   loadAVX2, Store: storeAVX2, Spread: spreadAVX2, Collect: collectAVX2,
+	Mean: meanAVX2, Share: shareAVX2, Deviation: deviationAVX2, Scores: scores1xAVX2, ScoresOfMany: scores8xAVX2,
+	peak: peakAVX2,
 }

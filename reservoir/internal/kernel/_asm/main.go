@@ -39,6 +39,9 @@ func main() {
 	g.store()
 	g.spread()
 	g.collect()
+	g.features()
+	g.scores(1)
+	g.scores(8)
 	g.peak()
 	Generate()
 }
