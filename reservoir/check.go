@@ -14,6 +14,17 @@ func CheckCall(e interface {
 	Engine
 	Steps(slot int) uint64
 }, inputs []float32, runs []Run, scores []float32) error {
+	if err := checkRuns(e, inputs, runs, scores); err != nil {
+		return err
+	}
+	return CheckInputs(inputs, e.Network().Spec.Channels)
+}
+
+// checkRuns is CheckCall without the values of the inputs.
+func checkRuns(e interface {
+	Engine
+	Steps(slot int) uint64
+}, inputs []float32, runs []Run, scores []float32) error {
 	c := e.Network().Spec.Channels
 	if len(inputs)%c != 0 {
 		return fmt.Errorf("reservoir: %d input values, want a multiple of %d channels", len(inputs), c)
@@ -35,7 +46,7 @@ func CheckCall(e interface {
 	if want := emits * e.ScoreWidth(); len(scores) < want {
 		return fmt.Errorf("reservoir: room for %d scores, want %d (%d emitting runs of %d)", len(scores), want, emits, e.ScoreWidth())
 	}
-	return CheckInputs(inputs, c)
+	return nil
 }
 
 // CheckInputs refuses samples that are not finite or beyond MaxInput, with

@@ -102,8 +102,11 @@ func (v *Vector) SetHeads(heads []*readout.Linear) error {
 
 // Advance implements Engine.
 func (v *Vector) Advance(inputs []float32, runs []Run, scores []float32) error {
-	if err := CheckCall(v, inputs, runs, scores); err != nil {
+	if err := checkRuns(v, inputs, runs, scores); err != nil {
 		return err
+	}
+	if len(inputs) > 0 && !v.set.Within(&inputs[0], len(inputs), MaxInput) {
+		return CheckInputs(inputs, v.net.Spec.Channels) // says which
 	}
 	v.plan.cut(runs)
 	for k := range v.plan.rounds() {

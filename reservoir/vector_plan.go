@@ -41,7 +41,7 @@ type item struct {
 }
 
 func (p *plan) init(v *Vector, threads int) {
-	s := v.net.Spec
+	s := &v.net.Spec
 	p.lanes, p.members, p.threads = v.set.Wide.Lanes, s.Members, threads
 	p.perSample = float64(s.Members) * float64(s.Units) * float64(s.Units+s.Inputs())
 	p.round, p.stamp = make([]int32, v.slots), make([]uint32, v.slots)

@@ -41,7 +41,7 @@ func (w *worker) advanceSingles(c *call, it *item, active int) {
 // are used in place where there is no transform.
 func (w *worker) transformSingle(c *call, i int) {
 	net, l := w.v.net, &w.lanes[i]
-	s, n := net.Spec, min(w.chunk, l.left)
+	s, n := &net.Spec, min(w.chunk, l.left)
 	channels, inputs := s.Channels, s.Inputs()
 	raw := c.inputs[l.from*channels : (l.from+n)*channels]
 	if !s.Standardise && !s.Difference {
@@ -70,7 +70,7 @@ func (w *worker) transformSingle(c *call, i int) {
 // advanceSingle takes one lane's chunk through one member, whose args are set.
 func (w *worker) advanceSingle(m, i int) {
 	v, l, a := w.v, &w.lanes[i], &w.args
-	s, layout := v.net.Spec, &v.layout
+	s, layout := &v.net.Spec, &v.layout
 	words := l.row[layout.Member(m):][:layout.MemberWords]
 	vector := 4 * v.set.Vector
 	// The states are aligned, the inputs end where they begin.

@@ -83,7 +83,7 @@ func (w *worker) load(dst []float32, stride int, rows []*uint32, word, n int) {
 // Network.Transform.
 func (w *worker) transform(active, lanes, n int) {
 	net := w.v.net
-	s, norm := net.Spec, &net.Norm
+	s, norm := &net.Spec, &net.Norm
 	if !s.Standardise && !s.Difference {
 		w.x = w.raw[s.Channels*lanes:]
 		return
@@ -162,7 +162,7 @@ func (w *worker) member(m, lanes int) {
 // advanceMember takes the chunk through one member.
 func (w *worker) advanceMember(m, active, lanes, n int) {
 	v := w.v
-	s := v.net.Spec
+	s := &v.net.Spec
 	at := v.layout.Member(m)
 	inputs := v.net.Members[m].Inputs
 	shape := &v.set.Narrow

@@ -92,7 +92,7 @@ func newWorker(v *Vector) *worker {
 
 // makeRoom allocates what depends on how many streams go one by one.
 func (w *worker) makeRoom() {
-	if s := w.v.net.Spec; s.Standardise || s.Difference {
+	if s := &w.v.net.Spec; s.Standardise || s.Difference {
 		w.single = make([]float32, w.v.singles*w.chunk*s.Inputs())
 	}
 }

@@ -74,6 +74,11 @@ func scores1xAVX2(dst *float32, weights *float32, intercept *float32, center *fl
 //go:noescape
 func scores8xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
 
+// withinAVX2 reports whether n values are numbers of magnitude at most limit.
+//
+//go:noescape
+func withinAVX2(v *float32, n int, limit float32) bool
+
 // peakAVX2 does 12 x n fused multiply-adds of 8 lanes.
 //
 //go:noescape

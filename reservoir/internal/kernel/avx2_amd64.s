@@ -2424,6 +2424,39 @@ feature:
 	VZEROUPPER
 	RET
 
+// func withinAVX2(v *float32, n int, limit float32) bool
+// Requires: AVX, AVX2, CMOV
+TEXT ·withinAVX2(SB), NOSPLIT, $0-25
+	MOVQ         v+0(FP), R11
+	MOVQ         n+8(FP), R10
+	VBROADCASTSS limit+16(FP), Y1
+	MOVL         $0x7fffffff, R12
+	VMOVD        R12, X2
+	VBROADCASTSS X2, Y2
+	VXORPS       Y3, Y3, Y3
+
+block:
+	MOVQ       $0x00000008, CX
+	CMPQ       R10, CX
+	CMOVQLT    R10, CX
+	LEAQ       tailMasks<>+32(SB), R12
+	SHLQ       $0x02, CX
+	SUBQ       CX, R12
+	VMOVUPS    (R12), Y15
+	VMASKMOVPS (R11), Y15, Y0
+	VANDPS     Y2, Y0, Y0
+	VCMPPS     $0x16, Y1, Y0, Y0
+	VORPS      Y0, Y3, Y3
+	ADDQ       $0x00000020, R11
+	SUBQ       $0x00000008, R10
+	JG         block
+	VMOVMSKPS  Y3, R12
+	VZEROUPPER
+	TESTL      R12, R12
+	SETEQ      AL
+	MOVB       AL, ret+24(FP)
+	RET
+
 // func peakAVX2(n int)
 // Requires: AVX, FMA3
 TEXT ·peakAVX2(SB), NOSPLIT, $0-8

@@ -74,6 +74,11 @@ func scores1xAVX512(dst *float32, weights *float32, intercept *float32, center *
 //go:noescape
 func scores8xAVX512(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
 
+// withinAVX512 reports whether n values are numbers of magnitude at most limit.
+//
+//go:noescape
+func withinAVX512(v *float32, n int, limit float32) bool
+
 // peakAVX512 does 12 x n fused multiply-adds of 16 lanes.
 //
 //go:noescape

@@ -31,6 +31,9 @@ type Set struct {
 	Spread  func(dst *float32, stride int, src *uint32, n int)
 	Collect func(src *float32, stride int, dst *uint32, n int)
 
+	// Within reports whether n values are numbers of magnitude at most limit.
+	Within func(v *float32, n int, limit float32) bool
+
 	// Features of n units from their accumulators; count is the number of
 	// samples, at least 1. Share takes counts below 2^31.
 	Mean      func(dst *float32, high, low *uint32, n int, count float32)

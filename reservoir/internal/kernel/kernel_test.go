@@ -341,3 +341,29 @@ func TestReadout(t *testing.T) {
 		}
 	})
 }
+
+// TestWithin plants each kind of bad value at every place.
+func TestWithin(t *testing.T) {
+	const limit = 1e15
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	eachLevel(t, func(t *testing.T, s *Set) {
+		for n := 1; n <= 2*s.Vector+1; n++ {
+			v := floats(t, n)
+			for i := range v {
+				v[i] = limit * float32(1-2*(i%2))
+			}
+			if !s.Within(&v[0], n, limit) {
+				t.Fatalf("%d values at the limit are refused", n)
+			}
+			for i, good := range v {
+				for _, bad := range []float32{nan, -nan, inf, -inf, limit * 1.0001, -limit * 1.0001} {
+					v[i] = bad
+					if s.Within(&v[0], n, limit) {
+						t.Fatalf("%v at %d of %d passes", bad, i, n)
+					}
+				}
+				v[i] = good
+			}
+		}
+	})
+}

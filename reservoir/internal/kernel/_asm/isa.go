@@ -36,8 +36,8 @@ var avx512 = isa{
 		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 	},
 	shapes: []shape{
-		{name: "Wide", vectors: 2, rows: 12, pipelined: true},
-		{name: "Narrow", vectors: 1, rows: 12, pipelined: true},
+		{name: "Wide", vectors: 2, rows: 10, pipelined: true},
+		{name: "Narrow", vectors: 1, rows: 10, pipelined: true},
 		{name: "Single", vectors: 1, rows: 14, single: true},
 	},
 }

@@ -42,6 +42,7 @@ func main() {
 	g.features()
 	g.scores(1)
 	g.scores(8)
+	g.within()
 	g.peak()
 	Generate()
 }

@@ -58,7 +58,7 @@ func (s shape) ring() {
 		VFMADD231PS(previous[v], w, z[v])
 		VMOVAPS(old[v], previous[v])
 	}
-	r := s.temps()
+	r := s.isa.temps()
 	for v := range s.vectors {
 		VMOVAPS(z[v], r.x)
 		s.finish(r, fmt.Sprintf("_%d", v))

@@ -28,6 +28,7 @@ func (s shape) steps() {
 	MOVQ(field("Consts"), consts)
 	MOVQ(field("Sums"), sums)
 	XORQ(waiting, waiting)
+	s.pin()
 	Label("step")
 	s.copyInputs()
 	MOVQ(field("Weights"), weights)

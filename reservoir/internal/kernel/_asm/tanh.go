@@ -15,8 +15,12 @@ var (
 	offset   = reg.R12 // of the pending vector in both
 )
 
-// temps are the vector registers finish uses.
-type temps struct{ x, a, y, t, k, m, l reg.VecPhysical }
+// temps are the vector registers finish uses, and the constants that have a
+// register of their own.
+type temps struct {
+	x, a, y, t, k, m, l reg.VecPhysical
+	pins                map[int]reg.VecPhysical
+}
 
 func (g *isa) temps() temps {
 	n := len(g.regs)
@@ -24,6 +28,53 @@ func (g *isa) temps() temps {
 		return temps{x: g.regs[n-5], a: g.regs[n-4], y: g.regs[n-3], t: g.regs[n-2], k: g.regs[n-1]}
 	}
 	return temps{x: g.regs[0], a: g.regs[1], y: g.regs[2], t: g.regs[3], k: g.regs[4], m: g.regs[5], l: g.regs[6]}
+}
+
+// pinned lists constants by how much a register for them saves.
+var pinned = []int{constShift, constSign, constSaturation, constOne, constEdge,
+	constTable + 5, constTable + 4, constTable + 3, constTable + 2, constTable + 1, constTable}
+
+// temps adds the constants for which the shape has registers left. pin loads
+// them.
+func (s shape) temps() temps {
+	r := s.isa.temps()
+	if !s.pipelined {
+		return r
+	}
+	r.pins = map[int]reg.VecPhysical{}
+	first := s.rows*s.vectors + s.vectors + 1
+	for i, c := range pinned {
+		if first+i < len(s.regs)-5 {
+			r.pins[c] = s.regs[first+i]
+		}
+	}
+	return r
+}
+
+func (s shape) pin() {
+	r := s.temps()
+	for _, c := range pinned {
+		if v, ok := r.pins[c]; ok {
+			VMOVUPS(vector(consts, c), v)
+		}
+	}
+}
+
+// constant is the operand of constant i.
+func (r temps) constant(i int) Op {
+	if v, ok := r.pins[i]; ok {
+		return v
+	}
+	return vector(consts, i)
+}
+
+// register is constant i in a register, tmp if it has none of its own.
+func (r temps) register(i int, tmp reg.VecPhysical) reg.VecPhysical {
+	if v, ok := r.pins[i]; ok {
+		return v
+	}
+	VMOVUPS(vector(consts, i), tmp)
+	return tmp
 }
 
 // finish turns the tanh arguments in x into states and adds them to the
@@ -46,12 +97,15 @@ func (g *isa) finish(r temps, id string) {
 
 // tanh leaves the canonical tanh of x in a.
 func (g *isa) tanh(r temps) {
-	VANDPS(vector(consts, constAbs), r.x, r.a)
-	VMOVUPS(vector(consts, constSaturation), r.k)
-	VMINPS(r.a, r.k, r.a) // in this order NaN stays
-	VADDPS(vector(consts, constShift), r.a, r.y)
-	VANDPS(vector(consts, constEdge), r.y, r.t)
-	VSUBPS(vector(consts, constShift), r.t, r.t)
+	if sign, ok := r.pins[constSign]; ok {
+		VANDNPS(r.x, sign, r.a)
+	} else {
+		VANDPS(vector(consts, constAbs), r.x, r.a)
+	}
+	VMINPS(r.a, r.register(constSaturation, r.k), r.a) // in this order NaN stays
+	VADDPS(r.constant(constShift), r.a, r.y)
+	VANDPS(r.constant(constEdge), r.y, r.t)
+	VSUBPS(r.constant(constShift), r.t, r.t)
 	VSUBPS(r.t, r.a, r.t)
 	if !g.masks {
 		VPSLLD(U8(7), r.y, r.m) // bit 3 of the interval becomes the sign
@@ -62,10 +116,9 @@ func (g *isa) tanh(r temps) {
 		g.coefficient(k, r, r.k)
 		VFMADD213PS(r.k, r.t, r.a)
 	}
-	VMOVUPS(vector(consts, constOne), r.k)
-	VMINPS(r.a, r.k, r.a)
+	VMINPS(r.a, r.register(constOne, r.k), r.a)
 	if g.masks {
-		VPTERNLOGD(U8(0xf8), vector(consts, constSign), r.x, r.a) // a | x&sign
+		VPTERNLOGD(U8(0xf8), r.constant(constSign), r.x, r.a) // a | x&sign
 		return
 	}
 	VANDPS(vector(consts, constSign), r.x, r.t)
@@ -74,7 +127,7 @@ func (g *isa) tanh(r temps) {
 
 // coefficient fetches each lane's coefficient of power k.
 func (g *isa) coefficient(k int, r temps, dst reg.VecPhysical) {
-	VPERMPS(vector(consts, constTable+k), r.y, dst)
+	VPERMPS(r.constant(constTable+k), r.y, dst)
 	if g.masks {
 		return
 	}

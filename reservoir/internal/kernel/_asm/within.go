@@ -1,0 +1,49 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// within checks input samples faster than memory delivers them.
+func (g *isa) within() {
+	g.function("within", "(v *float32, n int, limit float32) bool", "reports whether n values are numbers of magnitude at most limit.")
+	const notLessOrEqual = 0x16 // true for NaN
+	Load(Param("v"), row)
+	Load(Param("n"), left)
+	v, limit, abs, bad := g.regs[0], g.regs[1], g.regs[2], g.regs[3]
+	VBROADCASTSS(NewParamAddr("limit", 16), limit)
+	MOVL(U32(1<<31-1), step.As32())
+	VMOVD(step.As32(), abs.AsX())
+	VBROADCASTSS(abs.AsX(), abs)
+	if g.masks {
+		KXORW(reg.K1, reg.K1, reg.K1)
+	} else {
+		VXORPS(bad, bad, bad)
+	}
+	Label("block")
+	g.tailMask(g.bytes / 4)
+	g.loadMasked(at(row, 0), v)
+	VANDPS(abs, v, v)
+	if g.masks {
+		VCMPPS(U8(notLessOrEqual), limit, v, reg.K3)
+		KORW(reg.K3, reg.K1, reg.K1)
+	} else {
+		VCMPPS(U8(notLessOrEqual), limit, v, v)
+		VORPS(v, bad, bad)
+	}
+	ADDQ(U32(g.bytes), row)
+	SUBQ(U32(g.bytes/4), left)
+	JG(LabelRef("block"))
+	if g.masks {
+		KMOVW(reg.K1, step.As32())
+	} else {
+		VMOVMSKPS(bad, step.As32())
+	}
+	VZEROUPPER()
+	TESTL(step.As32(), step.As32())
+	SETEQ(reg.AL)
+	Store(reg.AL, ReturnIndex(0))
+	RET()
+}
