@@ -1,0 +1,228 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	loopback     = "127.0.0.1"
+	serverStart  = 30 * time.Second // of one node; recovery of these small stores takes well under a second
+	clusterStart = 60 * time.Second // with elections
+)
+
+// cluster is one NATS server or three of them.
+type cluster struct {
+	dir   string
+	procs *children
+	nodes []*node
+
+	mu sync.Mutex // one kill at a time, so that three nodes keep their quorum
+}
+
+type node struct {
+	name        string
+	port, route int
+	proc        *proc
+}
+
+func newCluster(procs *children, dir string, n int) (*cluster, error) {
+	c := &cluster{dir: dir, procs: procs}
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i), port: ports[2*i], route: ports[2*i+1]})
+	}
+	return c, nil
+}
+
+// freePorts finds ports below the range the kernel gives to outgoing
+// connections: none of those may take a server's port while it is dead.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for try := 0; len(ports) < n; try++ {
+		p := 10000 + rand.IntN(20000)
+		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(p)))
+		if err == nil {
+			defer l.Close() // held until all are found, so that all differ
+			ports = append(ports, p)
+		} else if try > 1000 {
+			return nil, fmt.Errorf("chaos: no free port on %s: %w", loopback, err)
+		}
+	}
+	return ports, nil
+}
+
+func (n *node) address() string { return net.JoinHostPort(loopback, strconv.Itoa(n.port)) }
+
+func (c *cluster) url() string {
+	var all []string
+	for _, n := range c.nodes {
+		all = append(all, "nats://"+n.address())
+	}
+	return strings.Join(all, ",")
+}
+
+func (c *cluster) args(n *node) []string {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	args := []string{self, natsServerCommand, "--name", n.name, "--dir", filepath.Join(c.dir, n.name), "--port", strconv.Itoa(n.port)}
+	if len(c.nodes) > 1 {
+		var routes []string
+		for _, m := range c.nodes {
+			routes = append(routes, "nats-route://"+net.JoinHostPort(loopback, strconv.Itoa(m.route)))
+		}
+		args = append(args, "--cluster-port", strconv.Itoa(n.route), "--routes", strings.Join(routes, ","))
+	}
+	return args
+}
+
+// start starts a node and returns when it takes connections.
+func (c *cluster) start(n *node) error {
+	var err error
+	for late := time.Now().Add(serverStart); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
+		if n.proc == nil || n.proc.ended() {
+			if n.proc, err = c.procs.start(n.name, nil, c.args(n)...); err != nil {
+				return err
+			}
+		}
+		conn, dialErr := net.DialTimeout("tcp", n.address(), time.Second)
+		if dialErr == nil {
+			conn.Close()
+			return nil
+		}
+		err = dialErr
+	}
+	return fmt.Errorf("chaos: server %s takes no connection within %v (its log says why): %w", n.name, serverStart, err)
+}
+
+// startAll starts every node and waits until JetStream answers.
+func (c *cluster) startAll(ctx context.Context) (*nats.Conn, error) {
+	for _, n := range c.nodes {
+		if err := c.start(n); err != nil {
+			return nil, err
+		}
+	}
+	nc, err := connect(c.url())
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	return nc, c.healthy(ctx, js)
+}
+
+// connect is the harness's own way to the servers, without proxies.
+func connect(url string) (*nats.Conn, error) {
+	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1))
+}
+
+// healthy returns when JetStream answers and, in a cluster, has a full set of
+// current replicas.
+func (c *cluster) healthy(ctx context.Context, js jetstream.JetStream) error {
+	ctx, cancel := context.WithTimeout(ctx, clusterStart)
+	defer cancel()
+	for {
+		err := c.check(ctx, js)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("chaos: JetStream is not healthy after %v: %w", clusterStart, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (c *cluster) check(ctx context.Context, js jetstream.JetStream) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if _, err := js.AccountInfo(ctx); err != nil {
+		return err
+	}
+	streams := js.ListStreams(ctx)
+	for info := range streams.Info() {
+		if info.Cluster == nil || len(c.nodes) == 1 {
+			continue
+		}
+		if info.Cluster.Leader == "" {
+			return fmt.Errorf("%s has no leader", info.Config.Name)
+		}
+		for _, r := range info.Cluster.Replicas {
+			if !r.Current || r.Offline {
+				return fmt.Errorf("%s: replica %s is behind", info.Config.Name, r.Name)
+			}
+		}
+	}
+	if err := streams.Err(); err != nil && !errors.Is(err, jetstream.ErrEndOfData) {
+		return err
+	}
+	return nil
+}
+
+// leader is the index of the node that leads a NATS stream; -1 unknown.
+func (c *cluster) leader(ctx context.Context, js jetstream.JetStream, stream string) int {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	s, err := js.Stream(ctx, stream)
+	if err != nil || s.CachedInfo().Cluster == nil {
+		return -1
+	}
+	for i, n := range c.nodes {
+		if n.name == s.CachedInfo().Cluster.Leader {
+			return i
+		}
+	}
+	return -1
+}
+
+// crash kills a node, starts it again after down and, in a cluster, returns
+// when it has caught up.
+func (c *cluster) crash(ctx context.Context, js jetstream.JetStream, i int, down time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[i]
+	n.proc.kill()
+	if !n.proc.killed() {
+		return fmt.Errorf("chaos: server %s had ended by itself: %s", n.name, n.proc.how())
+	}
+	time.Sleep(down)
+	if err := c.start(n); err != nil {
+		return err
+	}
+	if len(c.nodes) == 1 {
+		return nil
+	}
+	return c.healthy(ctx, js)
+}
+
+// stopAll ends the servers in order.
+func (c *cluster) stopAll() {
+	for _, n := range c.nodes {
+		if n.proc != nil {
+			n.proc.stop(10 * time.Second)
+		}
+	}
+}

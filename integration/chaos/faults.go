@@ -1,0 +1,137 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// event is one fault to come.
+type event struct {
+	at   time.Duration
+	kind string
+	pick uint32        // chooses the victim
+	d    time.Duration // how long it lasts
+}
+
+// Kinds of events.
+const (
+	killWorker   = "kill worker"
+	stopWorker   = "stop worker"
+	partitioning = "partition"
+	cutWorker    = "cut worker"
+	slowWorker   = "slow worker"
+	endWorker    = "end worker"
+	killServer   = "kill server"
+	scaleTo      = "scale to"
+)
+
+// schedule draws the times of a scenario's faults. Those that need time to
+// unfold come in the first part of the load.
+func (s *scenario) schedule(seed uint64) []event {
+	rng := rand.New(rand.NewPCG(seed, 1<<33))
+	var all []event
+	add := func(n int, kind string, upTo float64, shortest, longest time.Duration) {
+		for range n {
+			all = append(all, event{
+				at: time.Duration((0.02 + (upTo-0.02)*rng.Float64()) * float64(s.Load)), kind: kind, pick: rng.Uint32(),
+				d: shortest + time.Duration(rng.Int64N(int64(longest-shortest)+1)),
+			})
+		}
+	}
+	add(s.Kills, killWorker, 0.98, 0, 0)
+	add(s.Zombies, stopWorker, 0.7, s.away(4), s.away(6))
+	add(s.Splits, partitioning, 0.7, s.away(6), s.away(8)) // a publish without an answer is given up after 5 s
+	add(s.Cuts, cutWorker, 0.9, 100*time.Millisecond, 3*time.Second)
+	add(s.Slow, slowWorker, 0.9, time.Second, 4*time.Second)
+	add(s.Restarts, endWorker, 0.9, 0, 0)
+	add(s.ServerKills, killServer, 0.9, 100*time.Millisecond, 1600*time.Millisecond)
+	for i, n := range s.Workers[1:] {
+		all = append(all, event{at: s.Load * time.Duration(i+1) / time.Duration(len(s.Workers)), kind: scaleTo, pick: uint32(n)})
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return int(a.at - b.at) })
+	return all
+}
+
+// away is a time of unreachability in seconds, unless the scenario sets its
+// own lease.
+func (s *scenario) away(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
+
+// breakThings carries out a schedule and returns when the last fault has begun and
+// every server is back.
+func (r *run) breakThings(ctx context.Context, js jetstream.JetStream, events []event) error {
+	begin := time.Now()
+	var wg sync.WaitGroup
+	var once sync.Once
+	var failure error
+	for _, worker := range []bool{true, false} {
+		wg.Go(func() {
+			for _, e := range events {
+				if (e.kind != killServer) != worker {
+					continue
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(time.Until(begin.Add(e.at))):
+				}
+				r.event(begin, e)
+				if err := r.apply(ctx, js, e); err != nil {
+					once.Do(func() { failure = err })
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return failure
+}
+
+func (r *run) apply(ctx context.Context, js jetstream.JetStream, e event) error {
+	f := r.fleet
+	switch e.kind {
+	case killWorker:
+		f.kill(e.pick)
+	case stopWorker:
+		f.zombie(e.pick, e.d)
+	case partitioning:
+		f.partition(e.pick, e.d)
+	case cutWorker:
+		f.cut(e.pick, e.d)
+	case slowWorker:
+		f.slow(e.pick, e.d)
+	case endWorker:
+		f.restart(e.pick)
+	case scaleTo:
+		f.scale(int(e.pick))
+		f.faults.ScaleSteps++
+	case killServer:
+		return r.killServer(ctx, js, e)
+	}
+	return nil
+}
+
+// killServer kills one server; in a cluster, most of the time one that leads.
+func (r *run) killServer(ctx context.Context, js jetstream.JetStream, e event) error {
+	n := len(r.cluster.nodes)
+	i, leads := int(e.pick)%n, n == 1
+	if stream := []string{inputStream, outputStream, ""}[e.pick>>8%3]; n > 1 && stream != "" {
+		if l := r.cluster.leader(ctx, js, stream); l >= 0 {
+			i, leads = l, true
+		}
+	}
+	if err := r.cluster.crash(ctx, js, i, e.d); err != nil {
+		return err
+	}
+	r.fleet.faults.ServerKills++
+	if leads {
+		r.fleet.faults.LeaderKills++
+	}
+	return nil
+}

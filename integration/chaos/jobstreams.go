@@ -1,0 +1,144 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The job's names, as package pipeline documents them.
+const (
+	job           = "chaos"
+	inputStream   = "CHAOS-IN"
+	outputStream  = "CHAOS-OUT"
+	deadStream    = "CHAOS-DLQ"
+	subjectPrefix = "sensors."
+)
+
+// partitionOf is the server's partition(n,1) of a key.
+func partitionOf(key string, n int) int {
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return int(h.Sum32() % uint32(n))
+}
+
+// awaitStreams returns when the job's NATS streams exist: a worker makes them.
+func awaitStreams(ctx context.Context, js jetstream.JetStream, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for _, name := range []string{inputStream, outputStream, deadStream} {
+		for {
+			_, err := js.Stream(ctx, name)
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("chaos: no worker made NATS stream %s within %v: %w", name, within, err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// lastSeq asks the server how far a NATS stream goes.
+func lastSeq(ctx context.Context, js jetstream.JetStream, name string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	s, err := js.Stream(ctx, name)
+	if err != nil {
+		return 0, fmt.Errorf("chaos: NATS stream %s: %w", name, err)
+	}
+	return s.CachedInfo().State.LastSeq, nil
+}
+
+// stored is a message as a NATS stream holds it.
+type stored struct {
+	seq       uint64
+	at        time.Time
+	tokens    []string // of the subject
+	partition int
+	msg       jetstream.Msg
+}
+
+var errEnough = errors.New("enough")
+
+// readOn hands the messages of a NATS stream after number from to fn, up to
+// the last there is now, and returns that one's number.
+func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint64, fn func(stored) error) (uint64, error) {
+	last, err := lastSeq(ctx, js, name)
+	if err != nil || last <= from {
+		return from, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("chaos: reading %s from %d to %d took more than a minute", name, from+1, last))
+	defer cancel()
+	cons, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from + 1,
+	})
+	if err != nil {
+		return from, fmt.Errorf("chaos: consumer on %s: %w", name, err)
+	}
+	end, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	next := from
+	cc, err := cons.Consume(func(m jetstream.Msg) {
+		if end.Err() != nil {
+			return
+		}
+		s, err := parse(m)
+		if err == nil && s.seq != next+1 {
+			err = fmt.Errorf("chaos: %s: message %d follows %d: some are gone", name, s.seq, next)
+		}
+		if err == nil {
+			next = s.seq
+			err = fn(s)
+		}
+		if err == nil && next == last {
+			err = errEnough
+		}
+		if err != nil {
+			stop(err)
+		}
+	}, jetstream.PullMaxBytes(8<<20), jetstream.PullHeartbeat(500*time.Millisecond))
+	if err != nil {
+		return from, fmt.Errorf("chaos: consumer on %s: %w", name, err)
+	}
+	<-end.Done()
+	cc.Stop()
+	<-cc.Closed() // next is ours again
+	if err := context.Cause(end); err != errEnough {
+		return next, err
+	}
+	return next, nil
+}
+
+// parse reads what every message of the job has: <job>.<in|out|dlq>.<p>...
+func parse(m jetstream.Msg) (stored, error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return stored{}, fmt.Errorf("chaos: message on %s: %w", m.Subject(), err)
+	}
+	s := stored{seq: meta.Sequence.Stream, at: meta.Timestamp, tokens: strings.Split(m.Subject(), "."), msg: m}
+	if len(s.tokens) < 3 || s.tokens[0] != job {
+		return s, fmt.Errorf("chaos: subject %s, want %s.<kind>.<partition>", m.Subject(), job)
+	}
+	s.partition, err = strconv.Atoi(s.tokens[2])
+	return s, err
+}
+
+// number reads a numeric header.
+func (s *stored) number(header string) (uint64, error) {
+	v, err := strconv.ParseUint(s.msg.Headers().Get(header), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("chaos: message %d on %s: header %s: %w", s.seq, s.msg.Subject(), header, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,163 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == natsServerCommand {
+		os.Exit(natsServer(os.Args[2:]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := mainWith(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// options are the command line's.
+type options struct {
+	matrix, runs, worker, dir string
+	seed                      uint64
+	times                     int
+	json, keep, list, race    bool
+}
+
+func parseOptions(args []string, stderr io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&o.matrix, "matrix", "long", "which runs: "+strings.Join(slices.Sorted(maps.Keys(matrices)), ", "))
+	f.StringVar(&o.runs, "run", "", "comma list of runs instead of a matrix (see --list)")
+	f.IntVar(&o.times, "times", 1, "how often each of --run")
+	f.Uint64Var(&o.seed, "seed", 0, "of the first run, counted up; 0 = drawn")
+	f.StringVar(&o.worker, "worker", "", "worker binary; empty = built from this module with the tag chaos")
+	f.BoolVar(&o.race, "race", false, "build the worker with the race detector")
+	f.StringVar(&o.dir, "dir", "", "where runs work; empty = a temporary directory")
+	f.BoolVar(&o.keep, "keep", false, "keep every run's directory, not only of those that fail")
+	f.BoolVar(&o.json, "json", false, "one JSON object per run, and one with the totals")
+	f.BoolVar(&o.list, "list", false, "list the runs and end")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if o.seed == 0 {
+		o.seed = rand.Uint64N(1e6) + 1
+	}
+	return o, nil
+}
+
+// chosen is the list of runs.
+func (o *options) chosen() (list []*scenario, err error) {
+	entries, ok := matrices[o.matrix]
+	if !ok {
+		return nil, fmt.Errorf("chaos: no matrix %q", o.matrix)
+	}
+	if o.runs != "" {
+		entries = nil
+		for name := range strings.SplitSeq(o.runs, ",") {
+			entries = append(entries, entry{name, o.times})
+		}
+	}
+	for _, e := range entries {
+		s, err := find(e.name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, slices.Repeat([]*scenario{s}, e.times)...)
+	}
+	return list, nil
+}
+
+func mainWith(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args, stderr)
+	if err != nil {
+		return 2
+	}
+	if o.list {
+		for _, s := range catalogue() {
+			fmt.Fprintf(stdout, "%-22s %d server(s), workers %v, %s\n", s.Name, s.Nodes, s.Workers, s.Policy)
+		}
+		return 0
+	}
+	list, err := o.chosen()
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	if err := o.prepare(); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	t := perform(ctx, &o, list, stdout)
+	if t.Failed == 0 && !o.keep {
+		os.RemoveAll(o.dir)
+	}
+	if t.Failed > 0 || ctx.Err() != nil {
+		return 1
+	}
+	return 0
+}
+
+// prepare makes the directory and the worker.
+func (o *options) prepare() (err error) {
+	if o.dir == "" {
+		o.dir, err = os.MkdirTemp("", "eusn-chaos-")
+	} else {
+		err = os.MkdirAll(o.dir, 0o755)
+	}
+	if err != nil || o.worker != "" {
+		return err
+	}
+	o.worker = filepath.Join(o.dir, "eusn-stream")
+	args := []string{"build", "-tags", "chaos", "-o", o.worker}
+	if o.race {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "github.com/eusn-stream/eusn-stream/cmd/eusn-stream")...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("chaos: building the worker: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// perform carries out the runs one after another.
+func perform(ctx context.Context, o *options, list []*scenario, stdout io.Writer) *totals {
+	t := &totals{}
+	for i, s := range list {
+		if ctx.Err() != nil {
+			break
+		}
+		dir := filepath.Join(o.dir, fmt.Sprintf("%02d-%s", i+1, s.Name))
+		r := runScenario(ctx, s, o.seed+uint64(i), o.worker, dir)
+		if r.OK && !o.keep {
+			os.RemoveAll(dir)
+		} else {
+			r.Dir = dir
+		}
+		t.add(r)
+		print(stdout, o.json, r, r.line())
+	}
+	print(stdout, o.json, t, t.line())
+	return t
+}
+
+func print(w io.Writer, asJSON bool, v any, line string) {
+	if !asJSON {
+		fmt.Fprintln(w, line)
+		return
+	}
+	json.NewEncoder(w).Encode(v)
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// scenario is what a run does; the seed decides when and to whom.
+type scenario struct {
+	Name       string
+	Nodes      int   // NATS servers: 1 or 3
+	Workers    []int // how many, in phases of equal length
+	Partitions int
+	Policy     string // key of policies
+	Traffic    traffic
+	Reorder    int // messages the stage may hold back per key
+	Load       time.Duration
+	Unsafe     string // safety switched off in the workers; a negative control
+
+	Kills, Zombies, Splits, Cuts, Slow, Restarts, ServerKills int
+}
+
+// config is the workers' configuration file.
+func (s *scenario) config() string {
+	return fmt.Sprintf("nats:\n  replicas: %d\nstage:\n  shards: 2\n  rows: 512\nlog:\n  level: info\n", s.Nodes)
+}
+
+// usual is the traffic of most runs: about 12,000 predictions.
+var usual = traffic{Keys: 40, Messages: 260, Gateways: 5, Repeat: 0.05, Late: 0.02, LateBy: 3, Missing: 0.001, Damaged: 0.002}
+
+// base is what scenarios are made from.
+func base(name string) *scenario {
+	return &scenario{Name: name, Nodes: 1, Workers: []int{1}, Partitions: 8, Policy: "marked", Traffic: usual, Load: 20 * time.Second}
+}
+
+// with changes a scenario.
+func (s *scenario) with(f func(*scenario)) *scenario {
+	f(s)
+	return s
+}
+
+// catalogue is every scenario there is, by name.
+func catalogue() []*scenario {
+	all := []*scenario{
+		base("calm").with(func(s *scenario) { s.Load = 5 * time.Second }),
+		base("worker-kills").with(func(s *scenario) { s.Kills = 8 }),
+		base("worker-kills-window").with(func(s *scenario) { s.Kills, s.Policy = 8, "window" }),
+		base("worker-kills-count").with(func(s *scenario) { s.Kills, s.Policy = 8, "count" }),
+		base("worker-kills-early").with(func(s *scenario) { s.Kills, s.Policy, s.Partitions = 8, "early", 32 }),
+		base("server-kills").with(func(s *scenario) { s.ServerKills, s.Kills = 5, 3 }),
+		base("links").with(func(s *scenario) { s.Cuts, s.Slow, s.Restarts = 4, 3, 3 }),
+		base("zombies").with(func(s *scenario) { s.Zombies, s.Kills = 2, 2 }),
+		base("partitions").with(func(s *scenario) { s.Splits, s.Kills = 2, 2 }),
+		base("mixed").with(func(s *scenario) {
+			s.Kills, s.Zombies, s.Splits, s.Cuts, s.Slow, s.Restarts, s.ServerKills = 4, 1, 1, 1, 1, 1, 2
+		}),
+		base("cluster-kills").with(func(s *scenario) { s.Nodes, s.Kills, s.ServerKills = 3, 4, 3 }),
+		base("cluster-mixed").with(func(s *scenario) {
+			s.Nodes, s.Load, s.Policy = 3, 25*time.Second, "window"
+			s.Kills, s.Zombies, s.Splits, s.ServerKills = 4, 1, 1, 2
+		}),
+		base("no-fence").with(func(s *scenario) { s.Unsafe, s.Zombies, s.Splits = "nofence", 2, 1 }),
+		base("no-dedup").with(func(s *scenario) { s.Unsafe, s.Load = "nodedup", 5*time.Second }),
+		base("msg-id-only").with(func(s *scenario) { s.Unsafe, s.Zombies, s.Splits, s.Kills = "msgid", 2, 1, 2 }),
+	}
+	return all
+}
+
+// entry is a scenario and how often it is run.
+type entry struct {
+	name  string
+	times int
+}
+
+// matrices are the collections that --matrix names.
+var matrices = map[string][]entry{
+	"short": {{"worker-kills", 1}, {"server-kills", 1}, {"links", 1}},
+	"long":  {{"calm", 1}, {"worker-kills", 3}, {"worker-kills-window", 3}, {"server-kills", 3}},
+}
+
+func find(name string) (*scenario, error) {
+	all := catalogue()
+	i := slices.IndexFunc(all, func(s *scenario) bool { return s.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("chaos: no run named %q; --list shows them", name)
+	}
+	return all[i], nil
+}

@@ -1,0 +1,189 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// input is one message of one key as its producer means it. Its payload is a
+// function of the other fields.
+type input struct {
+	key     string
+	seq     uint64 // Eusn-Seq
+	x       []float32
+	times   []int64
+	ends    []bool   // nil where the model does not look at marks
+	ids     []string // a gateway's: the stream of each row; else nil
+	damaged bool     // sent with half of its bytes
+}
+
+func (m *input) rows() int { return len(m.times) }
+
+// send is one publication of a message.
+type send struct {
+	seq    uint64
+	repeat bool // the message went out before
+	late   bool // out of its order
+}
+
+// plan is what all producers send, drawn from a seed: the messages of each key
+// and the order in which they go out.
+type plan struct {
+	keys     []string
+	messages map[string][]*input // by seq-1
+	sends    map[string][]send
+	encoders map[codec.InputOptions]*codec.InputEncoder
+	marked   bool
+}
+
+// traffic says how hostile the producers are.
+type traffic struct {
+	Keys, Messages int     // per key
+	Gateways       int     // every how many-th key carries several streams; 0 = none
+	Repeat         float64 // share of messages sent again, at once or much later
+	Late           float64 // share sent after up to LateBy later ones
+	LateBy         int
+	Missing        float64 // share never sent
+	Damaged        float64 // share that cannot be decoded
+}
+
+const channels = 2
+
+var channelNames = []string{"x", "y"}
+
+// newPlan draws it. marked says whether rows carry end marks.
+func newPlan(seed uint64, t traffic, marked bool) *plan {
+	p := &plan{messages: map[string][]*input{}, sends: map[string][]send{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: marked}
+	for k := range t.Keys {
+		key := fmt.Sprintf("dev%03d", k)
+		rng := rand.New(rand.NewPCG(seed, uint64(k)))
+		streams := 1
+		if t.Gateways > 0 && k%t.Gateways == 0 {
+			key, streams = fmt.Sprintf("gw%03d", k), 3
+		}
+		p.keys = append(p.keys, key)
+		for range t.Messages {
+			p.add(rng, key, streams).damaged = rng.Float64() < t.Damaged
+		}
+		p.sends[key] = order(rng, t)
+	}
+	return p
+}
+
+// add draws a key's next message: 1 to 8 rows, an end mark on about one row in
+// four.
+func (p *plan) add(rng *rand.Rand, key string, streams int) *input {
+	m := &input{key: key, seq: uint64(len(p.messages[key]) + 1)}
+	for range 1 + rng.IntN(8) {
+		id := ""
+		if streams > 1 {
+			id = fmt.Sprintf("%s-%d", key, rng.IntN(streams))
+		}
+		p.row(rng, m, id, rng.IntN(4) == 0)
+	}
+	p.messages[key] = append(p.messages[key], m)
+	return m
+}
+
+// row adds a sample to m. id is empty but for gateways.
+func (p *plan) row(rng *rand.Rand, m *input, id string, end bool) {
+	for range channels {
+		m.x = append(m.x, 4*rng.Float32()-2)
+	}
+	m.times = append(m.times, int64(1_700_000_000+m.seq)*1e9+int64(m.rows()))
+	if p.marked {
+		m.ends = append(m.ends, end)
+	}
+	if id != "" {
+		m.ids = append(m.ids, id)
+	}
+}
+
+// order draws the order in which a key's messages go out.
+func order(rng *rand.Rand, t traffic) []send {
+	type placed struct {
+		at float64
+		send
+	}
+	var all []placed
+	for i := range t.Messages {
+		s := placed{float64(i), send{seq: uint64(i + 1)}}
+		if rng.Float64() < t.Missing {
+			continue
+		}
+		if rng.Float64() < t.Late {
+			s.at += float64(1+rng.IntN(t.LateBy)) + .5
+			s.late = true
+		}
+		all = append(all, s)
+		if rng.Float64() < t.Repeat {
+			again := placed{s.at + .1, send{seq: s.seq, repeat: true}}
+			if rng.IntN(2) == 0 {
+				again.at += float64(rng.IntN(t.Messages)) // much later
+			}
+			all = append(all, again)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+	sends := make([]send, len(all))
+	for i, s := range all {
+		sends[i] = s.send
+	}
+	return sends
+}
+
+// message finds what a producer numbered seq; nil if there is no such message.
+func (p *plan) message(key string, seq uint64) *input {
+	if all := p.messages[key]; seq >= 1 && seq <= uint64(len(all)) {
+		return all[seq-1]
+	}
+	return nil
+}
+
+// gateway reports whether a key's messages name a stream in each row.
+func (p *plan) gateway(key string) bool { return p.messages[key][0].ids != nil }
+
+// payload encodes a message; the same message gives the same bytes. One
+// goroutine at a time.
+func (p *plan) payload(m *input) ([]byte, error) {
+	b := codec.Batch{Rows: m.rows(), X: m.x, Times: m.times, Ends: m.ends}
+	for _, id := range m.ids {
+		k := slices.Index(b.Keys, id)
+		if k < 0 {
+			k = len(b.Keys)
+			b.Keys = append(b.Keys, id)
+		}
+		b.Key = append(b.Key, int32(k))
+	}
+	o := codec.InputOptions{Times: true, Ends: m.ends != nil, Keys: m.ids != nil}
+	enc := p.encoders[o]
+	if enc == nil {
+		var err error
+		if enc, err = codec.NewInputEncoder(channelNames, o); err != nil {
+			return nil, err
+		}
+		p.encoders[o] = enc
+	}
+	data, err := enc.Encode(&b)
+	if err != nil {
+		return nil, err
+	}
+	if m.damaged {
+		data = data[:len(data)/2]
+	}
+	return bytes.Clone(data), nil
+}

@@ -1,0 +1,115 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// proc is a child process in a process group of its own.
+type proc struct {
+	name string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended and was waited for
+}
+
+// children starts processes and knows them all, so that none outlives a run.
+type children struct {
+	dir string // logs go here, one file per name
+
+	mu  sync.Mutex
+	all []*proc
+}
+
+// start runs args with extra environment entries; output is appended to
+// <dir>/<name>.log. The kernel kills the child if this process dies first.
+func (c *children) start(name string, env []string, args ...string) (*proc, error) {
+	log, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own copy
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("chaos: %s: %w", name, err)
+	}
+	p := &proc{name: name, cmd: cmd, done: make(chan struct{})}
+	c.mu.Lock()
+	c.all = append(c.all, p)
+	c.mu.Unlock()
+	go func() {
+		cmd.Wait() // the exit is read from ProcessState
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// signal reaches the whole process group.
+func (p *proc) signal(s syscall.Signal) { syscall.Kill(-p.cmd.Process.Pid, s) }
+
+// kill ends the process now and returns when it is gone.
+func (p *proc) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// stop asks it to end and kills it after patience. It reports how it ended.
+func (p *proc) stop(patience time.Duration) string {
+	p.signal(syscall.SIGCONT)
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.kill()
+		return fmt.Sprintf("did not end within %v of SIGTERM", patience)
+	}
+	return p.how()
+}
+
+func (p *proc) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// killed reports whether it ended by SIGKILL. It must have ended.
+func (p *proc) killed() bool {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+// how says how the process ended: "exit status 0", "signal: killed". It must
+// have ended.
+func (p *proc) how() string { return p.cmd.ProcessState.String() }
+
+const endedWell = "exit status 0"
+
+// reap kills whatever still runs and names the processes or groups it found.
+// Called after an orderly end, it finds nothing.
+func (c *children) reap() (left []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.all {
+		switch {
+		case !p.ended():
+			left = append(left, p.name)
+			p.kill()
+		case syscall.Kill(-p.cmd.Process.Pid, 0) == nil: // the leader is gone, a child of it is not
+			left = append(left, p.name+"'s child")
+			p.signal(syscall.SIGKILL)
+		}
+	}
+	return left
+}

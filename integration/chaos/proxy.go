@@ -1,0 +1,232 @@
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// link is a worker's way to the servers: one proxy per server, ruled together.
+type link struct {
+	proxies []*proxy
+
+	mu    sync.Mutex
+	gate  chan struct{} // closed = open
+	down  bool          // connections are refused
+	delay time.Duration // added to every piece, each way
+
+	late atomic.Int64 // bytes delivered after waiting at the closed gate
+	lost atomic.Int64 // connections cut
+}
+
+func newLink(c *cluster) (*link, error) {
+	l := &link{gate: make(chan struct{})}
+	close(l.gate)
+	for _, n := range c.nodes {
+		ln, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		p := &proxy{link: l, ln: ln, target: n.address(), conns: map[net.Conn]bool{}}
+		l.proxies = append(l.proxies, p)
+		go p.accept()
+	}
+	return l, nil
+}
+
+// url lists the proxies, in the order of the servers.
+func (l *link) url() string {
+	s := ""
+	for i, p := range l.proxies {
+		if i > 0 {
+			s += ","
+		}
+		s += "nats://" + p.ln.Addr().String()
+	}
+	return s
+}
+
+// hold keeps everything that is sent from now on, both ways, until release,
+// which delivers it: a network partition with late delivery.
+func (l *link) hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gate = make(chan struct{})
+}
+
+func (l *link) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.gate:
+	default:
+		close(l.gate)
+	}
+}
+
+// cut breaks all connections and refuses new ones until mend. What was on the
+// way is lost.
+func (l *link) cut() {
+	l.mu.Lock()
+	l.down = true
+	l.mu.Unlock()
+	for _, p := range l.proxies {
+		l.lost.Add(p.breakAll())
+	}
+}
+
+func (l *link) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = false
+}
+
+func (l *link) slow(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay = d
+}
+
+func (l *link) state() (gate chan struct{}, down bool, delay time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gate, l.down, l.delay
+}
+
+// pass waits until a piece may go on.
+func (l *link) pass(p piece) {
+	time.Sleep(time.Until(p.due))
+	for {
+		gate, _, _ := l.state()
+		select {
+		case <-gate:
+			return
+		default:
+		}
+		<-gate
+		l.late.Add(int64(len(p.data)))
+	}
+}
+
+func (l *link) close() {
+	l.release()
+	for _, p := range l.proxies {
+		p.ln.Close()
+		p.breakAll()
+	}
+}
+
+// proxy forwards TCP connections to one server.
+type proxy struct {
+	link   *link
+	ln     net.Listener
+	target string
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.ln.Accept()
+		if err != nil {
+			return
+		}
+		if _, down, _ := p.link.state(); down {
+			client.Close()
+			continue
+		}
+		go p.serve(client)
+	}
+}
+
+func (p *proxy) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	p.track(client, server)
+	defer p.untrack(client, server)
+	var both sync.WaitGroup
+	both.Go(func() { p.link.pump(server, client) })
+	both.Go(func() { p.link.pump(client, server) })
+	both.Wait()
+}
+
+func (p *proxy) track(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		p.conns[c] = true
+	}
+}
+
+func (p *proxy) untrack(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		delete(p.conns, c)
+	}
+}
+
+// breakAll resets every connection, without the goodbye of an orderly close.
+func (p *proxy) breakAll() (n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if t, ok := c.(*net.TCPConn); ok {
+			t.SetLinger(0)
+		}
+		c.Close()
+		n++
+	}
+	return n / 2
+}
+
+// piece is what one read returned, and when it may be written.
+type piece struct {
+	data []byte
+	due  time.Time
+}
+
+const (
+	pieceBytes  = 16 << 10
+	piecesOnWay = 1 << 10 // with pieceBytes: what a direction can hold, 16 MiB
+)
+
+// pump carries one direction. It reads on while the gate is closed, so that
+// what a process sent before it died is still delivered, late.
+func (l *link) pump(dst, src net.Conn) {
+	way := make(chan piece, piecesOnWay)
+	go func() {
+		defer close(way)
+		for {
+			buf := make([]byte, pieceBytes)
+			n, err := src.Read(buf)
+			if n > 0 {
+				_, _, delay := l.state()
+				way <- piece{buf[:n], time.Now().Add(delay)}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	broken := false
+	for p := range way {
+		l.pass(p)
+		if !broken {
+			_, err := dst.Write(p.data)
+			broken = err != nil // go on reading: the other direction may still have to deliver
+		}
+	}
+	if t, ok := dst.(*net.TCPConn); ok {
+		t.CloseWrite()
+	}
+}

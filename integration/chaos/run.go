@@ -1,0 +1,273 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+const (
+	streamsWithin = 60 * time.Second // until a first worker has made the NATS streams
+	noProgress    = 45 * time.Second // without a new prediction: stuck
+	settleTime    = time.Second      // for a prediction too many to show up
+)
+
+// run is one scenario with one seed.
+type run struct {
+	scenario *scenario
+	seed     uint64
+	dir      string
+	worker   string // the worker's binary
+	log      *os.File
+
+	procs     *children
+	cluster   *cluster
+	fleet     *fleet
+	producers *producers
+	truth     *truth
+	audit     *audit
+	stored    map[string]map[uint64]int // copies of each message in the input
+	result    *result
+}
+
+// runScenario carries out one run and cleans up after it, whatever happens.
+func runScenario(ctx context.Context, s *scenario, seed uint64, worker, dir string) *result {
+	begin := time.Now()
+	r := &run{scenario: s, seed: seed, dir: dir, worker: worker, procs: &children{dir: dir}, stored: map[string]map[uint64]int{}}
+	r.result = newResult(s, seed)
+	ctx, cancel := context.WithTimeoutCause(ctx, 4*s.Load+4*time.Minute, fmt.Errorf("chaos: the run is far from its end after %v", 4*s.Load+4*time.Minute))
+	defer cancel()
+	err := r.prepare()
+	if err == nil {
+		err = r.do(ctx)
+	}
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	r.clean()
+	r.result.conclude(r, err)
+	r.result.Seconds = time.Since(begin).Seconds()
+	return r.result
+}
+
+func (r *run) prepare() error {
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return err
+	}
+	var err error
+	if r.log, err = os.Create(filepath.Join(r.dir, "events.log")); err != nil {
+		return err
+	}
+	m, err := newModel(r.scenario.Policy)
+	if err != nil {
+		return err
+	}
+	model := filepath.Join(r.dir, "model.safetensors")
+	if err := m.Save(model); err != nil {
+		return err
+	}
+	conf := filepath.Join(r.dir, "worker.yaml")
+	if err := os.WriteFile(conf, []byte(r.scenario.config()), 0o644); err != nil {
+		return err
+	}
+	if r.cluster, err = newCluster(r.procs, r.dir, r.scenario.Nodes); err != nil {
+		return err
+	}
+	r.fleet = &fleet{procs: r.procs, cluster: r.cluster, exits: map[string]int{}, args: []string{
+		r.worker, "run", "-c", conf, "--model", model, "--job", job, "--partitions", strconv.Itoa(r.scenario.Partitions),
+	}}
+	if r.scenario.Unsafe != "" {
+		r.fleet.env = []string{"EUSN_UNSAFE=" + r.scenario.Unsafe}
+	}
+	p := newPlan(r.seed, r.scenario.Traffic, m.Policy.Kind == "marked")
+	r.producers = &producers{plan: p}
+	r.truth, err = newTruth(p, m, r.scenario.Reorder)
+	return err
+}
+
+// do is the run's course: servers, workers, load and faults side by side,
+// then quiet, the closing samples, and the comparison.
+func (r *run) do(ctx context.Context) error {
+	nc, err := r.cluster.startAll(ctx)
+	if nc != nil {
+		defer nc.Close()
+	}
+	if err != nil {
+		return err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	r.fleet.scale(r.scenario.Workers[0])
+	if err := awaitStreams(ctx, js, streamsWithin); err != nil {
+		return err
+	}
+	if err := r.load(ctx, nc, js); err != nil {
+		return err
+	}
+	r.fleet.pending.Wait() // the last zombie has woken up and gone
+	if err := r.closeSequences(ctx, js); err != nil {
+		return err
+	}
+	return r.compare(ctx, js)
+}
+
+// load publishes the plan while things break.
+func (r *run) load(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.producers.js = js
+	messages := 0
+	for _, s := range r.producers.plan.sends {
+		messages += len(s)
+	}
+	r.producers.rate = float64(messages) / r.scenario.Load.Seconds()
+	broke := make(chan error, 1)
+	go func() {
+		err := r.breakThings(ctx, js, r.scenario.schedule(r.seed))
+		if err != nil {
+			cancel(err)
+		}
+		broke <- err
+	}()
+	err := r.producers.run(ctx)
+	if failed := <-broke; failed != nil {
+		return failed
+	}
+	return err
+}
+
+// closeSequences reads the input into the truth, publishes what closes every
+// sequence, and reads that.
+func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error {
+	read, err := readOn(ctx, js, inputStream, 0, r.input)
+	if err == nil {
+		err = r.producers.finish(ctx, r.truth, r.seed)
+	}
+	if err == nil {
+		_, err = readOn(ctx, js, inputStream, read, r.input)
+	}
+	if err != nil {
+		return err
+	}
+	return r.allStored()
+}
+
+// input takes one stored message: what a producer meant, in its partition.
+func (r *run) input(s stored) error {
+	if len(s.tokens) != 4 {
+		return fmt.Errorf("chaos: subject %s in the input", s.msg.Subject())
+	}
+	key := s.tokens[3]
+	seq, err := s.number(pipeline.HeaderSeq)
+	if err != nil {
+		return err
+	}
+	if want := partitionOf(key, r.scenario.Partitions); s.partition != want {
+		return fmt.Errorf("chaos: key %s is in partition %d, want %d", key, s.partition, want)
+	}
+	m := r.producers.plan.message(key, seq)
+	if m == nil {
+		return fmt.Errorf("chaos: the input holds %s %d, which nobody sent", key, seq)
+	}
+	if data, err := r.producers.plan.payload(m); err != nil || !bytes.Equal(data, s.msg.Data()) {
+		return fmt.Errorf("chaos: the input holds other bytes for %s %d than were sent (%v)", key, seq, err)
+	}
+	if r.stored[key] == nil {
+		r.stored[key] = map[uint64]int{}
+	}
+	r.stored[key][seq]++
+	return r.truth.take(key, seq, s.seq)
+}
+
+// allStored makes sure that the server kept what it acknowledged.
+func (r *run) allStored() error {
+	for key, sends := range r.producers.plan.sends {
+		for _, s := range sends {
+			if r.stored[key][s.seq] == 0 {
+				return fmt.Errorf("chaos: the server acknowledged %s %d and has lost it", key, s.seq)
+			}
+		}
+	}
+	return nil
+}
+
+// compare reads the output until every expected prediction is there, or
+// nothing comes any more, stops the workers and looks for more than expected.
+func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
+	r.audit = newAudit(r.truth.predictions, r.scenario.Partitions)
+	var read uint64
+	var err error
+	for last := time.Now(); r.audit.seen-r.audit.duplicated < r.truth.total; {
+		before := r.audit.seen
+		if read, err = readOn(ctx, js, outputStream, read, r.audit.message); err != nil {
+			return err
+		}
+		if r.audit.seen > before {
+			last = time.Now()
+		} else if time.Since(last) > noProgress {
+			break // what is missing is counted as lost
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(settleTime)
+	if unclean := r.fleet.stopAll(); len(unclean) > 0 {
+		r.result.fail("at the end, workers did not stop cleanly: %v", unclean)
+	}
+	if _, err := readOn(ctx, js, outputStream, read, r.audit.message); err != nil {
+		return err
+	}
+	r.audit.finish()
+	return r.deadLetters(ctx, js)
+}
+
+// deadLetters expects each damaged message's among the dead letters, and
+// nothing else.
+func (r *run) deadLetters(ctx context.Context, js jetstream.JetStream) error {
+	found := map[uint64]bool{}
+	_, err := readOn(ctx, js, deadStream, 0, func(s stored) error {
+		in, err := s.number("Eusn-In-Seq")
+		if err == nil && !r.truth.damaged[in] {
+			err = fmt.Errorf("chaos: input message %d is a dead letter, and was good", in)
+		}
+		found[in] = true
+		return err
+	})
+	if err == nil && len(found) != len(r.truth.damaged) {
+		err = fmt.Errorf("chaos: %d of %d damaged messages are dead letters", len(found), len(r.truth.damaged))
+	}
+	return err
+}
+
+// clean ends everything that still runs.
+func (r *run) clean() {
+	if r.fleet != nil {
+		r.fleet.stopAll()
+	}
+	if r.cluster != nil {
+		r.cluster.stopAll()
+	}
+	if left := r.procs.reap(); len(left) > 0 {
+		r.result.fail("left behind: %v", left)
+	}
+	if r.log != nil {
+		r.log.Close()
+	}
+}
+
+// event notes a fault with its time.
+func (r *run) event(begin time.Time, e event) {
+	fmt.Fprintf(r.log, "%s %7.3fs  %s pick=%d for=%v\n", time.Now().UTC().Format(time.RFC3339Nano), time.Since(begin).Seconds(), e.kind, e.pick, e.d)
+}

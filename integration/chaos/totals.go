@@ -1,0 +1,85 @@
+//go:build linux
+
+package main
+
+import "fmt"
+
+// totals sums up the runs; negative controls apart.
+type totals struct {
+	Runs        int         `json:"runs"`
+	Failed      int         `json:"failed"`
+	Controls    int         `json:"controls"`       // negative controls
+	Found       int         `json:"controls_found"` // whose fault was found
+	Predictions int         `json:"predictions"`
+	Lost        int         `json:"lost"`
+	Duplicated  int         `json:"duplicated"`
+	Wrong       int         `json:"wrong"`
+	Closed      int         `json:"closed_streams"`
+	Input       inputCounts `json:"input"`
+	Faults      faultCounts `json:"faults"`
+	Seconds     float64     `json:"seconds"`
+}
+
+func (t *totals) add(r *result) {
+	t.Seconds += r.Seconds
+	if !r.OK {
+		t.Failed++
+	}
+	if r.Control != "" {
+		t.Controls++
+		if r.OK {
+			t.Found++
+		}
+		return
+	}
+	t.Runs++
+	t.Predictions += r.Predictions
+	t.Lost += r.Lost
+	t.Duplicated += r.Duplicated
+	t.Wrong += r.Wrong
+	t.Closed += r.Closed
+	t.Input.add(r.Input)
+	t.Faults.add(r.Faults)
+}
+
+func (c *inputCounts) add(o inputCounts) {
+	c.Messages += o.Messages
+	c.Repeats += o.Repeats
+	c.Late += o.Late
+	c.Damaged += o.Damaged
+	c.Retries += o.Retries
+	c.Dropped += o.Dropped
+}
+
+func (c *faultCounts) add(o faultCounts) {
+	c.WorkerKills += o.WorkerKills
+	c.Zombies += o.Zombies
+	c.Overtaken += o.Overtaken
+	c.ServerKills += o.ServerKills
+	c.LeaderKills += o.LeaderKills
+	c.Partitions += o.Partitions
+	c.LateBytes += o.LateBytes
+	c.Cuts += o.Cuts
+	c.CutConns += o.CutConns
+	c.Slow += o.Slow
+	c.CleanRestarts += o.CleanRestarts
+	c.ScaleSteps += o.ScaleSteps
+}
+
+// line is the totals for people.
+func (t *totals) line() string {
+	f := t.Faults
+	s := fmt.Sprintf("%d runs, %d predictions: %d lost, %d duplicated, %d wrong; %d final states seen; "+
+		"%d worker kills, %d zombies, %d partitions (%d overtaken, %d bytes delivered late), %d cuts, %d slow links, %d clean restarts, %d scale steps, %d server kills (%d of leaders); "+
+		"%d input messages with %d repeats, %d late, %d damaged, %d retries; %.0f s",
+		t.Runs, t.Predictions, t.Lost, t.Duplicated, t.Wrong, t.Closed,
+		f.WorkerKills, f.Zombies, f.Partitions, f.Overtaken, f.LateBytes, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills,
+		t.Input.Messages, t.Input.Repeats, t.Input.Late, t.Input.Damaged, t.Input.Retries, t.Seconds)
+	if t.Controls > 0 {
+		s += fmt.Sprintf("; %d of %d negative controls found out", t.Found, t.Controls)
+	}
+	if t.Failed > 0 {
+		s += fmt.Sprintf("; %d FAILED", t.Failed)
+	}
+	return s
+}

@@ -1,0 +1,215 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// truth is the uninterrupted run: it takes the stored input message by
+// message and knows every prediction the stage must have made.
+//
+// It keeps the samples of open sequences and computes each prediction from
+// its first sample on, in one call of the generic engine: slow, and with no
+// state that a fault could have touched.
+type truth struct {
+	plan    *plan
+	model   *reservoir.Model
+	engine  *reservoir.Generic
+	reorder int // messages a key may hold back while one is missing; 0 = none
+
+	keys        map[string]*producer
+	predictions map[string][]codec.Prediction // by stream, in order
+	damaged     map[uint64]bool               // input sequence numbers that must be dead letters
+	total       int
+	late        int // messages taken after a later one
+	dropped     int // repeats, and messages that came after their gap was given up
+}
+
+// producer is what is known of one key.
+type producer struct {
+	last    uint64 // Eusn-Seq taken last
+	held    map[uint64]*input
+	streams map[string]*track
+	first   bool       // its first message was missing: any of its streams may lack samples
+	mark    codec.Flag // for streams not heard of yet, until the next good message
+}
+
+// track is one stream: the samples that open sequences still need.
+type track struct {
+	x     []float32
+	from  int // number of the sample that x begins with
+	n     int // samples so far
+	start int // marked, count: first sample of the open sequence
+	mark  codec.Flag
+	marks []flagged
+
+	seq  uint64 // of the last sample
+	row  uint32
+	time int64
+}
+
+// flagged says that something happened just before a sample.
+type flagged struct {
+	at   int
+	flag codec.Flag
+}
+
+func newTruth(p *plan, m *reservoir.Model, reorder int) (*truth, error) {
+	e, err := reservoir.NewGeneric(m.Network, 1)
+	if err != nil {
+		return nil, err
+	}
+	return &truth{
+		plan: p, model: m, engine: e, reorder: reorder, keys: map[string]*producer{},
+		predictions: map[string][]codec.Prediction{}, damaged: map[uint64]bool{},
+	}, e.SetHeads(m.Heads[:1])
+}
+
+// take is called with each stored message in order. inSeq is its number in the
+// input NATS stream.
+func (t *truth) take(key string, seq, inSeq uint64) error {
+	m := t.plan.message(key, seq)
+	if m == nil {
+		return fmt.Errorf("chaos: message %d of the input is %s %d, which nobody was to send", inSeq, key, seq)
+	}
+	p := t.keys[key]
+	if p == nil {
+		p = &producer{streams: map[string]*track{}, held: map[uint64]*input{}}
+		t.keys[key] = p
+	}
+	switch {
+	case seq <= p.last || p.held[seq] != nil:
+		t.dropped++
+		return nil
+	case seq > p.last+1:
+		p.happened(codec.FlagGap)
+		p.first = p.first || p.last == 0
+	}
+	p.last = seq
+	return t.use(p, m, inSeq)
+}
+
+// use gives a message to its streams.
+func (t *truth) use(p *producer, m *input, inSeq uint64) error {
+	if m.damaged {
+		t.damaged[inSeq] = true
+		if len(p.streams) == 0 { // one that is about to be heard of, under the key's own name
+			p.stream(m.key)
+		}
+		p.happened(codec.FlagPoisonSkipped)
+		return nil
+	}
+	for i := range m.rows() {
+		id := m.key
+		if m.ids != nil {
+			id = m.ids[i]
+		}
+		if err := t.sample(p.stream(id), id, m, i); err != nil {
+			return err
+		}
+	}
+	p.mark = 0
+	return nil
+}
+
+// happened notes what may concern any of the key's streams.
+func (p *producer) happened(f codec.Flag) {
+	p.mark |= f
+	for _, s := range p.streams {
+		s.mark |= f
+	}
+}
+
+func (p *producer) stream(id string) *track {
+	s := p.streams[id]
+	if s == nil {
+		s = &track{mark: p.mark}
+		if p.first {
+			s.mark |= codec.FlagGap
+		}
+		p.streams[id] = s
+	}
+	return s
+}
+
+// sample takes row i of m and makes the predictions that end with it.
+func (t *truth) sample(s *track, id string, m *input, i int) error {
+	if s.mark != 0 {
+		s.marks = append(s.marks, flagged{s.n, s.mark})
+		s.mark = 0
+	}
+	s.x = append(s.x, m.x[i*channels:(i+1)*channels]...)
+	s.n++
+	s.seq, s.row, s.time = m.seq, uint32(i), m.times[i]
+
+	pol := t.model.Policy
+	begin, ends := s.start, false
+	switch pol.Kind {
+	case reservoir.Marked:
+		ends = m.ends[i]
+	case reservoir.Count:
+		ends = s.n-s.start == pol.Length
+	case reservoir.Window:
+		begin = s.n - pol.Length
+		ends = begin >= 0 && s.n%pol.Hop == 0
+	}
+	early := pol.Early > 0 && (s.n-s.start)%pol.Early == 0
+	if ends || early {
+		if err := t.predict(s, id, begin, !ends); err != nil {
+			return err
+		}
+	}
+	switch {
+	case pol.Kind == reservoir.Window:
+		s.forget(max(s.from, s.n-pol.Length+1))
+	case ends:
+		s.start = s.n
+		s.forget(s.n)
+	}
+	return nil
+}
+
+// predict computes the prediction over the samples from begin to now.
+func (t *truth) predict(s *track, id string, begin int, early bool) error {
+	x := s.x[(begin-s.from)*channels:]
+	head := t.model.Heads[0]
+	scores := make([]float32, head.Columns())
+	run := reservoir.Run{Reset: true, Emit: true, To: int32(len(x) / channels)}
+	if err := t.engine.Advance(x, []reservoir.Run{run}, scores); err != nil {
+		return err
+	}
+	class := 0
+	for c, v := range scores {
+		if v > scores[class] {
+			class = c
+		}
+	}
+	var f codec.Flag
+	for _, m := range s.marks {
+		// A window that begins with the sample after the event misses
+		// nothing; another sequence may.
+		if m.at > begin || m.at == begin && t.model.Policy.Kind != reservoir.Window {
+			f |= m.flag
+		}
+	}
+	if early {
+		f |= codec.FlagEarly
+	}
+	t.predictions[id] = append(t.predictions[id], codec.Prediction{
+		Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Class: int32(class), Score: scores[class], Scores: scores, Flags: f,
+	})
+	t.total++
+	return nil
+}
+
+// forget drops samples before number from, and events before it.
+func (s *track) forget(from int) {
+	s.x = slices.Delete(s.x, 0, (from-s.from)*channels)
+	s.from = from
+	s.marks = slices.DeleteFunc(s.marks, func(m flagged) bool { return m.at < from })
+}
