@@ -48,8 +48,8 @@ var avx2 = isa{
 		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
 	},
 	shapes: []shape{
-		{name: "Wide", vectors: 2, rows: 6},
-		{name: "Narrow", vectors: 1, rows: 6},
+		{name: "Wide", vectors: 2, rows: 5, pipelined: true},
+		{name: "Narrow", vectors: 1, rows: 5, pipelined: true},
 		{name: "Single", vectors: 1, rows: 12, single: true},
 	},
 }

@@ -28,8 +28,7 @@ func (s shape) ring() {
 	MOVQ(entry, last)
 	SHLQ(Imm(uint64(bits.TrailingZeros(uint(s.rowBytes())))), last)
 	XORQ(offset, offset)
-	// finish uses either the first seven registers or the last five.
-	base := 8
+	const base = 8 // finish uses registers below
 	previous, old, z := s.regs[base:base+s.vectors], s.regs[base+2:base+2+s.vectors], s.regs[base+4:base+4+s.vectors]
 	w := s.regs[base+6]
 	for v := range s.vectors {
@@ -58,9 +57,9 @@ func (s shape) ring() {
 		VFMADD231PS(previous[v], w, z[v])
 		VMOVAPS(old[v], previous[v])
 	}
-	r := s.isa.temps()
+	r := s.isa.temps(0)
 	for v := range s.vectors {
-		VMOVAPS(z[v], r.x)
+		r.x = z[v]
 		s.finish(r, fmt.Sprintf("_%d", v))
 		ADDQ(Imm(uint64(s.bytes)), offset)
 	}

@@ -76,7 +76,7 @@ func swap(a, b string) {
 
 // copyInputs puts the inputs the member sees at the head of Cur.
 func (s shape) copyInputs() {
-	v := s.regs[len(s.regs)-1]
+	v := s.regs[0]
 	MOVQ(field("Inputs"), weights)
 	MOVQ(field("Select"), entry)
 	MOVQ(field("Selected"), count)
@@ -104,7 +104,7 @@ func (s shape) copyInputs() {
 // finishPending finishes the next pending vector.
 func (s shape) finishPending(id string) {
 	r := s.temps()
-	VMOVUPS(at(pending, 0), r.x)
+	r.x = at(pending, 0)
 	s.finish(r, id)
 	ADDQ(Imm(uint64(s.bytes)), pending)
 	ADDQ(Imm(uint64(s.bytes)), offset)

@@ -15,36 +15,49 @@ var (
 	offset   = reg.R12 // of the pending vector in both
 )
 
-// temps are the vector registers finish uses, and the constants that have a
-// register of their own.
+// temps are the vector registers finish uses, where the tanh arguments are (a
+// register or memory), and the constants that have a register of their own.
 type temps struct {
-	x, a, y, t, k, m, l reg.VecPhysical
-	pins                map[int]reg.VecPhysical
+	x                Op
+	a, y, t, k, m, l reg.VecPhysical
+	pins             map[int]reg.VecPhysical
 }
 
-func (g *isa) temps() temps {
-	n := len(g.regs)
+// tempCount is how many registers temps take.
+func (g *isa) tempCount() int {
 	if g.masks {
-		return temps{x: g.regs[n-5], a: g.regs[n-4], y: g.regs[n-3], t: g.regs[n-2], k: g.regs[n-1]}
+		return 4
 	}
-	return temps{x: g.regs[0], a: g.regs[1], y: g.regs[2], t: g.regs[3], k: g.regs[4], m: g.regs[5], l: g.regs[6]}
+	return 6 // two more to look up a table of two registers
+}
+
+// temps takes registers from first on. Registers of kit may be among them:
+// between two kits they hold nothing.
+func (g *isa) temps(first int) temps {
+	r := g.regs[first:]
+	t := temps{a: r[0], y: r[1], t: r[2], k: r[3]}
+	if !g.masks {
+		t.m, t.l = r[4], r[5]
+	}
+	return t
 }
 
 // pinned lists constants by how much a register for them saves.
 var pinned = []int{constShift, constSign, constSaturation, constOne, constEdge,
 	constTable + 5, constTable + 4, constTable + 3, constTable + 2, constTable + 1, constTable}
 
-// temps adds the constants for which the shape has registers left. pin loads
-// them.
+// temps are the registers behind the accumulators, and as many constants as
+// there are registers left. pin loads those.
 func (s shape) temps() temps {
-	r := s.isa.temps()
-	if !s.pipelined {
-		return r
+	first := s.rows * s.vectors
+	if s.single { // nothing else is going on
+		return s.isa.temps(0)
 	}
+	r := s.isa.temps(first)
 	r.pins = map[int]reg.VecPhysical{}
-	first := s.rows*s.vectors + s.vectors + 1
+	first += max(s.tempCount(), s.vectors+1)
 	for i, c := range pinned {
-		if first+i < len(s.regs)-5 {
+		if first+i < len(s.regs) {
 			r.pins[c] = s.regs[first+i]
 		}
 	}
@@ -100,7 +113,8 @@ func (g *isa) tanh(r temps) {
 	if sign, ok := r.pins[constSign]; ok {
 		VANDNPS(r.x, sign, r.a)
 	} else {
-		VANDPS(vector(consts, constAbs), r.x, r.a)
+		VMOVUPS(r.x, r.a)
+		VANDPS(vector(consts, constAbs), r.a, r.a)
 	}
 	VMINPS(r.a, r.register(constSaturation, r.k), r.a) // in this order NaN stays
 	VADDPS(r.constant(constShift), r.a, r.y)
@@ -118,10 +132,12 @@ func (g *isa) tanh(r temps) {
 	}
 	VMINPS(r.a, r.register(constOne, r.k), r.a)
 	if g.masks {
-		VPTERNLOGD(U8(0xf8), r.constant(constSign), r.x, r.a) // a | x&sign
+		// a | x&sign, whichever of x and sign may be memory
+		VPTERNLOGD(U8(0xf8), r.x, r.register(constSign, r.t), r.a)
 		return
 	}
-	VANDPS(vector(consts, constSign), r.x, r.t)
+	VMOVUPS(r.x, r.t)
+	VANDPS(r.constant(constSign), r.t, r.t)
 	VORPS(r.t, r.a, r.a)
 }
 
@@ -151,14 +167,15 @@ func (g *isa) accumulate(r temps, id string) {
 	}
 	each(flagSum, 0, func(p Mem) { VADDPS(p, r.k, r.t) })
 	each(flagPositive, 1, func(p Mem) {
+		const less = 0x11
 		VMOVUPS(p, r.t)
-		const greater = 0x1e
+		VXORPS(r.y, r.y, r.y)
 		if g.masks {
-			VCMPPS(U8(greater), vector(consts, constZero), r.x, reg.K1)
+			VCMPPS(U8(less), r.x, r.y, reg.K1)
 			VPADDD(vector(consts, constIntOne), r.t, reg.K1, r.t)
 			return
 		}
-		VCMPPS(U8(greater), vector(consts, constZero), r.x, r.y)
+		VCMPPS(U8(less), r.x, r.y, r.y)
 		VPSUBD(r.y, r.t, r.t)
 	})
 	each(flagMax, 2, func(p Mem) { VMAXPS(p, r.a, r.t) })
