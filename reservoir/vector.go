@@ -16,6 +16,7 @@ type Vector struct {
 	layout Layout
 	slots  int
 	rows   []uint32 // slots x layout.Words
+	taken  []uint64 // samples of each slot: the rows' first words, but dense
 	heads  []head
 	width  int
 
@@ -45,7 +46,7 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 	if l.Words > math.MaxInt/4/slots {
 		return nil, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
 	}
-	v := &Vector{net: net, layout: l, slots: slots, set: set, rows: make([]uint32, slots*l.Words)}
+	v := &Vector{net: net, layout: l, slots: slots, set: set, rows: make([]uint32, slots*l.Words), taken: make([]uint64, slots)}
 	v.units, v.features = s.Units, s.FeatureCount()
 	for _, f := range AllFeatures {
 		if s.Has(f) {
@@ -116,7 +117,7 @@ func (v *Vector) Advance(inputs []float32, runs []Run, scores []float32) error {
 }
 
 // Steps is what CheckCall asks for.
-func (v *Vector) Steps(slot int) uint64 { return v.layout.Steps(v.row(slot)) }
+func (v *Vector) Steps(slot int) uint64 { return v.taken[slot] }
 
 // Features implements Engine.
 func (v *Vector) Features(slot int, dst []float32) error {
@@ -151,6 +152,7 @@ func (v *Vector) WriteRow(slot int, row []uint32) error {
 		return err
 	}
 	copy(v.row(slot), row)
+	v.taken[slot] = v.layout.Steps(row)
 	return nil
 }
 

@@ -7,11 +7,12 @@ import (
 
 // call is what the workers of an engine share while it advances one round.
 type call struct {
-	inputs []float32
-	runs   []Run
-	scores []float32
-	score  []int32 // emitting runs before each run
-	items  []item
+	inputs  []float32
+	runs    []Run
+	scores  []float32
+	score   []int32 // emitting runs before each run
+	items   []item
+	threads int // that work on them
 }
 
 // gang is the worker threads of one engine: they live as long as it does and
@@ -53,9 +54,10 @@ func (g *gang) stop() {
 
 // do has every item of a round done.
 func (g *gang) do(c call) {
+	helpers := min(len(g.workers), len(c.items)) - 1
+	c.threads = helpers + 1
 	g.call = c
 	g.next.Store(0)
-	helpers := min(len(g.workers), len(c.items)) - 1
 	for range helpers {
 		g.done.Add(1)
 		g.wake <- struct{}{}
@@ -71,6 +73,10 @@ func (g *gang) take(w *worker) {
 		if i >= len(g.call.items) {
 			return
 		}
-		w.advance(&g.call, &g.call.items[i])
+		var next *item
+		if k := i + g.call.threads; k < len(g.call.items) {
+			next = &g.call.items[k]
+		}
+		w.advance(&g.call, &g.call.items[i], next)
 	}
 }

@@ -28,7 +28,7 @@ func (w *worker) advanceChunk(c *call, it *item) {
 	w.transform(active, lanes, n)
 	w.findCuts(active, n)
 	for m := it.first; m < it.last; m++ {
-		w.advanceMember(m, active, lanes, n)
+		w.advanceMember(m, it.last, active, lanes, n)
 	}
 	for i := range w.lanes[:active] {
 		l := &w.lanes[i]
@@ -160,7 +160,7 @@ func (w *worker) member(m, lanes int) {
 }
 
 // advanceMember takes the chunk through one member.
-func (w *worker) advanceMember(m, active, lanes, n int) {
+func (w *worker) advanceMember(m, last, active, lanes, n int) {
 	v := w.v
 	s := &v.net.Spec
 	at := v.layout.Member(m)
@@ -181,6 +181,9 @@ func (w *worker) advanceMember(m, active, lanes, n int) {
 
 	w.load(w.cur[len(inputs)*lanes:], 4*lanes, w.rows[:lanes], at+v.layout.State, s.Units)
 	w.moveSums(lanes, at, w.rows[:lanes], v.set.Load)
+	if n <= prefetchSteps {
+		w.prefetch(m+1, last, active)
+	}
 	most := max(1, int(callFlops/float64(2*lanes*s.Units*a.Depth)))
 	for t := 0; t < n; {
 		from := t
@@ -191,6 +194,22 @@ func (w *worker) advanceMember(m, active, lanes, n int) {
 		if w.cuts[t] {
 			w.settle(m, active, lanes, t, t == n)
 		}
+	}
+}
+
+// With so few samples of a tile its rows take longer to come from memory than
+// they are worked on: they are asked for one member or tile ahead.
+const prefetchSteps = 8
+
+// prefetch asks for the rows' words of member m, or, where m is beyond the
+// item's members, for the next item's first.
+func (w *worker) prefetch(m, last, active int) {
+	l := &w.v.layout
+	bytes := 4 * l.MemberWords
+	if m < last {
+		w.v.set.Prefetch(&w.rows[0], active, 4*l.Member(m), bytes)
+	} else if w.nexts > 0 {
+		w.v.set.Prefetch(&w.next[0], w.nexts, 0, bytes)
 	}
 }
 

@@ -19,6 +19,8 @@ type worker struct {
 	rows   [maxLanes]*uint32 // of the lanes in hand, for Load and Store
 	stores [maxLanes]*uint32
 	source [maxLanes]*uint32 // their samples
+	next   [maxLanes]*uint32 // rows of the item that probably comes next
+	nexts  int
 
 	raw, x   []float32 // chunk of samples, one lane each; raw starts with the sample before
 	cur, nxt []float32
@@ -109,9 +111,17 @@ func (v *Vector) kinds() [kernel.Kinds]kind {
 	}
 }
 
-// advance does one item.
-func (w *worker) advance(c *call, it *item) {
+// advance does one item; next is the one this worker probably does after it,
+// or nil.
+func (w *worker) advance(c *call, it, next *item) {
 	w.open(c, it)
+	w.nexts = 0
+	if next != nil {
+		for i, k := range next.tile.runs {
+			w.next[i] = &w.v.row(int(c.runs[k].Slot))[w.v.layout.Member(next.first)]
+		}
+		w.nexts = len(next.tile.runs)
+	}
 	for w.lanes[0].left > 0 {
 		w.advanceChunk(c, it)
 	}
@@ -127,7 +137,7 @@ func (w *worker) open(c *call, it *item) {
 	for i, k := range it.tile.runs {
 		r := &c.runs[k]
 		row := w.v.row(int(r.Slot))
-		n := lane{run: k, row: row, from: int(r.From), left: int(r.To - r.From), steps: l.Steps(row)}
+		n := lane{run: k, row: row, from: int(r.From), left: int(r.To - r.From), steps: w.v.taken[r.Slot]}
 		if r.Reset {
 			n.steps = 0
 			for m := it.first; m < it.last; m++ {
@@ -146,11 +156,11 @@ func (w *worker) commit(c *call, t *tile) {
 	for _, k := range t.runs {
 		r := &c.runs[k]
 		row := v.row(int(r.Slot))
-		steps := l.Steps(row)
 		if r.Reset {
-			steps = 0
+			v.taken[r.Slot] = 0
 		}
-		l.setSteps(row, steps+uint64(r.To-r.From))
+		v.taken[r.Slot] += uint64(r.To - r.From)
+		l.setSteps(row, v.taken[r.Slot])
 		if l.Previous >= 0 {
 			w.setPrevious(row[l.Previous:l.Previous+channels], c, r)
 		}

@@ -79,6 +79,11 @@ func scores8xAVX2(dst *float32, weights *float32, intercept *float32, center *fl
 //go:noescape
 func withinAVX2(v *float32, n int, limit float32) bool
 
+// prefetchAVX2 asks for the cache lines of bytes from byte offset on in so many rows.
+//
+//go:noescape
+func prefetchAVX2(rows **uint32, lanes int, offset int, bytes int)
+
 // peakAVX2 does 12 x n fused multiply-adds of 8 lanes.
 //
 //go:noescape

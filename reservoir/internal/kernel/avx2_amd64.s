@@ -3440,6 +3440,30 @@ block:
 	MOVB       AL, ret+24(FP)
 	RET
 
+// func prefetchAVX2(rows **uint32, lanes int, offset int, bytes int)
+// Requires: MMX+
+TEXT ·prefetchAVX2(SB), NOSPLIT, $0-32
+	MOVQ rows+0(FP), R8
+	MOVQ lanes+8(FP), CX
+	MOVQ offset+16(FP), R9
+	MOVQ bytes+24(FP), R10
+
+row:
+	MOVQ (R8), R11
+	ADDQ R9, R11
+	LEAQ (R11)(R10*1), R12
+	ANDQ $-64, R11
+
+line:
+	PREFETCHT0 (R11)
+	ADDQ       $0x00000040, R11
+	CMPQ       R11, R12
+	JB         line
+	ADDQ       $0x00000008, R8
+	DECQ       CX
+	JNZ        row
+	RET
+
 // func peakAVX2(n int)
 // Requires: AVX, FMA3
 TEXT ·peakAVX2(SB), NOSPLIT, $0-8

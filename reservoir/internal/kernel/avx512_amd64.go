@@ -79,6 +79,11 @@ func scores8xAVX512(dst *float32, weights *float32, intercept *float32, center *
 //go:noescape
 func withinAVX512(v *float32, n int, limit float32) bool
 
+// prefetchAVX512 asks for the cache lines of bytes from byte offset on in so many rows.
+//
+//go:noescape
+func prefetchAVX512(rows **uint32, lanes int, offset int, bytes int)
+
 // peakAVX512 does 12 x n fused multiply-adds of 16 lanes.
 //
 //go:noescape

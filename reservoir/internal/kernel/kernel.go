@@ -31,6 +31,10 @@ type Set struct {
 	Spread  func(dst *float32, stride int, src *uint32, n int)
 	Collect func(src *float32, stride int, dst *uint32, n int)
 
+	// Prefetch asks for the cache lines of bytes from byte offset on in the
+	// rows of lanes.
+	Prefetch func(rows **uint32, lanes, offset, bytes int)
+
 	// Within reports whether n values are numbers of magnitude at most limit.
 	Within func(v *float32, n int, limit float32) bool
 

@@ -36,7 +36,7 @@ var setAVX512 = Set{
 	Single: func(s *Steps) { stepsSingleAVX512((*byte)(unsafe.Pointer(s))) },
 	Load:   loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512,
 	Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Scores: scores1xAVX512, ScoresOfMany: scores8xAVX512,
-	Within: withinAVX512, peak: peakAVX512,
+	Prefetch: prefetchAVX512, Within: withinAVX512, peak: peakAVX512,
 }
 
 var setAVX2 = Set{
@@ -54,5 +54,5 @@ var setAVX2 = Set{
 	Single: func(s *Steps) { stepsSingleAVX2((*byte)(unsafe.Pointer(s))) },
 	Load:   loadAVX2, Store: storeAVX2, Spread: spreadAVX2, Collect: collectAVX2,
 	Mean: meanAVX2, Share: shareAVX2, Deviation: deviationAVX2, Scores: scores1xAVX2, ScoresOfMany: scores8xAVX2,
-	Within: withinAVX2, peak: peakAVX2,
+	Prefetch: prefetchAVX2, Within: withinAVX2, peak: peakAVX2,
 }

@@ -43,6 +43,7 @@ func main() {
 	g.scores(1)
 	g.scores(8)
 	g.within()
+	g.prefetch()
 	g.peak()
 	Generate()
 }
