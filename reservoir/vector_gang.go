@@ -57,6 +57,13 @@ func (g *gang) do(c call) {
 	helpers := min(len(g.workers), len(c.items)) - 1
 	c.threads = helpers + 1
 	g.call = c
+	if helpers <= 0 {
+		for i := range c.items {
+			g.advance(g.workers[0], i)
+		}
+		g.call = call{}
+		return
+	}
 	g.next.Store(0)
 	for range helpers {
 		g.done.Add(1)
@@ -73,10 +80,15 @@ func (g *gang) take(w *worker) {
 		if i >= len(g.call.items) {
 			return
 		}
-		var next *item
-		if k := i + g.call.threads; k < len(g.call.items) {
-			next = &g.call.items[k]
-		}
-		w.advance(&g.call, &g.call.items[i], next)
+		g.advance(w, i)
 	}
+}
+
+// advance has a worker do item i.
+func (g *gang) advance(w *worker, i int) {
+	var next *item
+	if k := i + g.call.threads; k < len(g.call.items) {
+		next = &g.call.items[k]
+	}
+	w.advance(&g.call, &g.call.items[i], next)
 }

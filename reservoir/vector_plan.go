@@ -30,8 +30,9 @@ type plan struct {
 
 // tile is the runs of one tile of streams. Its last item to end commits it.
 type tile struct {
-	runs []int32
-	left atomic.Int32
+	runs   []int32
+	shared bool         // by several items
+	left   atomic.Int32 // items, if shared
 }
 
 // item is some members of one tile.
@@ -122,7 +123,10 @@ func (p *plan) items(runs []Run, round int) []item {
 	for k := range n {
 		t := &p.tiles[:n][k]
 		t.runs = order[k*lanes : min((k+1)*lanes, len(order))]
-		t.left.Store(int32(shares))
+		t.shared = shares > 1
+		if t.shared {
+			t.left.Store(int32(shares))
+		}
 		for m := range shares {
 			p.work = append(p.work, item{t, p.members * m / shares, p.members * (m + 1) / shares})
 		}

@@ -125,7 +125,7 @@ func (w *worker) advance(c *call, it, next *item) {
 	for w.lanes[0].left > 0 {
 		w.advanceChunk(c, it)
 	}
-	if it.tile.left.Add(-1) == 0 {
+	if !it.tile.shared || it.tile.left.Add(-1) == 0 {
 		w.commit(c, it.tile)
 	}
 }
