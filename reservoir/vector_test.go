@@ -43,3 +43,84 @@ func TestVector(t *testing.T) {
 		})
 	}
 }
+
+// FuzzVector holds every engine of this machine to the reference on recipes
+// nobody thought of.
+func FuzzVector(f *testing.F) {
+	f.Add(uint64(1), uint8(3), uint16(50), uint8(2), uint8(0), uint8(31))
+	f.Add(uint64(2), uint8(1), uint16(100), uint8(6), uint8(1), uint8(1))
+	f.Add(uint64(3), uint8(2), uint16(33), uint8(9), uint8(2), uint8(22))
+	kinds := []reservoir.Kind{reservoir.EuSN, reservoir.ESN, reservoir.RESN}
+	f.Fuzz(func(t *testing.T, seed uint64, members uint8, units uint16, channels, kind, features uint8) {
+		s := reservoir.Spec{
+			Arithmetic: reservoir.Arithmetic, Kind: kinds[int(kind)%3], Precision: reservoir.Float32, Seed: seed,
+			Members: 1 + int(members)%4, Units: 1 + int(units)%270, Channels: 1 + int(channels)%9,
+			Standardise: seed%2 == 0, Difference: seed%3 == 0, Subset: int(seed % 5),
+			Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.1),
+		}
+		if s.Kind == reservoir.EuSN {
+			s.Eps, s.Gamma, s.Recurrent = reservoir.Dist{Lo: .01, Hi: .5}, reservoir.Fixed(.01), reservoir.Fixed(.3)
+		} else {
+			s.SpectralRadius, s.Leak = reservoir.Fixed(.9), reservoir.Fixed(.3)
+		}
+		for i, name := range reservoir.AllFeatures {
+			if features>>i&1 == 1 {
+				s.Features = append(s.Features, name)
+			}
+		}
+		if len(s.Features) == 0 {
+			s.Features = []reservoir.Feature{reservoir.Last}
+		}
+		shape := []string{"", "single", "narrow", "wide"}[seed/7%4]
+		for _, level := range reservoir.CPUKinds() {
+			if level == "generic" {
+				continue
+			}
+			open := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				e, err := reservoir.NewCPU(net, slots, level, 1+int(seed%3))
+				if err != nil {
+					return nil, err
+				}
+				return reservoir.ForceShape(e, shape), nil
+			}
+			enginetest.Random(t, open, s, seed, 3, 30)
+		}
+	})
+}
+
+// TestNewCPU: the choice of engine is an argument, and a wrong one is said.
+func TestNewCPU(t *testing.T) {
+	net, err := reservoir.Draw(reservoir.Spec{Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 1, Members: 1, Units: 4, Precision: reservoir.Float32,
+		Features: []reservoir.Feature{reservoir.Last}, Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := reservoir.CPUKinds()
+	if kinds[len(kinds)-1] != "generic" {
+		t.Errorf("the kinds are %v, want generic last", kinds)
+	}
+	for _, kind := range append([]string{"auto"}, kinds...) {
+		e, err := reservoir.NewCPU(net, 1, kind, 0)
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		if want := kind; e.Name() != want && (kind != "auto" || e.Name() != kinds[0]) {
+			t.Errorf("%s makes the engine %s", kind, e.Name())
+		}
+		for range 2 { // closing twice is harmless
+			if err := e.Close(); err != nil {
+				t.Errorf("%s: close: %v", kind, err)
+			}
+		}
+	}
+	if _, err := reservoir.NewCPU(net, 1, "avx1024", 0); err == nil || !strings.Contains(err.Error(), "generic") {
+		t.Errorf("an unknown kind gives %v, want an error that lists the known ones", err)
+	}
+	if _, err := reservoir.NewCPU(net, 1, "auto", -1); err == nil {
+		t.Error("-1 threads were taken")
+	}
+	if _, err := reservoir.NewCPU(net, 0, "auto", 1); err == nil {
+		t.Error("0 slots were taken")
+	}
+}
