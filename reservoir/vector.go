@@ -61,7 +61,7 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 	for _, m := range net.Members {
 		v.members = append(v.members, set.Pack(s.Units, len(m.Inputs), m.Bias, m.Input, m.Recurrent, s.Kind == RESN))
 	}
-	v.singles, v.narrows = singleStreams(s), set.Narrow.Lanes
+	v.singles, v.narrows = singleStreams(&v.net.Spec, set), set.Narrow.Lanes
 	v.plan.init(v, threads)
 	v.gang.start(v, threads)
 	return v, nil

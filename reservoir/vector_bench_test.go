@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
@@ -103,4 +104,49 @@ func benchVector(b *testing.B, s Spec, set *kernel.Set, threads, streams, sample
 	b.ReportMetric(rate/1e9, "GFLOP/s")
 	b.ReportMetric(100*rate/peak, "%peak")
 	b.ReportMetric(1e9/steps, "ns/step")
+}
+
+// BenchmarkEmit reports what an emitting run adds for a bank's features and a
+// readout of ten classes, beside the plain engine.
+func BenchmarkEmit(b *testing.B) {
+	net, err := Draw(benchSpec(40, 50, 2))
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := net.Spec.FeatureCount()
+	h := &readout.Linear{Name: "h", Center: make([]float32, n), Weights: make([]float32, 10*n), Intercept: make([]float32, 10)}
+	for c := range 10 {
+		h.Classes = append(h.Classes, fmt.Sprint(c))
+	}
+	const streams = 32
+	for _, kind := range CPUKinds() {
+		b.Run(kind, func(b *testing.B) {
+			e, err := NewCPU(net, streams, kind, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			if err := e.SetHeads([]*readout.Linear{h}); err != nil {
+				b.Fatal(err)
+			}
+			var runs []Run
+			for i := range streams {
+				runs = append(runs, Run{Slot: int32(i), Emit: true})
+			}
+			in, scores := make([]float32, 2*streams), make([]float32, 10*streams)
+			step := []Run{}
+			for i := range streams {
+				step = append(step, Run{Slot: int32(i), From: int32(i), To: int32(i + 1)})
+			}
+			if err := e.Advance(in, step, nil); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := e.Advance(nil, runs, scores); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/emit")
+		})
+	}
 }

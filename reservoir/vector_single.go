@@ -7,13 +7,27 @@ import (
 )
 
 // singleStreams is up to how many streams it is faster to advance one by one,
-// units in the lanes, than as a tile of mostly empty lanes.
-func singleStreams(s Spec) int {
-	switch {
-	case s.Kind == RESN: // its tile costs little, and it has no such kernel
+// units in the lanes, than as a tile of mostly empty lanes. Measured on a Zen 5
+// core, a narrow tile's step costs as much as so many single streams' steps:
+//
+//	units    10   20   32   50   64  100  150  200  400
+//	avx512  2.2  2.8  4.1  5.9  7.8   10  6.0  6.2  7.9
+//	avx2    2.3  3.4  5.3  6.7  8.6  8.1  8.6  8.7   10
+//
+// Few units do not fill the lanes; from about 110 on the weights no longer fit
+// a level 1 cache, and a tile uses each fetched weight for more streams.
+func singleStreams(s *Spec, set *kernel.Set) int {
+	if s.Kind == RESN { // its tile costs little, and it has no such kernel
 		return 0
-	case s.Units < 32:
-		return 2
+	}
+	most := set.Narrow.Lanes
+	for _, step := range []struct{ units, streams int }{{20, 2}, {32, 3}, {48, 4}, {60, 6}, {110, 9}} {
+		if s.Units < step.units {
+			return min(step.streams, most)
+		}
+	}
+	if most == 8 {
+		return most
 	}
 	return 6
 }

@@ -130,7 +130,7 @@ var _ = [1]struct{}{}[(unsafe.Offsetof(Steps{}.Tiles)-offsetTiles)|(unsafe.Offse
 // consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
 // the order of the generator.
 var consts = func() []float32 {
-	c := Aligned(14 * 16)
+	c := Aligned(13 * 16)
 	fill := func(at int, bits uint32) {
 		for i := range 16 {
 			c[16*at+i] = *(*float32)(unsafe.Pointer(&bits))
@@ -144,9 +144,8 @@ var consts = func() []float32 {
 	fill(4, bits(1))
 	fill(5, 1<<31)
 	fill(6, 1)
-	fill(7, 0)
 	for k, t := range canon.TanhTable {
-		copy(c[16*(8+k):], t[:])
+		copy(c[16*(7+k):], t[:])
 	}
 	return c
 }()

@@ -78,6 +78,5 @@ const (
 	constOne
 	constSign
 	constIntOne
-	constZero
 	constTable // 6 of them, by power
 )
