@@ -23,7 +23,7 @@ func openBroker(c Config, log *slog.Logger) (*broker, error) {
 		b := &broker{dial: func(name string) (*nats.Conn, error) { return pipeline.Connect(c.NATS.options(name, log)) }}
 		nc, err := b.dial("eusn-stream/" + c.Job + "/probe")
 		if err != nil {
-			return nil, fail(exitUnreachable, err, "eusn-stream doctor --nats-url "+c.NATS.URL)
+			return nil, fail(exitUnreachable, err, "eusn-stream doctor, with the same --nats-url or configuration") // not the URL: it may hold a password
 		}
 		nc.Close()
 		return b, nil

@@ -52,7 +52,7 @@ func (a *app) configInit(path string, force bool) error {
 	}
 	_, err = f.Write(defaultYAML)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("config: %w", err)
+		return errors.Join(fmt.Errorf("config: %w", err), os.Remove(path)) // half a file would be taken for a whole one
 	}
 	a.say("wrote %s", path)
 	return nil

@@ -38,7 +38,13 @@ live stage gives.`,
 		if o.Split != offline.Train && o.Split != offline.Test {
 			return fmt.Errorf("--split %s: want train or test", o.Split)
 		}
+		if !(least >= 0) || o.Threads < 0 { // a NaN would let everything pass
+			return errors.New("--min-accuracy: want a share of 1, such as 0.74; --threads: want 0 or more")
+		}
 		return a.do(func(ctx context.Context, _ []string) error {
+			if err := outputFile(predictions, archive, model); err != nil {
+				return err
+			}
 			ev, err := a.evaluate(ctx, model, archive, o)
 			if err == nil && predictions != "" {
 				err = errors.Join(ctx.Err(), ev.WritePredictions(predictions))

@@ -213,6 +213,29 @@ func await(t *testing.T, url string, predictions, deadLetters int) {
 	}
 }
 
+// awaitInput returns when the stage's input holds a message.
+func awaitInput(t *testing.T, url string) {
+	nc, err := pipeline.Connect(pipeline.NATSOptions{URL: url})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for range 500 {
+		s, err := js.Stream(t.Context(), "EUSN-IN")
+		if err == nil && s.CachedInfo().State.Msgs > 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("no message in the input within 10 s")
+}
+
 var serverURL = regexp.MustCompile(`nats://127\.0\.0\.1:\d+`)
 
 // A stage and a replay as two programs, joined by TCP; then what goes wrong
@@ -306,10 +329,8 @@ func TestReplayInterrupted(t *testing.T) {
 	must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
 	stage := startProgram(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := serverURL.FindString(stage.messages())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	ctx, stop := context.WithCancel(ctx)
-	time.AfterFunc(700*time.Millisecond, stop)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { defer stop(); awaitInput(t, url) }() // the replay takes 4 s: it is stopped on the way
 	r := exec(t, ctx, "replay", "--archive", archive, "--nats-url", url, "--speed", "1x", "--rate", "10", "--rows", "4", "--streams", "24")
 	r.want(t, exitInterrupted, "interrupted:", "--resume")
 	r = must(t, "replay", "--archive", archive, "--nats-url", url, "--rows", "4", "--streams", "24", "--resume")
@@ -318,6 +339,24 @@ func TestReplayInterrupted(t *testing.T) {
 	}
 	await(t, url, 24, 0)
 	stage.stop(t).want(t, exitOK, "960 rows taken, 24 predictions", "0 dead letters")
+}
+
+// A password in the URL must not come back in the messages.
+func TestPasswordsAreNotTold(t *testing.T) {
+	archive, model := importTiny(t, 1), filepath.Join(t.TempDir(), "m.safetensors")
+	must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--out", model)
+	const url = "nats://someone:hunter2@127.0.0.1:1"
+	for _, args := range [][]string{
+		{"run", "--model", model, "--nats-url", url},
+		{"replay", "--archive", archive, "--nats-url", url},
+		{"doctor", "--nats-url", url},
+	} {
+		r := exec(t, t.Context(), args...)
+		r.want(t, exitUnreachable, "no connection")
+		if strings.Contains(r.errOut+r.out, "hunter2") {
+			t.Errorf("%s tells the password:\n%s%s", args[0], r.errOut, r.out)
+		}
+	}
 }
 
 func TestUnreachable(t *testing.T) {

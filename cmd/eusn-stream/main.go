@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -19,12 +20,16 @@ func main() {
 // run is the whole program but for signals and the exit, so that tests drive
 // what the binary does. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	out := &results{Writer: stdout}
+	a := &app{stdout: out, stderr: stderr}
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if !a.started {
+	if !a.started && out.err == nil {
 		err = fail(exitUsage, err, cmd.CommandPath()+" --help")
+	}
+	if out.err != nil && !errors.Is(err, out.err) {
+		err = errors.Join(err, out.err)
 	}
 	return a.report(err)
 }

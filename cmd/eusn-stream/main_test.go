@@ -97,6 +97,15 @@ func TestUsage(t *testing.T) {
 		{[]string{"offline", "retrain", "--archive", "a", "--policy", "window", "--length", "7", "--hop", "2"}, "not a multiple"},
 		{[]string{"offline", "evaluate", "--archive", "a", "--split", "half"}, "want train or test"},
 		{[]string{"model", "inspect"}, "accepts 1 arg"},
+		{[]string{"help", "bogus"}, `no help on "bogus"`},
+		{[]string{"help", "offline", "bogus"}, `no help on "offline bogus"`},
+		{[]string{"offline", "retrain", "--archive", "a", "--length", "20"}, "--length is a parameter of --policy window, count, not of marked"},
+		{[]string{"offline", "retrain", "--archive", "a", "--policy", "count", "--length", "9", "--hop", "3"}, "--hop is a parameter of --policy window"},
+		{[]string{"offline", "retrain", "--archive", "a", "--threads", "-1"}, "--threads -1"},
+		{[]string{"offline", "evaluate", "--archive", "a", "--min-accuracy", "nan"}, "--min-accuracy: want a share of 1"},
+		{[]string{"replay", "--archive", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
+		{[]string{"replay", "--archive", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
+		{[]string{"demo", "--train", "0"}, "want positive numbers"},
 	} {
 		exec(t, t.Context(), c.args...).want(t, exitUsage, c.says, "try: eusn-stream")
 	}
@@ -109,6 +118,9 @@ func TestHelp(t *testing.T) {
 	if r := must(t, "help", "exit-codes"); !strings.Contains(r.out, "130  interrupted") {
 		t.Errorf("help exit-codes:\n%s", r.out)
 	}
+	if r := must(t, "help", "offline", "retrain"); !strings.Contains(r.out, "Draw a reservoir") || !strings.Contains(r.out, "--help") {
+		t.Errorf("help offline retrain:\n%s", r.out)
+	}
 	if r := must(t, "completion", "bash"); !strings.Contains(r.out, "eusn-stream") {
 		t.Error("no bash completion")
 	}
@@ -117,6 +129,9 @@ func TestHelp(t *testing.T) {
 func TestVersion(t *testing.T) {
 	var b buildInfo
 	must(t, "version", "--json").parse(t, &b)
+	if r := must(t, "--version"); !strings.Contains(r.out, b.Version) {
+		t.Errorf("--version prints %q, want version %s in it", r.out, b.Version)
+	}
 	if b.Go == "" || b.Arithmetic < 1 {
 		t.Errorf("version --json gives %+v", b)
 	}

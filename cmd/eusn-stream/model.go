@@ -23,7 +23,8 @@ func loadModel(path string) (*reservoir.Model, error) {
 	m, err := reservoir.Load(path)
 	switch {
 	case errors.Is(err, reservoir.ErrModel):
-		return nil, fail(exitIntegrity, err, "eusn-stream offline retrain --archive ARCHIVE --out "+path)
+		// No command that writes to path: it may be an archive given by mistake.
+		return nil, fail(exitIntegrity, err, "another file, or make the model anew with eusn-stream offline retrain")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fail(exitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+path)
 	}

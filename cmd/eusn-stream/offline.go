@@ -69,7 +69,7 @@ optionally seq, time, end and label, and the channels.`,
 }
 
 func (a *app) importDataset(ctx context.Context, o offline.ImportOptions, out string, force bool) error {
-	if err := mayWrite(out, force); err != nil {
+	if err := mayWrite(out, force, o.Train, o.Test); err != nil {
 		return err
 	}
 	p := a.progress()
@@ -100,7 +100,7 @@ func (a *app) importDataset(ctx context.Context, o offline.ImportOptions, out st
 func (a *app) importRecording(ctx context.Context, r offline.RecordingImport, out string, force bool) error {
 	base, _, _ := strings.Cut(filepath.Base(r.CSV), ".")
 	r.Out = cmp.Or(out, base+".parquet")
-	if err := mayWrite(r.Out, force); err != nil {
+	if err := mayWrite(r.Out, force, r.CSV); err != nil {
 		return err
 	}
 	p := a.progress()
@@ -120,15 +120,16 @@ func (a *app) importRecording(ctx context.Context, r offline.RecordingImport, ou
 	return nil
 }
 
-// mayWrite refuses to replace what is there already.
-func mayWrite(path string, force bool) error {
+// mayWrite refuses to replace what is there already, unless forced; an input
+// is not even replaced then.
+func mayWrite(path string, force bool, inputs ...string) error {
 	if path == "" || force {
-		return nil
+		return outputFile(path, inputs...)
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return fail(exitFailure, fmt.Errorf("%s exists and is left as it is", path), "another name, or the same command with --force")
 	}
-	return nil
+	return outputFile(path, inputs...)
 }
 
 func (a *app) printSummary(s offline.Summary) {

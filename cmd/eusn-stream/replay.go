@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -17,6 +19,12 @@ import (
 
 // replayFlags are the flags of replay that override keys of the configuration.
 var replayFlags = map[string]string{"nats-url": "nats.url", "job": "job", "subject": "input.subject"}
+
+// Faster than these nothing is waited for: max is meant.
+const (
+	maxSpeed = 1e6
+	maxRate  = 1e9
+)
 
 // replayOptions are what only replay knows.
 type replayOptions struct {
@@ -69,8 +77,8 @@ After Ctrl-C the same command with --resume goes on where it stopped.`,
 		if o.split != string(offline.Train) && o.split != string(offline.Test) {
 			return fmt.Errorf("--split %s: want train or test", o.split)
 		}
-		if o.streams < 1 || o.rows < 1 || o.rate < 0 {
-			return errors.New("--streams, --rows and --rate: want positive numbers")
+		if o.streams < 1 || o.rows < 1 || !(o.rate >= 0 && o.rate <= maxRate) {
+			return fmt.Errorf("--streams, --rows and --rate: want positive numbers, --rate at most %g", float64(maxRate))
 		}
 		return a.do(func(ctx context.Context, _ []string) error {
 			c, err := loadConfig(file, f, replayFlags)
@@ -89,7 +97,7 @@ func parseSpeed(s string) (float64, error) {
 		return 0, nil
 	}
 	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "x"), 64)
-	if err != nil || !(v > 0) {
+	if err != nil || !(v > 0 && v <= maxSpeed) {
 		return 0, fmt.Errorf("--speed %s: want 1x, 10x, ... or max", s)
 	}
 	return v, nil
@@ -159,14 +167,15 @@ func (a *app) replay(ctx context.Context, c Config, o replayOptions) error {
 		Progress: func(now pipeline.Published) { p.report(int64(now.Rows), src.rows, "samples published") },
 	}.Publish(ctx, nc, stopping{ctx, src})
 	p.close()
-	if err := a.printPublished(done); err != nil {
-		return err
+	if err == nil || done.Streams > 0 {
+		err = errors.Join(a.printPublished(done), err)
 	}
-	if err != nil {
-		err = orInterrupted(err, "what was published is stored; the same command with --resume goes on from there")
-		return fail(exitFailure, err, "eusn-stream run, and there the same subject "+c.Input.Subject)
+	next := "" // most errors say themselves what to do
+	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
+		next = "eusn-stream run, and there the same subject " + c.Input.Subject
 	}
-	return nil
+	err = orInterrupted(err, "what was published is stored; the same command with --resume goes on from there")
+	return fail(exitFailure, err, next)
 }
 
 func (a *app) printPublished(p pipeline.Published) error {

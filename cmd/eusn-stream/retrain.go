@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -119,9 +120,22 @@ func (p *policyFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&p.Early, "early", 0, "also predict every so many samples; 0 = never")
 }
 
-func (p *policyFlags) policy() (reservoir.Policy, error) {
+// policyParameters are the policies each of the flags is for.
+var policyParameters = map[string][]string{"length": {"window", "count"}, "hop": {"window"}, "gap": {"gap"}}
+
+// policy refuses parameters of another policy: a forgotten --policy would
+// otherwise quietly train a model that cuts nothing.
+func (p *policyFlags) policy(f *pflag.FlagSet) (reservoir.Policy, error) {
 	p.Kind = reservoir.PolicyKind(p.kind)
-	return p.Policy, p.Validate()
+	if err := p.Validate(); err != nil {
+		return p.Policy, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(policyParameters)) {
+		if policies := policyParameters[name]; f.Changed(name) && !slices.Contains(policies, p.kind) {
+			return p.Policy, fmt.Errorf("--%s is a parameter of --policy %s, not of %s", name, strings.Join(policies, ", "), p.kind)
+		}
+	}
+	return p.Policy, nil
 }
 
 func newRetrain(a *app) *cobra.Command {
@@ -150,11 +164,17 @@ never looked at.`,
 	pol.add(f)
 	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		policy, err := pol.policy()
+		policy, err := pol.policy(f)
 		if err := errors.Join(err, net.check(f)); err != nil {
 			return err
 		}
+		if threads < 0 {
+			return fmt.Errorf("--threads %d: want 0 or more", threads)
+		}
 		return a.do(func(ctx context.Context, _ []string) error {
+			if err := outputFile(out, archive); err != nil {
+				return err
+			}
 			d, err := readArchive(archive)
 			if err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -40,6 +41,7 @@ sample, and predictions go out, also as Arrow.
 			return cmd.Help()
 		},
 	}
+	root.Version = readBuildInfo().Version // the flag that people try first
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	f := root.PersistentFlags()
@@ -54,9 +56,27 @@ sample, and predictions go out, also as Arrow.
 		}
 		return fmt.Errorf("--progress %s: want auto, plain or none", a.progressMode)
 	}
+	root.SetHelpCommand(newHelp())
 	root.AddCommand(newDemo(a), newRun(a), newReplay(a), newOffline(a), newModel(a), newConfig(a),
 		newDoctor(a), newVersion(a), newExitCodesTopic())
 	return root
+}
+
+// newHelp is cobra's help command, but a topic that does not exist is an
+// error.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil || topic == cmd.Root() && len(args) > 0 || len(rest) > 0 {
+				return fmt.Errorf("no help on %q", strings.Join(args, " "))
+			}
+			topic.InitDefaultHelpFlag()
+			return topic.Help()
+		},
+	}
 }
 
 // do makes a command's RunE: from its first line on, errors are failures and

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -106,9 +107,25 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	cancel()
 	followers.Wait()
 	s := counters.Stats()
-	a.say("stopped: %d messages and %d rows taken, %d predictions committed, %d dead letters; the next run goes on from here",
-		s.Messages, s.Rows, s.Predictions, s.DeadLetters)
-	return errors.Join(err, printed)
+	done := fmt.Sprintf("%d messages and %d rows taken, %d predictions committed, %d dead letters", s.Messages, s.Rows, s.Predictions, s.DeadLetters)
+	switch {
+	case err == nil:
+		a.say("stopped: %s; the next run goes on from here", done)
+	case s.Messages > 0:
+		a.say("until then: %s", done)
+	}
+	return errors.Join(stopFailure(err, c.Stage.StopTimeout), printed)
+}
+
+// stopFailure words the error of a stop whose last batch found no server to
+// take it. It is no interruption, which ends well; so its cause is told but
+// not kept, or it would pass for one.
+func stopFailure(err error, timeout time.Duration) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fail(exitFailure, fmt.Errorf("stopped, but the last batch could not be committed within %v; the next run takes it again (%v)", timeout, err),
+		"eusn-stream doctor: is the NATS server up, is its disk full?")
 }
 
 // logStatus logs what the stage has done, whenever that has changed.

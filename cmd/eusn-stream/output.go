@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// outputFile refuses, before any work is done, a path that could not be
+// written at its end, or whose file is something other than an older output:
+// a folder, a device, or one of the command's own inputs. Files are put in
+// their place by renaming, so even /dev/null would be replaced. An empty path
+// passes.
+func outputFile(path string, inputs ...string) error {
+	if path == "" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	probe, err := os.CreateTemp(dir, ".eusn-probe-*")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(exitFailure, fmt.Errorf("%s: there is no folder %s to write it in", path, dir), "mkdir -p "+dir)
+	case err != nil:
+		return fail(exitFailure, fmt.Errorf("%s cannot be written: %w", path, err), "another place for it")
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	there, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if !there.Mode().IsRegular() {
+		return fail(exitFailure, fmt.Errorf("%s is no regular file and is left as it is", path), "another name")
+	}
+	for _, in := range inputs {
+		if from, err := os.Stat(in); err == nil && os.SameFile(there, from) {
+			return fail(exitFailure, fmt.Errorf("%s is what is being read: writing there would destroy it", path), "another name")
+		}
+	}
+	return nil
+}
+
+// results is standard output that remembers the first error, for what prints
+// a table line by line does not ask after each.
+type results struct {
+	io.Writer
+	err error
+}
+
+func (r *results) Write(p []byte) (int, error) {
+	n, err := r.Writer.Write(p)
+	if err == nil {
+		return n, nil
+	}
+	if r.err == nil {
+		r.err = fmt.Errorf("results could not be written: %w", err)
+	}
+	return n, r.err
+}
