@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
@@ -125,13 +127,26 @@ func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Conf
 		}
 	}
 	var c Config
-	err := v.Unmarshal(&c)
+	err := v.Unmarshal(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(strictNumbers, mapstructure.StringToTimeDurationHookFunc())))
 	if err != nil {
 		err = errors.Join(typeErrors(err)...)
 	} else {
 		err = c.Validate()
 	}
 	return c, fail(exitConfig, where.locate(err), compareHint)
+}
+
+// strictNumbers refuses what a file's numbers would quietly become: 1.5 rows
+// one row, a latency of 5 five nanoseconds.
+func strictNumbers(from, to reflect.Type, value any) (any, error) {
+	number := from.Kind() == reflect.Int || from.Kind() == reflect.Float64
+	switch {
+	case number && to == reflect.TypeFor[time.Duration]():
+		return nil, fmt.Errorf("want a duration with its unit, such as 5ms or 10s, got %v", value)
+	case from.Kind() == reflect.Float64 && (to.Kind() == reflect.Int || to.Kind() == reflect.Int64):
+		return nil, fmt.Errorf("want a whole number, got %v", value)
+	}
+	return value, nil
 }
 
 const (
