@@ -149,6 +149,9 @@ func trainingPart(d *Dataset, opt RetrainOptions) ([]int, RetrainReport, error) 
 	if len(series) == 0 {
 		return nil, r, fmt.Errorf("offline: data set %q has no labelled training series", d.Name)
 	}
+	if len(d.Classes) < 2 {
+		return nil, r, fmt.Errorf("offline: data set %q has the one class %q: there is nothing to tell apart, want at least two", d.Name, d.Classes[0])
+	}
 	if err := spec.Validate(); err != nil {
 		return nil, r, err
 	}

@@ -275,6 +275,12 @@ func TestRetrainRefuses(t *testing.T) {
 				d.Series[i].Label = 1
 			}
 		},
+		`the one class "low"`: func(d *Dataset, _ *RetrainOptions) {
+			d.Classes = []string{"low"}
+			for i := range d.Series {
+				d.Series[i].Label = 0
+			}
+		},
 		"alpha = -1":              func(_ *Dataset, o *RetrainOptions) { o.Alphas = []float64{-1} },
 		`series "s-Ba", sample 3`: func(d *Dataset, _ *RetrainOptions) { d.Series[1].Values[6] = 2e15 },
 		`policy "sometimes"`:      func(_ *Dataset, o *RetrainOptions) { o.Policy.Kind = "sometimes" },
