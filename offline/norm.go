@@ -11,7 +11,8 @@ import (
 const rounding = 0x1p-22
 
 // spread accumulates the mean and the deviation of numbers, about the first of
-// them so that a large mean costs no digits.
+// them so that a large mean costs no digits. The same numbers in the same order
+// give the same bits on every platform.
 type spread struct {
 	n                  int
 	first, sum, square float64
@@ -22,8 +23,9 @@ func (s *spread) add(x float64) {
 		s.first = x
 	}
 	s.n++
-	s.sum += x - s.first
-	s.square += (x - s.first) * (x - s.first)
+	d := x - s.first
+	s.sum += d
+	s.square += float64(d * d) // converted, so that no platform fuses it: states depend on these bits
 }
 
 func (s *spread) mean() float64 {
@@ -38,7 +40,7 @@ func (s *spread) deviation() float64 {
 		return 0
 	}
 	m := s.sum / float64(s.n)
-	return math.Sqrt(max(0, s.square/float64(s.n)-m*m))
+	return math.Sqrt(max(0, s.square/float64(s.n)-float64(m*m)))
 }
 
 // inverse is 1/deviation, or 0 where that is no more than rounding of numbers
