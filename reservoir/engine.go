@@ -6,7 +6,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Run advances one slot by the input rows [From, To) of a call.
+// Run advances one slot by the input rows [From, To) of a call, 0 <= From <=
+// To <= rows.
 type Run struct {
 	Slot     int32
 	Reset    bool // start a new sequence: the slot's row is reset first
@@ -38,8 +39,9 @@ type Engine interface {
 	// of ScoreWidth values per emitting run, in the order of the runs. A slot
 	// may appear in several runs. A run of no rows is allowed.
 	//
-	// A sample that is not finite, or beyond MaxInput, is refused with *InputError before any state
-	// changes; so is everything else that is wrong with the arguments.
+	// A sample that is not finite, or beyond MaxInput, is refused with
+	// *InputError before any state changes; so is everything else that is
+	// wrong with the arguments.
 	Advance(inputs []float32, runs []Run, scores []float32) error
 	// Features writes the slot's FeatureCount features to dst.
 	Features(slot int, dst []float32) error

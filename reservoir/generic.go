@@ -113,7 +113,8 @@ func (g *Generic) Advance(inputs []float32, runs []Run, scores []float32) error 
 	return nil
 }
 
-// Steps implements stepCounter for CheckCall.
+// Steps is how many samples a slot has taken since its reset: what CheckCall
+// asks of an engine beyond Engine.
 func (g *Generic) Steps(slot int) uint64 { return g.layout.Steps(g.row(slot)) }
 
 // Features implements Engine.
