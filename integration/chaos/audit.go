@@ -65,6 +65,12 @@ func (a *audit) note(format string, args ...any) {
 	}
 }
 
+// fault counts something wrong that is no lost or repeated prediction.
+func (a *audit) fault(format string, args ...any) {
+	a.wrong++
+	a.note(format, args...)
+}
+
 // message takes one message of the output.
 func (a *audit) message(s stored) error {
 	_, predictions, err := codec.DecodePredictions(s.msg.Data())
@@ -73,7 +79,7 @@ func (a *audit) message(s stored) error {
 	}
 	before := a.commits[s.partition]
 	c := commit{worker: s.msg.Headers().Get("Eusn-Worker")}
-	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, "Eusn-In-Seq": &c.in} {
+	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in} {
 		if *v, err = s.number(h); err != nil {
 			return err
 		}
@@ -84,12 +90,10 @@ func (a *audit) message(s stored) error {
 		}
 	}
 	if c.outs != before.outs+uint64(len(predictions)) {
-		a.wrong++
-		a.note("output message %d: Eusn-Outs is %d after %d with %d predictions", s.seq, c.outs, before.outs, len(predictions))
+		a.fault("output message %d: Eusn-Outs is %d after %d with %d predictions", s.seq, c.outs, before.outs, len(predictions))
 	}
 	if c.in < before.in || c.epoch < before.epoch {
-		a.wrong++
-		a.note("output message %d: input %d epoch %d after input %d epoch %d", s.seq, c.in, c.epoch, before.in, before.epoch)
+		a.fault("output message %d: input %d epoch %d after input %d epoch %d", s.seq, c.in, c.epoch, before.in, before.epoch)
 	}
 	if before.worker != "" && c.worker != before.worker {
 		a.workers = append(a.workers, tenure{s.partition, s.at.UnixNano()})
@@ -108,8 +112,7 @@ func (a *audit) prediction(p codec.Prediction) {
 	j, known := a.place[p.Stream][identOf(p)]
 	switch {
 	case !known:
-		a.wrong++
-		a.note("stream %s: a prediction for seq %d row %d that nothing calls for", p.Stream, p.Seq, p.Row)
+		a.fault("stream %s: a prediction for seq %d row %d that nothing calls for", p.Stream, p.Seq, p.Row)
 		return
 	case j < i:
 		a.duplicated++
@@ -121,8 +124,7 @@ func (a *audit) prediction(p codec.Prediction) {
 	}
 	a.next[p.Stream] = j + 1
 	if d := difference(p, want[j]); d != "" {
-		a.wrong++
-		a.note("stream %s: seq %d row %d: %s", p.Stream, p.Seq, p.Row, d)
+		a.fault("stream %s: seq %d row %d: %s", p.Stream, p.Seq, p.Row, d)
 	}
 }
 

@@ -32,22 +32,24 @@ const (
 	scaleTo      = "scale to"
 )
 
-// schedule draws the times of a scenario's faults. Those that need time to
-// unfold come in the first part of the load.
+// schedule draws the times of a scenario's faults: those of a kind spread over
+// the load, each at a drawn moment of its share. Those that need time to unfold
+// come in the first part.
 func (s *scenario) schedule(seed uint64) []event {
 	rng := rand.New(rand.NewPCG(seed, 1<<33))
 	var all []event
 	add := func(n int, kind string, upTo float64, shortest, longest time.Duration) {
-		for range n {
+		for i := range n {
+			share := 0.03 + (upTo-0.03)*(float64(i)+rng.Float64())/float64(n)
 			all = append(all, event{
-				at: time.Duration((0.02 + (upTo-0.02)*rng.Float64()) * float64(s.Load)), kind: kind, pick: rng.Uint32(),
+				at: time.Duration(share * float64(s.Load)), kind: kind, pick: rng.Uint32(),
 				d: shortest + time.Duration(rng.Int64N(int64(longest-shortest)+1)),
 			})
 		}
 	}
 	add(s.Kills, killWorker, 0.98, 0, 0)
-	add(s.Zombies, stopWorker, 0.7, s.away(4), s.away(6))
-	add(s.Splits, partitioning, 0.7, s.away(6), s.away(8)) // a publish without an answer is given up after 5 s
+	add(s.Zombies, stopWorker, 0.75, 4*time.Second, 6*time.Second)
+	add(s.Splits, partitioning, 0.7, 6*time.Second, 8*time.Second) // a publish without an answer is given up after 5 s
 	add(s.Cuts, cutWorker, 0.9, 100*time.Millisecond, 3*time.Second)
 	add(s.Slow, slowWorker, 0.9, time.Second, 4*time.Second)
 	add(s.Restarts, endWorker, 0.9, 0, 0)
@@ -58,10 +60,6 @@ func (s *scenario) schedule(seed uint64) []event {
 	slices.SortStableFunc(all, func(a, b event) int { return int(a.at - b.at) })
 	return all
 }
-
-// away is a time of unreachability in seconds, unless the scenario sets its
-// own lease.
-func (s *scenario) away(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
 
 // breakThings carries out a schedule and returns when the last fault has begun and
 // every server is back.

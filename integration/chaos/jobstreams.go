@@ -21,6 +21,10 @@ const (
 	outputStream  = "CHAOS-OUT"
 	deadStream    = "CHAOS-DLQ"
 	subjectPrefix = "sensors."
+
+	headerSeq   = "Eusn-Seq"
+	headerCRC   = "Eusn-Crc"
+	headerInSeq = "Eusn-In-Seq"
 )
 
 // partitionOf is the server's partition(n,1) of a key.

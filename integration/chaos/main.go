@@ -105,7 +105,7 @@ func mainWith(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if t.Failed == 0 && !o.keep {
 		os.RemoveAll(o.dir)
 	}
-	if t.Failed > 0 || ctx.Err() != nil {
+	if t.Failed > 0 || t.idle() != "" || ctx.Err() != nil {
 		return 1
 	}
 	return 0

@@ -25,6 +25,14 @@ type input struct {
 
 func (m *input) rows() int { return len(m.times) }
 
+// stream is whose sample row i is.
+func (m *input) stream(i int) string {
+	if m.ids == nil {
+		return m.key
+	}
+	return m.ids[i]
+}
+
 // send is one publication of a message.
 type send struct {
 	seq    uint64

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 const (
@@ -28,9 +26,15 @@ type producers struct {
 	plan *plan
 	rate float64 // messages per second, all together
 
-	encode                      sync.Mutex
-	sent, repeats, late, damage atomic.Int64
-	retries                     atomic.Int64 // sent again for want of an answer
+	encode sync.Mutex // plan.payload
+
+	mu           sync.Mutex
+	acknowledged map[string]map[uint64]bool // by key and Eusn-Seq
+	counts       inputCounts
+}
+
+func newProducers(p *plan) *producers {
+	return &producers{plan: p, acknowledged: map[string]map[uint64]bool{}}
 }
 
 // run publishes everything and returns when all of it is acknowledged.
@@ -94,19 +98,31 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		p.retries.Add(1)
+		p.count(func(c *inputCounts) { c.Retries++ })
 		time.Sleep(50 * time.Millisecond)
 	}
-	count := func(c *atomic.Int64, yes bool) {
-		if yes {
-			c.Add(1)
+	p.count(func(c *inputCounts) {
+		if p.acknowledged[key] == nil {
+			p.acknowledged[key] = map[uint64]bool{}
 		}
-	}
-	count(&p.sent, true)
-	count(&p.repeats, s.repeat)
-	count(&p.late, s.late && !s.repeat)
-	count(&p.damage, m.damaged && !s.repeat)
+		p.acknowledged[key][s.seq] = true
+		c.Messages++
+		switch {
+		case s.repeat:
+			c.Repeats++
+		case m.damaged:
+			c.Damaged++
+		case s.late:
+			c.Late++
+		}
+	})
 	return nil
+}
+
+func (p *producers) count(f func(*inputCounts)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.counts)
 }
 
 func (p *producers) encoded(m *input) (*nats.Msg, error) {
@@ -118,11 +134,27 @@ func (p *producers) encoded(m *input) (*nats.Msg, error) {
 	}
 	msg := nats.NewMsg(subjectPrefix + m.key)
 	msg.Data = data
-	msg.Header.Set(pipeline.HeaderSeq, strconv.FormatUint(m.seq, 10))
+	msg.Header.Set(headerSeq, strconv.FormatUint(m.seq, 10))
 	if m.seq%3 == 0 && !m.damaged {
-		msg.Header.Set(pipeline.HeaderCRC, fmt.Sprintf("%08x", codec.CRC(data)))
+		msg.Header.Set(headerCRC, fmt.Sprintf("%08x", codec.CRC(data)))
 	}
 	return msg, nil
+}
+
+// findMissing publishes what no producer has sent so far, so that nothing
+// waits for it for ever. has tells what the input holds.
+func (p *producers) findMissing(ctx context.Context, has func(key string, seq uint64) bool) error {
+	for k, key := range p.plan.keys {
+		for _, m := range p.plan.messages[key] {
+			if has(key, m.seq) {
+				continue
+			}
+			if err := p.publish(ctx, key, send{seq: m.seq, late: true}, k%2 == 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // finish publishes, for each key, the samples that close all its sequences.

@@ -66,6 +66,15 @@ func (c *faultCounts) add(o faultCounts) {
 	c.ScaleSteps += o.ScaleSteps
 }
 
+// idle names what would make the figures worth less than they look: zombies
+// and partitions that nobody was there to overtake.
+func (t *totals) idle() string {
+	if gone := t.Faults.Zombies + t.Faults.Partitions; 2*t.Faults.Overtaken < gone {
+		return fmt.Sprintf("only %d of %d zombies and partitions were overtaken by another worker", t.Faults.Overtaken, gone)
+	}
+	return ""
+}
+
 // line is the totals for people.
 func (t *totals) line() string {
 	f := t.Faults
@@ -77,6 +86,9 @@ func (t *totals) line() string {
 		t.Input.Messages, t.Input.Repeats, t.Input.Late, t.Input.Damaged, t.Input.Retries, t.Seconds)
 	if t.Controls > 0 {
 		s += fmt.Sprintf("; %d of %d negative controls found out", t.Found, t.Controls)
+	}
+	if idle := t.idle(); idle != "" {
+		s += "; FAILED: " + idle
 	}
 	if t.Failed > 0 {
 		s += fmt.Sprintf("; %d FAILED", t.Failed)

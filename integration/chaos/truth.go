@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -26,17 +27,23 @@ type truth struct {
 	predictions map[string][]codec.Prediction // by stream, in order
 	damaged     map[uint64]bool               // input sequence numbers that must be dead letters
 	total       int
-	late        int // messages taken after a later one
-	dropped     int // repeats, and messages that came after their gap was given up
+	late        int // messages that waited for one before them
+	dropped     int // repeats, and messages that came when they had been given up
 }
 
 // producer is what is known of one key.
 type producer struct {
-	last    uint64 // Eusn-Seq taken last
-	held    map[uint64]*input
+	last    uint64             // Eusn-Seq taken last
+	held    map[uint64]waiting // by Eusn-Seq, while one before is missing
 	streams map[string]*track
 	first   bool       // its first message was missing: any of its streams may lack samples
 	mark    codec.Flag // for streams not heard of yet, until the next good message
+}
+
+// waiting is a message that came too early.
+type waiting struct {
+	m     *input
+	inSeq uint64
 }
 
 // track is one stream: the samples that open sequences still need.
@@ -79,23 +86,59 @@ func (t *truth) take(key string, seq, inSeq uint64) error {
 	}
 	p := t.keys[key]
 	if p == nil {
-		p = &producer{streams: map[string]*track{}, held: map[uint64]*input{}}
+		p = &producer{streams: map[string]*track{}, held: map[uint64]waiting{}}
 		t.keys[key] = p
 	}
+	_, again := p.held[seq]
 	switch {
-	case seq <= p.last || p.held[seq] != nil:
+	case seq <= p.last || again:
 		t.dropped++
 		return nil
 	case seq > p.last+1:
-		p.happened(codec.FlagGap)
-		p.first = p.first || p.last == 0
+		p.held[seq] = waiting{m, inSeq}
+		return t.giveUp(p)
 	}
 	p.last = seq
-	return t.use(p, m, inSeq)
+	if err := t.use(p, m, inSeq, 0); err != nil {
+		return err
+	}
+	return t.drain(p, codec.FlagReordered)
 }
 
-// use gives a message to its streams.
-func (t *truth) use(p *producer, m *input, inSeq uint64) error {
+// giveUp declares messages missing while more than the allowed number wait
+// for them.
+func (t *truth) giveUp(p *producer) error {
+	for len(p.held) > t.reorder {
+		p.first = p.first || p.last == 0
+		p.happened(codec.FlagGap)
+		p.last = slices.Min(slices.Collect(maps.Keys(p.held))) - 1
+		if err := t.drain(p, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain uses waiting messages whose turn it is.
+func (t *truth) drain(p *producer, f codec.Flag) error {
+	for {
+		w, ok := p.held[p.last+1]
+		if !ok {
+			return nil
+		}
+		p.last++
+		delete(p.held, p.last)
+		if err := t.use(p, w.m, w.inSeq, f); err != nil {
+			return err
+		}
+		if f != 0 {
+			t.late++
+		}
+	}
+}
+
+// use gives a message to its streams. f is what its samples bring with them.
+func (t *truth) use(p *producer, m *input, inSeq uint64, f codec.Flag) error {
 	if m.damaged {
 		t.damaged[inSeq] = true
 		if len(p.streams) == 0 { // one that is about to be heard of, under the key's own name
@@ -105,11 +148,12 @@ func (t *truth) use(p *producer, m *input, inSeq uint64) error {
 		return nil
 	}
 	for i := range m.rows() {
-		id := m.key
-		if m.ids != nil {
-			id = m.ids[i]
+		id := m.stream(i)
+		s := p.stream(id)
+		if slices.Index(m.ids, id) == i || m.ids == nil && i == 0 { // the stream's first row here
+			s.mark |= f
 		}
-		if err := t.sample(p.stream(id), id, m, i); err != nil {
+		if err := t.sample(s, id, m, i); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,285 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// The test binary is its own NATS server, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == natsServerCommand {
+		os.Exit(natsServer(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// told runs a plan through a truth in the order given, or in the plan's.
+func told(t *testing.T, p *plan, policy string, reorder int, order map[string][]uint64) *truth {
+	t.Helper()
+	m, err := newModel(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := newTruth(p, m, reorder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := uint64(0)
+	for _, key := range p.keys {
+		seqs := order[key]
+		if order == nil {
+			for _, s := range p.sends[key] {
+				seqs = append(seqs, s.seq)
+			}
+		}
+		for _, seq := range seqs {
+			in++
+			if err := tr.take(key, seq, in); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return tr
+}
+
+// says is a stream's predictions as "seq.row flags", in order.
+func (t *truth) says(id string) string {
+	var all []string
+	for _, p := range t.predictions[id] {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%d.%d %s", p.Seq, p.Row, p.Flags)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// by hand: messages of two rows, of which the second ends the sequence, unless
+// ends says otherwise.
+func handmade(seqs int, damaged ...uint64) *plan {
+	p := &plan{keys: []string{"k"}, messages: map[string][]*input{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: true}
+	for seq := uint64(1); seq <= uint64(seqs); seq++ {
+		p.messages["k"] = append(p.messages["k"], &input{
+			key: "k", seq: seq, x: []float32{1, float32(seq), 2, -1}, times: []int64{int64(seq), int64(seq)}, ends: []bool{false, true},
+			damaged: slices.Contains(damaged, seq),
+		})
+	}
+	return p
+}
+
+// The bookkeeping, worked out by hand.
+func TestTruth(t *testing.T) {
+	for _, c := range []struct {
+		what, policy string
+		reorder      int
+		seqs         []uint64
+		damaged      []uint64
+		want         string
+	}{
+		{"in order", "marked", 0, []uint64{1, 2, 3}, nil, "1.1, 2.1, 3.1"},
+		{"repeated", "marked", 0, []uint64{1, 1, 2, 1, 2, 3}, nil, "1.1, 2.1, 3.1"},
+		{"missing", "marked", 0, []uint64{1, 3, 4}, nil, "1.1, 3.1 gap, 4.1"},
+		{"begins late", "marked", 0, []uint64{2, 3}, nil, "2.1 gap, 3.1"},
+		{"given up, then there", "marked", 0, []uint64{1, 3, 2, 4}, nil, "1.1, 3.1 gap, 4.1"},
+		{"damaged", "marked", 0, []uint64{1, 2, 3, 4}, []uint64{2}, "1.1, 3.1 poison-skipped, 4.1"},
+		{"put in order", "marked", 2, []uint64{1, 4, 3, 2, 5}, nil, "1.1, 2.1, 3.1 reordered, 4.1 reordered, 5.1"},
+		{"too many wait", "marked", 2, []uint64{1, 5, 4, 3, 6, 2}, nil, "1.1, 3.1 gap, 4.1, 5.1, 6.1"},
+		{"a hole behind a hole", "marked", 2, []uint64{1, 3, 5, 6, 4}, nil, "1.1, 3.1 gap, 4.1, 5.1 reordered, 6.1 reordered"},
+		{"waiting for ever", "marked", 2, []uint64{1, 3, 4}, nil, "1.1"},
+		{"damaged and early", "marked", 2, []uint64{1, 3, 2, 4}, []uint64{3}, "1.1, 2.1, 4.1 poison-skipped"},
+		{"a window that begins behind the gap", "window", 0, []uint64{1, 2, 4, 5, 6, 7, 8, 9, 10}, nil, "7.1 gap, 9.1"},
+		{"counted across a gap", "count", 0, []uint64{1, 2, 4, 5, 6}, nil, "4.0 gap, 6.1"},
+		{"early, then the mark", "early", 0, []uint64{1, 2}, nil, "1.1, 2.1"},
+	} {
+		tr := told(t, handmade(12, c.damaged...), c.policy, c.reorder, map[string][]uint64{"k": c.seqs})
+		if got := tr.says("k"); got != c.want {
+			t.Errorf("%s: predictions %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// What is compared must be seen: each change of a right output by exactly the
+// count it deserves.
+func TestAuditFindsEachFault(t *testing.T) {
+	p := newPlan(1, traffic{Keys: 6, Messages: 30, Gateways: 3, Repeat: .1}, true)
+	tr := told(t, p, "early", 0, nil)
+	right := tr.predictions["dev001"]
+	if len(right) < 20 {
+		t.Fatalf("only %d predictions", len(right))
+	}
+	for _, c := range []struct {
+		what                    string
+		change                  func(p []codec.Prediction) []codec.Prediction
+		lost, duplicated, wrong int
+	}{
+		{"nothing", func(p []codec.Prediction) []codec.Prediction { return p }, 0, 0, 0},
+		{"one missing", func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 4, 5) }, 1, 0, 0},
+		{"the last three missing", func(p []codec.Prediction) []codec.Prediction { return p[:len(p)-3] }, 3, 0, 0},
+		{"one twice", func(p []codec.Prediction) []codec.Prediction { return slices.Insert(p, 5, p[4]) }, 0, 1, 0},
+		{"two swapped", func(p []codec.Prediction) []codec.Prediction { p[3], p[4] = p[4], p[3]; return p }, 1, 1, 0},
+		{"one bit of a score", func(p []codec.Prediction) []codec.Prediction {
+			p[2].Scores = slices.Clone(p[2].Scores)
+			p[2].Scores[0] += 1e-7 * p[2].Scores[0]
+			return p
+		}, 0, 0, 1},
+		{"a class", func(p []codec.Prediction) []codec.Prediction { p[2].Class ^= 1; return p }, 0, 0, 1},
+		{"a flag", func(p []codec.Prediction) []codec.Prediction { p[2].Flags ^= codec.FlagGap; return p }, 0, 0, 1},
+		{"a time", func(p []codec.Prediction) []codec.Prediction { p[2].Time++; return p }, 0, 0, 1},
+		{"another row", func(p []codec.Prediction) []codec.Prediction { p[2].Row = 77; return p }, 1, 0, 1},
+		{"another stream", func(p []codec.Prediction) []codec.Prediction { p[2].Stream = "ghost"; return p }, 1, 0, 1},
+	} {
+		a := newAudit(tr.predictions, 4)
+		for id, all := range tr.predictions {
+			if id == "dev001" {
+				all = c.change(slices.Clone(all))
+			}
+			for _, p := range all {
+				a.prediction(p)
+			}
+		}
+		a.finish()
+		if a.lost != c.lost || a.duplicated != c.duplicated || a.wrong != c.wrong {
+			t.Errorf("%s: %d lost, %d duplicated, %d wrong, want %d, %d, %d: %v", c.what, a.lost, a.duplicated, a.wrong, c.lost, c.duplicated, c.wrong, a.notes)
+		}
+	}
+}
+
+// A seed decides everything that is drawn.
+func TestSeed(t *testing.T) {
+	s := base("x").with(func(s *scenario) { s.Kills, s.Zombies, s.ServerKills, s.Workers = 5, 2, 3, []int{1, 3, 2} })
+	if !reflect.DeepEqual(s.schedule(9), s.schedule(9)) || reflect.DeepEqual(s.schedule(9), s.schedule(10)) {
+		t.Error("the schedule is not a function of the seed")
+	}
+	a, b, c := newPlan(9, usual, true), newPlan(9, usual, true), newPlan(10, usual, true)
+	if !reflect.DeepEqual(a.messages, b.messages) || !reflect.DeepEqual(a.sends, b.sends) || reflect.DeepEqual(a.messages, c.messages) {
+		t.Error("the plan is not a function of the seed")
+	}
+}
+
+// Every name of a matrix exists, and the long one holds what it promises.
+func TestMatrices(t *testing.T) {
+	for name := range matrices {
+		o := options{matrix: name}
+		list, err := o.chosen()
+		if err != nil || len(list) == 0 {
+			t.Errorf("matrix %s: %d runs, %v", name, len(list), err)
+		}
+	}
+}
+
+// A held link delivers everything, late, also when the sender has gone; a cut
+// one resets.
+func TestLink(t *testing.T) {
+	ln, err := net.Listen("tcp", loopback+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	got := make(chan string, 10)
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				b, err := io.ReadAll(c)
+				got <- fmt.Sprint(len(b), err == nil)
+			}()
+		}
+	}()
+	l, err := newLink(&cluster{nodes: []*node{{port: ln.Addr().(*net.TCPAddr).Port}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", l.proxies[0].ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := dial()
+	c.Write(make([]byte, 10))
+	time.Sleep(50 * time.Millisecond)
+	l.hold()
+	c.Write(make([]byte, 100_000))
+	c.Close()
+	select {
+	case g := <-got:
+		t.Fatalf("a held link let the end through: %s", g)
+	case <-time.After(200 * time.Millisecond):
+	}
+	l.release()
+	if g := <-got; g != "100010 true" || l.late.Load() == 0 {
+		t.Errorf("after the release the server has %s, %d bytes late; want 100010 true and some", g, l.late.Load())
+	}
+
+	c = dial()
+	c.Write([]byte("x"))
+	time.Sleep(50 * time.Millisecond)
+	l.cut()
+	if g := <-got; g != "1 false" {
+		t.Errorf("after a cut the server has %s, want 1 byte and an error", g)
+	}
+	if n, err := dial().Read(make([]byte, 1)); err == nil {
+		t.Errorf("a cut link took a connection and gave %d bytes", n)
+	}
+	l.mend()
+	l.slow(100 * time.Millisecond)
+	c, begin := dial(), time.Now()
+	c.Write([]byte("xyz"))
+	c.Close()
+	if g := <-got; g != "3 true" || time.Since(begin) < 100*time.Millisecond {
+		t.Errorf("a slow link delivered %s after %v", g, time.Since(begin))
+	}
+}
+
+// What a run leaves behind is found and ended.
+func TestReap(t *testing.T) {
+	c := &children{dir: t.TempDir()}
+	well, err := c.start("well", nil, "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-well.done
+	if left := c.reap(); len(left) > 0 || well.how() != endedWell {
+		t.Errorf("left %v, %s", left, well.how())
+	}
+	stays, err := c.start("stays", nil, "sleep", "100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, err := c.start("orphan", nil, "sh", "-c", "sleep 100 & true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-orphan.done
+	if left := c.reap(); !slices.Equal(left, []string{"stays", "orphan's child"}) {
+		t.Errorf("reap found %v", left)
+	}
+	if !stays.killed() {
+		t.Errorf("it ended by %s", stays.how())
+	}
+}
+
+// A run whose servers do not come up ends with a reason, and with nothing left.
+func TestRunThatCannotStart(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	r := runScenario(ctx, base("x"), 1, "/does/not/exist", t.TempDir())
+	if r.OK || len(r.Why) == 0 {
+		t.Errorf("a run without a worker binary is %+v", r)
+	}
+}
