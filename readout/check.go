@@ -17,7 +17,7 @@ func checkSamples(features []float32, labels []int, width, classes int) error {
 		}
 	}
 	for i, x := range features {
-		if x != x || math.IsInf(float64(x), 0) {
+		if x-x != 0 { // infinite or not a number
 			return fmt.Errorf("readout: sample %d: feature %d is %v, want a finite number", i/width, i%width, x)
 		}
 	}

@@ -12,9 +12,10 @@ import (
 )
 
 // panel is how many samples (or features) enter one matrix product: enough to
-// keep the product busy, few enough that the float64 copy of 10,000 features
-// stays in the tens of megabytes.
-const panel = 256
+// keep the product busy, few enough that a cancelled fit ends soon and
+// that what is float64 for a panel of 10,000 features stays in the tens of
+// megabytes. A multiple of the product's own block, so that none is cut short.
+const panel = 4 * dense.Block
 
 // Gram holds the moments of labelled feature vectors: the samples per class,
 // each class's sum, and the sum of outer products. It is all a ridge
@@ -80,16 +81,16 @@ func (g *Gram) Add(features []float32, labels []int) error {
 	ones := make([]float64, f)
 	floats.AddConst(1, ones)
 	t := table{space{g.shift, ones}, features, len(labels)}
-	for i0 := 0; i0 < t.n; i0 += panel {
-		p := dense.New(f, min(panel, t.n-i0))
-		t.blockT(p, i0)
-		dense.AddOuter(g.outer, 1, p)
-		for j := range f {
-			for i, x := range p.Row(j) {
-				g.sums.Row(labels[i0+i])[j] += x
+	dense.AddGram(g.outer, t.samples())
+	dense.Parallel(f, 256, func(lo, hi int) {
+		shift := g.shift[lo:hi]
+		for i, l := range labels {
+			sum := g.sums.Row(l)[lo:hi]
+			for j, x := range features[i*f+lo : i*f+hi] {
+				sum[j] += float64(x) - shift[j]
 			}
 		}
-	}
+	})
 	for _, l := range labels {
 		g.counts[l]++
 	}

@@ -26,15 +26,14 @@ type kernel struct {
 
 func newKernel(ctx context.Context, t table, y targets, progress func(float64)) (*kernel, error) {
 	s := &kernel{t: t, y: y.centred(), k: dense.New(t.n, t.n), work: dense.New(t.n, t.n)}
-	f := len(t.mean)
-	for j0 := 0; j0 < f; j0 += panel {
+	z := t.samples()
+	for j0 := 0; j0 < z.Cols; j0 += panel {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		z := dense.New(t.n, min(panel, f-j0))
-		t.block(z, 0, j0)
-		dense.AddOuter(s.k, 1, z)
-		progress(setupShare * float64(j0+z.Cols) / float64(f))
+		part := z.Sub(0, j0, z.Rows, min(panel, z.Cols-j0))
+		dense.AddKernel(s.k, part)
+		progress(setupShare * float64(j0+part.Cols) / float64(z.Cols))
 	}
 	for i := range t.n {
 		s.mass += s.k.Row(i)[i] / float64(t.n)
@@ -84,12 +83,7 @@ func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (co
 
 // weights is Z' c.
 func (s *kernel) weights(coef dense.Matrix) dense.Matrix {
-	f := len(s.t.mean)
-	w := dense.New(f, coef.Cols)
-	for j0 := 0; j0 < f; j0 += panel {
-		z := dense.New(s.t.n, min(panel, f-j0))
-		s.t.block(z, 0, j0)
-		dense.Multiply(w.Sub(j0, 0, z.Cols, w.Cols), 1, z, true, coef, false)
-	}
+	w := dense.New(len(s.t.mean), coef.Cols)
+	dense.MultiplySamples(w, 1, s.t.samples(), true, coef)
 	return w
 }

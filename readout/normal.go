@@ -21,15 +21,15 @@ type normal struct {
 func newNormal(ctx context.Context, t table, y targets, progress func(float64)) (*normal, error) {
 	f := len(t.mean)
 	s := &normal{t: t, y: y.centred(), g: dense.New(f, f), cross: dense.New(f, len(y.mean))}
+	z := t.samples()
 	for i0 := 0; i0 < t.n; i0 += panel {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		z := dense.New(f, min(panel, t.n-i0))
-		t.blockT(z, i0)
-		dense.AddOuter(s.g, 1, z)
-		dense.Multiply(s.cross, 1, z, false, s.y.Sub(i0, 0, z.Cols, s.y.Cols), false)
-		progress(setupShare * float64(i0+z.Cols) / float64(t.n))
+		part := z.Sub(i0, 0, min(panel, t.n-i0), f)
+		dense.AddGram(s.g, part)
+		dense.MultiplySamples(s.cross, 1, part, true, s.y.Sub(i0, 0, part.Rows, s.y.Cols))
+		progress(setupShare * float64(i0+part.Rows) / float64(t.n))
 	}
 	return s, nil
 }
@@ -51,19 +51,23 @@ func (s *normal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (co
 
 // leaveOneOut divides each residual by 1 - h_i, the hat diagonal with free
 // intercept being h_i = 1/n + z_i' (G + alpha I)^-1 z_i = 1/n + |L^-1 z_i|^2.
+// One inverse of L turns the solves for all samples into matrix products.
 func (s *normal) leaveOneOut(ctx context.Context, l, coef dense.Matrix) (dense.Matrix, error) {
-	loo := s.y.Clone()
-	for i0 := 0; i0 < s.t.n; i0 += panel {
+	loo, z := s.y.Clone(), s.t.samples()
+	if err := dense.InvertLower(ctx, l); err != nil {
+		return loo, err
+	}
+	for i0 := 0; i0 < z.Rows; i0 += panel {
 		if err := ctx.Err(); err != nil {
 			return loo, err
 		}
-		z := dense.New(min(panel, s.t.n-i0), len(s.t.mean))
-		s.t.block(z, i0, 0)
-		residual := loo.Sub(i0, 0, z.Rows, loo.Cols)
-		dense.Multiply(residual, -1, z, false, coef, false)
-		dense.SolveRightT(z, l)
-		for i := range z.Rows {
-			h := 1/float64(s.t.n) + floats.Dot(z.Row(i), z.Row(i))
+		part := z.Sub(i0, 0, min(panel, z.Rows-i0), z.Cols)
+		residual := loo.Sub(i0, 0, part.Rows, loo.Cols)
+		dense.MultiplySamples(residual, -1, part, false, coef)
+		u := dense.New(part.Rows, part.Cols)
+		dense.MultiplySamplesLowerT(u, part, l)
+		for i := range u.Rows {
+			h := 1/float64(s.t.n) + floats.Dot(u.Row(i), u.Row(i))
 			leave(residual.Row(i), 1-h, 1)
 		}
 	}

@@ -75,27 +75,8 @@ func newTable(x []float32, n int, standardise bool) table {
 	return table{newSpace(mean, variance, standardise), x, n}
 }
 
-// block writes samples i0.. by features j0.. to dst, one sample per row.
-func (t table) block(dst dense.Matrix, i0, j0 int) {
+// samples is the table as the solver sees it.
+func (t table) samples() dense.Samples {
 	f := len(t.mean)
-	dense.Parallel(dst.Rows, 16, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			x := t.x[(i0+i)*f+j0:]
-			for j := range dst.Row(i) {
-				dst.Row(i)[j] = (float64(x[j]) - t.mean[j0+j]) * t.scale[j0+j]
-			}
-		}
-	})
-}
-
-// blockT writes samples i0.. to dst, one sample per column.
-func (t table) blockT(dst dense.Matrix, i0 int) {
-	f := len(t.mean)
-	dense.Parallel(dst.Rows, 64, func(lo, hi int) {
-		for j := lo; j < hi; j++ {
-			for i := range dst.Row(j) {
-				dst.Row(j)[i] = (float64(t.x[(i0+i)*f+j]) - t.mean[j]) * t.scale[j]
-			}
-		}
-	})
+	return dense.Samples{Rows: t.n, Cols: f, X: t.x, Stride: f, Center: t.mean, Scale: t.scale}
 }

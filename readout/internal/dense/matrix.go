@@ -3,9 +3,7 @@ package dense
 import (
 	"runtime"
 	"sync"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
+	"sync/atomic"
 )
 
 // Matrix is a rectangular view: element (i, j) is Data[i*Stride+j]. Copies
@@ -45,36 +43,61 @@ func (m Matrix) Clone() Matrix {
 	return c
 }
 
+// copyFrom fills m from a matrix of the same shape.
+func (m Matrix) copyFrom(from Matrix) {
+	for i := range m.Rows {
+		copy(m.Row(i), from.Row(i))
+	}
+}
+
 // Multiply computes c += alpha * op(a) * op(b), op being the transpose where
-// asked for. c shares no element with a or b. This is the one function whose
-// speed decides every other speed here.
+// asked for. c shares no element with a or b.
 func Multiply(c Matrix, alpha float64, a Matrix, transA bool, b Matrix, transB bool) {
-	if c.Rows == 0 || c.Cols == 0 || a.Rows == 0 || a.Cols == 0 {
+	var left, right operand = byRow{a}, byColumn{b}
+	depth := a.Cols
+	if transA {
+		left, depth = byColumn{a}, a.Rows
+	}
+	if transB {
+		right = byRow{b}
+	}
+	multiply(c, alpha, left, right, depth)
+}
+
+// MultiplySamples computes c += alpha * op(s) * b.
+func MultiplySamples(c Matrix, alpha float64, s Samples, trans bool, b Matrix) {
+	if trans {
+		multiply(c, alpha, bySample{s}, byColumn{b}, s.Rows)
 		return
 	}
-	blas64.Gemm(op(transA), op(transB), alpha, blas64.General(a), blas64.General(b), 1, blas64.General(c))
+	multiply(c, alpha, byFeature{s}, byColumn{b}, s.Cols)
 }
 
-func op(trans bool) blas.Transpose {
-	if trans {
-		return blas.Trans
+// MultiplySamplesLowerT computes c += s * l', l lower triangular. What l has
+// above its diagonal is spoilt.
+func MultiplySamplesLowerT(c Matrix, s Samples, l Matrix) {
+	for j := 0; j < l.Rows; j += rowBlock {
+		n := min(rowBlock, l.Rows-j)
+		for i := range n {
+			clear(l.Row(j + i)[j+i+1 : j+n])
+		}
+		end := j + n
+		multiply(c.Sub(0, j, c.Rows, n), 1, byFeature{s.Sub(0, 0, s.Rows, end)}, byRow{l.Sub(j, 0, n, end)}, end)
 	}
-	return blas.NoTrans
 }
-
-// outerTile is the height of the strips AddOuter computes: high enough for
-// Multiply to share its tiles among threads, low enough that the triangle
-// wasted at the end of each strip is a few percent of the whole.
-const outerTile = 256
 
 // AddOuter computes the lower triangle of c += alpha * a * a'. c is square;
 // above its diagonal anything may be left behind.
 func AddOuter(c Matrix, alpha float64, a Matrix) {
-	for i := 0; i < a.Rows; i += outerTile {
-		h := min(outerTile, a.Rows-i)
-		Multiply(c.Sub(i, 0, h, i+h), alpha, a.Sub(i, 0, h, a.Cols), false, a.Sub(0, 0, i+h, a.Cols), true)
-	}
+	multiply(c, alpha, nil, byRow{a}, a.Cols)
 }
+
+// AddKernel computes the lower triangle of c += s * s', AddGram that of
+// c += s' * s; above the diagonal as AddOuter.
+func AddKernel(c Matrix, s Samples) { multiply(c, 1, nil, byFeature{s}, s.Cols) }
+
+// AddGram computes the lower triangle of c += s' * s.
+func AddGram(c Matrix, s Samples) { multiply(c, 1, nil, bySample{s}, s.Rows) }
 
 // Parallel calls f with the ranges of a partition of [0, n), none shorter
 // than grain except the last, and returns when all are done. f must compute
@@ -86,5 +109,30 @@ func Parallel(n, grain int, f func(lo, hi int)) {
 		done.Go(func() { f(lo, min(n, lo+step)) })
 	}
 	f(0, min(n, step))
+	done.Wait()
+}
+
+// tasks calls f with 0 to n-1, in that order but on as many threads as the
+// work, in multiply-adds, is worth, and returns when all are done. f must
+// compute each task the same way whatever runs beside it.
+func tasks(n, work int, f func(i int)) {
+	threads := min(n, runtime.GOMAXPROCS(0), 1+work/worth)
+	if threads == 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	worker := func() {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			f(i)
+		}
+	}
+	var done sync.WaitGroup
+	for range threads - 1 {
+		done.Go(worker)
+	}
+	worker()
 	done.Wait()
 }

@@ -1,0 +1,86 @@
+package dense
+
+// operand is a factor of a product seen from its free index i (a row of the
+// left factor, a column of the right one) and the summed index k.
+type operand interface {
+	// pack writes elements (i0+r, k0+l) to dst[l*width+r], for r below n and
+	// l below len(dst)/width, and zeros for the r from n to width-1.
+	pack(dst []float64, width, i0, n, k0 int)
+}
+
+// Samples is a matrix of float32 features, one row per sample, seen through
+// (x - Center) * Scale in float64: element (i, j) is
+// (X[i*Stride+j] - Center[j]) * Scale[j]. Copies and parts share the data.
+type Samples struct {
+	Rows, Cols    int
+	X             []float32
+	Stride        int
+	Center, Scale []float64 // Cols values each
+}
+
+// Sub is the rows x cols block that begins at (i, j), shared. It is not empty.
+func (s Samples) Sub(i, j, rows, cols int) Samples {
+	from := i*s.Stride + j
+	return Samples{rows, cols, s.X[from : from+(rows-1)*s.Stride+cols], s.Stride, s.Center[j : j+cols], s.Scale[j : j+cols]}
+}
+
+// Four ways to read memory: the free index is that of a row or of a column.
+type (
+	byRow     struct{ Matrix }  // i is the row, k the column
+	byColumn  struct{ Matrix }  // i is the column, k the row
+	byFeature struct{ Samples } // i is the sample, k the feature
+	bySample  struct{ Samples } // i is the feature, k the sample
+)
+
+func (m byRow) pack(dst []float64, width, i0, n, k0 int) {
+	depth := len(dst) / width
+	for r := range n {
+		d := dst[r:]
+		for l, v := range m.Row(i0 + r)[k0 : k0+depth] {
+			d[l*width] = v
+		}
+	}
+	clearEnds(dst, width, n)
+}
+
+func (m byColumn) pack(dst []float64, width, i0, n, k0 int) {
+	for l := range len(dst) / width {
+		copy(dst[l*width:], m.Row(k0 + l)[i0:i0+n])
+	}
+	clearEnds(dst, width, n)
+}
+
+func (s byFeature) pack(dst []float64, width, i0, n, k0 int) {
+	depth := len(dst) / width
+	center, scale := s.Center[k0:k0+depth], s.Scale[k0:k0+depth]
+	for r := range n {
+		d := dst[r:]
+		from := (i0+r)*s.Stride + k0
+		for l, v := range s.X[from : from+depth] {
+			d[l*width] = (float64(v) - center[l]) * scale[l]
+		}
+	}
+	clearEnds(dst, width, n)
+}
+
+func (s bySample) pack(dst []float64, width, i0, n, k0 int) {
+	center, scale := s.Center[i0:i0+n], s.Scale[i0:i0+n]
+	for l := range len(dst) / width {
+		from := (k0+l)*s.Stride + i0
+		d := dst[l*width:][:n]
+		for r, v := range s.X[from : from+n] {
+			d[r] = (float64(v) - center[r]) * scale[r]
+		}
+	}
+	clearEnds(dst, width, n)
+}
+
+// clearEnds zeroes what a packed row has beyond n.
+func clearEnds(dst []float64, width, n int) {
+	if n == width {
+		return
+	}
+	for ; len(dst) > 0; dst = dst[width:] {
+		clear(dst[n:width])
+	}
+}

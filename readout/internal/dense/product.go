@@ -1,0 +1,131 @@
+package dense
+
+import (
+	"sync"
+	"unsafe"
+)
+
+const (
+	// Block is how much of the summed index is packed at a time: a panel
+	// of 24 columns and one of 8 rows, 48 KiB, share the first-level cache.
+	// Every sum is cut there, so the value is part of the results.
+	Block = 192
+
+	// rowBlock is the most rows swept over all columns in one go: their
+	// packed panels, 360 KiB, stay in the second-level cache. A multiple of
+	// every tile's width.
+	rowBlock = 240
+
+	// worth is how many multiply-adds repay a second thread (some 10 us).
+	worth = 1 << 19
+)
+
+// product is one depth block of a matrix product.
+type product struct {
+	tile  *tile
+	c     Matrix
+	alpha float64
+	a, b  []float64 // packed panels of rows and columns, depth x width each
+	depth int
+	lower bool // leave out the tiles above the diagonal
+}
+
+// multiply computes c += alpha*a*b' over depth. For a == nil it is b*b', the
+// lower triangle of it: what c has above its diagonal is spoilt.
+func multiply(c Matrix, alpha float64, a, b operand, depth int) {
+	if c.Rows == 0 || c.Cols == 0 {
+		return
+	}
+	p := product{tile: active, c: c, alpha: alpha, lower: a == nil}
+	for k0 := 0; k0 < depth; k0 += Block {
+		p.depth = min(Block, depth-k0)
+		buffer := p.pack(a, b, k0)
+		p.run()
+		buffers.Put(buffer)
+	}
+}
+
+// buffers holds *[]float64 for packed panels: they are megabytes, and fresh
+// memory costs more than filling it.
+var buffers sync.Pool
+
+// aligned is n float64 at a multiple of 64 bytes, in the given buffer.
+func aligned(buffer *[]float64, n int) []float64 {
+	if cap(*buffer) < n+7 {
+		*buffer = make([]float64, n+7)
+	}
+	v := (*buffer)[:n+7]
+	skip := -int(uintptr(unsafe.Pointer(&v[0]))/8) & 7
+	return v[skip : skip+n]
+}
+
+// pack fills a and b, in a buffer to be put back.
+func (p *product) pack(a, b operand, k0 int) *[]float64 {
+	buffer, _ := buffers.Get().(*[]float64)
+	if buffer == nil {
+		buffer = new([]float64)
+	}
+	width := p.tile.width()
+	panel := width * p.depth
+	cols, rows := ceil(p.c.Cols, width), ceil(p.c.Rows, width)
+	if p.lower {
+		rows = 0
+	}
+	all := aligned(buffer, (cols+rows)*panel)
+	p.b, p.a = all[:cols*panel], all[cols*panel:]
+	tasks(cols+rows, 4*len(all), func(i int) {
+		dst, from, n := all[i*panel:(i+1)*panel], b, p.c.Cols
+		if i >= cols {
+			from, n, i = a, p.c.Rows, i-cols
+		}
+		from.pack(dst, width, i*width, min(width, n-i*width), k0)
+	})
+	if p.lower {
+		p.a = p.b
+	}
+	return buffer
+}
+
+// run cuts c into blocks of rows, and where these are few into blocks of
+// columns too, so that every thread finds work. Large triangles go first.
+func (p *product) run() {
+	width := p.tile.width()
+	high := min(rowBlock, ceil(ceil(p.c.Rows, 8), width)*width)
+	rows := ceil(p.c.Rows, high)
+	wide := max(width, ceil(ceil(p.c.Cols, max(1, 8/rows)), width)*width)
+	cols := ceil(p.c.Cols, wide)
+	tasks(rows*cols, p.c.Rows*p.c.Cols*p.depth, func(i int) {
+		r, c := (rows-1-i/cols)*high, i%cols*wide
+		p.block(r, min(p.c.Rows, r+high), c, min(p.c.Cols, c+wide))
+	})
+}
+
+// block computes the tiles of rows r0.. and columns c0.., which begin panels.
+func (p *product) block(r0, r1, c0, c1 int) {
+	t, k, width := p.tile, p.depth, p.tile.width()
+	var edge []float64
+	for j := c0; j < c1; j += width {
+		i := r0
+		if p.lower && j > r0 {
+			i = j // the panel of columns j is the panel of rows j
+		}
+		b := &p.b[j*k]
+		for ; i < r1; i += t.lanes {
+			a := &p.a[i/width*width*k+i%width]
+			if i+t.lanes <= p.c.Rows && j+width <= p.c.Cols {
+				t.run(&p.c.Data[i*p.c.Stride+j], p.c.Stride, p.alpha, a, b, k)
+				continue
+			}
+			if edge == nil {
+				edge = make([]float64, t.lanes*width)
+			}
+			part := p.c.Sub(i, j, min(t.lanes, r1-i), min(width, c1-j))
+			whole := Matrix{t.lanes, width, edge, width}.Sub(0, 0, part.Rows, part.Cols)
+			whole.copyFrom(part)
+			t.run(&edge[0], width, p.alpha, a, b, k)
+			part.copyFrom(whole)
+		}
+	}
+}
+
+func ceil(n, by int) int { return (n + by - 1) / by }

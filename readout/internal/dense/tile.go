@@ -1,0 +1,59 @@
+package dense
+
+import (
+	"math"
+	"unsafe"
+)
+
+// tile is the innermost part of a matrix product: the sums of lanes rows by
+// 3*lanes columns, kept in registers over the whole depth.
+type tile struct {
+	name  string
+	lanes int
+
+	// run computes, with z starting at zero,
+	//
+	//	z    = fma(a[k*3*lanes+i], b[k*3*lanes+j], z)    k ascending, below depth
+	//	c[i*stride+j] = fma(alpha, z, c[i*stride+j])
+	//
+	// It checks nothing. depth is at least 1; stride counts float64.
+	run func(c *float64, stride int, alpha float64, a, b *float64, depth int)
+
+	// peak does n rounds of peakChains multiply-adds of lanes float64: the
+	// measure of run. The plain tile has none.
+	peak func(n int)
+}
+
+const peakChains = 12
+
+// width is a tile's columns, and how many rows or columns a packed panel holds.
+func (t *tile) width() int { return 3 * t.lanes }
+
+// active is the fastest tile of this machine; all compute the same bits.
+var active = tiles()[0]
+
+// plain is the truth the others are held to, and what runs without them.
+var plainTile = tile{name: "plain", lanes: 2, run: func(c *float64, stride int, alpha float64, a, b *float64, depth int) {
+	const rows, cols = 2, 6
+	as, bs := unsafe.Slice(a, (depth-1)*cols+rows), unsafe.Slice(b, depth*cols)
+	var z00, z01, z02, z03, z04, z05 float64
+	var z10, z11, z12, z13, z14, z15 float64
+	for ; len(bs) >= cols; bs = bs[cols:] {
+		b := (*[cols]float64)(bs)
+		x := as[0]
+		z00, z01, z02 = math.FMA(x, b[0], z00), math.FMA(x, b[1], z01), math.FMA(x, b[2], z02)
+		z03, z04, z05 = math.FMA(x, b[3], z03), math.FMA(x, b[4], z04), math.FMA(x, b[5], z05)
+		x = as[1]
+		z10, z11, z12 = math.FMA(x, b[0], z10), math.FMA(x, b[1], z11), math.FMA(x, b[2], z12)
+		z13, z14, z15 = math.FMA(x, b[3], z13), math.FMA(x, b[4], z14), math.FMA(x, b[5], z15)
+		if len(as) > cols {
+			as = as[cols:]
+		}
+	}
+	for i, z := range [rows][cols]float64{{z00, z01, z02, z03, z04, z05}, {z10, z11, z12, z13, z14, z15}} {
+		row := unsafe.Slice(c, i*stride+cols)[i*stride:]
+		for j, v := range z {
+			row[j] = math.FMA(alpha, v, row[j])
+		}
+	}
+}}

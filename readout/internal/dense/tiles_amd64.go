@@ -1,0 +1,17 @@
+//go:build amd64 && !purego
+
+package dense
+
+import "golang.org/x/sys/cpu"
+
+// tiles are those this machine can run, best first.
+func tiles() []*tile {
+	var t []*tile
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ {
+		t = append(t, &tile{name: "avx512", lanes: 8, run: tileAVX512, peak: peakAVX512})
+	}
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		t = append(t, &tile{name: "avx2", lanes: 4, run: tileAVX2, peak: peakAVX2})
+	}
+	return append(t, &plainTile)
+}
