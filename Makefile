@@ -23,12 +23,13 @@ race: ## the concurrent packages under the race detector
 
 cross: ## builds that must work: no cgo, arm64, other systems
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/eusn-stream
+	go vet -tags purego ./reservoir/... && go build -tags purego -o /dev/null ./cmd/eusn-stream
 	GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
 	GOOS=windows go build -o /dev/null ./cmd/eusn-stream
 
 generate: ## regenerate what is generated
-	go generate ./reservoir/canon
+	go generate ./reservoir/canon ./reservoir/internal/kernel ./readout/internal/dense
 
 fuzz: ## every fuzz target for FUZZTIME (default 60s)
 	@for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
