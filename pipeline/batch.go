@@ -7,10 +7,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// job is one input message on its way to a shard.
+// order is what a job asks a shard to do.
+type order uint8
+
+const (
+	orderMessage order = iota // take an input message
+	orderOpen                 // take over a partition as its snapshot left it
+	orderTick                 // commit and snapshot a partition, if it is time
+	orderClose                // give a partition up
+)
+
+// job is one input message, or an order, on its way to a shard.
 type job struct {
 	part    *partition
+	order   order
 	seq     uint64 // in the input NATS stream
+	stored  int64  // when the server stored it there, ns
 	subject string // as stored: <job>.in.<p>.<key>
 	key     string
 	header  nats.Header
@@ -23,6 +35,7 @@ type job struct {
 // the slices have grown.
 type batch struct {
 	messages int // taken from the queue, repeats included
+	full     bool
 	x        []float32
 	runs     []reservoir.Run
 	scores   []float32
@@ -37,13 +50,25 @@ type batch struct {
 // emit says where a score row goes.
 type emit struct{ part, index int }
 
+// place is an input message: its number and when it was stored.
+type place struct {
+	seq  uint64
+	time int64 // ns
+}
+
 // answer is what a batch has to say on one partition.
 type answer struct {
-	inSeq   uint64             // last input message of the partition in the batch
-	preds   []codec.Prediction // in order of input
-	at      []uint64           // the input message each belongs to, ascending
-	dead    bool               // one of the input messages is a dead letter
-	touched bool
+	part     *partition
+	inSeq    uint64             // last input message of the partition in the batch
+	inTime   int64              // when it was stored, ns
+	preds    []codec.Prediction // in order of input
+	at       []place            // the input message each belongs to, ascending
+	dead     bool               // one of the input messages is a dead letter
+	commit   bool               // the position is due, whatever there is to say
+	close    bool               // the partition's last answer
+	touched  bool
+	digest   digest // of the state after inSeq
+	snapshot []byte // of that state, where one is due
 }
 
 // deadLetter is an input message that could not be used.
@@ -70,7 +95,7 @@ func (b *batch) reset() {
 func (b *batch) answer(p *partition) *answer {
 	a := &b.answers[p.index]
 	if !a.touched {
-		a.touched = true
+		a.touched, a.part = true, p
 		b.touched = append(b.touched, p.index)
 	}
 	return a

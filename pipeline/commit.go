@@ -18,100 +18,109 @@ const (
 	staleGrace    = 10 * time.Second       // a deposed leader may answer from the past this long
 )
 
-// position is how far a partition has come.
-type position struct {
-	inSeq uint64 // last input message fully answered
-	ahead uint64 // predictions published beyond it
-	outs  uint64 // predictions published in all
-}
+// errFenced says that a partition belongs to another worker now.
+var errFenced = errors.New("pipeline: another worker has claimed the partition")
 
 // committer is the only writer of a partition's output subject, whose last
-// message is the partition's position. What keeps it the only one is the
+// message is the partition's record. What keeps it the only one is the
 // server's check that nothing was published in between. It belongs to one
-// emitter.
+// goroutine at a time: first its tenure's, then the emitter's.
 type committer struct {
 	js      jetstream.JetStream
 	stream  jetstream.Stream // the output NATS stream
 	job     string
 	part    int
 	worker  string // of this run, to know our own messages
-	created string // identity of the input NATS stream
 	log     *slog.Logger
 	retries func()
+	unsafe  string // see Stage.unsafe
 
-	position        // as last acknowledged
-	last     uint64 // sequence number of the message that says so; 0 = none
+	record        // as last acknowledged
+	last   uint64 // sequence number of the message that says so; 0 = none
 
 	// the publish under way
 	msg    *nats.Msg
-	next   position
+	next   record
 	future jetstream.PubAckFuture
-}
-
-// load reads the position from the server's leader.
-func (c *committer) load(ctx context.Context) error {
-	raw, pos, err := c.read(ctx)
-	if err != nil {
-		return err
-	}
-	if raw == nil {
-		return nil
-	}
-	if got := raw.Header.Get(headerInCreated); got != c.created {
-		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and made anew; use a new job name, or delete %s too",
-			c.subject(), got, inputStream(c.job), c.created, outputStream(c.job))
-	}
-	c.position, c.last = pos, raw.Sequence
-	return nil
 }
 
 func (c *committer) subject() string { return outputSubject(c.job, c.part) }
 
-// read returns the last message on the subject, nil if there is none.
-func (c *committer) read(ctx context.Context) (*jetstream.RawStreamMsg, position, error) {
+// read returns the last record and its sequence number, 0 if there is none.
+func (c *committer) read(ctx context.Context) (record, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	raw, err := c.stream.GetLastMsgForSubject(ctx, c.subject())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, position{}, nil
+		return record{}, 0, nil
 	}
 	if err != nil {
-		return nil, position{}, fmt.Errorf("pipeline: position on %s: %w", c.subject(), err)
+		return record{}, 0, fmt.Errorf("pipeline: position on %s: %w", c.subject(), err)
 	}
-	var pos position
-	for h, v := range map[string]*uint64{headerInSeq: &pos.inSeq, headerAhead: &pos.ahead, headerOuts: &pos.outs} {
-		if *v, err = strconv.ParseUint(raw.Header.Get(h), 10, 64); err != nil {
-			return nil, position{}, fmt.Errorf("pipeline: message %d on %s: header %s is %q, want a number: something else publishes there", raw.Sequence, c.subject(), h, raw.Header.Get(h))
-		}
-	}
-	return raw, pos, nil
+	r, err := parseRecord(raw)
+	return r, raw.Sequence, err
 }
 
-// begin publishes predictions (body) and the position they lead to. await
-// must follow. body must not change until then.
-func (c *committer) begin(body []byte, next position) {
-	id := fmt.Sprintf("%s.%d.%d", c.job, c.part, next.inSeq)
-	if next.ahead > 0 {
-		id = fmt.Sprintf("%s.%d", id, next.ahead)
+// claim makes the partition ours: it repeats the last record with the next
+// epoch, provided nothing was published in between. Older owners' expectations
+// are gone from then on. wait says whether to give the owner in the record
+// time to release it. body is a message of no predictions.
+func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bool) error {
+	var tried uint64 // the epoch of an attempt without an answer
+	for {
+		r, seq, err := c.read(ctx)
+		switch {
+		case errors.Is(err, errRecord):
+			return err
+		case err != nil: // server away: ask again
+		case seq > 0 && r.worker == c.worker && r.kind == kindClaim && r.epoch == tried:
+			c.record, c.last = r, seq
+			return nil
+		case seq > 0 && wait(r):
+		default:
+			r.kind, r.worker = kindClaim, c.worker
+			r.epoch++
+			tried = r.epoch
+			if ack, err := c.publish(ctx, r, seq, body); err == nil {
+				c.record, c.last = r, ack.Sequence
+				return nil
+			}
+		}
+		if err := pause(ctx, retryWait); err != nil {
+			return fmt.Errorf("pipeline: claim on %s: %w", c.subject(), err)
+		}
 	}
+}
+
+func (c *committer) publish(ctx context.Context, r record, expect uint64, body []byte) (*jetstream.PubAck, error) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	return c.js.PublishMsg(ctx, c.message(r, expect, body), jetstream.WithRetryAttempts(0))
+}
+
+func (c *committer) message(r record, expect uint64, body []byte) *nats.Msg {
+	m := &nats.Msg{Subject: c.subject(), Data: body, Header: r.header()}
+	switch c.unsafe {
+	case "":
+		m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
+	case unsafeMsgID:
+		m.Header[jetstream.MsgIDHeader] = []string{fmt.Sprintf("%s.%d.%s.%d.%d", c.job, c.part, r.kind, r.inSeq, r.ahead)}
+	}
+	return m
+}
+
+// begin publishes predictions (body) with the record they lead to. await must
+// follow. body must not change until then.
+func (c *committer) begin(body []byte, next record) {
 	c.next = next
-	c.msg = &nats.Msg{Subject: c.subject(), Data: body, Header: nats.Header{
-		headerKind:                          {"commit"},
-		headerWorker:                        {c.worker},
-		headerInSeq:                         {strconv.FormatUint(next.inSeq, 10)},
-		headerAhead:                         {strconv.FormatUint(next.ahead, 10)},
-		headerOuts:                          {strconv.FormatUint(next.outs, 10)},
-		headerInCreated:                     {c.created},
-		jetstream.MsgIDHeader:               {id},
-		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(c.last, 10)},
-	}}
+	c.msg = c.message(next, c.last, body)
 	// A nil future means that it could not even be sent; await sees to it.
 	c.future, _ = c.js.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
 }
 
 // await returns when the commit is stored, or an error when it never can be:
-// another stage works on the partition, or the server lost what it had
-// acknowledged. While the server is away it waits, until ctx ends.
+// errFenced where another worker has the partition now, or what the server
+// lost or refuses. While the server is away it waits, until ctx ends.
 func (c *committer) await(ctx context.Context) error {
 	var err error
 	if c.future == nil {
@@ -119,11 +128,8 @@ func (c *committer) await(ctx context.Context) error {
 	} else {
 		select {
 		case ack := <-c.future.Ok():
-			if !ack.Duplicate { // a duplicate says nothing about what is stored now
-				c.accept(ack.Sequence)
-				return nil
-			}
-			err = errors.New("the server has seen this message before")
+			c.accept(ack.Sequence)
+			return nil
 		case err = <-c.future.Err():
 		case <-ctx.Done():
 			return fmt.Errorf("pipeline: commit on %s: %w", c.subject(), ctx.Err())
@@ -133,27 +139,29 @@ func (c *committer) await(ctx context.Context) error {
 }
 
 func (c *committer) accept(seq uint64) {
-	c.position, c.last, c.future = c.next, seq, nil
+	c.record, c.last, c.future = c.next, seq, nil
 }
 
 // resolve finds out what became of a commit without an answer: it reads the
-// position and publishes again while the old one stands. The server's check
-// lets at most one of the attempts in, even one that arrives late.
+// record and publishes again while the old one stands. The server's check
+// lets at most one of the attempts in, even one that arrives late. A refusal
+// alone proves nothing: a cluster's leader may refuse the right expectation
+// for a moment.
 func (c *committer) resolve(ctx context.Context, cause error) error {
 	c.log.Warn("commit without an answer, asking the server", "subject", c.subject(), "input", c.next.inSeq, "err", cause)
 	var staleSince time.Time
 	for {
-		raw, pos, err := c.read(ctx)
+		r, seq, err := c.read(ctx)
 		switch {
+		case errors.Is(err, errRecord):
+			return err
 		case err != nil: // server away: ask again
-		case raw != nil && raw.Sequence > c.last:
-			if raw.Header.Get(headerWorker) != c.worker || pos != c.next {
-				return fmt.Errorf("pipeline: %s has moved on to input %d without us (worker %s): another stage runs job %q; stop one of them",
-					c.subject(), pos.inSeq, raw.Header.Get(headerWorker), c.job)
-			}
-			c.accept(raw.Sequence)
+		case seq > c.last && r == c.next:
+			c.accept(seq)
 			return nil
-		case raw == nil && c.last > 0 || raw != nil && raw.Sequence < c.last:
+		case seq > c.last && c.unsafe == "":
+			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", errFenced, c.subject(), r.epoch, r.worker, c.epoch)
+		case seq < c.last:
 			if staleSince.IsZero() {
 				staleSince = time.Now()
 			}
@@ -166,10 +174,8 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("pipeline: commit on %s: %w", c.subject(), ctx.Err())
-		case <-time.After(retryWait):
+		if err := pause(ctx, retryWait); err != nil {
+			return fmt.Errorf("pipeline: commit on %s: %w", c.subject(), err)
 		}
 	}
 }
@@ -179,9 +185,6 @@ func (c *committer) again(ctx context.Context) (done bool, err error) {
 	c.retries()
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	// Without its id: within the server's duplicate window an earlier attempt
-	// that was refused must not answer for this one.
-	c.msg.Header.Del(jetstream.MsgIDHeader)
 	ack, err := c.js.PublishMsg(ctx, c.msg, jetstream.WithRetryAttempts(0))
 	switch {
 	case err == nil:
@@ -193,8 +196,18 @@ func (c *committer) again(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
+// pause waits, or returns ctx's error.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // permanent reports whether publishing again can never succeed. A refused
-// expectation is not an error by itself: the position decides.
+// expectation is not an error by itself: the record decides.
 func permanent(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
@@ -218,9 +231,6 @@ func publishOnce(ctx context.Context, js jetstream.JetStream, msg *nats.Msg, ret
 			return fmt.Errorf("pipeline: publish on %s: %w", msg.Subject, err)
 		}
 		retries()
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryWait):
-		}
+		_ = pause(ctx, retryWait) // the next attempt fails by itself if ctx has ended
 	}
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"runtime"
 	"strings"
@@ -34,6 +35,18 @@ const (
 	// DefaultMaxStreams bounds a partition's memory of who sent what last:
 	// about 4 MB.
 	DefaultMaxStreams = 1 << 14
+	// DefaultReorder messages of a key may wait for one that is missing:
+	// what producers have under way when a connection breaks.
+	DefaultReorder = 16
+	// DefaultReorderBytes bounds what a partition's held messages weigh.
+	DefaultReorderBytes = 8 << 20
+	// DefaultSnapshotMessages and DefaultSnapshotEvery bound what a restart
+	// replays to a second or so.
+	DefaultSnapshotMessages = 4096
+	DefaultSnapshotEvery    = 30 * time.Second
+	// DefaultLease is how long a worker that does not answer keeps its
+	// partitions: longer than pauses of a busy machine.
+	DefaultLease = 3 * time.Second
 	// DefaultStopTimeout is below the 30 s a container runtime waits before
 	// it kills.
 	DefaultStopTimeout = 10 * time.Second
@@ -90,6 +103,21 @@ type Config struct {
 	// Default 0: all. There is no limit by age: the last one is the
 	// partition's position and must never be removed.
 	OutputKeep int64
+	// Reorder is how many messages of a key may wait for one with a lower
+	// Eusn-Seq before that is given up as missing. Default DefaultReorder;
+	// negative = none: every gap is declared at once.
+	Reorder int
+	// ReorderBytes bounds what all waiting messages of a partition weigh.
+	// Default DefaultReorderBytes.
+	ReorderBytes int
+	// SnapshotMessages and SnapshotEvery say how often a partition's state is
+	// stored: after so many messages or so much time. Default
+	// DefaultSnapshotMessages, DefaultSnapshotEvery.
+	SnapshotMessages int
+	SnapshotEvery    time.Duration
+	// Lease is how long a worker that does not answer keeps its partitions,
+	// 200 ms to 2 minutes. Default DefaultLease.
+	Lease time.Duration
 	// StopTimeout is how long a stop waits for the last commit. Default
 	// DefaultStopTimeout.
 	StopTimeout time.Duration
@@ -108,6 +136,11 @@ func (c Config) WithDefaults() Config {
 	def(&c.MaxStreams, DefaultMaxStreams)
 	def(&c.NonFinite, "reject")
 	def(&c.Replicas, 1)
+	def(&c.Reorder, DefaultReorder)
+	def(&c.ReorderBytes, DefaultReorderBytes)
+	def(&c.SnapshotMessages, DefaultSnapshotMessages)
+	def(&c.SnapshotEvery, DefaultSnapshotEvery)
+	def(&c.Lease, DefaultLease)
 	def(&c.StopTimeout, DefaultStopTimeout)
 	return c
 }
@@ -146,6 +179,12 @@ func (c Config) Validate() error {
 	within("max message", c.MaxMessage, 1<<10, 64<<20)
 	within("max slots", c.MaxSlots, 1, 1<<28)
 	within("max streams", c.MaxStreams, 1, 1<<26)
+	within("reorder", c.Reorder, math.MinInt, 1<<16)
+	within("reorder bytes", c.ReorderBytes, 1, 1<<30)
+	within("snapshot messages", c.SnapshotMessages, 1, 1<<30)
+	if c.SnapshotEvery <= 0 || c.Lease < 200*time.Millisecond || c.Lease > 2*time.Minute {
+		bad("snapshot every %v, lease %v: want a positive time, and 200ms to 2m", c.SnapshotEvery, c.Lease)
+	}
 	within("replicas", c.Replicas, 1, 5)
 	if c.Latency > time.Minute {
 		bad("latency %v, want at most a minute", c.Latency)

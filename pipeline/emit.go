@@ -2,9 +2,11 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,48 +27,45 @@ const (
 // emitter publishes a shard's answers and commits them. It belongs to one
 // goroutine.
 type emitter struct {
-	js         jetstream.JetStream
-	job        string
-	encoder    *codec.PredictionEncoder
-	committers []*committer // by partition.index
-	limit      int          // bytes of an output message's body
-	counters   *Counters
+	js       jetstream.JetStream
+	job      string
+	encoder  *codec.PredictionEncoder
+	limit    int // bytes of an output message's body
+	counters *Counters
+	releases sync.WaitGroup // uploads and last records, each in its goroutine
 
-	cursor []int // by partition.index: predictions of the batch already published
+	cursor []int // by partition.index: predictions of the batch already published, -1 = nothing more to say
 }
 
-// run publishes batches until in is closed. After an error it only hands
-// batches back, so that the shard can end.
-func (e *emitter) run(ctx context.Context, in <-chan *batch, free chan<- *batch, fail func(error)) {
-	failed := false
+// run publishes batches until in is closed.
+func (e *emitter) run(ctx context.Context, in <-chan *batch, free chan<- *batch) {
 	for b := range in {
-		if !failed {
-			if err := e.publish(ctx, b); err != nil {
-				failed = true
-				fail(err)
-			}
-		}
+		e.publish(ctx, b)
 		free <- b // room for every batch there is
 	}
+	e.releases.Wait()
 }
 
 // publish makes a batch's answers durable: first its dead letters, then the
-// predictions with the position that covers both.
-func (e *emitter) publish(ctx context.Context, b *batch) error {
+// predictions with the position that covers both. What goes wrong concerns one
+// partition, and ends its tenure.
+func (e *emitter) publish(ctx context.Context, b *batch) {
 	start := time.Now()
 	for i := range b.dead {
-		if err := e.publishDead(ctx, &b.dead[i]); err != nil {
-			return err
+		if d := &b.dead[i]; !d.job.part.failed() {
+			if err := e.publishDead(ctx, d); err != nil {
+				d.job.part.tenure.fail(err)
+			}
 		}
 	}
 	for _, i := range b.touched {
 		e.cursor[i] = 0
 	}
 	for more := true; more; {
-		var err error
-		if more, err = e.round(ctx, b); err != nil {
-			return err
-		}
+		more = e.round(ctx, b)
+	}
+	for _, i := range b.touched {
+		e.finish(ctx, &b.answers[i])
 	}
 	c := e.counters
 	c.commitNS.Add(int64(time.Since(start)))
@@ -76,41 +75,133 @@ func (e *emitter) publish(ctx context.Context, b *batch) error {
 	c.early.Add(uint64(b.early))
 	c.deadLetters.Add(uint64(len(b.dead)))
 	c.waiting.Add(-int64(b.messages))
-	return nil
 }
 
 // round commits one message on every partition that has something to say,
 // side by side, and reports whether any has more. An answer without
 // predictions and dead letters needs no commit: a replay repeats it.
-func (e *emitter) round(ctx context.Context, b *batch) (more bool, err error) {
+func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 	for _, i := range b.touched {
-		a, c := &b.answers[i], e.committers[i]
-		from := e.cursor[i]
-		if from == len(a.preds) && !(a.dead && from == 0 && len(a.preds) == 0 && c.inSeq < a.inSeq) {
+		if e.cursor[i] < 0 {
+			continue
+		}
+		a := &b.answers[i]
+		t, from := a.part.tenure, e.cursor[i]
+		due := from < len(a.preds) || from == 0 && (a.dead && t.c.inSeq < a.inSeq || a.commit && t.c.inSeq <= a.inSeq)
+		if !due || a.part.failed() {
 			e.cursor[i] = -1
 			continue
 		}
 		body, to, err := e.encode(a, from)
 		if err != nil {
-			return false, err
+			t.fail(err)
+			e.cursor[i] = -1
+			continue
 		}
-		c.begin(body, advanceTo(c.position, a, from, to))
+		t.c.begin(body, t.c.advance(a, from, to, t.ready.Load()))
 		e.cursor[i] = to
 	}
 	for _, i := range b.touched {
 		if e.cursor[i] < 0 {
 			continue
 		}
-		c := e.committers[i]
-		before := c.outs
-		if err := c.await(ctx); err != nil {
-			return false, err
+		a := &b.answers[i]
+		if err := e.await(ctx, a.part.tenure); err != nil {
+			a.part.tenure.fail(err)
+			e.cursor[i] = -1
+			continue
 		}
-		e.counters.commits.Add(1)
-		e.counters.predictions.Add(c.outs - before)
-		more = more || e.cursor[i] < len(b.answers[i].preds)
+		if e.cursor[i] == len(a.preds) {
+			e.cursor[i] = -1
+		}
+		more = more || e.cursor[i] >= 0
 	}
-	return more, nil
+	return more
+}
+
+// await waits for a commit, and deletes the snapshot that it put out of use.
+func (e *emitter) await(ctx context.Context, t *tenure) error {
+	outs, snap := t.c.outs, t.c.snap
+	if err := t.c.await(ctx); err != nil {
+		return err
+	}
+	e.counters.commits.Add(1)
+	e.counters.predictions.Add(t.c.outs - outs)
+	if t.c.snap != snap {
+		t.saved.Store(t.c.snapSeq)
+		if now := t.ready.Load(); now != nil && now.name == t.c.snap {
+			t.ready.CompareAndSwap(now, nil)
+		}
+		if snap != "" {
+			e.releases.Go(func() { t.snaps.remove(ctx, snap, t.log) })
+		}
+	}
+	return nil
+}
+
+// finish uploads the snapshot of an answer whose commit is out, and gives the
+// partition up where this was its last. Both happen beside the next batches.
+func (e *emitter) finish(ctx context.Context, a *answer) {
+	t, b, seq := a.part.tenure, a.snapshot, a.inSeq
+	switch {
+	case a.close:
+		at := mark{a.inSeq, a.inTime, a.digest}
+		e.releases.Go(func() {
+			defer close(t.closed)
+			if !t.failed.Load() {
+				e.release(ctx, t, at, b)
+			}
+		})
+	case b != nil && t.failed.Load():
+		t.uploading.Store(false)
+	case b != nil:
+		epoch := t.c.epoch
+		e.releases.Go(func() {
+			defer t.uploading.Store(false)
+			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
+				t.log.Warn("snapshot not stored; the next one may be", "partition", t.part.id, "err", err)
+			}
+		})
+	}
+}
+
+// release stores a partition's last state and says in its last record that
+// whoever claims it next need not wait. The snapshot under way, if there is
+// one, is waited for: it may be the last.
+func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
+	for t.uploading.Load() && ctx.Err() == nil {
+		_ = pause(ctx, time.Millisecond)
+	}
+	next := t.c.record
+	next.kind = kindReleased
+	if b != nil {
+		if err := t.upload(ctx, t.c.epoch, at.seq, b); err != nil {
+			t.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.id, "err", err)
+		} else {
+			next.inSeq, next.ahead, next.mark = at.seq, 0, at
+		}
+	}
+	if now := t.ready.Load(); now != nil && now.seq <= next.mark.seq {
+		next.snap, next.snapSeq = now.name, now.seq
+	}
+	t.c.begin(t.empty, next)
+	if err := e.await(ctx, t); err != nil && !errors.Is(err, errFenced) {
+		t.fail(err)
+	}
+}
+
+// advance is the record once the answer's predictions [from, to) are out. It
+// names the snapshot that was stored meanwhile.
+func (c *committer) advance(a *answer, from, to int, now *stored) record {
+	r := c.record
+	r.kind, r.position = kindCommit, advanceTo(r.position, a, from, to)
+	if to == len(a.preds) {
+		r.mark = mark{a.inSeq, a.inTime, a.digest}
+	}
+	if now != nil && now.seq <= r.mark.seq {
+		r.snap, r.snapSeq = now.name, now.seq
+	}
+	return r
 }
 
 // advanceTo is the position once the answer's predictions [from, to) are out.
@@ -122,8 +213,8 @@ func advanceTo(p position, a *answer, from, to int) position {
 	}
 	// The last input all of whose predictions are out, if there is one.
 	for k := to - 1; k >= from; k-- {
-		if a.at[k] < a.at[to] {
-			p.inSeq, p.ahead = a.at[k], uint64(to-1-k)
+		if a.at[k].seq < a.at[to].seq {
+			p.inSeq, p.ahead = a.at[k].seq, uint64(to-1-k)
 			return p
 		}
 	}
@@ -156,12 +247,12 @@ func (e *emitter) encode(a *answer, from int) (body []byte, to int, err error) {
 
 // boundary moves to back to the end of an input message's predictions, unless
 // none of [from, to) is one.
-func boundary(at []uint64, from, to int) int {
+func boundary(at []place, from, to int) int {
 	if to == len(at) {
 		return to
 	}
 	for k := to; k > from; k-- {
-		if at[k-1] != at[k] {
+		if at[k-1].seq != at[k].seq {
 			return k
 		}
 	}

@@ -248,6 +248,8 @@ func (b *rig) publish(packets []packet) {
 // running is a stage at work.
 type running struct {
 	counters Counters
+	before   int // input messages that the snapshots hold it began from
+	conns    []*nats.Conn
 	cancel   context.CancelFunc
 	done     chan error
 }
@@ -256,13 +258,20 @@ func (b *rig) start(m *reservoir.Model, c Config) *running { return b.startWith(
 
 func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *running {
 	b.t.Helper()
-	r := &running{done: make(chan error, 1)}
+	r := &running{done: make(chan error, 1), before: b.restored(c)}
+	var mu sync.Mutex
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	ready := make(chan struct{})
 	s := &Stage{
 		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters,
-		Dial:  b.dial,
+		Dial: func(name string) (*nats.Conn, error) {
+			nc, err := b.dial(name)
+			mu.Lock()
+			defer mu.Unlock()
+			r.conns = append(r.conns, nc)
+			return nc, err
+		},
 		Ready: func() { close(ready) },
 	}
 	go func() { r.done <- s.Run(ctx) }()
@@ -282,6 +291,62 @@ func (r *running) stop(t testing.TB) {
 	r.cancel()
 	if err := r.wait(t); err != nil {
 		t.Fatalf("stage ended with %v", err)
+	}
+}
+
+// crash ends a stage as a killed process ends: nothing more of it reaches the
+// server, no last commit, no release.
+func (r *running) crash(t testing.TB) {
+	t.Helper()
+	for _, nc := range r.conns {
+		nc.Close()
+	}
+	r.cancel()
+	_ = r.wait(t) // whatever it says about that
+}
+
+// restored counts the input messages that a stage's snapshots hold already.
+func (b *rig) restored(c Config) int {
+	b.t.Helper()
+	c = c.WithDefaults()
+	out, err := b.js.Stream(context.Background(), outputStream(c.Job))
+	if err != nil {
+		return 0 // a new job
+	}
+	in, err := b.js.Stream(context.Background(), inputStream(c.Job))
+	if err != nil {
+		return 0
+	}
+	n, first := 0, in.CachedInfo().State.FirstSeq
+	snaps := map[string]uint64{}
+	for p := range c.Partitions {
+		if raw, err := out.GetLastMsgForSubject(context.Background(), outputSubject(c.Job, p)); err == nil {
+			if r, err := parseRecord(raw); err == nil {
+				snaps[fmt.Sprint(p)] = r.snapSeq
+			}
+		}
+	}
+	for seq := first; seq <= in.CachedInfo().State.LastSeq; seq++ {
+		m, err := in.GetMsg(context.Background(), seq)
+		if err != nil {
+			continue
+		}
+		if seq <= snaps[strings.Split(m.Subject, ".")[2]] {
+			n++
+		}
+	}
+	return n
+}
+
+// expire ends the leases of a job's workers, as time would.
+func (b *rig) expire(job string) {
+	b.t.Helper()
+	s, err := b.js.Stream(context.Background(), "KV_"+memberBucket(job))
+	if err == nil {
+		err = s.Purge(context.Background())
+	}
+	if err != nil {
+		b.t.Fatal(err)
 	}
 }
 
@@ -318,7 +383,7 @@ func (r *running) until(t testing.TB, what string, ok func(Stats) bool) Stats {
 func (b *rig) settle(r *running, messages int) Stats {
 	b.t.Helper()
 	return r.until(b.t, fmt.Sprintf("%d messages answered", messages), func(s Stats) bool {
-		return s.Messages+s.Duplicates+s.DeadLetters+s.Replayed >= uint64(messages) && s.Lag == 0
+		return int(s.Messages+s.Duplicates+s.DeadLetters+s.Replayed)+r.before >= messages && s.Lag == 0
 	})
 }
 

@@ -22,82 +22,87 @@ import (
 func (s *shard) ingest(b *batch, j job) error {
 	b.messages++
 	p := j.part
-	if j.seq <= p.done {
+	if j.seq <= p.done || p.failed() {
 		return nil // an ordered consumer never goes back; if one did, the state must not
 	}
-	p.done = j.seq
+	p.done, p.doneTime = j.seq, j.stored
 	a := b.answer(p)
-	a.inSeq = j.seq
-	silent := j.seq <= p.replayTo
-	if silent {
+	a.inSeq, a.inTime = j.seq, j.stored
+	// A digest is of the state after one message: the batch must end with it.
+	b.full = b.full || j.seq == p.verifyAt
+	m := message{b: b, p: p, inSeq: j.seq, stored: j.stored, silent: j.seq <= p.replayTo}
+	if m.silent {
 		s.counters.replayed.Add(1)
 		s.replayed(p, j.seq)
+	} else {
+		b.used++
+		p.sinceSnapshot++
 	}
-	src, isNew := p.source(j.key)
-	seq, err := s.arrive(p, src, isNew, j, silent)
-	switch {
-	case err != nil:
-		return s.poison(b, p, src, j, err, silent)
-	case seq < 0:
-		return nil
-	}
-	if err := s.decode(j); err != nil {
-		return s.poison(b, p, src, j, err, silent)
-	}
-	m := message{b: b, p: p, src: src, seq: uint64(seq), inSeq: j.seq, silent: silent, end: endsAfter(j.header)}
-	if err := s.spread(&m); err != nil {
+	var isNew bool
+	m.src, isNew = p.source(j.key)
+	if err := s.arrive(&m, j, isNew); err != nil {
 		return err
 	}
-	src.flags = 0
-	if !silent {
-		b.used++
-		b.rows += s.in.Rows
-		b.bytes += len(j.data)
+	if len(m.src.streams) == 0 { // every key counts as a stream, so that MaxStreams bounds them
+		_, err := s.stream(p, m.src, m.src.key)
+		return err
 	}
 	return nil
 }
 
-// arrive checks the checksum and the sequence number and brings the source up
-// to date. seq is the message's number, 0 without one, -1 where the message
-// repeats an earlier one.
-func (s *shard) arrive(p *partition, src *source, isNew bool, j job, silent bool) (seq int64, err error) {
-	h := j.header
-	text := h.Get(HeaderSeq)
+// arrive puts a message in its place among its key's: used, held or dropped.
+func (s *shard) arrive(m *message, j job, isNew bool) error {
+	src := m.src
+	text := j.header.Get(HeaderSeq)
 	if text == "" {
-		if isNew && p.lossy {
-			src.partial = true
-		}
-		return 0, checkCRC(h, j.data)
+		src.partial = src.partial || isNew && m.p.lossy
+		return s.use(m, j, 0)
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", HeaderSeq, text)
+		return s.poison(m, j, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", HeaderSeq, text))
 	}
-	if inc := h.Get(HeaderIncarnation); inc != src.incarnation {
-		if src.last > 0 { // the producer lost count: samples may be missing
-			src.raise(codec.FlagGap)
-			if !silent {
-				s.counters.incarnations.Add(1)
-			}
-		}
-		src.incarnation, src.last = inc, 0
+	if err := s.incarnate(m, j.header.Get(HeaderIncarnation)); err != nil {
+		return err
 	}
 	switch {
-	case n <= src.last:
-		if !silent {
+	case s.noDedup:
+	case n <= src.last || src.holds(n):
+		if !m.silent {
+			m.b.used--
 			s.counters.duplicates.Add(1)
 		}
-		return -1, nil
+		return nil
 	case n > src.last+1:
-		src.partial = src.partial || src.last == 0
-		src.raise(codec.FlagGap)
-		if !silent {
-			s.counters.gaps.Add(1)
-			s.warn("messages missing: predictions are flagged", "key", src.key, "after", src.last, "got", n)
-		}
+		return s.park(m, j, n)
 	}
 	src.last = n // even if the message turns out to be unusable: it has arrived
-	return int64(n), checkCRC(h, j.data)
+	if err := s.use(m, j, n); err != nil {
+		return err
+	}
+	return s.drain(m, codec.FlagReordered)
+}
+
+// use gives a message whose turn it is to its streams, or to the dead
+// letters.
+func (s *shard) use(m *message, j job, seq uint64) error {
+	err := checkCRC(j.header, j.data)
+	if err == nil {
+		err = s.decode(j)
+	}
+	if err != nil {
+		return s.poison(m, j, err)
+	}
+	m.seq, m.end = seq, endsAfter(j.header)
+	if err := s.spread(m); err != nil {
+		return err
+	}
+	m.src.flags = 0
+	if !m.silent {
+		m.b.rows += s.in.Rows
+		m.b.bytes += len(j.data)
+	}
+	return nil
 }
 
 func checkCRC(h nats.Header, data []byte) error {
@@ -139,17 +144,15 @@ func (s *shard) decode(j job) error {
 
 // poison turns a message into a dead letter. Which streams it was about may
 // be unknown, so all of its source are flagged.
-func (s *shard) poison(b *batch, p *partition, src *source, j job, reason error, silent bool) error {
-	if len(src.streams) == 0 {
-		if _, err := s.stream(p, src, src.key); err != nil {
-			return err
+func (s *shard) poison(m *message, j job, reason error) error {
+	m.p.raise(m.src, codec.FlagPoisonSkipped)
+	if !m.silent {
+		if j.seq == m.inSeq {
+			m.b.used--
 		}
-	}
-	src.raise(codec.FlagPoisonSkipped)
-	if !silent {
-		s.warn("message cannot be used: sent to dead letters", "key", src.key, "input", j.seq, "err", reason)
-		b.dead = append(b.dead, deadLetter{job: j, reason: reason.Error()})
-		b.answer(p).dead = true
+		s.warn("message cannot be used: sent to dead letters", "key", m.src.key, "input", j.seq, "err", reason)
+		m.b.dead = append(m.b.dead, deadLetter{job: j, reason: reason.Error()})
+		m.b.answer(m.p).dead = true
 	}
 	return nil
 }
@@ -157,23 +160,19 @@ func (s *shard) poison(b *batch, p *partition, src *source, j job, reason error,
 // stream finds or makes a stream of a source, and marks it as just heard.
 func (s *shard) stream(p *partition, src *source, id string) (*stream, error) {
 	if st := src.streams[id]; st != nil {
-		p.recency.MoveToFront(st.element)
+		p.heard(st)
 		return st, nil
 	}
 	if p.recency.Len() >= s.maxStreams {
 		if !p.forget(src) {
-			return nil, fmt.Errorf("pipeline: partition %d: all of its %d streams are in the middle of sequences, no room for %q; raise max_streams, or close sequences that have ended", p.id, p.recency.Len(), id)
+			return nil, fmt.Errorf("pipeline: partition %d: all of its %d streams are in the middle of sequences or wait for missing messages, no room for %q; raise max_streams, or close sequences that have ended", p.id, p.recency.Len(), id)
 		}
 		s.counters.streams.Add(-1)
 		s.counters.forgotten.Add(1)
 		s.warn("more streams than max_streams: the one longest silent is forgotten", "partition", p.id)
 	}
-	held := 0
-	if s.hold {
-		held = s.channels
-	}
 	s.counters.streams.Add(1)
-	return p.addStream(src, id, s.policy.States(), held), nil
+	return p.addStream(src, id, s.shape.states, s.shape.channels), nil
 }
 
 // replayed keeps count of partitions that rebuild their states.

@@ -60,7 +60,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 		pending = now
 		subject := m.Subject()
 		j := job{
-			part: p, seq: meta.Sequence.Stream, subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
+			part: p, seq: meta.Sequence.Stream, stored: meta.Timestamp.UnixNano(), subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
 			header: m.Headers(), data: m.Data(),
 		}
 		select {

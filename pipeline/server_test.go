@@ -214,7 +214,7 @@ func TestForeignOutput(t *testing.T) {
 	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
 	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there")
 	err := Predictions(t.Context(), b.js, "foreign", 1, func(Output) error { return nil })
-	mentions(t, err, "message 1")
+	mentions(t, err, "message 3")
 	err = Predictions(t.Context(), b.js, "nosuch", 1, func(Output) error { return nil })
 	mentions(t, err, "NOSUCH-OUT", "job name")
 }

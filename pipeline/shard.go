@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,7 @@ type shard struct {
 	policy   reservoir.Policy
 	head     *readout.Linear
 	channels int
+	shape    shape     // of its states, in snapshots
 	mean     []float32 // what a missing first sample becomes
 	hold     bool
 	pool     *pool
@@ -33,8 +35,9 @@ type shard struct {
 	counters *Counters
 	log      *slog.Logger
 
-	rowBudget, maxStreams int
-	latency               time.Duration
+	rowBudget, maxStreams, reorder, reorderBytes, snapshotMessages int
+	latency, snapshotEvery                                         time.Duration
+	noDedup                                                        bool // see Stage.unsafe
 
 	// scratch of the message in hand
 	in                 codec.Batch
@@ -44,10 +47,26 @@ type shard struct {
 	times              []int64
 	ends               []bool
 	closed             []*stream // whose slots may be free after the batch
+	bytes              []byte    // of the stream to be hashed
 
 	lastWarn   time.Time
 	suppressed int
 	usedSlots  int // as counted last
+}
+
+// shapeOf is what states of a model have in common, whatever its readouts.
+func shapeOf(c Config, m *reservoir.Model) (shape, error) {
+	bare := *m
+	bare.Heads, bare.Training = nil, reservoir.Training{}
+	print, err := bare.Fingerprint()
+	if err != nil {
+		return shape{}, fmt.Errorf("pipeline: %w", err)
+	}
+	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States()}
+	if c.NonFinite == codec.Hold {
+		sh.channels = len(m.Channels)
+	}
+	return sh, nil
 }
 
 func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory EngineFactory, counters *Counters, log *slog.Logger) (*shard, error) {
@@ -59,7 +78,12 @@ func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory Engine
 	if err != nil {
 		return nil, err
 	}
+	sh, err := shapeOf(c, m)
+	if err != nil {
+		return nil, err
+	}
 	s := &shard{
+		shape: sh, reorder: max(0, c.Reorder), reorderBytes: c.ReorderBytes, snapshotMessages: c.SnapshotMessages, snapshotEvery: c.SnapshotEvery,
 		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels),
 		mean: make([]float32, len(m.Channels)), hold: c.NonFinite == codec.Hold, pool: p, decoder: dec,
 		counters: counters, log: log, rowBudget: c.RowBudget, maxStreams: c.MaxStreams, latency: c.Latency,
@@ -91,6 +115,9 @@ func (s *shard) run(ctx context.Context, out chan<- *batch, free <-chan *batch) 
 		if err := s.advance(b); err != nil {
 			return err
 		}
+		if err := s.settle(b); err != nil {
+			return err
+		}
 		out <- b // room for every batch there is
 	}
 }
@@ -100,34 +127,36 @@ func (s *shard) run(ctx context.Context, out chan<- *batch, free <-chan *batch) 
 func (s *shard) collect(ctx context.Context, b *batch) error {
 	select {
 	case j := <-s.queue:
-		if err := s.ingest(b, j); err != nil {
+		if err := s.take(b, j); err != nil {
 			return err
 		}
 	case <-ctx.Done():
 		return nil
 	}
-	if s.latency < 0 {
-		for s.room(b) {
-			select {
-			case j := <-s.queue:
-				if err := s.ingest(b, j); err != nil {
-					return err
-				}
-			default:
-				return nil
-			}
-		}
-		return nil
+	var spent <-chan time.Time
+	if s.latency >= 0 {
+		timer := time.NewTimer(s.latency)
+		defer timer.Stop()
+		spent = timer.C
 	}
-	spent := time.NewTimer(s.latency)
-	defer spent.Stop()
 	for s.room(b) {
 		select {
 		case j := <-s.queue:
-			if err := s.ingest(b, j); err != nil {
+			if err := s.take(b, j); err != nil {
 				return err
 			}
-		case <-spent.C:
+			continue
+		default:
+			if spent == nil {
+				return nil
+			}
+		}
+		select {
+		case j := <-s.queue:
+			if err := s.take(b, j); err != nil {
+				return err
+			}
+		case <-spent:
 			return nil
 		case <-ctx.Done():
 			return nil
@@ -136,9 +165,33 @@ func (s *shard) collect(ctx context.Context, b *batch) error {
 	return nil
 }
 
+// take does what a job asks for.
+func (s *shard) take(b *batch, j job) error {
+	p := j.part
+	switch j.order {
+	case orderOpen:
+		b.messages++
+		return s.adopt(p)
+	case orderTick:
+		b.messages++
+		if !p.failed() && p.current() {
+			a := b.answer(p)
+			a.inSeq, a.inTime, a.commit = p.done, p.doneTime, p.tenure.named() || p.due(s, time.Now())
+		}
+		return nil
+	case orderClose:
+		b.messages++
+		a := b.answer(p)
+		a.inSeq, a.inTime, a.close = p.done, p.doneTime, true
+		b.full = true // nothing of another tenure of it may be in one batch with it
+		return nil
+	}
+	return s.ingest(b, j)
+}
+
 // room bounds messages too: many may hold no row.
 func (s *shard) room(b *batch) bool {
-	return len(b.x) < s.rowBudget*s.channels && b.messages < s.rowBudget
+	return !b.full && len(b.x) < s.rowBudget*s.channels && b.messages < s.rowBudget
 }
 
 // advance computes the batch and writes the scores into its answers.
@@ -188,6 +241,10 @@ func (s *shard) releaseSlots() {
 		}
 	}
 	s.closed = s.closed[:0]
+	s.countSlots()
+}
+
+func (s *shard) countSlots() {
 	used := s.pool.used()
 	s.counters.slots.Add(int64(used - s.usedSlots))
 	s.usedSlots = used

@@ -199,7 +199,7 @@ func TestGapFlagsBothSides(t *testing.T) {
 	at := func(seq uint64, times ...int64) packet {
 		return packet{key: "s", seq: seq, batch: codec.Batch{Rows: len(times), X: make([]float32, 2*len(times)), Times: times}}
 	}
-	l := newLone(t, m, Config{})
+	l := newLone(t, m, Config{Reorder: -1})
 	got := flags(l.feedAll(at(1, 0, 1), at(3, 50, 51), at(4, 100, 101), at(5, 200)))
 	if want := "1.1:gap 3.1:gap 4.1:"; got != want {
 		t.Errorf("predictions %q, want %q", got, want)

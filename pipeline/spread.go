@@ -15,8 +15,10 @@ type message struct {
 	src    *source
 	seq    uint64 // Eusn-Seq, 0 without one
 	inSeq  uint64
+	stored int64 // when the server stored it, ns
 	silent bool
 	end    bool
+	flags  codec.Flag // of this message's samples alone
 }
 
 // spread hands the message's samples to their streams: all to the key's own,
@@ -118,6 +120,7 @@ func (s *shard) feed(m *message, id string, base int, g group) error {
 	if err != nil {
 		return err
 	}
+	st.since |= m.flags
 	for i := range st.flags {
 		st.flags[i] |= st.since
 	}
@@ -194,7 +197,7 @@ func (s *shard) predict(m *message, st *stream, g group, c cut, flags codec.Flag
 	a := m.b.answer(m.p)
 	m.b.emits = append(m.b.emits, emit{m.p.index, len(a.preds)})
 	a.preds = append(a.preds, p)
-	a.at = append(a.at, m.inSeq)
+	a.at = append(a.at, place{m.inSeq, m.stored})
 }
 
 // remember keeps what a later message's predictions may need of the last

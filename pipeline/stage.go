@@ -30,15 +30,26 @@ type Stage struct {
 	Dial     func(name string) (*nats.Conn, error)
 	Log      *slog.Logger // optional
 	Counters *Counters    // optional: counted into, for the caller to read
-	Ready    func()       // optional: called once when all partitions are being read
+	Ready    func()       // optional: called once when the worker reads its first share of the partitions
+
+	unsafe string // leaves a safety out, for tests that must see it fail
 }
 
-// Run is the live stage: it creates or checks the job's NATS streams, rebuilds
-// states and works until ctx ends, then finishes the batch in hand and returns
-// nil. It returns an error when the stage cannot start or must not go on: a
-// configuration that does not fit what is there, a second stage on the same
-// job, no state rows left, data lost by the server. All goroutines have ended
-// by then.
+// What Stage.unsafe may say. Only a build with the tag chaos can set it.
+const (
+	unsafeNoFence = "nofence" // commits whatever others have committed
+	unsafeNoDedup = "nodedup" // repeats and gaps of producers count as samples
+	unsafeMsgID   = "msgid"   // relies on the server's duplicate window instead of the fence
+)
+
+// Run is the live stage: it creates or checks the job's NATS streams, joins
+// the job's workers, and works on its share of the partitions until ctx ends.
+// Then it finishes what is in hand, stores its states, gives its partitions up
+// and returns nil. A partition that must not go on (data lost or changed, a
+// state that does not come out as it was) is stopped with a line in the log;
+// the others go on. Run returns an error when nothing of its share is left,
+// when it cannot start, when an engine fails, and at its end for partitions
+// it has stopped. All goroutines have ended by then.
 func (s *Stage) Run(ctx context.Context) error {
 	r, err := s.prepare()
 	if err != nil {
@@ -62,14 +73,23 @@ type run struct {
 	meta     codec.PredictionMeta
 	log      *slog.Logger
 	counters *Counters
+	worker   string // its name among the job's
 
-	conns      []*nats.Conn
-	js         jetstream.JetStream // for commits
-	limit      int                 // bytes of a message's body the server takes
-	maxMessage int
-	shards     []*shard
-	emitters   []*emitter
-	partitions []*partition // by id
+	js       jetstream.JetStream // for commits
+	in, out  jetstream.Stream
+	snaps    *snapshots
+	members  *members
+	empty    []byte // a message of no predictions
+	limit    int    // bytes of a message's body the server takes
+	pull     int    // bytes a consumer may ask for at once
+	shards   []*shard
+	emitters []*emitter
+	workers  context.Context // ends with the shards
+
+	mu            sync.Mutex
+	conns         []*nats.Conn
+	readers       []jetstream.JetStream
+	perConnection int // consumers of a reader
 }
 
 func (s *Stage) prepare() (*run, error) {
@@ -86,6 +106,7 @@ func (s *Stage) prepare() (*run, error) {
 	if r.counters == nil {
 		r.counters = new(Counters)
 	}
+	r.worker = nuid.Next()
 	var err error
 	if r.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
 		return nil, err
@@ -110,8 +131,29 @@ func (r *run) dial(what string) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// open connects, creates or checks the NATS streams, and sets up shards,
-// emitters and every partition's position.
+// reader is the connection a partition's consumer uses: as many consumers
+// share one as its limit of pending bytes allows.
+func (r *run) reader(part int) (jetstream.JetStream, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := part / r.perConnection
+	if r.readers[i] != nil {
+		return r.readers[i], nil
+	}
+	nc, err := r.dial("input")
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: JetStream: %w", err)
+	}
+	r.readers[i] = js
+	return js, nil
+}
+
+// open connects, creates or checks what the job has on the server, and sets
+// up shards and emitters.
 func (r *run) open(ctx context.Context) error {
 	nc, err := r.dial("commit")
 	if err != nil {
@@ -130,11 +172,15 @@ func (r *run) open(ctx context.Context) error {
 	if err := ensureStreams(ctx, r.js, r.cfg, r.log); err != nil {
 		return err
 	}
+	if err := r.openJob(ctx); err != nil {
+		return err
+	}
 	for range r.cfg.Shards {
 		s, err := newShard(r.cfg, r.Model, r.head, r.NewEngine, r.counters, r.log)
 		if err != nil {
 			return err
 		}
+		s.noDedup = r.unsafe == unsafeNoDedup
 		r.shards = append(r.shards, s)
 		enc, err := codec.NewPredictionEncoder(r.meta)
 		if err != nil {
@@ -142,111 +188,84 @@ func (r *run) open(ctx context.Context) error {
 		}
 		r.emitters = append(r.emitters, &emitter{js: r.js, job: r.cfg.Job, encoder: enc, limit: r.limit, counters: r.counters})
 	}
-	return r.openPartitions(ctx)
-}
-
-// openPartitions reads each partition's position and decides whether its
-// states can be rebuilt.
-func (r *run) openPartitions(ctx context.Context) error {
-	in, err := r.js.Stream(ctx, inputStream(r.cfg.Job))
-	if err != nil {
-		return fmt.Errorf("pipeline: %w", err)
-	}
-	out, err := r.js.Stream(ctx, outputStream(r.cfg.Job))
-	if err != nil {
-		return fmt.Errorf("pipeline: %w", err)
-	}
-	info := in.CachedInfo()
-	r.maxMessage = int(info.Config.MaxMsgSize)
-	if r.maxMessage <= 0 {
-		r.maxMessage = r.limit + headerRoom
-	}
-	worker := nuid.Next()
-	for id := range r.cfg.Partitions {
-		e := r.emitters[id%r.cfg.Shards]
-		c := &committer{
-			js: r.js, stream: out, job: r.cfg.Job, part: id, worker: worker, log: r.log,
-			created: info.Created.UTC().Format(time.RFC3339Nano), retries: func() { r.counters.retries.Add(1) },
-		}
-		if err := c.load(ctx); err != nil {
-			return err
-		}
-		p := newPartition(id, len(e.committers))
-		if err := r.resume(p, c.position, info.State); err != nil {
-			return err
-		}
-		e.committers = append(e.committers, c)
-		r.partitions = append(r.partitions, p)
-	}
 	return nil
 }
 
-// resume decides where a partition goes on from its position. The input can
-// rebuild states only if it still has its first message.
-func (r *run) resume(p *partition, pos position, in jetstream.StreamState) error {
-	if in.LastSeq < pos.inSeq {
-		return fmt.Errorf("pipeline: %s ends at message %d, but %s answers message %d: the input lost its tail; restore its store, or start a new job",
-			inputStream(r.cfg.Job), in.LastSeq, outputSubject(r.cfg.Job, p.id), pos.inSeq)
+// openJob finds the NATS streams and buckets of the job.
+func (r *run) openJob(ctx context.Context) error {
+	var err error
+	if r.in, err = r.js.Stream(ctx, inputStream(r.cfg.Job)); err != nil {
+		return fmt.Errorf("pipeline: %w", err)
 	}
-	whole := in.FirstSeq <= 1
-	switch {
-	case whole:
-		p.skip = pos.ahead
-		if p.replayTo = pos.inSeq; pos.inSeq > 0 {
-			r.counters.replaying.Add(1)
-		}
-	default:
-		// From empty states the next message may have other predictions than
-		// those already out, so none is skipped: better twice than never.
-		p.lossy = true
-		p.done = pos.inSeq
-		if pos.inSeq > 0 {
-			r.log.Error("input no longer reaches back to its first message: states begin EMPTY, predictions of sequences that may lack samples are flagged as gaps",
-				"partition", p.id, "first", in.FirstSeq, "answered", pos.inSeq)
-		}
+	if r.out, err = r.js.Stream(ctx, outputStream(r.cfg.Job)); err != nil {
+		return fmt.Errorf("pipeline: %w", err)
 	}
+	if r.snaps, err = openSnapshots(ctx, r.js, r.cfg); err != nil {
+		return err
+	}
+	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker); err != nil {
+		return err
+	}
+	if r.empty, err = r.newEmpty(); err != nil {
+		return err
+	}
+	maxMessage := int(r.in.CachedInfo().Config.MaxMsgSize)
+	if maxMessage <= 0 {
+		maxMessage = r.limit + headerRoom
+	}
+	r.pull, r.perConnection = pullBytes(r.cfg.Partitions, maxMessage)
+	r.readers = make([]jetstream.JetStream, (r.cfg.Partitions+r.perConnection-1)/r.perConnection)
 	return nil
+}
+
+// newEmpty encodes a message of no predictions.
+func (r *run) newEmpty() ([]byte, error) {
+	enc, err := codec.NewPredictionEncoder(r.meta)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	body, err := enc.Encode(nil)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return body, nil
 }
 
 // work starts everything and returns when everything has ended, in the order
 // of the data: consumers, shards, emitters.
-func (r *run) work(outer context.Context) error {
-	ctx, cancel := context.WithCancel(outer)
-	defer cancel()
+func (r *run) work(ctx context.Context) error {
 	var once sync.Once
 	var failure error
-	fail := func(err error) { once.Do(func() { failure = err }); cancel() }
-	// Commits may finish after ctx has ended, but not for ever.
-	last, stopNow := context.WithCancel(context.WithoutCancel(outer))
+	// An engine's failure ends the shards at once; partitions end in order
+	// before the shards do.
+	workers, quit := context.WithCancel(context.WithoutCancel(ctx))
+	defer quit()
+	r.workers = workers
+	fail := func(err error) { once.Do(func() { failure = err }); quit() }
+	// Last commits may finish after ctx has ended, but not for ever.
+	last, stopNow := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNow()
+	defer context.AfterFunc(ctx, func() {
+		late := time.AfterFunc(r.cfg.StopTimeout, stopNow)
+		context.AfterFunc(last, func() { late.Stop() })
+	})()
 
 	var wg sync.WaitGroup
+	per := (r.cfg.Partitions + r.cfg.Shards - 1) / r.cfg.Shards
 	for i, s := range r.shards {
 		e := r.emitters[i]
-		e.cursor = make([]int, len(e.committers))
+		e.cursor = make([]int, per)
 		out, free := make(chan *batch, batchesPerShard), make(chan *batch, batchesPerShard)
 		for range batchesPerShard {
-			free <- newBatch(len(e.committers))
+			free <- newBatch(per)
 		}
-		wg.Go(guard(fail, func() error { return s.run(ctx, out, free) }))
-		wg.Go(guard(fail, func() error { e.run(last, out, free, fail); return nil }))
+		wg.Go(guard(fail, func() error { return s.run(workers, out, free) }))
+		wg.Go(guard(fail, func() error { e.run(last, out, free); return nil }))
 	}
-	consumers, err := r.startConsumers(ctx, fail)
-	switch {
-	case ctx.Err() != nil: // stopped, or failed with a reason of its own
-	case err != nil:
-		fail(err)
-	default:
-		r.log.Info("stage is reading", "job", r.cfg.Job, "partitions", r.cfg.Partitions, "shards", r.cfg.Shards, "model", r.ModelName, "engine", r.shards[0].pool.engine.Name())
-		if r.Ready != nil {
-			r.Ready()
-		}
-	}
-	<-ctx.Done()
-	defer time.AfterFunc(r.cfg.StopTimeout, stopNow).Stop()
-	stopConsumers(consumers)
+	err := r.manage(ctx, last)
+	quit()
 	wg.Wait()
-	return failure
+	return errors.Join(failure, err)
 }
 
 // guard turns a panic of a goroutine of ours into an error that stops the
@@ -264,31 +283,6 @@ func guard(fail func(error), f func() error) func() {
 	}
 }
 
-// startConsumers starts one ordered consumer per partition, spread over as
-// many connections as their pulls need.
-func (r *run) startConsumers(ctx context.Context, fail func(error)) ([]jetstream.ConsumeContext, error) {
-	pull, perConnection := pullBytes(len(r.partitions), r.maxMessage)
-	var js jetstream.JetStream
-	var all []jetstream.ConsumeContext
-	for i, p := range r.partitions {
-		if i%perConnection == 0 {
-			nc, err := r.dial("input")
-			if err != nil {
-				return all, err
-			}
-			if js, err = jetstream.New(nc); err != nil {
-				return all, fmt.Errorf("pipeline: JetStream: %w", err)
-			}
-		}
-		cc, err := receive(ctx, js, r.cfg.Job, p, p.done+1, pull, r.shards[p.id%r.cfg.Shards], fail)
-		if err != nil {
-			return all, err
-		}
-		all = append(all, cc)
-	}
-	return all, nil
-}
-
 // close frees what open took and clears the counters that speak of now.
 func (r *run) close() {
 	for _, nc := range r.conns {
@@ -300,7 +294,7 @@ func (r *run) close() {
 		}
 	}
 	c := r.counters
-	for _, now := range []interface{ Store(int64) }{&c.pending, &c.waiting, &c.streams, &c.slots, &c.replaying} {
+	for _, now := range []interface{ Store(int64) }{&c.pending, &c.waiting, &c.streams, &c.slots, &c.replaying, &c.owned, &c.stopped} {
 		now.Store(0)
 	}
 }

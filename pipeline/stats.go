@@ -10,9 +10,9 @@ import (
 type Counters struct {
 	messages, rows, bytes, duplicates, gaps, incarnations, deadLetters, held atomic.Uint64
 	predictions, early, commits, retries, batches, replayed, resets          atomic.Uint64
-	forgotten                                                                atomic.Uint64
+	forgotten, reordered, claims, fenced, snapshots, snapshotBytes           atomic.Uint64
 	decodeNS, engineNS, commitNS                                             atomic.Int64
-	pending, waiting, streams, slots, replaying                              atomic.Int64
+	pending, waiting, streams, slots, replaying, owned, stopped              atomic.Int64
 }
 
 // Stats is a snapshot of Counters: totals since the start unless they say
@@ -34,6 +34,11 @@ type Stats struct {
 	Batches      uint64 // engine calls
 	Resets       uint64 // consumers that reported an error and recovered
 	Forgotten    uint64 // streams forgotten at Config.MaxStreams
+	Reordered    uint64 // messages that came too early and were put in order
+	Claims       uint64 // partitions taken over
+	Fenced       uint64 // partitions another worker took over from this one
+	Snapshots    uint64 // states of partitions stored
+	SnapshotSize uint64 // bytes of them
 
 	Decode time.Duration // time in the decoder, all shards
 	Engine time.Duration // time in Engine.Advance, all shards
@@ -43,6 +48,8 @@ type Stats struct {
 	Streams   int64 // now: streams remembered
 	Slots     int64 // now: state rows in use
 	Replaying int64 // now: partitions still rebuilding states
+	Owned     int64 // now: partitions this worker has claimed
+	Stopped   int64 // now: partitions it has stopped for an error
 }
 
 // Stats reads all counters. They are read one after another, so a snapshot
@@ -54,6 +61,8 @@ func (c *Counters) Stats() Stats {
 		DeadLetters: c.deadLetters.Load(), Held: c.held.Load(),
 		Predictions: c.predictions.Load(), Early: c.early.Load(), Commits: c.commits.Load(),
 		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(),
+		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(),
+		Snapshots: c.snapshots.Load(), SnapshotSize: c.snapshotBytes.Load(), Owned: c.owned.Load(), Stopped: c.stopped.Load(),
 		Decode: time.Duration(c.decodeNS.Load()), Engine: time.Duration(c.engineNS.Load()), Commit: time.Duration(c.commitNS.Load()),
 		Lag: max(0, c.pending.Load()) + max(0, c.waiting.Load()), Streams: c.streams.Load(), Slots: c.slots.Load(), Replaying: c.replaying.Load(),
 	}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 )
@@ -14,12 +15,26 @@ import (
 type partition struct {
 	id       int
 	index    int // among its shard's partitions
+	tenure   *tenure
 	sources  map[string]*source
 	recency  list.List // of *stream, the most recent at the front
+	clock    uint64    // counts touches, to order streams by
 	done     uint64    // last input sequence number taken into account
+	doneTime int64     // when it was stored, ns
 	replayTo uint64    // messages up to this one are answered already
 	skip     uint64    // predictions beyond replayTo that are answered already
 	lossy    bool      // the input before the first message was not available
+
+	heldBytes int // of held messages
+
+	sum          digest
+	dirty        []*stream // whose bytes in sum are not theirs any more
+	dirtySources []*source
+	verifyAt     uint64 // after this message, sum must be want; 0 = checked
+	want         digest
+
+	sinceSnapshot int       // messages
+	snapshotAt    time.Time // of the last one
 }
 
 // source is one key: what producers number their messages by.
@@ -29,7 +44,11 @@ type source struct {
 	last        uint64     // last sequence number; 0 = none seen
 	partial     bool       // its first messages were not seen
 	flags       codec.Flag // for streams that appear in its next good message
+	held        []heldMessage
 	streams     map[string]*stream
+
+	hash        digest // as counted in the partition's
+	dirty, gone bool
 }
 
 // stream is one source of sequences. flags has one entry per state.
@@ -37,8 +56,10 @@ type stream struct {
 	id      string
 	source  *source
 	element *list.Element
+	heardAt uint64 // by the partition's clock
 	seq     sequencer
-	slots   []int32 // one per state, -1 = none taken
+	slots   []int32    // one per state, -1 = none taken
+	rows    [][]uint32 // one per state, from a snapshot, until they are in slots
 	flags   []codec.Flag
 	since   codec.Flag // what happened after its last sample
 
@@ -47,22 +68,51 @@ type stream struct {
 	lastTime int64
 	sample   []float32 // its last sample, where missing values are held
 	heard    bool      // sample is set
+
+	hash        digest // as counted in the partition's
+	dirty, gone bool
 }
 
 func newPartition(id, index int) *partition {
 	return &partition{id: id, index: index, sources: map[string]*source{}}
 }
 
+// failed reports whether the partition is to take nothing more.
+func (p *partition) failed() bool { return p.tenure != nil && p.tenure.failed.Load() }
+
+// touch notes that a stream's bytes have changed.
+func (p *partition) touch(st *stream) {
+	if !st.dirty {
+		st.dirty = true
+		p.dirty = append(p.dirty, st)
+	}
+}
+
+func (p *partition) touchSource(src *source) {
+	if !src.dirty {
+		src.dirty = true
+		p.dirtySources = append(p.dirtySources, src)
+	}
+}
+
+// heard makes a stream the most recent.
+func (p *partition) heard(st *stream) {
+	p.clock++
+	st.heardAt = p.clock
+	p.recency.MoveToFront(st.element)
+	p.touch(st)
+}
+
 // source finds or makes the state of a key.
 func (p *partition) source(key string) (src *source, isNew bool) {
 	src = p.sources[key]
-	if src == nil {
+	if isNew = src == nil; isNew {
 		key = strings.Clone(key) // the caller's is part of a larger string
 		src = &source{key: key, streams: map[string]*stream{}}
 		p.sources[key] = src
-		return src, true
 	}
-	return src, false
+	p.touchSource(src)
+	return src, isNew
 }
 
 // addStream makes a stream of a source. states is the policy's number of
@@ -81,22 +131,30 @@ func (p *partition) addStream(src *source, id string, states, channels int) *str
 	}
 	st.element = p.recency.PushFront(st)
 	src.streams[st.id] = st
+	p.heard(st)
 	return st
 }
 
 // forget removes the stream that has been silent longest among those between
 // two sequences, and its source's numbers with the source's last stream,
-// except keep's, which is in use. It reports whether there was one.
+// except keep's, which is in use. A source that holds messages stays. It
+// reports whether there was one.
 func (p *partition) forget(keep *source) bool {
 	for e := p.recency.Back(); e != nil; e = e.Prev() {
 		st := e.Value.(*stream)
-		if st.seq.open() || st.slots[0] >= 0 {
+		// Whether its slot is free again depends on the batch, and must not
+		// decide.
+		if st.seq.open() || len(st.source.held) > 0 {
 			continue
 		}
 		p.recency.Remove(e)
 		delete(st.source.streams, st.id)
-		if len(st.source.streams) == 0 && st.source != keep {
-			delete(p.sources, st.source.key)
+		p.sum.sub(st.hash)
+		st.gone = true
+		if src := st.source; len(src.streams) == 0 && src != keep {
+			delete(p.sources, src.key)
+			p.sum.sub(src.hash)
+			src.gone = true
 		}
 		return true
 	}
@@ -105,10 +163,11 @@ func (p *partition) forget(keep *source) bool {
 
 // raise notes that something happened to a source: the next prediction of
 // every sequence it may have touched will say so.
-func (src *source) raise(f codec.Flag) {
+func (p *partition) raise(src *source, f codec.Flag) {
 	src.flags |= f
 	for _, st := range src.streams {
 		st.since |= f
+		p.touch(st)
 	}
 }
 

@@ -25,6 +25,12 @@ const (
 	headerAhead     = "Eusn-Ahead"
 	headerOuts      = "Eusn-Outs"
 	headerInCreated = "Eusn-In-Created"
+	headerEpoch     = "Eusn-Epoch"
+	headerDigest    = "Eusn-Digest"
+	headerDigestSeq = "Eusn-Digest-In-Seq"
+	headerInTime    = "Eusn-In-Ts"
+	headerSnap      = "Eusn-Snap"
+	headerSnapSeq   = "Eusn-Snap-In-Seq"
 	headerInSubject = "Eusn-In-Subject"
 	headerError     = "Eusn-Error"
 	headerTruncated = "Eusn-Truncated"
@@ -34,6 +40,8 @@ const (
 func inputStream(job string) string      { return strings.ToUpper(job) + "-IN" }
 func outputStream(job string) string     { return strings.ToUpper(job) + "-OUT" }
 func deadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" }
+func snapshotBucket(job string) string   { return strings.ToUpper(job) + "-SNAP" }
+func memberBucket(job string) string     { return strings.ToUpper(job) + "-MEMBERS" }
 
 func inputFilter(job string, p int) string       { return fmt.Sprintf("%s.in.%d.*", job, p) }
 func outputSubject(job string, p int) string     { return fmt.Sprintf("%s.out.%d", job, p) }

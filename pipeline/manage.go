@@ -1,0 +1,220 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// manager keeps the tenures of a run: it starts those of the partitions that
+// fall to this worker and stops those that fall to others.
+type manager struct {
+	*run
+	tenures map[int]*tenure
+	stopped map[int]error // partitions that must not go on
+	reading sync.WaitGroup
+	first   sync.Once
+	sweep   bool // claims were made since the last sweep
+	ending  bool
+}
+
+// manage works until ctx ends and everything is released, or until the shards
+// have ended. last is for what must still be said after ctx's end.
+func (r *run) manage(ctx, last context.Context) error {
+	m := &manager{run: r, tenures: map[int]*tenure{}, stopped: map[int]error{}}
+	defer m.wait()
+	tick := time.NewTicker(min(r.cfg.Lease/3, time.Second))
+	defer tick.Stop()
+	for {
+		m.reap()
+		if err := m.turn(ctx); err != nil {
+			m.releaseAll()
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			m.releaseAll()
+			if err := m.members.leave(last); err != nil {
+				r.log.Debug("did not leave the job's workers; the lease ends by itself", "err", err)
+			}
+			return m.errors()
+		case <-r.workers.Done():
+			m.releaseAll()
+			return m.errors()
+		case <-tick.C:
+		}
+	}
+}
+
+// turn renews the lease and follows the assignment. While the server cannot
+// be reached nothing changes hands: if others have taken over, the fence says
+// so.
+func (m *manager) turn(ctx context.Context) error {
+	try, cancel := context.WithTimeout(ctx, m.cfg.Lease)
+	defer cancel()
+	workers, err := m.members.renew(try)
+	if err != nil {
+		if ctx.Err() == nil {
+			m.log.Warn("lease not renewed: others may take this worker's partitions", "err", err)
+		}
+		return nil
+	}
+	mine := 0
+	started := false
+	for p, owner := range owners(workers, m.cfg.Partitions) {
+		t := m.tenures[p]
+		switch {
+		case owner == m.worker && t == nil && m.stopped[p] == nil:
+			m.start(p)
+			started = true
+		case owner != m.worker && t != nil:
+			t.stop()
+		case t != nil:
+			t.tick()
+		}
+		if owner == m.worker && m.stopped[p] == nil {
+			mine++
+		}
+	}
+	if started {
+		m.announce()
+	}
+	if len(m.stopped) > 0 && mine == 0 && len(m.tenures) == 0 {
+		return errors.Join(m.errors(), fmt.Errorf("pipeline: none of this worker's partitions can go on"))
+	}
+	m.sweepOrphans(ctx)
+	return nil
+}
+
+// start begins a tenure.
+func (m *manager) start(p int) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(m.workers))
+	t := &tenure{
+		run: m.run, shard: m.shards[p%m.cfg.Shards], ctx: ctx, stop: stop,
+		part: newPartition(p, p/m.cfg.Shards), closed: make(chan struct{}), ended: make(chan struct{}),
+		c: &committer{
+			js: m.js, stream: m.out, job: m.cfg.Job, part: p, worker: m.worker, log: m.log, unsafe: m.commitUnsafe(),
+			retries: func() { m.counters.retries.Add(1) },
+		},
+	}
+	t.part.tenure = t
+	m.tenures[p] = t
+	m.reading.Add(1)
+	var once sync.Once
+	done := func() { once.Do(m.reading.Done) }
+	go func() {
+		defer done()
+		guard(t.fail, func() error {
+			t.hold(done)
+			return nil
+		})()
+	}()
+}
+
+// commitUnsafe is what of Stage.unsafe concerns commits.
+func (r *run) commitUnsafe() string {
+	if r.unsafe == unsafeNoDedup {
+		return ""
+	}
+	return r.unsafe
+}
+
+// announce calls Ready when the partitions of the first turn are being read,
+// or have stopped.
+func (m *manager) announce() {
+	m.sweep = true
+	m.first.Do(func() {
+		go func() {
+			m.reading.Wait()
+			if m.counters.owned.Load() == 0 {
+				return
+			}
+			m.log.Info("stage is reading", "job", m.cfg.Job, "worker", m.worker, "partitions", m.counters.owned.Load(), "of", m.cfg.Partitions,
+				"shards", m.cfg.Shards, "model", m.ModelName, "engine", m.shards[0].pool.engine.Name())
+			if m.Ready != nil {
+				m.Ready()
+			}
+		}()
+	})
+}
+
+// tick lets an idle partition commit and store what is due. A shard that is
+// busy gets no tick: its batches do the same.
+func (t *tenure) tick() {
+	if t.epoch.Load() == 0 || t.failed.Load() || t.ctx.Err() != nil {
+		return
+	}
+	select {
+	case t.shard.queue <- job{part: t.part, order: orderTick}:
+	default:
+	}
+}
+
+// reap takes note of tenures that have ended: a fenced one may be claimed
+// again if the partition still falls to us, a stopped one may not.
+func (m *manager) reap() {
+	for p, t := range m.tenures {
+		select {
+		case <-t.ended:
+		default:
+			continue
+		}
+		delete(m.tenures, p)
+		err := t.err()
+		switch {
+		case err == nil:
+		case errors.Is(err, errFenced):
+			m.counters.fenced.Add(1)
+			m.log.Warn("partition was taken over by another worker", "partition", p, "err", err)
+		default:
+			m.stopped[p] = err
+			m.counters.stopped.Add(1)
+			m.log.Error("partition STOPPED: nothing of it is answered until this is resolved", "partition", p, "err", err)
+		}
+	}
+}
+
+// releaseAll gives everything up and waits until that is done.
+func (m *manager) releaseAll() {
+	for _, t := range m.tenures {
+		t.stop()
+	}
+	for _, t := range m.tenures {
+		<-t.ended
+	}
+	m.reap()
+}
+
+func (m *manager) wait() { m.reading.Wait() }
+
+func (m *manager) errors() error {
+	var errs []error
+	for p := range m.cfg.Partitions {
+		if err := m.stopped[p]; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sweepOrphans deletes, after claims, what their former owners left behind.
+func (m *manager) sweepOrphans(ctx context.Context) {
+	if !m.sweep || m.cfg.Partitions == 0 {
+		return
+	}
+	for _, t := range m.tenures {
+		if t.epoch.Load() == 0 {
+			return // not yet claimed: later
+		}
+	}
+	m.sweep = false
+	m.snaps.sweep(ctx, func(p int) (uint64, string, bool) {
+		t := m.tenures[p]
+		if t == nil || t.failed.Load() {
+			return 0, "", false
+		}
+		return t.epoch.Load(), t.found, true
+	}, m.log)
+}

@@ -1,0 +1,115 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// members is the job's list of living workers: a key each in a bucket whose
+// entries end with their lease. It decides who should work on a partition,
+// never who may: that is the fence of the commits.
+type members struct {
+	kv     jetstream.KeyValue
+	stream jetstream.Stream // the bucket's
+	prefix string           // of its subjects
+	self   string
+
+	mu  sync.Mutex
+	now []string // sorted
+}
+
+func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self string) (*members, error) {
+	name := memberBucket(c.Job)
+	kv, err := js.KeyValue(ctx, name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, TTL: c.Lease, Storage: jetstream.FileStorage, Replicas: c.Replicas})
+		if errors.Is(err, jetstream.ErrBucketExists) { // another worker was first
+			kv, err = js.KeyValue(ctx, name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: key-value bucket %s: %w", name, err)
+	}
+	stream, err := js.Stream(ctx, "KV_"+name)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: key-value bucket %s: %w", name, err)
+	}
+	if got := stream.CachedInfo().Config.MaxAge; got < c.Lease {
+		return nil, fmt.Errorf("pipeline: key-value bucket %s has a lease of %v, the configuration says %v: workers of a job must have the same; delete the bucket while none runs", name, got, c.Lease)
+	}
+	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self}, nil
+}
+
+// renew extends our lease and reads who else lives, from the leader.
+func (m *members) renew(ctx context.Context) ([]string, error) {
+	if _, err := m.kv.Put(ctx, m.self, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil {
+		return nil, fmt.Errorf("pipeline: lease not renewed: %w", err)
+	}
+	info, err := m.stream.Info(ctx, jetstream.WithSubjectFilter(m.prefix+">"))
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: workers not listed: %w", err)
+	}
+	var now []string
+	for subject := range info.State.Subjects {
+		now = append(now, strings.TrimPrefix(subject, m.prefix))
+	}
+	slices.Sort(now)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = now
+	return now, nil
+}
+
+// others reports whether a worker other than us lives, as far as we know.
+func (m *members) others(worker string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return worker != m.self && slices.Contains(m.now, worker)
+}
+
+// leave removes our key. A deletion would leave a marker that others take for
+// a worker until its lease ends.
+func (m *members) leave(ctx context.Context) error {
+	return m.stream.Purge(ctx, jetstream.WithPurgeSubject(m.prefix+m.self))
+}
+
+// owners assigns partitions to workers: each pair has a weight, and partitions
+// in turn take the free worker of highest weight, of whom each has room for
+// ceil(partitions/workers). Every worker computes the same from the same list,
+// and a worker that comes or goes moves few partitions of the others.
+func owners(workers []string, partitions int) []string {
+	out := make([]string, partitions)
+	if len(workers) == 0 {
+		return out
+	}
+	room := (partitions + len(workers) - 1) / len(workers)
+	load := map[string]int{}
+	for p := range out {
+		free := slices.DeleteFunc(slices.Clone(workers), func(w string) bool { return load[w] >= room })
+		out[p] = slices.MaxFunc(free, func(a, b string) int {
+			return cmp.Or(cmp.Compare(weight(a, p), weight(b, p)), cmp.Compare(a, b))
+		})
+		load[out[p]]++
+	}
+	return out
+}
+
+// weight is FNV-1a of both, mixed once more: its high bits alone differ too
+// little between short names.
+func weight(worker string, p int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s.%d", worker, p)
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	return x ^ x>>33
+}

@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// kinds of a partition's records
+const (
+	kindClaim    = "claim"    // a worker takes the partition over
+	kindCommit   = "commit"   // predictions, and the position behind them
+	kindReleased = "released" // its worker has given it up, with a snapshot of the last state
+)
+
+// position is how far a partition has come.
+type position struct {
+	inSeq uint64 // last input message fully answered
+	ahead uint64 // predictions published beyond it
+	outs  uint64 // predictions published in all
+}
+
+// mark is a state that can be checked: after the input message seq, stored at
+// time, it has that digest. It may lie behind a position in the middle of a
+// batch.
+type mark struct {
+	seq    uint64
+	time   int64 // ns
+	digest digest
+}
+
+// record is the last message on a partition's output subject, without its
+// predictions: everything the next owner needs to know.
+type record struct {
+	position
+	kind    string
+	epoch   uint64 // rises with every claim
+	worker  string
+	created string // identity of the input NATS stream: when it was created
+	mark    mark
+	snap    string // name of the snapshot, empty without one
+	snapSeq uint64 // last input message in it
+}
+
+// errRecord is a record that cannot be read: asking again does not help.
+var errRecord = errors.New("something else publishes there, or it was changed: restore the job's streams, or begin a new job")
+
+func (r *record) header() nats.Header {
+	u := func(v uint64) []string { return []string{strconv.FormatUint(v, 10)} }
+	h := nats.Header{
+		headerKind: {r.kind}, headerEpoch: u(r.epoch), headerWorker: {r.worker}, headerInCreated: {r.created},
+		headerInSeq: u(r.inSeq), headerAhead: u(r.ahead), headerOuts: u(r.outs),
+	}
+	if r.mark.seq > 0 {
+		h[headerDigest] = []string{r.mark.digest.String()}
+		h[headerDigestSeq] = u(r.mark.seq)
+		h[headerInTime] = []string{strconv.FormatInt(r.mark.time, 10)}
+	}
+	if r.snap != "" {
+		h[headerSnap], h[headerSnapSeq] = []string{r.snap}, u(r.snapSeq)
+	}
+	return h
+}
+
+// parseRecord reads and checks a record.
+func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
+	h := raw.Header
+	r := record{kind: h.Get(headerKind), worker: h.Get(headerWorker), created: h.Get(headerInCreated), snap: h.Get(headerSnap)}
+	var err error
+	u := func(key string, v *uint64) {
+		if err == nil {
+			if *v, err = strconv.ParseUint(h.Get(key), 10, 64); err != nil {
+				err = fmt.Errorf("header %s is %q, want a number", key, h.Get(key))
+			}
+		}
+	}
+	u(headerEpoch, &r.epoch)
+	u(headerInSeq, &r.inSeq)
+	u(headerAhead, &r.ahead)
+	u(headerOuts, &r.outs)
+	if h.Get(headerDigestSeq) != "" {
+		u(headerDigestSeq, &r.mark.seq)
+		var at uint64
+		u(headerInTime, &at)
+		r.mark.time = int64(at)
+		if d, derr := parseDigest(h.Get(headerDigest)); derr != nil && err == nil {
+			err = fmt.Errorf("header %s is %q: %w", headerDigest, h.Get(headerDigest), derr)
+		} else {
+			r.mark.digest = d
+		}
+	}
+	if r.snap != "" {
+		u(headerSnapSeq, &r.snapSeq)
+	}
+	switch {
+	case err != nil:
+	case r.kind != kindClaim && r.kind != kindCommit && r.kind != kindReleased:
+		err = fmt.Errorf("header %s is %q", headerKind, r.kind)
+	case r.mark.seq > r.inSeq || r.snapSeq > r.mark.seq:
+		err = fmt.Errorf("it names a snapshot after message %d, a digest after %d and a position of %d", r.snapSeq, r.mark.seq, r.inSeq)
+	}
+	if err != nil {
+		return record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w", raw.Sequence, raw.Subject, err, errRecord)
+	}
+	return r, nil
+}
+
+func createdText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// current reports whether a partition has taken something that no replay
+// repeats: its state is the one that belongs to the position done.
+func (p *partition) current() bool { return p.done > 0 && p.done >= p.replayTo && p.skip == 0 }
+
+// due reports whether a snapshot is: by count or by time, one at a time.
+func (p *partition) due(s *shard, now time.Time) bool {
+	return p.sinceSnapshot > 0 && !p.tenure.uploading.Load() &&
+		(p.sinceSnapshot >= s.snapshotMessages || now.Sub(p.snapshotAt) >= s.snapshotEvery)
+}
+
+// settle finishes a batch after its engine call: digests of what it changed,
+// the check at the end of a replay, snapshots, and what is to be given up.
+func (s *shard) settle(b *batch) error {
+	for _, i := range b.touched {
+		a := &b.answers[i]
+		p := a.part
+		if err := s.rehash(p); err != nil {
+			return err
+		}
+		a.digest = p.sum
+		if p.tenure == nil { // a shard by itself
+			continue
+		}
+		if p.verifyAt > 0 && p.done >= p.verifyAt {
+			if err := p.verify(); err != nil {
+				p.tenure.fail(err)
+			}
+		}
+		if err := s.save(a); err != nil {
+			return err
+		}
+		if a.close {
+			s.drop(p)
+		}
+	}
+	return nil
+}
+
+// save takes a snapshot of a partition if it is time. The commit that goes
+// with it makes sure that no commit that names it later is behind it.
+func (s *shard) save(a *answer) error {
+	p := a.part
+	if p.failed() || !p.current() {
+		return nil
+	}
+	now := time.Now()
+	if a.close && p.done == p.tenure.saved.Load() || !a.close && !p.due(s, now) {
+		return nil
+	}
+	var err error
+	if a.snapshot, err = p.snapshot(s.shape, s.readRow); err != nil {
+		return err
+	}
+	p.sinceSnapshot, p.snapshotAt = 0, now
+	if !a.close { // a release commits by itself
+		a.commit = true
+		p.tenure.uploading.Store(true)
+	}
+	return nil
+}
+
+// adopt puts the rows of a partition's snapshot into slots and checks it
+// against the record that named it.
+func (s *shard) adopt(p *partition) error {
+	for e := p.recency.Front(); e != nil; e = e.Next() {
+		st := e.Value.(*stream)
+		for i, row := range st.rows {
+			if row == nil {
+				continue
+			}
+			slot, err := s.pool.take()
+			if err != nil {
+				return err
+			}
+			st.slots[i] = slot
+			if err := s.pool.engine.WriteRow(int(slot), row); err != nil {
+				p.tenure.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.id, st.id, err))
+			}
+		}
+		st.rows = nil
+	}
+	s.counters.streams.Add(int64(p.recency.Len()))
+	s.countSlots()
+	p.snapshotAt = time.Now()
+	if err := s.rehash(p); err != nil {
+		return err
+	}
+	if p.verifyAt > 0 && p.done >= p.verifyAt {
+		if err := p.verify(); err != nil {
+			p.tenure.fail(err)
+		}
+	}
+	return nil
+}
+
+// drop frees what a partition holds. Its last answer may still be under way.
+func (s *shard) drop(p *partition) {
+	for e := p.recency.Front(); e != nil; e = e.Next() {
+		for _, slot := range e.Value.(*stream).slots {
+			if slot >= 0 {
+				s.pool.release(slot)
+			}
+		}
+	}
+	s.closed = slices.DeleteFunc(s.closed, func(st *stream) bool { return p.sources[st.source.key] == st.source })
+	s.counters.streams.Add(-int64(p.recency.Len()))
+	if p.done < p.replayTo {
+		s.counters.replaying.Add(-1)
+	}
+	p.sources = nil
+	p.recency.Init()
+	s.countSlots()
+}

@@ -1,0 +1,287 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// tenure is the time between a claim of a partition and its end: released,
+// taken over by another worker (fenced), or stopped by an error. It has a
+// goroutine of its own, which claims, restores, reads and ends.
+type tenure struct {
+	*run
+	part  *partition
+	shard *shard
+	c     *committer
+
+	ctx  context.Context // ends when the partition is to be given up
+	stop context.CancelFunc
+
+	failed    atomic.Bool // nothing more of it may be committed
+	reason    error       // why, behind failed's mu
+	mu        sync.Mutex
+	closed    chan struct{} // nothing of it is in the stage any more
+	ended     chan struct{} // run has returned
+	uploading atomic.Bool   // a snapshot is
+	ready     atomic.Pointer[stored]
+	saved     atomic.Uint64 // last input message of the snapshot in the record
+	found     string        // the snapshot that the claim found
+	epoch     atomic.Uint64 // 0 before the claim
+}
+
+// stored is a snapshot in the store that no record names yet.
+type stored struct {
+	name string
+	seq  uint64
+}
+
+// fail ends a tenure: what it says from now on is dropped.
+func (t *tenure) fail(err error) {
+	t.mu.Lock()
+	if t.reason == nil {
+		t.reason = err
+	}
+	t.mu.Unlock()
+	t.failed.Store(true)
+	t.stop()
+}
+
+func (t *tenure) err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reason
+}
+
+// named reports whether a snapshot waits to be named by a commit.
+func (t *tenure) named() bool { return t.ready.Load() != nil }
+
+// hold claims the partition and works on it until t.ctx ends, then gives it
+// up in order. started is called when it is being read.
+func (t *tenure) hold(started func()) {
+	defer close(t.ended)
+	if err := t.begin(); err != nil {
+		if t.ctx.Err() == nil {
+			t.fail(err)
+		}
+		return
+	}
+	if !t.send(job{part: t.part, order: orderOpen}) {
+		return
+	}
+	consumer, err := t.read()
+	if err != nil && t.ctx.Err() == nil {
+		t.fail(err)
+	}
+	if err == nil {
+		t.counters.claims.Add(1)
+		t.counters.owned.Add(1)
+		defer t.counters.owned.Add(-1)
+		started()
+	}
+	<-t.ctx.Done()
+	if consumer != nil {
+		stopConsumers([]jetstream.ConsumeContext{consumer})
+	}
+	if t.send(job{part: t.part, order: orderClose}) {
+		select {
+		case <-t.closed:
+		case <-t.workers.Done():
+		}
+	}
+}
+
+// send passes an order to the shard; false if that has ended.
+func (t *tenure) send(j job) bool {
+	select {
+	case t.shard.queue <- j:
+		return true
+	case <-t.workers.Done():
+		return false
+	}
+}
+
+// begin claims the partition, checks the input and restores the state.
+func (t *tenure) begin() error {
+	patience := time.Now().Add(t.cfg.Lease)
+	err := t.c.claim(t.ctx, t.empty, func(r record) bool {
+		return r.kind != kindReleased && t.members.others(r.worker) && time.Now().Before(patience)
+	})
+	if err != nil {
+		return err
+	}
+	t.epoch.Store(t.c.epoch)
+	t.found = t.c.snap
+	if err := t.checkInput(t.ctx); err != nil {
+		return err
+	}
+	if t.c.snap != "" {
+		if err := t.restore(); err != nil {
+			return err
+		}
+	}
+	if t.part.replayTo > t.part.done {
+		t.counters.replaying.Add(1)
+	}
+	return nil
+}
+
+// checkInput compares the input with what the record says of it, and decides
+// from where to replay.
+func (t *tenure) checkInput(ctx context.Context) error {
+	info, err := t.inputInfo(ctx)
+	if err != nil {
+		return err
+	}
+	c, p, name := t.c, t.part, inputStream(t.cfg.Job)
+	created := createdText(info.Created)
+	if c.created != "" && c.created != created {
+		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and made anew; use a new job name, or delete %s too",
+			c.subject(), c.created, name, created, outputStream(t.cfg.Job))
+	}
+	c.created = created
+	p.replayTo, p.skip, p.verifyAt, p.want = c.inSeq, c.ahead, c.mark.seq, c.mark.digest
+	in := info.State
+	switch {
+	case in.LastSeq < c.inSeq:
+		return fmt.Errorf("pipeline: %s ends at message %d, but %s answers message %d: the input lost its tail; restore its store, or start a new job",
+			name, in.LastSeq, c.subject(), c.inSeq)
+	case c.inSeq > c.snapSeq && in.FirstSeq > c.inSeq:
+		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: keep more input (max_age, max_bytes) than is stored between two snapshots; restore its store, or start a new job",
+			name, in.FirstSeq, p.id, c.snapSeq+1, c.inSeq)
+	case c.inSeq == 0 && in.FirstSeq > 1:
+		p.lossy = true
+		t.log.Warn("input does not begin with its first message: predictions of sequences that may lack samples are flagged as gaps", "partition", p.id, "first", in.FirstSeq)
+	}
+	return t.checkMark(ctx, in.FirstSeq)
+}
+
+// checkMark makes sure that the input message the digest belongs to is the
+// one it was: another time of storing means another history, a restored
+// backup for instance. Once removed by age it cannot be asked for.
+func (t *tenure) checkMark(ctx context.Context, first uint64) error {
+	m := t.c.mark
+	if m.seq < first || m.seq == 0 {
+		return nil
+	}
+	try, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	msg, err := t.in.GetMsg(try, m.seq)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return fmt.Errorf("pipeline: message %d of %s, which partition %d has answered, was deleted: restore the store, or start a new job", m.seq, inputStream(t.cfg.Job), t.part.id)
+	case err != nil:
+		return fmt.Errorf("pipeline: message %d of %s: %w", m.seq, inputStream(t.cfg.Job), err)
+	case msg.Time.UnixNano() != m.time:
+		return fmt.Errorf("pipeline: message %d of %s was stored %s, but partition %d has answered one stored %s: the input is not the one it was (a restored backup?); restore the right one, or start a new job",
+			m.seq, inputStream(t.cfg.Job), createdText(msg.Time), t.part.id, createdText(time.Unix(0, m.time)))
+	}
+	return nil
+}
+
+// inputInfo asks for the input's identity and range until the server answers,
+// and gives a cluster's new leader time to know its own end.
+func (t *tenure) inputInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
+	var late time.Time
+	for {
+		try, cancel := context.WithTimeout(ctx, commitTimeout)
+		info, err := t.in.Info(try)
+		cancel()
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil, fmt.Errorf("pipeline: NATS stream %s is gone: restore it, or delete %s too and begin anew", inputStream(t.cfg.Job), outputStream(t.cfg.Job))
+		}
+		if err == nil {
+			if late.IsZero() {
+				late = time.Now().Add(staleGrace)
+			}
+			if info.State.LastSeq >= t.c.inSeq || info.Config.Replicas <= 1 || time.Now().After(late) {
+				return info, nil
+			}
+		}
+		if err := pause(ctx, retryWait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// restore reads the snapshot that the record names.
+func (t *tenure) restore() error {
+	c := t.c
+	for {
+		b, err := t.snaps.get(t.ctx, c.snap)
+		switch {
+		case err == nil:
+			p, err := decodeSnapshot(b, t.shard.shape, t.part.id)
+			if err == nil && p.done != c.snapSeq {
+				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.done, c.snapSeq)
+			}
+			if err != nil {
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", c.snap, t.snaps.bucket, err)
+			}
+			t.saved.Store(p.done)
+			t.part.restored(p, t.cfg.Job)
+			return nil
+		case lostSnapshot(err):
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w; restore the store, or start a new job", c.snap, t.snaps.bucket, t.part.id, err)
+		}
+		t.log.Warn("snapshot cannot be read, trying again", "name", c.snap, "err", err)
+		if err := pause(t.ctx, retryWait); err != nil {
+			return err
+		}
+	}
+}
+
+// restored takes over what a snapshot holds.
+func (p *partition) restored(from *partition, jobName string) {
+	p.sources, p.clock, p.lossy = from.sources, from.clock, p.lossy || from.lossy
+	p.done, p.doneTime, p.heldBytes = from.done, from.doneTime, from.heldBytes
+	p.dirty, p.dirtySources = from.dirty, from.dirtySources
+	p.recency.Init()
+	for e := from.recency.Front(); e != nil; e = e.Next() {
+		st := e.Value.(*stream)
+		st.element = p.recency.PushBack(st)
+	}
+	for _, src := range p.sources {
+		for i := range src.held {
+			src.held[i].job.part = p
+			src.held[i].job.subject = fmt.Sprintf("%s.in.%d.%s", jobName, p.id, src.key)
+		}
+	}
+}
+
+// read starts the partition's consumer behind what the snapshot holds.
+func (t *tenure) read() (jetstream.ConsumeContext, error) {
+	for {
+		js, err := t.reader(t.part.id)
+		if err != nil {
+			return nil, err
+		}
+		cc, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.fail)
+		if err == nil || t.ctx.Err() != nil {
+			return cc, err
+		}
+		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.id, "err", err)
+		if err := pause(t.ctx, retryWait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// upload stores a snapshot taken after seq; the next commit names it.
+func (t *tenure) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
+	name := snapshotName(t.part.id, epoch, seq)
+	begin := time.Now()
+	if err := t.snaps.put(ctx, name, b); err != nil {
+		return err
+	}
+	t.counters.snapshots.Add(1)
+	t.counters.snapshotBytes.Add(uint64(len(b)))
+	t.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", time.Since(begin))
+	t.ready.Store(&stored{name, seq})
+	return nil
+}
