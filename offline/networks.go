@@ -2,6 +2,7 @@ package offline
 
 import (
 	"math"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -19,7 +20,7 @@ func DefaultBank(channels int) reservoir.Spec {
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels,
 		Members: 40, Units: 50, Seed: DefaultSeed, Precision: reservoir.Float32,
 		Standardise: true, Difference: true, Subset: 9,
-		Features: reservoir.AllFeatures,
+		Features: slices.Clone(reservoir.AllFeatures),
 		Eps:      reservoir.Dist{Lo: 1e-3, Hi: 1},
 		EpsRho:   reservoir.Dist{Lo: 1e-2, Hi: 0.2},
 		Gamma:    reservoir.Dist{Lo: 1e-4, Hi: 1e-1},

@@ -3,6 +3,7 @@ package offline
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 )
 
 // maxFeatureValues bounds series times features of one training: 8 GiB of
-// float32.
-const maxFeatureValues = 1 << 31
+// float32, less where an int could not count their bytes.
+const maxFeatureValues = min(1<<31, math.MaxInt/4)
 
 // RetrainOptions say what to train. Zero fields take the defaults; the paper's
 // protocol is a PaperNetwork, Alphas {1} and RawFeatures.
@@ -42,7 +43,9 @@ type RetrainReport struct {
 // rest: the input transform's constants, the network drawn from the seed, one
 // pass of every series from a reset state, and a ridge classifier of the
 // features at their ends. The same data and options give the same model on
-// any number of threads.
+// any number of threads, engine and amd64 processor. On other architectures
+// the network is still the same, but the head may differ in its last bits:
+// there compilers fuse float64 products and sums.
 //
 // A missing value holds the one before it in its channel; at the beginning of
 // a series it is the channel's training mean (0 where the network does not
