@@ -1,12 +1,15 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/viper"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -64,6 +67,33 @@ func TestExampleConfigs(t *testing.T) {
 	}
 	for _, f := range files {
 		must(t, "config", "check", f)
+	}
+}
+
+// What the examples name under demo-data is what a demo leaves there (TestDemo).
+func TestExamplesNameTheDemosFiles(t *testing.T) {
+	var text strings.Builder
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		text.WriteString(c.Example + "\n")
+		for _, child := range c.Commands() {
+			visit(child)
+		}
+	}
+	visit(newRoot(&app{stdout: io.Discard, stderr: io.Discard}))
+	config, err := os.ReadFile("../../configs/embedded.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text.Write(config)
+	named := regexp.MustCompile(`demo-data/\S+`).FindAllString(text.String(), -1)
+	if len(named) < 4 {
+		t.Errorf("the examples name only %v", named)
+	}
+	for _, path := range named {
+		if path != "demo-data/machine.parquet" && path != "demo-data/machine.safetensors" {
+			t.Errorf("an example names %s, which no demo writes", path)
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ func newModelInspect(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect FILE",
 		Short:   "Print what a model file holds",
-		Example: "  eusn-stream model inspect demo-data/model.safetensors",
+		Example: "  eusn-stream model inspect demo-data/machine.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			r, err := inspect(args[0])
@@ -134,7 +134,7 @@ func newModelVerify(a *app) *cobra.Command {
 		Long: `Check a model file: that it is complete and its numbers are finite, that drawing
 the reservoir again from its recipe gives the same bits, and with --sha256 that
 it is the very file you expect. Exits with 5 where it is not.`,
-		Example: "  eusn-stream model verify demo-data/model.safetensors",
+		Example: "  eusn-stream model verify demo-data/machine.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			return a.verifyModel(args[0], want)
