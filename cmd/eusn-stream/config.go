@@ -58,8 +58,12 @@ type ServerConfig struct {
 
 // InputConfig says what comes in.
 type InputConfig struct {
-	Subject    string        `mapstructure:"subject"`
-	NonFinite  string        `mapstructure:"non_finite"`
+	Subject   string `mapstructure:"subject"`
+	NonFinite string `mapstructure:"non_finite"`
+	Reorder   int    `mapstructure:"reorder"`
+
+	ReorderBytes int `mapstructure:"reorder_bytes"`
+
 	MaxMessage int           `mapstructure:"max_message"`
 	MaxAge     time.Duration `mapstructure:"max_age"`
 	MaxBytes   int64         `mapstructure:"max_bytes"`
@@ -80,7 +84,11 @@ type StageConfig struct {
 	MaxStreams  int           `mapstructure:"max_streams"`
 	Engine      string        `mapstructure:"engine"`
 	Head        string        `mapstructure:"head"`
+	Lease       time.Duration `mapstructure:"lease"`
 	StopTimeout time.Duration `mapstructure:"stop_timeout"`
+
+	SnapshotMessages int           `mapstructure:"snapshot_messages"`
+	SnapshotEvery    time.Duration `mapstructure:"snapshot_every"`
 }
 
 // LogConfig is the log's.
@@ -205,6 +213,11 @@ func (c Config) Validate() error {
 		{"stage.latency", c.Stage.Latency == 0, pipeline.Config{Latency: c.Stage.Latency}},
 		{"stage.max_slots", c.Stage.MaxSlots == 0, pipeline.Config{MaxSlots: c.Stage.MaxSlots}},
 		{"stage.max_streams", c.Stage.MaxStreams == 0, pipeline.Config{MaxStreams: c.Stage.MaxStreams}},
+		{"input.reorder", c.Input.Reorder == 0, pipeline.Config{Reorder: c.Input.Reorder}},
+		{"input.reorder_bytes", c.Input.ReorderBytes == 0, pipeline.Config{ReorderBytes: c.Input.ReorderBytes}},
+		{"stage.lease", c.Stage.Lease == 0, pipeline.Config{Lease: c.Stage.Lease}},
+		{"stage.snapshot_messages", c.Stage.SnapshotMessages == 0, pipeline.Config{SnapshotMessages: c.Stage.SnapshotMessages}},
+		{"stage.snapshot_every", c.Stage.SnapshotEvery == 0, pipeline.Config{SnapshotEvery: c.Stage.SnapshotEvery}},
 		{"stage.stop_timeout", c.Stage.StopTimeout == 0, pipeline.Config{StopTimeout: c.Stage.StopTimeout}},
 	} {
 		need(!k.zero, k.key, "empty or 0, want a value")
@@ -225,6 +238,7 @@ func (c Config) pipeline() pipeline.Config {
 		OutputKeep: c.Output.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
 		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
+		Reorder: c.Input.Reorder, ReorderBytes: c.Input.ReorderBytes, Lease: c.Stage.Lease, SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,
 	}
 }
 

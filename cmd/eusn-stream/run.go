@@ -33,7 +33,8 @@ server that keeps its streams in --dir; producers connect to its port.
 
 With --json every prediction is printed as a line of JSON on standard output.
 Ctrl-C or SIGTERM stops it in order and exits with 0: the last batch is
-committed, and the next run goes on where this one stopped.`,
+committed, and the next run goes on where this one stopped. Several machines
+that run the same job on one NATS server share its partitions.`,
 		Example: `  eusn-stream run --model demo-data/machine.safetensors
   eusn-stream run -c configs/embedded.yaml
   eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json`,
@@ -80,6 +81,9 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	stage := &pipeline.Stage{
 		Config: c.pipeline(), Model: m, ModelName: filepath.Base(c.Model), NewEngine: newEngine(c.Stage.Engine),
 		Dial: b.dial, Log: log, Counters: counters,
+	}
+	if err := makeUnsafe(stage); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

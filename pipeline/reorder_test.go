@@ -1,0 +1,184 @@
+package pipeline
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Messages out of order give the state they give in order, and say so; those
+// that never come are given up when too many wait for them.
+func TestReorder(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	msg := func(seq uint64, end bool) packet { return one("s", seq, 2, float32(seq)/10, end) }
+	exp := newLone(t, m, Config{}).feedAll(msg(1, false), msg(2, false), msg(3, false), msg(4, true), msg(5, true))
+	l := newLone(t, m, Config{Reorder: 3})
+	got := l.feedAll(msg(3, false), msg(1, false), msg(4, true), msg(3, false), msg(2, false), msg(5, true))
+	if f := flags(got); f != "4.1:reordered 5.1:" {
+		t.Errorf("predictions %q", f)
+	}
+	for i := range exp {
+		if !sameBits(got[i].Scores, exp[i].Scores) {
+			t.Errorf("prediction %d differs from the one in order", i)
+		}
+	}
+	if s := l.counters.Stats(); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.heldBytes != 0 {
+		t.Errorf("counted %+v, %d bytes held", s, l.p.heldBytes)
+	}
+	// 6 never comes: 7, 8 and 9 wait, 10 is one too many.
+	if got := flags(l.feedAll(msg(7, false), msg(8, true), msg(9, true))); got != "" {
+		t.Errorf("predictions %q while one is missing", got)
+	}
+	if got := flags(l.feedAll(msg(10, true))); got != "8.1:gap 9.1: 10.1:" {
+		t.Errorf("after giving up: %q", got)
+	}
+	if got := l.feedAll(msg(6, true)); len(got) != 0 || l.counters.duplicates.Load() != 2 {
+		t.Errorf("a message that was given up came late: %v", got)
+	}
+}
+
+// The bytes that wait are bounded over all keys of a partition.
+func TestReorderBytes(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	size := len(one("k", 2, 2, 1, true).payload(t))
+	l := newLone(t, m, Config{ReorderBytes: 4 * size})
+	held := 0
+	for i := range 20 {
+		held += len(l.feedAll(one(fmt.Sprintf("k%d", i), 2, 2, 1, true)))
+		if l.p.heldBytes > 4*size {
+			t.Fatalf("%d bytes wait, want at most %d", l.p.heldBytes, 4*size)
+		}
+	}
+	if held < 16 {
+		t.Errorf("%d of 20 messages given up on, want all but a few", held)
+	}
+}
+
+// A producer that counts anew leaves nothing waiting for numbers it has given
+// up.
+func TestReorderIncarnation(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	l := newLone(t, m, Config{})
+	anew := one("s", 1, 1, 1, true)
+	anew.header[HeaderIncarnation] = "b"
+	got := flags(l.feedAll(one("s", 1, 1, 1, true), one("s", 3, 1, 1, true), anew))
+	if want := "1.0: 3.0:gap 1.0:gap"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A state in a snapshot goes on as the state itself: open sequences, held
+// messages, flags, the order of forgetting.
+func TestSnapshotGoesOn(t *testing.T) {
+	for name, policy := range map[string]reservoir.Policy{
+		"marked": {Kind: reservoir.Marked, Early: 3}, "window": {Kind: reservoir.Window, Length: 6, Hop: 2}, "count": {Kind: reservoir.Count, Length: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := testModel(t, 3, policy)
+			c := Config{NonFinite: codec.Hold, MaxStreams: 40}
+			packets, _ := mixed(recordings(12, 60), 17)
+			for i := range packets {
+				if i%9 == 0 {
+					packets[i].seq += 2 // some never come
+				}
+				if i%5 == 0 {
+					packets[i].batch.X[0] = float32Nan
+				}
+			}
+			whole := newLone(t, m, c)
+			half := len(packets) / 2
+			whole.feedAll(packets[:half]...)
+			if err := whole.rehash(whole.p); err != nil {
+				t.Fatal(err)
+			}
+			b, err := whole.p.snapshot(whole.shape, whole.readRow)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := decodeSnapshot(b, whole.shape, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := newLone(t, m, c)
+			next.p.restored(p, "job")
+			next.next = whole.next
+			if err := next.adopt(next.p); err != nil {
+				t.Fatal(err)
+			}
+			if next.p.sum != whole.p.sum || next.p.heldBytes != whole.p.heldBytes || next.p.heldBytes == 0 {
+				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.sum, whole.p.sum, next.p.heldBytes, whole.p.heldBytes)
+			}
+			again, err := next.p.snapshot(next.shape, next.readRow)
+			if err != nil || string(again) != string(b) {
+				t.Fatalf("the snapshot of a restored state differs (%v)", err)
+			}
+			w, g := whole.feedAll(packets[half:]...), next.feedAll(packets[half:]...)
+			same(t, map[string][]codec.Prediction{"all": g}, map[string][]codec.Prediction{"all": w})
+			for _, l := range []*lone{whole, next} {
+				if err := l.rehash(l.p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if next.p.sum != whole.p.sum {
+				t.Error("digests part later")
+			}
+		})
+	}
+}
+
+// The digest is the same however messages are batched, and differs when any
+// bit of the state does.
+func TestDigest(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	var packets []packet
+	for i := range 60 { // of nine streams, five are remembered
+		packets = append(packets, one(fmt.Sprintf("k%d", i*2%9), 0, 1+i%3, float32(i)/60, true))
+	}
+	c := Config{MaxStreams: 5}
+	single, joined := newLone(t, m, c), newLone(t, m, c)
+	single.feedAll(packets...)
+	for from := 0; from < len(packets); from += 6 {
+		joined.b.reset()
+		for _, p := range packets[from:min(from+6, len(packets))] {
+			if err := joined.ingest(joined.b, joined.job(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := joined.advance(joined.b); err != nil {
+			t.Fatal(err)
+		}
+		if err := joined.rehash(joined.p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := single.rehash(single.p); err != nil {
+		t.Fatal(err)
+	}
+	if single.p.sum != joined.p.sum || single.counters.forgotten.Load() == 0 {
+		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.sum, joined.p.sum, single.counters.forgotten.Load())
+	}
+	before := single.p.sum
+	single.feedAll(one("new", 0, 1, 1, false))
+	if err := single.rehash(single.p); err != nil {
+		t.Fatal(err)
+	}
+	st := single.p.sources["new"].streams["new"]
+	changed := single.p.sum
+	row, err := single.readRow(st.slots[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	row[len(row)-1] ^= 1
+	if err := single.pool.engine.WriteRow(int(st.slots[0]), row); err != nil {
+		t.Fatal(err)
+	}
+	single.p.touch(st)
+	if err := single.rehash(single.p); err != nil {
+		t.Fatal(err)
+	}
+	if single.p.sum == changed || changed == before {
+		t.Error("a changed bit of a state does not show in the digest")
+	}
+}
