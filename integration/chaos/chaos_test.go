@@ -222,8 +222,8 @@ func TestLink(t *testing.T) {
 	case <-time.After(200 * time.Millisecond):
 	}
 	l.release()
-	if g := <-got; g != "100010 true" || l.late.Load() == 0 {
-		t.Errorf("after the release the server has %s, %d bytes late; want 100010 true and some", g, l.late.Load())
+	if g := <-got; g != "100010 true" || l.late.Load() < 90_000 {
+		t.Errorf("after the release the server has %s, %d bytes late; want 100010 true and most", g, l.late.Load())
 	}
 
 	c = dial()

@@ -28,12 +28,15 @@ func (s *scenario) config() string {
 	return fmt.Sprintf("nats:\n  replicas: %d\nstage:\n  shards: 2\n  rows: 512\nlog:\n  level: info\n", s.Nodes)
 }
 
+// stageReorder is how many messages of a key the stage holds back by default.
+const stageReorder = 16
+
 // usual is the traffic of most runs: about 12,000 predictions.
 var usual = traffic{Keys: 40, Messages: 260, Gateways: 5, Repeat: 0.05, Late: 0.02, LateBy: 3, Missing: 0.001, Damaged: 0.002}
 
 // base is what scenarios are made from.
 func base(name string) *scenario {
-	return &scenario{Name: name, Nodes: 1, Workers: []int{1}, Partitions: 8, Policy: "marked", Traffic: usual, Load: 20 * time.Second}
+	return &scenario{Name: name, Nodes: 1, Workers: []int{1}, Partitions: 8, Policy: "marked", Traffic: usual, Reorder: stageReorder, Load: 20 * time.Second}
 }
 
 // with changes a scenario.
@@ -42,10 +45,12 @@ func (s *scenario) with(f func(*scenario)) *scenario {
 	return s
 }
 
-// catalogue is every scenario there is, by name.
+// catalogue is every scenario there is.
 func catalogue() []*scenario {
-	all := []*scenario{
+	scale := []int{1, 3, 2}
+	return []*scenario{
 		base("calm").with(func(s *scenario) { s.Load = 5 * time.Second }),
+
 		base("worker-kills").with(func(s *scenario) { s.Kills = 8 }),
 		base("worker-kills-window").with(func(s *scenario) { s.Kills, s.Policy = 8, "window" }),
 		base("worker-kills-count").with(func(s *scenario) { s.Kills, s.Policy = 8, "count" }),
@@ -53,20 +58,33 @@ func catalogue() []*scenario {
 		base("server-kills").with(func(s *scenario) { s.ServerKills, s.Kills = 5, 3 }),
 		base("links").with(func(s *scenario) { s.Cuts, s.Slow, s.Restarts = 4, 3, 3 }),
 		base("zombies").with(func(s *scenario) { s.Zombies, s.Kills = 2, 2 }),
-		base("partitions").with(func(s *scenario) { s.Splits, s.Kills = 2, 2 }),
-		base("mixed").with(func(s *scenario) {
-			s.Kills, s.Zombies, s.Splits, s.Cuts, s.Slow, s.Restarts, s.ServerKills = 4, 1, 1, 1, 1, 1, 2
+		base("splits").with(func(s *scenario) { s.Splits, s.Kills = 2, 2 }),
+		base("disorder").with(func(s *scenario) {
+			s.Kills, s.Zombies = 5, 1
+			s.Traffic.Late, s.Traffic.LateBy, s.Traffic.Repeat = 0.08, 30, 0.15
 		}),
-		base("cluster-kills").with(func(s *scenario) { s.Nodes, s.Kills, s.ServerKills = 3, 4, 3 }),
-		base("cluster-mixed").with(func(s *scenario) {
-			s.Nodes, s.Load, s.Policy = 3, 25*time.Second, "window"
-			s.Kills, s.Zombies, s.Splits, s.ServerKills = 4, 1, 1, 2
+
+		base("scale").with(func(s *scenario) { s.Workers, s.Kills, s.Restarts = scale, 5, 2 }),
+		base("scale-mixed").with(func(s *scenario) {
+			s.Workers, s.Policy, s.Partitions = scale, "window", 16
+			s.Kills, s.Zombies, s.Splits, s.Cuts, s.Slow, s.Restarts, s.ServerKills = 5, 2, 1, 1, 1, 1, 2
 		}),
+		base("three-zombies").with(func(s *scenario) { s.Workers, s.Kills, s.Zombies, s.Splits = []int{3}, 4, 3, 1 }),
+
+		base("cluster-kills").with(func(s *scenario) { s.Nodes, s.Kills, s.ServerKills = 3, 5, 3 }),
+		base("cluster-scale").with(func(s *scenario) {
+			s.Nodes, s.Workers, s.Load = 3, scale, 25*time.Second
+			s.Kills, s.Zombies, s.Splits, s.ServerKills = 5, 2, 1, 2
+		}),
+		base("cluster-window").with(func(s *scenario) {
+			s.Nodes, s.Workers, s.Load, s.Policy = 3, []int{2}, 25*time.Second, "window"
+			s.Kills, s.Zombies, s.Splits, s.Cuts, s.ServerKills = 4, 1, 1, 2, 2
+		}),
+
 		base("no-fence").with(func(s *scenario) { s.Unsafe, s.Zombies, s.Splits = "nofence", 2, 1 }),
 		base("no-dedup").with(func(s *scenario) { s.Unsafe, s.Load = "nodedup", 5*time.Second }),
 		base("msg-id-only").with(func(s *scenario) { s.Unsafe, s.Zombies, s.Splits, s.Kills = "msgid", 2, 1, 2 }),
 	}
-	return all
 }
 
 // entry is a scenario and how often it is run.

@@ -18,7 +18,7 @@ type link struct {
 	down  bool          // connections are refused
 	delay time.Duration // added to every piece, each way
 
-	late atomic.Int64 // bytes delivered after waiting at the closed gate
+	late atomic.Int64 // bytes delivered that had come to a closed gate
 	lost atomic.Int64 // connections cut
 }
 
@@ -97,18 +97,23 @@ func (l *link) state() (gate chan struct{}, down bool, delay time.Duration) {
 	return l.gate, l.down, l.delay
 }
 
+// held reports whether the gate is closed.
+func (l *link) held() bool {
+	gate, _, _ := l.state()
+	select {
+	case <-gate:
+		return false
+	default:
+		return true
+	}
+}
+
 // pass waits until a piece may go on.
 func (l *link) pass(p piece) {
 	time.Sleep(time.Until(p.due))
-	for {
+	for l.held() {
 		gate, _, _ := l.state()
-		select {
-		case <-gate:
-			return
-		default:
-		}
 		<-gate
-		l.late.Add(int64(len(p.data)))
 	}
 }
 
@@ -193,6 +198,7 @@ func (p *proxy) breakAll() (n int64) {
 type piece struct {
 	data []byte
 	due  time.Time
+	held bool // the gate was closed when it came
 }
 
 const (
@@ -211,7 +217,7 @@ func (l *link) pump(dst, src net.Conn) {
 			n, err := src.Read(buf)
 			if n > 0 {
 				_, _, delay := l.state()
-				way <- piece{buf[:n], time.Now().Add(delay)}
+				way <- piece{buf[:n], time.Now().Add(delay), l.held()}
 			}
 			if err != nil {
 				return
@@ -224,6 +230,9 @@ func (l *link) pump(dst, src net.Conn) {
 		if !broken {
 			_, err := dst.Write(p.data)
 			broken = err != nil // go on reading: the other direction may still have to deliver
+			if p.held && !broken {
+				l.late.Add(int64(len(p.data)))
+			}
 		}
 	}
 	if t, ok := dst.(*net.TCPConn); ok {
