@@ -184,7 +184,8 @@ func TestFloat64Model(t *testing.T) {
 		tolerance float64
 	}{
 		// Rounding adds about 1e-7 per step and the neutral map keeps it:
-		// sqrt(1000) * 1e-7 = 3e-6 (CPU.md measured 5.5e-7 and 1e-5).
+		// sqrt(1000) * 1e-7 = 3e-6 (this test logs 4.7e-7). Larger recurrent
+		// weights spread it (5.1e-6); ten times that is the bound.
 		{"eps .01, recurrent .1", paperSpec(100, 6, .01, .001, .1), 1000, 3e-6},
 		{"eps .01, recurrent 1", paperSpec(100, 6, .01, .001, 1), 1000, 5e-5},
 		{"esn", func() Spec {
@@ -218,9 +219,11 @@ func TestFloat64Model(t *testing.T) {
 				diff += (h[i] - float64(f[i])) * (h[i] - float64(f[i]))
 				norm += h[i] * h[i]
 			}
-			if e := math.Sqrt(diff / norm); e > c.tolerance || e == 0 {
+			e := math.Sqrt(diff / norm)
+			if e > c.tolerance || e == 0 {
 				t.Errorf("relative error %.3g after %d steps, want below %.3g and not 0", e, c.steps, c.tolerance)
 			}
+			t.Logf("relative error %.3g after %d steps", e, c.steps)
 		})
 	}
 }
