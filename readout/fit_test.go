@@ -190,11 +190,47 @@ func TestSearchFindsValleys(t *testing.T) {
 	}
 }
 
+// Data sets with the features of the default bank.
 func BenchmarkFit(b *testing.B) {
-	x, labels := blobs(1422, 10000, 20) // CharacterTrajectories with the default bank
-	for b.Loop() {
-		if _, _, err := Fit(context.Background(), x, labels, names(20), Options{Standardise: true}); err != nil {
-			b.Fatal(err)
-		}
+	for _, d := range []struct {
+		name       string
+		n, classes int
+	}{{"CharacterTrajectories", 1422, 20}, {"SpokenArabicDigits", 6599, 10}} {
+		x, labels := blobs(d.n, 10000, d.classes)
+		b.Run(d.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := Fit(context.Background(), x, labels, names(d.classes), Options{Standardise: true}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
+}
+
+// More samples than features: all alphas by leave-one-out, and one alone from
+// moments.
+func BenchmarkManySamples(b *testing.B) {
+	const n, features, classes = 60000, 200, 10
+	x, labels := blobs(n, features, classes)
+	b.Run("Fit", func(b *testing.B) {
+		for b.Loop() {
+			if _, _, err := Fit(context.Background(), x, labels, names(classes), Options{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Gram", func(b *testing.B) {
+		for b.Loop() {
+			g, err := NewGram(features, names(classes))
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := g.Add(x, labels); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := g.Solve(context.Background(), []float64{1}, false); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

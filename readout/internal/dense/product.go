@@ -49,6 +49,13 @@ func multiply(c Matrix, alpha float64, a, b operand, depth int) {
 // memory costs more than filling it.
 var buffers sync.Pool
 
+func getBuffer() *[]float64 {
+	if b, ok := buffers.Get().(*[]float64); ok {
+		return b
+	}
+	return new([]float64)
+}
+
 // aligned is n float64 at a multiple of 64 bytes, in the given buffer.
 func aligned(buffer *[]float64, n int) []float64 {
 	if cap(*buffer) < n+7 {
@@ -61,10 +68,7 @@ func aligned(buffer *[]float64, n int) []float64 {
 
 // pack fills a and b, in a buffer to be put back.
 func (p *product) pack(a, b operand, k0 int) *[]float64 {
-	buffer, _ := buffers.Get().(*[]float64)
-	if buffer == nil {
-		buffer = new([]float64)
-	}
+	buffer := getBuffer()
 	width := p.tile.width()
 	panel := width * p.depth
 	cols, rows := ceil(p.c.Cols, width), ceil(p.c.Rows, width)

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// tile is the innermost part of a matrix product: the sums of lanes rows by
-// 3*lanes columns, kept in registers over the whole depth.
+// tile is the innermost part of everything here: the sums of lanes rows by
+// 3*lanes columns of a product, kept in registers over the whole depth.
 type tile struct {
 	name  string
 	lanes int
@@ -18,6 +18,16 @@ type tile struct {
 	//
 	// It checks nothing. depth is at least 1; stride counts float64.
 	run func(c *float64, stride int, alpha float64, a, b *float64, depth int)
+
+	// solve replaces a panel x of 3*lanes right-hand sides by solutions with
+	// a triangle: for i ascending, below n, at least 1,
+	//
+	//	z = x[i*step+r]
+	//	z = fma(-l[i*down+k*right], x[k*step+r], z)    k ascending, below i
+	//	x[i*step+r] = z / l[i*(down+right)]
+	//
+	// Negative steps walk through a transposed triangle from its last row.
+	solve func(x *float64, step int, l *float64, down, right, n int)
 
 	// peak does n rounds of peakChains multiply-adds of lanes float64: the
 	// measure of run. The plain tile has none.
@@ -32,8 +42,10 @@ func (t *tile) width() int { return 3 * t.lanes }
 // active is the fastest tile of this machine; all compute the same bits.
 var active = tiles()[0]
 
-// plain is the truth the others are held to, and what runs without them.
-var plainTile = tile{name: "plain", lanes: 2, run: func(c *float64, stride int, alpha float64, a, b *float64, depth int) {
+// plainTile is the truth the others are held to, and what runs without them.
+var plainTile = tile{name: "plain", lanes: 2, run: runPlain, solve: solvePlain}
+
+func runPlain(c *float64, stride int, alpha float64, a, b *float64, depth int) {
 	const rows, cols = 2, 6
 	as, bs := unsafe.Slice(a, (depth-1)*cols+rows), unsafe.Slice(b, depth*cols)
 	var z00, z01, z02, z03, z04, z05 float64
@@ -56,4 +68,24 @@ var plainTile = tile{name: "plain", lanes: 2, run: func(c *float64, stride int, 
 			row[j] = math.FMA(alpha, v, row[j])
 		}
 	}
-}}
+}
+
+func solvePlain(x *float64, step int, l *float64, down, right, n int) {
+	const size = unsafe.Sizeof(*x)
+	row := func(i int) *[6]float64 { return (*[6]float64)(unsafe.Add(unsafe.Pointer(x), i*step*int(size))) }
+	at := func(i, k int) float64 {
+		return *(*float64)(unsafe.Add(unsafe.Pointer(l), (i*down+k*right)*int(size)))
+	}
+	for i := range n {
+		z := row(i)
+		for k := range i {
+			v := -at(i, k)
+			for r, y := range row(k) {
+				z[r] = math.FMA(v, y, z[r])
+			}
+		}
+		for r := range z {
+			z[r] /= at(i, i)
+		}
+	}
+}

@@ -9,6 +9,11 @@ package dense
 //go:noescape
 func tileAVX512(c *float64, stride int, alpha float64, a *float64, b *float64, depth int)
 
+// solveAVX512 solves a panel of 24 rows.
+//
+//go:noescape
+func solveAVX512(x *float64, step int, l *float64, down int, right int, n int)
+
 // peakAVX512 does 12 x n fused multiply-adds of 8 lanes.
 //
 //go:noescape
@@ -18,6 +23,11 @@ func peakAVX512(n int)
 //
 //go:noescape
 func tileAVX2(c *float64, stride int, alpha float64, a *float64, b *float64, depth int)
+
+// solveAVX2 solves a panel of 12 rows.
+//
+//go:noescape
+func solveAVX2(x *float64, step int, l *float64, down int, right int, n int)
 
 // peakAVX2 does 12 x n fused multiply-adds of 4 lanes.
 //

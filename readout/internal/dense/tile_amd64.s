@@ -351,6 +351,57 @@ add:
 	VZEROUPPER
 	RET
 
+// func solveAVX512(x *float64, step int, l *float64, down int, right int, n int)
+// Requires: AVX, AVX512F
+TEXT ·solveAVX512(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), DI
+	MOVQ l+16(FP), SI
+	MOVQ n+40(FP), CX
+	MOVQ step+8(FP), R8
+	MOVQ down+24(FP), R9
+	MOVQ right+32(FP), R10
+	SHLQ $0x03, R8
+	SHLQ $0x03, R9
+	SHLQ $0x03, R10
+	MOVQ DI, DX
+	XORQ AX, AX
+
+next:
+	VMOVUPD (DX), Z0
+	VMOVUPD 64(DX), Z1
+	VMOVUPD 128(DX), Z2
+	MOVQ    DI, R11
+	MOVQ    SI, R12
+	MOVQ    AX, R13
+	TESTQ   R13, R13
+	JZ      divide
+
+take:
+	VBROADCASTSD (R12), Z3
+	VFNMADD231PD (R11), Z3, Z0
+	VFNMADD231PD 64(R11), Z3, Z1
+	VFNMADD231PD 128(R11), Z3, Z2
+	ADDQ         R8, R11
+	ADDQ         R10, R12
+	DECQ         R13
+	JNZ          take
+
+divide:
+	VBROADCASTSD (R12), Z3
+	VDIVPD       Z3, Z0, Z0
+	VMOVUPD      Z0, (DX)
+	VDIVPD       Z3, Z1, Z1
+	VMOVUPD      Z1, 64(DX)
+	VDIVPD       Z3, Z2, Z2
+	VMOVUPD      Z2, 128(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, SI
+	INCQ         AX
+	CMPQ         AX, CX
+	JL           next
+	VZEROUPPER
+	RET
+
 // func peakAVX512(n int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·peakAVX512(SB), NOSPLIT, $0-8
@@ -584,6 +635,57 @@ add:
 	VFMADD231PD  Y15, Y11, Y14
 	VMOVUPD      Y14, 64(DI)
 	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+// func solveAVX2(x *float64, step int, l *float64, down int, right int, n int)
+// Requires: AVX, FMA3
+TEXT ·solveAVX2(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), DI
+	MOVQ l+16(FP), SI
+	MOVQ n+40(FP), CX
+	MOVQ step+8(FP), R8
+	MOVQ down+24(FP), R9
+	MOVQ right+32(FP), R10
+	SHLQ $0x03, R8
+	SHLQ $0x03, R9
+	SHLQ $0x03, R10
+	MOVQ DI, DX
+	XORQ AX, AX
+
+next:
+	VMOVUPD (DX), Y0
+	VMOVUPD 32(DX), Y1
+	VMOVUPD 64(DX), Y2
+	MOVQ    DI, R11
+	MOVQ    SI, R12
+	MOVQ    AX, R13
+	TESTQ   R13, R13
+	JZ      divide
+
+take:
+	VBROADCASTSD (R12), Y3
+	VFNMADD231PD (R11), Y3, Y0
+	VFNMADD231PD 32(R11), Y3, Y1
+	VFNMADD231PD 64(R11), Y3, Y2
+	ADDQ         R8, R11
+	ADDQ         R10, R12
+	DECQ         R13
+	JNZ          take
+
+divide:
+	VBROADCASTSD (R12), Y3
+	VDIVPD       Y3, Y0, Y0
+	VMOVUPD      Y0, (DX)
+	VDIVPD       Y3, Y1, Y1
+	VMOVUPD      Y1, 32(DX)
+	VDIVPD       Y3, Y2, Y2
+	VMOVUPD      Y2, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, SI
+	INCQ         AX
+	CMPQ         AX, CX
+	JL           next
 	VZEROUPPER
 	RET
 

@@ -1,11 +1,8 @@
 package dense
 
-import "gonum.org/v1/gonum/floats"
-
-// leaf is the order at which recursion ends: a triangle of 64 x 64 float64
-// fits the first-level cache, and half an order is where splitting stops
-// giving Multiply enough to do.
-const leaf = 64
+// leaf is the order at which recursion ends. Below it a product of matrices
+// spends more on packing than it wins over the solve of a panel.
+const leaf = 48
 
 // half splits an order above leaf; multiples of leaf keep the tiles whole.
 func half(n int) int { return max(leaf, n/2/leaf*leaf) }
@@ -16,18 +13,37 @@ func quarters(l Matrix, h int) (l11, l21, l22 Matrix) {
 	return l.Sub(0, 0, h, h), l.Sub(h, 0, r, h), l.Sub(h, h, r, r)
 }
 
+// sides are the right-hand sides of a solve, the rows or columns of a matrix.
+type sides interface {
+	operand
+	// unpack is pack's way back, for all of the depth.
+	unpack(src []float64, width, i0, n int)
+}
+
+// solveLeaf solves a small triangle for n right-hand sides, a panel of them at
+// a time: with l, or with l' from its last row up.
+func solveLeaf(l Matrix, trans bool, b sides, n int) {
+	width, last := active.width(), l.Rows-1
+	tasks(ceil(n, width), n*l.Rows*l.Rows/2, func(i int) {
+		i *= width
+		part := min(width, n-i)
+		buffer := getBuffer()
+		defer buffers.Put(buffer)
+		x := aligned(buffer, l.Rows*width)
+		b.pack(x, width, i, part, 0)
+		if trans {
+			active.solve(&x[last*width], -width, &l.Data[last*(l.Stride+1)], -1, -l.Stride, l.Rows)
+		} else {
+			active.solve(&x[0], width, &l.Data[0], l.Stride, 1, l.Rows)
+		}
+		b.unpack(x, width, i, part)
+	})
+}
+
 // SolveLower replaces b by inverse(l) * b, l lower triangular.
 func SolveLower(l, b Matrix) {
 	if l.Rows <= leaf {
-		Parallel(b.Cols, 64, func(lo, hi int) {
-			for i := range l.Rows {
-				bi := b.Row(i)[lo:hi]
-				for k, v := range l.Row(i)[:i] {
-					floats.AddScaled(bi, -v, b.Row(k)[lo:hi])
-				}
-				floats.Scale(1/l.Row(i)[i], bi)
-			}
-		})
+		solveLeaf(l, false, byColumn{b}, b.Cols)
 		return
 	}
 	h := half(l.Rows)
@@ -41,15 +57,7 @@ func SolveLower(l, b Matrix) {
 // SolveLowerT replaces b by inverse(l') * b.
 func SolveLowerT(l, b Matrix) {
 	if l.Rows <= leaf {
-		Parallel(b.Cols, 64, func(lo, hi int) {
-			for i := l.Rows - 1; i >= 0; i-- {
-				bi := b.Row(i)[lo:hi]
-				floats.Scale(1/l.Row(i)[i], bi)
-				for k, v := range l.Row(i)[:i] {
-					floats.AddScaled(b.Row(k)[lo:hi], -v, bi)
-				}
-			}
-		})
+		solveLeaf(l, true, byColumn{b}, b.Cols)
 		return
 	}
 	h := half(l.Rows)
@@ -63,15 +71,7 @@ func SolveLowerT(l, b Matrix) {
 // SolveRight replaces b by b * inverse(l).
 func SolveRight(b, l Matrix) {
 	if l.Rows <= leaf {
-		Parallel(b.Rows, 16, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				x := b.Row(i)
-				for j := l.Rows - 1; j >= 0; j-- {
-					x[j] /= l.Row(j)[j]
-					floats.AddScaled(x[:j], -x[j], l.Row(j)[:j])
-				}
-			}
-		})
+		solveLeaf(l, true, byRow{b}, b.Rows)
 		return
 	}
 	h := half(l.Rows)
@@ -85,14 +85,7 @@ func SolveRight(b, l Matrix) {
 // SolveRightT replaces b by b * inverse(l').
 func SolveRightT(b, l Matrix) {
 	if l.Rows <= leaf {
-		Parallel(b.Rows, 16, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				x := b.Row(i)
-				for j := range l.Rows {
-					x[j] = (x[j] - floats.Dot(x[:j], l.Row(j)[:j])) / l.Row(j)[j]
-				}
-			}
-		})
+		solveLeaf(l, false, byRow{b}, b.Rows)
 		return
 	}
 	h := half(l.Rows)

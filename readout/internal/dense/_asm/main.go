@@ -1,5 +1,5 @@
 // Command _asm generates the assembly of package dense: for each instruction
-// set the tile of the matrix product. Run it by go generate in the parent
+// set the tile of the matrix product and the solve of a panel. Run it by go generate in the parent
 // directory.
 package main
 
@@ -37,6 +37,7 @@ func main() {
 	ConstraintExpr("amd64,!purego")
 	for _, s := range sets {
 		s.tile()
+		s.solve()
 		s.peak()
 	}
 	Generate()
@@ -131,6 +132,58 @@ func (s isa) multiply(a, b reg.Register, u int) {
 func (s isa) advance(a, b reg.Register, rows int) {
 	ADDQ(U32(rows*8*vectors*s.lanes), a)
 	ADDQ(U32(rows*8*vectors*s.lanes), b)
+}
+
+// solve keeps one value of every row of a panel in three registers while the
+// values found before it are taken off.
+func (s isa) solve() {
+	s.function("solve", "(x *float64, step int, l *float64, down, right, n int)",
+		fmt.Sprintf("solves a panel of %d rows.", vectors*s.lanes))
+	first, l, step, down, right, n := reg.RDI, reg.RSI, reg.R8, reg.R9, reg.R10, reg.RCX
+	Load(Param("x"), first)
+	Load(Param("l"), l)
+	Load(Param("n"), n)
+	Load(Param("step"), step)
+	Load(Param("down"), down)
+	Load(Param("right"), right)
+	for _, r := range []reg.GPPhysical{step, down, right} {
+		SHLQ(U8(3), r)
+	}
+	x, from, with, k, found := reg.RDX, reg.R11, reg.R12, reg.R13, reg.RAX
+	sum, factor := s.regs[:vectors], s.regs[vectors]
+	MOVQ(first, x)
+	XORQ(found, found)
+	Label("next")
+	for v, z := range sum {
+		VMOVUPD(at(x, v*8*s.lanes), z)
+	}
+	MOVQ(first, from)
+	MOVQ(l, with)
+	MOVQ(found, k)
+	TESTQ(k, k)
+	JZ(LabelRef("divide"))
+	Label("take")
+	VBROADCASTSD(at(with, 0), factor)
+	for v, z := range sum {
+		VFNMADD231PD(at(from, v*8*s.lanes), factor, z)
+	}
+	ADDQ(step, from)
+	ADDQ(right, with)
+	DECQ(k)
+	JNZ(LabelRef("take"))
+	Label("divide")
+	VBROADCASTSD(at(with, 0), factor)
+	for v, z := range sum {
+		VDIVPD(factor, z, z)
+		VMOVUPD(z, at(x, v*8*s.lanes))
+	}
+	ADDQ(step, x)
+	ADDQ(down, l)
+	INCQ(found)
+	CMPQ(found, n)
+	JL(LabelRef("next"))
+	VZEROUPPER()
+	RET()
 }
 
 // peakChains independent chains cover the latency of every core's units.
