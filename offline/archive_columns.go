@@ -86,6 +86,15 @@ func (p *parquetFile) group(i int) (*rowGroup, error) {
 	return &rowGroup{in: p, rd: rd, rows: int(rd.NumRows())}, nil
 }
 
+// room refuses further columns of so many values each where the budget cannot
+// hold them all: memory for all channels is reserved with the first of them.
+func (g *rowGroup) room(values, columns int) error {
+	if columns > 0 && int64(values) > g.in.budget/int64(columns) {
+		return fmt.Errorf("%d columns of %d values: more than %d values in all: %w", columns+1, values, DefaultMaxValues, errTooLarge)
+	}
+	return nil
+}
+
 // column opens a column of the row group.
 func (g *rowGroup) column(i int) (file.ColumnChunkReader, error) {
 	pages, err := g.rd.GetColumnPageReader(i)

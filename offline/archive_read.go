@@ -70,6 +70,9 @@ func (a *archiveReader) group(g *rowGroup) error {
 // describe appends the series of a row group, yet without values, and returns
 // their lengths.
 func (a *archiveReader) describe(g *rowGroup) ([]int32, error) {
+	if n := len(a.d.Series) + g.rows; n > maxSeries {
+		return nil, fmt.Errorf("%d series, want at most %d: %w", n, maxSeries, errTooLarge)
+	}
 	ids, err := flat(g, "id", interner(), nil)
 	if err != nil {
 		return nil, err
@@ -120,6 +123,11 @@ func (a *archiveReader) values(g *rowGroup, series []Series, lengths []int32) er
 		values, have, err := lists[float32](g, name)
 		if err != nil {
 			return err
+		}
+		if c == 0 {
+			if err := g.room(len(values), channels-1); err != nil {
+				return err
+			}
 		}
 		for i := range series {
 			s := &series[i]

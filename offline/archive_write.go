@@ -12,6 +12,10 @@ import (
 // little memory, enough to compress well (4 MiB of float32).
 const groupValues = 1 << 20
 
+// maxSeries is how many series a dataset archive holds at most. A few bytes can
+// claim any number of rows, and each costs a reader some hundred bytes.
+const maxSeries = 1 << 24
+
 // WriteArchive writes d as a dataset archive, a single file, over whatever is
 // at path. It writes under a temporary name in the same directory and renames,
 // so path holds the old file or the whole new one. d must pass Validate.
@@ -19,8 +23,8 @@ func WriteArchive(path string, d *Dataset) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	if n := d.values(); n > DefaultMaxValues {
-		return fmt.Errorf("offline: data set %q holds %d values, an archive at most %d", d.Name, n, DefaultMaxValues)
+	if n := d.values(); n > DefaultMaxValues || len(d.Series) > maxSeries {
+		return fmt.Errorf("offline: data set %q holds %d values in %d series, an archive at most %d in %d", d.Name, n, len(d.Series), DefaultMaxValues, maxSeries)
 	}
 	schema := datasetSchema(d)
 	file, err := createArchive(path, schema, writerProps([]string{"split", "label"}, false))

@@ -145,6 +145,9 @@ func (r *RecordingReader) values(g *rowGroup, c *RecordingChunk) error {
 			return err
 		}
 		if k == 0 {
+			if err := g.room(g.rows, channels-1); err != nil {
+				return err
+			}
 			c.Values = make([]float32, g.rows*channels)
 		}
 		for t, v := range column {
