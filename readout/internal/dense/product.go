@@ -16,11 +16,15 @@ const (
 	// every tile's width.
 	rowBlock = 240
 
+	// rowSpan is the most rows packed at a time, 6 MiB: of a tall matrix no
+	// more is copied. A multiple of rowBlock.
+	rowSpan = 17 * rowBlock
+
 	// worth is how many multiply-adds repay a second thread (some 10 us).
 	worth = 1 << 19
 )
 
-// product is one depth block of a matrix product.
+// product is one depth block of a matrix product, for one span of rows.
 type product struct {
 	tile  *tile
 	c     Matrix
@@ -36,12 +40,18 @@ func multiply(c Matrix, alpha float64, a, b operand, depth int) {
 	if c.Rows == 0 || c.Cols == 0 {
 		return
 	}
-	p := product{tile: active, c: c, alpha: alpha, lower: a == nil}
-	for k0 := 0; k0 < depth; k0 += Block {
-		p.depth = min(Block, depth-k0)
-		buffer := p.pack(a, b, k0)
-		p.run()
-		buffers.Put(buffer)
+	span := rowSpan
+	if a == nil {
+		span = c.Rows
+	}
+	for i0 := 0; i0 < c.Rows; i0 += span {
+		p := product{tile: active, c: c.Sub(i0, 0, min(span, c.Rows-i0), c.Cols), alpha: alpha, lower: a == nil}
+		for k0 := 0; k0 < depth; k0 += Block {
+			p.depth = min(Block, depth-k0)
+			buffer := p.pack(a, i0, b, k0)
+			p.run()
+			buffers.Put(buffer)
+		}
 	}
 }
 
@@ -66,8 +76,8 @@ func aligned(buffer *[]float64, n int) []float64 {
 	return v[skip : skip+n]
 }
 
-// pack fills a and b, in a buffer to be put back.
-func (p *product) pack(a, b operand, k0 int) *[]float64 {
+// pack fills a, from row i0 on, and b, in a buffer to be put back.
+func (p *product) pack(a operand, i0 int, b operand, k0 int) *[]float64 {
 	buffer := getBuffer()
 	width := p.tile.width()
 	panel := width * p.depth
@@ -78,11 +88,13 @@ func (p *product) pack(a, b operand, k0 int) *[]float64 {
 	all := aligned(buffer, (cols+rows)*panel)
 	p.b, p.a = all[:cols*panel], all[cols*panel:]
 	tasks(cols+rows, 4*len(all), func(i int) {
-		dst, from, n := all[i*panel:(i+1)*panel], b, p.c.Cols
-		if i >= cols {
-			from, n, i = a, p.c.Rows, i-cols
+		dst := all[i*panel : (i+1)*panel]
+		if j := i * width; i < cols {
+			b.pack(dst, width, j, min(width, p.c.Cols-j), k0)
+		} else {
+			j -= cols * width
+			a.pack(dst, width, i0+j, min(width, p.c.Rows-j), k0)
 		}
-		from.pack(dst, width, i*width, min(width, n-i*width), k0)
 	})
 	if p.lower {
 		p.a = p.b

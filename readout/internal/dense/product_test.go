@@ -196,7 +196,7 @@ func checkProducts(t *testing.T, w *workbench, rows, cols, depth int) {
 func TestLargeProducts(t *testing.T) {
 	eachTile(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(9, 9))
-		for _, n := range [][3]int{{3, 1000, 40}, {1000, 3, 40}, {rowBlock + 1, rowBlock - 1, 30}, {500, 300, Block + 7}} {
+		for _, n := range [][3]int{{3, 1000, 40}, {rowSpan + 5, 3, 40}, {rowBlock + 1, rowBlock - 1, 30}, {500, 300, Block + 7}} {
 			a, b := random(rng, n[0], n[2]), random(rng, n[1], n[2])
 			c, d := New(n[0], n[1]), New(n[1], n[0])
 			check(t, c, 1, n[2], a.at, b.at, false, func() { Multiply(c, 1, a, false, b, true) })

@@ -64,19 +64,23 @@ func (s isa) tile() {
 	Load(Param("depth"), depth)
 	SHLQ(U8(3), stride)
 
-	Comment("The sums start at zero; c is asked for meanwhile.")
-	MOVQ(c, row)
-	for r := range s.lanes {
-		for v := range vectors {
-			PREFETCHT0(at(row, v*8*s.lanes))
-			VXORPD(s.acc(r, v), s.acc(r, v), s.acc(r, v))
-		}
-		ADDQ(stride, row)
+	for _, z := range s.regs[:s.lanes*vectors] {
+		VXORPD(z, z, z)
 	}
-	const unroll = 4
+	// Rows of c are asked for one at a time, a whole tile's at once would
+	// keep the panels out of the queue to the second-level cache. Having
+	// passed the last of its own the loop goes on to those of the next tile
+	// below: asking beyond the end of memory is allowed.
+	const unroll = 8
+	MOVQ(c, row)
 	SUBQ(U8(unroll), depth)
 	JL(LabelRef("rest"))
 	Label("loop")
+	for line := 0; line < 8*vectors*s.lanes; line += 64 {
+		PREFETCHT0(at(row, line))
+	}
+	PREFETCHT0(at(row, 8*vectors*s.lanes-1)) // rows need not begin a line
+	ADDQ(stride, row)
 	for u := range unroll {
 		s.multiply(a, b, u)
 	}
