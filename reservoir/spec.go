@@ -144,6 +144,13 @@ func (s Spec) Validate() error {
 			bad("feature %q given twice", f)
 		}
 	}
+	s.validateScales(bad)
+	return errors.Join(errs...)
+}
+
+// validateScales tells bad what is wrong with the distributions, each kind
+// having its own.
+func (s Spec) validateScales(bad func(format string, args ...any)) {
 	dist := func(name string, d Dist, zeroOK bool, max float64) {
 		switch {
 		case !(d.Lo <= d.Hi) || math.IsInf(d.Hi, 0):
@@ -187,5 +194,4 @@ func (s Spec) Validate() error {
 	default:
 		bad("kind %q, want eusn, esn or resn", s.Kind)
 	}
-	return errors.Join(errs...)
 }
