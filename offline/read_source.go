@@ -156,7 +156,7 @@ func (s *source) wrap(err error) error {
 // unfold into more memory than the caller allowed.
 func (s *source) take(n int) error {
 	if *s.budget -= int64(n); *s.budget < 0 {
-		return s.errorf("%w: more values than ImportOptions.MaxValues allows", errTooLarge)
+		return s.errorf("%w: more values than the import takes (ImportOptions.MaxValues, %d unless set)", errTooLarge, DefaultMaxValues)
 	}
 	return nil
 }
