@@ -32,9 +32,10 @@
 // Input, all optional:
 //
 //	Eusn-Seq          uint64 from 1, +1 per message of a key: repeats are dropped, gaps flagged
-//	Eusn-Incarnation  changes when a producer starts counting anew
+//	Eusn-Incarnation  changes when a producer starts counting anew; up to 128 bytes
 //	Eusn-Crc          CRC-32C of the payload, 8 hex digits: checked
-//	Eusn-End          "true": closes the sequence after the message's last row
+//	Eusn-End          "true" or "1": closes the sequence after the message's last row;
+//	                  "false" and "0" do not, anything else is an error
 //
 // Output, on <job>.out.<p>; body as codec.DecodePredictions reads it:
 //
@@ -48,7 +49,8 @@
 // Dead letters, on <job>.dlq.<p>: the original bytes and headers, and
 // Eusn-Error (reason), Eusn-In-Seq, Eusn-In-Subject. Headers that the server
 // would act on (Nats-...) are kept as Eusn-In-Nats-...; Eusn-Truncated gives the
-// original length of a payload that did not fit.
+// original length of a payload that did not fit. Headers beyond 8 KiB are left
+// out and Eusn-Headers-Dropped counts them; all are still in the input.
 //
 // # Delivery
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +24,10 @@ const (
 	// included: a first guess of what fits.
 	predictionBytes = 40
 	maxReason       = 1 << 10 // bytes of a dead letter's reason
+	// copiedHeaders is how many bytes of an input message's headers its dead
+	// letter repeats. With ours added to 64 kB of them the server would refuse
+	// the dead letter; Config.MaxMessage leaves room for this much.
+	copiedHeaders = 8 << 10
 )
 
 // emitter publishes a shard's answers and commits them. It belongs to one
@@ -263,32 +269,63 @@ func boundary(at []place, from, to int) int {
 // cut only where the server would take nothing else; the original is still in
 // the input under Eusn-In-Seq.
 func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
-	h, size := nats.Header{}, 0
-	for k, v := range d.job.header {
-		if strings.HasPrefix(k, "Nats-") {
-			k = "Eusn-In-" + k // the server would obey it again
-		}
-		h[k] = v
-		size += len(k) + 16 + len(strings.Join(v, "")) + 4*len(v)
+	h, dropped := copyHeaders(d.job.header, copiedHeaders)
+	if dropped > 0 {
+		h.Set(headerDropped, strconv.Itoa(dropped))
 	}
-	h.Set(headerError, firstBytes(d.reason, maxReason))
+	h.Set(headerError, d.reason)
 	h.Set(headerInSeq, strconv.FormatUint(d.job.seq, 10))
 	h.Set(headerInSubject, d.job.subject)
 	h.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s.%d.%d", e.job, d.job.part.id, d.job.seq))
 	msg := &nats.Msg{Subject: deadLetterSubject(e.job, d.job.part.id), Header: h, Data: d.job.data}
-	if most := e.limit - size; len(msg.Data) > most {
+	if most := e.limit + headerRoom - headerBytes(h); len(msg.Data) > most {
 		msg.Data = msg.Data[:max(0, most)]
 		h.Set(headerTruncated, strconv.Itoa(len(d.job.data)))
 	}
 	return publishOnce(ctx, e.js, msg, func() { e.counters.retries.Add(1) })
 }
 
-func firstBytes(s string, n int) string {
+// copyHeaders returns the headers of an input message that fit a budget of
+// bytes, in alphabetical order so that a repeat drops the same, and how many
+// do not.
+func copyHeaders(from nats.Header, budget int) (h nats.Header, dropped int) {
+	h = nats.Header{}
+	for _, k := range slices.Sorted(maps.Keys(from)) {
+		name := k
+		if strings.HasPrefix(k, "Nats-") {
+			name = "Eusn-In-" + k // the server would obey it again
+		}
+		size := headerBytes(nats.Header{name: from[k]})
+		if size > budget {
+			dropped++
+			continue
+		}
+		budget -= size
+		h[name] = from[k]
+	}
+	return h, dropped
+}
+
+// headerBytes is what headers take on the wire: a line "name: value" for each
+// value, and the first and the last line.
+func headerBytes(h nats.Header) int {
+	n := len("NATS/1.0\r\n\r\n")
+	for k, vs := range h {
+		for _, v := range vs {
+			n += len(k) + len(v) + len(": \r\n")
+		}
+	}
+	return n
+}
+
+// oneLine makes a header or a log line of a text: at most n bytes of UTF-8
+// without control characters.
+func oneLine(s string, n int) string {
 	clean := []byte(s[:min(n, len(s))])
 	for i, c := range clean {
 		if c < ' ' {
-			clean[i] = ' ' // a header is one line
+			clean[i] = ' '
 		}
 	}
-	return string(clean)
+	return strings.ToValidUTF8(string(clean), "")
 }

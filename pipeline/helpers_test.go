@@ -231,7 +231,14 @@ func (w *testWriter) Write(p []byte) (int, error) {
 func (b *rig) publish(packets []packet) {
 	b.t.Helper()
 	for _, p := range packets {
-		msg := nats.NewMsg("sensors." + p.key)
+		b.publishOn("sensors.", p)
+	}
+}
+
+func (b *rig) publishOn(prefix string, packets ...packet) {
+	b.t.Helper()
+	for _, p := range packets {
+		msg := nats.NewMsg(prefix + p.key)
 		msg.Data = p.payload(b.t)
 		if p.seq > 0 {
 			msg.Header.Set(HeaderSeq, strconv.FormatUint(p.seq, 10))

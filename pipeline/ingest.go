@@ -8,12 +8,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
+
+// maxIncarnation is the longest Eusn-Incarnation, bytes: every source keeps
+// its own, and a UUID or a time takes less than half of it.
+const maxIncarnation = 128
 
 // ingest takes one message into the batch: its samples become rows and runs,
 // its predictions places in the answer. A message that cannot be used becomes
@@ -37,6 +42,10 @@ func (s *shard) ingest(b *batch, j job) error {
 	} else {
 		b.used++
 		p.sinceSnapshot++
+	}
+	if !utf8.ValidString(j.key) { // no reader could decode a prediction that names it
+		s.reject(&m, j, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.key))
+		return nil
 	}
 	var isNew bool
 	m.src, isNew = p.source(j.key)
@@ -62,7 +71,11 @@ func (s *shard) arrive(m *message, j job, isNew bool) error {
 	if err != nil || n == 0 {
 		return s.poison(m, j, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", HeaderSeq, text))
 	}
-	if err := s.incarnate(m, j.header.Get(HeaderIncarnation)); err != nil {
+	inc := j.header.Get(HeaderIncarnation)
+	if len(inc) > maxIncarnation {
+		return s.poison(m, j, fmt.Errorf("pipeline: header %s has %d bytes, want at most %d", HeaderIncarnation, len(inc), maxIncarnation))
+	}
+	if err := s.incarnate(m, inc); err != nil {
 		return err
 	}
 	switch {
@@ -87,6 +100,9 @@ func (s *shard) arrive(m *message, j job, isNew bool) error {
 // letters.
 func (s *shard) use(m *message, j job, seq uint64) error {
 	err := checkCRC(j.header, j.data)
+	if err == nil {
+		err = checkEnd(j.header)
+	}
 	if err == nil {
 		err = s.decode(j)
 	}
@@ -120,12 +136,29 @@ func checkCRC(h nats.Header, data []byte) error {
 	return nil
 }
 
-func endsAfter(h nats.Header) bool { return strings.EqualFold(h.Get(HeaderEnd), "true") }
+// endsAfter reads the end mark.
+func endsAfter(h nats.Header) bool {
+	text := h.Get(HeaderEnd)
+	return text == "1" || strings.EqualFold(text, "true")
+}
+
+// checkEnd refuses an end mark that is no known word: to take it for no would
+// join two sequences into one.
+func checkEnd(h nats.Header) error {
+	text := h.Get(HeaderEnd)
+	if endsAfter(h) || text == "" || text == "0" || strings.EqualFold(text, "false") {
+		return nil
+	}
+	return fmt.Errorf("pipeline: header %s is %q, want true, false, 1 or 0", HeaderEnd, text)
+}
 
 // decode fills s.in from the payload and checks what the codec cannot know.
 func (s *shard) decode(j job) error {
 	start := time.Now()
 	defer func() { s.counters.decodeNS.Add(int64(time.Since(start))) }()
+	if len(j.data) == 0 {
+		return errors.New("pipeline: empty message, want an Arrow record batch (one without rows to close a sequence)")
+	}
 	if err := s.decoder.Decode(j.data, &s.in); err != nil {
 		return err
 	}
@@ -146,15 +179,22 @@ func (s *shard) decode(j job) error {
 // be unknown, so all of its source are flagged.
 func (s *shard) poison(m *message, j job, reason error) error {
 	m.p.raise(m.src, codec.FlagPoisonSkipped)
-	if !m.silent {
-		if j.seq == m.inSeq {
-			m.b.used--
-		}
-		s.warn("message cannot be used: sent to dead letters", "key", m.src.key, "input", j.seq, "err", reason)
-		m.b.dead = append(m.b.dead, deadLetter{job: j, reason: reason.Error()})
-		m.b.answer(m.p).dead = true
-	}
+	s.reject(m, j, reason)
 	return nil
+}
+
+// reject sends a message to the dead letters, unless that was done before.
+func (s *shard) reject(m *message, j job, reason error) {
+	if m.silent {
+		return
+	}
+	if j.seq == m.inSeq {
+		m.b.used--
+	}
+	text := oneLine(reason.Error(), maxReason)
+	s.warn("message cannot be used: sent to dead letters", "key", j.key, "input", j.seq, "err", text)
+	m.b.dead = append(m.b.dead, deadLetter{job: j, reason: text})
+	m.b.answer(m.p).dead = true
 }
 
 // stream finds or makes a stream of a source, and marks it as just heard.

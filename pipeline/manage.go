@@ -14,17 +14,16 @@ type manager struct {
 	*run
 	tenures map[int]*tenure
 	stopped map[int]error // partitions that must not go on
-	reading sync.WaitGroup
 	first   sync.Once
-	sweep   bool // claims were made since the last sweep
-	ending  bool
+	ready   sync.WaitGroup // of the goroutine that calls Ready
+	sweep   bool           // claims were made since the last sweep
 }
 
 // manage works until ctx ends and everything is released, or until the shards
 // have ended. last is for what must still be said after ctx's end.
 func (r *run) manage(ctx, last context.Context) error {
 	m := &manager{run: r, tenures: map[int]*tenure{}, stopped: map[int]error{}}
-	defer m.wait()
+	defer m.ready.Wait()
 	tick := time.NewTicker(min(r.cfg.Lease/3, time.Second))
 	defer tick.Stop()
 	for {
@@ -61,14 +60,14 @@ func (m *manager) turn(ctx context.Context) error {
 		}
 		return nil
 	}
-	mine := 0
-	started := false
+	mine, started := 0, 0
+	reading := new(sync.WaitGroup)
 	for p, owner := range owners(workers, m.cfg.Partitions) {
 		t := m.tenures[p]
 		switch {
 		case owner == m.worker && t == nil && m.stopped[p] == nil:
-			m.start(p)
-			started = true
+			m.start(p, reading)
+			started++
 		case owner != m.worker && t != nil:
 			t.stop()
 		case t != nil:
@@ -78,8 +77,8 @@ func (m *manager) turn(ctx context.Context) error {
 			mine++
 		}
 	}
-	if started {
-		m.announce()
+	if started > 0 {
+		m.announce(reading)
 	}
 	if len(m.stopped) > 0 && mine == 0 && len(m.tenures) == 0 {
 		return errors.Join(m.errors(), fmt.Errorf("pipeline: none of this worker's partitions can go on"))
@@ -88,8 +87,8 @@ func (m *manager) turn(ctx context.Context) error {
 	return nil
 }
 
-// start begins a tenure.
-func (m *manager) start(p int) {
+// start begins a tenure; reading is done when it is being read or has ended.
+func (m *manager) start(p int, reading *sync.WaitGroup) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(m.workers))
 	t := &tenure{
 		run: m.run, shard: m.shards[p%m.cfg.Shards], ctx: ctx, stop: stop,
@@ -101,9 +100,9 @@ func (m *manager) start(p int) {
 	}
 	t.part.tenure = t
 	m.tenures[p] = t
-	m.reading.Add(1)
+	reading.Add(1)
 	var once sync.Once
-	done := func() { once.Do(m.reading.Done) }
+	done := func() { once.Do(reading.Done) }
 	go func() {
 		defer done()
 		guard(t.fail, func() error {
@@ -123,20 +122,21 @@ func (r *run) commitUnsafe() string {
 
 // announce calls Ready when the partitions of the first turn are being read,
 // or have stopped.
-func (m *manager) announce() {
+func (m *manager) announce(reading *sync.WaitGroup) {
 	m.sweep = true
 	m.first.Do(func() {
-		go func() {
-			m.reading.Wait()
-			if m.counters.owned.Load() == 0 {
+		m.ready.Go(func() {
+			reading.Wait()
+			owned := m.counters.owned.Load()
+			if owned == 0 {
 				return
 			}
-			m.log.Info("stage is reading", "job", m.cfg.Job, "worker", m.worker, "partitions", m.counters.owned.Load(), "of", m.cfg.Partitions,
-				"shards", m.cfg.Shards, "model", m.ModelName, "engine", m.shards[0].pool.engine.Name())
+			m.log.Info("stage is reading", "job", m.cfg.Job, "worker", m.worker, "partitions", owned, "of", m.cfg.Partitions,
+				"shards", m.cfg.Shards, "model", m.ModelName, "engine", m.engine)
 			if m.Ready != nil {
 				m.Ready()
 			}
-		}()
+		})
 	})
 }
 
@@ -186,8 +186,6 @@ func (m *manager) releaseAll() {
 	}
 	m.reap()
 }
-
-func (m *manager) wait() { m.reading.Wait() }
 
 func (m *manager) errors() error {
 	var errs []error

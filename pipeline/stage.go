@@ -80,6 +80,7 @@ type run struct {
 	snaps    *snapshots
 	members  *members
 	empty    []byte // a message of no predictions
+	engine   string // its name
 	limit    int    // bytes of a message's body the server takes
 	pull     int    // bytes a consumer may ask for at once
 	shards   []*shard
@@ -180,6 +181,7 @@ func (r *run) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		r.engine = s.pool.engine.Name()
 		s.noDedup = r.unsafe == unsafeNoDedup
 		r.shards = append(r.shards, s)
 		enc, err := codec.NewPredictionEncoder(r.meta)

@@ -34,6 +34,7 @@ const (
 	headerInSubject = "Eusn-In-Subject"
 	headerError     = "Eusn-Error"
 	headerTruncated = "Eusn-Truncated"
+	headerDropped   = "Eusn-Headers-Dropped"
 )
 
 // Names of a job's NATS streams and subjects.

@@ -57,7 +57,7 @@ sample, and predictions go out, also as Arrow.
 		return fmt.Errorf("--progress %s: want auto, plain or none", a.progressMode)
 	}
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newDemo(a), newRun(a), newReplay(a), newOffline(a), newModel(a), newConfig(a),
+	root.AddCommand(newDemo(a), newRun(a), newReplay(a), newPartitions(a), newState(a), newDeadLetter(a), newOffline(a), newModel(a), newConfig(a),
 		newDoctor(a), newVersion(a), newExitCodesTopic())
 	return root
 }

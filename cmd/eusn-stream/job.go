@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// jobFlags are those of the commands that look at a job.
+var jobFlags = map[string]string{"job": "job", "nats-url": "nats.url", "dir": "server.dir", "model": "model"}
+
+// jobCommand makes a command that works on a job's NATS server: the one given
+// by URL, or the embedded one's directory while no stage runs in it.
+func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	var file string
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	addJobFlags(f)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		c, err := loadConfig(file, f, jobFlags)
+		if err != nil {
+			return err
+		}
+		if c.NATS.URL == "" {
+			c.Server.Port = pipeline.InProcess
+		}
+		b, err := openBroker(c, a.newLogger(LogConfig{Level: "warn", Format: "text"}))
+		if err != nil {
+			return err
+		}
+		defer b.close()
+		nc, err := b.dial("eusn-stream/" + c.Job + "/" + cmd.Name())
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return err
+		}
+		return do(ctx, c, js, args)
+	})
+	return cmd
+}
+
+func addJobFlags(f *pflag.FlagSet) {
+	f.String("job", "", "name of the job")
+	f.String("nats-url", "", "NATS server; a running embedded one is at nats://127.0.0.1:4222")
+	f.String("dir", "", "without a URL: data directory of an embedded server that is not running")
+	f.String("model", "", "model file (state verify)")
+}

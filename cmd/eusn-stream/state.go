@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// maxStateFile bounds what diff and import read into memory.
+const maxStateFile = 8 << 30
+
+func newState(a *app) *cobra.Command {
+	return group("state", "Look at, move and check the states of a job's streams",
+		newStateGet(a), newStateDiff(a), newStateExport(a), newStateImport(a), newStateVerify(a))
+}
+
+func newStateGet(a *app) *cobra.Command {
+	return a.jobCommand(&cobra.Command{
+		Use:   "get PARTITION [STREAM]",
+		Short: "Show the streams in a partition's snapshot",
+		Args:  cobra.RangeArgs(1, 2),
+	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
+		b, _, err := snapshotOf(ctx, c, js, args[0])
+		if err != nil {
+			return err
+		}
+		s, err := pipeline.ReadState(b)
+		if err != nil {
+			return err
+		}
+		if len(args) == 2 {
+			var one []pipeline.StreamState
+			for _, st := range s.Streams {
+				if st.ID == args[1] {
+					one = append(one, st)
+				}
+			}
+			if s.Streams = one; len(one) == 0 {
+				return fmt.Errorf("partition %s has no stream %q in its snapshot", args[0], args[1])
+			}
+		}
+		if a.json {
+			return a.printJSON(s)
+		}
+		a.print("partition %d after input message %d: %d streams", s.Partition, s.InSeq, len(s.Streams))
+		for _, st := range s.Streams {
+			a.print("%s/%s  seq %d  samples %d  held %d  flags %q  state %s", st.Key, st.ID, st.LastSeq, st.Samples, st.Held, st.Flags, st.Digest)
+		}
+		return nil
+	})
+}
+
+func snapshotOf(ctx context.Context, c Config, js jetstream.JetStream, partition string) ([]byte, string, error) {
+	p, err := strconv.Atoi(partition)
+	if err != nil {
+		return nil, "", fmt.Errorf("partition %q, want a number", partition)
+	}
+	j, err := pipeline.OpenJob(ctx, js, c.Job)
+	if err != nil {
+		return nil, "", err
+	}
+	return j.Snapshot(ctx, p)
+}
+
+func newStateDiff(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff FILE FILE",
+		Short: "Compare two exported states stream by stream, bit for bit",
+		Long:  "Compare two exported states. Exits with 1 if any stream differs.",
+		Args:  cobra.ExactArgs(2),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			var all [2]map[string]string
+			for i, name := range args {
+				b, err := readStateFile(name)
+				if err != nil {
+					return err
+				}
+				s, err := pipeline.ReadState(b)
+				if err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				all[i] = map[string]string{}
+				for _, st := range s.Streams {
+					all[i][st.Key+"/"+st.ID] = st.Digest
+				}
+			}
+			differ := 0
+			for id, d := range all[0] {
+				if other, ok := all[1][id]; !ok || other != d {
+					differ++
+					a.print("%s  %s  %s", id, d, other)
+				}
+				delete(all[1], id)
+			}
+			for id, d := range all[1] {
+				differ++
+				a.print("%s  -  %s", id, d)
+			}
+			if differ > 0 {
+				return fmt.Errorf("%d streams differ", differ)
+			}
+			a.say("all streams are equal")
+			return nil
+		}),
+	}
+}
+
+func readStateFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxStateFile+1))
+	if err == nil && len(b) > maxStateFile {
+		err = fmt.Errorf("%s: more than %d bytes", name, int64(maxStateFile))
+	}
+	return b, err
+}
+
+func newStateExport(a *app) *cobra.Command {
+	var dir string
+	cmd := a.jobCommand(&cobra.Command{
+		Use:   "export",
+		Short: "Write the snapshots of a job to files, p<n>.state, one per partition",
+		Long: `Write the snapshots that a job's records name. Stop the stage first (it stores
+its last states) if the files are to hold everything up to now.`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, c Config, js jetstream.JetStream, _ []string) error {
+		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		written := 0
+		for p := range j.NumPartitions() {
+			s, err := j.Status(ctx, p)
+			if err != nil {
+				return err
+			}
+			if s.Snapshot == "" {
+				continue
+			}
+			b, _, err := j.Snapshot(ctx, p)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%d.state", p)), b, 0o644); err != nil {
+				return err
+			}
+			written++
+		}
+		a.say("%d of %d partitions have a snapshot; written to %s", written, j.NumPartitions(), dir)
+		return nil
+	})
+	cmd.Flags().StringVarP(&dir, "output", "o", "states", "directory")
+	return cmd
+}
+
+func newStateImport(a *app) *cobra.Command {
+	return a.jobCommand(&cobra.Command{
+		Use:   "import FILE...",
+		Short: "Begin a new job with exported states",
+		Long: `Begin a job that has not run yet with the states of another: streams go on in
+the middle of their sequences. Same model but for its readouts, same number of
+partitions (stage.partitions in the configuration).`,
+		Args: cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
+		for _, name := range args {
+			b, err := readStateFile(name)
+			if err != nil {
+				return err
+			}
+			if err := pipeline.Import(ctx, js, c.pipeline(), b); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		a.say("%d partitions imported into job %s", len(args), c.Job)
+		return nil
+	})
+}
+
+func newStateVerify(a *app) *cobra.Command {
+	return a.jobCommand(&cobra.Command{
+		Use:   "verify [PARTITION...]",
+		Short: "Rebuild partitions from snapshot and input, and compare with what was committed",
+		Long: `Rebuild each partition's state on an engine of its own, from its snapshot and
+the input behind it, and compare its digest with the one committed. A running
+stage is not disturbed. Configuration and model must be the stage's.`,
+	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
+		m, err := loadModel(c.Model)
+		if err != nil {
+			return err
+		}
+		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		if err != nil {
+			return err
+		}
+		which := args
+		if len(which) == 0 {
+			for p := range j.NumPartitions() {
+				which = append(which, strconv.Itoa(p))
+			}
+		}
+		conf := c.pipeline()
+		conf.Partitions = j.NumPartitions()
+		var all []pipeline.Verification
+		for _, text := range which {
+			p, err := strconv.Atoi(text)
+			if err != nil {
+				return fmt.Errorf("partition %q, want a number", text)
+			}
+			v, err := (&pipeline.Stage{Config: conf, Model: m, NewEngine: newEngine(c.Stage.Engine)}).Verify(ctx, js, p)
+			if err != nil {
+				return err
+			}
+			all = append(all, v)
+		}
+		if a.json {
+			return a.printJSON(all)
+		}
+		for _, v := range all {
+			a.print("partition %d: equal up to input message %d, %d messages replayed, digest %s", v.Partition, v.InSeq, v.Replayed, v.Digest)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,181 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Job looks at a job from outside: its partitions, states and dead letters.
+// It changes nothing but in Import and Replay, and needs no stage to run.
+type Job struct {
+	name       string
+	partitions int
+	js         jetstream.JetStream
+	in, out    jetstream.Stream
+	store      *snapshots
+}
+
+// PartitionStatus is what a partition's record says, and what waits for it.
+type PartitionStatus struct {
+	Partition     int           `json:"partition"`
+	Owner         string        `json:"owner"` // worker; empty = nobody since it was released, or ever
+	Epoch         uint64        `json:"epoch"` // rises with every claim; 0 = never claimed
+	InSeq         uint64        `json:"in_seq"`
+	Outs          uint64        `json:"predictions"`
+	Lag           uint64        `json:"lag"`          // input messages stored but not answered by a commit; some may need none
+	Digest        string        `json:"digest"`       // of the state at the last commit
+	Snapshot      string        `json:"snapshot"`     // name; empty without one
+	SnapshotSeq   uint64        `json:"snapshot_seq"` // last input message in it
+	SnapshotBytes uint64        `json:"snapshot_bytes"`
+	SnapshotAge   time.Duration `json:"snapshot_age_ns"`
+}
+
+var destinationPartitions = regexp.MustCompile(`\{\{partition\((\d+),1\)\}\}`)
+
+// OpenJob finds a job by its name. The error says so where no stage has run
+// under that name.
+func OpenJob(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
+	j := &Job{name: name, js: js}
+	var err error
+	if j.in, err = js.Stream(ctx, inputStream(name)); err == nil {
+		j.out, err = js.Stream(ctx, outputStream(name))
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("pipeline: there is no job %q: has the stage run with this job name?", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: job %q: %w", name, err)
+	}
+	found := destinationPartitions.FindStringSubmatch(destination(j.in.CachedInfo().Config))
+	if found == nil {
+		return nil, fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", inputStream(name))
+	}
+	if j.partitions, err = strconv.Atoi(found[1]); err != nil || j.partitions < 1 || j.partitions > maxPartitions {
+		return nil, fmt.Errorf("pipeline: NATS stream %s has %s partitions, want 1 to %d", inputStream(name), found[1], maxPartitions)
+	}
+	store, err := js.ObjectStore(ctx, snapshotBucket(name))
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: object store %s: %w", snapshotBucket(name), err)
+	}
+	j.store = &snapshots{store, snapshotBucket(name)}
+	return j, nil
+}
+
+// NumPartitions is how many partitions the job has.
+func (j *Job) NumPartitions() int { return j.partitions }
+
+// record is a partition's last record; the zero one if there is none.
+func (j *Job) record(ctx context.Context, p int) (record, error) {
+	if p < 0 || p >= j.partitions {
+		return record{}, fmt.Errorf("pipeline: partition %d, job %q has 0 to %d", p, j.name, j.partitions-1)
+	}
+	c := &committer{stream: j.out, job: j.name, part: p}
+	r, _, err := c.read(ctx)
+	return r, err
+}
+
+// Status reports on one partition.
+func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
+	r, err := j.record(ctx, p)
+	if err != nil {
+		return PartitionStatus{}, err
+	}
+	s := PartitionStatus{Partition: p, Epoch: r.epoch, InSeq: r.inSeq, Outs: r.outs, Snapshot: r.snap, SnapshotSeq: r.snapSeq}
+	if r.kind != kindReleased {
+		s.Owner = r.worker
+	}
+	if r.mark.seq > 0 {
+		s.Digest = r.mark.digest.String()
+	}
+	if r.snap != "" {
+		info, err := j.store.store.GetInfo(ctx, r.snap)
+		if err != nil {
+			return s, fmt.Errorf("pipeline: snapshot %s of partition %d: %w", r.snap, p, err)
+		}
+		s.SnapshotBytes, s.SnapshotAge = info.Size, time.Since(info.ModTime)
+	}
+	s.Lag, err = j.pending(ctx, p, r.inSeq)
+	return s, err
+}
+
+// pending asks the server how many messages of a partition come after one.
+func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) {
+	c, err := j.in.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject: inputFilter(j.name, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1, MemoryStorage: true,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: messages waiting for partition %d: %w", p, err)
+	}
+	info := c.CachedInfo()
+	return info.NumPending, j.in.DeleteConsumer(ctx, info.Name)
+}
+
+// LastDeadLetter is the number of the job's last dead letter, 0 without any.
+func (j *Job) LastDeadLetter(ctx context.Context) (uint64, error) {
+	s, err := j.js.Stream(ctx, deadLetterStream(j.name))
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: NATS stream %s: %w", deadLetterStream(j.name), err)
+	}
+	if s.CachedInfo().State.Msgs == 0 {
+		return 0, nil
+	}
+	return s.CachedInfo().State.LastSeq, nil
+}
+
+// DeadLetter reads one dead letter by its number. The payload is whole: where
+// it did not fit, it is read from the input, if that still has it.
+func (j *Job) DeadLetter(ctx context.Context, seq uint64) (DeadLetter, error) {
+	s, err := j.js.Stream(ctx, deadLetterStream(j.name))
+	if err != nil {
+		return DeadLetter{}, fmt.Errorf("pipeline: NATS stream %s: %w", deadLetterStream(j.name), err)
+	}
+	m, err := s.GetMsg(ctx, seq)
+	if err != nil {
+		return DeadLetter{}, fmt.Errorf("pipeline: dead letter %d of job %q: %w", seq, j.name, err)
+	}
+	d := DeadLetter{Seq: seq, Stored: m.Time, Subject: m.Header.Get(headerInSubject), Reason: m.Header.Get(headerError), Header: m.Header, Data: m.Data}
+	if d.InSeq, err = strconv.ParseUint(m.Header.Get(headerInSeq), 10, 64); err != nil {
+		return d, fmt.Errorf("pipeline: dead letter %d: header %s: %w", seq, headerInSeq, err)
+	}
+	if m.Header.Get(headerTruncated) != "" {
+		whole, err := j.in.GetMsg(ctx, d.InSeq)
+		if err != nil {
+			return d, fmt.Errorf("pipeline: dead letter %d was cut short, and message %d of the input, its original: %w", seq, d.InSeq, err)
+		}
+		d.Data = whole.Data
+	}
+	return d, nil
+}
+
+// Replay publishes a dead letter's original bytes to the input again, for
+// instance after the model or the policy on missing values has changed. Its
+// place in the stream is now, not where it was: so it goes without its number,
+// which counts as a repeat by now. Its incarnation and checksum go too, its
+// end mark stays. Within the server's duplicate window a second replay is
+// dropped.
+func (j *Job) Replay(ctx context.Context, d DeadLetter) error {
+	subjects := j.in.CachedInfo().Config.Subjects
+	key := d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
+	if len(subjects) != 1 || checkToken(key) != nil {
+		return fmt.Errorf("pipeline: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
+	}
+	m := &nats.Msg{Subject: strings.TrimSuffix(subjects[0], "*") + key, Data: d.Data, Header: nats.Header{
+		jetstream.MsgIDHeader: {fmt.Sprintf("%s.dlq.%d", j.name, d.Seq)},
+	}}
+	if endsAfter(d.Header) {
+		m.Header.Set(HeaderEnd, "true")
+	}
+	if _, err := j.js.PublishMsg(ctx, m); err != nil {
+		return fmt.Errorf("pipeline: dead letter %d to %s: %w", d.Seq, m.Subject, err)
+	}
+	return nil
+}

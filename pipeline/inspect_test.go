@@ -1,0 +1,179 @@
+package pipeline
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A job from outside: who owns what, what its states are, whether they come
+// out again; and its states as the beginning of another job.
+func TestJobFromOutside(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("look", 3)
+	r := b.start(m, c)
+	streams := recordings(9, 60)
+	packets, sent := mixed(streams, 40)
+	half := len(packets) / 2
+	b.publish(packets[:half])
+	b.settle(r, half)
+	j, err := OpenJob(t.Context(), b.js, "look")
+	if err != nil || j.NumPartitions() != 3 {
+		t.Fatalf("job: %v", err)
+	}
+	verified := 0
+	check := &Stage{Config: c, Model: m, NewEngine: generic}
+	for p := range 3 {
+		s, err := j.Status(t.Context(), p)
+		if err != nil || s.Owner == "" || s.Epoch != 1 {
+			t.Errorf("while it runs: %+v, %v", s, err)
+		}
+		v, err := check.Verify(t.Context(), b.js, p)
+		if err != nil || v.Digest != v.Recorded {
+			t.Errorf("verify while it runs: %+v, %v", v, err)
+		}
+		verified += int(v.Replayed)
+	}
+	if verified == 0 {
+		t.Error("verify replayed nothing: the test has lost its subject")
+	}
+	r.stop(t)
+	streamsSeen := 0
+	for p := range 3 {
+		s, err := j.Status(t.Context(), p)
+		if err != nil || s.Owner != "" || s.Lag != 0 || s.SnapshotSeq != s.InSeq || s.SnapshotBytes == 0 {
+			t.Errorf("after its release: %+v, %v", s, err)
+		}
+		raw, _, err := j.Snapshot(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := ReadState(raw)
+		if err != nil || st.Partition != p {
+			t.Fatalf("state: %v", err)
+		}
+		streamsSeen += len(st.Streams)
+		if err := Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw); err != nil {
+			t.Fatal(err)
+		}
+		mentions(t, Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw), "begun already")
+	}
+	if streamsSeen != 9 {
+		t.Errorf("%d streams in the snapshots, want 9", streamsSeen)
+	}
+	// The heir goes on in the middle of the sequences, on another subject.
+	heir := quick("heir", 3)
+	heir.InputSubject = "other.*"
+	r = b.start(m, heir)
+	for _, p := range packets[half:] {
+		b.publishOn("other.", p)
+	}
+	got := b.predictions("look")
+	exp := direct(t, m, streams, sent)
+	for name, ps := range b.await("heir", count(exp)-count(got)) {
+		got[name] = append(got[name], ps...)
+	}
+	r.stop(t)
+	same(t, got, exp)
+
+	broken := *check
+	broken.Config.NonFinite = codec.Hold // not the stage's configuration
+	_, err = broken.Verify(t.Context(), b.js, 0)
+	mentions(t, err, "shape")
+	_, err = OpenJob(t.Context(), b.js, "nosuch")
+	mentions(t, err, "nosuch")
+	_, err = j.Status(t.Context(), 3)
+	mentions(t, err, "0 to 2")
+}
+
+// A dead letter that another configuration can use takes its place when it is
+// sent again.
+func TestDeadLetterReplay(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("retry", 1)
+	r := b.start(m, c)
+	bad := rows("a", 1, true, 1, float32Nan)
+	b.publish([]packet{bad})
+	b.settle(r, 1)
+	r.stop(t)
+	dead := b.deadLetters("retry")
+	if len(dead) != 1 {
+		t.Fatalf("%d dead letters, want 1", len(dead))
+	}
+	j, err := OpenJob(t.Context(), b.js, "retry")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := j.DeadLetter(t.Context(), dead[0].Seq)
+	if err != nil || !bytes.Equal(d.Data, bad.payload(t)) {
+		t.Fatalf("dead letter: %v", err)
+	}
+	for range 2 { // the second is a repeat
+		if err := j.Replay(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.NonFinite = codec.Zero
+	r = b.start(m, c)
+	b.settle(r, 2)
+	r.stop(t)
+	if got := flags(b.predictions("retry")["a"]); got != "0.0:held|poison-skipped" {
+		t.Errorf("predictions %q", got)
+	}
+	if n, err := j.LastDeadLetter(t.Context()); n != 1 || err != nil {
+		t.Errorf("last dead letter %d, %v", n, err)
+	}
+}
+
+// No bytes make the decoder of snapshots panic or allocate out of proportion;
+// what it takes, it writes again byte for byte.
+func FuzzSnapshot(f *testing.F) {
+	m := testModel(f, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3})
+	l := newLone(f, m, Config{NonFinite: codec.Hold})
+	packets, _ := mixed(recordings(3, 12), 1)
+	for i := range packets {
+		if i%4 == 0 {
+			packets[i].seq += 3
+		}
+	}
+	l.feedAll(packets...)
+	seed, err := l.p.snapshot(l.shape, l.readRow)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed[:len(seed)-sha256.Size])
+	f.Add(seed[:200])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		sum := sha256.Sum256(body)
+		b := append(bytes.Clone(body), sum[:]...) // past the checksum
+		if p, err := decodeSnapshot(b, l.shape, 0); err == nil {
+			p.tenure = nil
+			var rows [][]uint32
+			for e := p.recency.Front(); e != nil; e = e.Next() {
+				st := e.Value.(*stream)
+				for i, row := range st.rows {
+					if row != nil {
+						st.slots[i] = int32(len(rows))
+						rows = append(rows, row)
+					}
+				}
+			}
+			again, err := p.snapshot(l.shape, func(slot int32) ([]uint32, error) { return rows[slot], nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q, err := decodeSnapshot(again, l.shape, 0); err != nil || q.done != p.done || len(q.sources) != len(p.sources) {
+				t.Fatalf("not read again: %v", err)
+			}
+		}
+		if _, err := ReadState(b); err != nil && errors.Is(err, errRecord) {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,261 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// PartitionState is what a snapshot holds of a partition, to look at.
+type PartitionState struct {
+	Partition int           `json:"partition"`
+	InSeq     uint64        `json:"in_seq"` // last input message in it
+	Streams   []StreamState `json:"streams"`
+}
+
+// StreamState is one stream's, in order of key and id.
+type StreamState struct {
+	Key     string     `json:"key"`
+	ID      string     `json:"stream"`
+	LastSeq uint64     `json:"last_seq"` // the key's last Eusn-Seq
+	Held    int        `json:"held"`     // messages of the key that wait for a missing one
+	Samples int64      `json:"samples"`  // in the open sequence; window: since it began
+	Flags   string     `json:"flags"`    // what the next prediction will say, any state's
+	Rows    [][]uint32 `json:"rows"`     // state rows as reservoir.Layout has them, nil where no sequence is open
+	Digest  string     `json:"digest"`   // of everything above but Flags
+}
+
+// Snapshot reads a partition's snapshot: the bytes that Export writes to a
+// file, with the record's own name for it.
+func (j *Job) Snapshot(ctx context.Context, p int) (b []byte, name string, err error) {
+	r, err := j.record(ctx, p)
+	if err != nil {
+		return nil, "", err
+	}
+	if r.snap == "" {
+		return nil, "", fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet", p, j.name)
+	}
+	if b, err = j.store.get(ctx, r.snap); err != nil {
+		return nil, r.snap, fmt.Errorf("pipeline: snapshot %s: %w", r.snap, err)
+	}
+	return b, r.snap, nil
+}
+
+// shapeIn reads the shape of a snapshot's states from its own bytes.
+func shapeIn(b []byte) (sh shape, part int, err error) {
+	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 12
+	if len(b) < fixed {
+		return sh, 0, errors.New("pipeline: snapshot: not one of eusn-stream's")
+	}
+	le := binary.LittleEndian
+	copy(sh.network[:], b[12:44])
+	part = int(le.Uint32(b[44:]))
+	sh.words, sh.states, sh.channels = int(le.Uint32(b[64:])), int(le.Uint32(b[68:])), int(le.Uint32(b[72:]))
+	if most := len(b); sh.words > most || sh.states > most || sh.channels > most {
+		return sh, part, fmt.Errorf("pipeline: snapshot: states of %d words, %d per stream, %d channels in %d bytes", sh.words, sh.states, sh.channels, most)
+	}
+	return sh, part, nil
+}
+
+// ReadState takes a snapshot's bytes apart. They may come from anywhere.
+func ReadState(b []byte) (PartitionState, error) {
+	sh, part, err := shapeIn(b)
+	if err != nil {
+		return PartitionState{}, err
+	}
+	p, err := decodeSnapshot(b, sh, part)
+	if err != nil {
+		return PartitionState{}, err
+	}
+	out := PartitionState{Partition: part, InSeq: p.done}
+	for _, src := range p.sources {
+		for _, st := range src.streams {
+			s := StreamState{Key: src.key, ID: st.id, LastSeq: src.last, Held: len(src.held), Samples: st.seq.n, Rows: st.rows}
+			f := st.since
+			for _, g := range st.flags {
+				f |= g
+			}
+			s.Flags = f.String()
+			s.Digest = hashOf(fmt.Appendf(nil, "%q %q %d %d %d %v", s.Key, s.ID, s.LastSeq, s.Held, s.Samples, s.Rows)).String()
+			out.Streams = append(out.Streams, s)
+		}
+	}
+	slices.SortFunc(out.Streams, func(a, b StreamState) int {
+		if c := strings.Compare(a.Key, b.Key); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return out, nil
+}
+
+// Import makes the states in a snapshot the beginning of a partition of a job
+// that has not run yet: streams go on in the middle of their sequences, and
+// producers with their numbers. It creates the job's NATS streams. The number
+// of partitions must be that of the job the snapshot comes from.
+func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	c = c.WithDefaults()
+	sh, part, err := shapeIn(b)
+	if err != nil {
+		return err
+	}
+	p, err := decodeSnapshot(b, sh, part)
+	if err != nil {
+		return err
+	}
+	if part >= c.Partitions {
+		return fmt.Errorf("pipeline: the snapshot is of partition %d, job %q has %d: a state belongs to its partition", part, c.Job, c.Partitions)
+	}
+	if err := ensureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
+		return err
+	}
+	snaps, err := openSnapshots(ctx, js, c)
+	if err != nil {
+		return err
+	}
+	out, err := js.Stream(ctx, outputStream(c.Job))
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	if b, err = p.rewound(sh); err != nil {
+		return err
+	}
+	com := &committer{js: js, stream: out, job: c.Job, part: part, retries: func() {}}
+	if _, seq, err := com.read(ctx); err != nil || seq > 0 {
+		return errors.Join(err, fmt.Errorf("pipeline: partition %d of job %q has begun already: import into a new job", part, c.Job))
+	}
+	r := record{kind: kindReleased, worker: "import", snap: snapshotName(part, 0, 0)}
+	if err := snaps.put(ctx, r.snap, b); err != nil {
+		return err
+	}
+	empty, err := (&run{meta: codec.PredictionMeta{}}).newEmpty()
+	if err != nil {
+		return err
+	}
+	if _, err := com.publish(ctx, r, 0, empty); err != nil {
+		return fmt.Errorf("pipeline: record of partition %d: %w", part, err)
+	}
+	return nil
+}
+
+// rewound encodes a decoded snapshot for an input of which nothing has been
+// read. Held messages stay; their place in the old input means nothing now.
+func (p *partition) rewound(sh shape) ([]byte, error) {
+	p.done, p.doneTime = 0, 0
+	var rows [][]uint32
+	for e := p.recency.Front(); e != nil; e = e.Next() {
+		st := e.Value.(*stream)
+		for i, row := range st.rows {
+			if row != nil {
+				st.slots[i] = int32(len(rows))
+				rows = append(rows, row)
+			}
+		}
+	}
+	return p.snapshot(sh, func(slot int32) ([]uint32, error) { return rows[slot], nil })
+}
+
+// Verification is the outcome of Stage.Verify.
+type Verification struct {
+	Partition int    `json:"partition"`
+	Snapshot  string `json:"snapshot"` // where it began, empty = from the first message
+	Replayed  uint64 `json:"replayed"` // input messages
+	InSeq     uint64 `json:"in_seq"`   // up to which the digests were compared
+	Digest    string `json:"digest"`   // of the state rebuilt
+	Recorded  string `json:"recorded"` // of the state the stage had
+}
+
+// Verify rebuilds a partition's state from its snapshot and the input, on an
+// engine of its own, and compares its digest with the one committed. Config,
+// Model and NewEngine must be the running stage's; nothing else is used. The
+// error says what differs. It disturbs no running stage.
+func (s *Stage) Verify(ctx context.Context, js jetstream.JetStream, part int) (Verification, error) {
+	v := Verification{Partition: part}
+	alone := *s
+	alone.Dial = func(string) (*nats.Conn, error) { return nil, errors.New("pipeline: verify opens no connection") }
+	r, err := alone.prepare()
+	if err != nil {
+		return v, err
+	}
+	j, err := OpenJob(ctx, js, r.cfg.Job)
+	if err != nil {
+		return v, err
+	}
+	r.js, r.in, r.out, r.snaps = js, j.in, j.out, j.store
+	c := &committer{stream: j.out, job: r.cfg.Job, part: part}
+	if c.record, err = j.record(ctx, part); err != nil {
+		return v, err
+	}
+	if c.mark.seq == 0 {
+		return v, nil // nothing was ever committed
+	}
+	sh, err := newShard(r.cfg, r.Model, r.head, r.NewEngine, r.counters, r.log)
+	if err != nil {
+		return v, err
+	}
+	defer sh.pool.engine.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.workers = ctx
+	t := &tenure{run: r, shard: sh, c: c, part: newPartition(part, 0), ctx: ctx, stop: cancel}
+	t.part.tenure = t
+	v.Snapshot, v.InSeq, v.Recorded = c.snap, c.mark.seq, c.mark.digest.String()
+	err = t.rebuild(js)
+	v.Digest, v.Replayed = t.part.sum.String(), r.counters.replayed.Load()
+	return v, err
+}
+
+// rebuild takes a tenure's partition to its mark, without a claim.
+func (t *tenure) rebuild(js jetstream.JetStream) error {
+	if err := t.checkInput(t.ctx); err != nil {
+		return err
+	}
+	if t.c.snap != "" {
+		if err := t.restore(); err != nil {
+			return err
+		}
+	}
+	t.part.replayTo = t.c.mark.seq
+	if err := t.shard.adopt(t.part); err != nil || t.err() != nil || t.part.verifyAt == 0 {
+		return errors.Join(err, t.err())
+	}
+	cc, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.done+1, maxPull, t.shard, t.fail)
+	if err != nil {
+		return err
+	}
+	defer stopConsumers([]jetstream.ConsumeContext{cc})
+	defer t.stop() // first: a callback may wait for room in the queue
+	b := newBatch(1)
+	for t.part.verifyAt > 0 && t.ctx.Err() == nil {
+		b.reset()
+		err := t.shard.collect(t.ctx, b)
+		if err == nil {
+			err = t.shard.advance(b)
+		}
+		if err == nil {
+			err = t.shard.settle(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := t.err(); err != nil {
+		return err
+	}
+	if t.part.verifyAt > 0 {
+		return t.ctx.Err()
+	}
+	return nil
+}
