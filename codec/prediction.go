@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v17/arrow"
 )
@@ -118,11 +119,15 @@ func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
 }
 
 // Encode writes p, which may be empty, as one message, valid until the next
-// call. Every prediction must have as many Scores as the meta has Columns.
+// call. Every prediction must have as many Scores as the meta has Columns, and
+// a Stream in UTF-8: anything else would be a message that nobody can read.
 func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
 	for i := range p {
 		if len(p[i].Scores) != e.columns {
 			return nil, mismatch("prediction %d has %d scores, want %d", i, len(p[i].Scores), e.columns)
+		}
+		if !utf8.ValidString(p[i].Stream) {
+			return nil, mismatch("prediction %d: field %q: %q is not UTF-8", i, fieldStream, p[i].Stream)
 		}
 	}
 	t := e.t

@@ -127,6 +127,9 @@ func TestPredictionErrors(t *testing.T) {
 	if _, err := e.Encode([]Prediction{{Scores: []float32{1}}}); !errors.Is(err, ErrSchema) {
 		t.Errorf("one score for two columns: got %v", err)
 	}
+	if _, err := e.Encode([]Prediction{{Stream: "\xff\xfe", Scores: []float32{1, 2}}}); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), `"\xff\xfe" is not UTF-8`) {
+		t.Errorf("a stream name that no reader takes: got %v", err)
+	}
 	in, err := NewInputEncoder(testChannels, InputOptions{})
 	if err != nil {
 		t.Fatal(err)

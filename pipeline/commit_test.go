@@ -164,13 +164,13 @@ func TestDeadLetterTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = b.start(m, c)
-	raw := slices.Repeat([]byte{'x'}, 47<<10)
+	raw := slices.Repeat([]byte{'x'}, 48<<10-152)
 	b.publish([]packet{{key: "a", seq: 1, raw: raw}, one("a", 2, 1, 1, true)})
 	b.settle(r, 2)
 	r.stop(t)
 	dead := b.deadLetters("large")
-	if len(dead) != 1 || dead[0].Header.Get(headerTruncated) != "48128" || len(dead[0].Data) < 32<<10 {
-		t.Fatalf("%d dead letters, want one of 48128 bytes cut short", len(dead))
+	if len(dead) != 1 || dead[0].Header.Get(headerTruncated) != "49000" || len(dead[0].Data) < 48000 {
+		t.Fatalf("%d dead letters, want one of 49000 bytes cut short", len(dead))
 	}
 	if got := flags(b.predictions("large")["a"]); got != "2.0:poison-skipped" {
 		t.Errorf("predictions %q", got)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -14,6 +15,7 @@ import (
 // be answered, also by a stage that reads everything again.
 func oneDead(t *testing.T, c Config, bad packet) DeadLetter {
 	t.Helper()
+	c.StopTimeout = 50 * time.Millisecond // a crashed stage waits for an answer this long
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	r := b.start(m, c)
