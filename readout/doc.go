@@ -23,8 +23,9 @@
 //   - Gram only keeps moments: any number of samples, mergeable, no second
 //     pass, and therefore no leave-one-out.
 //
-// Everything is computed in float64 and does not depend on the number of
-// threads. alpha = 0 is plain least squares and an error where that has no
+// Everything is computed in float64. The result depends neither on the number
+// of threads nor on an amd64 processor's instruction sets; other architectures
+// may differ in the last bits. alpha = 0 is plain least squares and an error where that has no
 // unique solution.
 //
 // The package knows no reservoir, no file format and no stream. References:

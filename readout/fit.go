@@ -70,7 +70,7 @@ type system interface {
 // constantly scores -1.
 //
 // Time, with m the smaller of samples n and features F: n F m operations to
-// set up; per alpha 2/3 m^3, or F^3/3 + n F^2 where n > F. Memory: 2 m^2
+// set up; per alpha 2/3 m^3, and n F^2 more where n > F. Memory: 2 m^2
 // float64. A cancelled context ends it within seconds.
 func Fit(ctx context.Context, features []float32, labels []int, classes []string, opt Options) (*Linear, Report, error) {
 	fail := func(err error) (*Linear, Report, error) { return nil, Report{}, err }
