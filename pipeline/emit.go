@@ -278,9 +278,10 @@ func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
 	h.Set(headerInSubject, d.job.subject)
 	h.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s.%d.%d", e.job, d.job.part.id, d.job.seq))
 	msg := &nats.Msg{Subject: deadLetterSubject(e.job, d.job.part.id), Header: h, Data: d.job.data}
-	if most := e.limit + headerRoom - headerBytes(h); len(msg.Data) > most {
-		msg.Data = msg.Data[:max(0, most)]
+	most := e.limit + headerRoom
+	if len(msg.Data) > most-headerBytes(h) {
 		h.Set(headerTruncated, strconv.Itoa(len(d.job.data)))
+		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
 	return publishOnce(ctx, e.js, msg, func() { e.counters.retries.Add(1) })
 }
