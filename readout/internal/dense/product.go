@@ -40,6 +40,8 @@ func multiply(c Matrix, alpha float64, a, b operand, depth int) {
 	if c.Rows == 0 || c.Cols == 0 {
 		return
 	}
+	buffer := getBuffer()
+	defer buffers.Put(buffer)
 	span := rowSpan
 	if a == nil {
 		span = c.Rows
@@ -48,9 +50,8 @@ func multiply(c Matrix, alpha float64, a, b operand, depth int) {
 		p := product{tile: active, c: c.Sub(i0, 0, min(span, c.Rows-i0), c.Cols), alpha: alpha, lower: a == nil}
 		for k0 := 0; k0 < depth; k0 += Block {
 			p.depth = min(Block, depth-k0)
-			buffer := p.pack(a, i0, b, k0)
+			p.pack(buffer, a, i0, b, k0)
 			p.run()
-			buffers.Put(buffer)
 		}
 	}
 }
@@ -76,9 +77,8 @@ func aligned(buffer *[]float64, n int) []float64 {
 	return v[skip : skip+n]
 }
 
-// pack fills a, from row i0 on, and b, in a buffer to be put back.
-func (p *product) pack(a operand, i0 int, b operand, k0 int) *[]float64 {
-	buffer := getBuffer()
+// pack fills a, from row i0 on, and b, in the buffer.
+func (p *product) pack(buffer *[]float64, a operand, i0 int, b operand, k0 int) {
 	width := p.tile.width()
 	panel := width * p.depth
 	cols, rows := ceil(p.c.Cols, width), ceil(p.c.Rows, width)
@@ -99,7 +99,6 @@ func (p *product) pack(a operand, i0 int, b operand, k0 int) *[]float64 {
 	if p.lower {
 		p.a = p.b
 	}
-	return buffer
 }
 
 // run cuts c into blocks of rows, and where these are few into blocks of
