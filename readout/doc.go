@@ -25,8 +25,8 @@
 //
 // Everything is computed in float64. The result depends neither on the number
 // of threads nor on an amd64 processor's instruction sets; other architectures
-// may differ in the last bits. alpha = 0 is plain least squares and an error where that has no
-// unique solution.
+// may differ in the last bits. alpha = 0 is plain least squares and an error
+// where that has no unique solution.
 //
 // The package knows no reservoir, no file format and no stream. References:
 // Hoerl and Kennard 1970 (ridge); Cook and Weisberg 1982 (leave-one-out from
