@@ -1,4 +1,6 @@
 // Package integration holds the tests that need several packages, a real
 // server or another program: who may import whom, the model file opened by
-// NumPy, the whole stage on real data.
+// NumPy, and the stage broken on purpose (command chaos, below it). The stage
+// on simulated and recorded data is tested where its commands are, in
+// cmd/eusn-stream.
 package integration
