@@ -71,7 +71,8 @@ type system interface {
 //
 // Time, with m the smaller of samples n and features F: n F m operations to
 // set up; per alpha 2/3 m^3, and n F^2 more where n > F. Memory: 2 m^2
-// float64. A cancelled context ends it within seconds.
+// float64, and less than a float64 copy of the features. A cancelled context
+// ends it within seconds.
 func Fit(ctx context.Context, features []float32, labels []int, classes []string, opt Options) (*Linear, Report, error) {
 	fail := func(err error) (*Linear, Report, error) { return nil, Report{}, err }
 	if len(opt.Alphas) == 0 {

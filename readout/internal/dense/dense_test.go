@@ -180,8 +180,8 @@ func TestStopsWithContext(t *testing.T) {
 	}
 }
 
-// The same bits for any number of threads.
-func TestThreadsDoNotMatter(t *testing.T) {
+// The same bits for any number of threads and any tile.
+func TestThreadsAndTilesDoNotMatter(t *testing.T) {
 	run := func(threads int) Matrix {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 		l := definite(rand.New(rand.NewPCG(5, 5)), 333)
@@ -196,11 +196,13 @@ func TestThreadsDoNotMatter(t *testing.T) {
 		return m
 	}
 	want := run(1)
-	for _, threads := range []int{2, 3, 8} {
-		if d := difference(want, run(threads)); d != 0 {
-			t.Errorf("%d threads differ from 1 by %g", threads, d)
+	eachTile(t, func(t *testing.T) {
+		for _, threads := range []int{1, 2, 3, 8} {
+			if d := difference(want, run(threads)); d != 0 {
+				t.Errorf("%d threads differ from 1 of the fastest tile by %g", threads, d)
+			}
 		}
-	}
+	})
 }
 
 func BenchmarkDense(b *testing.B) {

@@ -81,6 +81,10 @@ func (s byFeature) pack(dst []float64, width, i0, n, k0 int) {
 
 func (s bySample) pack(dst []float64, width, i0, n, k0 int) {
 	center, scale := s.Center[i0:i0+n], s.Scale[i0:i0+n]
+	if t := active; t.widen != nil && n == t.width() && n == width {
+		t.widen(&dst[0], &s.X[k0*s.Stride+i0], s.Stride, &center[0], &scale[0], len(dst)/width)
+		return
+	}
 	for l := range len(dst) / width {
 		from := (k0+l)*s.Stride + i0
 		d := dst[l*width:][:n]

@@ -29,6 +29,13 @@ type tile struct {
 	// Negative steps walk through a transposed triangle from its last row.
 	solve func(x *float64, step int, l *float64, down, right, n int)
 
+	// widen packs a panel of 3*lanes features of n samples, at least 1:
+	//
+	//	dst[k*3*lanes+j] = (src[k*stride+j] - center[j]) * scale[j]
+	//
+	// The plain tile has none.
+	widen func(dst *float64, src *float32, stride int, center, scale *float64, n int)
+
 	// peak does n rounds of peakChains multiply-adds of lanes float64: the
 	// measure of run. The plain tile has none.
 	peak func(n int)

@@ -14,6 +14,11 @@ func tileAVX512(c *float64, stride int, alpha float64, a *float64, b *float64, d
 //go:noescape
 func solveAVX512(x *float64, step int, l *float64, down int, right int, n int)
 
+// widenAVX512 packs n samples of 24 features.
+//
+//go:noescape
+func widenAVX512(dst *float64, src *float32, stride int, center *float64, scale *float64, n int)
+
 // peakAVX512 does 12 x n fused multiply-adds of 8 lanes.
 //
 //go:noescape
@@ -28,6 +33,11 @@ func tileAVX2(c *float64, stride int, alpha float64, a *float64, b *float64, dep
 //
 //go:noescape
 func solveAVX2(x *float64, step int, l *float64, down int, right int, n int)
+
+// widenAVX2 packs n samples of 12 features.
+//
+//go:noescape
+func widenAVX2(dst *float64, src *float32, stride int, center *float64, scale *float64, n int)
 
 // peakAVX2 does 12 x n fused multiply-adds of 4 lanes.
 //

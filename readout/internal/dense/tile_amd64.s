@@ -513,6 +513,43 @@ divide:
 	VZEROUPPER
 	RET
 
+// func widenAVX512(dst *float64, src *float32, stride int, center *float64, scale *float64, n int)
+// Requires: AVX, AVX512F
+TEXT ·widenAVX512(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    src+8(FP), SI
+	MOVQ    stride+16(FP), R8
+	SHLQ    $0x02, R8
+	MOVQ    n+40(FP), CX
+	MOVQ    center+24(FP), AX
+	VMOVUPD (AX), Z0
+	VMOVUPD 64(AX), Z1
+	VMOVUPD 128(AX), Z2
+	MOVQ    scale+32(FP), AX
+	VMOVUPD (AX), Z3
+	VMOVUPD 64(AX), Z4
+	VMOVUPD 128(AX), Z5
+
+sample:
+	VCVTPS2PD (SI), Z6
+	VSUBPD    Z0, Z6, Z6
+	VMULPD    Z3, Z6, Z6
+	VMOVUPD   Z6, (DI)
+	VCVTPS2PD 32(SI), Z7
+	VSUBPD    Z1, Z7, Z7
+	VMULPD    Z4, Z7, Z7
+	VMOVUPD   Z7, 64(DI)
+	VCVTPS2PD 64(SI), Z8
+	VSUBPD    Z2, Z8, Z8
+	VMULPD    Z5, Z8, Z8
+	VMOVUPD   Z8, 128(DI)
+	ADDQ      R8, SI
+	ADDQ      $0x000000c0, DI
+	DECQ      CX
+	JNZ       sample
+	VZEROUPPER
+	RET
+
 // func peakAVX512(n int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·peakAVX512(SB), NOSPLIT, $0-8
@@ -859,6 +896,43 @@ divide:
 	INCQ         AX
 	CMPQ         AX, CX
 	JL           next
+	VZEROUPPER
+	RET
+
+// func widenAVX2(dst *float64, src *float32, stride int, center *float64, scale *float64, n int)
+// Requires: AVX
+TEXT ·widenAVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    src+8(FP), SI
+	MOVQ    stride+16(FP), R8
+	SHLQ    $0x02, R8
+	MOVQ    n+40(FP), CX
+	MOVQ    center+24(FP), AX
+	VMOVUPD (AX), Y0
+	VMOVUPD 32(AX), Y1
+	VMOVUPD 64(AX), Y2
+	MOVQ    scale+32(FP), AX
+	VMOVUPD (AX), Y3
+	VMOVUPD 32(AX), Y4
+	VMOVUPD 64(AX), Y5
+
+sample:
+	VCVTPS2PD (SI), Y6
+	VSUBPD    Y0, Y6, Y6
+	VMULPD    Y3, Y6, Y6
+	VMOVUPD   Y6, (DI)
+	VCVTPS2PD 16(SI), Y7
+	VSUBPD    Y1, Y7, Y7
+	VMULPD    Y4, Y7, Y7
+	VMOVUPD   Y7, 32(DI)
+	VCVTPS2PD 32(SI), Y8
+	VSUBPD    Y2, Y8, Y8
+	VMULPD    Y5, Y8, Y8
+	VMOVUPD   Y8, 64(DI)
+	ADDQ      R8, SI
+	ADDQ      $0x00000060, DI
+	DECQ      CX
+	JNZ       sample
 	VZEROUPPER
 	RET
 

@@ -1,5 +1,6 @@
 // Command _asm generates the assembly of package dense: for each instruction
-// set the tile of the matrix product and the solve of a panel. Run it by go generate in the parent
+// set the tile of the matrix product, the solve of a panel and the packing of
+// features. Run it by go generate in the parent
 // directory.
 package main
 
@@ -38,6 +39,7 @@ func main() {
 	for _, s := range sets {
 		s.tile()
 		s.solve()
+		s.widen()
 		s.peak()
 	}
 	Generate()
@@ -186,6 +188,38 @@ func (s isa) solve() {
 	INCQ(found)
 	CMPQ(found, n)
 	JL(LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+// widen keeps the centre and scale of a panel's features in registers.
+func (s isa) widen() {
+	s.function("widen", "(dst *float64, src *float32, stride int, center, scale *float64, n int)",
+		fmt.Sprintf("packs n samples of %d features.", vectors*s.lanes))
+	dst, src, stride, n, from := reg.RDI, reg.RSI, reg.R8, reg.RCX, reg.RAX
+	Load(Param("dst"), dst)
+	Load(Param("src"), src)
+	Load(Param("stride"), stride)
+	SHLQ(U8(2), stride)
+	Load(Param("n"), n)
+	center, scale, x := s.regs[:vectors], s.regs[vectors:2*vectors], s.regs[2*vectors:3*vectors]
+	for i, name := range []string{"center", "scale"} {
+		Load(Param(name), from)
+		for v, z := range [][]reg.VecPhysical{center, scale}[i] {
+			VMOVUPD(at(from, v*8*s.lanes), z)
+		}
+	}
+	Label("sample")
+	for v, z := range x {
+		VCVTPS2PD(at(src, v*4*s.lanes), z)
+		VSUBPD(center[v], z, z)
+		VMULPD(scale[v], z, z)
+		VMOVUPD(z, at(dst, v*8*s.lanes))
+	}
+	ADDQ(stride, src)
+	ADDQ(U32(8*vectors*s.lanes), dst)
+	DECQ(n)
+	JNZ(LabelRef("sample"))
 	VZEROUPPER()
 	RET()
 }
