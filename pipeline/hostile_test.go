@@ -2,11 +2,14 @@ package pipeline
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -79,6 +82,141 @@ func TestDeadLetterOfLongHeaders(t *testing.T) {
 	}
 	if !bytes.Equal(d.Data, bad.raw) || !strings.Contains(d.Reason, "codec: ") {
 		t.Errorf("%d bytes, reason %q", len(d.Data), d.Reason)
+	}
+}
+
+// crowd is a message of n streams, one row each, without end marks.
+func crowd(n int) packet {
+	p := packet{key: "crowd", seq: 1, batch: codec.Batch{Rows: n, X: make([]float32, 2*n)}, header: map[string]string{}}
+	for i := range n {
+		p.batch.Keys = append(p.batch.Keys, fmt.Sprint("id", i))
+		p.batch.Key = append(p.batch.Key, int32(i))
+	}
+	return p
+}
+
+// One message with more streams than can ever be held stops nobody.
+func TestCrowdedMessage(t *testing.T) {
+	for name, c := range map[string]struct {
+		Config
+		n    int
+		want string
+	}{
+		"streams": {Config{}, DefaultMaxStreams + 1, "16385 new streams"},
+		"beside":  {Config{MaxStreams: 40}, 40, "max_streams 40"}, // "good" is open
+		"slots":   {Config{MaxSlots: 50}, 51, "take 51 state rows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.Job, c.Partitions = "crowd", 1
+			if d := oneDead(t, c.Config, crowd(c.n)); !strings.Contains(d.Reason, c.want) {
+				t.Errorf("reason %q does not say %q", d.Reason, c.want)
+			}
+		})
+	}
+}
+
+// What admits foresees is what spread would meet: over many small partitions
+// in any state, a message of more than one new stream is refused exactly if
+// it would run out of streams or state rows.
+func TestAdmitsForesees(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 17))
+	policies := []reservoir.Policy{
+		{Kind: reservoir.Marked}, {Kind: reservoir.Count, Length: 3}, {Kind: reservoir.Window, Length: 4, Hop: 2},
+	}
+	refused, taken := 0, 0
+	for range 3000 {
+		c := Config{MaxStreams: 2 + rng.IntN(6), MaxSlots: 64}
+		if rng.IntN(4) == 0 {
+			c = Config{MaxStreams: 64, MaxSlots: 4 + rng.IntN(4)}
+		}
+		l := newLone(t, testModel(t, 2, policies[rng.IntN(len(policies))]), c)
+		for range rng.IntN(4) { // what was there before
+			l.b.reset()
+			if err := l.ingest(l.b, l.job(several(rng, 2))); err != nil {
+				break
+			}
+			if err := l.advance(l.b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j := l.job(several(rng, 8))
+		src, _ := l.p.source(j.key)
+		m := &message{b: l.b, p: l.p, src: src}
+		if err := l.decode(j); err != nil {
+			t.Fatal(err)
+		}
+		fresh := 0
+		for _, id := range l.in.Keys {
+			if src.streams[id] == nil {
+				fresh++
+			}
+		}
+		used := l.pool.used()
+		before := l.admits(m)
+		after := l.spread(m)
+		// Rows in the hands of other streams of the shard are no fault of the
+		// message: then the stage stops, as it did.
+		if errors.Is(after, errSlots) && before == nil && used > 0 {
+			continue
+		}
+		if foreseen := before != nil; fresh > 1 && foreseen != (after != nil) || fresh <= 1 && foreseen && !errors.Is(after, errSlots) {
+			t.Fatalf("%+v: %d new of %v: admits says %v, spread %v", l.policy, fresh, l.in.Keys, before, after)
+		}
+		if before != nil {
+			refused++
+		} else {
+			taken++
+		}
+	}
+	if refused < 100 || taken < 100 {
+		t.Fatalf("%d refused, %d taken: the test has lost its subject", refused, taken)
+	}
+	t.Logf("%d refused, %d taken", refused, taken)
+}
+
+// several is a message of up to n streams of twelve, in rows of any order,
+// some with end marks.
+func several(rng *rand.Rand, n int) packet {
+	p := packet{key: "crowd", header: map[string]string{}}
+	ids := rng.Perm(12)[:1+rng.IntN(n)]
+	for i, id := range ids {
+		p.batch.Keys = append(p.batch.Keys, fmt.Sprint("id", id))
+		for range 1 + rng.IntN(3) {
+			p.batch.Key = append(p.batch.Key, int32(i))
+		}
+	}
+	rng.Shuffle(len(p.batch.Key), func(i, j int) { p.batch.Key[i], p.batch.Key[j] = p.batch.Key[j], p.batch.Key[i] })
+	for range p.batch.Key {
+		p.batch.X = append(p.batch.X, 1, 2)
+		p.batch.Ends = append(p.batch.Ends, rng.IntN(2) == 0)
+	}
+	p.batch.Rows = len(p.batch.Key)
+	return p
+}
+
+// Messages without rows on ever new keys leave no more behind than MaxStreams
+// allows, also where every stream is in the middle of a sequence.
+func TestRowlessKeysAreBounded(t *testing.T) {
+	for _, open := range []int{0, 5} {
+		l := newLone(t, testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{MaxStreams: 5})
+		for i := range open {
+			l.feedAll(rows(fmt.Sprint("open", i), 1, false, 1, 1))
+		}
+		for i := range 500 {
+			l.feedAll(rows(fmt.Sprint("k", i), 1, i%2 == 0))
+			if err := l.rehash(l.p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(l.p.sources) != 5 || l.p.recency.Len() != 5 || cap(l.p.dirtySources) > 16 {
+			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.sources), l.p.recency.Len())
+		}
+		for i := range open {
+			if got := l.feedAll(rows(fmt.Sprint("open", i), 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
+				t.Errorf("open sequence %d: %+v", i, got)
+			}
+		}
 	}
 }
 

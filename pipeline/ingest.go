@@ -20,6 +20,8 @@ import (
 // its own, and a UUID or a time takes less than half of it.
 const maxIncarnation = 128
 
+var errStreams = errors.New("pipeline: out of streams")
+
 // ingest takes one message into the batch: its samples become rows and runs,
 // its predictions places in the answer. A message that cannot be used becomes
 // a dead letter; the error is only for what must stop the stage. While a
@@ -52,11 +54,24 @@ func (s *shard) ingest(b *batch, j job) error {
 	if err := s.arrive(&m, j, isNew); err != nil {
 		return err
 	}
-	if len(m.src.streams) == 0 { // every key counts as a stream, so that MaxStreams bounds them
-		_, err := s.stream(p, m.src, m.src.key)
-		return err
+	return s.anchor(&m)
+}
+
+// anchor gives a key without streams one of its name, so that MaxStreams
+// bounds keys too. A message that opened none must not stop a partition full
+// of open sequences: its key is forgotten at once.
+func (s *shard) anchor(m *message) error {
+	if len(m.src.streams) > 0 {
+		return nil
 	}
-	return nil
+	_, err := s.stream(m.p, m.src, m.src.key)
+	if errors.Is(err, errStreams) && len(m.src.held) == 0 {
+		m.p.forgetSource(m.src)
+		s.counters.forgotten.Add(1)
+		s.warn("no room to remember a key without open sequences", "partition", m.p.id, "key", m.src.key)
+		return nil
+	}
+	return err
 }
 
 // arrive puts a message in its place among its key's: used, held or dropped.
@@ -106,10 +121,13 @@ func (s *shard) use(m *message, j job, seq uint64) error {
 	if err == nil {
 		err = s.decode(j)
 	}
+	m.seq, m.end = seq, endsAfter(j.header)
+	if err == nil {
+		err = s.admits(m)
+	}
 	if err != nil {
 		return s.poison(m, j, err)
 	}
-	m.seq, m.end = seq, endsAfter(j.header)
 	if err := s.spread(m); err != nil {
 		return err
 	}
@@ -205,7 +223,7 @@ func (s *shard) stream(p *partition, src *source, id string) (*stream, error) {
 	}
 	if p.recency.Len() >= s.maxStreams {
 		if !p.forget(src) {
-			return nil, fmt.Errorf("pipeline: partition %d: all of its %d streams are in the middle of sequences or wait for missing messages, no room for %q; raise max_streams, or close sequences that have ended", p.id, p.recency.Len(), id)
+			return nil, fmt.Errorf("%w: partition %d: all of its %d are in the middle of sequences or wait for missing messages, no room for %q; raise max_streams, or close sequences that have ended", errStreams, p.id, p.recency.Len(), id)
 		}
 		s.counters.streams.Add(-1)
 		s.counters.forgotten.Add(1)

@@ -142,9 +142,7 @@ func (p *partition) addStream(src *source, id string, states, channels int) *str
 func (p *partition) forget(keep *source) bool {
 	for e := p.recency.Back(); e != nil; e = e.Prev() {
 		st := e.Value.(*stream)
-		// Whether its slot is free again depends on the batch, and must not
-		// decide.
-		if st.seq.open() || len(st.source.held) > 0 {
+		if !st.forgettable() {
 			continue
 		}
 		p.recency.Remove(e)
@@ -152,14 +150,23 @@ func (p *partition) forget(keep *source) bool {
 		p.sum.sub(st.hash)
 		st.gone = true
 		if src := st.source; len(src.streams) == 0 && src != keep {
-			delete(p.sources, src.key)
-			p.sum.sub(src.hash)
-			src.gone = true
+			p.forgetSource(src)
 		}
 		return true
 	}
 	return false
 }
+
+func (p *partition) forgetSource(src *source) {
+	delete(p.sources, src.key)
+	p.sum.sub(src.hash)
+	src.gone = true
+}
+
+// forgettable reports whether a stream is between two sequences and nothing
+// waits for it. Whether its slot is free again depends on the batch, and must
+// not decide.
+func (st *stream) forgettable() bool { return !st.seq.open() && len(st.source.held) == 0 }
 
 // raise notes that something happened to a source: the next prediction of
 // every sequence it may have touched will say so.
