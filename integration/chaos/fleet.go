@@ -18,6 +18,7 @@ const (
 	zombieGrace   = 2 * time.Second        // how long one that woke up may try to commit
 	restartWait   = 200 * time.Millisecond // before a worker that ended by itself is started again
 	restartLonger = time.Second            // if it had lived shorter than this
+	settled       = 2 * time.Second        // by then a worker has work, which zombies and partitions need
 )
 
 // fleet keeps a number of workers running: each has a seat, and a seat whose
@@ -55,18 +56,19 @@ type sleep struct{ from, to time.Time }
 
 // faultCounts are faults that happened, each checked where it was made.
 type faultCounts struct {
-	WorkerKills   int   `json:"worker_kills"`   // SIGKILL, seen in the exit status
-	Zombies       int   `json:"zombies"`        // stopped, seen in /proc, replaced and woken up
-	Overtaken     int   `json:"overtaken"`      // zombies and partitions during which another worker committed
-	ServerKills   int   `json:"server_kills"`   // SIGKILL, seen in the exit status
-	LeaderKills   int   `json:"leader_kills"`   // of those, leaders of the input or the output
-	Partitions    int   `json:"partitions"`     // with traffic in flight that was delivered late
-	LateBytes     int64 `json:"late_bytes"`     // so delivered
-	Cuts          int   `json:"cuts"`           // connections reset and refused for a while
-	CutConns      int64 `json:"cut_conns"`      // connections so reset
-	Slow          int   `json:"slow"`           // times of added latency
-	CleanRestarts int   `json:"clean_restarts"` // SIGTERM, then a new worker
-	ScaleSteps    int   `json:"scale_steps"`
+	WorkerKills    int   `json:"worker_kills"`    // SIGKILL, seen in the exit status
+	Zombies        int   `json:"zombies"`         // stopped, seen in /proc, replaced and woken up
+	Overtaken      int   `json:"overtaken"`       // zombies and partitions during which another worker committed
+	ServerKills    int   `json:"server_kills"`    // SIGKILL, seen in the exit status
+	LeaderKills    int   `json:"leader_kills"`    // of those, leaders of the input or the output
+	Partitions     int   `json:"partitions"`      // all connections of a worker held, and there were some
+	LatePartitions int   `json:"late_partitions"` // of those, with traffic in flight that reached the other side late
+	LateBytes      int64 `json:"late_bytes"`      // so delivered
+	Cuts           int   `json:"cuts"`            // connections reset and refused for a while
+	CutConns       int64 `json:"cut_conns"`       // connections so reset
+	Slow           int   `json:"slow"`            // times of added latency
+	CleanRestarts  int   `json:"clean_restarts"`  // SIGTERM, then a new worker
+	ScaleSteps     int   `json:"scale_steps"`
 }
 
 func (f *fleet) fail(err error) {
@@ -154,11 +156,12 @@ func (f *fleet) end(w *worker) {
 	}
 }
 
-// pick chooses among the workers that run and can be reached.
-func (f *fleet) pick(n uint32) *worker {
+// pick chooses among the workers that run, can be reached and are at least so
+// old.
+func (f *fleet) pick(n uint32, age time.Duration) *worker {
 	var fit []*worker
 	for _, w := range f.seats {
-		if w != nil && !w.away && !w.ended() {
+		if w != nil && !w.away && !w.ended() && time.Since(w.since) >= age {
 			fit = append(fit, w)
 		}
 	}
@@ -169,24 +172,23 @@ func (f *fleet) pick(n uint32) *worker {
 }
 
 // on does something to a worker that n chooses, waiting for one if need be.
-func (f *fleet) on(n uint32, do func(*worker)) bool {
-	for late := time.Now().Add(5 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
+func (f *fleet) on(n uint32, age time.Duration, do func(*worker)) {
+	for late := time.Now().Add(10 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
 		f.mu.Lock()
-		w := f.pick(n)
+		w := f.pick(n, age)
 		if w != nil {
 			do(w)
 		}
 		f.mu.Unlock()
 		if w != nil {
-			return true
+			return
 		}
 	}
-	return false
 }
 
 // kill ends a worker without warning and fills its seat at once.
 func (f *fleet) kill(n uint32) {
-	f.on(n, func(w *worker) {
+	f.on(n, 0, func(w *worker) {
 		w.kill()
 		if w.killed() {
 			f.faults.WorkerKills++
@@ -198,7 +200,7 @@ func (f *fleet) kill(n uint32) {
 // zombie stops a worker for so long that another must take its place, and
 // wakes it up again.
 func (f *fleet) zombie(n uint32, d time.Duration) {
-	f.on(n, func(w *worker) {
+	f.on(n, settled, func(w *worker) {
 		w.signal(syscall.SIGSTOP)
 		if !w.stopped() {
 			return
@@ -211,12 +213,20 @@ func (f *fleet) zombie(n uint32, d time.Duration) {
 // partition holds everything between a worker and the servers, and delivers
 // it late; half of them die meanwhile, and what they sent comes all the same.
 func (f *fleet) partition(n uint32, d time.Duration) {
-	f.on(n, func(w *worker) {
+	f.on(n, settled, func(w *worker) {
+		if w.link.connections() > 0 {
+			f.faults.Partitions++
+		}
 		w.link.hold()
 		if n%2 == 1 {
 			f.pending.Go(func() {
 				time.Sleep(d / 2)
 				w.kill()
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if w.killed() {
+					f.faults.WorkerKills++
+				}
 			})
 		}
 		f.replace(w, d, func() {
@@ -225,7 +235,7 @@ func (f *fleet) partition(n uint32, d time.Duration) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if late := w.link.late.Load(); late > 0 {
-				f.faults.Partitions++
+				f.faults.LatePartitions++
 				f.faults.LateBytes += late
 			}
 		})
@@ -247,8 +257,10 @@ func (f *fleet) replace(w *worker, d time.Duration, back func()) {
 		select {
 		case <-w.done:
 			f.mu.Lock()
-			f.exits[w.how()+", woken up"]++
-			f.mu.Unlock()
+			defer f.mu.Unlock()
+			if !w.killed() {
+				f.exits[w.how()+" when it came back"]++
+			}
 		case <-time.After(zombieGrace):
 			f.end(w)
 		}
@@ -272,7 +284,7 @@ func (w *worker) stopped() bool {
 
 // cut resets a worker's connections and refuses new ones for d.
 func (f *fleet) cut(n uint32, d time.Duration) {
-	f.on(n, func(w *worker) {
+	f.on(n, settled, func(w *worker) {
 		w.link.cut()
 		f.faults.Cuts++
 		f.faults.CutConns += w.link.lost.Swap(0)
@@ -282,7 +294,7 @@ func (f *fleet) cut(n uint32, d time.Duration) {
 
 // slow adds latency between a worker and the servers for d.
 func (f *fleet) slow(n uint32, d time.Duration) {
-	f.on(n, func(w *worker) {
+	f.on(n, 0, func(w *worker) {
 		w.link.slow(time.Duration(5+n%40) * time.Millisecond)
 		f.faults.Slow++
 		f.pending.Go(func() { time.Sleep(d); w.link.slow(0) })
@@ -291,7 +303,7 @@ func (f *fleet) slow(n uint32, d time.Duration) {
 
 // restart ends a worker in order and starts another.
 func (f *fleet) restart(n uint32) {
-	f.on(n, func(w *worker) {
+	f.on(n, 0, func(w *worker) {
 		f.faults.CleanRestarts++
 		f.seats[w.seat] = nil
 		f.pending.Go(func() {

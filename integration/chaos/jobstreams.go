@@ -34,35 +34,56 @@ func partitionOf(key string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
+// asking repeats a request until it is answered or ctx ends: in a cluster that
+// elects, one may get no answer at all.
+func asking(ctx context.Context, request func(context.Context) error) error {
+	for {
+		try, cancel := context.WithTimeout(ctx, 3*time.Second)
+		err := request(try)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // awaitStreams returns when the job's NATS streams exist: a worker makes them.
 func awaitStreams(ctx context.Context, js jetstream.JetStream, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for _, name := range []string{inputStream, outputStream, deadStream} {
-		for {
-			_, err := js.Stream(ctx, name)
-			if err == nil {
-				break
-			}
-			if ctx.Err() != nil {
-				return fmt.Errorf("chaos: no worker made NATS stream %s within %v: %w", name, within, err)
-			}
-			time.Sleep(50 * time.Millisecond)
+		err := asking(ctx, func(ctx context.Context) error { _, err := js.Stream(ctx, name); return err })
+		if err != nil {
+			return fmt.Errorf("chaos: no worker made NATS stream %s within %v: %w", name, within, err)
 		}
 	}
 	return nil
 }
 
 // lastSeq asks the server how far a NATS stream goes.
-func lastSeq(ctx context.Context, js jetstream.JetStream, name string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+func lastSeq(ctx context.Context, js jetstream.JetStream, name string) (last uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	s, err := js.Stream(ctx, name)
+	err = asking(ctx, func(ctx context.Context) error {
+		s, err := js.Stream(ctx, name)
+		if err == nil {
+			last = s.CachedInfo().State.LastSeq
+		}
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("chaos: NATS stream %s: %w", name, err)
 	}
-	return s.CachedInfo().State.LastSeq, nil
+	return last, nil
 }
+
+// answerWithin is how long servers that are all up may take to answer.
+const answerWithin = 20 * time.Second
 
 // stored is a message as a NATS stream holds it.
 type stored struct {
@@ -84,8 +105,12 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("chaos: reading %s from %d to %d took more than a minute", name, from+1, last))
 	defer cancel()
-	cons, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from + 1,
+	var cons jetstream.Consumer
+	err = asking(ctx, func(ctx context.Context) error {
+		cons, err = js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{
+			DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from + 1,
+		})
+		return err
 	})
 	if err != nil {
 		return from, fmt.Errorf("chaos: consumer on %s: %w", name, err)

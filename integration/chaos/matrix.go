@@ -23,10 +23,30 @@ type scenario struct {
 	Kills, Zombies, Splits, Cuts, Slow, Restarts, ServerKills int
 }
 
-// config is the workers' configuration file.
+// config is the workers' configuration file: small batches and frequent
+// snapshots, so that faults find the stage in the middle of everything.
 func (s *scenario) config() string {
-	return fmt.Sprintf("nats:\n  replicas: %d\nstage:\n  shards: 2\n  rows: 512\nlog:\n  level: info\n", s.Nodes)
+	reorder := s.Reorder
+	if reorder == 0 {
+		reorder = -1 // none; 0 would be a mistake there
+	}
+	return fmt.Sprintf(`nats:
+  replicas: %d
+input:
+  reorder: %d
+stage:
+  shards: 2
+  rows: 512
+  snapshot_messages: %d
+  snapshot_every: 4s
+  lease: %s
+`, s.Nodes, reorder, snapshotMessages, lease)
 }
+
+const (
+	snapshotMessages = 120
+	lease            = 3 * time.Second // zombies and partitions last longer
+)
 
 // stageReorder is how many messages of a key the stage holds back by default.
 const stageReorder = 16
@@ -61,7 +81,7 @@ func catalogue() []*scenario {
 		base("splits").with(func(s *scenario) { s.Splits, s.Kills = 2, 2 }),
 		base("disorder").with(func(s *scenario) {
 			s.Kills, s.Zombies = 5, 1
-			s.Traffic.Late, s.Traffic.LateBy, s.Traffic.Repeat = 0.08, 30, 0.15
+			s.Traffic.Late, s.Traffic.LateBy, s.Traffic.Repeat, s.Reorder = 0.08, 12, 0.15, 4
 		}),
 
 		base("scale").with(func(s *scenario) { s.Workers, s.Kills, s.Restarts = scale, 5, 2 }),

@@ -97,6 +97,16 @@ func (l *link) state() (gate chan struct{}, down bool, delay time.Duration) {
 	return l.gate, l.down, l.delay
 }
 
+// connections is how many there are through the link.
+func (l *link) connections() (n int) {
+	for _, p := range l.proxies {
+		p.mu.Lock()
+		n += len(p.conns) / 2
+		p.mu.Unlock()
+	}
+	return n
+}
+
 // held reports whether the gate is closed.
 func (l *link) held() bool {
 	gate, _, _ := l.state()
@@ -235,6 +245,7 @@ func (l *link) pump(dst, src net.Conn) {
 			}
 		}
 	}
+	l.pass(piece{}) // a goodbye waits like everything else
 	if t, ok := dst.(*net.TCPConn); ok {
 		t.CloseWrite()
 	}

@@ -103,7 +103,7 @@ func (r *result) fleet(u *run) {
 	}
 	short("worker kills", r.Faults.WorkerKills, s.Kills)
 	short("zombies", r.Faults.Zombies, s.Zombies)
-	short("partitions with traffic in flight", r.Faults.Partitions, s.Splits)
+	short("partitions", r.Faults.Partitions, s.Splits)
 	short("cuts", r.Faults.Cuts, s.Cuts)
 	short("slow links", r.Faults.Slow, s.Slow)
 	short("clean restarts", r.Faults.CleanRestarts, s.Restarts)
@@ -118,9 +118,9 @@ func (r *result) line() string {
 		verdict = "FAIL"
 	}
 	f := r.Faults
-	s := fmt.Sprintf("%s %-22s seed %-6d %5.0f s  %6d predictions: %d lost, %d duplicated, %d wrong | kills %d, zombies %d, partitions %d, overtaken %d, cuts %d, slow %d, restarts %d, scale %d, server kills %d (leaders %d) | input %d: %d repeats, %d late, %d damaged, %d retries",
+	s := fmt.Sprintf("%s %-22s seed %-6d %5.0f s  %6d predictions: %d lost, %d duplicated, %d wrong | kills %d, zombies %d, partitions %d (late traffic %d), overtaken %d, cuts %d, slow %d, restarts %d, scale %d, server kills %d (leaders %d) | input %d: %d repeats, %d late, %d damaged, %d retries",
 		verdict, r.Run, r.Seed, r.Seconds, r.Predictions, r.Lost, r.Duplicated, r.Wrong,
-		f.WorkerKills, f.Zombies, f.Partitions, f.Overtaken, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills,
+		f.WorkerKills, f.Zombies, f.Partitions, f.LatePartitions, f.Overtaken, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills,
 		r.Input.Messages, r.Input.Repeats, r.Input.Late, r.Input.Damaged, r.Input.Retries)
 	for _, w := range r.Why {
 		s += "\n     " + w

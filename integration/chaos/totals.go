@@ -58,6 +58,7 @@ func (c *faultCounts) add(o faultCounts) {
 	c.ServerKills += o.ServerKills
 	c.LeaderKills += o.LeaderKills
 	c.Partitions += o.Partitions
+	c.LatePartitions += o.LatePartitions
 	c.LateBytes += o.LateBytes
 	c.Cuts += o.Cuts
 	c.CutConns += o.CutConns
@@ -79,10 +80,10 @@ func (t *totals) idle() string {
 func (t *totals) line() string {
 	f := t.Faults
 	s := fmt.Sprintf("%d runs, %d predictions: %d lost, %d duplicated, %d wrong; %d final states seen; "+
-		"%d worker kills, %d zombies, %d partitions (%d overtaken, %d bytes delivered late), %d cuts, %d slow links, %d clean restarts, %d scale steps, %d server kills (%d of leaders); "+
+		"%d worker kills, %d zombies, %d partitions (%d with traffic in flight, %d bytes delivered late), %d of both overtaken, %d cuts, %d slow links, %d clean restarts, %d scale steps, %d server kills (%d of leaders); "+
 		"%d input messages with %d repeats, %d late, %d damaged, %d retries; %.0f s",
 		t.Runs, t.Predictions, t.Lost, t.Duplicated, t.Wrong, t.Closed,
-		f.WorkerKills, f.Zombies, f.Partitions, f.Overtaken, f.LateBytes, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills,
+		f.WorkerKills, f.Zombies, f.Partitions, f.LatePartitions, f.LateBytes, f.Overtaken, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills,
 		t.Input.Messages, t.Input.Repeats, t.Input.Late, t.Input.Damaged, t.Input.Retries, t.Seconds)
 	if t.Controls > 0 {
 		s += fmt.Sprintf("; %d of %d negative controls found out", t.Found, t.Controls)
