@@ -39,6 +39,8 @@ type broadcast struct {
 	answers chan ackOf
 	done    Published
 	told    time.Time
+	refusal time.Time // last line on messages not taken
+	unsaid  int       // since that line
 }
 
 // played is one stream's progress.
@@ -90,7 +92,7 @@ func (b *broadcast) open(ctx context.Context, nc *nats.Conn) error {
 	}
 	b.input, err = b.js.Stream(ctx, inputStream(b.Job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil // nothing there to continue
+		return fmt.Errorf("pipeline: publisher: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", inputStream(b.Job))
 	}
 	if err != nil {
 		return fmt.Errorf("pipeline: publisher: NATS stream %s: %w", inputStream(b.Job), err)
@@ -335,8 +337,8 @@ func (b *broadcast) retry(pl *played, err error) error {
 	now := time.Now()
 	if pl.refused.IsZero() {
 		pl.refused = now
-		b.Log.Warn("message not taken, sending it again", "stream", pl.key, "seq", pl.seq, "err", err)
 	}
+	b.complain(pl, err)
 	nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 	if permanent(err) || nobody && now.Sub(pl.refused) > noStreamPatience {
 		return fmt.Errorf("pipeline: publisher: message %d of stream %q: %w (does a stage listen on %s?)", pl.seq, pl.key, err, b.Subject)
@@ -347,6 +349,15 @@ func (b *broadcast) retry(pl *played, err error) error {
 	pl.turn = b.turn
 	heap.Push(&b.ready, pl)
 	return nil
+}
+
+// complain logs at most a line per second, however many streams wait.
+func (b *broadcast) complain(pl *played, err error) {
+	b.unsaid++
+	if now := time.Now(); now.Sub(b.refusal) >= time.Second {
+		b.Log.Warn("messages not taken, sending them again", "refusals", b.unsaid, "stream", pl.key, "seq", pl.seq, "err", err)
+		b.refusal, b.unsaid = now, 0
+	}
 }
 
 // leave waits for the messages under way, so that the report is right, and

@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	connectWait       = 10 * time.Second // the client's 2 s are short on a loaded machine
 	jetStreamWait     = 3 * time.Second
 	jetStreamAttempts = 4
 )
@@ -96,6 +97,7 @@ func daemonOptions(name string, log *slog.Logger) []nats.Option {
 	}
 	return []nats.Option{
 		nats.Name(name),
+		nats.Timeout(connectWait),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(200*time.Millisecond, time.Second),

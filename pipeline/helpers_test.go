@@ -167,6 +167,8 @@ type rig struct {
 	url string // if set, stages connect by TCP
 	js  jetstream.JetStream
 	log *slog.Logger
+	// bare stages have no digests and no fence, to measure what those cost
+	bare bool
 }
 
 func newRig(t testing.TB) *rig { return newRigAt(t, t.TempDir()) }
@@ -280,6 +282,9 @@ func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *run
 			return nc, err
 		},
 		Ready: func() { close(ready) },
+	}
+	if b.bare {
+		s.unsafe = unsafeBare
 	}
 	go func() { r.done <- s.Run(ctx) }()
 	b.t.Cleanup(cancel)

@@ -49,7 +49,8 @@ type Publisher struct {
 	Rate           float64  // samples per second of each stream whose items have no times; needed if Speed > 0
 	// Resume continues after what Job's input already holds of each stream,
 	// skipping as many messages; Source, Channels and RowsPerMessage must be
-	// those of the first time. Otherwise streams are numbered anew, as a new
+	// those of the first time. It is an error if the job has no input there:
+	// to publish everything would not be to resume. Otherwise streams are numbered anew, as a new
 	// incarnation.
 	Resume   bool
 	Job      string

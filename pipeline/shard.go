@@ -37,7 +37,7 @@ type shard struct {
 
 	rowBudget, maxStreams, reorder, reorderBytes, snapshotMessages int
 	latency, snapshotEvery                                         time.Duration
-	noDedup                                                        bool // see Stage.unsafe
+	noDedup, noDigest                                              bool // see Stage.unsafe
 
 	// scratch of the message in hand
 	in                 codec.Batch

@@ -40,6 +40,7 @@ const (
 	unsafeNoFence = "nofence" // commits whatever others have committed
 	unsafeNoDedup = "nodedup" // repeats and gaps of producers count as samples
 	unsafeMsgID   = "msgid"   // relies on the server's duplicate window instead of the fence
+	unsafeBare    = "bare"    // no fence and no digests: what the protocol is measured against
 )
 
 // Run is the live stage: it creates or checks the job's NATS streams, joins
@@ -181,6 +182,7 @@ func (r *run) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.noDigest = r.unsafe == unsafeBare
 		r.engine = s.pool.engine.Name()
 		s.noDedup = r.unsafe == unsafeNoDedup
 		r.shards = append(r.shards, s)

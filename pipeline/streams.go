@@ -97,7 +97,10 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *s
 	for _, want := range c.streams() {
 		s, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			if _, err = js.CreateStream(ctx, want); err != nil {
+			if _, err = js.CreateStream(ctx, want); overlap(err) {
+				err = fmt.Errorf("%w: another NATS stream, perhaps another job's input, takes these subjects; give each job an input subject of its own (input.subject)", err)
+			}
+			if err != nil {
 				errs = append(errs, fmt.Errorf("pipeline: NATS stream %s on %v cannot be created: %w", want.Name, want.Subjects, err))
 			}
 			continue
@@ -108,6 +111,14 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *s
 		errs = append(errs, compareStream(s.CachedInfo().Config, want, log))
 	}
 	return errors.Join(errs...)
+}
+
+// overlap reports whether a NATS stream was refused for the subjects of
+// another; the client has no name for that.
+func overlap(err error) bool {
+	const subjectOverlap = 10065
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == subjectOverlap
 }
 
 func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
