@@ -31,7 +31,7 @@
 //
 // Input, all optional:
 //
-//	Eusn-Seq          uint64 from 1, +1 per message of a key: repeats are dropped, gaps flagged
+//	Eusn-Seq          uint64 from 1, +1 per message of a key: repeats are dropped, early ones wait, gaps are flagged
 //	Eusn-Incarnation  changes when a producer starts counting anew; up to 128 bytes
 //	Eusn-Crc          CRC-32C of the payload, 8 hex digits: checked
 //	Eusn-End          "true" or "1": closes the sequence after the message's last row;
@@ -39,12 +39,18 @@
 //
 // Output, on <job>.out.<p>; body as codec.DecodePredictions reads it:
 //
-//	Eusn-Kind         "commit"
-//	Eusn-Worker       which run of the stage wrote it
-//	Eusn-In-Seq       last input (sequence number in <JOB>-IN) fully answered
-//	Eusn-Ahead        predictions already published beyond that input; usually 0
-//	Eusn-Outs         predictions published on this partition so far, this message included
-//	Eusn-In-Created   creation time of <JOB>-IN: the input that the numbers refer to
+//	Eusn-Kind           "commit", "claim" or "released"; the last two hold no predictions
+//	Eusn-Epoch          rises with every claim of the partition
+//	Eusn-Worker         which run of the stage wrote it
+//	Eusn-In-Seq         last input (sequence number in <JOB>-IN) fully answered
+//	Eusn-Ahead          predictions already published beyond that input; usually 0
+//	Eusn-Outs           predictions published on this partition so far, this message included
+//	Eusn-In-Created     creation time of <JOB>-IN: the input that the numbers refer to
+//	Eusn-Digest         of the partition's whole state after input Eusn-Digest-In-Seq, 32 hex digits
+//	Eusn-Digest-In-Seq  at most Eusn-In-Seq; less in the middle of a split commit
+//	Eusn-In-Ts          when the server stored that input, ns since 1970
+//	Eusn-Snap           object in <JOB>-SNAP with the state after input Eusn-Snap-In-Seq
+//	Eusn-Snap-In-Seq
 //
 // Dead letters, on <job>.dlq.<p>: the original bytes and headers, and
 // Eusn-Error (reason), Eusn-In-Seq, Eusn-In-Subject. Headers that the server
@@ -54,11 +60,53 @@
 //
 // # Delivery
 //
-// The last message on <job>.out.<p> decides how far partition p has come. It
-// is published only if nobody else published there in between, so a second
-// stage on the same job is refused instead of doubling predictions. On a
-// restart the states are rebuilt by replaying the input silently up to that
-// point; if the input no longer reaches back to its first message, states
-// begin empty and predictions of sequences that may lack samples carry
-// codec.FlagGap.
+// Each input message changes the state of its streams exactly once, and each
+// prediction is published exactly once, through crashes of workers and server,
+// workers that wake up late, and partitions that move between workers.
+//
+// The last message on <job>.out.<p> is partition p's record; it decides how far
+// p has come and who owns it. Everything published there expects the record
+// before it (compare-and-set by the server). A worker
+//
+//  1. claims: repeats the record with the next epoch. Whoever owned p before
+//     is refused from then on (fenced), however late it wakes up;
+//  2. checks that the input is the one the record speaks of: created when it
+//     was, not shorter than the position, its last answered message stored when
+//     it was;
+//  3. restores the snapshot that the record names, replays the input behind it
+//     silently up to the position, and compares the state's digest with the
+//     record's. A difference stops p with a message that says what to do;
+//     nothing is predicted from a state that may be wrong;
+//  4. commits predictions, position and digest in one message per batch. An
+//     outcome that is not known is resolved by reading the record from the
+//     leader: ours, our predecessor's (publish again), or another's (fenced);
+//  5. every so many messages or seconds, at a commit, copies p's state and
+//     stores it beside the work; the next commit names it, and the one before
+//     is deleted. What killed workers left behind is swept after a claim;
+//  6. on a stop, or when p falls to another worker, stores the last state and
+//     commits "released": the next owner replays nothing and need not wait.
+//
+// Workers of one job find each other in the bucket <JOB>-MEMBERS, whose entries
+// end with a lease. Each computes the same assignment (highest random weight,
+// at most ceil(P/n) each) from the same list. This decides who should work,
+// never who may: that is 1. A partition whose owner still lives is claimed
+// when it is released, or after a lease.
+//
+// State is: each stream's rows, counts, flags and last sample; each key's
+// numbers, incarnation and waiting messages; the order in which streams were
+// heard. All of it is a function of the partition's messages in order, whatever
+// the batches, shards and engines. What bounds it (MaxStreams, Reorder,
+// ReorderBytes) counts messages and bytes, never time. Changing these, or the
+// policy on missing values, is safe after a release, where nothing is replayed;
+// after a crash the digest finds it out.
+//
+// A message whose Eusn-Seq is too high waits for the missing ones; when they
+// come, what waited is used in order and its sequences carry FlagReordered.
+// When a key has more than Reorder messages waiting, or the partition more
+// than ReorderBytes, the lowest gap is given up: FlagGap. A prediction with no
+// flag is complete; the others say gap, held, poison-skipped or early.
+//
+// A partition that is idle while the input ages away keeps its state: its
+// snapshot follows its last message. Messages that age away before anybody
+// read them cannot be known to have existed, except by producers' numbers.
 package pipeline

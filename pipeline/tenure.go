@@ -158,6 +158,9 @@ func (t *tenure) checkInput(ctx context.Context) error {
 		p.lossy = true
 		t.log.Warn("input does not begin with its first message: predictions of sequences that may lack samples are flagged as gaps", "partition", p.id, "first", in.FirstSeq)
 	}
+	if c.inSeq > 0 && in.FirstSeq > c.inSeq+1 {
+		t.log.Warn("input behind the last answered message has aged away: if this partition had any there, nobody has read it; keys that number their messages are flagged", "partition", p.id, "answered", c.inSeq, "first", in.FirstSeq)
+	}
 	return t.checkMark(ctx, in.FirstSeq)
 }
 
