@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -220,6 +221,7 @@ const (
 // what a process sent before it died is still delivered, late.
 func (l *link) pump(dst, src net.Conn) {
 	way := make(chan piece, piecesOnWay)
+	broke := false // by breakAll: then there is no goodbye; read after way is closed
 	go func() {
 		defer close(way)
 		for {
@@ -230,23 +232,24 @@ func (l *link) pump(dst, src net.Conn) {
 				way <- piece{buf[:n], time.Now().Add(delay), l.held()}
 			}
 			if err != nil {
+				broke = errors.Is(err, net.ErrClosed)
 				return
 			}
 		}
 	}()
-	broken := false
+	gone := false
 	for p := range way {
 		l.pass(p)
-		if !broken {
+		if !gone {
 			_, err := dst.Write(p.data)
-			broken = err != nil // go on reading: the other direction may still have to deliver
-			if p.held && !broken {
+			gone = err != nil // go on reading: the other direction may still have to deliver
+			if p.held && !gone {
 				l.late.Add(int64(len(p.data)))
 			}
 		}
 	}
 	l.pass(piece{}) // a goodbye waits like everything else
-	if t, ok := dst.(*net.TCPConn); ok {
+	if t, ok := dst.(*net.TCPConn); ok && !broke {
 		t.CloseWrite()
 	}
 }
