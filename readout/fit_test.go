@@ -195,7 +195,7 @@ func BenchmarkFit(b *testing.B) {
 	for _, d := range []struct {
 		name       string
 		n, classes int
-	}{{"CharacterTrajectories", 1422, 20}, {"SpokenArabicDigits", 6599, 10}} {
+	}{{"CharacterTrajectories", 1422, 20}, {"SpokenArabicDigits", 6599, 10}, {"PenDigits", 7494, 10}} {
 		x, labels := blobs(d.n, 10000, d.classes)
 		b.Run(d.name, func(b *testing.B) {
 			for b.Loop() {

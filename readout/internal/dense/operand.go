@@ -109,7 +109,8 @@ func (m byColumn) unpack(src []float64, width, i0, n int) {
 	}
 }
 
-// clearEnds zeroes what a packed row has beyond n.
+// clearEnds zeroes what a packed row has beyond n. It would reach no result;
+// but stale numbers may be denormal, and multiplying those is slow.
 func clearEnds(dst []float64, width, n int) {
 	if n == width {
 		return
