@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// A job seen while its stage runs and after it has stopped; its states as
+// files, compared and taken over by another job.
+func TestJobCommands(t *testing.T) {
+	archive, dir := importTiny(t, 2), t.TempDir()
+	model := filepath.Join(dir, "m.safetensors")
+	must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	data := filepath.Join(dir, "data")
+	stage := startProgram(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2")
+	url := serverURL.FindString(stage.messages())
+	must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json")
+	await(t, url, 24, 0)
+
+	var all []pipeline.PartitionStatus
+	must(t, "partitions", "--nats-url", url, "--json").parse(t, &all)
+	if len(all) != 2 || all[0].Owner == "" || all[0].Owner != all[1].Owner || all[0].Outs+all[1].Outs != 24 || all[0].Epoch != 1 {
+		t.Errorf("partitions while it runs: %+v", all)
+	}
+	if out := must(t, "state", "verify", "--model", model, "--nats-url", url).out; strings.Count(out, ": equal up to") != 2 {
+		t.Errorf("state verify says %q", out)
+	}
+	if out := must(t, "deadletter", "list", "--nats-url", url).out; out != "" {
+		t.Errorf("no dead letters are listed as %q", out)
+	}
+	exec(t, t.Context(), "partitions", "--nats-url", url, "--job", "nosuch").want(t, exitFailure, "nosuch")
+	exec(t, t.Context(), "deadletter", "replay", "1", "--nats-url", url).want(t, exitFailure, "dead letter 1")
+	stage.stop(t).want(t, exitOK, "24 predictions committed")
+
+	// Without a URL: the directory of the server that has stopped.
+	if out := must(t, "partitions", "--dir", data).out; strings.Count(out, "\n") != 3 || !strings.Contains(out, "p0.e1.") {
+		t.Errorf("partitions says\n%s", out)
+	}
+	if out := must(t, "state", "get", "0", "--dir", data).out; !strings.Contains(out, "partition 0 after input message") {
+		t.Errorf("state get says %q", out)
+	}
+	states := filepath.Join(dir, "states")
+	must(t, "state", "export", "--dir", data, "-o", states)
+	p0, p1 := filepath.Join(states, "p0.state"), filepath.Join(states, "p1.state")
+	must(t, "state", "diff", p0, p0)
+	exec(t, t.Context(), "state", "diff", p0, p1).want(t, exitFailure, "streams differ")
+	conf := filepath.Join(dir, "heir.yaml")
+	if err := os.WriteFile(conf, []byte("job: heir\nstage: {partitions: 2}\nserver: {dir: "+filepath.Join(dir, "heir")+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "state", "import", p0, p1, "-c", conf)
+	exec(t, t.Context(), "state", "import", p0, "-c", conf).want(t, exitFailure, "begun already")
+	heirs := filepath.Join(dir, "heirs")
+	must(t, "state", "export", "-c", conf, "-o", heirs)
+	must(t, "state", "diff", p1, filepath.Join(heirs, "p1.state"))
+}
