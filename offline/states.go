@@ -15,8 +15,8 @@ import (
 // EngineOptions say how series are run through a network. The results do not
 // depend on them.
 type EngineOptions struct {
-	// NewEngine opens an engine; nil means reservoir.NewGeneric. It is called
-	// once per thread, and each engine is closed at the end.
+	// NewEngine opens an engine; nil means the fastest of reservoir.CPUKinds.
+	// It is called once per thread, and each engine is closed at the end.
 	NewEngine func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 	// Threads is the number of engines that work at once; 0 means all cores.
 	Threads int
@@ -133,7 +133,7 @@ func (p pass) open(d *Dataset, series []int) (*worker, error) {
 	open := p.NewEngine
 	if open == nil {
 		open = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewGeneric(net, slots)
+			return reservoir.NewCPU(net, slots, "auto", 1)
 		}
 	}
 	e, err := open(p.net, min(callSeries, len(series)))
