@@ -46,14 +46,14 @@ func Predictions(ctx context.Context, js jetstream.JetStream, job string, from u
 		o := Output{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err != nil {
-			return fmt.Errorf("pipeline: message %d on %s: %w", o.Seq, m.Subject(), err)
+			return fmt.Errorf("pipeline: message %d on %s: %w: %s", o.Seq, m.Subject(), err, wayOut(m.Subject(), o.Seq))
 		}
 		o.InSeq, err = strconv.ParseUint(m.Headers().Get(headerInSeq), 10, 64)
 		if err == nil {
 			o.Outs, err = strconv.ParseUint(m.Headers().Get(headerOuts), 10, 64)
 		}
 		if err != nil {
-			return fmt.Errorf("pipeline: message %d on %s: headers %s and %s: %w", o.Seq, m.Subject(), headerInSeq, headerOuts, err)
+			return fmt.Errorf("pipeline: message %d on %s: headers %s and %s: %w: %s", o.Seq, m.Subject(), headerInSeq, headerOuts, err, wayOut(m.Subject(), o.Seq))
 		}
 		return fn(o)
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,7 +48,14 @@ type record struct {
 }
 
 // errRecord is a record that cannot be read: asking again does not help.
-var errRecord = errors.New("something else publishes there, or it was changed: restore the job's streams, or begin a new job")
+var errRecord = errors.New("something else publishes there, or it was changed")
+
+// wayOut says what to do about a message on an output subject that is not
+// ours. Deleting it is safe: the record before it is the last one again.
+func wayOut(subject string, seq uint64) string {
+	job, _, _ := strings.Cut(subject, ".")
+	return fmt.Sprintf("if it is foreign, delete it (nats stream rmm %s %d) and keep its sender off; else restore the job's streams, or begin a new job", outputStream(job), seq)
+}
 
 func (r *record) header() nats.Header {
 	u := func(v uint64) []string { return []string{strconv.FormatUint(v, 10)} }
@@ -104,7 +112,7 @@ func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 		err = fmt.Errorf("it names a snapshot after message %d, a digest after %d and a position of %d", r.snapSeq, r.mark.seq, r.inSeq)
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w", raw.Sequence, raw.Subject, err, errRecord)
+		return record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w: %s", raw.Sequence, raw.Subject, err, errRecord, wayOut(raw.Subject, raw.Sequence))
 	}
 	return r, nil
 }

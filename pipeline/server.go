@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,7 +92,7 @@ func (s *Server) start(o ServerOptions) error {
 		return fmt.Errorf("pipeline: embedded server: %w", err)
 	}
 	s.ns = ns
-	log := &serverLog{log: o.Log, fatal: make(chan string, 1)}
+	log := &serverLog{log: o.Log, dir: o.Dir, fatal: make(chan string, 1)}
 	ns.SetLoggerV2(log, false, false, false)
 	ns.Start()
 	if err := log.awaitStart(ns, o.Dir); err != nil {
@@ -156,6 +157,7 @@ func (s *Server) Close() {
 // the server would otherwise only print.
 type serverLog struct {
 	log   *slog.Logger
+	dir   string
 	fatal chan string
 }
 
@@ -183,7 +185,15 @@ func (l *serverLog) Noticef(f string, v ...any) { l.log.Debug("nats: " + fmt.Spr
 func (l *serverLog) Debugf(f string, v ...any)  { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
 func (l *serverLog) Tracef(f string, v ...any)  {}
 func (l *serverLog) Warnf(f string, v ...any)   { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }
-func (l *serverLog) Errorf(f string, v ...any)  { l.log.Error("nats: " + fmt.Sprintf(f, v...)) }
+func (l *serverLog) Errorf(f string, v ...any) {
+	msg := fmt.Sprintf(f, v...)
+	l.log.Error("nats: " + msg)
+	// After a failed write the server takes nothing into that NATS stream
+	// again and answers nobody, so clients see timeouts alone.
+	if strings.Contains(msg, "no space left") || strings.Contains(msg, "failed to store a msg") {
+		l.log.Error("the embedded NATS server could not write its store and takes nothing more until it is started again: free space, then restart; everything acknowledged is kept", "dir", l.dir)
+	}
+}
 func (l *serverLog) Fatalf(f string, v ...any) {
 	msg := fmt.Sprintf(f, v...)
 	l.log.Error("nats: " + msg)

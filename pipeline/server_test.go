@@ -162,7 +162,7 @@ func TestExistingStreams(t *testing.T) {
 	mentions(t, run(c), "OLD-IN", "sensors.*", "plant.*")
 	c = base
 	c.Job = "other" // the same input subject
-	mentions(t, run(c), "OTHER-IN", "overlap")
+	mentions(t, run(c), "OTHER-IN", "overlap", "each job an input subject of its own")
 	c = base
 	c.MaxMessage = 8 << 20
 	mentions(t, run(c), "max_payload")
@@ -212,9 +212,18 @@ func TestForeignOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
-	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there")
+	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there", "nats stream rmm FOREIGN-OUT 3")
 	err := Predictions(t.Context(), b.js, "foreign", 1, func(Output) error { return nil })
-	mentions(t, err, "message 3")
+	mentions(t, err, "message 3", "nats stream rmm FOREIGN-OUT 3")
+	out, err := b.js.Stream(t.Context(), outputStream("foreign"))
+	if err == nil {
+		err = out.DeleteMsg(t.Context(), 3)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.expire("foreign")
+	b.start(m, c).stop(t) // the advice helps
 	err = Predictions(t.Context(), b.js, "nosuch", 1, func(Output) error { return nil })
 	mentions(t, err, "NOSUCH-OUT", "job name")
 }

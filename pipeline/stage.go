@@ -171,10 +171,10 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
-	if err := ensureStreams(ctx, r.js, r.cfg, r.log); err != nil {
+	if err := r.patiently(ctx, func() error { return ensureStreams(ctx, r.js, r.cfg, r.log) }); err != nil {
 		return err
 	}
-	if err := r.openJob(ctx); err != nil {
+	if err := r.patiently(ctx, func() error { return r.openJob(ctx) }); err != nil {
 		return err
 	}
 	for range r.cfg.Shards {
@@ -193,6 +193,18 @@ func (r *run) open(ctx context.Context) error {
 		r.emitters = append(r.emitters, &emitter{js: r.js, job: r.cfg.Job, encoder: enc, limit: r.limit, counters: r.counters})
 	}
 	return nil
+}
+
+// patiently asks again, a few times, what a loaded server did not answer in
+// time. f must be able to go on where it was left.
+func (r *run) patiently(ctx context.Context, f func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := f()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || attempt == jetStreamAttempts {
+			return err
+		}
+		r.log.Warn("no answer in time while starting, asking again", "attempt", attempt, "err", err)
+	}
 }
 
 // openJob finds the NATS streams and buckets of the job.

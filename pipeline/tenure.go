@@ -257,9 +257,13 @@ func (p *partition) restored(from *partition, jobName string) {
 	}
 }
 
+// consumerAttempts is how often the server may refuse a consumer; one that
+// does not answer is asked until the tenure ends.
+const consumerAttempts = 10
+
 // read starts the partition's consumer behind what the snapshot holds.
 func (t *tenure) read() (jetstream.ConsumeContext, error) {
-	for {
+	for attempt := 1; ; attempt++ {
 		js, err := t.reader(t.part.id)
 		if err != nil {
 			return nil, err
@@ -268,7 +272,11 @@ func (t *tenure) read() (jetstream.ConsumeContext, error) {
 		if err == nil || t.ctx.Err() != nil {
 			return cc, err
 		}
-		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.id, "err", err)
+		var refused *jetstream.APIError
+		if errors.As(err, &refused) && attempt >= consumerAttempts {
+			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
+		}
+		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.id, "attempt", attempt, "err", err)
 		if err := pause(t.ctx, retryWait); err != nil {
 			return nil, err
 		}
