@@ -4,18 +4,22 @@
 // Features come as float32 and become float64, centred and scaled, while a
 // product packs them, so no float64 copy of them ever exists.
 //
-// Everything is recursive down to small leaves and spends its time in one
-// place, the tile of a product, which is assembly generated with avo by the
-// program in _asm (its own module). A product is cut along the summed index
+// Everything is recursive down to small leaves and spends its time in two
+// kernels, the tile of a product and the solve of a panel of right-hand sides.
+// They are assembly generated with avo by the program in _asm (its own
+// module), for AVX-512 and for AVX2. A product is cut along the summed index
 // into Blocks; both factors' parts are packed into panels as wide as a tile;
 // threads take blocks of rows. See Goto and van de Geijn, Anatomy of
 // High-Performance Matrix Multiplication, 2008.
 //
-// Results depend neither on the number of threads nor on the instruction set:
-// each element of a product is one chain of fused multiply-adds along each
-// Block, started at zero and then added, fused with alpha, to what was there.
-// The plain tile computes the same with math.FMA; where that is not one
-// instruction (old amd64, 386, wasm), it is slow.
+// Results do not depend on the number of threads, nor, on amd64, on the
+// instruction set: each element of a product is one chain of fused
+// multiply-adds along each Block, started at zero and then added, fused with
+// alpha, to what was there; a solve is one such chain and a division. The
+// plain kernels compute the same with math.FMA; where that is not one
+// instruction (old amd64, 386, wasm), they are slow. Other architectures may
+// differ in the last bits of a factor, because gonum's dot product, used in
+// the leaves, sums in another order there.
 //
 // Shapes are the caller's duty: a wrong one panics, as out-of-range slice
 // indices do.
