@@ -1,0 +1,184 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// logBook keeps a log's text.
+type logBook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logBook) lines(word string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, word) {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// A server that takes nothing is a line a second in the publisher's log,
+// whatever the number of streams and attempts.
+func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	full := jetstream.StreamConfig{Name: "FULL", Subjects: []string{"sensors.*"}, MaxBytes: 4 << 10, Discard: jetstream.DiscardNew}
+	if _, err := b.js.CreateStream(t.Context(), full); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	book := &logBook{}
+	list, _ := series(200, 60, true)
+	got, err := Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 2, Log: book.logger()}.Publish(ctx, b.nc, &items{list: list})
+	if !errors.Is(err, context.DeadlineExceeded) || got.Retries < 100 {
+		t.Fatalf("%+v, %v: too few refusals to see anything", got, err)
+	}
+	// One at the first refusal and one for each whole second; another if the
+	// machine is slow to end it.
+	if n := book.lines("messages not taken"); n < 1 || n > 3 || book.lines("refusals=") != n {
+		t.Errorf("%d lines for %d refusals:\n%s", n, got.Retries, &book.text)
+	}
+}
+
+// Resuming what does not exist is an error, not a first run.
+func TestResumeWithoutJob(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	if _, err := b.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHER-IN", Subjects: []string{"sensors.*"}}); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := series(2, 5, true)
+	got, err := Publisher{Channels: []string{"x", "y"}, Resume: true, Job: "nosuch"}.Publish(t.Context(), b.nc, &items{list: list})
+	mentions(t, err, "nothing to resume", "NOSUCH-IN")
+	if got.Messages != 0 {
+		t.Errorf("%d messages published all the same", got.Messages)
+	}
+}
+
+// slowPort accepts connections to addr and lets them through after a while,
+// as a machine does that has too much to do.
+func slowPort(t *testing.T, addr string, wait time.Duration) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	t.Cleanup(func() { l.Close() })
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				time.Sleep(wait)
+				s, err := net.Dial("tcp", addr)
+				if err != nil {
+					return
+				}
+				defer s.Close()
+				wg.Go(func() { defer c.Close(); _, _ = pour(c, s) })
+				_, _ = pour(s, c)
+			})
+		}
+	})
+	return l.Addr().String()
+}
+
+func pour(to, from net.Conn) (n int, err error) {
+	buf := make([]byte, 4096)
+	for {
+		if n, err = from.Read(buf); err != nil {
+			return n, err
+		}
+		if _, err = to.Write(buf[:n]); err != nil {
+			return n, err
+		}
+	}
+}
+
+// A server that greets after three seconds is still reached.
+func TestConnectWaits(t *testing.T) {
+	t.Parallel()
+	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Close)
+	nc, err := Connect(NATSOptions{URL: "nats://" + slowPort(t, srv.ns.Addr().String(), 3*time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+}
+
+// A consumer that the server refuses is asked for again, and not for ever.
+func TestConsumerRefused(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	book := &logBook{}
+	r := &run{Stage: &Stage{Dial: b.dial}, cfg: Config{Job: "none"}, log: book.logger(), readers: make([]jetstream.JetStream, 1), perConnection: 1}
+	defer func() {
+		for _, nc := range r.conns {
+			nc.Close()
+		}
+	}()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	tn := &tenure{run: r, part: newPartition(0, 0), shard: &shard{}, ctx: ctx, stop: stop}
+	_, err := tn.read()
+	mentions(t, err, "consumer of partition 0", "refused 10 times")
+	if n := book.lines("trying again"); n != consumerAttempts-1 {
+		t.Errorf("%d attempts logged, want %d", n, consumerAttempts-1)
+	}
+}
+
+// What is not answered in time while starting is asked again, a few times.
+func TestStartAsksAgain(t *testing.T) {
+	book := &logBook{}
+	r := &run{log: book.logger()}
+	late, calls := context.DeadlineExceeded, 0
+	err := r.patiently(t.Context(), func() error {
+		if calls++; calls < 3 {
+			return late
+		}
+		return nil
+	})
+	if err != nil || calls != 3 || book.lines("asking again") != 2 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	calls = 0
+	if err := r.patiently(t.Context(), func() error { calls++; return late }); !errors.Is(err, late) || calls != jetStreamAttempts {
+		t.Errorf("never answered: %d calls, %v", calls, err)
+	}
+	calls = 0
+	if err := r.patiently(t.Context(), func() error { calls++; return errRecord }); err != errRecord || calls != 1 {
+		t.Errorf("another error: %d calls, %v", calls, err)
+	}
+}

@@ -1,0 +1,74 @@
+package pipeline
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A disk that is really full: the log says what to do, and doing it brings
+// back everything that was acknowledged.
+func TestDiskFull(t *testing.T) {
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
+		t.Skipf("SKIPPED: a full disk needs the right to mount one: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	dir := filepath.Join(disk, "store")
+	book := &logBook{}
+	srv, err := StartServer(ServerOptions{Dir: dir, Log: book.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rigOf(t, srv)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Job: "disk", Partitions: 1, StopTimeout: 50 * time.Millisecond}
+	r := b.start(m, c)
+	b.publish([]packet{one("a", 1, 3, 1, false)})
+	b.settle(r, 1)
+	ballast := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 32<<20), 0o600); err == nil {
+		t.Fatal("32 MB fit 16")
+	}
+	acknowledged := 1
+	for seq := uint64(2); ; seq++ {
+		msg := one("a", seq, 100, 1, false)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err := b.js.Publish(ctx, "sensors.a", msg.payload(t))
+		cancel()
+		if err != nil {
+			t.Logf("message %d: %v", seq, err)
+			break
+		}
+		acknowledged++
+		if seq > 20000 {
+			t.Fatal("the full disk takes everything")
+		}
+	}
+	if book.lines("free space, then restart") == 0 {
+		t.Errorf("the log does not say what to do:\n%s", tail(book.text.String(), 2000))
+	}
+	r.crash(t)
+	b.nc.Close()
+	srv.Close()
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	b = newRigAt(t, dir)
+	in, err := b.js.Stream(t.Context(), inputStream("disk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := in.CachedInfo().State.Msgs; got < uint64(acknowledged) {
+		t.Errorf("%d messages after the restart, %d were acknowledged", got, acknowledged)
+	}
+	b.start(m, c).stop(t)
+}
+
+func tail(s string, n int) string { return strings.ToValidUTF8(s[max(0, len(s)-n):], "") }
