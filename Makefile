@@ -3,7 +3,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/...
 FUZZTIME    ?= 60s
 
-.PHONY: help check test race cross generate fuzz bench demo
+.PHONY: help check test race cross generate fuzz bench demo chaos
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ fuzz: ## every fuzz target for FUZZTIME (default 60s)
 
 bench: ## benchmarks of every package
 	go test -run '^$$' -bench . ./...
+
+chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
+	go run ./integration/chaos $(CHAOS)
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo
