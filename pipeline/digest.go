@@ -91,6 +91,6 @@ func (p *partition) verify() error {
 		return nil
 	}
 	return fmt.Errorf("pipeline: partition %d: the state rebuilt up to input message %d has digest %v, its commit record says %v: "+
-		"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ; "+
+		"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder, max_streams or max_slots differ; "+
 		"nothing is predicted from a wrong state: restore the job's streams, or begin a new job", p.id, at, p.sum, want)
 }

@@ -95,8 +95,8 @@
 // State is: each stream's rows, counts, flags and last sample; each key's
 // numbers, incarnation and waiting messages; the order in which streams were
 // heard. All of it is a function of the partition's messages in order, whatever
-// the batches, shards and engines. What bounds it (MaxStreams, Reorder,
-// ReorderBytes) counts messages and bytes, never time. Changing these, or the
+// the batches, shards and engines. What bounds it (MaxStreams, MaxSlots,
+// Reorder, ReorderBytes) counts messages and bytes, never time. Changing these, or the
 // policy on missing values, is safe after a release, where nothing is replayed;
 // after a crash the digest finds it out.
 //
@@ -105,6 +105,16 @@
 // When a key has more than Reorder messages waiting, or the partition more
 // than ReorderBytes, the lowest gap is given up: FlagGap. A prediction with no
 // flag is complete; the others say gap, held, poison-skipped or early.
+//
+// A partition full of open sequences (MaxStreams), or a shard without a free
+// state row (MaxSlots), stops with an error: it cannot tell which of its
+// producers is one too many. One message that alone asks for more than there
+// is goes to the dead letters instead, before it has changed anything.
+//
+// An embedded server whose disk was full takes nothing more into the NATS
+// stream concerned, also after space is freed, and leaves publishers without
+// an answer: the stage tries again and commits nothing. Free space and restart;
+// what was acknowledged is kept, the rest is computed again.
 //
 // A partition that is idle while the input ages away keeps its state: its
 // snapshot follows its last message. Messages that age away before anybody
