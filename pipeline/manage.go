@@ -29,21 +29,28 @@ func (r *run) manage(ctx, last context.Context) error {
 	for {
 		m.reap()
 		if err := m.turn(ctx); err != nil {
-			m.releaseAll()
+			m.leave(last)
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			m.releaseAll()
-			if err := m.members.leave(last); err != nil {
-				r.log.Debug("did not leave the job's workers; the lease ends by itself", "err", err)
-			}
+			m.leave(last)
 			return m.errors()
 		case <-r.workers.Done():
-			m.releaseAll()
+			m.leave(last)
 			return m.errors()
 		case <-tick.C:
 		}
+	}
+}
+
+// leave gives everything up and says that this worker is gone.
+func (m *manager) leave(last context.Context) {
+	m.releaseAll()
+	try, cancel := context.WithTimeout(last, m.cfg.Lease)
+	defer cancel()
+	if err := m.members.leave(try); err != nil {
+		m.log.Debug("did not leave the job's workers; the lease ends by itself", "err", err)
 	}
 }
 
