@@ -33,7 +33,7 @@ func (s *shard) admits(m *message) error {
 }
 
 // slotsFor counts the state rows that the message's streams have once its
-// samples are in. No row of a batch is free again before the batch's end.
+// samples are in, as if none of their sequences ended.
 func (s *shard) slotsFor(src *source) int {
 	if s.policy.Kind != reservoir.Window {
 		return len(s.in.Keys)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,10 @@ func TestAdmitsForesees(t *testing.T) {
 		if errors.Is(after, errSlots) && before == nil && used > 0 {
 			continue
 		}
+		// Sequences that end give rows back, which admits does not count on.
+		if before != nil && after == nil && strings.Contains(before.Error(), "max_slots") {
+			continue
+		}
 		if foreseen := before != nil; fresh > 1 && foreseen != (after != nil) || fresh <= 1 && foreseen && !errors.Is(after, errSlots) {
 			t.Fatalf("%+v: %d new of %v: admits says %v, spread %v", l.policy, fresh, l.in.Keys, before, after)
 		}
@@ -193,6 +198,33 @@ func several(rng *rand.Rand, n int) packet {
 	}
 	p.batch.Rows = len(p.batch.Key)
 	return p
+}
+
+// Messages that would each fit do so in one batch, too: rows of sequences that
+// have ended serve those that begin, with the same bits.
+func TestSlotsWithinABatch(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	tight, wide := newLone(t, m, Config{MaxSlots: 3}), newLone(t, m, Config{})
+	for i := range 12 {
+		p := rows(fmt.Sprint("k", i%7), 0, i%7 != 2, float32(i), 1, 2, float32(-i))
+		for _, l := range []*lone{tight, wide} {
+			if err := l.ingest(l.b, l.job(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, l := range []*lone{tight, wide} {
+		if err := l.advance(l.b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, exp := tight.b.answers[0].preds, wide.b.answers[0].preds
+	if len(exp) != 10 || !reflect.DeepEqual(got, exp) {
+		t.Errorf("%d predictions, want 10:\n got %+v\nwant %+v", len(exp), got, exp)
+	}
+	if tight.pool.used() != 1 || tight.pool.engine.Slots() != 3 {
+		t.Errorf("%d of %d slots in use, want 1 of 3", tight.pool.used(), tight.pool.engine.Slots())
+	}
 }
 
 // Messages without rows on ever new keys leave no more behind than MaxStreams

@@ -230,9 +230,9 @@ func score(scores []float32, class int) float32 {
 	return scores[class]
 }
 
-// releaseSlots frees the slots of sequences that ended in the batch. Only
-// now: a slot used again within one call would make its runs wait for each
-// other.
+// releaseSlots frees the slots of sequences that ended in the batch. That is
+// after the engine call, unless there is no other slot: used again within one
+// call, a slot makes its runs wait for each other.
 func (s *shard) releaseSlots() {
 	for _, st := range s.closed {
 		if s.policy.Kind != reservoir.Window && !st.seq.open() && st.slots[0] >= 0 {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -147,7 +148,13 @@ func (s *shard) addRun(m *message, st *stream, base int, g group, c cut) error {
 	flags := &st.flags[c.phase]
 	if *slot < 0 {
 		var err error
-		if *slot, err = s.pool.take(); err != nil {
+		*slot, err = s.pool.take()
+		if errors.Is(err, errSlots) { // rows of what has ended in this batch are better than none
+			s.releaseSlots()
+			*slot, err = s.pool.take()
+		}
+		if err != nil {
+			*slot = -1
 			return err
 		}
 	}
