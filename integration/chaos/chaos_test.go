@@ -174,6 +174,27 @@ func TestMatrices(t *testing.T) {
 			t.Errorf("matrix %s: %d runs, %v", name, len(list), err)
 		}
 	}
+	o := options{matrix: "long"}
+	list, err := o.chosen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs, kills, zombies, servers, splits, messages int
+	controls := map[string]bool{}
+	for _, s := range list {
+		if s.Unsafe != "" {
+			controls[s.Unsafe] = true
+			continue
+		}
+		runs++
+		kills, zombies, servers, splits = kills+s.Kills, zombies+s.Zombies, servers+s.ServerKills, splits+s.Splits
+		messages += s.Traffic.Keys * s.Traffic.Messages
+	}
+	// A message of these plans makes about one prediction.
+	if runs < 40 || kills < 200 || zombies < 60 || servers < 60 || splits < 30 || messages < 480_000 || len(controls) != 3 {
+		t.Errorf("the long matrix plans %d runs, %d worker kills, %d zombies, %d server kills, %d partitions, %d messages and controls %v",
+			runs, kills, zombies, servers, splits, messages, controls)
+	}
 }
 
 // A held link delivers everything, late, also when the sender has gone; a cut

@@ -16,7 +16,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -33,7 +35,7 @@ func main() {
 type options struct {
 	matrix, runs, worker, dir string
 	seed                      uint64
-	times                     int
+	times, jobs               int
 	json, keep, list, race    bool
 }
 
@@ -43,6 +45,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.StringVar(&o.matrix, "matrix", "long", "which runs: "+strings.Join(slices.Sorted(maps.Keys(matrices)), ", "))
 	f.StringVar(&o.runs, "run", "", "comma list of runs instead of a matrix (see --list)")
 	f.IntVar(&o.times, "times", 1, "how often each of --run")
+	f.IntVar(&o.jobs, "jobs", 2, "runs side by side")
 	f.Uint64Var(&o.seed, "seed", 0, "of the first run, counted up; 0 = drawn")
 	f.StringVar(&o.worker, "worker", "", "worker binary; empty = built from this module with the tag chaos")
 	f.BoolVar(&o.race, "race", false, "build the worker with the race detector")
@@ -51,6 +54,11 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.json, "json", false, "one JSON object per run, and one with the totals")
 	f.BoolVar(&o.list, "list", false, "list the runs and end")
 	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if o.jobs < 1 || o.times < 1 || f.NArg() > 0 {
+		err := fmt.Errorf("chaos: --jobs %d, --times %d, arguments %q: want at least 1, 1 and none", o.jobs, o.times, f.Args())
+		fmt.Fprintln(stderr, err)
 		return o, err
 	}
 	if o.seed == 0 {
@@ -101,6 +109,9 @@ func mainWith(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
+	if !o.json {
+		fmt.Fprintf(stdout, "%d runs, seeds %d to %d, in %s\n", len(list), o.seed, o.seed+uint64(len(list))-1, o.dir)
+	}
 	t := perform(ctx, &o, list, stdout)
 	if t.Failed == 0 && !o.keep {
 		os.RemoveAll(o.dir)
@@ -133,23 +144,38 @@ func (o *options) prepare() (err error) {
 	return nil
 }
 
-// perform carries out the runs one after another.
+// perform carries out the runs, o.jobs at a time.
 func perform(ctx context.Context, o *options, list []*scenario, stdout io.Writer) *totals {
 	t := &totals{}
+	begin := time.Now()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	room := make(chan struct{}, o.jobs)
 	for i, s := range list {
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+		}
 		if ctx.Err() != nil {
 			break
 		}
-		dir := filepath.Join(o.dir, fmt.Sprintf("%02d-%s", i+1, s.Name))
-		r := runScenario(ctx, s, o.seed+uint64(i), o.worker, dir)
-		if r.OK && !o.keep {
-			os.RemoveAll(dir)
-		} else {
-			r.Dir = dir
-		}
-		t.add(r)
-		print(stdout, o.json, r, r.line())
+		wg.Go(func() {
+			defer func() { <-room }()
+			dir := filepath.Join(o.dir, fmt.Sprintf("%02d-%s", i+1, s.Name))
+			r := runScenario(ctx, s, o.seed+uint64(i), o.worker, dir)
+			if r.OK && !o.keep {
+				os.RemoveAll(dir)
+			} else {
+				r.Dir = dir
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			t.add(r)
+			print(stdout, o.json, r, r.line())
+		})
 	}
+	wg.Wait()
+	t.Seconds = time.Since(begin).Seconds()
 	print(stdout, o.json, t, t.line())
 	return t
 }

@@ -77,10 +77,10 @@ func catalogue() []*scenario {
 		base("worker-kills-early").with(func(s *scenario) { s.Kills, s.Policy, s.Partitions = 8, "early", 32 }),
 		base("server-kills").with(func(s *scenario) { s.ServerKills, s.Kills = 5, 3 }),
 		base("links").with(func(s *scenario) { s.Cuts, s.Slow, s.Restarts = 4, 3, 3 }),
-		base("zombies").with(func(s *scenario) { s.Zombies, s.Kills = 2, 2 }),
+		base("zombies").with(func(s *scenario) { s.Zombies, s.Kills = 3, 2 }),
 		base("splits").with(func(s *scenario) { s.Splits, s.Kills = 2, 2 }),
 		base("disorder").with(func(s *scenario) {
-			s.Kills, s.Zombies = 5, 1
+			s.Kills, s.Zombies = 5, 2
 			s.Traffic.Late, s.Traffic.LateBy, s.Traffic.Repeat, s.Reorder = 0.08, 12, 0.15, 4
 		}),
 
@@ -94,11 +94,11 @@ func catalogue() []*scenario {
 		base("cluster-kills").with(func(s *scenario) { s.Nodes, s.Kills, s.ServerKills = 3, 5, 3 }),
 		base("cluster-scale").with(func(s *scenario) {
 			s.Nodes, s.Workers, s.Load = 3, scale, 25*time.Second
-			s.Kills, s.Zombies, s.Splits, s.ServerKills = 5, 2, 1, 2
+			s.Kills, s.Zombies, s.Splits, s.ServerKills = 5, 2, 1, 3
 		}),
 		base("cluster-window").with(func(s *scenario) {
 			s.Nodes, s.Workers, s.Load, s.Policy = 3, []int{2}, 25*time.Second, "window"
-			s.Kills, s.Zombies, s.Splits, s.Cuts, s.ServerKills = 4, 1, 1, 2, 2
+			s.Kills, s.Zombies, s.Splits, s.Cuts, s.ServerKills = 4, 1, 1, 2, 3
 		}),
 
 		base("no-fence").with(func(s *scenario) { s.Unsafe, s.Zombies, s.Splits = "nofence", 2, 1 }),
@@ -113,10 +113,20 @@ type entry struct {
 	times int
 }
 
-// matrices are the collections that --matrix names.
+// matrices are the collections that --matrix names. The long one is what the
+// project claims: at least 40 runs, 400,000 predictions, 200 worker kills, 60
+// zombies, 60 server kills and 30 partitions, and every negative control.
 var matrices = map[string][]entry{
-	"short": {{"worker-kills", 1}, {"server-kills", 1}, {"links", 1}},
-	"long":  {{"calm", 1}, {"worker-kills", 3}, {"worker-kills-window", 3}, {"server-kills", 3}},
+	"short": {{"cluster-scale", 1}, {"scale-mixed", 1}, {"worker-kills-window", 1}, {"no-dedup", 1}, {"no-fence", 1}},
+	"long": {
+		{"calm", 1},
+		{"worker-kills", 2}, {"worker-kills-window", 2}, {"worker-kills-count", 2}, {"worker-kills-early", 2},
+		{"server-kills", 3}, {"links", 2}, {"zombies", 5}, {"splits", 6}, {"disorder", 3},
+		{"scale", 3}, {"scale-mixed", 6}, {"three-zombies", 6},
+		{"cluster-kills", 4}, {"cluster-scale", 6}, {"cluster-window", 4},
+		{"no-fence", 2}, {"no-dedup", 2}, {"msg-id-only", 2},
+	},
+	"controls": {{"no-fence", 1}, {"no-dedup", 1}, {"msg-id-only", 1}},
 }
 
 func find(name string) (*scenario, error) {

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -112,4 +114,26 @@ func (c *children) reap() (left []string) {
 		}
 	}
 	return left
+}
+
+// alarms are words in a log that no fault of ours excuses.
+var alarms = [][]byte{[]byte("STOPPED"), []byte("BUG:"), []byte("panic: "), []byte("DATA RACE"), []byte("fatal error: ")}
+
+const maxCries = 5
+
+// cries collects lines with alarms from all logs.
+func (c *children) cries() (lines []string) {
+	logs, _ := filepath.Glob(filepath.Join(c.dir, "*.log")) // the pattern is right
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return append(lines, err.Error())
+		}
+		for line := range bytes.Lines(text) {
+			if slices.ContainsFunc(alarms, func(a []byte) bool { return bytes.Contains(line, a) }) && len(lines) < maxCries {
+				lines = append(lines, filepath.Base(path)+": "+string(bytes.TrimSpace(line)))
+			}
+		}
+	}
+	return lines
 }

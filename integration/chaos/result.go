@@ -23,6 +23,8 @@ type result struct {
 	Duplicated  int    `json:"duplicated"`
 	Wrong       int    `json:"wrong"`
 	Closed      int    `json:"closed_streams"` // whose final states were seen in a prediction
+	States      int    `json:"states"`         // partitions whose final states were compared
+	Differing   int    `json:"differing_states"`
 
 	Input  inputCounts    `json:"input"`
 	Faults faultCounts    `json:"faults"`
@@ -118,8 +120,8 @@ func (r *result) line() string {
 		verdict = "FAIL"
 	}
 	f := r.Faults
-	s := fmt.Sprintf("%s %-22s seed %-6d %5.0f s  %6d predictions: %d lost, %d duplicated, %d wrong | kills %d, zombies %d, partitions %d (late traffic %d), overtaken %d, cuts %d, slow %d, restarts %d, scale %d, server kills %d (leaders %d) | input %d: %d repeats, %d late, %d damaged, %d retries",
-		verdict, r.Run, r.Seed, r.Seconds, r.Predictions, r.Lost, r.Duplicated, r.Wrong,
+	s := fmt.Sprintf("%s %-22s seed %-6d %5.0f s  %6d predictions: %d lost, %d duplicated, %d wrong, %d of %d states differ | kills %d, zombies %d, partitions %d (late traffic %d), overtaken %d, cuts %d, slow %d, restarts %d, scale %d, server kills %d (leaders %d) | input %d: %d repeats, %d late, %d damaged, %d retries",
+		verdict, r.Run, r.Seed, r.Seconds, r.Predictions, r.Lost, r.Duplicated, r.Wrong, r.Differing, r.States,
 		f.WorkerKills, f.Zombies, f.Partitions, f.LatePartitions, f.Overtaken, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills,
 		r.Input.Messages, r.Input.Repeats, r.Input.Late, r.Input.Damaged, r.Input.Retries)
 	for _, w := range r.Why {

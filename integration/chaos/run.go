@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	streamsWithin = 60 * time.Second // until a first worker has made the NATS streams
-	noProgress    = 45 * time.Second // without a new prediction: stuck
-	settleTime    = time.Second      // for a prediction too many to show up
+	streamsWithin   = 60 * time.Second // until a first worker has made the NATS streams
+	noProgress      = 45 * time.Second // without a new prediction: stuck
+	controlPatience = 8 * time.Second  // the same for a negative control, which may well lose some
+	settleTime      = time.Second      // for a prediction too many to show up
 )
 
 // run is one scenario with one seed.
@@ -97,7 +98,8 @@ func (r *run) prepare() error {
 }
 
 // do is the run's course: servers, workers, load and faults side by side,
-// then quiet, the closing samples, and the comparison.
+// then quiet, the closing samples, and the comparison of predictions and
+// states.
 func (r *run) do(ctx context.Context) error {
 	nc, err := r.cluster.startAll(ctx)
 	if nc != nil {
@@ -124,7 +126,10 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.closeSequences(ctx, js); err != nil {
 		return err
 	}
-	return r.compare(ctx, js)
+	if err := r.compare(ctx, js); err != nil || r.scenario.Unsafe != "" {
+		return err
+	}
+	return r.states(ctx, js)
 }
 
 // load publishes the plan while things break.
@@ -227,7 +232,7 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 		}
 		if r.audit.seen > before {
 			last = time.Now()
-		} else if time.Since(last) > noProgress {
+		} else if quiet := time.Since(last); quiet > noProgress || r.scenario.Unsafe != "" && quiet > controlPatience {
 			break // what is missing is counted as lost
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -269,6 +274,11 @@ func (r *run) clean() {
 	}
 	if r.cluster != nil {
 		r.cluster.stopAll()
+	}
+	for _, cry := range r.procs.cries() {
+		if r.scenario.Unsafe == "" {
+			r.result.fail("a worker's log: %s", cry)
+		}
 	}
 	if left := r.procs.reap(); len(left) > 0 {
 		r.result.fail("left behind: %v", left)

@@ -1,0 +1,97 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// record is what the last message of a partition's output says of its state.
+type record struct {
+	kind, digest string
+	after        string // the input message that the digest belongs to
+	outs         string
+}
+
+func (r *run) records(ctx context.Context, js jetstream.JetStream) ([]record, error) {
+	all := make([]record, r.scenario.Partitions)
+	var s jetstream.Stream
+	err := asking(ctx, func(ctx context.Context) (err error) { s, err = js.Stream(ctx, outputStream); return })
+	if err != nil {
+		return nil, err
+	}
+	for p := range all {
+		var msg *jetstream.RawStreamMsg
+		err := asking(ctx, func(ctx context.Context) (err error) {
+			msg, err = s.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.out.%d", job, p))
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("chaos: last record of partition %d: %w", p, err)
+		}
+		h := msg.Header
+		all[p] = record{h.Get("Eusn-Kind"), h.Get("Eusn-Digest"), h.Get("Eusn-Digest-In-Seq"), h.Get("Eusn-Outs")}
+	}
+	return all, nil
+}
+
+// states compares the final states with those of a worker that nobody
+// disturbs: everything but the input is deleted, one worker with the generic
+// engine takes the whole input again, and each partition's digest (128 bits
+// over every state row and all bookkeeping) must come out the same. Its
+// predictions are compared with the truth as well.
+func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	broken, err := r.records(ctx, js)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{outputStream, deadStream, "OBJ_CHAOS-SNAP", "KV_CHAOS-MEMBERS"} {
+		if err := asking(ctx, func(ctx context.Context) error { return js.DeleteStream(ctx, name) }); err != nil {
+			return fmt.Errorf("chaos: deleting %s: %w", name, err)
+		}
+	}
+	w, err := r.procs.start("undisturbed", nil, append(slices.Clone(r.fleet.args), "--engine", "generic", "--nats-url", r.cluster.url())...)
+	if err != nil {
+		return err
+	}
+	if err := awaitStreams(ctx, js, streamsWithin); err != nil {
+		return err
+	}
+	a := newAudit(r.truth.predictions, r.scenario.Partitions)
+	var read uint64
+	for last := time.Now(); a.seen < r.truth.total && time.Since(last) < noProgress; time.Sleep(50 * time.Millisecond) {
+		before := a.seen
+		if read, err = readOn(ctx, js, outputStream, read, a.message); err != nil {
+			return err
+		}
+		if a.seen > before {
+			last = time.Now()
+		}
+	}
+	if how := w.stop(workerStop); how != endedWell {
+		return fmt.Errorf("chaos: the undisturbed worker ended with %s", how)
+	}
+	a.finish()
+	if a.lost+a.duplicated+a.wrong > 0 {
+		return fmt.Errorf("chaos: even undisturbed, %d lost, %d duplicated, %d wrong: %v", a.lost, a.duplicated, a.wrong, a.notes)
+	}
+	whole, err := r.records(ctx, js)
+	if err != nil {
+		return err
+	}
+	for p := range whole {
+		r.result.States++
+		if broken[p] != whole[p] || whole[p].digest == "" {
+			r.result.Differing++
+			r.result.fail("partition %d ended as %+v, undisturbed as %+v", p, broken[p], whole[p])
+		}
+	}
+	return nil
+}
