@@ -3,7 +3,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/...
 FUZZTIME    ?= 60s
 
-.PHONY: help check test race cross generate fuzz bench chaos demo chaos
+.PHONY: help check test race cross generate fuzz bench chaos demo
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -42,9 +42,6 @@ bench: ## benchmarks of every package
 
 chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 	go run ./integration/chaos $(CHAOS)
-
-chaos: ## the fault harness, the long matrix (a quarter of an hour; a short one is among the tests)
-	go run ./integration/chaos
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo
