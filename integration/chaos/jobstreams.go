@@ -115,38 +115,45 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	if err != nil {
 		return from, fmt.Errorf("chaos: consumer on %s: %w", name, err)
 	}
+	next := from
+	return last, consume(ctx, cons, func(s stored) error {
+		if s.seq != next+1 {
+			return fmt.Errorf("chaos: %s: message %d follows %d: some are gone", name, s.seq, next)
+		}
+		next = s.seq
+		if err := fn(s); err != nil || next < last {
+			return err
+		}
+		return errEnough
+	})
+}
+
+// consume calls fn until that returns an error; errEnough is none.
+func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error) error {
 	end, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	next := from
 	cc, err := cons.Consume(func(m jetstream.Msg) {
 		if end.Err() != nil {
 			return
 		}
 		s, err := parse(m)
-		if err == nil && s.seq != next+1 {
-			err = fmt.Errorf("chaos: %s: message %d follows %d: some are gone", name, s.seq, next)
-		}
 		if err == nil {
-			next = s.seq
 			err = fn(s)
-		}
-		if err == nil && next == last {
-			err = errEnough
 		}
 		if err != nil {
 			stop(err)
 		}
 	}, jetstream.PullMaxBytes(8<<20), jetstream.PullHeartbeat(500*time.Millisecond))
 	if err != nil {
-		return from, fmt.Errorf("chaos: consumer on %s: %w", name, err)
+		return fmt.Errorf("chaos: %w", err)
 	}
 	<-end.Done()
 	cc.Stop()
-	<-cc.Closed() // next is ours again
+	<-cc.Closed() // what fn wrote to is the caller's again
 	if err := context.Cause(end); err != errEnough {
-		return next, err
+		return err
 	}
-	return next, nil
+	return nil
 }
 
 // parse reads what every message of the job has: <job>.<in|out|dlq>.<p>...

@@ -53,8 +53,8 @@ func runScenario(ctx context.Context, s *scenario, seed uint64, worker, dir stri
 	if err == nil {
 		err = r.do(ctx)
 	}
-	if err == nil {
-		err = context.Cause(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf("chaos: the run did not come to its end: %w", cause)
 	}
 	r.clean()
 	r.result.conclude(r, err)
