@@ -157,11 +157,11 @@ func (f *fleet) end(w *worker) {
 }
 
 // pick chooses among the workers that run, can be reached and are at least so
-// old.
+// old; of those with an age, one that is connected.
 func (f *fleet) pick(n uint32, age time.Duration) *worker {
 	var fit []*worker
 	for _, w := range f.seats {
-		if w != nil && !w.away && !w.ended() && time.Since(w.since) >= age {
+		if w != nil && !w.away && !w.ended() && time.Since(w.since) >= age && (age == 0 || w.link.connections() > 0) {
 			fit = append(fit, w)
 		}
 	}
@@ -214,9 +214,7 @@ func (f *fleet) zombie(n uint32, d time.Duration) {
 // it late; half of them die meanwhile, and what they sent comes all the same.
 func (f *fleet) partition(n uint32, d time.Duration) {
 	f.on(n, settled, func(w *worker) {
-		if w.link.connections() > 0 {
-			f.faults.Partitions++
-		}
+		f.faults.Partitions++
 		w.link.hold()
 		if n%2 == 1 {
 			f.pending.Go(func() {
