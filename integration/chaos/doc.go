@@ -22,7 +22,9 @@
 // exactly its predictions, each stream in order: stream, seq, row, time, class,
 // score, scores and flags, by ==. At the end of a run every stream gets the
 // samples that close all its open sequences, so that every final state is seen
-// in a prediction.
+// in a prediction. Then everything but the input is deleted and one worker that
+// nobody disturbs takes it again: each partition's digest, which covers every
+// state row and all bookkeeping, must come out as it did (states.go).
 //
 // A run also fails when a fault it planned did not happen, when the server
 // lost what it had acknowledged, when the output's bookkeeping headers do not
