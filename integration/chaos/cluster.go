@@ -135,7 +135,8 @@ func (c *cluster) startAll(ctx context.Context) (*nats.Conn, error) {
 // connect is the harness's own way to the servers, without proxies.
 func connect(url string) (*nats.Conn, error) {
 	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
-		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1))
+		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // lost connections are what we are here for
 }
 
 // healthy returns when JetStream answers and, in a cluster, has a full set of

@@ -28,9 +28,10 @@
 //
 // A run also fails when a fault it planned did not happen, when the server
 // lost what it had acknowledged, when the output's bookkeeping headers do not
-// add up, when something does not end in time, or when a process is left
-// behind. Negative controls switch a safety of the worker off, and fail unless
-// the comparison finds fault.
+// add up, when a worker's log speaks of a stopped partition or a panic, when
+// something does not end in time, or when a process is left behind. Negative
+// controls switch a safety of the worker off, and fail unless the comparison
+// finds fault.
 //
 // Linux only: stopped processes, process groups and parent-death signals are
 // what the harness is made of.
