@@ -25,6 +25,7 @@ cross: ## builds that must work: no cgo, arm64, other systems
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/eusn-stream
 	go vet -tags purego ./reservoir/... && go build -tags purego -o /dev/null ./cmd/eusn-stream
 	GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
+	GOARCH=386 go build -o /dev/null ./cmd/eusn-stream
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
 	GOOS=windows go build -o /dev/null ./cmd/eusn-stream
 

@@ -120,7 +120,7 @@ func readStateFile(name string) ([]byte, error) {
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxStateFile+1))
-	if err == nil && len(b) > maxStateFile {
+	if err == nil && int64(len(b)) > maxStateFile {
 		err = fmt.Errorf("%s: more than %d bytes", name, int64(maxStateFile))
 	}
 	return b, err
