@@ -238,7 +238,7 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 		time.Sleep(100 * time.Millisecond)
 	}
 	time.Sleep(settleTime)
-	if unclean := r.fleet.stopAll(); len(unclean) > 0 {
+	if unclean := r.fleet.stopAll(); len(unclean) > 0 && r.scenario.Unsafe == "" {
 		r.result.fail("at the end, workers did not stop cleanly: %v", unclean)
 	}
 	if _, err := readOn(ctx, js, outputStream, read, r.audit.message); err != nil {
