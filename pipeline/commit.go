@@ -92,6 +92,19 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 	}
 }
 
+// overtaken says what a failure to restore means: where another worker has
+// claimed the partition since, it may have replaced and deleted the very
+// snapshot that was missing, and the failure is no more than being late.
+func (c *committer) overtaken(ctx context.Context, cause error) error {
+	if c.last == 0 { // not claimed at all
+		return cause
+	}
+	if r, seq, err := c.read(ctx); err == nil && seq > c.last && r.epoch > c.epoch {
+		return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d, and then: %v", errFenced, c.subject(), r.epoch, r.worker, c.epoch, cause)
+	}
+	return cause
+}
+
 func (c *committer) publish(ctx context.Context, r record, expect uint64, body []byte) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()

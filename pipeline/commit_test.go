@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -174,5 +175,39 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	}
 	if got := flags(b.predictions("large")["a"]); got != "2.0:poison-skipped" {
 		t.Errorf("predictions %q", got)
+	}
+}
+
+// A worker that is late with its restore, so that the next owner has already
+// replaced its snapshot, has been overtaken; it has lost nothing.
+func TestOvertakenWhileRestoring(t *testing.T) {
+	b := newRig(t)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	r := b.start(m, quick("late", 1))
+	list, _ := series(4, 5, true)
+	if _, err := (Publisher{Channels: m.Channels}).Publish(t.Context(), b.nc, &items{list: list}); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(r, 4)
+	r.stop(t)
+	out, err := b.js.Stream(t.Context(), outputStream("late"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(worker string) *committer {
+		c := &committer{js: b.js, stream: out, job: "late", worker: worker, log: b.log}
+		if err := c.claim(t.Context(), nil, func(record) bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	missing := errors.New("snapshot is lost")
+	slow := open("slow")
+	if err := slow.overtaken(t.Context(), missing); err != missing {
+		t.Errorf("still the owner: %v, want the failure itself", err)
+	}
+	open("quick")
+	if err := slow.overtaken(t.Context(), missing); !errors.Is(err, errFenced) {
+		t.Errorf("overtaken: %v, want errFenced", err)
 	}
 }

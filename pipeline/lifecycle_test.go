@@ -21,11 +21,18 @@ func ours() []string {
 	var out []string
 	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		if (strings.Contains(g, "/pipeline.") || strings.Contains(g, "nats.go@")) && !strings.Contains(g, "testing.tRunner") &&
-			!strings.Contains(g, "nats-server") {
+			!strings.Contains(g, "nats-server") && !clientsOwnLeak(g) {
 			out = append(out, g)
 		}
 	}
 	return out
+}
+
+// clientsOwnLeak is a goroutine that nats.go 1.55.0 starts with the first
+// asynchronous publish. Where it gets to run only after the connection has
+// closed, it finds its channel nil and waits for ever; nobody can end it.
+func clientsOwnLeak(g string) bool {
+	return strings.Contains(g, "[chan receive (nil chan)") && strings.Contains(g, "resetPendingAcksOnReconnect")
 }
 
 // When Run, Publish and Predictions have returned and the server is closed,

@@ -67,7 +67,7 @@ func (t *tenure) hold(started func()) {
 	defer close(t.ended)
 	if err := t.begin(); err != nil {
 		if t.ctx.Err() == nil {
-			t.fail(err)
+			t.fail(t.c.overtaken(t.ctx, err))
 		}
 		return
 	}
