@@ -1,0 +1,58 @@
+package kernels
+
+// Run is one record of the buffer Args.Runs: advance Slot by Count input rows
+// from row From on. Cut makes them.
+type Run struct {
+	Slot, From, Count uint32
+	Flags             uint32 // RunReset, RunEmit
+	Steps             uint32 // samples of the sequence before this run; 0 with RunReset
+	Score             uint32 // with RunEmit: which score row of the call it fills
+}
+
+// Flags of a Run.
+const (
+	RunReset = 1 << iota // the row starts a new sequence first
+	RunEmit              // scores are written after the last sample
+)
+
+// member is one block of the bank, in the image.
+type member struct {
+	Inputs, Weights uint32 // words of the image
+	Count           uint32
+	Keep, Gain      float32
+	_               [3]uint32
+}
+
+// tile is up to scoreColumns columns of one head, in the heads image.
+type tile struct {
+	Center, Weights uint32 // words of the heads image
+	Columns, First  uint32
+}
+
+// Shape is what of the network and its heads every kernel needs; Program fills
+// it.
+type Shape struct {
+	Channels, Inputs, Members, Units, Stride, Flags                  uint32
+	RowWords, Previous, First, MemberWords                           uint32
+	State, SumLow, SumHigh, Positive, Maximum, SquareLow, SquareHigh uint32
+	Norm, MemberTable, InputsMost                                    uint32
+	Features, ScoreWidth                                             uint32
+}
+
+// Args is the one parameter of every kernel, 168 bytes: pass its address as
+// the only entry of the driver's kernelParams. The addresses are the device's.
+// Program.Launches fills it.
+type Args struct {
+	Rows, Image, Inputs, Runs, Emits, Heads, Scores, Work uint64
+	Shape                                                 Shape
+	RunCount, EmitCount, Step, Chunk                      uint32
+}
+
+const (
+	scoreColumns  = 8
+	shapeRing     = 1
+	shapeStandard = 2
+	shapeDiffer   = 4
+	shapeLast     = 8 // the features follow in canonical order
+	absent        = ^uint32(0)
+)

@@ -1,0 +1,69 @@
+// Package kernels holds the GPU side: the CUDA C++ sources, the PTX compiled
+// from them, and everything of the host side that needs no driver: the layout
+// of every buffer, the packing of a network and its heads into device images,
+// the cutting of a call into rounds, and the launches each round takes. It
+// knows no driver and no device memory, so that a driver, a fake one and the
+// PTX interpreter run the same launches.
+//
+// # Bits
+//
+// The kernels compute the canonical arithmetic of package reservoir: the chain
+// of each unit in the documented order by fma.rn.f32, nothing contracted,
+// denormals kept, canon.Tanh by canon's own table (which stands in the image),
+// accumulators and features as reservoir.Layout documents them. So a row
+// advanced here equals the generic engine's row, bit for bit.
+//
+// # Buffers
+//
+// All are 256-byte aligned device memory (what the driver's allocator gives):
+//
+//	Rows    slots x Program.RowWords() words. A row is reservoir.Layout's, so
+//	        ReadRow and WriteRow are plain copies. A new pool must hold reset
+//	        rows: zeros, but Max words -1 (Layout.Reset).
+//	Image   Program.Image(), uploaded once: tanh table, input transform, members.
+//	Heads   Program.Heads(heads), uploaded at SetHeads. Unused without heads.
+//	Inputs  rows x Channels float32: the call's raw samples, row-major.
+//	Runs    Batch.Runs, uploaded each call (24 bytes each).
+//	Emits   Batch.Emits, uploaded each call (4 bytes each).
+//	Scores  Batch.Scores rows of ScoreWidth float32: the call's scores, in the
+//	        order reservoir.Engine asks for.
+//	Work    Program.WorkBytes(runs of the largest round), 0 for resident networks.
+//
+// # A call
+//
+//	batch.Cut(runs, steps)                      // host: rounds of distinct slots, longest runs first
+//	... upload inputs, batch.Runs, batch.Emits
+//	for i := range batch.Rounds {
+//		launches = program.Launches(launches[:0], buffers, batch, i)
+//		for each: cuLaunchKernel(functions[l.Kernel], l.Grid, l.Block, l.Shared, &l.Args)
+//	}
+//	... download scores
+//
+// All launches of a call, and of calls that touch the same slots, go to one
+// stream or are ordered by events: a launch relies on the one before it. Runs
+// of one slot in a call fall into successive rounds. Nothing is left in
+// device memory between calls but the rows.
+//
+// Checking samples and arguments (reservoir.CheckCall) is the host's, before
+// any launch; the kernels trust what they are given. The host also keeps each
+// slot's count of samples, which CheckCall and Cut need.
+//
+// # Kernels
+//
+// Names lists them in the order of Launch.Kernel. All take one Args by value.
+//
+//	eusn_resident_<S>           one block advances S streams of one member through
+//	eusn_resident_features_<S>  all their samples; weights and states stay in
+//	                            shared memory. Without, with accumulators.
+//	                            grid (streams/S, members)
+//	eusn_streamed_<S>           one sample of S streams by a tile of units, as a
+//	                            matrix product; for networks whose weights do not fit.
+//	                            grid (streams/S, units/tile, members), one launch a sample
+//	eusn_finish                 counts, previous sample, resets of empty runs; streamed
+//	                            states that ended in Work. grid (runs)
+//	eusn_scores                 features and scores of emitting runs. grid (emits/64, tiles)
+//
+// Every function with Launch.Shared above 48 KiB needs
+// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES raised first: do it once for
+// every kernel, to Device.SharedPerBlock.
+package kernels
