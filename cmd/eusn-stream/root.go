@@ -58,7 +58,7 @@ sample, and predictions go out, also as Arrow.
 	}
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newDemo(a), newRun(a), newReplay(a), newPartitions(a), newState(a), newDeadLetter(a), newOffline(a), newModel(a), newConfig(a),
-		newDoctor(a), newVersion(a), newExitCodesTopic())
+		newDoctor(a), newBench(a), newVersion(a), newExitCodesTopic())
 	return root
 }
 

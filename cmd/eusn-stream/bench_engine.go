@@ -1,0 +1,384 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// benchShape is what one row of results is about.
+type benchShape struct {
+	members, units, inputs int // members 0: one network as in the paper
+	streams, steps         int
+	random                 bool
+}
+
+// defaultShapes are those that the project's goals for the CPU name.
+var defaultShapes = []benchShape{
+	{0, 100, 6, 1024, 128, false},
+	{0, 200, 1, 1024, 128, false},
+	{0, 50, 3, 4096, 128, false},
+	{0, 100, 6, 32, 128, false},
+	{0, 100, 6, 32, 1, false},
+	{0, 100, 6, 16, 128, false},
+	{0, 100, 6, 16, 1, false},
+	{0, 100, 6, 1, 128, false},
+	{0, 100, 6, 1, 1, false},
+	{0, 100, 6, 1 << 17, 1, true}, // states from main memory
+	{40, 50, 4, 1024, 32, false},
+	{40, 50, 4, 1, 1, false},
+}
+
+// slowShape is for the engine without vector instructions, whose calls of the
+// others would take seconds.
+var slowShape = benchShape{0, 100, 6, 16, 16, false}
+
+func (s benchShape) flops() float64 {
+	return 2 * float64(max(1, s.members)) * float64(s.units) * float64(s.units+s.inputs)
+}
+
+func (s benchShape) spec() reservoir.Spec {
+	spec := reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: s.inputs, Members: max(1, s.members), Units: s.units, Seed: 1,
+		Precision: reservoir.Float32, Features: []reservoir.Feature{reservoir.Last},
+		Eps: reservoir.Fixed(.01), Gamma: reservoir.Fixed(.001), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1),
+	}
+	if s.members == 0 {
+		spec.Recurrent = reservoir.Fixed(.1)
+		return spec
+	}
+	spec.Channels, spec.Standardise, spec.Difference = s.inputs/2, true, true
+	spec.Features, spec.EpsRho = reservoir.AllFeatures, reservoir.Dist{Lo: .01, Hi: .2}
+	return spec
+}
+
+// benchKind is an engine as bench sees it.
+type benchKind struct {
+	name string
+	open func(net *reservoir.Network, slots, threads int) (reservoir.Engine, error)
+	set  string // the instruction set whose peak it is held to; empty: none can be measured
+	slow bool
+}
+
+// benchKinds are the engines to measure: all that are here, or the one asked
+// for.
+func (a *app) benchKinds() []benchKind {
+	all := reservoir.CPUKinds()
+	var kinds []benchKind
+	for _, name := range all {
+		if a.engine != "auto" && a.engine != name {
+			continue
+		}
+		k := benchKind{name: name, set: name, slow: name == "generic"}
+		if k.slow { // its instructions are those of the fastest
+			k.set = strings.TrimSuffix(all[0], "generic")
+		}
+		k.open = func(net *reservoir.Network, slots, threads int) (reservoir.Engine, error) {
+			return reservoir.NewCPU(net, slots, name, threads)
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
+
+// engineRow is the result of one shape on one engine.
+type engineRow struct {
+	Bench     string  `json:"bench"` // engine
+	Engine    string  `json:"engine"`
+	Members   int     `json:"members"`
+	Units     int     `json:"units"`
+	Inputs    int     `json:"inputs"`
+	Streams   int     `json:"streams"`
+	Steps     int     `json:"steps"`
+	Threads   int     `json:"threads"`
+	Random    bool    `json:"random,omitzero"`
+	Rate      float64 `json:"mstep_per_s"`
+	GFLOPS    float64 `json:"gflops"`
+	Peak      float64 `json:"peak_gflops,omitzero"` // absent where there is none to measure
+	PeakShare float64 `json:"peak_share,omitzero"`
+	Bursts    int     `json:"bursts"`
+}
+
+// peakRow is the machine's own limit.
+type peakRow struct {
+	Bench   string  `json:"bench"` // peak
+	Set     string  `json:"engine"`
+	Threads int     `json:"threads"`
+	Peak    float64 `json:"peak_gflops"`
+}
+
+const (
+	burstTime = 4 * time.Millisecond  // short enough to fall between other programs' work
+	peakTime  = 40 * time.Millisecond // at most so long; otherwise as long as the burst
+	mostPeak  = time.Second / 4       // for each peak of the head, which an interruption waits for
+)
+
+// benchEngines measures every shape on every engine in turn.
+func (a *app) benchEngines(ctx context.Context, o *benchOptions, out *benchPrinter) error {
+	peaks, err := measurePeaks(ctx, a.benchKinds(), o.threadCounts(), min(o.time/4, mostPeak))
+	if err != nil {
+		return err
+	}
+	if err := out.peaks(peaks); err != nil {
+		return err
+	}
+	var all []*engineBench
+	defer func() {
+		for _, b := range all {
+			b.engine.Close()
+		}
+	}()
+	for _, k := range a.benchKinds() {
+		for _, s := range o.shapes(k) {
+			for _, threads := range o.threadCounts() {
+				if k.slow && threads > 1 {
+					continue // it has one
+				}
+				b, err := newEngineBench(k, s, threads)
+				if err != nil {
+					return fmt.Errorf("bench: %w", err)
+				}
+				all = append(all, b)
+			}
+		}
+	}
+	err = a.takeTurns(ctx, all, o.time)
+	for _, b := range all {
+		if len(b.rates) == 0 {
+			continue // interrupted before its turn
+		}
+		if err := out.engine(b.row()); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// threadCounts are 1 and all, or as asked for.
+func (o *benchOptions) threadCounts() []int {
+	if len(o.threads) > 0 {
+		return o.threads
+	}
+	return slices.Compact([]int{1, runtime.GOMAXPROCS(0)})
+}
+
+// shapes are the default ones, or every combination of what the flags say.
+func (o *benchOptions) shapes(k benchKind) []benchShape {
+	if !o.reshaped() {
+		if k.slow {
+			return []benchShape{slowShape}
+		}
+		return defaultShapes
+	}
+	base := defaultShapes[0]
+	if o.bank > 0 {
+		base = benchShape{o.bank, 50, 4, 1024, 32, false}
+	}
+	or := func(given []int, one int) []int {
+		if len(given) > 0 {
+			return given
+		}
+		return []int{one}
+	}
+	var all []benchShape
+	for _, units := range or(o.units, base.units) {
+		for _, inputs := range or(o.inputs, base.inputs) {
+			for _, streams := range or(o.streams, base.streams) {
+				for _, steps := range or(o.steps, base.steps) {
+					all = append(all, benchShape{o.bank, units, inputs, streams, steps, o.random})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// measurePeaks measures each instruction set's fused multiply-adds on each
+// number of threads.
+func measurePeaks(ctx context.Context, kinds []benchKind, threads []int, d time.Duration) ([]peakRow, error) {
+	var rows []peakRow
+	for _, k := range kinds {
+		if k.set == "" || slices.ContainsFunc(rows, func(r peakRow) bool { return r.Set == k.set }) {
+			continue
+		}
+		for _, n := range threads {
+			flops, err := fmaPeak(k.set, n, d)
+			if err != nil {
+				return nil, fmt.Errorf("bench: %w", err)
+			}
+			rows = append(rows, peakRow{"peak", k.set, n, flops / 1e9})
+			if ctx.Err() != nil {
+				return rows, ctx.Err()
+			}
+		}
+	}
+	return rows, nil
+}
+
+// fmaPeak is what threads side by side reach, in operations a second: what
+// the machine can do.
+func fmaPeak(set string, threads int, d time.Duration) (float64, error) {
+	return sideBySide(threads, func() (float64, error) { return reservoir.FMAPeak(set, d) })
+}
+
+// fmaRate is as fmaPeak, but the mean over the time: other programs slow it
+// down as they do an engine's burst, so that the ratio of the two is fair on a
+// busy machine too.
+func fmaRate(set string, threads int, d time.Duration) (float64, error) {
+	return sideBySide(threads, func() (float64, error) {
+		bursts, inverse := 0, 0.0 // all bursts do as many operations
+		for begin := time.Now(); bursts == 0 || time.Since(begin) < d; bursts++ {
+			rate, err := reservoir.FMAPeak(set, 0)
+			if err != nil {
+				return 0, err
+			}
+			inverse += 1 / rate
+		}
+		return float64(bursts) / inverse, nil
+	})
+}
+
+// sideBySide is the sum of what f gives on each thread.
+func sideBySide(threads int, f func() (float64, error)) (float64, error) {
+	rates, errs := make([]float64, threads), make([]error, threads)
+	var wg sync.WaitGroup
+	for i := range threads {
+		wg.Go(func() { rates[i], errs[i] = f() })
+	}
+	wg.Wait()
+	sum := 0.0
+	for i, r := range rates {
+		if errs[i] != nil {
+			return 0, errs[i]
+		}
+		sum += r
+	}
+	return sum, nil
+}
+
+// engineBench is one row on its way.
+type engineBench struct {
+	kind    benchKind
+	shape   benchShape
+	threads int
+	engine  reservoir.Engine
+	in      []float32
+	runs    []reservoir.Run
+	calls   int // of a burst
+
+	spent                time.Duration
+	rates, peaks, shares []float64 // of each burst: flop/s, flop/s, ratio
+}
+
+func newEngineBench(k benchKind, s benchShape, threads int) (*engineBench, error) {
+	net, err := reservoir.Draw(s.spec())
+	if err != nil {
+		return nil, err
+	}
+	if s.streams > (1<<28)/(s.steps*net.Spec.Channels) {
+		return nil, fmt.Errorf("%d streams of %d steps of %d channels: more than 1 GiB of samples in one call", s.streams, s.steps, net.Spec.Channels)
+	}
+	b := &engineBench{kind: k, shape: s, threads: threads, calls: 1}
+	if b.engine, err = k.open(net, s.streams, threads); err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	b.in = make([]float32, s.streams*s.steps*net.Spec.Channels)
+	for i := range b.in {
+		b.in[i] = float32(rng.NormFloat64())
+	}
+	b.runs = make([]reservoir.Run, s.streams)
+	for i := range b.runs {
+		b.runs[i] = reservoir.Run{Slot: int32(i), From: int32(i * s.steps), To: int32((i + 1) * s.steps)}
+	}
+	if s.random {
+		rng.Shuffle(len(b.runs), func(i, j int) { b.runs[i].Slot, b.runs[j].Slot = b.runs[j].Slot, b.runs[i].Slot })
+	}
+	return b, nil
+}
+
+// takeTurns gives every row a burst, again and again, until each has had its
+// time.
+func (a *app) takeTurns(ctx context.Context, all []*engineBench, each time.Duration) error {
+	p := a.progress()
+	defer p.close()
+	var spent time.Duration
+	for left := len(all); left > 0; {
+		left = 0
+		for _, b := range all {
+			if len(b.rates) >= 3 && b.spent >= each {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			left++
+			before := b.spent
+			if err := b.turn(); err != nil {
+				return fmt.Errorf("bench: %w", err)
+			}
+			spent += min(b.spent, each) - min(before, each)
+			p.report(spent.Milliseconds(), (each * time.Duration(len(all))).Milliseconds(), "engines, ms")
+		}
+	}
+	return nil
+}
+
+// turn is one burst and one of the peak. The first only finds out how many
+// calls a burst needs.
+func (b *engineBench) turn() error {
+	begin := time.Now()
+	// Others have had the caches: what a burst measures is the calls after.
+	if err := b.engine.Advance(b.in, b.runs, nil); err != nil {
+		return err
+	}
+	at := time.Now()
+	for range b.calls {
+		if err := b.engine.Advance(b.in, b.runs, nil); err != nil {
+			return err
+		}
+	}
+	took := time.Since(at)
+	if took < burstTime/2 && len(b.rates) == 0 {
+		b.calls = int(float64(b.calls)*min(1000, float64(burstTime)/float64(max(took, 1)))) + 1
+		b.spent += time.Since(begin)
+		return nil
+	}
+	rate := b.shape.flops() * float64(b.shape.streams*b.shape.steps*b.calls) / took.Seconds()
+	b.rates = append(b.rates, rate)
+	if b.kind.set != "" {
+		peak, err := fmaRate(b.kind.set, b.threads, min(took, peakTime))
+		if err != nil {
+			return err
+		}
+		b.peaks, b.shares = append(b.peaks, peak), append(b.shares, rate/peak)
+	}
+	b.spent += time.Since(begin)
+	return nil
+}
+
+func (b *engineBench) row() engineRow {
+	s := b.shape
+	rate := median(b.rates)
+	return engineRow{
+		Bench: "engine", Engine: b.kind.name, Members: max(1, s.members), Units: s.units, Inputs: s.inputs, Streams: s.streams, Steps: s.steps,
+		Threads: b.threads, Random: s.random, Rate: rate / s.flops() / 1e6, GFLOPS: rate / 1e9,
+		Peak: median(b.peaks) / 1e9, PeakShare: median(b.shares), Bursts: len(b.rates),
+	}
+}
+
+// median is 0 of nothing.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
