@@ -1,0 +1,88 @@
+package cuda
+
+import "fmt"
+
+// Kind is what went wrong, for callers that act on it: errors.Is(err, cuda.NoDriver).
+type Kind int
+
+// What can go wrong. The text says what to do where that is always the same.
+const (
+	Unsupported Kind = iota + 1 // this build has no driver interface
+	NoDriver
+	OldDriver
+	NoDevice
+	OutOfMemory
+	LaunchFailed // a kernel did not start, the context still works
+	Lost         // the context is unusable and what was in device memory with it
+	Failed       // any other refusal of the driver
+)
+
+func (k Kind) Error() string {
+	switch k {
+	case Unsupported:
+		return "this build has no GPU support: it needs Linux and cgo (CGO_ENABLED=1 and a C compiler)"
+	case NoDriver:
+		return "no NVIDIA driver was found: install one (libcuda.so.1 comes with it)"
+	case OldDriver:
+		return "the NVIDIA driver is too old: install version 450 or newer"
+	case NoDevice:
+		return "no usable NVIDIA GPU was found"
+	case OutOfMemory:
+		return "out of GPU memory"
+	case LaunchFailed:
+		return "the GPU refused a kernel"
+	case Lost:
+		return "the GPU was lost"
+	}
+	return "the NVIDIA driver refused a call"
+}
+
+// Error is a failure of one call.
+type Error struct {
+	Kind   Kind
+	Op     string // what was being done: "cuInit", "load kernels", ...
+	Code   int    // the driver's result, 0 where it gave none
+	Detail string // the driver's or linker's own words, may be empty
+}
+
+func (e *Error) Error() string {
+	s := "cuda: " + e.Op + ": " + e.Kind.Error()
+	if e.Code != 0 {
+		s += fmt.Sprintf(" (error %d", e.Code)
+		if e.Detail != "" {
+			s += ": " + e.Detail
+		}
+		return s + ")"
+	}
+	if e.Detail != "" {
+		s += " (" + e.Detail + ")"
+	}
+	return s
+}
+
+// Is makes errors.Is(err, cuda.Lost) work.
+func (e *Error) Is(target error) bool { return e.Kind == target }
+
+// kindOf sorts the driver's results. Kinds that poison the context, whatever
+// is called next, are Lost; from there only a new process or the release of
+// every reference to the context leads out.
+func kindOf(code int) Kind {
+	switch code {
+	case 2:
+		return OutOfMemory
+	case 34, 803, 804: // stub library; driver and library, or device and library, do not match
+		return NoDriver
+	case 35, 222: // driver older than asked for; PTX version not known
+		return OldDriver
+	case 100, 101, 802: // none, no such ordinal, not initialised yet
+		return NoDevice
+	case 701, 704, 705, 708, 712, 713, 720: // refused before anything ran
+		return LaunchFailed
+	case 4, 46, 214, 220, 226, 709, 999:
+		return Lost
+	}
+	if code >= 700 && code < 800 {
+		return Lost
+	}
+	return Failed
+}
