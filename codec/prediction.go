@@ -19,9 +19,10 @@ const (
 	FlagWarmUp                         // too few samples yet for the window
 	FlagEarly                          // the sequence has not ended
 	FlagPoisonSkipped                  // an undecodable message was skipped
+	FlagIdle                           // the sequence was ended for the stream's silence
 )
 
-var flagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "64", "128"}
+var flagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "128"}
 
 // String lists the flags that are set, "gap|held"; without any it is empty.
 func (f Flag) String() string {

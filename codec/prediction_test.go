@@ -146,7 +146,7 @@ func TestPredictionErrors(t *testing.T) {
 
 func TestFlagString(t *testing.T) {
 	for f, want := range map[Flag]string{
-		0: "", FlagGap: "gap", FlagGap | FlagHeld: "gap|held", FlagReordered | FlagWarmUp | FlagEarly | FlagPoisonSkipped: "reordered|warm-up|early|poison-skipped", 128: "128",
+		0: "", FlagGap: "gap", FlagGap | FlagHeld: "gap|held", FlagReordered | FlagWarmUp | FlagEarly | FlagPoisonSkipped: "reordered|warm-up|early|poison-skipped", FlagIdle: "idle", 128: "128",
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("Flag(%d) is %q, want %q", uint8(f), got, want)

@@ -118,6 +118,19 @@ type Config struct {
 	// Lease is how long a worker that does not answer keeps its partitions,
 	// 200 ms to 2 minutes. Default DefaultLease.
 	Lease time.Duration
+	// Idle ends the open sequence of a stream that has been silent so long:
+	// with a prediction where the policy lets sequences have any length
+	// (marked, gap), without one elsewhere. The worker writes the end into the
+	// input, so that every replay finds it in the same place; a sample that
+	// was stored before it keeps the sequence open. Messages of a key that
+	// wait for a missing one are used after the same silence. It is measured
+	// to within a second or an eighth of it. Default 0: only the producers end
+	// sequences.
+	Idle time.Duration
+	// Forget forgets a stream after so much silence, in the same way, and a
+	// key with its last stream: its next message counts as a new producer's,
+	// as after MaxStreams. At least Idle. Default 0: only MaxStreams forgets.
+	Forget time.Duration
 	// StopTimeout is how long a stop waits for the last commit. Default
 	// DefaultStopTimeout.
 	StopTimeout time.Duration
@@ -184,6 +197,9 @@ func (c Config) Validate() error {
 	within("snapshot messages", c.SnapshotMessages, 1, 1<<30)
 	if c.SnapshotEvery <= 0 || c.Lease < 200*time.Millisecond || c.Lease > 2*time.Minute {
 		bad("snapshot every %v, lease %v: want a positive time, and 200ms to 2m", c.SnapshotEvery, c.Lease)
+	}
+	if c.Idle < 0 || c.Forget < 0 || c.Forget > 0 && c.Forget < c.Idle {
+		bad("idle %v, forget %v: want 0 (never) or a positive time, forget no shorter than idle", c.Idle, c.Forget)
 	}
 	within("replicas", c.Replicas, 1, 5)
 	if c.Latency > time.Minute {

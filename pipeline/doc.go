@@ -36,6 +36,7 @@
 //	Eusn-Crc          CRC-32C of the payload, 8 hex digits: checked
 //	Eusn-End          "true" or "1": closes the sequence after the message's last row;
 //	                  "false" and "0" do not, anything else is an error
+//	Eusn-Kind         "idle": the stage's own end event, see Silence; nothing for producers
 //
 // Output, on <job>.out.<p>; body as codec.DecodePredictions reads it:
 //
@@ -94,7 +95,7 @@
 //
 // State is: each stream's rows, counts, flags and last sample; each key's
 // numbers, incarnation and waiting messages; the order in which streams were
-// heard. All of it is a function of the partition's messages in order, whatever
+// heard and the input each was heard in. All of it is a function of the partition's messages in order, whatever
 // the batches, shards and engines. What bounds it (MaxStreams, MaxSlots,
 // Reorder, ReorderBytes) counts messages and bytes, never time. Changing these, or the
 // policy on missing values, is safe after a release, where nothing is replayed;
@@ -104,7 +105,32 @@
 // come, what waited is used in order and its sequences carry FlagReordered.
 // When a key has more than Reorder messages waiting, or the partition more
 // than ReorderBytes, the lowest gap is given up: FlagGap. A prediction with no
-// flag is complete; the others say gap, held, poison-skipped or early.
+// flag is complete; the others say gap, held, poison-skipped, early or idle.
+//
+// # Silence
+//
+// A clock may not end a sequence: a replay would end it elsewhere. With
+// Config.Idle, the owner of a partition therefore writes an end event into the
+// input when it has not heard a stream for so long: JSON,
+//
+//	{"partition":3,"after":1200,"streams":[{"key":"m1","stream":"m1"}],"gaps":["m2"]}
+//
+// under a key of that partition which no producer uses (eusn-idle-N), so that
+// producers' numbers and last messages stay as they are. Wherever it stands in
+// the log it does the same in every replay: each stream named whose last sample
+// came with input message "after" or before has its sequence ended, by a
+// prediction with FlagIdle under the policies marked and gap, without one under
+// the others, and its rows are free. A sample that is stored first wins; one
+// stored later begins a sequence. Late events, repeats and those of former
+// owners find a later sample or nothing to end. A key whose messages wait for a
+// missing one has its gap given up first ("gaps"), and its sequences end after
+// another silence. With Config.Forget, "forget":true also removes the stream,
+// and the key with its last one: the only other way to forget is MaxStreams.
+//
+// Silence counts while the partition's owner hears from the server and keeps
+// up; it begins anew after a claim and after each absence longer than a lease,
+// for producers may have been cut off too. The stage's account must be allowed
+// to publish to the input subject.
 //
 // A partition full of open sequences (MaxStreams), or a shard without a free
 // state row (MaxSlots), stops with an error: it cannot tell which of its

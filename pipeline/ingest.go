@@ -49,8 +49,12 @@ func (s *shard) ingest(b *batch, j job) error {
 		s.reject(&m, j, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.key))
 		return nil
 	}
+	if j.header.Get(headerKind) == kindIdle {
+		return s.silence(&m, j)
+	}
 	var isNew bool
 	m.src, isNew = p.source(j.key)
+	m.src.heardIn, m.src.heardTime = j.seq, p.now
 	if err := s.arrive(&m, j, isNew); err != nil {
 		return err
 	}

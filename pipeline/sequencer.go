@@ -82,6 +82,17 @@ func (q *sequencer) cut(dst []cut, p *reservoir.Policy, s samples) []cut {
 	return dst
 }
 
+// silence ends the open sequence for want of samples: as an end mark would
+// where sequences may have any length, without a prediction where they may
+// not.
+func (q *sequencer) silence(dst []cut, p *reservoir.Policy) []cut {
+	if p.Kind == reservoir.Marked || p.Kind == reservoir.Gap {
+		return q.cut(dst, p, samples{endAfter: true})
+	}
+	q.n = 0
+	return dst
+}
+
 // longer reports whether more than d lies between two times, either of which
 // may be anything: a difference that overflows is long.
 func longer(now, before int64, d time.Duration) bool {

@@ -70,6 +70,7 @@ func (s *shard) save(a *answer) error {
 // adopt puts the rows of a partition's snapshot into slots and checks it
 // against the record that named it.
 func (s *shard) adopt(p *partition) error {
+	p.open = true
 	for e := p.recency.Front(); e != nil; e = e.Next() {
 		st := e.Value.(*stream)
 		for i, row := range st.rows {

@@ -36,7 +36,8 @@ type shard struct {
 	log      *slog.Logger
 
 	rowBudget, maxStreams, reorder, reorderBytes, snapshotMessages int
-	latency, snapshotEvery                                         time.Duration
+	latency, snapshotEvery, lease, idle, forget                    time.Duration
+	idleBytes                                                      int  // of an end event
 	noDedup, noDigest                                              bool // see Stage.unsafe
 
 	// scratch of the message in hand
@@ -49,6 +50,7 @@ type shard struct {
 	closed             []*stream // whose slots may be free after the batch
 	bytes              []byte    // of the stream to be hashed
 
+	began      time.Time // what partitions' watches count from
 	lastWarn   time.Time
 	suppressed int
 	usedSlots  int // as counted last
@@ -87,6 +89,7 @@ func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory Engine
 		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels),
 		mean: make([]float32, len(m.Channels)), hold: c.NonFinite == codec.Hold, pool: p, decoder: dec,
 		counters: counters, log: log, rowBudget: c.RowBudget, maxStreams: c.MaxStreams, latency: c.Latency,
+		lease: c.Lease, idle: c.Idle, forget: c.Forget, idleBytes: c.MaxMessage / 2, began: time.Now(),
 	}
 	if m.Network.Spec.Standardise {
 		copy(s.mean, m.Network.Norm.Mean)
@@ -174,11 +177,14 @@ func (s *shard) take(b *batch, j job) error {
 		return s.adopt(p)
 	case orderTick:
 		b.messages++
-		if !p.failed() && p.current() {
+		if !p.open || p.failed() {
+			return nil
+		}
+		if p.current() {
 			a := b.answer(p)
 			a.inSeq, a.inTime, a.commit = p.done, p.doneTime, p.tenure.named() || p.due(s, time.Now())
 		}
-		return nil
+		return s.observe(p)
 	case orderClose:
 		b.messages++
 		a := b.answer(p)
@@ -235,9 +241,14 @@ func score(scores []float32, class int) float32 {
 // call, a slot makes its runs wait for each other.
 func (s *shard) releaseSlots() {
 	for _, st := range s.closed {
-		if s.policy.Kind != reservoir.Window && !st.seq.open() && st.slots[0] >= 0 {
-			s.pool.release(st.slots[0])
-			st.slots[0] = -1
+		if st.seq.open() { // a window, or it has begun again
+			continue
+		}
+		for i, slot := range st.slots {
+			if slot >= 0 {
+				s.pool.release(slot)
+				st.slots[i] = -1
+			}
 		}
 	}
 	s.closed = s.closed[:0]

@@ -23,9 +23,9 @@ import (
 //	"EUSNSNAP" version:u32 network:[32]byte partition:u32 in_seq:u64 in_time:i64
 //	words:u32 states:u32 channels:u32 lossy:u8 clock:u64 sources:u32
 //	per source, by key: source, streams:u32, its streams by id
-//	  source: key incarnation last:u64 partial:u8 flags:u8 held:u32
+//	  source: key incarnation last:u64 heard_in:u64 partial:u8 flags:u8 held:u32
 //	          per held message: seq:u64 in_seq:u64 header data
-//	  stream: id heard_at:u64 n:i64 last:i64 since:u8 flags:[states]u8
+//	  stream: id heard_at:u64 heard_in:u64 n:i64 last:i64 since:u8 flags:[states]u8
 //	          seq:u64 row:u32 time:i64 has_sample:u8 sample:[channels]f32
 //	          per state: has_row:u8, and its row of words if so
 //	sha256 of everything before it
@@ -34,11 +34,11 @@ import (
 // where missing values are held, its channels (else 0).
 const (
 	snapshotMagic   = "EUSNSNAP"
-	snapshotVersion = 1
+	snapshotVersion = 2
 	// smallest encoded source and stream: a count that claims more of them
 	// than bytes are left for is refused before anything is allocated
-	minSource = 4 + 4 + 8 + 1 + 1 + 4 + 4
-	minStream = 4 + 8 + 8 + 8 + 1 + 8 + 4 + 8 + 1
+	minSource = 4 + 4 + 8 + 8 + 1 + 1 + 4 + 4
+	minStream = 4 + 8 + 8 + 8 + 8 + 1 + 8 + 4 + 8 + 1
 	minHeld   = 8 + 8 + 4 + 4
 )
 
@@ -64,7 +64,7 @@ func appendBool(dst []byte, b bool) []byte {
 func appendSource(dst []byte, src *source) []byte {
 	le := binary.LittleEndian
 	dst = appendString(appendString(dst, src.key), src.incarnation)
-	dst = le.AppendUint64(dst, src.last)
+	dst = le.AppendUint64(le.AppendUint64(dst, src.last), src.heardIn)
 	dst = append(appendBool(dst, src.partial), byte(src.flags))
 	dst = le.AppendUint32(dst, uint32(len(src.held)))
 	for _, h := range src.held {
@@ -78,7 +78,7 @@ func appendSource(dst []byte, src *source) []byte {
 // appendStream adds a stream; row reads the row of a slot.
 func appendStream(dst []byte, st *stream, row func(slot int32) ([]uint32, error)) ([]byte, error) {
 	le := binary.LittleEndian
-	dst = le.AppendUint64(appendString(dst, st.id), st.heardAt)
+	dst = le.AppendUint64(le.AppendUint64(appendString(dst, st.id), st.heardAt), st.heardIn)
 	dst = le.AppendUint64(le.AppendUint64(dst, uint64(st.seq.n)), uint64(st.seq.last))
 	dst = append(dst, byte(st.since))
 	for _, f := range st.flags {
@@ -289,7 +289,7 @@ func (r *stateReader) partition(id int) *partition {
 }
 
 func (r *stateReader) source(p *partition) *source {
-	src := &source{key: r.text(), incarnation: r.text(), last: r.u64(), partial: r.flag(), flags: codec.Flag(r.u8()), streams: map[string]*stream{}}
+	src := &source{key: r.text(), incarnation: r.text(), last: r.u64(), heardIn: r.u64(), partial: r.flag(), flags: codec.Flag(r.u8()), streams: map[string]*stream{}}
 	before := src.last + 1 // what is held lies beyond the one that is missing
 	for range r.count(minHeld) {
 		h := heldMessage{seq: r.u64(), job: job{part: p, seq: r.u64(), key: src.key}}
@@ -309,7 +309,7 @@ func (r *stateReader) source(p *partition) *source {
 }
 
 func (r *stateReader) stream(p *partition, src *source) {
-	st := &stream{id: r.text(), source: src, heardAt: r.u64()}
+	st := &stream{id: r.text(), source: src, heardAt: r.u64(), heardIn: r.u64()}
 	st.seq = sequencer{n: int64(r.u64()), last: int64(r.u64())}
 	st.since = codec.Flag(r.u8())
 	for _, f := range r.bytes(r.states) {
@@ -329,7 +329,7 @@ func (r *stateReader) stream(p *partition, src *source) {
 	case r.err != nil:
 	case src.streams[st.id] != nil:
 		r.fail("stream %q of key %q twice", st.id, src.key)
-	case st.seq.n < 0 || st.heardAt > p.clock:
+	case st.seq.n < 0 || st.heardAt > p.clock || st.heardIn > p.done:
 		r.fail("stream %q of key %q: a count is out of range", st.id, src.key)
 	default:
 		src.streams[st.id] = st

@@ -154,9 +154,13 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 // read. Held messages stay; their place in the old input means nothing now.
 func (p *partition) rewound(sh shape) ([]byte, error) {
 	p.done, p.doneTime = 0, 0
+	for _, src := range p.sources {
+		src.heardIn = 0
+	}
 	var rows [][]uint32
 	for e := p.recency.Front(); e != nil; e = e.Next() {
 		st := e.Value.(*stream)
+		st.heardIn = 0
 		for i, row := range st.rows {
 			if row != nil {
 				st.slots[i] = int32(len(rows))

@@ -10,7 +10,7 @@ import (
 type Counters struct {
 	messages, rows, bytes, duplicates, gaps, incarnations, deadLetters, held atomic.Uint64
 	predictions, early, commits, retries, batches, replayed, resets          atomic.Uint64
-	forgotten, reordered, claims, fenced, snapshots, snapshotBytes           atomic.Uint64
+	forgotten, idle, reordered, claims, fenced, snapshots, snapshotBytes     atomic.Uint64
 	decodeNS, engineNS, commitNS                                             atomic.Int64
 	pending, waiting, streams, slots, replaying, owned, stopped              atomic.Int64
 }
@@ -33,7 +33,8 @@ type Stats struct {
 	Retries      uint64 // publishes repeated because no answer came
 	Batches      uint64 // engine calls
 	Resets       uint64 // consumers that reported an error and recovered
-	Forgotten    uint64 // streams forgotten at Config.MaxStreams
+	Forgotten    uint64 // streams forgotten at Config.MaxStreams, or after Config.Forget
+	Idle         uint64 // sequences ended by a stream's silence, Config.Idle
 	Reordered    uint64 // messages that came too early and were put in order
 	Claims       uint64 // partitions taken over
 	Fenced       uint64 // partitions another worker took over from this one
@@ -60,7 +61,7 @@ func (c *Counters) Stats() Stats {
 		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Incarnations: c.incarnations.Load(),
 		DeadLetters: c.deadLetters.Load(), Held: c.held.Load(),
 		Predictions: c.predictions.Load(), Early: c.early.Load(), Commits: c.commits.Load(),
-		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(),
+		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(), Idle: c.idle.Load(),
 		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(),
 		Snapshots: c.snapshots.Load(), SnapshotSize: c.snapshotBytes.Load(), Owned: c.owned.Load(), Stopped: c.stopped.Load(),
 		Decode: time.Duration(c.decodeNS.Load()), Engine: time.Duration(c.engineNS.Load()), Commit: time.Duration(c.commitNS.Load()),

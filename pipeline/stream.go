@@ -33,6 +33,9 @@ type partition struct {
 	verifyAt     uint64 // after this message, sum must be want; 0 = checked
 	want         digest
 
+	open bool // the shard has adopted it
+	watch
+
 	sinceSnapshot int       // messages
 	snapshotAt    time.Time // of the last one
 }
@@ -46,6 +49,8 @@ type source struct {
 	flags       codec.Flag // for streams that appear in its next good message
 	held        []heldMessage
 	streams     map[string]*stream
+	heardIn     uint64        // last input message of the key
+	heardTime   time.Duration // when that was, by the partition's watch
 
 	hash        digest // as counted in the partition's
 	dirty, gone bool
@@ -53,15 +58,17 @@ type source struct {
 
 // stream is one source of sequences. flags has one entry per state.
 type stream struct {
-	id      string
-	source  *source
-	element *list.Element
-	heardAt uint64 // by the partition's clock
-	seq     sequencer
-	slots   []int32    // one per state, -1 = none taken
-	rows    [][]uint32 // one per state, from a snapshot, until they are in slots
-	flags   []codec.Flag
-	since   codec.Flag // what happened after its last sample
+	id        string
+	source    *source
+	element   *list.Element
+	heardAt   uint64        // by the partition's clock
+	heardIn   uint64        // last input message that reached it
+	heardTime time.Duration // when that was, by the partition's watch; no part of the state
+	seq       sequencer
+	slots     []int32    // one per state, -1 = none taken
+	rows      [][]uint32 // one per state, from a snapshot, until they are in slots
+	flags     []codec.Flag
+	since     codec.Flag // what happened after its last sample
 
 	lastSeq  uint64 // Eusn-Seq, row and time of its last sample
 	lastRow  uint32
@@ -98,7 +105,7 @@ func (p *partition) touchSource(src *source) {
 // heard makes a stream the most recent.
 func (p *partition) heard(st *stream) {
 	p.clock++
-	st.heardAt = p.clock
+	st.heardAt, st.heardIn, st.heardTime = p.clock, p.done, p.now
 	p.recency.MoveToFront(st.element)
 	p.touch(st)
 }
@@ -145,16 +152,22 @@ func (p *partition) forget(keep *source) bool {
 		if !st.forgettable() {
 			continue
 		}
-		p.recency.Remove(e)
-		delete(st.source.streams, st.id)
-		p.sum.sub(st.hash)
-		st.gone = true
-		if src := st.source; len(src.streams) == 0 && src != keep {
-			p.forgetSource(src)
-		}
+		p.forgetStream(st, keep)
 		return true
 	}
 	return false
+}
+
+// forgetStream removes a stream, and its source with the source's last one
+// unless that is keep.
+func (p *partition) forgetStream(st *stream, keep *source) {
+	p.recency.Remove(st.element)
+	delete(st.source.streams, st.id)
+	p.sum.sub(st.hash)
+	st.gone = true
+	if src := st.source; len(src.streams) == 0 && src != keep {
+		p.forgetSource(src)
+	}
 }
 
 func (p *partition) forgetSource(src *source) {

@@ -89,6 +89,9 @@ type StageConfig struct {
 
 	SnapshotMessages int           `mapstructure:"snapshot_messages"`
 	SnapshotEvery    time.Duration `mapstructure:"snapshot_every"`
+
+	Idle   time.Duration `mapstructure:"idle"`
+	Forget time.Duration `mapstructure:"forget"`
 }
 
 // LogConfig is the log's.
@@ -218,6 +221,8 @@ func (c Config) Validate() error {
 		{"stage.lease", c.Stage.Lease == 0, pipeline.Config{Lease: c.Stage.Lease}},
 		{"stage.snapshot_messages", c.Stage.SnapshotMessages == 0, pipeline.Config{SnapshotMessages: c.Stage.SnapshotMessages}},
 		{"stage.snapshot_every", c.Stage.SnapshotEvery == 0, pipeline.Config{SnapshotEvery: c.Stage.SnapshotEvery}},
+		{"stage.idle", false, pipeline.Config{Idle: c.Stage.Idle}},
+		{"stage.forget", false, pipeline.Config{Idle: c.Stage.Idle, Forget: c.Stage.Forget}},
 		{"stage.stop_timeout", c.Stage.StopTimeout == 0, pipeline.Config{StopTimeout: c.Stage.StopTimeout}},
 	} {
 		need(!k.zero, k.key, "empty or 0, want a value")
@@ -239,6 +244,7 @@ func (c Config) pipeline() pipeline.Config {
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
 		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
 		Reorder: c.Input.Reorder, ReorderBytes: c.Input.ReorderBytes, Lease: c.Stage.Lease, SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,
+		Idle: c.Stage.Idle, Forget: c.Stage.Forget,
 	}
 }
 

@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// idleEntries is how many streams one end event may name; the next event
+	// follows when this one has come back.
+	idleEntries = 1024
+	// askAgain is when an end event that has not come back is given up for
+	// lost.
+	askAgain = 2 * commitTimeout
+	// idleParts is into how many parts the shortest limit is divided to look
+	// for silent streams.
+	idleParts = 8
+)
+
+// watch is a partition's time, which passes with ticks and so only while the
+// worker hears from the server and keeps up with its input. It decides when to
+// ask for the end of a silent stream, never that it ends: that is the log's.
+// None of it is state.
+type watch struct {
+	now     time.Duration // at the last tick, since the shard began
+	resumed time.Duration // silence counts from here: what was before, nobody listened to
+	looked  time.Duration // when silent streams were last looked for
+	asked   time.Duration // when the end event under way was published; 0 = none is
+}
+
+// silence is how long a stream or key last heard then has said nothing.
+func (w *watch) silence(heard time.Duration) time.Duration { return w.now - max(heard, w.resumed) }
+
+// observe lets a partition's time pass and asks for the end of what has been
+// silent too long.
+func (s *shard) observe(p *partition) error {
+	limit := s.shortest()
+	if limit == 0 || p.done < p.replayTo || p.skip > 0 {
+		return nil
+	}
+	now, w := time.Since(s.began), &p.watch
+	if w.now == 0 || now-w.now > s.lease { // just begun, or the server was away, or this worker was
+		w.resumed = now
+	}
+	w.now = now
+	if w.asked > 0 && now-w.asked < askAgain || now-w.looked < limit/idleParts {
+		return nil
+	}
+	w.looked, w.asked = now, 0
+	e := s.silent(p)
+	if e.empty() {
+		return nil
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("pipeline: end event: %w", err)
+	}
+	w.asked = now
+	// What becomes of it shows when it comes back. An answer is not awaited.
+	if _, err := p.tenure.js.PublishMsgAsync(idleMessage(p.tenure.cfg, p.id, data), jetstream.WithRetryAttempts(0)); err != nil {
+		w.asked = 0
+		s.log.Debug("end event not published", "partition", p.id, "err", err)
+	}
+	return nil
+}
+
+// shortest is the silence from which on there may be something to do, 0 if
+// there never is.
+func (s *shard) shortest() time.Duration {
+	if s.idle == 0 {
+		return s.forget
+	}
+	return s.idle
+}
+
+// silent collects what has been silent too long.
+func (s *shard) silent(p *partition) *idleEvent {
+	e := &idleEvent{Partition: p.id, After: p.done}
+	room := s.idleBytes
+	var gaps map[*source]bool
+	for el := p.recency.Back(); el != nil && len(e.Streams)+len(e.Gaps) < idleEntries; el = el.Prev() {
+		st := el.Value.(*stream)
+		quiet := p.watch.silence(st.heardTime)
+		if quiet < s.shortest() {
+			break // the others were heard later
+		}
+		src := st.source
+		n := streamName{Key: src.key, Stream: st.id, Forget: s.forget > 0 && quiet >= s.forget}
+		switch {
+		case len(src.held) > 0:
+			if gaps[src] || p.watch.silence(src.heardTime) < s.shortest() {
+				continue
+			}
+			n = streamName{Key: src.key}
+		case !st.seq.open() && !n.Forget:
+			continue
+		}
+		if n.size() > room {
+			continue
+		}
+		room -= n.size()
+		if len(src.held) == 0 {
+			e.Streams = append(e.Streams, n)
+			continue
+		}
+		e.Gaps = append(e.Gaps, src.key)
+		if gaps == nil {
+			gaps = map[*source]bool{}
+		}
+		gaps[src] = true
+	}
+	return e
+}
+
+// idleMessage is an end event for a partition, on its way to the input.
+func idleMessage(c Config, part int, data []byte) *nats.Msg {
+	return &nats.Msg{
+		Subject: strings.TrimSuffix(c.InputSubject, "*") + idleKey(part, c.Partitions),
+		Header:  nats.Header{headerKind: {kindIdle}}, Data: data,
+	}
+}
+
+// idleKey is a key of a partition that no producer uses, so that an end event
+// comes between its streams' messages and on none of their subjects: there,
+// producers look for the last number they have used.
+func idleKey(part, partitions int) string {
+	for i := 0; ; i++ {
+		if key := fmt.Sprintf("eusn-idle-%d", i); partitionOf(key, partitions) == part {
+			return key
+		}
+	}
+}
+
+// partitionOf is the partition that the server gives a key.
+func partitionOf(key string, partitions int) int {
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return int(h.Sum32() % uint32(partitions))
+}

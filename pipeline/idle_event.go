@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// kindIdle in the header Eusn-Kind of an input message makes it an end event.
+const kindIdle = "idle"
+
+// idleEvent is an end event's body: what its writer had not heard of for too
+// long when it had read the partition's input up to message After. Whatever
+// has been heard of since then in the input is left alone. So it does not
+// matter how old an event is, who wrote it and how often.
+type idleEvent struct {
+	Partition int          `json:"partition"`
+	After     uint64       `json:"after"`
+	Streams   []streamName `json:"streams,omitempty"` // whose sequences end
+	Gaps      []string     `json:"gaps,omitempty"`    // keys whose missing messages are given up
+}
+
+type streamName struct {
+	Key    string `json:"key"`
+	Stream string `json:"stream"`
+	Forget bool   `json:"forget,omitempty"` // and the stream is forgotten
+}
+
+// size is more than the name takes in an event, escapes included.
+func (n *streamName) size() int { return 6*(len(n.Key)+len(n.Stream)) + 48 }
+
+func (e *idleEvent) empty() bool { return len(e.Streams)+len(e.Gaps) == 0 }
+
+// parseIdle reads an end event of a partition. It may come from anywhere.
+func parseIdle(data []byte, part int) (*idleEvent, error) {
+	e := new(idleEvent)
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(e)
+	if err == nil {
+		if _, after := d.Token(); after != io.EOF {
+			err = errors.New("something follows its end")
+		}
+	}
+	if err == nil && e.Partition != part {
+		err = fmt.Errorf("it is for partition %d, not %d", e.Partition, part)
+	}
+	if err == nil && len(e.Streams)+len(e.Gaps) > idleEntries {
+		err = fmt.Errorf("it names %d streams, want at most %d", len(e.Streams)+len(e.Gaps), idleEntries)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: end event (header %s is %q): %w", headerKind, kindIdle, err)
+	}
+	return e, nil
+}
+
+// silence does what an end event asks for.
+func (s *shard) silence(m *message, j job) error {
+	e, err := parseIdle(j.data, m.p.id)
+	if err != nil {
+		s.reject(m, j, err)
+		return nil
+	}
+	if m.p.asked > 0 {
+		m.p.asked, m.p.looked = 0, 0 // the next may follow
+	}
+	for _, key := range e.Gaps {
+		src := m.p.sources[key]
+		if src == nil || src.heardIn > e.After || len(src.held) == 0 {
+			continue
+		}
+		m.src = src
+		m.p.touchSource(src)
+		for len(src.held) > 0 {
+			if err := s.giveUp(m); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range e.Streams {
+		src := m.p.sources[n.Key]
+		if src == nil || len(src.held) > 0 {
+			continue
+		}
+		st := src.streams[n.Stream]
+		if st == nil || st.heardIn > e.After {
+			continue
+		}
+		if err := s.endSilent(m, st); err != nil {
+			return err
+		}
+		if n.Forget {
+			m.p.forgetStream(st, nil)
+			s.counters.streams.Add(-1)
+			s.counters.forgotten.Add(1)
+		}
+	}
+	return nil
+}
+
+// endSilent ends a stream's open sequence. The stream counts as heard no more
+// than before.
+func (s *shard) endSilent(m *message, st *stream) error {
+	if !st.seq.open() {
+		return nil
+	}
+	if !m.silent {
+		s.counters.idle.Add(1)
+	}
+	m.p.touch(st)
+	m.src, m.seq, m.end = st.source, 0, false
+	s.cuts = st.seq.silence(s.cuts[:0], &s.policy)
+	s.missing = s.missing[:0]
+	if len(s.cuts) == 0 { // no prediction: as if there had been no sample
+		clear(st.flags)
+		st.heard = false
+		s.closed = append(s.closed, st)
+		return nil
+	}
+	for i := range st.flags {
+		st.flags[i] |= st.since | codec.FlagIdle
+	}
+	for _, c := range s.cuts {
+		if err := s.addRun(m, st, 0, group{}, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
