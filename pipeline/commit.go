@@ -21,6 +21,10 @@ const (
 // errFenced says that a partition belongs to another worker now.
 var errFenced = errors.New("pipeline: another worker has claimed the partition")
 
+// errUnfinished says that a stop's time ran out before the server answered.
+// Nothing is lost by it: what has no commit is computed again.
+var errUnfinished = errors.New("pipeline: stopped before the server answered")
+
 // committer is the only writer of a partition's output subject, whose last
 // message is the partition's record. What keeps it the only one is the
 // server's check that nothing was published in between. It belongs to one
@@ -28,6 +32,7 @@ var errFenced = errors.New("pipeline: another worker has claimed the partition")
 type committer struct {
 	js      jetstream.JetStream
 	stream  jetstream.Stream // the output NATS stream
+	link    *link            // of js and stream
 	job     string
 	part    int
 	worker  string // of this run, to know our own messages
@@ -48,7 +53,7 @@ func (c *committer) subject() string { return outputSubject(c.job, c.part) }
 
 // read returns the last record and its sequence number, 0 if there is none.
 func (c *committer) read(ctx context.Context) (record, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	ctx, cancel := c.link.attempt(ctx)
 	defer cancel()
 	raw, err := c.stream.GetLastMsgForSubject(ctx, c.subject())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -106,7 +111,7 @@ func (c *committer) overtaken(ctx context.Context, cause error) error {
 }
 
 func (c *committer) publish(ctx context.Context, r record, expect uint64, body []byte) (*jetstream.PubAck, error) {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	ctx, cancel := c.link.attempt(ctx)
 	defer cancel()
 	return c.js.PublishMsg(ctx, c.message(r, expect, body), jetstream.WithRetryAttempts(0))
 }
@@ -145,7 +150,7 @@ func (c *committer) await(ctx context.Context) error {
 			return nil
 		case err = <-c.future.Err():
 		case <-ctx.Done():
-			return fmt.Errorf("pipeline: commit on %s: %w", c.subject(), ctx.Err())
+			return fmt.Errorf("%w: commit on %s", errUnfinished, c.subject())
 		}
 	}
 	return c.resolve(ctx, err)
@@ -187,8 +192,8 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 				return err
 			}
 		}
-		if err := pause(ctx, retryWait); err != nil {
-			return fmt.Errorf("pipeline: commit on %s: %w", c.subject(), err)
+		if pause(ctx, retryWait) != nil {
+			return fmt.Errorf("%w: commit on %s", errUnfinished, c.subject())
 		}
 	}
 }
@@ -196,7 +201,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 // again publishes the same message once more.
 func (c *committer) again(ctx context.Context) (done bool, err error) {
 	c.retries()
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	ctx, cancel := c.link.attempt(ctx)
 	defer cancel()
 	ack, err := c.js.PublishMsg(ctx, c.msg, jetstream.WithRetryAttempts(0))
 	switch {
@@ -232,16 +237,18 @@ func permanent(err error) bool {
 
 // publishOnce publishes a message with an id until the server has it, for
 // messages whose order does not matter.
-func publishOnce(ctx context.Context, js jetstream.JetStream, msg *nats.Msg, retries func()) error {
+func publishOnce(ctx context.Context, js jetstream.JetStream, up *link, msg *nats.Msg, retries func()) error {
 	for {
-		try, cancel := context.WithTimeout(ctx, commitTimeout)
+		try, cancel := up.attempt(ctx)
 		_, err := js.PublishMsg(try, msg)
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		if permanent(err) || ctx.Err() != nil {
+		case permanent(err):
 			return fmt.Errorf("pipeline: publish on %s: %w", msg.Subject, err)
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: publish on %s", errUnfinished, msg.Subject)
 		}
 		retries()
 		_ = pause(ctx, retryWait) // the next attempt fails by itself if ctx has ended

@@ -42,9 +42,6 @@ func hashOf(b []byte) digest {
 // rehash brings a partition's digest up to date with what was touched since
 // the last time. It belongs after the engine call, when rows are settled.
 func (s *shard) rehash(p *partition) error {
-	if s.noDigest {
-		return nil
-	}
 	for _, st := range p.dirty {
 		st.dirty = false
 		if st.gone {

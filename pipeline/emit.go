@@ -34,6 +34,7 @@ const (
 // goroutine.
 type emitter struct {
 	js       jetstream.JetStream
+	link     *link // of js
 	job      string
 	encoder  *codec.PredictionEncoder
 	limit    int // bytes of an output message's body
@@ -181,9 +182,11 @@ func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
 	next := t.c.record
 	next.kind = kindReleased
 	if b != nil {
-		if err := t.upload(ctx, t.c.epoch, at.seq, b); err != nil {
+		err := t.upload(ctx, t.c.epoch, at.seq, b)
+		switch {
+		case err != nil && ctx.Err() == nil:
 			t.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.id, "err", err)
-		} else {
+		case err == nil:
 			next.inSeq, next.ahead, next.mark = at.seq, 0, at
 		}
 	}
@@ -283,7 +286,7 @@ func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
 		h.Set(headerTruncated, strconv.Itoa(len(d.job.data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
-	return publishOnce(ctx, e.js, msg, func() { e.counters.retries.Add(1) })
+	return publishOnce(ctx, e.js, e.link, msg, func() { e.counters.retries.Add(1) })
 }
 
 // copyHeaders returns the headers of an input message that fit a budget of

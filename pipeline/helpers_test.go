@@ -167,8 +167,6 @@ type rig struct {
 	url string // if set, stages connect by TCP
 	js  jetstream.JetStream
 	log *slog.Logger
-	// bare stages have no digests and no fence, to measure what those cost
-	bare bool
 }
 
 func newRig(t testing.TB) *rig { return newRigAt(t, t.TempDir()) }
@@ -267,7 +265,16 @@ func (b *rig) start(m *reservoir.Model, c Config) *running { return b.startWith(
 
 func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *running {
 	b.t.Helper()
-	r := &running{done: make(chan error, 1), before: b.restored(c)}
+	before := b.restored(c)
+	r := b.launch(m, c, engine)
+	r.before = before
+	return r
+}
+
+// launch starts a stage and returns when it reads.
+func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *running {
+	b.t.Helper()
+	r := &running{done: make(chan error, 1)}
 	var mu sync.Mutex
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -282,9 +289,6 @@ func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *run
 			return nc, err
 		},
 		Ready: func() { close(ready) },
-	}
-	if b.bare {
-		s.unsafe = unsafeBare
 	}
 	go func() { r.done <- s.Run(ctx) }()
 	b.t.Cleanup(cancel)
@@ -333,10 +337,13 @@ func (b *rig) restored(c Config) int {
 	snaps := map[string]uint64{}
 	for p := range c.Partitions {
 		if raw, err := out.GetLastMsgForSubject(context.Background(), outputSubject(c.Job, p)); err == nil {
-			if r, err := parseRecord(raw); err == nil {
+			if r, err := parseRecord(raw); err == nil && r.snapSeq > 0 {
 				snaps[fmt.Sprint(p)] = r.snapSeq
 			}
 		}
+	}
+	if len(snaps) == 0 {
+		return 0 // reading the input one by one is slow
 	}
 	for seq := first; seq <= in.CachedInfo().State.LastSeq; seq++ {
 		m, err := in.GetMsg(context.Background(), seq)

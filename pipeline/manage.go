@@ -17,6 +17,8 @@ type manager struct {
 	first   sync.Once
 	ready   sync.WaitGroup // of the goroutine that calls Ready
 	sweep   bool           // claims were made since the last sweep
+
+	unfinished int // partitions whose last commit or release the server did not answer in time
 }
 
 // manage works until ctx ends and everything is released, or until the shards
@@ -47,6 +49,9 @@ func (r *run) manage(ctx, last context.Context) error {
 // leave gives everything up and says that this worker is gone.
 func (m *manager) leave(last context.Context) {
 	m.releaseAll()
+	if m.unfinished > 0 {
+		m.log.Warn("stopped before the server answered: the partitions are not released, their next owner waits for the lease and computes again what was not committed; nothing is lost", "partitions", m.unfinished)
+	}
 	try, cancel := context.WithTimeout(last, m.cfg.Lease)
 	defer cancel()
 	if err := m.members.leave(try); err != nil {
@@ -101,7 +106,7 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 		run: m.run, shard: m.shards[p%m.cfg.Shards], ctx: ctx, stop: stop,
 		part: newPartition(p, p/m.cfg.Shards), closed: make(chan struct{}), ended: make(chan struct{}),
 		c: &committer{
-			js: m.js, stream: m.out, job: m.cfg.Job, part: p, worker: m.worker, log: m.log, unsafe: m.commitUnsafe(),
+			js: m.js, stream: m.out, link: m.link, job: m.cfg.Job, part: p, worker: m.worker, log: m.log, unsafe: m.commitUnsafe(),
 			retries: func() { m.counters.retries.Add(1) },
 		},
 	}
@@ -172,6 +177,8 @@ func (m *manager) reap() {
 		err := t.err()
 		switch {
 		case err == nil:
+		case errors.Is(err, errUnfinished):
+			m.unfinished++
 		case errors.Is(err, errFenced):
 			m.counters.fenced.Add(1)
 			m.log.Warn("partition was taken over by another worker", "partition", p, "err", err)

@@ -1,62 +1,254 @@
+//go:build unix
+
 package pipeline
 
 import (
-	"bytes"
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BenchmarkProtocol is the whole way of messages of 1024 rows and six
-// channels, from stored input to acknowledged predictions on file storage,
-// with 100 units and one prediction per message: with the protocol's
-// snapshots and digests, and without both. What remains of it without is the
-// compare-and-set of each commit.
+// The load of the benchmarks here: as many streams as a small plant has, each
+// with a few messages of 1024 rows of six channels (25 kB).
+const (
+	loadStreams  = 1024
+	loadMessages = 8 * loadStreams
+	loadRows     = 1024
+)
+
+// serverVariable names a NATS server, or several joined by commas, to measure
+// against instead of an embedded one.
+const serverVariable = "EUSN_BENCH_NATS"
+
+// BenchmarkProtocol is what exactly-once costs: the whole way of messages from
+// stored input to acknowledged predictions on file storage, 100 units, one
+// prediction per message. Each iteration is a pair: the stage, and plainStage
+// on the same input, in turns. Snapshots are taken at least as often as by
+// default: every DefaultSnapshotMessages of the job's messages in all, hence
+// as many times more often per partition as there are partitions.
+//
+// cpu-s/Mrow are CPU seconds of the whole process (server included) per
+// million rows, a figure that other load on the machine disturbs least.
 func BenchmarkProtocol(b *testing.B) {
-	m := sixChannels(b)
 	for _, partitions := range []int{1, 8} {
-		for _, with := range []bool{false, true} {
-			b.Run(fmt.Sprintf("partitions=%d/protocol=%v", partitions, with), func(b *testing.B) {
-				rig := newRig(b)
-				c := Config{Job: "bench", Partitions: partitions, MaxMessage: 900 << 10}
-				if !with {
-					c.SnapshotMessages, c.SnapshotEvery = 1<<30, time.Hour
-				}
-				rig.start(m, c).stop(b)
-				var list []Item
-				for i := range 64 {
-					list = append(list, Item{Stream: fmt.Sprintf("s%d", i), X: make([]float32, 6*1024*8)})
-				}
-				messages := 0
-				for range b.N {
-					got, err := Publisher{Channels: m.Channels, RowsPerMessage: 1024, Playing: 64}.Publish(b.Context(), rig.nc, &items{list: list})
-					if err != nil {
-						b.Fatal(err)
+		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
+			l := newLoad(b, newRig(b), partitions)
+			var with, plain []window
+			for i := range b.N {
+				for _, protocol := range []bool{i%2 == 0, i%2 != 0} {
+					if protocol {
+						with = append(with, l.stage())
+					} else {
+						plain = append(plain, l.plain())
 					}
-					messages += int(got.Messages)
 				}
-				b.ResetTimer()
-				r := rig.startStage(m, c, !with)
-				s := rig.settle(r, messages)
-				b.StopTimer()
-				r.stop(b)
-				b.ReportMetric(float64(s.Rows)/b.Elapsed().Seconds(), "rows/s")
-				b.ReportMetric(float64(s.Snapshots), "snapshots")
-				b.ReportMetric(float64(s.SnapshotSize)/1e3, "snapshot-kB")
+			}
+			ratio := func(of func(window) float64) float64 {
+				var r []float64
+				for i := range with {
+					r = append(r, of(with[i])/of(plain[i]))
+				}
+				return median(r)
+			}
+			b.ReportMetric(medianOf(with, window.rate), "rows/s")
+			b.ReportMetric(medianOf(plain, window.rate), "plain-rows/s")
+			b.ReportMetric(ratio(window.rate), "rate-ratio")
+			b.ReportMetric(medianOf(with, window.cpu), "cpu-s/Mrow")
+			b.ReportMetric(medianOf(plain, window.cpu), "plain-cpu-s/Mrow")
+			b.ReportMetric(ratio(window.cpu), "cpu-ratio")
+			b.ReportMetric(medianOf(with, func(w window) float64 { return float64(w.snapshots) }), "snapshots")
+			b.ReportMetric(medianOf(with, func(w window) float64 { return float64(w.commits) }), "commits")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkDurability is the stage's rate where the server syncs each
+// acknowledged message to disk, beside one that does not; with EUSN_BENCH_NATS,
+// on that server, whose own configuration decides.
+func BenchmarkDurability(b *testing.B) {
+	for _, partitions := range []int{1, 8} {
+		for _, sync := range []bool{false, true} {
+			name := fmt.Sprintf("partitions=%d/sync_always=%v", partitions, sync)
+			if os.Getenv(serverVariable) != "" {
+				if name = fmt.Sprintf("partitions=%d/given", partitions); sync {
+					continue
+				}
+			}
+			b.Run(name, func(b *testing.B) {
+				l := newLoad(b, benchRig(b, sync), partitions)
+				var all []window
+				for range b.N {
+					all = append(all, l.stage())
+				}
+				b.ReportMetric(l.published.RowsPerSecond(), "published-rows/s")
+				b.ReportMetric(medianOf(all, window.rate), "rows/s")
+				b.ReportMetric(medianOf(all, window.commitRate), "commits/s")
+				b.ReportMetric(medianOf(all, func(w window) float64 { return 1e3 * w.commitTime.Seconds() / float64(max(1, w.batches)) }), "commit-ms/batch")
+				b.ReportMetric(0, "ns/op")
 			})
 		}
 	}
 }
 
-// startStage starts a stage on the fastest engine.
-func (b *rig) startStage(m *reservoir.Model, c Config, bare bool) *running {
-	b.bare = bare
-	return b.startWith(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewCPU(net, slots, "auto", 1)
-	})
+func benchRig(b *testing.B, sync bool) *rig {
+	if url := os.Getenv(serverVariable); url != "" {
+		r := &rig{t: b, url: url, log: testLog(b)}
+		nc, err := r.dial("test")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(nc.Close)
+		r.nc = nc
+		if r.js, err = jetstream.New(nc); err != nil {
+			b.Fatal(err)
+		}
+		return r
+	}
+	srv, err := StartServer(ServerOptions{Dir: b.TempDir(), SyncAlways: sync, Log: testLog(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return rigOf(b, srv)
+}
+
+// load is a stored input that stages answer again and again.
+type load struct {
+	b         *testing.B
+	rig       *rig
+	m         *reservoir.Model
+	c         Config
+	published Published
+}
+
+func newLoad(b *testing.B, r *rig, partitions int) *load {
+	m := sixChannels(b)
+	l := &load{b: b, rig: r, m: m, c: Config{
+		Job: "bench", Partitions: partitions, MaxMessage: 900 << 10,
+		SnapshotMessages: DefaultSnapshotMessages / partitions,
+	}}
+	if os.Getenv(serverVariable) != "" {
+		l.c.Replicas = 3
+	}
+	l.clear()
+	_ = r.js.DeleteStream(b.Context(), inputStream(l.c.Job)) // of an earlier run on a given server
+	if err := ensureStreams(b.Context(), r.js, l.c.WithDefaults(), r.log); err != nil {
+		b.Fatal(err)
+	}
+	x := noise(rand.New(rand.NewPCG(1, 2)), 6*loadRows*loadMessages/loadStreams)
+	var list []Item
+	for i := range loadStreams {
+		list = append(list, Item{Stream: fmt.Sprintf("s%d", i), X: x})
+	}
+	var err error
+	l.published, err = Publisher{Channels: m.Channels, RowsPerMessage: loadRows, Playing: 64}.Publish(b.Context(), r.nc, &items{list: list})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+// clear makes the job forget what it has answered.
+func (l *load) clear() {
+	ctx := context.Background()
+	_ = l.rig.js.DeleteStream(ctx, outputStream(l.c.Job)) // absent the first time
+	_ = l.rig.js.DeleteObjectStore(ctx, snapshotBucket(l.c.Job))
+	_ = l.rig.js.DeleteKeyValue(ctx, memberBucket(l.c.Job))
+	if err := ensureStreams(ctx, l.rig.js, l.c.WithDefaults(), l.rig.log); err != nil {
+		l.b.Fatal(err)
+	}
+	runtime.GC()
+}
+
+// window is what was measured from the first eighth of the load to its last
+// acknowledged prediction.
+type window struct {
+	rows, snapshots, commits, batches uint64
+	wall, processor, commitTime       time.Duration
+}
+
+func (w window) rate() float64       { return float64(w.rows) / w.wall.Seconds() }
+func (w window) cpu() float64        { return 1e6 * w.processor.Seconds() / float64(w.rows) }
+func (w window) commitRate() float64 { return float64(w.commits) / w.wall.Seconds() }
+
+// stage answers the load by the stage itself.
+func (l *load) stage() window {
+	l.clear()
+	r := l.rig.startWith(l.m, l.c, fastest)
+	w := l.measure(&r.counters, func() {})
+	r.stop(l.b)
+	if w.snapshots == 0 {
+		l.b.Fatal("no snapshot was taken: this does not measure the protocol")
+	}
+	return w
+}
+
+// plain answers it by the stage without the protocol.
+func (l *load) plain() window {
+	l.clear()
+	s := l.rig.startPlain(l.m, l.c, fastest)
+	w := l.measure(&s.counters, s.flush)
+	s.close()
+	return w
+}
+
+func (l *load) measure(c *Counters, flush func()) window {
+	reach := func(messages uint64) Stats {
+		for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Microsecond) {
+			if s := c.Stats(); s.Messages >= messages {
+				return s
+			}
+		}
+		l.b.Fatalf("load not answered: %+v", c.Stats())
+		return Stats{}
+	}
+	s := reach(loadMessages / 8)
+	begin, used := time.Now(), processorTime()
+	e := reach(loadMessages)
+	flush()
+	w := window{rows: e.Rows - s.Rows, snapshots: c.Stats().Snapshots - s.Snapshots, commits: e.Commits - s.Commits, batches: e.Batches - s.Batches,
+		wall: time.Since(begin), processor: processorTime() - used, commitTime: e.Commit - s.Commit}
+	if e.Predictions != loadMessages {
+		l.b.Fatalf("%d predictions, want %d", e.Predictions, loadMessages)
+	}
+	return w
+}
+
+// processorTime is what this process has used of all cores.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // cannot happen: the arguments are right
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func medianOf(all []window, f func(window) float64) float64 {
+	var v []float64
+	for _, w := range all {
+		v = append(v, f(w))
+	}
+	return median(v)
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+func fastest(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	return reservoir.NewCPU(net, slots, "auto", 1)
 }
 
 // sixChannels is a model of 100 units that predicts every 1024 samples.
@@ -73,82 +265,10 @@ func sixChannels(b *testing.B) *reservoir.Model {
 	head := *testModel(b, 3, reservoir.Policy{Kind: reservoir.Marked}).Heads[0]
 	f := net.Spec.FeatureCount()
 	head.Center, head.Weights = make([]float32, f), make([]float32, 3*f)
-	m := &reservoir.Model{Network: net, Policy: reservoir.Policy{Kind: reservoir.Count, Length: 1024}, Channels: []string{"a", "b", "c", "d", "e", "f"}}
+	m := &reservoir.Model{Network: net, Policy: reservoir.Policy{Kind: reservoir.Count, Length: loadRows}, Channels: []string{"a", "b", "c", "d", "e", "f"}}
 	m.Heads = append(m.Heads, &head)
 	if err := m.Validate(); err != nil {
 		b.Fatal(err)
 	}
 	return m
-}
-
-func encodeSix(b *testing.B, rows int) []byte {
-	enc, err := codec.NewInputEncoder([]string{"a", "b", "c", "d", "e", "f"}, codec.InputOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	data, err := enc.Encode(&codec.Batch{Rows: rows, X: make([]float32, 6*rows)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return bytes.Clone(data)
-}
-
-// BenchmarkRecovery is what a restart takes for many streams: bytes of the
-// snapshot, to encode, decode and adopt it.
-func BenchmarkRecovery(b *testing.B) {
-	const streams = 100_000
-	m := sixChannels(b)
-	factory := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewCPU(net, slots, "auto", 1)
-	}
-	c := Config{MaxStreams: streams, MaxSlots: streams}
-	sh, err := newShard(c.WithDefaults(), m, m.Heads[0], factory, new(Counters), testLog(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	l := &lone{t: b, shard: sh, p: newPartition(0, 0), b: newBatch(1)}
-	one := packet{seq: 1, raw: encodeSix(b, 1)}
-	for i := range streams {
-		if i%1000 == 0 {
-			if err := l.advance(l.b); err != nil {
-				b.Fatal(err)
-			}
-			l.b.reset()
-		}
-		one.key = fmt.Sprintf("stream-%d", i)
-		if err := l.ingest(l.b, l.job(one)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := l.advance(l.b); err != nil {
-		b.Fatal(err)
-	}
-	var size int
-	var encode, restore time.Duration
-	for range b.N {
-		begin := time.Now()
-		snap, err := l.p.snapshot(l.shape, l.readRow)
-		if err != nil {
-			b.Fatal(err)
-		}
-		encode += time.Since(begin)
-		begin = time.Now()
-		p, err := decodeSnapshot(snap, l.shape, 0)
-		if err != nil {
-			b.Fatal(err)
-		}
-		next, err := newShard(c.WithDefaults(), m, m.Heads[0], factory, new(Counters), testLog(b))
-		if err == nil {
-			err = next.adopt(p)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		restore += time.Since(begin)
-		size = len(snap)
-		next.pool.engine.Close()
-	}
-	b.ReportMetric(float64(size)/streams, "B/stream")
-	b.ReportMetric(encode.Seconds()/float64(b.N)*1e3, "encode-ms")
-	b.ReportMetric(restore.Seconds()/float64(b.N)*1e3, "restore-ms")
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,7 +22,8 @@ const (
 
 	heartbeat     = time.Second
 	forgetAfter   = 30 * time.Second // the server's copy of a consumer that went away
-	closeDeadline = 5 * time.Second
+	closeDeadline = 5 * time.Second  // for callbacks that nothing else ends
+	leaveDeadline = time.Second      // for those of a partition that is given up: its shard drops what they bring
 )
 
 // pullBytes is how much each of n consumers may ask for at once, and how many
@@ -31,11 +34,18 @@ func pullBytes(n, maxMessage int) (pull, perConnection int) {
 	return pull, max(1, connectionBudget/pull)
 }
 
+// reader is a partition's ordered consumer.
+type reader struct {
+	jetstream.ConsumeContext
+	counters *Counters
+	pending  atomic.Int64 // of this partition, as added to the counter
+}
+
 // receive starts the ordered consumer of a partition, from input message
 // start on. Its callback blocks while the shard's queue is full, which stops
 // the pulls. The caller stops what it returns; ctx must have ended when fail
 // returns, for nothing may follow a message that was let go.
-func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, fail func(error)) (jetstream.ConsumeContext, error) {
+func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, fail func(error)) (*reader, error) {
 	cons, err := js.OrderedConsumer(ctx, inputStream(name), jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{inputFilter(name, p.id)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -45,8 +55,8 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.id, err)
 	}
-	pending := int64(0) // of this partition, as added to the counter
-	cc, err := cons.Consume(func(m jetstream.Msg) {
+	r := &reader{counters: s.counters}
+	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) {
 		if ctx.Err() != nil {
 			return // the message before may have been let go: none may follow it into the queue
 		}
@@ -55,9 +65,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 			fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
 			return
 		}
-		now := int64(meta.NumPending)
-		s.counters.pending.Add(now - pending)
-		pending = now
+		r.unread(int64(meta.NumPending))
 		subject := m.Subject()
 		j := job{
 			part: p, seq: meta.Sequence.Stream, stored: meta.Timestamp.UnixNano(), subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
@@ -78,20 +86,34 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.id, err)
 	}
-	return cc, nil
+	return r, nil
 }
 
-// stopConsumers ends them all and waits for their callbacks.
-func stopConsumers(all []jetstream.ConsumeContext) {
+// unread says how many messages the server has for the reader.
+func (r *reader) unread(now int64) { r.counters.pending.Add(now - r.pending.Swap(now)) }
+
+// end stops a reader: what it has not read is not this worker's any more.
+func (r *reader) end(patience time.Duration) {
+	stopConsumers(patience, r)
+	r.unread(0)
+}
+
+// stopConsumers ends them side by side and waits for their callbacks, for so
+// long in all. While the server is away the client may take its consumer's
+// lock for many seconds (nats.go 1.55.0 asks for a new consumer under it), and
+// Stop with it; the connection's end, which follows, ends them too.
+func stopConsumers(patience time.Duration, all ...jetstream.ConsumeContext) {
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
 	for _, cc := range all {
-		cc.Stop()
+		wg.Go(func() {
+			cc.Stop()
+			<-cc.Closed()
+		})
 	}
-	late := time.After(closeDeadline)
-	for _, cc := range all {
-		select {
-		case <-cc.Closed():
-		case <-late: // the connection's end, which follows, ends them
-			return
-		}
+	go func() { wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
 	}
 }

@@ -17,8 +17,9 @@ const (
 	// queueLength lets receivers run ahead while the engine computes. Most of
 	// what waits stays in the consumers, which bound it by bytes.
 	queueLength = 64
-	// batchesPerShard: one being filled and computed, one being published.
-	batchesPerShard = 2
+	// batchesPerShard: one being filled and computed, one being published, and
+	// one between, so that a slow answer to a commit does not stop the engine.
+	batchesPerShard = 3
 )
 
 // shard owns the states of its partitions: one goroutine, one engine.
@@ -38,7 +39,7 @@ type shard struct {
 	rowBudget, maxStreams, reorder, reorderBytes, snapshotMessages int
 	latency, snapshotEvery, lease, idle, forget                    time.Duration
 	idleBytes                                                      int  // of an end event
-	noDedup, noDigest                                              bool // see Stage.unsafe
+	noDedup                                                        bool // see Stage.unsafe
 
 	// scratch of the message in hand
 	in                 codec.Batch
@@ -171,6 +172,10 @@ func (s *shard) collect(ctx context.Context, b *batch) error {
 // take does what a job asks for.
 func (s *shard) take(b *batch, j job) error {
 	p := j.part
+	if p.sources == nil { // given up; its consumer may not have heard of it
+		b.messages++
+		return nil
+	}
 	switch j.order {
 	case orderOpen:
 		b.messages++

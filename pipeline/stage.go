@@ -40,7 +40,6 @@ const (
 	unsafeNoFence = "nofence" // commits whatever others have committed
 	unsafeNoDedup = "nodedup" // repeats and gaps of producers count as samples
 	unsafeMsgID   = "msgid"   // relies on the server's duplicate window instead of the fence
-	unsafeBare    = "bare"    // no fence and no digests: what the protocol is measured against
 )
 
 // Run is the live stage: it creates or checks the job's NATS streams, joins
@@ -77,6 +76,7 @@ type run struct {
 	worker   string // its name among the job's
 
 	js       jetstream.JetStream // for commits
+	link     *link               // of js
 	in, out  jetstream.Stream
 	snaps    *snapshots
 	members  *members
@@ -171,6 +171,7 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
+	r.link = follow(nc)
 	if err := r.patiently(ctx, func() error { return ensureStreams(ctx, r.js, r.cfg, r.log) }); err != nil {
 		return err
 	}
@@ -182,7 +183,6 @@ func (r *run) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.noDigest = r.unsafe == unsafeBare
 		r.engine = s.pool.engine.Name()
 		s.noDedup = r.unsafe == unsafeNoDedup
 		r.shards = append(r.shards, s)
@@ -190,7 +190,7 @@ func (r *run) open(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("pipeline: %w", err)
 		}
-		r.emitters = append(r.emitters, &emitter{js: r.js, job: r.cfg.Job, encoder: enc, limit: r.limit, counters: r.counters})
+		r.emitters = append(r.emitters, &emitter{js: r.js, link: r.link, job: r.cfg.Job, encoder: enc, limit: r.limit, counters: r.counters})
 	}
 	return nil
 }

@@ -235,11 +235,11 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 	if err := t.shard.adopt(t.part); err != nil || t.err() != nil || t.part.verifyAt == 0 {
 		return errors.Join(err, t.err())
 	}
-	cc, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.done+1, maxPull, t.shard, t.fail)
+	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.done+1, maxPull, t.shard, t.fail)
 	if err != nil {
 		return err
 	}
-	defer stopConsumers([]jetstream.ConsumeContext{cc})
+	defer rd.end(closeDeadline)
 	defer t.stop() // first: a callback may wait for room in the queue
 	b := newBatch(1)
 	for t.part.verifyAt > 0 && t.ctx.Err() == nil {

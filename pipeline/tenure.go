@@ -86,7 +86,7 @@ func (t *tenure) hold(started func()) {
 	}
 	<-t.ctx.Done()
 	if consumer != nil {
-		stopConsumers([]jetstream.ConsumeContext{consumer})
+		consumer.end(leaveDeadline)
 	}
 	if t.send(job{part: t.part, order: orderClose}) {
 		select {
@@ -172,7 +172,7 @@ func (t *tenure) checkMark(ctx context.Context, first uint64) error {
 	if m.seq < first || m.seq == 0 {
 		return nil
 	}
-	try, cancel := context.WithTimeout(ctx, commitTimeout)
+	try, cancel := t.link.attempt(ctx)
 	defer cancel()
 	msg, err := t.in.GetMsg(try, m.seq)
 	switch {
@@ -192,7 +192,7 @@ func (t *tenure) checkMark(ctx context.Context, first uint64) error {
 func (t *tenure) inputInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	var late time.Time
 	for {
-		try, cancel := context.WithTimeout(ctx, commitTimeout)
+		try, cancel := t.link.attempt(ctx)
 		info, err := t.in.Info(try)
 		cancel()
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -262,15 +262,15 @@ func (p *partition) restored(from *partition, jobName string) {
 const consumerAttempts = 10
 
 // read starts the partition's consumer behind what the snapshot holds.
-func (t *tenure) read() (jetstream.ConsumeContext, error) {
+func (t *tenure) read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
 		js, err := t.reader(t.part.id)
 		if err != nil {
 			return nil, err
 		}
-		cc, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.fail)
+		r, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.fail)
 		if err == nil || t.ctx.Err() != nil {
-			return cc, err
+			return r, err
 		}
 		var refused *jetstream.APIError
 		if errors.As(err, &refused) && attempt >= consumerAttempts {

@@ -119,10 +119,6 @@ func (c *children) reap() (left []string) {
 // alarms are words in a log that no fault of ours excuses.
 var alarms = [][]byte{[]byte("STOPPED"), []byte("BUG:"), []byte("panic: "), []byte("DATA RACE"), []byte("fatal error: ")}
 
-// excused is the end of such a line where a worker was told to stop while the
-// servers were away, and its time ran out.
-var excused = []byte(`: context canceled"`)
-
 const maxCries = 5
 
 // cries collects lines with alarms from all logs.
@@ -134,9 +130,6 @@ func (c *children) cries() (lines []string) {
 			return append(lines, err.Error())
 		}
 		for line := range bytes.Lines(text) {
-			if bytes.Contains(line, excused) {
-				continue
-			}
 			if slices.ContainsFunc(alarms, func(a []byte) bool { return bytes.Contains(line, a) }) && len(lines) < maxCries {
 				lines = append(lines, filepath.Base(path)+": "+string(bytes.TrimSpace(line)))
 			}

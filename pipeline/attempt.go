@@ -1,0 +1,52 @@
+package pipeline
+
+import (
+	"context"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// link follows a connection, so that a question to the server ends with the
+// connection it was sent on: its answer cannot come any more. (The client
+// ends asynchronous publishes by itself, questions only by their time.)
+type link struct {
+	mu  sync.Mutex
+	up  context.Context // ends when the connection breaks
+	cut context.CancelFunc
+}
+
+// follow watches a connection until it is closed for good.
+func follow(nc *nats.Conn) *link {
+	l := &link{}
+	l.up, l.cut = context.WithCancel(context.Background())
+	changes := nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	go func() {
+		for s := range changes {
+			l.mu.Lock()
+			l.cut()
+			if s != nats.CLOSED {
+				l.up, l.cut = context.WithCancel(context.Background())
+			}
+			l.mu.Unlock()
+			if s == nats.CLOSED {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+// attempt is the context of one question: it ends after commitTimeout, or when
+// the connection breaks. Nil follows no connection.
+func (l *link) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	if l == nil {
+		return ctx, cancel
+	}
+	l.mu.Lock()
+	up := l.up
+	l.mu.Unlock()
+	stop := context.AfterFunc(up, cancel)
+	return ctx, func() { stop(); cancel() }
+}

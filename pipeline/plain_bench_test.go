@@ -1,0 +1,133 @@
+//go:build unix
+
+package pipeline
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// plainStage is what the protocol's cost is measured against: an ordinary
+// NATS stage around the same parts. Ordered consumers, decoder, sequencer,
+// engine, encoder and batches are the stage's own; predictions go out as
+// plain asynchronous publishes with hundreds under way. It has no claim, no
+// expectation, no record headers, no digest, no snapshot, no membership, and
+// would lose or repeat predictions and states at the first fault.
+type plainStage struct {
+	counters Counters
+	wg       sync.WaitGroup
+	stop     context.CancelFunc
+	readers  []jetstream.ConsumeContext
+	js       jetstream.JetStream
+}
+
+// plainPending is how many messages of predictions may be unacknowledged.
+const plainPending = 512
+
+func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *plainStage {
+	b.t.Helper()
+	c = c.WithDefaults()
+	ctx, stop := context.WithCancel(context.Background())
+	s := &plainStage{stop: stop}
+	out, in := b.plainConnection("out"), b.plainConnection("in")
+	s.js = out
+	per := (c.Partitions + c.Shards - 1) / c.Shards
+	var shards []*shard
+	for range c.Shards {
+		sh, err := newShard(c, m, m.Heads[0], engine, &s.counters, b.log)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		shards = append(shards, sh)
+		enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Model: "test-model", Labels: m.Heads[0].Classes, Columns: m.Heads[0].Columns()})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		batches, free := make(chan *batch, batchesPerShard), make(chan *batch, batchesPerShard)
+		for range batchesPerShard {
+			free <- newBatch(per)
+		}
+		s.wg.Go(func() { s.compute(ctx, b.t, sh, batches, free) })
+		s.wg.Go(func() { s.publish(b.t, c.Job, &emitter{encoder: enc, limit: 4 << 20}, batches, free) })
+	}
+	pull, _ := pullBytes(c.Partitions, c.MaxMessage)
+	for p := range c.Partitions {
+		part := newPartition(p, p/c.Shards)
+		cc, err := receive(ctx, in, c.Job, part, 1, pull, shards[p%c.Shards], func(err error) { b.t.Error(err) })
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		s.readers = append(s.readers, cc)
+	}
+	return s
+}
+
+func (b *rig) plainConnection(name string) jetstream.JetStream {
+	nc, err := b.dial(name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(plainPending))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return js
+}
+
+func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard, out chan<- *batch, free <-chan *batch) {
+	defer close(out)
+	defer sh.pool.engine.Close()
+	for ctx.Err() == nil {
+		b := <-free
+		b.reset()
+		if err := sh.collect(ctx, b); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := sh.advance(b); err != nil {
+			t.Error(err)
+			return
+		}
+		out <- b
+	}
+}
+
+func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *batch, free chan<- *batch) {
+	for b := range in {
+		for _, i := range b.touched {
+			a := &b.answers[i]
+			for from := 0; from < len(a.preds); {
+				body, to, err := e.encode(a, from)
+				if err == nil {
+					_, err = s.js.PublishAsync(outputSubject(job, a.part.id), body)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.counters.predictions.Add(uint64(to - from))
+				s.counters.commits.Add(1)
+				from = to
+			}
+		}
+		s.counters.messages.Add(uint64(b.used))
+		s.counters.rows.Add(uint64(b.rows))
+		free <- b
+	}
+}
+
+// flush returns when everything published is acknowledged.
+func (s *plainStage) flush() { <-s.js.PublishAsyncComplete() }
+
+func (s *plainStage) close() {
+	s.stop()
+	stopConsumers(closeDeadline, s.readers...)
+	s.wg.Wait()
+}

@@ -1,0 +1,109 @@
+//go:build unix
+
+package pipeline
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// BenchmarkRecovery is a restart after a crash with 100,000 streams of 100
+// units in the middle of their sequences: a message of each is in the
+// snapshots, and DefaultSnapshotMessages-1 answered messages lie behind them.
+// Everything goes through the server's object store on file storage.
+//
+// restart-ms is from Stage.Run to the last replayed message. The other times
+// are its parts and the time to store, each summed over the partitions, which
+// here come one after another and in the stage side by side. MB is all
+// snapshots together.
+func BenchmarkRecovery(b *testing.B) {
+	const streams, behind = 100_000, DefaultSnapshotMessages - 1
+	m := sixChannels(b)
+	m.Policy = reservoir.Policy{Kind: reservoir.Count, Length: loadRows, Early: 2}
+	for _, partitions := range []int{1, 64} {
+		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
+			rig := newRig(b)
+			c := Config{Job: "recovery", Partitions: partitions, MaxMessage: 900 << 10, MaxStreams: 2 * streams, MaxSlots: 2 * streams,
+				SnapshotMessages: 1 << 30, SnapshotEvery: time.Hour}
+			r := rig.launch(m, c, fastest)
+			rig.oneRowEach(r, m, streams)
+			r.stop(b) // with snapshots
+			r = rig.launch(m, c, fastest)
+			rig.oneRowEach(r, m, behind) // each the second of its stream: an early prediction
+			r.until(b, "all answered", func(s Stats) bool { return s.Predictions == behind })
+			r.crash(b)
+
+			var restart, put, get, decode, adopt time.Duration
+			var size int
+			for range b.N {
+				rig.expire(c.Job)
+				begin := time.Now()
+				r := rig.launch(m, c, fastest)
+				r.until(b, "all replayed", func(s Stats) bool { return s.Replayed == behind && s.Replaying == 0 })
+				restart += time.Since(begin)
+				r.crash(b)
+				size = 0
+				for p := range partitions {
+					size += rig.recoverOnce(m, c, p, &put, &get, &decode, &adopt)
+				}
+			}
+			ms := func(d time.Duration, name string) { b.ReportMetric(d.Seconds()*1e3/float64(b.N), name) }
+			b.ReportMetric(float64(size)/1e6, "MB")
+			b.ReportMetric(float64(size)/streams, "B/stream")
+			ms(put, "put-ms")
+			ms(get, "get-ms")
+			ms(decode, "decode-ms")
+			ms(adopt, "adopt-ms")
+			ms(restart, "restart-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// oneRowEach publishes a row of each of n streams and waits for the stage.
+func (b *rig) oneRowEach(r *running, m *reservoir.Model, n int) {
+	list := make([]Item, n)
+	for i := range list {
+		list[i] = Item{Stream: fmt.Sprintf("stream-%d", i), X: make([]float32, 6)}
+	}
+	if _, err := (Publisher{Channels: m.Channels, Playing: 256}).Publish(b.t.Context(), b.nc, &items{list: list}); err != nil {
+		b.t.Fatal(err)
+	}
+	r.until(b.t, "all taken", func(s Stats) bool { return s.Messages == uint64(n) })
+}
+
+// recoverOnce does a recovery's parts by hand and adds up their times.
+func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, decode, adopt *time.Duration) (size int) {
+	ctx := b.t.Context()
+	fatal := func(err error) {
+		if err != nil {
+			b.t.Helper()
+			b.t.Fatal(err)
+		}
+	}
+	lap := time.Now()
+	took := func(d *time.Duration) { *d += time.Since(lap); lap = time.Now() }
+	_, rec := b.last(c.Job, part)
+	snaps, err := openSnapshots(ctx, b.js, c)
+	fatal(err)
+	lap = time.Now()
+	raw, err := snaps.get(ctx, rec.snap)
+	fatal(err)
+	took(get)
+	sh, err := newShard(c.WithDefaults(), m, m.Heads[0], fastest, new(Counters), b.log)
+	fatal(err)
+	defer sh.pool.engine.Close()
+	lap = time.Now()
+	p, err := decodeSnapshot(raw, sh.shape, part)
+	fatal(err)
+	took(decode)
+	fatal(sh.adopt(p))
+	took(adopt)
+	fatal(snaps.put(ctx, "copy", raw))
+	took(put)
+	fatal(snaps.store.Delete(ctx, "copy"))
+	return len(raw)
+}
