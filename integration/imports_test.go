@@ -27,8 +27,9 @@ var graph = map[string]struct {
 	"gpu/kernels":          {[]string{"readout", "reservoir", "reservoir/canon"}, "packs networks and heads for a device; knows no driver"},
 	"codec":                {nil, "Arrow bytes in, plain slices out"},
 	"offline":              {[]string{"readout", "reservoir"}, "works on files; a live stage is not its business"},
+	"offline/bench":        {[]string{"offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times"},
 	"pipeline":             {[]string{"codec", "readout", "reservoir"}, "knows no archive, no device and no configuration file"},
-	"cmd/eusn-stream":      {[]string{"codec", "offline", "pipeline", "readout", "reservoir"}, "the only place that wires"},
+	"cmd/eusn-stream":      {[]string{"codec", "offline", "offline/bench", "pipeline", "readout", "reservoir"}, "the only place that wires"},
 	"integration":          {[]string{"codec", "offline", "pipeline", "readout", "reservoir"}, "tests of everything together"},
 	"integration/chaos":    {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
 }

@@ -32,13 +32,15 @@ func DefaultBank(channels int) reservoir.Spec {
 // PaperScales are the hyper-parameters of one network of the paper. Those of
 // other kinds stay zero.
 type PaperScales struct {
-	Units          int
-	Eps, Gamma     float64 // eusn
-	Recurrent      float64 // eusn: W is uniform in [-Recurrent, Recurrent]
-	SpectralRadius float64 // esn, resn
-	Leak           float64 // esn, resn
-	Input, Bias    float64
-	Seed           uint64
+	Units          int     `json:"units"`
+	Eps            float64 `json:"eps,omitzero"`             // eusn
+	Gamma          float64 `json:"gamma,omitzero"`           // eusn
+	Recurrent      float64 `json:"recurrent,omitzero"`       // eusn: W is uniform in [-Recurrent, Recurrent]
+	SpectralRadius float64 `json:"spectral_radius,omitzero"` // esn, resn
+	Leak           float64 `json:"leak,omitzero"`            // esn, resn
+	Input          float64 `json:"input,omitzero"`
+	Bias           float64 `json:"bias,omitzero"`
+	Seed           uint64  `json:"seed"`
 }
 
 // PaperNetwork is a single network of the paper: raw samples in, the last

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/offline/bench"
+)
+
+// offlineBenchReport is what offline bench --json prints.
+type offlineBenchReport struct {
+	Results  string
+	Settings bench.Settings
+	Cells    []offlineBenchRow
+}
+
+func TestOfflineBench(t *testing.T) {
+	archive, dir := importTiny(t, 2), t.TempDir()
+	out := filepath.Join(dir, "r.jsonl")
+	args := []string{"offline", "bench", archive, "--configurations", "12", "--draws", "2", "--out", out}
+
+	var first, again offlineBenchReport
+	must(t, append(args, "--json")...).parse(t, &first)
+	if len(first.Cells) != 3 || first.Results != out || first.Settings.Protocol != bench.PaperExact {
+		t.Fatalf("bench --json gives %+v", first)
+	}
+	for i, c := range first.Cells {
+		if c.Model != bench.PaperModels[i] || c.Dataset != "Tiny" || c.Draws != 2 || c.Verdict != nil || !strings.Contains(c.Command, "--models "+c.Model) {
+			t.Errorf("cell %+v", c)
+		}
+	}
+	exec(t, t.Context(), args...).want(t, exitFailure, "exists", "--resume")
+	before, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, append(args, "--json", "--resume")...).parse(t, &again)
+	if after, _ := os.ReadFile(out); string(after) != string(before) {
+		t.Error("resuming a finished run changed its file")
+	}
+	if again.Cells[0].Accuracy != first.Cells[0].Accuracy {
+		t.Errorf("resumed: %+v, first %+v", again.Cells[0], first.Cells[0])
+	}
+	exec(t, t.Context(), append(args, "--resume", "--seed", "9")...).want(t, exitFailure, "cannot be mixed", "another --out")
+
+	// The command of a cell gives that cell.
+	words := strings.Fields(first.Cells[1].Command)
+	var one offlineBenchReport
+	must(t, append(words[1:], "--json", "--out", filepath.Join(dir, "one"))...).parse(t, &one)
+	if len(one.Cells) != 1 || one.Cells[0].Accuracy != first.Cells[1].Accuracy || one.Cells[0].Selected != first.Cells[1].Selected {
+		t.Errorf("%v gives %+v, want %+v", words, one.Cells, first.Cells[1])
+	}
+
+	table := must(t, append(args, "--resume")...).out
+	for _, want := range []string{"data set", "Tiny", "resn", "in paper's sd"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+}
+
+// A set of the paper's name with other contents is far from the paper's
+// figures: the gate must close, and only with --gate.
+func TestOfflineBenchGate(t *testing.T) {
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "a.parquet")
+	must(t, "offline", "import", tinyData(t, "Adiac", 1, 24, 40), "--out", archive)
+	args := []string{"offline", "bench", archive, "--models", "eusn", "--configurations", "12", "--draws", "2", "--out", filepath.Join(dir, "r.jsonl")}
+	if r := must(t, args...); !strings.Contains(r.out, "NO") || !strings.Contains(r.out, "0.442") {
+		t.Errorf("the table says nothing of the paper:\n%s", r.out)
+	}
+	exec(t, t.Context(), append(args, "--resume", "--gate")...).want(t, exitTolerance, "outside the tolerance of the paper: Adiac eusn")
+	must(t, "offline", "bench", archive, "--protocol", "bank", "--draws", "1", "--gate", "--out", filepath.Join(dir, "b.jsonl"))
+}
+
+func TestOfflineBenchInterrupted(t *testing.T) {
+	archive, dir := importTiny(t, 1), t.TempDir()
+	out := filepath.Join(dir, "r.jsonl")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	exec(t, ctx, "offline", "bench", archive, "--out", out).want(t, exitInterrupted, "interrupted:")
+	must(t, "offline", "bench", archive, "--out", out, "--resume", "--configurations", "200", "--draws", "1", "--models", "resn", "--draws", "10", "--quiet")
+}
+
+func TestOfflineBenchUsage(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{nil, "at least 1 arg"},
+		{[]string{"a", "--protocol", "worst"}, "want one of"},
+		{[]string{"a", "--configurations", "201"}, "want 1 to 200"},
+		{[]string{"a", "--draws", "0"}, "0 draws"},
+		{[]string{"a", "--protocol", "bank", "--models", "esn"}, "searches nothing"},
+		{[]string{"a", "--threads", "-1"}, "--threads -1"},
+		{[]string{"a", "--models", "eusn,rnn"}, "--models rnn"},
+	} {
+		exec(t, t.Context(), append([]string{"offline", "bench"}, c.args...)...).want(t, exitUsage, c.says, "try: eusn-stream")
+	}
+	exec(t, t.Context(), "offline", "bench", "none.parquet").want(t, exitFailure, "no archive none.parquet", "try: eusn-stream offline import")
+	out := filepath.Join(t.TempDir(), "r.jsonl")
+	archive := importTiny(t, 1)
+	exec(t, t.Context(), "offline", "bench", archive, archive, "--out", out).want(t, exitFailure, "listed twice")
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a bench that could not begin left a results file")
+	}
+}

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// Cell is the result of one model on one data set.
+type Cell struct {
+	Dataset string `json:"dataset"`
+	Model   string `json:"model"`
+
+	// Of the search; zero for the bank.
+	Selected   int                 `json:"selected"` // index of the configuration
+	Config     offline.PaperScales `json:"config"`   // its seed is the search's
+	Validation Share               `json:"validation,omitzero"`
+	Tied       []int               `json:"tied,omitempty"`           // later configurations as good on the validation part
+	AtPaper    Share               `json:"at_paper_units,omitzero"`  // the best of those with the paper's number of units
+	Searched   float64             `json:"search_seconds,omitempty"` // of all trials, one thread each
+
+	// Of the draws.
+	Draws      int     `json:"draws"`
+	Accuracy   float64 `json:"accuracy"`  // mean over the draws
+	Deviation  float64 `json:"deviation"` // population standard deviation over the draws, as numpy.std
+	Parameters int     `json:"parameters"`
+	Learnt     int     `json:"learnt"`
+	Seconds    float64 `json:"seconds"` // training and test of one draw, mean
+	Command    string  `json:"command,omitempty"`
+}
+
+// choose gives the first of the best trials.
+func (st *Store) choose(dataset, model string) (Trial, error) {
+	best := Trial{Index: -1}
+	for i := range st.settings.Configurations {
+		t, ok := st.trials[key{dataset, model, i}]
+		if !ok {
+			return best, fmt.Errorf("bench: %s: data set %q, %s: configuration %d has no result", st.path, dataset, model, i)
+		}
+		if best.Index < 0 || t.Validation.Correct > best.Validation.Correct {
+			best = t
+		}
+	}
+	return best, nil
+}
+
+// cell sums up what is stored.
+func (st *Store) cell(dataset, model string) (Cell, error) {
+	c := Cell{Dataset: dataset, Model: model, Draws: st.settings.Draws}
+	if st.settings.Configurations > 0 {
+		best, err := st.choose(dataset, model)
+		if err != nil {
+			return c, err
+		}
+		c.Selected, c.Config, c.Validation = best.Index, best.Config, best.Validation
+		paper, known := Paper(dataset, model)
+		for i := range st.settings.Configurations {
+			t := st.trials[key{dataset, model, i}]
+			c.Searched += t.Seconds
+			if i > best.Index && t.Validation == best.Validation {
+				c.Tied = append(c.Tied, i)
+			}
+			if known && t.Config.Units == paper.Units && (c.AtPaper.Of == 0 || t.Validation.Correct > c.AtPaper.Correct) {
+				c.AtPaper = t.Validation
+			}
+		}
+	}
+	var sum float64
+	for i := range c.Draws {
+		d, ok := st.draws[key{dataset, model, i}]
+		if !ok {
+			return c, fmt.Errorf("bench: %s: data set %q, %s: draw %d has no result", st.path, dataset, model, i)
+		}
+		a := d.Test.Accuracy()
+		sum += a
+		c.Seconds += d.Seconds / float64(c.Draws)
+		c.Parameters, c.Learnt = d.Parameters, d.Learnt
+	}
+	n := float64(c.Draws)
+	c.Accuracy = sum / n
+	var dev float64
+	for i := range c.Draws {
+		e := st.draws[key{dataset, model, i}].Test.Accuracy() - c.Accuracy
+		dev += float64(e * e)
+	}
+	c.Deviation = math.Sqrt(dev / n)
+	return c, nil
+}

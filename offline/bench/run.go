@@ -1,0 +1,347 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Options say how to run a bench. No result depends on the engines or threads.
+type Options struct {
+	offline.EngineOptions
+	Models []string // of PaperModels; not read by protocol Bank, which has its one
+	// Command, where set, is the command line that reproduces one cell.
+	Command  func(dataset, model string) string
+	Progress offline.Progress
+}
+
+// Run benches every model on every data set, stores each result as soon as it
+// is there and does nothing again that the store already has. It returns the
+// cells in the order of sets and models. On an error or a cancelled context
+// what is stored stays good.
+func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) ([]Cell, error) {
+	if opt.Threads < 1 {
+		opt.Threads = runtime.GOMAXPROCS(0)
+	}
+	if opt.NewEngine == nil {
+		opt.NewEngine = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			return reservoir.NewCPU(net, slots, "auto", 1)
+		}
+	}
+	if err := Check(sets, opt.Models, st.settings); err != nil {
+		return nil, err
+	}
+	if st.settings.Protocol == Bank {
+		opt.Models = []string{BankModel}
+	}
+	r := runner{Options: opt, Store: st}
+	for _, d := range sets {
+		for _, m := range opt.Models {
+			r.total += r.expected(d, m)
+		}
+	}
+	var cells []Cell
+	for _, d := range sets {
+		if err := st.begin(describe(d)); err != nil {
+			return nil, err
+		}
+		bench := r.paper
+		if st.settings.Protocol == Bank {
+			bench = r.bank
+		}
+		if err := bench(ctx, d); err != nil {
+			return nil, err
+		}
+		for _, m := range opt.Models {
+			c, err := st.cell(d.Name, m)
+			if err != nil {
+				return nil, err
+			}
+			if opt.Command != nil {
+				c.Command = opt.Command(d.Name, m)
+			}
+			if _, done := st.cells[key{d.Name, m, 0}]; !done {
+				if err := st.write(record{Cell: &c}); err != nil {
+					return nil, err
+				}
+			}
+			cells = append(cells, c)
+		}
+	}
+	return cells, nil
+}
+
+// Check reports what would keep Run from its work, before there is any.
+func Check(sets []*offline.Dataset, models []string, s Settings) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if s.Protocol == Bank {
+		models = []string{BankModel}
+	}
+	if len(sets) == 0 || len(models) == 0 {
+		return fmt.Errorf("bench: %d data sets and %d models, want some", len(sets), len(models))
+	}
+	for i, m := range models {
+		if s.Protocol != Bank && !slices.Contains(PaperModels, m) {
+			return fmt.Errorf("bench: model %q, want one of %q", m, PaperModels)
+		}
+		if slices.Contains(models[:i], m) {
+			return fmt.Errorf("bench: model %q is listed twice", m)
+		}
+	}
+	seen := map[string]bool{}
+	for _, d := range sets {
+		if seen[d.Name] {
+			return fmt.Errorf("bench: data set %q is listed twice", d.Name)
+		}
+		seen[d.Name] = true
+		if err := s.check(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func describe(d *offline.Dataset) Data {
+	p := problem{}
+	index := p.classesOf(d)
+	data := Data{
+		Dataset: d.Name, Train: d.Fingerprint(offline.Train), Test: d.Fingerprint(offline.Test),
+		Series: len(labelled(d, offline.Train)), Channels: len(d.Channels), Classes: len(p.classes),
+	}
+	for _, i := range labelled(d, offline.Test) {
+		data.Asked++
+		if index[d.Series[i].Label] < 0 {
+			data.Unknown++
+		}
+	}
+	return data
+}
+
+// runner is one Run.
+type runner struct {
+	Options
+	*Store
+	mu          sync.Mutex
+	done, total float64 // work, in gigaflops of reservoir steps
+}
+
+// job is one trial or draw.
+type job struct {
+	work float64
+	do   func(context.Context) error
+}
+
+// all does the jobs on all threads, the largest first so that they end
+// together, and stops at the first error.
+func (r *runner) all(ctx context.Context, jobs []job) error {
+	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.work, a.work) })
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(r.Threads, len(jobs)) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(jobs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := jobs[i].do(ctx); err != nil {
+					cancel(err)
+					return
+				}
+				r.advance(jobs[i].work)
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// advance tells of work done.
+func (r *runner) advance(work float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done += work
+	if r.Progress != nil {
+		r.Progress(int64(r.done), int64(max(r.done, r.total)), "gigaflops of trials and draws")
+	}
+}
+
+// paper benches the reservoirs of the paper on one data set: all searches at
+// once, then all draws.
+func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
+	if !slices.ContainsFunc(r.Models, func(m string) bool { return r.missing(d.Name, m) }) {
+		return nil
+	}
+	p, err := newProblem(d, r.settings.Protocol == PaperExact)
+	if err != nil {
+		return err
+	}
+	for _, phase := range []func(*problem, string) ([]job, error){r.trialJobs, r.drawJobs} {
+		var jobs []job
+		for _, m := range r.Models {
+			more, err := phase(p, m)
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, more...)
+		}
+		if err := r.all(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing reports whether a trial or a draw of a cell is not stored yet.
+func (r *runner) missing(dataset, model string) bool {
+	for i := range r.settings.Configurations {
+		if _, ok := r.trials[key{dataset, model, i}]; !ok {
+			return true
+		}
+	}
+	for i := range r.settings.Draws {
+		if _, ok := r.draws[key{dataset, model, i}]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// trialJobs are the configurations not tried yet.
+func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
+	var jobs []job
+	kind := reservoir.Kind(model)
+	for i, c := range Configurations(kind)[:r.settings.Configurations] {
+		if _, ok := r.trials[key{p.name, model, i}]; ok {
+			continue
+		}
+		c.Seed = r.settings.trialSeed(i)
+		jobs = append(jobs, job{gigaflops(kind, c.Units, p.channels, p.samples(p.train)), func(ctx context.Context) error {
+			start := time.Now()
+			o, err := p.assess(ctx, offline.PaperNetwork(p.channels, kind, c), r.NewEngine, r.settings.search(p))
+			if err != nil {
+				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, model, i, err)
+			}
+			return r.write(record{Trial: &Trial{
+				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha,
+				Validation: Share{o.correct, len(p.validation)}, Seconds: time.Since(start).Seconds(),
+			}})
+		}})
+	}
+	return jobs, nil
+}
+
+// drawJobs are the drawings of the chosen configuration not done yet.
+func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
+	chosen, err := r.choose(p.name, model)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []job
+	kind, a := reservoir.Kind(model), r.settings.final(p)
+	samples := p.samples(a.learn) + p.samples(a.ask)
+	for i := range r.settings.Draws {
+		if _, ok := r.draws[key{p.name, model, i}]; ok {
+			continue
+		}
+		c := chosen.Config
+		c.Seed = r.settings.drawSeed(i)
+		jobs = append(jobs, job{gigaflops(kind, c.Units, p.channels, samples), func(ctx context.Context) error {
+			start := time.Now()
+			o, err := p.assess(ctx, offline.PaperNetwork(p.channels, kind, c), r.NewEngine, a)
+			if err != nil {
+				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
+			}
+			return r.write(record{Draw: &Draw{
+				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha, Parameters: o.parameters,
+				Learnt: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: time.Since(start).Seconds(),
+			}})
+		}})
+	}
+	return jobs, nil
+}
+
+// gigaflops of advancing one network by so many samples.
+func gigaflops(kind reservoir.Kind, units, channels, samples int) float64 {
+	depth := units + channels
+	if kind == reservoir.RESN {
+		depth = channels + 20 // the ring is one product, the rest is what else a step costs
+	}
+	return 2e-9 * float64(units) * float64(depth) * float64(samples)
+}
+
+// expected is the work that a model on a data set still takes, about.
+func (r *runner) expected(d *offline.Dataset, model string) float64 {
+	train, test := 0, 0
+	for i := range d.Series {
+		if d.Series[i].Split == offline.Train {
+			train += d.Len(i)
+		} else {
+			test += d.Len(i)
+		}
+	}
+	work := 0.0
+	channels, kind := len(d.Channels), reservoir.Kind(model)
+	if r.settings.Protocol != Bank {
+		for i, c := range Configurations(kind)[:r.settings.Configurations] {
+			if _, ok := r.trials[key{d.Name, model, i}]; !ok {
+				work += gigaflops(kind, c.Units, channels, train)
+			}
+		}
+	}
+	for i := range r.settings.Draws {
+		if _, ok := r.draws[key{d.Name, model, i}]; !ok {
+			work += drawWork(kind, channels, train+test)
+		}
+	}
+	return work
+}
+
+// drawWork guesses a draw before its configuration is known: large networks
+// win.
+func drawWork(kind reservoir.Kind, channels, samples int) float64 {
+	return gigaflops(kind, 170, channels, samples)
+}
+
+// bank benches the default bank on one data set, one draw after the other on
+// all threads.
+func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
+	samples := 0
+	for i := range d.Series {
+		samples += d.Len(i)
+	}
+	for i := range r.settings.Draws {
+		if _, ok := r.draws[key{d.Name, BankModel, i}]; ok {
+			continue
+		}
+		start := time.Now()
+		spec := offline.DefaultBank(len(d.Channels))
+		spec.Seed = r.settings.trialSeed(i)
+		m, report, err := offline.Retrain(ctx, d, offline.RetrainOptions{EngineOptions: r.EngineOptions, Spec: spec}, nil)
+		if err != nil {
+			return err
+		}
+		ev, err := offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: r.EngineOptions}, nil)
+		if err != nil {
+			return err
+		}
+		head := m.Heads[0]
+		if err := r.write(record{Draw: &Draw{
+			Dataset: d.Name, Model: BankModel, Index: i, Config: offline.PaperScales{Units: spec.Units, Seed: spec.Seed},
+			Alpha: report.Readout.Alpha, Parameters: head.Columns() * (head.Features() + 1), Learnt: report.Series,
+			Test: Share{ev.Correct, ev.Labelled}, Seconds: time.Since(start).Seconds(),
+		}}); err != nil {
+			return err
+		}
+		r.advance(drawWork("", len(d.Channels), samples))
+	}
+	return nil
+}

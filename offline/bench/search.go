@@ -1,0 +1,53 @@
+package bench
+
+import (
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// MaxConfigurations is the length of each of the paper's search lists.
+const MaxConfigurations = 200
+
+// searchSeed is what the published experiments seed their search with, once
+// for each data set.
+const searchSeed = 42
+
+// Configurations is the paper's list of 200 random configurations for one kind
+// of reservoir. It is the same for every data set; the three lists follow each
+// other in one stream of NumPy's legacy generator. Seeds are left zero.
+func Configurations(kind reservoir.Kind) []offline.PaperScales {
+	rng := newRandomState(searchSeed)
+	units := func() int { return 10 * rng.randint(1, 21) }
+	wide := func() float64 { return decade(rng.randint(-5, 1)) }
+	scale := func() float64 { return decade(rng.randint(-3, 2)) }
+	leaky := func() offline.PaperScales {
+		return offline.PaperScales{
+			Units: units(), Leak: wide(), Input: scale(),
+			SpectralRadius: float64(rng.randint(1, 16)) / 10, Bias: scale(),
+		}
+	}
+	for _, k := range []struct {
+		kind reservoir.Kind
+		draw func() offline.PaperScales
+	}{
+		{reservoir.EuSN, func() offline.PaperScales {
+			return offline.PaperScales{Units: units(), Gamma: wide(), Eps: wide(), Input: scale(), Recurrent: scale(), Bias: scale()}
+		}},
+		{reservoir.ESN, leaky},
+		{reservoir.RESN, leaky},
+	} {
+		list := make([]offline.PaperScales, MaxConfigurations)
+		for i := range list {
+			list[i] = k.draw()
+		}
+		if k.kind == kind {
+			return list
+		}
+	}
+	return nil
+}
+
+// decade is 10^n, correctly rounded.
+func decade(n int) float64 {
+	return [...]float64{1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10}[n+5]
+}

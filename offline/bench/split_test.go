@@ -1,0 +1,208 @@
+package bench
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// golden is testdata/golden.json, written by golden.py with NumPy and
+// scikit-learn.
+type golden struct {
+	Splits []struct {
+		Counts          []int
+		Digest          string
+		Fit, Validation []int
+	}
+	Lists       map[string]string
+	Permutation []int
+	Randint     []int
+}
+
+func readGolden(t *testing.T) (g golden) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// The committed values are what the libraries give today.
+func TestGoldenIsWhatLibrariesGive(t *testing.T) {
+	out, err := exec.Command(sklearn(t), "testdata/golden.py").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(out, want) {
+		t.Error("golden.py prints something else than golden.json holds")
+	}
+}
+
+func TestRandomState(t *testing.T) {
+	g, s := readGolden(t), newRandomState(7)
+	if got := s.permutation(20); !slices.Equal(got, g.Permutation) {
+		t.Errorf("permutation %v, want %v", got, g.Permutation)
+	}
+	for i, n := range []int{1, 2, 3, 1000, 1 << 20} {
+		if got := s.randint(0, n); got != g.Randint[i] {
+			t.Errorf("randint(0, %d) = %d, want %d", n, got, g.Randint[i])
+		}
+	}
+}
+
+func digest(numbers []int) string {
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = strconv.Itoa(n)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(words, " ")))
+	return hex.EncodeToString(sum[:])
+}
+
+// taking gives class k+1 as text, classes taking turns while they last.
+func taking(counts []int) (labels []string) {
+	left := slices.Clone(counts)
+	for more := true; more; {
+		more = false
+		for k := range left {
+			if left[k] > 0 {
+				left[k]--
+				labels = append(labels, fmt.Sprint(k+1))
+				more = true
+			}
+		}
+	}
+	return labels
+}
+
+func TestSplitIsSklearns(t *testing.T) {
+	for _, c := range readGolden(t).Splits {
+		labels := taking(c.Counts)
+		fit, held, err := stratify(labels, heldOutCount(len(labels)), splitSeed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := digest(slices.Concat(fit, held)); got != c.Digest {
+			t.Errorf("%v: digest %s, want %s", c.Counts, got, c.Digest)
+		}
+		if c.Fit != nil && (!slices.Equal(fit, c.Fit) || !slices.Equal(held, c.Validation)) {
+			t.Errorf("%v: got %v and %v, want %v and %v", c.Counts, fit, held, c.Fit, c.Validation)
+		}
+	}
+}
+
+func TestSplitRefusals(t *testing.T) {
+	for _, c := range []struct {
+		labels []string
+		says   string
+	}{
+		{[]string{"a", "a", "a", "b"}, `class "b" has one training series`},
+		{taking([]int{2, 2, 2, 2, 2}), "cannot hold all 5 classes"}, // 4 held out
+	} {
+		if _, _, err := stratify(c.labels, heldOutCount(len(c.labels)), splitSeed); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v, want %q", c.labels, err, c.says)
+		}
+	}
+}
+
+// fields are a configuration in the units of the published code.
+func fields(kind reservoir.Kind, c offline.PaperScales) []int {
+	log := func(x float64) int { return int(math.Round(math.Log10(x))) }
+	if kind == reservoir.EuSN {
+		return []int{c.Units, log(c.Gamma), log(c.Eps), log(c.Input), log(c.Recurrent), log(c.Bias)}
+	}
+	return []int{c.Units, log(c.Leak), log(c.Input), int(math.Round(10 * c.SpectralRadius)), log(c.Bias)}
+}
+
+func TestSearchListsAreNumPys(t *testing.T) {
+	for kind, want := range readGolden(t).Lists {
+		var all []int
+		for _, c := range Configurations(reservoir.Kind(kind)) {
+			all = append(all, fields(reservoir.Kind(kind), c)...)
+		}
+		if got := digest(all); got != want {
+			t.Errorf("%s: digest of the list is %s, want %s", kind, got, want)
+		}
+	}
+}
+
+// The lists equal those found for the published experiments, element by
+// element.
+func TestSearchListsArePublished(t *testing.T) {
+	text, err := os.ReadFile(shared(t, "paper", "search_draws_seed42.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lists struct{ Eusn, Esn, Resn [][]int }
+	if err := json.Unmarshal(text, &lists); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[reservoir.Kind][][]int{reservoir.EuSN: lists.Eusn, reservoir.ESN: lists.Esn, reservoir.RESN: lists.Resn} {
+		got := Configurations(kind)
+		if len(got) != len(want) || len(got) == 0 {
+			t.Fatalf("%s: %d configurations, want %d", kind, len(got), len(want))
+		}
+		for i := range want {
+			if f := fields(kind, got[i]); !slices.Equal(f, want[i]) {
+				t.Errorf("%s, configuration %d: %v, want %v", kind, i, f, want[i])
+			}
+		}
+	}
+}
+
+// paper.json holds the figures of the paper's appendix.
+func TestPaperFigures(t *testing.T) {
+	text, err := os.ReadFile(shared(t, "paper", "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		Datasets map[string]struct{ Classes int }
+		Results  map[string]map[string]struct {
+			Acc       float64
+			Std       float64 `json:"acc_std"`
+			Params    int
+			Time      float64 `json:"time_min"`
+			Selection float64 `json:"model_selection_min"`
+		}
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Results) != 20 || len(published().Datasets) != 20 {
+		t.Fatalf("%d and %d data sets, want 20", len(r.Results), len(published().Datasets))
+	}
+	for name, models := range r.Results {
+		for model, paper := range map[string]string{"eusn": "EuSN", "esn": "ESN", "resn": "R-ESN"} {
+			want := models[paper]
+			p, ok := Paper(name, model)
+			parameters := p.Units + 1
+			if k := r.Datasets[name].Classes; k > 2 {
+				parameters *= k
+			}
+			if !ok || p.Accuracy != want.Acc || p.Deviation != want.Std || parameters != want.Params || p.Minutes != want.Time || p.SearchMinutes != want.Selection {
+				t.Errorf("%s %s: %+v, want %+v", name, model, p, want)
+			}
+		}
+	}
+}

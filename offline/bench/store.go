@@ -1,0 +1,247 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// Settings are what every figure of a results file depends on besides the data
+// and the model. A file holds results of one of them.
+type Settings struct {
+	Protocol       Protocol `json:"protocol"`
+	Configurations int      `json:"configurations"` // of the search, the first of the paper's list; 0 for the bank
+	Draws          int      `json:"draws"`          // of the weights of the chosen configuration
+	Seed           uint64   `json:"seed"`           // see Seeds
+	Arithmetic     int      `json:"arithmetic"`     // reservoir.Arithmetic
+	Format         int      `json:"format"`         // of the results file
+}
+
+// format is the version of the lines' meaning.
+const format = 1
+
+// Data identifies a data set in a results file.
+type Data struct {
+	Dataset  string `json:"dataset"`
+	Train    string `json:"train"` // offline.Dataset.Fingerprint of the part
+	Test     string `json:"test"`
+	Series   int    `json:"series"`  // labelled ones of the training part
+	Asked    int    `json:"asked"`   // labelled ones of the test part
+	Unknown  int    `json:"unknown"` // test series of classes without a training series, which count as wrong
+	Channels int    `json:"channels"`
+	Classes  int    `json:"classes"`
+}
+
+// Share is a number of right answers.
+type Share struct {
+	Correct int `json:"correct"`
+	Of      int `json:"of"`
+}
+
+// Accuracy is Correct/Of.
+func (s Share) Accuracy() float64 { return float64(s.Correct) / float64(s.Of) }
+
+// Trial is one configuration of a search.
+type Trial struct {
+	Dataset    string              `json:"dataset"`
+	Model      string              `json:"model"`
+	Index      int                 `json:"index"` // in the search list
+	Config     offline.PaperScales `json:"config"`
+	Alpha      float64             `json:"alpha"`
+	Validation Share               `json:"validation"`
+	Seconds    float64             `json:"seconds"` // wall clock of the one thread that did it
+}
+
+// Draw is one drawing of the weights of the chosen configuration.
+type Draw struct {
+	Dataset    string              `json:"dataset"`
+	Model      string              `json:"model"`
+	Index      int                 `json:"index"`
+	Config     offline.PaperScales `json:"config"` // of the bank only its seed and units
+	Alpha      float64             `json:"alpha"`
+	Parameters int                 `json:"parameters"` // trained ones
+	Learnt     int                 `json:"learnt"`     // series the head was fitted to
+	Test       Share               `json:"test"`
+	Seconds    float64             `json:"seconds"` // training and test
+}
+
+// record is one line of the file; exactly one field is set.
+type record struct {
+	Settings *Settings `json:"settings,omitempty"`
+	Data     *Data     `json:"data,omitempty"`
+	Trial    *Trial    `json:"trial,omitempty"`
+	Draw     *Draw     `json:"draw,omitempty"`
+	Cell     *Cell     `json:"cell,omitempty"`
+}
+
+type key struct {
+	dataset, model string
+	index          int
+}
+
+// Store is a results file being written: one line of JSON for each result, at
+// once. Safe for concurrent use; one process at a time writes a file.
+type Store struct {
+	path     string
+	settings Settings
+	mu       sync.Mutex
+	file     *os.File
+	synced   time.Time
+	data     map[string]Data
+	trials   map[key]Trial
+	draws    map[key]Draw
+	cells    map[key]Cell
+}
+
+// SettingsError says that a results file was made with other settings.
+type SettingsError struct {
+	Path       string
+	Have, Want any
+}
+
+func (e *SettingsError) Error() string {
+	have, _ := json.Marshal(e.Have)
+	want, _ := json.Marshal(e.Want)
+	return fmt.Sprintf("bench: %s holds results of %s, and this run is %s: they cannot be mixed", e.Path, have, want)
+}
+
+// Create begins a results file. One that exists is left alone: the error is
+// fs.ErrExist.
+func Create(path string, s Settings) (*Store, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	st := newStore(path, s)
+	st.file = f
+	if err := st.write(record{Settings: &st.settings}); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return st, nil
+}
+
+// Resume goes on with a results file, or begins it where there is none. A last
+// line that a crash tore is cut off; anything else that cannot be read, and
+// other settings, are errors that leave the file as it is.
+func Resume(path string, s Settings) (*Store, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Create(path, s)
+	} else if err != nil {
+		return nil, err
+	}
+	st := newStore(path, s)
+	whole, err := st.read(f)
+	if err == nil {
+		err = f.Truncate(whole)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	st.file = f
+	if whole == 0 { // torn in its first line
+		err = st.write(record{Settings: &st.settings})
+	}
+	return st, err
+}
+
+func newStore(path string, s Settings) *Store {
+	s.Format = format
+	return &Store{path: path, settings: s, data: map[string]Data{}, trials: map[key]Trial{}, draws: map[key]Draw{}, cells: map[key]Cell{}}
+}
+
+// maxLine is far more than any line has.
+const maxLine = 1 << 20
+
+// read takes in the file and returns the length of its whole lines.
+func (st *Store) read(f io.Reader) (whole int64, err error) {
+	in := bufio.NewReaderSize(f, maxLine)
+	for n := 1; ; n++ {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case err == io.EOF:
+			return whole, nil // what is left has no end: torn
+		case err != nil:
+			return 0, fmt.Errorf("bench: %s: line %d: %w", st.path, n, err)
+		}
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.DisallowUnknownFields()
+		var r record
+		if err := d.Decode(&r); err != nil {
+			return 0, fmt.Errorf("bench: %s: line %d is no result of this program: %w", st.path, n, err)
+		}
+		if (n == 1) != (r.Settings != nil) {
+			return 0, fmt.Errorf("bench: %s: line %d: want the settings first, and once", st.path, n)
+		}
+		if n == 1 && *r.Settings != st.settings {
+			return 0, &SettingsError{st.path, *r.Settings, st.settings}
+		}
+		if err := st.take(r); err != nil {
+			return 0, err
+		}
+		whole += int64(len(line))
+	}
+}
+
+// take remembers a record.
+func (st *Store) take(r record) error {
+	switch {
+	case r.Data != nil:
+		if have, ok := st.data[r.Data.Dataset]; ok && have != *r.Data {
+			return &SettingsError{st.path, have, *r.Data}
+		}
+		st.data[r.Data.Dataset] = *r.Data
+	case r.Trial != nil:
+		st.trials[key{r.Trial.Dataset, r.Trial.Model, r.Trial.Index}] = *r.Trial
+	case r.Draw != nil:
+		st.draws[key{r.Draw.Dataset, r.Draw.Model, r.Draw.Index}] = *r.Draw
+	case r.Cell != nil:
+		st.cells[key{r.Cell.Dataset, r.Cell.Model, 0}] = *r.Cell
+	}
+	return nil
+}
+
+// syncEvery is how much a dying machine may lose; a dying process loses
+// nothing.
+const syncEvery = time.Second
+
+// write appends a record in one call and remembers it.
+func (st *Store) write(r record) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if err := st.take(r); err != nil {
+		return err
+	}
+	if _, err := st.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	if time.Since(st.synced) < syncEvery {
+		return nil
+	}
+	st.synced = time.Now()
+	return st.file.Sync()
+}
+
+// begin notes a data set, or holds it against the one noted before.
+func (st *Store) begin(d Data) error {
+	if _, ok := st.data[d.Dataset]; ok {
+		return st.take(record{Data: &d})
+	}
+	return st.write(record{Data: &d})
+}
+
+// Close makes everything durable.
+func (st *Store) Close() error { return errors.Join(st.file.Sync(), st.file.Close()) }

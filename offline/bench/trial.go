@@ -1,0 +1,175 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// callValues bounds the samples of one engine call, which is how long a
+// cancelled job is still waited for.
+const callValues = 1 << 19
+
+// assessment says which series a head learns from and which it is asked about.
+type assessment struct {
+	learn, ask  []int // series of the problem
+	alphas      []float64
+	standardise bool
+}
+
+// outcome is what one network achieved.
+type outcome struct {
+	correct    int // of the asked
+	alpha      float64
+	parameters int // of the head
+}
+
+// assess draws a network, runs the series through it once, fits a head to the
+// states at the ends of those to learn from and counts the right classes among
+// the others. It uses one thread but for the readout's matrix products, and
+// gives the same for every engine.
+func (p *problem) assess(ctx context.Context, spec reservoir.Spec, open func(*reservoir.Network, int) (reservoir.Engine, error), a assessment) (o outcome, err error) {
+	net, err := reservoir.Draw(spec)
+	if err != nil {
+		return o, err
+	}
+	series := slices.Concat(a.learn, a.ask)
+	e, err := open(net, len(series)+1) // the last slot makes the shared beginnings
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if err := p.run(ctx, e, series); err != nil {
+		return o, err
+	}
+
+	f := spec.FeatureCount()
+	features := make([]float32, len(a.learn)*f)
+	labels := make([]int, len(a.learn))
+	for k, i := range a.learn {
+		if err := e.Features(k, features[k*f:(k+1)*f]); err != nil {
+			return o, err
+		}
+		labels[k] = p.label[i]
+	}
+	head, report, err := readout.Fit(ctx, features, labels, p.classes, readout.Options{Alphas: a.alphas, Standardise: a.standardise})
+	if err != nil {
+		return o, err
+	}
+	o.alpha, o.parameters = report.Alpha, head.Columns()*(f+1)
+	o.correct, err = p.count(e, head, a)
+	return o, err
+}
+
+// count asks the head about the states in the engine's slots.
+func (p *problem) count(e reservoir.Engine, head *readout.Linear, a assessment) (correct int, err error) {
+	if err := e.SetHeads([]*readout.Linear{head}); err != nil {
+		return 0, err
+	}
+	runs := make([]reservoir.Run, len(a.ask))
+	for k := range runs {
+		runs[k] = reservoir.Run{Slot: int32(len(a.learn) + k), Emit: true} // no samples: the state as it is
+	}
+	width := e.ScoreWidth()
+	scores := make([]float32, len(runs)*width)
+	if err := e.Advance(nil, runs, scores); err != nil {
+		return 0, err
+	}
+	for k, i := range a.ask {
+		if head.Class(scores[k*width:(k+1)*width]) == p.label[i] {
+			correct++
+		}
+	}
+	return correct, nil
+}
+
+// run brings slot k to the end of series[k].
+//
+// Series that begin with the same samples share their states until they part.
+// Zeros are the common case, put there by padding or by the dark rim of an
+// image: they are run once, and every series starts at its first other sample
+// from a copy of the state there. The bits are the same.
+func (p *problem) run(ctx context.Context, e reservoir.Engine, series []int) error {
+	skip := p.shares(series)
+	if skip {
+		if err := p.begin(e, series); err != nil {
+			return err
+		}
+	}
+	// Calls take series that lie together; the order of the slots is free.
+	order := make([]int, len(series))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortFunc(order, func(a, b int) int { return series[a] - series[b] })
+	var runs []reservoir.Run
+	for len(order) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		base, n := p.from[series[order[0]]], 0
+		runs = runs[:0]
+		for n < len(order) && (n == 0 || (p.to[series[order[n]]]-base)*p.channels <= callValues) {
+			k := order[n]
+			i := series[k]
+			r := reservoir.Run{Slot: int32(k), Reset: true, From: int32(p.from[i] - base), To: int32(p.to[i] - base)}
+			if skip && p.lead[i] > 0 {
+				r.Reset, r.From = false, r.From+int32(p.lead[i])
+			}
+			runs = append(runs, r)
+			n++
+		}
+		end := p.to[series[order[n-1]]]
+		if err := e.Advance(p.inputs[base*p.channels:end*p.channels], runs, nil); err != nil {
+			return err
+		}
+		order = order[n:]
+	}
+	return nil
+}
+
+// shares reports whether running the shared zeros once is worth it: a stream
+// alone costs about as much as eight in a tile.
+func (p *problem) shares(series []int) bool {
+	sum, longest := 0, 0
+	for _, i := range series {
+		sum += p.lead[i]
+		longest = max(longest, p.lead[i])
+	}
+	return sum > 16*longest
+}
+
+// begin puts every slot whose series begins with zeros into the state after
+// them.
+func (p *problem) begin(e reservoir.Engine, series []int) error {
+	order := make([]int, 0, len(series))
+	for k, i := range series {
+		if p.lead[i] > 0 {
+			order = append(order, k)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return p.lead[series[a]] - p.lead[series[b]] })
+	var zeros []float32
+	row := make([]uint32, e.Network().Spec.Layout().Words)
+	slot, at := len(series), 0
+	for _, k := range order {
+		if lead := p.lead[series[k]]; lead > at {
+			zeros = append(zeros, make([]float32, max(0, (lead-at)*p.channels-len(zeros)))...)
+			run := reservoir.Run{Slot: int32(slot), Reset: at == 0, To: int32(lead - at)}
+			if err := e.Advance(zeros[:(lead-at)*p.channels], []reservoir.Run{run}, nil); err != nil {
+				return err
+			}
+			if err := e.ReadRow(slot, row); err != nil {
+				return err
+			}
+			at = lead
+		}
+		if err := e.WriteRow(k, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
