@@ -176,9 +176,9 @@ func (a *app) printBenchCells(b offlineBenchFlags, st *bench.Store, cells []benc
 	var err error
 	if a.json {
 		err = a.printJSON(struct {
-			Results  string         `json:"results"`
-			Settings bench.Settings `json:"settings"`
-			Cells    []offlineBenchRow     `json:"cells"`
+			Results  string            `json:"results"`
+			Settings bench.Settings    `json:"settings"`
+			Cells    []offlineBenchRow `json:"cells"`
 		}{b.out, b.settings, rows})
 	} else {
 		err = bench.WriteTable(a.stdout, st, cells)
