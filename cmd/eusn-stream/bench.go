@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // benchOptions are the flags of bench. Empty lists mean the default shapes.
@@ -18,7 +20,8 @@ type benchOptions struct {
 	only                                   string
 	time                                   time.Duration
 	partitions                             []int
-	dir                                    string
+	batch                                  int
+	dir, profile                           string
 }
 
 func newBench(a *app) *cobra.Command {
@@ -37,13 +40,12 @@ disturb it less than the rates. Floating-point operations count 2 N (N + X) a
 sample and member: tanh, bias, update and features are done but not counted.
 
 Stage. An embedded server with file storage, messages of 1,000 rows of 6
-channels from 64 producers, a network of 100 units, a prediction for every
+channels from 512 producers, a network of 100 units, a prediction for every
 message. rows_per_s: a stored backlog is worked off, from stored message to
 committed prediction. engine_share: that rate over what engines alone reach on
-the same cores: one engine on each core, each fed its part of the same 64
-streams from memory, 1,000 samples a call, with the predictions' scores,
-measured right before and after. engine_time_share: time in engine calls over
-the time of all cores. p50_ms and p99_ms: from the moment a message was due to be
+the same cores, measured right before and after: one engine on each core, fed
+1,000 samples of 64 streams a call from memory, with the predictions' scores.
+engine_time_share: time in engine calls over the time of all cores. p50_ms and p99_ms: from the moment a message was due to be
 published until its prediction is read from the output, at half of the
 measured rate.
 
@@ -53,7 +55,7 @@ measures every engine this machine has; generic at one small shape only.`,
 		Example: `  eusn-stream bench
   eusn-stream bench --only engine --units 100 --inputs 6 --streams 1024 --steps 128 --threads 1 --json
   eusn-stream bench --only engine --bank 40 --units 50 --inputs 4
-  eusn-stream bench --only stage --partitions 1,8 --dir /data/scratch`,
+  eusn-stream bench --only stage --partitions 1,8 --dir /data/scratch --profile stage`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -67,7 +69,9 @@ measures every engine this machine has; generic at one small shape only.`,
 	f.StringVar(&o.only, "only", "", "measure only this: engine or stage")
 	f.DurationVar(&o.time, "time", time.Second, "time for each row of results")
 	f.IntSliceVar(&o.partitions, "partitions", []int{1, 8}, "partitions of the stage")
+	f.IntVar(&o.batch, "batch", pipeline.DefaultRowBudget, "rows that close a batch of the stage (stage.rows of its configuration)")
 	f.StringVar(&o.dir, "dir", "", "where the stage's server stores; empty: the system's temporary files")
+	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the stage at work: PROFILE-<partitions>.pprof, for go tool pprof")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(); err != nil {
 			return err
@@ -95,6 +99,7 @@ func (o *benchOptions) check() error {
 	}{
 		{"--units", o.units, 8192}, {"--inputs", o.inputs, 4096}, {"--streams", o.streams, 1 << 24},
 		{"--steps", o.steps, 1 << 20}, {"--threads", o.threads, 1024}, {"--partitions", o.partitions, 4096},
+		{"--batch", []int{o.batch}, 1 << 24},
 	} {
 		for _, v := range list.values {
 			if v < 1 || v > list.most {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"time"
 
@@ -24,7 +25,8 @@ const (
 	stageJob     = "bench"
 	stageUnits   = 100
 	stageRows    = 1000 // per message, and of a sequence: a prediction each
-	stageKeys    = 64   // producers
+	stageKeys    = 512  // producers
+	stageAlone   = 64   // streams of each engine that works without a stage
 	stageClasses = 4
 
 	stagePasses  = 3
@@ -69,6 +71,7 @@ type stageBench struct {
 	js      jetstream.JetStream
 	load    *benchLoad
 	stats   pipeline.Counters
+	profile string // file for the next pass; empty: none
 }
 
 // benchStage measures the stage with so many partitions: passes over a backlog,
@@ -85,7 +88,7 @@ func (a *app) benchStage(ctx context.Context, o *benchOptions, partitions int) (
 	const steps = stagePasses + 3
 	p.report(0, steps, what)
 
-	b := &stageBench{cfg: pipeline.Config{Job: stageJob, Partitions: partitions}.WithDefaults(), factory: newEngine(a.engine)}
+	b := &stageBench{cfg: pipeline.Config{Job: stageJob, Partitions: partitions, RowBudget: o.batch}.WithDefaults(), factory: newEngine(a.engine)}
 	b.log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if err := b.open(ctx, dir); err != nil {
 		return row, err
@@ -109,6 +112,9 @@ func (a *app) benchStage(ctx context.Context, o *benchOptions, partitions int) (
 		return row, err
 	}
 	for i := range stagePasses {
+		if i == stagePasses-1 && o.profile != "" {
+			b.profile = fmt.Sprintf("%s-%d.pprof", o.profile, partitions)
+		}
 		r, err := b.pass(ctx, messages)
 		if err != nil {
 			return row, err
@@ -208,6 +214,11 @@ func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err erro
 	if err := b.load.burst(ctx, messages); err != nil {
 		return r, err
 	}
+	stop, err := b.startProfile()
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	want := begin.Rows + uint64(messages*stageRows)
 	err = b.run(ctx, func(ctx context.Context) error {
 		var first pipeline.Stats
@@ -237,6 +248,22 @@ func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err erro
 		}
 	})
 	return r, err
+}
+
+// startProfile begins to write the profile asked for, if any, until stop.
+func (b *stageBench) startProfile() (stop func() error, err error) {
+	if b.profile == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(b.profile)
+	if err != nil {
+		return nil, fail(exitFailure, fmt.Errorf("bench: %w", err), "--profile, with a path that can be written")
+	}
+	b.profile = ""
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error { pprof.StopCPUProfile(); return f.Close() }, nil
 }
 
 // latency publishes at a steady pace and returns how long after the moment it
