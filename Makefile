@@ -3,7 +3,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/...
 FUZZTIME    ?= 60s
 
-.PHONY: help check test race cross generate fuzz bench chaos demo
+.PHONY: help check test race cross generate fuzz bench chaos demo ptx
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ cross: ## builds that must work: no cgo, arm64, other systems
 
 generate: ## regenerate what is generated
 	go generate ./reservoir/canon ./reservoir/internal/kernel ./readout/internal/dense
+
+ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
+	go generate ./gpu/kernels
 
 fuzz: ## every fuzz target for FUZZTIME (default 60s)
 	@for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \

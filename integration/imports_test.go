@@ -23,7 +23,7 @@ var graph = map[string]struct {
 	"readout":              {[]string{"reservoir/canon"}, "a readout sees features, never a reservoir; scores are canonical arithmetic"},
 	"reservoir":            {[]string{"readout", "reservoir/canon"}, "an engine fuses the readout into the step"},
 	"reservoir/enginetest": {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
-	"gpu":                  {[]string{"gpu/kernels", "readout", "reservoir"}, "drives kernels; knows no stage"},
+	"gpu":                  {[]string{"gpu/kernels", "readout", "reservoir", "reservoir/canon"}, "drives kernels; knows no stage"},
 	"gpu/kernels":          {[]string{"readout", "reservoir", "reservoir/canon"}, "packs networks and heads for a device; knows no driver"},
 	"codec":                {nil, "Arrow bytes in, plain slices out"},
 	"offline":              {[]string{"readout", "reservoir"}, "works on files; a live stage is not its business"},

@@ -84,7 +84,7 @@ struct Args {
   Shape shape;
   u32 run_count;
   u32 emit_count;
-  u32 step;    // streamed kernels: which sample of each run
+  u32 step;    // streamed kernels: which sample of each run; finish: 1 after them, else 0
   u32 chunk;   // resident kernels: samples staged at a time
 };
 

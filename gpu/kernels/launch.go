@@ -54,6 +54,7 @@ func (p *Program) Launches(dst []Launch, at Buffers, b *Batch, round int) []Laun
 		dst = p.resident(dst, args)
 	} else {
 		dst = p.streamed(dst, args, runs)
+		args.Step = 1
 	}
 	dst = append(dst, Launch{finish, [3]uint32{uint32(r.Runs), 1, 1}, finishThreads, 0, args})
 	if r.Emits > 0 && p.tiles > 0 {

@@ -1,0 +1,250 @@
+package ptx
+
+import (
+	"math/bits"
+	"strings"
+)
+
+// form makes an instruction's action from its operands.
+type form func(p *parser, o []operand) func(w *warp, mask uint32)
+
+// compile fills in what an instruction does.
+func (p *parser) compile(in *instruction, op string, o []operand) {
+	need := func(n int) {
+		if len(o) != n {
+			p.fail("%s with %d operands, want %d", op, len(o), n)
+		}
+	}
+	switch op {
+	case "bra", "bra.uni":
+		need(1)
+		if o[0].kind != isName {
+			p.fail("%s to something that is no label", op)
+		}
+		in.kind = branch
+		p.branches = append(p.branches, pending{len(p.k.code), o[0].name, in.line})
+		return
+	case "bar.sync":
+		need(1)
+		if o[0].kind != isImmediate || o[0].value != 0 {
+			p.fail("only barrier 0 is supported")
+		}
+		in.kind = barrier
+		return
+	case "ret", "exit":
+		need(0)
+		in.kind = exit
+		return
+	}
+	if f, ok := forms[op]; ok {
+		need(f.operands)
+		in.run = f.make(p, o)
+		return
+	}
+	if in.run = p.memory(op, o); in.run == nil {
+		p.at--
+		p.fail("unsupported instruction %q", op)
+	}
+}
+
+// forms of the instructions that only compute.
+var forms = map[string]struct {
+	operands int
+	make     form
+}{}
+
+func add(names string, operands int, f form) {
+	for _, n := range strings.Fields(names) {
+		forms[n] = struct {
+			operands int
+			make     form
+		}{operands, f}
+	}
+}
+
+// The makers below take the function of one lane. The loop over a mask's lanes
+// is written out in each, for speed.
+
+func word1(f func(a uint32) uint32) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a := 32*p.out(o[0], word), 32*p.in(o[1], word)
+		return func(w *warp, mask uint32) {
+			D, A := (*lanes32)(w.r[d:]), (*lanes32)(w.r[a:])
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				D[i] = f(A[i])
+			}
+		}
+	}
+}
+
+func word2(f func(a, b uint32) uint32) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a, b := 32*p.out(o[0], word), 32*p.in(o[1], word), 32*p.in(o[2], word)
+		return func(w *warp, mask uint32) {
+			D, A, B := (*lanes32)(w.r[d:]), (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:])
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				D[i] = f(A[i], B[i])
+			}
+		}
+	}
+}
+
+func word3(f func(a, b, c uint32) uint32) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a, b, c := 32*p.out(o[0], word), 32*p.in(o[1], word), 32*p.in(o[2], word), 32*p.in(o[3], word)
+		return func(w *warp, mask uint32) {
+			D, A, B, C := (*lanes32)(w.r[d:]), (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:]), (*lanes32)(w.r[c:])
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				D[i] = f(A[i], B[i], C[i])
+			}
+		}
+	}
+}
+
+func long1(f func(a uint64) uint64) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a := 32*p.out(o[0], long), 32*p.in(o[1], long)
+		return func(w *warp, mask uint32) {
+			D, A := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:])
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				D[i] = f(A[i])
+			}
+		}
+	}
+}
+
+func long2(f func(a, b uint64) uint64) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a, b := 32*p.out(o[0], long), 32*p.in(o[1], long), 32*p.in(o[2], long)
+		return func(w *warp, mask uint32) {
+			D, A, B := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:]), (*lanes64)(w.l[b:])
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				D[i] = f(A[i], B[i])
+			}
+		}
+	}
+}
+
+// shift64 is a 64-bit shift: its amount is a word.
+func shift64(f func(a uint64, n uint32) uint64) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a, b := 32*p.out(o[0], long), 32*p.in(o[1], long), 32*p.in(o[2], word)
+		return func(w *warp, mask uint32) {
+			D, A, B := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:]), (*lanes32)(w.r[b:])
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				D[i] = f(A[i], B[i])
+			}
+		}
+	}
+}
+
+// widen makes a long of one or two words.
+func widen(operands int, f func(a, b uint32) uint64) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a := 32*p.out(o[0], long), 32*p.in(o[1], word)
+		b := a
+		if operands == 2 {
+			b = 32 * p.in(o[2], word)
+		}
+		return func(w *warp, mask uint32) {
+			D, A, B := (*lanes64)(w.l[d:]), (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:])
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				D[i] = f(A[i], B[i])
+			}
+		}
+	}
+}
+
+func narrow(p *parser, o []operand) func(w *warp, mask uint32) {
+	d, a := 32*p.out(o[0], word), 32*p.in(o[1], long)
+	return func(w *warp, mask uint32) {
+		D, A := (*lanes32)(w.r[d:]), (*lanes64)(w.l[a:])
+		for m := mask; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros32(m) & 31
+			D[i] = uint32(A[i])
+		}
+	}
+}
+
+// Predicates are words with a bit for each lane.
+func logic(operands int, f func(a, b uint32) uint32) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a := p.out(o[0], pred), p.in(o[1], pred)
+		b := a
+		if operands == 2 {
+			b = p.in(o[2], pred)
+		}
+		return func(w *warp, mask uint32) { w.p[d] = w.p[d]&^mask | f(w.p[a], w.p[b])&mask }
+	}
+}
+
+func compare32(f func(a, b uint32) bool) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a, b := p.out(o[0], pred), 32*p.in(o[1], word), 32*p.in(o[2], word)
+		return func(w *warp, mask uint32) {
+			A, B := (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:])
+			v := w.p[d] &^ mask
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				if f(A[i], B[i]) {
+					v |= 1 << i
+				}
+			}
+			w.p[d] = v
+		}
+	}
+}
+
+func compare64(f func(a, b uint64) bool) form {
+	return func(p *parser, o []operand) func(w *warp, mask uint32) {
+		d, a, b := p.out(o[0], pred), 32*p.in(o[1], long), 32*p.in(o[2], long)
+		return func(w *warp, mask uint32) {
+			A, B := (*lanes64)(w.l[a:]), (*lanes64)(w.l[b:])
+			v := w.p[d] &^ mask
+			for m := mask; m != 0; m &= m - 1 {
+				i := bits.TrailingZeros32(m) & 31
+				if f(A[i], B[i]) {
+					v |= 1 << i
+				}
+			}
+			w.p[d] = v
+		}
+	}
+}
+
+func select32(p *parser, o []operand) func(w *warp, mask uint32) {
+	d, a, b, c := 32*p.out(o[0], word), 32*p.in(o[1], word), 32*p.in(o[2], word), p.in(o[3], pred)
+	return func(w *warp, mask uint32) {
+		D, A, B, which := (*lanes32)(w.r[d:]), (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:]), w.p[c]
+		for m := mask; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros32(m) & 31
+			if which>>i&1 != 0 {
+				D[i] = A[i]
+			} else {
+				D[i] = B[i]
+			}
+		}
+	}
+}
+
+func select64(p *parser, o []operand) func(w *warp, mask uint32) {
+	d, a, b, c := 32*p.out(o[0], long), 32*p.in(o[1], long), 32*p.in(o[2], long), p.in(o[3], pred)
+	return func(w *warp, mask uint32) {
+		D, A, B, which := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:]), (*lanes64)(w.l[b:]), w.p[c]
+		for m := mask; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros32(m) & 31
+			if which>>i&1 != 0 {
+				D[i] = A[i]
+			} else {
+				D[i] = B[i]
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/eusn-stream/eusn-stream/gpu/internal/ptx"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
+)
+
+var module = sync.OnceValues(func() (*ptx.Module, error) { return ptx.Parse(PTX) })
+
+// engine runs the launches of a Program in the PTX interpreter: what a GPU
+// engine is, without a driver and without overlap.
+type engine struct {
+	net     *reservoir.Network
+	slots   int
+	program *Program
+	batch   *Batch
+	module  *ptx.Module
+	mem     ptx.Memory
+	buffers Buffers
+	rows    []byte
+	taken   []uint64
+	kinds   map[string]int // launches of each kernel
+	// Uploads of a call, kept: buffers grow and never shrink.
+	inputs, runs, emits, scores buffer
+	heads                       buffer
+	launches                    []Launch
+	row                         []uint32
+	params                      [unsafe.Sizeof(Args{})]byte
+}
+
+// buffer is device memory that the host writes or reads whole.
+type buffer struct {
+	base uint64
+	data []byte
+}
+
+func (e *engine) grow(b *buffer, bytes int) {
+	if bytes <= len(b.data) {
+		return
+	}
+	if b.base != 0 {
+		if err := e.mem.Unmap(b.base); err != nil {
+			panic(err)
+		}
+	}
+	b.base, b.data = e.mem.Alloc(bytes)
+}
+
+// put uploads words at the end of the buffer, so that a read or write beyond
+// them is beyond the allocation.
+func put[T any](e *engine, b *buffer, v []T) uint64 {
+	n := len(v) * int(unsafe.Sizeof(*new(T)))
+	e.grow(b, n)
+	if n == 0 {
+		return b.base
+	}
+	at := (len(b.data) - n) &^ 255
+	copy(b.data[at:], unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), n))
+	if err := e.mem.Written(b.base+uint64(at), n); err != nil {
+		panic(err)
+	}
+	return b.base + uint64(at)
+}
+
+func newEngine(m *ptx.Module, net *reservoir.Network, slots int, device Device) (*engine, error) {
+	p, err := New(net, device)
+	if err != nil {
+		return nil, err
+	}
+	if slots < 1 {
+		return nil, fmt.Errorf("kernels: %d slots", slots)
+	}
+	e := &engine{net: net, slots: slots, program: p, module: m, taken: make([]uint64, slots), kinds: map[string]int{}}
+	const most = 64
+	e.batch = NewBatch(slots, most)
+	e.buffers.Rows, e.rows = e.mem.Alloc(4 * slots * p.RowWords())
+	e.row = make([]uint32, p.RowWords())
+	net.Spec.Layout().Reset(net.Spec, e.row)
+	for i := range slots {
+		e.putRow(i, e.row)
+	}
+	var image buffer
+	e.buffers.Image = put(e, &image, p.Image())
+	if n := p.WorkBytes(most); n > 0 {
+		e.buffers.Work, _ = e.mem.Alloc(n)
+	}
+	return e, nil
+}
+
+func (e *engine) putRow(slot int, row []uint32) {
+	at := 4 * slot * len(row)
+	for i, w := range row {
+		binary.LittleEndian.PutUint32(e.rows[at+4*i:], w)
+	}
+	if err := e.mem.Written(e.buffers.Rows+uint64(at), 4*len(row)); err != nil {
+		panic(err)
+	}
+	e.taken[slot] = e.net.Spec.Layout().Steps(row)
+}
+
+func (e *engine) getRow(slot int, row []uint32) {
+	for i := range row {
+		row[i] = binary.LittleEndian.Uint32(e.rows[4*(slot*len(row)+i):])
+	}
+}
+
+func (e *engine) Name() string                { return "ptx" }
+func (e *engine) Network() *reservoir.Network { return e.net }
+func (e *engine) Slots() int                  { return e.slots }
+func (e *engine) ScoreWidth() int             { return e.program.ScoreWidth() }
+func (e *engine) Steps(slot int) uint64       { return e.taken[slot] }
+func (e *engine) Close() error                { e.slots = 0; return nil }
+
+func (e *engine) SetHeads(heads []*readout.Linear) error {
+	image, err := e.program.Heads(heads)
+	if err != nil {
+		return err
+	}
+	e.buffers.Heads = put(e, &e.heads, image)
+	return nil
+}
+
+func (e *engine) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
+	if err := reservoir.CheckCall(e, inputs, runs, scores); err != nil {
+		return err
+	}
+	e.batch.Cut(runs, e.taken)
+	b, at := e.batch, &e.buffers
+	at.Inputs, at.Runs, at.Emits = put(e, &e.inputs, inputs), put(e, &e.runs, b.Runs), put(e, &e.emits, b.Emits)
+	n := b.Scores * e.ScoreWidth()
+	e.grow(&e.scores, 4*n)
+	start := (len(e.scores.data) - 4*n) &^ 255
+	at.Scores = e.scores.base + uint64(start)
+	for i := range b.Rounds {
+		e.launches = e.program.Launches(e.launches[:0], *at, b, i)
+		for k := range e.launches {
+			l := &e.launches[k]
+			e.kinds[Names[l.Kernel]]++
+			e.params = *(*[unsafe.Sizeof(Args{})]byte)(unsafe.Pointer(&l.Args))
+			if err := e.module.Launch(&e.mem, ptx.Launch{
+				Kernel: Names[l.Kernel], Grid: l.Grid, Block: [3]uint32{l.Block, 1, 1}, Shared: int(l.Shared), Params: e.params[:], Limit: 1 << 26,
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range n {
+		scores[i] = math.Float32frombits(binary.LittleEndian.Uint32(e.scores.data[start+4*i:]))
+	}
+	return nil
+}
+
+func (e *engine) Features(slot int, dst []float32) error {
+	if err := reservoir.CheckSlot(e, slot); err != nil {
+		return err
+	}
+	if len(dst) != e.net.Spec.FeatureCount() {
+		return fmt.Errorf("kernels: room for %d features, want %d", len(dst), e.net.Spec.FeatureCount())
+	}
+	e.getRow(slot, e.row)
+	e.net.Spec.Layout().FeaturesOf(e.net.Spec, e.row, dst)
+	return nil
+}
+
+func (e *engine) ReadRow(slot int, row []uint32) error {
+	if err := reservoir.CheckSlot(e, slot); err != nil {
+		return err
+	}
+	if len(row) != e.program.RowWords() {
+		return fmt.Errorf("kernels: room for %d words of state, want %d", len(row), e.program.RowWords())
+	}
+	e.getRow(slot, row)
+	return nil
+}
+
+func (e *engine) WriteRow(slot int, row []uint32) error {
+	if err := reservoir.CheckSlot(e, slot); err != nil {
+		return err
+	}
+	if err := e.net.Spec.Layout().CheckRow(e.net.Spec, row); err != nil {
+		return err
+	}
+	e.putRow(slot, row)
+	return nil
+}
+
+// h200 is that card. Its many multiprocessors make small batches take narrow
+// tiles.
+var h200 = Device{Multiprocessors: 132, SharedPerBlock: 227 << 10}
+
+func open(t testing.TB, device Device) enginetest.New {
+	m, err := module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return newEngine(m, net, slots, device)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	enginetest.Run(t, open(t, h200))
+}

@@ -1,0 +1,5 @@
+// All kernels, one module.
+#include "finish.h"
+#include "resident.h"
+#include "scores.h"
+#include "streamed.h"

@@ -1,0 +1,100 @@
+package kernels
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
+)
+
+// require skips a test whose part is not here, unless EUSN_REQUIRE names it.
+func require(t *testing.T, part, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("EUSN_REQUIRE"), ","), part) {
+		t.Fatalf("EUSN_REQUIRE asks for %s: %s", part, why)
+	}
+	t.Skip(why)
+}
+
+// TestSourcesAndPTX finds sources that changed without make ptx.
+func TestSourcesAndPTX(t *testing.T) {
+	if err := ptxbuild.Check("."); err != nil {
+		t.Error(err)
+	}
+	dir := t.TempDir()
+	copyFiles(t, dir)
+	if err := os.WriteFile(dir+"/abi.h", []byte("// changed"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if ptxbuild.Check(dir) == nil {
+		t.Error("a changed header was not noticed")
+	}
+}
+
+// TestRecompile compiles the sources, in another directory, to the same bytes.
+func TestRecompile(t *testing.T) {
+	if v := ptxbuild.Installed(); v != ptxbuild.Version {
+		require(t, "clang", "the PTX is not compared with its sources: "+ptxbuild.Compiler+" "+ptxbuild.Version+" is not here")
+	}
+	dir := t.TempDir()
+	copyFiles(t, dir)
+	ptx, err := ptxbuild.Compile(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(ptx, []byte(PTX)) {
+		t.Error("the sources compile to other PTX than eusn.ptx; run: make ptx")
+	}
+}
+
+// copyFiles copies sources, PTX and BUILD.
+func copyFiles(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ".h") || strings.HasSuffix(name, ".cu") || strings.HasSuffix(name, ".ptx") || name == "BUILD" {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(dir+"/"+name, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestModule compares the Go tables with the module: every kernel there is, of
+// the block sizes it was compiled for, with the one parameter.
+func TestModule(t *testing.T) {
+	m, err := module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := slices.Sorted(slices.Values(m.Kernels())), slices.Sorted(slices.Values(Names))
+	if !slices.Equal(got, want) {
+		t.Fatalf("the module has %v, the tables %v", got, want)
+	}
+	threads := map[string]int{"eusn_finish": finishThreads, "eusn_scores": scoresThreads}
+	for _, v := range residents {
+		threads[v.name] = v.threads
+	}
+	for _, v := range streameds {
+		threads[v.name] = v.threads
+	}
+	for _, name := range Names {
+		k := m.Kernel(name)
+		if k.ParamBytes != 168 || k.MaxThreads != threads[name] || k.Dynamic != strings.Contains(name, "resident") || k.StaticShared > 48<<10 {
+			t.Errorf("%s: %d bytes of parameters, blocks of %d, dynamic shared memory %v, static %d", name, k.ParamBytes, k.MaxThreads, k.Dynamic, k.StaticShared)
+		}
+	}
+	if m.Version != "7.0" || m.Target != "sm_80" {
+		t.Errorf("PTX %s for %s, want 7.0 for sm_80: drivers from 450 on take it", m.Version, m.Target)
+	}
+}
