@@ -55,7 +55,7 @@ func openSnapshots(ctx context.Context, js jetstream.JetStream, c Config) (*snap
 	if err == nil && stream.CachedInfo().Config.AllowDirect {
 		cfg := stream.CachedInfo().Config
 		cfg.AllowDirect = false
-		stream, err = js.UpdateStream(ctx, cfg)
+		_, err = js.UpdateStream(ctx, cfg)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
