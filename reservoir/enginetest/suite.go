@@ -20,6 +20,13 @@ type New func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
 // Run runs the whole suite.
 func Run(t *testing.T, open New) {
+	Results(t, open)
+	t.Run("NoAllocation", func(t *testing.T) { NoAllocation(t, open) })
+}
+
+// Results is the suite without NoAllocation, for an engine whose device is
+// simulated: that allocates.
+func Results(t *testing.T, open New) {
 	t.Run("Golden", func(t *testing.T) { golden(t, open) })
 	t.Run("Shapes", func(t *testing.T) { shapes(t, open) })
 	t.Run("BatchComposition", func(t *testing.T) { batchComposition(t, open) })
@@ -27,7 +34,6 @@ func Run(t *testing.T, open New) {
 	t.Run("StateRows", func(t *testing.T) { stateRows(t, open) })
 	t.Run("Refusals", func(t *testing.T) { refusals(t, open) })
 	t.Run("Heads", func(t *testing.T) { heads(t, open) })
-	t.Run("NoAllocation", func(t *testing.T) { noAllocation(t, open) })
 }
 
 // bank is a recipe with everything switched on.
@@ -469,8 +475,8 @@ func heads(t *testing.T, open New) {
 	checkSlot(t, e, 1, ref)
 }
 
-// noAllocation: the hot call allocates nothing.
-func noAllocation(t *testing.T, open New) {
+// NoAllocation checks that the hot call allocates nothing.
+func NoAllocation(t *testing.T, open New) {
 	s := bank(2, 2, 9)
 	e := start(t, open, draw(t, s), 4)
 	rng := rand.New(rand.NewPCG(8, 8))
