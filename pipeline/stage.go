@@ -24,6 +24,10 @@ type Stage struct {
 	Model     *reservoir.Model
 	ModelName string        // optional: shown in predictions
 	NewEngine EngineFactory // called from the shard that will own the engine
+	// Fallback makes engines when one of NewEngine's is lost
+	// (reservoir.ErrLost), a GPU that failed for instance. Optional: without
+	// it, such a loss ends the run.
+	Fallback EngineFactory
 	// Dial opens one more connection to the NATS server under a name. A run
 	// needs a few: one for commits and one per 48 MiB of pulls. It closes
 	// them all.
@@ -50,7 +54,32 @@ const (
 // the others go on. Run returns an error when nothing of its share is left,
 // when it cannot start, when an engine fails, and at its end for partitions
 // it has stopped. All goroutines have ended by then.
+//
+// A lost engine takes states with it that nothing but the snapshots and the
+// input has. With a Fallback, the worker then leaves the job as one that was
+// killed would, and begins anew with engines of Fallback, once.
 func (s *Stage) Run(ctx context.Context) error {
+	if s.Fallback == nil {
+		return s.attempt(ctx)
+	}
+	first := *s
+	if s.Ready != nil {
+		first.Ready = sync.OnceFunc(s.Ready)
+	}
+	err := first.attempt(ctx)
+	if !errors.Is(err, reservoir.ErrLost) || ctx.Err() != nil {
+		return err
+	}
+	if s.Log != nil {
+		s.Log.Error("engine lost: its partitions are restored from their snapshots on another engine", "err", err)
+	}
+	second := first
+	second.NewEngine, second.Fallback = s.Fallback, nil
+	return second.attempt(ctx)
+}
+
+// attempt is Run with the engines of NewEngine.
+func (s *Stage) attempt(ctx context.Context) error {
 	r, err := s.prepare()
 	if err != nil {
 		return err

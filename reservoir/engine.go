@@ -1,6 +1,7 @@
 package reservoir
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -53,6 +54,11 @@ type Engine interface {
 	// Close frees the pool. The engine must not be used afterwards.
 	Close() error
 }
+
+// ErrLost is an engine whose device failed: its rows are gone, every call
+// returns this error, and only Close is left. The rows must be written to
+// another engine from where they were saved.
+var ErrLost = errors.New("engine lost")
 
 // InputError is a sample that would poison a state for ever.
 type InputError struct {

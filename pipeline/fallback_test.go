@@ -1,0 +1,119 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// failing is a real engine that is lost after so many calls, together with
+// every other of its device.
+type failing struct {
+	reservoir.Engine
+	left *atomic.Int64
+}
+
+var errDevice = fmt.Errorf("device fell off the bus: %w", reservoir.ErrLost)
+
+func (e failing) lost() bool { return e.left.Load() < 0 }
+
+func (e failing) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
+	if e.left.Add(-1) < 0 {
+		return errDevice
+	}
+	return e.Engine.Advance(inputs, runs, scores)
+}
+
+func (e failing) ReadRow(slot int, row []uint32) error {
+	if e.lost() {
+		return errDevice
+	}
+	return e.Engine.ReadRow(slot, row)
+}
+
+// A stage whose engines are lost in the middle of its work goes on with
+// others: every prediction is that of a run that lost nothing, once.
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	streams := recordings(20, 120)
+	packets, sent := mixed(streams, 21)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5})
+	want := direct(t, m, streams, sent)
+	for _, calls := range []int64{0, 1, 40} {
+		t.Run(fmt.Sprint(calls), func(t *testing.T) {
+			t.Parallel()
+			b := newRig(t)
+			book := &logBook{}
+			b.log = book.logger()
+			c := quick("lost", 4)
+			c.Shards, c.RowBudget = 2, 10
+			var left atomic.Int64
+			left.Store(calls)
+			var readies atomic.Int64
+			r := &running{done: make(chan error, 1)}
+			ready := make(chan struct{})
+			s := &Stage{
+				Config: c, Model: m, Log: b.log, Counters: &r.counters,
+				Dial: func(name string) (*nats.Conn, error) { return b.dial(name) },
+				NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+					e, err := reservoir.NewGeneric(net, slots)
+					return failing{e, &left}, err
+				},
+				Fallback: generic,
+				Ready: func() {
+					if readies.Add(1) == 1 {
+						close(ready)
+					}
+				},
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			r.cancel = cancel
+			go func() { r.done <- s.Run(ctx) }()
+			<-ready
+			b.publish(packets)
+			got := b.await("lost", count(want))
+			r.stop(t)
+			same(t, clean(got, 0), want)
+			if n := book.lines("engine lost"); n != 1 {
+				t.Errorf("%d lines say that an engine was lost, want 1", n)
+			}
+			if n := readies.Load(); n != 1 {
+				t.Errorf("Ready was called %d times, want once", n)
+			}
+		})
+	}
+}
+
+// Losing an engine without a fallback, or the fallback too, ends the run.
+func TestFallbackLost(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	for name, fallback := range map[string]bool{"none": false, "also lost": true} {
+		b := newRig(t)
+		var left atomic.Int64
+		lost := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			e, err := reservoir.NewGeneric(net, slots)
+			return failing{e, &left}, err
+		}
+		s := &Stage{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}
+		if fallback {
+			s.Fallback = lost
+		}
+		ready := make(chan struct{})
+		s.Ready = func() { close(ready) }
+		done := make(chan error, 1)
+		go func() { done <- s.Run(t.Context()) }()
+		<-ready
+		packets, _ := mixed(recordings(3, 20), 2)
+		b.publish(packets)
+		if err := (&running{done: done}).wait(t); !errors.Is(err, reservoir.ErrLost) {
+			t.Errorf("%s: run ended with %v, want ErrLost", name, err)
+		}
+	}
+}
