@@ -24,6 +24,9 @@ func handlePointer[H ~uint64](h H) unsafe.Pointer {
 // Reset empties the batch.
 func (b *Batch) Reset() { b.ops, b.params = b.ops[:0], b.params[:0] }
 
+// Len is the number of operations.
+func (b *Batch) Len() int { return len(b.ops) }
+
 // Up copies pinned memory to the device.
 func (b *Batch) Up(to Pointer, from []byte) {
 	if len(from) > 0 {
@@ -69,7 +72,7 @@ func Start[P any](b *Batch, l Launch, params *P) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&b.params[at])), size), unsafe.Slice((*byte)(unsafe.Pointer(params)), size))
 	b.ops = append(b.ops, C.eusn_op{
 		kind: C.EUSN_LAUNCH, handle: C.uint64_t(l.Function), value: C.uint32_t(8 * at),
-		grid_x: C.uint32_t(l.GridX), grid_y: C.uint32_t(l.GridY), block: C.uint32_t(l.Block), shared: C.uint32_t(l.Shared),
+		grid_x: C.uint32_t(l.GridX), grid_y: C.uint32_t(l.GridY), grid_z: C.uint32_t(l.GridZ), block: C.uint32_t(l.Block), shared: C.uint32_t(l.Shared),
 	})
 }
 

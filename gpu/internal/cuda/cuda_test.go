@@ -16,7 +16,7 @@ import (
 )
 
 // adder is a device with one kernel: it adds a number to n words.
-type adder struct{}
+type adder struct{ *cudatest.Memory }
 
 type addArgs struct {
 	At    uint64
@@ -24,27 +24,24 @@ type addArgs struct {
 	Value uint32
 }
 
-func (adder) Load(ptx string) (cudatest.Module, error) {
+func (a adder) Load(ptx string) (cudatest.Module, error) {
 	if ptx != "adder" {
 		return nil, errors.New("not PTX")
 	}
-	return adder{}, nil
+	return a, nil
 }
 
-func (adder) Kernel(name string) (params, threads int, ok bool) { return 16, 256, name == "add" }
+func (adder) Kernel(name string) (cudatest.Kernel, bool) {
+	return cudatest.Kernel{Params: 16, Threads: 256}, name == "add"
+}
 
-func (adder) Launch(name string, grid, block [3]int, shared int, params []byte, memory []cudatest.Region) error {
+func (a adder) Launch(name string, grid, block [3]uint32, shared int, params []byte) error {
 	at, n, v := binary.LittleEndian.Uint64(params), binary.LittleEndian.Uint32(params[8:]), binary.LittleEndian.Uint32(params[12:])
-	for _, r := range memory {
-		if at >= r.Address && at+4*uint64(n) <= r.Address+uint64(len(r.Bytes)) {
-			for b := r.Bytes[at-r.Address:]; n > 0; n-- {
-				binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(b)+v)
-				b = b[4:]
-			}
-			return nil
-		}
+	b, err := a.At(at, int(4*n))
+	for ; len(b) > 0; b = b[4:] {
+		binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(b)+v)
 	}
-	return fmt.Errorf("%d words at %#x belong to nobody", n, at)
+	return err
 }
 
 // bench is an opened device with a stream, a kernel, and some memory.
@@ -102,13 +99,13 @@ func setUp() (b *bench, err error) {
 func (b *bench) round(value uint32) *cuda.Batch {
 	batch := new(cuda.Batch)
 	batch.Up(b.dev, b.in)
-	cuda.Start(batch, cuda.Launch{Function: b.add, GridX: 1, GridY: 1, Block: 32, Shared: 90 << 10}, &addArgs{uint64(b.dev), 16, value})
+	cuda.Start(batch, cuda.Launch{Function: b.add, GridX: 1, GridY: 1, GridZ: 1, Block: 32, Shared: 90 << 10}, &addArgs{uint64(b.dev), 16, value})
 	batch.Down(b.out, b.dev)
 	return batch
 }
 
 func TestBatch(t *testing.T) {
-	cudatest.Use(t, adder{})
+	cudatest.Use(t, adder{new(cudatest.Memory)})
 	b, err := setUp()
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +132,7 @@ func TestBatch(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() {
 		batch.Reset()
 		batch.Up(b.dev, b.in)
-		cuda.Start(batch, cuda.Launch{Function: b.add, GridX: 1, GridY: 1, Block: 32}, &addArgs{uint64(b.dev), 16, 1})
+		cuda.Start(batch, cuda.Launch{Function: b.add, GridX: 1, GridY: 1, GridZ: 1, Block: 32}, &addArgs{uint64(b.dev), 16, 1})
 		batch.Down(b.out, b.dev)
 		if b.c.Submit(b.s, batch) != nil {
 			t.Error("refused")
@@ -147,7 +144,7 @@ func TestBatch(t *testing.T) {
 
 // TestEvents: a stream that waits for an event of another sees its result.
 func TestEvents(t *testing.T) {
-	cudatest.Use(t, adder{})
+	cudatest.Use(t, adder{new(cudatest.Memory)})
 	b, err := setUp()
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +175,7 @@ func TestEvents(t *testing.T) {
 
 // TestThreads uses a context from threads that have never seen it.
 func TestThreads(t *testing.T) {
-	cudatest.Use(t, adder{})
+	cudatest.Use(t, adder{new(cudatest.Memory)})
 	b, err := setUp()
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +204,7 @@ func TestThreads(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	f := cudatest.Use(t, adder{})
+	f := cudatest.Use(t, adder{new(cudatest.Memory)})
 	kind := func(name string, err error, want cuda.Kind, words string) {
 		t.Helper()
 		if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), words) {
@@ -249,14 +246,14 @@ func TestErrors(t *testing.T) {
 	batch.Down(b.out, b.dev+4)
 	kind("beyond the end", b.c.Submit(b.s, batch), cuda.Failed, "copy from the device")
 	batch.Reset()
-	cuda.Start(batch, cuda.Launch{Function: b.add, GridX: 1, GridY: 1, Block: 512}, &addArgs{})
+	cuda.Start(batch, cuda.Launch{Function: b.add, GridX: 1, GridY: 1, GridZ: 1, Block: 512}, &addArgs{})
 	kind("too many threads", b.c.Submit(b.s, batch), cuda.Failed, "launch a kernel")
 }
 
 // TestSticky: after a failed kernel every call fails, and Close still frees
 // everything.
 func TestSticky(t *testing.T) {
-	f := cudatest.Use(t, adder{})
+	f := cudatest.Use(t, adder{new(cudatest.Memory)})
 	b, err := setUp()
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +282,7 @@ func TestSticky(t *testing.T) {
 
 // TestOutOfMemoryEverywhere fails every allocation once. Nothing may leak.
 func TestOutOfMemoryEverywhere(t *testing.T) {
-	f := cudatest.Use(t, adder{})
+	f := cudatest.Use(t, adder{new(cudatest.Memory)})
 	for k := 1; ; k++ {
 		f.Set("oom_at", k+f.Count("created"))
 		b, err := setUp()

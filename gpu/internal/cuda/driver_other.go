@@ -31,6 +31,7 @@ func (*Context) Synchronize(Stream) error                       { return unsuppo
 func (*Context) WaitFor(Event) error                            { return unsupported() }
 func (*Context) Submit(Stream, *Batch) error                    { return unsupported() }
 func (*Context) Close() error                                   { return nil }
+func (*Batch) Len() int                                         { return 0 }
 func (*Batch) Reset()                                           {}
 func (*Batch) Up(Pointer, []byte)                               {}
 func (*Batch) Down([]byte, Pointer)                             {}

@@ -167,7 +167,7 @@ static int queue(eusn_driver *d, void *stream, const eusn_op *o, const char *par
   case EUSN_WAIT: return d->stream_wait(stream, handle, 0);
   case EUSN_RECORD: return d->event_record(handle, stream);
   case EUSN_LAUNCH:
-    return d->launch(handle, o->grid_x, o->grid_y, 1, o->block, 1, 1, o->shared, stream, argument, NULL);
+    return d->launch(handle, o->grid_x, o->grid_y, o->grid_z, o->block, 1, 1, o->shared, stream, argument, NULL);
   }
   return INVALID_VALUE;
 }

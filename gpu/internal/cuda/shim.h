@@ -39,11 +39,11 @@ int eusn_destroy(eusn_driver *d, void *ctx, int kind, uint64_t handle);
 enum { EUSN_UP, EUSN_DOWN, EUSN_FILL, EUSN_LAUNCH, EUSN_WAIT, EUSN_RECORD };
 typedef struct {
   uint32_t kind;
-  uint32_t grid_x, grid_y, block, shared; // LAUNCH
-  uint32_t value;                         // FILL: the word; LAUNCH: offset of its parameter in params
-  uint64_t handle;                        // LAUNCH: function; WAIT, RECORD: event
-  uint64_t device, host;                  // UP, DOWN, FILL: addresses
-  uint64_t bytes;                         // UP, DOWN, FILL
+  uint32_t grid_x, grid_y, grid_z, block, shared; // LAUNCH
+  uint32_t value;                                 // FILL: the word; LAUNCH: offset of its parameter in params
+  uint64_t handle;                                // LAUNCH: function; WAIT, RECORD: event
+  uint64_t device, host;                          // UP, DOWN, FILL: addresses
+  uint64_t bytes;                                 // UP, DOWN, FILL
 } eusn_op;
 
 // eusn_submit queues n operations on a stream and says in done how many were.

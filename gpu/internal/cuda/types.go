@@ -37,8 +37,8 @@ type (
 
 // Launch says how a kernel is started.
 type Launch struct {
-	Function     Function
-	GridX, GridY int
-	Block        int // threads
-	Shared       int // bytes of dynamic shared memory
+	Function            Function
+	GridX, GridY, GridZ uint32 // blocks
+	Block               uint32 // threads
+	Shared              uint32 // bytes of dynamic shared memory
 }

@@ -10,15 +10,20 @@ package cudatest
 
 int eusn_test_load(char *, uint64_t *);
 void eusn_test_unload(uint64_t);
-int eusn_test_function(uint64_t, char *, int *, int *);
-int eusn_test_launch(uint64_t, char *, uint32_t *, uint32_t *, uint32_t, void *, uint32_t, fake_region *, uint32_t);
+int eusn_test_function(uint64_t, char *, int *, int *, int *);
+int eusn_test_launch(uint64_t, char *, uint32_t *, uint32_t *, uint32_t, void *, uint32_t);
+void eusn_test_mapped(uint64_t, uint64_t);
+void eusn_test_unmapped(uint64_t);
+void eusn_test_written(uint64_t, uint64_t);
 
 static int (*p_set)(const char *, long);
 static long (*p_count)(const char *);
 static void (*p_reset)(void);
 
 static const char *attach(const char *path) {
-  static const fake_hooks hooks_ = {eusn_test_load, eusn_test_unload, eusn_test_function, eusn_test_launch};
+  static const fake_hooks hooks_ = {
+    eusn_test_load, eusn_test_unload, eusn_test_function, eusn_test_launch, eusn_test_mapped, eusn_test_unmapped, eusn_test_written,
+  };
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!lib) return dlerror();
   void (*set_hooks)(const fake_hooks *) = dlsym(lib, "fake_set_hooks");

@@ -18,98 +18,127 @@ import (
 type Runner interface {
 	// Load parses a PTX text.
 	Load(ptx string) (Module, error)
+	// Map, Unmap and Written tell of device memory: allocated, freed, written
+	// by the host.
+	Map(address uint64, data []byte)
+	Unmap(address uint64)
+	Written(address uint64, bytes int)
 }
 
 // Module is a loaded PTX text.
 type Module interface {
-	// Kernel gives the size of a kernel's parameters and the most threads of a
-	// block; ok is false for one that does not exist.
-	Kernel(name string) (params, threads int, ok bool)
-	// Launch runs a kernel to its end. memory is the device's, at its addresses.
-	Launch(name string, grid, block [3]int, shared int, params []byte, memory []Region) error
+	// Kernel describes a kernel; ok is false for one that does not exist.
+	Kernel(name string) (k Kernel, ok bool)
+	// Launch runs a kernel to its end.
+	Launch(name string, grid, block [3]uint32, shared int, params []byte) error
 }
 
-// Region is an allocation of device memory.
-type Region struct {
-	Address uint64
-	Bytes   []byte
+// Kernel is what a driver checks launches against.
+type Kernel struct {
+	Params       int // bytes
+	Threads      int // of a block, at most
+	StaticShared int // bytes of shared memory it has without asking
 }
 
-// What the driver's hooks see. A hook is called by whichever thread makes the
+// The state behind the hooks. A hook is called by whichever thread makes the
 // driver work.
-var modules struct {
+var hooked struct {
 	sync.Mutex
 	run  Runner
 	last uint64
 	by   map[uint64]Module
 }
 
+// Run changes what executes kernels of modules that are loaded, and hears of
+// memory that is allocated, from now on.
+func (f *Fake) Run(r Runner) { setRunner(r) }
+
 func setRunner(r Runner) {
-	modules.Lock()
-	defer modules.Unlock()
-	modules.run = r
-	modules.by = map[uint64]Module{}
+	hooked.Lock()
+	defer hooked.Unlock()
+	hooked.run = r
+	if hooked.by == nil {
+		hooked.by = map[uint64]Module{}
+	}
+}
+
+func runner() Runner {
+	hooked.Lock()
+	defer hooked.Unlock()
+	return hooked.run
 }
 
 func module(id C.uint64_t) Module {
-	modules.Lock()
-	defer modules.Unlock()
-	return modules.by[uint64(id)]
+	hooked.Lock()
+	defer hooked.Unlock()
+	return hooked.by[uint64(id)]
 }
 
 //export eusn_test_load
 func eusn_test_load(text *C.char, id *C.uint64_t) C.int {
-	modules.Lock()
-	defer modules.Unlock()
-	if modules.run == nil {
+	run := runner()
+	if run == nil {
 		return C.INVALID_PTX
 	}
-	m, err := modules.run.Load(C.GoString(text))
+	m, err := run.Load(C.GoString(text))
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "fake driver: %v\n", err)
 		return C.INVALID_PTX
 	}
-	modules.last++
-	modules.by[modules.last] = m
-	*id = C.uint64_t(modules.last)
+	hooked.Lock()
+	defer hooked.Unlock()
+	hooked.last++
+	hooked.by[hooked.last] = m
+	*id = C.uint64_t(hooked.last)
 	return C.OK
 }
 
 //export eusn_test_unload
 func eusn_test_unload(id C.uint64_t) {
-	modules.Lock()
-	defer modules.Unlock()
-	delete(modules.by, uint64(id))
+	hooked.Lock()
+	defer hooked.Unlock()
+	delete(hooked.by, uint64(id))
 }
 
 //export eusn_test_function
-func eusn_test_function(id C.uint64_t, name *C.char, params, threads *C.int) C.int {
-	p, n, ok := module(id).Kernel(C.GoString(name))
+func eusn_test_function(id C.uint64_t, name *C.char, params, threads, shared *C.int) C.int {
+	k, ok := module(id).Kernel(C.GoString(name))
 	if !ok {
 		return C.NOT_FOUND
 	}
-	*params, *threads = C.int(p), C.int(n)
+	*params, *threads, *shared = C.int(k.Params), C.int(k.Threads), C.int(k.StaticShared)
 	return C.OK
 }
 
 //export eusn_test_launch
-func eusn_test_launch(id C.uint64_t, name *C.char, grid, block *C.uint32_t, shared C.uint32_t, params unsafe.Pointer, size C.uint32_t, memory *C.fake_region, regions C.uint32_t) C.int {
-	three := func(p *C.uint32_t) (v [3]int) {
-		for i, x := range unsafe.Slice(p, 3) {
-			v[i] = int(x)
-		}
-		return v
-	}
-	var list []Region
-	for _, r := range unsafe.Slice(memory, regions) {
-		// The addresses of the fake device are addresses of this process.
-		p := *(*unsafe.Pointer)(unsafe.Pointer(&r.address))
-		list = append(list, Region{uint64(r.address), unsafe.Slice((*byte)(p), int(r.bytes))})
-	}
-	err := module(id).Launch(C.GoString(name), three(grid), three(block), int(shared), unsafe.Slice((*byte)(params), int(size)), list)
+func eusn_test_launch(id C.uint64_t, name *C.char, grid, block *C.uint32_t, shared C.uint32_t, params unsafe.Pointer, size C.uint32_t) C.int {
+	three := func(p *C.uint32_t) [3]uint32 { return *(*[3]uint32)(unsafe.Pointer(p)) }
+	err := module(id).Launch(C.GoString(name), three(grid), three(block), int(shared), unsafe.Slice((*byte)(params), int(size)))
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "fake driver: kernel %s: %v\n", C.GoString(name), err)
 		return C.LAUNCH_FAILED
 	}
 	return C.OK
+}
+
+//export eusn_test_mapped
+func eusn_test_mapped(address, bytes C.uint64_t) {
+	if run := runner(); run != nil {
+		p := *(*unsafe.Pointer)(unsafe.Pointer(&address)) // the device's addresses are this process's
+		run.Map(uint64(address), unsafe.Slice((*byte)(p), int(bytes)))
+	}
+}
+
+//export eusn_test_unmapped
+func eusn_test_unmapped(address C.uint64_t) {
+	if run := runner(); run != nil {
+		run.Unmap(uint64(address))
+	}
+}
+
+//export eusn_test_written
+func eusn_test_written(address, bytes C.uint64_t) {
+	if run := runner(); run != nil {
+		run.Written(uint64(address), int(bytes))
+	}
 }

@@ -18,7 +18,7 @@ static function *functions;
 
 static struct { const char *key; long value, normal; } settings[] = {
   {"devices", 1, 1}, {"driver", 12040, 12040}, {"major", 9, 9}, {"minor", 0, 0}, {"memory", 1 << 30, 1 << 30},
-  {"fail_init", 0, 0}, {"oom_at", 0, 0}, {"fail_launch", 0, 0}, {"fail_code", LAUNCH_FAILED, LAUNCH_FAILED}, {"order", 0, 0},
+  {"fail_init", 0, 0}, {"oom_at", 0, 0}, {"fail_launch", 0, 0}, {"fail_code", LAUNCH_FAILED, LAUNCH_FAILED}, {"order", 0, 0}, {"skip_launches", 0, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
@@ -236,6 +236,7 @@ API int cuMemAlloc_v2(uint64_t *out, size_t bytes) {
   if (current->used + bytes > (uint64_t)setting("memory")) return OUT_OF_MEMORY;
   current->used += bytes;
   *out = map(&device_memory, current, bytes)->address;
+  if (hooks.mapped) hooks.mapped(*out, bytes);
   device_access(PROT_NONE);
   return OK;
 }
@@ -244,6 +245,7 @@ API int cuMemFree_v2(uint64_t address) {
   LOCKED;
   drain();
   int r = check(), u = unmap(&device_memory, current, address);
+  if (!u && hooks.unmapped) hooks.unmapped(address);
   return r ? r : u;
 }
 
@@ -294,15 +296,16 @@ API int cuModuleUnload(void *m) {
 
 API int cuModuleGetFunction(void **out, void *m, const char *name) {
   LOCKED;
-  int r = check(), params = 0, threads = 1024;
+  int r = check(), params = 0, threads = 1024, shared = 0;
   if (r) return r;
-  if ((r = hooks.function((uint64_t)m, (char *)name, &params, &threads))) return r;
+  if ((r = hooks.function((uint64_t)m, (char *)name, &params, &threads, &shared))) return r;
   function *f = calloc(1, sizeof *f);
   f->owner = current;
   f->module = (uint64_t)m;
   f->param_bytes = params;
   f->max_threads = threads;
-  f->shared = 48 << 10;
+  f->static_shared = shared;
+  f->shared = (48 << 10) - shared;
   snprintf(f->name, sizeof f->name, "%s", name);
   f->next = functions;
   functions = f;
@@ -314,8 +317,9 @@ API int cuFuncSetAttribute(void *p, int which, int value) {
   LOCKED;
   int r = check();
   if (r) return r;
-  if (which != 8 || value < 0 || value > 227 << 10) return INVALID_VALUE;
-  ((function *)p)->shared = value;
+  function *f = p;
+  if (which != 8 || value < 0 || value + f->static_shared > 227 << 10) return INVALID_VALUE;
+  f->shared = value;
   return OK;
 }
 

@@ -27,14 +27,16 @@ enum {
   INVALID_CONTEXT = 201, INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719,
 };
 
-typedef struct { uint64_t address, bytes; } fake_region;
-
 // Hooks return a CUresult. A module is what load makes of a PTX text.
 typedef struct {
   int (*load)(char *text, uint64_t *module);
   void (*unload)(uint64_t module);
-  int (*function)(uint64_t module, char *name, int *param_bytes, int *max_threads);
-  int (*launch)(uint64_t module, char *name, uint32_t *grid, uint32_t *block, uint32_t shared, void *params, uint32_t param_bytes, fake_region *memory, uint32_t regions);
+  int (*function)(uint64_t module, char *name, int *param_bytes, int *max_threads, int *static_shared);
+  int (*launch)(uint64_t module, char *name, uint32_t *grid, uint32_t *block, uint32_t shared, void *params, uint32_t param_bytes);
+  // Device memory that was allocated, freed, or written by the host.
+  void (*mapped)(uint64_t address, uint64_t bytes);
+  void (*unmapped)(uint64_t address);
+  void (*written)(uint64_t address, uint64_t bytes);
 } fake_hooks;
 
 enum { MAX_DEVICES = 8 };
@@ -62,7 +64,7 @@ typedef struct function {
   struct function *next;
   context *owner;
   uint64_t module;
-  int param_bytes, max_threads, shared;
+  int param_bytes, max_threads, static_shared, shared;
   char name[128];
 } function;
 

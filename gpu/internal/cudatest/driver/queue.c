@@ -17,49 +17,57 @@ int enqueue(stream *s, operation *o) {
   return OK;
 }
 
-static int launch(context *c, operation *o) {
+static int launch(operation *o) {
   launches++;
   if (setting("fail_launch") == launches) return (int)setting("fail_code");
+  if (setting("skip_launches")) return OK;
   if (!hooks.launch) return NOT_FOUND;
-  uint32_t n = 0;
-  for (memory *m = device_memory; m; m = m->next) n += m->owner == c;
-  fake_region *regions = calloc(n ? n : 1, sizeof *regions);
-  n = 0;
-  for (memory *m = device_memory; m; m = m->next)
-    if (m->owner == c) regions[n++] = (fake_region){m->address, m->bytes};
-  int r = hooks.launch(o->fn->module, o->fn->name, o->grid, o->block, o->shared, o->params, o->fn->param_bytes, regions, n);
-  free(regions);
-  return r;
+  return hooks.launch(o->fn->module, o->fn->name, o->grid, o->block, o->shared, o->params, o->fn->param_bytes);
+}
+
+static void written(operation *o) {
+  if (hooks.written) hooks.written(o->device, o->bytes);
 }
 
 static int run(stream *s, operation *o) {
   switch (o->kind) {
-  case COPY_UP: memcpy((void *)o->device, o->host, o->bytes); return OK;
+  case COPY_UP:
+    memcpy((void *)o->device, o->host, o->bytes);
+    written(o);
+    return OK;
   case COPY_DOWN: memcpy(o->host, (void *)o->device, o->bytes); return OK;
   case FILL:
     for (size_t i = 0; i < o->bytes / 4; i++) ((uint32_t *)o->device)[i] = o->value;
+    written(o);
     return OK;
-  case LAUNCH: return launch(s->owner, o);
+  case LAUNCH: return launch(o);
   case WAIT: return o->ev->in ? run_until(o->ev->in, o->ev, o->count) : OK;
   case RECORD: o->ev->reached = o->count; return OK;
   }
   return INVALID_VALUE;
 }
 
-int run_until(stream *s, event *e, uint64_t count) {
+static int run_queue(stream *s, event *e, uint64_t count) {
   while (s->first && !(e && e->reached >= count)) {
     context *c = s->owner;
     if (c->sticky) return c->sticky;
     operation *o = s->first;
     s->first = o->next;
     if (!s->first) s->last = &s->first;
-    device_access(PROT_READ | PROT_WRITE);
     int r = run(s, o);
-    device_access(PROT_NONE);
     free(o);
     if (r) return c->sticky = r;
   }
   return s->owner->sticky;
+}
+
+int run_until(stream *s, event *e, uint64_t count) {
+  static int depth; // of waits for other streams
+  if (!s->first || e && e->reached >= count) return s->owner->sticky;
+  if (!depth++) device_access(PROT_READ | PROT_WRITE);
+  int r = run_queue(s, e, count);
+  if (!--depth) device_access(PROT_NONE);
+  return r;
 }
 
 static operation *operation_of(int kind, size_t extra) {

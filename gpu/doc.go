@@ -1,0 +1,36 @@
+// Package gpu is the batch engine on NVIDIA GPUs: reservoir.Engine with the
+// same bits as every other engine, advanced by the kernels of package kernels
+// through the driver of internal/cuda.
+//
+// It owns the host side of a device: its memory, the way of samples and scores
+// to it and back, and what happens when it fails. It knows no stage.
+//
+// # The way of a call
+//
+//	Advance checks the call (reservoir.CheckCall), so that what is refused has
+//	changed nothing, and cuts it into pieces that fit a buffer (piece.go).
+//	Each piece goes through one of a ring of buffers (ring.go):
+//
+//	host     pack samples and runs into pinned memory
+//	stream   copy up | wait for the piece before | kernels | copy scores down
+//
+//	A piece is handed over in one call of the driver. While the kernels of one
+//	work, the next is packed and copied up; kernels of all pieces run in order,
+//	because pieces may touch the same slots.
+//
+// # State rows
+//
+// They stand in device memory as reservoir.Layout says, slot after slot. The
+// pool is planned when the engine is made, from the memory that is free then:
+// nothing that Advance needs is allocated later. ReadRow and WriteRow go
+// through pinned windows that hold many rows (rows.go), because a copy of one
+// row costs as much as one of thousands.
+//
+// # Failure
+//
+// When a device fails in the middle of its work, nobody can tell what its rows
+// hold. The engine is lost then: every call returns an error that is
+// reservoir.ErrLost, Close still frees what it can, and the rows must come
+// from a snapshot. Before an engine is given out it computes a few sequences
+// and compares them with the generic engine's, bit for bit.
+package gpu

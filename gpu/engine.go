@@ -1,0 +1,233 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
+	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Options of an engine.
+type Options struct {
+	// MaxSlots lets the pool be larger than asked for, up to so many slots, as
+	// long as half of the device's free memory is left to others: a stage then
+	// need not move its rows to a larger pool later.
+	MaxSlots int
+}
+
+// Engine is the engine on one GPU.
+type Engine struct {
+	net      *reservoir.Network
+	layout   reservoir.Layout
+	slots    int
+	heads    []*readout.Linear
+	channels int
+	width    int
+
+	ctx     *cuda.Context
+	program *kernels.Program
+	plan    plan
+	buffers kernels.Buffers
+	rounds  *kernels.Batch
+	taken   []uint64 // samples of each slot: its row's first words, but here
+	kernels []cuda.Function
+
+	ring     [ringDepth]piece
+	next     int        // of the ring
+	last     cuda.Event // behind the last piece's kernels; 0: none under way
+	runs     []reservoir.Run
+	launches []kernels.Launch
+	ops      cuda.Batch
+	rows     rowWindows
+
+	lost error
+}
+
+var _ reservoir.Engine = (*Engine)(nil)
+
+// New makes an engine on the GPU with the most free memory, with a pool of at
+// least so many slots, all reset. It fails with *UnavailableError where there
+// is no GPU, ErrMemory where the pool does not fit, ErrSelfTest where the GPU
+// computes other bits.
+func New(net *reservoir.Network, slots int, o Options) (*Engine, error) {
+	return newEngine(net, slots, o, defaultLimits, true)
+}
+
+func newEngine(net *reservoir.Network, slots int, o Options, l limits, test bool) (*Engine, error) {
+	if slots < 1 || slots > math.MaxInt32 {
+		return nil, fmt.Errorf("gpu: %d slots, want 1 to %d", slots, math.MaxInt32)
+	}
+	if err := net.Validate(); err != nil {
+		return nil, err
+	}
+	ctx, err := open()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{net: net, layout: net.Spec.Layout(), channels: net.Spec.Channels, ctx: ctx}
+	err = e.size(slots, o, l)
+	if err == nil {
+		err = classify(e.setUp(l))
+	}
+	if err == nil && test {
+		err = e.selfTest()
+	}
+	if err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// size plans the memory.
+func (e *Engine) size(slots int, o Options, l limits) (err error) {
+	dev := e.ctx.Device()
+	if e.program, err = kernels.New(e.net, kernels.Device{Multiprocessors: dev.Multiprocessors, SharedPerBlock: dev.Shared}); err != nil {
+		return fmt.Errorf("gpu: %s: %w", dev.Name, err)
+	}
+	e.plan = newPlan(e.program, e.channels, l)
+	free, _, err := e.ctx.Memory()
+	if err != nil {
+		return classify(err)
+	}
+	if e.slots, err = e.plan.slots(dev, free, slots, min(o.MaxSlots, math.MaxInt32)); err != nil {
+		return err
+	}
+	e.taken, e.rounds = make([]uint64, e.slots), kernels.NewBatch(e.slots, e.plan.round)
+	return nil
+}
+
+// setUp loads the kernels, allocates everything and resets the rows.
+func (e *Engine) setUp(l limits) error {
+	if err := e.load(); err != nil {
+		return err
+	}
+	for _, b := range []struct {
+		at    *uint64
+		bytes int
+	}{{&e.buffers.Rows, 4 * e.plan.rowWords * e.slots}, {&e.buffers.Image, e.plan.image}, {&e.buffers.Work, e.plan.work}} {
+		if b.bytes == 0 {
+			continue
+		}
+		p, err := e.ctx.Alloc(b.bytes)
+		if err != nil {
+			return err
+		}
+		*b.at = uint64(p)
+	}
+	for i := range e.ring {
+		if err := e.ring[i].setUp(e.ctx, &e.plan); err != nil {
+			return err
+		}
+	}
+	if err := e.rows.setUp(e, l.window); err != nil {
+		return err
+	}
+	if err := e.upload(cuda.Pointer(e.buffers.Image), e.program.Image()); err != nil {
+		return err
+	}
+	return e.resetRows()
+}
+
+// load compiles the kernels for the device; the driver keeps the result in its
+// cache on disk.
+func (e *Engine) load() error {
+	m, err := e.ctx.Load(kernels.PTX)
+	if err != nil {
+		return err
+	}
+	shared := e.ctx.Device().Shared
+	for _, name := range kernels.Names {
+		most := 0
+		if strings.HasPrefix(name, "eusn_resident") {
+			most = shared
+		}
+		f, err := e.ctx.Function(m, name, most)
+		if err != nil {
+			return err
+		}
+		e.kernels = append(e.kernels, f)
+	}
+	return nil
+}
+
+// Name implements Engine.
+func (e *Engine) Name() string { return "gpu" }
+
+// Device names the GPU, as in "NVIDIA H200".
+func (e *Engine) Device() string { return e.ctx.Device().Name }
+
+// Network implements Engine.
+func (e *Engine) Network() *reservoir.Network { return e.net }
+
+// Slots implements Engine. It may be more than New was asked for.
+func (e *Engine) Slots() int { return e.slots }
+
+// ScoreWidth implements Engine.
+func (e *Engine) ScoreWidth() int { return e.width }
+
+// Steps is what reservoir.CheckCall asks for.
+func (e *Engine) Steps(slot int) uint64 { return e.taken[slot] }
+
+// SetHeads implements Engine. It fails with ErrMemory where the device has no
+// room for them.
+func (e *Engine) SetHeads(heads []*readout.Linear) error {
+	if e.lost != nil {
+		return e.lost
+	}
+	width, err := reservoir.CheckHeads(e.net, heads)
+	if err != nil {
+		return err
+	}
+	if 4*width > e.plan.out {
+		return fmt.Errorf("gpu: the heads have %d columns, want at most %d", width, e.plan.out/4)
+	}
+	image, err := e.program.Heads(heads)
+	if err != nil {
+		return fmt.Errorf("gpu: %w", err)
+	}
+	var at cuda.Pointer
+	if len(image) > 0 {
+		if at, err = e.ctx.Alloc(4 * len(image)); err == nil {
+			err = e.upload(at, image)
+		}
+	}
+	if err != nil {
+		e.program.Heads(e.heads) // as it was
+		e.ctx.Free(at)
+		return e.failed(err)
+	}
+	old := cuda.Pointer(e.buffers.Heads)
+	e.heads, e.width, e.buffers.Heads = heads, width, uint64(at)
+	return e.failed(e.ctx.Free(old))
+}
+
+// Features implements Engine.
+func (e *Engine) Features(slot int, dst []float32) error {
+	if err := reservoir.CheckSlot(e, slot); err != nil {
+		return err
+	}
+	if n := e.net.Spec.FeatureCount(); len(dst) != n {
+		return fmt.Errorf("gpu: room for %d features, want %d", len(dst), n)
+	}
+	row, err := e.row(slot)
+	if err != nil {
+		return err
+	}
+	e.layout.FeaturesOf(e.net.Spec, row, dst)
+	return nil
+}
+
+// Close implements Engine. After the device was lost it frees what it can.
+func (e *Engine) Close() error {
+	e.slots = 0
+	err := e.ctx.Close()
+	if e.lost != nil || err == nil {
+		return nil // a lost device answers everything with its error
+	}
+	return fmt.Errorf("gpu: %w", err)
+}

@@ -1,0 +1,53 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
+)
+
+// small makes calls take many pieces, and reads many windows.
+var small = limits{samples: 256, runs: 5, scores: 200, window: 300}
+
+// TestHostConforms runs the suite on the host side alone, with pieces and
+// windows so small that every call takes many, on streams that run in the
+// least convenient order. What each kernel is documented to do is done in Go
+// (twin_test.go).
+func TestHostConforms(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	f.Set("order", 1)
+	enginetest.Results(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return openTwin(f, net, slots, small)
+	})
+}
+
+// TestConforms runs the suite through everything: host, fake driver, and the
+// embedded PTX in the interpreter.
+func TestConforms(t *testing.T) {
+	cudatest.Use(t, cudatest.Interpreter())
+	enginetest.Results(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return newEngine(net, slots, Options{}, limits{1 << 16, 1 << 10, 1 << 14, 1 << 14}, false)
+	})
+}
+
+func openTwin(f *cudatest.Fake, net *reservoir.Network, slots int, l limits) (*Engine, error) {
+	w, err := newTwin(net)
+	if err != nil {
+		return nil, err
+	}
+	f.Run(w)
+	return newEngine(net, slots, Options{}, l, true)
+}
+
+// TestNoAllocation: launches do nothing here, for what runs them allocates.
+func TestNoAllocation(t *testing.T) {
+	f := cudatest.Use(t, twin{Memory: new(cudatest.Memory)})
+	f.Set("skip_launches", 1)
+	enginetest.NoAllocation(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return newEngine(net, slots, Options{}, small, false)
+	})
+}

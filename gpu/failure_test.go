@@ -1,0 +1,342 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
+	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// testNetwork is a small bank with everything switched on.
+func testNetwork(t testing.TB) *reservoir.Network {
+	t.Helper()
+	net, err := reservoir.Draw(reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 2, Units: 6, Seed: 3, Precision: reservoir.Float32,
+		Standardise: true, Difference: true, Features: reservoir.AllFeatures,
+		Eps: reservoir.Fixed(.1), Gamma: reservoir.Fixed(.01), Recurrent: reservoir.Fixed(1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net
+}
+
+func TestUnavailable(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	check := func(name string, kind cuda.Kind, words ...string) {
+		t.Helper()
+		_, err := New(testNetwork(t), 4, Options{})
+		_, again := Devices()
+		var u *UnavailableError
+		for _, err := range []error{err, again} {
+			if !errors.As(err, &u) || !errors.Is(err, kind) {
+				t.Errorf("%s: %v, want an UnavailableError of kind %q", name, err, kind)
+				continue
+			}
+			for _, w := range words {
+				if !strings.Contains(err.Error(), w) || strings.Count(err.Error(), "\n") > 0 {
+					t.Errorf("%s: %q, want one sentence with %q", name, err, w)
+				}
+			}
+		}
+	}
+	f.Set("devices", 0)
+	check("no device", cuda.NoDevice, "no usable NVIDIA GPU")
+	f.Set("devices", 1)
+	f.Set("driver", 10020)
+	check("old driver", cuda.OldDriver, "too old", "10.2")
+	f.Set("driver", 12040)
+	f.Set("major", 7)
+	check("old device", cuda.NoDevice, "Fake GPU 0 has compute capability 7.0, want 8.0")
+	saved := cuda.Library
+	defer func() { cuda.Library = saved }()
+	cuda.Library = "/nonexistent/libcuda.so.1"
+	check("no driver", cuda.NoDriver, "install", "libcuda.so.1")
+}
+
+// TestOutOfMemory fails every allocation once. Nothing leaks, and an engine
+// that had no room for new heads works on with its old ones.
+func TestOutOfMemory(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	net := testNetwork(t)
+	for k := 1; ; k++ {
+		f.Set("oom_at", f.Count("created")+k)
+		e, err := openTwin(f, net, 4, small)
+		if err == nil {
+			e.Close()
+			if k < 15 {
+				t.Errorf("only %d allocations could fail, want at least 15", k-1)
+			}
+			break
+		}
+		if !errors.Is(err, ErrMemory) || errors.Is(err, reservoir.ErrLost) {
+			t.Errorf("allocation %d: %v, want ErrMemory", k, err)
+		}
+	}
+	f.Set("oom_at", 0)
+	e, err := openTwin(f, net, 4, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	inputs, run := []float32{1, 2, 3, 4}, []reservoir.Run{{To: 2, Reset: true, Emit: true}}
+	scores := func() []float32 {
+		s := make([]float32, e.ScoreWidth())
+		if err := e.Advance(inputs, run, s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	heads := []*readout.Linear{testHead(net.Spec.FeatureCount())}
+	if err := e.SetHeads(heads); err != nil {
+		t.Fatal(err)
+	}
+	want := scores()
+	f.Set("oom_at", f.Count("created")+1)
+	more := *heads[0]
+	more.Name = "other"
+	if err := e.SetHeads([]*readout.Linear{&more, heads[0]}); !errors.Is(err, ErrMemory) {
+		t.Fatalf("heads without room: %v, want ErrMemory", err)
+	}
+	if got := scores(); !slices.Equal(got, want) {
+		t.Errorf("scores %v after refused heads, want %v", got, want)
+	}
+}
+
+// TestLost: a kernel that fails in the middle of a call makes the engine lost,
+// whichever it is, and nothing leaks.
+func TestLost(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	net := testNetwork(t)
+	inputs := make([]float32, 2*400)
+	runs := []reservoir.Run{{To: 400}, {Slot: 1, To: 40}, {Slot: 0, To: 7}}
+	for k := 1; ; k += 3 {
+		e, err := openTwin(f, net, 4, small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Set("fail_launch", f.Count("launches")+k)
+		err = e.Advance(inputs, runs, nil)
+		if err == nil {
+			e.Close()
+			if k < 20 {
+				t.Errorf("only %d launches could fail, want at least 20", k)
+			}
+			break
+		}
+		row := make([]uint32, e.layout.Words)
+		for what, err := range map[string]error{
+			"Advance": err, "Advance again": e.Advance(inputs, runs, nil), "ReadRow": e.ReadRow(0, row),
+			"WriteRow": e.WriteRow(0, row), "Features": e.Features(0, make([]float32, net.Spec.FeatureCount())), "SetHeads": e.SetHeads(nil),
+		} {
+			if !errors.Is(err, reservoir.ErrLost) || !strings.Contains(err.Error(), "Fake GPU 0") || !strings.Contains(err.Error(), "719") {
+				t.Errorf("launch %d, %s: %v, want a loss of Fake GPU 0 by error 719", k, what, err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Errorf("closing a lost engine: %v", err)
+		}
+	}
+}
+
+// wrong is a device whose kernels make one error.
+type wrong struct{ twin }
+
+func (w wrong) Load(ptx string) (cudatest.Module, error) { return w, nil }
+
+func (w wrong) Launch(name string, grid, block [3]uint32, shared int, params []byte) error {
+	err := w.twin.Launch(name, grid, block, shared, params)
+	if name == "eusn_finish" {
+		a := (*kernels.Args)(unsafe.Pointer(&params[0]))
+		at[uint32](w.twin, a.Rows, int(a.Shape.RowWords))[a.Shape.First] ^= 1 << 31 // the sign of a state
+	}
+	return err
+}
+
+func TestSelfTest(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	net := testNetwork(t)
+	w, err := newTwin(net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Run(wrong{w})
+	if _, err := newEngine(net, 4, Options{}, small, true); !errors.Is(err, ErrSelfTest) || !strings.Contains(err.Error(), "Fake GPU 0") {
+		t.Errorf("error %v, want ErrSelfTest", err)
+	}
+	f.Run(w)
+	e, err := newEngine(net, 4, Options{}, small, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	reset, row := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
+	e.layout.Reset(net.Spec, reset)
+	for slot := range e.Slots() {
+		if err := e.ReadRow(slot, row); err != nil || !slices.Equal(row, reset) || e.Steps(slot) != 0 {
+			t.Errorf("slot %d is not reset after the self-test (%v)", slot, err)
+		}
+	}
+	launches := f.Count("launches")
+	again, err := newEngine(net, 4, Options{}, small, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if n := f.Count("launches"); n != launches {
+		t.Errorf("a second engine of the same network was tested again: %d launches", n-launches)
+	}
+}
+
+func TestPool(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	f.Set("memory", 128<<20)
+	net := testNetwork(t)
+	w, err := newTwin(net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Run(w)
+	row := 4 * net.Spec.Layout().Words
+	open := func(slots, most int) *Engine {
+		t.Helper()
+		e, err := newEngine(net, slots, Options{MaxSlots: most}, small, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		return e
+	}
+	for _, c := range []struct{ ask, most, low, high int }{
+		{10, 0, 10, 10}, {10, 500, 500, 500}, {10, 1 << 28, (24 << 20) / row, (32 << 20) / row},
+	} {
+		e := open(c.ask, c.most)
+		if n := e.Slots(); n < c.low || n > c.high {
+			t.Errorf("asked for %d slots and up to %d: got %d, want %d to %d", c.ask, c.most, n, c.low, c.high)
+		}
+		last := e.Slots() - 1 // is really there
+		if err := e.Advance([]float32{1, 1}, []reservoir.Run{{Slot: int32(last), To: 1}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+	}
+	var m *MemoryError
+	if _, err := New(net, 1<<30, Options{}); !errors.As(err, &m) || !errors.Is(err, ErrMemory) || m.Room < 1000 || !strings.Contains(err.Error(), "128 MiB free") {
+		t.Errorf("error %v, want a MemoryError that says what would fit", err)
+	}
+}
+
+// TestSpread: engines go where most memory is free.
+func TestSpread(t *testing.T) {
+	f := cudatest.Use(t, twin{Memory: new(cudatest.Memory)})
+	f.Set("devices", 3)
+	var names []string
+	for range 4 {
+		e, err := newEngine(testNetwork(t), 1000, Options{}, small, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		names = append(names, e.Device())
+	}
+	if want := []string{"Fake GPU 0", "Fake GPU 1", "Fake GPU 2", "Fake GPU 0"}; !slices.Equal(names, want) {
+		t.Errorf("engines on %v, want %v", names, want)
+	}
+	list, err := Devices()
+	if err != nil || len(list) != 3 || list[2].Name != "Fake GPU 2" || list[2].Capability != "9.0" || list[2].DriverVersion != "12.4" {
+		t.Errorf("devices %+v (%v)", list, err)
+	}
+}
+
+// TestRows mixes reads, writes and calls in every order and compares with the
+// generic engine.
+func TestRows(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	net := testNetwork(t)
+	const slots = 23
+	for _, l := range []limits{small, {samples: 1 << 12, runs: 100, scores: 1 << 10, window: 8 * 4 * net.Spec.Layout().Words}} {
+		e, err := openTwin(f, net, slots, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := reservoir.NewGeneric(net, slots)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		row, want := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
+		for range 3000 {
+			slot := rng.IntN(slots)
+			switch rng.IntN(5) {
+			case 0:
+				inputs := []float32{rng.Float32(), rng.Float32()}
+				runs := []reservoir.Run{{Slot: int32(slot), To: 1}, {Slot: int32(rng.IntN(slots)), Reset: rng.IntN(4) == 0, To: 1}}
+				if err := errors.Join(g.Advance(inputs, runs, nil), e.Advance(inputs, runs, nil)); err != nil {
+					t.Fatal(err)
+				}
+			case 1, 2:
+				from := rng.IntN(slots)
+				if err := errors.Join(g.ReadRow(from, row), g.WriteRow(slot, row), e.WriteRow(slot, row)); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				if err := errors.Join(g.ReadRow(slot, want), e.ReadRow(slot, row)); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(row, want) {
+					t.Fatalf("row %d differs", slot)
+				}
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRowCopies: the rows that a call touched come back in one copy each way,
+// however many they are.
+func TestRowCopies(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	net := testNetwork(t)
+	e, err := openTwin(f, net, 64, limits{1 << 12, 100, 1 << 10, 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var runs []reservoir.Run
+	for i := range 64 {
+		runs = append(runs, reservoir.Run{Slot: int32(i), To: 1})
+	}
+	if err := e.Advance([]float32{1, 2}, runs, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := f.Count("submitted")
+	row := make([]uint32, e.layout.Words)
+	for i := range 64 {
+		if err := e.ReadRow(i, row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 64 {
+		if err := e.WriteRow(i, row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Advance([]float32{1, 2}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.Count("submitted") - before; n != 2 {
+		t.Errorf("reading and writing 64 rows took %d operations, want 2", n)
+	}
+}

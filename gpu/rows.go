@@ -1,0 +1,222 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
+	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// rowWindows are copies of rows in pinned memory. The stage reads, after each
+// call, the rows that it touched, and moves pools row by row: one copy for each
+// would cost more than the call. So a read brings in a window of rows: those
+// that the last call touched, in that order, or else the neighbours of the row
+// asked for. Writes are collected and go out together before anything else
+// looks at the rows.
+type rowWindows struct {
+	words  int // of a row
+	stream cuda.Stream
+	ops    cuda.Batch
+
+	read  []uint32 // rows of the window
+	bytes []byte   // the same memory
+	size  int      // rows there is room for
+	slots []int32  // whose they are
+	place []int32  // of a slot in read, valid if slots says so
+
+	touched []int32 // slots of the last call, in order, each once
+	order   []int32 // place of a slot in touched, valid if touched says so
+
+	write     []uint32
+	writeSame []byte
+	pending   []int32 // slots of the rows in write
+}
+
+func (w *rowWindows) setUp(e *Engine, bytes int) (err error) {
+	w.words = e.plan.rowWords
+	w.size = max(1, min(e.slots, bytes/(4*w.words)))
+	w.place, w.order = make([]int32, e.slots), make([]int32, e.slots)
+	if w.stream, err = e.ctx.NewStream(); err != nil {
+		return err
+	}
+	if w.bytes, err = e.ctx.Pin(4 * w.words * w.size); err != nil {
+		return err
+	}
+	if w.writeSame, err = e.ctx.Pin(4 * w.words * w.size); err != nil {
+		return err
+	}
+	w.read, w.write = words(w.bytes), words(w.writeSame)
+	w.slots, w.pending = make([]int32, 0, w.size), make([]int32, 0, w.size)
+	return nil
+}
+
+// forget is for a call that begins: what was read is old, nothing is touched.
+func (w *rowWindows) forget() { w.slots, w.touched = w.slots[:0], w.touched[:0] }
+
+// touch notes the slots of a piece.
+func (w *rowWindows) touch(runs []kernels.Run) {
+	for i := range runs {
+		if slot := int32(runs[i].Slot); !listed(w.touched, w.order, slot) {
+			w.order[slot] = int32(len(w.touched))
+			w.touched = append(w.touched, slot)
+		}
+	}
+}
+
+// listed reports whether list holds a slot at the place noted for it.
+func listed(list, places []int32, slot int32) bool {
+	p := places[slot]
+	return int(p) < len(list) && list[p] == slot
+}
+
+// row is a slot's row, valid until the next call of the engine.
+func (e *Engine) row(slot int) ([]uint32, error) {
+	if e.lost != nil {
+		return nil, e.lost
+	}
+	w := &e.rows
+	if len(w.pending) > 0 || !listed(w.slots, w.place, int32(slot)) { // what is pending may be in the window
+		if err := e.fetch(int32(slot)); err != nil {
+			return nil, e.fail(err)
+		}
+	}
+	at := int(w.place[slot]) * w.words
+	return w.read[at : at+w.words], nil
+}
+
+// fetch brings in a window that begins with a slot's row.
+func (e *Engine) fetch(slot int32) error {
+	if err := e.flushWrites(); err != nil {
+		return err
+	}
+	w := &e.rows
+	w.slots = w.slots[:0]
+	if listed(w.touched, w.order, slot) {
+		rest := w.touched[w.order[slot]:]
+		w.slots = append(w.slots, rest[:min(w.size, len(rest))]...)
+	} else {
+		for s := int(slot); s < min(int(slot)+w.size, e.slots); s++ {
+			w.slots = append(w.slots, int32(s))
+		}
+	}
+	w.ops.Reset()
+	e.eachRange(w.slots, w.bytes, func(device cuda.Pointer, host []byte) { w.ops.Down(host, device) })
+	if err := e.run(&w.ops); err != nil {
+		w.slots = w.slots[:0]
+		return err
+	}
+	for i, s := range w.slots {
+		w.place[s] = int32(i)
+	}
+	return nil
+}
+
+// eachRange goes through rows that stand one after the other in host memory,
+// as many at a time as do so on the device.
+func (e *Engine) eachRange(slots []int32, host []byte, do func(device cuda.Pointer, host []byte)) {
+	size := 4 * e.plan.rowWords
+	for i := 0; i < len(slots); {
+		n := 1
+		for i+n < len(slots) && slots[i+n] == slots[i]+int32(n) {
+			n++
+		}
+		do(cuda.Pointer(e.buffers.Rows)+cuda.Pointer(size)*cuda.Pointer(slots[i]), host[i*size:(i+n)*size])
+		i += n
+	}
+}
+
+// run does operations of the rows' stream and waits for them.
+func (e *Engine) run(ops *cuda.Batch) error {
+	if err := e.ctx.Submit(e.rows.stream, ops); err != nil {
+		return err
+	}
+	return e.ctx.Synchronize(e.rows.stream)
+}
+
+// flushWrites sends the collected rows to the device.
+func (e *Engine) flushWrites() error {
+	w := &e.rows
+	if len(w.pending) == 0 {
+		return nil
+	}
+	w.ops.Reset()
+	e.eachRange(w.pending, w.writeSame, func(device cuda.Pointer, host []byte) { w.ops.Up(device, host) })
+	w.pending, w.slots = w.pending[:0], w.slots[:0]
+	return e.run(&w.ops)
+}
+
+// ReadRow implements Engine.
+func (e *Engine) ReadRow(slot int, row []uint32) error {
+	if err := reservoir.CheckSlot(e, slot); err != nil {
+		return err
+	}
+	if len(row) != e.layout.Words {
+		return fmt.Errorf("gpu: room for %d words of state, want %d", len(row), e.layout.Words)
+	}
+	from, err := e.row(slot)
+	if err != nil {
+		return err
+	}
+	copy(row, from)
+	return nil
+}
+
+// WriteRow implements Engine.
+func (e *Engine) WriteRow(slot int, row []uint32) error {
+	if e.lost != nil {
+		return e.lost
+	}
+	if err := reservoir.CheckSlot(e, slot); err != nil {
+		return err
+	}
+	if err := e.layout.CheckRow(e.net.Spec, row); err != nil {
+		return err
+	}
+	w := &e.rows
+	if len(w.pending) == w.size {
+		if err := e.flushWrites(); err != nil {
+			return e.fail(err)
+		}
+	}
+	copy(w.write[len(w.pending)*w.words:], row)
+	w.pending = append(w.pending, int32(slot))
+	e.taken[slot] = e.layout.Steps(row)
+	return nil
+}
+
+// upload copies words to the device, a window at a time.
+func (e *Engine) upload(to cuda.Pointer, from []uint32) error {
+	w := &e.rows
+	w.slots = w.slots[:0]
+	for len(from) > 0 {
+		n := copy(w.read, from)
+		w.ops.Reset()
+		w.ops.Up(to, w.bytes[:4*n])
+		if err := e.run(&w.ops); err != nil {
+			return err
+		}
+		from, to = from[n:], to+cuda.Pointer(4*n)
+	}
+	return nil
+}
+
+// resetRows makes every row a new sequence's.
+func (e *Engine) resetRows() error {
+	w := &e.rows
+	rows := cuda.Pointer(e.buffers.Rows)
+	clear(e.taken)
+	w.slots, w.pending, w.touched = w.slots[:0], w.pending[:0], w.touched[:0]
+	w.ops.Reset()
+	if e.layout.Max < 0 { // a reset row is all zeros
+		w.ops.Fill(rows, 0, e.slots*w.words)
+		return e.run(&w.ops)
+	}
+	for i := range w.size {
+		e.layout.Reset(e.net.Spec, w.read[i*w.words:(i+1)*w.words])
+	}
+	for s := 0; s < e.slots; s += w.size {
+		w.ops.Up(rows+cuda.Pointer(4*w.words*s), w.bytes[:4*w.words*min(w.size, e.slots-s)])
+	}
+	return e.run(&w.ops)
+}

@@ -1,0 +1,96 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
+	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// twin does in Go what each launch is documented to do, for one network: it
+// tests the host side alone, at sizes that take the interpreter minutes.
+type twin struct {
+	*cudatest.Memory
+	net *reservoir.Network
+	g   *reservoir.Generic
+}
+
+func newTwin(net *reservoir.Network) (twin, error) {
+	g, err := reservoir.NewGeneric(net, 1)
+	return twin{new(cudatest.Memory), net, g}, err
+}
+
+func (w twin) Load(ptx string) (cudatest.Module, error) { return w, nil }
+
+func (w twin) Kernel(name string) (cudatest.Kernel, bool) {
+	return cudatest.Kernel{Params: int(unsafe.Sizeof(kernels.Args{})), Threads: 1024}, true
+}
+
+func at[T any](w twin, address uint64, n int) []T {
+	var t T
+	b, err := w.At(address, n*int(unsafe.Sizeof(t)))
+	if err != nil {
+		panic(err)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
+func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []byte) error {
+	a := *(*kernels.Args)(unsafe.Pointer(&params[0]))
+	runs := at[kernels.Run](w, a.Runs, int(a.RunCount))
+	switch {
+	case strings.HasPrefix(name, "eusn_scores"):
+		for _, i := range at[uint32](w, a.Emits, int(a.EmitCount)) {
+			w.score(&a, runs[i])
+		}
+	default:
+		g := w.g
+		for _, r := range runs {
+			if finish := name == "eusn_finish"; finish != (r.Count == 0) || !finish && a.Step > 0 { // streamed kernels: all at step 0
+				continue
+			}
+			row := at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords))
+			inputs := at[float32](w, a.Inputs, int(r.From+r.Count)*int(a.Shape.Channels))
+			if err := g.WriteRow(0, row); err != nil {
+				return err
+			}
+			if steps := uint32(g.Steps(0)); r.Flags&kernels.RunReset == 0 && steps != r.Steps {
+				return fmt.Errorf("slot %d has taken %d samples, its run says %d", r.Slot, steps, r.Steps)
+			}
+			if err := g.Advance(inputs, []reservoir.Run{{Reset: r.Flags&kernels.RunReset != 0, From: int32(r.From), To: int32(r.From + r.Count)}}, nil); err != nil {
+				return err
+			}
+			if err := g.ReadRow(0, row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w twin) score(a *kernels.Args, r kernels.Run) {
+	s := w.net.Spec
+	features := make([]float32, s.FeatureCount())
+	s.Layout().FeaturesOf(s, at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords)), features)
+	out := at[float32](w, a.Scores+4*uint64(r.Score)*uint64(a.Shape.ScoreWidth), int(a.Shape.ScoreWidth))
+	n := len(features)
+	for done, t := uint32(0), uint64(0); done < a.Shape.ScoreWidth; t++ {
+		tile := at[uint32](w, a.Heads+16*t, 4) // center, weights, columns, first
+		center := at[float32](w, a.Heads+4*uint64(tile[0]), n)
+		weights := at[float32](w, a.Heads+4*uint64(tile[1]), 8*(n+1))
+		for c := range tile[2] {
+			acc := weights[c]
+			for f, v := range features {
+				acc = canon.FMA(weights[8*(f+1)+int(c)], v-center[f], acc)
+			}
+			out[tile[3]+c] = acc
+		}
+		done += tile[2]
+	}
+}
