@@ -3,7 +3,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/...
 FUZZTIME    ?= 60s
 
-.PHONY: help check test race cross generate fuzz bench chaos demo ptx
+.PHONY: help check test race arm64 cross generate fuzz bench chaos demo ptx
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -21,6 +21,13 @@ test: ## all tests
 race: ## the concurrent packages under the race detector
 	go test -race -short $(RACE)
 
+# The arm64 engine held to its bits, all kernel shapes; the largest networks are
+# left out because the reference takes minutes on them there.
+arm64: ## the NEON engine's tests under qemu-aarch64 (Debian: qemu-user), about half a minute
+	GOARCH=arm64 EUSN_REQUIRE=neon go test -count=1 -exec qemu-aarch64 \
+	  -skip 'TestVector/neon/._thread|TestGeneric/Shapes/.*/(101|127|200|255|1024)|TestVector/neon/.*/Shapes/.*/(101|127|200|255|1024)|TestGeneric/BatchComposition|TestEpsRho' \
+	  ./reservoir/canon ./reservoir/internal/kernel ./reservoir
+
 cross: ## builds that must work: no cgo, arm64, other systems
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/eusn-stream
 	go vet -tags purego ./reservoir/... && go build -tags purego -o /dev/null ./cmd/eusn-stream
@@ -28,6 +35,8 @@ cross: ## builds that must work: no cgo, arm64, other systems
 	GOARCH=386 go build -o /dev/null ./cmd/eusn-stream
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
 	GOOS=windows go build -o /dev/null ./cmd/eusn-stream
+	GOOS=windows GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
+	GOARCH=arm64 go vet ./reservoir/...
 
 generate: ## regenerate what is generated
 	go generate ./reservoir/canon ./reservoir/internal/kernel ./readout/internal/dense

@@ -26,7 +26,10 @@
 //	flags uint8
 //
 // with eusn.schema=prediction, eusn.version=1, eusn.model, eusn.model_sha256,
-// eusn.head and eusn.labels (a JSON list) in the schema metadata.
+// eusn.head and eusn.labels (a JSON list) in the schema metadata. class is an
+// index into the labels. flags holds the bits of type Flag: 1 gap, 2
+// reordered, 4 held, 8 warm-up, 16 early, 32 poison-skipped, 64 idle;
+// Flag.Integrity says in one word how far to trust the prediction.
 //
 // # Untrusted bytes
 //

@@ -2,38 +2,10 @@ package codec
 
 import (
 	"encoding/json"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v17/arrow"
 )
-
-// Flag marks what was unusual about the samples behind a prediction.
-type Flag uint8
-
-// The flags, which are part of the output format.
-const (
-	FlagGap           Flag = 1 << iota // messages of the stream are missing
-	FlagReordered                      // messages arrived out of order and were put in order
-	FlagHeld                           // missing samples were filled in
-	FlagWarmUp                         // too few samples yet for the window
-	FlagEarly                          // the sequence has not ended
-	FlagPoisonSkipped                  // an undecodable message was skipped
-	FlagIdle                           // the sequence was ended for the stream's silence
-)
-
-var flagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "128"}
-
-// String lists the flags that are set, "gap|held"; without any it is empty.
-func (f Flag) String() string {
-	var set []string
-	for i, name := range flagNames {
-		if f>>i&1 != 0 {
-			set = append(set, name)
-		}
-	}
-	return strings.Join(set, "|")
-}
 
 // Prediction is one row of an output message.
 type Prediction struct {

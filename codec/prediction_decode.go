@@ -173,6 +173,9 @@ func (r *predictionReader) batch(fr *frame) error {
 			Score:  math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldScore][4*i:])),
 			Flags:  Flag(fixed[fieldFlags][i]),
 		}
+		if p.Class < 0 || int(p.Class) >= len(r.meta.Labels) {
+			return malformed("row %d: class %d, want 0 to %d: the message names %d labels", len(r.out), p.Class, len(r.meta.Labels)-1, len(r.meta.Labels))
+		}
 		if timeValid != nil && !bit(timeValid, i) {
 			p.Time = NoTime
 		}

@@ -173,6 +173,8 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 		switch {
 		case errors.Is(err, errRecord):
 			return err
+		case errors.Is(err, nats.ErrConnectionClosed): // for good
+			return fmt.Errorf("%w: commit on %s", errUnfinished, c.subject())
 		case err != nil: // server away: ask again
 		case seq > c.last && r == c.next:
 			c.accept(seq)

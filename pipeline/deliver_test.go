@@ -194,6 +194,32 @@ func TestGapsAndDeadLetters(t *testing.T) {
 	}
 }
 
+// What was skipped stays skipped: every later prediction of the sequence says
+// so, after a restart too, and the next sequence is complete.
+func TestIntegrityLasts(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+	b := newRig(t)
+	c := Config{Job: "lasts", Partitions: 1}
+	r := b.start(m, c)
+	bad := packet{key: "a", seq: 2, raw: []byte("this is not Arrow")}
+	b.publish([]packet{one("a", 1, 2, 1, false), bad, one("a", 3, 2, 1, false)})
+	b.settle(r, 3)
+	r.crash(t)
+	b.expire("lasts")
+	r = b.start(m, c)
+	b.publish([]packet{one("a", 4, 2, 1, false), one("a", 5, 1, 1, true), one("a", 6, 2, 1, false), one("a", 7, 1, 1, true)})
+	got := b.await("lasts", 6)["a"]
+	r.stop(t)
+	var said []string
+	for _, p := range got {
+		said = append(said, fmt.Sprintf("%d:%s", p.Seq, p.Flags.Integrity()))
+	}
+	const want = "1:early 3:poison-skipped 4:poison-skipped 5:poison-skipped 6:early 7:complete"
+	if text := strings.Join(said, " "); text != want {
+		t.Errorf("integrity %q, want %q", text, want)
+	}
+}
+
 // Dead letters are not written again by the replay of a restart.
 func TestDeadLettersOnce(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -105,7 +105,9 @@
 // come, what waited is used in order and its sequences carry FlagReordered.
 // When a key has more than Reorder messages waiting, or the partition more
 // than ReorderBytes, the lowest gap is given up: FlagGap. A prediction with no
-// flag is complete; the others say gap, held, poison-skipped, early or idle.
+// flag is complete; codec.Flag.Integrity says it in one word: gap,
+// poison-skipped, held, idle, early or complete, and what a sequence suffered
+// stays with all its later predictions.
 //
 // # Silence
 //

@@ -61,11 +61,9 @@ func OpenJob(ctx context.Context, js jetstream.JetStream, name string) (*Job, er
 	if j.partitions, err = strconv.Atoi(found[1]); err != nil || j.partitions < 1 || j.partitions > maxPartitions {
 		return nil, fmt.Errorf("pipeline: NATS stream %s has %s partitions, want 1 to %d", inputStream(name), found[1], maxPartitions)
 	}
-	store, err := js.ObjectStore(ctx, snapshotBucket(name))
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: object store %s: %w", snapshotBucket(name), err)
+	if j.store, err = findSnapshots(ctx, js, name); err != nil {
+		return nil, err
 	}
-	j.store = &snapshots{store, snapshotBucket(name)}
 	return j, nil
 }
 

@@ -15,8 +15,8 @@ type manager struct {
 	tenures map[int]*tenure
 	stopped map[int]error // partitions that must not go on
 	first   sync.Once
-	ready   sync.WaitGroup // of the goroutine that calls Ready
-	sweep   bool           // claims were made since the last sweep
+	beside  sync.WaitGroup // the goroutine that calls Ready, and a sweep
+	sweeper sweeper
 
 	unfinished int // partitions whose last commit or release the server did not answer in time
 }
@@ -25,7 +25,7 @@ type manager struct {
 // have ended. last is for what must still be said after ctx's end.
 func (r *run) manage(ctx, last context.Context) error {
 	m := &manager{run: r, tenures: map[int]*tenure{}, stopped: map[int]error{}}
-	defer m.ready.Wait()
+	defer m.beside.Wait()
 	tick := time.NewTicker(min(r.cfg.Lease/3, time.Second))
 	defer tick.Stop()
 	for {
@@ -135,9 +135,9 @@ func (r *run) commitUnsafe() string {
 // announce calls Ready when the partitions of the first turn are being read,
 // or have stopped.
 func (m *manager) announce(reading *sync.WaitGroup) {
-	m.sweep = true
+	m.sweeper.due = true
 	m.first.Do(func() {
-		m.ready.Go(func() {
+		m.beside.Go(func() {
 			reading.Wait()
 			owned := m.counters.owned.Load()
 			if owned == 0 {
@@ -209,24 +209,4 @@ func (m *manager) errors() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// sweepOrphans deletes, after claims, what their former owners left behind.
-func (m *manager) sweepOrphans(ctx context.Context) {
-	if !m.sweep || m.cfg.Partitions == 0 {
-		return
-	}
-	for _, t := range m.tenures {
-		if t.epoch.Load() == 0 {
-			return // not yet claimed: later
-		}
-	}
-	m.sweep = false
-	m.snaps.sweep(ctx, func(p int) (uint64, string, bool) {
-		t := m.tenures[p]
-		if t == nil || t.failed.Load() {
-			return 0, "", false
-		}
-		return t.epoch.Load(), t.found, true
-	}, m.log)
 }

@@ -270,6 +270,28 @@ func TestDamageStops(t *testing.T) {
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
 		}, []string{"sha256", "damaged"}},
+		"a snapshot's pieces gone": {func(b *rig) {
+			s, n := object(b)
+			info, err := s.GetInfo(context.Background(), n)
+			must(b, err)
+			bucket, err := b.js.Stream(context.Background(), "OBJ_"+snapshotBucket("hurt"))
+			must(b, err)
+			must(b, bucket.Purge(context.Background(), jetstream.WithPurgeSubject("$O."+snapshotBucket("hurt")+".C."+info.NUID)))
+		}, []string{"lost", "0 of 1 are there", "restore the store"}},
+		"a snapshot's piece flipped": {func(b *rig) {
+			s, n := object(b)
+			info, err := s.GetInfo(context.Background(), n)
+			must(b, err)
+			data, err := s.GetBytes(context.Background(), n)
+			must(b, err)
+			data[len(data)/2] ^= 4
+			subject := "$O." + snapshotBucket("hurt") + ".C." + info.NUID
+			bucket, err := b.js.Stream(context.Background(), "OBJ_"+snapshotBucket("hurt"))
+			must(b, err)
+			must(b, bucket.Purge(context.Background(), jetstream.WithPurgeSubject(subject)))
+			_, err = b.js.Publish(context.Background(), subject, data)
+			must(b, err)
+		}, []string{"lost", "digest", "restore the store"}},
 		"digest edited": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(headerDigest, strings.Repeat("0", 32)) })
 		}, []string{"digest", "nothing is predicted from a wrong state"}},
@@ -366,44 +388,4 @@ func TestOneStoppedOthersGoOn(t *testing.T) {
 	r.until(t, "a stopped partition", func(s Stats) bool { return s.Stopped == 1 && s.Owned == 3 && s.Predictions > 4 })
 	r.cancel()
 	mentions(t, r.wait(t), "partly.out.2", "something else publishes there")
-}
-
-// Snapshots that killed workers left behind are swept, the one in use is not.
-func TestOrphansAreSwept(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	b := newRig(t)
-	c := quick("sweep", 1)
-	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 2, 1, false)})
-	b.settle(r, 1)
-	r.stop(t)
-	store, err := b.js.ObjectStore(t.Context(), snapshotBucket("sweep"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"p0.e1.77", "p7.e1.5", "somebody's"} {
-		if _, err := store.PutString(t.Context(), name, "left behind"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r = b.start(m, c)
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := store.GetInfo(t.Context(), "p0.e1.77"); err != nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the orphan is still there")
-		}
-	}
-	b.publish([]packet{one("a", 2, 2, 1, true)})
-	b.settle(r, 2)
-	r.stop(t)
-	for _, name := range []string{"p7.e1.5", "somebody's"} { // not ours to judge
-		if _, err := store.GetInfo(t.Context(), name); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if got := flags(b.predictions("sweep")["a"]); got != "2.1:" {
-		t.Errorf("predictions %q", got)
-	}
 }

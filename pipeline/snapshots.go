@@ -3,9 +3,9 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -20,28 +20,67 @@ const (
 	snapshotChunk = 1 << 20
 	// maxSnapshot is refused on reading: no partition's state is so large.
 	maxSnapshot = 8 << 30
+	// slowestStore, bytes per second, bounds how long reading may take.
+	slowestStore = 10 << 20
+	// uploadTimeout ends an upload that does not get on; sweeping relies on it.
+	uploadTimeout = 5 * time.Minute
 )
 
-// snapshots is where a job keeps its partitions' states.
+// snapshots is where a job keeps its partitions' states: a bucket of the
+// server's object store, and the NATS stream that it is.
 type snapshots struct {
 	store  jetstream.ObjectStore
+	stream jetstream.Stream
 	bucket string
+	// suspects are uploads without an entry when last looked; see sweepChunks.
+	suspects map[string]bool
 }
 
-// openSnapshots makes or finds the job's bucket.
+// openSnapshots makes or finds the job's bucket. Its reads go to the leader: a
+// replica that lags may not know yet what was stored, and a state that seems
+// lost stops a partition.
 func openSnapshots(ctx context.Context, js jetstream.JetStream, c Config) (*snapshots, error) {
 	name := snapshotBucket(c.Job)
-	store, err := js.ObjectStore(ctx, name)
+	_, err := js.ObjectStore(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		store, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.FileStorage, Replicas: c.Replicas})
+		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.FileStorage, Replicas: c.Replicas})
 		if errors.Is(err, jetstream.ErrBucketExists) { // another worker was first
-			store, err = js.ObjectStore(ctx, name)
+			err = nil
 		}
+	}
+	var stream jetstream.Stream
+	if err == nil {
+		stream, err = js.Stream(ctx, "OBJ_"+name)
+	}
+	if err == nil && stream.CachedInfo().Config.AllowDirect {
+		cfg := stream.CachedInfo().Config
+		cfg.AllowDirect = false
+		_, err = js.UpdateStream(ctx, cfg)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}
-	return &snapshots{store, name}, nil
+	return findSnapshots(ctx, js, c.Job)
+}
+
+// findSnapshots opens a bucket that is there, as it is.
+func findSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*snapshots, error) {
+	name := snapshotBucket(job)
+	store, err := js.ObjectStore(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
+	}
+	stream, err := js.Stream(ctx, "OBJ_"+name)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
+	}
+	return &snapshots{store: store, stream: stream, bucket: name}, nil
+}
+
+// Subjects of the bucket, by the object store's format (ADR-20).
+func (s *snapshots) chunks(id string) string { return "$O." + s.bucket + ".C." + id }
+func (s *snapshots) entry(name string) string {
+	return "$O." + s.bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
 // snapshotName is unique: a partition has one owner per epoch, who takes one
@@ -62,6 +101,8 @@ func parseSnapshotName(name string) (part int, epoch uint64, ok bool) {
 }
 
 func (s *snapshots) put(ctx context.Context, name string, b []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
+	defer cancel()
 	_, err := s.store.Put(ctx, jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: snapshotChunk}}, &unhurried{bytes.NewReader(b)})
 	if err != nil {
 		return fmt.Errorf("pipeline: snapshot %s: %w", name, err)
@@ -81,54 +122,82 @@ func (r *unhurried) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// get reads a snapshot, which the client checks against its stored sha256.
+// errChunks is a snapshot some of whose pieces are gone.
+var errChunks = errors.New("pieces of it are missing")
+
+// get reads a snapshot. What seems lost in a cluster is asked for again during
+// staleGrace: its pieces come from any server, and one that lags hands out too
+// few of them.
 func (s *snapshots) get(ctx context.Context, name string) ([]byte, error) {
-	res, err := s.store.Get(ctx, name)
-	if err != nil {
-		return nil, err
+	late := time.Now().Add(staleGrace)
+	for {
+		b, err := s.read(ctx, name)
+		if err == nil || !lostSnapshot(err) || !s.replicated() || time.Now().After(late) {
+			return b, err
+		}
+		if err := pause(ctx, retryWait); err != nil {
+			return nil, err
+		}
 	}
-	defer res.Close()
-	info, err := res.Info()
+}
+
+// read reads a snapshot, which the client checks against its stored sha256.
+func (s *snapshots) read(ctx context.Context, name string) ([]byte, error) {
+	try, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	info, err := s.store.GetInfo(try, name)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size > maxSnapshot {
 		return nil, fmt.Errorf("it has %d bytes, want at most %d", info.Size, int64(maxSnapshot))
 	}
-	return io.ReadAll(res)
+	// A reader of pieces that are not there would wait for them.
+	if n, err := s.count(try, s.chunks(info.NUID)); err != nil || n < uint64(info.Chunks) {
+		return nil, errors.Join(err, fmt.Errorf("%w: %d of %d are there", errChunks, n, info.Chunks))
+	}
+	all, cancel := context.WithTimeout(ctx, commitTimeout+time.Duration(info.Size/slowestStore)*time.Second)
+	defer cancel()
+	res, err := s.store.Get(all, name)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	b := bytes.NewBuffer(make([]byte, 0, min(info.Size, 1<<30)+bytes.MinRead))
+	_, err = b.ReadFrom(res)
+	return b.Bytes(), err
 }
+
+// count is how many messages the leader has on a subject.
+func (s *snapshots) count(ctx context.Context, subject string) (uint64, error) {
+	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return 0, err
+	}
+	return info.State.Subjects[subject], nil
+}
+
+// replicated reports whether the bucket has several copies, whose leader may
+// change.
+func (s *snapshots) replicated() bool { return s.stream.CachedInfo().Config.Replicas > 1 }
 
 // lost reports whether a snapshot can never be read, whenever one asks.
 func lostSnapshot(err error) bool {
-	return errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch)
+	return errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch) || errors.Is(err, errChunks)
 }
 
-// remove deletes a snapshot that no record names any more. What cannot be
-// deleted now is swept later.
+// remove deletes a snapshot that no record names any more, with its entry: the
+// object store's own way leaves a marker for ever. What cannot be deleted now
+// is swept later.
 func (s *snapshots) remove(ctx context.Context, name string, log *slog.Logger) {
-	if err := s.store.Delete(ctx, name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+	info, err := s.store.GetInfo(ctx, name)
+	if err == nil {
+		err = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(name)))
+	}
+	if err == nil {
+		err = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunks(info.NUID)))
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		log.Debug("old snapshot not deleted", "name", name, "err", err)
-	}
-}
-
-// sweep deletes snapshots that workers before us left behind: those of an
-// epoch before ours that are not the one our claim found. kept says both for
-// a partition; ok is false where it is not ours.
-func (s *snapshots) sweep(ctx context.Context, kept func(part int) (epoch uint64, name string, ok bool), log *slog.Logger) {
-	all, err := s.store.List(ctx)
-	if err != nil {
-		if !errors.Is(err, jetstream.ErrNoObjectsFound) {
-			log.Debug("snapshots not listed", "err", err)
-		}
-		return
-	}
-	for _, o := range all {
-		part, epoch, ok := parseSnapshotName(o.Name)
-		if !ok {
-			continue
-		}
-		if mine, name, ok := kept(part); ok && epoch < mine && o.Name != name {
-			s.remove(ctx, o.Name, log)
-		}
 	}
 }

@@ -24,14 +24,16 @@ type PartitionState struct {
 
 // StreamState is one stream's, in order of key and id.
 type StreamState struct {
-	Key     string     `json:"key"`
-	ID      string     `json:"stream"`
-	LastSeq uint64     `json:"last_seq"` // the key's last Eusn-Seq
-	Held    int        `json:"held"`     // messages of the key that wait for a missing one
-	Samples int64      `json:"samples"`  // in the open sequence; window: since it began
-	Flags   string     `json:"flags"`    // what the next prediction will say, any state's
-	Rows    [][]uint32 `json:"rows"`     // state rows as reservoir.Layout has them, nil where no sequence is open
-	Digest  string     `json:"digest"`   // of everything above but Flags
+	Key     string `json:"key"`
+	ID      string `json:"stream"`
+	LastSeq uint64 `json:"last_seq"` // the key's last Eusn-Seq
+	Held    int    `json:"held"`     // messages of the key that wait for a missing one
+	Samples int64  `json:"samples"`  // in the open sequence; window: since it began
+	Flags   string `json:"flags"`    // what the next prediction will say, any state's
+	// Integrity is what the next prediction at a sequence's end will have.
+	Integrity string     `json:"integrity"`
+	Rows      [][]uint32 `json:"rows"`   // state rows as reservoir.Layout has them, nil where no sequence is open
+	Digest    string     `json:"digest"` // of everything above but Flags and Integrity
 }
 
 // Snapshot reads a partition's snapshot: the bytes that Export writes to a
@@ -84,7 +86,7 @@ func ReadState(b []byte) (PartitionState, error) {
 			for _, g := range st.flags {
 				f |= g
 			}
-			s.Flags = f.String()
+			s.Flags, s.Integrity = f.String(), f.Integrity()
 			s.Digest = hashOf(fmt.Appendf(nil, "%q %q %d %d %d %v", s.Key, s.ID, s.LastSeq, s.Held, s.Samples, s.Rows)).String()
 			out.Streams = append(out.Streams, s)
 		}

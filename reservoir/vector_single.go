@@ -16,6 +16,7 @@ import (
 //
 // Few units do not fill the lanes; from about 110 on the weights no longer fit
 // a level 1 cache, and a tile uses each fetched weight for more streams.
+// NEON is not measured; its vectors are as wide as AVX2's and it goes by that.
 func singleStreams(s *Spec, set *kernel.Set) int {
 	if s.Kind == RESN { // its tile costs little, and it has no such kernel
 		return 0

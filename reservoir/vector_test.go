@@ -13,7 +13,7 @@ import (
 // TestVector holds every vector engine this machine can run to the conformance
 // suite, on one thread and on several.
 func TestVector(t *testing.T) {
-	for _, kind := range []string{"avx512", "avx2"} {
+	for _, kind := range []string{"avx512", "avx2", "neon"} {
 		t.Run(kind, func(t *testing.T) {
 			if !slices.Contains(reservoir.CPUKinds(), kind) {
 				if strings.Contains(os.Getenv("EUSN_REQUIRE"), kind) {

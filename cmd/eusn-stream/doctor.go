@@ -83,7 +83,13 @@ func checkCPU() finding {
 	if names := cpuFeatures(); len(names) > 0 {
 		s += " with " + strings.Join(names, ", ")
 	}
-	return finding{"cpu", "ok", fmt.Sprintf("%s; engines: %s.", s, strings.Join(reservoir.CPUKinds(), ", "))}
+	kinds := reservoir.CPUKinds()
+	f := finding{"cpu", "ok", fmt.Sprintf("%s; engines: %s.", s, strings.Join(kinds, ", "))}
+	if kinds[0] == "generic" {
+		f.Status = "note"
+		f.Sentence += " No vector engine runs here, so the far slower plain Go one does: they need AVX2 and FMA on amd64, or arm64, and a build without the tag purego."
+	}
+	return f
 }
 
 func checkMemory() finding {

@@ -11,7 +11,7 @@ import (
 )
 
 // engineKinds are the values of --engine and stage.engine, on any machine.
-var engineKinds = []string{"auto", "avx512", "avx2", "generic", "gpu"}
+var engineKinds = []string{"auto", "avx512", "avx2", "neon", "generic", "gpu"}
 
 // checkEngine refuses an engine that this machine or build does not have,
 // before anything is started.

@@ -68,7 +68,10 @@ type predictionLine struct {
 	Class  string     `json:"class"`
 	Score  float32    `json:"score"`
 	Scores []float32  `json:"scores,omitempty"`
-	Flags  string     `json:"flags,omitempty"`
+	// Integrity says in a word how far to trust it, codec.Flag.Integrity;
+	// Flags say all there is.
+	Integrity string `json:"integrity"`
+	Flags     string `json:"flags,omitempty"`
 }
 
 // run prints until ctx ends.
@@ -76,9 +79,6 @@ func (p *printer) run(ctx context.Context) error {
 	enc := json.NewEncoder(p.w)
 	return pipeline.Predictions(ctx, p.js, p.job, p.from, func(o pipeline.Output) error {
 		for _, row := range o.Predictions {
-			if int(row.Class) < 0 || int(row.Class) >= len(o.Meta.Labels) {
-				return fmt.Errorf("message %d of the output of job %s: class %d of %d: something else publishes there", o.Seq, p.job, row.Class, len(o.Meta.Labels))
-			}
 			if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func (p *printer) run(ctx context.Context) error {
 func newPredictionLine(p codec.Prediction, labels []string) predictionLine {
 	line := predictionLine{
 		Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: labels[p.Class],
-		Score: p.Score, Scores: p.Scores, Flags: p.Flags.String(),
+		Score: p.Score, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(),
 	}
 	if p.Time != codec.NoTime {
 		t := time.Unix(0, p.Time).UTC()

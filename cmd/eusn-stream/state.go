@@ -52,7 +52,7 @@ func newStateGet(a *app) *cobra.Command {
 		}
 		a.print("partition %d after input message %d: %d streams", s.Partition, s.InSeq, len(s.Streams))
 		for _, st := range s.Streams {
-			a.print("%s/%s  seq %d  samples %d  held %d  flags %q  state %s", st.Key, st.ID, st.LastSeq, st.Samples, st.Held, st.Flags, st.Digest)
+			a.print("%s/%s  seq %d  samples %d  held %d  integrity %s  flags %q  state %s", st.Key, st.ID, st.LastSeq, st.Samples, st.Held, st.Integrity, st.Flags, st.Digest)
 		}
 		return nil
 	})

@@ -8,8 +8,8 @@ import (
 
 // Set is the kernels of one instruction set.
 type Set struct {
-	Name   string // "avx512" or "avx2"
-	Vector int    // float32 lanes of a vector register
+	Name   string // "avx512", "avx2" or "neon"
+	Vector int    // float32 lanes of a vector: a register, of NEON two
 	Rows   int    // most units in a row tile
 	blocks int    // most vectors of units in a row tile of Single
 	Wide   Shape  // two vectors of streams
@@ -124,7 +124,7 @@ type Steps struct {
 // consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
 // the order of the generator.
 var consts = func() []float32 {
-	c := Aligned(13 * 16)
+	c := Aligned(14 * 16)
 	fill := func(at int, bits uint32) {
 		for i := range 16 {
 			c[16*at+i] = *(*float32)(unsafe.Pointer(&bits))
@@ -141,6 +141,7 @@ var consts = func() []float32 {
 	for k, t := range canon.TanhTable {
 		copy(c[16*(7+k):], t[:])
 	}
+	fill(13, 0x03020100) // the bytes of a lane, for NEON's table look-up
 	return c
 }()
 

@@ -24,7 +24,7 @@ func eachLevel(t *testing.T, test func(t *testing.T, s *Set)) {
 			}
 		})
 	}
-	for _, name := range []string{"avx512", "avx2"} {
+	for _, name := range []string{"avx512", "avx2", "neon"} {
 		if !found[name] && strings.Contains(os.Getenv("EUSN_REQUIRE"), name) {
 			t.Errorf("this machine or build has no %s, and EUSN_REQUIRE names it", name)
 		}
@@ -283,6 +283,31 @@ func TestTanh(t *testing.T) {
 				if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
 					t.Fatalf("tanh of %x is %x, want %x", x, got, want)
 				}
+			}
+		}
+	})
+}
+
+// TestMaxOfZeros: of two zeros that differ in sign the older one stays the
+// largest, as in Go. A unit with no weights but the input's again.
+func TestMaxOfZeros(t *testing.T) {
+	zero, negative := float32(0), float32(math.Copysign(0, -1))
+	eachLevel(t, func(t *testing.T, s *Set) {
+		m := s.Pack(1, 1, []float32{negative}, []float32{1}, []float32{negative}, true)
+		lanes := s.Wide.Lanes
+		for _, c := range [][2]float32{{negative, zero}, {zero, negative}} {
+			cur, pending, acc, x := Aligned(2*lanes), Aligned(24*lanes), Aligned(Kinds*lanes), Aligned(lanes)
+			place := func(l int) int { return (l/s.Vector*Kinds+2)*s.Vector + l%s.Vector }
+			for l := range x {
+				acc[place(l)], x[l] = c[0], c[1]
+			}
+			choose := []int{0}
+			a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Inputs: Address(x), Select: &choose[0], Selected: 1, Depth: 2,
+				Pending: &pending[0], Spare: &pending[12*lanes], Sums: &acc[0], Flags: Max, Gain: 1, Keep: 1, Count: 1, Units: 1}
+			s.Use(a, &m, lanes)
+			s.Wide.Ring(a)
+			for l := range x {
+				same(t, fmt.Sprintf("%g after %g", c[1], c[0]), "max", 0, l, acc[place(l)], c[0])
 			}
 		}
 	})

@@ -1,0 +1,219 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Snapshots that killed workers left behind are swept, the one in use is not.
+func TestOrphansAreSwept(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("sweep", 1)
+	r := b.start(m, c)
+	b.publish([]packet{one("a", 1, 2, 1, false)})
+	b.settle(r, 1)
+	r.stop(t)
+	store, err := b.js.ObjectStore(t.Context(), snapshotBucket("sweep"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"p0.e1.77", "p7.e1.5", "somebody's"} {
+		if _, err := store.PutString(t.Context(), name, "left behind"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = b.start(m, c)
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := store.GetInfo(t.Context(), "p0.e1.77"); err != nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the orphan is still there")
+		}
+	}
+	b.publish([]packet{one("a", 2, 2, 1, true)})
+	b.settle(r, 2)
+	r.stop(t)
+	for _, name := range []string{"p7.e1.5", "somebody's"} { // not ours to judge
+		if _, err := store.GetInfo(t.Context(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := flags(b.predictions("sweep")["a"]); got != "2.1:" {
+		t.Errorf("predictions %q", got)
+	}
+}
+
+// Pieces of an upload that was never finished are swept, but only when they
+// were there, without an entry, a sweep before; nothing else is.
+func TestHalfUploadsAreSwept(t *testing.T) {
+	b := newRig(t)
+	ctx := t.Context()
+	s, err := openSnapshots(ctx, b.js, Config{Job: "half"}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := func(id string) {
+		t.Helper()
+		if _, err := b.js.Publish(ctx, s.chunks(id), []byte("piece")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(id string) uint64 {
+		t.Helper()
+		n, err := s.count(ctx, s.chunks(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if err := s.put(ctx, "p0.e1.5", []byte("a snapshot in use")); err != nil {
+		t.Fatal(err)
+	}
+	piece("old")
+	piece("old")
+	s.sweep(ctx, map[int]claimed{0: {1, ""}}, true, b.log)
+	piece("young")
+	if there("old") != 2 {
+		t.Fatal("pieces seen for the first time are gone: the upload may be under way")
+	}
+	s.sweep(ctx, map[int]claimed{0: {1, ""}}, false, b.log)
+	if there("old") != 2 {
+		t.Fatal("a sweep after a claim looked at pieces: its time may be any")
+	}
+	s.sweep(ctx, map[int]claimed{0: {1, ""}}, true, b.log)
+	if there("old") != 0 || there("young") != 1 {
+		t.Errorf("after the second sweep: %d old pieces, want 0, %d young, want 1", there("old"), there("young"))
+	}
+	if got, err := s.get(ctx, "p0.e1.5"); err != nil || string(got) != "a snapshot in use" {
+		t.Errorf("the snapshot in use: %q, %v", got, err)
+	}
+}
+
+// A snapshot that is removed leaves nothing behind; the object store's own way
+// leaves a marker for each, and a stage takes thousands a day. Markers that are
+// there are swept.
+func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
+	b := newRig(t)
+	ctx := t.Context()
+	s, err := openSnapshots(ctx, b.js, Config{Job: "nothing"}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := s.put(ctx, snapshotName(0, 1, uint64(i)), []byte("state")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.remove(ctx, snapshotName(0, 1, 0), b.log)
+	s.remove(ctx, snapshotName(0, 1, 1), b.log)
+	if err := s.store.Delete(ctx, snapshotName(0, 1, 2)); err != nil { // leaves a marker
+		t.Fatal(err)
+	}
+	s.sweep(ctx, map[int]claimed{0: {2, ""}}, false, b.log)
+	info, err := s.stream.Info(ctx)
+	if err != nil || info.State.Msgs != 0 {
+		t.Errorf("%d messages are left in the bucket, %v", info.State.Msgs, err)
+	}
+}
+
+// trio is a cluster of three servers in this process.
+func trio(t testing.TB) (urls []string) {
+	t.Helper()
+	var ports, routes [3]int
+	var peers []*url.URL
+	for i := range 3 {
+		var held []net.Listener
+		for _, p := range []*int{&ports[i], &routes[i]} {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, l)
+			*p = l.Addr().(*net.TCPAddr).Port
+		}
+		for _, l := range held {
+			l.Close()
+		}
+		peers = append(peers, &url.URL{Scheme: "nats-route", Host: fmt.Sprintf("127.0.0.1:%d", routes[i])})
+	}
+	for i := range 3 {
+		ns, err := server.NewServer(&server.Options{
+			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			Cluster: server.ClusterOpts{Name: "trio", Host: "127.0.0.1", Port: routes[i]}, Routes: peers,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ns.Start()
+		t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+	}
+	return urls
+}
+
+// In a cluster, what was stored is found at once by every worker, whichever
+// server it is connected to, and a removed snapshot is gone for every one:
+// entries are read from the leader, and pieces that a lagging server falls
+// short of (about one read in fifty here) are asked for again.
+func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
+	urls := trio(t)
+	c := Config{Job: "lead", Replicas: 3}.WithDefaults()
+	var all []*snapshots
+	for _, u := range urls {
+		nc, err := nats.Connect(u, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s *snapshots
+		for end := time.Now().Add(patience); s == nil; time.Sleep(50 * time.Millisecond) {
+			ctx, cancel := context.WithTimeout(t.Context(), commitTimeout)
+			if s, err = openSnapshots(ctx, js, c); err != nil && time.Now().After(end) {
+				t.Fatalf("no bucket in the cluster: %v", err)
+			}
+			cancel()
+		}
+		all = append(all, s)
+	}
+	for i, s := range all {
+		if s.stream.CachedInfo().Config.AllowDirect {
+			t.Errorf("worker %d may read from any replica", i)
+		}
+		if !s.replicated() {
+			t.Errorf("worker %d takes three copies for one", i)
+		}
+	}
+	state := make([]byte, 3<<20/2) // two pieces
+	for round := range 30 {
+		name := snapshotName(0, 1, uint64(round))
+		if err := all[round%3].put(t.Context(), name, state); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range all {
+			got, err := s.get(t.Context(), name)
+			if err != nil || len(got) != len(state) {
+				t.Fatalf("round %d, worker %d: %d bytes, %v", round, i, len(got), err)
+			}
+		}
+		all[(round+1)%3].remove(t.Context(), name, testLog(t))
+		if _, err := all[(round+2)%3].store.GetInfo(t.Context(), name); err == nil {
+			t.Fatalf("round %d: a removed snapshot is still there", round)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+// Command neon generates package kernel's assembly for arm64, where avo does
+// not reach. Run it by go generate in the package's directory.
+//
+// It writes the text of Go's assembler, which lacks most vector operations on
+// floating-point numbers; those are spelled as words, with their Arm mnemonic
+// beside them. A kernel's vector is eight lanes: a pair of registers, so that
+// the tanh's tables are loaded once for both.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	out := flag.String("out", "", "assembly file to write")
+	stubs := flag.String("stubs", "", "Go file with the declarations to write")
+	flag.Parse()
+	var f file
+	for _, s := range []shape{
+		{name: "Wide", pairs: 2, rows: 5},
+		{name: "Narrow", pairs: 1, rows: 5},
+		{name: "Single", pairs: 1, rows: 12, single: true},
+	} {
+		f.steps(s)
+		if !s.single {
+			f.ring(s)
+		}
+	}
+	f.load()
+	f.store()
+	f.spread()
+	f.collect()
+	f.prefetch()
+	f.features()
+	f.scores(1)
+	f.scores(8)
+	f.within()
+	f.peak()
+	if err := f.write(*out, *stubs); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
