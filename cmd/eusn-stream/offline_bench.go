@@ -5,28 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
-// offlineBenchFlags are the flags of offline bench.
-type offlineBenchFlags struct {
-	archives, models []string
-	protocol, out    string
-	settings         bench.Settings
-	threads          int
-	resume, gate     bool
+// benchRun is what offline bench and offline memory are asked for.
+type benchRun struct {
+	settings     bench.Settings
+	plan         bench.Plan
+	out          string
+	threads      int
+	resume, gate bool
+}
+
+func (b *benchRun) add(f *pflag.FlagSet, out string) {
+	b.plan = bench.PaperPlan(bench.PaperExact)
+	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "reservoirs to bench")
+	f.IntVar(&b.plan.Configurations, "configurations", bench.MaxConfigurations, "how many of the paper's search list to try")
+	f.IntVar(&b.plan.Draws, "draws", 10, "drawings of the weights of the chosen configuration")
+	f.Uint64Var(&b.settings.Seed, "seed", offline.DefaultSeed, "first seed of the weights")
+	f.StringVarP(&b.out, "out", "o", out, "results file, one line of JSON each")
+	f.BoolVar(&b.resume, "resume", false, "go on with the results file where it exists, also with more draws, models or sets")
+	f.IntVar(&b.threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
+}
+
+// check completes the settings and holds the flags against each other.
+func (b *benchRun) check(f *pflag.FlagSet, protocol bench.Protocol) error {
+	b.settings = bench.NewSettings(protocol, b.settings.Seed)
+	if protocol == bench.Bank {
+		if f.Changed("configurations") || f.Changed("models") {
+			return errors.New("--protocol bank searches nothing and has one model: give neither --configurations nor --models with it")
+		}
+		b.plan.Models, b.plan.Configurations = []string{bench.BankModel}, 0
+	}
+	if b.threads < 0 {
+		return fmt.Errorf("--threads %d: want 0 or more", b.threads)
+	}
+	return b.plan.Validate(protocol)
 }
 
 func newOfflineBench(a *app) *cobra.Command {
-	var b offlineBenchFlags
-	var configurations, draws int
-	var seed uint64
+	var b benchRun
+	var protocol string
 	cmd := &cobra.Command{
 		Use:   "bench ARCHIVE...",
 		Short: "Rerun the paper's experiments on archives",
@@ -53,74 +78,61 @@ where it is that much lower).`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringVar(&b.protocol, "protocol", string(bench.PaperExact), "paper-exact, best or bank")
-	f.StringSliceVar(&b.models, "models", bench.PaperModels, "reservoirs to bench; the bank is the one model of its protocol")
-	f.IntVar(&configurations, "configurations", bench.MaxConfigurations, "how many of the paper's search list to try")
-	f.IntVar(&draws, "draws", 10, "drawings of the weights of the chosen configuration")
-	f.Uint64Var(&seed, "seed", offline.DefaultSeed, "first seed of the weights")
-	f.StringVarP(&b.out, "out", "o", "bench.jsonl", "results file, one line of JSON each")
-	f.BoolVar(&b.resume, "resume", false, "go on with the results file where it exists")
+	f.StringVar(&protocol, "protocol", string(bench.PaperExact), "paper-exact, best or bank")
 	f.BoolVar(&b.gate, "gate", false, "exit with 6 where a result leaves the tolerance of the paper")
-	f.IntVar(&b.threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
+	b.add(f, "bench.jsonl")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		b.archives = args
-		b.settings = bench.DefaultSettings(bench.Protocol(b.protocol))
-		b.settings.Draws, b.settings.Seed = draws, seed
-		if b.settings.Protocol != bench.Bank {
-			b.settings.Configurations = configurations
-		} else if f.Changed("configurations") || f.Changed("models") {
-			return errors.New("--protocol bank searches nothing and has one model: give neither --configurations nor --models with it")
-		}
-		if b.threads < 0 {
-			return fmt.Errorf("--threads %d: want 0 or more", b.threads)
-		}
-		if err := b.settings.Validate(); err != nil {
+		if err := b.check(f, bench.Protocol(protocol)); err != nil {
 			return err
 		}
-		for _, m := range b.models {
-			if !slices.Contains(bench.PaperModels, m) {
-				return fmt.Errorf("--models %s: want some of %s", m, strings.Join(bench.PaperModels, ", "))
-			}
-		}
-		return a.do(func(ctx context.Context, _ []string) error { return a.offlineBench(ctx, b) })(cmd, args)
+		return a.do(func(ctx context.Context, archives []string) error { return a.offlineBench(ctx, archives, b) })(cmd, args)
 	}
 	return cmd
 }
 
-func (a *app) offlineBench(ctx context.Context, b offlineBenchFlags) error {
+func (a *app) offlineBench(ctx context.Context, archives []string, b benchRun) error {
 	var sets []*offline.Dataset
 	archive := map[string]string{}
-	for _, path := range b.archives {
+	for _, path := range archives {
 		d, err := readArchive(path)
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
+		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
 		sets, archive[d.Name] = append(sets, d), path
 	}
-	if err := bench.Check(sets, b.models, b.settings); err != nil {
-		return err // before there is a results file
-	}
-	st, err := openBenchResults(b)
+	st, cells, err := a.runBench(ctx, sets, b, func(dataset string) string {
+		return "bench " + quoteForShell(archive[dataset]) + " --protocol " + string(b.settings.Protocol)
+	})
 	if err != nil {
 		return err
 	}
-	o := bench.Options{Models: b.models, Command: func(dataset, model string) string { return b.command(archive[dataset], model) }}
+	return a.printBenchCells(b, st, cells)
+}
+
+// runBench does what is asked for and is not in the results file yet. of is
+// the part of the command line that names a data set.
+func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun, of func(dataset string) string) (*bench.Store, []bench.Cell, error) {
+	if err := bench.Check(sets, b.plan, b.settings.Protocol); err != nil {
+		return nil, nil, err // before there is a results file
+	}
+	st, err := openBenchResults(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := bench.Options{Plan: b.plan, Command: func(dataset, model string) string { return b.command(of(dataset), model) }}
 	o.Threads, o.NewEngine = b.threads, newEngine(a.engine)
 	p := a.progress()
 	o.Progress = p.report
 	cells, err := bench.Run(ctx, sets, o, st)
 	p.close()
 	if err = errors.Join(err, st.Close()); err != nil {
-		return orInterrupted(err, "what is finished is in %s, and the same command with --resume goes on from there", b.out)
+		return nil, nil, orInterrupted(err, "what is finished is in %s, and the same command with --resume goes on from there", b.out)
 	}
-	return a.printBenchCells(b, st, cells)
+	return st, cells, nil
 }
 
 // openBenchResults begins the results file, or goes on with it.
-func openBenchResults(b offlineBenchFlags) (*bench.Store, error) {
+func openBenchResults(b benchRun) (*bench.Store, error) {
 	open := bench.Create
 	if b.resume {
 		open = bench.Resume
@@ -137,13 +149,12 @@ func openBenchResults(b offlineBenchFlags) (*bench.Store, error) {
 }
 
 // command is the command line that reproduces one cell.
-func (b offlineBenchFlags) command(archive, model string) string {
-	s := b.settings
-	args := []string{"eusn-stream offline bench", quoteForShell(archive), "--protocol", string(s.Protocol)}
-	if s.Protocol != bench.Bank {
-		args = append(args, "--models", model, "--configurations", fmt.Sprint(s.Configurations))
+func (b benchRun) command(of, model string) string {
+	c := "eusn-stream offline " + of
+	if b.settings.Protocol != bench.Bank {
+		c += fmt.Sprintf(" --models %s --configurations %d", model, b.plan.Configurations)
 	}
-	return strings.Join(append(args, "--draws", fmt.Sprint(s.Draws), "--seed", fmt.Sprint(s.Seed)), " ")
+	return c + fmt.Sprintf(" --draws %d --seed %d", b.plan.Draws, b.settings.Seed)
 }
 
 // quoteForShell quotes a path where a shell would take it apart.
@@ -160,7 +171,7 @@ type offlineBenchRow struct {
 	Verdict *bench.Verdict `json:"verdict,omitempty"`
 }
 
-func (a *app) printBenchCells(b offlineBenchFlags, st *bench.Store, cells []bench.Cell) error {
+func (a *app) printBenchCells(b benchRun, st *bench.Store, cells []bench.Cell) error {
 	var rows []offlineBenchRow
 	var outside []string
 	for _, c := range cells {

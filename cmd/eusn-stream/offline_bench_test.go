@@ -96,7 +96,7 @@ func TestOfflineBenchUsage(t *testing.T) {
 		{[]string{"a", "--draws", "0"}, "0 draws"},
 		{[]string{"a", "--protocol", "bank", "--models", "esn"}, "searches nothing"},
 		{[]string{"a", "--threads", "-1"}, "--threads -1"},
-		{[]string{"a", "--models", "eusn,rnn"}, "--models rnn"},
+		{[]string{"a", "--models", "eusn,rnn"}, `model "rnn"`},
 	} {
 		exec(t, t.Context(), append([]string{"offline", "bench"}, c.args...)...).want(t, exitUsage, c.says, "try: eusn-stream")
 	}

@@ -13,12 +13,13 @@ type Cell struct {
 	Model   string `json:"model"`
 
 	// Of the search; zero for the bank.
-	Selected   int                 `json:"selected"` // index of the configuration
-	Config     offline.PaperScales `json:"config"`   // its seed is the search's
-	Validation Share               `json:"validation,omitzero"`
-	Tied       []int               `json:"tied,omitempty"`           // later configurations as good on the validation part
-	AtPaper    Share               `json:"at_paper_units,omitzero"`  // the best of those with the paper's number of units
-	Searched   float64             `json:"search_seconds,omitempty"` // of all trials, one thread each
+	Selected       int                 `json:"selected"` // index of the configuration
+	Config         offline.PaperScales `json:"config"`   // its seed is the search's
+	Validation     Share               `json:"validation,omitzero"`
+	Configurations int                 `json:"configurations"`           // tried
+	Tied           []int               `json:"tied,omitempty"`           // later configurations as good on the validation part
+	AtPaper        Share               `json:"at_paper_units,omitzero"`  // the best of those with the paper's number of units
+	Searched       float64             `json:"search_seconds,omitempty"` // of all trials, one thread each
 
 	// Of the draws.
 	Draws      int     `json:"draws"`
@@ -31,9 +32,9 @@ type Cell struct {
 }
 
 // choose gives the first of the best trials.
-func (st *Store) choose(dataset, model string) (Trial, error) {
+func (st *Store) choose(dataset, model string, configurations int) (Trial, error) {
 	best := Trial{Index: -1}
-	for i := range st.settings.Configurations {
+	for i := range configurations {
 		t, ok := st.trials[key{dataset, model, i}]
 		if !ok {
 			return best, fmt.Errorf("bench: %s: data set %q, %s: configuration %d has no result", st.path, dataset, model, i)
@@ -46,16 +47,16 @@ func (st *Store) choose(dataset, model string) (Trial, error) {
 }
 
 // cell sums up what is stored.
-func (st *Store) cell(dataset, model string) (Cell, error) {
-	c := Cell{Dataset: dataset, Model: model, Draws: st.settings.Draws}
-	if st.settings.Configurations > 0 {
-		best, err := st.choose(dataset, model)
+func (st *Store) cell(dataset, model string, plan Plan) (Cell, error) {
+	c := Cell{Dataset: dataset, Model: model, Configurations: plan.Configurations, Draws: plan.Draws}
+	if plan.Configurations > 0 {
+		best, err := st.choose(dataset, model, plan.Configurations)
 		if err != nil {
 			return c, err
 		}
 		c.Selected, c.Config, c.Validation = best.Index, best.Config, best.Validation
 		paper, known := Paper(dataset, model)
-		for i := range st.settings.Configurations {
+		for i := range plan.Configurations {
 			t := st.trials[key{dataset, model, i}]
 			c.Searched += t.Seconds
 			if i > best.Index && t.Validation == best.Validation {

@@ -23,6 +23,9 @@
 //
 // No protocol looks at the test part before the draws.
 //
+// SyntheticMemory and Memory make the data of the long-term memorisation tasks
+// (Fig. 4), which are benched like any other.
+//
 // # What is not the paper's
 //
 // The weights: the published ones come from another generator. Ours are those
@@ -50,5 +53,7 @@
 // fields that end in seconds, a file does not depend on threads, engines, or
 // interruptions; on other architectures than amd64 heads may differ in their
 // last bits (see package readout). A last line without its end, torn by a
-// crash, is cut off by Resume. Cells follow from trials and draws.
+// crash, is cut off by Resume. Cells follow from trials and draws. Of two lines
+// of the same thing the later counts: a file may be resumed with a larger Plan,
+// and a longer search may choose another configuration.
 package bench

@@ -71,9 +71,9 @@ func newProblem(d *offline.Dataset, pad bool) (*problem, error) {
 }
 
 // check reports what keeps d from being benched by a protocol, before any work.
-func (s Settings) check(d *offline.Dataset) error {
+func check(d *offline.Dataset, protocol Protocol) error {
 	err := checkParts(d)
-	if err == nil && s.Protocol != Bank {
+	if err == nil && protocol != Bank {
 		err = checkPaper(d)
 	}
 	return err

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -28,35 +27,59 @@ const BankModel = "bank"
 // PaperModels are the models of the other protocols, in the paper's order.
 var PaperModels = []string{string(reservoir.EuSN), string(reservoir.ESN), string(reservoir.RESN)}
 
-// DefaultSettings are those of the paper.
-func DefaultSettings(p Protocol) Settings {
-	s := Settings{Protocol: p, Configurations: MaxConfigurations, Draws: 10, Seed: offline.DefaultSeed, Arithmetic: reservoir.Arithmetic, Format: format}
-	if p == Bank {
-		s.Configurations = 0
-	}
-	return s
+// NewSettings are those of this program.
+func NewSettings(p Protocol, seed uint64) Settings {
+	return Settings{Protocol: p, Seed: seed, Arithmetic: reservoir.Arithmetic, Format: format}
 }
 
-// Validate reports what is wrong with the settings.
-func (s Settings) Validate() error {
-	switch {
-	case !slices.Contains(Protocols, s.Protocol):
-		return fmt.Errorf("bench: protocol %q, want one of %q", s.Protocol, Protocols)
-	case s.Protocol == Bank && s.Configurations != 0:
-		return fmt.Errorf("bench: protocol %s searches nothing, want 0 configurations and not %d", s.Protocol, s.Configurations)
-	case s.Protocol != Bank && (s.Configurations < 1 || s.Configurations > MaxConfigurations):
-		return fmt.Errorf("bench: %d configurations, want 1 to %d, the length of the paper's list", s.Configurations, MaxConfigurations)
-	case s.Draws < 1 || s.Draws > maxDraws:
-		return fmt.Errorf("bench: %d draws, want 1 to %d", s.Draws, maxDraws)
+// Plan is how much to do.
+type Plan struct {
+	Models         []string // of PaperModels; for protocol Bank its one
+	Configurations int      // the first so many of the paper's list; 0 for protocol Bank
+	Draws          int      // of the weights of the chosen configuration
+}
+
+// PaperPlan is what the paper does; of protocol Bank, its draws.
+func PaperPlan(p Protocol) Plan {
+	if p == Bank {
+		return Plan{[]string{BankModel}, 0, 10}
+	}
+	return Plan{PaperModels, MaxConfigurations, 10}
+}
+
+// Validate reports what is wrong with a plan for a protocol.
+func (p Plan) Validate(protocol Protocol) error {
+	known, least, most := PaperModels, 1, MaxConfigurations
+	switch protocol {
+	case PaperExact, Best:
+	case Bank:
+		known, least, most = []string{BankModel}, 0, 0
+	default:
+		return fmt.Errorf("bench: protocol %q, want one of %q", protocol, Protocols)
+	}
+	if p.Configurations < least || p.Configurations > most {
+		return fmt.Errorf("bench: %d configurations by protocol %s, want %d to %d", p.Configurations, protocol, least, most)
+	}
+	if p.Draws < 1 || p.Draws > maxDraws {
+		return fmt.Errorf("bench: %d draws, want 1 to %d", p.Draws, maxDraws)
+	}
+	if len(p.Models) == 0 {
+		return fmt.Errorf("bench: no models, want some of %q", known)
+	}
+	for i, m := range p.Models {
+		if !slices.Contains(known, m) {
+			return fmt.Errorf("bench: model %q by protocol %s, want some of %q", m, protocol, known)
+		}
+		if slices.Contains(p.Models[:i], m) {
+			return fmt.Errorf("bench: model %q is listed twice", m)
+		}
 	}
 	return nil
 }
 
 const maxDraws = 1000
 
-// Seeds of the weights: configuration i of a search is drawn with Seed + i,
-// draw i of the chosen one with Seed + drawSeeds + i, and draw i of the bank
-// with Seed + i, so that the bank's first draw is the one retrain makes.
+// drawSeeds keeps the seeds of the draws apart from those of the search.
 const drawSeeds = 10_000
 
 func (s Settings) trialSeed(i int) uint64 { return s.Seed + uint64(i) }

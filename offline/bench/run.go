@@ -3,6 +3,7 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // Options say how to run a bench. No result depends on the engines or threads.
 type Options struct {
 	offline.EngineOptions
-	Models []string // of PaperModels; not read by protocol Bank, which has its one
+	Plan
 	// Command, where set, is the command line that reproduces one cell.
 	Command  func(dataset, model string) string
 	Progress offline.Progress
@@ -36,11 +37,8 @@ func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) (
 			return reservoir.NewCPU(net, slots, "auto", 1)
 		}
 	}
-	if err := Check(sets, opt.Models, st.settings); err != nil {
+	if err := Check(sets, opt.Plan, st.settings.Protocol); err != nil {
 		return nil, err
-	}
-	if st.settings.Protocol == Bank {
-		opt.Models = []string{BankModel}
 	}
 	r := runner{Options: opt, Store: st}
 	for _, d := range sets {
@@ -61,14 +59,14 @@ func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) (
 			return nil, err
 		}
 		for _, m := range opt.Models {
-			c, err := st.cell(d.Name, m)
+			c, err := st.cell(d.Name, m, opt.Plan)
 			if err != nil {
 				return nil, err
 			}
 			if opt.Command != nil {
 				c.Command = opt.Command(d.Name, m)
 			}
-			if _, done := st.cells[key{d.Name, m, 0}]; !done {
+			if have, done := st.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws {
 				if err := st.write(record{Cell: &c}); err != nil {
 					return nil, err
 				}
@@ -80,23 +78,12 @@ func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) (
 }
 
 // Check reports what would keep Run from its work, before there is any.
-func Check(sets []*offline.Dataset, models []string, s Settings) error {
-	if err := s.Validate(); err != nil {
+func Check(sets []*offline.Dataset, plan Plan, protocol Protocol) error {
+	if err := plan.Validate(protocol); err != nil {
 		return err
 	}
-	if s.Protocol == Bank {
-		models = []string{BankModel}
-	}
-	if len(sets) == 0 || len(models) == 0 {
-		return fmt.Errorf("bench: %d data sets and %d models, want some", len(sets), len(models))
-	}
-	for i, m := range models {
-		if s.Protocol != Bank && !slices.Contains(PaperModels, m) {
-			return fmt.Errorf("bench: model %q, want one of %q", m, PaperModels)
-		}
-		if slices.Contains(models[:i], m) {
-			return fmt.Errorf("bench: model %q is listed twice", m)
-		}
+	if len(sets) == 0 {
+		return errors.New("bench: no data sets, want some")
 	}
 	seen := map[string]bool{}
 	for _, d := range sets {
@@ -104,7 +91,7 @@ func Check(sets []*offline.Dataset, models []string, s Settings) error {
 			return fmt.Errorf("bench: data set %q is listed twice", d.Name)
 		}
 		seen[d.Name] = true
-		if err := s.check(d); err != nil {
+		if err := check(d, protocol); err != nil {
 			return err
 		}
 	}
@@ -177,9 +164,6 @@ func (r *runner) advance(work float64) {
 // paper benches the reservoirs of the paper on one data set: all searches at
 // once, then all draws.
 func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
-	if !slices.ContainsFunc(r.Models, func(m string) bool { return r.missing(d.Name, m) }) {
-		return nil
-	}
 	p, err := newProblem(d, r.settings.Protocol == PaperExact)
 	if err != nil {
 		return err
@@ -200,26 +184,11 @@ func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
 	return nil
 }
 
-// missing reports whether a trial or a draw of a cell is not stored yet.
-func (r *runner) missing(dataset, model string) bool {
-	for i := range r.settings.Configurations {
-		if _, ok := r.trials[key{dataset, model, i}]; !ok {
-			return true
-		}
-	}
-	for i := range r.settings.Draws {
-		if _, ok := r.draws[key{dataset, model, i}]; !ok {
-			return true
-		}
-	}
-	return false
-}
-
 // trialJobs are the configurations not tried yet.
 func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 	var jobs []job
 	kind := reservoir.Kind(model)
-	for i, c := range Configurations(kind)[:r.settings.Configurations] {
+	for i, c := range Configurations(kind)[:r.Configurations] {
 		if _, ok := r.trials[key{p.name, model, i}]; ok {
 			continue
 		}
@@ -241,19 +210,19 @@ func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 
 // drawJobs are the drawings of the chosen configuration not done yet.
 func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
-	chosen, err := r.choose(p.name, model)
+	chosen, err := r.choose(p.name, model, r.Configurations)
 	if err != nil {
 		return nil, err
 	}
 	var jobs []job
 	kind, a := reservoir.Kind(model), r.settings.final(p)
 	samples := p.samples(a.learn) + p.samples(a.ask)
-	for i := range r.settings.Draws {
-		if _, ok := r.draws[key{p.name, model, i}]; ok {
-			continue
-		}
+	for i := range r.Draws {
 		c := chosen.Config
 		c.Seed = r.settings.drawSeed(i)
+		if r.draws[key{p.name, model, i}].Config == c {
+			continue // not so if a longer search chose another configuration
+		}
 		jobs = append(jobs, job{gigaflops(kind, c.Units, p.channels, samples), func(ctx context.Context) error {
 			start := time.Now()
 			o, err := p.assess(ctx, offline.PaperNetwork(p.channels, kind, c), r.NewEngine, a)
@@ -291,13 +260,13 @@ func (r *runner) expected(d *offline.Dataset, model string) float64 {
 	work := 0.0
 	channels, kind := len(d.Channels), reservoir.Kind(model)
 	if r.settings.Protocol != Bank {
-		for i, c := range Configurations(kind)[:r.settings.Configurations] {
+		for i, c := range Configurations(kind)[:r.Configurations] {
 			if _, ok := r.trials[key{d.Name, model, i}]; !ok {
 				work += gigaflops(kind, c.Units, channels, train)
 			}
 		}
 	}
-	for i := range r.settings.Draws {
+	for i := range r.Draws {
 		if _, ok := r.draws[key{d.Name, model, i}]; !ok {
 			work += drawWork(kind, channels, train+test)
 		}
@@ -318,7 +287,7 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 	for i := range d.Series {
 		samples += d.Len(i)
 	}
-	for i := range r.settings.Draws {
+	for i := range r.Draws {
 		if _, ok := r.draws[key{d.Name, BankModel, i}]; ok {
 			continue
 		}

@@ -41,16 +41,21 @@ func tones(train, test int) *offline.Dataset {
 	return d
 }
 
-func settings(p Protocol, configurations, draws int) Settings {
-	s := DefaultSettings(p)
-	s.Configurations, s.Draws = configurations, draws
-	return s
+// plan is a small one of the protocol's kind.
+func plan(p Protocol, configurations, draws int, models ...string) Plan {
+	if p == Bank {
+		return Plan{[]string{BankModel}, 0, draws}
+	}
+	if len(models) == 0 {
+		models = PaperModels
+	}
+	return Plan{models, configurations, draws}
 }
 
 // benched runs a bench into a new file and returns its cells and results.
-func benched(t *testing.T, s Settings, opt Options, sets ...*offline.Dataset) ([]Cell, *Store) {
+func benched(t *testing.T, protocol Protocol, opt Options, sets ...*offline.Dataset) ([]Cell, *Store) {
 	t.Helper()
-	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), s)
+	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(protocol, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +100,7 @@ func TestExactResults(t *testing.T) {
 		{PaperExact, "eusn 3/60 9/20 6 6 6 | esn 0/150 12/20 10 9 10 | resn 3/190 9/20 6 8 7"},
 		{Best, "eusn 2/40 14/20 11 12 13 | esn 3/120 15/20 13 15 14 | resn 2/170 15/20 13 13 13"},
 	} {
-		cells, st := benched(t, settings(c.protocol, 8, 3), Options{Models: PaperModels}, tones(60, 15))
+		cells, st := benched(t, c.protocol, Options{Plan: plan(c.protocol, 8, 3)}, tones(60, 15))
 		var text []string
 		for _, cell := range cells {
 			line := fmt.Sprintf("%s %d/%d %d/%d", cell.Model, cell.Selected, cell.Config.Units, cell.Validation.Correct, cell.Validation.Of)
@@ -112,17 +117,14 @@ func TestExactResults(t *testing.T) {
 
 func TestSameOnAnyThreadsAndEngines(t *testing.T) {
 	for _, protocol := range Protocols {
-		s := settings(protocol, 3, 2)
-		if protocol == Bank {
-			s.Configurations, s.Draws = 0, 1
-		}
-		_, want := benched(t, s, Options{Models: PaperModels, EngineOptions: offline.EngineOptions{Threads: 1}}, tones(45, 12))
-		_, got := benched(t, s, Options{Models: PaperModels, EngineOptions: offline.EngineOptions{Threads: 3}}, tones(45, 12))
+		do := plan(protocol, 3, 1)
+		_, want := benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 1}}, tones(45, 12))
+		_, got := benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 3}}, tones(45, 12))
 		same(t, fmt.Sprintf("%s on 3 threads", protocol), got, want)
 		generic := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			return reservoir.NewGeneric(net, slots)
 		}
-		_, got = benched(t, s, Options{Models: PaperModels, EngineOptions: offline.EngineOptions{NewEngine: generic}}, tones(45, 12))
+		_, got = benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{NewEngine: generic}}, tones(45, 12))
 		same(t, fmt.Sprintf("%s on the generic engine", protocol), got, want)
 	}
 }
@@ -191,8 +193,8 @@ func truncate(t *testing.T, path string, n, more int) {
 // Wherever a crash cuts the file, resuming gives the results of an undisturbed
 // run and does nothing twice.
 func TestResume(t *testing.T) {
-	d, s, opt := tones(45, 12), settings(PaperExact, 5, 2), Options{Models: []string{"eusn", "resn"}}
-	_, want := benched(t, s, opt, d)
+	d, s, opt := tones(45, 12), NewSettings(PaperExact, 1), Options{Plan: plan(PaperExact, 5, 2, "eusn", "resn")}
+	_, want := benched(t, PaperExact, opt, d)
 	whole, err := os.ReadFile(want.path)
 	if err != nil {
 		t.Fatal(err)
@@ -225,14 +227,43 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A longer plan goes on from a shorter one and ends where it would have ended
+// alone; draws of a configuration that is no longer the best are made again.
+func TestResumeWithMore(t *testing.T) {
+	d := tones(45, 12)
+	_, want := benched(t, PaperExact, Options{Plan: plan(PaperExact, 30, 3, "eusn")}, d)
+	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 1, 2, "eusn")}, d)
+	first := st.draws[key{"tones", "eusn", 0}].Config
+	st, err := Resume(st.path, st.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Run(t.Context(), []*offline.Dataset{d}, Options{Plan: plan(PaperExact, 30, 3, "eusn")}, st)
+	if err := errors.Join(err, st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "a longer plan", st, want)
+	if st, err = Resume(st.path, st.settings); err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	same(t, "a longer plan, read back", st, want)
+	if c := st.cells[key{"tones", "eusn", 0}]; c.Draws != 3 || c.Configurations != 30 {
+		t.Errorf("the cell read back is %+v", c)
+	}
+	if first == st.draws[key{"tones", "eusn", 0}].Config {
+		t.Error("the longer search chose the same configuration: nothing was tested")
+	}
+}
+
 func TestResumeRefuses(t *testing.T) {
-	d, s, opt := tones(45, 12), settings(PaperExact, 2, 1), Options{Models: []string{"eusn"}}
-	_, done := benched(t, s, opt, d)
+	d, s, opt := tones(45, 12), NewSettings(PaperExact, 1), Options{Plan: plan(PaperExact, 2, 1, "eusn")}
+	_, done := benched(t, PaperExact, opt, d)
 	if _, err := Create(done.path, s); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("an existing file is begun again: %v", err)
 	}
 	var other *SettingsError
-	for _, wrong := range []Settings{settings(Best, 2, 1), settings(PaperExact, 3, 1), settings(PaperExact, 2, 2)} {
+	for _, wrong := range []Settings{NewSettings(Best, 1), NewSettings(PaperExact, 2), {Protocol: PaperExact, Seed: 1, Arithmetic: 2}} {
 		if _, err := Resume(done.path, wrong); !errors.As(err, &other) || !strings.Contains(err.Error(), "cannot be mixed") {
 			t.Errorf("%+v: %v, want it refused", wrong, err)
 		}
@@ -270,13 +301,13 @@ func TestResumeRefuses(t *testing.T) {
 
 // A cancelled bench keeps what is finished.
 func TestCancel(t *testing.T) {
-	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), settings(PaperExact, 30, 1))
+	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	opt := Options{Models: []string{"eusn"}, Progress: func(int64, int64, string) { cancel() }}
+	opt := Options{Plan: plan(PaperExact, 30, 1, "eusn"), Progress: func(int64, int64, string) { cancel() }}
 	if _, err := Run(ctx, []*offline.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it cancelled", err)
 	}
@@ -287,7 +318,7 @@ func TestCancel(t *testing.T) {
 
 // Lines are what the package comment says they are.
 func TestFileIsJSONLines(t *testing.T) {
-	_, st := benched(t, settings(PaperExact, 2, 1), Options{Models: []string{"esn"}, Command: func(d, m string) string { return d + m }}, tones(45, 12))
+	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 2, 1, "esn"), Command: func(d, m string) string { return d + m }}, tones(45, 12))
 	text, err := os.ReadFile(st.path)
 	if err != nil {
 		t.Fatal(err)
@@ -312,14 +343,14 @@ func TestFileIsJSONLines(t *testing.T) {
 
 // Choosing, averaging and judging, on figures made up here.
 func TestCellAndVerdict(t *testing.T) {
-	st := newStore("", settings(PaperExact, 4, 2))
+	st := newStore("", NewSettings(PaperExact, 1))
 	for i, right := range []int{7, 9, 8, 9} {
 		st.trials[key{"Adiac", "eusn", i}] = Trial{Index: i, Config: offline.PaperScales{Units: []int{10, 20, 200, 30}[i]}, Validation: Share{right, 10}, Seconds: 1}
 	}
 	for i, right := range []int{44, 48} {
 		st.draws[key{"Adiac", "eusn", i}] = Draw{Test: Share{right, 100}, Seconds: float64(i)}
 	}
-	c, err := st.cell("Adiac", "eusn")
+	c, err := st.cell("Adiac", "eusn", plan(PaperExact, 4, 2))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,15 +15,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// Settings are what every figure of a results file depends on besides the data
-// and the model. A file holds results of one of them.
+// Settings are what every trial and draw depends on besides data, model and
+// configuration. A file holds results of one of them.
 type Settings struct {
-	Protocol       Protocol `json:"protocol"`
-	Configurations int      `json:"configurations"` // of the search, the first of the paper's list; 0 for the bank
-	Draws          int      `json:"draws"`          // of the weights of the chosen configuration
-	Seed           uint64   `json:"seed"`           // see Seeds
-	Arithmetic     int      `json:"arithmetic"`     // reservoir.Arithmetic
-	Format         int      `json:"format"`         // of the results file
+	Protocol   Protocol `json:"protocol"`
+	Seed       uint64   `json:"seed"`       // of the weights, see the package comment
+	Arithmetic int      `json:"arithmetic"` // reservoir.Arithmetic
+	Format     int      `json:"format"`     // of the results file
 }
 
 // format is the version of the lines' meaning.

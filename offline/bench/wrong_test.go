@@ -3,7 +3,6 @@ package bench
 import (
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,15 +13,11 @@ import (
 func refused(t *testing.T, name string, d *offline.Dataset, says string, protocols ...Protocol) {
 	t.Helper()
 	for _, p := range protocols {
-		s := settings(p, 2, 1)
-		if p == Bank {
-			s.Configurations = 0
-		}
-		st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), s)
+		st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(p, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Run(t.Context(), []*offline.Dataset{d}, Options{Models: []string{"eusn"}}, st)
+		_, err = Run(t.Context(), []*offline.Dataset{d}, Options{Plan: plan(p, 2, 1, "eusn")}, st)
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), d.Name) {
 			t.Errorf("%s, %s: %v, want a complaint about %s with %q", name, p, err, d.Name, says)
 		}
@@ -62,18 +57,18 @@ func TestWrongData(t *testing.T) {
 	refused(t, "a value no state can hold", large, `series "s50", sample 0, channel "a": value 1e+20 is out of range`, Protocols...)
 	tokens := &offline.Dataset{Name: "words", Classes: []string{"a", "b"}, Series: []offline.Series{{ID: "1", Split: offline.Train, Tokens: []int32{1}}}}
 	refused(t, "tokens", tokens, "embed the tokens first", Protocols...)
-	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), settings(PaperExact, 2, 1))
+	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
 	twice := tones(45, 12)
-	if _, err := Run(t.Context(), []*offline.Dataset{twice, twice}, Options{Models: []string{"eusn"}}, st); err == nil || !strings.Contains(err.Error(), "listed twice") {
+	if _, err := Run(t.Context(), []*offline.Dataset{twice, twice}, Options{Plan: plan(PaperExact, 2, 1)}, st); err == nil || !strings.Contains(err.Error(), "listed twice") {
 		t.Errorf("the same set twice: %v", err)
 	}
-	for _, models := range [][]string{nil, {"rnn"}, {"esn", "esn"}} {
-		if _, err := Run(t.Context(), []*offline.Dataset{twice}, Options{Models: models}, st); err == nil {
-			t.Errorf("models %q were accepted", models)
+	for _, p := range []Plan{{}, {nil, 2, 1}, {[]string{"rnn"}, 2, 1}, {[]string{"esn", "esn"}, 2, 1}, {PaperModels, 0, 1}, {PaperModels, 201, 1}, {PaperModels, 2, 0}, {[]string{BankModel}, 0, 1}} {
+		if _, err := Run(t.Context(), []*offline.Dataset{twice}, Options{Plan: p}, st); err == nil {
+			t.Errorf("%+v was accepted", p)
 		}
 	}
 }
@@ -94,12 +89,9 @@ func TestOddData(t *testing.T) {
 		offline.Series{ID: "y", Split: offline.Test, Label: -1, Values: []float32{1, 2}},
 		offline.Series{ID: "z", Split: offline.Train, Label: -1, Values: []float32{1, 2}})
 	for _, protocol := range Protocols {
-		s := settings(protocol, 3, 2)
-		if protocol == Bank {
-			s.Configurations = 0
-		}
-		_, a := benched(t, s, Options{Models: []string{"eusn"}}, plain)
-		cells, b := benched(t, s, Options{Models: []string{"eusn"}}, odd)
+		do := Options{Plan: plan(protocol, 3, 2, "eusn")}
+		_, a := benched(t, protocol, do, plain)
+		cells, b := benched(t, protocol, do, odd)
 		for k, want := range a.draws {
 			if got := b.draws[k].Test; got != (Share{want.Test.Correct, 13}) {
 				t.Errorf("%s: %+v of the odd set, want %d of 13 right", protocol, got, want.Test.Correct)
@@ -115,13 +107,9 @@ func TestOddData(t *testing.T) {
 		s := &short.Series[i]
 		s.Values = []float32{float32(s.Label) - 1, 5} // the second channel never varies
 	}
-	for _, protocol := range []Protocol{PaperExact, Best, Bank} {
-		s := settings(protocol, 40, 2)
-		if protocol == Bank {
-			s.Configurations = 0
-		}
-		cells, _ := benched(t, s, Options{Models: []string{"eusn"}}, short)
-		if cells[0].Accuracy != 1 || slices.Contains([]float64{0}, cells[0].Seconds) {
+	for _, protocol := range Protocols {
+		cells, _ := benched(t, protocol, Options{Plan: plan(protocol, 40, 2, "eusn")}, short)
+		if cells[0].Accuracy != 1 {
 			t.Errorf("%s: series of one sample that tells the class: %+v, want all right", protocol, cells[0])
 		}
 	}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/bench"
+)
+
+func newOfflineMemory(a *app) *cobra.Command {
+	var b benchRun
+	var lengths []int
+	var table string
+	cmd := &cobra.Command{
+		Use:   "memory [ARCHIVE...]",
+		Short: "How long each reservoir remembers (the paper's Fig. 4)",
+		Long: `Hide a pattern near the beginning of a series, let noise follow up to a total
+length, and ask for the pattern's class at the end: accuracy against length, as
+mean and standard deviation over draws. The model is searched anew for each
+length, by the paper's protocol.
+
+Without an archive the task is synthetic: two patterns of 10 samples, 500 series
+to train and 500 to test. With archives, their own series are the patterns and
+the noise has their channels, as the paper does it with LSST, PenDigits and
+RacketSports.`,
+		Example: `  eusn-stream offline memory --csv memory.csv
+  eusn-stream offline memory racketsports.parquet --lengths 50,100,200,400 --configurations 50 --draws 3`,
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&lengths, "lengths", []int{30, 50, 100, 150, 200, 250, 300, 350, 400}, "total lengths, in samples")
+	f.StringVar(&table, "csv", "", "also write the curves to this CSV file")
+	b.add(f, "memory.jsonl")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(lengths) == 0 || slices.Min(lengths) < 1 {
+			return fmt.Errorf("--lengths %v: want positive numbers", lengths)
+		}
+		if err := b.check(f, bench.PaperExact); err != nil {
+			return err
+		}
+		return a.do(func(ctx context.Context, archives []string) error {
+			if err := outputFile(table, archives...); err != nil {
+				return err
+			}
+			return a.memory(ctx, archives, lengths, table, b)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// memoryTask is one task of one length.
+type memoryTask struct {
+	task, archive string
+	length        int
+}
+
+// memoryPoint is one point of a curve.
+type memoryPoint struct {
+	Task   string `json:"task"`
+	Length int    `json:"length"` // samples
+	bench.Cell
+}
+
+func (a *app) memory(ctx context.Context, archives []string, lengths []int, table string, b benchRun) error {
+	tasks := map[string]memoryTask{}
+	var sets []*offline.Dataset
+	add := func(archive string, d *offline.Dataset) error {
+		for _, n := range lengths {
+			m, err := hidden(d, n, b.settings.Seed)
+			if err := errors.Join(err, ctx.Err()); err != nil {
+				return fail(exitFailure, err, "other --lengths")
+			}
+			name, _, _ := strings.Cut(m.Name, " T=")
+			sets, tasks[m.Name] = append(sets, m), memoryTask{name, archive, n}
+		}
+		return nil
+	}
+	if len(archives) == 0 {
+		if err := add("", nil); err != nil {
+			return err
+		}
+	}
+	for _, path := range archives {
+		d, err := readArchive(path)
+		if err != nil {
+			return err
+		}
+		if err := add(path, d); err != nil {
+			return err
+		}
+	}
+	_, cells, err := a.runBench(ctx, sets, b, func(dataset string) string {
+		t := tasks[dataset]
+		words := []string{"memory"}
+		if t.archive != "" {
+			words = append(words, quoteForShell(t.archive))
+		}
+		return strings.Join(append(words, "--lengths", fmt.Sprint(t.length)), " ")
+	})
+	if err != nil {
+		return err
+	}
+	points := make([]memoryPoint, len(cells))
+	for i, c := range cells {
+		points[i] = memoryPoint{tasks[c.Dataset].task, tasks[c.Dataset].length, c}
+	}
+	if table != "" {
+		if err := writeMemoryCSV(table, points); err != nil {
+			return err
+		}
+		a.say("wrote %s", table)
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Results string        `json:"results"`
+			Points  []memoryPoint `json:"points"`
+		}{b.out, points})
+	}
+	return a.printMemory(points, b.plan.Models)
+}
+
+// hidden is the task made of d, or of nothing.
+func hidden(d *offline.Dataset, length int, seed uint64) (*offline.Dataset, error) {
+	if d == nil {
+		return bench.SyntheticMemory(length, seed)
+	}
+	return bench.Memory(d, length, seed)
+}
+
+// printMemory prints a line per task and length, a column per model. Points
+// are in the order of models.
+func (a *app) printMemory(points []memoryPoint, models []string) error {
+	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "task\tlength\t%s\n", strings.Join(models, "\t"))
+	for row := range slices.Chunk(points, len(models)) {
+		fmt.Fprintf(t, "%s\t%d", row[0].Task, row[0].Length)
+		for _, p := range row {
+			fmt.Fprintf(t, "\t%.3f ± %.3f", p.Accuracy, p.Deviation)
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// writeMemoryCSV writes one line per point.
+func writeMemoryCSV(path string, points []memoryPoint) error {
+	var text strings.Builder
+	w := csv.NewWriter(&text)
+	_ = w.Write([]string{"task", "length", "model", "accuracy", "deviation", "draws", "units"}) // to memory: cannot fail
+	for _, p := range points {
+		_ = w.Write([]string{p.Task, fmt.Sprint(p.Length), p.Model, fmt.Sprint(p.Accuracy), fmt.Sprint(p.Deviation), fmt.Sprint(p.Draws), fmt.Sprint(p.Config.Units)})
+	}
+	w.Flush()
+	return os.WriteFile(path, []byte(text.String()), 0o644)
+}

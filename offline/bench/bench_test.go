@@ -1,0 +1,44 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// BenchmarkSearch is one model selection of the paper on ShapesAll: 200
+// configurations of Euler State Networks on 600 series of 512 samples, one
+// thread. Beside the time it gives the rate of the reservoirs' own operations
+// and its share of what one thread's multiply-adds can do, measured around it.
+func BenchmarkSearch(b *testing.B) {
+	d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: shared(b, "datasets", "ShapesAll"), Name: "ShapesAll"}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := newProblem(d, true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	kind := reservoir.CPUKinds()[0]
+	open := func(n *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewCPU(n, slots, kind, 1)
+	}
+	s, work := NewSettings(PaperExact, 1), 0.0
+	for b.Loop() {
+		for i, c := range Configurations(reservoir.EuSN) {
+			c.Seed = s.trialSeed(i)
+			if _, err := p.assess(b.Context(), offline.PaperNetwork(p.channels, reservoir.EuSN, c), open, s.search(p)); err != nil {
+				b.Fatal(err)
+			}
+			work += gigaflops(reservoir.EuSN, c.Units, p.channels, p.samples(p.train))
+		}
+	}
+	rate := work / b.Elapsed().Seconds()
+	b.ReportMetric(rate, "Gflop/s")
+	if peak, err := reservoir.FMAPeak(kind, time.Second); err == nil {
+		b.ReportMetric(1e9*rate/peak, "of-peak")
+	}
+}
