@@ -20,3 +20,11 @@ func ForceShape(e Engine, shape string) Engine {
 	}
 	return v
 }
+
+// ForceThreads makes a vector engine use its threads however little work there
+// is.
+func ForceThreads(e Engine) Engine {
+	v := e.(*Vector)
+	v.plan.perSample, v.plan.perEmit = 1e12, 1e12
+	return v
+}

@@ -98,6 +98,7 @@ func (v *Vector) SetHeads(heads []*readout.Linear) error {
 		packed[i] = packHead(h, v.set.Vector)
 	}
 	v.heads, v.width = packed, width
+	v.plan.perEmit = float64(v.features) * float64(4+width)
 	return nil
 }
 
@@ -113,7 +114,8 @@ func (v *Vector) Advance(inputs []float32, runs []Run, scores []float32) error {
 	}
 	v.plan.cut(runs)
 	for k := range v.plan.rounds() {
-		v.gang.do(call{inputs: inputs, runs: runs, scores: scores, score: v.plan.score, items: v.plan.items(runs, k)})
+		items, threads := v.plan.items(runs, k)
+		v.gang.do(call{inputs: inputs, runs: runs, scores: scores, score: v.plan.score, items: items, threads: threads})
 	}
 	return nil
 }

@@ -12,19 +12,22 @@ type call struct {
 	scores  []float32
 	score   []int32 // emitting runs before each run
 	items   []item
-	threads int // that work on them
+	threads int // that may work on them
 }
 
 // gang is the worker threads of one engine: they live as long as it does and
 // sleep between calls. Items of one round are independent, so who takes which
-// does not matter; each is taken once.
+// does not matter; each is taken once. The caller takes items like everybody
+// else and waits only for those that others have in hand: a helper that wakes
+// up late, or for work that is done, costs it nothing.
 type gang struct {
-	workers []*worker // the first belongs to the caller
-	call    call
-	next    atomic.Int32
-	wake    chan struct{} // one token per worker that shall help
-	done    sync.WaitGroup
-	ended   sync.WaitGroup
+	workers  []*worker // the first belongs to the caller
+	call     call      // read by who has taken an item, while it is in hand
+	left     atomic.Int32
+	undone   atomic.Int32
+	wake     chan struct{} // one token per worker that shall look for items
+	finished chan struct{} // by a helper, that the last item is done
+	ended    sync.WaitGroup
 }
 
 func (g *gang) start(v *Vector, threads int) {
@@ -32,12 +35,13 @@ func (g *gang) start(v *Vector, threads int) {
 		g.workers = append(g.workers, newWorker(v))
 	}
 	wake := make(chan struct{}, threads)
-	g.wake = wake
+	g.wake, g.finished = wake, make(chan struct{}, 1)
 	for _, w := range g.workers[1:] {
 		g.ended.Go(func() {
 			for range wake {
-				g.take(w)
-				g.done.Done()
+				if g.take(w) {
+					g.finished <- struct{}{}
+				}
 			}
 		})
 	}
@@ -54,7 +58,7 @@ func (g *gang) stop() {
 
 // do has every item of a round done.
 func (g *gang) do(c call) {
-	helpers := min(len(g.workers), len(c.items)) - 1
+	helpers := min(len(g.workers), c.threads, len(c.items)) - 1
 	c.threads = helpers + 1
 	g.call = c
 	if helpers <= 0 {
@@ -64,23 +68,30 @@ func (g *gang) do(c call) {
 		g.call = call{}
 		return
 	}
-	g.next.Store(0)
+	g.undone.Store(int32(len(c.items)))
+	g.left.Store(int32(len(c.items)))
 	for range helpers {
-		g.done.Add(1)
-		g.wake <- struct{}{}
+		select {
+		case g.wake <- struct{}{}:
+		default: // tokens that nobody has taken yet do as well
+		}
 	}
-	g.take(g.workers[0])
-	g.done.Wait()
+	if !g.take(g.workers[0]) {
+		<-g.finished
+	}
 	g.call = call{}
 }
 
-func (g *gang) take(w *worker) {
+// take does items until none is left to take, and reports whether this worker
+// has finished the last one.
+func (g *gang) take(w *worker) (last bool) {
 	for {
-		i := int(g.next.Add(1)) - 1
-		if i >= len(g.call.items) {
-			return
+		k := int(g.left.Add(-1))
+		if k < 0 {
+			return last
 		}
-		g.advance(w, i)
+		g.advance(w, len(g.call.items)-1-k)
+		last = g.undone.Add(-1) == 0
 	}
 }
 

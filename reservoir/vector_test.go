@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
 )
@@ -24,7 +25,11 @@ func TestVector(t *testing.T) {
 			for name, threads := range map[string]int{"1 thread": 1, "3 threads": 3} {
 				t.Run(name, func(t *testing.T) {
 					enginetest.Run(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-						return reservoir.NewCPU(net, slots, kind, threads)
+						e, err := reservoir.NewCPU(net, slots, kind, threads)
+						if err != nil || threads == 1 {
+							return e, err
+						}
+						return reservoir.ForceThreads(e), nil
 					})
 				})
 			}
@@ -81,6 +86,9 @@ func FuzzVector(f *testing.F) {
 				if err != nil {
 					return nil, err
 				}
+				if seed%5 > 0 {
+					reservoir.ForceThreads(e)
+				}
 				return reservoir.ForceShape(e, shape), nil
 			}
 			enginetest.Random(t, open, s, seed, 3, 30)
@@ -122,5 +130,57 @@ func TestNewCPU(t *testing.T) {
 	}
 	if _, err := reservoir.NewCPU(net, 0, "auto", 1); err == nil {
 		t.Error("0 slots were taken")
+	}
+}
+
+// TestAdvanceAllocatesNothing: a call of a shape met before allocates nothing,
+// on any engine, alone or on several threads.
+func TestAdvanceAllocatesNothing(t *testing.T) {
+	s := reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 3, Units: 21, Precision: reservoir.Float32,
+		Standardise: true, Difference: true, Features: reservoir.AllFeatures,
+		Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(.1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1),
+	}
+	for _, kind := range []reservoir.Kind{reservoir.EuSN, reservoir.RESN} {
+		if s.Kind = kind; kind == reservoir.RESN {
+			s.Eps, s.Recurrent, s.SpectralRadius, s.Leak = reservoir.Dist{}, reservoir.Dist{}, reservoir.Fixed(.9), reservoir.Fixed(.3)
+		}
+		net, err := reservoir.Draw(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := s.FeatureCount()
+		head := &readout.Linear{Name: "h", Classes: []string{"a", "b", "c"}, Center: make([]float32, n), Weights: make([]float32, 3*n), Intercept: make([]float32, 3)}
+		const streams, samples = 40, 5
+		in, scores := make([]float32, 2*streams*samples), make([]float32, 3*streams)
+		var runs []reservoir.Run
+		for i := range int32(streams) {
+			runs = append(runs, reservoir.Run{Slot: i, From: i * samples, To: i*samples + 1 + i%samples, Reset: i%3 == 0, Emit: i%2 == 0})
+		}
+		for _, engine := range reservoir.CPUKinds() {
+			for _, threads := range []int{1, 3} {
+				e, err := reservoir.NewCPU(net, streams, engine, threads)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if threads > 1 && engine != "generic" {
+					reservoir.ForceThreads(e)
+				}
+				if err := e.SetHeads([]*readout.Linear{head}); err != nil {
+					t.Fatal(err)
+				}
+				for _, n := range []int{1, 7, streams} {
+					allocs := testing.AllocsPerRun(20, func() {
+						if err := e.Advance(in, runs[:n], scores); err != nil {
+							t.Fatal(err)
+						}
+					})
+					if allocs > 0 {
+						t.Errorf("%s, %s, %d threads, %d streams: %v allocations a call, want none", kind, engine, threads, n, allocs)
+					}
+				}
+				e.Close()
+			}
+		}
 	}
 }

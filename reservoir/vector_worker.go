@@ -52,8 +52,6 @@ const (
 	maxChunk   = 128
 	// A kernel call is not preemptible: it ends after about 0.2 ms.
 	callFlops = 5e7
-	// Room for the tanh arguments of any row tile.
-	maxPending = 12 * maxLanes
 )
 
 func newWorker(v *Vector) *worker {
@@ -70,7 +68,7 @@ func newWorker(v *Vector) *worker {
 	room := max(depth*lanes, s.Inputs()+s.Units+2*lanes)
 	w.cur, w.nxt = kernel.Aligned(room), kernel.Aligned(room)
 	w.sums = kernel.Aligned(kernel.Kinds * max(s.Units, lanes) * lanes)
-	w.pending = kernel.Aligned(2 * maxPending)
+	w.pending = kernel.Aligned(2 * kernel.PendingRoom)
 	w.tails = make([]float32, lanes*w.chunk*s.Channels)
 	w.zero = make([]uint32, max(l.Words, w.chunk*s.Channels))
 	w.trash = make([]uint32, l.Words)
@@ -80,7 +78,7 @@ func newWorker(v *Vector) *worker {
 	w.sample = make([]float32, s.Channels)
 	w.makeRoom()
 	w.args = kernel.Steps{
-		Consts: kernel.Consts(), Pending: &w.pending[0], Spare: &w.pending[maxPending],
+		Consts: kernel.Consts(), Pending: &w.pending[0], Spare: &w.pending[kernel.PendingRoom],
 		Select: &w.offsets[0], Units: s.Units,
 	}
 	for _, k := range v.kinds() {
