@@ -12,6 +12,7 @@ type Set struct {
 	Vector int    // float32 lanes of a vector: a register, of NEON two
 	Rows   int    // most units in a row tile
 	blocks int    // most vectors of units in a row tile of Single
+	stages int    // in which a pending vector is finished, products between them
 	Wide   Shape  // two vectors of streams
 	Narrow Shape  // one
 
@@ -64,6 +65,8 @@ const (
 	peakChains = 12
 	// Streams is how many streams ScoresOfMany takes.
 	Streams = 8
+	// PendingRoom is the size of Steps.Pending and Spare.
+	PendingRoom = 512
 	// Kinds is the number of accumulators of a unit in Steps.Sums.
 	Kinds = 4
 )
@@ -108,7 +111,7 @@ type Steps struct {
 	Select         *int     // byte offset of each input the member sees
 	Selected       int      // how many, at least 1
 	Depth          int      // inputs seen plus units
-	Pending, Spare *float32 // room for a row tile of tanh arguments each
+	Pending, Spare *float32 // PendingRoom each: a row tile's tanh arguments and what a look-up needs
 	// Sums holds Kinds rows for each unit, each vector's Kinds side by side:
 	// sum, positive, max, square. nil if there is none.
 	Sums  *float32
@@ -124,7 +127,7 @@ type Steps struct {
 // consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
 // the order of the generator.
 var consts = func() []float32 {
-	c := Aligned(14 * 16)
+	c := Aligned(34 * 16)
 	fill := func(at int, bits uint32) {
 		for i := range 16 {
 			c[16*at+i] = *(*float32)(unsafe.Pointer(&bits))
@@ -142,6 +145,17 @@ var consts = func() []float32 {
 		copy(c[16*(7+k):], t[:])
 	}
 	fill(13, 0x03020100) // the bytes of a lane, for NEON's table look-up
+	// The table by interval: powers 0 to 3, four times, each turned one place
+	// further, then powers 4 and 5.
+	fill(14, 15<<3)
+	for i := range 16 {
+		for k := range 4 {
+			for turn := range 4 {
+				c[16*(15+4*turn)+4*i+(k+turn)%4] = canon.TanhTable[k][i]
+			}
+		}
+		c[16*31+2*i], c[16*31+2*i+1] = canon.TanhTable[4][i], canon.TanhTable[5][i]
+	}
 	return c
 }()
 

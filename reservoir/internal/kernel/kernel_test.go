@@ -189,8 +189,7 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool) {
 		first = inputs * lanes
 	}
 	acc := floats(t, Kinds*vectors*width)
-	room := max(s.Rows*s.Wide.Lanes, s.blocks*s.Vector)
-	pending, spare := floats(t, room), floats(t, room)
+	pending, spare := floats(t, PendingRoom), floats(t, PendingRoom)
 	x := floats(t, len(p.x))
 	copy(x, p.x)
 	for i := range units {
@@ -268,12 +267,12 @@ func TestTanh(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, true)
 		lanes := s.Wide.Lanes
-		cur, pending := Aligned(2*lanes), Aligned(24*lanes)
+		cur, pending := Aligned(2*lanes), Aligned(2*PendingRoom)
 		choose := []int{0}
 		for at := 0; at < len(args); at += lanes {
 			clear(cur)
 			a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Inputs: Address(args[at:]), Select: &choose[0], Selected: 1, Depth: 2,
-				Pending: &pending[0], Spare: &pending[12*lanes], Gain: 1, Keep: 1, Count: 1, Units: 1}
+				Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Count: 1, Units: 1}
 			s.Use(a, &m, lanes)
 			s.Wide.Ring(a)
 			for l := range lanes {

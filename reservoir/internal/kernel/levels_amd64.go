@@ -40,7 +40,7 @@ var setAVX512 = Set{
 }
 
 var setAVX2 = Set{
-	Name: "avx2", Vector: 8, Rows: 5, blocks: 12,
+	Name: "avx2", Vector: 8, Rows: 5, blocks: 12, stages: 4,
 	Wide: Shape{
 		Lanes: 16,
 		Steps: func(s *Steps) { stepsWideAVX2((*byte)(unsafe.Pointer(s))) },

@@ -3,7 +3,7 @@ package kernel
 // rowTile describes one row tile to the assembly. rows = 0 ends the list.
 type rowTile struct {
 	rows   int // units
-	kits   int // value rows between two pending vectors; 0: finish all of them first
+	kits   int // value rows between two pending vectors, see parts; 0: finish all of them first
 	rest   int // value rows after the last of them
 	offset int // bytes from unit 0 to the first unit's states
 }
@@ -42,8 +42,8 @@ func (s *Set) Pack(units, inputs int, bias, input, recurrent []float32, ring boo
 		first = rows
 	}
 	m.units, m.single = s.packSingle(units, inputs, bias, input, recurrent)
-	m.wide = tiles(sizes, inputs+units, s.Wide.Lanes, s.Vector)
-	m.narrow = tiles(sizes, inputs+units, s.Narrow.Lanes, s.Vector)
+	m.wide = s.tiles(sizes, inputs+units, s.Wide.Lanes)
+	m.narrow = s.tiles(sizes, inputs+units, s.Narrow.Lanes)
 	return m
 }
 
@@ -117,7 +117,7 @@ func split(units, most int) []int {
 // tiles plans how the pending vectors of each row tile (those of the row tile
 // before it) are spread over its value rows. The first row tile of a sample
 // reads the last states its pending vectors make, so they must be done before.
-func tiles(sizes []int, depth, lanes, vector int) []rowTile {
+func (s *Set) tiles(sizes []int, depth, lanes int) []rowTile {
 	list := make([]rowTile, 0, len(sizes)+1)
 	last := len(sizes) - 1
 	first := 0
@@ -129,11 +129,28 @@ func tiles(sizes []int, depth, lanes, vector int) []rowTile {
 		} else {
 			room -= sizes[last]
 		}
-		waiting := sizes[before] * lanes / vector
+		waiting := sizes[before] * lanes / s.Vector
 		t.kits = room / waiting
+		if s.stages > 1 {
+			t.kits = min(t.kits, s.stages*(1<<16-1))
+		}
 		t.rest = depth - t.kits*waiting
+		t.kits = s.parts(t.kits)
 		list = append(list, t)
 		first += rows
 	}
 	return append(list, rowTile{})
+}
+
+// parts divides the value rows between two pending vectors among the stages
+// that finish one: 16 bits for each.
+func (s *Set) parts(kits int) int {
+	if s.stages <= 1 {
+		return kits
+	}
+	packed := 0
+	for i := range s.stages {
+		packed |= (kits*(i+1)/s.stages - kits*i/s.stages) << (16 * i)
+	}
+	return packed
 }

@@ -30,7 +30,7 @@ func (g *isa) features() {
 			ADDQ(U32(g.bytes), from[i])
 		}
 		body()
-		g.storeMasked(r[0], at(dst, 0))
+		g.storePart(r[:1], n, dst, func(int) Mem { return at(dst, 0) })
 		ADDQ(U32(g.bytes), dst)
 		SUBQ(U32(g.bytes/4), n)
 		JG(LabelRef("block"))

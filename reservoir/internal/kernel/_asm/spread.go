@@ -22,7 +22,7 @@ func (g *isa) collect() {
 		"copies n words from vectors stride bytes apart.")
 	g.eachVector("src", "dst", func(v reg.VecPhysical) {
 		VMOVUPS(at(tile, 0), v)
-		g.storeMasked(v, at(row, 0))
+		g.storePart([]reg.VecPhysical{v}, left, row, func(int) Mem { return at(row, 0) })
 	})
 }
 

@@ -103,18 +103,32 @@ func (s shape) copyInputs() {
 
 // finishPending finishes the next pending vector.
 func (s shape) finishPending(id string) {
-	r := s.temps()
-	r.x = at(pending, 0)
-	s.finish(r, id)
+	place := at(pending, 0)
+	if !s.staged() {
+		r := s.temps()
+		r.x = place
+		s.finish(r, id)
+	} else {
+		r := s.stages()
+		r.evaluate(place)
+		s.update(temps{x: place, a: r.p, y: r.a, t: r.t, k: r.k}, id)
+	}
 	ADDQ(Imm(uint64(s.bytes)), pending)
 	ADDQ(Imm(uint64(s.bytes)), offset)
 }
+
+// staged: pending vectors pass several stages, see stages. The others are
+// finished by permutations, at once.
+func (s shape) staged() bool { return s.pipelined && !s.masks }
 
 // flush finishes whatever waits.
 func (s shape) flush(id string) {
 	TESTQ(waiting, waiting)
 	JZ(LabelRef("none_" + id))
 	Label("flush_" + id)
+	if s.staged() {
+		s.stages().prepare(at(pending, 0), func() {})
+	}
 	s.finishPending("_" + id)
 	DECQ(waiting)
 	JNZ(LabelRef("flush_" + id))
@@ -155,15 +169,28 @@ func (s shape) rowTile(m int) {
 		MOVQ(field("Depth"), count)
 		TESTQ(waiting, waiting)
 		JZ(LabelRef("rest" + id))
+		if s.staged() {
+			JMP(LabelRef("enter" + id))
+		}
 		Label("outer" + id)
 		s.finishPending("_" + id)
-		MOVQ(tileField(entry, "kits"), count)
-		Label("inner" + id)
-		s.kit(m)
-		DECQ(count)
-		JNZ(LabelRef("inner" + id))
+		if !s.staged() {
+			s.kits(m, id)
+		} else {
+			Label("enter" + id)
+			part := 0
+			next := func() {
+				s.part(m, part, id)
+				part++
+			}
+			next()
+			s.stages().prepare(at(pending, 0), next)
+		}
 		DECQ(waiting)
 		JNZ(LabelRef("outer" + id))
+		if s.staged() {
+			s.finishPending("_last" + id)
+		}
 		MOVQ(tileField(entry, "rest"), count)
 		TESTQ(count, count)
 		JZ(LabelRef("done" + id))
@@ -181,8 +208,36 @@ func (s shape) rowTile(m int) {
 			VMOVUPS(s.acc(r, v), at(count, (r*s.vectors+v)*s.bytes))
 		}
 	}
+	if s.staged() {
+		MOVQ(count, pending)
+		for i := range ahead {
+			s.stages().locate(at(pending, i*s.bytes))
+		}
+	}
 	MOVQ(U32(m*s.vectors), waiting)
 	JMP(LabelRef("computed"))
+}
+
+// kits adds the value rows that go between two pending vectors.
+func (s shape) kits(m int, id string) {
+	MOVQ(tileField(entry, "kits"), count)
+	Label("inner" + id)
+	s.kit(m)
+	DECQ(count)
+	JNZ(LabelRef("inner" + id))
+}
+
+// part adds one of the four parts of them.
+func (s shape) part(m, part int, id string) {
+	id = fmt.Sprintf("%s_%d", id, part)
+	MOVWQZX(tileField(entry, "kits").Offset(2*part), count)
+	TESTQ(count, count)
+	JZ(LabelRef("none" + id))
+	Label("inner" + id)
+	s.kit(m)
+	DECQ(count)
+	JNZ(LabelRef("inner" + id))
+	Label("none" + id)
 }
 
 // kit adds one value row times its weights to the accumulators of m units.

@@ -95,6 +95,11 @@ func (r temps) register(i int, tmp reg.VecPhysical) reg.VecPhysical {
 // several places; labels carry id.
 func (g *isa) finish(r temps, id string) {
 	g.tanh(r)
+	g.update(r, id)
+}
+
+// update takes arguments in x and their tanh in a.
+func (g *isa) update(r temps, id string) {
 	VMOVUPS(scaled(oldState, offset, 1, 0), r.k)
 	TESTB(U8(flagKeep), field("Flags"))
 	JZ(LabelRef("whole" + id))

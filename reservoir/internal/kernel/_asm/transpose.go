@@ -55,10 +55,10 @@ func (g *isa) transposition(name string, in bool) {
 	if in {
 		g.eachWord(n, func(i int) { VMOVUPS(out[i], at(step, 0)) })
 	} else {
-		for i := range n {
+		g.storePart(out, left, place, func(i int) Mem {
 			MOVQ(at(rows, 8*i), row)
-			g.storeMasked(out[i], scaled(row, place, 1, 0))
-		}
+			return scaled(row, place, 1, 0)
+		})
 	}
 	MOVQ(stride, step)
 	SHLQ(Imm(uint64(bits.TrailingZeros(uint(n)))), step)
@@ -111,12 +111,47 @@ func (g *isa) loadMasked(m Mem, v reg.VecPhysical) {
 	VMASKMOVPS(m, reg.Y15, v)
 }
 
-func (g *isa) storeMasked(v reg.VecPhysical, m Mem) {
+// storePart stores the first words of each vector to its place, as many as are
+// left or all. Without mask registers a masked store takes as long as ten
+// plain ones: what is left of a block goes in halves, for which the vectors are
+// shifted and cursor is moved on.
+func (g *isa) storePart(v []reg.VecPhysical, left, cursor reg.Register, place func(i int) Mem) {
 	if g.masks {
-		VMOVUPS(v, tail, m)
+		for i := range v {
+			VMOVUPS(v[i], tail, place(i))
+		}
 		return
 	}
-	VMASKMOVPS(v, reg.Y15, m)
+	each := func(store func(v reg.VecPhysical, m Mem)) {
+		for i := range v {
+			store(v[i], place(i))
+		}
+	}
+	CMPQ(left, Imm(8))
+	JLT(LabelRef("four"))
+	each(func(v reg.VecPhysical, m Mem) { VMOVUPS(v, m) })
+	JMP(LabelRef("stored"))
+	Label("four")
+	TESTQ(U32(4), left)
+	JZ(LabelRef("two"))
+	each(func(v reg.VecPhysical, m Mem) {
+		VMOVUPS(v.AsX(), m)
+		VEXTRACTF128(U8(1), v, v.AsX())
+	})
+	ADDQ(Imm(16), cursor)
+	Label("two")
+	TESTQ(U32(2), left)
+	JZ(LabelRef("one"))
+	each(func(v reg.VecPhysical, m Mem) {
+		VMOVLPS(v.AsX(), m)
+		VPSRLDQ(U8(8), v.AsX(), v.AsX())
+	})
+	ADDQ(Imm(8), cursor)
+	Label("one")
+	TESTQ(U32(1), left)
+	JZ(LabelRef("stored"))
+	each(func(v reg.VecPhysical, m Mem) { VMOVSS(v.AsX(), m) })
+	Label("stored")
 }
 
 // transpose turns the n x n words in the first n registers over the diagonal
