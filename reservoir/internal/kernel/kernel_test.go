@@ -265,22 +265,32 @@ func TestTanh(t *testing.T) {
 		args = append(args, math.Float32frombits(rng.Uint32()&0x807fffff|uint32(100+rng.IntN(33))<<23))
 	}
 	eachLevel(t, func(t *testing.T, s *Set) {
-		m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, true)
-		lanes := s.Wide.Lanes
-		cur, pending := Aligned(2*lanes), Aligned(2*PendingRoom)
-		choose := []int{0}
-		for at := 0; at < len(args); at += lanes {
-			clear(cur)
-			a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Inputs: Address(args[at:]), Select: &choose[0], Selected: 1, Depth: 2,
-				Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Count: 1, Units: 1}
-			s.Use(a, &m, lanes)
-			s.Wide.Ring(a)
-			for l := range lanes {
-				// -0 + 0*h and 0 + tanh lose the sign of zero, as they should.
-				x, got := args[at+l], cur[lanes+l]
-				want := canon.FMA(1, canon.Tanh(canon.FMA(0, 0, canon.FMA(1, x, float32(math.Copysign(0, -1))))), 0)
-				if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
-					t.Fatalf("tanh of %x is %x, want %x", x, got, want)
+		// A ring's kernel and a tile's may have a tanh each.
+		for _, ring := range []bool{true, false} {
+			m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, ring)
+			lanes := s.Wide.Lanes
+			cur, next, pending := Aligned(2*lanes), Aligned(2*lanes), Aligned(2*PendingRoom)
+			choose := []int{0}
+			for at := 0; at < len(args); at += lanes {
+				clear(cur)
+				a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Next: &next[0], NextState: &next[lanes],
+					Inputs: Address(args[at:]), Select: &choose[0], Selected: 1, Depth: 2,
+					Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Count: 1, Units: 1}
+				s.Use(a, &m, lanes)
+				state := next
+				if ring {
+					s.Wide.Ring(a)
+					state = cur
+				} else {
+					s.Wide.Steps(a)
+				}
+				for l := range lanes {
+					// -0 + 0*h and 0 + tanh lose the sign of zero, as they should.
+					x, got := args[at+l], state[lanes+l]
+					want := canon.FMA(1, canon.Tanh(canon.FMA(0, 0, canon.FMA(1, x, float32(math.Copysign(0, -1))))), 0)
+					if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
+						t.Fatalf("ring %v: tanh of %x is %x, want %x", ring, x, got, want)
+					}
 				}
 			}
 		}
@@ -295,14 +305,14 @@ func TestMaxOfZeros(t *testing.T) {
 		m := s.Pack(1, 1, []float32{negative}, []float32{1}, []float32{negative}, true)
 		lanes := s.Wide.Lanes
 		for _, c := range [][2]float32{{negative, zero}, {zero, negative}} {
-			cur, pending, acc, x := Aligned(2*lanes), Aligned(24*lanes), Aligned(Kinds*lanes), Aligned(lanes)
+			cur, pending, acc, x := Aligned(2*lanes), Aligned(2*PendingRoom), Aligned(Kinds*lanes), Aligned(lanes)
 			place := func(l int) int { return (l/s.Vector*Kinds+2)*s.Vector + l%s.Vector }
 			for l := range x {
 				acc[place(l)], x[l] = c[0], c[1]
 			}
 			choose := []int{0}
 			a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Inputs: Address(x), Select: &choose[0], Selected: 1, Depth: 2,
-				Pending: &pending[0], Spare: &pending[12*lanes], Sums: &acc[0], Flags: Max, Gain: 1, Keep: 1, Count: 1, Units: 1}
+				Pending: &pending[0], Spare: &pending[PendingRoom], Sums: &acc[0], Flags: Max, Gain: 1, Keep: 1, Count: 1, Units: 1}
 			s.Use(a, &m, lanes)
 			s.Wide.Ring(a)
 			for l := range x {
