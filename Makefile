@@ -2,8 +2,9 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/...
 FUZZTIME    ?= 60s
+PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz bench chaos demo ptx
+.PHONY: help check test race arm64 cross generate fuzz bench bench-peers chaos demo ptx
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -52,6 +53,11 @@ fuzz: ## every fuzz target for FUZZTIME (default 60s)
 
 bench: ## benchmarks of every package
 	go test -run '^$$' -bench . ./...
+
+bench-peers: ## our engines beside NumPy, PyTorch, gonum, ReservoirPy (PEERS="--threads 2 --only A")
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	go build -o $$dir/eusn-stream ./cmd/eusn-stream && go build -o $$dir/gonum ./tools/peers/gonum && \
+	$(PYTHON) tools/peers/peers.py --ours $$dir/eusn-stream --gonum $$dir/gonum $(PEERS)
 
 chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 	go run ./integration/chaos $(CHAOS)

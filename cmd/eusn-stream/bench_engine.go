@@ -69,7 +69,7 @@ type benchKind struct {
 
 // benchKinds are the engines to measure: all that are here, or the one asked
 // for.
-func (a *app) benchKinds() []benchKind {
+func (a *app) benchKinds(o *benchOptions) []benchKind {
 	all := reservoir.CPUKinds()
 	var kinds []benchKind
 	for _, name := range all {
@@ -77,6 +77,9 @@ func (a *app) benchKinds() []benchKind {
 			continue
 		}
 		k := benchKind{name: name, set: name, slow: name == "generic"}
+		if k.slow && a.engine == "auto" && len(all) > 1 && o.reshaped() {
+			continue // not at shapes that were not chosen for it
+		}
 		if k.slow { // its instructions are those of the fastest
 			k.set = strings.TrimSuffix(all[0], "generic")
 		}
@@ -122,7 +125,7 @@ const (
 
 // benchEngines measures every shape on every engine in turn.
 func (a *app) benchEngines(ctx context.Context, o *benchOptions, out *benchPrinter) error {
-	peaks, err := measurePeaks(ctx, a.benchKinds(), o.threadCounts(), min(o.time/4, mostPeak))
+	peaks, err := measurePeaks(ctx, a.benchKinds(o), o.threadCounts(), min(o.time/4, mostPeak))
 	if err != nil {
 		return err
 	}
@@ -135,7 +138,7 @@ func (a *app) benchEngines(ctx context.Context, o *benchOptions, out *benchPrint
 			b.engine.Close()
 		}
 	}()
-	for _, k := range a.benchKinds() {
+	for _, k := range a.benchKinds(o) {
 		for _, s := range o.shapes(k) {
 			for _, threads := range o.threadCounts() {
 				if k.slow && threads > 1 {

@@ -1,0 +1,55 @@
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPeers lets each peer of tools/peers that can run here hold its result to
+// float64 and do a little work, so that a comparison with it is one with the
+// right sums.
+func TestPeers(t *testing.T) {
+	python := numpy(t)
+	work := func(t *testing.T, command string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(command, args...)
+		cmd.Stdin = strings.NewReader("0.001\n")
+		var messages strings.Builder
+		cmd.Stderr = &messages
+		out, err := cmd.Output()
+		first, rate, _ := strings.Cut(string(out), "\n")
+		if err != nil || !strings.HasPrefix(first, "ready") || len(strings.TrimSpace(rate)) == 0 {
+			t.Fatalf("%v: printed %q\n%s", err, out, messages.String())
+		}
+		t.Log(first)
+	}
+	shape := func(members string) []string { return []string{members, "20", "3", "40", "10"} }
+	for _, name := range []string{"numpy", "sgemm"} {
+		t.Run(name, func(t *testing.T) { work(t, python, append([]string{"../tools/peers/forms.py", name}, shape("0")...)...) })
+	}
+	t.Run("numpy-bank", func(t *testing.T) {
+		work(t, python, append([]string{"../tools/peers/forms.py", "numpy-bank"}, shape("3")...)...)
+	})
+	t.Run("torch", func(t *testing.T) {
+		if exec.Command(python, "-c", "import torch").Run() != nil {
+			absent(t, "torch", "%s has no PyTorch (Debian: apt-get install python3-torch)", python)
+		}
+		work(t, python, append([]string{"../tools/peers/forms.py", "torch"}, shape("0")...)...)
+	})
+	t.Run("reservoirpy", func(t *testing.T) {
+		if os.Getenv("RESERVOIRPY") == "" {
+			absent(t, "reservoirpy", "RESERVOIRPY does not name the folder of its package")
+		}
+		work(t, python, append([]string{"../tools/peers/forms.py", "reservoirpy"}, shape("0")...)...)
+	})
+	t.Run("gonum", func(t *testing.T) {
+		program := filepath.Join(t.TempDir(), "gonum")
+		if out, err := exec.Command("go", "build", "-o", program, "../tools/peers/gonum").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		work(t, program, "20", "3", "40", "10")
+	})
+}

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""What others reach on the workloads of `eusn-stream bench`, in turn with it.
+
+    peers.py --ours PATH_OF_EUSN_STREAM [--gonum PATH] [--threads 1] [--rounds 7]
+             [--seconds 0.5] [--only WORKLOAD,...] [--json]
+
+Each peer is a process of its own that does the same steps,
+h' = h + eps tanh(M h + U x + b) in float32, in the fastest of several forms. Its
+results are first compared with float64. Then every round lets each peer, and
+eusn-stream, work for a while, one after another; a ratio is the median over the
+rounds of (ours / peer in the same round).
+
+OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are removed from the peers' environment:
+where they are set to an old core, OpenBLAS runs at half its speed. PyTorch gets
+ATEN_CPU_CAPABILITY=avx512 where the CPU has AVX-512. ReservoirPy takes part where
+RESERVOIRPY names the folder that holds its package.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import forms  # noqa: E402
+
+# name: (units, inputs, streams, samples a call)
+NETWORKS = {"A": (100, 6, 1024, 128), "B": (200, 1, 1024, 128), "C": (50, 3, 4096, 128)}
+BANK = (40, 50, 4, 1024, 32)  # members, units, inputs, streams, samples
+SLOW = {"gonum": 8, "reservoirpy": 16}  # samples a call, for those that would take seconds
+
+
+class Peer:
+    """A process that works when told to."""
+
+    def __init__(self, name, command, env):
+        self.name = name
+        self.process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.note = self.process.stdout.readline().strip()
+        if not self.note.startswith("ready"):
+            raise SystemExit(f"peers: {name} did not start: {self.note or 'see its messages above'}")
+        self.note = self.note.removeprefix("ready").strip()
+
+    def rate(self, seconds):
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"peers: {self.name} ended: see its messages above")
+        return float(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Ours:
+    """eusn-stream bench, run anew each round."""
+
+    name = "eusn-stream"
+
+    def __init__(self, program, engine, shape, threads):
+        members, units, inputs, streams, steps = shape
+        self.command = [program, "bench", "--only", "engine", "--json", "-q", "--engine", engine, "--bank", str(members)]
+        for flag, value in (("units", units), ("inputs", inputs), ("streams", streams), ("steps", steps), ("threads", threads)):
+            self.command += [f"--{flag}", str(value)]
+        self.note = ""
+
+    def rate(self, seconds):
+        out = subprocess.run(self.command + ["--time", f"{seconds}s"], check=True, capture_output=True, text=True).stdout
+        rows = [json.loads(line) for line in out.splitlines()]
+        row = next(r for r in rows if r["bench"] == "engine")
+        self.note = f"{row['engine']}, {100 * row.get('peak_share', 0):.0f} % of the FMA peak"
+        return row["mstep_per_s"] * 1e6
+
+    def close(self):
+        pass
+
+
+def environment(threads):
+    env = dict(os.environ)
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ATEN_CPU_CAPABILITY"):
+        env.pop(name, None)
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "GOMAXPROCS"):
+        env[name] = str(threads)
+    if "avx512f" in open("/proc/cpuinfo").read():
+        env["ATEN_CPU_CAPABILITY"] = "avx512"
+    return env
+
+
+def start(shape, args):
+    """Every contender on one workload; says loudly who is missing."""
+    members, units, inputs, streams, steps = shape
+    env = environment(args.threads)
+    names = forms.BANKS if members else forms.NETWORKS
+    all = []
+    for name in names:
+        missing = forms.missing(name)
+        if missing:
+            print(f"!! {name} does not take part: {missing}", file=sys.stderr)
+            continue
+        size = [members, units, inputs, streams, SLOW.get(name, steps)]
+        all.append(Peer(name, [sys.executable, forms.__file__, name, *map(str, size)], env))
+    if args.gonum and not members:
+        size = [units, inputs, streams, SLOW["gonum"]]
+        all.append(Peer("gonum", [args.gonum, *map(str, size)], env))
+    elif not members:
+        print("!! gonum does not take part: give its program with --gonum", file=sys.stderr)
+    return all
+
+
+def compare(name, shape, args):
+    ours = Ours(args.ours, args.engine, shape, args.threads)
+    peers = start(shape, args)
+    rates = {p.name: [] for p in [ours] + peers}
+    for _ in range(args.rounds):
+        for p in [ours] + peers:
+            rates[p.name].append(p.rate(args.seconds))
+    for p in [ours] + peers:
+        p.close()
+        ratio = statistics.median(a / b for a, b in zip(rates[ours.name], rates[p.name]))
+        row = {
+            "workload": name, "members": shape[0], "units": shape[1], "inputs": shape[2], "streams": shape[3], "threads": args.threads,
+            "who": p.name, "mstep_per_s": statistics.median(rates[p.name]) / 1e6, "ours_over_this": ratio, "note": p.note,
+        }
+        if args.json:
+            print(json.dumps(row), flush=True)
+        else:
+            print(f"{name:5} {p.name:12} {row['mstep_per_s']:9.3f} Mstep/s   ours is {ratio:7.2f} x   {p.note}", flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--ours", required=True, help="the eusn-stream program")
+    p.add_argument("--engine", default="auto", help="its engine")
+    p.add_argument("--gonum", help="program built from tools/peers/gonum")
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--seconds", type=float, default=0.5, help="of each contender in each round")
+    p.add_argument("--only", default="A,B,C,bank", help="workloads")
+    p.add_argument("--json", action="store_true")
+    args = p.parse_args()
+    for name in args.only.split(","):
+        if name == "bank":
+            compare(name, BANK, args)
+        elif name in NETWORKS:
+            compare(name, (0, *NETWORKS[name]), args)
+        else:
+            p.error(f"--only {name}: want some of {', '.join(NETWORKS)}, bank")
+
+
+if __name__ == "__main__":
+    main()
