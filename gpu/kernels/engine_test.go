@@ -23,7 +23,7 @@ type engine struct {
 	slots   int
 	program *Program
 	batch   *Batch
-	module  *ptx.Module
+	modules []*ptx.Module // a kernel is the first one's that has it
 	mem     ptx.Memory
 	buffers Buffers
 	rows    []byte
@@ -71,7 +71,7 @@ func put[T any](e *engine, b *buffer, v []T) uint64 {
 	return b.base + uint64(at)
 }
 
-func newEngine(m *ptx.Module, net *reservoir.Network, slots int, device Device) (*engine, error) {
+func newEngine(modules []*ptx.Module, net *reservoir.Network, slots, most int, device Device) (*engine, error) {
 	p, err := New(net, device)
 	if err != nil {
 		return nil, err
@@ -79,8 +79,7 @@ func newEngine(m *ptx.Module, net *reservoir.Network, slots int, device Device) 
 	if slots < 1 {
 		return nil, fmt.Errorf("kernels: %d slots", slots)
 	}
-	e := &engine{net: net, slots: slots, program: p, module: m, taken: make([]uint64, slots), kinds: map[string]int{}}
-	const most = 64
+	e := &engine{net: net, slots: slots, program: p, modules: modules, taken: make([]uint64, slots), kinds: map[string]int{}}
 	e.batch = NewBatch(slots, most)
 	e.buffers.Rows, e.rows = e.mem.Alloc(4 * slots * p.RowWords())
 	e.row = make([]uint32, p.RowWords())
@@ -146,9 +145,7 @@ func (e *engine) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 			l := &e.launches[k]
 			e.kinds[Names[l.Kernel]]++
 			e.params = *(*[unsafe.Sizeof(Args{})]byte)(unsafe.Pointer(&l.Args))
-			if err := e.module.Launch(&e.mem, ptx.Launch{
-				Kernel: Names[l.Kernel], Grid: l.Grid, Block: [3]uint32{l.Block, 1, 1}, Shared: int(l.Shared), Params: e.params[:], Limit: 1 << 26,
-			}); err != nil {
+			if err := e.launch(Names[l.Kernel], l); err != nil {
 				return err
 			}
 		}
@@ -157,6 +154,17 @@ func (e *engine) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 		scores[i] = math.Float32frombits(binary.LittleEndian.Uint32(e.scores.data[start+4*i:]))
 	}
 	return nil
+}
+
+func (e *engine) launch(name string, l *Launch) error {
+	m := e.modules[0]
+	for _, x := range e.modules {
+		if x.Kernel(name) != nil {
+			m = x
+			break
+		}
+	}
+	return m.Launch(&e.mem, ptx.Launch{Kernel: name, Grid: l.Grid, Block: [3]uint32{l.Block, 1, 1}, Shared: int(l.Shared), Params: e.params[:], Limit: 1 << 24})
 }
 
 func (e *engine) Features(slot int, dst []float32) error {
@@ -203,7 +211,7 @@ func open(t testing.TB, device Device) enginetest.New {
 		t.Fatal(err)
 	}
 	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return newEngine(m, net, slots, device)
+		return newEngine([]*ptx.Module{m}, net, slots, 64, device)
 	}
 }
 

@@ -202,7 +202,6 @@ template <int UNITS, int STREAMS, int TILE, bool FEATURES> struct Resident {
         BARRIER();
       }
     }
-    if (samples == 0) BARRIER();  // states are stored by other threads than loaded them
     store_states();
     if (FEATURES) accumulators<false>();
   }

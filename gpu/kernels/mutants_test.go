@@ -1,0 +1,148 @@
+package kernels
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/gpu/internal/ptx"
+	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
+)
+
+// mutant is a bug planted in a source file. old must be there; the first is
+// replaced. Some shape must then fail.
+type mutant struct {
+	name, file, old, new string
+}
+
+var mutants = []mutant{
+	{"ragged lengths ignored", "resident.h", "const bool has = t < count[q];", "const bool has = count[q] > 0;"},
+	{"one sample too many", "resident.h", "const bool has = t < count[q];", "const bool has = t <= count[q];"},
+	{"resets ignored", "resident.h", "s < live && !(run_of(a, first + s).flags & RUN_RESET)", "s < live"},
+	{"tail of a tile read past the runs", "resident.h", "const u32 has = s < live ? run_of", "const u32 has = s <= live ? run_of"},
+	{"slot not used on the way back", "resident.h", "float *to = (float *)member_words(run_of(a, first + s).slot)", "float *to = (float *)member_words(first + s)"},
+	{"products with the neighbour's weights", "resident.h", "const float *w = weights + p.stride;", "const float *w = weights + p.stride + 1;"},
+	{"states before inputs", "resident.h", "w += m.count * p.stride;\n    if (!(p.flags & SHAPE_RING)) {\n      products<UNITS, STREAMS>(z, w, p.stride, ug, ugs, states, TILE, sg, SGS, p.units);",
+		"w += m.count * p.stride;\n    if (!(p.flags & SHAPE_RING)) {\n      products<UNITS, STREAMS>(z, w + p.stride, p.stride, ug, ugs, states + TILE, TILE, sg, SGS, p.units - 1);\n      products<UNITS, STREAMS>(z, w, p.stride, ug, ugs, states, TILE, sg, SGS, 1);"},
+	{"ring turned the other way", "resident.h", "u == 0 ? p.units - 1 : u - 1", "u + 1 == p.units ? 0 : u + 1"},
+	{"keep forgotten", "resident.h", "m.keep * h[q]", "h[q]"},
+	{"fold one sample late", "resident.h", "run_of(a, first + s).steps + 1 & 255", "run_of(a, first + s).steps & 255"},
+	{"low sum kept after folding", "resident.h", "        low[i][q] = 0.f;\n", ""},
+	{"high sum survives a reset", "resident.h", "member_words(run.slot)[at + u] = 0", ";"},
+	{"maximum starts at 0", "resident.h", "move<LOAD>(p.maximum, acc.most, -1.f)", "move<LOAD>(p.maximum, acc.most, 0.f)"},
+	{"zero counts as positive", "resident.h", "has && z > 0.f", "has && z >= 0.f"},
+	{"first staged sample only", "resident.h", "arguments(z, t);", "arguments(z, 0);"},
+	{"product and sum rounded apart", "device.h", "sum[i][q] = FMA(w[i], x[q], sum[i][q])", "sum[i][q] = w[i] * x[q] + sum[i][q]"},
+	{"tanh one interval off", "device.h", "table + (v >> 21 & 15)", "table + (v >> 21 & 14)"},
+	{"tanh without its sign", "device.h", "FLOAT_OF(BITS_OF(r) | (bits & 0x80000000u))", "r"},
+	{"tanh unbounded", "device.h", "a = MIN(a, 9.015625f);", ""},
+	{"a difference at the first sample", "device.h", "if (run.steps + t == 0) return 0.f;", ""},
+	{"difference with the wrong sample", "device.h", "*(sample - p.channels)", "*sample"},
+	{"transform's product first", "device.h", "(*sample - norm[0]) * norm[p.channels]", "*sample * norm[p.channels] - norm[0] * norm[p.channels]"},
+	{"streamed: same place for old and new", "streamed.h", "if ((a.step + after & 1) == 0)", "if (true)"},
+	{"streamed: reset ignored", "streamed.h", "return a.step == 0 && (run.flags & RUN_RESET);", "return false;"},
+	{"streamed: reset at every sample", "streamed.h", "return a.step == 0 && (run.flags & RUN_RESET);", "return run.flags & RUN_RESET;"},
+	{"streamed: unit tiles overlap", "streamed.h", "unit0 = BLOCK_Y * UNIT_TILE", "unit0 = BLOCK_Y * (UNIT_TILE - 4)"},
+	{"streamed: stale buffer", "streamed.h", "put(j + 1 & 1)", "put(j & 1)"},
+	{"streamed: last chunk full", "streamed.h", "const u32 depth = MIN((inputs ? m.count : p.units) - from, (u32)DEPTH);", "const u32 depth = DEPTH;"},
+	{"streamed: sum before fold lost", "streamed.h", "if (fold) f[high + u] += v;", "if (fold) f[high + u] += f[low + u];"},
+	{"finish: count not advanced", "finish.h", "run.steps + run.count;", "run.steps;"},
+	{"finish: first sample kept as previous", "finish.h", "(run.from + run.count - 1)", "run.from"},
+	{"finish: empty reset leaves the row", "finish.h", "const bool clear = run.count == 0 && (run.flags & RUN_RESET);", "const bool clear = false;"},
+	{"finish: streamed states left in Work", "finish.h", "(run.count & 1)", "!(run.count & 1)"},
+	{"finish: maximum cleared to 0", "finish.h", "maximum ? BITS_OF(-1.f) : 0", "0"},
+	{"scores: mean without the high sum", "scores.h", "const float mean = (f[p.sum_high + u] + f[p.sum_low + u]) / n;", "const float mean = f[p.sum_low + u] / n;"},
+	{"scores: count before the run", "scores.h", "const u32 n = run.steps + run.count;", "const u32 n = run.steps;"},
+	{"scores: square root of a negative", "scores.h", "v > 0.f ? __builtin_sqrtf(v) : 0.f", "__builtin_sqrtf(v)"},
+	{"scores: not centred", "scores.h", "f - middle", "f"},
+	{"scores: score row of the round", "scores.h", "(u64)run.score * p.score_width", "(u64)(first + eg * 2 + e) * p.score_width"},
+	{"scores: columns that do not exist", "scores.h", "cg * 2 + c >= tile.columns", "false"},
+}
+
+// TestMutants proves that the shapes notice planted bugs: here a few, all with
+// EUSN_MUTANTS=all (make ptx-mutants).
+func TestMutants(t *testing.T) {
+	if v := ptxbuild.Installed(); v == "" {
+		require(t, "clang", "no bug is planted in the sources: "+ptxbuild.Compiler+" is not here")
+	}
+	for i, mu := range mutants {
+		if os.Getenv("EUSN_MUTANTS") != "all" && i%10 != 0 {
+			continue
+		}
+		t.Run(mu.name, func(t *testing.T) {
+			dir := t.TempDir()
+			copyFiles(t, dir)
+			path := filepath.Join(dir, mu.file)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), mu.old) {
+				t.Fatalf("%s has no %q: plant the bug elsewhere", mu.file, mu.old)
+			}
+			text = []byte(strings.Replace(string(text), mu.old, mu.new, 1))
+			// Compiling one file is enough: the other kernels stay as they are.
+			unit := mu.file
+			if unit == "device.h" {
+				unit = "resident.h"
+			}
+			if err := errorOf(os.WriteFile(path, text, 0o644), os.WriteFile(filepath.Join(dir, "eusn.cu"), fmt.Appendf(nil, "#include %q\n", unit), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			spoilt, err := ptxbuild.Compile(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caught(t, string(spoilt), "")
+		})
+	}
+}
+
+// TestBarrierMutants takes out one barrier after the other.
+func TestBarrierMutants(t *testing.T) {
+	barriers := regexp.MustCompile(`bar\.sync\s+0;`).FindAllStringIndex(PTX, -1)
+	if len(barriers) < 20 {
+		t.Fatalf("%d barriers found, want the kernels'", len(barriers))
+	}
+	for i, at := range barriers {
+		if os.Getenv("EUSN_MUTANTS") != "all" && i%9 != 0 {
+			continue
+		}
+		line := strings.Count(PTX[:at[0]], "\n") + 1
+		t.Run(fmt.Sprintf("line %d", line), func(t *testing.T) {
+			_, rest, _ := strings.Cut(PTX[strings.LastIndex(PTX[:at[0]], ".visible .entry"):], ".entry ")
+			kernel, _, _ := strings.Cut(rest, "(")
+			caught(t, PTX[:at[0]]+PTX[at[1]:], kernel)
+		})
+	}
+}
+
+// caught fails if every shape passes with a module's kernels in place of ours.
+// Only shapes that launch the kernel are run, where one is given.
+func caught(t *testing.T, text, kernel string) {
+	t.Helper()
+	ours, err := module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ptx.Parse(text)
+	if err != nil {
+		t.Logf("caught: %v", err)
+		return
+	}
+	for _, s := range shapes {
+		// A shape that does not launch the kernel that changed proves nothing.
+		if name := "eusn_" + s.kernels; s.kernels != "" && kernel != "eusn_scores" &&
+			(kernel != "" && kernel != name || m.Kernel(name) == nil && m.Kernel("eusn_finish") == nil && m.Kernel("eusn_scores") == nil) {
+			continue
+		}
+		if _, err := s.compare([]*ptx.Module{m, ours}); err != nil {
+			t.Logf("caught by %s: %v", s.name, err)
+			return
+		}
+	}
+	t.Error("no shape noticed")
+}

@@ -1,0 +1,288 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/gpu/internal/ptx"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// shape is one network on one device, and the kernels this must launch.
+type shape struct {
+	name    string
+	spec    reservoir.Spec
+	device  Device
+	kernels string
+}
+
+// Calls have 70 runs in their first round: two tiles of 64, the second nearly
+// empty. The number of multiprocessors chooses the tile.
+const shapeSlots = 70
+
+func eusn(kind reservoir.Kind, channels, units int) reservoir.Spec {
+	s := reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: kind, Channels: channels, Members: 1, Units: units, Seed: 3, Precision: reservoir.Float32,
+		Features: []reservoir.Feature{reservoir.Last}, Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.3),
+	}
+	if kind == reservoir.EuSN {
+		s.Eps, s.Gamma, s.Recurrent = reservoir.Fixed(.1), reservoir.Fixed(.01), reservoir.Fixed(1)
+	} else {
+		s.SpectralRadius, s.Leak = reservoir.Fixed(.9), reservoir.Fixed(.3)
+	}
+	return s
+}
+
+func bank(channels, members, units int, features ...reservoir.Feature) reservoir.Spec {
+	s := eusn(reservoir.EuSN, channels, units)
+	s.Members, s.Features = members, features
+	if len(features) == 0 {
+		s.Features = reservoir.AllFeatures
+	}
+	s.Standardise, s.Difference, s.Subset = true, true, 9
+	s.Input, s.Bias = reservoir.Dist{Lo: .03, Hi: 3}, reservoir.Dist{Lo: .01, Hi: 3}
+	s.Eps, s.Gamma = reservoir.Dist{Lo: 1e-3, Hi: 1}, reservoir.Dist{Lo: 1e-4, Hi: .1}
+	return s
+}
+
+var shapes = func() []shape {
+	const h200, small = 227 << 10, 48 << 10
+	list := []shape{
+		{"one unit", eusn(reservoir.EuSN, 1, 1), Device{1, h200}, "resident_64"},
+		{"paper, 64", eusn(reservoir.EuSN, 3, 20), Device{1, h200}, "resident_64"},
+		{"paper, 32", eusn(reservoir.EuSN, 2, 33), Device{3, h200}, "resident_32"},
+		{"paper, 16", eusn(reservoir.EuSN, 9, 21), Device{5, h200}, "resident_16"},
+		{"paper, 8", eusn(reservoir.EuSN, 1, 37), Device{9, h200}, "resident_8"},
+		{"wide input", eusn(reservoir.EuSN, 61, 9), Device{3, h200}, "resident_32"},
+		{"leaky", eusn(reservoir.ESN, 2, 19), Device{3, h200}, "resident_32"},
+		{"ring, 64", eusn(reservoir.RESN, 2, 19), Device{1, h200}, "resident_64"},
+		{"ring, 8", eusn(reservoir.RESN, 2, 8), Device{9, h200}, "resident_8"},
+		{"bank, 64", bank(2, 2, 13), Device{1, h200}, "resident_features_64"},
+		{"bank, 32", bank(3, 2, 10), Device{6, h200}, "resident_features_32"},
+		{"bank, 16", bank(2, 3, 7), Device{15, h200}, "resident_features_16"},
+		{"bank, 8", bank(6, 2, 18), Device{18, h200}, "resident_features_8"},
+		{"bank of last states", bank(2, 3, 12, reservoir.Last), Device{1, h200}, "resident_64"},
+		{"streamed, 64", eusn(reservoir.EuSN, 3, 130), Device{2, small}, "streamed_64"},
+		{"streamed, 16", eusn(reservoir.EuSN, 2, 121), Device{5, small}, "streamed_16"},
+		{"streamed, 8", eusn(reservoir.ESN, 20, 122), Device{200, small}, "streamed_8"},
+		{"streamed bank", bank(2, 2, 120), Device{12, small}, "streamed_16"},
+		{"streamed ring", eusn(reservoir.RESN, 2, 701), Device{40, small}, "streamed_16"},
+	}
+	for _, f := range reservoir.AllFeatures {
+		list = append(list, shape{"only " + string(f), bank(1, 2, 6, f), Device{12, h200}, ""})
+	}
+	list = append(list, shape{"streamed, only std", bank(1, 2, 118, reservoir.Std), Device{200, small}, "streamed_8"})
+	transformed := bank(2, 2, 5)
+	transformed.Difference = false
+	list = append(list, shape{"standardised only", transformed, Device{1, h200}, ""})
+	transformed.Difference, transformed.Standardise = true, false
+	return append(list, shape{"differences only", transformed, Device{1, h200}, ""})
+}()
+
+// TestShapes compares with the generic engine, bit for bit.
+func TestShapes(t *testing.T) {
+	m, err := module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched := map[string]int{}
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			kinds, err := s.compare([]*ptx.Module{m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.kernels != "" && kinds["eusn_"+s.kernels] == 0 {
+				t.Errorf("launched %v, want eusn_%s among them", kinds, s.kernels)
+			}
+			for k, n := range kinds {
+				launched[k] += n
+			}
+		})
+	}
+	for _, name := range Names {
+		if launched[name] == 0 {
+			t.Errorf("no shape launched %s", name)
+		}
+	}
+}
+
+// compare runs calls on both engines and returns the kernels launched, and the
+// first difference.
+func (s *shape) compare(modules []*ptx.Module) (kinds map[string]int, err error) {
+	net, err := reservoir.Draw(s.spec)
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(uint64(len(s.name)), 1))
+	for c := range s.spec.Channels {
+		net.Norm.Mean[c], net.Norm.Scale[c], net.Norm.Diff[c] = rng.Float32()-.5, rng.Float32()+.5, rng.Float32()+1
+	}
+	want, err := reservoir.NewGeneric(net, shapeSlots)
+	if err != nil {
+		return nil, err
+	}
+	got, err := newEngine(modules, net, shapeSlots, shapeSlots, s.device)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.warm(rng, want, got); err != nil {
+		return nil, err
+	}
+	for call, classes := range [][]int{{2, 11}, {2, 11}, nil, {3}} {
+		if call != 1 {
+			heads := randomHeads(rng, s.spec.FeatureCount(), classes)
+			if err := errorOf(want.SetHeads(heads), got.SetHeads(heads)); err != nil {
+				return nil, err
+			}
+		}
+		inputs, runs := s.call(rng, call)
+		a, b := make([]float32, len(runs)*want.ScoreWidth()), make([]float32, len(runs)*want.ScoreWidth())
+		if err := errorOf(want.Advance(inputs, runs, a), got.Advance(inputs, runs, b)); err != nil {
+			return nil, fmt.Errorf("call %d: %w", call, err)
+		}
+		for i := range a {
+			if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+				return nil, fmt.Errorf("call %d: score %d is %x, generic has %x", call, i, b[i], a[i])
+			}
+		}
+		if err := sameRows(want, got); err != nil {
+			return nil, fmt.Errorf("call %d: %w", call, err)
+		}
+	}
+	return got.kinds, nil
+}
+
+func errorOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warm starts half of the slots with 200 to 300 samples behind them, so that
+// low-level sums are about to be folded, and some shorter ones.
+func (s *shape) warm(rng *rand.Rand, want *reservoir.Generic, got *engine) error {
+	long := 300
+	if s.spec.Units > 100 { // the generic engine would take seconds
+		long = 3
+	}
+	inputs := samples(rng, long*s.spec.Channels)
+	row := make([]uint32, s.spec.Layout().Words)
+	l := s.spec.Layout()
+	for slot := range shapeSlots {
+		n := rng.IntN(3)
+		if slot%2 == 0 {
+			n = long - rng.IntN(long/3+1)
+		}
+		if err := want.Advance(inputs, []reservoir.Run{{Slot: int32(slot), To: int32(n)}}, nil); err != nil {
+			return err
+		}
+		if err := want.ReadRow(slot, row); err != nil {
+			return err
+		}
+		if long == 3 && slot%2 == 0 { // only the count decides when to fold
+			row[0] = uint32(250 + rng.IntN(6))
+			if l.Positive >= 0 {
+				row[l.Member(0)+l.Positive] = row[0]
+			}
+		}
+		if err := errorOf(want.WriteRow(slot, row), got.WriteRow(slot, row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call is ragged runs: nearly every slot once, some of them empty, then a few
+// slots again, with resets and emits.
+func (s *shape) call(rng *rand.Rand, call int) (inputs []float32, runs []reservoir.Run) {
+	most := 12
+	if s.spec.Units > 100 {
+		most = 4
+	}
+	rows := 0
+	add := func(slot int) {
+		n := rng.IntN(most + 1)
+		runs = append(runs, reservoir.Run{
+			Slot: int32(slot), Reset: rng.IntN(5) == 0, Emit: rng.IntN(3) > 0, From: int32(rows), To: int32(rows + n),
+		})
+		rows += n
+		if rng.IntN(6) == 0 { // rows may be shared
+			rows -= rng.IntN(n + 1)
+		}
+	}
+	slots := rng.Perm(shapeSlots)
+	if call == 3 {
+		slots = slots[:9]
+	}
+	for _, slot := range slots {
+		add(slot)
+	}
+	for range 5 {
+		add(slots[rng.IntN(len(slots))])
+	}
+	last := 0
+	for _, r := range runs {
+		last = max(last, int(r.To))
+	}
+	return samples(rng, last*s.spec.Channels), runs
+}
+
+// samples have zeros of both signs, and values far beyond tanh's bend.
+func samples(rng *rand.Rand, n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(rng.NormFloat64() * math.Exp(rng.NormFloat64()))
+		switch rng.IntN(40) {
+		case 0:
+			v[i] = float32(math.Copysign(0, rng.NormFloat64()))
+		case 1:
+			v[i] *= 1e10
+		}
+	}
+	return v
+}
+
+func randomHeads(rng *rand.Rand, features int, classes []int) []*readout.Linear {
+	var heads []*readout.Linear
+	for i, n := range classes {
+		h := &readout.Linear{Name: fmt.Sprint(i), Classes: strings.Split(strings.Repeat("c ", n-1)+"c", " ")}
+		for _, v := range []struct {
+			to *[]float32
+			n  int
+		}{{&h.Center, features}, {&h.Weights, h.Columns() * features}, {&h.Intercept, h.Columns()}} {
+			*v.to = make([]float32, v.n)
+			for i := range *v.to {
+				(*v.to)[i] = float32(rng.NormFloat64())
+			}
+		}
+		heads = append(heads, h)
+	}
+	return heads
+}
+
+func sameRows(want *reservoir.Generic, got *engine) error {
+	a, b := make([]uint32, got.program.RowWords()), make([]uint32, got.program.RowWords())
+	for slot := range shapeSlots {
+		if err := errorOf(want.ReadRow(slot, a), got.ReadRow(slot, b)); err != nil {
+			return err
+		}
+		if slices.Equal(a, b) {
+			continue
+		}
+		for w := range a {
+			if a[w] != b[w] {
+				return fmt.Errorf("slot %d, word %d is %#x, generic has %#x", slot, w, b[w], a[w])
+			}
+		}
+	}
+	return nil
+}
