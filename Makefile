@@ -4,7 +4,7 @@ RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/...
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz bench bench-peers chaos demo ptx
+.PHONY: help check test race arm64 cross generate fuzz bench bench-peers chaos demo ptx ptx-mutants
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ generate: ## regenerate what is generated
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 	go generate ./gpu/kernels
+
+ptx-mutants: ## every planted kernel bug must be caught (minutes)
+	EUSN_MUTANTS=all go test -count=1 -run Mutants -timeout 60m ./gpu/kernels
 
 fuzz: ## every fuzz target for FUZZTIME (default 60s)
 	@for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \

@@ -92,7 +92,7 @@ func TestMutants(t *testing.T) {
 			if err := errorOf(os.WriteFile(path, text, 0o644), os.WriteFile(filepath.Join(dir, "eusn.cu"), fmt.Appendf(nil, "#include %q\n", unit), 0o644)); err != nil {
 				t.Fatal(err)
 			}
-			spoilt, err := ptxbuild.Compile(dir)
+			spoilt, err := ptxbuild.Compile(dir, "-w")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,14 +56,6 @@ func launch(t testing.TB, body string, threads, blocks, shared int, in ...uint32
 	return out, err
 }
 
-func bitsOf(v ...float32) []uint32 {
-	var w []uint32
-	for _, x := range v {
-		w = append(w, math.Float32bits(x))
-	}
-	return w
-}
-
 // TestArithmetic: one instruction each, on values that tell it from its
 // neighbours.
 func TestArithmetic(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -42,15 +43,16 @@ func Installed() string {
 	return version
 }
 
-// Compile compiles the sources in dir and returns the PTX text.
-func Compile(dir string) ([]byte, error) {
+// Compile compiles the sources in dir, with further flags if any, and returns
+// the PTX text.
+func Compile(dir string, further ...string) ([]byte, error) {
 	out, err := os.CreateTemp("", "eusn-*.ptx")
 	if err != nil {
 		return nil, err
 	}
 	out.Close()
 	defer os.Remove(out.Name())
-	cmd := exec.Command(Compiler, append(append([]string{}, Flags...), source, "-o", out.Name())...)
+	cmd := exec.Command(Compiler, slices.Concat(Flags, further, []string{source, "-o", out.Name()})...)
 	cmd.Dir = dir
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("ptxbuild: %s: %w\n%s", Compiler, err, msg)
