@@ -189,6 +189,9 @@ func (s *shard) decode(j job) error {
 			return errors.New("pipeline: the model closes sequences by silence, want a ts field without nulls")
 		}
 	}
+	if len(s.in.Missing) == 0 {
+		return reservoir.CheckInputs(s.in.X, s.channels)
+	}
 	for i, x := range s.in.X {
 		if math.Abs(float64(x)) > reservoir.MaxInput { // a NaN to be held passes
 			return &reservoir.InputError{Row: i / s.channels, Channel: i % s.channels, Value: x}
