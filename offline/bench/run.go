@@ -238,55 +238,9 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 	return jobs, nil
 }
 
-// gigaflops of advancing one network by so many samples.
-func gigaflops(kind reservoir.Kind, units, channels, samples int) float64 {
-	depth := units + channels
-	if kind == reservoir.RESN {
-		depth = channels + 20 // the ring is one product, the rest is what else a step costs
-	}
-	return 2e-9 * float64(units) * float64(depth) * float64(samples)
-}
-
-// expected is the work that a model on a data set still takes, about.
-func (r *runner) expected(d *offline.Dataset, model string) float64 {
-	train, test := 0, 0
-	for i := range d.Series {
-		if d.Series[i].Split == offline.Train {
-			train += d.Len(i)
-		} else {
-			test += d.Len(i)
-		}
-	}
-	work := 0.0
-	channels, kind := len(d.Channels), reservoir.Kind(model)
-	if r.settings.Protocol != Bank {
-		for i, c := range Configurations(kind)[:r.Configurations] {
-			if _, ok := r.trials[key{d.Name, model, i}]; !ok {
-				work += gigaflops(kind, c.Units, channels, train)
-			}
-		}
-	}
-	for i := range r.Draws {
-		if _, ok := r.draws[key{d.Name, model, i}]; !ok {
-			work += drawWork(kind, channels, train+test)
-		}
-	}
-	return work
-}
-
-// drawWork guesses a draw before its configuration is known: large networks
-// win.
-func drawWork(kind reservoir.Kind, channels, samples int) float64 {
-	return gigaflops(kind, 170, channels, samples)
-}
-
 // bank benches the default bank on one data set, one draw after the other on
 // all threads.
 func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
-	samples := 0
-	for i := range d.Series {
-		samples += d.Len(i)
-	}
 	for i := range r.Draws {
 		if _, ok := r.draws[key{d.Name, BankModel, i}]; ok {
 			continue
@@ -310,7 +264,7 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		}}); err != nil {
 			return err
 		}
-		r.advance(drawWork("", len(d.Channels), samples))
+		r.advance(bankWork(d))
 	}
 	return nil
 }

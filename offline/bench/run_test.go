@@ -2,13 +2,10 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -173,132 +170,6 @@ func TestSharedZerosChangeNoBit(t *testing.T) {
 	}
 }
 
-// truncate keeps n lines of a file and some bytes of the next.
-func truncate(t *testing.T, path string, n, more int) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(string(text), "\n")
-	kept := strings.Join(lines[:n], "")
-	if more > 0 {
-		kept += lines[n][:more]
-	}
-	if err := os.WriteFile(path, []byte(kept), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Wherever a crash cuts the file, resuming gives the results of an undisturbed
-// run and does nothing twice.
-func TestResume(t *testing.T) {
-	d, s, opt := tones(45, 12), NewSettings(PaperExact, 1), Options{Plan: plan(PaperExact, 5, 2, "eusn", "resn")}
-	_, want := benched(t, PaperExact, opt, d)
-	whole, err := os.ReadFile(want.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Count(string(whole), "\n")
-	if lines != 1+1+2*(5+2+1) {
-		t.Errorf("%d lines, want settings, data and 2 x (5 trials, 2 draws, 1 cell)", lines)
-	}
-	for n := range lines {
-		for _, more := range []int{0, 1, 20} {
-			path := filepath.Join(t.TempDir(), "r.jsonl")
-			if err := os.WriteFile(path, whole, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			truncate(t, path, n, more)
-			st, err := Resume(path, s)
-			if err != nil {
-				t.Fatalf("%d lines and %d bytes: %v", n, more, err)
-			}
-			_, err = Run(t.Context(), []*offline.Dataset{d}, opt, st)
-			if err := errors.Join(err, st.Close()); err != nil {
-				t.Fatalf("%d lines and %d bytes: %v", n, more, err)
-			}
-			same(t, fmt.Sprintf("%d lines and %d bytes", n, more), st, want)
-			after, err := os.ReadFile(path)
-			if err != nil || strings.Count(string(after), "\n") != lines {
-				t.Errorf("%d lines and %d bytes: %d lines after resuming, want %d", n, more, strings.Count(string(after), "\n"), lines)
-			}
-		}
-	}
-}
-
-// A longer plan goes on from a shorter one and ends where it would have ended
-// alone; draws of a configuration that is no longer the best are made again.
-func TestResumeWithMore(t *testing.T) {
-	d := tones(45, 12)
-	_, want := benched(t, PaperExact, Options{Plan: plan(PaperExact, 30, 3, "eusn")}, d)
-	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 1, 2, "eusn")}, d)
-	first := st.draws[key{"tones", "eusn", 0}].Config
-	st, err := Resume(st.path, st.settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Run(t.Context(), []*offline.Dataset{d}, Options{Plan: plan(PaperExact, 30, 3, "eusn")}, st)
-	if err := errors.Join(err, st.Close()); err != nil {
-		t.Fatal(err)
-	}
-	same(t, "a longer plan", st, want)
-	if st, err = Resume(st.path, st.settings); err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	same(t, "a longer plan, read back", st, want)
-	if c := st.cells[key{"tones", "eusn", 0}]; c.Draws != 3 || c.Configurations != 30 {
-		t.Errorf("the cell read back is %+v", c)
-	}
-	if first == st.draws[key{"tones", "eusn", 0}].Config {
-		t.Error("the longer search chose the same configuration: nothing was tested")
-	}
-}
-
-func TestResumeRefuses(t *testing.T) {
-	d, s, opt := tones(45, 12), NewSettings(PaperExact, 1), Options{Plan: plan(PaperExact, 2, 1, "eusn")}
-	_, done := benched(t, PaperExact, opt, d)
-	if _, err := Create(done.path, s); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("an existing file is begun again: %v", err)
-	}
-	var other *SettingsError
-	for _, wrong := range []Settings{NewSettings(Best, 1), NewSettings(PaperExact, 2), {Protocol: PaperExact, Seed: 1, Arithmetic: 2}} {
-		if _, err := Resume(done.path, wrong); !errors.As(err, &other) || !strings.Contains(err.Error(), "cannot be mixed") {
-			t.Errorf("%+v: %v, want it refused", wrong, err)
-		}
-	}
-	changed := tones(45, 12)
-	changed.Series[50].Values[0]++
-	st, err := Resume(done.path, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(t.Context(), []*offline.Dataset{changed}, opt, st); !errors.As(err, &other) {
-		t.Errorf("another data set of the same name: %v, want it refused", err)
-	}
-	before, err := os.ReadFile(done.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		"garbage":     strings.Replace(string(before), `{"trial"`, `{"tri`, 1),
-		"no settings": string(before[strings.Index(string(before), "\n")+1:]),
-		"other file":  "id,label\n1,2\n",
-	} {
-		path := filepath.Join(t.TempDir(), "r.jsonl")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Resume(path, s); err == nil || !strings.Contains(err.Error(), "line") {
-			t.Errorf("%s: %v, want a complaint with the line", name, err)
-		}
-		if after, _ := os.ReadFile(path); string(after) != text {
-			t.Errorf("%s: the file was changed", name)
-		}
-	}
-}
-
 // A cancelled bench keeps what is finished.
 func TestCancel(t *testing.T) {
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
@@ -313,73 +184,5 @@ func TestCancel(t *testing.T) {
 	}
 	if n := len(st.trials); n < 1 || n > 29 {
 		t.Errorf("%d trials stored", n)
-	}
-}
-
-// Lines are what the package comment says they are.
-func TestFileIsJSONLines(t *testing.T) {
-	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 2, 1, "esn"), Command: func(d, m string) string { return d + m }}, tones(45, 12))
-	text, err := os.ReadFile(st.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := map[string]int{}
-	for line := range strings.Lines(string(text)) {
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(line), &fields); err != nil || len(fields) != 1 {
-			t.Errorf("%q: %v, want one object of one field", line, err)
-		}
-		for k := range fields {
-			kinds[k]++
-		}
-	}
-	if want := map[string]int{"settings": 1, "data": 1, "trial": 2, "draw": 1, "cell": 1}; !reflect.DeepEqual(kinds, want) {
-		t.Errorf("lines %v, want %v", kinds, want)
-	}
-	if !strings.Contains(string(text), `"command":"tonesesn"`) {
-		t.Error("no command in the cell")
-	}
-}
-
-// Choosing, averaging and judging, on figures made up here.
-func TestCellAndVerdict(t *testing.T) {
-	st := newStore("", NewSettings(PaperExact, 1))
-	for i, right := range []int{7, 9, 8, 9} {
-		st.trials[key{"Adiac", "eusn", i}] = Trial{Index: i, Config: offline.PaperScales{Units: []int{10, 20, 200, 30}[i]}, Validation: Share{right, 10}, Seconds: 1}
-	}
-	for i, right := range []int{44, 48} {
-		st.draws[key{"Adiac", "eusn", i}] = Draw{Test: Share{right, 100}, Seconds: float64(i)}
-	}
-	c, err := st.cell("Adiac", "eusn", plan(PaperExact, 4, 2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Selected != 1 || !slices.Equal(c.Tied, []int{3}) || c.AtPaper.Correct != 8 || math.Abs(c.Accuracy-0.46) > 1e-12 || math.Abs(c.Deviation-0.02) > 1e-12 || c.Seconds != 0.5 || c.Searched != 4 {
-		t.Errorf("cell %+v", c)
-	}
-	for _, v := range []struct {
-		protocol   Protocol
-		model      string
-		accuracy   float64
-		deviation  float64
-		within, ok bool
-	}{
-		{PaperExact, "eusn", 0.46, 0, true, true},   // paper .442 +- .009: .02 is the tolerance
-		{PaperExact, "eusn", 0.47, 0, false, true},  // .028 above
-		{PaperExact, "eusn", 0.47, .02, true, true}, // our own deviation counts
-		{PaperExact, "eusn", 0.41, 0, false, true},
-		{Best, "eusn", 0.9, 0, true, true},
-		{Best, "eusn", 0.41, 0, false, true},
-		{Bank, BankModel, 0.7, 0, true, true},
-		{PaperExact, "esn", 0.28, 0, true, true}, // .159 +- .067
-	} {
-		st.settings.Protocol = v.protocol
-		got, ok := st.Judge(Cell{Dataset: "Adiac", Model: v.model, Accuracy: v.accuracy, Deviation: v.deviation})
-		if got.Within != v.within || ok != v.ok || !got.Gated {
-			t.Errorf("%+v: %+v", v, got)
-		}
-	}
-	if _, ok := st.Judge(Cell{Dataset: "tones", Model: "eusn"}); ok {
-		t.Error("a verdict on a set that the paper does not have")
 	}
 }
