@@ -65,11 +65,16 @@ type benchKind struct {
 	open func(net *reservoir.Network, slots, threads int) (reservoir.Engine, error)
 	set  string // the instruction set whose peak it is held to; empty: none can be measured
 	slow bool
+	one  bool // threads make no difference
 }
 
 // benchKinds are the engines to measure: all that are here, or the one asked
 // for.
 func (a *app) benchKinds(o *benchOptions) []benchKind {
+	if a.engine == "gpu" {
+		open := newGPU(0)
+		return []benchKind{{name: "gpu", one: true, open: func(net *reservoir.Network, slots, _ int) (reservoir.Engine, error) { return open(net, slots) }}}
+	}
 	all := reservoir.CPUKinds()
 	var kinds []benchKind
 	for _, name := range all {
@@ -140,8 +145,8 @@ func (a *app) benchEngines(ctx context.Context, o *benchOptions, out *benchPrint
 	}()
 	for _, k := range a.benchKinds(o) {
 		for _, s := range o.shapes(k) {
-			for _, threads := range o.threadCounts() {
-				if k.slow && threads > 1 {
+			for i, threads := range o.threadCounts() {
+				if k.slow && threads > 1 || k.one && i > 0 {
 					continue // it has one
 				}
 				b, err := newEngineBench(k, s, threads)

@@ -45,7 +45,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--bank -1", exitUsage, "--bank -1"},
 		{"--only stage --units 50", exitUsage, "its network is fixed"},
 		{"extra", exitUsage, "unknown command"},
-		{"--engine gpu --only engine", exitUnreachable, "no GPU engine"},
+		{"--engine gpu --only engine", exitUnreachable, "gpu: "},
 		{"--streams 1000000 --steps 1000", exitFailure, "more than 1 GiB"},
 		{"--only stage --dir /nowhere/at/all", exitFailure, "--dir"},
 	} {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,18 +103,6 @@ func checkMemory() finding {
 		f.Sentence += " That is little: many streams of a large model may not fit."
 	}
 	return f
-}
-
-func checkGPU() finding {
-	driver, devices := gpu()
-	const noEngine = "this build has no GPU engine; the stage runs on the CPU."
-	switch {
-	case devices == 0 && driver == "":
-		return finding{"gpu", "note", "no NVIDIA GPU or driver is here; the stage runs on the CPU."}
-	case devices == 0:
-		return finding{"gpu", "note", fmt.Sprintf("NVIDIA driver %s is here but no device; %s", driver, noEngine)}
-	}
-	return finding{"gpu", "note", fmt.Sprintf("%d NVIDIA device(s), driver %s; %s", devices, cmp.Or(driver, "unknown"), noEngine)}
 }
 
 // checkDir tries to write where the embedded server would.

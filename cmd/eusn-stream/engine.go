@@ -1,11 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/eusn-stream/eusn-stream/gpu"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -20,7 +20,9 @@ func checkEngine(kind string) error {
 	case !slices.Contains(engineKinds, kind):
 		return fail(exitUsage, fmt.Errorf("engine %q, want one of %s", kind, strings.Join(engineKinds, ", ")), "eusn-stream doctor")
 	case kind == "gpu":
-		return fail(exitUnreachable, errors.New("this build has no GPU engine"), "--engine auto, which takes the fastest the CPU has")
+		if _, err := gpu.Devices(); err != nil {
+			return gpuFailure(err)
+		}
 	case kind != "auto" && !slices.Contains(reservoir.CPUKinds(), kind):
 		return fail(exitUnreachable, fmt.Errorf("this CPU cannot run the %s engine", kind), "--engine auto, which takes the fastest it can: "+reservoir.CPUKinds()[0])
 	}
@@ -28,8 +30,12 @@ func checkEngine(kind string) error {
 }
 
 // newEngine opens engines of one kind, each on one thread: shards and offline
-// jobs open one per core.
+// jobs open one per core. Auto is the CPU here; a running stage has
+// stageEngines.
 func newEngine(kind string) pipeline.EngineFactory {
+	if kind == "gpu" {
+		return newGPU(0)
+	}
 	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return reservoir.NewCPU(net, slots, kind, 1)
 	}

@@ -26,7 +26,7 @@ const exitCodesHelp = `Exit codes:
   1    failure: the message says what, and what to try next
   2    usage: unknown command or flag, missing argument
   3    the configuration is invalid
-  4    something needed is not reachable (the NATS server)
+  4    something needed is not reachable (the NATS server, the GPU)
   5    integrity: results that must be equal differ, or a file is not what it claims
   6    a result is outside the asked tolerance
   130  interrupted (Ctrl-C or SIGTERM); what was kept is said before

@@ -49,9 +49,9 @@ func memory() (total, available uint64) {
 	return total, available
 }
 
-// gpu is the NVIDIA driver's version and the number of its devices, from what
+// nvidia is the driver's version and the number of its devices, from what
 // the driver shows in /proc and /dev; empty and 0 where there is none.
-func gpu() (driver string, devices int) {
+func nvidia() (driver string, devices int) {
 	found, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed, so there is no error
 	text, err := os.ReadFile("/proc/driver/nvidia/version")
 	if err != nil {

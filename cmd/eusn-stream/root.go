@@ -48,7 +48,7 @@ sample, and predictions go out, also as Arrow.
 	f.BoolVar(&a.json, "json", false, "print results as JSON")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
 	f.StringVar(&a.progressMode, "progress", "auto", "progress display: auto, plain or none")
-	f.StringVar(&a.engine, "engine", "auto", "what computes: auto, avx512, avx2, neon or generic; all give the same bits")
+	f.StringVar(&a.engine, "engine", "auto", "what computes: auto, gpu, avx512, avx2, neon or generic; all give the same bits")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		switch a.progressMode {
 		case "auto", "plain", "none":

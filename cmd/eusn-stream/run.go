@@ -79,9 +79,10 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	}
 	counters := new(pipeline.Counters)
 	stage := &pipeline.Stage{
-		Config: c.pipeline(), Model: m, ModelName: filepath.Base(c.Model), NewEngine: newEngine(c.Stage.Engine),
+		Config: c.pipeline(), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.dial, Log: log, Counters: counters,
 	}
+	stage.NewEngine, stage.Fallback = stageEngines(c.Stage.Engine, stage.Config.WithDefaults().MaxSlots, log)
 	if err := makeUnsafe(stage); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import "C"
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 )
@@ -88,7 +89,7 @@ func (d *Driver) Devices() ([]Device, error) {
 		if r := C.eusn_device(d.api, C.int(i), &handle, &name[0], &pci[0], C.size_t(len(name)), &memory); r != 0 {
 			return nil, d.fail(fmt.Sprintf("describe device %d", i), r)
 		}
-		v := Device{Ordinal: i, Name: C.GoString(&name[0]), PCI: C.GoString(&pci[0]), Memory: uint64(memory), handle: int32(handle)}
+		v := Device{Ordinal: i, Name: C.GoString(&name[0]), PCI: strings.ToLower(C.GoString(&pci[0])), Memory: uint64(memory), handle: int32(handle)}
 		for _, a := range []struct {
 			which C.int // CU_DEVICE_ATTRIBUTE_...
 			to    *int

@@ -22,7 +22,7 @@ func (k Kind) Error() string {
 	case Unsupported:
 		return "this build has no GPU support: it needs Linux and cgo (CGO_ENABLED=1 and a C compiler)"
 	case NoDriver:
-		return "no NVIDIA driver was found: install one (libcuda.so.1 comes with it)"
+		return "no NVIDIA driver was found: install one, which brings libcuda.so.1"
 	case OldDriver:
 		return "the NVIDIA driver is too old: install version 450 or newer"
 	case NoDevice:
