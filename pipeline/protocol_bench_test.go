@@ -140,8 +140,8 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 	if os.Getenv(serverVariable) != "" {
 		l.c.Replicas = 3
 	}
-	l.clear()
 	_ = r.js.DeleteStream(b.Context(), inputStream(l.c.Job)) // of an earlier run on a given server
+	l.clear()
 	if err := ensureStreams(b.Context(), r.js, l.c.WithDefaults(), r.log); err != nil {
 		b.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func (s *Server) start(o ServerOptions) error {
 	if o.SyncAlways {
 		o.Log.Info("embedded NATS server started; every acknowledged message is on disk", "dir", o.Dir, "url", s.URL())
 	} else {
-		o.Log.Info("embedded NATS server started; acknowledged messages survive a killed process, a power failure may lose the last two minutes (sync_always prevents that)", "dir", o.Dir, "url", s.URL())
+		o.Log.Info("embedded NATS server started; acknowledged messages survive a killed process, a power failure may lose the last two minutes (--sync always prevents that)", "dir", o.Dir, "url", s.URL())
 	}
 	return nil
 }

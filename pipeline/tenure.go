@@ -224,7 +224,7 @@ func (t *tenure) restore() error {
 				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.done, c.snapSeq)
 			}
 			if err != nil {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", c.snap, t.snaps.bucket, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", c.snap, t.snaps.bucket, err)
 			}
 			t.saved.Store(p.done)
 			t.part.restored(p, t.cfg.Job)

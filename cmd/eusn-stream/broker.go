@@ -28,7 +28,7 @@ func openBroker(c Config, log *slog.Logger) (*broker, error) {
 		nc.Close()
 		return b, nil
 	}
-	s, err := pipeline.StartServer(pipeline.ServerOptions{Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.SyncAlways, Log: log})
+	s, err := pipeline.StartServer(pipeline.ServerOptions{Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == syncAlways, Log: log})
 	if err != nil {
 		return nil, fail(exitFailure, err, fmt.Sprintf(
 			"eusn-stream doctor --dir %s; another --dir or --port; or --nats-url to share a server that runs already", c.Server.Dir))

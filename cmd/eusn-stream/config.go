@@ -49,11 +49,17 @@ type NATSConfig struct {
 	Replicas    int    `mapstructure:"replicas"`
 }
 
+// Values of server.sync.
+const (
+	syncDefault = "default"
+	syncAlways  = "always"
+)
+
 // ServerConfig is the embedded server's.
 type ServerConfig struct {
-	Dir        string `mapstructure:"dir"`
-	Port       int    `mapstructure:"port"`
-	SyncAlways bool   `mapstructure:"sync_always"`
+	Dir  string `mapstructure:"dir"`
+	Port int    `mapstructure:"port"`
+	Sync string `mapstructure:"sync"` // syncDefault or syncAlways
 }
 
 // InputConfig says what comes in.
@@ -192,6 +198,7 @@ func (c Config) Validate() error {
 	need(c.NATS.Password == "" || c.NATS.User != "", "nats.password", "given without nats.user")
 	need((c.NATS.TLSCert == "") == (c.NATS.TLSKey == ""), "nats.tls_cert", "want tls_cert and tls_key both or neither")
 	need(c.NATS.URL != "" || c.Server.Dir != "", "server.dir", "empty, want a directory for the embedded server")
+	need(c.Server.Sync == syncDefault || c.Server.Sync == syncAlways, "server.sync", "%q, want %s or %s", c.Server.Sync, syncDefault, syncAlways)
 	need(c.Server.Port >= -1 && c.Server.Port <= 65535, "server.port", "%d, want -1 to 65535", c.Server.Port)
 	oneOf("input.non_finite", c.Input.NonFinite, "reject", "hold", "zero")
 	oneOf("stage.engine", c.Stage.Engine, engineKinds...)

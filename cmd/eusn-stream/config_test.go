@@ -133,6 +133,7 @@ func TestConfigProblems(t *testing.T) {
 		{"shards", "stage:\n  shards: 7\n  partitions: 2\n", []string{"c.yaml:2: key stage.shards"}},
 		{"logins", "nats:\n  user: a\n  token: b\n", []string{"2 ways to log in"}},
 		{"password", "nats:\n  password: a\n", []string{"c.yaml:2: key nats.password"}},
+		{"sync", "server:\n  sync: often\n", []string{"c.yaml:2: key server.sync", `"often", want default or always`}},
 		{"not YAML", "job: [\n", []string{"c.yaml"}},
 		{"a list", "- job\n", []string{"c.yaml:1: want keys and values"}},
 	} {

@@ -19,7 +19,7 @@ const statusEvery = 10 * time.Second
 
 // runFlags are the flags of run that override keys of the configuration.
 var runFlags = map[string]string{
-	"model": "model", "job": "job", "nats-url": "nats.url", "dir": "server.dir", "port": "server.port",
+	"model": "model", "job": "job", "nats-url": "nats.url", "dir": "server.dir", "port": "server.port", "sync": "server.sync",
 	"partitions": "stage.partitions", "shards": "stage.shards", "non-finite": "input.non_finite", "engine": "stage.engine",
 }
 
@@ -47,6 +47,7 @@ that run the same job on one NATS server share its partitions.`,
 	f.String("nats-url", "", "NATS server; empty: an embedded one")
 	f.String("dir", "", "data directory of the embedded server")
 	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
+	f.String("sync", "", "when the embedded server fsyncs: default (every two minutes) or always (before each acknowledgement)")
 	f.Int("partitions", 0, "partitions of the job, fixed for its life")
 	f.Int("shards", 0, "workers; 0 = one per core")
 	f.String("non-finite", "", "what to do with nulls, NaN, infinities: reject, hold or zero")
