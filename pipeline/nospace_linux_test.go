@@ -2,12 +2,15 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -40,7 +43,8 @@ func TestDiskFull(t *testing.T) {
 	for seq := uint64(2); ; seq++ {
 		msg := one("a", seq, 100, 1, false)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		_, err := b.js.Publish(ctx, "sensors.a", msg.payload(t))
+		numbered := &nats.Msg{Subject: "sensors.a", Data: msg.payload(t), Header: nats.Header{HeaderSeq: {fmt.Sprint(seq)}}}
+		_, err := b.js.PublishMsg(ctx, numbered)
 		cancel()
 		if err != nil {
 			t.Logf("message %d: %v", seq, err)
@@ -68,7 +72,24 @@ func TestDiskFull(t *testing.T) {
 	if got := in.CachedInfo().State.Msgs; got < uint64(acknowledged) {
 		t.Errorf("%d messages after the restart, %d were acknowledged", got, acknowledged)
 	}
-	b.start(m, c).stop(t)
+	// Its producer sends what was not acknowledged again, and all is as if
+	// nothing had happened.
+	last := uint64(acknowledged)
+	rest := []packet{one("a", last+1, 100, 1, false), one("a", last+2, 1, 2, true)}
+	all := []packet{one("a", 1, 3, 1, false)}
+	for seq := 2; seq <= acknowledged; seq++ {
+		all = append(all, one("a", uint64(seq), 100, 1, false))
+	}
+	r = b.start(m, c)
+	b.publish(rest)
+	got := b.await("disk", 1)
+	r.stop(t)
+	calm := newRig(t)
+	r = calm.start(m, c)
+	calm.publish(append(all, rest...))
+	exp := calm.await("disk", 1)
+	r.stop(t)
+	same(t, got, exp)
 }
 
 func tail(s string, n int) string { return strings.ToValidUTF8(s[max(0, len(s)-n):], "") }

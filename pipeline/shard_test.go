@@ -241,8 +241,9 @@ func TestIncarnation(t *testing.T) {
 	}
 }
 
-// The way from a message to its runs allocates nothing once the stream is
-// known and the slices have grown.
+// The way from a message to its runs, its predictions and the digest of the
+// state behind it allocates nothing once the stream is known and the slices
+// have grown.
 func TestIngestAllocates(t *testing.T) {
 	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 16})
 	l := newLone(t, m, Config{})
@@ -260,6 +261,13 @@ func TestIngestAllocates(t *testing.T) {
 		}
 		if err := l.advance(l.b); err != nil {
 			t.Fatal(err)
+		}
+		before := l.p.sum
+		if err := l.settle(l.b); err != nil {
+			t.Fatal(err)
+		}
+		if l.p.sum == before {
+			t.Fatal("the digest does not follow the state: the test has lost its subject")
 		}
 	}
 	step()

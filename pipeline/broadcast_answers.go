@@ -1,0 +1,97 @@
+package pipeline
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+type ackOf struct {
+	msg *nats.Msg
+	err error
+}
+
+func (b *broadcast) send(pl *played) {
+	b.flight[pl.msg] = pl
+	b.pending += len(pl.msg.Data)
+	if _, err := b.js.PublishMsgAsync(pl.msg, jetstream.WithRetryAttempts(0)); err != nil {
+		b.answers <- ackOf{pl.msg, err} // disconnected, or too large
+	}
+}
+
+// answered takes a message out of flight: its stream goes on, or it goes out
+// again.
+func (b *broadcast) answered(ctx context.Context, a ackOf) error {
+	pl := b.flight[a.msg]
+	if pl == nil {
+		return nil // a late answer to an attempt that was given up
+	}
+	delete(b.flight, a.msg)
+	b.pending -= len(a.msg.Data)
+	if a.err != nil {
+		return b.retry(pl, a.err)
+	}
+	pl.refused = time.Time{}
+	b.done.Messages++
+	b.done.Rows += uint64(pl.rows)
+	b.done.Bytes += uint64(len(a.msg.Data))
+	if now := time.Now(); b.Progress != nil && now.Sub(b.told) >= progressEvery {
+		b.told = now
+		b.Progress(b.report())
+	}
+	return b.next(pl)
+}
+
+func (b *broadcast) retry(pl *played, err error) error {
+	now := time.Now()
+	if pl.refused.IsZero() {
+		pl.refused = now
+	}
+	b.complain(pl, err)
+	nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+	if permanent(err) || nobody && now.Sub(pl.refused) > noStreamPatience {
+		return fmt.Errorf("pipeline: publisher: message %d of stream %q: %w (does a stage listen on %s?)", pl.seq, pl.key, err, b.Subject)
+	}
+	b.done.Retries++
+	pl.due = now.Add(retryWait)
+	b.turn++
+	pl.turn = b.turn
+	heap.Push(&b.ready, pl)
+	return nil
+}
+
+// complain logs at most a line per second, however many streams wait.
+func (b *broadcast) complain(pl *played, err error) {
+	b.unsaid++
+	if now := time.Now(); now.Sub(b.refusal) >= time.Second {
+		b.Log.Warn("messages not taken, sending them again", "refusals", b.unsaid, "stream", pl.key, "seq", pl.seq, "err", err)
+		b.refusal, b.unsaid = now, 0
+	}
+}
+
+// leave waits for the messages under way, so that the report is right, and
+// returns why it ends.
+func (b *broadcast) leave(cause error) error {
+	late := time.After(commitTimeout)
+	for len(b.flight) > 0 {
+		select {
+		case a := <-b.answers:
+			if pl := b.flight[a.msg]; pl != nil {
+				delete(b.flight, a.msg)
+				if a.err == nil {
+					b.done.Messages++
+					b.done.Rows += uint64(pl.rows)
+					b.done.Bytes += uint64(len(a.msg.Data))
+				}
+			}
+		case <-late:
+			return cause
+		}
+	}
+	return cause
+}
