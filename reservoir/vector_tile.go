@@ -202,14 +202,26 @@ func (w *worker) advanceMember(m, last, active, lanes, n int) {
 const prefetchSteps = 8
 
 // prefetch asks for the rows' words of member m, or, where m is beyond the
-// item's members, for the next item's first.
+// item's members, for the next item's first; but not for the high-level sums,
+// which a sample in 256 touches.
 func (w *worker) prefetch(m, last, active int) {
 	l := &w.v.layout
-	bytes := 4 * l.MemberWords
-	if m < last {
-		w.v.set.Prefetch(&w.rows[0], active, 4*l.Member(m), bytes)
-	} else if w.nexts > 0 {
-		w.v.set.Prefetch(&w.next[0], w.nexts, 0, bytes)
+	rows, at := w.rows[:active], l.Member(m)
+	if m >= last {
+		rows, at = w.next[:w.nexts], 0
+	}
+	if len(rows) == 0 {
+		return
+	}
+	for from := 0; from < l.MemberWords; {
+		to := from + w.v.units
+		if from != l.SumHigh && from != l.SquareHigh {
+			for to < l.MemberWords && to != l.SumHigh && to != l.SquareHigh {
+				to += w.v.units
+			}
+			w.v.set.Prefetch(&rows[0], len(rows), 4*(at+from), 4*(to-from))
+		}
+		from = to
 	}
 }
 
