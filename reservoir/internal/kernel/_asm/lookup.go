@@ -30,6 +30,7 @@ const (
 	behindRows     = 1024
 	behindPower0   = behindRows // whose addresses have served
 	behindPower1   = 1536
+	behindEven     = behindPower1 // before it
 )
 
 // stages are the registers of the three stages: three kept between collect and
@@ -64,80 +65,75 @@ func (r stages) locate(place Mem) {
 // addresses are made.
 const ahead = 3
 
-// prepare makes the vector at place ready for evaluate, in three stages.
-func (r stages) prepare(place Mem, between func()) {
-	r.collectPairs(place)
-	between()
-	r.collectQuads(place)
-	between()
-	r.locate(place.Offset(ahead * 32))
-	between()
-}
-
-// row is the address of a lane's coefficients less the table's, in units of
-// half a row of four.
-func (r stages) row(place Mem, lane int, into reg.GPPhysical) reg.GPPhysical {
-	MOVL(place.Offset(behindRows+4*lane), into.As32().(reg.GPPhysical))
-	return into
-}
-
-// collectPairs takes the coefficients of powers 5 and 4 of the vector at place
-// and does the first step of the polynomial.
-func (r stages) collectPairs(place Mem) {
-	pairs := func(v reg.VecPhysical, lanes [4]int) {
-		for i, lane := range lanes {
-			into := []reg.GPPhysical{reg.RDX, reg.R14, reg.R15}[lane%3]
-			from := scaled(consts, r.row(place, lane, into), 1, 64*constPairs-8*i)
-			if i == 0 {
-				VMOVUPS(from, v)
-			} else {
-				VBLENDPS(U8(3<<(2*i)), from, v, v)
-			}
-		}
+// lane takes a lane's coefficients: powers 4 and 5 to the quarter-th pair of
+// pairs, the others to half half of quads. The first of each clears what it
+// does not set.
+func (r stages) lane(place Mem, lane, quarter int, pairs, quads reg.VecPhysical) {
+	row := []reg.GPPhysical{reg.RDX, reg.R14, reg.R15}[lane%3]
+	MOVL(place.Offset(behindRows+4*lane), row.As32().(reg.GPPhysical))
+	if from := scaled(consts, row, 1, 64*constPairs-8*quarter); quarter == 0 {
+		VMOVUPS(from, pairs)
+	} else {
+		VBLENDPS(U8(3<<(2*quarter)), from, pairs, pairs)
 	}
-	pairs(r.k, [4]int{0, 1, 4, 5})
-	pairs(r.t, [4]int{2, 3, 6, 7})
-	VSHUFPS(U8(0xdd), r.t, r.k, r.p)
-	VSHUFPS(U8(0x88), r.t, r.k, r.k)
-	VFMADD132PS(place.Offset(behindDistance), r.k, r.p)
+	from := scaled(consts, row, 2, 64*(constQuads+4*(lane%4)))
+	if lane < 4 {
+		VMOVUPS(from, quads.AsX())
+	} else {
+		VBLENDPS(U8(0xf0), from.Offset(-16), quads, quads)
+	}
 }
 
-// collectQuads takes the others.
-func (r stages) collectQuads(place Mem) {
-	quad := func(lane int, v reg.VecPhysical) {
-		table := 64 * (constQuads + 4*lane)
-		VMOVUPS(scaled(consts, r.row(place, lane, reg.RDX), 2, table), v.AsX())
-		VBLENDPS(U8(0xf0), scaled(consts, r.row(place, 4+lane, reg.R14), 2, table-16), v, v)
-	}
-	// Even and odd columns of the first of two lanes with the other columns
-	// of the second.
-	even01, odd01, even23, odd23 := r.c2, r.k, r.c3, r.t
-	quad(0, r.k)
-	quad(1, r.t)
-	VBLENDPS(U8(0xaa), r.t, r.k, even01)
-	VBLENDPS(U8(0x55), r.t, r.k, odd01)
-	quad(2, r.t)
-	quad(3, r.a)
-	VBLENDPS(U8(0xaa), r.a, r.t, even23)
-	VBLENDPS(U8(0x55), r.a, r.t, odd23)
-	VBLENDPS(U8(0xcc), even23, even01, r.a)
-	VMOVUPS(r.a, place.Offset(behindPower0))
-	VBLENDPS(U8(0x33), even23, even01, r.c2)
+// collectFirst takes the coefficients of lanes 0, 1, 4 and 5: it leaves pairs
+// in c2, odd columns in c3 and even columns behind.
+func (r stages) collectFirst(place Mem) {
+	r.lane(place, 0, 0, r.c2, r.k)
+	r.lane(place, 4, 2, r.c2, r.k)
+	r.lane(place, 1, 1, r.c2, r.t)
+	r.lane(place, 5, 3, r.c2, r.t)
+	VBLENDPS(U8(0xaa), r.t, r.k, r.a)
+	VMOVUPS(r.a, place.Offset(behindEven))
+	VBLENDPS(U8(0x55), r.t, r.k, r.c3)
+}
+
+// collectSecond takes the others, brings the lanes together and does the first
+// step of the polynomial.
+func (r stages) collectSecond(place Mem) {
+	r.lane(place, 2, 0, r.a, r.k)
+	r.lane(place, 6, 2, r.a, r.k)
+	r.lane(place, 3, 1, r.a, r.t)
+	r.lane(place, 7, 3, r.a, r.t)
+	VSHUFPS(U8(0xdd), r.a, r.c2, r.p) // c5
+	VSHUFPS(U8(0x88), r.a, r.c2, r.a) // c4
+	VFMADD132PS(place.Offset(behindDistance), r.a, r.p)
+	even, odd := r.a, r.t
+	VBLENDPS(U8(0xaa), r.t, r.k, even)
+	VBLENDPS(U8(0x55), r.t, r.k, odd)
+	VBLENDPS(U8(0x33), place.Offset(behindEven), even, r.k)
+	VMOVUPS(r.k, place.Offset(behindPower0))
+	VBLENDPS(U8(0xcc), place.Offset(behindEven), even, r.c2)
 	VSHUFPS(U8(0x4e), r.c2, r.c2, r.c2)
-	VBLENDPS(U8(0x66), odd23, odd01, r.c3)
-	VSHUFPS(U8(0x93), r.c3, r.c3, r.c3)
-	VBLENDPS(U8(0x99), odd23, odd01, r.k)
+	VBLENDPS(U8(0x99), odd, r.c3, r.k)
 	VSHUFPS(U8(0x39), r.k, r.k, r.k)
 	VMOVUPS(r.k, place.Offset(behindPower1))
+	VBLENDPS(U8(0x66), odd, r.c3, r.c3)
+	VSHUFPS(U8(0x93), r.c3, r.c3, r.c3)
 }
 
-// evaluate leaves the canonical tanh of the vector at place in p.
-func (r stages) evaluate(place Mem) {
-	VMOVUPS(place.Offset(behindDistance), r.t)
-	VFMADD213PS(r.c3, r.t, r.p)
-	VFMADD213PS(r.c2, r.t, r.p)
-	VFMADD213PS(place.Offset(behindPower1), r.t, r.p)
-	VFMADD213PS(place.Offset(behindPower0), r.t, r.p)
+// steps32 and steps10 do the other steps of the polynomial.
+func (r stages) steps32(place Mem) {
+	VFMADD132PS(place.Offset(behindDistance), r.c3, r.p)
+	VFMADD132PS(place.Offset(behindDistance), r.c2, r.p)
+}
+
+func (r stages) steps10(place Mem) {
+	VMOVUPS(place.Offset(behindDistance), r.a)
+	VFMADD213PS(place.Offset(behindPower1), r.a, r.p)
+	VFMADD213PS(place.Offset(behindPower0), r.a, r.p)
+}
+
+// sign leaves the canonical tanh in p.
+func (r stages) sign(place Mem) {
 	VMOVUPS(vector(consts, constOne), r.k)
 	VMINPS(r.p, r.k, r.p)
 	VMOVUPS(vector(consts, constSign), r.t)

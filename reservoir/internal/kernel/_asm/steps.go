@@ -108,11 +108,24 @@ func (s shape) finishPending(id string) {
 		r := s.temps()
 		r.x = place
 		s.finish(r, id)
-	} else {
-		r := s.stages()
-		r.evaluate(place)
-		s.update(temps{x: place, a: r.p, y: r.a, t: r.t, k: r.k}, id)
+		s.nextPending()
+		return
 	}
+	r := s.stages()
+	r.steps32(place)
+	r.steps10(place)
+	s.updateStaged(id)
+}
+
+// updateStaged is the last stage.
+func (s shape) updateStaged(id string) {
+	r, place := s.stages(), at(pending, 0)
+	r.sign(place)
+	s.update(temps{x: place, a: r.p, y: r.a, t: r.t, k: r.k}, id)
+	s.nextPending()
+}
+
+func (s shape) nextPending() {
 	ADDQ(Imm(uint64(s.bytes)), pending)
 	ADDQ(Imm(uint64(s.bytes)), offset)
 }
@@ -127,7 +140,10 @@ func (s shape) flush(id string) {
 	JZ(LabelRef("none_" + id))
 	Label("flush_" + id)
 	if s.staged() {
-		s.stages().prepare(at(pending, 0), func() {})
+		r := s.stages()
+		r.collectFirst(at(pending, 0))
+		r.collectSecond(at(pending, 0))
+		r.locate(at(pending, ahead*s.bytes))
 	}
 	s.finishPending("_" + id)
 	DECQ(waiting)
@@ -170,26 +186,13 @@ func (s shape) rowTile(m int) {
 		TESTQ(waiting, waiting)
 		JZ(LabelRef("rest" + id))
 		if s.staged() {
-			JMP(LabelRef("enter" + id))
-		}
-		Label("outer" + id)
-		s.finishPending("_" + id)
-		if !s.staged() {
-			s.kits(m, id)
+			s.interleaveStages(m, id)
 		} else {
-			Label("enter" + id)
-			part := 0
-			next := func() {
-				s.part(m, part, id)
-				part++
-			}
-			next()
-			s.stages().prepare(at(pending, 0), next)
-		}
-		DECQ(waiting)
-		JNZ(LabelRef("outer" + id))
-		if s.staged() {
-			s.finishPending("_last" + id)
+			Label("outer" + id)
+			s.finishPending("_" + id)
+			s.kits(m, id)
+			DECQ(waiting)
+			JNZ(LabelRef("outer" + id))
 		}
 		MOVQ(tileField(entry, "rest"), count)
 		TESTQ(count, count)
@@ -216,6 +219,44 @@ func (s shape) rowTile(m int) {
 	}
 	MOVQ(U32(m*s.vectors), waiting)
 	JMP(LabelRef("computed"))
+}
+
+// interleaveStages adds the value rows that go between pending vectors, the
+// stages of two of those among them: while one's coefficients are collected,
+// the polynomial of the one before is evaluated.
+func (s shape) interleaveStages(m int, id string) {
+	r := s.stages()
+	for _, first := range []bool{true, false} {
+		id, now := id, at(pending, 0)
+		if first {
+			id += "_first"
+		} else {
+			Label("outer" + id)
+			now = at(pending, s.bytes)
+			r.steps32(at(pending, 0))
+		}
+		s.part(m, 0, id)
+		r.collectFirst(now)
+		if !first {
+			r.steps10(at(pending, 0))
+		}
+		s.part(m, 1, id)
+		if !first {
+			s.updateStaged("_" + id)
+		}
+		r.collectSecond(at(pending, 0))
+		s.part(m, 2, id)
+		r.locate(at(pending, ahead*s.bytes))
+		s.part(m, 3, id)
+		DECQ(waiting)
+		if first {
+			JZ(LabelRef("last" + id[:len(id)-len("_first")]))
+		} else {
+			JNZ(LabelRef("outer" + id))
+		}
+	}
+	Label("last" + id)
+	s.finishPending("_last" + id)
 }
 
 // kits adds the value rows that go between two pending vectors.
