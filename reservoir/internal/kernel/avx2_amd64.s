@@ -183,11 +183,11 @@ rows1:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest1
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none1_first_0
+	JZ           no_lead1
 
-inner1_first_0:
+lead1:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -196,9 +196,25 @@ inner1_first_0:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner1_first_0
+	JNZ          lead1
 
-none1_first_0:
+no_lead1:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_1_first
+
+part0_1_first:
+	VMOVUPS      (R8), Y10
+	VMOVUPS      32(R8), Y11
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x40, R8
+	DECQ         DX
+	JNZ          part0_1_first
+
+no_part0_1_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X11
@@ -216,9 +232,9 @@ none1_first_0:
 	VBLENDPS $0x55, Y12, Y11, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none1_first_1
+	JZ       no_part1_1_first
 
-inner1_first_1:
+part1_1_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -227,9 +243,9 @@ inner1_first_1:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner1_first_1
+	JNZ          part1_1_first
 
-none1_first_1:
+no_part1_1_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y10
 	VMOVUPS     1472(BX)(R15*2), X11
@@ -258,9 +274,9 @@ none1_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none1_first_2
+	JZ          no_part2_1_first
 
-inner1_first_2:
+part2_1_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -269,9 +285,9 @@ inner1_first_2:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner1_first_2
+	JNZ          part2_1_first
 
-none1_first_2:
+no_part2_1_first:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -286,9 +302,9 @@ none1_first_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none1_first_3
+	JZ      no_part3_1_first
 
-inner1_first_3:
+part3_1_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -297,9 +313,9 @@ inner1_first_3:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner1_first_3
+	JNZ          part3_1_first
 
-none1_first_3:
+no_part3_1_first:
 	DECQ CX
 	JZ   last1
 
@@ -308,9 +324,9 @@ outer1:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none1_0
+	JZ          no_part0_1
 
-inner1_0:
+part0_1:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -319,9 +335,9 @@ inner1_0:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner1_0
+	JNZ          part0_1
 
-none1_0:
+no_part0_1:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X11
@@ -342,9 +358,9 @@ none1_0:
 	VFMADD213PS 1024(R13), Y10, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none1_1
+	JZ          no_part1_1
 
-inner1_1:
+part1_1:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -353,9 +369,9 @@ inner1_1:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner1_1
+	JNZ          part1_1
 
-none1_1:
+no_part1_1:
 	VMOVUPS      256(BX), Y11
 	VMINPS       Y13, Y11, Y13
 	VMOVUPS      320(BX), Y12
@@ -432,9 +448,9 @@ finished_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none1_2
+	JZ          no_part2_1
 
-inner1_2:
+part2_1:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -443,9 +459,9 @@ inner1_2:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner1_2
+	JNZ          part2_1
 
-none1_2:
+no_part2_1:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -460,9 +476,9 @@ none1_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none1_3
+	JZ      no_part3_1
 
-inner1_3:
+part3_1:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -471,9 +487,9 @@ inner1_3:
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner1_3
+	JNZ          part3_1
 
-none1_3:
+no_part3_1:
 	DECQ CX
 	JNZ  outer1
 
@@ -531,7 +547,7 @@ no3_last1:
 finished_last1:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done1
 
@@ -552,7 +568,7 @@ done1:
 	VMOVUPS Y1, 32(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y10
-	VANDPS  (R13), Y10, Y10
+	VANDPS  Y0, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -564,7 +580,7 @@ done1:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 512(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  32(R13), Y10, Y10
+	VANDPS  Y1, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -599,11 +615,11 @@ rows2:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest2
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none2_first_0
+	JZ           no_lead2
 
-inner2_first_0:
+lead2:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -615,9 +631,28 @@ inner2_first_0:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner2_first_0
+	JNZ          lead2
 
-none2_first_0:
+no_lead2:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_2_first
+
+part0_2_first:
+	VMOVUPS      (R8), Y10
+	VMOVUPS      32(R8), Y11
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 4(SI), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	ADDQ         $0x00000008, SI
+	ADDQ         $0x40, R8
+	DECQ         DX
+	JNZ          part0_2_first
+
+no_part0_2_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X11
@@ -635,9 +670,9 @@ none2_first_0:
 	VBLENDPS $0x55, Y12, Y11, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none2_first_1
+	JZ       no_part1_2_first
 
-inner2_first_1:
+part1_2_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -649,9 +684,9 @@ inner2_first_1:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner2_first_1
+	JNZ          part1_2_first
 
-none2_first_1:
+no_part1_2_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y10
 	VMOVUPS     1472(BX)(R15*2), X11
@@ -680,9 +715,9 @@ none2_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none2_first_2
+	JZ          no_part2_2_first
 
-inner2_first_2:
+part2_2_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -694,9 +729,9 @@ inner2_first_2:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner2_first_2
+	JNZ          part2_2_first
 
-none2_first_2:
+no_part2_2_first:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -711,9 +746,9 @@ none2_first_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none2_first_3
+	JZ      no_part3_2_first
 
-inner2_first_3:
+part3_2_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -725,9 +760,9 @@ inner2_first_3:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner2_first_3
+	JNZ          part3_2_first
 
-none2_first_3:
+no_part3_2_first:
 	DECQ CX
 	JZ   last2
 
@@ -736,9 +771,9 @@ outer2:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none2_0
+	JZ          no_part0_2
 
-inner2_0:
+part0_2:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -750,9 +785,9 @@ inner2_0:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner2_0
+	JNZ          part0_2
 
-none2_0:
+no_part0_2:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X11
@@ -773,9 +808,9 @@ none2_0:
 	VFMADD213PS 1024(R13), Y10, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none2_1
+	JZ          no_part1_2
 
-inner2_1:
+part1_2:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -787,9 +822,9 @@ inner2_1:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner2_1
+	JNZ          part1_2
 
-none2_1:
+no_part1_2:
 	VMOVUPS      256(BX), Y11
 	VMINPS       Y13, Y11, Y13
 	VMOVUPS      320(BX), Y12
@@ -866,9 +901,9 @@ finished_2:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none2_2
+	JZ          no_part2_2
 
-inner2_2:
+part2_2:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -880,9 +915,9 @@ inner2_2:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner2_2
+	JNZ          part2_2
 
-none2_2:
+no_part2_2:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -897,9 +932,9 @@ none2_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none2_3
+	JZ      no_part3_2
 
-inner2_3:
+part3_2:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -911,9 +946,9 @@ inner2_3:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner2_3
+	JNZ          part3_2
 
-none2_3:
+no_part3_2:
 	DECQ CX
 	JNZ  outer2
 
@@ -971,7 +1006,7 @@ no3_last2:
 finished_last2:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done2
 
@@ -997,7 +1032,7 @@ done2:
 	VMOVUPS Y3, 96(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y10
-	VANDPS  (R13), Y10, Y10
+	VANDPS  Y0, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -1009,7 +1044,7 @@ done2:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 512(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  32(R13), Y10, Y10
+	VANDPS  Y1, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -1021,7 +1056,7 @@ done2:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 544(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  64(R13), Y10, Y10
+	VANDPS  Y2, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -1046,11 +1081,11 @@ rows3:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest3
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none3_first_0
+	JZ           no_lead3
 
-inner3_first_0:
+lead3:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1065,9 +1100,31 @@ inner3_first_0:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner3_first_0
+	JNZ          lead3
 
-none3_first_0:
+no_lead3:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_3_first
+
+part0_3_first:
+	VMOVUPS      (R8), Y10
+	VMOVUPS      32(R8), Y11
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 4(SI), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 8(SI), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	ADDQ         $0x0000000c, SI
+	ADDQ         $0x40, R8
+	DECQ         DX
+	JNZ          part0_3_first
+
+no_part0_3_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X11
@@ -1085,9 +1142,9 @@ none3_first_0:
 	VBLENDPS $0x55, Y12, Y11, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none3_first_1
+	JZ       no_part1_3_first
 
-inner3_first_1:
+part1_3_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1102,9 +1159,9 @@ inner3_first_1:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner3_first_1
+	JNZ          part1_3_first
 
-none3_first_1:
+no_part1_3_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y10
 	VMOVUPS     1472(BX)(R15*2), X11
@@ -1133,9 +1190,9 @@ none3_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none3_first_2
+	JZ          no_part2_3_first
 
-inner3_first_2:
+part2_3_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1150,9 +1207,9 @@ inner3_first_2:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner3_first_2
+	JNZ          part2_3_first
 
-none3_first_2:
+no_part2_3_first:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -1167,9 +1224,9 @@ none3_first_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none3_first_3
+	JZ      no_part3_3_first
 
-inner3_first_3:
+part3_3_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1184,9 +1241,9 @@ inner3_first_3:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner3_first_3
+	JNZ          part3_3_first
 
-none3_first_3:
+no_part3_3_first:
 	DECQ CX
 	JZ   last3
 
@@ -1195,9 +1252,9 @@ outer3:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none3_0
+	JZ          no_part0_3
 
-inner3_0:
+part0_3:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1212,9 +1269,9 @@ inner3_0:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner3_0
+	JNZ          part0_3
 
-none3_0:
+no_part0_3:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X11
@@ -1235,9 +1292,9 @@ none3_0:
 	VFMADD213PS 1024(R13), Y10, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none3_1
+	JZ          no_part1_3
 
-inner3_1:
+part1_3:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1252,9 +1309,9 @@ inner3_1:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner3_1
+	JNZ          part1_3
 
-none3_1:
+no_part1_3:
 	VMOVUPS      256(BX), Y11
 	VMINPS       Y13, Y11, Y13
 	VMOVUPS      320(BX), Y12
@@ -1331,9 +1388,9 @@ finished_3:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none3_2
+	JZ          no_part2_3
 
-inner3_2:
+part2_3:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1348,9 +1405,9 @@ inner3_2:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner3_2
+	JNZ          part2_3
 
-none3_2:
+no_part2_3:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -1365,9 +1422,9 @@ none3_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none3_3
+	JZ      no_part3_3
 
-inner3_3:
+part3_3:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1382,9 +1439,9 @@ inner3_3:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner3_3
+	JNZ          part3_3
 
-none3_3:
+no_part3_3:
 	DECQ CX
 	JNZ  outer3
 
@@ -1442,7 +1499,7 @@ no3_last3:
 finished_last3:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done3
 
@@ -1473,7 +1530,7 @@ done3:
 	VMOVUPS Y5, 160(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y10
-	VANDPS  (R13), Y10, Y10
+	VANDPS  Y0, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -1485,7 +1542,7 @@ done3:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 512(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  32(R13), Y10, Y10
+	VANDPS  Y1, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -1497,7 +1554,7 @@ done3:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 544(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  64(R13), Y10, Y10
+	VANDPS  Y2, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -1524,11 +1581,11 @@ rows4:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest4
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none4_first_0
+	JZ           no_lead4
 
-inner4_first_0:
+lead4:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1546,9 +1603,34 @@ inner4_first_0:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner4_first_0
+	JNZ          lead4
 
-none4_first_0:
+no_lead4:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_4_first
+
+part0_4_first:
+	VMOVUPS      (R8), Y10
+	VMOVUPS      32(R8), Y11
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 4(SI), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 8(SI), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 12(SI), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         $0x00000010, SI
+	ADDQ         $0x40, R8
+	DECQ         DX
+	JNZ          part0_4_first
+
+no_part0_4_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X11
@@ -1566,9 +1648,9 @@ none4_first_0:
 	VBLENDPS $0x55, Y12, Y11, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none4_first_1
+	JZ       no_part1_4_first
 
-inner4_first_1:
+part1_4_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1586,9 +1668,9 @@ inner4_first_1:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner4_first_1
+	JNZ          part1_4_first
 
-none4_first_1:
+no_part1_4_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y10
 	VMOVUPS     1472(BX)(R15*2), X11
@@ -1617,9 +1699,9 @@ none4_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none4_first_2
+	JZ          no_part2_4_first
 
-inner4_first_2:
+part2_4_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1637,9 +1719,9 @@ inner4_first_2:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner4_first_2
+	JNZ          part2_4_first
 
-none4_first_2:
+no_part2_4_first:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -1654,9 +1736,9 @@ none4_first_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none4_first_3
+	JZ      no_part3_4_first
 
-inner4_first_3:
+part3_4_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1674,9 +1756,9 @@ inner4_first_3:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner4_first_3
+	JNZ          part3_4_first
 
-none4_first_3:
+no_part3_4_first:
 	DECQ CX
 	JZ   last4
 
@@ -1685,9 +1767,9 @@ outer4:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none4_0
+	JZ          no_part0_4
 
-inner4_0:
+part0_4:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1705,9 +1787,9 @@ inner4_0:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner4_0
+	JNZ          part0_4
 
-none4_0:
+no_part0_4:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X11
@@ -1728,9 +1810,9 @@ none4_0:
 	VFMADD213PS 1024(R13), Y10, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none4_1
+	JZ          no_part1_4
 
-inner4_1:
+part1_4:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1748,9 +1830,9 @@ inner4_1:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner4_1
+	JNZ          part1_4
 
-none4_1:
+no_part1_4:
 	VMOVUPS      256(BX), Y11
 	VMINPS       Y13, Y11, Y13
 	VMOVUPS      320(BX), Y12
@@ -1827,9 +1909,9 @@ finished_4:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none4_2
+	JZ          no_part2_4
 
-inner4_2:
+part2_4:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1847,9 +1929,9 @@ inner4_2:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner4_2
+	JNZ          part2_4
 
-none4_2:
+no_part2_4:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -1864,9 +1946,9 @@ none4_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none4_3
+	JZ      no_part3_4
 
-inner4_3:
+part3_4:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -1884,9 +1966,9 @@ inner4_3:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner4_3
+	JNZ          part3_4
 
-none4_3:
+no_part3_4:
 	DECQ CX
 	JNZ  outer4
 
@@ -1944,7 +2026,7 @@ no3_last4:
 finished_last4:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done4
 
@@ -1980,7 +2062,7 @@ done4:
 	VMOVUPS Y7, 224(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y10
-	VANDPS  (R13), Y10, Y10
+	VANDPS  Y0, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -1992,7 +2074,7 @@ done4:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 512(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  32(R13), Y10, Y10
+	VANDPS  Y1, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -2004,7 +2086,7 @@ done4:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 544(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  64(R13), Y10, Y10
+	VANDPS  Y2, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -2033,11 +2115,11 @@ rows5:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest5
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none5_first_0
+	JZ           no_lead5
 
-inner5_first_0:
+lead5:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -2058,9 +2140,37 @@ inner5_first_0:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner5_first_0
+	JNZ          lead5
 
-none5_first_0:
+no_lead5:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_5_first
+
+part0_5_first:
+	VMOVUPS      (R8), Y10
+	VMOVUPS      32(R8), Y11
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 4(SI), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 8(SI), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 12(SI), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS 16(SI), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         $0x00000014, SI
+	ADDQ         $0x40, R8
+	DECQ         DX
+	JNZ          part0_5_first
+
+no_part0_5_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X11
@@ -2078,9 +2188,9 @@ none5_first_0:
 	VBLENDPS $0x55, Y12, Y11, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none5_first_1
+	JZ       no_part1_5_first
 
-inner5_first_1:
+part1_5_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -2101,9 +2211,9 @@ inner5_first_1:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner5_first_1
+	JNZ          part1_5_first
 
-none5_first_1:
+no_part1_5_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y10
 	VMOVUPS     1472(BX)(R15*2), X11
@@ -2132,9 +2242,9 @@ none5_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none5_first_2
+	JZ          no_part2_5_first
 
-inner5_first_2:
+part2_5_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -2155,9 +2265,9 @@ inner5_first_2:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner5_first_2
+	JNZ          part2_5_first
 
-none5_first_2:
+no_part2_5_first:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -2172,9 +2282,9 @@ none5_first_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none5_first_3
+	JZ      no_part3_5_first
 
-inner5_first_3:
+part3_5_first:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -2195,9 +2305,9 @@ inner5_first_3:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner5_first_3
+	JNZ          part3_5_first
 
-none5_first_3:
+no_part3_5_first:
 	DECQ CX
 	JZ   last5
 
@@ -2206,9 +2316,9 @@ outer5:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none5_0
+	JZ          no_part0_5
 
-inner5_0:
+part0_5:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -2229,9 +2339,9 @@ inner5_0:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner5_0
+	JNZ          part0_5
 
-none5_0:
+no_part0_5:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X11
@@ -2252,9 +2362,9 @@ none5_0:
 	VFMADD213PS 1024(R13), Y10, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none5_1
+	JZ          no_part1_5
 
-inner5_1:
+part1_5:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -2275,9 +2385,9 @@ inner5_1:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner5_1
+	JNZ          part1_5
 
-none5_1:
+no_part1_5:
 	VMOVUPS      256(BX), Y11
 	VMINPS       Y13, Y11, Y13
 	VMOVUPS      320(BX), Y12
@@ -2354,9 +2464,9 @@ finished_5:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none5_2
+	JZ          no_part2_5
 
-inner5_2:
+part2_5:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -2377,9 +2487,9 @@ inner5_2:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner5_2
+	JNZ          part2_5
 
-none5_2:
+no_part2_5:
 	VMOVUPS (BX), Y10
 	VANDPS  96(R13), Y10, Y10
 	VMOVUPS 64(BX), Y11
@@ -2394,9 +2504,9 @@ none5_2:
 	VMOVUPS Y12, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none5_3
+	JZ      no_part3_5
 
-inner5_3:
+part3_5:
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	VBROADCASTSS (SI), Y12
@@ -2417,9 +2527,9 @@ inner5_3:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x40, R8
 	DECQ         DX
-	JNZ          inner5_3
+	JNZ          part3_5
 
-none5_3:
+no_part3_5:
 	DECQ CX
 	JNZ  outer5
 
@@ -2477,7 +2587,7 @@ no3_last5:
 finished_last5:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done5
 
@@ -2518,7 +2628,7 @@ done5:
 	VMOVUPS Y9, 288(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y10
-	VANDPS  (R13), Y10, Y10
+	VANDPS  Y0, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -2530,7 +2640,7 @@ done5:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 512(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  32(R13), Y10, Y10
+	VANDPS  Y1, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -2542,7 +2652,7 @@ done5:
 	VSUBPS  Y12, Y10, Y12
 	VMOVUPS Y12, 544(R13)
 	VMOVUPS (BX), Y10
-	VANDPS  64(R13), Y10, Y10
+	VANDPS  Y2, Y10, Y10
 	VMOVUPS 64(BX), Y11
 	VMINPS  Y10, Y11, Y10
 	VADDPS  128(BX), Y10, Y12
@@ -3100,20 +3210,34 @@ rows1:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest1
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none1_first_0
+	JZ           no_lead1
 
-inner1_first_0:
+lead1:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner1_first_0
+	JNZ          lead1
 
-none1_first_0:
+no_lead1:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_1_first
+
+part0_1_first:
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x20, R8
+	DECQ         DX
+	JNZ          part0_1_first
+
+no_part0_1_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X6
@@ -3131,18 +3255,18 @@ none1_first_0:
 	VBLENDPS $0x55, Y7, Y6, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none1_first_1
+	JZ       no_part1_1_first
 
-inner1_first_1:
+part1_1_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner1_first_1
+	JNZ          part1_1_first
 
-none1_first_1:
+no_part1_1_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y5
 	VMOVUPS     1472(BX)(R15*2), X6
@@ -3171,18 +3295,18 @@ none1_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none1_first_2
+	JZ          no_part2_1_first
 
-inner1_first_2:
+part2_1_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner1_first_2
+	JNZ          part2_1_first
 
-none1_first_2:
+no_part2_1_first:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -3197,18 +3321,18 @@ none1_first_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none1_first_3
+	JZ      no_part3_1_first
 
-inner1_first_3:
+part3_1_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner1_first_3
+	JNZ          part3_1_first
 
-none1_first_3:
+no_part3_1_first:
 	DECQ CX
 	JZ   last1
 
@@ -3217,18 +3341,18 @@ outer1:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none1_0
+	JZ          no_part0_1
 
-inner1_0:
+part0_1:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner1_0
+	JNZ          part0_1
 
-none1_0:
+no_part0_1:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X6
@@ -3249,18 +3373,18 @@ none1_0:
 	VFMADD213PS 1024(R13), Y5, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none1_1
+	JZ          no_part1_1
 
-inner1_1:
+part1_1:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner1_1
+	JNZ          part1_1
 
-none1_1:
+no_part1_1:
 	VMOVUPS      256(BX), Y6
 	VMINPS       Y13, Y6, Y13
 	VMOVUPS      320(BX), Y7
@@ -3337,18 +3461,18 @@ finished_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none1_2
+	JZ          no_part2_1
 
-inner1_2:
+part2_1:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner1_2
+	JNZ          part2_1
 
-none1_2:
+no_part2_1:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -3363,18 +3487,18 @@ none1_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none1_3
+	JZ      no_part3_1
 
-inner1_3:
+part3_1:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner1_3
+	JNZ          part3_1
 
-none1_3:
+no_part3_1:
 	DECQ CX
 	JNZ  outer1
 
@@ -3432,7 +3556,7 @@ no3_last1:
 finished_last1:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done1
 
@@ -3450,7 +3574,7 @@ done1:
 	VMOVUPS Y0, (DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y5
-	VANDPS  (R13), Y5, Y5
+	VANDPS  Y0, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -3495,11 +3619,11 @@ rows2:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest2
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none2_first_0
+	JZ           no_lead2
 
-inner2_first_0:
+lead2:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3508,9 +3632,25 @@ inner2_first_0:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner2_first_0
+	JNZ          lead2
 
-none2_first_0:
+no_lead2:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_2_first
+
+part0_2_first:
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS 4(SI), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	ADDQ         $0x00000008, SI
+	ADDQ         $0x20, R8
+	DECQ         DX
+	JNZ          part0_2_first
+
+no_part0_2_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X6
@@ -3528,9 +3668,9 @@ none2_first_0:
 	VBLENDPS $0x55, Y7, Y6, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none2_first_1
+	JZ       no_part1_2_first
 
-inner2_first_1:
+part1_2_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3539,9 +3679,9 @@ inner2_first_1:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner2_first_1
+	JNZ          part1_2_first
 
-none2_first_1:
+no_part1_2_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y5
 	VMOVUPS     1472(BX)(R15*2), X6
@@ -3570,9 +3710,9 @@ none2_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none2_first_2
+	JZ          no_part2_2_first
 
-inner2_first_2:
+part2_2_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3581,9 +3721,9 @@ inner2_first_2:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner2_first_2
+	JNZ          part2_2_first
 
-none2_first_2:
+no_part2_2_first:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -3598,9 +3738,9 @@ none2_first_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none2_first_3
+	JZ      no_part3_2_first
 
-inner2_first_3:
+part3_2_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3609,9 +3749,9 @@ inner2_first_3:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner2_first_3
+	JNZ          part3_2_first
 
-none2_first_3:
+no_part3_2_first:
 	DECQ CX
 	JZ   last2
 
@@ -3620,9 +3760,9 @@ outer2:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none2_0
+	JZ          no_part0_2
 
-inner2_0:
+part0_2:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3631,9 +3771,9 @@ inner2_0:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner2_0
+	JNZ          part0_2
 
-none2_0:
+no_part0_2:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X6
@@ -3654,9 +3794,9 @@ none2_0:
 	VFMADD213PS 1024(R13), Y5, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none2_1
+	JZ          no_part1_2
 
-inner2_1:
+part1_2:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3665,9 +3805,9 @@ inner2_1:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner2_1
+	JNZ          part1_2
 
-none2_1:
+no_part1_2:
 	VMOVUPS      256(BX), Y6
 	VMINPS       Y13, Y6, Y13
 	VMOVUPS      320(BX), Y7
@@ -3744,9 +3884,9 @@ finished_2:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none2_2
+	JZ          no_part2_2
 
-inner2_2:
+part2_2:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3755,9 +3895,9 @@ inner2_2:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner2_2
+	JNZ          part2_2
 
-none2_2:
+no_part2_2:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -3772,9 +3912,9 @@ none2_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none2_3
+	JZ      no_part3_2
 
-inner2_3:
+part3_2:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3783,9 +3923,9 @@ inner2_3:
 	ADDQ         $0x00000008, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner2_3
+	JNZ          part3_2
 
-none2_3:
+no_part3_2:
 	DECQ CX
 	JNZ  outer2
 
@@ -3843,7 +3983,7 @@ no3_last2:
 finished_last2:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done2
 
@@ -3864,7 +4004,7 @@ done2:
 	VMOVUPS Y1, 32(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y5
-	VANDPS  (R13), Y5, Y5
+	VANDPS  Y0, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -3876,7 +4016,7 @@ done2:
 	VSUBPS  Y7, Y5, Y7
 	VMOVUPS Y7, 512(R13)
 	VMOVUPS (BX), Y5
-	VANDPS  32(R13), Y5, Y5
+	VANDPS  Y1, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -3910,11 +4050,11 @@ rows3:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest3
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none3_first_0
+	JZ           no_lead3
 
-inner3_first_0:
+lead3:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3925,9 +4065,27 @@ inner3_first_0:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner3_first_0
+	JNZ          lead3
 
-none3_first_0:
+no_lead3:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_3_first
+
+part0_3_first:
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS 4(SI), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 8(SI), Y6
+	VFMADD231PS  Y5, Y6, Y2
+	ADDQ         $0x0000000c, SI
+	ADDQ         $0x20, R8
+	DECQ         DX
+	JNZ          part0_3_first
+
+no_part0_3_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X6
@@ -3945,9 +4103,9 @@ none3_first_0:
 	VBLENDPS $0x55, Y7, Y6, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none3_first_1
+	JZ       no_part1_3_first
 
-inner3_first_1:
+part1_3_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -3958,9 +4116,9 @@ inner3_first_1:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner3_first_1
+	JNZ          part1_3_first
 
-none3_first_1:
+no_part1_3_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y5
 	VMOVUPS     1472(BX)(R15*2), X6
@@ -3989,9 +4147,9 @@ none3_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none3_first_2
+	JZ          no_part2_3_first
 
-inner3_first_2:
+part2_3_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4002,9 +4160,9 @@ inner3_first_2:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner3_first_2
+	JNZ          part2_3_first
 
-none3_first_2:
+no_part2_3_first:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -4019,9 +4177,9 @@ none3_first_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none3_first_3
+	JZ      no_part3_3_first
 
-inner3_first_3:
+part3_3_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4032,9 +4190,9 @@ inner3_first_3:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner3_first_3
+	JNZ          part3_3_first
 
-none3_first_3:
+no_part3_3_first:
 	DECQ CX
 	JZ   last3
 
@@ -4043,9 +4201,9 @@ outer3:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none3_0
+	JZ          no_part0_3
 
-inner3_0:
+part0_3:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4056,9 +4214,9 @@ inner3_0:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner3_0
+	JNZ          part0_3
 
-none3_0:
+no_part0_3:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X6
@@ -4079,9 +4237,9 @@ none3_0:
 	VFMADD213PS 1024(R13), Y5, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none3_1
+	JZ          no_part1_3
 
-inner3_1:
+part1_3:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4092,9 +4250,9 @@ inner3_1:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner3_1
+	JNZ          part1_3
 
-none3_1:
+no_part1_3:
 	VMOVUPS      256(BX), Y6
 	VMINPS       Y13, Y6, Y13
 	VMOVUPS      320(BX), Y7
@@ -4171,9 +4329,9 @@ finished_3:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none3_2
+	JZ          no_part2_3
 
-inner3_2:
+part2_3:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4184,9 +4342,9 @@ inner3_2:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner3_2
+	JNZ          part2_3
 
-none3_2:
+no_part2_3:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -4201,9 +4359,9 @@ none3_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none3_3
+	JZ      no_part3_3
 
-inner3_3:
+part3_3:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4214,9 +4372,9 @@ inner3_3:
 	ADDQ         $0x0000000c, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner3_3
+	JNZ          part3_3
 
-none3_3:
+no_part3_3:
 	DECQ CX
 	JNZ  outer3
 
@@ -4274,7 +4432,7 @@ no3_last3:
 finished_last3:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done3
 
@@ -4298,7 +4456,7 @@ done3:
 	VMOVUPS Y2, 64(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y5
-	VANDPS  (R13), Y5, Y5
+	VANDPS  Y0, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -4310,7 +4468,7 @@ done3:
 	VSUBPS  Y7, Y5, Y7
 	VMOVUPS Y7, 512(R13)
 	VMOVUPS (BX), Y5
-	VANDPS  32(R13), Y5, Y5
+	VANDPS  Y1, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -4322,7 +4480,7 @@ done3:
 	VSUBPS  Y7, Y5, Y7
 	VMOVUPS Y7, 544(R13)
 	VMOVUPS (BX), Y5
-	VANDPS  64(R13), Y5, Y5
+	VANDPS  Y2, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -4345,11 +4503,11 @@ rows4:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest4
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none4_first_0
+	JZ           no_lead4
 
-inner4_first_0:
+lead4:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4362,9 +4520,29 @@ inner4_first_0:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner4_first_0
+	JNZ          lead4
 
-none4_first_0:
+no_lead4:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_4_first
+
+part0_4_first:
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS 4(SI), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 8(SI), Y6
+	VFMADD231PS  Y5, Y6, Y2
+	VBROADCASTSS 12(SI), Y6
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         $0x00000010, SI
+	ADDQ         $0x20, R8
+	DECQ         DX
+	JNZ          part0_4_first
+
+no_part0_4_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X6
@@ -4382,9 +4560,9 @@ none4_first_0:
 	VBLENDPS $0x55, Y7, Y6, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none4_first_1
+	JZ       no_part1_4_first
 
-inner4_first_1:
+part1_4_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4397,9 +4575,9 @@ inner4_first_1:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner4_first_1
+	JNZ          part1_4_first
 
-none4_first_1:
+no_part1_4_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y5
 	VMOVUPS     1472(BX)(R15*2), X6
@@ -4428,9 +4606,9 @@ none4_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none4_first_2
+	JZ          no_part2_4_first
 
-inner4_first_2:
+part2_4_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4443,9 +4621,9 @@ inner4_first_2:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner4_first_2
+	JNZ          part2_4_first
 
-none4_first_2:
+no_part2_4_first:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -4460,9 +4638,9 @@ none4_first_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none4_first_3
+	JZ      no_part3_4_first
 
-inner4_first_3:
+part3_4_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4475,9 +4653,9 @@ inner4_first_3:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner4_first_3
+	JNZ          part3_4_first
 
-none4_first_3:
+no_part3_4_first:
 	DECQ CX
 	JZ   last4
 
@@ -4486,9 +4664,9 @@ outer4:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none4_0
+	JZ          no_part0_4
 
-inner4_0:
+part0_4:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4501,9 +4679,9 @@ inner4_0:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner4_0
+	JNZ          part0_4
 
-none4_0:
+no_part0_4:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X6
@@ -4524,9 +4702,9 @@ none4_0:
 	VFMADD213PS 1024(R13), Y5, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none4_1
+	JZ          no_part1_4
 
-inner4_1:
+part1_4:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4539,9 +4717,9 @@ inner4_1:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner4_1
+	JNZ          part1_4
 
-none4_1:
+no_part1_4:
 	VMOVUPS      256(BX), Y6
 	VMINPS       Y13, Y6, Y13
 	VMOVUPS      320(BX), Y7
@@ -4618,9 +4796,9 @@ finished_4:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none4_2
+	JZ          no_part2_4
 
-inner4_2:
+part2_4:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4633,9 +4811,9 @@ inner4_2:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner4_2
+	JNZ          part2_4
 
-none4_2:
+no_part2_4:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -4650,9 +4828,9 @@ none4_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none4_3
+	JZ      no_part3_4
 
-inner4_3:
+part3_4:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4665,9 +4843,9 @@ inner4_3:
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner4_3
+	JNZ          part3_4
 
-none4_3:
+no_part3_4:
 	DECQ CX
 	JNZ  outer4
 
@@ -4725,7 +4903,7 @@ no3_last4:
 finished_last4:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done4
 
@@ -4752,7 +4930,7 @@ done4:
 	VMOVUPS Y3, 96(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y5
-	VANDPS  (R13), Y5, Y5
+	VANDPS  Y0, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -4764,7 +4942,7 @@ done4:
 	VSUBPS  Y7, Y5, Y7
 	VMOVUPS Y7, 512(R13)
 	VMOVUPS (BX), Y5
-	VANDPS  32(R13), Y5, Y5
+	VANDPS  Y1, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -4776,7 +4954,7 @@ done4:
 	VSUBPS  Y7, Y5, Y7
 	VMOVUPS Y7, 544(R13)
 	VMOVUPS (BX), Y5
-	VANDPS  64(R13), Y5, Y5
+	VANDPS  Y2, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -4800,11 +4978,11 @@ rows5:
 	MOVQ         88(DI), DX
 	TESTQ        CX, CX
 	JZ           rest5
-	MOVWQZX      8(R9), DX
+	MOVL         20(R9), DX
 	TESTQ        DX, DX
-	JZ           none5_first_0
+	JZ           no_lead5
 
-inner5_first_0:
+lead5:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4819,9 +4997,31 @@ inner5_first_0:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner5_first_0
+	JNZ          lead5
 
-none5_first_0:
+no_lead5:
+	MOVWQZX 8(R9), DX
+	TESTQ   DX, DX
+	JZ      no_part0_5_first
+
+part0_5_first:
+	VMOVUPS      (R8), Y5
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS 4(SI), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 8(SI), Y6
+	VFMADD231PS  Y5, Y6, Y2
+	VBROADCASTSS 12(SI), Y6
+	VFMADD231PS  Y5, Y6, Y3
+	VBROADCASTSS 16(SI), Y6
+	VFMADD231PS  Y5, Y6, Y4
+	ADDQ         $0x00000014, SI
+	ADDQ         $0x20, R8
+	DECQ         DX
+	JNZ          part0_5_first
+
+no_part0_5_first:
 	MOVL     1024(R13), DX
 	VMOVUPS  1984(BX)(DX*1), Y15
 	VMOVUPS  960(BX)(DX*2), X6
@@ -4839,9 +5039,9 @@ none5_first_0:
 	VBLENDPS $0x55, Y7, Y6, Y14
 	MOVWQZX  10(R9), DX
 	TESTQ    DX, DX
-	JZ       none5_first_1
+	JZ       no_part1_5_first
 
-inner5_first_1:
+part1_5_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4856,9 +5056,9 @@ inner5_first_1:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner5_first_1
+	JNZ          part1_5_first
 
-none5_first_1:
+no_part1_5_first:
 	MOVL        1032(R13), R15
 	VMOVUPS     1984(BX)(R15*1), Y5
 	VMOVUPS     1472(BX)(R15*2), X6
@@ -4887,9 +5087,9 @@ none5_first_1:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none5_first_2
+	JZ          no_part2_5_first
 
-inner5_first_2:
+part2_5_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4904,9 +5104,9 @@ inner5_first_2:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner5_first_2
+	JNZ          part2_5_first
 
-none5_first_2:
+no_part2_5_first:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -4921,9 +5121,9 @@ none5_first_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none5_first_3
+	JZ      no_part3_5_first
 
-inner5_first_3:
+part3_5_first:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4938,9 +5138,9 @@ inner5_first_3:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner5_first_3
+	JNZ          part3_5_first
 
-none5_first_3:
+no_part3_5_first:
 	DECQ CX
 	JZ   last5
 
@@ -4949,9 +5149,9 @@ outer5:
 	VFMADD132PS 512(R13), Y15, Y13
 	MOVWQZX     8(R9), DX
 	TESTQ       DX, DX
-	JZ          none5_0
+	JZ          no_part0_5
 
-inner5_0:
+part0_5:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -4966,9 +5166,9 @@ inner5_0:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner5_0
+	JNZ          part0_5
 
-none5_0:
+no_part0_5:
 	MOVL        1056(R13), DX
 	VMOVUPS     1984(BX)(DX*1), Y15
 	VMOVUPS     960(BX)(DX*2), X6
@@ -4989,9 +5189,9 @@ none5_0:
 	VFMADD213PS 1024(R13), Y5, Y13
 	MOVWQZX     10(R9), DX
 	TESTQ       DX, DX
-	JZ          none5_1
+	JZ          no_part1_5
 
-inner5_1:
+part1_5:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -5006,9 +5206,9 @@ inner5_1:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner5_1
+	JNZ          part1_5
 
-none5_1:
+no_part1_5:
 	VMOVUPS      256(BX), Y6
 	VMINPS       Y13, Y6, Y13
 	VMOVUPS      320(BX), Y7
@@ -5085,9 +5285,9 @@ finished_5:
 	VSHUFPS     $0x93, Y14, Y14, Y14
 	MOVWQZX     12(R9), DX
 	TESTQ       DX, DX
-	JZ          none5_2
+	JZ          no_part2_5
 
-inner5_2:
+part2_5:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -5102,9 +5302,9 @@ inner5_2:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner5_2
+	JNZ          part2_5
 
-none5_2:
+no_part2_5:
 	VMOVUPS (BX), Y5
 	VANDPS  96(R13), Y5, Y5
 	VMOVUPS 64(BX), Y6
@@ -5119,9 +5319,9 @@ none5_2:
 	VMOVUPS Y7, 608(R13)
 	MOVWQZX 14(R9), DX
 	TESTQ   DX, DX
-	JZ      none5_3
+	JZ      no_part3_5
 
-inner5_3:
+part3_5:
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -5136,9 +5336,9 @@ inner5_3:
 	ADDQ         $0x00000014, SI
 	ADDQ         $0x20, R8
 	DECQ         DX
-	JNZ          inner5_3
+	JNZ          part3_5
 
-none5_3:
+no_part3_5:
 	DECQ CX
 	JNZ  outer5
 
@@ -5196,7 +5396,7 @@ no3_last5:
 finished_last5:
 	ADDQ  $0x20, R13
 	ADDQ  $0x20, R12
-	MOVQ  16(R9), DX
+	MOVL  16(R9), DX
 	TESTQ DX, DX
 	JZ    done5
 
@@ -5226,7 +5426,7 @@ done5:
 	VMOVUPS Y4, 128(DX)
 	MOVQ    DX, R13
 	VMOVUPS (BX), Y5
-	VANDPS  (R13), Y5, Y5
+	VANDPS  Y0, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -5238,7 +5438,7 @@ done5:
 	VSUBPS  Y7, Y5, Y7
 	VMOVUPS Y7, 512(R13)
 	VMOVUPS (BX), Y5
-	VANDPS  32(R13), Y5, Y5
+	VANDPS  Y1, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7
@@ -5250,7 +5450,7 @@ done5:
 	VSUBPS  Y7, Y5, Y7
 	VMOVUPS Y7, 544(R13)
 	VMOVUPS (BX), Y5
-	VANDPS  64(R13), Y5, Y5
+	VANDPS  Y2, Y5, Y5
 	VMOVUPS 64(BX), Y6
 	VMINPS  Y5, Y6, Y5
 	VADDPS  128(BX), Y5, Y7

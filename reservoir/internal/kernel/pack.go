@@ -2,10 +2,10 @@ package kernel
 
 // rowTile describes one row tile to the assembly. rows = 0 ends the list.
 type rowTile struct {
-	rows   int // units
-	kits   int // value rows between two pending vectors, see parts; 0: finish all of them first
-	rest   int // value rows after the last of them
-	offset int // bytes from unit 0 to the first unit's states
+	rows   int   // units
+	kits   int64 // value rows between two pending vectors, see parts; 0: finish all of them first
+	rest   int64 // value rows after the last of them; with stages the upper 32 bits are some before the first
+	offset int   // bytes from unit 0 to the first unit's states
 }
 
 // Member is one member's weights as the step kernels read them.
@@ -130,12 +130,14 @@ func (s *Set) tiles(sizes []int, depth, lanes int) []rowTile {
 			room -= sizes[last]
 		}
 		waiting := sizes[before] * lanes / s.Vector
-		t.kits = room / waiting
+		kits := room / waiting
 		if s.stages > 1 {
-			t.kits = min(t.kits, s.stages*(1<<16-1))
+			kits = min(kits, s.stages*(1<<16-1))
 		}
-		t.rest = depth - t.kits*waiting
-		t.kits = s.parts(t.kits)
+		t.kits, t.rest = s.parts(kits), int64(depth-kits*waiting)
+		if s.stages > 1 && i > 0 {
+			t.rest <<= 32 // the first of them have only just been made
+		}
 		list = append(list, t)
 		first += rows
 	}
@@ -144,13 +146,13 @@ func (s *Set) tiles(sizes []int, depth, lanes int) []rowTile {
 
 // parts divides the value rows between two pending vectors among the stages
 // that finish one: 16 bits for each.
-func (s *Set) parts(kits int) int {
+func (s *Set) parts(kits int) int64 {
 	if s.stages <= 1 {
-		return kits
+		return int64(kits)
 	}
-	packed := 0
+	packed := int64(0)
 	for i := range s.stages {
-		packed |= (kits*(i+1)/s.stages - kits*i/s.stages) << (16 * i)
+		packed |= int64(kits*(i+1)/s.stages-kits*i/s.stages) << (16 * i)
 	}
 	return packed
 }

@@ -45,10 +45,11 @@ func (s shape) stages() stages {
 	return stages{p: r[0], c3: r[1], c2: r[2], a: free[0], k: free[1], t: free[2]}
 }
 
-// locate makes the addresses and distances of the arguments at place.
-func (r stages) locate(place Mem) {
+// locate makes the addresses and distances of the arguments x, which go to
+// place.
+func (r stages) locate(x Op, place Mem) {
 	VMOVUPS(vector(consts, constAbs), r.a)
-	VANDPS(place, r.a, r.a)
+	VANDPS(x, r.a, r.a)
 	VMOVUPS(vector(consts, constSaturation), r.k)
 	VMINPS(r.a, r.k, r.a) // in this order NaN stays
 	VADDPS(vector(consts, constShift), r.a, r.t)

@@ -143,7 +143,7 @@ func (s shape) flush(id string) {
 		r := s.stages()
 		r.collectFirst(at(pending, 0))
 		r.collectSecond(at(pending, 0))
-		r.locate(at(pending, ahead*s.bytes))
+		r.locate(at(pending, ahead*s.bytes), at(pending, ahead*s.bytes))
 	}
 	s.finishPending("_" + id)
 	DECQ(waiting)
@@ -194,7 +194,11 @@ func (s shape) rowTile(m int) {
 			DECQ(waiting)
 			JNZ(LabelRef("outer" + id))
 		}
-		MOVQ(tileField(entry, "rest"), count)
+		if s.staged() {
+			MOVL(tileField(entry, "rest"), count.As32())
+		} else {
+			MOVQ(tileField(entry, "rest"), count)
+		}
 		TESTQ(count, count)
 		JZ(LabelRef("done" + id))
 	} else {
@@ -214,7 +218,12 @@ func (s shape) rowTile(m int) {
 	if s.staged() {
 		MOVQ(count, pending)
 		for i := range ahead {
-			s.stages().locate(at(pending, i*s.bytes))
+			place := at(pending, i*s.bytes)
+			if i < m*s.vectors {
+				s.stages().locate(s.acc(i/s.vectors, i%s.vectors), place)
+			} else {
+				s.stages().locate(place, place)
+			}
 		}
 	}
 	MOVQ(U32(m*s.vectors), waiting)
@@ -226,6 +235,8 @@ func (s shape) rowTile(m int) {
 // the polynomial of the one before is evaluated.
 func (s shape) interleaveStages(m int, id string) {
 	r := s.stages()
+	MOVL(tileField(entry, "rest").Offset(4), count.As32())
+	s.some(m, "lead"+id)
 	for _, first := range []bool{true, false} {
 		id, now := id, at(pending, 0)
 		if first {
@@ -246,7 +257,7 @@ func (s shape) interleaveStages(m int, id string) {
 		}
 		r.collectSecond(at(pending, 0))
 		s.part(m, 2, id)
-		r.locate(at(pending, ahead*s.bytes))
+		r.locate(at(pending, ahead*s.bytes), at(pending, ahead*s.bytes))
 		s.part(m, 3, id)
 		DECQ(waiting)
 		if first {
@@ -270,15 +281,19 @@ func (s shape) kits(m int, id string) {
 
 // part adds one of the four parts of them.
 func (s shape) part(m, part int, id string) {
-	id = fmt.Sprintf("%s_%d", id, part)
 	MOVWQZX(tileField(entry, "kits").Offset(2*part), count)
+	s.some(m, fmt.Sprintf("part%d_%s", part, id))
+}
+
+// some adds count value rows; there may be none.
+func (s shape) some(m int, label string) {
 	TESTQ(count, count)
-	JZ(LabelRef("none" + id))
-	Label("inner" + id)
+	JZ(LabelRef("no_" + label))
+	Label(label)
 	s.kit(m)
 	DECQ(count)
-	JNZ(LabelRef("inner" + id))
-	Label("none" + id)
+	JNZ(LabelRef(label))
+	Label("no_" + label)
 }
 
 // kit adds one value row times its weights to the accumulators of m units.
