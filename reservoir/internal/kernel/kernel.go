@@ -127,7 +127,7 @@ type Steps struct {
 // consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
 // the order of the generator.
 var consts = func() []float32 {
-	c := Aligned(34 * 16)
+	c := Aligned(33 * 16)
 	fill := func(at int, bits uint32) {
 		for i := range 16 {
 			c[16*at+i] = *(*float32)(unsafe.Pointer(&bits))
@@ -147,14 +147,13 @@ var consts = func() []float32 {
 	fill(13, 0x03020100) // the bytes of a lane, for NEON's table look-up
 	// The table by interval: powers 0 to 3, four times, each turned one place
 	// further, then powers 4 and 5.
-	fill(14, 15<<3)
 	for i := range 16 {
 		for k := range 4 {
 			for turn := range 4 {
-				c[16*(15+4*turn)+4*i+(k+turn)%4] = canon.TanhTable[k][i]
+				c[16*(14+4*turn)+4*i+(k+turn)%4] = canon.TanhTable[k][i]
 			}
 		}
-		c[16*31+2*i], c[16*31+2*i+1] = canon.TanhTable[4][i], canon.TanhTable[5][i]
+		c[16*30+2*i], c[16*30+2*i+1] = canon.TanhTable[4][i], canon.TanhTable[5][i]
 	}
 	return c
 }()

@@ -17,14 +17,14 @@ import (
 // different columns: blends collect them, and one shuffle turns them back.
 // Powers 4 and 5 are loaded to the place where a shuffle wants them.
 //
-// A vector of arguments passes three stages, each one vector apart and with
-// products between them, because a core looks ahead over no more than some
-// hundred vector operations: locate makes addresses and the distance from the
-// interval's edge, collect the coefficients, evaluate the tanh. What one stage
-// leaves to the next stands behind the vector in its buffer, or in the three
-// registers kept.
+// A vector of arguments passes several stages with products between them,
+// because a core looks ahead over no more than some hundred vector operations:
+// locate makes addresses and the distance from the interval's edge,
+// collectFirst and collectSecond the coefficients, steps32 and steps10 the
+// polynomial. What one stage leaves to the next stands behind the vector in
+// its buffer, or in the three registers kept.
 
-// Places behind a pending vector.
+// Places behind a pending vector, which is no more than the arguments' signs.
 const (
 	behindDistance = 512
 	behindRows     = 1024
@@ -33,8 +33,8 @@ const (
 	behindEven     = behindPower1 // before it
 )
 
-// stages are the registers of the three stages: three kept between collect and
-// evaluate, and three that hold nothing from one vector to the next.
+// stages are the registers of the stages: three kept from collectSecond on,
+// and three that hold nothing between products.
 type stages struct {
 	p, c3, c2 reg.VecPhysical // c5*distance + c4, and two coefficients
 	a, k, t   reg.VecPhysical
@@ -45,26 +45,31 @@ func (s shape) stages() stages {
 	return stages{p: r[0], c3: r[1], c2: r[2], a: free[0], k: free[1], t: free[2]}
 }
 
-// locate makes the addresses and distances of the arguments x, which go to
-// place.
-func (r stages) locate(x Op, place Mem) {
-	VMOVUPS(vector(consts, constAbs), r.a)
-	VANDPS(x, r.a, r.a)
-	VMOVUPS(vector(consts, constSaturation), r.k)
-	VMINPS(r.a, r.k, r.a) // in this order NaN stays
-	VADDPS(vector(consts, constShift), r.a, r.t)
-	VPSRLD(U8(18), r.t, r.k)
-	VANDPS(vector(consts, constRow), r.k, r.k)
-	VMOVUPS(r.k, place.Offset(behindRows))
-	VANDPS(vector(consts, constEdge), r.t, r.t)
-	VSUBPS(vector(consts, constShift), r.t, r.t)
-	VSUBPS(r.t, r.a, r.t)
-	VMOVUPS(r.t, place.Offset(behindDistance))
+// locate does the first stage of a row tile's arguments, which are still in
+// the accumulators.
+func (s shape) locate(m int, base reg.Register) {
+	sign, saturation, shift, edge := s.regs[12], s.regs[13], s.regs[14], s.regs[15]
+	VMOVUPS(vector(consts, constSign), sign)
+	VMOVUPS(vector(consts, constSaturation), saturation)
+	VMOVUPS(vector(consts, constShift), shift)
+	VMOVUPS(vector(consts, constEdge), edge)
+	t, k := s.regs[10], s.regs[11]
+	for i := range m * s.vectors {
+		x, place := s.acc(i/s.vectors, i%s.vectors), at(base, i*s.bytes)
+		VANDPS(sign, x, t)
+		VMOVUPS(t, place)
+		VANDNPS(x, sign, x)
+		VMINPS(x, saturation, x) // in this order NaN stays
+		VADDPS(shift, x, t)
+		VANDPS(edge, t, t)
+		VSUBPS(shift, t, k)
+		VSUBPS(k, x, x)
+		VMOVUPS(x, place.Offset(behindDistance))
+		VPSLLD(U8(7), t, t) // bits 21 to 24 become 3 to 6
+		VPSRLD(U8(25), t, t)
+		VMOVUPS(t, place.Offset(behindRows))
+	}
 }
-
-// ahead is how many vectors before its coefficients are collected a vector's
-// addresses are made.
-const ahead = 3
 
 // lane takes a lane's coefficients: powers 4 and 5 to the quarter-th pair of
 // pairs, the others to half half of quads. The first of each clears what it
@@ -137,7 +142,5 @@ func (r stages) steps10(place Mem) {
 func (r stages) sign(place Mem) {
 	VMOVUPS(vector(consts, constOne), r.k)
 	VMINPS(r.p, r.k, r.p)
-	VMOVUPS(vector(consts, constSign), r.t)
-	VANDPS(place, r.t, r.t)
-	VORPS(r.t, r.p, r.p)
+	VORPS(place, r.p, r.p)
 }

@@ -117,11 +117,11 @@ func (s shape) finishPending(id string) {
 	s.updateStaged(id)
 }
 
-// updateStaged is the last stage.
+// updateStaged is the last stage. A tanh is positive where its argument is.
 func (s shape) updateStaged(id string) {
 	r, place := s.stages(), at(pending, 0)
 	r.sign(place)
-	s.update(temps{x: place, a: r.p, y: r.a, t: r.t, k: r.k}, id)
+	s.update(temps{x: r.p, a: r.p, y: r.a, t: r.t, k: r.k}, id)
 	s.nextPending()
 }
 
@@ -143,7 +143,6 @@ func (s shape) flush(id string) {
 		r := s.stages()
 		r.collectFirst(at(pending, 0))
 		r.collectSecond(at(pending, 0))
-		r.locate(at(pending, ahead*s.bytes), at(pending, ahead*s.bytes))
 	}
 	s.finishPending("_" + id)
 	DECQ(waiting)
@@ -210,19 +209,12 @@ func (s shape) rowTile(m int) {
 	JNZ(LabelRef("rest" + id))
 	Label("done" + id)
 	MOVQ(field("Pending"), count)
-	for r := range m {
-		for v := range s.vectors {
-			VMOVUPS(s.acc(r, v), at(count, (r*s.vectors+v)*s.bytes))
-		}
-	}
 	if s.staged() {
-		MOVQ(count, pending)
-		for i := range ahead {
-			place := at(pending, i*s.bytes)
-			if i < m*s.vectors {
-				s.stages().locate(s.acc(i/s.vectors, i%s.vectors), place)
-			} else {
-				s.stages().locate(place, place)
+		s.locate(m, count)
+	} else {
+		for r := range m {
+			for v := range s.vectors {
+				VMOVUPS(s.acc(r, v), at(count, (r*s.vectors+v)*s.bytes))
 			}
 		}
 	}
@@ -255,9 +247,8 @@ func (s shape) interleaveStages(m int, id string) {
 		if !first {
 			s.updateStaged("_" + id)
 		}
-		r.collectSecond(at(pending, 0))
 		s.part(m, 2, id)
-		r.locate(at(pending, ahead*s.bytes), at(pending, ahead*s.bytes))
+		r.collectSecond(at(pending, 0))
 		s.part(m, 3, id)
 		DECQ(waiting)
 		if first {
