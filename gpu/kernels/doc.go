@@ -59,6 +59,7 @@
 //	eusn_streamed_<S>           one sample of S streams by a tile of units, as a
 //	                            matrix product; for networks whose weights do not fit.
 //	                            grid (streams/S, units/tile, members), one launch a sample
+//	eusn_tensor3, eusn_tensor2  the same on tensor cores: approximate, see Products
 //	eusn_finish                 counts, previous sample, resets of empty runs; streamed
 //	                            states that ended in Work. grid (runs)
 //	eusn_scores                 features and scores of emitting runs. grid (emits/64, tiles)

@@ -76,6 +76,10 @@ func newEngine(modules []*ptx.Module, net *reservoir.Network, slots, most int, d
 	if err != nil {
 		return nil, err
 	}
+	return newEngineOf(modules, net, slots, most, p)
+}
+
+func newEngineOf(modules []*ptx.Module, net *reservoir.Network, slots, most int, p *Program) (*engine, error) {
 	if slots < 1 {
 		return nil, fmt.Errorf("kernels: %d slots", slots)
 	}

@@ -3,3 +3,4 @@
 #include "resident.h"
 #include "scores.h"
 #include "streamed.h"
+#include "tensor.h"

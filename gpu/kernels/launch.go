@@ -88,17 +88,28 @@ func (p *Program) streamed(dst []Launch, args Args, runs []Run) []Launch {
 		if active == 0 {
 			return dst
 		}
-		v, i := &streameds[0], 0
-		for i = range streameds {
-			v = &streameds[i]
-			if blocks(active, v.tile)*blocks(int(p.shape.Units), v.units)*int(p.shape.Members) >= p.device.Multiprocessors {
-				break
-			}
-		}
+		v, kernel := p.streamedKernel(active)
 		args.RunCount, args.Step = uint32(active), t
 		grid := [3]uint32{uint32(blocks(active, v.tile)), uint32(blocks(int(p.shape.Units), v.units)), p.shape.Members}
-		dst = append(dst, Launch{firstResident + len(residents) + i, grid, uint32(v.threads), 0, args})
+		dst = append(dst, Launch{kernel, grid, uint32(v.threads), 0, args})
 	}
+}
+
+// streamedKernel is the one for so many runs: the widest tile that gives every
+// multiprocessor a block, or the narrowest there is.
+func (p *Program) streamedKernel(active int) (v *streamed, kernel int) {
+	first := firstResident + len(residents)
+	if p.products != Canonical {
+		i := int(p.products - TF32x3)
+		return &tensors[i], first + len(streameds) + i
+	}
+	for i := range streameds {
+		v, kernel = &streameds[i], first+i
+		if blocks(active, v.tile)*blocks(int(p.shape.Units), v.units)*int(p.shape.Members) >= p.device.Multiprocessors {
+			break
+		}
+	}
+	return v, kernel
 }
 
 func blocks(n, tile int) int { return (n + tile - 1) / tile }

@@ -59,6 +59,12 @@ var mutants = []mutant{
 	{"scores: square root of a negative", "scores.h", "v > 0.f ? __builtin_sqrtf(v) : 0.f", "__builtin_sqrtf(v)"},
 	{"scores: not centred", "scores.h", "f - middle", "f"},
 	{"scores: score row of the round", "scores.h", "(u64)run.score * p.score_width", "(u64)(first + eg * 2 + e) * p.score_width"},
+	{"tensor: low part of the weights dropped", "tensor.h", "if (PRODUCTS == 3) multiply", "if (PRODUCTS == 9) multiply"},
+	{"tensor: low part of the values dropped", "tensor.h", "multiply(part, wh[m][k], xl[k]);", ";"},
+	{"tensor: fragment rows swapped", "tensor.h", "g + i % 2 * 8], wh", "g + i / 2 * 8], wh"},
+	{"tensor: values not split", "tensor.h", "high = tf32(x);", "high = BITS_OF(x);"},
+	{"tensor: sums of the other streams", "tensor.h", "n * 8 + 2 * c + i % 2][u]", "n * 8 + 2 * c + 1 - i % 2][u]"},
+	{"tensor: sums counted twice", "tensor.h", "float part[4] = {};", "float (&part)[4] = sum[m][n];"},
 	{"scores: columns that do not exist", "scores.h", "cg * 2 + c >= tile.columns", "false"},
 }
 
@@ -141,6 +147,19 @@ func caught(t *testing.T, text, kernel string) {
 		}
 		if _, err := s.compare([]*ptx.Module{m, ours}); err != nil {
 			t.Logf("caught by %s: %v", s.name, err)
+			return
+		}
+	}
+	for i, c := range tensorCases {
+		if m.Kernel(Names[len(Names)-len(tensors)+i]) == nil || kernel != "" && !strings.Contains(kernel, "tensor") {
+			continue
+		}
+		switch got, _, err := tensorError([]*ptx.Module{m, ours}, i, 20); {
+		case err != nil:
+			t.Logf("caught by %s: %v", c.name, err)
+			return
+		case got > tensorLimit:
+			t.Logf("caught by %s: relative error %.3g", c.name, got)
 			return
 		}
 	}

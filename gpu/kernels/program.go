@@ -26,6 +26,8 @@ type Program struct {
 	image  []uint32
 	fits   []fit // resident kernels that can run it, most streams first; none: streamed
 	tiles  int   // of the heads
+
+	products Products
 }
 
 // fit is a resident kernel with what this network asks of it.

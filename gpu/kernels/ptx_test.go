@@ -85,7 +85,7 @@ func TestModule(t *testing.T) {
 	for _, v := range residents {
 		threads[v.name] = v.threads
 	}
-	for _, v := range streameds {
+	for _, v := range slices.Concat(streameds, tensors) {
 		threads[v.name] = v.threads
 	}
 	for _, name := range Names {

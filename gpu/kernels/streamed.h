@@ -11,15 +11,16 @@
 
 #define DEPTH 16
 
-template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE> struct Streamed {
+template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE, int WEIGHT_PAD = 0, int VALUE_PAD = 4> struct Streamed {
   static constexpr u32 UGS = UNIT_TILE / UNITS, SGS = STREAM_TILE / STREAMS, THREAD_COUNT = UGS * SGS;
   static constexpr u32 WEIGHTS = DEPTH * UNIT_TILE / THREAD_COUNT, VALUES = DEPTH * STREAM_TILE / THREAD_COUNT;
-  static constexpr u32 PITCH = STREAM_TILE + 4;  // so that storing a column meets different banks
+  // Rows of the shared chunks are padded so that a warp meets different banks.
+  static constexpr u32 WEIGHT_PITCH = UNIT_TILE + WEIGHT_PAD, PITCH = STREAM_TILE + VALUE_PAD;
   struct Shared {
     float table[TANH_TERMS * TANH_INTERVALS];
     union {
       struct {
-        float weights[2][DEPTH * UNIT_TILE];
+        float weights[2][DEPTH * WEIGHT_PITCH];
         float values[2][DEPTH * PITCH];
       };
       float sums[STREAM_TILE][UNIT_TILE];  // when all products are done
@@ -64,7 +65,10 @@ template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE> struct Streame
     }
   }
   DEVICE void put(u32 buffer) {
-    UNROLL for (u32 e = 0; e < WEIGHTS; e++) sh.weights[buffer][e * THREAD_COUNT + THREAD] = weights[e];
+    UNROLL for (u32 e = 0; e < WEIGHTS; e++) {
+      const u32 k = (e * THREAD_COUNT + THREAD) / UNIT_TILE, u = (e * THREAD_COUNT + THREAD) % UNIT_TILE;
+      sh.weights[buffer][k * WEIGHT_PITCH + u] = weights[e];
+    }
     UNROLL for (u32 e = 0; e < VALUES; e++) {
       const u32 k = (e * THREAD_COUNT + THREAD) % DEPTH, s = (e * THREAD_COUNT + THREAD) / DEPTH;
       sh.values[buffer][k * PITCH + s] = values[e];
@@ -80,21 +84,22 @@ template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE> struct Streame
     return depth;
   }
 
-  DEVICE void arguments(float (&z)[UNITS][STREAMS]) {
+  DEVICE float bias(u32 unit) const {
+    return unit0 + unit < p.stride ? ((const float *)(image(a) + m.weights))[unit0 + unit] : 0.f;
+  }
+
+  // chain brings the chunks of the sums, in order, and calls take(weights,
+  // values, depth) on each.
+  template <class Take> DEVICE void chain(Take take) {
     const u32 input_chunks = (m.count + DEPTH - 1) / DEPTH;
     const u32 chunks = input_chunks + (p.flags & SHAPE_RING ? 0 : (p.units + DEPTH - 1) / DEPTH);
-    const float *bias = (const float *)(image(a) + m.weights);
-    UNROLL for (int i = 0; i < UNITS; i++) {
-      const u32 u = unit0 + Spread<UNITS>::at(ug, UGS, i);
-      UNROLL for (int q = 0; q < STREAMS; q++) z[i][q] = u < p.stride ? bias[u] : 0.f;
-    }
     u32 depth = fetch_chunk(0, input_chunks);
     put(0);
     BARRIER();
     for (u32 j = 0; j < chunks; j++) {
       u32 next = 0;
       if (j + 1 < chunks) next = fetch_chunk(j + 1, input_chunks);
-      products<UNITS, STREAMS>(z, sh.weights[j & 1], UNIT_TILE, ug, UGS, sh.values[j & 1], PITCH, sg, SGS, depth);
+      take(sh.weights[j & 1], sh.values[j & 1], depth);
       if (j + 1 < chunks) put(j + 1 & 1);
       BARRIER();
       depth = next;
@@ -103,13 +108,22 @@ template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE> struct Streame
 
   DEVICE void run() {
     float z[UNITS][STREAMS];
-    arguments(z);
+    UNROLL for (int i = 0; i < UNITS; i++)
+      UNROLL for (int q = 0; q < STREAMS; q++) z[i][q] = bias(Spread<UNITS>::at(ug, UGS, i));
+    chain([&](const float *w, const float *x, u32 depth) __attribute__((always_inline)) {
+      products<UNITS, STREAMS>(z, w, WEIGHT_PITCH, ug, UGS, x, PITCH, sg, SGS, depth);
+    });
     UNROLL for (int q = 0; q < STREAMS; q++) {
       float column[UNITS];
       UNROLL for (int i = 0; i < UNITS; i++) column[i] = z[i][q];
       scatter<UNITS>(sh.sums[Spread<STREAMS>::at(sg, SGS, q)], column, ug, UGS);
     }
     BARRIER();
+    update_all();
+  }
+
+  // update_all takes every pair to its next state, from its argument in sums.
+  DEVICE void update_all() {
     // From here on neighbouring threads have neighbouring units.
     _Pragma("nounroll") for (u32 e = THREAD; e < UNIT_TILE * STREAM_TILE; e += THREAD_COUNT) {
       const u32 s = stream0 + e / UNIT_TILE, u = unit0 + e % UNIT_TILE;

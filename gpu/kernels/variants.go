@@ -16,6 +16,9 @@ var Names = func() []string {
 	for _, v := range streameds {
 		names = append(names, v.name)
 	}
+	for _, v := range tensors {
+		names = append(names, v.name)
+	}
 	return names
 }()
 
@@ -55,6 +58,12 @@ var streameds = []streamed{
 	{"eusn_streamed_64", 64, 128, 128},
 	{"eusn_streamed_16", 16, 64, 128},
 	{"eusn_streamed_8", 8, 32, 64},
+}
+
+// tensors are streamed kernels on tensor cores, in the order of Products.
+var tensors = []streamed{
+	{"eusn_tensor3", 64, 128, 128},
+	{"eusn_tensor2", 64, 128, 128},
 }
 
 // Blocks of the kernels there is one of.

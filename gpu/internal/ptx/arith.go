@@ -54,7 +54,7 @@ func init() {
 	add("mov.b64 mov.u64 mov.s64 cvta.to.global.u64 cvta.global.u64 cvta.to.shared.u64", 2, long1(func(a uint64) uint64 { return a }))
 	add("neg.s64", 2, long1(func(a uint64) uint64 { return -a }))
 	add("not.b64", 2, long1(func(a uint64) uint64 { return ^a }))
-	add("add.s64 add.u64", 3, long2(func(a, b uint64) uint64 { return a + b }))
+	add("add.s64 add.u64", 3, addLong)
 	add("sub.s64 sub.u64", 3, long2(func(a, b uint64) uint64 { return a - b }))
 	add("mul.lo.s64 mul.lo.u64", 3, long2(func(a, b uint64) uint64 { return a * b }))
 	add("and.b64", 3, long2(func(a, b uint64) uint64 { return a & b }))
@@ -158,6 +158,18 @@ func fused(p *parser, o []operand) func(w *warp, mask uint32) {
 				s = canon.Round(x, z)
 			}
 			D[i] = u32(float32(s))
+		}
+	}
+}
+
+// addLong is add.s64: addresses, next to loads the most frequent.
+func addLong(p *parser, o []operand) func(w *warp, mask uint32) {
+	d, a, b := 32*p.out(o[0], long), 32*p.in(o[1], long), 32*p.in(o[2], long)
+	return func(w *warp, mask uint32) {
+		D, A, B := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:]), (*lanes64)(w.l[b:])
+		for m := mask; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros32(m) & 31
+			D[i] = A[i] + B[i]
 		}
 	}
 }

@@ -39,6 +39,9 @@ func (p *parser) compile(in *instruction, op string, o []operand) {
 	if f, ok := forms[op]; ok {
 		need(f.operands)
 		in.run = f.make(p, o)
+		if strings.HasPrefix(op, "mma.sync.") {
+			in.kind = together
+		}
 		return
 	}
 	if in.run = p.memory(op, o); in.run == nil {

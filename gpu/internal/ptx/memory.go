@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 )
 
@@ -226,19 +227,19 @@ func (a *access) runShared(w *warp, mask uint32) {
 	size := elem * uint64(len(a.regs))
 	addrs := (*lanes64)(w.l[a.base:])
 	b := w.b
-	for i := 0; i < 32; i++ {
-		if mask>>i&1 == 0 {
-			continue
+	end := uint64(4 * len(b.shared))
+	for m := mask; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros32(m)
+		addr := addrs[i&31] + a.offset
+		if addr > end || addr+size > end {
+			w.trap(i, "shared address %#x: %d bytes, the block has %d", addr, size, end)
 		}
-		addr := addrs[i] + a.offset
-		if addr+size > uint64(4*len(b.shared)) || addr+size < addr {
-			w.trap(i, "shared address %#x: %d bytes, the block has %d", addr, size, 4*len(b.shared))
-		}
-		if addr%size != 0 {
+		if addr&(size-1) != 0 {
 			w.trap(i, "shared address %#x is misaligned for %d bytes", addr, size)
 		}
 		at := int(addr / 4)
-		if a.wide {
+		switch {
+		case a.wide:
 			for e, reg := range a.regs {
 				at := at + 2*e
 				if a.store {
@@ -248,19 +249,36 @@ func (a *access) runShared(w *warp, mask uint32) {
 					w.l[reg+i] = uint64(b.loadShared(w, i, at)) | uint64(b.loadShared(w, i, at+1))<<32
 				}
 			}
-		} else if a.store {
+		case a.store:
 			for e, reg := range a.regs {
 				b.storeShared(w, i, at+e, w.r[reg+i])
 			}
-		} else if a.extend {
+		case a.extend:
 			for e, reg := range a.regs {
 				w.l[reg+i] = uint64(b.loadShared(w, i, at+e))
 			}
-		} else {
-			for e, reg := range a.regs {
-				w.r[reg+i] = b.loadShared(w, i, at+e)
-			}
+		default:
+			a.loadWords(w, i, at)
 		}
+	}
+}
+
+// loadWords is the common load, with the checks of loadShared in line: half of
+// an interpreter's time is spent here.
+func (a *access) loadWords(w *warp, lane, at int) {
+	b, me := w.b, int32(w.first+lane)
+	cells, values := b.cells[at:at+len(a.regs)], b.shared[at:at+len(a.regs)]
+	for e, reg := range a.regs {
+		c := &cells[e]
+		if c.writerRound == b.sharedRound && c.writer != me || c.writerRound < b.firstRound {
+			b.loadShared(w, lane, at+e) // says what is wrong
+		}
+		if c.readerRound != b.sharedRound {
+			c.readerRound, c.reader = b.sharedRound, me
+		} else if c.reader != me {
+			c.reader = -1
+		}
+		w.r[reg+lane] = values[e]
 	}
 }
 

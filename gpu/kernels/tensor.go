@@ -1,0 +1,64 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Products says how a Program multiplies.
+type Products int
+
+const (
+	// Canonical is float32, bit-identical with every other engine.
+	Canonical Products = iota
+	// TF32x3 uses tensor cores: each product as three of TF32 parts. States
+	// differ from the canonical ones in the last bits, and in more of them as a
+	// sequence grows; see the test that measures it.
+	TF32x3
+	// TF32x2 is TF32x3 without the product that is zero where TF32 holds every
+	// weight exactly (reservoir.TF32).
+	TF32x2
+)
+
+// NewApproximate is New with tensor cores. Rows of such a program are no
+// canonical states: they must not be mixed with other engines' in a job that
+// promises the same bits. Everything but the sums of the tanh arguments stays
+// canonical.
+func NewApproximate(net *reservoir.Network, device Device, products Products) (*Program, error) {
+	p, err := New(net, device)
+	if err != nil || products == Canonical {
+		return p, err
+	}
+	switch {
+	case products != TF32x3 && products != TF32x2:
+		return nil, fmt.Errorf("kernels: products %d, want Canonical, TF32x3 or TF32x2", products)
+	case p.shape.Flags&shapeRing != 0:
+		return nil, errors.New("kernels: a ring has no matrix product for tensor cores; use Canonical")
+	case products == TF32x2:
+		if err := checkTF32(net); err != nil {
+			return nil, err
+		}
+	}
+	p.products, p.fits = products, nil
+	return p, nil
+}
+
+// checkTF32 reports the first weight that TF32 cannot hold.
+func checkTF32(net *reservoir.Network) error {
+	for r, m := range net.Members {
+		for _, w := range []struct {
+			name string
+			v    []float32
+		}{{"recurrent", m.Recurrent}, {"input", m.Input}} {
+			for i, x := range w.v {
+				if math.Float32bits(x)&(1<<13-1) != 0 {
+					return fmt.Errorf("kernels: member %d: %s[%d] = %v is no TF32 number: draw the network with precision %q, or use TF32x3", r, w.name, i, x, reservoir.TF32)
+				}
+			}
+		}
+	}
+	return nil
+}
