@@ -5,19 +5,18 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"testing"
 	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/ptx"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
 )
 
 var module = sync.OnceValues(func() (*ptx.Module, error) { return ptx.Parse(PTX) })
 
 // engine runs the launches of a Program in the PTX interpreter: what a GPU
-// engine is, without a driver and without overlap.
+// engine is, without a driver and without overlap. Package gpu holds the real
+// one to the conformance suite, through the interpreter too.
 type engine struct {
 	net     *reservoir.Network
 	slots   int
@@ -205,20 +204,5 @@ func (e *engine) WriteRow(slot int, row []uint32) error {
 	return nil
 }
 
-// h200 is that card. Its many multiprocessors make small batches take narrow
-// tiles.
+// h200 is that card.
 var h200 = Device{Multiprocessors: 132, SharedPerBlock: 227 << 10}
-
-func open(t testing.TB, device Device) enginetest.New {
-	m, err := module()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return newEngine([]*ptx.Module{m}, net, slots, 64, device)
-	}
-}
-
-func TestConformance(t *testing.T) {
-	enginetest.Run(t, open(t, h200))
-}
