@@ -28,6 +28,9 @@ func TestHostConforms(t *testing.T) {
 // TestConforms runs the suite through everything: host, fake driver, and the
 // embedded PTX in the interpreter.
 func TestConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter takes half a minute for the whole suite")
+	}
 	cudatest.Use(t, cudatest.Interpreter())
 	enginetest.Results(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return newEngine(net, slots, Options{}, limits{1 << 16, 1 << 10, 1 << 14, 1 << 14}, false)
