@@ -14,6 +14,7 @@ import (
 // All memory is kept from call to call.
 type plan struct {
 	lanes, members, threads int
+	narrow                  bool    // narrow tiles hide the latency of a multiply-add
 	perSample, perEmit      float64 // multiply-adds
 
 	round  []int32 // of each slot's last run in this call, valid where stamp is the call's
@@ -49,6 +50,7 @@ type item struct {
 func (p *plan) init(v *Vector, threads int) {
 	s := &v.net.Spec
 	p.lanes, p.members, p.threads = v.set.Wide.Lanes, s.Members, threads
+	p.narrow = v.set.Rows >= 8 // units of four cycles, two a cycle
 	recurrent := s.Units
 	if s.Kind == RESN {
 		recurrent = 20 // one product, but as much again as a tanh and the loop take
@@ -119,8 +121,9 @@ func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 	amount := p.amount(runs, order)
 	threads = max(1, min(p.threads, int(amount/enough)))
 	lanes := p.lanes
-	// Narrow tiles take half as long again for the same streams.
-	for lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*enough*float64(threads) {
+	// Two narrow tiles on two threads where one wide tile would leave a thread
+	// idle, if a narrow one is no slower a lane.
+	for p.narrow && lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*enough*float64(threads) {
 		lanes /= 2
 	}
 	n := (len(order) + lanes - 1) / lanes
