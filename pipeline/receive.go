@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// connectionBudget is how many bytes the server may have under way on one
-	// connection; at 64 MiB it drops the client as a slow consumer.
-	connectionBudget = 48 << 20
+	// connectionBudget is how many bytes consumers may ask for at once on one
+	// connection. At 64 MiB waiting the server drops the client as a slow
+	// consumer; with 48 MiB asked for, a busy core saw that happen.
+	connectionBudget = 32 << 20
 	// maxPull is where larger pulls gain nothing.
 	maxPull = 16 << 20
 	// subjectRoom is what a message weighs besides headers and payload.

@@ -51,7 +51,7 @@ measured rate.
 
 --json prints one JSON object a line: field bench says peak, engine or stage.
 Flags that take lists (50,100) measure every combination. --engine auto
-measures every engine this machine has; generic at one small shape only, and
+measures every CPU engine there is; generic at one small shape only, and
 not at shapes asked for.`,
 		Example: `  eusn-stream bench
   eusn-stream bench --only engine --units 100 --inputs 6 --streams 1024 --steps 128 --threads 1 --json
