@@ -7,30 +7,31 @@ import (
 )
 
 // singleStreams is up to how many streams it is faster to advance one by one,
-// units in the lanes, than as a tile of mostly empty lanes. Measured on a Zen 5
-// core, a narrow tile's step costs as much as so many single streams' steps:
+// units in the lanes, than as a tile of mostly empty lanes. A narrow tile's
+// step costs as much as so many single streams' steps:
 //
-//	units    10   20   32   50   64  100  150  200  400
-//	avx512  2.2  2.8  4.1  5.9  7.8   10  6.0  6.2  7.9
-//	avx2    2.3  3.4  5.3  6.7  8.6  8.1  8.6  8.7   10
+//	units             10   20   32   50   64   80  100  150  200  400
+//	avx512 on Zen 5  2.2  2.8  4.1  5.9  7.8        10  6.0  6.2  7.9
+//	avx2 on Zen 3    3.5  4.8  6.3  7.0  8.0  7.9  5.4  5.4  5.7  4.7
 //
-// Few units do not fill the lanes; from about 110 on the weights no longer fit
-// a level 1 cache, and a tile uses each fetched weight for more streams.
-// NEON is not measured; its vectors are as wide as AVX2's and it goes by that.
+// Few units do not fill the lanes; from about 110 on (48 kB of level 1 cache)
+// or 90 (32 kB) the weights no longer fit, and a tile uses each fetched weight
+// for more streams. NEON is not measured and goes by AVX2.
 func singleStreams(s *Spec, set *kernel.Set) int {
 	if s.Kind == RESN { // its tile costs little, and it has no such kernel
 		return 0
 	}
-	most := set.Narrow.Lanes
-	for _, step := range []struct{ units, streams int }{{20, 2}, {32, 3}, {48, 4}, {60, 6}, {110, 9}} {
+	type step struct{ units, streams int }
+	steps, more := []step{{20, 2}, {32, 3}, {48, 4}, {60, 6}, {110, 9}}, 6
+	if set.Narrow.Lanes == 8 {
+		steps, more = []step{{16, 3}, {28, 4}, {44, 6}, {90, 7}}, 5
+	}
+	for _, step := range steps {
 		if s.Units < step.units {
-			return min(step.streams, most)
+			return step.streams
 		}
 	}
-	if most == 8 {
-		return most
-	}
-	return 6
+	return more
 }
 
 // advanceSingles takes the next samples of each of the first lanes, at most
