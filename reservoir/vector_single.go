@@ -18,8 +18,11 @@ import (
 // or 90 (32 kB) the weights no longer fit, and a tile uses each fetched weight
 // for more streams. NEON is not measured and goes by AVX2.
 func singleStreams(s *Spec, set *kernel.Set) int {
-	if s.Kind == RESN { // its tile costs little, and it has no such kernel
-		return 0
+	if s.Kind == RESN {
+		if set.RingSingle == nil {
+			return 0 // its tile costs little
+		}
+		return s.Units / ((s.Units + set.Vector - 1) / set.Vector) // all the work is the vectors
 	}
 	type step struct{ units, streams int }
 	steps, more := []step{{20, 2}, {32, 3}, {48, 4}, {60, 6}, {110, 9}}, 6
@@ -101,6 +104,10 @@ func (w *worker) advanceSingle(m, i int) {
 			v.set.Spread(&w.sums[k*v.set.Vector], kernel.Kinds*vector, &words[kind.at], s.Units)
 		}
 	}
+	advance := v.set.Single
+	if s.Kind == RESN {
+		advance = v.set.RingSingle
+	}
 	most := max(1, int(callFlops/float64(2*s.Units*a.Depth)))
 	for t, n := 0, min(w.chunk, l.left); t < n; {
 		a.Count = min(n-t, most)
@@ -110,7 +117,7 @@ func (w *worker) advanceSingle(m, i int) {
 		}
 		t += a.Count
 		fold := layout.SumLow >= 0 && a.Count == toFold
-		v.set.Single(a)
+		advance(a)
 		if fold {
 			w.foldSingle(words)
 		}

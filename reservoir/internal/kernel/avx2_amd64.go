@@ -29,6 +29,11 @@ func ringNarrowAVX2(a *byte)
 //go:noescape
 func stepsSingleAVX2(a *byte)
 
+// ringSingleAVX2 advances one stream of a ring by a.Count samples.
+//
+//go:noescape
+func ringSingleAVX2(a *byte)
+
 // loadAVX2 copies n words of 8 rows, from byte offset on, to a tile: word i of row l to lane l of the vector i strides behind dst.
 //
 //go:noescape

@@ -6259,6 +6259,135 @@ none_end:
 	VZEROUPPER
 	RET
 
+// func ringSingleAVX2(a *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·ringSingleAVX2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), DI
+	MOVQ (DI), BX
+	MOVQ 112(DI), AX
+
+step:
+	MOVQ 8(DI), SI
+	MOVQ 40(DI), R10
+	MOVQ 48(DI), R11
+	MOVQ 152(DI), R9
+	MOVL -4(R10)(R9*4), DX
+	MOVL DX, -4(R10)
+	ADDQ $0x07, R9
+	SHRQ $0x03, R9
+	XORQ R12, R12
+
+vector:
+	VMOVUPS (SI), Y8
+	ADDQ    $0x20, SI
+	MOVQ    56(DI), R8
+	MOVQ    72(DI), R13
+	MOVQ    80(DI), DX
+
+product:
+	MOVQ         (R13), CX
+	VBROADCASTSS (R8)(CX*1), Y9
+	VFMADD231PS  (SI), Y9, Y8
+	ADDQ         $0x20, SI
+	ADDQ         $0x08, R13
+	DECQ         DX
+	JNZ          product
+	VMOVUPS      -4(R10)(R12*1), Y9
+	VFMADD231PS  (SI), Y9, Y8
+	ADDQ         $0x20, SI
+	VMOVUPS      Y8, Y0
+	VANDPS       (BX), Y0, Y0
+	VMOVUPS      64(BX), Y3
+	VMINPS       Y0, Y3, Y0
+	VADDPS       128(BX), Y0, Y1
+	VANDPS       192(BX), Y1, Y2
+	VSUBPS       128(BX), Y2, Y2
+	VSUBPS       Y2, Y0, Y2
+	VPSLLD       $0x07, Y1, Y4
+	VPSRLD       $0x15, Y1, Y1
+	VPERMPS      768(BX), Y1, Y0
+	VPERMPS      800(BX), Y1, Y5
+	VBLENDVPS    Y4, Y5, Y0, Y0
+	VPERMPS      704(BX), Y1, Y3
+	VPERMPS      736(BX), Y1, Y5
+	VBLENDVPS    Y4, Y5, Y3, Y3
+	VFMADD213PS  Y3, Y2, Y0
+	VPERMPS      640(BX), Y1, Y3
+	VPERMPS      672(BX), Y1, Y5
+	VBLENDVPS    Y4, Y5, Y3, Y3
+	VFMADD213PS  Y3, Y2, Y0
+	VPERMPS      576(BX), Y1, Y3
+	VPERMPS      608(BX), Y1, Y5
+	VBLENDVPS    Y4, Y5, Y3, Y3
+	VFMADD213PS  Y3, Y2, Y0
+	VPERMPS      512(BX), Y1, Y3
+	VPERMPS      544(BX), Y1, Y5
+	VBLENDVPS    Y4, Y5, Y3, Y3
+	VFMADD213PS  Y3, Y2, Y0
+	VPERMPS      448(BX), Y1, Y3
+	VPERMPS      480(BX), Y1, Y5
+	VBLENDVPS    Y4, Y5, Y3, Y3
+	VFMADD213PS  Y3, Y2, Y0
+	VMOVUPS      256(BX), Y3
+	VMINPS       Y0, Y3, Y0
+	VMOVUPS      Y8, Y2
+	VANDPS       320(BX), Y2, Y2
+	VORPS        Y2, Y0, Y0
+	VMOVUPS      (R10)(R12*1), Y3
+	TESTB        $0x10, 120(DI)
+	JZ           whole_vector
+	VBROADCASTSS 136(DI), Y2
+	VMULPS       Y2, Y3, Y3
+
+whole_vector:
+	VBROADCASTSS 128(DI), Y2
+	VFMADD231PS  Y2, Y0, Y3
+	VMOVUPS      Y3, (R11)(R12*1)
+	TESTQ        AX, AX
+	JZ           finished_vector
+	TESTB        $0x01, 120(DI)
+	JZ           no0_vector
+	VADDPS       (AX)(R12*4), Y3, Y2
+	VMOVUPS      Y2, (AX)(R12*4)
+
+no0_vector:
+	TESTB   $0x02, 120(DI)
+	JZ      no1_vector
+	VMOVUPS 32(AX)(R12*4), Y2
+	VXORPS  Y1, Y1, Y1
+	VCMPPS  $0x11, Y8, Y1, Y1
+	VPSUBD  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)(R12*4)
+
+no1_vector:
+	TESTB   $0x04, 120(DI)
+	JZ      no2_vector
+	VMAXPS  64(AX)(R12*4), Y0, Y2
+	VMOVUPS Y2, 64(AX)(R12*4)
+
+no2_vector:
+	TESTB       $0x08, 120(DI)
+	JZ          no3_vector
+	VMOVUPS     96(AX)(R12*4), Y2
+	VFMADD231PS Y3, Y3, Y2
+	VMOVUPS     Y2, 96(AX)(R12*4)
+
+no3_vector:
+finished_vector:
+	ADDQ $0x20, R12
+	DECQ R9
+	JNZ  vector
+	MOVQ 64(DI), R8
+	ADDQ R8, 56(DI)
+	MOVQ 40(DI), DX
+	MOVQ 48(DI), R8
+	MOVQ R8, 40(DI)
+	MOVQ DX, 48(DI)
+	DECQ 144(DI)
+	JNZ  step
+	VZEROUPPER
+	RET
+
 // func loadAVX2(dst *float32, stride int, rows **uint32, offset int, n int)
 // Requires: AVX, CMOV
 TEXT ·loadAVX2(SB), NOSPLIT, $0-40

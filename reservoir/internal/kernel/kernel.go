@@ -21,6 +21,10 @@ type Set struct {
 	// (Sums: the Kinds of one vector side by side).
 	Single func(*Steps)
 
+	// RingSingle is its counterpart for a ring, whose states take one word
+	// more before the first. nil where there is none.
+	RingSingle func(*Steps)
+
 	// Load copies n words of Vector rows, from byte offset on, into a tile:
 	// word i of row l becomes lane l of the vector i strides (in bytes)
 	// behind dst. Store is the way back. rows has Vector pointers.

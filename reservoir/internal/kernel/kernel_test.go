@@ -103,7 +103,7 @@ func TestSteps(t *testing.T) {
 			for _, units := range []int{1, 2, 7, 11, 12, 13, 24, 25, 37, 50, 100, 130, 230} {
 				for _, inputs := range []int{1, 3} {
 					for _, ring := range []bool{false, true} {
-						if ring && lanes == 1 {
+						if ring && lanes == 1 && s.RingSingle == nil {
 							continue
 						}
 						checkSteps(t, s, lanes, units, inputs, ring)
@@ -221,6 +221,8 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool) {
 	s.Use(a, &member, lanes)
 	shape := map[int]*Shape{s.Wide.Lanes: &s.Wide, s.Narrow.Lanes: &s.Narrow}[lanes]
 	switch {
+	case lanes == 1 && ring:
+		s.RingSingle(a)
 	case lanes == 1:
 		s.Single(a)
 	case ring:

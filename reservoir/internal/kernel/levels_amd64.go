@@ -51,8 +51,9 @@ var setAVX2 = Set{
 		Steps: func(s *Steps) { stepsNarrowAVX2((*byte)(unsafe.Pointer(s))) },
 		Ring:  func(s *Steps) { ringNarrowAVX2((*byte)(unsafe.Pointer(s))) },
 	},
-	Single: func(s *Steps) { stepsSingleAVX2((*byte)(unsafe.Pointer(s))) },
-	Load:   loadAVX2, Store: storeAVX2, Spread: spreadAVX2, Collect: collectAVX2,
+	Single:     func(s *Steps) { stepsSingleAVX2((*byte)(unsafe.Pointer(s))) },
+	RingSingle: func(s *Steps) { ringSingleAVX2((*byte)(unsafe.Pointer(s))) },
+	Load:       loadAVX2, Store: storeAVX2, Spread: spreadAVX2, Collect: collectAVX2,
 	Mean: meanAVX2, Share: shareAVX2, Deviation: deviationAVX2, Scores: scores1xAVX2, ScoresOfMany: scores8xAVX2,
 	Prefetch: prefetchAVX2, Within: withinAVX2, peak: peakAVX2,
 }

@@ -20,7 +20,11 @@ type Member struct {
 // units x units, both row-major; for a ring recurrent has one weight per unit.
 func (s *Set) Pack(units, inputs int, bias, input, recurrent []float32, ring bool) Member {
 	if ring {
-		return Member{weights: packRing(units, inputs, bias, input, recurrent)}
+		m := Member{weights: packRing(units, inputs, bias, input, recurrent)}
+		if s.RingSingle != nil {
+			m.units = s.packRingSingle(units, inputs, bias, input, recurrent)
+		}
+		return m
 	}
 	var m Member
 	sizes := split(units, s.Rows)
@@ -52,8 +56,11 @@ func (s *Set) Pack(units, inputs int, bias, input, recurrent []float32, ring boo
 func (s *Set) Use(a *Steps, m *Member, lanes int) {
 	a.Weights = &m.weights[0]
 	switch {
-	case m.wide == nil:
+	case m.wide == nil: // a ring
 		a.Tiles = nil
+		if lanes == 1 {
+			a.Weights = &m.units[0]
+		}
 	case lanes == s.Wide.Lanes:
 		a.Tiles = &m.wide[0]
 	case lanes == s.Narrow.Lanes:
@@ -99,6 +106,22 @@ func packRing(units, inputs int, bias, input, recurrent []float32) []float32 {
 		w = append(w, bias[i])
 		w = append(w, input[i*inputs:(i+1)*inputs]...)
 		w = append(w, recurrent[i])
+	}
+	return w
+}
+
+// packRingSingle arranges a ring's weights for the units in the lanes: for each
+// vector the bias, each input's weights, the recurrent weights.
+func (s *Set) packRingSingle(units, inputs int, bias, input, recurrent []float32) []float32 {
+	vectors := (units + s.Vector - 1) / s.Vector
+	w := Aligned(vectors * s.Vector * (2 + inputs))
+	for i := range units {
+		block := w[i/s.Vector*s.Vector*(2+inputs)+i%s.Vector:]
+		block[0] = bias[i]
+		for c := range inputs {
+			block[(1+c)*s.Vector] = input[i*inputs+c]
+		}
+		block[(1+inputs)*s.Vector] = recurrent[i]
 	}
 	return w
 }

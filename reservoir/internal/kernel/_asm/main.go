@@ -33,6 +33,8 @@ func main() {
 		s.steps()
 		if !s.single {
 			s.ring()
+		} else if !s.masks {
+			s.ringSingle()
 		}
 	}
 	g.load()

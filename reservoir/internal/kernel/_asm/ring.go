@@ -70,3 +70,56 @@ func (s shape) ring() {
 	VZEROUPPER()
 	RET()
 }
+
+// ringSingle advances one stream of a ring, its units in the lanes. Weights
+// are, per vector of units, the bias, each input's weights and the recurrent
+// weights. A vector of predecessors is read one word before its units, where
+// the last unit is copied for the first.
+func (s shape) ringSingle() {
+	s.function("ringSingle", "(a *byte)", "advances one stream of a ring by a.Count samples.")
+	Load(Param("a"), args)
+	MOVQ(field("Consts"), consts)
+	MOVQ(field("Sums"), sums)
+	Label("step")
+	MOVQ(field("Weights"), weights)
+	MOVQ(field("CurState"), oldState)
+	MOVQ(field("NextState"), newState)
+	MOVQ(field("Units"), entry)
+	MOVL(scaled(oldState, entry, 4, -4), count.As32())
+	MOVL(count.As32(), at(oldState, -4))
+	lanes := s.bytes / 4
+	ADDQ(Imm(uint64(lanes-1)), entry)
+	SHRQ(Imm(uint64(bits.TrailingZeros(uint(lanes)))), entry)
+	XORQ(offset, offset)
+	z, x := s.regs[8], s.regs[9] // finish uses registers below
+	Label("vector")
+	VMOVUPS(at(weights, 0), z)
+	ADDQ(Imm(uint64(s.bytes)), weights)
+	MOVQ(field("Inputs"), values)
+	MOVQ(field("Select"), pending)
+	MOVQ(field("Selected"), count)
+	Label("product")
+	MOVQ(at(pending, 0), waiting)
+	VBROADCASTSS(scaled(values, waiting, 1, 0), x)
+	VFMADD231PS(at(weights, 0), x, z)
+	ADDQ(Imm(uint64(s.bytes)), weights)
+	ADDQ(Imm(8), pending)
+	DECQ(count)
+	JNZ(LabelRef("product"))
+	VMOVUPS(scaled(oldState, offset, 1, -4), x)
+	VFMADD231PS(at(weights, 0), x, z)
+	ADDQ(Imm(uint64(s.bytes)), weights)
+	r := s.isa.temps(0)
+	r.x = z
+	s.finish(r, "_vector")
+	ADDQ(Imm(uint64(s.bytes)), offset)
+	DECQ(entry)
+	JNZ(LabelRef("vector"))
+	MOVQ(field("InputStep"), values)
+	ADDQ(values, field("Inputs"))
+	swap("CurState", "NextState")
+	DECQ(field("Count"))
+	JNZ(LabelRef("step"))
+	VZEROUPPER()
+	RET()
+}
