@@ -74,7 +74,7 @@ var fastest = sync.OnceValue(func() *kernel.Set {
 })
 
 // CheckSlot refuses a slot the engine does not have.
-func CheckSlot(e Engine, slot int) error {
+func CheckSlot(e interface{ Slots() int }, slot int) error {
 	if slot < 0 || slot >= e.Slots() {
 		return fmt.Errorf("reservoir: slot %d, want 0 to %d", slot, e.Slots()-1)
 	}

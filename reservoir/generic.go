@@ -1,7 +1,6 @@
 package reservoir
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -10,12 +9,9 @@ import (
 // Generic is the engine in plain Go: the truth every other engine must equal,
 // and the fallback where no faster one runs.
 type Generic struct {
-	net    *Network
-	layout Layout
-	slots  int
-	rows   []uint32 // slots x layout.Words
-	heads  []*readout.Linear
-	width  int
+	pool
+	heads []*readout.Linear
+	width int
 
 	members  []packed
 	inputs   []float64 // chunk x Inputs: transformed samples of the run in hand
@@ -33,28 +29,19 @@ var _ Engine = (*Generic)(nil)
 
 // NewGeneric makes an engine with a pool of slots, all reset.
 func NewGeneric(net *Network, slots int) (*Generic, error) {
-	if err := net.Validate(); err != nil {
+	p, err := newPool(net, slots)
+	if err != nil {
 		return nil, err
 	}
-	if slots < 1 {
-		return nil, fmt.Errorf("reservoir: %d slots, want at least 1", slots)
-	}
-	s, l := net.Spec, net.Spec.Layout()
-	if l.Words > math.MaxInt/4/slots {
-		return nil, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
-	}
+	s := net.Spec
 	g := &Generic{
-		net: net, layout: l, slots: slots,
-		rows:     make([]uint32, slots*l.Words),
+		pool:     p,
 		inputs:   make([]float64, chunk*s.Inputs()),
 		cur:      make([]float64, padded(s.Units)),
 		nxt:      make([]float64, padded(s.Units)),
 		sample:   make([]float32, s.Inputs()),
 		previous: make([]float32, s.Channels),
 		features: make([]float32, s.FeatureCount()),
-	}
-	for i := range slots {
-		l.Reset(s, g.row(i))
 	}
 	for _, m := range net.Members {
 		g.members = append(g.members, pack(s, m))
@@ -65,19 +52,12 @@ func NewGeneric(net *Network, slots int) (*Generic, error) {
 // Name implements Engine.
 func (g *Generic) Name() string { return "generic" }
 
-// Network implements Engine.
-func (g *Generic) Network() *Network { return g.net }
-
-// Slots implements Engine.
-func (g *Generic) Slots() int { return g.slots }
-
 // ScoreWidth implements Engine.
 func (g *Generic) ScoreWidth() int { return g.width }
 
 // Close implements Engine.
 func (g *Generic) Close() error {
-	g.rows = nil
-	g.slots = 0
+	g.free()
 	return nil
 }
 
@@ -119,42 +99,11 @@ func (g *Generic) Steps(slot int) uint64 { return g.layout.Steps(g.row(slot)) }
 
 // Features implements Engine.
 func (g *Generic) Features(slot int, dst []float32) error {
-	if err := CheckSlot(g, slot); err != nil {
+	if err := g.checkFeatures(slot, dst); err != nil {
 		return err
-	}
-	if len(dst) != g.net.Spec.FeatureCount() {
-		return fmt.Errorf("reservoir: room for %d features, want %d", len(dst), g.net.Spec.FeatureCount())
 	}
 	g.layout.FeaturesOf(g.net.Spec, g.row(slot), dst)
 	return nil
-}
-
-// ReadRow implements Engine.
-func (g *Generic) ReadRow(slot int, row []uint32) error {
-	if err := CheckSlot(g, slot); err != nil {
-		return err
-	}
-	if len(row) != g.layout.Words {
-		return fmt.Errorf("reservoir: room for %d words of state, want %d", len(row), g.layout.Words)
-	}
-	copy(row, g.row(slot))
-	return nil
-}
-
-// WriteRow implements Engine.
-func (g *Generic) WriteRow(slot int, row []uint32) error {
-	if err := CheckSlot(g, slot); err != nil {
-		return err
-	}
-	if err := g.layout.CheckRow(g.net.Spec, row); err != nil {
-		return err
-	}
-	copy(g.row(slot), row)
-	return nil
-}
-
-func (g *Generic) row(slot int) []uint32 {
-	return g.rows[slot*g.layout.Words : (slot+1)*g.layout.Words]
 }
 
 // advanceRow takes samples [from, to) into one row, chunk by chunk.

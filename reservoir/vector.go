@@ -1,9 +1,6 @@
 package reservoir
 
 import (
-	"fmt"
-	"math"
-
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
@@ -12,13 +9,10 @@ import (
 // side in vector lanes (package internal/kernel), dealt out to worker threads.
 // It equals Generic bit for bit.
 type Vector struct {
-	net    *Network
-	layout Layout
-	slots  int
-	rows   []uint32 // slots x layout.Words
-	taken  []uint64 // samples of each slot: the rows' first words, but dense
-	heads  []head
-	width  int
+	pool
+	taken []uint64 // samples of each slot: the rows' first words, but dense
+	heads []head
+	width int
 
 	// What of net.Spec every call needs.
 	units, features int
@@ -36,26 +30,16 @@ var _ Engine = (*Vector)(nil)
 
 // newVector makes an engine with a pool of slots, all reset.
 func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, error) {
-	if err := net.Validate(); err != nil {
+	p, err := newPool(net, slots)
+	if err != nil {
 		return nil, err
 	}
-	if slots < 1 {
-		return nil, fmt.Errorf("reservoir: %d slots, want at least 1", slots)
-	}
-	s, l := net.Spec, net.Spec.Layout()
-	if l.Words > math.MaxInt/4/slots {
-		return nil, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
-	}
-	v := &Vector{net: net, layout: l, slots: slots, set: set, rows: make([]uint32, slots*l.Words), taken: make([]uint64, slots)}
+	s := net.Spec
+	v := &Vector{pool: p, set: set, taken: make([]uint64, slots)}
 	v.units, v.features = s.Units, s.FeatureCount()
 	for _, f := range AllFeatures {
 		if s.Has(f) {
 			v.kept = append(v.kept, f)
-		}
-	}
-	if l.Max >= 0 {
-		for i := range slots {
-			l.Reset(s, v.row(i))
 		}
 	}
 	for _, m := range net.Members {
@@ -70,20 +54,13 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 // Name implements Engine.
 func (v *Vector) Name() string { return v.set.Name }
 
-// Network implements Engine.
-func (v *Vector) Network() *Network { return v.net }
-
-// Slots implements Engine.
-func (v *Vector) Slots() int { return v.slots }
-
 // ScoreWidth implements Engine.
 func (v *Vector) ScoreWidth() int { return v.width }
 
 // Close implements Engine. It ends the worker threads.
 func (v *Vector) Close() error {
 	v.gang.stop()
-	v.rows = nil
-	v.slots = 0
+	v.free()
 	return nil
 }
 
@@ -141,41 +118,18 @@ func (v *Vector) Steps(slot int) uint64 { return v.taken[slot] }
 
 // Features implements Engine.
 func (v *Vector) Features(slot int, dst []float32) error {
-	if err := CheckSlot(v, slot); err != nil {
+	if err := v.checkFeatures(slot, dst); err != nil {
 		return err
-	}
-	if len(dst) != v.features {
-		return fmt.Errorf("reservoir: room for %d features, want %d", len(dst), v.features)
 	}
 	v.featuresOf(v.row(slot), dst)
 	return nil
 }
 
-// ReadRow implements Engine.
-func (v *Vector) ReadRow(slot int, row []uint32) error {
-	if err := CheckSlot(v, slot); err != nil {
-		return err
-	}
-	if len(row) != v.layout.Words {
-		return fmt.Errorf("reservoir: room for %d words of state, want %d", len(row), v.layout.Words)
-	}
-	copy(row, v.row(slot))
-	return nil
-}
-
 // WriteRow implements Engine.
 func (v *Vector) WriteRow(slot int, row []uint32) error {
-	if err := CheckSlot(v, slot); err != nil {
+	if err := v.pool.WriteRow(slot, row); err != nil {
 		return err
 	}
-	if err := v.layout.CheckRow(v.net.Spec, row); err != nil {
-		return err
-	}
-	copy(v.row(slot), row)
 	v.taken[slot] = v.layout.Steps(row)
 	return nil
-}
-
-func (v *Vector) row(slot int) []uint32 {
-	return v.rows[slot*v.layout.Words : (slot+1)*v.layout.Words]
 }

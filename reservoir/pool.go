@@ -1,0 +1,84 @@
+package reservoir
+
+import (
+	"fmt"
+	"math"
+)
+
+// pool is the state rows of an engine on this machine, and the part of Engine
+// that needs nothing else.
+type pool struct {
+	net    *Network
+	layout Layout
+	slots  int
+	rows   []uint32 // slots x layout.Words
+}
+
+// newPool makes a pool of slots, all reset.
+func newPool(net *Network, slots int) (pool, error) {
+	if err := net.Validate(); err != nil {
+		return pool{}, err
+	}
+	if slots < 1 {
+		return pool{}, fmt.Errorf("reservoir: %d slots, want at least 1", slots)
+	}
+	l := net.Spec.Layout()
+	if l.Words > math.MaxInt/4/slots {
+		return pool{}, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
+	}
+	p := pool{net: net, layout: l, slots: slots, rows: make([]uint32, slots*l.Words)}
+	if l.Max >= 0 { // the rest of a row that is reset is zeros
+		for i := range slots {
+			l.Reset(net.Spec, p.row(i))
+		}
+	}
+	return p, nil
+}
+
+// Network implements Engine.
+func (p *pool) Network() *Network { return p.net }
+
+// Slots implements Engine.
+func (p *pool) Slots() int { return p.slots }
+
+// ReadRow implements Engine.
+func (p *pool) ReadRow(slot int, row []uint32) error {
+	if err := CheckSlot(p, slot); err != nil {
+		return err
+	}
+	if len(row) != p.layout.Words {
+		return fmt.Errorf("reservoir: room for %d words of state, want %d", len(row), p.layout.Words)
+	}
+	copy(row, p.row(slot))
+	return nil
+}
+
+// WriteRow implements Engine.
+func (p *pool) WriteRow(slot int, row []uint32) error {
+	if err := CheckSlot(p, slot); err != nil {
+		return err
+	}
+	if err := p.layout.CheckRow(p.net.Spec, row); err != nil {
+		return err
+	}
+	copy(p.row(slot), row)
+	return nil
+}
+
+// checkFeatures refuses arguments of Engine.Features.
+func (p *pool) checkFeatures(slot int, dst []float32) error {
+	if err := CheckSlot(p, slot); err != nil {
+		return err
+	}
+	if want := p.net.Spec.FeatureCount(); len(dst) != want {
+		return fmt.Errorf("reservoir: room for %d features, want %d", len(dst), want)
+	}
+	return nil
+}
+
+// free ends the pool: no slot is valid afterwards.
+func (p *pool) free() { p.rows, p.slots = nil, 0 }
+
+func (p *pool) row(slot int) []uint32 {
+	return p.rows[slot*p.layout.Words : (slot+1)*p.layout.Words]
+}
