@@ -1,10 +1,6 @@
 package pipeline
 
-import (
-	"fmt"
-
-	"github.com/eusn-stream/eusn-stream/reservoir"
-)
+import "fmt"
 
 // bulkShare is the part of MaxStreams that one message may bring in unasked.
 // A full partition stops the stage, for then many producers together want
@@ -13,40 +9,16 @@ import (
 const bulkShare = 16
 
 // admits reports what one message alone asks for beyond all room, before it
-// has changed anything: more state rows than a shard may ever hold, or more
-// new streams than the partition has room for. It depends on the partition's
-// messages and the configuration alone, as everything a replay repeats.
+// has changed anything: more new streams than the partition has room for. It
+// depends on the partition's messages and the configuration alone, as
+// everything a replay repeats.
 func (s *shard) admits(m *message) error {
 	keys := len(s.in.Keys)
-	rows, streams := keys*s.policy.States() > s.pool.max, keys > max(1, s.maxStreams/bulkShare) && m.p.recency.Len()+keys > s.maxStreams
-	if !rows && !streams {
+	if keys <= max(1, s.maxStreams/bulkShare) || m.p.recency.Len()+keys <= s.maxStreams {
 		return nil
 	}
 	s.sortByKey()
-	if need := s.slotsFor(m.src); need > s.pool.max {
-		return fmt.Errorf("pipeline: the message's %d streams take %d state rows, a shard has %d: split it, or raise max_slots", keys, need, s.pool.max)
-	}
-	if streams {
-		return s.roomFor(m)
-	}
-	return nil
-}
-
-// slotsFor counts the state rows that the message's streams have once its
-// samples are in, as if none of their sequences ended.
-func (s *shard) slotsFor(src *source) int {
-	if s.policy.Kind != reservoir.Window {
-		return len(s.in.Keys)
-	}
-	need, states, hop := 0, int64(s.policy.States()), int64(s.policy.Hop)
-	for k, id := range s.in.Keys {
-		n := int64(s.first[k+1] - s.first[k])
-		if st := src.streams[id]; st != nil {
-			n += st.seq.n
-		}
-		need += int(min(states, (n+hop-1)/hop)) // one begins every hop samples
-	}
-	return need
+	return s.roomFor(m)
 }
 
 // roomFor goes through the message's streams as spread will: one without a

@@ -54,6 +54,7 @@ const (
 	deadLetterRoom = 16 << 10
 	maxPartitions  = 4096
 	maxShards      = 1024
+	mostSlots      = 1 << 28
 )
 
 // Config is what a user decides about a job. Zero fields mean their defaults.
@@ -79,8 +80,10 @@ type Config struct {
 	// MaxMessage is the largest input message, headers included, bytes; the
 	// server refuses larger ones. Default DefaultMaxMessage.
 	MaxMessage int
-	// MaxSlots is the most state rows a shard may hold; sequences beyond
-	// stop the stage with an error. Default DefaultMaxSlots.
+	// MaxSlots is the most state rows a shard's engine holds. When more
+	// sequences are open, the rows of the streams used least recently are
+	// stored in the NATS stream <JOB>-ROWS and come back with their next
+	// sample. It changes no result. Default DefaultMaxSlots.
 	MaxSlots int
 	// MaxStreams is the most streams a partition remembers. Beyond it, the
 	// one longest silent between two sequences is forgotten, and with it the
@@ -190,7 +193,7 @@ func (c Config) Validate() error {
 	within("shards", c.Shards, 1, max(1, min(c.Partitions, maxShards)))
 	within("row budget", c.RowBudget, 1, 1<<24)
 	within("max message", c.MaxMessage, 1<<10, 64<<20)
-	within("max slots", c.MaxSlots, 1, 1<<28)
+	within("max slots", c.MaxSlots, 1, mostSlots)
 	within("max streams", c.MaxStreams, 1, 1<<26)
 	within("reorder", c.Reorder, math.MinInt, 1<<16)
 	within("reorder bytes", c.ReorderBytes, 1, 1<<30)

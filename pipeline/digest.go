@@ -10,8 +10,8 @@ import (
 )
 
 // digest identifies everything a partition remembers: the sum, in two words
-// modulo 2^64, of a 128-bit hash of each key's and each stream's bytes (those
-// of a snapshot). A sum follows a change of one stream without looking at the
+// modulo 2^64, of a 128-bit hash of each key's and each stream's bytes: those
+// of a snapshot, with a hash in the place of each state row. A sum follows a change of one stream without looking at the
 // others. It finds faults; it is no defence against somebody who wants two
 // states to look alike.
 type digest [2]uint64
@@ -48,7 +48,7 @@ func (s *shard) rehash(p *partition) error {
 			continue
 		}
 		buf := appendString(append(s.bytes[:0], 's'), st.source.key)
-		buf, err := appendStream(buf, st, s.readRow)
+		buf, err := appendStream(buf, st, (*rowHasher)(s))
 		if err != nil {
 			return fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.id, st.id, err)
 		}
@@ -80,6 +80,26 @@ func (s *shard) readRow(slot int32) ([]uint32, error) {
 	return s.pool.row, s.pool.engine.ReadRow(int(slot), s.pool.row)
 }
 
+// rowHasher writes the hash of a row in the place of the row, so that a row
+// that is stored apart need not be read to hash its stream.
+type rowHasher shard
+
+func (h *rowHasher) appendRow(dst []byte, st *stream, state int) ([]byte, error) {
+	switch {
+	case st.slots[state] >= 0:
+		row, err := (*shard)(h).readRow(st.slots[state])
+		h.rowBytes = appendRowWords(h.rowBytes[:0], row)
+		return appendDigest(append(dst, rowHere), hashOf(h.rowBytes)), err
+	case st.isAway(state):
+		return appendDigest(append(dst, rowHere), st.away[state].hash), nil
+	}
+	return append(dst, rowNone), nil
+}
+
+func appendDigest(dst []byte, d digest) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, d[0]), d[1])
+}
+
 // verify compares the state with what the commit record says of it.
 func (p *partition) verify() error {
 	want, at := p.want, p.verifyAt
@@ -88,6 +108,6 @@ func (p *partition) verify() error {
 		return nil
 	}
 	return fmt.Errorf("pipeline: partition %d: the state rebuilt up to input message %d has digest %v, its commit record says %v: "+
-		"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder, max_streams or max_slots differ; "+
+		"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ; "+
 		"nothing is predicted from a wrong state: restore the job's streams, or begin a new job", p.id, at, p.sum, want)
 }

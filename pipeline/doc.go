@@ -96,10 +96,11 @@
 // State is: each stream's rows, counts, flags and last sample; each key's
 // numbers, incarnation and waiting messages; the order in which streams were
 // heard and the input each was heard in. All of it is a function of the partition's messages in order, whatever
-// the batches, shards and engines. What bounds it (MaxStreams, MaxSlots,
-// Reorder, ReorderBytes) counts messages and bytes, never time. Changing these, or the
+// the batches, shards and engines. What bounds it (MaxStreams, Reorder,
+// ReorderBytes) counts messages and bytes, never time. Changing these, or the
 // policy on missing values, is safe after a release, where nothing is replayed;
-// after a crash the digest finds it out.
+// after a crash the digest finds it out. MaxSlots bounds no state, only where
+// it is, and may change at any time.
 //
 // A message whose Eusn-Seq is too high waits for the missing ones; when they
 // come, what waited is used in order and its sequences carry FlagReordered.
@@ -134,10 +135,10 @@
 // for producers may have been cut off too. The stage's account must be allowed
 // to publish to the input subject.
 //
-// A partition full of open sequences (MaxStreams), or a shard without a free
-// state row (MaxSlots), stops with an error: it cannot tell which of its
-// producers is one too many. One message that alone asks for more than there
-// is goes to the dead letters instead, before it has changed anything.
+// A partition full of open sequences (MaxStreams) stops with an error: it
+// cannot tell which of its producers is one too many. One message that alone
+// asks for more than there is goes to the dead letters instead, before it has
+// changed anything.
 //
 // An embedded server whose disk was full takes nothing more into the NATS
 // stream concerned, also after space is freed, and leaves publishers without
@@ -147,4 +148,25 @@
 // A partition that is idle while the input ages away keeps its state: its
 // snapshot follows its last message. Messages that age away before anybody
 // read them cannot be known to have existed, except by producers' numbers.
+//
+// # Cold streams
+//
+// A shard's engine holds MaxSlots state rows. When more sequences are open, the
+// rows of those used least recently, a sixteenth of the pool at a time, are
+// stored in the NATS stream <JOB>-ROWS, one message each on
+// <job>.rows.<p>.<epoch>, and read back, many side by side, before the engine
+// call that needs them. Nothing else of a stream leaves memory: MaxStreams
+// bounds that.
+//
+// Where a row is, is no state: the digest takes a row's hash in either place,
+// and each shard decides for itself. What makes it safe is that rows are
+// immutable and a snapshot names those that are stored instead of holding them.
+// So a row is deleted only once a commit names a snapshot that does not name
+// it; a worker that is killed loses nothing, the next one goes on with the
+// names and reads what it needs. What killed workers stored and no snapshot
+// names is swept after the next claim. A row that is lost or damaged stops its
+// partition when it is read (its hash is in the snapshot); "state verify" reads
+// them all. A shard that is kept waiting for the store longer than 30 s gives
+// up the partition concerned, to be claimed again, and goes on with the others.
+// A row must fit one message: max_payload.
 package pipeline

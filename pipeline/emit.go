@@ -139,8 +139,12 @@ func (e *emitter) await(ctx context.Context, t *tenure) error {
 		if now := t.ready.Load(); now != nil && now.name == t.c.snap {
 			t.ready.CompareAndSwap(now, nil)
 		}
+		rows := t.freedBy(t.c.snapSeq)
 		if snap != "" {
-			e.releases.Go(func() { t.snaps.remove(ctx, snap, t.log) })
+			e.releases.Go(func() {
+				t.snaps.remove(ctx, snap, t.log)
+				t.snaps.removeRows(ctx, rows, t.log)
+			})
 		}
 	}
 	return nil

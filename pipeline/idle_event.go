@@ -119,6 +119,11 @@ func (s *shard) endSilent(m *message, st *stream) error {
 		clear(st.flags)
 		st.heard = false
 		s.closed = append(s.closed, st)
+		for i := range st.away {
+			if st.isAway(i) {
+				s.disown(st, i)
+			}
+		}
 		return nil
 	}
 	for i := range st.flags {

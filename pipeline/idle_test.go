@@ -328,7 +328,7 @@ func (b *rig) digests(job string, partitions int) (all []string) {
 // forgetOutput leaves nothing of a job but its input.
 func (b *rig) forgetOutput(job string) {
 	b.t.Helper()
-	for _, name := range []string{outputStream(job), deadLetterStream(job), "OBJ_" + snapshotBucket(job), "KV_" + memberBucket(job)} {
+	for _, name := range []string{outputStream(job), deadLetterStream(job), rowStream(job), "OBJ_" + snapshotBucket(job), "KV_" + memberBucket(job)} {
 		if err := b.js.DeleteStream(b.t.Context(), name); err != nil {
 			b.t.Fatal(name, err)
 		}

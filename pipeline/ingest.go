@@ -28,6 +28,10 @@ var errStreams = errors.New("pipeline: out of streams")
 // restart replays, states advance and nothing is answered.
 func (s *shard) ingest(b *batch, j job) error {
 	b.messages++
+	return s.yield(j.part, s.input(b, j))
+}
+
+func (s *shard) input(b *batch, j job) error {
 	p := j.part
 	if j.seq <= p.done || p.failed() {
 		return nil // an ordered consumer never goes back; if one did, the state must not

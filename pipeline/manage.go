@@ -179,6 +179,8 @@ func (m *manager) reap() {
 		case err == nil:
 		case errors.Is(err, errUnfinished):
 			m.unfinished++
+		case errors.Is(err, errLater):
+			m.log.Warn("partition given up for now, to be claimed again", "partition", p, "err", err)
 		case errors.Is(err, errFenced):
 			m.counters.fenced.Add(1)
 			m.log.Warn("partition was taken over by another worker", "partition", p, "err", err)

@@ -100,7 +100,7 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	p, err := decodeSnapshot(raw, sh.shape, part)
 	fatal(err)
 	took(decode)
-	fatal(sh.adopt(p))
+	fatal(sh.adopt(newBatch(1), p))
 	took(adopt)
 	fatal(snaps.put(ctx, "copy", raw))
 	took(put)

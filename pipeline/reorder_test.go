@@ -93,7 +93,7 @@ func TestSnapshotGoesOn(t *testing.T) {
 			if err := whole.rehash(whole.p); err != nil {
 				t.Fatal(err)
 			}
-			b, err := whole.p.snapshot(whole.shape, whole.readRow)
+			b, err := whole.p.snapshot(whole.shape, (*rowCopier)(whole.shard))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,13 +104,13 @@ func TestSnapshotGoesOn(t *testing.T) {
 			next := newLone(t, m, c)
 			next.p.restored(p, "job")
 			next.next = whole.next
-			if err := next.adopt(next.p); err != nil {
+			if err := next.adopt(next.b, next.p); err != nil {
 				t.Fatal(err)
 			}
 			if next.p.sum != whole.p.sum || next.p.heldBytes != whole.p.heldBytes || next.p.heldBytes == 0 {
 				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.sum, whole.p.sum, next.p.heldBytes, whole.p.heldBytes)
 			}
-			again, err := next.p.snapshot(next.shape, next.readRow)
+			again, err := next.p.snapshot(next.shape, (*rowCopier)(next.shard))
 			if err != nil || string(again) != string(b) {
 				t.Fatalf("the snapshot of a restored state differs (%v)", err)
 			}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -56,10 +57,12 @@ func (s *shard) save(a *answer) error {
 		return nil
 	}
 	var err error
-	if a.snapshot, err = p.snapshot(s.shape, s.readRow); err != nil {
+	if a.snapshot, err = p.snapshot(s.shape, (*rowCopier)(s)); err != nil {
 		return err
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
+	p.tenure.free(p.done, p.freed)
+	p.freed = nil
 	if !a.close { // a release commits by itself
 		a.commit = true
 		p.tenure.uploading.Store(true)
@@ -67,24 +70,31 @@ func (s *shard) save(a *answer) error {
 	return nil
 }
 
-// adopt puts the rows of a partition's snapshot into slots and checks it
-// against the record that named it.
-func (s *shard) adopt(p *partition) error {
+// adopt takes over a partition as its snapshot left it: its rows go into
+// slots, the longest silent first, so that they are the first to leave where
+// there are too many. The state is checked against the record that named it.
+func (s *shard) adopt(b *batch, p *partition) error {
 	p.open = true
-	for e := p.recency.Front(); e != nil; e = e.Next() {
+	s.counters.away.Add(int64(p.away))
+	for _, src := range p.sources {
+		src.part = p
+	}
+	for e := p.recency.Back(); e != nil; e = e.Prev() {
 		st := e.Value.(*stream)
 		for i, row := range st.rows {
 			if row == nil {
 				continue
 			}
-			slot, err := s.pool.take()
+			slot, err := s.slot(b)
 			if err != nil {
-				return err
+				return s.yield(p, err)
 			}
 			st.slots[i] = slot
+			s.residents.use(st)
 			if err := s.pool.engine.WriteRow(int(slot), row); err != nil {
 				p.tenure.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.id, st.id, err))
 			}
+			st.rows[i] = nil
 		}
 		st.rows = nil
 	}
@@ -102,15 +112,37 @@ func (s *shard) adopt(p *partition) error {
 	return nil
 }
 
+// yield gives a partition up whose work the store of rows holds back, so that
+// the others of the shard go on. Any other error is the stage's.
+func (s *shard) yield(p *partition, err error) error {
+	if err == nil || p.tenure == nil || !errors.Is(err, errLater) && s.last.Err() == nil {
+		return err
+	}
+	s.storeFailed(p, err)
+	return nil
+}
+
+// storeFailed ends a tenure for what the store of rows said, or did not say
+// before a stop's time ran out.
+func (s *shard) storeFailed(p *partition, err error) {
+	if s.last.Err() != nil {
+		err = fmt.Errorf("%w: state rows of partition %d", errUnfinished, p.id)
+	}
+	p.tenure.fail(fmt.Errorf("pipeline: partition %d: %w", p.id, err))
+}
+
 // drop frees what a partition holds. Its last answer may still be under way.
 func (s *shard) drop(p *partition) {
 	for e := p.recency.Front(); e != nil; e = e.Next() {
-		for _, slot := range e.Value.(*stream).slots {
+		st := e.Value.(*stream)
+		for _, slot := range st.slots {
 			if slot >= 0 {
 				s.pool.release(slot)
 			}
 		}
+		s.residents.remove(st)
 	}
+	s.counters.away.Add(-int64(p.away))
 	s.closed = slices.DeleteFunc(s.closed, func(st *stream) bool { return p.sources[st.source.key] == st.source })
 	s.counters.streams.Add(-int64(p.recency.Len()))
 	if p.done < p.replayTo {

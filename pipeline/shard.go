@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -24,17 +25,21 @@ const (
 
 // shard owns the states of its partitions: one goroutine, one engine.
 type shard struct {
-	queue    chan job
-	policy   reservoir.Policy
-	head     *readout.Linear
-	channels int
-	shape    shape     // of its states, in snapshots
-	mean     []float32 // what a missing first sample becomes
-	hold     bool
-	pool     *pool
-	decoder  *codec.Decoder
-	counters *Counters
-	log      *slog.Logger
+	queue     chan job
+	policy    reservoir.Policy
+	head      *readout.Linear
+	channels  int
+	shape     shape     // of its states, in snapshots
+	mean      []float32 // what a missing first sample becomes
+	hold      bool
+	pool      *pool
+	residents residents
+	store     *snapshots      // for rows that find no slot; nil = none may be stored
+	stored    uint64          // rows so far
+	last      context.Context // for the store: ends when a stop has taken too long
+	decoder   *codec.Decoder
+	counters  *Counters
+	log       *slog.Logger
 
 	rowBudget, maxStreams, reorder, reorderBytes, snapshotMessages int
 	latency, snapshotEvery, lease, idle, forget                    time.Duration
@@ -49,7 +54,8 @@ type shard struct {
 	times              []int64
 	ends               []bool
 	closed             []*stream // whose slots may be free after the batch
-	bytes              []byte    // of the stream to be hashed
+	arrivals           []arrival // stored rows that the runs in hand need
+	bytes, rowBytes    []byte    // of the stream to be hashed
 
 	began      time.Time // what partitions' watches count from
 	lastWarn   time.Time
@@ -179,7 +185,7 @@ func (s *shard) take(b *batch, j job) error {
 	switch j.order {
 	case orderOpen:
 		b.messages++
-		return s.adopt(p)
+		return s.adopt(b, p)
 	case orderTick:
 		b.messages++
 		if !p.open || p.failed() {
@@ -205,27 +211,35 @@ func (s *shard) room(b *batch) bool {
 	return !b.full && len(b.x) < s.rowBudget*s.channels && b.messages < s.rowBudget
 }
 
-// advance computes the batch and writes the scores into its answers.
+// advance computes the batch and frees what has ended in it.
 func (s *shard) advance(b *batch) error {
-	width := s.pool.engine.ScoreWidth()
-	if need := len(b.emits) * width; cap(b.scores) < need {
-		b.scores = make([]float32, need, need+need/2)
-	} else {
-		b.scores = b.scores[:need]
+	if err := s.compute(b); err != nil {
+		return err
 	}
+	s.counters.batches.Add(1)
+	s.releaseSlots()
+	return nil
+}
+
+// compute makes the engine take the runs in hand, and writes the scores into
+// the batch's answers. The batch may go on.
+func (s *shard) compute(b *batch) error {
+	s.fetch()
+	width, from := s.pool.engine.ScoreWidth(), len(b.scores)
+	b.scores = slices.Grow(b.scores, len(b.emits)*width)[:from+len(b.emits)*width]
+	scores := b.scores[from:] // where the slice grew, those before keep the old array
 	start := time.Now()
-	if err := s.pool.engine.Advance(b.x, b.runs, b.scores); err != nil {
+	if err := s.pool.engine.Advance(b.x, b.runs, scores); err != nil {
 		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
 	}
 	s.counters.engineNS.Add(int64(time.Since(start)))
-	s.counters.batches.Add(1)
 	for i, e := range b.emits {
 		p := &b.answers[e.part].preds[e.index]
-		p.Scores = b.scores[i*width : (i+1)*width]
+		p.Scores = scores[i*width : (i+1)*width]
 		class := s.head.Class(p.Scores)
 		p.Class, p.Score = int32(class), score(p.Scores, class)
 	}
-	s.releaseSlots()
+	b.runs, b.emits = b.runs[:0], b.emits[:0]
 	return nil
 }
 
@@ -241,9 +255,8 @@ func score(scores []float32, class int) float32 {
 	return scores[class]
 }
 
-// releaseSlots frees the slots of sequences that ended in the batch. That is
-// after the engine call, unless there is no other slot: used again within one
-// call, a slot makes its runs wait for each other.
+// releaseSlots frees the slots of sequences that have ended, after the engine
+// call.
 func (s *shard) releaseSlots() {
 	for _, st := range s.closed {
 		if st.seq.open() { // a window, or it has begun again
@@ -255,6 +268,7 @@ func (s *shard) releaseSlots() {
 				st.slots[i] = -1
 			}
 		}
+		s.residents.remove(st)
 	}
 	s.closed = s.closed[:0]
 	s.countSlots()

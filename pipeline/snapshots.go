@@ -34,6 +34,14 @@ type snapshots struct {
 	bucket string
 	// suspects are uploads without an entry when last looked; see sweepChunks.
 	suspects map[string]bool
+
+	// see rowstore.go
+	link     *link // nil where nobody follows the connection
+	job      string
+	rows     jetstream.Stream
+	rowJS    jetstream.JetStream
+	rowLimit int // bytes of a row's message
+	patience time.Duration
 }
 
 // openSnapshots makes or finds the job's bucket. Its reads go to the leader: a
@@ -74,7 +82,11 @@ func findSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*sn
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}
-	return &snapshots{store: store, stream: stream, bucket: name}, nil
+	s := &snapshots{store: store, stream: stream, bucket: name}
+	if err := s.openRows(ctx, js, job); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Subjects of the bucket, by the object store's format (ADR-20).

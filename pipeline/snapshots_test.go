@@ -60,7 +60,7 @@ func TestOrphansAreSwept(t *testing.T) {
 func TestHalfUploadsAreSwept(t *testing.T) {
 	b := newRig(t)
 	ctx := t.Context()
-	s, err := openSnapshots(ctx, b.js, Config{Job: "half"}.WithDefaults())
+	s, err := snapshotsOf(ctx, b.js, Config{Job: "half"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestHalfUploadsAreSwept(t *testing.T) {
 func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 	b := newRig(t)
 	ctx := t.Context()
-	s, err := openSnapshots(ctx, b.js, Config{Job: "nothing"}.WithDefaults())
+	s, err := snapshotsOf(ctx, b.js, Config{Job: "nothing"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 		var s *snapshots
 		for end := time.Now().Add(patience); s == nil; time.Sleep(50 * time.Millisecond) {
 			ctx, cancel := context.WithTimeout(t.Context(), commitTimeout)
-			if s, err = openSnapshots(ctx, js, c); err != nil && time.Now().After(end) {
+			if s, err = snapshotsOf(ctx, js, c); err != nil && time.Now().After(end) {
 				t.Fatalf("no bucket in the cluster: %v", err)
 			}
 			cancel()

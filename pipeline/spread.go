@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -147,17 +146,11 @@ func (s *shard) addRun(m *message, st *stream, base int, g group, c cut) error {
 	slot := &st.slots[c.phase]
 	flags := &st.flags[c.phase]
 	if *slot < 0 {
-		var err error
-		*slot, err = s.pool.take()
-		if errors.Is(err, errSlots) { // rows of what has ended in this batch are better than none
-			s.releaseSlots()
-			*slot, err = s.pool.take()
-		}
-		if err != nil {
-			*slot = -1
+		if err := s.place(m.b, st, int(c.phase), c.reset); err != nil {
 			return err
 		}
 	}
+	s.residents.use(st)
 	if c.reset && s.policy.Kind == reservoir.Window {
 		*flags = 0 // a window that begins now misses nothing
 	}

@@ -212,6 +212,7 @@ func (r *run) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.store = r.snaps
 		r.engine = s.pool.engine.Name()
 		s.noDedup = r.unsafe == unsafeNoDedup
 		r.shards = append(r.shards, s)
@@ -248,6 +249,7 @@ func (r *run) openJob(ctx context.Context) error {
 	if r.snaps, err = openSnapshots(ctx, r.js, r.cfg); err != nil {
 		return err
 	}
+	r.snaps.link = r.link
 	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker); err != nil {
 		return err
 	}
@@ -299,6 +301,7 @@ func (r *run) work(ctx context.Context) error {
 	per := (r.cfg.Partitions + r.cfg.Shards - 1) / r.cfg.Shards
 	for i, s := range r.shards {
 		e := r.emitters[i]
+		s.last = last
 		e.cursor = make([]int, per)
 		out, free := make(chan *batch, batchesPerShard), make(chan *batch, batchesPerShard)
 		for range batchesPerShard {
@@ -339,7 +342,7 @@ func (r *run) close() {
 		}
 	}
 	c := r.counters
-	for _, now := range []interface{ Store(int64) }{&c.pending, &c.waiting, &c.streams, &c.slots, &c.replaying, &c.owned, &c.stopped} {
+	for _, now := range []interface{ Store(int64) }{&c.pending, &c.waiting, &c.streams, &c.slots, &c.away, &c.replaying, &c.owned, &c.stopped} {
 		now.Store(0)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -37,8 +36,37 @@ type StreamState struct {
 }
 
 // Snapshot reads a partition's snapshot: the bytes that Export writes to a
-// file, with the record's own name for it.
+// file, with the record's own name for it. They are complete: rows that the
+// stage stores apart are in them.
 func (j *Job) Snapshot(ctx context.Context, p int) (b []byte, name string, err error) {
+	err = j.still(ctx, p, func() error {
+		b, name, err = j.snapshot(ctx, p)
+		return err
+	})
+	return b, name, err
+}
+
+// still does what needs a partition's snapshot, and once more if it failed
+// because a running stage has replaced that meanwhile.
+func (j *Job) still(ctx context.Context, p int, f func() error) error {
+	for attempt := 1; ; attempt++ {
+		before, err := j.record(ctx, p)
+		if err != nil {
+			return err
+		}
+		if err = f(); !errors.Is(err, errRow) && !lostSnapshot(err) || attempt == snapshotAttempts {
+			return err
+		}
+		if now, again := j.record(ctx, p); again != nil || now.snap == before.snap {
+			return err
+		}
+	}
+}
+
+// snapshotAttempts: a stage replaces a snapshot every so many seconds.
+const snapshotAttempts = 5
+
+func (j *Job) snapshot(ctx context.Context, p int) (b []byte, name string, err error) {
 	r, err := j.record(ctx, p)
 	if err != nil {
 		return nil, "", err
@@ -49,7 +77,8 @@ func (j *Job) Snapshot(ctx context.Context, p int) (b []byte, name string, err e
 	if b, err = j.store.get(ctx, r.snap); err != nil {
 		return nil, r.snap, fmt.Errorf("pipeline: snapshot %s: %w", r.snap, err)
 	}
-	return b, r.snap, nil
+	b, err = j.store.whole(ctx, b)
+	return b, r.snap, err
 }
 
 // shapeIn reads the shape of a snapshot's states from its own bytes.
@@ -75,6 +104,9 @@ func ReadState(b []byte) (PartitionState, error) {
 		return PartitionState{}, err
 	}
 	p, err := decodeSnapshot(b, sh, part)
+	if err == nil && p.away > 0 {
+		err = errApart
+	}
 	if err != nil {
 		return PartitionState{}, err
 	}
@@ -114,6 +146,9 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 		return err
 	}
 	p, err := decodeSnapshot(b, sh, part)
+	if err == nil && p.away > 0 {
+		err = errApart
+	}
 	if err != nil {
 		return err
 	}
@@ -159,109 +194,8 @@ func (p *partition) rewound(sh shape) ([]byte, error) {
 	for _, src := range p.sources {
 		src.heardIn = 0
 	}
-	var rows [][]uint32
 	for e := p.recency.Front(); e != nil; e = e.Next() {
-		st := e.Value.(*stream)
-		st.heardIn = 0
-		for i, row := range st.rows {
-			if row != nil {
-				st.slots[i] = int32(len(rows))
-				rows = append(rows, row)
-			}
-		}
+		e.Value.(*stream).heardIn = 0
 	}
-	return p.snapshot(sh, func(slot int32) ([]uint32, error) { return rows[slot], nil })
-}
-
-// Verification is the outcome of Stage.Verify.
-type Verification struct {
-	Partition int    `json:"partition"`
-	Snapshot  string `json:"snapshot"` // where it began, empty = from the first message
-	Replayed  uint64 `json:"replayed"` // input messages
-	InSeq     uint64 `json:"in_seq"`   // up to which the digests were compared
-	Digest    string `json:"digest"`   // of the state rebuilt
-	Recorded  string `json:"recorded"` // of the state the stage had
-}
-
-// Verify rebuilds a partition's state from its snapshot and the input, on an
-// engine of its own, and compares its digest with the one committed. Config,
-// Model and NewEngine must be the running stage's; nothing else is used. The
-// error says what differs. It disturbs no running stage.
-func (s *Stage) Verify(ctx context.Context, js jetstream.JetStream, part int) (Verification, error) {
-	v := Verification{Partition: part}
-	alone := *s
-	alone.Dial = func(string) (*nats.Conn, error) { return nil, errors.New("pipeline: verify opens no connection") }
-	r, err := alone.prepare()
-	if err != nil {
-		return v, err
-	}
-	j, err := OpenJob(ctx, js, r.cfg.Job)
-	if err != nil {
-		return v, err
-	}
-	r.js, r.in, r.out, r.snaps = js, j.in, j.out, j.store
-	c := &committer{stream: j.out, job: r.cfg.Job, part: part}
-	if c.record, err = j.record(ctx, part); err != nil {
-		return v, err
-	}
-	if c.mark.seq == 0 {
-		return v, nil // nothing was ever committed
-	}
-	sh, err := newShard(r.cfg, r.Model, r.head, r.NewEngine, r.counters, r.log)
-	if err != nil {
-		return v, err
-	}
-	defer sh.pool.engine.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r.workers = ctx
-	t := &tenure{run: r, shard: sh, c: c, part: newPartition(part, 0), ctx: ctx, stop: cancel}
-	t.part.tenure = t
-	v.Snapshot, v.InSeq, v.Recorded = c.snap, c.mark.seq, c.mark.digest.String()
-	err = t.rebuild(js)
-	v.Digest, v.Replayed = t.part.sum.String(), r.counters.replayed.Load()
-	return v, err
-}
-
-// rebuild takes a tenure's partition to its mark, without a claim.
-func (t *tenure) rebuild(js jetstream.JetStream) error {
-	if err := t.checkInput(t.ctx); err != nil {
-		return err
-	}
-	if t.c.snap != "" {
-		if err := t.restore(); err != nil {
-			return err
-		}
-	}
-	t.part.replayTo = t.c.mark.seq
-	if err := t.shard.adopt(t.part); err != nil || t.err() != nil || t.part.verifyAt == 0 {
-		return errors.Join(err, t.err())
-	}
-	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.done+1, maxPull, t.shard, t.fail)
-	if err != nil {
-		return err
-	}
-	defer rd.end(closeDeadline)
-	defer t.stop() // first: a callback may wait for room in the queue
-	b := newBatch(1)
-	for t.part.verifyAt > 0 && t.ctx.Err() == nil {
-		b.reset()
-		err := t.shard.collect(t.ctx, b)
-		if err == nil {
-			err = t.shard.advance(b)
-		}
-		if err == nil {
-			err = t.shard.settle(b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := t.err(); err != nil {
-		return err
-	}
-	if t.part.verifyAt > 0 {
-		return t.ctx.Err()
-	}
-	return nil
+	return p.snapshot(sh, decodedRows{})
 }

@@ -8,11 +8,11 @@ import (
 // Counters is what a running stage counts. The zero value is ready; one
 // Counters may outlive several runs. Read it with Stats.
 type Counters struct {
-	messages, rows, bytes, duplicates, gaps, incarnations, deadLetters, held atomic.Uint64
-	predictions, early, commits, retries, batches, replayed, resets          atomic.Uint64
-	forgotten, idle, reordered, claims, fenced, snapshots, snapshotBytes     atomic.Uint64
-	decodeNS, engineNS, commitNS                                             atomic.Int64
-	pending, waiting, streams, slots, replaying, owned, stopped              atomic.Int64
+	messages, rows, bytes, duplicates, gaps, incarnations, deadLetters, held               atomic.Uint64
+	predictions, early, commits, retries, batches, replayed, resets                        atomic.Uint64
+	forgotten, idle, spilled, fetched, reordered, claims, fenced, snapshots, snapshotBytes atomic.Uint64
+	decodeNS, engineNS, commitNS                                                           atomic.Int64
+	pending, waiting, streams, slots, replaying, owned, stopped, away                      atomic.Int64
 }
 
 // Stats is a snapshot of Counters: totals since the start unless they say
@@ -35,6 +35,8 @@ type Stats struct {
 	Resets       uint64 // consumers that reported an error and recovered
 	Forgotten    uint64 // streams forgotten at Config.MaxStreams, or after Config.Forget
 	Idle         uint64 // sequences ended by a stream's silence, Config.Idle
+	Spilled      uint64 // state rows stored because a shard had no free one
+	Fetched      uint64 // of these, read back
 	Reordered    uint64 // messages that came too early and were put in order
 	Claims       uint64 // partitions taken over
 	Fenced       uint64 // partitions another worker took over from this one
@@ -48,6 +50,7 @@ type Stats struct {
 	Lag       int64 // now: input messages stored but not yet answered
 	Streams   int64 // now: streams remembered
 	Slots     int64 // now: state rows in use
+	Away      int64 // now: state rows stored apart
 	Replaying int64 // now: partitions still rebuilding states
 	Owned     int64 // now: partitions this worker has claimed
 	Stopped   int64 // now: partitions it has stopped for an error
@@ -61,7 +64,7 @@ func (c *Counters) Stats() Stats {
 		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Incarnations: c.incarnations.Load(),
 		DeadLetters: c.deadLetters.Load(), Held: c.held.Load(),
 		Predictions: c.predictions.Load(), Early: c.early.Load(), Commits: c.commits.Load(),
-		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(), Idle: c.idle.Load(),
+		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(), Idle: c.idle.Load(), Spilled: c.spilled.Load(), Fetched: c.fetched.Load(), Away: c.away.Load(),
 		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(),
 		Snapshots: c.snapshots.Load(), SnapshotSize: c.snapshotBytes.Load(), Owned: c.owned.Load(), Stopped: c.stopped.Load(),
 		Decode: time.Duration(c.decodeNS.Load()), Engine: time.Duration(c.engineNS.Load()), Commit: time.Duration(c.commitNS.Load()),

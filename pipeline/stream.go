@@ -33,6 +33,9 @@ type partition struct {
 	verifyAt     uint64 // after this message, sum must be want; 0 = checked
 	want         digest
 
+	away  int      // state rows of its streams that are stored apart
+	freed []uint64 // those that were, since the last snapshot
+
 	open bool // the shard has adopted it
 	watch
 
@@ -43,6 +46,7 @@ type partition struct {
 // source is one key: what producers number their messages by.
 type source struct {
 	key         string
+	part        *partition
 	incarnation string
 	last        uint64     // last sequence number; 0 = none seen
 	partial     bool       // its first messages were not seen
@@ -66,6 +70,7 @@ type stream struct {
 	heardTime time.Duration // when that was, by the partition's watch; no part of the state
 	seq       sequencer
 	slots     []int32    // one per state, -1 = none taken
+	away      []rowRef   // one per state, where the row is stored apart; nil = none ever was
 	rows      [][]uint32 // one per state, from a snapshot, until they are in slots
 	flags     []codec.Flag
 	since     codec.Flag // what happened after its last sample
@@ -75,6 +80,8 @@ type stream struct {
 	lastTime int64
 	sample   []float32 // its last sample, where missing values are held
 	heard    bool      // sample is set
+
+	newer, older *stream // among those with slots, by their last use
 
 	hash        digest // as counted in the partition's
 	dirty, gone bool
@@ -115,7 +122,7 @@ func (p *partition) source(key string) (src *source, isNew bool) {
 	src = p.sources[key]
 	if isNew = src == nil; isNew {
 		key = strings.Clone(key) // the caller's is part of a larger string
-		src = &source{key: key, streams: map[string]*stream{}}
+		src = &source{key: key, part: p, streams: map[string]*stream{}}
 		p.sources[key] = src
 	}
 	p.touchSource(src)

@@ -71,7 +71,12 @@ func (c Config) streams() []jetstream.StreamConfig {
 		Name:     deadLetterStream(c.Job),
 		Subjects: []string{c.Job + ".dlq.*"},
 	}
-	all := []jetstream.StreamConfig{in, out, dead}
+	rows := jetstream.StreamConfig{ // of the snapshots, see rowstore.go
+		Name:       rowStream(c.Job),
+		Subjects:   []string{c.Job + ".rows.*.*"},
+		Duplicates: 2 * time.Minute,
+	}
+	all := []jetstream.StreamConfig{in, out, dead, rows}
 	for i := range all {
 		all[i].Retention = jetstream.LimitsPolicy
 		all[i].Storage = jetstream.FileStorage // memory streams vanish with a standalone server
@@ -140,6 +145,9 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	}
 	if want.SubjectTransform == nil && got.MaxAge != 0 && strings.HasSuffix(want.Name, "-OUT") {
 		differs("max age", got.MaxAge, want.MaxAge, "the last message of a partition is its position and must stay")
+	}
+	if got.MaxAge != 0 && strings.HasSuffix(want.Name, "-ROWS") {
+		differs("max age", got.MaxAge, want.MaxAge, "state rows must stay until they come back")
 	}
 	if got.AllowDirect {
 		differs("allow_direct", true, false, "positions must be read from the leader")

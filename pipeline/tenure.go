@@ -30,9 +30,11 @@ type tenure struct {
 	ended     chan struct{} // run has returned
 	uploading atomic.Bool   // a snapshot is
 	ready     atomic.Pointer[stored]
-	saved     atomic.Uint64 // last input message of the snapshot in the record
-	found     string        // the snapshot that the claim found
-	epoch     atomic.Uint64 // 0 before the claim
+	saved     atomic.Uint64   // last input message of the snapshot in the record
+	found     string          // the snapshot that the claim found
+	kept      map[uint64]bool // the stored rows it names
+	freed     []freedRows     // behind mu, in order
+	epoch     atomic.Uint64   // 0 before the claim
 }
 
 // stored is a snapshot in the store that no record names yet.
@@ -83,6 +85,7 @@ func (t *tenure) hold(started func()) {
 		t.counters.owned.Add(1)
 		defer t.counters.owned.Add(-1)
 		started()
+		t.snaps.sweepRows(t.ctx, t.part.id, t.epoch.Load(), t.kept, t.log)
 	}
 	<-t.ctx.Done()
 	if consumer != nil {
@@ -91,6 +94,7 @@ func (t *tenure) hold(started func()) {
 	if t.send(job{part: t.part, order: orderClose}) {
 		select {
 		case <-t.closed:
+			t.excuse()
 		case <-t.workers.Done():
 		}
 	}
@@ -227,6 +231,7 @@ func (t *tenure) restore() error {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", c.snap, t.snaps.bucket, err)
 			}
 			t.saved.Store(p.done)
+			t.kept = p.stored()
 			t.part.restored(p, t.cfg.Job)
 			return nil
 		case lostSnapshot(err):
@@ -243,6 +248,7 @@ func (t *tenure) restore() error {
 func (p *partition) restored(from *partition, jobName string) {
 	p.sources, p.clock, p.lossy = from.sources, from.clock, p.lossy || from.lossy
 	p.done, p.doneTime, p.heldBytes = from.done, from.doneTime, from.heldBytes
+	p.away = from.away
 	p.dirty, p.dirtySources = from.dirty, from.dirtySources
 	p.recency.Init()
 	for e := from.recency.Front(); e != nil; e = e.Next() {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
@@ -106,6 +108,53 @@ func TestTruth(t *testing.T) {
 		}
 	}
 }
+
+// End events, worked out by hand: messages of one row without a mark, two
+// before the event and five behind it.
+func TestTruthOfSilence(t *testing.T) {
+	for _, c := range []struct{ what, policy, events, want string }{
+		{"nothing heard since", "marked", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "2.0 idle, 7.0 idle"},
+		{"heard since", "marked", `{"After":1,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0 idle"},
+		{"somebody else", "marked", `{"After":2,"Streams":[{"Key":"x","Stream":"k"},{"Key":"k","Stream":"x"}]}`, "7.0 idle"},
+		{"counted anew", "count", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0"},
+	} {
+		p := handmade(7)
+		for _, m := range p.messages["k"] {
+			m.x, m.times, m.ends = m.x[:2], m.times[:1], []bool{false}
+		}
+		tr := told(t, p, c.policy, 0, map[string][]uint64{})
+		in := uint64(0)
+		take := func(seqs ...uint64) {
+			for _, seq := range seqs {
+				in++
+				if err := tr.take("k", seq, in); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		event := func(body string) {
+			in++
+			if err := tr.silence(stored{seq: in, msg: &said{data: []byte(body)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take(1, 2)
+		event(c.events)
+		take(3, 4, 5, 6, 7)
+		event(fmt.Sprintf(`{"After":%d,"Streams":[{"Key":"k","Stream":"k"}]}`, in))
+		if got := tr.says("k"); got != c.want {
+			t.Errorf("%s: predictions %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// said is a message of which only the body is asked for.
+type said struct {
+	jetstream.Msg
+	data []byte
+}
+
+func (m *said) Data() []byte { return m.data }
 
 // What is compared must be seen: each change of a right output by exactly the
 // count it deserves.

@@ -20,11 +20,13 @@ const (
 	inputStream   = "CHAOS-IN"
 	outputStream  = "CHAOS-OUT"
 	deadStream    = "CHAOS-DLQ"
+	rowStream     = "CHAOS-ROWS"
 	subjectPrefix = "sensors."
 
 	headerSeq   = "Eusn-Seq"
 	headerCRC   = "Eusn-Crc"
 	headerInSeq = "Eusn-In-Seq"
+	headerKind  = "Eusn-Kind"
 )
 
 // partitionOf is the server's partition(n,1) of a key.

@@ -18,7 +18,9 @@ type scenario struct {
 	Traffic    traffic
 	Reorder    int // messages the stage may hold back per key
 	Load       time.Duration
-	Unsafe     string // safety switched off in the workers; a negative control
+	Slots      int           // state rows of a shard; 0 = the default, room for all
+	Idle       time.Duration // silence that ends a sequence; 0 = never
+	Unsafe     string        // safety switched off in the workers; a negative control
 
 	Kills, Zombies, Splits, Cuts, Slow, Restarts, ServerKills int
 }
@@ -40,7 +42,15 @@ stage:
   snapshot_messages: %d
   snapshot_every: 4s
   lease: %s
-`, s.Nodes, reorder, snapshotMessages, lease)
+  idle: %s
+`, s.Nodes, reorder, snapshotMessages, lease, s.Idle) + s.slots()
+}
+
+func (s *scenario) slots() string {
+	if s.Slots == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  max_slots: %d\n", s.Slots)
 }
 
 const (
@@ -53,6 +63,13 @@ const stageReorder = 16
 
 // usual is the traffic of most runs: about 12,000 predictions.
 var usual = traffic{Keys: 40, Messages: 260, Gateways: 5, Repeat: 0.05, Late: 0.02, LateBy: 3, Missing: 0.001, Damaged: 0.002}
+
+// sparse is the traffic of many streams that fall silent between messages:
+// longer than the idle time of the runs with it, which is longer than the
+// stage's second of precision.
+var sparse = traffic{Keys: 300, Messages: 10, Gateways: 5, Repeat: 0.05, Late: 0.05, LateBy: 2, Missing: 0.01, Damaged: 0.005}
+
+const sparseIdle = 1500 * time.Millisecond
 
 // base is what scenarios are made from.
 func base(name string) *scenario {
@@ -83,6 +100,16 @@ func catalogue() []*scenario {
 			s.Kills, s.Zombies = 5, 2
 			s.Traffic.Late, s.Traffic.LateBy, s.Traffic.Repeat, s.Reorder = 0.08, 12, 0.15, 4
 		}),
+
+		base("idle-spill").with(func(s *scenario) {
+			s.Traffic, s.Idle, s.Slots, s.Load = sparse, sparseIdle, 12, 30*time.Second
+			s.Kills, s.Zombies = 5, 1
+		}),
+		base("idle-spill-scale").with(func(s *scenario) {
+			s.Traffic, s.Idle, s.Slots, s.Load, s.Workers = sparse, sparseIdle, 12, 30*time.Second, scale
+			s.Kills, s.Zombies, s.Splits, s.Cuts, s.ServerKills = 4, 1, 1, 1, 2
+		}),
+		base("spill-window").with(func(s *scenario) { s.Policy, s.Slots, s.Kills, s.Restarts = "window", 30, 6, 2 }),
 
 		base("scale").with(func(s *scenario) { s.Workers, s.Kills, s.Restarts = scale, 5, 2 }),
 		base("scale-mixed").with(func(s *scenario) {
@@ -117,10 +144,11 @@ type entry struct {
 // project claims: at least 40 runs, 400,000 predictions, 200 worker kills, 60
 // zombies, 60 server kills and 30 partitions, and every negative control.
 var matrices = map[string][]entry{
-	"short": {{"cluster-scale", 1}, {"scale-mixed", 1}, {"worker-kills-window", 1}, {"no-dedup", 1}, {"no-fence", 1}},
+	"short": {{"cluster-scale", 1}, {"scale-mixed", 1}, {"worker-kills-window", 1}, {"idle-spill", 1}, {"no-dedup", 1}, {"no-fence", 1}},
 	"long": {
 		{"calm", 1},
 		{"worker-kills", 2}, {"worker-kills-window", 2}, {"worker-kills-count", 2}, {"worker-kills-early", 2},
+		{"idle-spill", 2}, {"idle-spill-scale", 3}, {"spill-window", 2},
 		{"server-kills", 3}, {"links", 2}, {"zombies", 5}, {"splits", 6}, {"disorder", 3},
 		{"scale", 3}, {"scale-mixed", 6}, {"three-zombies", 6},
 		{"cluster-kills", 4}, {"cluster-scale", 6}, {"cluster-window", 4},

@@ -186,6 +186,9 @@ func (r *run) input(s stored) error {
 		return fmt.Errorf("chaos: subject %s in the input", s.msg.Subject())
 	}
 	key := s.tokens[3]
+	if s.msg.Headers().Get(headerKind) == "idle" {
+		return r.truth.silence(s)
+	}
 	seq, err := s.number(headerSeq)
 	if err != nil {
 		return err

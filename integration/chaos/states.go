@@ -51,7 +51,15 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{outputStream, deadStream, "OBJ_CHAOS-SNAP", "KV_CHAOS-MEMBERS"} {
+	if stored, err := lastSeq(ctx, js, rowStream); err != nil {
+		return err
+	} else if stored == 0 && r.scenario.Slots > 0 {
+		r.result.fail("no state row was ever stored apart, with %d slots a shard", r.scenario.Slots)
+	}
+	if r.truth.idle == 0 && r.scenario.Idle > 0 {
+		r.result.fail("no sequence was ended by silence")
+	}
+	for _, name := range []string{outputStream, deadStream, rowStream, "OBJ_CHAOS-SNAP", "KV_CHAOS-MEMBERS"} {
 		if err := asking(ctx, func(ctx context.Context) error { return js.DeleteStream(ctx, name) }); err != nil {
 			return fmt.Errorf("chaos: deleting %s: %w", name, err)
 		}
@@ -77,7 +85,9 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 // undisturbed lets one worker take the input from the beginning to its end.
 // What it says is compared with the truth as well.
 func (r *run) undisturbed(ctx context.Context, js jetstream.JetStream) error {
-	w, err := r.procs.start("undisturbed", nil, append(slices.Clone(r.fleet.args), "--engine", "generic", "--nats-url", r.cluster.url())...)
+	// With room for every row and without a clock: neither may matter.
+	env := []string{"EUSN_STAGE_IDLE=0s", "EUSN_STAGE_MAX_SLOTS=65536"}
+	w, err := r.procs.start("undisturbed", env, append(slices.Clone(r.fleet.args), "--engine", "generic", "--nats-url", r.cluster.url())...)
 	if err != nil {
 		return err
 	}

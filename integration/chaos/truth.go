@@ -27,8 +27,10 @@ type truth struct {
 	predictions map[string][]codec.Prediction // by stream, in order
 	damaged     map[uint64]bool               // input sequence numbers that must be dead letters
 	total       int
-	late        int // messages that waited for one before them
-	dropped     int // repeats, and messages that came when they had been given up
+	idle        int    // sequences that an end event has ended
+	now         uint64 // the input message being taken
+	late        int    // messages that waited for one before them
+	dropped     int    // repeats, and messages that came when they had been given up
 }
 
 // producer is what is known of one key.
@@ -37,6 +39,7 @@ type producer struct {
 	held    map[uint64]waiting // by Eusn-Seq, while one before is missing
 	streams map[string]*track
 	first   bool       // its first message was missing: any of its streams may lack samples
+	heard   uint64     // last input message of the key
 	mark    codec.Flag // for streams not heard of yet, until the next good message
 }
 
@@ -55,9 +58,10 @@ type track struct {
 	mark  codec.Flag
 	marks []flagged
 
-	seq  uint64 // of the last sample
-	row  uint32
-	time int64
+	heard uint64 // input message that brought the last sample
+	seq   uint64 // of the last sample
+	row   uint32
+	time  int64
 }
 
 // flagged says that something happened just before a sample.
@@ -89,6 +93,7 @@ func (t *truth) take(key string, seq, inSeq uint64) error {
 		p = &producer{streams: map[string]*track{}, held: map[uint64]waiting{}}
 		t.keys[key] = p
 	}
+	t.now, p.heard = inSeq, inSeq
 	_, again := p.held[seq]
 	switch {
 	case seq <= p.last || again:
@@ -96,7 +101,7 @@ func (t *truth) take(key string, seq, inSeq uint64) error {
 		return nil
 	case seq > p.last+1:
 		p.held[seq] = waiting{m, inSeq}
-		return t.giveUp(p)
+		return t.giveUp(p, t.reorder)
 	}
 	p.last = seq
 	if err := t.use(p, m, inSeq, 0); err != nil {
@@ -105,10 +110,9 @@ func (t *truth) take(key string, seq, inSeq uint64) error {
 	return t.drain(p, codec.FlagReordered)
 }
 
-// giveUp declares messages missing while more than the allowed number wait
-// for them.
-func (t *truth) giveUp(p *producer) error {
-	for len(p.held) > t.reorder {
+// giveUp declares messages missing while more than a number wait for them.
+func (t *truth) giveUp(p *producer, most int) error {
+	for len(p.held) > most {
 		p.first = p.first || p.last == 0
 		p.happened(codec.FlagGap)
 		p.last = slices.Min(slices.Collect(maps.Keys(p.held))) - 1
@@ -189,7 +193,7 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 	}
 	s.x = append(s.x, m.x[i*channels:(i+1)*channels]...)
 	s.n++
-	s.seq, s.row, s.time = m.seq, uint32(i), m.times[i]
+	s.seq, s.row, s.time, s.heard = m.seq, uint32(i), m.times[i], t.now
 
 	pol := t.model.Policy
 	begin, ends := s.start, false
@@ -204,7 +208,11 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 	}
 	early := pol.Early > 0 && (s.n-s.start)%pol.Early == 0
 	if ends || early {
-		if err := t.predict(s, id, begin, !ends); err != nil {
+		var f codec.Flag
+		if !ends {
+			f = codec.FlagEarly
+		}
+		if err := t.predict(s, id, begin, f); err != nil {
 			return err
 		}
 	}
@@ -218,8 +226,9 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 	return nil
 }
 
-// predict computes the prediction over the samples from begin to now.
-func (t *truth) predict(s *track, id string, begin int, early bool) error {
+// predict computes the prediction over the samples from begin to now. f is
+// what it says besides what happened to its samples.
+func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 	x := s.x[(begin-s.from)*channels:]
 	head := t.model.Heads[0]
 	scores := make([]float32, head.Columns())
@@ -233,16 +242,12 @@ func (t *truth) predict(s *track, id string, begin int, early bool) error {
 			class = c
 		}
 	}
-	var f codec.Flag
 	for _, m := range s.marks {
 		// A window that begins with the sample after the event misses
 		// nothing; another sequence may.
 		if m.at > begin || m.at == begin && t.model.Policy.Kind != reservoir.Window {
 			f |= m.flag
 		}
-	}
-	if early {
-		f |= codec.FlagEarly
 	}
 	t.predictions[id] = append(t.predictions[id], codec.Prediction{
 		Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Class: int32(class), Score: scores[class], Scores: scores, Flags: f,

@@ -1,0 +1,77 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// endEvent is what a worker writes into the input for streams it has not
+// heard for too long.
+type endEvent struct {
+	Partition int
+	After     uint64 // last input message the worker had read
+	Streams   []struct {
+		Key, Stream string
+		Forget      bool
+	}
+	Gaps []string // keys whose missing messages are given up
+}
+
+// silence takes an end event as a message of the input: it does what it says
+// wherever nothing has been heard since.
+func (t *truth) silence(s stored) error {
+	var e endEvent
+	if err := json.Unmarshal(s.msg.Data(), &e); err != nil {
+		return fmt.Errorf("chaos: input message %d is no end event: %w", s.seq, err)
+	}
+	if e.Partition != s.partition || e.After >= s.seq {
+		return fmt.Errorf("chaos: the end event %d in partition %d is for %d, after message %d", s.seq, s.partition, e.Partition, e.After)
+	}
+	t.now = s.seq
+	for _, key := range e.Gaps {
+		if p := t.keys[key]; p != nil && p.heard <= e.After {
+			if err := t.giveUp(p, 0); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range e.Streams {
+		p := t.keys[n.Key]
+		if p == nil || len(p.held) > 0 || p.streams[n.Stream] == nil {
+			continue
+		}
+		if n.Forget {
+			return fmt.Errorf("chaos: the end event %d forgets streams, which nobody asked for", s.seq)
+		}
+		if s := p.streams[n.Stream]; s.heard <= e.After {
+			if err := t.end(s, n.Stream); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// end closes a stream's open sequences for want of samples.
+func (t *truth) end(s *track, id string) error {
+	switch t.model.Policy.Kind {
+	case reservoir.Marked:
+		if s.n == s.start {
+			return nil
+		}
+		if err := t.predict(s, id, s.start, codec.FlagIdle|s.mark); err != nil {
+			return err
+		}
+		s.start = s.n
+		s.forget(s.n)
+	default: // given up: what comes next begins anew
+		*s = track{mark: s.mark, seq: s.seq, row: s.row, time: s.time, heard: s.heard}
+	}
+	t.idle++
+	return nil
+}

@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+)
+
+// evictShare is the part of a full pool that is stored at once: one round
+// trip to the server makes room for so many.
+const evictShare = 16
+
+// residents are a shard's streams that hold state rows in the engine, in the
+// order of their last use: a list through the streams themselves, so that
+// keeping it costs a few writes and no memory.
+type residents struct{ newest, oldest *stream }
+
+// use makes a stream the newest.
+func (l *residents) use(st *stream) {
+	if l.newest == st {
+		return
+	}
+	l.remove(st)
+	st.older = l.newest
+	if l.newest != nil {
+		l.newest.newer = st
+	} else {
+		l.oldest = st
+	}
+	l.newest = st
+}
+
+// remove takes a stream out, if it is in.
+func (l *residents) remove(st *stream) {
+	switch {
+	case st.newer != nil:
+		st.newer.older = st.older
+	case l.newest == st:
+		l.newest = st.older
+	}
+	switch {
+	case st.older != nil:
+		st.older.newer = st.newer
+	case l.oldest == st:
+		l.oldest = st.newer
+	}
+	st.newer, st.older = nil, nil
+}
+
+// arrival is a stored row on its way back into a slot.
+type arrival struct {
+	part *partition
+	slot int32
+	ref  rowRef
+}
+
+// isAway reports whether the row of one of a stream's states is stored apart.
+func (st *stream) isAway(state int) bool { return st.away != nil && st.away[state].seq > 0 }
+
+// place gives one of a stream's states a slot, and has its row read before
+// the engine's next call where it was stored. reset says that the row's
+// content does not matter.
+func (s *shard) place(b *batch, st *stream, state int, reset bool) error {
+	slot, err := s.slot(b)
+	if err != nil {
+		return err
+	}
+	st.slots[state] = slot
+	if !st.isAway(state) {
+		return nil
+	}
+	if !reset {
+		s.arrivals = append(s.arrivals, arrival{st.source.part, slot, st.away[state]})
+		s.counters.fetched.Add(1)
+	}
+	s.disown(st, state)
+	return nil
+}
+
+// disown lets go of a stored row: what the state is from now on does not name
+// it. Older snapshots may; it is deleted when none does.
+func (s *shard) disown(st *stream, state int) {
+	p := st.source.part
+	p.freed = append(p.freed, st.away[state].seq)
+	p.away--
+	s.counters.away.Add(-1)
+	st.away[state] = rowRef{}
+}
+
+// slot takes a free slot: of the pool, of a sequence that has ended in the
+// batch, or of the streams that were used least recently. The runs in hand are
+// computed before a slot changes hands, so that it serves one stream per call.
+func (s *shard) slot(b *batch) (int32, error) {
+	slot, err := s.pool.take()
+	if !errors.Is(err, errSlots) {
+		return slot, err
+	}
+	if err := s.compute(b); err != nil {
+		return 0, err
+	}
+	s.releaseSlots()
+	if slot, err = s.pool.take(); !errors.Is(err, errSlots) {
+		return slot, err
+	}
+	if err := s.evict(err); err != nil {
+		return 0, err
+	}
+	return s.pool.take()
+}
+
+// evict stores the rows of the streams used least recently and frees their
+// slots. full is why.
+func (s *shard) evict(full error) error {
+	size := 4 * s.shape.words
+	switch {
+	case s.store == nil:
+		return full
+	case size > s.store.rowLimit:
+		return fmt.Errorf("%w; they cannot be stored either: a row has %d bytes, the server takes messages of %d (max_payload)", full, size, s.store.rowLimit)
+	}
+	n := max(1, s.pool.max/evictShare)
+	n = min(n, rowsAtOnce, max(1, rowBytesAtOnce/size))
+	var rows []storedRow
+	var streams []*stream
+	for st := s.residents.oldest; st != nil && len(rows) < n; st = st.newer {
+		streams = append(streams, st)
+		for _, slot := range st.slots {
+			if slot < 0 {
+				continue
+			}
+			words, err := s.readRow(slot)
+			if err != nil {
+				return fmt.Errorf("pipeline: state of stream %q: %w", st.id, err)
+			}
+			p, data := st.source.part, appendRowWords(make([]byte, 0, size), words)
+			s.stored++
+			rows = append(rows, storedRow{
+				subject: rowSubject(s.store.job, p.id, p.tenure.epoch.Load()), id: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.id, s.stored),
+				data: data, ref: rowRef{hash: hashOf(data)},
+			})
+		}
+	}
+	if err := s.store.putRows(s.last, rows); err != nil {
+		return err
+	}
+	k := 0
+	for _, st := range streams {
+		if st.away == nil {
+			st.away = make([]rowRef, len(st.slots))
+		}
+		for i, slot := range st.slots {
+			if slot >= 0 {
+				st.away[i], st.slots[i] = rows[k].ref, -1
+				s.pool.release(slot)
+				st.source.part.away++
+				k++
+			}
+		}
+		s.residents.remove(st)
+	}
+	s.counters.away.Add(int64(k))
+	s.counters.spilled.Add(uint64(k))
+	s.countSlots()
+	return nil
+}
+
+// fetch brings the rows that the runs in hand need into their slots. A row
+// that cannot be had ends its partition's tenure, not the stage.
+func (s *shard) fetch() {
+	if len(s.arrivals) == 0 {
+		return
+	}
+	refs := make([]rowRef, len(s.arrivals))
+	for i, a := range s.arrivals {
+		refs[i] = a.ref
+	}
+	rows, errs := s.store.getRows(s.last, refs, s.shape.words)
+	for i, a := range s.arrivals {
+		if errs[i] == nil {
+			errs[i] = s.pool.engine.WriteRow(int(a.slot), rows[i])
+		}
+		if errs[i] != nil {
+			s.storeFailed(a.part, errs[i])
+		}
+	}
+	s.arrivals = s.arrivals[:0]
+}

@@ -1,0 +1,117 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Verification is the outcome of Stage.Verify.
+type Verification struct {
+	Partition int    `json:"partition"`
+	Snapshot  string `json:"snapshot"` // where it began, empty = from the first message
+	Replayed  uint64 `json:"replayed"` // input messages
+	InSeq     uint64 `json:"in_seq"`   // up to which the digests were compared
+	Digest    string `json:"digest"`   // of the state rebuilt
+	Recorded  string `json:"recorded"` // of the state the stage had
+}
+
+// Verify rebuilds a partition's state from its snapshot and the input, on an
+// engine of its own, and compares its digest with the one committed. Config,
+// Model and NewEngine must be the running stage's; nothing else is used. The
+// error says what differs. It disturbs no running stage.
+func (s *Stage) Verify(ctx context.Context, js jetstream.JetStream, part int) (v Verification, err error) {
+	j, err := OpenJob(ctx, js, s.Config.WithDefaults().Job)
+	if err != nil {
+		return Verification{Partition: part}, err
+	}
+	err = j.still(ctx, part, func() error {
+		v, err = s.verify(ctx, j, part)
+		return err
+	})
+	return v, err
+}
+
+func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, error) {
+	v := Verification{Partition: part}
+	alone := *s
+	alone.Dial = func(string) (*nats.Conn, error) { return nil, errors.New("pipeline: verify opens no connection") }
+	r, err := alone.prepare()
+	if err != nil {
+		return v, err
+	}
+	js := j.js
+	r.js, r.in, r.out, r.snaps = js, j.in, j.out, j.store
+	c := &committer{stream: j.out, job: r.cfg.Job, part: part}
+	if c.record, err = j.record(ctx, part); err != nil {
+		return v, err
+	}
+	if c.mark.seq == 0 {
+		return v, nil // nothing was ever committed
+	}
+	r.cfg.MaxSlots = mostSlots // rows are read from the store, none are stored there
+	sh, err := newShard(r.cfg, r.Model, r.head, r.NewEngine, r.counters, r.log)
+	if err != nil {
+		return v, err
+	}
+	sh.store, sh.last = j.store, ctx
+	defer func() { sh.pool.engine.Close() }() // the one it has grown to
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.workers = ctx
+	t := &tenure{run: r, shard: sh, c: c, part: newPartition(part, 0), ctx: ctx, stop: cancel}
+	t.part.tenure = t
+	v.Snapshot, v.InSeq, v.Recorded = c.snap, c.mark.seq, c.mark.digest.String()
+	err = t.rebuild(js)
+	v.Digest, v.Replayed = t.part.sum.String(), r.counters.replayed.Load()
+	return v, err
+}
+
+// rebuild takes a tenure's partition to its mark, without a claim.
+func (t *tenure) rebuild(js jetstream.JetStream) error {
+	if err := t.checkInput(t.ctx); err != nil {
+		return err
+	}
+	if t.c.snap != "" {
+		if err := t.restore(); err != nil {
+			return err
+		}
+	}
+	t.part.replayTo = t.c.mark.seq
+	// A damaged row that nobody asks for is a fault all the same.
+	if err := t.snaps.storedRows(t.ctx, t.part, t.shard.shape.words, func(*stream, int, []uint32) {}); err != nil {
+		return err
+	}
+	b := newBatch(1)
+	if err := t.shard.adopt(b, t.part); err != nil || t.err() != nil || t.part.verifyAt == 0 {
+		return errors.Join(err, t.err())
+	}
+	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.done+1, maxPull, t.shard, t.fail)
+	if err != nil {
+		return err
+	}
+	defer rd.end(closeDeadline)
+	defer t.stop() // first: a callback may wait for room in the queue
+	for t.part.verifyAt > 0 && t.ctx.Err() == nil {
+		b.reset()
+		err := t.shard.collect(t.ctx, b)
+		if err == nil {
+			err = t.shard.advance(b)
+		}
+		if err == nil {
+			err = t.shard.settle(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := t.err(); err != nil {
+		return err
+	}
+	if t.part.verifyAt > 0 {
+		return t.ctx.Err()
+	}
+	return nil
+}
