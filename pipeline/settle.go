@@ -148,7 +148,7 @@ func (s *shard) drop(p *partition) {
 	if p.done < p.replayTo {
 		s.counters.replaying.Add(-1)
 	}
-	p.sources = nil
+	p.sources, p.over = nil, true
 	p.recency.Init()
 	s.countSlots()
 }

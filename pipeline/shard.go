@@ -178,7 +178,7 @@ func (s *shard) collect(ctx context.Context, b *batch) error {
 // take does what a job asks for.
 func (s *shard) take(b *batch, j job) error {
 	p := j.part
-	if p.sources == nil { // given up; its consumer may not have heard of it
+	if p.over { // its consumer may not have heard of it
 		b.messages++
 		return nil
 	}

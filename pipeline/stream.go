@@ -37,6 +37,7 @@ type partition struct {
 	freed []uint64 // those that were, since the last snapshot
 
 	open bool // the shard has adopted it
+	over bool // and dropped it
 	watch
 
 	sinceSnapshot int       // messages
