@@ -75,6 +75,10 @@ func TestMutants(t *testing.T) {
 		require(t, "clang", "no bug is planted in the sources: "+ptxbuild.Compiler+" is not here")
 	}
 	for i, mu := range mutants {
+		if text, err := os.ReadFile(mu.file); err != nil || !strings.Contains(string(text), mu.old) {
+			t.Errorf("%s: %s has no %q (%v): plant the bug elsewhere", mu.name, mu.file, mu.old, err)
+			continue
+		}
 		if os.Getenv("EUSN_MUTANTS") != "all" && i%10 != 0 {
 			continue
 		}
@@ -85,9 +89,6 @@ func TestMutants(t *testing.T) {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
-			}
-			if !strings.Contains(string(text), mu.old) {
-				t.Fatalf("%s has no %q: plant the bug elsewhere", mu.file, mu.old)
 			}
 			text = []byte(strings.Replace(string(text), mu.old, mu.new, 1))
 			// Compiling one file is enough: the other kernels stay as they are.

@@ -19,6 +19,8 @@ type shape struct {
 	spec    reservoir.Spec
 	device  Device
 	kernels string
+	// streamed keeps the network from being resident even where it fits.
+	streamed bool
 }
 
 // Calls have 70 runs in their first round: two tiles of 64, the second nearly
@@ -53,38 +55,38 @@ func bank(channels, members, units int, features ...reservoir.Feature) reservoir
 var shapes = func() []shape {
 	const h200, small = 227 << 10, 48 << 10
 	list := []shape{
-		{"one unit", eusn(reservoir.EuSN, 1, 1), Device{1, h200}, "resident_64"},
-		{"paper, 64", eusn(reservoir.EuSN, 3, 20), Device{1, h200}, "resident_64"},
-		{"paper, 32", eusn(reservoir.EuSN, 2, 33), Device{3, h200}, "resident_32"},
-		{"paper, 16", eusn(reservoir.EuSN, 9, 21), Device{5, h200}, "resident_16"},
-		{"paper, 8", eusn(reservoir.EuSN, 1, 37), Device{9, h200}, "resident_8"},
-		{"wide input", eusn(reservoir.EuSN, 61, 9), Device{3, h200}, "resident_32"},
-		{"leaky", eusn(reservoir.ESN, 2, 19), Device{3, h200}, "resident_32"},
-		{"ring, 64", eusn(reservoir.RESN, 2, 19), Device{1, h200}, "resident_64"},
-		{"ring, 8", eusn(reservoir.RESN, 2, 8), Device{9, h200}, "resident_8"},
-		{"bank, 64", bank(2, 2, 13), Device{1, h200}, "resident_features_64"},
-		{"bank, 32", bank(3, 2, 10), Device{6, h200}, "resident_features_32"},
-		{"bank, 16", bank(2, 3, 7), Device{15, h200}, "resident_features_16"},
-		{"bank, 8", bank(6, 2, 18), Device{18, h200}, "resident_features_8"},
-		{"bank of last states", bank(2, 3, 12, reservoir.Last), Device{1, h200}, "resident_64"},
-		{"streamed, 64", eusn(reservoir.EuSN, 3, 130), Device{2, small}, "streamed_64"},
-		{"streamed, 16", eusn(reservoir.EuSN, 2, 121), Device{5, small}, "streamed_16"},
-		{"streamed, 8", eusn(reservoir.ESN, 20, 122), Device{200, small}, "streamed_8"},
-		{"streamed bank", bank(2, 2, 120), Device{12, small}, "streamed_16"},
-		{"streamed ring", eusn(reservoir.RESN, 2, 701), Device{40, small}, "streamed_16"},
+		{"one unit", eusn(reservoir.EuSN, 1, 1), Device{1, h200}, "resident_64", false},
+		{"paper, 64", eusn(reservoir.EuSN, 3, 20), Device{1, h200}, "resident_64", false},
+		{"paper, 32", eusn(reservoir.EuSN, 2, 33), Device{3, h200}, "resident_32", false},
+		{"paper, 16", eusn(reservoir.EuSN, 9, 21), Device{5, h200}, "resident_16", false},
+		{"paper, 8", eusn(reservoir.EuSN, 1, 37), Device{9, h200}, "resident_8", false},
+		{"wide input", eusn(reservoir.EuSN, 61, 9), Device{3, h200}, "resident_32", false},
+		{"leaky", eusn(reservoir.ESN, 2, 19), Device{3, h200}, "resident_32", false},
+		{"ring, 64", eusn(reservoir.RESN, 2, 19), Device{1, h200}, "resident_64", false},
+		{"ring, 8", eusn(reservoir.RESN, 2, 8), Device{9, h200}, "resident_8", false},
+		{"bank, 64", bank(2, 2, 13), Device{1, h200}, "resident_features_64", false},
+		{"bank, 32", bank(3, 2, 10), Device{6, h200}, "resident_features_32", false},
+		{"bank, 16", bank(2, 3, 7), Device{15, h200}, "resident_features_16", false},
+		{"bank, 8", bank(6, 2, 18), Device{18, h200}, "resident_features_8", false},
+		{"bank of last states", bank(2, 3, 12, reservoir.Last), Device{1, h200}, "resident_64", false},
+		{"streamed, 64", eusn(reservoir.EuSN, 3, 130), Device{2, small}, "streamed_64", false},
+		{"streamed, 16", eusn(reservoir.EuSN, 2, 121), Device{5, small}, "streamed_16", false},
+		{"streamed, 8", eusn(reservoir.ESN, 20, 122), Device{200, small}, "streamed_8", false},
+		{"streamed bank", bank(2, 2, 120), Device{12, small}, "streamed_16", false},
+		{"streamed ring", eusn(reservoir.RESN, 2, 701), Device{40, small}, "streamed_16", false},
 	}
 	for _, f := range reservoir.AllFeatures {
-		list = append(list, shape{"only " + string(f), bank(1, 2, 6, f), Device{12, h200}, ""})
+		list = append(list, shape{"only " + string(f), bank(1, 2, 6, f), Device{12, h200}, "", false})
 	}
-	list = append(list, shape{"streamed, only std", bank(1, 2, 118, reservoir.Std), Device{200, small}, "streamed_8"})
+	list = append(list, shape{"streamed, only std", bank(1, 2, 118, reservoir.Std), Device{200, small}, "streamed_8", false})
 	zero := bank(2, 2, 9)
 	zero.Input, zero.Bias = reservoir.Fixed(0), reservoir.Fixed(0)
-	list = append(list, shape{"all zero", zero, Device{1, h200}, "resident_features_64"})
+	list = append(list, shape{"all zero", zero, Device{1, h200}, "resident_features_64", false})
 	transformed := bank(2, 2, 5)
 	transformed.Difference = false
-	list = append(list, shape{"standardised only", transformed, Device{1, h200}, ""})
+	list = append(list, shape{"standardised only", transformed, Device{1, h200}, "", false})
 	transformed.Difference, transformed.Standardise = true, false
-	return append(list, shape{"differences only", transformed, Device{1, h200}, ""})
+	return append(list, shape{"differences only", transformed, Device{1, h200}, "", false})
 }()
 
 // TestShapes compares with the generic engine, bit for bit.
@@ -134,6 +136,10 @@ func (s *shape) compare(modules []*ptx.Module) (kinds map[string]int, err error)
 	got, err := newEngine(modules, net, shapeSlots, shapeSlots, s.device)
 	if err != nil {
 		return nil, err
+	}
+	if s.streamed {
+		got.program.fits = nil
+		got.buffers.Work, _ = got.mem.Alloc(got.program.WorkBytes(shapeSlots))
 	}
 	if err := s.warm(rng, want, got); err != nil {
 		return nil, err
@@ -289,4 +295,35 @@ func sameRows(want *reservoir.Generic, got *engine) error {
 		}
 	}
 	return nil
+}
+
+// FuzzShapes compares networks nobody thought of, on devices nobody has.
+func FuzzShapes(f *testing.F) {
+	for seed := range uint64(3) {
+		f.Add(seed)
+	}
+	m, err := module()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		kinds := []reservoir.Kind{reservoir.EuSN, reservoir.EuSN, reservoir.ESN, reservoir.RESN}
+		s := shape{name: fmt.Sprint(seed), streamed: rng.IntN(2) == 0, device: Device{Multiprocessors: 1 + rng.IntN(40), SharedPerBlock: 48<<10 + rng.IntN(20<<10)}}
+		s.spec = eusn(kinds[rng.IntN(len(kinds))], 1+rng.IntN(20), 1+rng.IntN(50))
+		s.spec.Seed, s.spec.Members, s.spec.Subset = seed, 1+rng.IntN(3), rng.IntN(12)
+		s.spec.Standardise, s.spec.Difference = rng.IntN(2) == 0, rng.IntN(2) == 0
+		if s.spec.Kind == reservoir.EuSN {
+			s.spec.Eps = reservoir.Dist{Lo: 1e-3, Hi: 1}
+		}
+		if rng.IntN(3) > 0 {
+			s.spec.Features = nil
+			for _, i := range rng.Perm(len(reservoir.AllFeatures))[:1+rng.IntN(5)] {
+				s.spec.Features = append(s.spec.Features, reservoir.AllFeatures[i])
+			}
+		}
+		if _, err := s.compare([]*ptx.Module{m}); err != nil {
+			t.Errorf("%+v on %+v: %v", s.spec, s.device, err)
+		}
+	})
 }

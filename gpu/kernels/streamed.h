@@ -13,7 +13,9 @@
 
 template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE, int WEIGHT_PAD = 0, int VALUE_PAD = 4> struct Streamed {
   static constexpr u32 UGS = UNIT_TILE / UNITS, SGS = STREAM_TILE / STREAMS, THREAD_COUNT = UGS * SGS;
-  static constexpr u32 WEIGHTS = DEPTH * UNIT_TILE / THREAD_COUNT, VALUES = DEPTH * STREAM_TILE / THREAD_COUNT;
+  // What a thread brings of a chunk: vectors of four weights of a row, and one
+  // value each of several streams.
+  static constexpr u32 ROW = UNIT_TILE / 4, WEIGHTS = DEPTH * ROW / THREAD_COUNT, VALUES = DEPTH * STREAM_TILE / THREAD_COUNT;
   // Rows of the shared chunks are padded so that a warp meets different banks.
   static constexpr u32 WEIGHT_PITCH = UNIT_TILE + WEIGHT_PAD, PITCH = STREAM_TILE + VALUE_PAD;
   struct Shared {
@@ -31,13 +33,21 @@ template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE, int WEIGHT_PAD
   Shared &sh;
   Member m;
   u32 ug, sg, unit0, stream0;
-  float weights[WEIGHTS], values[VALUES];  // the chunk on its way to shared memory
+  float weights[WEIGHTS][4], values[VALUES];  // the chunk on its way to shared memory
+  const float *old[VALUES];                   // states before this sample of the streams it brings; 0: zeros
 
   DEVICE Streamed(const Args &args, Shared &shared) : a(args), p(args.shape), sh(shared) {
     m = ((const Member *)(image(a) + p.member_table))[BLOCK_Z];
     ug = THREAD % UGS, sg = THREAD / UGS, unit0 = BLOCK_Y * UNIT_TILE, stream0 = BLOCK_X * STREAM_TILE;
     for (u32 i = THREAD; i < TANH_TERMS * TANH_INTERVALS; i += THREAD_COUNT) sh.table[i] = ((const float *)image(a))[i];
+    UNROLL for (u32 e = 0; e < VALUES; e++) {
+      const u32 i = bring(e);
+      old[e] = i < a.run_count && !fresh(run_of(a, i)) ? states(i, 0) : 0;
+    }
   }
+  // bring is the run whose value `e` this thread brings, for input or state
+  // THREAD % DEPTH of a chunk.
+  DEVICE u32 bring(u32 e) const { return stream0 + (e * THREAD_COUNT + THREAD) / DEPTH; }
 
   DEVICE u32 *member_words(const Run &run) const { return row_of(a, run.slot) + p.first + BLOCK_Z * p.member_words; }
   // states of run i before (0) or after (1) this sample.
@@ -50,29 +60,30 @@ template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE, int WEIGHT_PAD
   // fetch reads a chunk of weight rows [row, row+depth) and the values they
   // meet: inputs from `from` on, or states.
   DEVICE void fetch(u32 row, u32 depth, bool inputs, u32 from) {
-    const float *w = (const float *)(image(a) + m.weights) + (u64)row * p.stride;
+    const float *w = (const float *)(image(a) + m.weights) + (u64)row * p.stride + unit0;
     UNROLL for (u32 e = 0; e < WEIGHTS; e++) {
-      const u32 k = (e * THREAD_COUNT + THREAD) / UNIT_TILE, u = unit0 + (e * THREAD_COUNT + THREAD) % UNIT_TILE;
-      weights[e] = k < depth && u < p.stride ? w[k * p.stride + u] : 0.f;
+      const u32 k = (e * THREAD_COUNT + THREAD) / ROW, u = (e * THREAD_COUNT + THREAD) % ROW * 4;
+      UNROLL for (int i = 0; i < 4; i++) weights[e][i] = 0.f;
+      if (k < depth && unit0 + u < p.stride) load<4>(weights[e], w + k * p.stride + u);
     }
-    UNROLL for (u32 e = 0; e < VALUES; e++) {
-      const u32 k = (e * THREAD_COUNT + THREAD) % DEPTH, i = stream0 + (e * THREAD_COUNT + THREAD) / DEPTH;
-      values[e] = 0.f;
-      if (k >= depth || i >= a.run_count) continue;
-      const Run &run = run_of(a, i);
-      if (inputs) values[e] = input(a, run, a.step, image(a)[m.inputs + from + k]);
-      else if (!fresh(run)) values[e] = states(i, 0)[from + k];
+    const u32 k = THREAD % DEPTH;
+    UNROLL for (u32 e = 0; e < VALUES; e++) values[e] = 0.f;
+    if (k >= depth) return;
+    if (inputs) {
+      const u32 c = image(a)[m.inputs + from + k];
+      UNROLL for (u32 e = 0; e < VALUES; e++)
+        if (bring(e) < a.run_count) values[e] = input(a, run_of(a, bring(e)), a.step, c);
+    } else {
+      UNROLL for (u32 e = 0; e < VALUES; e++)
+        if (old[e]) values[e] = old[e][from + k];
     }
   }
   DEVICE void put(u32 buffer) {
     UNROLL for (u32 e = 0; e < WEIGHTS; e++) {
-      const u32 k = (e * THREAD_COUNT + THREAD) / UNIT_TILE, u = (e * THREAD_COUNT + THREAD) % UNIT_TILE;
-      sh.weights[buffer][k * WEIGHT_PITCH + u] = weights[e];
+      const u32 k = (e * THREAD_COUNT + THREAD) / ROW, u = (e * THREAD_COUNT + THREAD) % ROW * 4;
+      store<4>(sh.weights[buffer] + k * WEIGHT_PITCH + u, weights[e]);
     }
-    UNROLL for (u32 e = 0; e < VALUES; e++) {
-      const u32 k = (e * THREAD_COUNT + THREAD) % DEPTH, s = (e * THREAD_COUNT + THREAD) / DEPTH;
-      sh.values[buffer][k * PITCH + s] = values[e];
-    }
+    UNROLL for (u32 e = 0; e < VALUES; e++) sh.values[buffer][THREAD % DEPTH * PITCH + bring(e) - stream0] = values[e];
   }
 
   // fetch_chunk is fetch of the chain's chunk j: first the inputs, then the states.

@@ -9,11 +9,9 @@
 #pragma once
 #include "streamed.h"
 
-DEVICE u32 tf32(float x) {
-  u32 y;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
-  return y;
-}
+// tf32 rounds to the nearest TF32 number, ties away from zero, as
+// cvt.rna.tf32.f32 does for finite ones in more instructions.
+DEVICE u32 tf32(float x) { return BITS_OF(x) + 0x1000u & ~0x1fffu; }
 DEVICE void split(float x, u32 &high, u32 &low) {
   high = tf32(x);
   low = tf32(x - FLOAT_OF(high));
