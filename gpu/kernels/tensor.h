@@ -36,6 +36,7 @@ template <int PRODUCTS> struct Tensor : Streamed<8, 8, 128, 64, 8, 8> {
     const u32 g = THREAD % 32 / 4, c = THREAD % 4, u0 = THREAD / 32 * 32;
     float sum[2][8][4] = {};
     this->chain([&](const float *w, const float *x, u32) __attribute__((always_inline)) {  // beyond the depth are zeros
+      asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");  // lanes may have parted while they fetched
       u32 wh[2][DEPTH / 8][4], wl[2][DEPTH / 8][4];
       UNROLL for (int m = 0; m < 2; m++)
         UNROLL for (int k = 0; k < DEPTH / 8; k++)

@@ -31,6 +31,13 @@ func (p *parser) compile(in *instruction, op string, o []operand) {
 		}
 		in.kind = barrier
 		return
+	case "bar.warp.sync":
+		need(1)
+		if o[0].kind != isImmediate || uint32(o[0].value) != all {
+			p.fail("only a full warp's barrier is supported")
+		}
+		in.kind, in.run = together, func(*warp, uint32) {}
+		return
 	case "ret", "exit":
 		need(0)
 		in.kind = exit

@@ -24,6 +24,7 @@ const mmaText = header + `.visible .entry k(.param .align 8 .b8 p[8])
 	ld.global.v2.u32 {%r6, %r7}, [%rd1+16];
 	ld.global.v4.f32 {%f2, %f3, %f4, %f5}, [%rd1+32];
 	GUARD
+	bar.warp.sync -1;
 	mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f2, %f3, %f4, %f5}, {%r2, %r3, %r4, %r5}, {%r6, %r7}, {%f2, %f3, %f4, %f5};
 L:
 	st.global.v4.f32 [%rd1+48], {%f2, %f3, %f4, %f5};
