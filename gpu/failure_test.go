@@ -304,39 +304,42 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRowCopies: the rows that a call touched come back in one copy each way,
-// however many they are.
+// TestRowCopies: the rows that a call touched come back together, wherever
+// they are, and those written go out together; neighbours are one copy.
 func TestRowCopies(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)
-	e, err := openTwin(f, net, 64, limits{1 << 12, 100, 1 << 10, 1 << 16})
+	e, err := openTwin(f, net, 4096, limits{1 << 12, 100, 1 << 10, 1 << 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	var runs []reservoir.Run
-	for i := range 64 {
-		runs = append(runs, reservoir.Run{Slot: int32(i), To: 1})
-	}
-	if err := e.Advance([]float32{1, 2}, runs, nil); err != nil {
-		t.Fatal(err)
-	}
-	before := f.Count("submitted")
 	row := make([]uint32, e.layout.Words)
-	for i := range 64 {
-		if err := e.ReadRow(i, row); err != nil {
+	for _, c := range []struct{ apart, operations int }{{1, 2}, {60, 64 + 64}} {
+		var runs []reservoir.Run
+		for i := range 64 {
+			runs = append(runs, reservoir.Run{Slot: int32(i * c.apart), To: 1})
+		}
+		if err := e.Advance([]float32{1, 2}, runs, nil); err != nil {
 			t.Fatal(err)
 		}
-	}
-	for i := range 64 {
-		if err := e.WriteRow(i, row); err != nil {
+		operations, waits := f.Count("submitted"), f.Count("waits")
+		for _, r := range runs {
+			if err := e.ReadRow(int(r.Slot), row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, r := range runs {
+			if err := e.WriteRow(int(r.Slot), row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Advance([]float32{1, 2}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := e.Advance([]float32{1, 2}, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	if n := f.Count("submitted") - before; n != 2 {
-		t.Errorf("reading and writing 64 rows took %d operations, want 2", n)
+		operations, waits = f.Count("submitted")-operations, f.Count("waits")-waits
+		if operations != c.operations || waits != 2 {
+			t.Errorf("64 rows %d apart, read and written: %d operations and %d waits, want %d and 2", c.apart, operations, waits, c.operations)
+		}
 	}
 }

@@ -153,7 +153,7 @@ func (f *Fake) Set(key string, value int) {
 }
 
 // Count reads a counter: "live" things, "created" ones, "launches",
-// operations "submitted", bytes "used0" of device 0.
+// operations "submitted", "waits" for them, bytes "used0" of device 0.
 func (f *Fake) Count(what string) int {
 	f.t.Helper()
 	text := C.CString(what)

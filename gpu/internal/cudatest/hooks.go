@@ -113,12 +113,23 @@ func eusn_test_function(id C.uint64_t, name *C.char, params, threads, shared *C.
 //export eusn_test_launch
 func eusn_test_launch(id C.uint64_t, name *C.char, grid, block *C.uint32_t, shared C.uint32_t, params unsafe.Pointer, size C.uint32_t) C.int {
 	three := func(p *C.uint32_t) [3]uint32 { return *(*[3]uint32)(unsafe.Pointer(p)) }
-	err := module(id).Launch(C.GoString(name), three(grid), three(block), int(shared), unsafe.Slice((*byte)(params), int(size)))
+	err := launch(module(id), C.GoString(name), three(grid), three(block), int(shared), unsafe.Slice((*byte)(params), int(size)))
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "fake driver: kernel %s: %v\n", C.GoString(name), err)
 		return C.LAUNCH_FAILED
 	}
 	return C.OK
+}
+
+// launch turns a panic into an error: the driver holds its lock here, and a
+// test that ended would wait for it.
+func launch(m Module, name string, grid, block [3]uint32, shared int, params []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return m.Launch(name, grid, block, shared, params)
 }
 
 //export eusn_test_mapped

@@ -43,7 +43,7 @@ API int fake_set(const char *key, long value) {
 API void fake_reset(void) {
   LOCKED;
   for (int i = 0; i < SETTINGS; i++) settings[i].value = settings[i].normal;
-  launches = created = submitted = 0;
+  launches = created = submitted = waits = 0;
   for (int i = 0; i < MAX_DEVICES; i++) contexts[i].sticky = 0;
 }
 
@@ -59,6 +59,7 @@ API long fake_count(const char *what) {
   if (!strcmp(what, "launches")) return launches;
   if (!strcmp(what, "created")) return created;
   if (!strcmp(what, "submitted")) return submitted;
+  if (!strcmp(what, "waits")) return waits;
   if (!strcmp(what, "live")) { // everything that must be given back
     for (memory *m = device_memory; m; m = m->next) n++;
     for (memory *m = pinned_memory; m; m = m->next) n++;

@@ -92,7 +92,7 @@ extern fake_hooks hooks;
 extern context contexts[MAX_DEVICES];
 extern memory *device_memory, *pinned_memory;
 extern stream *streams;
-extern long live_streams, live_events, live_modules, launches, created, submitted;
+extern long live_streams, live_events, live_modules, launches, created, submitted, waits;
 extern _Thread_local context *current;
 
 long setting(const char *key);

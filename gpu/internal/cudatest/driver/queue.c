@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 stream *streams;
-long live_streams, live_events, launches, submitted;
+long live_streams, live_events, launches, submitted, waits;
 
 int enqueue(stream *s, operation *o) {
   submitted++;
@@ -128,6 +128,7 @@ API int cuStreamSynchronize(void *s) {
   LOCKED;
   int r = check_stream(s);
   if (r) return r;
+  waits++;
   others_first(s);
   return run_until(s, NULL, 0);
 }
@@ -181,6 +182,7 @@ API int cuEventSynchronize(void *p) {
   if (r) return r;
   event *e = p;
   if (!e->in) return OK;
+  waits++;
   others_first(e->in);
   return run_until(e->in, e, e->recorded);
 }
