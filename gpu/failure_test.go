@@ -113,6 +113,37 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
+// TestHeadsReplaced: old heads give their memory back.
+func TestHeadsReplaced(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	net := testNetwork(t)
+	e, err := openTwin(f, net, 4, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	heads := []*readout.Linear{testHead(net.Spec.FeatureCount())}
+	without := f.Count("used0")
+	with := 0
+	for i := range 5 {
+		if err := e.SetHeads(heads); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			with = f.Count("used0")
+		}
+		if n := f.Count("used0"); n != with || n == without {
+			t.Errorf("heads set %d times: %d bytes in use, want %d", i+1, n, with)
+		}
+	}
+	if err := e.SetHeads(nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.Count("used0"); n != without {
+		t.Errorf("without heads: %d bytes in use, want %d", n, without)
+	}
+}
+
 // TestLost: a kernel that fails in the middle of a call makes the engine lost,
 // whichever it is, and nothing leaks.
 func TestLost(t *testing.T) {
