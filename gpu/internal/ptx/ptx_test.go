@@ -1,10 +1,12 @@
 package ptx
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -289,6 +291,35 @@ func TestMemory(t *testing.T) {
 	if m.find(600) != nil || m.find(1027) == nil {
 		t.Error("find is wrong after Unmap")
 	}
+}
+
+// TestLaunchesAtOnce: a module may be launched by several goroutines, each on
+// its own memory; blocks kept from launch to launch do not mix.
+func TestLaunchesAtOnce(t *testing.T) {
+	m, err := Parse(kernel("mov.u64 %rd4, dyn; add.s64 %rd4, %rd4, %rd3; ld.global.u32 %r2, [%rd1]; st.shared.u32 [%rd4], %r2; bar.sync 0; ld.shared.u32 %r3, [%rd4]; st.global.u32 [%rd2], %r3;"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for g := range uint32(4) {
+		wg.Go(func() {
+			var mem Memory
+			a, in := mem.Alloc(256)
+			b, out := mem.Alloc(256)
+			params := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b)
+			for n := range uint32(50) {
+				for i := range uint32(64) {
+					binary.LittleEndian.PutUint32(in[4*i:], g<<24|n<<8|i)
+				}
+				err := errors.Join(mem.Written(a, 256), m.Launch(&mem, Launch{Kernel: "k", Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Shared: 256, Params: params}))
+				if err != nil || !bytes.Equal(in, out) {
+					t.Errorf("goroutine %d, launch %d: %v", g, n, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // FuzzParse: no text makes the parser panic, and what it takes runs without a
