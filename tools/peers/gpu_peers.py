@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""What others reach on a GPU, beside `eusn-stream bench --engine gpu`.
+
+    gpu_peers.py --ours PATH_OF_EUSN_STREAM [--engine gpu] [--device cuda] [--seconds 1]
+                 [--limit 90] [--peers NAME,...] [--shapes UNITSxINPUTSxSTREAMSxSTEPS,...]
+
+Every peer does the same steps, h' = h + eps tanh(M h + U x + b) in float32 with TF32
+off, on inputs and states that stay on the device; eusn-stream's figures include the
+copy of the inputs to it, which is to our disadvantage. The exception is cudnn, whose
+RNN is tanh(M h + U x + b): as much work, another function. Each peer runs in a process
+of its own with a time limit, and its states are compared with float64 on 64 streams
+before it is timed; the process ends if they differ by more than 1e-3 of their size.
+Prints lines of JSON: millions of stream-steps a second, median of the calls.
+
+Only torch-eager has been run, with --device cpu; the others need a GPU or a library
+that was not at hand.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+EPS = 0.01
+SHAPES = [(n, x, b, t) for n, x in [(100, 6), (200, 1), (200, 61), (512, 16), (1024, 16)] for b, t in [(1000, 1), (1000, 64), (10000, 64), (100000, 8)]]
+
+
+class Problem:
+    """Weights, states and inputs of one shape, the same for all peers."""
+
+    def __init__(self, units, inputs, streams, steps):
+        import numpy as np
+
+        r = np.random.default_rng(1)
+        w = r.uniform(-0.1, 0.1, (units, units))
+        self.shape = (units, inputs, streams, steps)
+        self.m = (w - w.T - 0.001 * np.eye(units)).astype("f4")
+        self.u = r.uniform(-1, 1, (units, inputs)).astype("f4")
+        self.b = r.uniform(-1, 1, units).astype("f4")
+        self.h = r.uniform(-1, 1, (streams, units)).astype("f4")
+        self.x = r.standard_normal((steps, streams, inputs), dtype="f4")
+
+    def check(self, got, plain_rnn=False):
+        """got is the states after one call from self.h."""
+        import numpy as np
+
+        n = min(64, self.h.shape[0])
+        m, u, b, h = (a.astype("f8") for a in (self.m, self.u, self.b, self.h[:n]))
+        for x in self.x[:, :n].astype("f8"):
+            v = np.tanh(h @ m.T + x @ u.T + b)
+            h = v if plain_rnn else h + EPS * v
+        error = float(np.linalg.norm(np.asarray(got[:n], "f8") - h) / np.linalg.norm(h))
+        if not error < 1e-3:
+            raise SystemExit(f"differs from float64 by {error:.2g} of the states' size")
+        return error
+
+
+def torch_parts(p, device):
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    on = [torch.from_numpy(a).to(device) for a in (p.m, p.u, p.b, p.h, p.x)]
+    sync = torch.cuda.synchronize if device == "cuda" else lambda: None
+    return torch, sync, on
+
+
+def torch_loop(torch, m, u, b, h, x):
+    z = torch.addmm(b, x.reshape(-1, x.shape[2]), u.T).reshape(x.shape[0], x.shape[1], -1)
+    for t in range(x.shape[0]):
+        h = torch.add(h, torch.tanh(torch.addmm(z[t], h, m.T)), alpha=EPS)
+    return h
+
+
+def torch_eager(p, device):
+    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
+    return lambda: torch_loop(torch, m, u, b, h, x), sync, False
+
+
+def torch_compile(p, device):
+    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
+    # reduce-overhead replays CUDA graphs; the step alone is compiled, as unrolling 512 takes minutes
+    step = torch.compile(lambda h, z: h + EPS * torch.tanh(torch.addmm(z, h, m.T)), mode="reduce-overhead" if device == "cuda" else "default")
+
+    def call():
+        z = torch.addmm(b, x.reshape(-1, x.shape[2]), u.T).reshape(x.shape[0], x.shape[1], -1)
+        s = h
+        for t in range(x.shape[0]):
+            if device == "cuda":
+                torch.compiler.cudagraph_mark_step_begin()
+            s = step(s.clone() if device == "cuda" else s, z[t])
+        return s
+
+    return call, sync, False
+
+
+def torch_graph(p, device):
+    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
+    for _ in range(3):
+        torch_loop(torch, m, u, b, h, x)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = torch_loop(torch, m, u, b, h, x)
+
+    def call():
+        graph.replay()
+        return out
+
+    return call, sync, False
+
+
+def cudnn(p, device):
+    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
+    rnn = torch.nn.RNN(x.shape[2], h.shape[1], nonlinearity="tanh").to(device)
+    with torch.no_grad():
+        rnn.weight_hh_l0.copy_(m)
+        rnn.weight_ih_l0.copy_(u)
+        rnn.bias_ih_l0.copy_(b)
+        rnn.bias_hh_l0.zero_()
+    rnn.flatten_parameters()
+    return lambda: rnn(x, h[None])[1][0], sync, True
+
+
+def jax_scan(p, device):
+    import jax
+    import jax.numpy as jnp
+
+    high = jax.lax.Precision.HIGHEST
+    m, u, b, h, x = (jax.device_put(a) for a in (p.m, p.u, p.b, p.h, p.x))
+
+    @jax.jit
+    def call(h, x):
+        def step(h, x):
+            return h + EPS * jnp.tanh(jnp.matmul(h, m.T, precision=high) + jnp.matmul(x, u.T, precision=high) + b), None
+
+        return jax.lax.scan(step, h, x)[0]
+
+    return lambda: call(h, x).block_until_ready(), lambda: None, False
+
+
+def triton(p, device):
+    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
+    import gpu_triton
+
+    return gpu_triton.make(torch, m, u, b, h, x, EPS), sync, False
+
+
+PEERS = {"torch-eager": torch_eager, "torch-compile": torch_compile, "torch-graph": torch_graph, "cudnn": cudnn, "jax": jax_scan, "triton": triton}
+NEEDS = {"jax": "jax", "triton": "triton"}  # the others need torch
+CUDA_ONLY = {"torch-graph", "cudnn", "triton"}
+
+
+def measure(name, shape, device, seconds):
+    """One peer in this process."""
+    import contextlib
+
+    import numpy as np
+
+    p = Problem(*shape)
+    guard = contextlib.nullcontext()
+    if name != "jax":
+        import torch
+
+        guard = torch.inference_mode()
+    with guard:
+        call, sync, plain = PEERS[name](p, device)
+        got = call()
+        sync()
+        error = p.check(got.cpu().numpy() if hasattr(got, "cpu") else np.asarray(got), plain)
+        times, end = [], time.perf_counter() + seconds
+        while len(times) < 5 or time.perf_counter() < end:
+            sync()
+            start = time.perf_counter()
+            call()
+            sync()
+            times.append(time.perf_counter() - start)
+    rate = shape[2] * shape[3] / statistics.median(times) / 1e6
+    print(json.dumps({"mstep_per_s": rate, "relative_error": error, "calls": len(times)}))
+
+
+def ours(program, engine, shape, seconds):
+    units, inputs, streams, steps = shape
+    command = [program, "bench", "--engine", engine, "--only", "engine", "--json", "-q", "--time", f"{seconds}s", "--units", str(units), "--inputs", str(inputs), "--streams", str(streams), "--steps", str(steps)]
+    r = subprocess.run(command, capture_output=True, text=True)
+    rows = [json.loads(line) for line in r.stdout.splitlines() if '"bench":"engine"' in line]
+    if not rows:
+        raise SystemExit(f"gpu_peers: {' '.join(command)} ended with {r.returncode}: {r.stderr.strip()}")
+    return max(row["mstep_per_s"] for row in rows)
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--ours", required=True)
+    a.add_argument("--engine", default="gpu")
+    a.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    a.add_argument("--seconds", type=float, default=1)
+    a.add_argument("--limit", type=float, default=90, help="seconds for one peer at one shape, its compilation included")
+    a.add_argument("--peers", default=",".join(PEERS))
+    a.add_argument("--shapes", default=",".join("x".join(map(str, s)) for s in SHAPES))
+    a.add_argument("--one", help=argparse.SUPPRESS)
+    o = a.parse_args()
+    shapes = [tuple(map(int, s.split("x"))) for s in o.shapes.split(",")]
+    if o.one:
+        return measure(o.one, shapes[0], o.device, o.seconds)
+    names = o.peers.split(",")
+    for n in names:
+        if n not in PEERS:
+            a.error(f"peer {n}, want some of {', '.join(PEERS)}")
+    for shape in shapes:
+        mine = ours(o.ours, o.engine, shape, o.seconds)
+        base = dict(zip(("units", "inputs", "streams", "steps"), shape))
+        print(json.dumps({"peer": "eusn-stream", "engine": o.engine, **base, "mstep_per_s": mine}), flush=True)
+        for n in names:
+            row = {"peer": n, "device": o.device, **base}
+            if importlib.util.find_spec(NEEDS.get(n, "torch")) is None:
+                row["left_out"] = f"python has no {NEEDS.get(n, 'torch')}"
+            elif n in CUDA_ONLY and o.device != "cuda":
+                row["left_out"] = "runs on a GPU only"
+            else:
+                row |= one(n, shape, o)
+                if "mstep_per_s" in row:
+                    row["ours_by_peer"] = mine / row["mstep_per_s"]
+            print(json.dumps(row), flush=True)
+
+
+def one(name, shape, o):
+    command = [sys.executable, os.path.abspath(__file__), "--ours", o.ours, "--one", name, "--device", o.device, "--seconds", str(o.seconds), "--shapes", "x".join(map(str, shape))]
+    try:
+        r = subprocess.run(command, capture_output=True, text=True, timeout=o.limit)
+    except subprocess.TimeoutExpired:
+        return {"left_out": f"not done within {o.limit:g} s"}
+    if r.returncode:
+        return {"left_out": (r.stderr.strip().splitlines() or ["no reason given"])[-1][:300]}
+    return json.loads(r.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()
