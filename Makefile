@@ -40,7 +40,7 @@ cross: ## builds that must work: no cgo, arm64, other systems
 	GOARCH=arm64 go vet ./reservoir/...
 
 generate: ## regenerate what is generated
-	go generate ./reservoir/canon ./reservoir/internal/kernel ./readout/internal/dense
+	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 	go generate ./gpu/kernels

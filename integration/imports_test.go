@@ -20,7 +20,8 @@ var graph = map[string]struct {
 }{
 	"reservoir/canon":      {nil, "the arithmetic stands on nothing, so that everything can stand on it"},
 	"reservoir/canon/fit":  {[]string{"reservoir/canon"}, "evaluates its candidates as canon does"},
-	"readout":              {[]string{"reservoir/canon"}, "a readout sees features, never a reservoir; scores are canonical arithmetic"},
+	"internal/dense":       {nil, "matrix products for whoever learns: they know neither features nor networks"},
+	"readout":              {[]string{"internal/dense", "reservoir/canon"}, "a readout sees features, never a reservoir; scores are canonical arithmetic"},
 	"reservoir":            {[]string{"readout", "reservoir/canon"}, "an engine fuses the readout into the step"},
 	"reservoir/enginetest": {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
 	"gpu":                  {[]string{"gpu/kernels", "readout", "reservoir", "reservoir/canon"}, "drives kernels; knows no stage"},
@@ -45,7 +46,7 @@ var forbidden = []struct {
 	{"github.com/nats-io/", []string{"pipeline", "cmd/eusn-stream", "integration", "integration/chaos"}, "one package speaks NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"cmd/eusn-stream"}, "flags and configuration belong to the command"},
-	{"gonum.org/v1/gonum", []string{"readout", "offline", "tools/peers/gonum"}, "the step needs no linear algebra library"},
+	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "tools/peers/gonum"}, "the step needs no linear algebra library"},
 	{"github.com/eusn-stream/eusn-stream/reservoir/enginetest", nil, "a test suite does not ship"},
 }
 

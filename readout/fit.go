@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
 // Options of Fit. The zero value: raw features, alpha chosen from

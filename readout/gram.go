@@ -8,7 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
 // panel is how many samples (or features) enter one matrix product: enough to

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
 // sameMoments compares centred moments, relative to the features' deviations:

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
 // kernel solves through the n x n matrix K = Z Z' of centred features: the

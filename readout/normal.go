@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
 // normal solves the normal equations through the F x F matrix G = Z' Z of

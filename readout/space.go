@@ -3,7 +3,7 @@ package readout
 import (
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/readout/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
 // noise is the share of a feature's mean below which its deviation is taken

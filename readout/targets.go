@@ -1,6 +1,6 @@
 package readout
 
-import "github.com/eusn-stream/eusn-stream/readout/internal/dense"
+import "github.com/eusn-stream/eusn-stream/internal/dense"
 
 // targets is the ridge classifier's coding of labels: +1 and -1, centred.
 type targets struct {

@@ -1,4 +1,4 @@
-module github.com/eusn-stream/eusn-stream/readout/internal/dense/_asm
+module github.com/eusn-stream/eusn-stream/internal/dense/_asm
 
 go 1.26.0
 

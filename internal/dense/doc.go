@@ -1,6 +1,7 @@
-// Package dense is the little dense linear algebra that learning a readout
-// needs: matrix products, symmetric ones among them, Cholesky factorisation,
-// triangular solves and the inverse of a triangle, all float64 and row-major.
+// Package dense is the little dense linear algebra that learning needs, of
+// readouts and of trained networks: matrix products, symmetric ones among them,
+// Cholesky factorisation, triangular solves and the inverse of a triangle, all
+// float64 and row-major.
 // Features come as float32 and become float64, centred and scaled, while a
 // product packs them, so no float64 copy of them ever exists.
 //
