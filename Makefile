@@ -7,7 +7,7 @@ PYTHON      ?= /usr/bin/python3
 .PHONY: help check test race arm64 cross generate fuzz bench bench-peers chaos demo ptx ptx-mutants
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 check: ## formatting, vet, staticcheck, generated files, builds without cgo and for other systems
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run: gofmt -w ."; exit 1; }

@@ -181,7 +181,15 @@ func (l *serverLog) awaitStart(ns *server.Server, dir string) error {
 	}
 }
 
-func (l *serverLog) Noticef(f string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
+// A connection that the server closes for reading too slowly is a notice to
+// it; to an operator it is why a client lost its connection.
+func (l *serverLog) Noticef(f string, v ...any) {
+	if strings.Contains(f, "Slow Consumer") {
+		l.Warnf(f, v...)
+		return
+	}
+	l.Debugf(f, v...)
+}
 func (l *serverLog) Debugf(f string, v ...any)  { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
 func (l *serverLog) Tracef(f string, v ...any)  {}
 func (l *serverLog) Warnf(f string, v ...any)   { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }
