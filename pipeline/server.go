@@ -190,9 +190,9 @@ func (l *serverLog) Noticef(f string, v ...any) {
 	}
 	l.Debugf(f, v...)
 }
-func (l *serverLog) Debugf(f string, v ...any)  { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
-func (l *serverLog) Tracef(f string, v ...any)  {}
-func (l *serverLog) Warnf(f string, v ...any)   { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }
+func (l *serverLog) Debugf(f string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
+func (l *serverLog) Tracef(f string, v ...any) {}
+func (l *serverLog) Warnf(f string, v ...any)  { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }
 func (l *serverLog) Errorf(f string, v ...any) {
 	msg := fmt.Sprintf(f, v...)
 	l.log.Error("nats: " + msg)
