@@ -64,6 +64,14 @@ func TestResume(t *testing.T) {
 			if err != nil || strings.Count(string(after), "\n") != lines {
 				t.Errorf("%d lines and %d bytes: %d lines after resuming, want %d", n, more, strings.Count(string(after), "\n"), lines)
 			}
+			back, err := Resume(path, s)
+			if err != nil {
+				t.Fatalf("%d lines and %d bytes, read back: %v", n, more, err)
+			}
+			same(t, fmt.Sprintf("%d lines and %d bytes, read back", n, more), back, want)
+			if err := back.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
