@@ -28,7 +28,7 @@ var graph = map[string]struct {
 	"gpu/telemetry":        {nil, "reads what GPUs say of themselves; needs no kernel"},
 	"gpu/kernels":          {[]string{"readout", "reservoir", "reservoir/canon"}, "packs networks and heads for a device; knows no driver"},
 	"codec":                {nil, "Arrow bytes in, plain slices out"},
-	"offline":              {[]string{"readout", "reservoir"}, "works on files; a live stage is not its business"},
+	"offline":              {[]string{"internal/dense", "readout", "reservoir"}, "works on files; a live stage is not its business"},
 	"offline/bench":        {[]string{"offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times"},
 	"pipeline":             {[]string{"codec", "readout", "reservoir"}, "knows no archive, no device and no configuration file"},
 	"cmd/eusn-stream":      {[]string{"codec", "gpu", "gpu/telemetry", "offline", "offline/bench", "pipeline", "readout", "reservoir"}, "the only place that wires"},
@@ -47,6 +47,7 @@ var forbidden = []struct {
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"cmd/eusn-stream"}, "flags and configuration belong to the command"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "tools/peers/gonum"}, "the step needs no linear algebra library"},
+	{"github.com/eusn-stream/eusn-stream/offline/internal/baseline", []string{"offline/bench"}, "trained networks are for comparison in experiments only"},
 	{"github.com/eusn-stream/eusn-stream/reservoir/enginetest", nil, "a test suite does not ship"},
 }
 

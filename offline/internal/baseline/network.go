@@ -1,0 +1,196 @@
+package baseline
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+)
+
+// Kind is one of the package comment's models.
+type Kind string
+
+// The models.
+const (
+	RNN  Kind = "rnn"
+	ARNN Kind = "arnn"
+	GRU  Kind = "gru"
+)
+
+// Spec says what to train. Eps and Gamma are those of ARNN.
+type Spec struct {
+	Kind                     Kind
+	Units, Channels, Classes int
+	Eps, Gamma               float64
+	Seed                     uint64 // of the weights and of the order of the batches
+}
+
+// maxSize bounds units, channels and classes, so that their products fit.
+const maxSize = 1 << 14
+
+// Validate reports what is wrong with a spec.
+func (s Spec) Validate() error {
+	switch s.Kind {
+	case RNN, ARNN, GRU:
+	default:
+		return fmt.Errorf("baseline: model %q, want one of %q", s.Kind, []Kind{RNN, ARNN, GRU})
+	}
+	if s.Units < 1 || s.Channels < 1 || s.Classes < 2 || max(s.Units, s.Channels, s.Classes) > maxSize {
+		return fmt.Errorf("baseline: %d units, %d channels, %d classes, want at least 1, 1 and 2, at most %d", s.Units, s.Channels, s.Classes, maxSize)
+	}
+	if s.Kind == ARNN && !(s.Eps > 0 && s.Eps <= 1 && s.Gamma >= 0 && s.Gamma <= 1) {
+		return fmt.Errorf("baseline: eps %v, gamma %v, want eps in (0,1] and gamma in [0,1]", s.Eps, s.Gamma)
+	}
+	return nil
+}
+
+// gates is how many N-wide pre-activations a step has.
+func (s Spec) gates() int {
+	if s.Kind == GRU {
+		return 3
+	}
+	return 1
+}
+
+// outputs is the width of the output layer.
+func (s Spec) outputs() int {
+	if s.Classes == 2 {
+		return 1
+	}
+	return s.Classes
+}
+
+// Parameters is the number of trained weights.
+func (s Spec) Parameters() int {
+	g, n, k := s.gates(), s.Units, s.outputs()
+	p := g*n*(n+s.Channels+1) + k*(n+1)
+	if s.Kind == GRU {
+		p += g * n
+	}
+	return p
+}
+
+// weights are all parameters in one slice, and the views of it. Gradients and
+// moments have the same shape.
+type weights struct {
+	all       []float64
+	input     dense.Matrix // C x GN
+	recurrent dense.Matrix // N x GN
+	bias      []float64    // GN
+	inner     []float64    // GN, gru's second bias; nil for the others
+	output    dense.Matrix // N x K
+	outBias   []float64    // K
+}
+
+func newWeights(s Spec) weights {
+	w := weights{all: make([]float64, s.Parameters())}
+	rest := w.all
+	take := func(n int) []float64 {
+		v := rest[:n:n]
+		rest = rest[n:]
+		return v
+	}
+	matrix := func(rows, cols int) dense.Matrix {
+		return dense.Matrix{Rows: rows, Cols: cols, Stride: cols, Data: take(rows * cols)}
+	}
+	wide := s.gates() * s.Units
+	w.input, w.recurrent, w.bias = matrix(s.Channels, wide), matrix(s.Units, wide), take(wide)
+	if s.Kind == GRU {
+		w.inner = take(wide)
+	}
+	w.output, w.outBias = matrix(s.Units, s.outputs()), take(s.outputs())
+	return w
+}
+
+// Network is a model and its weights. Not safe for concurrent use.
+type Network struct {
+	Spec    Spec
+	weights weights
+	matrix  dense.Matrix // what multiplies the state: the recurrent weights, or made of them
+	rng     *rand.Rand   // weights first, then the batches' order
+	tape    tape
+}
+
+// New draws a network's first weights.
+func New(s Spec) (*Network, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	n := &Network{Spec: s, weights: newWeights(s), rng: rand.New(rand.NewPCG(s.Seed, 0x7261696e6564))}
+	w := &n.weights
+	if s.Kind == ARNN {
+		deviation := math.Sqrt(2 / float64(w.input.Rows+w.input.Cols))
+		for i := range w.input.Data {
+			w.input.Data[i] = deviation * n.rng.NormFloat64()
+		}
+	} else {
+		glorot(n.rng, w.input)
+	}
+	orthogonal(n.rng, w.recurrent)
+	glorot(n.rng, w.output)
+	n.refresh()
+	return n, nil
+}
+
+// glorot fills m uniformly with variance 2/(rows+columns).
+func glorot(rng *rand.Rand, m dense.Matrix) {
+	limit := math.Sqrt(6 / float64(m.Rows+m.Cols))
+	for i := range m.Data {
+		m.Data[i] = limit * float64(2*rng.Float64()-1)
+	}
+}
+
+// orthogonal fills m, which has no more rows than columns, with orthonormal
+// rows: normal ones made so from the first to the last (Gram-Schmidt), twice,
+// because once leaves rounding errors that grow with the number of rows.
+func orthogonal(rng *rand.Rand, m dense.Matrix) {
+	for i := range m.Rows {
+		row := m.Row(i)
+		for j := range row {
+			row[j] = rng.NormFloat64()
+		}
+		for range 2 {
+			for k := range i {
+				subtract(row, dot(row, m.Row(k)), m.Row(k))
+			}
+		}
+		length := math.Sqrt(dot(row, row))
+		for j := range row {
+			row[j] /= length
+		}
+	}
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i, x := range a {
+		sum += float64(x * b[i])
+	}
+	return sum
+}
+
+// subtract computes a -= f*b.
+func subtract(a []float64, f float64, b []float64) {
+	for i, x := range b {
+		a[i] -= float64(f * x)
+	}
+}
+
+// refresh makes what follows from the weights.
+func (n *Network) refresh() {
+	if n.Spec.Kind != ARNN {
+		n.matrix = n.weights.recurrent
+		return
+	}
+	w, size := n.weights.recurrent, n.Spec.Units
+	if n.matrix.Data == nil {
+		n.matrix = dense.New(size, size)
+	}
+	for i := range size {
+		row := n.matrix.Row(i)
+		for j := range row {
+			row[j] = w.Data[i*size+j] - w.Data[j*size+i]
+		}
+		row[i] = -n.Spec.Gamma
+	}
+}
