@@ -118,12 +118,7 @@ func (s *shard) endSilent(m *message, st *stream) error {
 	if len(s.cuts) == 0 { // no prediction: as if there had been no sample
 		clear(st.flags)
 		st.heard = false
-		s.closed = append(s.closed, st)
-		for i := range st.away {
-			if st.isAway(i) {
-				s.disown(st, i)
-			}
-		}
+		s.vacate(st)
 		return nil
 	}
 	for i := range st.flags {
@@ -135,4 +130,19 @@ func (s *shard) endSilent(m *message, st *stream) error {
 		}
 	}
 	return nil
+}
+
+// vacate takes all rows from a stream, at once: a sample in the same batch
+// needs only some of them again, and what the state is must not depend on the
+// batch. The runs in hand still use the slots, which are free after them.
+func (s *shard) vacate(st *stream) {
+	for i, slot := range st.slots {
+		if slot >= 0 {
+			s.leaving, st.slots[i] = append(s.leaving, slot), -1
+		}
+		if st.isAway(i) {
+			s.disown(st, i)
+		}
+	}
+	s.residents.remove(st)
 }

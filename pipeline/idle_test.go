@@ -334,3 +334,40 @@ func (b *rig) forgetOutput(job string) {
 		}
 	}
 }
+
+// What a partition's state is does not depend on which messages the end event
+// shared a batch with: a replay cuts the log into other batches.
+func TestIdleAnywhereInABatch(t *testing.T) {
+	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Count, Length: 9}, {Kind: reservoir.Window, Length: 4, Hop: 2}} {
+		m := testModel(t, 3, policy)
+		packets := []packet{rows("a", 1, false, 1, 2, 3, 4, 5, 6), event(t, ends(1, "a")), rows("a", 2, false, 7, 8)}
+		var sums []digest
+		for cuts := range 4 { // a bit per border between two messages
+			l := newLone(t, m, Config{})
+			for i, p := range packets {
+				if err := l.ingest(l.b, l.job(p)); err != nil {
+					t.Fatal(err)
+				}
+				if last := i == len(packets)-1; !last && cuts>>i&1 == 0 {
+					continue
+				}
+				if err := l.advance(l.b); err != nil {
+					t.Fatal(err)
+				}
+				l.b.reset()
+			}
+			if err := l.rehash(l.p); err != nil {
+				t.Fatal(err)
+			}
+			if l.pool.used() != 1 {
+				t.Errorf("%v, cuts %02b: %d rows in use, want 1", policy, cuts, l.pool.used())
+			}
+			sums = append(sums, l.p.sum)
+		}
+		for cuts, sum := range sums {
+			if sum != sums[0] {
+				t.Errorf("%v: cuts %02b give state %v, want %v", policy, cuts, sum, sums[0])
+			}
+		}
+	}
+}

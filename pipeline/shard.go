@@ -54,6 +54,7 @@ type shard struct {
 	times              []int64
 	ends               []bool
 	closed             []*stream // whose slots may be free after the batch
+	leaving            []int32   // slots that are free after the batch
 	arrivals           []arrival // stored rows that the runs in hand need
 	bytes, rowBytes    []byte    // of the stream to be hashed
 
@@ -270,7 +271,10 @@ func (s *shard) releaseSlots() {
 		}
 		s.residents.remove(st)
 	}
-	s.closed = s.closed[:0]
+	for _, slot := range s.leaving {
+		s.pool.release(slot)
+	}
+	s.closed, s.leaving = s.closed[:0], s.leaving[:0]
 	s.countSlots()
 }
 
