@@ -140,9 +140,11 @@ func (e *emitter) await(ctx context.Context, t *tenure) error {
 			t.ready.CompareAndSwap(now, nil)
 		}
 		rows := t.freedBy(t.c.snapSeq)
-		if snap != "" {
+		if snap != "" || len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
-				t.snaps.remove(ctx, snap, t.log)
+				if snap != "" {
+					t.snaps.remove(ctx, snap, t.log)
+				}
 				t.snaps.removeRows(ctx, rows, t.log)
 			})
 		}

@@ -481,3 +481,24 @@ func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Config) (*snapsh
 	}
 	return openSnapshots(ctx, js, c)
 }
+
+// Rows that came and went before the first snapshot are named by none, and
+// deleted with it.
+func TestRowsBeforeTheFirstSnapshot(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("early", 1)
+	c.MaxSlots, c.SnapshotMessages = 2, 1000
+	r := b.start(m, c)
+	const streams = 8
+	for seq := range uint64(3) {
+		for i := range streams {
+			b.publish([]packet{one(fmt.Sprint("k", i), seq+1, 2, float32(i)/9, false)})
+		}
+	}
+	if s := b.settle(r, 3*streams); s.Fetched < streams {
+		t.Fatalf("%d rows came back: the test has lost its subject", s.Fetched)
+	}
+	r.stop(t)
+	b.onlyNamedRows("early", 1)
+}
