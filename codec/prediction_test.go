@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -158,5 +159,33 @@ func TestFlagString(t *testing.T) {
 func TestCRC(t *testing.T) {
 	if got := CRC([]byte("123456789")); got != 0xe3069283 {
 		t.Errorf("got %08x", got)
+	}
+}
+
+// A class that no label names is refused, in any row: a reader would look
+// outside the labels.
+func TestPredictionClassOutOfRange(t *testing.T) {
+	for _, c := range []struct {
+		labels []string
+		class  int32
+		want   string
+	}{
+		{[]string{"a", "b"}, 2, "row 1: class 2, want 0 to 1: the message names 2 labels"},
+		{[]string{"a", "b"}, -1, "row 1: class -1"},
+		{[]string{"a", "b"}, math.MinInt32, "row 1: class -2147483648"},
+		{[]string{"a", "b"}, math.MaxInt32, "row 1: class 2147483647"},
+		{nil, 0, "row 0: class 0"},
+	} {
+		e, err := NewPredictionEncoder(PredictionMeta{Labels: c.labels})
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload, err := e.Encode([]Prediction{{Stream: "s"}, {Stream: "s", Class: c.class}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := DecodePredictions(payload); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), c.want) || got != nil {
+			t.Errorf("class %d of %d labels: %d predictions, %v, want %q", c.class, len(c.labels), len(got), err, c.want)
+		}
 	}
 }
