@@ -164,7 +164,8 @@ type rig struct {
 	t   testing.TB
 	srv *Server
 	nc  *nats.Conn
-	url string // if set, stages connect by TCP
+	url string           // if set, stages connect by TCP
+	now func() time.Time // if set, the clock of stages that are started
 	js  jetstream.JetStream
 	log *slog.Logger
 }
@@ -280,7 +281,7 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 	r.cancel = cancel
 	ready := make(chan struct{})
 	s := &Stage{
-		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters,
+		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters, clock: b.now,
 		Dial: func(name string) (*nats.Conn, error) {
 			nc, err := b.dial(name)
 			mu.Lock()

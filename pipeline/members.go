@@ -22,12 +22,13 @@ type members struct {
 	stream jetstream.Stream // the bucket's
 	prefix string           // of its subjects
 	self   string
+	clock  func() time.Time
 
 	mu  sync.Mutex
 	now []string // sorted
 }
 
-func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self string) (*members, error) {
+func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self string, clock func() time.Time) (*members, error) {
 	name := memberBucket(c.Job)
 	kv, err := js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -46,12 +47,12 @@ func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 	if got := stream.CachedInfo().Config.MaxAge; got < c.Lease {
 		return nil, fmt.Errorf("pipeline: key-value bucket %s has a lease of %v, the configuration says %v: workers of a job must have the same; delete the bucket while none runs", name, got, c.Lease)
 	}
-	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self}, nil
+	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self, clock: clock}, nil
 }
 
 // renew extends our lease and reads who else lives, from the leader.
 func (m *members) renew(ctx context.Context) ([]string, error) {
-	if _, err := m.kv.Put(ctx, m.self, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil {
+	if _, err := m.kv.Put(ctx, m.self, []byte(m.clock().UTC().Format(time.RFC3339))); err != nil {
 		return nil, fmt.Errorf("pipeline: lease not renewed: %w", err)
 	}
 	info, err := m.stream.Info(ctx, jetstream.WithSubjectFilter(m.prefix+">"))

@@ -36,7 +36,8 @@ type Stage struct {
 	Counters *Counters    // optional: counted into, for the caller to read
 	Ready    func()       // optional: called once when the worker reads its first share of the partitions
 
-	unsafe string // leaves a safety out, for tests that must see it fail
+	unsafe string           // leaves a safety out, for tests that must see it fail
+	clock  func() time.Time // what leases read; nil = time.Now
 }
 
 // What Stage.unsafe may say. Only a build with the tag chaos can set it.
@@ -103,6 +104,7 @@ type run struct {
 	log      *slog.Logger
 	counters *Counters
 	worker   string // its name among the job's
+	now      func() time.Time
 
 	js       jetstream.JetStream // for commits
 	link     *link               // of js
@@ -136,6 +138,9 @@ func (s *Stage) prepare() (*run, error) {
 	}
 	if r.counters == nil {
 		r.counters = new(Counters)
+	}
+	if r.now = s.clock; r.now == nil {
+		r.now = time.Now
 	}
 	r.worker = nuid.Next()
 	var err error
@@ -250,7 +255,7 @@ func (r *run) openJob(ctx context.Context) error {
 		return err
 	}
 	r.snaps.link = r.link
-	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker); err != nil {
+	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker, r.now); err != nil {
 		return err
 	}
 	if r.empty, err = r.newEmpty(); err != nil {

@@ -112,9 +112,9 @@ func (t *tenure) send(j job) bool {
 
 // begin claims the partition, checks the input and restores the state.
 func (t *tenure) begin() error {
-	patience := time.Now().Add(t.cfg.Lease)
+	patience := t.now().Add(t.cfg.Lease)
 	err := t.c.claim(t.ctx, t.empty, func(r record) bool {
-		return r.kind != kindReleased && t.members.others(r.worker) && time.Now().Before(patience)
+		return r.kind != kindReleased && t.members.others(r.worker) && t.now().Before(patience)
 	})
 	if err != nil {
 		return err

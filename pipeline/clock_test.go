@@ -1,0 +1,54 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Two workers whose clocks are an hour apart share the partitions, and one
+// takes over what the other leaves when it is killed: no worker's clock
+// decides anything.
+func TestClocksAnHourApart(t *testing.T) {
+	t.Parallel()
+	streams := recordings(16, 90)
+	packets, sent := mixed(streams, 41)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	exp := direct(t, m, streams, sent)
+	b := newRig(t)
+	c := quick("clocks", 4)
+	c.Lease = 3 * time.Second // no slow machine loses one
+	third := len(packets) / 3
+	at := func(off time.Duration) *running {
+		b.now = func() time.Time { return time.Now().Add(off) }
+		return b.start(m, c)
+	}
+	early := at(-30 * time.Minute)
+	b.publish(packets[:third])
+	late := at(30 * time.Minute)
+	for _, r := range []*running{early, late} {
+		r.until(t, "its half of the partitions", func(s Stats) bool { return s.Owned == 2 })
+	}
+	b.publish(packets[third : 2*third])
+	epochs := func() (all []uint64) {
+		for p := range c.Partitions {
+			_, r := b.last("clocks", p)
+			all = append(all, r.epoch)
+		}
+		return all
+	}
+	before := epochs()
+	time.Sleep(c.Lease / 2) // each renews its lease and looks at the other's
+	for p, e := range epochs() {
+		if e != before[p] {
+			t.Errorf("partition %d was claimed again while both workers lived", p)
+		}
+	}
+	early.crash(t)
+	b.publish(packets[2*third:])
+	late.until(t, "all partitions", func(s Stats) bool { return s.Owned == 4 })
+	got := b.await("clocks", count(exp))
+	late.stop(t)
+	same(t, got, exp)
+}
