@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
 )
@@ -55,12 +56,38 @@ func Devices() ([]Device, error) {
 	return list, nil
 }
 
+// lostDevices are those on which an engine of this process was lost.
+var lostDevices struct {
+	sync.Mutex
+	by map[string]bool // by PCI address
+}
+
+func markLost(pci string) {
+	lostDevices.Lock()
+	defer lostDevices.Unlock()
+	if lostDevices.by == nil {
+		lostDevices.by = map[string]bool{}
+	}
+	lostDevices.by[pci] = true
+}
+
+func wasLost(v cuda.Device) bool {
+	lostDevices.Lock()
+	defer lostDevices.Unlock()
+	return lostDevices.by[v.PCI]
+}
+
 // open takes the device with the most free memory, the first of equals: so
 // engines spread over the devices of a machine, and beside other programs.
-func open() (*cuda.Context, error) {
+func open(skipLost bool) (*cuda.Context, error) {
 	d, list, err := usable()
 	if err != nil {
 		return nil, err
+	}
+	if skipLost {
+		if list = slices.DeleteFunc(list, wasLost); len(list) == 0 {
+			return nil, &UnavailableError{&cuda.Error{Kind: cuda.NoDevice, Op: "choose a device", Detail: "every one has failed in this process"}}
+		}
 	}
 	type candidate struct {
 		*cuda.Context

@@ -17,12 +17,18 @@ type Options struct {
 	// long as half of the device's free memory is left to others: a stage then
 	// need not move its rows to a larger pool later.
 	MaxSlots int
+	// Products other than Canonical use tensor cores and give other states.
+	Products Products
+	// SkipLost leaves devices alone on which an engine of this process was
+	// lost.
+	SkipLost bool
 }
 
 // Engine is the engine on one GPU.
 type Engine struct {
 	net      *reservoir.Network
 	layout   reservoir.Layout
+	products Products
 	slots    int
 	heads    []*readout.Linear
 	channels int
@@ -52,7 +58,8 @@ var _ reservoir.Engine = (*Engine)(nil)
 // New makes an engine on the GPU with the most free memory, with a pool of at
 // least so many slots, all reset. It fails with *UnavailableError where there
 // is no GPU, ErrMemory where the pool does not fit, ErrSelfTest where the GPU
-// computes other bits.
+// computes other bits (with tensor cores: more than rounding differs), ErrTF32
+// where the network does not suit the products asked for.
 func New(net *reservoir.Network, slots int, o Options) (*Engine, error) {
 	return newEngine(net, slots, o, defaultLimits, true)
 }
@@ -64,11 +71,11 @@ func newEngine(net *reservoir.Network, slots int, o Options, l limits, test bool
 	if err := net.Validate(); err != nil {
 		return nil, err
 	}
-	ctx, err := open()
+	ctx, err := open(o.SkipLost)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{net: net, layout: net.Spec.Layout(), channels: net.Spec.Channels, ctx: ctx}
+	e := &Engine{net: net, layout: net.Spec.Layout(), channels: net.Spec.Channels, products: o.Products, ctx: ctx}
 	err = e.size(slots, o, l)
 	if err == nil {
 		err = classify(e.setUp(l))
@@ -86,7 +93,7 @@ func newEngine(net *reservoir.Network, slots int, o Options, l limits, test bool
 // size plans the memory.
 func (e *Engine) size(slots int, o Options, l limits) (err error) {
 	dev := e.ctx.Device()
-	if e.program, err = kernels.New(e.net, kernels.Device{Multiprocessors: dev.Multiprocessors, SharedPerBlock: dev.Shared}); err != nil {
+	if e.program, err = kernels.NewApproximate(e.net, kernels.Device{Multiprocessors: dev.Multiprocessors, SharedPerBlock: dev.Shared}, o.Products); err != nil {
 		return fmt.Errorf("gpu: %s: %w", dev.Name, err)
 	}
 	e.plan = newPlan(e.program, e.channels, l)
@@ -155,11 +162,11 @@ func (e *Engine) load() error {
 	return nil
 }
 
-// Name implements Engine.
-func (e *Engine) Name() string { return "gpu" }
-
 // Device names the GPU, as in "NVIDIA H200".
 func (e *Engine) Device() string { return e.ctx.Device().Name }
+
+// PCI is the GPU's bus address, as in "0000:1b:00.0".
+func (e *Engine) PCI() string { return e.ctx.Device().PCI }
 
 // Network implements Engine.
 func (e *Engine) Network() *reservoir.Network { return e.net }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
+	"github.com/eusn-stream/eusn-stream/gpu/kernels"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -13,6 +14,9 @@ var ErrMemory = errors.New("out of device memory")
 
 // ErrSelfTest is a device that computes other bits than the generic engine.
 var ErrSelfTest = errors.New("the device does not compute the canonical bits")
+
+// ErrTF32 is a network that the products asked for cannot compute.
+var ErrTF32 = kernels.ErrTF32
 
 // UnavailableError says why no GPU can be used here: no driver, an old one, no
 // device, or a build without GPU support.

@@ -171,6 +171,7 @@ func (e *Engine) collect(p *piece) error {
 func (e *Engine) fail(err error) error {
 	if e.lost == nil {
 		e.lost = &LostError{Device: e.Device(), Reason: err}
+		markLost(e.PCI())
 	}
 	return e.lost
 }

@@ -19,7 +19,7 @@ type Run struct {
 // Engine owns a pool of state rows (slots) of one network and advances many
 // of them by many samples each per call. Every implementation gives the same
 // bits for the same samples, whatever else is in the call: package enginetest
-// holds them to it.
+// holds them to it. The exceptions say so themselves: see ArithmeticOf.
 //
 // An Engine belongs to one goroutine at a time.
 type Engine interface {
@@ -53,6 +53,24 @@ type Engine interface {
 	WriteRow(slot int, row []uint32) error
 	// Close frees the pool. The engine must not be used afterwards.
 	Close() error
+}
+
+// Canonical names the arithmetic of every engine that gives the promised bits.
+const Canonical = "canonical"
+
+// Approximate is an Engine whose arithmetic may be another one.
+type Approximate interface {
+	// Arithmetic is Canonical, or a name that differs wherever bits may.
+	Arithmetic() string
+}
+
+// ArithmeticOf names the arithmetic of an engine. Engines of one name give the
+// same bits; what one has computed must not be replayed by one of another.
+func ArithmeticOf(e Engine) string {
+	if a, ok := e.(Approximate); ok {
+		return a.Arithmetic()
+	}
+	return Canonical
 }
 
 // ErrLost is an engine whose device failed: its rows are gone, every call

@@ -64,7 +64,9 @@
 //	                            states that ended in Work. grid (runs)
 //	eusn_scores                 features and scores of emitting runs. grid (emits/64, tiles)
 //
-// Every function with Launch.Shared above 48 KiB needs
-// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES raised first: do it once for
-// every kernel, to Device.SharedPerBlock.
+// The resident kernels alone take dynamic shared memory (Launch.Shared), up to
+// Device.SharedPerBlock: raise CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+// to that once for each of them, and for no other. The other kernels have
+// static shared memory, which counts against the same limit: the driver would
+// refuse to raise theirs so far.
 package kernels

@@ -23,6 +23,9 @@ const (
 	TF32x2
 )
 
+// ErrTF32 is a network that tensor cores cannot compute as asked.
+var ErrTF32 = errors.New("not for tensor cores")
+
 // NewApproximate is New with tensor cores. Rows of such a program are no
 // canonical states: they must not be mixed with other engines' in a job that
 // promises the same bits. Everything but the sums of the tanh arguments stays
@@ -36,7 +39,7 @@ func NewApproximate(net *reservoir.Network, device Device, products Products) (*
 	case products != TF32x3 && products != TF32x2:
 		return nil, fmt.Errorf("kernels: products %d, want Canonical, TF32x3 or TF32x2", products)
 	case p.shape.Flags&shapeRing != 0:
-		return nil, errors.New("kernels: a ring has no matrix product for tensor cores; use Canonical")
+		return nil, fmt.Errorf("kernels: %w: a ring has no matrix product; use the canonical engine", ErrTF32)
 	case products == TF32x2:
 		if err := checkTF32(net); err != nil {
 			return nil, err
@@ -55,7 +58,7 @@ func checkTF32(net *reservoir.Network) error {
 		}{{"recurrent", m.Recurrent}, {"input", m.Input}} {
 			for i, x := range w.v {
 				if math.Float32bits(x)&(1<<13-1) != 0 {
-					return fmt.Errorf("kernels: member %d: %s[%d] = %v is no TF32 number: draw the network with precision %q, or use TF32x3", r, w.name, i, x, reservoir.TF32)
+					return fmt.Errorf("kernels: %w with two products: member %d: %s[%d] = %v is no TF32 number: draw the network with precision %q, or take three products", ErrTF32, r, w.name, i, x, reservoir.TF32)
 				}
 			}
 		}

@@ -1,0 +1,42 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Products says how an engine multiplies.
+type Products = kernels.Products
+
+const (
+	// Canonical is float32, the same bits as every other engine.
+	Canonical = kernels.Canonical
+	// TF32x3 uses tensor cores, three TF32 products for one of float32.
+	TF32x3 = kernels.TF32x3
+	// TF32x2 saves the third; for networks drawn with precision
+	// reservoir.TF32.
+	TF32x2 = kernels.TF32x2
+)
+
+var productNames = map[Products]string{TF32x3: "3xtf32", TF32x2: "2xtf32"}
+
+// Name implements Engine: gpu, gpu-3xtf32 or gpu-2xtf32.
+func (e *Engine) Name() string {
+	if e.products == Canonical {
+		return "gpu"
+	}
+	return "gpu-" + productNames[e.products]
+}
+
+// Arithmetic implements reservoir.Approximate. How a tensor core rounds its
+// sums is not documented and may change with the compute capability, which
+// therefore belongs to the name: 3xtf32-sm90.
+func (e *Engine) Arithmetic() string {
+	if e.products == Canonical {
+		return reservoir.Canonical
+	}
+	dev := e.ctx.Device()
+	return fmt.Sprintf("%s-sm%d%d", productNames[e.products], dev.Major, dev.Minor)
+}
