@@ -25,9 +25,11 @@ type benchRun struct {
 
 func (b *benchRun) add(f *pflag.FlagSet, out string) {
 	b.plan = bench.PaperPlan(bench.PaperExact)
-	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "reservoirs to bench")
+	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "models to bench; also the trained ones rnn, arnn and gru")
 	f.IntVar(&b.plan.Configurations, "configurations", bench.MaxConfigurations, "how many of the paper's search list to try")
 	f.IntVar(&b.plan.Draws, "draws", 10, "drawings of the weights of the chosen configuration")
+	f.DurationVar(&b.plan.Budget, "budget", bench.PaperBudget, "time of training for the search of one trained model on one data set; 0 = no end")
+	f.IntVar(&b.plan.Epochs, "epochs", bench.PaperEpochs, "longest training of a trained model, in epochs")
 	f.Uint64Var(&b.settings.Seed, "seed", offline.DefaultSeed, "first seed of the weights")
 	f.StringVarP(&b.out, "out", "o", out, "results file, one line of JSON each")
 	f.BoolVar(&b.resume, "resume", false, "go on with the results file where it exists, also with more draws, models or sets")
@@ -38,8 +40,10 @@ func (b *benchRun) add(f *pflag.FlagSet, out string) {
 func (b *benchRun) check(f *pflag.FlagSet, protocol bench.Protocol) error {
 	b.settings = bench.NewSettings(protocol, b.settings.Seed)
 	if protocol == bench.Bank {
-		if f.Changed("configurations") || f.Changed("models") {
-			return errors.New("--protocol bank searches nothing and has one model: give neither --configurations nor --models with it")
+		for _, name := range []string{"configurations", "models", "budget", "epochs"} {
+			if f.Changed(name) {
+				return fmt.Errorf("--protocol bank searches nothing and has one model: do not give --%s with it", name)
+			}
 		}
 		b.plan.Models, b.plan.Configurations = []string{bench.BankModel}, 0
 	}
@@ -67,6 +71,11 @@ table beside its published figures.
                           training part
   --protocol bank         no search: the default bank in one pass, 10 draws
 
+rnn, arnn (the paper's A-RNN) and gru are trained whole, on the 67 % and stopped
+by the others, 50 epochs without a smaller loss. Their search takes the
+configurations in turn until --budget is used up, on several threads somewhat
+more; one not finished by then does not count.
+
 Each finished trial is a line of JSON in --out at once; after Ctrl-C or a crash
 the same command with --resume goes on. Results do not depend on the number of
 threads. --gate exits with 6 where an accuracy is further from the paper's than
@@ -74,7 +83,8 @@ twice the larger standard deviation, or .02 where that is more (best and bank:
 where it is that much lower).`,
 		Example: `  eusn-stream offline bench adiac.parquet
   eusn-stream offline bench *.parquet --protocol bank --out bank.jsonl --json
-  eusn-stream offline bench adiac.parquet --models eusn --out adiac.jsonl --resume --gate`,
+  eusn-stream offline bench adiac.parquet --models eusn --out adiac.jsonl --resume --gate
+  eusn-stream offline bench adiac.parquet --models eusn,arnn,gru --budget 10m --epochs 300 --draws 3`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
@@ -119,7 +129,7 @@ func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun,
 	if err != nil {
 		return nil, nil, err
 	}
-	o := bench.Options{Plan: b.plan, Command: func(dataset, model string) string { return b.command(of(dataset), model) }}
+	o := bench.Options{Plan: b.plan, Command: func(c bench.Cell) string { return b.command(of(c.Dataset), c) }}
 	o.Threads, o.NewEngine = b.threads, newEngine(a.engine)
 	p := a.progress()
 	o.Progress = p.report
@@ -149,10 +159,13 @@ func openBenchResults(b benchRun) (*bench.Store, error) {
 }
 
 // command is the command line that reproduces one cell.
-func (b benchRun) command(of, model string) string {
+func (b benchRun) command(of string, cell bench.Cell) string {
 	c := "eusn-stream offline " + of
 	if b.settings.Protocol != bench.Bank {
-		c += fmt.Sprintf(" --models %s --configurations %d", model, b.plan.Configurations)
+		c += fmt.Sprintf(" --models %s --configurations %d", cell.Model, cell.Configurations)
+	}
+	if epochs := cell.Training.Epochs; epochs > 0 { // the configurations tried are what the budget came to
+		c += fmt.Sprintf(" --epochs %d --budget 0", epochs)
 	}
 	return c + fmt.Sprintf(" --draws %d --seed %d", b.plan.Draws, b.settings.Seed)
 }

@@ -62,6 +62,23 @@ func TestOfflineBench(t *testing.T) {
 	}
 }
 
+// A search that a budget ends is asked for again by what it came to.
+func TestOfflineBenchTrained(t *testing.T) {
+	archive, dir := importTiny(t, 2), t.TempDir()
+	var first, again offlineBenchReport
+	must(t, "offline", "bench", archive, "--models", "gru", "--configurations", "2", "--draws", "1", "--epochs", "2",
+		"--budget", "1h", "--json", "--out", filepath.Join(dir, "a")).parse(t, &first)
+	c := first.Cells[0]
+	if c.Model != "gru" || c.Training.Epochs != 2 || !strings.Contains(c.Command, "--epochs 2 --budget 0") {
+		t.Fatalf("%+v", c)
+	}
+	must(t, append(strings.Fields(c.Command)[1:], "--json", "--out", filepath.Join(dir, "b"))...).parse(t, &again)
+	if d := again.Cells[0]; d.Accuracy != c.Accuracy || d.Selected != c.Selected || d.Parameters != c.Parameters {
+		t.Errorf("%q gives %+v, want %+v", c.Command, d, c)
+	}
+	exec(t, t.Context(), "offline", "bench", archive, "--models", "arnn", "--budget", "1ns", "--out", filepath.Join(dir, "c")).want(t, exitFailure, "not one configuration was trained in the budget of 1ns")
+}
+
 // A set of the paper's name with other contents is far from the paper's
 // figures: the gate must close, and only with --gate.
 func TestOfflineBenchGate(t *testing.T) {
@@ -96,7 +113,9 @@ func TestOfflineBenchUsage(t *testing.T) {
 		{[]string{"a", "--draws", "0"}, "0 draws"},
 		{[]string{"a", "--protocol", "bank", "--models", "esn"}, "searches nothing"},
 		{[]string{"a", "--threads", "-1"}, "--threads -1"},
-		{[]string{"a", "--models", "eusn,rnn"}, `model "rnn"`},
+		{[]string{"a", "--models", "eusn,lstm"}, `model "lstm"`},
+		{[]string{"a", "--models", "rnn", "--epochs", "0"}, `0 epochs`},
+		{[]string{"a", "--protocol", "bank", "--budget", "1m"}, "--budget"},
 	} {
 		exec(t, t.Context(), append([]string{"offline", "bench"}, c.args...)...).want(t, exitUsage, c.says, "try: eusn-stream")
 	}

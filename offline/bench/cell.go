@@ -20,6 +20,7 @@ type Cell struct {
 	Tied           []int               `json:"tied,omitempty"`           // later configurations as good on the validation part
 	AtPaper        Share               `json:"at_paper_units,omitzero"`  // the best of those with the paper's number of units
 	Searched       float64             `json:"search_seconds,omitempty"` // of all trials, one thread each
+	Training       Training            `json:"training,omitzero"`        // of trained models
 
 	// Of the draws.
 	Draws      int     `json:"draws"`
@@ -54,7 +55,7 @@ func (st *Store) cell(dataset, model string, plan Plan) (Cell, error) {
 		if err != nil {
 			return c, err
 		}
-		c.Selected, c.Config, c.Validation = best.Index, best.Config, best.Validation
+		c.Selected, c.Config, c.Validation, c.Training = best.Index, best.Config, best.Validation, best.Training
 		paper, known := Paper(dataset, model)
 		for i := range plan.Configurations {
 			t := st.trials[key{dataset, model, i}]

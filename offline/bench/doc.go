@@ -21,12 +21,26 @@
 // bank searches nothing: offline.DefaultBank, drawn ten times, alpha by
 // leave-one-out on the training part.
 //
+// The models that are trained whole (package offline/internal/baseline) are
+// searched and drawn by the first two: fitted to the 67 %, stopped when the
+// loss over the validation part has not fallen for 50 epochs or after
+// Plan.Epochs, asked about the test part. paper-exact pads as above and keeps
+// the last weights; best does not pad and goes back to those of the smallest
+// loss. Their configurations, too, are the published ones (see trainables). A
+// search takes them in turn until its trials have taken Plan.Budget; a trial
+// may take what those that ended before it began have left, so that n threads
+// may take up to n budgets. What counts are the configurations that finished
+// without a gap; as a search of so many it depends on no clock.
+//
 // No protocol looks at the test part before the draws.
 //
 // SyntheticMemory and Memory make the data of the long-term memorisation tasks
 // (Fig. 4), which are benched like any other.
 //
 // # What is not the paper's
+//
+// The output of trained models of more than two classes is a softmax; the
+// published program has a sigmoid there before the same loss.
 //
 // The weights: the published ones come from another generator. Ours are those
 // of package reservoir; configuration i of a search is drawn with seed
@@ -52,7 +66,7 @@
 // Lines come in the order in which threads finish. Apart from that and from
 // fields that end in seconds, a file does not depend on threads, engines, or
 // interruptions; on other architectures than amd64 heads may differ in their
-// last bits (see package readout). A last line without its end, torn by a
+// last bits (see package readout), and trained models in more. A last line without its end, torn by a
 // crash, is cut off by Resume. Cells follow from trials and draws. Of two lines
 // of the same thing the later counts: a file may be resumed with a larger Plan,
 // and a longer search may choose another configuration.

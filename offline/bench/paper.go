@@ -3,6 +3,7 @@ package bench
 import (
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"sync"
 )
 
@@ -88,6 +89,9 @@ func (st *Store) Judge(c Cell) (Verdict, bool) {
 	}
 	v.Tolerance = max(2*max(p.Deviation, c.Deviation), minTolerance)
 	v.Within = v.Difference >= -v.Tolerance && (v.Difference <= v.Tolerance || st.settings.Protocol != PaperExact)
+	if trained(c.Model) && (c.Configurations < MaxConfigurations || c.Training.Epochs < PaperEpochs) {
+		v.Note = fmt.Sprintf("%d configurations of up to %d epochs", c.Configurations, c.Training.Epochs)
+	}
 	v.Gated = v.Note == ""
 	return v, true
 }

@@ -3,7 +3,9 @@ package bench
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -27,6 +29,10 @@ const BankModel = "bank"
 // PaperModels are the models of the other protocols, in the paper's order.
 var PaperModels = []string{string(reservoir.EuSN), string(reservoir.ESN), string(reservoir.RESN)}
 
+// TrainedModels are those that protocols of the paper train whole, by gradient
+// descent; they are asked for by name.
+var TrainedModels = []string{string(baseline.RNN), string(baseline.ARNN), string(baseline.GRU)}
+
 // NewSettings are those of this program.
 func NewSettings(p Protocol, seed uint64) Settings {
 	return Settings{Protocol: p, Seed: seed, Arithmetic: reservoir.Arithmetic, Format: format}
@@ -34,22 +40,32 @@ func NewSettings(p Protocol, seed uint64) Settings {
 
 // Plan is how much to do.
 type Plan struct {
-	Models         []string // of PaperModels; for protocol Bank its one
+	Models         []string // of PaperModels and TrainedModels; for protocol Bank its one
 	Configurations int      // the first so many of the paper's list; 0 for protocol Bank
 	Draws          int      // of the weights of the chosen configuration
+
+	// Of TrainedModels only.
+	Epochs int           // at most, in one training
+	Budget time.Duration // of one model's search on one data set; 0 for no end
 }
+
+// The paper's training.
+const (
+	PaperEpochs = 5000
+	PaperBudget = 10 * time.Hour
+)
 
 // PaperPlan is what the paper does; of protocol Bank, its draws.
 func PaperPlan(p Protocol) Plan {
 	if p == Bank {
-		return Plan{[]string{BankModel}, 0, 10}
+		return Plan{Models: []string{BankModel}, Draws: 10}
 	}
-	return Plan{PaperModels, MaxConfigurations, 10}
+	return Plan{PaperModels, MaxConfigurations, 10, PaperEpochs, PaperBudget}
 }
 
 // Validate reports what is wrong with a plan for a protocol.
 func (p Plan) Validate(protocol Protocol) error {
-	known, least, most := PaperModels, 1, MaxConfigurations
+	known, least, most := slices.Concat(PaperModels, TrainedModels), 1, MaxConfigurations
 	switch protocol {
 	case PaperExact, Best:
 	case Bank:
@@ -72,6 +88,9 @@ func (p Plan) Validate(protocol Protocol) error {
 		}
 		if slices.Contains(p.Models[:i], m) {
 			return fmt.Errorf("bench: model %q is listed twice", m)
+		}
+		if trained(m) && (p.Epochs < 1 || p.Epochs > PaperEpochs || p.Budget < 0) {
+			return fmt.Errorf("bench: model %q: %d epochs and a budget of %v, want 1 to %d and no less than 0", m, p.Epochs, p.Budget, PaperEpochs)
 		}
 	}
 	return nil

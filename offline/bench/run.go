@@ -20,7 +20,7 @@ type Options struct {
 	offline.EngineOptions
 	Plan
 	// Command, where set, is the command line that reproduces one cell.
-	Command  func(dataset, model string) string
+	Command  func(Cell) string
 	Progress offline.Progress
 }
 
@@ -59,14 +59,21 @@ func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) (
 			return nil, err
 		}
 		for _, m := range opt.Models {
-			c, err := st.cell(d.Name, m, opt.Plan)
+			plan := opt.Plan
+			if trained(m) {
+				plan.Configurations = r.finished(d.Name, m)
+			}
+			c, err := st.cell(d.Name, m, plan)
 			if err != nil {
 				return nil, err
 			}
-			if opt.Command != nil {
-				c.Command = opt.Command(d.Name, m)
+			if trained(m) { // the trials given up, too
+				c.Searched = r.spent(d.Name, m).Seconds()
 			}
-			if have, done := st.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws {
+			if opt.Command != nil {
+				c.Command = opt.Command(c)
+			}
+			if have, done := st.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training {
 				if err := st.write(record{Cell: &c}); err != nil {
 					return nil, err
 				}
@@ -132,6 +139,11 @@ type job struct {
 // together, and stops at the first error.
 func (r *runner) all(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.work, a.work) })
+	return r.inOrder(ctx, jobs)
+}
+
+// inOrder begins the jobs in their order.
+func (r *runner) inOrder(ctx context.Context, jobs []job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
@@ -161,8 +173,8 @@ func (r *runner) advance(work float64) {
 	}
 }
 
-// paper benches the reservoirs of the paper on one data set: all searches at
-// once, then all draws.
+// paper benches the models of the paper on one data set: all searches of
+// reservoirs at once, then all draws, then trained models one after the other.
 func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
 	p, err := newProblem(d, r.settings.Protocol == PaperExact)
 	if err != nil {
@@ -171,6 +183,9 @@ func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
 	for _, phase := range []func(*problem, string) ([]job, error){r.trialJobs, r.drawJobs} {
 		var jobs []job
 		for _, m := range r.Models {
+			if trained(m) {
+				continue
+			}
 			more, err := phase(p, m)
 			if err != nil {
 				return err
@@ -179,6 +194,13 @@ func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
 		}
 		if err := r.all(ctx, jobs); err != nil {
 			return err
+		}
+	}
+	for _, m := range r.Models {
+		if trained(m) {
+			if err := r.train(ctx, p, m); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -41,12 +41,12 @@ func tones(train, test int) *offline.Dataset {
 // plan is a small one of the protocol's kind.
 func plan(p Protocol, configurations, draws int, models ...string) Plan {
 	if p == Bank {
-		return Plan{[]string{BankModel}, 0, draws}
+		return Plan{Models: []string{BankModel}, Draws: draws}
 	}
 	if len(models) == 0 {
 		models = PaperModels
 	}
-	return Plan{models, configurations, draws}
+	return Plan{models, configurations, draws, 3, 0}
 }
 
 // benched runs a bench into a new file and returns its cells and results.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -177,7 +178,7 @@ func TestPaperFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	var r struct {
-		Datasets map[string]struct{ Classes int }
+		Datasets map[string]struct{ Classes, Features int }
 		Results  map[string]map[string]struct {
 			Acc       float64
 			Std       float64 `json:"acc_std"`
@@ -193,12 +194,16 @@ func TestPaperFigures(t *testing.T) {
 		t.Fatalf("%d and %d data sets, want 20", len(r.Results), len(published().Datasets))
 	}
 	for name, models := range r.Results {
-		for model, paper := range map[string]string{"eusn": "EuSN", "esn": "ESN", "resn": "R-ESN"} {
+		for model, paper := range map[string]string{"eusn": "EuSN", "esn": "ESN", "resn": "R-ESN", "rnn": "RNN", "arnn": "A-RNN", "gru": "GRU"} {
 			want := models[paper]
 			p, ok := Paper(name, model)
 			parameters := p.Units + 1
 			if k := r.Datasets[name].Classes; k > 2 {
 				parameters *= k
+			}
+			if trained(model) {
+				d := r.Datasets[name]
+				parameters = baseline.Spec{Kind: baseline.Kind(model), Units: p.Units, Channels: d.Features, Classes: d.Classes}.Parameters()
 			}
 			if !ok || p.Accuracy != want.Acc || p.Deviation != want.Std || parameters != want.Params || p.Minutes != want.Time || p.SearchMinutes != want.Selection {
 				t.Errorf("%s %s: %+v, want %+v", name, model, p, want)

@@ -57,6 +57,9 @@ type Trial struct {
 	Alpha      float64             `json:"alpha"`
 	Validation Share               `json:"validation"`
 	Seconds    float64             `json:"seconds"` // wall clock of the one thread that did it
+	Training   Training            `json:"training,omitzero"`
+	Epochs     int                 `json:"epochs,omitzero"` // trained for
+	Cut        bool                `json:"cut,omitzero"`    // by the budget: it has no other result
 }
 
 // Draw is one drawing of the weights of the chosen configuration.
@@ -70,6 +73,8 @@ type Draw struct {
 	Learnt     int                 `json:"learnt"`     // series the head was fitted to
 	Test       Share               `json:"test"`
 	Seconds    float64             `json:"seconds"` // training and test
+	Training   Training            `json:"training,omitzero"`
+	Epochs     int                 `json:"epochs,omitzero"` // trained for
 }
 
 // record is one line of the file; exactly one field is set.

@@ -150,7 +150,7 @@ func TestResumeRefuses(t *testing.T) {
 
 // Lines are what the package comment says they are.
 func TestFileIsJSONLines(t *testing.T) {
-	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 2, 1, "esn"), Command: func(d, m string) string { return d + m }}, tones(45, 12))
+	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 2, 1, "esn"), Command: func(c Cell) string { return c.Dataset + c.Model }}, tones(45, 12))
 	text, err := os.ReadFile(st.path)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,9 @@ func gigaflops(kind reservoir.Kind, units, channels, samples int) float64 {
 
 // expected is the work that a model on a data set still takes, about.
 func (r *runner) expected(d *offline.Dataset, model string) float64 {
+	if trained(model) {
+		return r.expectedTraining(d, model)
+	}
 	train, all := 0, 0
 	for i := range d.Series {
 		all += d.Len(i)

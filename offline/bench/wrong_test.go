@@ -66,7 +66,11 @@ func TestWrongData(t *testing.T) {
 	if _, err := Run(t.Context(), []*offline.Dataset{twice, twice}, Options{Plan: plan(PaperExact, 2, 1)}, st); err == nil || !strings.Contains(err.Error(), "listed twice") {
 		t.Errorf("the same set twice: %v", err)
 	}
-	for _, p := range []Plan{{}, {nil, 2, 1}, {[]string{"rnn"}, 2, 1}, {[]string{"esn", "esn"}, 2, 1}, {PaperModels, 0, 1}, {PaperModels, 201, 1}, {PaperModels, 2, 0}, {[]string{BankModel}, 0, 1}} {
+	for _, p := range []Plan{
+		{}, {nil, 2, 1, 1, 0}, {[]string{"lstm"}, 2, 1, 1, 0}, {[]string{"esn", "esn"}, 2, 1, 1, 0}, {PaperModels, 0, 1, 1, 0},
+		{PaperModels, 201, 1, 1, 0}, {PaperModels, 2, 0, 1, 0}, {[]string{BankModel}, 0, 1, 1, 0},
+		{TrainedModels, 2, 1, 0, 0}, {TrainedModels, 2, 1, 5001, 0}, {TrainedModels, 2, 1, 1, -1},
+	} {
 		if _, err := Run(t.Context(), []*offline.Dataset{twice}, Options{Plan: p}, st); err == nil {
 			t.Errorf("%+v was accepted", p)
 		}

@@ -1,0 +1,265 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
+)
+
+// Training is how a model of TrainedModels learns.
+type Training struct {
+	Rate   float64 `json:"learning_rate"`
+	Batch  int     `json:"batch"`
+	Epochs int     `json:"max_epochs"`
+}
+
+// patience is the epochs without a smaller validation loss that end a training.
+const patience = 50
+
+func trained(model string) bool { return slices.Contains(TrainedModels, model) }
+
+// trainable is a configuration of a search among trained models.
+type trainable struct {
+	scales   offline.PaperScales // units, and of arnn eps and gamma
+	training Training            // without its Epochs
+}
+
+// trainables is the published list of 200 random configurations of a model:
+// that which its program draws if no search before it runs out of time. It
+// searches an LSTM, GRU, A-RNN and RNN, in this order, in one stream.
+func trainables(model string) []trainable {
+	rng := newRandomState(searchSeed)
+	for _, m := range []string{"lstm", string(baseline.GRU), string(baseline.ARNN), string(baseline.RNN)} {
+		list := make([]trainable, MaxConfigurations)
+		for i := range list {
+			c := &list[i]
+			c.scales.Units = 10 * rng.randint(1, 21)
+			c.training.Rate = decade(rng.randint(-5, 0))
+			c.training.Batch = 1 << rng.randint(5, 9)
+			if m == string(baseline.ARNN) {
+				c.scales.Gamma = decade(rng.randint(-5, 1))
+				c.scales.Eps = decade(rng.randint(-5, 1))
+			}
+		}
+		if m == model {
+			return list
+		}
+	}
+	return nil
+}
+
+// trainables are the configurations the plan asks for.
+func (r *runner) trainables(model string) []trainable {
+	list := trainables(model)[:r.Configurations]
+	for i := range list {
+		list[i].training.Epochs = r.Epochs
+		list[i].scales.Seed = r.settings.trialSeed(i)
+	}
+	return list
+}
+
+// tried reports whether a configuration has its result.
+func (r *runner) tried(dataset, model string, i int, c trainable) bool {
+	t, ok := r.trials[key{dataset, model, i}]
+	return ok && !t.Cut && t.Training == c.training
+}
+
+// finished is how many configurations have results without a gap: what a
+// search that its budget ended comes to. Later ones, begun on other threads,
+// do not count, so that the same search can be asked for by this number.
+func (r *runner) finished(dataset, model string) int {
+	list := r.trainables(model)
+	for i, c := range list {
+		if !r.tried(dataset, model, i, c) {
+			return i
+		}
+	}
+	return len(list)
+}
+
+// errBudget is why a trial is given up.
+var errBudget = errors.New("bench: the search's budget is used up")
+
+// train searches within the budget, then draws.
+func (r *runner) train(ctx context.Context, p *problem, model string) error {
+	if err := r.inOrder(ctx, r.trainingTrials(p, model)); err != nil {
+		return err
+	}
+	n := r.finished(p.name, model)
+	if n == 0 {
+		return fmt.Errorf("bench: data set %q, %s: not one configuration was trained in the budget of %v: give more, or fewer epochs than %d", p.name, model, r.Budget, r.Epochs)
+	}
+	chosen, err := r.choose(p.name, model, n)
+	if err != nil {
+		return err
+	}
+	return r.inOrder(ctx, r.trainingDraws(p, model, chosen))
+}
+
+// spent is what the trials of a search have taken so far.
+func (r *runner) spent(dataset, model string) (d time.Duration) {
+	r.Store.mu.Lock()
+	defer r.Store.mu.Unlock()
+	for k, t := range r.trials {
+		if k.dataset == dataset && k.model == model && k.index < r.Configurations {
+			d += time.Duration(t.Seconds * float64(time.Second))
+		}
+	}
+	return d
+}
+
+// trainingTrials are the configurations not tried yet. Each may take what
+// those that ended before it have left of the budget.
+func (r *runner) trainingTrials(p *problem, model string) []job {
+	var jobs []job
+	for i, c := range r.trainables(model) {
+		if r.tried(p.name, model, i, c) {
+			continue
+		}
+		jobs = append(jobs, job{do: func(ctx context.Context) error {
+			start := time.Now()
+			if r.Budget > 0 {
+				left := r.Budget - r.spent(p.name, model)
+				if left <= 0 {
+					return nil
+				}
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeoutCause(ctx, left, errBudget)
+				defer cancel()
+			}
+			t := Trial{Dataset: p.name, Model: model, Index: i, Config: c.scales, Training: c.training}
+			o, err := r.fit(ctx, p, model, c, p.validation)
+			switch {
+			case errors.Is(err, errBudget):
+				t.Cut = true
+			case err != nil:
+				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, model, i, err)
+			default:
+				t.Validation, t.Epochs = Share{o.correct, len(p.validation)}, o.epochs
+			}
+			t.Seconds = time.Since(start).Seconds()
+			return r.write(record{Trial: &t})
+		}})
+	}
+	return jobs
+}
+
+// trainingDraws are the trainings of the chosen configuration not done yet.
+func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
+	var jobs []job
+	for i := range r.Draws {
+		c := trainable{chosen.Config, chosen.Training}
+		c.scales.Seed = r.settings.drawSeed(i)
+		if d := r.draws[key{p.name, model, i}]; d.Config == c.scales && d.Training == c.training {
+			continue
+		}
+		jobs = append(jobs, job{do: func(ctx context.Context) error {
+			start := time.Now()
+			o, err := r.fit(ctx, p, model, c, p.test)
+			if err != nil {
+				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
+			}
+			return r.write(record{Draw: &Draw{
+				Dataset: p.name, Model: model, Index: i, Config: c.scales, Parameters: o.parameters,
+				Learnt: len(p.fit), Test: Share{o.correct, len(p.test)}, Seconds: time.Since(start).Seconds(),
+				Training: c.training, Epochs: o.epochs,
+			}})
+		}})
+	}
+	return jobs
+}
+
+// fitted is what one training came to.
+type fitted struct {
+	correct    int // of the asked
+	parameters int // all of them
+	epochs     int
+}
+
+// fit trains on the 67 %, stops by the validation part and asks.
+func (r *runner) fit(ctx context.Context, p *problem, model string, c trainable, ask []int) (f fitted, err error) {
+	s := baseline.Spec{
+		Kind: baseline.Kind(model), Units: c.scales.Units, Channels: p.channels, Classes: len(p.classes),
+		Eps: c.scales.Eps, Gamma: c.scales.Gamma, Seed: c.scales.Seed,
+	}
+	net, err := baseline.New(s)
+	if err != nil {
+		return f, err
+	}
+	epoch := trainingWork(s, p.rows(p.fit), p.rows(p.validation))
+	report, err := net.Train(ctx, p.series(p.fit), p.series(p.validation), baseline.Options{
+		Rate: c.training.Rate, Batch: c.training.Batch, Epochs: c.training.Epochs, Patience: patience,
+		Restore: r.settings.Protocol != PaperExact,
+		Epoch:   func(int, float64) { r.advance(epoch) },
+	})
+	r.expect(float64(report.Epochs-r.guess()) * epoch)
+	if err != nil {
+		return f, err
+	}
+	f.epochs, f.parameters = report.Epochs, s.Parameters()
+	_, f.correct, err = net.Ask(ctx, p.series(ask))
+	return f, err
+}
+
+// series are those of the problem as a trained network takes them.
+func (p *problem) series(indices []int) []baseline.Series {
+	list := make([]baseline.Series, len(indices))
+	for k, i := range indices {
+		list[k] = baseline.Series{Values: p.inputs[p.from[i]*p.channels : p.to[i]*p.channels], Class: p.label[i]}
+	}
+	return list
+}
+
+// rows counts the samples of the listed series.
+func (p *problem) rows(series []int) (n int) {
+	for _, i := range series {
+		n += p.to[i] - p.from[i]
+	}
+	return n
+}
+
+// trainingWork is that of an epoch, in gigaflops: a run forward, and of the
+// series to learn from as much twice again.
+func trainingWork(s baseline.Spec, learn, validation int) float64 {
+	return 2e-9 * float64(s.Parameters()) * float64(3*learn+validation)
+}
+
+// guess is how many epochs a training takes, before it is known.
+func (r *runner) guess() int { return min(r.Epochs, 2*patience) }
+
+// expect corrects the expected work.
+func (r *runner) expect(more float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total += more
+}
+
+// expectedTraining is the work that a trained model on a data set still takes,
+// about.
+func (r *runner) expectedTraining(d *offline.Dataset, model string) (work float64) {
+	train := 0
+	for _, i := range d.Part(offline.Train) {
+		train += d.Len(i)
+	}
+	one := func(c trainable) float64 {
+		s := baseline.Spec{Kind: baseline.Kind(model), Units: c.scales.Units, Channels: len(d.Channels), Classes: len(d.Classes)}
+		return float64(r.guess()) * trainingWork(s, train*2/3, train/3)
+	}
+	list := r.trainables(model)
+	for i, c := range list {
+		if !r.tried(d.Name, model, i, c) {
+			work += one(c)
+		}
+	}
+	for i := range r.Draws {
+		if _, ok := r.draws[key{d.Name, model, i}]; !ok {
+			work += one(trainable{scales: offline.PaperScales{Units: 100}})
+		}
+	}
+	return work
+}
