@@ -119,13 +119,15 @@
 //	{"partition":3,"after":1200,"streams":[{"key":"m1","stream":"m1"}],"gaps":["m2"]}
 //
 // under a key of that partition which no producer uses (eusn-idle-N), so that
-// producers' numbers and last messages stay as they are. Wherever it stands in
-// the log it does the same in every replay: each stream named whose last sample
-// came with input message "after" or before has its sequence ended, by a
-// prediction with FlagIdle under the policies marked and gap, without one under
-// the others, and its rows are free. A sample that is stored first wins; one
-// stored later begins a sequence. Late events, repeats and those of former
-// owners find a later sample or nothing to end. A key whose messages wait for a
+// producers' numbers and last messages stay as they are. An event under another
+// key, or one that claims to have read beyond itself, is a dead letter; where
+// producers are not trusted, let none publish under these keys. Wherever an
+// event stands in the log it does the same in every replay: each stream named
+// whose last sample came with input message "after" or before has its sequence
+// ended, by a prediction with FlagIdle under the policies marked and gap,
+// without one under the others, and its rows are free. A sample that is stored
+// first wins; one stored later begins a sequence. Late events, repeats and those
+// of former owners find a later sample or nothing to end. A key whose messages wait for a
 // missing one has its gap given up first ("gaps"), and its sequences end after
 // another silence. With Config.Forget, "forget":true also removes the stream,
 // and the key with its last one: the only other way to forget is MaxStreams.

@@ -18,6 +18,10 @@ const (
 	// askAgain is when an end event that has not come back is given up for
 	// lost.
 	askAgain = 2 * commitTimeout
+	// idlePrefix begins the keys of end events. An event under any other key is
+	// refused, so that a producer who may publish under its own keys alone can
+	// end nobody else's sequences.
+	idlePrefix = "eusn-idle-"
 	// idleParts is into how many parts the shortest limit is divided to look
 	// for silent streams.
 	idleParts = 8
@@ -51,6 +55,9 @@ func (s *shard) observe(p *partition) error {
 	w.now = now
 	if w.asked > 0 && now-w.asked < askAgain || now-w.looked < limit/idleParts {
 		return nil
+	}
+	if w.asked > 0 {
+		s.warn("end event of silent streams has not come back, asking again: may the stage publish to the input, and has the input room?", "partition", p.id)
 	}
 	w.looked, w.asked = now, 0
 	e := s.silent(p)
@@ -131,7 +138,7 @@ func idleMessage(c Config, part int, data []byte) *nats.Msg {
 // producers look for the last number they have used.
 func idleKey(part, partitions int) string {
 	for i := 0; ; i++ {
-		if key := fmt.Sprintf("eusn-idle-%d", i); partitionOf(key, partitions) == part {
+		if key := fmt.Sprintf("%s%d", idlePrefix, i); partitionOf(key, partitions) == part {
 			return key
 		}
 	}

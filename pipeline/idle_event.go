@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 )
@@ -35,8 +36,9 @@ func (n *streamName) size() int { return 6*(len(n.Key)+len(n.Stream)) + 48 }
 
 func (e *idleEvent) empty() bool { return len(e.Streams)+len(e.Gaps) == 0 }
 
-// parseIdle reads an end event of a partition. It may come from anywhere.
-func parseIdle(data []byte, part int) (*idleEvent, error) {
+// parseIdle reads an end event of a partition, which may come from anywhere;
+// seq is its own number in the input.
+func parseIdle(data []byte, part int, seq uint64) (*idleEvent, error) {
 	e := new(idleEvent)
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -49,6 +51,9 @@ func parseIdle(data []byte, part int) (*idleEvent, error) {
 	if err == nil && e.Partition != part {
 		err = fmt.Errorf("it is for partition %d, not %d", e.Partition, part)
 	}
+	if err == nil && e.After >= seq {
+		err = fmt.Errorf("it speaks of the input up to message %d, and is message %d: copied from another input?", e.After, seq)
+	}
 	if err == nil && len(e.Streams)+len(e.Gaps) > idleEntries {
 		err = fmt.Errorf("it names %d streams, want at most %d", len(e.Streams)+len(e.Gaps), idleEntries)
 	}
@@ -60,7 +65,10 @@ func parseIdle(data []byte, part int) (*idleEvent, error) {
 
 // silence does what an end event asks for.
 func (s *shard) silence(m *message, j job) error {
-	e, err := parseIdle(j.data, m.p.id)
+	e, err := parseIdle(j.data, m.p.id, j.seq)
+	if !strings.HasPrefix(j.key, idlePrefix) {
+		err = fmt.Errorf("pipeline: header %s is %q on key %q: end events come under keys %sN, from the stage alone", headerKind, kindIdle, j.key, idlePrefix)
+	}
 	if err != nil {
 		s.reject(m, j, err)
 		return nil

@@ -160,17 +160,35 @@ func TestIdleForgets(t *testing.T) {
 func TestIdleEventRefused(t *testing.T) {
 	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	l.feedAll(rows("a", 1, false, 1, 2))
+	if err := l.rehash(l.p); err != nil {
+		t.Fatal(err)
+	}
 	before := l.p.sum
 	many := ends(1, slices.Repeat([]string{"a"}, idleEntries+1)...)
 	for _, raw := range []string{"", "{", `{"partition":1}`, `{"partition":0,"after":-1}`, `{"partition":0} x`, `{"other":0}`, "[1]", string(event(t, many).raw)} {
 		l.b.reset()
-		j := l.job(packet{key: "k", raw: []byte(raw), header: map[string]string{headerKind: kindIdle}})
+		j := l.job(packet{key: idleKey(0, 1), raw: []byte(raw), header: map[string]string{headerKind: kindIdle}})
 		if err := l.ingest(l.b, j); err != nil {
 			t.Fatal(err)
 		}
 		if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].reason, "end event") {
 			t.Errorf("%.40q: dead letters %+v", raw, l.b.dead)
 		}
+	}
+	foreign := event(t, ends(1, "a"))
+	foreign.key = "k"
+	ahead := event(t, ends(l.next+3, "a"))
+	for want, p := range map[string]packet{`on key "k"`: foreign, "copied from another input": ahead} {
+		l.b.reset()
+		if err := l.ingest(l.b, l.job(p)); err != nil {
+			t.Fatal(err)
+		}
+		if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].reason, want) {
+			t.Errorf("dead letters %+v, want %q", l.b.dead, want)
+		}
+	}
+	if err := l.rehash(l.p); err != nil {
+		t.Fatal(err)
 	}
 	if l.p.sum != before || len(l.p.sources) != 1 {
 		t.Error("it changed the state")
@@ -180,7 +198,7 @@ func TestIdleEventRefused(t *testing.T) {
 func FuzzIdleEvent(f *testing.F) {
 	f.Add([]byte(`{"partition":0,"after":3,"streams":[{"key":"a","stream":"a","forget":true}],"gaps":["b"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e, err := parseIdle(data, 0)
+		e, err := parseIdle(data, 0, 1<<63)
 		if err != nil {
 			return
 		}
@@ -188,7 +206,7 @@ func FuzzIdleEvent(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := parseIdle(again, 0); err != nil || fmt.Sprint(*back) != fmt.Sprint(*e) {
+		if back, err := parseIdle(again, 0, 1<<63); err != nil || fmt.Sprint(*back) != fmt.Sprint(*e) {
 			t.Fatalf("%q reads as %+v, written again as %+v, %v", data, e, back, err)
 		}
 	})
@@ -368,6 +386,29 @@ func TestIdleAnywhereInABatch(t *testing.T) {
 			if sum != sums[0] {
 				t.Errorf("%v: cuts %02b give state %v, want %v", policy, cuts, sum, sums[0])
 			}
+		}
+	}
+}
+
+// An end event that does not come back is said to be missing: without the
+// right to publish, silent streams would stay open and nobody would know.
+func TestLostIdleEventIsLogged(t *testing.T) {
+	b := newRig(t)
+	book := &logBook{}
+	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
+	l.log = book.logger()
+	l.p.tenure = &tenure{run: &run{cfg: Config{Job: "lost"}.WithDefaults(), js: b.js}} // there is no such input
+	l.feedAll(rows("a", 1, false, 1, 2))
+	for pass, want := range []int{0, 0, 0, 1} {
+		l.began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)
+		if err := l.observe(l.p); err != nil {
+			t.Fatal(err)
+		}
+		if n := book.lines("has not come back"); n != want {
+			t.Errorf("pass %d: %d lines, want %d:\n%s", pass, n, want, &book.text)
+		}
+		if pass > 0 && l.p.asked == 0 {
+			t.Errorf("pass %d: nothing was asked for", pass)
 		}
 	}
 }
