@@ -54,7 +54,8 @@
 //	Eusn-Snap-In-Seq
 //
 // Dead letters, on <job>.dlq.<p>: the original bytes and headers, and
-// Eusn-Error (reason), Eusn-In-Seq, Eusn-In-Subject. Headers that the server
+// Eusn-Error (reason), Eusn-In-Seq (0: it came with an imported state),
+// Eusn-In-Subject. Headers that the server
 // would act on (Nats-...) are kept as Eusn-In-Nats-...; Eusn-Truncated gives the
 // original length of a payload that did not fit. Headers beyond 8 KiB are left
 // out and Eusn-Headers-Dropped counts them; all are still in the input.

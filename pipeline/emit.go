@@ -285,7 +285,7 @@ func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
 	h.Set(headerError, d.reason)
 	h.Set(headerInSeq, strconv.FormatUint(d.job.seq, 10))
 	h.Set(headerInSubject, d.job.subject)
-	h.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s.%d.%d", e.job, d.job.part.id, d.job.seq))
+	h.Set(jetstream.MsgIDHeader, deadLetterID(e.job, d))
 	msg := &nats.Msg{Subject: deadLetterSubject(e.job, d.job.part.id), Header: h, Data: d.job.data}
 	most := e.limit + headerRoom
 	if len(msg.Data) > most-headerBytes(h) {
@@ -293,6 +293,16 @@ func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
 	return publishOnce(ctx, e.js, e.link, msg, func() { e.counters.retries.Add(1) })
+}
+
+// deadLetterID is the same for each attempt to publish a dead letter. A message
+// that came with an imported state has no place in the input, but a number
+// among its key's.
+func deadLetterID(job string, d *deadLetter) string {
+	if d.job.seq == 0 {
+		return fmt.Sprintf("%s.%d.0.%s.%s", job, d.job.part.id, d.job.key, d.job.header.Get(HeaderSeq))
+	}
+	return fmt.Sprintf("%s.%d.%d", job, d.job.part.id, d.job.seq)
 }
 
 // copyHeaders returns the headers of an input message that fit a budget of

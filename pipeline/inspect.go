@@ -145,6 +145,9 @@ func (j *Job) DeadLetter(ctx context.Context, seq uint64) (DeadLetter, error) {
 		return d, fmt.Errorf("pipeline: dead letter %d: header %s: %w", seq, headerInSeq, err)
 	}
 	if m.Header.Get(headerTruncated) != "" {
+		if d.InSeq == 0 {
+			return d, fmt.Errorf("pipeline: dead letter %d was cut short, and its original came with an imported state: send it again from its source", seq)
+		}
 		whole, err := j.in.GetMsg(ctx, d.InSeq)
 		if err != nil {
 			return d, fmt.Errorf("pipeline: dead letter %d was cut short, and message %d of the input, its original: %w", seq, d.InSeq, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -175,4 +176,41 @@ func FuzzSnapshot(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// Messages that waited in an imported state are of no input that the new job
+// knows: their dead letters must not be taken for repeats of others.
+func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("old", 1)
+	r := b.start(m, c)
+	bad := func(key string, seq uint64, data string) packet { return packet{key: key, seq: seq, raw: []byte(data)} }
+	b.publish([]packet{one("a", 1, 2, 1, false), bad("a", 3, "bad 3"), bad("a", 4, "bad 4")}) // inputs 2 and 3 wait
+	b.settle(r, 3)
+	r.stop(t)
+	j, err := OpenJob(t.Context(), b.js, "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _, err := j.Snapshot(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heir := quick("heir", 1)
+	heir.InputSubject = "other.*"
+	if err := Import(t.Context(), b.js, heir, raw); err != nil {
+		t.Fatal(err)
+	}
+	r = b.start(m, heir)
+	b.publishOn("other.", bad("b", 0, "bad b1"), bad("b", 0, "bad b2"), bad("b", 0, "bad b3"), one("a", 2, 2, 1, false), one("a", 5, 2, 1, true))
+	b.await("heir", 1)
+	r.stop(t)
+	var got []string
+	for _, d := range b.deadLetters("heir") {
+		got = append(got, fmt.Sprintf("%d %s", d.InSeq, d.Data))
+	}
+	if want := "[1 bad b1 2 bad b2 3 bad b3 0 bad 3 0 bad 4]"; fmt.Sprint(got) != want {
+		t.Errorf("dead letters %v, want %s", got, want)
+	}
 }

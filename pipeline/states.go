@@ -188,11 +188,14 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 }
 
 // rewound encodes a decoded snapshot for an input of which nothing has been
-// read. Held messages stay; their place in the old input means nothing now.
+// read. Held messages stay, with 0 for their place, which was in the old input.
 func (p *partition) rewound(sh shape) ([]byte, error) {
 	p.done, p.doneTime = 0, 0
 	for _, src := range p.sources {
 		src.heardIn = 0
+		for i := range src.held {
+			src.held[i].job.seq = 0
+		}
 	}
 	for e := p.recency.Front(); e != nil; e = e.Next() {
 		e.Value.(*stream).heardIn = 0
