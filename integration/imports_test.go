@@ -30,8 +30,9 @@ var graph = map[string]struct {
 	"codec":                {nil, "Arrow bytes in, plain slices out"},
 	"offline":              {[]string{"internal/dense", "readout", "reservoir"}, "works on files; a live stage is not its business"},
 	"offline/bench":        {[]string{"offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times"},
+	"offline/figures":      {[]string{"reservoir"}, "the paper's figures from weights and tables; trains nothing"},
 	"pipeline":             {[]string{"codec", "readout", "reservoir"}, "knows no archive, no device and no configuration file"},
-	"cmd/eusn-stream":      {[]string{"codec", "gpu", "gpu/telemetry", "offline", "offline/bench", "pipeline", "readout", "reservoir"}, "the only place that wires"},
+	"cmd/eusn-stream":      {[]string{"codec", "gpu", "gpu/telemetry", "offline", "offline/bench", "offline/figures", "pipeline", "readout", "reservoir"}, "the only place that wires"},
 	"integration":          {[]string{"codec", "offline", "pipeline", "readout", "reservoir"}, "tests of everything together"},
 	"tools/peers/gonum":    {nil, "a peer to compare with shares nothing with us"},
 	"integration/chaos":    {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
@@ -46,8 +47,9 @@ var forbidden = []struct {
 	{"github.com/nats-io/", []string{"pipeline", "cmd/eusn-stream", "integration", "integration/chaos"}, "one package speaks NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"cmd/eusn-stream"}, "flags and configuration belong to the command"},
-	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "tools/peers/gonum"}, "the step needs no linear algebra library"},
+	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/figures", "tools/peers/gonum"}, "the step needs no linear algebra library"},
 	{"github.com/eusn-stream/eusn-stream/offline/internal/baseline", []string{"offline/bench"}, "trained networks are for comparison in experiments only"},
+	{"gonum.org/v1/plot", []string{"offline/figures"}, "one package draws"},
 	{"github.com/eusn-stream/eusn-stream/reservoir/enginetest", nil, "a test suite does not ship"},
 }
 

@@ -63,3 +63,20 @@ func (r *results) Write(p []byte) (int, error) {
 	}
 	return n, r.err
 }
+
+// replaceFile writes a file that appears whole or not at all.
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()) // CreateTemp makes it private
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
