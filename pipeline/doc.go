@@ -55,10 +55,10 @@
 //
 // Dead letters, on <job>.dlq.<p>: the original bytes and headers, and
 // Eusn-Error (reason), Eusn-In-Seq (0: it came with an imported state),
-// Eusn-In-Subject. Headers that the server
-// would act on (Nats-...) are kept as Eusn-In-Nats-...; Eusn-Truncated gives the
-// original length of a payload that did not fit. Headers beyond 8 KiB are left
-// out and Eusn-Headers-Dropped counts them; all are still in the input.
+// Eusn-In-Subject. Headers that the server would act on (Nats-...) are kept as
+// Eusn-In-Nats-...; Eusn-Truncated gives the original length of a payload that
+// did not fit. Headers beyond 8 KiB are left out and Eusn-Headers-Dropped counts
+// them; all are still in the input.
 //
 // # Delivery
 //
@@ -96,12 +96,12 @@
 //
 // State is: each stream's rows, counts, flags and last sample; each key's
 // numbers, incarnation and waiting messages; the order in which streams were
-// heard and the input each was heard in. All of it is a function of the partition's messages in order, whatever
-// the batches, shards and engines. What bounds it (MaxStreams, Reorder,
-// ReorderBytes) counts messages and bytes, never time. Changing these, or the
-// policy on missing values, is safe after a release, where nothing is replayed;
-// after a crash the digest finds it out. MaxSlots bounds no state, only where
-// it is, and may change at any time.
+// heard and the input each was heard in. All of it is a function of the
+// partition's messages in order, whatever the batches, shards and engines. What
+// bounds it (MaxStreams, Reorder, ReorderBytes) counts streams, messages and
+// bytes, never time. Changing these, or the policy on missing values, is safe
+// after a release, where nothing is replayed; after a crash the digest finds it
+// out. MaxSlots bounds no state, only where it is, and may change at any time.
 //
 // A message whose Eusn-Seq is too high waits for the missing ones; when they
 // come, what waited is used in order and its sequences carry FlagReordered.

@@ -29,7 +29,7 @@ type Stage struct {
 	// it, such a loss ends the run.
 	Fallback EngineFactory
 	// Dial opens one more connection to the NATS server under a name. A run
-	// needs a few: one for commits and one per 48 MiB of pulls. It closes
+	// needs a few: one for commits and one per 32 MiB of pulls. It closes
 	// them all.
 	Dial     func(name string) (*nats.Conn, error)
 	Log      *slog.Logger // optional
