@@ -36,6 +36,7 @@ type committer struct {
 	job     string
 	part    int
 	worker  string // of this run, to know our own messages
+	ours    string // arithmetic of our engine, as in a record
 	log     *slog.Logger
 	retries func()
 	unsafe  string // see Stage.unsafe
@@ -69,7 +70,8 @@ func (c *committer) read(ctx context.Context) (record, uint64, error) {
 // claim makes the partition ours: it repeats the last record with the next
 // epoch, provided nothing was published in between. Older owners' expectations
 // are gone from then on. wait says whether to give the owner in the record
-// time to release it. body is a message of no predictions.
+// time to release it. body is a message of no predictions. A record of another
+// arithmetic than ours is left as it is.
 func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bool) error {
 	var tried uint64 // the epoch of an attempt without an answer
 	for {
@@ -81,9 +83,11 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 		case seq > 0 && r.worker == c.worker && r.kind == kindClaim && r.epoch == tried:
 			c.record, c.last = r, seq
 			return nil
+		case seq > 0 && !r.continues(c.ours):
+			return c.otherArithmetic(r)
 		case seq > 0 && wait(r):
 		default:
-			r.kind, r.worker = kindClaim, c.worker
+			r.kind, r.worker, r.arithmetic = kindClaim, c.worker, c.ours
 			r.epoch++
 			tried = r.epoch
 			if ack, err := c.publish(ctx, r, seq, body); err == nil {

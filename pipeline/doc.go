@@ -52,6 +52,7 @@
 //	Eusn-In-Ts          when the server stored that input, ns since 1970
 //	Eusn-Snap           object in <JOB>-SNAP with the state after input Eusn-Snap-In-Seq
 //	Eusn-Snap-In-Seq
+//	Eusn-Arithmetic     what computed the states (reservoir.ArithmeticOf); absent: canonical
 //
 // Dead letters, on <job>.dlq.<p>: the original bytes and headers, and
 // Eusn-Error (reason), Eusn-In-Seq (0: it came with an imported state),

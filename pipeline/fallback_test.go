@@ -19,6 +19,8 @@ type failing struct {
 	left *atomic.Int64
 }
 
+var errNoDevice = errors.New("no device left")
+
 var errDevice = fmt.Errorf("device fell off the bus: %w", reservoir.ErrLost)
 
 func (e failing) lost() bool { return e.left.Load() < 0 }
@@ -102,8 +104,14 @@ func TestFallbackLost(t *testing.T) {
 			return failing{e, &left}, err
 		}
 		s := &Stage{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}
-		if fallback {
-			s.Fallback = lost
+		if fallback { // so are the next ones, until there are no more
+			engines := 2
+			s.Fallback = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				if engines--; engines < 0 {
+					return nil, errNoDevice
+				}
+				return lost(net, slots)
+			}
 		}
 		ready := make(chan struct{})
 		s.Ready = func() { close(ready) }
@@ -117,8 +125,12 @@ func TestFallbackLost(t *testing.T) {
 			err = (&running{done: done}).wait(t)
 		case err = <-done: // a call without runs came before
 		}
-		if !errors.Is(err, reservoir.ErrLost) {
-			t.Errorf("%s: run ended with %v, want ErrLost", name, err)
+		want := reservoir.ErrLost
+		if fallback {
+			want = errNoDevice
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s: run ended with %v, want %v", name, err, want)
 		}
 	}
 }

@@ -83,6 +83,10 @@ func (p *pool) grow() error {
 	if err != nil {
 		return err
 	}
+	if a, b := reservoir.ArithmeticOf(old), reservoir.ArithmeticOf(next); a != b {
+		next.Close()
+		return fmt.Errorf("pipeline: the larger pool computes in the arithmetic %s, the states are of %s: let a worker see GPUs of one kind only (CUDA_VISIBLE_DEVICES)", b, a)
+	}
 	for s := range old.Slots() {
 		if err = old.ReadRow(s, p.row); err == nil {
 			err = next.WriteRow(s, p.row)

@@ -45,6 +45,8 @@ type record struct {
 	mark    mark
 	snap    string // name of the snapshot, empty without one
 	snapSeq uint64 // last input message in it
+
+	arithmetic string // what computed the states, where it is not the canonical one
 }
 
 // errRecord is a record that cannot be read: asking again does not help.
@@ -71,13 +73,16 @@ func (r *record) header() nats.Header {
 	if r.snap != "" {
 		h[headerSnap], h[headerSnapSeq] = []string{r.snap}, u(r.snapSeq)
 	}
+	if r.arithmetic != "" {
+		h[headerArith] = []string{r.arithmetic}
+	}
 	return h
 }
 
 // parseRecord reads and checks a record.
 func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 	h := raw.Header
-	r := record{kind: h.Get(headerKind), worker: h.Get(headerWorker), created: h.Get(headerInCreated), snap: h.Get(headerSnap)}
+	r := record{kind: h.Get(headerKind), worker: h.Get(headerWorker), created: h.Get(headerInCreated), snap: h.Get(headerSnap), arithmetic: h.Get(headerArith)}
 	var err error
 	u := func(key string, v *uint64) {
 		if err == nil {

@@ -25,21 +25,22 @@ const (
 
 // shard owns the states of its partitions: one goroutine, one engine.
 type shard struct {
-	queue     chan job
-	policy    reservoir.Policy
-	head      *readout.Linear
-	channels  int
-	shape     shape     // of its states, in snapshots
-	mean      []float32 // what a missing first sample becomes
-	hold      bool
-	pool      *pool
-	residents residents
-	store     *snapshots      // for rows that find no slot; nil = none may be stored
-	stored    uint64          // rows so far
-	last      context.Context // for the store: ends when a stop has taken too long
-	decoder   *codec.Decoder
-	counters  *Counters
-	log       *slog.Logger
+	queue      chan job
+	policy     reservoir.Policy
+	head       *readout.Linear
+	channels   int
+	shape      shape     // of its states, in snapshots
+	arithmetic string    // of its engine, as in a record
+	mean       []float32 // what a missing first sample becomes
+	hold       bool
+	pool       *pool
+	residents  residents
+	store      *snapshots      // for rows that find no slot; nil = none may be stored
+	stored     uint64          // rows so far
+	last       context.Context // for the store: ends when a stop has taken too long
+	decoder    *codec.Decoder
+	counters   *Counters
+	log        *slog.Logger
 
 	rowBudget, maxStreams, reorder, reorderBytes, snapshotMessages int
 	latency, snapshotEvery, lease, idle, forget                    time.Duration
@@ -65,7 +66,8 @@ type shard struct {
 }
 
 // shapeOf is what states of a model have in common, whatever its readouts.
-func shapeOf(c Config, m *reservoir.Model) (shape, error) {
+// Another arithmetic (as in a record) is as good as another network.
+func shapeOf(c Config, m *reservoir.Model, arithmetic string) (shape, error) {
 	bare := *m
 	bare.Heads, bare.Training = nil, reservoir.Training{}
 	print, err := bare.Fingerprint()
@@ -73,6 +75,9 @@ func shapeOf(c Config, m *reservoir.Model) (shape, error) {
 		return shape{}, fmt.Errorf("pipeline: %w", err)
 	}
 	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States()}
+	if arithmetic != "" {
+		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
+	}
 	if c.NonFinite == codec.Hold {
 		sh.channels = len(m.Channels)
 	}
@@ -88,12 +93,13 @@ func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory Engine
 	if err != nil {
 		return nil, err
 	}
-	sh, err := shapeOf(c, m)
+	arithmetic := arithmeticOf(p.engine)
+	sh, err := shapeOf(c, m, arithmetic)
 	if err != nil {
 		return nil, err
 	}
 	s := &shard{
-		shape: sh, reorder: max(0, c.Reorder), reorderBytes: c.ReorderBytes, snapshotMessages: c.SnapshotMessages, snapshotEvery: c.SnapshotEvery,
+		shape: sh, arithmetic: arithmetic, reorder: max(0, c.Reorder), reorderBytes: c.ReorderBytes, snapshotMessages: c.SnapshotMessages, snapshotEvery: c.SnapshotEvery,
 		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels),
 		mean: make([]float32, len(m.Channels)), hold: c.NonFinite == codec.Hold, pool: p, decoder: dec,
 		counters: counters, log: log, rowBudget: c.RowBudget, maxStreams: c.MaxStreams, latency: c.Latency,

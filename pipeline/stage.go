@@ -25,8 +25,9 @@ type Stage struct {
 	ModelName string        // optional: shown in predictions
 	NewEngine EngineFactory // called from the shard that will own the engine
 	// Fallback makes engines when one of NewEngine's is lost
-	// (reservoir.ErrLost), a GPU that failed for instance. Optional: without
-	// it, such a loss ends the run.
+	// (reservoir.ErrLost), a GPU that failed for instance, and when one of its
+	// own is: it must come to an end some time, with engines that are not lost
+	// or an error. Optional: without it, a loss ends the run.
 	Fallback EngineFactory
 	// Dial opens one more connection to the NATS server under a name. A run
 	// needs a few: one for commits and one per 32 MiB of pulls. It closes
@@ -58,7 +59,7 @@ const (
 //
 // A lost engine takes states with it that nothing but the snapshots and the
 // input has. With a Fallback, the worker then leaves the job as one that was
-// killed would, and begins anew with engines of Fallback, once.
+// killed would, and begins anew with engines of Fallback.
 func (s *Stage) Run(ctx context.Context) error {
 	if s.Fallback == nil {
 		return s.attempt(ctx)
@@ -67,16 +68,16 @@ func (s *Stage) Run(ctx context.Context) error {
 	if s.Ready != nil {
 		first.Ready = sync.OnceFunc(s.Ready)
 	}
-	err := first.attempt(ctx)
-	if !errors.Is(err, reservoir.ErrLost) || ctx.Err() != nil {
-		return err
+	for {
+		err := first.attempt(ctx)
+		if !errors.Is(err, reservoir.ErrLost) || ctx.Err() != nil {
+			return err
+		}
+		if s.Log != nil {
+			s.Log.Error("engine lost: its partitions are restored from their snapshots on another engine", "err", err)
+		}
+		first.NewEngine = s.Fallback
 	}
-	if s.Log != nil {
-		s.Log.Error("engine lost: its partitions are restored from their snapshots on another engine", "err", err)
-	}
-	second := first
-	second.NewEngine, second.Fallback = s.Fallback, nil
-	return second.attempt(ctx)
 }
 
 // attempt is Run with the engines of NewEngine.

@@ -106,7 +106,7 @@ func (r *stateReader) count(size int) int {
 
 func (r *stateReader) partition(id int) *partition {
 	if n := r.bytes(sha256.Size); r.err == nil && !bytes.Equal(n, r.network[:]) {
-		r.fail("it is of another network, policy or channels: run the model it was made with, or begin a new job")
+		r.fail("it is of another network, policy, channels or arithmetic: run the model and kind of engine it was made with, or begin a new job")
 		return nil
 	}
 	p := newPartition(id, 0)

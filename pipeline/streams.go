@@ -31,6 +31,7 @@ const (
 	headerInTime    = "Eusn-In-Ts"
 	headerSnap      = "Eusn-Snap"
 	headerSnapSeq   = "Eusn-Snap-In-Seq"
+	headerArith     = "Eusn-Arithmetic"
 	headerInSubject = "Eusn-In-Subject"
 	headerError     = "Eusn-Error"
 	headerTruncated = "Eusn-Truncated"

@@ -56,8 +56,12 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	if err != nil {
 		return v, err
 	}
+	c.ours = sh.arithmetic
 	sh.store, sh.last = j.store, ctx
 	defer func() { sh.pool.engine.Close() }() // the one it has grown to
+	if !c.continues(c.ours) {
+		return v, c.otherArithmetic(c.record)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.workers = ctx

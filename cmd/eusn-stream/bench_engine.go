@@ -71,9 +71,9 @@ type benchKind struct {
 // benchKinds are the engines to measure: all that are here, or the one asked
 // for.
 func (a *app) benchKinds(o *benchOptions) []benchKind {
-	if a.engine == "gpu" {
-		open := newGPU(0)
-		return []benchKind{{name: "gpu", one: true, open: func(net *reservoir.Network, slots, _ int) (reservoir.Engine, error) { return open(net, slots) }}}
+	if isGPU(a.engine) {
+		open := newGPU(a.engine, 0)
+		return []benchKind{{name: a.engine, one: true, open: func(net *reservoir.Network, slots, _ int) (reservoir.Engine, error) { return open(net, slots) }}}
 	}
 	all := reservoir.CPUKinds()
 	var kinds []benchKind

@@ -21,6 +21,8 @@ func gpuFailure(err error) error {
 	switch {
 	case errors.As(err, &none):
 		return fail(exitUnreachable, err, cpuInstead)
+	case errors.Is(err, gpu.ErrTF32):
+		return fail(exitUsage, err, "--engine gpu-3xtf32, or a model of eusn-stream offline retrain --tf32")
 	case errors.Is(err, gpu.ErrSelfTest):
 		return fail(exitIntegrity, err, "another driver version; "+cpuInstead)
 	}
@@ -28,10 +30,10 @@ func gpuFailure(err error) error {
 }
 
 // newGPU opens engines on the machine's GPUs, each on the one with the most
-// free memory, with pools of up to maxSlots rows at once.
-func newGPU(maxSlots int) pipeline.EngineFactory {
+// free memory that has not failed, with pools of up to maxSlots rows at once.
+func newGPU(kind string, maxSlots int) pipeline.EngineFactory {
 	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		e, err := gpu.New(net, slots, gpu.Options{MaxSlots: maxSlots})
+		e, err := gpu.New(net, slots, gpu.Options{MaxSlots: maxSlots, Products: gpuProducts[kind], SkipLost: true})
 		if err != nil {
 			return nil, gpuFailure(err)
 		}
@@ -40,19 +42,26 @@ func newGPU(maxSlots int) pipeline.EngineFactory {
 }
 
 // stageEngines makes the engines of a running stage, and those that take over
-// when one is lost (nil where none can be). Auto takes a GPU where there is
-// one and the CPU where not, and says once which and why.
+// when one is lost (nil where none can be): another GPU where there is one,
+// else the CPU if it gives the same bits. Auto takes a GPU where there is one
+// and the CPU where not, and says once which and why.
 func stageEngines(kind string, maxSlots int, log *slog.Logger) (first, fallback pipeline.EngineFactory) {
 	cpu := newEngine("auto")
-	switch kind {
-	case "gpu":
-		return newGPU(maxSlots), cpu
-	case "auto":
+	if isGPU(kind) {
+		first = newGPU(kind, maxSlots)
+		if s := otherBits(kind); s != "" {
+			log.Warn("an approximate engine computes", "engine", kind, "note", s)
+			return first, first
+		}
+		return first, gpuOr(first, cpu, log)
+	}
+	if kind == "auto" {
 		if _, err := gpu.Devices(); err != nil {
 			log.Info("the CPU computes", "engine", reservoir.CPUKinds()[0], "why", err)
 			return cpu, nil
 		}
-		return gpuOr(newGPU(maxSlots), cpu, log), cpu
+		gpus := newGPU("gpu", maxSlots)
+		return gpuOr(gpus, cpu, log), gpuOr(gpus, cpu, log)
 	}
 	return newEngine(kind), nil
 }

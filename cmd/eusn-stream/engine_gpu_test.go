@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/gpu"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -27,10 +28,12 @@ func TestNoGPU(t *testing.T) {
 	for _, args := range [][]string{
 		{"run", "--model", "none.safetensors"}, {"demo"}, {"offline", "retrain"}, {"offline", "evaluate"}, {"bench"},
 	} {
-		r := exec(t, t.Context(), append(args, "--engine", "gpu")...)
-		r.want(t, exitUnreachable, "eusn-stream: gpu: ", "try: --engine auto")
-		if n := strings.Count(r.errOut, "\n"); n != 2 || r.out != "" {
-			t.Errorf("%v: %d lines of errors, want a sentence and what to try; printed %q:\n%s", args, n, r.out, r.errOut)
+		for _, kind := range []string{"gpu", "gpu-3xtf32", "gpu-2xtf32"} {
+			r := exec(t, t.Context(), append(args, "--engine", kind)...)
+			r.want(t, exitUnreachable, "eusn-stream: gpu: ", "try: --engine auto")
+			if n := strings.Count(r.errOut, "\n"); n != 2 || r.out != "" {
+				t.Errorf("%v: %d lines of errors, want a sentence and what to try; printed %q:\n%s", args, n, r.out, r.errOut)
+			}
 		}
 	}
 }
@@ -102,6 +105,33 @@ func TestAutoWithBadGPU(t *testing.T) {
 	}
 }
 
+// An engine of other bits says so once, has no engine of the promised ones to
+// fall back on, and no part in the paper's results.
+func TestOtherBits(t *testing.T) {
+	withoutGPU(t)
+	for _, kind := range engineKinds {
+		var book bytes.Buffer
+		first, fallback := stageEngines(kind, 100, slog.New(slog.NewTextHandler(&book, nil)))
+		other := kind == "gpu-3xtf32" || kind == "gpu-2xtf32"
+		if n := strings.Count(book.String(), "an approximate engine computes"); (n == 1) != other || n > 1 || (otherBits(kind) != "") != other {
+			t.Errorf("%s: log is\n%s", kind, &book)
+		}
+		_, _, err := (&app{engine: kind}).runBench(t.Context(), nil, benchRun{}, nil)
+		if said := err != nil && strings.Contains(err.Error(), "canonical arithmetic"); said != other {
+			t.Errorf("%s: the paper's experiments say %v", kind, err)
+		}
+		if !other {
+			continue
+		}
+		for _, open := range []pipeline.EngineFactory{first, fallback} {
+			var none *gpu.UnavailableError
+			if e, err := open(tiny(t), 4); !errors.As(err, &none) {
+				t.Errorf("%s opens %v, %v: want UnavailableError", kind, e, err)
+			}
+		}
+	}
+}
+
 func TestGPUFailures(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -109,6 +139,7 @@ func TestGPUFailures(t *testing.T) {
 	}{
 		{&gpu.UnavailableError{Reason: errors.New("x")}, exitUnreachable},
 		{fmt.Errorf("gpu: %w", gpu.ErrSelfTest), exitIntegrity},
+		{fmt.Errorf("gpu: %w", gpu.ErrTF32), exitUsage},
 		{&gpu.MemoryError{}, exitFailure},
 	} {
 		var f *failure

@@ -122,6 +122,9 @@ func (a *app) offlineBench(ctx context.Context, archives []string, b benchRun) e
 // runBench does what is asked for and is not in the results file yet. of is
 // the part of the command line that names a data set.
 func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun, of func(dataset string) string) (*bench.Store, []bench.Cell, error) {
+	if s := otherBits(a.engine); s != "" { // results of both kinds must not meet in one file
+		return nil, nil, fail(exitUsage, fmt.Errorf("--engine %s: the experiments are of the canonical arithmetic; %s", a.engine, s), "--engine gpu")
+	}
 	if err := bench.Check(sets, b.plan, b.settings.Protocol); err != nil {
 		return nil, nil, err // before there is a results file
 	}

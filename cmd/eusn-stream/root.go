@@ -48,11 +48,15 @@ sample, and predictions go out, also as Arrow.
 	f.BoolVar(&a.json, "json", false, "print results as JSON")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
 	f.StringVar(&a.progressMode, "progress", "auto", "progress display: auto, plain or none")
-	f.StringVar(&a.engine, "engine", "auto", "what computes: auto, gpu, avx512, avx2, neon or generic; all give the same bits")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	f.StringVar(&a.engine, "engine", "auto", "what computes: auto, gpu, avx512, avx2, neon or generic, all with the same bits; gpu-3xtf32 or gpu-2xtf32, with others")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		switch a.progressMode {
 		case "auto", "plain", "none":
-			return checkEngine(a.engine)
+			err := checkEngine(a.engine)
+			if s := otherBits(a.engine); err == nil && s != "" && cmd.Name() != "run" { // whose log says it
+				a.say("--engine %s: %s", a.engine, s)
+			}
+			return err
 		}
 		return fmt.Errorf("--progress %s: want auto, plain or none", a.progressMode)
 	}

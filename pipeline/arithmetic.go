@@ -1,0 +1,35 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// arithmeticOf names an engine's arithmetic as records do: nothing where it is
+// the canonical one.
+func arithmeticOf(e reservoir.Engine) string {
+	if a := reservoir.ArithmeticOf(e); a != reservoir.Canonical {
+		return a
+	}
+	return ""
+}
+
+// continues reports whether an engine of that arithmetic may go on from the
+// record. What lies behind a snapshot is replayed, and comes out as it was in
+// the same arithmetic only. Where nothing was answered nothing is replayed; an
+// imported snapshot is checked by itself (shape).
+func (r *record) continues(arithmetic string) bool {
+	return r.inSeq == 0 || r.arithmetic == arithmetic
+}
+
+func (c *committer) otherArithmetic(r record) error {
+	name := func(arithmetic string) string {
+		if arithmetic == "" {
+			return reservoir.Canonical
+		}
+		return arithmetic
+	}
+	return fmt.Errorf("pipeline: the states of %s were computed in the arithmetic %s, this engine's is %s, and its states would be others: run the job with an engine of the arithmetic it began with, or begin a new job",
+		c.subject(), name(r.arithmetic), name(c.ours))
+}

@@ -1,0 +1,144 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// otherwise is a real engine that says it has an arithmetic of its own.
+type otherwise struct {
+	reservoir.Engine
+	name string
+}
+
+func (o otherwise) Arithmetic() string { return o.name }
+
+func inArithmetic(name string) EngineFactory {
+	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := reservoir.NewGeneric(net, slots)
+		return otherwise{e, name}, err
+	}
+}
+
+// States of one arithmetic are not gone on with in another, whether their
+// worker was killed, has released them, or they were imported; and the record
+// is left as it was, so that the right engine can.
+func TestArithmetic(t *testing.T) {
+	t.Parallel()
+	streams := recordings(12, 60)
+	packets, sent := mixed(streams, 21)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5})
+	want := direct(t, m, streams, sent)
+	tensor, canonical := inArithmetic("3xtf32-sm90"), EngineFactory(generic)
+	for name, c := range map[string]struct {
+		right, wrong       EngineFactory
+		rightName, wrongIs string
+	}{
+		"tensor":    {tensor, canonical, "arithmetic 3xtf32-sm90", "this engine's is canonical"},
+		"canonical": {canonical, tensor, "arithmetic canonical", "this engine's is 3xtf32-sm90"},
+		"two cards": {inArithmetic("3xtf32-sm80"), tensor, "arithmetic 3xtf32-sm80", "this engine's is 3xtf32-sm90"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newRig(t)
+			conf := quick("bits", 2)
+			conf.SnapshotMessages = 3
+			refused := func(when string) {
+				t.Helper()
+				_, before := b.last("bits", 0)
+				s := &Stage{Config: conf, Model: m, Dial: func(name string) (*nats.Conn, error) { return b.dial(name) }, NewEngine: c.wrong}
+				err := s.Run(t.Context())
+				if err == nil || !strings.Contains(err.Error(), c.rightName) || !strings.Contains(err.Error(), c.wrongIs) {
+					t.Errorf("%s: run ended with %v, want a refusal that says %q and %q", when, err, c.rightName, c.wrongIs)
+				}
+				if _, now := b.last("bits", 0); now != before {
+					t.Errorf("%s: the record was %+v and is %+v", when, before, now)
+				}
+				if _, err := s.Verify(t.Context(), b.js, 0); err == nil || !strings.Contains(err.Error(), c.rightName) {
+					t.Errorf("%s: verify says %v", when, err)
+				}
+			}
+			third := len(packets) / 3
+			r := b.startWith(m, conf, c.right)
+			b.publish(packets[:third])
+			b.settle(r, third)
+			r.crash(t)
+			refused("after a crash")
+			r = b.startWith(m, conf, c.right)
+			b.publish(packets[third : 2*third])
+			r.until(t, "snapshot of partition 0", func(Stats) bool {
+				_, last := b.last("bits", 0)
+				return last.snap != ""
+			})
+			b.settle(r, 2*third)
+			r.stop(t)
+			refused("after a release")
+			v, err := (&Stage{Config: conf, Model: m, NewEngine: c.right}).Verify(t.Context(), b.js, 0)
+			if err != nil || v.Digest != v.Recorded {
+				t.Errorf("verify with the right engine: %+v, %v", v, err)
+			}
+			imported(t, b, m, conf, c.right, c.wrong)
+			r = b.startWith(m, conf, c.right)
+			b.publish(packets[2*third:])
+			got := b.await("bits", count(want))
+			r.stop(t)
+			same(t, clean(got, 0), want)
+		})
+	}
+}
+
+// imported checks that an exported state begins a job of its arithmetic only.
+func imported(t *testing.T, b *rig, m *reservoir.Model, conf Config, right, wrong EngineFactory) {
+	t.Helper()
+	j, err := OpenJob(t.Context(), b.js, conf.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _, err := j.Snapshot(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, factory := range []EngineFactory{wrong, right} {
+		conf.Job, conf.InputSubject = fmt.Sprintf("import%d", i), fmt.Sprintf("import%d.*", i)
+		if err := Import(t.Context(), b.js, conf, raw); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		book := &logBook{}
+		s := &Stage{Config: conf, Model: m, NewEngine: factory, Log: book.logger(), Ready: cancel,
+			Dial: func(name string) (*nats.Conn, error) { return b.dial(name) }}
+		err := s.Run(ctx)
+		cancel()
+		if said := book.lines("network, policy, channels or arithmetic") > 0; said != (i == 0) {
+			t.Errorf("import into engine %d: refused %v, want %v (%v)", i, said, i == 0, err)
+		}
+	}
+}
+
+// A pool does not grow into another arithmetic.
+func TestArithmeticGrows(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	opened := 0
+	p, err := newPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		opened++
+		return inArithmetic(fmt.Sprintf("card %d", opened))(net, slots)
+	}, m.Network, m.Heads[0], 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range firstSlots {
+		if _, err := p.take(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.take(); err == nil || !strings.Contains(err.Error(), "card 2") {
+		t.Errorf("a pool grew from one arithmetic into another: %v", err)
+	}
+}
