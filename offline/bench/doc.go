@@ -66,8 +66,9 @@
 // Lines come in the order in which threads finish. Apart from that and from
 // fields that end in seconds, a file does not depend on threads, engines, or
 // interruptions; on other architectures than amd64 heads may differ in their
-// last bits (see package readout), and trained models in more. A last line without its end, torn by a
-// crash, is cut off by Resume. Cells follow from trials and draws. Of two lines
-// of the same thing the later counts: a file may be resumed with a larger Plan,
-// and a longer search may choose another configuration.
+// last bits (see package readout), and trained models in more. How many trials
+// a budget allows depends on the machine. A last line without its end, torn by
+// a crash, is cut off by Resume. Cells follow from trials and draws. Of two
+// lines of the same thing the later counts: a file may be resumed with a larger
+// Plan, and a longer search may choose another configuration.
 package bench

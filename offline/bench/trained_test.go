@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -196,5 +197,37 @@ func TestTooSmallBudget(t *testing.T) {
 	}
 	if n := len(st.trials); n == 0 || n > runtime.GOMAXPROCS(0) || !st.trials[key{"tones", "arnn", 0}].Cut {
 		t.Errorf("trials %+v", st.trials)
+	}
+}
+
+// A training tells of its progress while it lasts, and can be cancelled then.
+func TestCancelTraining(t *testing.T) {
+	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	opt := Options{Plan: trainPlan(1, PaperEpochs, "gru"), Progress: func(int64, int64, string) { cancel() }}
+	if _, err := Run(ctx, []*offline.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want it cancelled", err)
+	}
+	if len(st.trials) > 0 {
+		t.Errorf("stored %+v", st.trials)
+	}
+}
+
+// The paper's figure is a yardstick for the paper's search alone.
+func TestShortTrainingIsNotGated(t *testing.T) {
+	st := newStore("", NewSettings(PaperExact, 1))
+	for _, c := range []struct {
+		configurations, epochs int
+		gated                  bool
+	}{{200, 5000, true}, {199, 5000, false}, {200, 4999, false}} {
+		cell := Cell{Dataset: "Adiac", Model: "arnn", Accuracy: 0.4, Configurations: c.configurations, Training: Training{Epochs: c.epochs}}
+		v, ok := st.Judge(cell)
+		if !ok || v.Paper.Accuracy != 0.528 || v.Paper.Units != 170 || v.Gated != c.gated {
+			t.Errorf("%+v: %+v, %v", c, v, ok)
+		}
 	}
 }
