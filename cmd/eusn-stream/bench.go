@@ -49,6 +49,12 @@ engine_time_share: time in engine calls over the time of all cores. p50_ms and p
 published until its prediction is read from the output, at half of the
 measured rate.
 
+Energy, of GPUs only. After the rates, each shape runs without a pause for --time,
+a second at least, between two readings of the card's energy counter (NVML):
+joules_per_mstep, joules for a million steps of a stream, and watts, the mean
+power, both with all that else the card does. Where the counter cannot be read
+both are absent, and energy says why.
+
 --json prints one JSON object a line: field bench says peak, engine or stage.
 Flags that take lists (50,100) measure every combination. --engine auto
 measures every CPU engine there is; generic at one small shape only, and

@@ -112,6 +112,9 @@ type engineRow struct {
 	Peak      float64 `json:"peak_gflops,omitzero"` // absent where there is none to measure
 	PeakShare float64 `json:"peak_share,omitzero"`
 	Bursts    int     `json:"bursts"`
+	Joules    float64 `json:"joules_per_mstep,omitzero"` // GPUs only, as are the next two
+	Watts     float64 `json:"watts,omitzero"`
+	NoEnergy  string  `json:"energy,omitzero"` // why the two are absent
 }
 
 // peakRow is the machine's own limit.
@@ -158,6 +161,11 @@ func (a *app) benchEngines(ctx context.Context, o *benchOptions, out *benchPrint
 		}
 	}
 	err = a.takeTurns(ctx, all, o.time)
+	for _, b := range all {
+		if card, ok := b.engine.(interface{ PCI() string }); ok && err == nil {
+			err = b.measureEnergy(ctx, card.PCI(), max(o.time, leastEnergyTime))
+		}
+	}
 	for _, b := range all {
 		if len(b.rates) == 0 {
 			continue // interrupted before its turn
@@ -283,6 +291,7 @@ type engineBench struct {
 
 	spent                time.Duration
 	rates, peaks, shares []float64 // of each burst: flop/s, flop/s, ratio
+	energy               energy
 }
 
 func newEngineBench(k benchKind, s benchShape, threads int) (*engineBench, error) {
@@ -378,7 +387,7 @@ func (b *engineBench) row() engineRow {
 	return engineRow{
 		Bench: "engine", Engine: b.kind.name, Members: max(1, s.members), Units: s.units, Inputs: s.inputs, Streams: s.streams, Steps: s.steps,
 		Threads: b.threads, Random: s.random, Rate: rate / s.flops() / 1e6, GFLOPS: rate / 1e9,
-		Peak: median(b.peaks) / 1e9, PeakShare: median(b.shares), Bursts: len(b.rates),
+		Peak: median(b.peaks) / 1e9, PeakShare: median(b.shares), Bursts: len(b.rates), Joules: b.energy.joules, Watts: b.energy.watts, NoEnergy: b.energy.missing,
 	}
 }
 

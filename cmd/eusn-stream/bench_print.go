@@ -51,6 +51,12 @@ func (p *benchPrinter) engine(r engineRow) error {
 	if r.Random {
 		note = "  random order"
 	}
+	switch {
+	case r.Joules > 0:
+		note += fmt.Sprintf("  %.3g J/Mstep, %.0f W", r.Joules, r.Watts)
+	case r.NoEnergy != "":
+		note += "  energy " + r.NoEnergy
+	}
 	p.print("%-8s %7s %6d %8d %6d %7d %11.4f %10.1f %8.1f %9s%s", r.Engine, units, r.Inputs, r.Streams, r.Steps, r.Threads, r.Rate, 1e3/r.Rate, r.GFLOPS, share, note)
 	return nil
 }
