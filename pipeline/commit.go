@@ -114,8 +114,10 @@ func (c *committer) overtaken(ctx context.Context, cause error) error {
 	return cause
 }
 
+// publish is not cut short by ctx: what was claimed must be known, to be given
+// back.
 func (c *committer) publish(ctx context.Context, r record, expect uint64, body []byte) (*jetstream.PubAck, error) {
-	ctx, cancel := c.link.attempt(ctx)
+	ctx, cancel := c.link.attempt(context.WithoutCancel(ctx))
 	defer cancel()
 	return c.js.PublishMsg(ctx, c.message(r, expect, body), jetstream.WithRetryAttempts(0))
 }

@@ -70,6 +70,8 @@ func (t *tenure) hold(started func()) {
 	if err := t.begin(); err != nil {
 		if t.ctx.Err() == nil {
 			t.fail(t.c.overtaken(t.ctx, err))
+		} else {
+			t.giveBack()
 		}
 		return
 	}
@@ -97,6 +99,20 @@ func (t *tenure) hold(started func()) {
 			t.excuse()
 		case <-t.workers.Done():
 		}
+	}
+}
+
+// giveBack releases a partition that was claimed but not begun with: its
+// record stands as it was found.
+func (t *tenure) giveBack() {
+	if t.c.last == 0 { // nor claimed
+		return
+	}
+	next := t.c.record
+	next.kind = kindReleased
+	t.c.begin(t.empty, next)
+	if err := t.c.await(t.shard.last); err != nil && !errors.Is(err, errFenced) {
+		t.fail(err)
 	}
 }
 
@@ -176,19 +192,32 @@ func (t *tenure) checkMark(ctx context.Context, first uint64) error {
 	if m.seq < first || m.seq == 0 {
 		return nil
 	}
-	try, cancel := t.link.attempt(ctx)
-	defer cancel()
-	msg, err := t.in.GetMsg(try, m.seq)
+	msg, err := t.inputMessage(ctx, m.seq)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return fmt.Errorf("pipeline: message %d of %s, which partition %d has answered, was deleted: restore the store, or start a new job", m.seq, inputStream(t.cfg.Job), t.part.id)
 	case err != nil:
-		return fmt.Errorf("pipeline: message %d of %s: %w", m.seq, inputStream(t.cfg.Job), err)
+		return err
 	case msg.Time.UnixNano() != m.time:
 		return fmt.Errorf("pipeline: message %d of %s was stored %s, but partition %d has answered one stored %s: the input is not the one it was (a restored backup?); restore the right one, or start a new job",
 			m.seq, inputStream(t.cfg.Job), createdText(msg.Time), t.part.id, createdText(time.Unix(0, m.time)))
 	}
 	return nil
+}
+
+// inputMessage asks for an input message until the server answers.
+func (t *tenure) inputMessage(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+	for {
+		try, cancel := t.link.attempt(ctx)
+		msg, err := t.in.GetMsg(try, seq)
+		cancel()
+		if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
+			return msg, err
+		}
+		if err := pause(ctx, retryWait); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // inputInfo asks for the input's identity and range until the server answers,

@@ -1,0 +1,79 @@
+package pipeline
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Whenever a worker is told to stop, in the middle of a claim or of a restore
+// too, what it has claimed is released and no state has changed.
+func TestStopWhileClaiming(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	streams := recordings(12, 40)
+	packets, sent := mixed(streams, 4)
+	c := quick("hasty", 6)
+	c.StopTimeout = patience
+	r := b.start(m, c)
+	b.publish(packets)
+	b.await(c.Job, count(direct(t, m, streams, sent)))
+	r.stop(t)
+	var want [6]record
+	for p := range want {
+		if _, want[p] = b.last(c.Job, p); want[p].kind != kindReleased {
+			t.Fatalf("partition %d ended with %q", p, want[p].kind)
+		}
+	}
+	claimed := 0
+	for i := range 40 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+		s := &Stage{Config: c, Model: m, NewEngine: generic, Log: b.log, Dial: b.dial, clock: b.now}
+		_ = s.Run(ctx) // stopped before it had begun, or after
+		cancel()
+		for p := range want {
+			_, got := b.last(c.Job, p)
+			if got.epoch > want[p].epoch {
+				claimed++
+			}
+			want[p].epoch, want[p].worker = got.epoch, got.worker
+			if got != want[p] {
+				t.Fatalf("stopped after %d ms: partition %d ended as %+v, want %+v", i, p, got, want[p])
+			}
+		}
+	}
+	if claimed == 0 {
+		t.Error("no stop met a claim: the test shows nothing")
+	}
+}
+
+// A question about the input that a connection takes with it is asked again:
+// it stops no partition.
+func TestInputMessageIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	stream, err := b.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ASKED", Subjects: []string{"asked"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.js.Publish(t.Context(), "asked", []byte("answer")); err != nil {
+		t.Fatal(err)
+	}
+	l := &link{}
+	l.up, l.cut = context.WithCancel(context.Background())
+	l.cut() // as when the connection breaks between the question and its answer
+	time.AfterFunc(2*retryWait, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.up, l.cut = context.WithCancel(context.Background())
+	})
+	msg, err := (&tenure{run: &run{in: stream, link: l}}).inputMessage(t.Context(), 1)
+	if err != nil || string(msg.Data) != "answer" {
+		t.Errorf("message %v, error %v", msg, err)
+	}
+}
