@@ -2,7 +2,8 @@
 """What others reach on a GPU, beside `eusn-stream bench --engine gpu`.
 
     gpu_peers.py --ours PATH_OF_EUSN_STREAM [--engine gpu] [--device cuda] [--seconds 1]
-                 [--limit 90] [--peers NAME,...] [--shapes UNITSxINPUTSxSTREAMSxSTEPS,...]
+                 [--limit 90] [--budget 470] [--peers NAME,...]
+                 [--shapes UNITSxINPUTSxSTREAMSxSTEPS[xMEMBERS],...]
 
 Every peer does the same steps, h' = h + eps tanh(M h + U x + b) in float32 with TF32
 off, on inputs and states that stay on the device; eusn-stream's figures include the
@@ -10,7 +11,10 @@ copy of the inputs to it, which is to our disadvantage. The exception is cudnn, 
 RNN is tanh(M h + U x + b): as much work, another function. Each peer runs in a process
 of its own with a time limit, and its states are compared with float64 on 64 streams
 before it is timed; the process ends if they differ by more than 1e-3 of their size.
-Prints lines of JSON: millions of stream-steps a second, median of the calls.
+Prints lines of JSON: the card's ceilings (gpu_ceilings.py), then millions of
+stream-steps a second, median of the calls; ours with its energy and its share of
+the bound that the ceilings set. After --budget seconds what is left is printed as
+left out: give the next call those --shapes. A bank is ours alone; the peers have none.
 
 Only torch-eager has been run, with --device cpu; the others need a GPU or a library
 that was not at hand.
@@ -24,19 +28,24 @@ import subprocess
 import sys
 import time
 
+import gpu_ceilings
+
 EPS = 0.01
-SHAPES = [(n, x, b, t) for n, x in [(100, 6), (200, 1), (200, 61), (512, 16), (1024, 16)] for b, t in [(1000, 1), (1000, 64), (10000, 64), (100000, 8)]]
+NETWORKS = [(100, 6, 1), (200, 1, 1), (200, 61, 1), (512, 16, 1), (1024, 16, 1), (50, 4, 40)]  # units, inputs, members
+# Every combination, those that tell most first, since the time may not be enough.
+CALLS = [(100000, 8), (1000, 64), (10000, 64), (1000, 1), (1000000, 1), (1000, 512), (10000, 8), (100000, 64), (1000000, 8), (1000, 8), (10000, 1), (10000, 512), (100000, 1), (1000000, 64), (100000, 512), (1000000, 512)]
+SHAPES = [(n, x, b, t, m) for b, t in CALLS for n, x, m in NETWORKS]
+MOST = 1 << 28  # samples of one call
 
 
 class Problem:
     """Weights, states and inputs of one shape, the same for all peers."""
 
-    def __init__(self, units, inputs, streams, steps):
+    def __init__(self, units, inputs, streams, steps, members=1):
         import numpy as np
 
         r = np.random.default_rng(1)
         w = r.uniform(-0.1, 0.1, (units, units))
-        self.shape = (units, inputs, streams, steps)
         self.m = (w - w.T - 0.001 * np.eye(units)).astype("f4")
         self.u = r.uniform(-1, 1, (units, inputs)).astype("f4")
         self.b = r.uniform(-1, 1, units).astype("f4")
@@ -182,13 +191,14 @@ def measure(name, shape, device, seconds):
 
 
 def ours(program, engine, shape, seconds):
-    units, inputs, streams, steps = shape
-    command = [program, "bench", "--engine", engine, "--only", "engine", "--json", "-q", "--time", f"{seconds}s", "--units", str(units), "--inputs", str(inputs), "--streams", str(streams), "--steps", str(steps)]
+    units, inputs, streams, steps, members = shape
+    command = [program, "bench", "--engine", engine, "--only", "engine", "--json", "-q", "--time", f"{seconds}s", "--units", str(units), "--inputs", str(inputs), "--streams", str(streams), "--steps", str(steps), "--bank", str(members if members > 1 else 0)]
     r = subprocess.run(command, capture_output=True, text=True)
     rows = [json.loads(line) for line in r.stdout.splitlines() if '"bench":"engine"' in line]
     if not rows:
-        raise SystemExit(f"gpu_peers: {' '.join(command)} ended with {r.returncode}: {r.stderr.strip()}")
-    return max(row["mstep_per_s"] for row in rows)
+        return {"left_out": f"{' '.join(command)} ended with {r.returncode}: {r.stderr.strip()}"}
+    best = max(rows, key=lambda row: row["mstep_per_s"])
+    return {k: best[k] for k in ("mstep_per_s", "joules_per_mstep", "watts", "energy", "gflops") if k in best}
 
 
 def main():
@@ -198,40 +208,68 @@ def main():
     a.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     a.add_argument("--seconds", type=float, default=1)
     a.add_argument("--limit", type=float, default=90, help="seconds for one peer at one shape, its compilation included")
+    a.add_argument("--budget", type=float, default=470, help="seconds for everything")
     a.add_argument("--peers", default=",".join(PEERS))
     a.add_argument("--shapes", default=",".join("x".join(map(str, s)) for s in SHAPES))
     a.add_argument("--one", help=argparse.SUPPRESS)
     o = a.parse_args()
     shapes = [tuple(map(int, s.split("x"))) for s in o.shapes.split(",")]
+    for i, s in enumerate(shapes):
+        if len(s) not in (4, 5) or min(s) < 1:
+            a.error(f"shape {'x'.join(map(str, s))}, want UNITSxINPUTSxSTREAMSxSTEPS[xMEMBERS]")
+        shapes[i] = (*s, 1)[:5]
+    if o.one == "ceilings":
+        return print(json.dumps(gpu_ceilings.measure(o.device, min(o.seconds, 0.3))))
     if o.one:
         return measure(o.one, shapes[0], o.device, o.seconds)
     names = o.peers.split(",")
     for n in names:
         if n not in PEERS:
             a.error(f"peer {n}, want some of {', '.join(PEERS)}")
+    end = time.monotonic() + o.budget
+    ceilings = {"left_out": "python has no torch"} if importlib.util.find_spec("torch") is None else one("ceilings", shapes[0], o, o.limit)
+    print(json.dumps({"ceilings": ceilings}), flush=True)
     for shape in shapes:
+        units, inputs, streams, steps, members = shape
+        base = dict(zip(("units", "inputs", "streams", "steps", "members"), shape))
+        # One step of ours takes the least; what the process may take beyond is the caller's margin.
+        if end - time.monotonic() < 2 * o.seconds + 3:
+            print(json.dumps({**base, "left_out": f"the budget of {o.budget:g} s is over"}), flush=True)
+            continue
+        if streams * steps * (inputs if members == 1 else inputs // 2) > MOST:
+            print(json.dumps({**base, "left_out": "more than 1 GiB of samples in one call"}), flush=True)
+            continue
         mine = ours(o.ours, o.engine, shape, o.seconds)
-        base = dict(zip(("units", "inputs", "streams", "steps"), shape))
-        print(json.dumps({"peer": "eusn-stream", "engine": o.engine, **base, "mstep_per_s": mine}), flush=True)
+        limit = gpu_ceilings.bound(ceilings, *shape) if "left_out" not in ceilings else None
+        if limit and "mstep_per_s" in mine:
+            mine |= {"bound": limit[0], "bound_mstep_per_s": limit[1] / 1e6, "share_of_bound": mine["mstep_per_s"] * 1e6 / limit[1]}
+        print(json.dumps({"peer": "eusn-stream", "engine": o.engine, **base, **mine}), flush=True)
         for n in names:
             row = {"peer": n, "device": o.device, **base}
-            if importlib.util.find_spec(NEEDS.get(n, "torch")) is None:
+            left = min(o.limit, end - time.monotonic())
+            if members > 1:
+                row["left_out"] = "a bank with features is not written for the peers"
+            elif streams * steps * units > 1 << 31:
+                row["left_out"] = "more than 8 GiB of input products"
+            elif left < 5:
+                row["left_out"] = f"the budget of {o.budget:g} s is over"
+            elif importlib.util.find_spec(NEEDS.get(n, "torch")) is None:
                 row["left_out"] = f"python has no {NEEDS.get(n, 'torch')}"
             elif n in CUDA_ONLY and o.device != "cuda":
                 row["left_out"] = "runs on a GPU only"
             else:
-                row |= one(n, shape, o)
-                if "mstep_per_s" in row:
-                    row["ours_by_peer"] = mine / row["mstep_per_s"]
+                row |= one(n, shape, o, left)
+                if "mstep_per_s" in row and "mstep_per_s" in mine:
+                    row["ours_by_peer"] = mine["mstep_per_s"] / row["mstep_per_s"]
             print(json.dumps(row), flush=True)
 
 
-def one(name, shape, o):
+def one(name, shape, o, limit):
     command = [sys.executable, os.path.abspath(__file__), "--ours", o.ours, "--one", name, "--device", o.device, "--seconds", str(o.seconds), "--shapes", "x".join(map(str, shape))]
     try:
-        r = subprocess.run(command, capture_output=True, text=True, timeout=o.limit)
+        r = subprocess.run(command, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        return {"left_out": f"not done within {o.limit:g} s"}
+        return {"left_out": f"not done within {limit:.0f} s"}
     if r.returncode:
         return {"left_out": (r.stderr.strip().splitlines() or ["no reason given"])[-1][:300]}
     return json.loads(r.stdout.splitlines()[-1])
