@@ -60,7 +60,7 @@ same each time.`,
 	f.Uint64Var(&seed, "seed", offline.DefaultSeed, "first seed of the weights")
 	f.IntVar(&draws, "draws", 3, "drawings of the weights")
 	f.IntVar(&steps, "steps", 500, "steps of the driven reservoir of figure 3")
-	f.IntVar(&every, "every", 10, "decompose the Jacobian of each such step of figure 3; 1 = of all of them, as the paper, in 10 times the time")
+	f.IntVar(&every, "every", 10, "of figure 3: decompose one Jacobian in so many where the state changes slowly (eps*rho < .1); 1 = all, as the paper, in 6 times the time")
 	f.IntVar(&r.options.Threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.grid = figures.PaperGrid(seed)

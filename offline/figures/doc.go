@@ -42,7 +42,8 @@
 //	ln |1 + eps mu| = log1p(2 eps Re mu + eps^2 |mu|^2) / 2
 //
 // keeps digits where ln of an eigenvalue of J(t) would be rounding noise (eps
-// gamma below 1e-16). The mean is taken over every Grid.Every-th step.
+// gamma below 1e-16). The mean is taken over the middles of strides of
+// Grid.Every steps, and over all steps where eps rho >= .1.
 //
 // # Weights
 //

@@ -15,11 +15,11 @@ type Grid struct {
 	Gamma     []float64 `json:"gamma"`            // diffusion, ascending
 	Eps       []float64 `json:"eps"`              // step size, ascending
 	Steps     int       `json:"steps"`            // of the driven reservoir, Fig. 3
-	Every     int       `json:"every"`            // the Jacobian of each Every-th step is decomposed
+	Every     int       `json:"every"`            // one Jacobian in so many is decomposed where eps*rho < .1, else all
 }
 
 // PaperGrid is the paper's: 100 units, 3 draws, 500 steps, and each decade of
-// its ranges. Of the 500 Jacobians every tenth is decomposed.
+// its ranges. Of the 500 Jacobians every tenth is decomposed where that will do.
 func PaperGrid(seed uint64) Grid {
 	return Grid{
 		Units: 100, Draws: 3, Seed: seed, Steps: 500, Every: 10,

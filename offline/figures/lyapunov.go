@@ -20,6 +20,7 @@ type LyapunovRow struct {
 	Rho          float64 // spectral radius of Wh
 	Most, Least  float64 // the largest and the smallest of the exponents: all lie between
 	Lower, Upper float64 // Proposition 2's bounds; Lower may be -Inf
+	Jacobians    int     // decomposed
 }
 
 // NewLyapunov computes Fig. 3.
@@ -43,7 +44,7 @@ func NewLyapunov(ctx context.Context, g Grid, o Options) (*Lyapunov, error) {
 		row := LyapunovRow{Cell: c, Rho: w.rho}
 		row.Lower, row.Upper = bounds(c.Eps, c.Gamma, w.rho)
 		var err error
-		if row.Most, row.Least, err = exponents(ctx, c, w, inputs[c.Draw], g.Every); err != nil {
+		if row.Most, row.Least, row.Jacobians, err = exponents(ctx, c, w, inputs[c.Draw], g.stride(c.Eps*w.rho)); err != nil {
 			return fmt.Errorf("%w, at %v", err, c)
 		}
 		f.Rows[i] = row
@@ -64,13 +65,25 @@ func bounds(eps, gamma, rho float64) (lower, upper float64) {
 	return math.Log1p(-r), math.Log1p(r)
 }
 
+// wild is the eps*rho from which the state changes much from step to step:
+// there a few Jacobians do not stand for the others.
+const wild = .1
+
+// stride is how many steps one Jacobian stands for.
+func (g Grid) stride(epsRho float64) int {
+	if epsRho >= wild {
+		return 1
+	}
+	return g.Every
+}
+
 // exponents drives the reservoir from the state 0 and averages the logarithms
-// of the largest and the smallest modulus of each every-th Jacobian.
-func exponents(ctx context.Context, c Cell, w *weights, input []float64, every int) (most, least float64, err error) {
+// of the largest and the smallest modulus of the Jacobian in the middle of
+// each stride, of count Jacobians.
+func exponents(ctx context.Context, c Cell, w *weights, input []float64, stride int) (most, least float64, count int, err error) {
 	n := w.n
 	h, v, d := make([]float64, n), make([]float64, n), make([]float64, n)
 	b := mat.NewDense(n, n, nil)
-	count := 0
 	for t, u := range input {
 		for i := range n {
 			z := w.bias[i] + w.input[i]*u - c.Gamma*h[i]
@@ -80,14 +93,14 @@ func exponents(ctx context.Context, c Cell, w *weights, input []float64, every i
 			v[i] = math.Tanh(z)
 			d[i] = math.Sqrt(1 - v[i]*v[i])
 		}
-		if (t+1)%every == 0 {
+		if t%stride == stride/2 {
 			if err := ctx.Err(); err != nil {
-				return 0, 0, err
+				return 0, 0, 0, err
 			}
 			scaled(b, w, d, c.Gamma)
 			hi, lo, err := logModuli(b, c.Eps)
 			if err != nil {
-				return 0, 0, err
+				return 0, 0, 0, err
 			}
 			most, least, count = most+hi, least+lo, count+1
 		}
@@ -95,7 +108,7 @@ func exponents(ctx context.Context, c Cell, w *weights, input []float64, every i
 			h[i] += c.Eps * v[i]
 		}
 	}
-	return most / float64(count), least / float64(count), nil
+	return most / float64(count), least / float64(count), count, nil
 }
 
 // scaled sets b to d (Wh - gamma I) d, d the square root of the diagonal D.
@@ -141,9 +154,9 @@ func (f *Lyapunov) Check() error {
 
 // CSV gives a line per draw of a cell.
 func (f *Lyapunov) CSV() []byte {
-	t := newTable("recurrent_scale", "gamma", "eps", "draw", "rho_wh", "mlle", "smallest_lle", "lower_bound", "upper_bound", "holds")
+	t := newTable("recurrent_scale", "gamma", "eps", "draw", "rho_wh", "mlle", "smallest_lle", "lower_bound", "upper_bound", "jacobians", "holds")
 	for _, r := range f.Rows {
-		t.row(r.Recurrent, r.Gamma, r.Eps, r.Draw, r.Rho, r.Most, r.Least, r.Lower, r.Upper, r.holds())
+		t.row(r.Recurrent, r.Gamma, r.Eps, r.Draw, r.Rho, r.Most, r.Least, r.Lower, r.Upper, r.Jacobians, r.holds())
 	}
 	return t.bytes()
 }
