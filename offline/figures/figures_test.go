@@ -332,3 +332,23 @@ func TestPortraits(t *testing.T) {
 		t.Errorf("CSV begins %q", got)
 	}
 }
+
+// TestDrive: the input is uniform in [-.5, .5], another one for each draw.
+func TestDrive(t *testing.T) {
+	g := PaperGrid(1)
+	g.Steps = 10000
+	a, b := g.drive(0), g.drive(1)
+	sum, squares, equal := 0., 0., 0
+	for i, u := range a {
+		if u < -.5 || u > .5 {
+			t.Fatalf("input %g", u)
+		}
+		if sum, squares = sum+u, squares+u*u; u == b[i] {
+			equal++
+		}
+	}
+	// Deviations of the mean .0029 and of the variance .00075; five of each.
+	if n := float64(g.Steps); math.Abs(sum/n) > .015 || math.Abs(squares/n-1./12) > .004 || equal > 0 {
+		t.Errorf("mean %g, variance %g, want 0 and 1/12; %d inputs are those of the other draw", sum/n, squares/n, equal)
+	}
+}
