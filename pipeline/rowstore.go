@@ -50,6 +50,8 @@ type storedRow struct {
 
 func rowStream(job string) string { return strings.ToUpper(job) + "-ROWS" }
 
+func rowSubjects(job string, part int) string { return fmt.Sprintf("%s.rows.%d.*", job, part) }
+
 func rowSubject(job string, part int, epoch uint64) string {
 	return fmt.Sprintf("%s.rows.%d.%d", job, part, epoch)
 }
@@ -203,38 +205,45 @@ func (s *snapshots) removeRows(ctx context.Context, rows []uint64, log *slog.Log
 	}
 }
 
-// sweepRows deletes rows that earlier owners of a partition stored and that
-// the snapshot a claim began from does not name. Owners after us name only
-// that snapshot's rows, ours and theirs, so an owner that sweeps late deletes
-// nothing of theirs.
-func (s *snapshots) sweepRows(ctx context.Context, part int, epoch uint64, kept map[uint64]bool, log *slog.Logger) {
-	all := fmt.Sprintf("%s.rows.%d.*", s.job, part)
-	info, err := s.rows.Info(ctx, jetstream.WithSubjectFilter(all))
+// orphans counts the rows of a partition that owners before this epoch have
+// left and the snapshot does not name. It is asked before the partition is
+// worked on: from then on those named are deleted too.
+func (s *snapshots) orphans(ctx context.Context, part int, epoch uint64, kept map[uint64]bool) (n int, err error) {
+	ctx, cancel := s.link.attempt(ctx)
+	defer cancel()
+	info, err := s.rows.Info(ctx, jetstream.WithSubjectFilter(rowSubjects(s.job, part)))
 	if err != nil {
-		log.Debug("state rows not listed", "partition", part, "err", err)
-		return
+		return 0, err
 	}
-	older := func(subject string) bool {
-		e, err := strconv.ParseUint(subject[strings.LastIndexByte(subject, '.')+1:], 10, 64)
-		return err == nil && e < epoch
-	}
-	left := -len(kept)
-	for subject, n := range info.State.Subjects {
-		if older(subject) {
-			left += int(n)
+	for subject, rows := range info.State.Subjects {
+		if olderRow(subject, epoch) {
+			n += int(rows)
 		}
 	}
-	for seq := uint64(1); left > 0; seq++ {
-		m, err := s.rows.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(all))
+	return n - len(kept), nil
+}
+
+// olderRow reports whether a row was stored by an owner before this epoch.
+func olderRow(subject string, epoch uint64) bool {
+	e, err := strconv.ParseUint(subject[strings.LastIndexByte(subject, '.')+1:], 10, 64)
+	return err == nil && e < epoch
+}
+
+// sweepRows deletes so many orphans. Owners after us name only the rows of the
+// snapshot we began from, ours and theirs, so an owner that sweeps late
+// deletes nothing of theirs.
+func (s *snapshots) sweepRows(ctx context.Context, orphans, part int, epoch uint64, kept map[uint64]bool, log *slog.Logger) {
+	for seq := uint64(1); orphans > 0; seq++ {
+		m, err := s.rows.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(rowSubjects(s.job, part)))
 		if err != nil {
 			if !errors.Is(err, jetstream.ErrMsgNotFound) {
 				log.Debug("state rows not swept", "partition", part, "err", err)
 			}
 			return
 		}
-		if seq = m.Sequence; older(m.Subject) && !kept[seq] {
+		if seq = m.Sequence; olderRow(m.Subject, epoch) && !kept[seq] {
 			s.removeRows(ctx, []uint64{seq}, log)
-			left--
+			orphans--
 		}
 	}
 }

@@ -75,6 +75,10 @@ func (t *tenure) hold(started func()) {
 		}
 		return
 	}
+	orphans, err := t.snaps.orphans(t.ctx, t.part.id, t.epoch.Load(), t.kept)
+	if err != nil {
+		t.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.id, "err", err)
+	}
 	if !t.send(job{part: t.part, order: orderOpen}) {
 		return
 	}
@@ -87,7 +91,7 @@ func (t *tenure) hold(started func()) {
 		t.counters.owned.Add(1)
 		defer t.counters.owned.Add(-1)
 		started()
-		t.snaps.sweepRows(t.ctx, t.part.id, t.epoch.Load(), t.kept, t.log)
+		t.snaps.sweepRows(t.ctx, orphans, t.part.id, t.epoch.Load(), t.kept, t.log)
 	}
 	<-t.ctx.Done()
 	if consumer != nil {
