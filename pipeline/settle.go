@@ -53,7 +53,7 @@ func (s *shard) save(a *answer) error {
 		return nil
 	}
 	now := time.Now()
-	if a.close && p.done == p.tenure.saved.Load() || !a.close && !p.due(s, now) {
+	if a.close && p.done == p.tenure.saved.Load() && !p.unnamed || !a.close && !p.due(s, now) {
 		return nil
 	}
 	var err error
@@ -62,7 +62,7 @@ func (s *shard) save(a *answer) error {
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
 	p.tenure.free(p.done, p.freed)
-	p.freed = nil
+	p.freed, p.unnamed = nil, false
 	if !a.close { // a release commits by itself
 		a.commit = true
 		p.tenure.uploading.Store(true)

@@ -152,6 +152,7 @@ func (s *shard) evict(full error) error {
 				st.away[i], st.slots[i] = rows[k].ref, -1
 				s.pool.release(slot)
 				st.source.part.away++
+				st.source.part.unnamed = true
 				k++
 			}
 		}

@@ -33,8 +33,9 @@ type partition struct {
 	verifyAt     uint64 // after this message, sum must be want; 0 = checked
 	want         digest
 
-	away  int      // state rows of its streams that are stored apart
-	freed []uint64 // those that were, since the last snapshot
+	away    int      // state rows of its streams that are stored apart
+	freed   []uint64 // those that were, since the last snapshot
+	unnamed bool     // rows were stored since then, which it does not name
 
 	open bool // the shard has adopted it
 	over bool // and dropped it
