@@ -28,7 +28,9 @@ func TestPeers(t *testing.T) {
 	}
 	shape := func(members string) []string { return []string{members, "20", "3", "40", "10"} }
 	for _, name := range []string{"numpy", "sgemm"} {
-		t.Run(name, func(t *testing.T) { work(t, python, append([]string{"../tools/peers/forms.py", name}, shape("0")...)...) })
+		t.Run(name, func(t *testing.T) {
+			work(t, python, append([]string{"../tools/peers/forms.py", name}, shape("0")...)...)
+		})
 	}
 	t.Run("numpy-bank", func(t *testing.T) {
 		work(t, python, append([]string{"../tools/peers/forms.py", "numpy-bank"}, shape("3")...)...)
