@@ -31,7 +31,7 @@ type tenure struct {
 	uploading atomic.Bool   // a snapshot is
 	ready     atomic.Pointer[stored]
 	saved     atomic.Uint64   // last input message of the snapshot in the record
-	found     string          // the snapshot that the claim found
+	found     string          // the snapshot that the claim found; written before epoch
 	kept      map[uint64]bool // the stored rows it names
 	freed     []freedRows     // behind mu, in order
 	epoch     atomic.Uint64   // 0 before the claim
@@ -139,8 +139,8 @@ func (t *tenure) begin() error {
 	if err != nil {
 		return err
 	}
-	t.epoch.Store(t.c.epoch)
 	t.found = t.c.snap
+	t.epoch.Store(t.c.epoch) // from here on the manager's sweep reads found
 	if err := t.checkInput(t.ctx); err != nil {
 		return err
 	}
