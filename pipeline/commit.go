@@ -150,11 +150,17 @@ func (c *committer) await(ctx context.Context) error {
 	if c.future == nil {
 		err = nats.ErrDisconnected
 	} else {
+		// The client answers for the server after commitTimeout. One whose
+		// connection broke at a bad moment has been seen to answer never.
+		late := time.NewTimer(2 * commitTimeout)
+		defer late.Stop()
 		select {
 		case ack := <-c.future.Ok():
 			c.accept(ack.Sequence)
 			return nil
 		case err = <-c.future.Err():
+		case <-late.C:
+			err = nats.ErrTimeout
 		case <-ctx.Done():
 			return fmt.Errorf("%w: commit on %s", errUnfinished, c.subject())
 		}
