@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 )
 
 // TestChaos runs the short matrix of the fault harness, a program of its own
 // (see integration/chaos/README.md). Runs that fail say how to repeat them.
 func TestChaos(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		absent(t, "chaos", "the fault harness needs Linux (stopped processes, process groups)")
+		parts.Absent(t, "chaos", "the fault harness needs Linux (stopped processes, process groups)")
 	}
 	if testing.Short() {
 		t.Skip("NOT CHECKED: the fault harness takes minutes, -short was given")

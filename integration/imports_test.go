@@ -20,6 +20,7 @@ var graph = map[string]struct {
 }{
 	"reservoir/canon":      {nil, "the arithmetic stands on nothing, so that everything can stand on it"},
 	"reservoir/canon/fit":  {[]string{"reservoir/canon"}, "evaluates its candidates as canon does"},
+	"internal/parts":       {nil, "ends tests for want of an outside part; no product code imports it"},
 	"internal/dense":       {nil, "matrix products for whoever learns: they know neither features nor networks"},
 	"readout":              {[]string{"internal/dense", "reservoir/canon"}, "a readout sees features, never a reservoir; scores are canonical arithmetic"},
 	"reservoir":            {[]string{"readout", "reservoir/canon"}, "an engine fuses the readout into the step"},

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 )
 
 // TestPeers lets each peer of tools/peers that can run here hold its result to
@@ -37,13 +39,13 @@ func TestPeers(t *testing.T) {
 	})
 	t.Run("torch", func(t *testing.T) {
 		if exec.Command(python, "-c", "import torch").Run() != nil {
-			absent(t, "torch", "%s has no PyTorch (Debian: apt-get install python3-torch)", python)
+			parts.Absent(t, "torch", "%s has no PyTorch (Debian: apt-get install python3-torch)", python)
 		}
 		work(t, python, append([]string{"../tools/peers/forms.py", "torch"}, shape("0")...)...)
 	})
 	t.Run("reservoirpy", func(t *testing.T) {
 		if os.Getenv("RESERVOIRPY") == "" {
-			absent(t, "reservoirpy", "RESERVOIRPY does not name the folder of its package")
+			parts.Absent(t, "reservoirpy", "RESERVOIRPY does not name the folder of its package")
 		}
 		work(t, python, append([]string{"../tools/peers/forms.py", "reservoirpy"}, shape("0")...)...)
 	})

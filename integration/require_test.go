@@ -4,20 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
-)
 
-// absent ends a test whose outside part is missing here: loudly, and as a
-// failure where EUSN_REQUIRE names the part (a list as in "numpy,datasets").
-func absent(t *testing.T, part, format string, args ...any) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("EUSN_REQUIRE"), ","), part) {
-		t.Fatalf("EUSN_REQUIRE asks for "+part+": "+format, args...)
-	}
-	t.Skipf("NOT CHECKED, "+part+" absent: "+format, args...)
-}
+	"github.com/eusn-stream/eusn-stream/internal/parts"
+)
 
 // numpy finds a Python interpreter that has NumPy.
 func numpy(t *testing.T) string {
@@ -27,7 +17,7 @@ func numpy(t *testing.T) string {
 			return python
 		}
 	}
-	absent(t, "numpy", "no python3 with NumPy (Debian: apt-get install python3-numpy)")
+	parts.Absent(t, "numpy", "no python3 with NumPy (Debian: apt-get install python3-numpy)")
 	return ""
 }
 
@@ -39,7 +29,7 @@ func datasets(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		absent(t, "datasets", "no folder ../shared/datasets beside the project")
+		parts.Absent(t, "datasets", "no folder ../shared/datasets beside the project")
 	}
 	return dir
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 )
 
 // requireDatasets gives the folder of published data sets beside the checkout.
@@ -18,10 +20,7 @@ func requireDatasets(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "shared", "datasets")
 	if _, err := os.Stat(filepath.Join(dir, "PROVENANCE.md")); err != nil {
-		if slices.Contains(strings.Split(os.Getenv("EUSN_REQUIRE"), ","), "datasets") {
-			t.Fatalf("EUSN_REQUIRE names datasets, but: %v", err)
-		}
-		t.Skipf("SKIPPED: NOT TESTED ON REAL DATA: %s is absent", dir)
+		parts.Absent(t, "datasets", "nothing is tested on real data: %v", err)
 	}
 	return dir
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestDiskFull(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
-		absent(t, "diskfull", "a full disk needs the right to mount one: %v", err)
+		parts.Absent(t, "diskfull", "a full disk needs the right to mount one: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	dir := filepath.Join(disk, "store")

@@ -1,11 +1,11 @@
 package reservoir_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
@@ -17,10 +17,7 @@ func TestVector(t *testing.T) {
 	for _, kind := range []string{"avx512", "avx2", "neon"} {
 		t.Run(kind, func(t *testing.T) {
 			if !slices.Contains(reservoir.CPUKinds(), kind) {
-				if strings.Contains(os.Getenv("EUSN_REQUIRE"), kind) {
-					t.Fatalf("this machine or build has no %s, and EUSN_REQUIRE names it", kind)
-				}
-				t.Skipf("NOT TESTED: this machine or build has no %s", kind)
+				parts.Absent(t, kind, "this machine or build has no %s", kind)
 			}
 			for name, threads := range map[string]int{"1 thread": 1, "3 threads": 3} {
 				t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/ptx"
 	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 )
 
 // mutant is a bug planted in a source file. old must be there; the first is
@@ -72,7 +73,7 @@ var mutants = []mutant{
 // EUSN_MUTANTS=all (make ptx-mutants).
 func TestMutants(t *testing.T) {
 	if v := ptxbuild.Installed(); v == "" {
-		require(t, "clang", "no bug is planted in the sources: "+ptxbuild.Compiler+" is not here")
+		parts.Absent(t, "clang", "no bug is planted in the sources: %s is not here", ptxbuild.Compiler)
 	}
 	for i, mu := range mutants {
 		if text, err := os.ReadFile(mu.file); err != nil || !strings.Contains(string(text), mu.old) {

@@ -8,16 +8,8 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 )
-
-// require skips a test whose part is not here, unless EUSN_REQUIRE names it.
-func require(t *testing.T, part, why string) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("EUSN_REQUIRE"), ","), part) {
-		t.Fatalf("EUSN_REQUIRE asks for %s: %s", part, why)
-	}
-	t.Skip(why)
-}
 
 // TestSourcesAndPTX finds sources that changed without make ptx.
 func TestSourcesAndPTX(t *testing.T) {
@@ -37,7 +29,7 @@ func TestSourcesAndPTX(t *testing.T) {
 // TestRecompile compiles the sources, in another directory, to the same bytes.
 func TestRecompile(t *testing.T) {
 	if v := ptxbuild.Installed(); v != ptxbuild.Version {
-		require(t, "clang", "the PTX is not compared with its sources: "+ptxbuild.Compiler+" "+ptxbuild.Version+" is not here")
+		parts.Absent(t, "clang", "the PTX is not compared with its sources: %s %s is not here", ptxbuild.Compiler, ptxbuild.Version)
 	}
 	dir := t.TempDir()
 	copyFiles(t, dir)

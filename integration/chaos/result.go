@@ -22,8 +22,9 @@ type result struct {
 	Lost        int    `json:"lost"`
 	Duplicated  int    `json:"duplicated"`
 	Wrong       int    `json:"wrong"`
-	Closed      int    `json:"closed_streams"` // whose final states were seen in a prediction
-	States      int    `json:"states"`         // partitions whose final states were compared
+	Closed      int    `json:"closed_streams"`   // whose final states were seen in a prediction
+	Silenced    int    `json:"ended_by_silence"` // sequences
+	States      int    `json:"states"`           // partitions whose final states were compared
 	Differing   int    `json:"differing_states"`
 
 	Input  inputCounts    `json:"input"`

@@ -21,6 +21,7 @@ const (
 	streamsWithin   = 60 * time.Second // until a first worker has made the NATS streams
 	noProgress      = 45 * time.Second // without a new prediction: stuck
 	controlPatience = 8 * time.Second  // the same for a negative control, which may well lose some
+	silenceWithin   = 90 * time.Second // of the load's end a sequence ends for its silence
 	settleTime      = time.Second      // for a prediction too many to show up
 )
 
@@ -39,6 +40,7 @@ type run struct {
 	truth     *truth
 	audit     *audit
 	stored    map[string]map[uint64]bool // messages that the input holds
+	inputRead uint64                     // last message of the input that the truth has taken
 	result    *result
 }
 
@@ -123,6 +125,9 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	r.fleet.pending.Wait() // the last zombie has woken up and gone
+	if err := r.hush(ctx, js); err != nil {
+		return err
+	}
 	if err := r.closeSequences(ctx, js); err != nil {
 		return err
 	}
@@ -160,7 +165,6 @@ func (r *run) load(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) e
 // closeSequences reads the input into the truth, publishes what is missing
 // and what closes every sequence, and reads that.
 func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error {
-	var last uint64
 	for _, then := range []func() error{
 		r.allStored,
 		func() error { return r.producers.findMissing(ctx, r.has) },
@@ -168,10 +172,23 @@ func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error 
 		r.allStored,
 	} {
 		var err error
-		if last, err = readOn(ctx, js, inputStream, last, r.input); err == nil {
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, r.input); err == nil {
 			err = then()
 		}
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hush waits until the workers have ended a sequence for its silence, where
+// they are to. During the load a busy machine may leave none silent enough;
+// after it everything is.
+func (r *run) hush(ctx context.Context, js jetstream.JetStream) error {
+	for begin := time.Now(); r.scenario.Idle > 0 && r.truth.idle == 0 && time.Since(begin) < silenceWithin; time.Sleep(200 * time.Millisecond) {
+		var err error
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, r.input); err != nil {
 			return err
 		}
 	}

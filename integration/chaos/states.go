@@ -56,8 +56,8 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 	} else if stored == 0 && r.scenario.Slots > 0 {
 		r.result.fail("no state row was ever stored apart, with %d slots a shard", r.scenario.Slots)
 	}
-	if r.truth.idle == 0 && r.scenario.Idle > 0 {
-		r.result.fail("no sequence was ended by silence")
+	if r.result.Silenced = r.truth.idle; r.truth.idle == 0 && r.scenario.Idle > 0 {
+		r.result.fail("no sequence was ended by silence, which %v after the load should have done", silenceWithin)
 	}
 	for _, name := range []string{outputStream, deadStream, rowStream, "OBJ_CHAOS-SNAP", "KV_CHAOS-MEMBERS"} {
 		if err := asking(ctx, func(ctx context.Context) error { return js.DeleteStream(ctx, name) }); err != nil {

@@ -15,6 +15,7 @@ type totals struct {
 	Duplicated  int         `json:"duplicated"`
 	Wrong       int         `json:"wrong"`
 	Closed      int         `json:"closed_streams"`
+	Silenced    int         `json:"ended_by_silence"` // sequences
 	States      int         `json:"states"`
 	Differing   int         `json:"differing_states"`
 	Input       inputCounts `json:"input"`
@@ -39,6 +40,7 @@ func (t *totals) add(r *result) {
 	t.Duplicated += r.Duplicated
 	t.Wrong += r.Wrong
 	t.Closed += r.Closed
+	t.Silenced += r.Silenced
 	t.States += r.States
 	t.Differing += r.Differing
 	t.Input.add(r.Input)
@@ -82,10 +84,10 @@ func (t *totals) idle() string {
 // line is the totals for people.
 func (t *totals) line() string {
 	f := t.Faults
-	s := fmt.Sprintf("%d runs, %d predictions: %d lost, %d duplicated, %d wrong; final states: %d streams seen in predictions, %d of %d partitions differ; "+
+	s := fmt.Sprintf("%d runs, %d predictions: %d lost, %d duplicated, %d wrong; final states: %d streams seen in predictions, %d sequences ended by silence, %d of %d partitions differ; "+
 		"%d worker kills, %d zombies, %d partitions (%d with traffic in flight, %d bytes delivered late), %d of both overtaken, %d cuts, %d slow links, %d clean restarts, %d scale steps, %d server kills (%d of leaders); "+
 		"%d input messages with %d repeats, %d late, %d damaged, %d retries; %.0f s",
-		t.Runs, t.Predictions, t.Lost, t.Duplicated, t.Wrong, t.Closed, t.Differing, t.States,
+		t.Runs, t.Predictions, t.Lost, t.Duplicated, t.Wrong, t.Closed, t.Silenced, t.Differing, t.States,
 		f.WorkerKills, f.Zombies, f.Partitions, f.LatePartitions, f.LateBytes, f.Overtaken, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills,
 		t.Input.Messages, t.Input.Repeats, t.Input.Late, t.Input.Damaged, t.Input.Retries, t.Seconds)
 	if t.Controls > 0 {

@@ -3,9 +3,9 @@ package dense
 import (
 	"math"
 	"math/rand/v2"
-	"os"
-	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 )
 
 // use makes a tile the active one; the result undoes it.
@@ -27,7 +27,7 @@ func eachTile(t *testing.T, test func(t *testing.T)) {
 		})
 	}
 	for _, name := range []string{"avx512", "avx2"} {
-		if !found[name] && strings.Contains(os.Getenv("EUSN_REQUIRE"), name) {
+		if !found[name] && parts.Required(name) {
 			t.Errorf("this machine or build has no %s, and EUSN_REQUIRE names it", name)
 		}
 	}

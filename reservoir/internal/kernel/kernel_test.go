@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
@@ -25,7 +24,7 @@ func eachLevel(t *testing.T, test func(t *testing.T, s *Set)) {
 		})
 	}
 	for _, name := range []string{"avx512", "avx2", "neon"} {
-		if !found[name] && strings.Contains(os.Getenv("EUSN_REQUIRE"), name) {
+		if !found[name] && parts.Required(name) {
 			t.Errorf("this machine or build has no %s, and EUSN_REQUIRE names it", name)
 		}
 	}
