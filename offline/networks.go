@@ -33,11 +33,12 @@ func DefaultBank(channels int) reservoir.Spec {
 // other kinds stay zero.
 type PaperScales struct {
 	Units          int     `json:"units"`
+	Layers         int     `json:"layers,omitzero"`          // of a deep network, Units being those of all together
 	Eps            float64 `json:"eps,omitzero"`             // eusn
 	Gamma          float64 `json:"gamma,omitzero"`           // eusn
 	Recurrent      float64 `json:"recurrent,omitzero"`       // eusn: W is uniform in [-Recurrent, Recurrent]
-	SpectralRadius float64 `json:"spectral_radius,omitzero"` // esn, resn
-	Leak           float64 `json:"leak,omitzero"`            // esn, resn
+	SpectralRadius float64 `json:"spectral_radius,omitzero"` // esn, resn, deepesn
+	Leak           float64 `json:"leak,omitzero"`            // esn, resn, deepesn
 	Input          float64 `json:"input,omitzero"`
 	Bias           float64 `json:"bias,omitzero"`
 	Seed           uint64  `json:"seed"`

@@ -25,7 +25,7 @@ type benchRun struct {
 
 func (b *benchRun) add(f *pflag.FlagSet, out string) {
 	b.plan = bench.PaperPlan(bench.PaperExact)
-	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "models to bench; also the trained ones rnn, arnn and gru")
+	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "models to bench; also deepesn, and the trained ones rnn, arnn and gru")
 	f.IntVar(&b.plan.Configurations, "configurations", bench.MaxConfigurations, "how many of the paper's search list to try")
 	f.IntVar(&b.plan.Draws, "draws", 10, "drawings of the weights of the chosen configuration")
 	f.DurationVar(&b.plan.Budget, "budget", bench.PaperBudget, "time of training for the search of one trained model on one data set; 0 = no end")
@@ -70,6 +70,9 @@ table beside its published figures.
                           alpha by leave-one-out, draws fitted to the whole
                           training part
   --protocol bank         no search: the default bank in one pass, 10 draws
+
+deepesn is the reservoir the paper's journal version adds: 2 to 5 layers of
+leaky ESNs, all read by the classifier.
 
 rnn, arnn (the paper's A-RNN) and gru are trained whole, on the 67 % and stopped
 by the others, 50 epochs without a smaller loss. Their search takes the

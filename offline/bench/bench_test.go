@@ -28,9 +28,9 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	s, work := NewSettings(PaperExact, 1), 0.0
 	for b.Loop() {
-		for i, c := range Configurations(reservoir.EuSN) {
+		for i, c := range Configurations("eusn") {
 			c.Seed = s.trialSeed(i)
-			if _, err := p.assess(b.Context(), offline.PaperNetwork(p.channels, reservoir.EuSN, c), open, s.search(p)); err != nil {
+			if _, err := p.assess(b.Context(), specs("eusn", p.channels, c), open, s.search(p)); err != nil {
 				b.Fatal(err)
 			}
 			work += gigaflops(reservoir.EuSN, c.Units, p.channels, p.samples(p.train))

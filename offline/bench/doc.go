@@ -21,6 +21,12 @@
 // bank searches nothing: offline.DefaultBank, drawn ten times, alpha by
 // leave-one-out on the training part.
 //
+// DeepESN (the paper's journal version) is layers of leaky ESNs, each fed with
+// the state that the one before has reached at the same sample; the head reads
+// the last states of all. All layers have one configuration; the units are
+// shared out, those left over go to the first. Layer l is drawn with the seed
+// of the trial or draw + l*2^32.
+//
 // The models that are trained whole (package offline/internal/baseline) are
 // searched and drawn by the first two: fitted to the 67 %, stopped when the
 // loss over the validation part has not fallen for 50 epochs or after

@@ -69,14 +69,14 @@ func TestECG5000IsATie(t *testing.T) {
 		t.Fatal(err)
 	}
 	paper, _ := Paper("ECG5000", "eusn")
-	s, list := NewSettings(PaperExact, 1), Configurations(reservoir.EuSN)
+	s, list := NewSettings(PaperExact, 1), Configurations("eusn")
 	open := func(n *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return reservoir.NewCPU(n, slots, "auto", 1)
 	}
 	assess := func(i int, seed uint64, a assessment) int {
 		c := list[i]
 		c.Seed = seed
-		o, err := p.assess(t.Context(), offline.PaperNetwork(p.channels, reservoir.EuSN, c), open, a)
+		o, err := p.assess(t.Context(), specs("eusn", p.channels, c), open, a)
 		if err != nil {
 			t.Fatal(err)
 		}

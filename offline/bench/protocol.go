@@ -29,6 +29,11 @@ const BankModel = "bank"
 // PaperModels are the models of the other protocols, in the paper's order.
 var PaperModels = []string{string(reservoir.EuSN), string(reservoir.ESN), string(reservoir.RESN)}
 
+// DeepESN is the reservoir the paper's journal version adds: leaky ESNs in
+// layers, each fed with the states of the one before, all of them read by the
+// head. It is asked for by name.
+const DeepESN = "deepesn"
+
 // TrainedModels are those that protocols of the paper train whole, by gradient
 // descent; they are asked for by name.
 var TrainedModels = []string{string(baseline.RNN), string(baseline.ARNN), string(baseline.GRU)}
@@ -40,7 +45,7 @@ func NewSettings(p Protocol, seed uint64) Settings {
 
 // Plan is how much to do.
 type Plan struct {
-	Models         []string // of PaperModels and TrainedModels; for protocol Bank its one
+	Models         []string // of PaperModels, DeepESN and TrainedModels; for protocol Bank its one
 	Configurations int      // the first so many of the paper's list; 0 for protocol Bank
 	Draws          int      // of the weights of the chosen configuration
 
@@ -65,7 +70,7 @@ func PaperPlan(p Protocol) Plan {
 
 // Validate reports what is wrong with a plan for a protocol.
 func (p Plan) Validate(protocol Protocol) error {
-	known, least, most := slices.Concat(PaperModels, TrainedModels), 1, MaxConfigurations
+	known, least, most := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels), 1, MaxConfigurations
 	switch protocol {
 	case PaperExact, Best:
 	case Bank:

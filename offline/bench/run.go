@@ -209,15 +209,14 @@ func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
 // trialJobs are the configurations not tried yet.
 func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 	var jobs []job
-	kind := reservoir.Kind(model)
-	for i, c := range Configurations(kind)[:r.Configurations] {
+	for i, c := range Configurations(model)[:r.Configurations] {
 		if _, ok := r.trials[key{p.name, model, i}]; ok {
 			continue
 		}
 		c.Seed = r.settings.trialSeed(i)
-		jobs = append(jobs, job{gigaflops(kind, c.Units, p.channels, p.samples(p.train)), func(ctx context.Context) error {
+		jobs = append(jobs, job{work(model, p.channels, c, p.samples(p.train)), func(ctx context.Context) error {
 			start := time.Now()
-			o, err := p.assess(ctx, offline.PaperNetwork(p.channels, kind, c), r.NewEngine, r.settings.search(p))
+			o, err := p.assess(ctx, specs(model, p.channels, c), r.NewEngine, r.settings.search(p))
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, model, i, err)
 			}
@@ -237,7 +236,7 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 		return nil, err
 	}
 	var jobs []job
-	kind, a := reservoir.Kind(model), r.settings.final(p)
+	a := r.settings.final(p)
 	samples := p.samples(a.learn) + p.samples(a.ask)
 	for i := range r.Draws {
 		c := chosen.Config
@@ -245,9 +244,9 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 		if r.draws[key{p.name, model, i}].Config == c {
 			continue // not so if a longer search chose another configuration
 		}
-		jobs = append(jobs, job{gigaflops(kind, c.Units, p.channels, samples), func(ctx context.Context) error {
+		jobs = append(jobs, job{work(model, p.channels, c, samples), func(ctx context.Context) error {
 			start := time.Now()
-			o, err := p.assess(ctx, offline.PaperNetwork(p.channels, kind, c), r.NewEngine, a)
+			o, err := p.assess(ctx, specs(model, p.channels, c), r.NewEngine, a)
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
 			}

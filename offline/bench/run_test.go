@@ -86,6 +86,9 @@ func same(t *testing.T, what string, got, want *Store) {
 	}
 }
 
+// reservoirs are all models of the paper's protocols that are not trained.
+var reservoirs = slices.Concat(PaperModels, []string{DeepESN})
+
 // The counts a short run of each protocol must give, on any machine, engine
 // and number of threads. They change only where weights, states, split, search
 // list or readout change.
@@ -94,10 +97,10 @@ func TestExactResults(t *testing.T) {
 		protocol Protocol
 		want     string
 	}{
-		{PaperExact, "eusn 3/60 9/20 6 6 6 | esn 0/150 12/20 10 9 10 | resn 3/190 9/20 6 8 7"},
-		{Best, "eusn 2/40 14/20 11 12 13 | esn 3/120 15/20 13 15 14 | resn 2/170 15/20 13 13 13"},
+		{PaperExact, "eusn 3/60 9/20 6 6 6 | esn 0/150 12/20 10 9 10 | resn 3/190 9/20 6 8 7 | deepesn 5/20 8/20 9 8 6"},
+		{Best, "eusn 2/40 14/20 11 12 13 | esn 3/120 15/20 13 15 14 | resn 2/170 15/20 13 13 13 | deepesn 4/70 15/20 9 8 8"},
 	} {
-		cells, st := benched(t, c.protocol, Options{Plan: plan(c.protocol, 8, 3)}, tones(60, 15))
+		cells, st := benched(t, c.protocol, Options{Plan: plan(c.protocol, 8, 3, reservoirs...)}, tones(60, 15))
 		var text []string
 		for _, cell := range cells {
 			line := fmt.Sprintf("%s %d/%d %d/%d", cell.Model, cell.Selected, cell.Config.Units, cell.Validation.Correct, cell.Validation.Of)
@@ -114,7 +117,7 @@ func TestExactResults(t *testing.T) {
 
 func TestSameOnAnyThreadsAndEngines(t *testing.T) {
 	for _, protocol := range Protocols {
-		do := plan(protocol, 3, 1)
+		do := plan(protocol, 3, 1, reservoirs...)
 		_, want := benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 1}}, tones(45, 12))
 		_, got := benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 3}}, tones(45, 12))
 		same(t, fmt.Sprintf("%s on 3 threads", protocol), got, want)

@@ -12,10 +12,11 @@ const MaxConfigurations = 200
 // for each data set.
 const searchSeed = 42
 
-// Configurations is the paper's list of 200 random configurations for one kind
-// of reservoir. It is the same for every data set; the three lists follow each
-// other in one stream of NumPy's legacy generator. Seeds are left zero.
-func Configurations(kind reservoir.Kind) []offline.PaperScales {
+// Configurations is the paper's list of 200 random configurations for one of
+// its reservoirs. It is the same for every data set; the lists of EuSN, ESN,
+// R-ESN and DeepESN follow each other in one stream of NumPy's legacy
+// generator. Seeds are left zero.
+func Configurations(model string) []offline.PaperScales {
 	rng := newRandomState(searchSeed)
 	units := func() int { return 10 * rng.randint(1, 21) }
 	wide := func() float64 { return decade(rng.randint(-5, 1)) }
@@ -27,20 +28,26 @@ func Configurations(kind reservoir.Kind) []offline.PaperScales {
 		}
 	}
 	for _, k := range []struct {
-		kind reservoir.Kind
-		draw func() offline.PaperScales
+		model string
+		draw  func() offline.PaperScales
 	}{
-		{reservoir.EuSN, func() offline.PaperScales {
+		{string(reservoir.EuSN), func() offline.PaperScales {
 			return offline.PaperScales{Units: units(), Gamma: wide(), Eps: wide(), Input: scale(), Recurrent: scale(), Bias: scale()}
 		}},
-		{reservoir.ESN, leaky},
-		{reservoir.RESN, leaky},
+		{string(reservoir.ESN), leaky},
+		{string(reservoir.RESN), leaky},
+		{DeepESN, func() offline.PaperScales {
+			layers := rng.randint(2, 6)
+			c := leaky()
+			c.Layers = layers
+			return c
+		}},
 	} {
 		list := make([]offline.PaperScales, MaxConfigurations)
 		for i := range list {
 			list[i] = k.draw()
 		}
-		if k.kind == kind {
+		if k.model == model {
 			return list
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // golden is testdata/golden.json, written by golden.py with NumPy and
@@ -127,22 +126,30 @@ func TestSplitRefusals(t *testing.T) {
 }
 
 // fields are a configuration in the units of the published code.
-func fields(kind reservoir.Kind, c offline.PaperScales) []int {
+func fields(model string, c offline.PaperScales) []int {
 	log := func(x float64) int { return int(math.Round(math.Log10(x))) }
-	if kind == reservoir.EuSN {
+	if model == "eusn" {
 		return []int{c.Units, log(c.Gamma), log(c.Eps), log(c.Input), log(c.Recurrent), log(c.Bias)}
 	}
-	return []int{c.Units, log(c.Leak), log(c.Input), int(math.Round(10 * c.SpectralRadius)), log(c.Bias)}
+	leaky := []int{c.Units, log(c.Leak), log(c.Input), int(math.Round(10 * c.SpectralRadius)), log(c.Bias)}
+	if model == DeepESN {
+		return append([]int{c.Layers}, leaky...)
+	}
+	return leaky
 }
 
 func TestSearchListsAreNumPys(t *testing.T) {
-	for kind, want := range readGolden(t).Lists {
+	lists := readGolden(t).Lists
+	if len(lists) != 4 {
+		t.Fatalf("%d lists, want those of four reservoirs", len(lists))
+	}
+	for model, want := range lists {
 		var all []int
-		for _, c := range Configurations(reservoir.Kind(kind)) {
-			all = append(all, fields(reservoir.Kind(kind), c)...)
+		for _, c := range Configurations(model) {
+			all = append(all, fields(model, c)...)
 		}
 		if got := digest(all); got != want {
-			t.Errorf("%s: digest of the list is %s, want %s", kind, got, want)
+			t.Errorf("%s: digest of the list is %s, want %s", model, got, want)
 		}
 	}
 }
@@ -154,18 +161,18 @@ func TestSearchListsArePublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lists struct{ Eusn, Esn, Resn [][]int }
+	var lists struct{ Eusn, Esn, Resn, Deepesn [][]int }
 	if err := json.Unmarshal(text, &lists); err != nil {
 		t.Fatal(err)
 	}
-	for kind, want := range map[reservoir.Kind][][]int{reservoir.EuSN: lists.Eusn, reservoir.ESN: lists.Esn, reservoir.RESN: lists.Resn} {
-		got := Configurations(kind)
+	for model, want := range map[string][][]int{"eusn": lists.Eusn, "esn": lists.Esn, "resn": lists.Resn, DeepESN: lists.Deepesn} {
+		got := Configurations(model)
 		if len(got) != len(want) || len(got) == 0 {
-			t.Fatalf("%s: %d configurations, want %d", kind, len(got), len(want))
+			t.Fatalf("%s: %d configurations, want %d", model, len(got), len(want))
 		}
 		for i := range want {
-			if f := fields(kind, got[i]); !slices.Equal(f, want[i]) {
-				t.Errorf("%s, configuration %d: %v, want %v", kind, i, f, want[i])
+			if f := fields(model, got[i]); !slices.Equal(f, want[i]) {
+				t.Errorf("%s, configuration %d: %v, want %v", model, i, f, want[i])
 			}
 		}
 	}

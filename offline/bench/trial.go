@@ -27,12 +27,18 @@ type outcome struct {
 	parameters int // of the head
 }
 
-// assess draws a network, runs the series through it once, fits a head to the
-// states at the ends of those to learn from and counts the right classes among
-// the others. It uses one thread but for the readout's matrix products, and
-// gives the same for every engine.
-func (p *problem) assess(ctx context.Context, spec reservoir.Spec, open func(*reservoir.Network, int) (reservoir.Engine, error), a assessment) (o outcome, err error) {
-	net, err := reservoir.Draw(spec)
+// openEngine opens an engine of so many slots.
+type openEngine func(net *reservoir.Network, slots int) (reservoir.Engine, error)
+
+// assess draws a network, or several as layers, runs the series through it
+// once, fits a head to the states at the ends of those to learn from and counts
+// the right classes among the others. It uses one thread but for the readout's
+// matrix products, and gives the same for every engine.
+func (p *problem) assess(ctx context.Context, specs []reservoir.Spec, open openEngine, a assessment) (o outcome, err error) {
+	if len(specs) > 1 {
+		return p.assessDeep(ctx, specs, open, a)
+	}
+	net, err := reservoir.Draw(specs[0])
 	if err != nil {
 		return o, err
 	}
@@ -46,22 +52,32 @@ func (p *problem) assess(ctx context.Context, spec reservoir.Spec, open func(*re
 		return o, err
 	}
 
-	f := spec.FeatureCount()
+	f := specs[0].FeatureCount()
 	features := make([]float32, len(a.learn)*f)
-	labels := make([]int, len(a.learn))
-	for k, i := range a.learn {
+	for k := range a.learn {
 		if err := e.Features(k, features[k*f:(k+1)*f]); err != nil {
 			return o, err
 		}
+	}
+	head, o, err := p.fitHead(ctx, features, a)
+	if err != nil {
+		return o, err
+	}
+	o.correct, err = p.count(e, head, a)
+	return o, err
+}
+
+// fitHead fits a head to one row of features for each series to learn from.
+func (p *problem) fitHead(ctx context.Context, features []float32, a assessment) (*readout.Linear, outcome, error) {
+	labels := make([]int, len(a.learn))
+	for k, i := range a.learn {
 		labels[k] = p.label[i]
 	}
 	head, report, err := readout.Fit(ctx, features, labels, p.classes, readout.Options{Alphas: a.alphas, Standardise: a.standardise})
 	if err != nil {
-		return o, err
+		return nil, outcome{}, err
 	}
-	o.alpha, o.parameters = report.Alpha, head.Columns()*(f+1)
-	o.correct, err = p.count(e, head, a)
-	return o, err
+	return head, outcome{alpha: report.Alpha, parameters: head.Columns() * (head.Features() + 1)}, nil
 }
 
 // count asks the head about the states in the engine's slots.

@@ -5,6 +5,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
+// work is that of advancing a model's networks by so many samples.
+func work(model string, channels int, c offline.PaperScales, samples int) (sum float64) {
+	for _, s := range specs(model, channels, c) {
+		sum += gigaflops(s.Kind, s.Units, s.Channels, samples)
+	}
+	return sum
+}
+
 // gigaflops of advancing one network by so many samples.
 func gigaflops(kind reservoir.Kind, units, channels, samples int) float64 {
 	depth := units + channels
@@ -26,11 +34,11 @@ func (r *runner) expected(d *offline.Dataset, model string) float64 {
 			train += d.Len(i)
 		}
 	}
-	work, channels, kind := 0.0, len(d.Channels), reservoir.Kind(model)
+	sum, channels := 0.0, len(d.Channels)
 	if model != BankModel {
-		for i, c := range Configurations(kind)[:r.Configurations] {
+		for i, c := range Configurations(model)[:r.Configurations] {
 			if _, ok := r.trials[key{d.Name, model, i}]; !ok {
-				work += gigaflops(kind, c.Units, channels, train)
+				sum += work(model, channels, c, train)
 			}
 		}
 	}
@@ -39,12 +47,12 @@ func (r *runner) expected(d *offline.Dataset, model string) float64 {
 			continue
 		}
 		if model == BankModel {
-			work += bankWork(d)
+			sum += bankWork(d)
 		} else {
-			work += gigaflops(kind, 170, channels, all) // not known before the search: large networks win
+			sum += work(model, channels, offline.PaperScales{Units: 170, Layers: 2}, all) // not known before the search: large networks win
 		}
 	}
-	return work
+	return sum
 }
 
 // bankWork is a draw of the bank: its states, and the readout, a product and

@@ -51,7 +51,9 @@ def lists():
     eusn = [[10 * r(1, 21), r(-5, 1), r(-5, 1), r(-3, 2), r(-3, 2), r(-3, 2)] for _ in range(200)]
     esn = [[10 * r(1, 21), r(-5, 1), r(-3, 2), r(1, 16), r(-3, 2)] for _ in range(200)]
     resn = [[10 * r(1, 21), r(-5, 1), r(-3, 2), r(1, 16), r(-3, 2)] for _ in range(200)]
-    return {k: digest([int(v) for row in rows for v in row]) for k, rows in (("eusn", eusn), ("esn", esn), ("resn", resn))}
+    deepesn = [[r(2, 6), 10 * r(1, 21), r(-5, 1), r(-3, 2), r(1, 16), r(-3, 2)] for _ in range(200)]
+    named = (("eusn", eusn), ("esn", esn), ("resn", resn), ("deepesn", deepesn))
+    return {k: digest([int(v) for row in rows for v in row]) for k, rows in named}
 
 
 state = np.random.RandomState(7)

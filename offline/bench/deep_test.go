@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+func openAuto(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	return reservoir.NewCPU(net, slots, "auto", 1)
+}
+
+func openGeneric(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	return reservoir.NewGeneric(net, slots)
+}
+
+// walked is the last states of the listed series, a row each.
+func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, series []int) [][]float32 {
+	t.Helper()
+	last := make([][]float32, len(series))
+	seen := make([]int, len(series))
+	err := p.walk(t.Context(), specs, open, series, func(step int, live []int, states []float32) error {
+		for n, k := range live {
+			if step != seen[k] {
+				return errors.New("a sample is out of turn")
+			}
+			seen[k]++
+			last[k] = slices.Clone(states[n*width(specs):][:width(specs)])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, i := range series {
+		if seen[k] != p.to[i]-p.from[i] {
+			t.Errorf("series %d: %d of %d samples", i, seen[k], p.to[i]-p.from[i])
+		}
+	}
+	return last
+}
+
+var deepScales = offline.PaperScales{Units: 31, Leak: 0.3, SpectralRadius: 0.9, Input: 1, Bias: 0.1, Seed: 5}
+
+// A DeepESN of one layer is the ESN: weights, states, heads and answers.
+func TestOneLayerIsESN(t *testing.T) {
+	for _, pad := range []bool{true, false} {
+		p, err := newProblem(tones(240, 15), pad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := deepScales
+		c.Layers = 1
+		deep, plain := specs(DeepESN, p.channels, c), specs("esn", p.channels, deepScales)
+		if len(deep) != 1 || len(plain) != 1 {
+			t.Fatalf("%d and %d networks", len(deep), len(plain))
+		}
+		series := slices.Concat(p.validation, p.test)
+		net, err := reservoir.Draw(plain[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := openAuto(net, len(series)+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if err := p.run(t.Context(), e, series); err != nil {
+			t.Fatal(err)
+		}
+		want := make([]float32, c.Units)
+		for k, got := range walked(t, p, deep, openAuto, series) {
+			if err := e.Features(k, want); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("pad %v: series %d has another state", pad, series[k])
+			}
+		}
+		s := NewSettings(PaperExact, 1)
+		a, err := p.assess(t.Context(), plain, openAuto, s.final(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := p.assessDeep(t.Context(), deep, openAuto, s.final(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a != b || a.correct == 0 {
+			t.Errorf("pad %v: one layer gives %+v, the ESN %+v", pad, b, a)
+		}
+	}
+}
+
+// Layers are what their equation says, in float64; the states of an engine are
+// the same for every engine.
+func TestLayers(t *testing.T) {
+	p, err := newProblem(tones(75, 15), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := deepScales
+	c.Layers = 3
+	list := specs(DeepESN, p.channels, c)
+	var units []int
+	for _, s := range list {
+		units = append(units, s.Units)
+	}
+	if !slices.Equal(units, []int{11, 10, 10}) || width(list) != 31 {
+		t.Fatalf("layers of %v units, want the first to have what is left over of 31", units)
+	}
+	series := slices.Concat(p.train, p.test)
+	got := walked(t, p, list, openAuto, series)
+	for k, other := range walked(t, p, list, openGeneric, series) {
+		if !slices.Equal(got[k], other) {
+			t.Fatalf("series %d: engines differ", series[k])
+		}
+	}
+
+	var nets []*reservoir.Network
+	for _, s := range list {
+		net, err := reservoir.Draw(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nets = append(nets, net)
+	}
+	if slices.Equal(nets[1].Members[0].Recurrent, nets[2].Members[0].Recurrent) {
+		t.Error("two layers have the same weights")
+	}
+	worst := 0.0
+	for k, i := range series {
+		var want []float64
+		h := [][]float64{make([]float64, 11), make([]float64, 10), make([]float64, 10)}
+		for row := p.from[i]; row < p.to[i]; row++ {
+			var x []float64
+			for _, v := range p.inputs[row*p.channels : (row+1)*p.channels] {
+				x = append(x, float64(v))
+			}
+			want = nil
+			for l, net := range nets {
+				h[l] = leaky(net.Members[0], h[l], x)
+				x, want = h[l], append(want, h[l]...)
+			}
+		}
+		for j, v := range want {
+			worst = max(worst, math.Abs(v-float64(got[k][j])))
+		}
+	}
+	// Leaky ESNs of radius .9 forget: what is left is the rounding of some tens of
+	// float32 sums of some 20 terms below 1, of three layers.
+	if worst > 1e-5 || worst == 0 {
+		t.Errorf("states differ by up to %g from float64's", worst)
+	}
+	t.Logf("largest difference from float64: %.2g", worst)
+}
+
+// leaky is a step of a leaky ESN.
+func leaky(m reservoir.Member, h, x []float64) []float64 {
+	next := make([]float64, len(h))
+	for i := range h {
+		z := float64(m.Bias[i])
+		for c, v := range x {
+			z += float64(m.Input[i*len(x)+c]) * v
+		}
+		for k, v := range h {
+			z += float64(m.Recurrent[i*len(h)+k]) * v
+		}
+		next[i] = float64(m.Keep)*h[i] + float64(m.Gain)*math.Tanh(z)
+	}
+	return next
+}
