@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,26 @@ func cpuFeatures() []string {
 		add(cpu.ARM64.HasSVE, "SVE")
 	}
 	return names
+}
+
+// machineName describes the machine in a line, for files of measurements.
+func machineName() string {
+	words := []string{fmt.Sprintf("%d x %s", runtime.NumCPU(), cmp.Or(cpuModel(), "CPU of unknown name"))}
+	return strings.Join(append(append(words, cpuFeatures()...), runtime.GOOS+"/"+runtime.GOARCH), ", ")
+}
+
+// cpuModel is what the system calls the CPU; empty where it does not say.
+func cpuModel() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }
 
 // memory is the machine's memory and what is free for use, in bytes; zeros

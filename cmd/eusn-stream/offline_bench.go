@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -136,6 +138,9 @@ func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun,
 		return nil, nil, err
 	}
 	o := bench.Options{Plan: b.plan, Command: func(c bench.Cell) string { return b.command(of(c.Dataset), c) }}
+	o.Origin = &bench.Origin{
+		Program: toolName() + ", " + runtime.Version(), Machine: machineName(), Began: time.Now().UTC().Format(time.RFC3339),
+	}
 	o.Threads, o.NewEngine = b.threads, newEngine(a.engine)
 	p := a.progress()
 	o.Progress = p.report

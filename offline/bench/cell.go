@@ -33,7 +33,7 @@ type Cell struct {
 }
 
 // choose gives the first of the best trials.
-func (st *Store) choose(dataset, model string, configurations int) (Trial, error) {
+func (st *Results) choose(dataset, model string, configurations int) (Trial, error) {
 	best := Trial{Index: -1}
 	for i := range configurations {
 		t, ok := st.trials[key{dataset, model, i}]
@@ -48,7 +48,7 @@ func (st *Store) choose(dataset, model string, configurations int) (Trial, error
 }
 
 // cell sums up what is stored.
-func (st *Store) cell(dataset, model string, plan Plan) (Cell, error) {
+func (st *Results) cell(dataset, model string, plan Plan) (Cell, error) {
 	c := Cell{Dataset: dataset, Model: model, Configurations: plan.Configurations, Draws: plan.Draws}
 	if plan.Configurations > 0 {
 		best, err := st.choose(dataset, model, plan.Configurations)

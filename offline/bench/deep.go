@@ -59,13 +59,12 @@ func (p *problem) assessDeep(ctx context.Context, specs []reservoir.Spec, open o
 		return o, err
 	}
 	scores := make([]float32, head.Columns())
-	for n, i := range a.ask {
+	for n := range a.ask {
 		k := len(a.learn) + n
 		head.Scores(scores, features[k*f:(k+1)*f])
-		if head.Class(scores) == p.label[i] {
-			o.correct++
-		}
+		o.predicted = append(o.predicted, head.Class(scores))
 	}
+	o.correct = p.count(a.ask, o.predicted)
 	return o, nil
 }
 

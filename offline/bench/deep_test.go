@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -90,7 +91,7 @@ func TestOneLayerIsESN(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a != b || a.correct == 0 {
+		if !reflect.DeepEqual(a, b) || a.correct == 0 {
 			t.Errorf("pad %v: one layer gives %+v, the ESN %+v", pad, b, a)
 		}
 	}

@@ -64,14 +64,19 @@
 // object with one field, which says what it is:
 //
 //	{"settings": Settings}   first line, once
+//	{"origin": Origin}       where, when and with what; before a run's first result
 //	{"data": Data}           once per data set, before its results
 //	{"trial": Trial}         a configuration of a search
 //	{"draw": Draw}           a drawing of the chosen configuration
 //	{"cell": Cell}           a model on a data set, after all its draws
 //
-// Lines come in the order in which threads finish. Apart from that and from
-// fields that end in seconds, a file does not depend on threads, engines, or
-// interruptions; on other architectures than amd64 heads may differ in their
+// Data has the classes of the test series and a draw those it predicts, so that
+// every accuracy can be recounted; ReadResults does it, and holds cells against
+// their trials and draws.
+//
+// Lines come in the order in which threads finish. Apart from that, from
+// origins and from fields that end in seconds, a file does not depend on
+// threads, engines, or interruptions; on other architectures than amd64 heads may differ in their
 // last bits (see package readout), and trained models in more. How many trials
 // a budget allows depends on the machine. A last line without its end, torn by
 // a crash, is cut off by Resume. Cells follow from trials and draws. Of two

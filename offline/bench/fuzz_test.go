@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzResume reads anything as a results file: no panic, and a file that is
+// FuzzResume reads anything as a results file, in both ways: no panic, and a file that is
 // refused stays as it is, one that is accepted only loses a torn end and can be
 // read again.
 func FuzzResume(f *testing.F) {
@@ -14,6 +14,9 @@ func FuzzResume(f *testing.F) {
 	f.Add([]byte(settings + `{"data":{"dataset":"a","train":"x","test":"y"}}` + "\n" + `{"trial":{"dataset":"a","model":"eusn","index":3,"config":{"units":10,"seed":1},"validation":{"correct":1,"of":2}}}` + "\n"))
 	f.Add([]byte(settings + `{"draw":{"dataset":"a","model":"eusn","index":-1}}` + "\n" + `{"cell":{}}` + "\n" + `{"tri`))
 	f.Add([]byte(settings + settings))
+	f.Add([]byte(settings + `{"data":{"dataset":"a","train":"x","test":"y","asked":2,"classes":2,"truth":[0,-1]}}` + "\n" + `{"trial":{"dataset":"a","model":"esn","index":0,"validation":{"correct":1,"of":2}}}` + "\n" +
+		`{"draw":{"dataset":"a","model":"esn","index":0,"test":{"correct":1,"of":2},"predicted":[0,1]}}` + "\n" +
+		`{"cell":{"dataset":"a","model":"esn","configurations":1,"draws":1,"accuracy":0.5}}` + "\n"))
 	f.Add([]byte("{}\n"))
 	f.Add([]byte("null\n"))
 	f.Add([]byte{})
@@ -21,6 +24,14 @@ func FuzzResume(f *testing.F) {
 		path := filepath.Join(t.TempDir(), "r.jsonl")
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			t.Fatal(err)
+		}
+		if rs, err := ReadResults(path); err == nil {
+			for _, c := range rs.Cells() {
+				if len(rs.DrawsOf(c)) < 1 || !(c.Accuracy >= 0 && c.Accuracy <= 1) {
+					t.Errorf("read without complaint: %+v", c)
+				}
+			}
+			rs.Unfinished()
 		}
 		s := NewSettings(PaperExact, 1)
 		st, err := Resume(path, s)

@@ -78,7 +78,7 @@ const minTolerance = 0.02
 // standard deviations, or .02. A protocol that sets out to do better than the
 // paper may be above by any amount. The second result is false where the paper
 // says nothing of it.
-func (st *Store) Judge(c Cell) (Verdict, bool) {
+func (st *Results) Judge(c Cell) (Verdict, bool) {
 	p, ok := Paper(c.Dataset, c.Model)
 	if !ok {
 		return Verdict{}, false

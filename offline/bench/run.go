@@ -19,6 +19,8 @@ import (
 type Options struct {
 	offline.EngineOptions
 	Plan
+	// Origin, where set, is noted before the first result.
+	Origin *Origin
 	// Command, where set, is the command line that reproduces one cell.
 	Command  func(Cell) string
 	Progress offline.Progress
@@ -41,6 +43,7 @@ func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) (
 		return nil, err
 	}
 	r := runner{Options: opt, Store: st}
+	st.origin = opt.Origin
 	for _, d := range sets {
 		for _, m := range opt.Models {
 			r.total += r.expected(d, m)
@@ -113,12 +116,32 @@ func describe(d *offline.Dataset) Data {
 		Series: len(labelled(d, offline.Train)), Channels: len(d.Channels), Classes: len(p.classes),
 	}
 	for _, i := range labelled(d, offline.Test) {
+		class := index[d.Series[i].Label]
 		data.Asked++
-		if index[d.Series[i].Label] < 0 {
+		if class < 0 {
 			data.Unknown++
 		}
+		data.Truth = append(data.Truth, class)
 	}
+	data.Truth = storable(data.Truth)
 	return data
+}
+
+// bankClasses are the classes predicted for the labelled test series, counted
+// as Data.Truth counts them.
+func bankClasses(d *offline.Dataset, ev *offline.Evaluation) (predicted []int) {
+	p := problem{}
+	p.classesOf(d)
+	index := make([]int, len(ev.Classes))
+	for c, name := range ev.Classes {
+		index[c] = slices.Index(p.classes, name)
+	}
+	for _, q := range ev.Predictions {
+		if q.Label >= 0 {
+			predicted = append(predicted, index[q.Class])
+		}
+	}
+	return predicted
 }
 
 // runner is one Run.
@@ -253,6 +276,7 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 			return r.write(record{Draw: &Draw{
 				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha, Parameters: o.parameters,
 				Learnt: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: time.Since(start).Seconds(),
+				Predicted: storable(o.predicted),
 			}})
 		}})
 	}
@@ -282,6 +306,7 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 			Dataset: d.Name, Model: BankModel, Index: i, Config: offline.PaperScales{Units: spec.Units, Seed: spec.Seed},
 			Alpha: report.Readout.Alpha, Parameters: head.Columns() * (head.Features() + 1), Learnt: report.Series,
 			Test: Share{ev.Correct, ev.Labelled}, Seconds: time.Since(start).Seconds(),
+			Predicted: storable(bankClasses(d, ev)),
 		}}); err != nil {
 			return err
 		}

@@ -1,14 +1,12 @@
 package bench
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"reflect"
 	"sync"
 	"time"
 
@@ -36,7 +34,31 @@ type Data struct {
 	Asked    int    `json:"asked"`   // labelled ones of the test part
 	Unknown  int    `json:"unknown"` // test series of classes without a training series, which count as wrong
 	Channels int    `json:"channels"`
-	Classes  int    `json:"classes"`
+	Classes  int    `json:"classes"` // that have a training series
+
+	// Class of each labelled test series in the archive's order, counted from 0
+	// among those with a training series in the data set's order; -1: none of
+	// them. Absent in files of older programs, and for more than maxStored.
+	Truth []int `json:"truth,omitempty"`
+}
+
+// same reports whether d and e are the same data; either may lack its Truth.
+func (d Data) same(e Data) bool {
+	if d.Truth == nil || e.Truth == nil {
+		d.Truth, e.Truth = nil, nil
+	}
+	return reflect.DeepEqual(d, e)
+}
+
+// maxStored is for how many test series classes are stored, so that lines stay
+// below maxLine.
+const maxStored = 1 << 20
+
+func storable(classes []int) []int {
+	if len(classes) > maxStored {
+		return nil
+	}
+	return classes
 }
 
 // Share is a number of right answers.
@@ -74,12 +96,21 @@ type Draw struct {
 	Test       Share               `json:"test"`
 	Seconds    float64             `json:"seconds"` // training and test
 	Training   Training            `json:"training,omitzero"`
-	Epochs     int                 `json:"epochs,omitzero"` // trained for
+	Epochs     int                 `json:"epochs,omitzero"`     // trained for
+	Predicted  []int               `json:"predicted,omitempty"` // class of each test series, as Data.Truth
+}
+
+// Origin is where and with what results were made.
+type Origin struct {
+	Program string `json:"program"`
+	Machine string `json:"machine"`
+	Began   string `json:"began"` // RFC 3339
 }
 
 // record is one line of the file; exactly one field is set.
 type record struct {
 	Settings *Settings `json:"settings,omitempty"`
+	Origin   *Origin   `json:"origin,omitempty"`
 	Data     *Data     `json:"data,omitempty"`
 	Trial    *Trial    `json:"trial,omitempty"`
 	Draw     *Draw     `json:"draw,omitempty"`
@@ -94,15 +125,11 @@ type key struct {
 // Store is a results file being written: one line of JSON for each result, at
 // once. Safe for concurrent use; one process at a time writes a file.
 type Store struct {
-	path     string
-	settings Settings
-	mu       sync.Mutex
-	file     *os.File
-	synced   time.Time
-	data     map[string]Data
-	trials   map[key]Trial
-	draws    map[key]Draw
-	cells    map[key]Cell
+	Results
+	mu     sync.Mutex
+	file   *os.File
+	synced time.Time
+	origin *Origin // of this process, until it is written
 }
 
 // SettingsError says that a results file was made with other settings.
@@ -143,7 +170,12 @@ func Resume(path string, s Settings) (*Store, error) {
 		return nil, err
 	}
 	st := newStore(path, s)
-	whole, err := st.read(f)
+	whole, err := st.read(f, func(have Settings) error {
+		if have != st.settings {
+			return &SettingsError{path, have, st.settings}
+		}
+		return nil
+	})
 	if err == nil {
 		err = f.Truncate(whole)
 	}
@@ -159,77 +191,40 @@ func Resume(path string, s Settings) (*Store, error) {
 
 func newStore(path string, s Settings) *Store {
 	s.Format = format
-	return &Store{path: path, settings: s, data: map[string]Data{}, trials: map[key]Trial{}, draws: map[key]Draw{}, cells: map[key]Cell{}}
-}
-
-// maxLine is far more than any line has.
-const maxLine = 1 << 20
-
-// read takes in the file and returns the length of its whole lines.
-func (st *Store) read(f io.Reader) (whole int64, err error) {
-	in := bufio.NewReaderSize(f, maxLine)
-	for n := 1; ; n++ {
-		line, err := in.ReadSlice('\n')
-		switch {
-		case err == io.EOF:
-			return whole, nil // what is left has no end: torn
-		case err != nil:
-			return 0, fmt.Errorf("bench: %s: line %d: %w", st.path, n, err)
-		}
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		var r record
-		if err := d.Decode(&r); err != nil {
-			return 0, fmt.Errorf("bench: %s: line %d is no result of this program: %w", st.path, n, err)
-		}
-		if (n == 1) != (r.Settings != nil) {
-			return 0, fmt.Errorf("bench: %s: line %d: want the settings first, and once", st.path, n)
-		}
-		if n == 1 && *r.Settings != st.settings {
-			return 0, &SettingsError{st.path, *r.Settings, st.settings}
-		}
-		if err := st.take(r); err != nil {
-			return 0, err
-		}
-		whole += int64(len(line))
-	}
-}
-
-// take remembers a record.
-func (st *Store) take(r record) error {
-	switch {
-	case r.Data != nil:
-		if have, ok := st.data[r.Data.Dataset]; ok && have != *r.Data {
-			return &SettingsError{st.path, have, *r.Data}
-		}
-		st.data[r.Data.Dataset] = *r.Data
-	case r.Trial != nil:
-		st.trials[key{r.Trial.Dataset, r.Trial.Model, r.Trial.Index}] = *r.Trial
-	case r.Draw != nil:
-		st.draws[key{r.Draw.Dataset, r.Draw.Model, r.Draw.Index}] = *r.Draw
-	case r.Cell != nil:
-		st.cells[key{r.Cell.Dataset, r.Cell.Model, 0}] = *r.Cell
-	}
-	return nil
+	return &Store{Results: newResults(path, s)}
 }
 
 // syncEvery is how much a dying machine may lose; a dying process loses
 // nothing.
 const syncEvery = time.Second
 
-// write appends a record in one call and remembers it.
-func (st *Store) write(r record) error {
+// append writes a record in one call and remembers it.
+func (st *Store) append(r record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
 	if err := st.take(r); err != nil {
 		return err
 	}
 	if _, err := st.file.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("bench: %w", err)
+	}
+	return nil
+}
+
+// write appends a record, at times durably.
+func (st *Store) write(r record) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if o := st.origin; o != nil {
+		st.origin = nil
+		if err := st.append(record{Origin: o}); err != nil {
+			return err
+		}
+	}
+	if err := st.append(r); err != nil {
+		return err
 	}
 	if time.Since(st.synced) < syncEvery {
 		return nil
@@ -240,10 +235,11 @@ func (st *Store) write(r record) error {
 
 // begin notes a data set, or holds it against the one noted before.
 func (st *Store) begin(d Data) error {
-	if _, ok := st.data[d.Dataset]; ok {
+	have, ok := st.data[d.Dataset]
+	if ok && (have.Truth != nil || d.Truth == nil || !have.same(d)) {
 		return st.take(record{Data: &d})
 	}
-	return st.write(record{Data: &d})
+	return st.write(record{Data: &d}) // again, to add the truth that an older program left out
 }
 
 // Close makes everything durable.

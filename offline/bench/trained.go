@@ -167,7 +167,7 @@ func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 			return r.write(record{Draw: &Draw{
 				Dataset: p.name, Model: model, Index: i, Config: c.scales, Parameters: o.parameters,
 				Learnt: len(p.fit), Test: Share{o.correct, len(p.test)}, Seconds: time.Since(start).Seconds(),
-				Training: c.training, Epochs: o.epochs,
+				Training: c.training, Epochs: o.epochs, Predicted: storable(o.predicted),
 			}})
 		}})
 	}
@@ -176,8 +176,9 @@ func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 
 // fitted is what one training came to.
 type fitted struct {
-	correct    int // of the asked
-	parameters int // all of them
+	predicted  []int // class of each asked series
+	correct    int   // of them
+	parameters int   // all of them
 	epochs     int
 }
 
@@ -202,8 +203,12 @@ func (r *runner) fit(ctx context.Context, p *problem, model string, c trainable,
 		return f, err
 	}
 	f.epochs, f.parameters = report.Epochs, s.Parameters()
-	_, f.correct, err = net.Ask(ctx, p.series(ask))
-	return f, err
+	f.predicted, err = net.Predict(ctx, p.series(ask))
+	if err != nil {
+		return f, err
+	}
+	f.correct = p.count(ask, f.predicted)
+	return f, nil
 }
 
 // series are those of the problem as a trained network takes them.

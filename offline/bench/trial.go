@@ -22,7 +22,8 @@ type assessment struct {
 
 // outcome is what one network achieved.
 type outcome struct {
-	correct    int // of the asked
+	predicted  []int // class of each asked series
+	correct    int   // of them
 	alpha      float64
 	parameters int // of the head
 }
@@ -63,8 +64,11 @@ func (p *problem) assess(ctx context.Context, specs []reservoir.Spec, open openE
 	if err != nil {
 		return o, err
 	}
-	o.correct, err = p.count(e, head, a)
-	return o, err
+	if o.predicted, err = p.predict(e, head, a); err != nil {
+		return o, err
+	}
+	o.correct = p.count(a.ask, o.predicted)
+	return o, nil
 }
 
 // fitHead fits a head to one row of features for each series to learn from.
@@ -80,10 +84,10 @@ func (p *problem) fitHead(ctx context.Context, features []float32, a assessment)
 	return head, outcome{alpha: report.Alpha, parameters: head.Columns() * (head.Features() + 1)}, nil
 }
 
-// count asks the head about the states in the engine's slots.
-func (p *problem) count(e reservoir.Engine, head *readout.Linear, a assessment) (correct int, err error) {
+// predict asks the head about the states in the engine's slots.
+func (p *problem) predict(e reservoir.Engine, head *readout.Linear, a assessment) ([]int, error) {
 	if err := e.SetHeads([]*readout.Linear{head}); err != nil {
-		return 0, err
+		return nil, err
 	}
 	runs := make([]reservoir.Run, len(a.ask))
 	for k := range runs {
@@ -92,14 +96,23 @@ func (p *problem) count(e reservoir.Engine, head *readout.Linear, a assessment) 
 	width := e.ScoreWidth()
 	scores := make([]float32, len(runs)*width)
 	if err := e.Advance(nil, runs, scores); err != nil {
-		return 0, err
+		return nil, err
 	}
-	for k, i := range a.ask {
-		if head.Class(scores[k*width:(k+1)*width]) == p.label[i] {
+	predicted := make([]int, len(a.ask))
+	for k := range predicted {
+		predicted[k] = head.Class(scores[k*width : (k+1)*width])
+	}
+	return predicted, nil
+}
+
+// count is how many of the listed series are of the predicted class.
+func (p *problem) count(series, predicted []int) (correct int) {
+	for k, i := range series {
+		if predicted[k] == p.label[i] {
 			correct++
 		}
 	}
-	return correct, nil
+	return correct
 }
 
 // run brings slot k to the end of series[k].
