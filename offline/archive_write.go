@@ -23,30 +23,65 @@ func WriteArchive(path string, d *Dataset) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	if n := d.values(); n > DefaultMaxValues || len(d.Series) > maxSeries {
-		return fmt.Errorf("offline: data set %q holds %d values in %d series, an archive at most %d in %d", d.Name, n, len(d.Series), DefaultMaxValues, maxSeries)
-	}
-	schema := datasetSchema(d)
-	file, err := createArchive(path, schema, writerProps([]string{"split", "label"}, false))
+	w, err := createDataset(path, d, d.values(), len(d.Series))
 	if err != nil {
 		return err
 	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
-	values := 0
+	defer w.abort()
 	for i := range d.Series {
-		appendSeries(b, d, i)
-		values += len(d.Series[i].Values) + len(d.Series[i].Tokens)
-		if values < groupValues && i < len(d.Series)-1 {
-			continue
-		}
-		values = 0
-		if err := writeGroup(file, b); err != nil {
-			file.abort()
+		if err := w.add(&d.Series[i]); err != nil {
 			return err
 		}
 	}
-	return file.commit()
+	return w.commit()
+}
+
+// datasetWriter writes a dataset archive series by series.
+type datasetWriter struct {
+	file   *archiveFile
+	head   *Dataset // what stands beside the series; its own are not looked at
+	rows   *array.RecordBuilder
+	values int // in rows
+}
+
+// createDataset begins the archive of a data set of so many values, or tokens,
+// and series.
+func createDataset(path string, head *Dataset, values int64, series int) (*datasetWriter, error) {
+	if values > DefaultMaxValues || series > maxSeries {
+		return nil, fmt.Errorf("offline: data set %q holds %d values in %d series, an archive at most %d in %d", head.Name, values, series, DefaultMaxValues, maxSeries)
+	}
+	schema := datasetSchema(head)
+	file, err := createArchive(path, schema, writerProps([]string{"split", "label"}, false))
+	if err != nil {
+		return nil, err
+	}
+	return &datasetWriter{file: file, head: head, rows: array.NewRecordBuilder(memory.DefaultAllocator, schema)}, nil
+}
+
+// add writes a series, which must be sound, and keeps nothing of it.
+func (w *datasetWriter) add(s *Series) error {
+	appendSeries(w.rows, w.head, s)
+	if w.values += len(s.Values) + len(s.Tokens); w.values < groupValues {
+		return nil
+	}
+	w.values = 0
+	return writeGroup(w.file, w.rows)
+}
+
+// commit ends the archive and puts it in its place.
+func (w *datasetWriter) commit() error {
+	if w.values > 0 {
+		if err := writeGroup(w.file, w.rows); err != nil {
+			return err
+		}
+	}
+	return w.file.commit()
+}
+
+// abort leaves nothing behind; after commit it does nothing to the archive.
+func (w *datasetWriter) abort() {
+	w.rows.Release()
+	w.file.abort()
 }
 
 // values counts the values, or tokens, of all series.
@@ -75,9 +110,8 @@ func datasetSchema(d *Dataset) *arrow.Schema {
 	return arrow.NewSchema(fields, &meta)
 }
 
-// appendSeries adds series i as one row.
-func appendSeries(b *array.RecordBuilder, d *Dataset, i int) {
-	s := &d.Series[i]
+// appendSeries adds a series of d as one row.
+func appendSeries(b *array.RecordBuilder, d *Dataset, s *Series) {
 	b.Field(0).(*array.StringBuilder).Append(s.ID)
 	b.Field(1).(*array.StringBuilder).Append(string(s.Split))
 	if s.Label < 0 {
@@ -85,12 +119,12 @@ func appendSeries(b *array.RecordBuilder, d *Dataset, i int) {
 	} else {
 		b.Field(2).(*array.StringBuilder).Append(d.Classes[s.Label])
 	}
-	b.Field(3).(*array.Int32Builder).Append(int32(d.Len(i)))
+	b.Field(3).(*array.Int32Builder).Append(int32(d.length(s)))
 	for c := range d.Channels {
 		list := b.Field(4 + c).(*array.ListBuilder)
 		list.Append(true)
 		values := list.ValueBuilder().(*array.Float32Builder)
-		values.Reserve(d.Len(i))
+		values.Reserve(d.length(s))
 		for t := c; t < len(s.Values); t += len(d.Channels) {
 			values.UnsafeAppend(s.Values[t])
 		}

@@ -43,7 +43,7 @@ type Dataset struct {
 // archive's metadata.
 type Provenance struct {
 	Files    []SourceFile `json:"files"`
-	Format   string       `json:"format"` // ts, tsv, arff, idx, tokens, csv, simulation
+	Format   string       `json:"format"` // ts, tsv, arff, idx, tokens, embedded tokens, csv, simulation
 	Tool     string       `json:"tool"`
 	License  string       `json:"license,omitzero"`
 	Note     string       `json:"note,omitzero"`
@@ -69,11 +69,13 @@ func (d *Dataset) Part(s Split) []int {
 }
 
 // Len is the number of samples of series i.
-func (d *Dataset) Len(i int) int {
+func (d *Dataset) Len(i int) int { return d.length(&d.Series[i]) }
+
+func (d *Dataset) length(s *Series) int {
 	if len(d.Channels) == 0 {
-		return len(d.Series[i].Tokens)
+		return len(s.Tokens)
 	}
-	return len(d.Series[i].Values) / len(d.Channels)
+	return len(s.Values) / len(d.Channels)
 }
 
 // Validate reports the first thing that keeps d from being a sound data set:

@@ -11,6 +11,9 @@
 // begins with file and line number. [ImportRecording] turns CSV recordings
 // into a recording archive without holding them in memory.
 //
+// [Embed] makes series of token lists: it learns a vector for each word and
+// writes each document as those of its words.
+//
 // # Archives
 //
 // An archive is one Parquet file, compressed with zstd, written under a

@@ -1,8 +1,10 @@
 package offline
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +52,22 @@ func fuzzReader(f *testing.F, name string, read func(*source) (*part, error)) {
 func FuzzTS(f *testing.F)   { fuzzReader(f, "fuzz.ts", readTS) }
 func FuzzTSV(f *testing.F)  { fuzzReader(f, "fuzz.tsv", readTSV) }
 func FuzzARFF(f *testing.F) { fuzzReader(f, "fuzz.arff", readARFF) }
+
+// A vocabulary of 100 is part of what is fuzzed: no id beyond it may come out.
+func FuzzTokens(f *testing.F) {
+	fuzzReader(f, "fuzz.tokens", func(src *source) (*part, error) {
+		p, err := readTokens(src, ImportOptions{NumWords: 100})
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range p.series {
+			if slices.ContainsFunc(s.tokens, func(id int32) bool { return id < 0 || id >= 100 }) {
+				panic(fmt.Sprintf("document %d: tokens %d", i, s.tokens))
+			}
+		}
+		return p, nil
+	})
+}
 
 func FuzzCSV(f *testing.F) {
 	f.Add([]byte("stream,x,y\na,1,2\n\"b\",,NaN\n"))

@@ -14,6 +14,7 @@ const unknownToken = 2
 
 // readTokens reads token lists: one document a line, "label<TAB>id id id ...".
 // Ids from opts.NumWords on become unknownToken. Documents stay whole.
+// Labels are numbers, or names: all as the first one is.
 func readTokens(src *source, opts ImportOptions) (*part, error) {
 	limit := int64(cmp.Or(opts.NumWords, DefaultNumWords))
 	if limit < 0 {
@@ -35,12 +36,21 @@ func readTokens(src *source, opts ImportOptions) (*part, error) {
 		if err != nil {
 			return nil, err
 		}
+		if number := isNumber(s.label); len(p.series) > 0 && number != isNumber(p.series[0].label) {
+			want := map[bool]string{true: "a name", false: "a number"}[number]
+			return nil, src.errorf("label %q: want %s, as the first document has", clip([]byte(s.label)), want)
+		}
 		p.series = append(p.series, s)
 	}
 	if len(p.series) == 0 {
 		return nil, src.errorf("no documents: the file is empty")
 	}
 	return p, nil
+}
+
+func isNumber(label string) bool {
+	_, err := strconv.ParseInt(label, 10, 64)
+	return err == nil
 }
 
 func document(src *source, line []byte, limit int64) (rawSeries, error) {

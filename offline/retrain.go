@@ -170,7 +170,7 @@ func checkNumeric(d *Dataset) error {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first", d.Name)
+		return fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name)
 	}
 	return nil
 }

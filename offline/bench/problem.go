@@ -86,7 +86,7 @@ func checkParts(d *offline.Dataset) error {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return fmt.Errorf("bench: data set %q holds token lists, want numeric channels: embed the tokens first", d.Name)
+		return fmt.Errorf("bench: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name)
 	}
 	train, test := labelled(d, offline.Train), labelled(d, offline.Test)
 	if len(train) == 0 || len(test) == 0 {

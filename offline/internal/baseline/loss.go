@@ -3,41 +3,15 @@ package baseline
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/offline/internal/descent"
 )
 
 // loss turns row i of the scores into the gradient of its cross-entropy, times
-// weight, and returns the cross-entropy and the class with the largest score
-// (the first of equals).
+// weight, and returns the cross-entropy and the class with the largest score.
 func (n *Network) loss(i int, weight float64) (loss float64, class int) {
-	want, s := n.tape.series[i].Class, n.tape.scores.Row(i)
-	if n.Spec.Classes == 2 {
-		x, target := s[0], float64(want)
-		if x > 0 {
-			class = 1
-		}
-		// log(1+exp(x)) - target*x, without overflow
-		loss = max(x, 0) - float64(target*x) + math.Log1p(math.Exp(-math.Abs(x)))
-		s[0] = weight * (sigmoid(x) - target)
-		return loss, class
-	}
-	for k, x := range s {
-		if x > s[class] {
-			class = k
-		}
-	}
-	top, sum := s[class], 0.0
-	for _, x := range s {
-		sum += math.Exp(x - top)
-	}
-	total := top + math.Log(sum)
-	loss = total - s[want]
-	for k, x := range s {
-		s[k] = weight * math.Exp(x-total)
-	}
-	s[want] -= weight
-	return loss, class
+	return descent.CrossEntropy(n.tape.scores.Row(i), n.tape.series[i].Class, weight)
 }
 
 // gradient adds that of the mean loss over a batch to g.

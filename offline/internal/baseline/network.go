@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/offline/internal/descent"
 )
 
 // Kind is one of the package comment's models.
@@ -125,20 +126,12 @@ func New(s Spec) (*Network, error) {
 			w.input.Data[i] = deviation * n.rng.NormFloat64()
 		}
 	} else {
-		glorot(n.rng, w.input)
+		descent.Glorot(n.rng, w.input)
 	}
 	orthogonal(n.rng, w.recurrent)
-	glorot(n.rng, w.output)
+	descent.Glorot(n.rng, w.output)
 	n.refresh()
 	return n, nil
-}
-
-// glorot fills m uniformly with variance 2/(rows+columns).
-func glorot(rng *rand.Rand, m dense.Matrix) {
-	limit := math.Sqrt(6 / float64(m.Rows+m.Cols))
-	for i := range m.Data {
-		m.Data[i] = limit * float64(2*rng.Float64()-1)
-	}
 }
 
 // orthogonal fills m, which has no more rows than columns, with orthonormal

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/offline/internal/descent"
 )
 
 // plainScores is the package comment, word for word, for one series.
@@ -38,8 +39,8 @@ func plainScores(n *Network, one Series) []float64 {
 				}
 				next[j] = h[j] + s.Eps*math.Tanh(in(x, j)+back(j)-turned-s.Gamma*h[j]+w.bias[j])
 			case GRU:
-				z := sigmoid(in(x, j) + back(j) + w.bias[j] + w.inner[j])
-				r := sigmoid(in(x, size+j) + back(size+j) + w.bias[size+j] + w.inner[size+j])
+				z := descent.Sigmoid(in(x, j) + back(j) + w.bias[j] + w.inner[j])
+				r := descent.Sigmoid(in(x, size+j) + back(size+j) + w.bias[size+j] + w.inner[size+j])
 				y := math.Tanh(in(x, 2*size+j) + w.bias[2*size+j] + r*(back(2*size+j)+w.inner[2*size+j]))
 				next[j] = z*h[j] + (1-z)*y
 			}

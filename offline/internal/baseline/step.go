@@ -4,19 +4,20 @@ import (
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/offline/internal/descent"
 )
 
 // forward runs the loaded series and leaves the scores of the output layer.
 func (n *Network) forward() {
 	t, w := &n.tape, &n.weights
 	dense.Multiply(t.a, 1, t.x, false, w.input, false)
-	addRow(t.a, w.bias)
+	descent.AddRow(t.a, w.bias)
 	for s, live := range t.live {
 		before, after, a := block(t.h, s, live), block(t.h, s+1, live), block(t.a, s, live)
 		if n.Spec.Kind == GRU {
 			u := block(t.u, s, live)
 			dense.Multiply(u, 1, before, false, n.matrix, false)
-			addRow(u, w.inner)
+			descent.AddRow(u, w.inner)
 			gruForward(a, u, before, after)
 			continue
 		}
@@ -32,7 +33,7 @@ func (n *Network) forward() {
 		}
 	}
 	dense.Multiply(t.scores, 1, block(t.h, t.steps, rows), false, w.output, false)
-	addRow(t.scores, w.outBias)
+	descent.AddRow(t.scores, w.outBias)
 }
 
 // euler gives the factors of the state and of the tanh in rnn and arnn.
@@ -48,7 +49,7 @@ func (n *Network) euler() (keep, gain float64) {
 func (n *Network) backward(g *weights) {
 	t, w := &n.tape, &n.weights
 	dense.Multiply(g.output, 1, block(t.h, t.steps, rows), true, t.scores, false)
-	addRows(g.outBias, t.scores)
+	descent.AddRows(g.outBias, t.scores)
 	dense.Multiply(t.dh, 1, t.scores, false, w.output, true)
 	argument := t.a // whose gradient reaches the state before through n.matrix
 	if n.Spec.Kind == GRU {
@@ -76,7 +77,7 @@ func (n *Network) backward(g *weights) {
 		t.dh, t.back = t.back, t.dh
 	}
 	dense.Multiply(g.input, 1, t.x, true, t.a, false)
-	addRows(g.bias, t.a)
+	descent.AddRows(g.bias, t.a)
 	states := t.h.Sub(0, 0, t.steps*rows, t.h.Cols)
 	switch n.Spec.Kind {
 	case ARNN: // through W - W'
@@ -88,14 +89,12 @@ func (n *Network) backward(g *weights) {
 			}
 		}
 	case GRU:
-		addRows(g.inner, argument)
+		descent.AddRows(g.inner, argument)
 		fallthrough
 	default:
 		dense.Multiply(g.recurrent, 1, states, true, argument, false)
 	}
 }
-
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // gruForward turns the arguments a = x*W + b into z, r and y.
 func gruForward(a, u, before, after dense.Matrix) {
@@ -105,7 +104,7 @@ func gruForward(a, u, before, after dense.Matrix) {
 		uz, ur, uy := thirds(u.Row(i), n)
 		h, next := before.Row(i), after.Row(i)
 		for j := range h {
-			z[j], r[j] = sigmoid(z[j]+uz[j]), sigmoid(r[j]+ur[j])
+			z[j], r[j] = descent.Sigmoid(z[j]+uz[j]), descent.Sigmoid(r[j]+ur[j])
 			y[j] = math.Tanh(y[j] + float64(r[j]*uy[j]))
 			next[j] = float64(z[j]*h[j]) + float64((1-z[j])*y[j])
 		}

@@ -69,22 +69,3 @@ func (t *tape) load(s Spec, series []Series) {
 		}
 	}
 }
-
-// addRow adds b to every row of m.
-func addRow(m dense.Matrix, b []float64) {
-	for i := range m.Rows {
-		row := m.Row(i)
-		for j, v := range b {
-			row[j] += v
-		}
-	}
-}
-
-// addRows adds every row of m to sum.
-func addRows(sum []float64, m dense.Matrix) {
-	for i := range m.Rows {
-		for j, v := range m.Row(i) {
-			sum[j] += v
-		}
-	}
-}
