@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // format is one file format Import understands.
@@ -249,7 +251,7 @@ func nearest(names []string, want string) []string {
 	distance := make(map[string]int, len(names))
 	for _, n := range names {
 		low := strings.ToLower(n)
-		distance[n] = editDistance(low, want)
+		distance[n] = levenshtein.ComputeDistance(low, want)
 		if strings.HasPrefix(low, want) || strings.HasPrefix(want, low) {
 			distance[n] = 0
 		}
@@ -257,26 +259,4 @@ func nearest(names []string, want string) []string {
 	out := slices.Clone(names)
 	slices.SortStableFunc(out, func(a, b string) int { return distance[a] - distance[b] })
 	return out
-}
-
-// editDistance is Levenshtein's: insertions, deletions and replacements of
-// bytes between a and b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
@@ -127,7 +128,7 @@ func nearest(s string, candidates []string) string {
 	last := s[strings.LastIndex(s, ".")+1:]
 	best, least := "", int(^uint(0)>>1)
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
-		d := 2 * min(distance(s, c), distance(last, c[strings.LastIndex(c, ".")+1:])+1)
+		d := 2 * min(levenshtein.ComputeDistance(s, c), levenshtein.ComputeDistance(last, c[strings.LastIndex(c, ".")+1:])+1)
 		if !strings.HasPrefix(c, s[:strings.LastIndex(s, ".")+1]) {
 			d++ // of two equally near, the one in the same section
 		}
@@ -136,26 +137,4 @@ func nearest(s string, candidates []string) string {
 		}
 	}
 	return best
-}
-
-// distance is the number of inserted, deleted or replaced bytes between a and
-// b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
