@@ -13,9 +13,9 @@ import (
 // times a second, which then is an error of a tenth at most.
 const leastEnergyTime = time.Second
 
-// energy is what a card took while an engine worked without a pause, all that
+// rowEnergy is what a card took while an engine worked without a pause, all that
 // else ran on it included.
-type energy struct {
+type rowEnergy struct {
 	joules, watts float64 // joules for a million steps
 	missing       string  // why both are 0
 }
@@ -52,7 +52,7 @@ func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Dura
 		return nil
 	}
 	steps := float64(b.shape.streams) * float64(b.shape.steps) * float64(calls)
-	b.energy = energy{joules: (to - from) / steps * 1e6, watts: (to - from) / took.Seconds()}
+	b.energy = rowEnergy{joules: (to - from) / steps * 1e6, watts: (to - from) / took.Seconds()}
 	return nil
 }
 

@@ -44,7 +44,7 @@ func TestBenchEnergy(t *testing.T) {
 		{lib, "0000:ff:00.0", "does not know"},
 		{"/nonexistent.so", "0000:1b:00.0", "/nonexistent.so"},
 	} {
-		telemetry.Library, b.energy = c.library, energy{}
+		telemetry.Library, b.energy = c.library, rowEnergy{}
 		if err := b.measureEnergy(t.Context(), c.pci, time.Nanosecond); err != nil {
 			t.Fatal(err)
 		}

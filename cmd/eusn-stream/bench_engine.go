@@ -214,7 +214,7 @@ type engineBench struct {
 
 	spent                time.Duration
 	rates, peaks, shares []float64 // of each burst: flop/s, flop/s, ratio
-	energy               energy
+	energy               rowEnergy
 }
 
 func newEngineBench(k benchKind, s benchShape, threads int) (*engineBench, error) {

@@ -79,7 +79,12 @@ leaky ESNs, all read by the classifier.
 rnn, arnn (the paper's A-RNN) and gru are trained whole, on the 67 % and stopped
 by the others, 50 epochs without a smaller loss. Their search takes the
 configurations in turn until --budget is used up, on several threads somewhat
-more; one not finished by then does not count.
+more; one not finished by then does not count. Where none finishes there is no
+result, which the table and the exit code (1) say; other models go on.
+
+Energy is measured where the machine lets us: the processor's by RAPL, of a GPU
+engine also the cards' by NVML, gross and, in brackets, above the power at rest,
+which is taken for 5 s before the first trial. Other programs' share is in it.
 
 Each finished trial is a line of JSON in --out at once; after Ctrl-C or a crash
 the same command with --resume goes on. Results do not depend on the number of
@@ -115,41 +120,63 @@ func (a *app) offlineBench(ctx context.Context, archives []string, b benchRun) e
 		}
 		sets, archive[d.Name] = append(sets, d), path
 	}
-	st, cells, err := a.runBench(ctx, sets, b, func(dataset string) string {
+	done, err := a.runBench(ctx, sets, b, func(dataset string) string {
 		return "bench " + quoteForShell(archive[dataset]) + " --protocol " + string(b.settings.Protocol)
 	})
 	if err != nil {
 		return err
 	}
-	return a.printBenchCells(b, st, cells)
+	return a.printBenchCells(b, done)
 }
 
 // runBench does what is asked for and is not in the results file yet. of is
 // the part of the command line that names a data set.
-func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun, of func(dataset string) string) (*bench.Store, []bench.Cell, error) {
+func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun, of func(dataset string) string) (done benchDone, err error) {
 	if s := otherBits(a.engine); s != "" { // results of both kinds must not meet in one file
-		return nil, nil, fail(exitUsage, fmt.Errorf("--engine %s: the experiments are of the canonical arithmetic; %s", a.engine, s), "--engine gpu")
+		return done, fail(exitUsage, fmt.Errorf("--engine %s: the experiments are of the canonical arithmetic; %s", a.engine, s), "--engine gpu")
 	}
 	if err := bench.Check(sets, b.plan, b.settings.Protocol); err != nil {
-		return nil, nil, err // before there is a results file
+		return done, err // before there is a results file
 	}
-	st, err := openBenchResults(b)
+	done.store, err = openBenchResults(b)
 	if err != nil {
-		return nil, nil, err
+		return done, err
 	}
-	o := bench.Options{Plan: b.plan, Command: func(c bench.Cell) string { return b.command(of(c.Dataset), c) }}
+	meters := meterEnergy(a.engine)
+	o := bench.Options{Plan: b.plan, Energy: meters.accounts, Idle: idleTime, Command: func(c bench.Cell) string { return b.command(of(c.Dataset), c) }}
 	o.Origin = &bench.Origin{
 		Program: toolName() + ", " + runtime.Version(), Machine: machineName(), Began: time.Now().UTC().Format(time.RFC3339),
 	}
 	o.Threads, o.NewEngine = b.threads, newEngine(a.engine)
 	p := a.progress()
 	o.Progress = p.report
-	cells, err := bench.Run(ctx, sets, o, st)
+	done.cells, err = bench.Run(ctx, sets, o, done.store)
 	p.close()
-	if err = errors.Join(err, st.Close()); err != nil {
-		return nil, nil, orInterrupted(err, "what is finished is in %s, and the same command with --resume goes on from there", b.out)
+	meters.end(done.cells)
+	done.unmeasured = meters.unmeasured
+	err = errors.Join(err, done.store.Close())
+	return done, orInterrupted(err, "what is finished is in %s, and the same command with --resume goes on from there", b.out)
+}
+
+// benchDone is a bench that came to its end.
+type benchDone struct {
+	store      *bench.Store
+	cells      []bench.Cell
+	unmeasured []string // what energy lacks, and why
+}
+
+// missing is the error of cells without a result.
+func (d benchDone) missing() error {
+	var list []string
+	for _, c := range d.cells {
+		if c.Missing != "" {
+			list = append(list, fmt.Sprintf("data set %q, %s: %s", c.Dataset, c.Model, c.Missing))
+		}
 	}
-	return st, cells, nil
+	if len(list) == 0 {
+		return nil
+	}
+	return fail(exitFailure, fmt.Errorf("no result of %s", strings.Join(list, "; ")), "the same command with --resume and a larger --budget: what is finished stays")
 }
 
 // openBenchResults begins the results file, or goes on with it.
@@ -195,12 +222,12 @@ type offlineBenchRow struct {
 	Verdict *bench.Verdict `json:"verdict,omitempty"`
 }
 
-func (a *app) printBenchCells(b benchRun, st *bench.Store, cells []bench.Cell) error {
+func (a *app) printBenchCells(b benchRun, done benchDone) error {
 	var rows []offlineBenchRow
 	var outside []string
-	for _, c := range cells {
+	for _, c := range done.cells {
 		row := offlineBenchRow{Cell: c}
-		if v, ok := st.Judge(c); ok {
+		if v, ok := done.store.Judge(c); ok {
 			row.Verdict = &v
 			if v.Gated && !v.Within {
 				outside = append(outside, fmt.Sprintf("%s %s %.3f, paper %.3f, tolerance %.3f", c.Dataset, c.Model, c.Accuracy, v.Paper.Accuracy, v.Tolerance))
@@ -211,13 +238,20 @@ func (a *app) printBenchCells(b benchRun, st *bench.Store, cells []bench.Cell) e
 	var err error
 	if a.json {
 		err = a.printJSON(struct {
-			Results  string            `json:"results"`
-			Settings bench.Settings    `json:"settings"`
-			Cells    []offlineBenchRow `json:"cells"`
-		}{b.out, b.settings, rows})
+			Results    string            `json:"results"`
+			Settings   bench.Settings    `json:"settings"`
+			Cells      []offlineBenchRow `json:"cells"`
+			Unmeasured []string          `json:"unmeasured,omitempty"`
+		}{b.out, b.settings, rows, done.unmeasured})
 	} else {
-		err = bench.WriteTable(a.stdout, st, cells)
+		err = bench.WriteTable(a.stdout, done.store, done.cells)
+		for _, why := range done.unmeasured {
+			a.say("%s", why)
+		}
 		a.say("results in %s", b.out)
+	}
+	if err == nil {
+		err = done.missing()
 	}
 	if err == nil && b.gate && len(outside) > 0 {
 		err = fail(exitTolerance, fmt.Errorf("outside the tolerance of the paper: %s", strings.Join(outside, "; ")), "")

@@ -76,7 +76,24 @@ func TestOfflineBenchTrained(t *testing.T) {
 	if d := again.Cells[0]; d.Accuracy != c.Accuracy || d.Selected != c.Selected || d.Parameters != c.Parameters {
 		t.Errorf("%q gives %+v, want %+v", c.Command, d, c)
 	}
-	exec(t, t.Context(), "offline", "bench", archive, "--models", "arnn", "--budget", "1ns", "--out", filepath.Join(dir, "c")).want(t, exitFailure, "not one configuration was trained in the budget of 1ns")
+
+	// A budget too small for one model: the others have their rows, the exit code
+	// says that something is missing, and more of it goes on.
+	args := []string{"offline", "bench", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--out", filepath.Join(dir, "c")}
+	r := exec(t, t.Context(), append(args, "--budget", "1ns")...)
+	r.want(t, exitFailure, `no result of data set "Tiny", arnn: not one configuration was trained in the budget of 1ns`, "--resume and a larger --budget")
+	if !strings.Contains(r.out, "no result") || !strings.Contains(r.out, "esn") {
+		t.Errorf("table:\n%s", r.out)
+	}
+	if r := must(t, append(args, "--budget", "1h")...); strings.Contains(r.out, "no result") {
+		t.Errorf("with time enough:\n%s", r.out)
+	}
+	table := filepath.Join(dir, "m.csv")
+	r = exec(t, t.Context(), "offline", "memory", "--lengths", "30", "--models", "esn,arnn", "--configurations", "1", "--draws", "1", "--budget", "1ns", "--csv", table, "--out", filepath.Join(dir, "d"))
+	r.want(t, exitFailure, `no result of data set "Synthetic T=30", arnn`)
+	if text, err := os.ReadFile(table); err != nil || strings.Count(string(text), "\n") != 2 || !strings.Contains(r.out, "no result") {
+		t.Errorf("%v, CSV\n%s\ntable\n%s", err, text, r.out)
+	}
 }
 
 // A set of the paper's name with other contents is far from the paper's

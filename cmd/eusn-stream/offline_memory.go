@@ -97,7 +97,7 @@ func (a *app) memory(ctx context.Context, archives []string, lengths []int, tabl
 			return err
 		}
 	}
-	_, cells, err := a.runBench(ctx, sets, b, func(dataset string) string {
+	done, err := a.runBench(ctx, sets, b, func(dataset string) string {
 		t := tasks[dataset]
 		words := []string{"memory"}
 		if t.archive != "" {
@@ -108,8 +108,8 @@ func (a *app) memory(ctx context.Context, archives []string, lengths []int, tabl
 	if err != nil {
 		return err
 	}
-	points := make([]memoryPoint, len(cells))
-	for i, c := range cells {
+	points := make([]memoryPoint, len(done.cells))
+	for i, c := range done.cells {
 		points[i] = memoryPoint{tasks[c.Dataset].task, tasks[c.Dataset].length, c}
 	}
 	if table != "" {
@@ -119,12 +119,17 @@ func (a *app) memory(ctx context.Context, archives []string, lengths []int, tabl
 		a.say("wrote %s", table)
 	}
 	if a.json {
-		return a.printJSON(struct {
+		err = a.printJSON(struct {
 			Results string        `json:"results"`
 			Points  []memoryPoint `json:"points"`
 		}{b.out, points})
+	} else {
+		err = a.printMemory(points, b.plan.Models)
 	}
-	return a.printMemory(points, b.plan.Models)
+	if err == nil {
+		err = done.missing()
+	}
+	return err
 }
 
 // hidden is the task made of d, or of nothing.
@@ -143,6 +148,10 @@ func (a *app) printMemory(points []memoryPoint, models []string) error {
 	for row := range slices.Chunk(points, len(models)) {
 		fmt.Fprintf(t, "%s\t%d", row[0].Task, row[0].Length)
 		for _, p := range row {
+			if p.Missing != "" {
+				fmt.Fprint(t, "\tno result")
+				continue
+			}
 			fmt.Fprintf(t, "\t%.3f ± %.3f", p.Accuracy, p.Deviation)
 		}
 		fmt.Fprintln(t)
@@ -156,6 +165,9 @@ func writeMemoryCSV(path string, points []memoryPoint) error {
 	w := csv.NewWriter(&text)
 	_ = w.Write([]string{"task", "length", "model", "accuracy", "deviation", "draws", "units"}) // to memory: cannot fail
 	for _, p := range points {
+		if p.Missing != "" {
+			continue // no point of a curve
+		}
 		_ = w.Write([]string{p.Task, fmt.Sprint(p.Length), p.Model, fmt.Sprint(p.Accuracy), fmt.Sprint(p.Deviation), fmt.Sprint(p.Draws), fmt.Sprint(p.Config.Units)})
 	}
 	w.Flush()

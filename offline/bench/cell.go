@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
@@ -11,6 +12,7 @@ import (
 type Cell struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
+	Missing string `json:"missing,omitempty"` // why there is no result; all else is zero then
 
 	// Of the search; zero for the bank.
 	Selected       int                 `json:"selected"` // index of the configuration
@@ -20,16 +22,18 @@ type Cell struct {
 	Tied           []int               `json:"tied,omitempty"`           // later configurations as good on the validation part
 	AtPaper        Share               `json:"at_paper_units,omitzero"`  // the best of those with the paper's number of units
 	Searched       float64             `json:"search_seconds,omitempty"` // of all trials, one thread each
+	SearchEnergy   energy.Used         `json:"search_energy,omitzero"`   // of all trials
 	Training       Training            `json:"training,omitzero"`        // of trained models
 
 	// Of the draws.
-	Draws      int     `json:"draws"`
-	Accuracy   float64 `json:"accuracy"`  // mean over the draws
-	Deviation  float64 `json:"deviation"` // population standard deviation over the draws, as numpy.std
-	Parameters int     `json:"parameters"`
-	Learnt     int     `json:"learnt"`
-	Seconds    float64 `json:"seconds"` // training and test of one draw, mean
-	Command    string  `json:"command,omitempty"`
+	Draws      int         `json:"draws"`
+	Accuracy   float64     `json:"accuracy"`  // mean over the draws
+	Deviation  float64     `json:"deviation"` // population standard deviation over the draws, as numpy.std
+	Parameters int         `json:"parameters"`
+	Learnt     int         `json:"learnt"`
+	Seconds    float64     `json:"seconds"`         // training and test of one draw, mean
+	Energy     energy.Used `json:"energy,omitzero"` // of one draw, mean
+	Command    string      `json:"command,omitempty"`
 }
 
 // choose gives the first of the best trials.
@@ -50,6 +54,7 @@ func (st *Results) choose(dataset, model string, configurations int) (Trial, err
 // cell sums up what is stored.
 func (st *Results) cell(dataset, model string, plan Plan) (Cell, error) {
 	c := Cell{Dataset: dataset, Model: model, Configurations: plan.Configurations, Draws: plan.Draws}
+	var searching, drawing []energy.Used
 	if plan.Configurations > 0 {
 		best, err := st.choose(dataset, model, plan.Configurations)
 		if err != nil {
@@ -60,6 +65,7 @@ func (st *Results) cell(dataset, model string, plan Plan) (Cell, error) {
 		for i := range plan.Configurations {
 			t := st.trials[key{dataset, model, i}]
 			c.Searched += t.Seconds
+			searching = append(searching, t.Energy)
 			if i > best.Index && t.Validation == best.Validation {
 				c.Tied = append(c.Tied, i)
 			}
@@ -78,7 +84,9 @@ func (st *Results) cell(dataset, model string, plan Plan) (Cell, error) {
 		sum += a
 		c.Seconds += d.Seconds / float64(c.Draws)
 		c.Parameters, c.Learnt = d.Parameters, d.Learnt
+		drawing = append(drawing, d.Energy)
 	}
+	c.SearchEnergy, c.Energy = energy.Sum(searching), energy.Sum(drawing).Over(c.Draws)
 	n := float64(c.Draws)
 	c.Accuracy = sum / n
 	var dev float64

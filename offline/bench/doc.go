@@ -36,7 +36,8 @@
 // search takes them in turn until its trials have taken Plan.Budget; a trial
 // may take what those that ended before it began have left, so that n threads
 // may take up to n budgets. What counts are the configurations that finished
-// without a gap; as a search of so many it depends on no clock.
+// without a gap; as a search of so many it depends on no clock. Where there is
+// none, the cell says so (Cell.Missing) and the other models go on.
 //
 // No protocol looks at the test part before the draws.
 //
@@ -58,6 +59,16 @@
 // value is refused by the paper's protocols, which have no rule for it, and
 // filled by the bank's as offline.Retrain says.
 //
+// # Time and energy
+//
+// Seconds are the wall clock of a trial or draw, on the one thread that does it
+// (the bank's: on all). Energy, in Wh, is that of package internal/energy: what
+// the machine's counters counted meanwhile, divided evenly among what ran at
+// once, gross and above the power at rest, which is measured before a run's
+// first trial. To keep models apart they take turns where there is a counter.
+// A cell's energy is known where that of all its trials, or draws, is;
+// otherwise the field is absent.
+//
 // # Results file
 //
 // One line of JSON per result, written when the result is there; each is an
@@ -66,6 +77,7 @@
 //	{"settings": Settings}   first line, once
 //	{"origin": Origin}       where, when and with what; before a run's first result
 //	{"data": Data}           once per data set, before its results
+//	{"metering": Metering}   before the first trial of a run that measures energy
 //	{"trial": Trial}         a configuration of a search
 //	{"draw": Draw}           a drawing of the chosen configuration
 //	{"cell": Cell}           a model on a data set, after all its draws
@@ -75,8 +87,9 @@
 // their trials and draws.
 //
 // Lines come in the order in which threads finish. Apart from that, from
-// origins and from fields that end in seconds, a file does not depend on
-// threads, engines, or interruptions; on other architectures than amd64 heads may differ in their
+// origins, metering and fields that end in seconds or energy, a file does not
+// depend on threads, engines, or interruptions; on other architectures than
+// amd64 heads may differ in their
 // last bits (see package readout), and trained models in more. How many trials
 // a budget allows depends on the machine. A last line without its end, torn by
 // a crash, is cut off by Resume. Cells follow from trials and draws. Of two

@@ -80,7 +80,7 @@ const minTolerance = 0.02
 // says nothing of it.
 func (st *Results) Judge(c Cell) (Verdict, bool) {
 	p, ok := Paper(c.Dataset, c.Model)
-	if !ok {
+	if !ok || c.Missing != "" {
 		return Verdict{}, false
 	}
 	v := Verdict{Paper: p, Difference: c.Accuracy - p.Accuracy, Note: rebuilt[st.data[c.Dataset].Train]}

@@ -219,6 +219,12 @@ func (st *Results) check() error {
 		if _, ok := st.data[c.Dataset]; !ok {
 			return fmt.Errorf("%s: a cell of a data set that is not described, want its data line", where)
 		}
+		if c.Missing != "" {
+			if c.Draws != 0 || c.Configurations != 0 {
+				return fmt.Errorf("%s: a cell of %d configurations and %d draws that says it has no result", where, c.Configurations, c.Draws)
+			}
+			continue
+		}
 		want, err := st.cell(c.Dataset, c.Model, Plan{Configurations: c.Configurations, Draws: c.Draws})
 		if err != nil {
 			return err

@@ -1,16 +1,15 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -21,6 +20,10 @@ type Options struct {
 	Plan
 	// Origin, where set, is noted before the first result.
 	Origin *Origin
+	// Energy are the machine's counters, where it has any; Idle, more than 0 then,
+	// is how long to measure its power at rest before the first trial.
+	Energy energy.Accounts
+	Idle   time.Duration
 	// Command, where set, is the command line that reproduces one cell.
 	Command  func(Cell) string
 	Progress offline.Progress
@@ -62,21 +65,11 @@ func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) (
 			return nil, err
 		}
 		for _, m := range opt.Models {
-			plan := opt.Plan
-			if trained(m) {
-				plan.Configurations = r.finished(d.Name, m)
-			}
-			c, err := st.cell(d.Name, m, plan)
+			c, err := r.cell(d.Name, m)
 			if err != nil {
 				return nil, err
 			}
-			if trained(m) { // the trials given up, too
-				c.Searched = r.spent(d.Name, m).Seconds()
-			}
-			if opt.Command != nil {
-				c.Command = opt.Command(c)
-			}
-			if have, done := st.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training {
+			if have, done := st.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training || have.Missing != c.Missing {
 				if err := st.write(record{Cell: &c}); err != nil {
 					return nil, err
 				}
@@ -85,6 +78,28 @@ func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) (
 		}
 	}
 	return cells, nil
+}
+
+// cell sums up what is stored of a model on a data set.
+func (r *runner) cell(dataset, model string) (Cell, error) {
+	plan := r.Plan
+	if trained(model) {
+		if plan.Configurations = r.finished(dataset, model); plan.Configurations == 0 {
+			return Cell{Dataset: dataset, Model: model, Missing: r.tooLittle()}, nil
+		}
+	}
+	c, err := r.Store.cell(dataset, model, plan)
+	if err != nil {
+		return c, err
+	}
+	if trained(model) { // the trials given up, too
+		spent := r.spent(dataset, model)
+		c.Searched, c.SearchEnergy = spent.seconds, spent.energy
+	}
+	if r.Options.Command != nil {
+		c.Command = r.Options.Command(c)
+	}
+	return c, nil
 }
 
 // Check reports what would keep Run from its work, before there is any.
@@ -150,73 +165,38 @@ type runner struct {
 	*Store
 	mu          sync.Mutex
 	done, total float64 // work, in gigaflops of reservoir steps
-}
 
-// job is one trial or draw.
-type job struct {
-	work float64
-	do   func(context.Context) error
-}
-
-// all does the jobs on all threads, the largest first so that they end
-// together, and stops at the first error.
-func (r *runner) all(ctx context.Context, jobs []job) error {
-	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.work, a.work) })
-	return r.inOrder(ctx, jobs)
-}
-
-// inOrder begins the jobs in their order.
-func (r *runner) inOrder(ctx context.Context, jobs []job) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(r.Threads, len(jobs)) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(jobs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := jobs[i].do(ctx); err != nil {
-					cancel(err)
-					return
-				}
-				r.advance(jobs[i].work)
-			}
-		})
-	}
-	workers.Wait()
-	return context.Cause(ctx)
-}
-
-// advance tells of work done.
-func (r *runner) advance(work float64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.done += work
-	if r.Progress != nil {
-		r.Progress(int64(r.done), int64(max(r.done, r.total)), "gigaflops of trials and draws")
-	}
+	rested sync.Once // the power at rest is known
+	unrest error     // it could not be noted
 }
 
 // paper benches the models of the paper on one data set: all searches of
 // reservoirs at once, then all draws, then trained models one after the other.
+// Where energy is measured reservoirs, too, take turns: a counter does not know
+// which of two models that run at once took what.
 func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
 	p, err := newProblem(d, r.settings.Protocol == PaperExact)
 	if err != nil {
 		return err
 	}
-	for _, phase := range []func(*problem, string) ([]job, error){r.trialJobs, r.drawJobs} {
-		var jobs []job
-		for _, m := range r.Models {
-			if trained(m) {
-				continue
+	together := slices.DeleteFunc(slices.Clone(r.Models), trained)
+	groups := [][]string{together}
+	if r.metered() {
+		groups = slices.Collect(slices.Chunk(together, 1))
+	}
+	for _, models := range groups {
+		for _, phase := range []func(*problem, string) ([]job, error){r.trialJobs, r.drawJobs} {
+			var jobs []job
+			for _, m := range models {
+				more, err := phase(p, m)
+				if err != nil {
+					return err
+				}
+				jobs = append(jobs, more...)
 			}
-			more, err := phase(p, m)
-			if err != nil {
+			if err := r.all(ctx, jobs); err != nil {
 				return err
 			}
-			jobs = append(jobs, more...)
-		}
-		if err := r.all(ctx, jobs); err != nil {
-			return err
 		}
 	}
 	for _, m := range r.Models {
@@ -238,14 +218,15 @@ func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 		}
 		c.Seed = r.settings.trialSeed(i)
 		jobs = append(jobs, job{work(model, p.channels, c, p.samples(p.train)), func(ctx context.Context) error {
-			start := time.Now()
-			o, err := p.assess(ctx, specs(model, p.channels, c), r.NewEngine, r.settings.search(p))
+			o, took, err := measured(ctx, r, func() (outcome, error) {
+				return p.assess(ctx, specs(model, p.channels, c), r.NewEngine, r.settings.search(p))
+			})
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, model, i, err)
 			}
 			return r.write(record{Trial: &Trial{
 				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha,
-				Validation: Share{o.correct, len(p.validation)}, Seconds: time.Since(start).Seconds(),
+				Validation: Share{o.correct, len(p.validation)}, Seconds: took.seconds, Energy: took.energy,
 			}})
 		}})
 	}
@@ -268,14 +249,15 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 			continue // not so if a longer search chose another configuration
 		}
 		jobs = append(jobs, job{work(model, p.channels, c, samples), func(ctx context.Context) error {
-			start := time.Now()
-			o, err := p.assess(ctx, specs(model, p.channels, c), r.NewEngine, a)
+			o, took, err := measured(ctx, r, func() (outcome, error) {
+				return p.assess(ctx, specs(model, p.channels, c), r.NewEngine, a)
+			})
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
 			}
 			return r.write(record{Draw: &Draw{
 				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha, Parameters: o.parameters,
-				Learnt: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: time.Since(start).Seconds(),
+				Learnt: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: took.seconds, Energy: took.energy,
 				Predicted: storable(o.predicted),
 			}})
 		}})
@@ -290,14 +272,17 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		if _, ok := r.draws[key{d.Name, BankModel, i}]; ok {
 			continue
 		}
-		start := time.Now()
 		spec := offline.DefaultBank(len(d.Channels))
 		spec.Seed = r.settings.trialSeed(i)
-		m, report, err := offline.Retrain(ctx, d, offline.RetrainOptions{EngineOptions: r.EngineOptions, Spec: spec}, nil)
-		if err != nil {
-			return err
-		}
-		ev, err := offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: r.EngineOptions}, nil)
+		var m *reservoir.Model
+		var report offline.RetrainReport
+		ev, took, err := measured(ctx, r, func() (_ *offline.Evaluation, err error) {
+			m, report, err = offline.Retrain(ctx, d, offline.RetrainOptions{EngineOptions: r.EngineOptions, Spec: spec}, nil)
+			if err != nil {
+				return nil, err
+			}
+			return offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: r.EngineOptions}, nil)
+		})
 		if err != nil {
 			return err
 		}
@@ -305,7 +290,7 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		if err := r.write(record{Draw: &Draw{
 			Dataset: d.Name, Model: BankModel, Index: i, Config: offline.PaperScales{Units: spec.Units, Seed: spec.Seed},
 			Alpha: report.Readout.Alpha, Parameters: head.Columns() * (head.Features() + 1), Learnt: report.Series,
-			Test: Share{ev.Correct, ev.Labelled}, Seconds: time.Since(start).Seconds(),
+			Test: Share{ev.Correct, ev.Labelled}, Seconds: took.seconds, Energy: took.energy,
 			Predicted: storable(bankClasses(d, ev)),
 		}}); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -67,11 +68,11 @@ func benched(t *testing.T, protocol Protocol, opt Options, sets ...*offline.Data
 func (st *Store) timeless() (map[key]Trial, map[key]Draw) {
 	trials, draws := map[key]Trial{}, map[key]Draw{}
 	for k, t := range st.trials {
-		t.Seconds = 0
+		t.Seconds, t.Energy = 0, energy.Used{}
 		trials[k] = t
 	}
 	for k, d := range st.draws {
-		d.Seconds = 0
+		d.Seconds, d.Energy = 0, energy.Used{}
 		draws[k] = d
 	}
 	return trials, draws

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
@@ -79,6 +80,7 @@ type Trial struct {
 	Alpha      float64             `json:"alpha"`
 	Validation Share               `json:"validation"`
 	Seconds    float64             `json:"seconds"` // wall clock of the one thread that did it
+	Energy     energy.Used         `json:"energy,omitzero"`
 	Training   Training            `json:"training,omitzero"`
 	Epochs     int                 `json:"epochs,omitzero"` // trained for
 	Cut        bool                `json:"cut,omitzero"`    // by the budget: it has no other result
@@ -95,6 +97,7 @@ type Draw struct {
 	Learnt     int                 `json:"learnt"`     // series the head was fitted to
 	Test       Share               `json:"test"`
 	Seconds    float64             `json:"seconds"` // training and test
+	Energy     energy.Used         `json:"energy,omitzero"`
 	Training   Training            `json:"training,omitzero"`
 	Epochs     int                 `json:"epochs,omitzero"`     // trained for
 	Predicted  []int               `json:"predicted,omitempty"` // class of each test series, as Data.Truth
@@ -112,6 +115,7 @@ type record struct {
 	Settings *Settings `json:"settings,omitempty"`
 	Origin   *Origin   `json:"origin,omitempty"`
 	Data     *Data     `json:"data,omitempty"`
+	Metering *Metering `json:"metering,omitempty"`
 	Trial    *Trial    `json:"trial,omitempty"`
 	Draw     *Draw     `json:"draw,omitempty"`
 	Cell     *Cell     `json:"cell,omitempty"`

@@ -3,25 +3,41 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/eusn-stream/eusn-stream/internal/energy"
 )
 
 // WriteTable writes cells beside the published figures, for people. Of the
 // search it shows the chosen number of units beside the paper's, and where they
 // differ how far the best configuration with the paper's number was behind on
-// the validation part.
+// the validation part. Columns of energy stand only where some was measured.
 func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	bank := st.settings.Protocol == Bank
+	powered := meters(cells)
 	head := []string{"data set", "model", "accuracy", "paper", "difference", "in paper's sd"}
 	if bank {
 		head = append(head, Classifiers...)
 	} else {
 		head = append(head, "units", "paper", "validation", "search s")
 	}
-	fmt.Fprintln(t, strings.Join(append(head, "s a draw", "within"), "\t"))
+	head = append(head, "s a draw")
+	for _, m := range powered {
+		if !bank {
+			head = append(head, m.name+" search Wh")
+		}
+		head = append(head, m.name+" Wh a draw")
+	}
+	fmt.Fprintln(t, strings.Join(append(head, "within"), "\t"))
 	for _, c := range cells {
+		if c.Missing != "" {
+			row := append([]string{c.Dataset, c.Model, "no result"}, slices.Repeat([]string{"-"}, len(head)-3)...)
+			fmt.Fprintln(t, strings.Join(append(row, c.Missing), "\t"))
+			continue
+		}
 		row := append([]string{c.Dataset, c.Model, fmt.Sprintf("%.3f ± %.3f", c.Accuracy, c.Deviation)}, st.beside(c)...)
 		if bank {
 			for _, name := range Classifiers {
@@ -30,9 +46,42 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 		} else {
 			row = append(row, st.search(c)...)
 		}
-		fmt.Fprintln(t, strings.Join(append(row, fmt.Sprintf("%.2f", c.Seconds), st.verdict(c)), "\t"))
+		row = append(row, fmt.Sprintf("%.2f", c.Seconds))
+		for _, m := range powered {
+			if !bank {
+				row = append(row, wattHours(m.of(c.SearchEnergy)))
+			}
+			row = append(row, wattHours(m.of(c.Energy)))
+		}
+		fmt.Fprintln(t, strings.Join(append(row, st.verdict(c)), "\t"))
 	}
 	return t.Flush()
+}
+
+// meter is a device whose energy some cell has.
+type meter struct {
+	name string
+	of   func(energy.Used) *energy.Amount
+}
+
+func meters(cells []Cell) (seen []meter) {
+	for _, m := range []meter{
+		{"CPU", func(u energy.Used) *energy.Amount { return u.CPU }},
+		{"GPU", func(u energy.Used) *energy.Amount { return u.GPU }},
+	} {
+		if slices.ContainsFunc(cells, func(c Cell) bool { return m.of(c.Energy) != nil || m.of(c.SearchEnergy) != nil }) {
+			seen = append(seen, m)
+		}
+	}
+	return seen
+}
+
+// wattHours shows gross energy and, in brackets, that above idle.
+func wattHours(a *energy.Amount) string {
+	if a == nil {
+		return "not measured"
+	}
+	return fmt.Sprintf("%.3g (%.3g)", a.Gross, a.AboveIdle)
 }
 
 func figure(v float64, ok bool) string {

@@ -92,7 +92,7 @@ func (r *runner) train(ctx context.Context, p *problem, model string) error {
 	}
 	n := r.finished(p.name, model)
 	if n == 0 {
-		return fmt.Errorf("bench: data set %q, %s: not one configuration was trained in the budget of %v: give more, or fewer epochs than %d", p.name, model, r.Budget, r.Epochs)
+		return nil // the cell says so; other models and data sets go on
 	}
 	chosen, err := r.choose(p.name, model, n)
 	if err != nil {
@@ -101,16 +101,9 @@ func (r *runner) train(ctx context.Context, p *problem, model string) error {
 	return r.inOrder(ctx, r.trainingDraws(p, model, chosen))
 }
 
-// spent is what the trials of a search have taken so far.
-func (r *runner) spent(dataset, model string) (d time.Duration) {
-	r.Store.mu.Lock()
-	defer r.Store.mu.Unlock()
-	for k, t := range r.trials {
-		if k.dataset == dataset && k.model == model && k.index < r.Configurations {
-			d += time.Duration(t.Seconds * float64(time.Second))
-		}
-	}
-	return d
+// tooLittle is why a model has no result.
+func (r *runner) tooLittle() string {
+	return fmt.Sprintf("not one configuration was trained in the budget of %v: give more, or fewer epochs than %d", r.Budget, r.Epochs)
 }
 
 // trainingTrials are the configurations not tried yet. Each may take what
@@ -122,18 +115,19 @@ func (r *runner) trainingTrials(p *problem, model string) []job {
 			continue
 		}
 		jobs = append(jobs, job{do: func(ctx context.Context) error {
-			start := time.Now()
-			if r.Budget > 0 {
-				left := r.Budget - r.spent(p.name, model)
-				if left <= 0 {
-					return nil
-				}
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeoutCause(ctx, left, errBudget)
-				defer cancel()
+			left := r.Budget - time.Duration(r.spent(p.name, model).seconds*float64(time.Second))
+			if r.Budget > 0 && left <= 0 {
+				return nil
 			}
 			t := Trial{Dataset: p.name, Model: model, Index: i, Config: c.scales, Training: c.training}
-			o, err := r.fit(ctx, p, model, c, p.validation)
+			o, took, err := measured(ctx, r, func() (fitted, error) {
+				if r.Budget > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeoutCause(ctx, left, errBudget)
+					defer cancel()
+				}
+				return r.fit(ctx, p, model, c, p.validation)
+			})
 			switch {
 			case errors.Is(err, errBudget):
 				t.Cut = true
@@ -142,7 +136,7 @@ func (r *runner) trainingTrials(p *problem, model string) []job {
 			default:
 				t.Validation, t.Epochs = Share{o.correct, len(p.validation)}, o.epochs
 			}
-			t.Seconds = time.Since(start).Seconds()
+			t.Seconds, t.Energy = took.seconds, took.energy
 			return r.write(record{Trial: &t})
 		}})
 	}
@@ -159,14 +153,13 @@ func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 			continue
 		}
 		jobs = append(jobs, job{do: func(ctx context.Context) error {
-			start := time.Now()
-			o, err := r.fit(ctx, p, model, c, p.test)
+			o, took, err := measured(ctx, r, func() (fitted, error) { return r.fit(ctx, p, model, c, p.test) })
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
 			}
 			return r.write(record{Draw: &Draw{
 				Dataset: p.name, Model: model, Index: i, Config: c.scales, Parameters: o.parameters,
-				Learnt: len(p.fit), Test: Share{o.correct, len(p.test)}, Seconds: time.Since(start).Seconds(),
+				Learnt: len(p.fit), Test: Share{o.correct, len(p.test)}, Seconds: took.seconds, Energy: took.energy,
 				Training: c.training, Epochs: o.epochs, Predicted: storable(o.predicted),
 			}})
 		}})
