@@ -31,7 +31,7 @@ var graph = map[string]struct {
 	"gpu/kernels":          {[]string{"readout", "reservoir", "reservoir/canon"}, "packs networks and heads for a device; knows no driver"},
 	"codec":                {nil, "Arrow bytes in, plain slices out"},
 	"offline":              {[]string{"internal/dense", "readout", "reservoir"}, "works on files; a live stage is not its business"},
-	"offline/bench":        {[]string{"internal/energy", "offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times"},
+	"offline/bench":        {[]string{"internal/dense", "internal/energy", "offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times; modelling fits a regression, which readout's classifiers are not"},
 	"offline/figures":      {[]string{"reservoir"}, "the paper's figures from weights and tables; trains nothing"},
 	"pipeline":             {[]string{"codec", "readout", "reservoir"}, "knows no archive, no device and no configuration file"},
 	"cmd/eusn-stream":      {[]string{"codec", "gpu", "gpu/telemetry", "internal/energy", "offline", "offline/bench", "offline/figures", "pipeline", "readout", "reservoir"}, "the only place that wires"},

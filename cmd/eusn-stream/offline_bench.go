@@ -29,9 +29,14 @@ func (b *benchRun) add(f *pflag.FlagSet, out string) {
 	b.plan = bench.PaperPlan(bench.PaperExact)
 	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "models to bench; also deepesn, and the trained ones rnn, arnn and gru")
 	f.IntVar(&b.plan.Configurations, "configurations", bench.MaxConfigurations, "how many of the paper's search list to try")
-	f.IntVar(&b.plan.Draws, "draws", 10, "drawings of the weights of the chosen configuration")
 	f.DurationVar(&b.plan.Budget, "budget", bench.PaperBudget, "time of training for the search of one trained model on one data set; 0 = no end")
 	f.IntVar(&b.plan.Epochs, "epochs", bench.PaperEpochs, "longest training of a trained model, in epochs")
+	b.addRun(f, out)
+}
+
+// addRun adds the flags of every search that goes into a results file.
+func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
+	f.IntVar(&b.plan.Draws, "draws", 10, "drawings of the weights of the chosen configuration")
 	f.Uint64Var(&b.settings.Seed, "seed", offline.DefaultSeed, "first seed of the weights")
 	f.StringVarP(&b.out, "out", "o", out, "results file, one line of JSON each")
 	f.BoolVar(&b.resume, "resume", false, "go on with the results file where it exists, also with more draws, models or sets")
@@ -132,8 +137,8 @@ func (a *app) offlineBench(ctx context.Context, archives []string, b benchRun) e
 // runBench does what is asked for and is not in the results file yet. of is
 // the part of the command line that names a data set.
 func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun, of func(dataset string) string) (done benchDone, err error) {
-	if s := otherBits(a.engine); s != "" { // results of both kinds must not meet in one file
-		return done, fail(exitUsage, fmt.Errorf("--engine %s: the experiments are of the canonical arithmetic; %s", a.engine, s), "--engine gpu")
+	if err := a.checkCanonical(); err != nil {
+		return done, err
 	}
 	if err := bench.Check(sets, b.plan, b.settings.Protocol); err != nil {
 		return done, err // before there is a results file
@@ -144,9 +149,7 @@ func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun,
 	}
 	meters := meterEnergy(a.engine)
 	o := bench.Options{Plan: b.plan, Energy: meters.accounts, Idle: idleTime, Command: func(c bench.Cell) string { return b.command(of(c.Dataset), c) }}
-	o.Origin = &bench.Origin{
-		Program: toolName() + ", " + runtime.Version(), Machine: machineName(), Began: time.Now().UTC().Format(time.RFC3339),
-	}
+	o.Origin = benchOrigin()
 	o.Threads, o.NewEngine = b.threads, newEngine(a.engine)
 	p := a.progress()
 	o.Progress = p.report
@@ -177,6 +180,22 @@ func (d benchDone) missing() error {
 		return nil
 	}
 	return fail(exitFailure, fmt.Errorf("no result of %s", strings.Join(list, "; ")), "the same command with --resume and a larger --budget: what is finished stays")
+}
+
+// checkCanonical wants an engine of the promised bits: results of both kinds
+// must not meet in one file.
+func (a *app) checkCanonical() error {
+	if s := otherBits(a.engine); s != "" {
+		return fail(exitUsage, fmt.Errorf("--engine %s: the experiments are of the canonical arithmetic; %s", a.engine, s), "--engine gpu")
+	}
+	return nil
+}
+
+// benchOrigin is noted in results files.
+func benchOrigin() *bench.Origin {
+	return &bench.Origin{
+		Program: toolName() + ", " + runtime.Version(), Machine: machineName(), Began: time.Now().UTC().Format(time.RFC3339),
+	}
 }
 
 // openBenchResults begins the results file, or goes on with it.

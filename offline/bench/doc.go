@@ -41,6 +41,20 @@
 //
 // No protocol looks at the test part before the draws.
 //
+// # Modelling
+//
+// Model is the journal version's one-step-ahead modelling of series of one
+// channel: a ridge regression (alpha 1, intercept not penalised) from the state
+// after each sample to the next sample, over all samples of all series; or from
+// the state and the sample itself, a search of its own whose trials and draws
+// are named after the model with "+input". Networks have 200 units; 100
+// configurations are tried (see ModellingConfigurations) on the division of
+// paper-exact, the first with the least error is drawn ten times and fitted to
+// the whole training part. The error is the root of the mean squared one, over
+// the n series' T-1 predictions each. Series are as long as they are, and their
+// classes serve the division only. What a regression needs of its samples is
+// summed up as they come (float64), so memory does not grow with them.
+//
 // SyntheticMemory and Memory make the data of the long-term memorisation tasks
 // (Fig. 4), which are benched like any other.
 //
@@ -80,7 +94,7 @@
 //	{"metering": Metering}   before the first trial of a run that measures energy
 //	{"trial": Trial}         a configuration of a search
 //	{"draw": Draw}           a drawing of the chosen configuration
-//	{"cell": Cell}           a model on a data set, after all its draws
+//	{"cell": Cell}           a model on a data set, after all its draws; not of modelling
 //
 // Data has the classes of the test series and a draw those it predicts, so that
 // every accuracy can be recounted; ReadResults does it, and holds cells against

@@ -96,6 +96,11 @@ func checkParts(d *offline.Dataset) error {
 	if !slices.ContainsFunc(train, func(i int) bool { return d.Series[i].Label != first }) {
 		return fmt.Errorf("bench: data set %q: all training series are of class %q, want at least two classes", d.Name, d.Classes[first])
 	}
+	return checkRange(d)
+}
+
+// checkRange wants values that a state can hold.
+func checkRange(d *offline.Dataset) error {
 	return refuse(d, func(v float32) bool { return math.Abs(float64(v)) > reservoir.MaxInput },
 		fmt.Sprintf("out of range, want a magnitude of at most %g", float64(reservoir.MaxInput)))
 }

@@ -78,6 +78,11 @@ func (p Plan) Validate(protocol Protocol) error {
 	default:
 		return fmt.Errorf("bench: protocol %q, want one of %q", protocol, Protocols)
 	}
+	return p.validate(protocol, known, least, most)
+}
+
+// validate holds a plan against the models and the configurations there are.
+func (p Plan) validate(protocol Protocol, known []string, least, most int) error {
 	if p.Configurations < least || p.Configurations > most {
 		return fmt.Errorf("bench: %d configurations by protocol %s, want %d to %d", p.Configurations, protocol, least, most)
 	}

@@ -34,19 +34,10 @@ type Options struct {
 // cells in the order of sets and models. On an error or a cancelled context
 // what is stored stays good.
 func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) ([]Cell, error) {
-	if opt.Threads < 1 {
-		opt.Threads = runtime.GOMAXPROCS(0)
-	}
-	if opt.NewEngine == nil {
-		opt.NewEngine = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, "auto", 1)
-		}
-	}
 	if err := Check(sets, opt.Plan, st.settings.Protocol); err != nil {
 		return nil, err
 	}
-	r := runner{Options: opt, Store: st}
-	st.origin = opt.Origin
+	r := newRunner(opt, st)
 	for _, d := range sets {
 		for _, m := range opt.Models {
 			r.total += r.expected(d, m)
@@ -107,6 +98,11 @@ func Check(sets []*offline.Dataset, plan Plan, protocol Protocol) error {
 	if err := plan.Validate(protocol); err != nil {
 		return err
 	}
+	return checkSets(sets, func(d *offline.Dataset) error { return check(d, protocol) })
+}
+
+// checkSets wants sets, each once and each good.
+func checkSets(sets []*offline.Dataset, good func(*offline.Dataset) error) error {
 	if len(sets) == 0 {
 		return errors.New("bench: no data sets, want some")
 	}
@@ -116,7 +112,7 @@ func Check(sets []*offline.Dataset, plan Plan, protocol Protocol) error {
 			return fmt.Errorf("bench: data set %q is listed twice", d.Name)
 		}
 		seen[d.Name] = true
-		if err := check(d, protocol); err != nil {
+		if err := good(d); err != nil {
 			return err
 		}
 	}
@@ -168,6 +164,19 @@ type runner struct {
 
 	rested sync.Once // the power at rest is known
 	unrest error     // it could not be noted
+}
+
+func newRunner(opt Options, st *Store) *runner {
+	if opt.Threads < 1 {
+		opt.Threads = runtime.GOMAXPROCS(0)
+	}
+	if opt.NewEngine == nil {
+		opt.NewEngine = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			return reservoir.NewCPU(net, slots, "auto", 1)
+		}
+	}
+	st.origin = opt.Origin
+	return &runner{Options: opt, Store: st}
 }
 
 // paper benches the models of the paper on one data set: all searches of

@@ -78,8 +78,10 @@ type Trial struct {
 	Index      int                 `json:"index"` // in the search list
 	Config     offline.PaperScales `json:"config"`
 	Alpha      float64             `json:"alpha"`
-	Validation Share               `json:"validation"`
-	Seconds    float64             `json:"seconds"` // wall clock of the one thread that did it
+	Validation Share               `json:"validation,omitzero"`
+	RMSE       float64             `json:"rmse,omitzero"`     // of modelling, over the validation part
+	Singular   bool                `json:"singular,omitzero"` // of modelling: the regression has no solution
+	Seconds    float64             `json:"seconds"`           // wall clock of the one thread that did it
 	Energy     energy.Used         `json:"energy,omitzero"`
 	Training   Training            `json:"training,omitzero"`
 	Epochs     int                 `json:"epochs,omitzero"` // trained for
@@ -95,8 +97,9 @@ type Draw struct {
 	Alpha      float64             `json:"alpha"`
 	Parameters int                 `json:"parameters"` // trained ones
 	Learnt     int                 `json:"learnt"`     // series the head was fitted to
-	Test       Share               `json:"test"`
-	Seconds    float64             `json:"seconds"` // training and test
+	Test       Share               `json:"test,omitzero"`
+	RMSE       float64             `json:"rmse,omitzero"` // of modelling, over the test part
+	Seconds    float64             `json:"seconds"`       // training and test
 	Energy     energy.Used         `json:"energy,omitzero"`
 	Training   Training            `json:"training,omitzero"`
 	Epochs     int                 `json:"epochs,omitzero"`     // trained for

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/offline/bench"
+)
+
+func TestOfflineModel(t *testing.T) {
+	archive, dir := importTiny(t, 1), t.TempDir()
+	out := filepath.Join(dir, "m.jsonl")
+	args := []string{"offline", "model", archive, "--configurations", "2", "--draws", "2", "--models", "eusn,deepesn", "--out", out}
+	var first, again struct {
+		Results  string
+		Settings bench.Settings
+		Modelled []bench.Modelled
+	}
+	must(t, append(args, "--json")...).parse(t, &first)
+	if len(first.Modelled) != 4 || first.Results != out || first.Settings.Protocol != bench.Modelling {
+		t.Fatalf("model --json gives %+v", first)
+	}
+	for i, m := range first.Modelled {
+		if m.Model != []string{"eusn", "deepesn"}[i/2] || m.Input != (i%2 == 1) || m.Dataset != "Tiny" || m.Draws != 2 || m.RMSE <= 0 || m.Repeating <= 0 {
+			t.Errorf("result %d: %+v", i, m)
+		}
+	}
+	exec(t, t.Context(), args...).want(t, exitFailure, "exists", "--resume")
+	before, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := must(t, append(args, "--resume")...).out
+	for _, want := range []string{"data set", "Tiny", "deepesn", "yes", "±"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+	if after, _ := os.ReadFile(out); string(after) != string(before) {
+		t.Error("resuming a finished run changed its file")
+	}
+	exec(t, t.Context(), "offline", "bench", archive, "--resume", "--out", out).want(t, exitFailure, "cannot be mixed", "another --out")
+
+	// The command of a result gives that result.
+	words := strings.Fields(first.Modelled[3].Command)[1:]
+	must(t, append(words, "--json", "--out", filepath.Join(dir, "one"))...).parse(t, &again)
+	if len(again.Modelled) != 2 || again.Modelled[1].RMSE != first.Modelled[3].RMSE || again.Modelled[1].Selected != first.Modelled[3].Selected {
+		t.Errorf("%v gives %+v, want %+v", words, again.Modelled, first.Modelled[3])
+	}
+}
+
+func TestOfflineModelUsage(t *testing.T) {
+	archive, out := importTiny(t, 2), filepath.Join(t.TempDir(), "r.jsonl")
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{nil, "at least 1 arg"},
+		{[]string{"a", "--configurations", "101"}, "want 1 to 100"},
+		{[]string{"a", "--models", "gru"}, `model "gru"`},
+		{[]string{"a", "--threads", "-1"}, "--threads -1"},
+	} {
+		exec(t, t.Context(), append([]string{"offline", "model"}, c.args...)...).want(t, exitUsage, c.says, "try: eusn-stream")
+	}
+	exec(t, t.Context(), "offline", "bench", "a", "--protocol", "modelling").want(t, exitUsage, `protocol "modelling"`)
+	exec(t, t.Context(), "offline", "model", archive, "--out", out).want(t, exitFailure, "has 2 channels")
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a run that could not begin left a results file")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	exec(t, ctx, "offline", "model", importTiny(t, 1), "--out", out).want(t, exitInterrupted, "interrupted:")
+}

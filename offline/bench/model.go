@@ -1,0 +1,256 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// Modelled is how well one model, whose readout sees the input or does not,
+// predicts the next sample of one data set.
+type Modelled struct {
+	Dataset string `json:"dataset"`
+	Model   string `json:"model"`
+	Input   bool   `json:"input_to_readout"`
+
+	// Of the search.
+	Selected       int                 `json:"selected"` // index of the configuration
+	Config         offline.PaperScales `json:"config"`   // its seed is the search's
+	Validation     float64             `json:"validation_rmse"`
+	Configurations int                 `json:"configurations"` // tried
+	Searched       float64             `json:"search_seconds"` // of all trials, one thread each
+
+	// Of the draws, fitted to the whole training part.
+	Draws     int     `json:"draws"`
+	RMSE      float64 `json:"rmse"`      // over the test part, mean over the draws
+	Deviation float64 `json:"deviation"` // population standard deviation over the draws
+	Repeating float64 `json:"repeating"` // RMSE of predicting that the last sample comes again
+	Seconds   float64 `json:"seconds"`   // training and test of one draw, mean
+	Command   string  `json:"command,omitempty"`
+}
+
+// name is what trials and draws call it.
+func (m Modelled) name() string {
+	if m.Input {
+		return fed(m.Model)
+	}
+	return m.Model
+}
+
+// ModelOptions say how to model. No result depends on the engines or threads.
+type ModelOptions struct {
+	offline.EngineOptions
+	Plan
+	// Command, where set, is the command line that reproduces one result.
+	Command  func(Modelled) string
+	Progress offline.Progress
+	Origin   *Origin // noted with the results, if set
+}
+
+// Model searches and draws every model, with and without the input to its
+// readout, on every data set, as Run does for classes: what is finished is
+// stored at once and not done again. The store's protocol must be Modelling.
+func Model(ctx context.Context, sets []*offline.Dataset, opt ModelOptions, st *Store) ([]Modelled, error) {
+	if st.settings.Protocol != Modelling {
+		return nil, fmt.Errorf("bench: %s holds results of protocol %s, want %s", st.path, st.settings.Protocol, Modelling)
+	}
+	if err := CheckModelling(sets, opt.Plan); err != nil {
+		return nil, err
+	}
+	r := newRunner(Options{EngineOptions: opt.EngineOptions, Plan: opt.Plan, Progress: opt.Progress, Origin: opt.Origin}, st)
+	var problems []*problem
+	for _, d := range sets {
+		p, err := newModellingProblem(d)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, p)
+		for _, m := range r.modelled(p) {
+			r.total += r.expectedModelling(p, m)
+		}
+	}
+	var all []Modelled
+	for i, p := range problems {
+		data := describe(sets[i])
+		data.Series, data.Asked, data.Unknown, data.Truth = len(p.train), len(p.test), 0, nil // classes do not matter
+		if err := st.begin(data); err != nil {
+			return nil, err
+		}
+		cells := r.modelled(p)
+		var trials, draws []job
+		for _, m := range cells {
+			trials = append(trials, r.modellingTrials(p, m)...)
+		}
+		if err := r.all(ctx, trials); err != nil {
+			return nil, err
+		}
+		for k := range cells {
+			if err := r.chooseModelled(&cells[k]); err != nil {
+				return nil, err
+			}
+			draws = append(draws, r.modellingDraws(p, cells[k])...)
+		}
+		if err := r.all(ctx, draws); err != nil {
+			return nil, err
+		}
+		for _, m := range cells {
+			r.sumUp(&m)
+			if m.Repeating = p.repeating(p.test); opt.Command != nil {
+				m.Command = opt.Command(m)
+			}
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// CheckModelling reports what would keep Model from its work.
+func CheckModelling(sets []*offline.Dataset, plan Plan) error {
+	if err := plan.ValidateModelling(); err != nil {
+		return err
+	}
+	return checkSets(sets, checkModelling)
+}
+
+// ValidateModelling reports what is wrong with a plan for Model.
+func (p Plan) ValidateModelling() error {
+	return p.validate(Modelling, ModellingModels, 1, MaxModellingConfigurations)
+}
+
+// modelled lists what is to be done with a data set.
+func (r *runner) modelled(p *problem) (list []Modelled) {
+	for _, m := range r.Models {
+		for _, input := range []bool{false, true} {
+			list = append(list, Modelled{Dataset: p.name, Model: m, Input: input, Configurations: r.Configurations, Draws: r.Draws})
+		}
+	}
+	return list
+}
+
+// modellingWork is that of one rmse: the states, and the moments of those to
+// learn from, in numbers twice as long.
+func (p *problem) modellingWork(model string, c offline.PaperScales, learn, ask []int) float64 {
+	return work(model, p.channels, c, p.rows(learn)+p.rows(ask)) + 2e-9*float64(c.Units)*float64(c.Units)*float64(p.rows(learn))
+}
+
+// modellingTrials are the configurations not tried yet.
+func (r *runner) modellingTrials(p *problem, m Modelled) []job {
+	var jobs []job
+	for i, c := range ModellingConfigurations(m.Model, m.Input)[:r.Configurations] {
+		if _, ok := r.trials[key{p.name, m.name(), i}]; ok {
+			continue
+		}
+		c.Seed = r.settings.trialSeed(i)
+		jobs = append(jobs, job{p.modellingWork(m.Model, c, p.fit, p.validation), func(ctx context.Context) error {
+			e, took, err := measured(ctx, r, func() (float64, error) {
+				return p.rmse(ctx, specs(m.Model, p.channels, c), r.NewEngine, m.Input, p.fit, p.validation)
+			})
+			singular := errors.Is(err, dense.ErrSingular)
+			if err != nil && !singular {
+				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, m.name(), i, err)
+			}
+			return r.write(record{Trial: &Trial{
+				Dataset: p.name, Model: m.name(), Index: i, Config: c, Alpha: modellingAlpha, RMSE: e, Singular: singular, Seconds: took.seconds,
+			}})
+		}})
+	}
+	return jobs
+}
+
+// expectedModelling is the work that a model on a data set still takes, about.
+func (r *runner) expectedModelling(p *problem, m Modelled) (sum float64) {
+	for _, j := range r.modellingTrials(p, m) {
+		sum += j.work
+	}
+	for i := range r.Draws {
+		if _, ok := r.draws[key{p.name, m.name(), i}]; !ok {
+			sum += p.modellingWork(m.Model, offline.PaperScales{Units: modellingUnits, Layers: 2}, p.train, p.test)
+		}
+	}
+	return sum
+}
+
+// modellingDraws are the drawings of the chosen configuration not done yet.
+func (r *runner) modellingDraws(p *problem, m Modelled) []job {
+	var jobs []job
+	for i := range r.Draws {
+		c := m.Config
+		c.Seed = r.settings.drawSeed(i)
+		if r.draws[key{p.name, m.name(), i}].Config == c {
+			continue // not so if a longer search chose another configuration
+		}
+		jobs = append(jobs, job{p.modellingWork(m.Model, c, p.train, p.test), func(ctx context.Context) error {
+			e, took, err := measured(ctx, r, func() (float64, error) {
+				return p.rmse(ctx, specs(m.Model, p.channels, c), r.NewEngine, m.Input, p.train, p.test)
+			})
+			if err != nil {
+				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, m.name(), i, err)
+			}
+			parameters := c.Units + 1
+			if m.Input {
+				parameters++
+			}
+			return r.write(record{Draw: &Draw{
+				Dataset: p.name, Model: m.name(), Index: i, Config: c, Alpha: modellingAlpha, Parameters: parameters,
+				Learnt: len(p.train), RMSE: e, Seconds: took.seconds,
+			}})
+		}})
+	}
+	return jobs
+}
+
+// chooseModelled takes the first of the trials with the least error.
+func (st *Results) chooseModelled(m *Modelled) error {
+	best := Trial{Index: -1}
+	for i := range m.Configurations {
+		t, ok := st.trials[key{m.Dataset, m.name(), i}]
+		if !ok {
+			return fmt.Errorf("bench: %s: data set %q, %s: configuration %d has no result", st.path, m.Dataset, m.name(), i)
+		}
+		m.Searched += t.Seconds
+		if !t.Singular && (best.Index < 0 || t.RMSE < best.RMSE) {
+			best = t
+		}
+	}
+	if best.Index < 0 {
+		return fmt.Errorf("bench: data set %q, %s: no configuration of %d has a solution: %w", m.Dataset, m.name(), m.Configurations, dense.ErrSingular)
+	}
+	m.Selected, m.Config, m.Validation = best.Index, best.Config, best.RMSE
+	return nil
+}
+
+// sumUp averages the draws, which must be there.
+func (st *Results) sumUp(m *Modelled) {
+	n := float64(m.Draws)
+	for i := range m.Draws {
+		d := st.draws[key{m.Dataset, m.name(), i}]
+		m.RMSE += d.RMSE / n
+		m.Seconds += d.Seconds / n
+	}
+	for i := range m.Draws {
+		e := st.draws[key{m.Dataset, m.name(), i}].RMSE - m.RMSE
+		m.Deviation += float64(e * e)
+	}
+	m.Deviation = math.Sqrt(m.Deviation / n)
+}
+
+// WriteModelled writes results for people.
+func WriteModelled(w io.Writer, all []Modelled) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "data set\tmodel\tinput to readout\tRMSE\trepeating\tvalidation\tconfiguration\tsearch s\ts a draw")
+	for _, m := range all {
+		input := "no"
+		if m.Input {
+			input = "yes"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.5f ± %.5f\t%.5f\t%.5f\t%d of %d\t%.1f\t%.2f\n", m.Dataset, m.Model, input,
+			m.RMSE, m.Deviation, m.Repeating, m.Validation, m.Selected, m.Configurations, m.Searched, m.Seconds)
+	}
+	return t.Flush()
+}
