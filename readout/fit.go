@@ -33,6 +33,9 @@ func DefaultAlphas() []float64 {
 	return a
 }
 
+// ErrConstant says that no feature varies, so that there is nothing to learn from.
+var ErrConstant = errors.New("features are constant")
+
 // Report says how a head was fitted.
 type Report struct {
 	Samples  int     `json:"samples"`
@@ -91,7 +94,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	y := targets{labels, targetMeans(counts)}
 	r := Report{Samples: n, Features: len(t.mean), Constant: t.constants(), PerClass: counts, Kernel: n <= len(t.mean)}
 	if r.Constant == r.Features {
-		return fail(fmt.Errorf("readout: all %d features are constant over %d samples, nothing to learn from", r.Features, n))
+		return fail(fmt.Errorf("readout: %w: all %d over %d samples", ErrConstant, r.Features, n))
 	}
 	var sys system
 	if r.Kernel {
