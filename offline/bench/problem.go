@@ -96,6 +96,10 @@ func checkParts(d *offline.Dataset) error {
 	if !slices.ContainsFunc(train, func(i int) bool { return d.Series[i].Label != first }) {
 		return fmt.Errorf("bench: data set %q: all training series are of class %q, want at least two classes", d.Name, d.Classes[first])
 	}
+	learnt := (&problem{}).classesOf(d)
+	if !slices.ContainsFunc(test, func(i int) bool { return learnt[d.Series[i].Label] >= 0 }) {
+		return fmt.Errorf("bench: data set %q: no test series is of a class that has training series, want the same names of classes in both parts", d.Name)
+	}
 	return checkRange(d)
 }
 

@@ -13,7 +13,8 @@ import (
 // WriteTable writes cells beside the published figures, for people. Of the
 // search it shows the chosen number of units beside the paper's, and where they
 // differ how far the best configuration with the paper's number was behind on
-// the validation part. Columns of energy stand only where some was measured.
+// the validation part. A line below says which test series nobody could get
+// right. Columns of energy stand only where some was measured.
 func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	bank := st.settings.Protocol == Bank
@@ -55,7 +56,17 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 		}
 		fmt.Fprintln(t, strings.Join(append(row, st.verdict(c)), "\t"))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, c := range cells {
+		if d := st.data[c.Dataset]; d.Unknown > 0 && (i == 0 || cells[i-1].Dataset != c.Dataset) {
+			if _, err := fmt.Fprintf(w, "%s: %d of %d test series are of classes without a training series and count as wrong\n", c.Dataset, d.Unknown, d.Asked); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // meter is a device whose energy some cell has.

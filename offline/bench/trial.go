@@ -78,10 +78,35 @@ func (p *problem) fitHead(ctx context.Context, features []float32, a assessment)
 		labels[k] = p.label[i]
 	}
 	head, report, err := readout.Fit(ctx, features, labels, p.classes, readout.Options{Alphas: a.alphas, Standardise: a.standardise})
+	if errors.Is(err, readout.ErrConstant) { // every series saturates the reservoir: a bad configuration, no end of the search
+		head, err = guess(p.classes, labels, len(features)/len(labels)), nil
+		report.Alpha = a.alphas[0]
+	}
 	if err != nil {
 		return nil, outcome{}, err
 	}
 	return head, outcome{alpha: report.Alpha, parameters: head.Columns() * (head.Features() + 1)}, nil
+}
+
+// guess is the head of a ridge where no feature says anything: it answers with
+// the class that has most series, the first of equals.
+func guess(classes []string, labels []int, features int) *readout.Linear {
+	h := &readout.Linear{Classes: classes, Center: make([]float32, features)}
+	h.Intercept = make([]float32, h.Columns())
+	h.Weights = make([]float32, h.Columns()*features)
+	for c := range h.Intercept {
+		class := c
+		if len(classes) == 2 {
+			class = 1
+		}
+		for _, l := range labels {
+			if l == class {
+				h.Intercept[c]++
+			}
+		}
+		h.Intercept[c] = 2*h.Intercept[c]/float32(len(labels)) - 1
+	}
+	return h
 }
 
 // predict asks the head about the states in the engine's slots.
