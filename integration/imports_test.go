@@ -34,7 +34,8 @@ var graph = map[string]struct {
 	"offline/bench":        {[]string{"internal/dense", "internal/energy", "offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times; modelling fits a regression, which readout's classifiers are not"},
 	"offline/figures":      {[]string{"reservoir"}, "the paper's figures from weights and tables; trains nothing"},
 	"pipeline":             {[]string{"codec", "readout", "reservoir"}, "knows no archive, no device and no configuration file"},
-	"cmd/eusn-stream":      {[]string{"codec", "gpu", "gpu/telemetry", "internal/energy", "offline", "offline/bench", "offline/figures", "pipeline", "readout", "reservoir"}, "the only place that wires"},
+	"internal/metrics":     {[]string{"gpu/telemetry", "pipeline"}, "reads what the stage and the GPUs tell; neither knows it"},
+	"cmd/eusn-stream":      {[]string{"codec", "gpu", "gpu/telemetry", "internal/energy", "internal/metrics", "offline", "offline/bench", "offline/figures", "pipeline", "readout", "reservoir"}, "the only place that wires"},
 	"integration":          {[]string{"codec", "offline", "pipeline", "readout", "reservoir"}, "tests of everything together"},
 	"tools/peers/gonum":    {nil, "a peer to compare with shares nothing with us"},
 	"integration/chaos":    {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
@@ -51,6 +52,7 @@ var forbidden = []struct {
 	{"github.com/spf13/", []string{"cmd/eusn-stream"}, "flags and configuration belong to the command"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/figures", "tools/peers/gonum"}, "the step needs no linear algebra library"},
 	{"github.com/eusn-stream/eusn-stream/offline/internal/baseline", []string{"offline/bench"}, "trained networks are for comparison in experiments only"},
+	{"github.com/prometheus/", []string{"internal/metrics"}, "one package speaks Prometheus; the stage counts in plain numbers"},
 	{"gonum.org/v1/plot", []string{"offline/figures"}, "one package draws"},
 	{"github.com/eusn-stream/eusn-stream/reservoir/enginetest", nil, "a test suite does not ship"},
 }

@@ -67,6 +67,7 @@ type answer struct {
 	commit   bool               // the position is due, whatever there is to say
 	close    bool               // the partition's last answer
 	touched  bool
+	messages int    // input messages taken into account, repeats and replayed ones included
 	digest   digest // of the state after inSeq
 	snapshot []byte // of that state, where one is due
 }
@@ -74,6 +75,7 @@ type answer struct {
 // deadLetter is an input message that could not be used.
 type deadLetter struct {
 	job    job
+	why    Reason
 	reason string
 }
 

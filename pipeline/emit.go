@@ -41,7 +41,8 @@ type emitter struct {
 	counters *Counters
 	releases sync.WaitGroup // uploads and last records, each in its goroutine
 
-	cursor []int // by partition.index: predictions of the batch already published, -1 = nothing more to say
+	commits int   // of the batch in hand
+	cursor  []int // by partition.index: predictions of the batch already published, -1 = nothing more to say
 }
 
 // run publishes batches until in is closed.
@@ -59,29 +60,41 @@ func (e *emitter) run(ctx context.Context, in <-chan *batch, free chan<- *batch)
 func (e *emitter) publish(ctx context.Context, b *batch) {
 	start := time.Now()
 	for i := range b.dead {
-		if d := &b.dead[i]; !d.job.part.failed() {
-			if err := e.publishDead(ctx, d); err != nil {
-				d.job.part.tenure.fail(err)
-			}
+		d := &b.dead[i]
+		if d.job.part.failed() {
+			continue
 		}
+		if err := e.publishDead(ctx, d); err != nil {
+			d.job.part.tenure.fail(err)
+			continue
+		}
+		e.counters.deadLetters[d.why].Add(1)
 	}
 	for _, i := range b.touched {
 		e.cursor[i] = 0
 	}
+	e.commits = 0
 	for more := true; more; {
 		more = e.round(ctx, b)
 	}
 	for _, i := range b.touched {
-		e.finish(ctx, &b.answers[i])
+		a := &b.answers[i]
+		a.part.tenure.note(a.inSeq, start)
+		e.finish(ctx, a)
 	}
-	c := e.counters
-	c.commitNS.Add(int64(time.Since(start)))
+	c, took := e.counters, int64(time.Since(start))
+	c.commitNS.Add(took)
+	if e.commits > 0 {
+		c.commitTime.add(commitBounds, took)
+	}
 	c.messages.Add(uint64(b.used))
 	c.rows.Add(uint64(b.rows))
 	c.bytes.Add(uint64(b.bytes))
 	c.early.Add(uint64(b.early))
-	c.deadLetters.Add(uint64(len(b.dead)))
-	c.waiting.Add(-int64(b.messages))
+	for _, i := range b.touched { // last: when nothing waits, all is counted
+		a := &b.answers[i]
+		a.part.waiting.Add(-int64(a.messages))
+	}
 }
 
 // round commits one message on every partition that has something to say,
@@ -113,11 +126,15 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 			continue
 		}
 		a := &b.answers[i]
-		if err := e.await(ctx, a.part.tenure); err != nil {
-			a.part.tenure.fail(err)
+		t, to := a.part.tenure, e.cursor[i]
+		outs := t.c.outs
+		if err := e.await(ctx, t); err != nil {
+			t.fail(err)
 			e.cursor[i] = -1
 			continue
 		}
+		e.commits++
+		e.counters.grade(a.preds[to-int(t.c.outs-outs) : to])
 		if e.cursor[i] == len(a.preds) {
 			e.cursor[i] = -1
 		}
@@ -128,15 +145,18 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 
 // await waits for a commit, and deletes the snapshot that it put out of use.
 func (e *emitter) await(ctx context.Context, t *tenure) error {
-	outs, snap := t.c.outs, t.c.snap
+	snap := t.c.snap
 	if err := t.c.await(ctx); err != nil {
 		return err
 	}
 	e.counters.commits.Add(1)
-	e.counters.predictions.Add(t.c.outs - outs)
 	if t.c.snap != snap {
 		t.saved.Store(t.c.snapSeq)
 		if now := t.ready.Load(); now != nil && now.name == t.c.snap {
+			t.unsaved.Store(0)
+			if t.answered > now.seq {
+				t.unsaved.Store(now.at.UnixNano())
+			}
 			t.ready.CompareAndSwap(now, nil)
 		}
 		rows := t.freedBy(t.c.snapSeq)

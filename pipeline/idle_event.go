@@ -70,7 +70,7 @@ func (s *shard) silence(m *message, j job) error {
 		err = fmt.Errorf("pipeline: header %s is %q on key %q: end events come under keys %sN, from the stage alone", headerKind, kindIdle, j.key, idlePrefix)
 	}
 	if err != nil {
-		s.reject(m, j, err)
+		s.reject(m, j, ReasonEvent, err)
 		return nil
 	}
 	if m.p.asked > 0 {

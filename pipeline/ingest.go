@@ -34,11 +34,13 @@ func (s *shard) ingest(b *batch, j job) error {
 func (s *shard) input(b *batch, j job) error {
 	p := j.part
 	if j.seq <= p.done || p.failed() {
+		p.waiting.Add(-1)
 		return nil // an ordered consumer never goes back; if one did, the state must not
 	}
 	p.done, p.doneTime = j.seq, j.stored
 	a := b.answer(p)
 	a.inSeq, a.inTime = j.seq, j.stored
+	a.messages++
 	// A digest is of the state after one message: the batch must end with it.
 	b.full = b.full || j.seq == p.verifyAt
 	m := message{b: b, p: p, inSeq: j.seq, stored: j.stored, silent: j.seq <= p.replayTo}
@@ -50,7 +52,7 @@ func (s *shard) input(b *batch, j job) error {
 		p.sinceSnapshot++
 	}
 	if !utf8.ValidString(j.key) { // no reader could decode a prediction that names it
-		s.reject(&m, j, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.key))
+		s.reject(&m, j, ReasonKey, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.key))
 		return nil
 	}
 	if j.header.Get(headerKind) == kindIdle {
@@ -92,11 +94,11 @@ func (s *shard) arrive(m *message, j job, isNew bool) error {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || n == 0 {
-		return s.poison(m, j, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", HeaderSeq, text))
+		return s.poison(m, j, ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", HeaderSeq, text))
 	}
 	inc := j.header.Get(HeaderIncarnation)
 	if len(inc) > maxIncarnation {
-		return s.poison(m, j, fmt.Errorf("pipeline: header %s has %d bytes, want at most %d", HeaderIncarnation, len(inc), maxIncarnation))
+		return s.poison(m, j, ReasonHeader, fmt.Errorf("pipeline: header %s has %d bytes, want at most %d", HeaderIncarnation, len(inc), maxIncarnation))
 	}
 	if err := s.incarnate(m, inc); err != nil {
 		return err
@@ -122,19 +124,9 @@ func (s *shard) arrive(m *message, j job, isNew bool) error {
 // use gives a message whose turn it is to its streams, or to the dead
 // letters.
 func (s *shard) use(m *message, j job, seq uint64) error {
-	err := checkCRC(j.header, j.data)
-	if err == nil {
-		err = checkEnd(j.header)
-	}
-	if err == nil {
-		err = s.decode(j)
-	}
 	m.seq, m.end = seq, endsAfter(j.header)
-	if err == nil {
-		err = s.admits(m)
-	}
-	if err != nil {
-		return s.poison(m, j, err)
+	if why, err := s.examine(m, j); err != nil {
+		return s.poison(m, j, why, err)
 	}
 	if err := s.spread(m); err != nil {
 		return err
@@ -147,19 +139,33 @@ func (s *shard) use(m *message, j job, seq uint64) error {
 	return nil
 }
 
-func checkCRC(h nats.Header, data []byte) error {
+// examine decodes a message into s.in and says what is wrong with it.
+func (s *shard) examine(m *message, j job) (Reason, error) {
+	if why, err := checkCRC(j.header, j.data); err != nil {
+		return why, err
+	}
+	if err := checkEnd(j.header); err != nil {
+		return ReasonHeader, err
+	}
+	if why, err := s.decode(j); err != nil {
+		return why, err
+	}
+	return ReasonStreams, s.admits(m)
+}
+
+func checkCRC(h nats.Header, data []byte) (Reason, error) {
 	text := h.Get(HeaderCRC)
 	if text == "" {
-		return nil
+		return 0, nil
 	}
 	want, err := strconv.ParseUint(text, 16, 32)
 	if err != nil {
-		return fmt.Errorf("pipeline: header %s is %q, want up to 8 hex digits", HeaderCRC, text)
+		return ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want up to 8 hex digits", HeaderCRC, text)
 	}
 	if got := codec.CRC(data); got != uint32(want) {
-		return fmt.Errorf("pipeline: payload has CRC-32C %08x, header %s says %08x: damaged on the way", got, HeaderCRC, want)
+		return ReasonChecksum, fmt.Errorf("pipeline: payload has CRC-32C %08x, header %s says %08x: damaged on the way", got, HeaderCRC, want)
 	}
-	return nil
+	return 0, nil
 }
 
 // endsAfter reads the end mark.
@@ -179,50 +185,50 @@ func checkEnd(h nats.Header) error {
 }
 
 // decode fills s.in from the payload and checks what the codec cannot know.
-func (s *shard) decode(j job) error {
+func (s *shard) decode(j job) (Reason, error) {
 	start := time.Now()
 	defer func() { s.counters.decodeNS.Add(int64(time.Since(start))) }()
 	if len(j.data) == 0 {
-		return errors.New("pipeline: empty message, want an Arrow record batch (one without rows to close a sequence)")
+		return ReasonMalformed, errors.New("pipeline: empty message, want an Arrow record batch (one without rows to close a sequence)")
 	}
 	if err := s.decoder.Decode(j.data, &s.in); err != nil {
-		return err
+		return reasonOf(err), err
 	}
 	if s.policy.Kind == reservoir.Gap && s.in.Rows > 0 {
 		if len(s.in.Times) == 0 || slices.Contains(s.in.Times, codec.NoTime) {
-			return errors.New("pipeline: the model closes sequences by silence, want a ts field without nulls")
+			return ReasonTime, errors.New("pipeline: the model closes sequences by silence, want a ts field without nulls")
 		}
 	}
 	if len(s.in.Missing) == 0 {
-		return reservoir.CheckInputs(s.in.X, s.channels)
+		return ReasonValue, reservoir.CheckInputs(s.in.X, s.channels)
 	}
 	for i, x := range s.in.X {
 		if math.Abs(float64(x)) > reservoir.MaxInput { // a NaN to be held passes
-			return &reservoir.InputError{Row: i / s.channels, Channel: i % s.channels, Value: x}
+			return ReasonValue, &reservoir.InputError{Row: i / s.channels, Channel: i % s.channels, Value: x}
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // poison turns a message into a dead letter. Which streams it was about may
 // be unknown, so all of its source are flagged.
-func (s *shard) poison(m *message, j job, reason error) error {
+func (s *shard) poison(m *message, j job, why Reason, err error) error {
 	m.p.raise(m.src, codec.FlagPoisonSkipped)
-	s.reject(m, j, reason)
+	s.reject(m, j, why, err)
 	return nil
 }
 
 // reject sends a message to the dead letters, unless that was done before.
-func (s *shard) reject(m *message, j job, reason error) {
+func (s *shard) reject(m *message, j job, why Reason, err error) {
 	if m.silent {
 		return
 	}
 	if j.seq == m.inSeq {
 		m.b.used--
 	}
-	text := oneLine(reason.Error(), maxReason)
+	text := oneLine(err.Error(), maxReason)
 	s.warn("message cannot be used: sent to dead letters", "key", j.key, "input", j.seq, "err", text)
-	m.b.dead = append(m.b.dead, deadLetter{job: j, reason: text})
+	m.b.dead = append(m.b.dead, deadLetter{job: j, why: why, reason: text})
 	m.b.answer(m.p).dead = true
 }
 

@@ -18,6 +18,9 @@ type manager struct {
 	beside  sync.WaitGroup // the goroutine that calls Ready, and a sweep
 	sweeper sweeper
 
+	renewed time.Time // as in Status
+	share   []int     // partitions that fall to this worker, as last heard; never changed
+
 	unfinished int // partitions whose last commit or release the server did not answer in time
 }
 
@@ -30,7 +33,9 @@ func (r *run) manage(ctx, last context.Context) error {
 	defer tick.Stop()
 	for {
 		m.reap()
-		if err := m.turn(ctx); err != nil {
+		err := m.turn(ctx)
+		m.show()
+		if err != nil {
 			m.leave(last)
 			return err
 		}
@@ -72,7 +77,9 @@ func (m *manager) turn(ctx context.Context) error {
 		}
 		return nil
 	}
+	m.renewed = time.Now()
 	mine, started := 0, 0
+	var share []int
 	reading := new(sync.WaitGroup)
 	for p, owner := range owners(workers, m.cfg.Partitions) {
 		t := m.tenures[p]
@@ -85,10 +92,14 @@ func (m *manager) turn(ctx context.Context) error {
 		case t != nil:
 			t.tick()
 		}
-		if owner == m.worker && m.stopped[p] == nil {
-			mine++
+		if owner == m.worker {
+			share = append(share, p)
+			if m.stopped[p] == nil {
+				mine++
+			}
 		}
 	}
+	m.share = share
 	if started > 0 {
 		m.announce(reading)
 	}

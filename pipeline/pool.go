@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -21,6 +22,7 @@ var errSlots = errors.New("pipeline: out of state rows")
 // reset. The pool belongs to its shard's goroutine.
 type pool struct {
 	engine reservoir.Engine
+	name   atomic.Pointer[string] // the engine's, for Status
 	make   EngineFactory
 	heads  []*readout.Linear
 	max    int
@@ -30,10 +32,11 @@ type pool struct {
 
 func newPool(factory EngineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
 	p := &pool{make: factory, heads: []*readout.Linear{head}, max: max, row: make([]uint32, net.Spec.Layout().Words)}
-	var err error
-	if p.engine, err = p.newEngine(net, min(firstSlots, max)); err != nil {
+	e, err := p.newEngine(net, min(firstSlots, max))
+	if err != nil {
 		return nil, err
 	}
+	p.use(e)
 	p.addFree(0)
 	return p, nil
 }
@@ -48,6 +51,12 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 		return nil, fmt.Errorf("pipeline: engine: %w", err)
 	}
 	return e, nil
+}
+
+func (p *pool) use(e reservoir.Engine) {
+	name := e.Name()
+	p.engine = e
+	p.name.Store(&name)
 }
 
 func (p *pool) addFree(from int) {
@@ -96,7 +105,7 @@ func (p *pool) grow() error {
 			return fmt.Errorf("pipeline: moving state row %d to a larger pool: %w", s, err)
 		}
 	}
-	p.engine = next
+	p.use(next)
 	p.addFree(old.Slots())
 	return old.Close()
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -38,8 +37,7 @@ func pullBytes(n, maxMessage int) (pull, perConnection int) {
 // reader is a partition's ordered consumer.
 type reader struct {
 	jetstream.ConsumeContext
-	counters *Counters
-	pending  atomic.Int64 // of this partition, as added to the counter
+	part *partition
 }
 
 // receive starts the ordered consumer of a partition, from input message
@@ -56,7 +54,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.id, err)
 	}
-	r := &reader{counters: s.counters}
+	r := &reader{part: p}
 	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) {
 		if ctx.Err() != nil {
 			return // the message before may have been let go: none may follow it into the queue
@@ -66,7 +64,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 			fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
 			return
 		}
-		r.unread(int64(meta.NumPending))
+		p.unread.Store(int64(meta.NumPending))
 		subject := m.Subject()
 		j := job{
 			part: p, seq: meta.Sequence.Stream, stored: meta.Timestamp.UnixNano(), subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
@@ -74,7 +72,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 		}
 		select {
 		case s.queue <- j:
-			s.counters.waiting.Add(1)
+			p.waiting.Add(1)
 		case <-ctx.Done():
 		}
 	}, jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
@@ -90,13 +88,10 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 	return r, nil
 }
 
-// unread says how many messages the server has for the reader.
-func (r *reader) unread(now int64) { r.counters.pending.Add(now - r.pending.Swap(now)) }
-
 // end stops a reader: what it has not read is not this worker's any more.
 func (r *reader) end(patience time.Duration) {
 	stopConsumers(patience, r)
-	r.unread(0)
+	r.part.unread.Store(0)
 }
 
 // stopConsumers ends them side by side and waits for their callbacks, for so

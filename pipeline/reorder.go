@@ -43,6 +43,7 @@ func (s *shard) park(m *message, j job, seq uint64) error {
 	h := heldMessage{seq, j}
 	src.held = slices.Insert(src.held, i, h)
 	p.heldBytes += h.size()
+	s.counters.parked.Add(1)
 	for len(src.held) > s.reorder || len(src.held) > 0 && p.heldBytes > s.reorderBytes {
 		if err := s.giveUp(m); err != nil {
 			return err
@@ -72,6 +73,7 @@ func (s *shard) drain(m *message, f codec.Flag) error {
 		h := src.held[0]
 		src.held = slices.Delete(src.held, 0, 1)
 		m.p.heldBytes -= h.size()
+		s.counters.parked.Add(-1)
 		src.last = h.seq
 		m.flags = f
 		if f != 0 && !m.silent {

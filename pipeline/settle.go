@@ -35,6 +35,7 @@ func (s *shard) settle(b *batch) error {
 				p.tenure.fail(err)
 			}
 		}
+		p.stands()
 		if err := s.save(a); err != nil {
 			return err
 		}
@@ -78,6 +79,7 @@ func (s *shard) adopt(b *batch, p *partition) error {
 	s.counters.away.Add(int64(p.away))
 	for _, src := range p.sources {
 		src.part = p
+		s.counters.parked.Add(int64(len(src.held)))
 	}
 	for e := p.recency.Back(); e != nil; e = e.Prev() {
 		st := e.Value.(*stream)
@@ -109,7 +111,16 @@ func (s *shard) adopt(b *batch, p *partition) error {
 			p.tenure.fail(err)
 		}
 	}
+	p.stands()
 	return nil
+}
+
+// stands notes that a partition's state is rebuilt, once it is.
+func (p *partition) stands() {
+	if !p.rebuilt && p.tenure != nil && p.done >= p.replayTo && !p.failed() {
+		p.rebuilt = true
+		p.tenure.rebuilt.Store(true)
+	}
 }
 
 // yield gives a partition up whose work the store of rows holds back, so that
@@ -141,6 +152,9 @@ func (s *shard) drop(p *partition) {
 			}
 		}
 		s.residents.remove(st)
+	}
+	for _, src := range p.sources {
+		s.counters.parked.Add(-int64(len(src.held)))
 	}
 	s.counters.away.Add(-int64(p.away))
 	s.closed = slices.DeleteFunc(s.closed, func(st *stream) bool { return p.sources[st.source.key] == st.source })

@@ -224,6 +224,9 @@ func (s *shard) advance(b *batch) error {
 		return err
 	}
 	s.counters.batches.Add(1)
+	if n := len(b.x) / s.channels; n > 0 {
+		s.counters.batchRows.add(rowBounds, int64(n))
+	}
 	s.releaseSlots()
 	return nil
 }
@@ -239,7 +242,11 @@ func (s *shard) compute(b *batch) error {
 	if err := s.pool.engine.Advance(b.x, b.runs, scores); err != nil {
 		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
 	}
-	s.counters.engineNS.Add(int64(time.Since(start)))
+	took := int64(time.Since(start))
+	s.counters.engineNS.Add(took)
+	if len(b.runs) > 0 {
+		s.counters.stepTime.add(stepBounds, took)
+	}
 	for i, e := range b.emits {
 		p := &b.answers[e.part].preds[e.index]
 		p.Scores = scores[i*width : (i+1)*width]

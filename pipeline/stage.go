@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -93,6 +94,8 @@ func (s *Stage) attempt(ctx context.Context) error {
 		}
 		return err
 	}
+	r.counters.running.Store(r)
+	defer context.AfterFunc(ctx, func() { r.stopping.Store(true) })()
 	return r.work(ctx)
 }
 
@@ -120,8 +123,12 @@ type run struct {
 	emitters []*emitter
 	workers  context.Context // ends with the shards
 
+	view     atomic.Pointer[view] // what Status sees
+	stopping atomic.Bool
+	connsMu  sync.Mutex // never held while something is waited for
+	conns    []*nats.Conn
+
 	mu            sync.Mutex
-	conns         []*nats.Conn
 	readers       []jetstream.JetStream
 	perConnection int // consumers of a reader
 }
@@ -164,6 +171,8 @@ func (r *run) dial(what string) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.connsMu.Lock()
+	defer r.connsMu.Unlock()
 	r.conns = append(r.conns, nc)
 	return nc, nil
 }
@@ -339,6 +348,7 @@ func guard(fail func(error), f func() error) func() {
 
 // close frees what open took and clears the counters that speak of now.
 func (r *run) close() {
+	r.counters.running.CompareAndSwap(r, nil)
 	for _, nc := range r.conns {
 		nc.Close()
 	}
@@ -348,7 +358,7 @@ func (r *run) close() {
 		}
 	}
 	c := r.counters
-	for _, now := range []interface{ Store(int64) }{&c.pending, &c.waiting, &c.streams, &c.slots, &c.away, &c.replaying, &c.owned, &c.stopped} {
+	for _, now := range []interface{ Store(int64) }{&c.streams, &c.slots, &c.away, &c.parked, &c.replaying, &c.owned, &c.stopped} {
 		now.Store(0)
 	}
 }

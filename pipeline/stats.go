@@ -3,16 +3,26 @@ package pipeline
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Counters is what a running stage counts. The zero value is ready; one
-// Counters may outlive several runs. Read it with Stats.
+// Counters is what a running stage counts, and the way to see how it stands.
+// The zero value is ready; one Counters may outlive several runs, of one stage
+// at a time. Read it with Stats and Status, which take no lock that the stage
+// works under.
 type Counters struct {
-	messages, rows, bytes, duplicates, gaps, incarnations, deadLetters, held               atomic.Uint64
-	predictions, early, commits, retries, batches, replayed, resets                        atomic.Uint64
-	forgotten, idle, spilled, fetched, reordered, claims, fenced, snapshots, snapshotBytes atomic.Uint64
-	decodeNS, engineNS, commitNS                                                           atomic.Int64
-	pending, waiting, streams, slots, replaying, owned, stopped, away                      atomic.Int64
+	messages, rows, bytes, duplicates, gaps, incarnations, held          atomic.Uint64
+	predictions, early, commits, retries, batches, replayed, restores    atomic.Uint64
+	resets, forgotten, idle, spilled, fetched, reordered, claims, fenced atomic.Uint64
+	snapshots, snapshotBytes                                             atomic.Uint64
+	decodeNS, engineNS, commitNS, snapshotNS                             atomic.Int64
+	streams, slots, replaying, owned, stopped, away, parked              atomic.Int64
+	deadLetters                                                          [len(reasonNames)]atomic.Uint64
+	integrity                                                            [len(integrities)]atomic.Uint64
+	batchRows, stepTime, commitTime                                      histogram
+
+	running atomic.Pointer[run] // for Status; nil while none is connected
 }
 
 // Stats is a snapshot of Counters: totals since the start unless they say
@@ -21,11 +31,12 @@ type Stats struct {
 	Messages     uint64 // input messages taken into account, replay excluded
 	Rows         uint64 // samples in them that reached a state
 	Bytes        uint64 // payload bytes of Messages
+	Restores     uint64 // partitions whose state came from a snapshot
 	Replayed     uint64 // input messages replayed to rebuild states
 	Duplicates   uint64 // messages dropped: their sequence number was known
-	Gaps         uint64 // messages whose sequence number was too high
+	Gaps         uint64 // times a producer's missing messages were given up
 	Incarnations uint64 // times a producer began counting anew
-	DeadLetters  uint64 // messages that could not be used
+	DeadLetters  uint64 // messages that could not be used, published as such
 	Held         uint64 // missing values replaced by the previous sample's
 	Predictions  uint64 // published and acknowledged, early ones included
 	Early        uint64 // of these, before the end of their sequence
@@ -43,14 +54,23 @@ type Stats struct {
 	Snapshots    uint64 // states of partitions stored
 	SnapshotSize uint64 // bytes of them
 
-	Decode time.Duration // time in the decoder, all shards
-	Engine time.Duration // time in Engine.Advance, all shards
-	Commit time.Duration // time in publishing, all emitters
+	DeadLettersBy map[string]uint64 // DeadLetters by Reason.String; every reason is in it
+	PredictionsBy map[string]uint64 // Predictions by codec.Flag.Integrity; every word is in it
+
+	Decode       time.Duration // time in the decoder, all shards
+	Engine       time.Duration // time in Engine.Advance, all shards
+	Commit       time.Duration // time in publishing, all emitters
+	SnapshotTime time.Duration // time in storing snapshots; it passes beside the work
+
+	BatchRows  Histogram // samples per batch, replayed ones included; batches without any are not in it
+	StepTime   Histogram // seconds per engine call that had samples
+	CommitTime Histogram // seconds from a batch's first publish until the server had all of it
 
 	Lag       int64 // now: input messages stored but not yet answered
 	Streams   int64 // now: streams remembered
 	Slots     int64 // now: state rows in use
 	Away      int64 // now: state rows stored apart
+	Parked    int64 // now: messages that wait for one with a lower sequence number
 	Replaying int64 // now: partitions still rebuilding states
 	Owned     int64 // now: partitions this worker has claimed
 	Stopped   int64 // now: partitions it has stopped for an error
@@ -59,15 +79,59 @@ type Stats struct {
 // Stats reads all counters. They are read one after another, so a snapshot
 // taken while the stage works may be off by the messages in hand.
 func (c *Counters) Stats() Stats {
-	return Stats{
-		Messages: c.messages.Load(), Rows: c.rows.Load(), Bytes: c.bytes.Load(), Replayed: c.replayed.Load(),
-		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Incarnations: c.incarnations.Load(),
-		DeadLetters: c.deadLetters.Load(), Held: c.held.Load(),
+	s := Stats{
+		Lag:      c.lag(), // first: what it does not count any more has been counted below
+		Messages: c.messages.Load(), Rows: c.rows.Load(), Bytes: c.bytes.Load(), Restores: c.restores.Load(), Replayed: c.replayed.Load(),
+		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Incarnations: c.incarnations.Load(), Held: c.held.Load(),
 		Predictions: c.predictions.Load(), Early: c.early.Load(), Commits: c.commits.Load(),
 		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(), Idle: c.idle.Load(), Spilled: c.spilled.Load(), Fetched: c.fetched.Load(), Away: c.away.Load(),
 		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(),
 		Snapshots: c.snapshots.Load(), SnapshotSize: c.snapshotBytes.Load(), Owned: c.owned.Load(), Stopped: c.stopped.Load(),
-		Decode: time.Duration(c.decodeNS.Load()), Engine: time.Duration(c.engineNS.Load()), Commit: time.Duration(c.commitNS.Load()),
-		Lag: max(0, c.pending.Load()) + max(0, c.waiting.Load()), Streams: c.streams.Load(), Slots: c.slots.Load(), Replaying: c.replaying.Load(),
+		Decode: time.Duration(c.decodeNS.Load()), Engine: time.Duration(c.engineNS.Load()), Commit: time.Duration(c.commitNS.Load()), SnapshotTime: time.Duration(c.snapshotNS.Load()),
+		BatchRows: c.batchRows.read(rowBounds, 1), StepTime: c.stepTime.read(stepBounds, 1e9), CommitTime: c.commitTime.read(commitBounds, 1e9),
+		Streams: c.streams.Load(), Slots: c.slots.Load(), Parked: c.parked.Load(), Replaying: c.replaying.Load(),
+		DeadLettersBy: map[string]uint64{}, PredictionsBy: map[string]uint64{},
 	}
+	for r := range c.deadLetters {
+		n := c.deadLetters[r].Load()
+		s.DeadLettersBy[Reason(r).String()] = n
+		s.DeadLetters += n
+	}
+	for i := range c.integrity {
+		s.PredictionsBy[integrities[i]] = c.integrity[i].Load()
+	}
+	return s
+}
+
+// integrities are the words of codec.Flag.Integrity.
+var integrities = [...]string{
+	codec.IntegrityComplete, codec.IntegrityEarly, codec.IntegrityIdle, codec.IntegrityHeld,
+	codec.IntegrityPoisonSkipped, codec.IntegrityGap, codec.IntegrityUnknown,
+}
+
+// integrityOf is the place of each combination of flags in integrities.
+var integrityOf = func() (at [1 << 8]uint8) {
+	for f := range at {
+		word := codec.Flag(f).Integrity()
+		for i, w := range integrities {
+			if w == word {
+				at[f] = uint8(i)
+			}
+		}
+	}
+	return at
+}()
+
+// grade counts predictions that the server has.
+func (c *Counters) grade(preds []codec.Prediction) {
+	var n [len(integrities)]uint64
+	for i := range preds {
+		n[integrityOf[preds[i].Flags]]++
+	}
+	for i, n := range n {
+		if n > 0 {
+			c.integrity[i].Add(n)
+		}
+	}
+	c.predictions.Add(uint64(len(preds)))
 }

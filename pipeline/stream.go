@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -27,6 +28,10 @@ type partition struct {
 
 	heldBytes int // of held messages
 
+	// For Status, which reads them beside the work.
+	unread  atomic.Int64 // input messages that the server had when the last one came
+	waiting atomic.Int64 // those that came and are not answered
+
 	sum          digest
 	dirty        []*stream // whose bytes in sum are not theirs any more
 	dirtySources []*source
@@ -37,8 +42,7 @@ type partition struct {
 	freed   []uint64 // those that were, since the last snapshot
 	unnamed bool     // rows were stored since then, which it does not name
 
-	open bool // the shard has adopted it
-	over bool // and dropped it
+	open, rebuilt, over bool // the shard has adopted it, replayed what it must, and dropped it
 	watch
 
 	sinceSnapshot int       // messages

@@ -35,12 +35,17 @@ type tenure struct {
 	kept      map[uint64]bool // the stored rows it names
 	freed     []freedRows     // behind mu, in order
 	epoch     atomic.Uint64   // 0 before the claim
+
+	reading, rebuilt atomic.Bool // how far it has come, for Status
+	unsaved          atomic.Int64
+	answered         uint64 // last input message answered after a replay; the emitter's
 }
 
 // stored is a snapshot in the store that no record names yet.
 type stored struct {
 	name string
 	seq  uint64
+	at   time.Time // no message was answered later that it holds
 }
 
 // fail ends a tenure: what it says from now on is dropped.
@@ -58,6 +63,18 @@ func (t *tenure) err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reason
+}
+
+// note takes down what Status says of the age of what no snapshot holds.
+// What was answered before the tenure and is replayed has no age here.
+func (t *tenure) note(seq uint64, now time.Time) {
+	if seq <= t.part.replayTo || t.failed.Load() {
+		return
+	}
+	t.answered = seq
+	if seq > t.saved.Load() && t.unsaved.Load() == 0 {
+		t.unsaved.Store(now.UnixNano())
+	}
 }
 
 // named reports whether a snapshot waits to be named by a commit.
@@ -90,6 +107,7 @@ func (t *tenure) hold(started func()) {
 		t.counters.claims.Add(1)
 		t.counters.owned.Add(1)
 		defer t.counters.owned.Add(-1)
+		t.reading.Store(true)
 		started()
 		t.snaps.sweepRows(t.ctx, orphans, t.part.id, t.epoch.Load(), t.kept, t.log)
 	}
@@ -266,6 +284,7 @@ func (t *tenure) restore() error {
 			t.saved.Store(p.done)
 			t.kept = p.stored()
 			t.part.restored(p, t.cfg.Job)
+			t.counters.restores.Add(1)
 			return nil
 		case lostSnapshot(err):
 			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w; restore the store, or start a new job", c.snap, t.snaps.bucket, t.part.id, err)
@@ -329,9 +348,11 @@ func (t *tenure) upload(ctx context.Context, epoch, seq uint64, b []byte) error 
 	if err := t.snaps.put(ctx, name, b); err != nil {
 		return err
 	}
+	took := time.Since(begin)
 	t.counters.snapshots.Add(1)
 	t.counters.snapshotBytes.Add(uint64(len(b)))
-	t.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", time.Since(begin))
-	t.ready.Store(&stored{name, seq})
+	t.counters.snapshotNS.Add(int64(took))
+	t.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
+	t.ready.Store(&stored{name, seq, begin})
 	return nil
 }

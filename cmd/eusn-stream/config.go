@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +33,8 @@ type Config struct {
 	Output OutputConfig `mapstructure:"output"`
 	Stage  StageConfig  `mapstructure:"stage"`
 	Log    LogConfig    `mapstructure:"log"`
+
+	Metrics MetricsConfig `mapstructure:"metrics"`
 }
 
 // NATSConfig says how to reach a NATS server.
@@ -104,6 +108,11 @@ type StageConfig struct {
 type LogConfig struct {
 	Level  string `mapstructure:"level"`
 	Format string `mapstructure:"format"`
+}
+
+// MetricsConfig says where metrics and health are served.
+type MetricsConfig struct {
+	Listen string `mapstructure:"listen"` // "host:port", empty = nowhere
 }
 
 // defaultYAML is the documented default configuration. It is the only place
@@ -203,6 +212,9 @@ func (c Config) Validate() error {
 	oneOf("input.non_finite", c.Input.NonFinite, "reject", "hold", "zero")
 	oneOf("stage.engine", c.Stage.Engine, engineKinds...)
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	if c.Metrics.Listen != "" {
+		need(isAddress(c.Metrics.Listen), "metrics.listen", "%q, want host:port or :port, such as 127.0.0.1:9464; port 0 is a free one", c.Metrics.Listen)
+	}
 	oneOf("log.format", c.Log.Format, "text", "json")
 	// The pipeline takes a zero for its default; a zero written in a file is
 	// more likely a mistake.
@@ -261,6 +273,15 @@ func (c NATSConfig) options(name string, log *slog.Logger) pipeline.NATSOptions 
 		URL: c.URL, Name: name, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token,
 		CA: c.TLSCA, Cert: c.TLSCert, Key: c.TLSKey, TLSHandshakeFirst: c.TLSFirst, InboxPrefix: c.InboxPrefix, Log: log,
 	}
+}
+
+// isAddress reports whether s is a host, or none, and a port's number.
+func isAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return err == nil
 }
 
 func (c NATSConfig) logins() int {

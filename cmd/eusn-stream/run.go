@@ -21,6 +21,7 @@ const statusEvery = 10 * time.Second
 var runFlags = map[string]string{
 	"model": "model", "job": "job", "nats-url": "nats.url", "dir": "server.dir", "port": "server.port", "sync": "server.sync",
 	"partitions": "stage.partitions", "shards": "stage.shards", "non-finite": "input.non_finite", "engine": "stage.engine",
+	"metrics": "metrics.listen",
 }
 
 func newRun(a *app) *cobra.Command {
@@ -34,7 +35,10 @@ server that keeps its streams in --dir; producers connect to its port.
 With --json every prediction is printed as a line of JSON on standard output.
 Ctrl-C or SIGTERM stops it in order and exits with 0: the last batch is
 committed, and the next run goes on where this one stopped. Several machines
-that run the same job on one NATS server share its partitions.`,
+that run the same job on one NATS server share its partitions.
+
+With --metrics ADDR it serves /metrics for Prometheus, /healthz, and /readyz,
+which says 200 once every partition of its share is restored and read.`,
 		Example: `  eusn-stream run --model demo-data/machine.safetensors
   eusn-stream run -c configs/embedded.yaml
   eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json`,
@@ -51,6 +55,7 @@ that run the same job on one NATS server share its partitions.`,
 	f.Int("partitions", 0, "partitions of the job, fixed for its life")
 	f.Int("shards", 0, "workers; 0 = one per core")
 	f.String("non-finite", "", "what to do with nulls, NaN, infinities: reject, hold or zero")
+	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
 		c, err := loadConfig(file, f, runFlags)
 		if err != nil {
@@ -70,6 +75,12 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 		return err
 	}
 	log := a.newLogger(c.Log)
+	counters := new(pipeline.Counters)
+	closeMetrics, err := a.serveMetrics(c.Metrics.Listen, counters, log)
+	if err != nil {
+		return err
+	}
+	defer closeMetrics()
 	b, err := openBroker(c, log)
 	if err != nil {
 		return err
@@ -78,7 +89,6 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	if b.server != nil && b.server.URL() != "" {
 		a.say("embedded NATS server at %s, data in %s", b.server.URL(), c.Server.Dir)
 	}
-	counters := new(pipeline.Counters)
 	stage := &pipeline.Stage{
 		Config: c.pipeline(), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.dial, Log: log, Counters: counters,

@@ -22,6 +22,8 @@ var ErrUnavailable = errors.New("no NVIDIA management library")
 // Reading is one GPU at one moment. What a card or driver does not tell is
 // listed in Missing and 0 here.
 type Reading struct {
+	Index       int     `json:"index"`         // in NVML's order
+	UUID        string  `json:"uuid"`          // "GPU-8f3c..."
 	Name        string  `json:"name"`          // "NVIDIA H200"
 	PCI         string  `json:"pci"`           // "0000:1b:00.0", as gpu.Device.PCI
 	Energy      float64 `json:"energy_j"`      // joules since the driver was loaded: subtract two readings

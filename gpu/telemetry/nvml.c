@@ -22,6 +22,7 @@ typedef struct { // nvmlPciInfo_t
   F(count, nvmlDeviceGetCount_v2, (unsigned *)) \
   F(handle, nvmlDeviceGetHandleByIndex_v2, (unsigned, void **)) \
   F(name, nvmlDeviceGetName, (void *, char *, unsigned)) \
+  F(uuid, nvmlDeviceGetUUID, (void *, char *, unsigned)) \
   F(pci, nvmlDeviceGetPciInfo_v3, (void *, pci_info *)) \
   F(energy, nvmlDeviceGetTotalEnergyConsumption, (void *, unsigned long long *)) \
   F(power, nvmlDeviceGetPowerUsage, (void *, unsigned *)) \
@@ -75,6 +76,7 @@ int eusn_nvml_read(eusn_nvml *n, unsigned index, eusn_reading *r) {
   if (rc || (rc = n->name(device, r->name, sizeof r->name)) || (rc = n->pci(device, &pci))) return rc;
   // The driver interface writes the domain with four digits, NVML with eight.
   snprintf(r->pci, sizeof r->pci, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
+  if ((r->uuid_rc = n->uuid(device, r->uuid, sizeof r->uuid))) r->uuid[0] = 0;
   if ((r->energy_rc = n->energy(device, &r->energy_mj))) r->energy_mj = 0; // a failed call may have written something
   if ((r->power_rc = n->power(device, &r->power_mw))) r->power_mw = 0;
   if (!(r->memory_rc = n->memory(device, &memory))) {

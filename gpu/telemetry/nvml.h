@@ -7,11 +7,11 @@
 typedef struct eusn_nvml eusn_nvml;
 
 typedef struct {
-  char name[96], pci[32];
+  char name[96], uuid[96], pci[32];
   unsigned long long energy_mj, memory_total, memory_used;
   unsigned power_mw, busy, memory_busy, temperature;
   // Results of the calls behind the fields; 0 is a value.
-  int energy_rc, power_rc, memory_rc, busy_rc, temperature_rc;
+  int uuid_rc, energy_rc, power_rc, memory_rc, busy_rc, temperature_rc;
 } eusn_reading;
 
 // eusn_nvml_open returns NULL with a sentence in why, or an initialised library.

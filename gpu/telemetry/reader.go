@@ -38,7 +38,8 @@ func Open() (*Reader, error) {
 var errClosed = errors.New("telemetry: the reader is closed")
 
 // Read asks every GPU of the machine, in NVML's order; the PCI address says
-// which of gpu.Devices each is.
+// which of gpu.Devices each is. A GPU that does not answer is left out, and the
+// error says why; the others are there beside it.
 func (r *Reader) Read() ([]Reading, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -49,20 +50,24 @@ func (r *Reader) Read() ([]Reading, error) {
 	if rc := C.eusn_nvml_count(r.n, &count); rc != 0 {
 		return nil, r.fail("count devices", rc)
 	}
-	list := make([]Reading, int(count))
-	for i := range list {
+	var list []Reading
+	var errs []error
+	for i := range int(count) {
 		var c C.eusn_reading
 		if rc := C.eusn_nvml_read(r.n, C.unsigned(i), &c); rc != 0 {
-			return nil, r.fail(fmt.Sprintf("device %d", i), rc)
+			errs = append(errs, r.fail(fmt.Sprintf("device %d", i), rc))
+			continue
 		}
-		list[i] = reading(&c)
+		v := reading(&c)
+		v.Index = i
+		list = append(list, v)
 	}
-	return list, nil
+	return list, errors.Join(errs...)
 }
 
 func reading(c *C.eusn_reading) Reading {
 	v := Reading{
-		Name: C.GoString(&c.name[0]), PCI: C.GoString(&c.pci[0]),
+		UUID: C.GoString(&c.uuid[0]), Name: C.GoString(&c.name[0]), PCI: C.GoString(&c.pci[0]),
 		Energy: float64(c.energy_mj) / 1e3, Power: float64(c.power_mw) / 1e3,
 		MemoryUsed: uint64(c.memory_used), MemoryTotal: uint64(c.memory_total),
 		Utilisation: float64(c.busy) / 100, MemoryBusy: float64(c.memory_busy) / 100, Temperature: float64(c.temperature),
@@ -71,7 +76,7 @@ func reading(c *C.eusn_reading) Reading {
 		rc    C.int
 		names []string
 	}{
-		{c.energy_rc, []string{"energy_j"}}, {c.power_rc, []string{"power_w"}}, {c.memory_rc, []string{"memory_used", "memory_total"}},
+		{c.uuid_rc, []string{"uuid"}}, {c.energy_rc, []string{"energy_j"}}, {c.power_rc, []string{"power_w"}}, {c.memory_rc, []string{"memory_used", "memory_total"}},
 		{c.busy_rc, []string{"utilisation", "memory_busy"}}, {c.temperature_rc, []string{"temperature_c"}},
 	} {
 		if f.rc != 0 {

@@ -41,8 +41,8 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Reading{
-		{Name: "Fake GPU 0", PCI: "0000:1b:00.0", Energy: 6.5, Power: 98.5, MemoryUsed: 600, MemoryTotal: 1000, Utilisation: .75, MemoryBusy: .2, Temperature: 41},
-		{Name: "Fake GPU 1", PCI: "0000:1c:00.0", MemoryUsed: 600, MemoryTotal: 1000, Utilisation: .75, MemoryBusy: .2, Temperature: 41,
+		{Index: 0, UUID: "GPU-0", Name: "Fake GPU 0", PCI: "0000:1b:00.0", Energy: 6.5, Power: 98.5, MemoryUsed: 600, MemoryTotal: 1000, Utilisation: .75, MemoryBusy: .2, Temperature: 41},
+		{Index: 1, UUID: "GPU-1", Name: "Fake GPU 1", PCI: "0000:1c:00.0", MemoryUsed: 600, MemoryTotal: 1000, Utilisation: .75, MemoryBusy: .2, Temperature: 41,
 			Missing: []string{"energy_j", "power_w"}},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -98,8 +98,12 @@ func TestLostDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	t.Setenv("EUSN_FAKE_NVML_LOST", "1")
-	if _, err := r.Read(); err == nil || !strings.Contains(err.Error(), "device 0: GPU is lost (error 15)") {
+	t.Setenv("EUSN_FAKE_NVML_LOST", "0")
+	got, err := r.Read()
+	if err == nil || !strings.Contains(err.Error(), "device 0: GPU is lost (error 15)") {
 		t.Errorf("reading a lost device: %v", err)
+	}
+	if len(got) != 1 || got[0].Index != 1 || got[0].Name != "Fake GPU 1" {
+		t.Errorf("beside a lost device: %+v, want device 1 alone", got)
 	}
 }

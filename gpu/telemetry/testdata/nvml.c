@@ -13,8 +13,9 @@ static unsigned long long energy = 5000;
 int nvmlInit_v2(void) { return getenv("EUSN_FAKE_NVML_FAIL") ? 9 : 0; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned *n) { *n = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(size_t)(i + 1); return getenv("EUSN_FAKE_NVML_LOST") ? LOST : 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(size_t)(i + 1); const char *lost = getenv("EUSN_FAKE_NVML_LOST"); return lost && atoi(lost) == (int)i ? LOST : 0; }
 int nvmlDeviceGetName(void *d, char *s, unsigned n) { snprintf(s, n, "Fake GPU %d", (int)(size_t)d - 1); return 0; }
+int nvmlDeviceGetUUID(void *d, char *s, unsigned n) { snprintf(s, n, "GPU-%d", (int)(size_t)d - 1); return 0; }
 int nvmlDeviceGetPciInfo_v3(void *d, pci_info *p) {
   memset(p, 0, sizeof *p);
   p->bus = 0x1a + (unsigned)(size_t)d;

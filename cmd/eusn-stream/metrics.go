@@ -1,0 +1,43 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+	"github.com/eusn-stream/eusn-stream/internal/metrics"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// serveMetrics serves metrics and health of the stage that counts into
+// counters, until the function it returns is called; nowhere where addr is
+// empty.
+func (a *app) serveMetrics(addr string, counters *pipeline.Counters, log *slog.Logger) (close func(), err error) {
+	if addr == "" {
+		return func() {}, nil
+	}
+	o := metrics.Options{Counters: counters, Version: readBuildInfo().Version, Log: log}
+	cards, err := telemetry.Open()
+	if err != nil {
+		log.Info("no GPU metrics", "why", err)
+	} else {
+		o.GPUs = cards
+	}
+	s, err := metrics.Listen(addr, o)
+	if err != nil {
+		if cards != nil {
+			cards.Close()
+		}
+		return nil, fail(exitUnreachable, err, "--metrics with an address of this machine and a port that is free; port 0 takes one")
+	}
+	a.say("metrics at http://%s/metrics, health at /healthz and /readyz", s.Addr())
+	return func() {
+		if err := s.Close(); err != nil {
+			log.Warn("metrics did not end in order", "err", err)
+		}
+		if cards != nil {
+			if err := cards.Close(); err != nil {
+				log.Warn("GPU metrics did not end in order", "err", err)
+			}
+		}
+	}, nil
+}

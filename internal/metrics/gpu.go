@@ -1,0 +1,106 @@
+package metrics
+
+import (
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+)
+
+// readingAge is how long a reading serves: asking the driver takes up to some
+// milliseconds per card, and two scrapers may come at once.
+const readingAge = time.Second
+
+// GPUs reads what a machine's GPUs say of themselves: a telemetry.Reader.
+type GPUs interface {
+	Read() ([]telemetry.Reading, error)
+}
+
+// ofGPU are the metrics of one GPU. missing is the reading's field that says
+// nothing where telemetry.Reading.Missing names it.
+var ofGPU = []struct {
+	*metric
+	missing string
+	value   func(r *telemetry.Reading) float64
+}{
+	{perGPU(counter, "eusn_gpu_energy_joules_total", "Energy since the driver was loaded."), "energy_j", func(r *telemetry.Reading) float64 { return r.Energy }},
+	{perGPU(gauge, "eusn_gpu_power_watts", "Power, a mean over about a second on recent cards."), "power_w", func(r *telemetry.Reading) float64 { return r.Power }},
+	{perGPU(gauge, "eusn_gpu_memory_used_bytes", "Memory in use, by all programs."), "memory_used", func(r *telemetry.Reading) float64 { return float64(r.MemoryUsed) }},
+	{perGPU(gauge, "eusn_gpu_memory_total_bytes", "Memory of the card."), "memory_total", func(r *telemetry.Reading) float64 { return float64(r.MemoryTotal) }},
+	{perGPU(gauge, "eusn_gpu_utilisation_ratio", "Share of the last sampling period in which a kernel ran, 0 to 1."), "utilisation", func(r *telemetry.Reading) float64 { return r.Utilisation }},
+	{perGPU(gauge, "eusn_gpu_memory_busy_ratio", "Share in which memory was read or written, 0 to 1."), "memory_busy", func(r *telemetry.Reading) float64 { return r.MemoryBusy }},
+	{perGPU(gauge, "eusn_gpu_temperature_celsius", "Temperature of the card."), "temperature_c", func(r *telemetry.Reading) float64 { return r.Temperature }},
+}
+
+var gpuInfo = define(gauge, "eusn_gpu_info", "1: which card this is.", "gpu", "uuid", "pci", "name")
+
+func perGPU(kind prometheus.ValueType, name, help string) *metric {
+	return define(kind, name, help, "gpu", "uuid")
+}
+
+// gpus collects what GPUs say. What one does not tell is absent.
+type gpus struct {
+	reader GPUs
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu     sync.Mutex
+	at     time.Time
+	last   []telemetry.Reading
+	failed string // what was logged last, empty after a success
+}
+
+func (g *gpus) metrics() []*metric {
+	all := []*metric{gpuInfo}
+	for _, m := range ofGPU {
+		all = append(all, m.metric)
+	}
+	return all
+}
+
+// Describe implements prometheus.Collector.
+func (g *gpus) Describe(out chan<- *prometheus.Desc) { describe(out, g.metrics()) }
+
+// Collect implements prometheus.Collector.
+func (g *gpus) Collect(out chan<- prometheus.Metric) {
+	for _, r := range g.read() {
+		index := strconv.Itoa(r.Index)
+		gpuInfo.send(out, 1, index, r.UUID, r.PCI, r.Name)
+		for _, m := range ofGPU {
+			if !slices.Contains(r.Missing, m.missing) {
+				m.send(out, m.value(&r), index, r.UUID)
+			}
+		}
+	}
+}
+
+// read asks the driver, at most once per readingAge. A failure is logged when
+// it begins, when it changes and when it ends; the cards it concerns are left
+// out.
+func (g *gpus) read() []telemetry.Reading {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	if !g.at.IsZero() && now.Sub(g.at) < readingAge {
+		return g.last
+	}
+	list, err := g.reader.Read()
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != g.failed {
+		if err != nil {
+			g.log.Warn("a GPU cannot be read; its metrics are absent", "err", err)
+		} else {
+			g.log.Info("the GPUs can be read again")
+		}
+	}
+	g.at, g.last, g.failed = now, list, text
+	return list
+}

@@ -1,0 +1,93 @@
+package metrics
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+)
+
+// fixed are GPUs that say what they are told to.
+type fixed struct {
+	list  []telemetry.Reading
+	err   error
+	reads int
+}
+
+func (f *fixed) Read() ([]telemetry.Reading, error) { f.reads++; return f.list, f.err }
+
+func cards() []telemetry.Reading {
+	return []telemetry.Reading{
+		{Index: 0, UUID: "GPU-0", PCI: "0000:1b:00.0", Name: "Card A", Energy: 12.5, Power: 98.5, MemoryUsed: 600, MemoryTotal: 1000, Utilisation: .75, MemoryBusy: .25, Temperature: 41},
+		{Index: 2, UUID: "GPU-2", PCI: "0000:1d:00.0", Name: "Card B", MemoryUsed: 7, MemoryTotal: 8, Missing: []string{"energy_j", "power_w", "utilisation", "memory_busy", "temperature_c"}},
+	}
+}
+
+func TestGPUs(t *testing.T) {
+	f := &fixed{list: cards()}
+	var log bytes.Buffer
+	now := time.Unix(1000, 0)
+	g := &gpus{reader: f, log: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }}
+	want := `
+# HELP eusn_gpu_energy_joules_total Energy since the driver was loaded.
+# TYPE eusn_gpu_energy_joules_total counter
+eusn_gpu_energy_joules_total{gpu="0",uuid="GPU-0"} 12.5
+# HELP eusn_gpu_info 1: which card this is.
+# TYPE eusn_gpu_info gauge
+eusn_gpu_info{gpu="0",name="Card A",pci="0000:1b:00.0",uuid="GPU-0"} 1
+eusn_gpu_info{gpu="2",name="Card B",pci="0000:1d:00.0",uuid="GPU-2"} 1
+# HELP eusn_gpu_memory_busy_ratio Share in which memory was read or written, 0 to 1.
+# TYPE eusn_gpu_memory_busy_ratio gauge
+eusn_gpu_memory_busy_ratio{gpu="0",uuid="GPU-0"} 0.25
+# HELP eusn_gpu_memory_total_bytes Memory of the card.
+# TYPE eusn_gpu_memory_total_bytes gauge
+eusn_gpu_memory_total_bytes{gpu="0",uuid="GPU-0"} 1000
+eusn_gpu_memory_total_bytes{gpu="2",uuid="GPU-2"} 8
+# HELP eusn_gpu_memory_used_bytes Memory in use, by all programs.
+# TYPE eusn_gpu_memory_used_bytes gauge
+eusn_gpu_memory_used_bytes{gpu="0",uuid="GPU-0"} 600
+eusn_gpu_memory_used_bytes{gpu="2",uuid="GPU-2"} 7
+# HELP eusn_gpu_power_watts Power, a mean over about a second on recent cards.
+# TYPE eusn_gpu_power_watts gauge
+eusn_gpu_power_watts{gpu="0",uuid="GPU-0"} 98.5
+# HELP eusn_gpu_temperature_celsius Temperature of the card.
+# TYPE eusn_gpu_temperature_celsius gauge
+eusn_gpu_temperature_celsius{gpu="0",uuid="GPU-0"} 41
+# HELP eusn_gpu_utilisation_ratio Share of the last sampling period in which a kernel ran, 0 to 1.
+# TYPE eusn_gpu_utilisation_ratio gauge
+eusn_gpu_utilisation_ratio{gpu="0",uuid="GPU-0"} 0.75
+`
+	compare := func(want string) {
+		t.Helper()
+		if err := testutil.CollectAndCompare(g, strings.NewReader(want)); err != nil {
+			t.Error(err)
+		}
+	}
+	compare(want)
+	reads := f.reads
+	compare(want)
+	if f.reads != reads {
+		t.Errorf("the driver was asked again within %v", readingAge)
+	}
+	f.list, f.err = nil, fmt.Errorf("telemetry: device 0: GPU is lost (error 15)")
+	compare(want) // still the last reading
+	now = now.Add(readingAge)
+	compare("")
+	now = now.Add(readingAge)
+	compare("")
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "GPU is lost") {
+		t.Errorf("%d lines in the log, want 1:\n%s", n, log.String())
+	}
+	f.list, f.err = cards(), nil
+	now = now.Add(readingAge)
+	compare(want)
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("%d lines in the log, want 2:\n%s", n, log.String())
+	}
+}

@@ -1,0 +1,104 @@
+package metrics
+
+import (
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// full is a registry all of whose metrics have a value.
+func full(t *testing.T) Options {
+	t.Helper()
+	r := newRig(t)
+	counters := new(pipeline.Counters)
+	r.start(counters, pipeline.Config{Partitions: 1})
+	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Log: slog.New(slog.DiscardHandler)}
+}
+
+func TestLint(t *testing.T) {
+	problems, err := testutil.GatherAndLint(newRegistry(full(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// defined are all metrics of the package.
+func defined() []*metric {
+	return slices.Concat(newStage(nil, "").metrics(), new(gpus).metrics())
+}
+
+// The table of docs/metrics.md, the definitions and what a scrape brings are
+// one and the same.
+func TestTable(t *testing.T) {
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(eusn_[a-z_]+)` \\| ([a-z]+) \\| (.*?) \\|").FindAllStringSubmatch(string(text), -1) {
+		if documented[m[1]] != "" {
+			t.Errorf("%s is twice in the table", m[1])
+		}
+		documented[m[1]] = m[2] + " by " + m[3]
+	}
+	inCode := map[string]string{}
+	for _, m := range defined() {
+		var labels []string
+		for _, l := range m.labels {
+			labels = append(labels, "`"+l+"`")
+		}
+		kind := map[prometheus.ValueType]string{counter: "counter", gauge: "gauge", histogram: "histogram"}[m.kind]
+		inCode[m.name] = kind + " by " + strings.Join(labels, ", ")
+	}
+	families, err := newRegistry(full(t)).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scraped := map[string]string{}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "eusn_") {
+			continue
+		}
+		var labels []string
+		for _, l := range f.Metric[0].Label {
+			labels = append(labels, l.GetName())
+		}
+		scraped[f.GetName()] = strings.ToLower(f.GetType().String()) + " by " + strings.Join(labels, ", ")
+	}
+	for name, is := range inCode {
+		if documented[name] != is {
+			t.Errorf("%s: the table says %q, the code %q", name, documented[name], is)
+		}
+		if kind, _, _ := strings.Cut(is, " "); !strings.HasPrefix(scraped[name], kind) || strings.Count(scraped[name], ",") != strings.Count(is, ",") {
+			t.Errorf("%s: a scrape brings %q, the code says %q", name, scraped[name], is)
+		}
+	}
+	for name := range documented {
+		if inCode[name] == "" {
+			t.Errorf("the table has %s, the code has not", name)
+		}
+	}
+	for name := range scraped {
+		if inCode[name] == "" {
+			t.Errorf("a scrape brings %s, which is not defined", name)
+		}
+	}
+	// What the alert rules ask for exists.
+	for _, name := range regexp.MustCompile(`eusn_[a-z_]+`).FindAllString(string(text), -1) {
+		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		if inCode[name] == "" && inCode[base] == "" {
+			t.Errorf("the page speaks of %s, which does not exist", name)
+		}
+	}
+}

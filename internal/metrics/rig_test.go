@@ -1,0 +1,165 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+const patience = 20 * time.Second // far beyond what any test needs, so that only a hang fails by it
+
+// testModel has one channel and two classes; sequences end where producers
+// mark it.
+func testModel(t *testing.T) *reservoir.Model {
+	t.Helper()
+	net, err := reservoir.Draw(reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 1, Members: 1, Units: 4, Seed: 7,
+		Precision: reservoir.Float32, Features: []reservoir.Feature{reservoir.Last},
+		Eps: reservoir.Fixed(0.1), Gamma: reservoir.Fixed(0.01), Recurrent: reservoir.Fixed(0.5), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(0.1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := &readout.Linear{Name: "test", Classes: []string{"a", "b"}, Center: make([]float32, 4), Weights: []float32{1, -1, 1, -1}, Intercept: make([]float32, 1)}
+	m := &reservoir.Model{Network: net, Heads: []*readout.Linear{head}, Policy: reservoir.Policy{Kind: reservoir.Marked}, Channels: []string{"x"}}
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// rig is a real server with a connection for the test.
+type rig struct {
+	*testing.T
+	server *pipeline.Server
+	js     jetstream.JetStream
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	s, err := pipeline.StartServer(pipeline.ServerOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	nc, err := s.Connect("test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{t, s, js}
+}
+
+// start runs a stage; what it returns stops it and waits for its end.
+func (r *rig) start(counters *pipeline.Counters, c pipeline.Config) (stop func()) {
+	r.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done, ready := make(chan error, 1), make(chan struct{})
+	s := &pipeline.Stage{
+		Config: c, Model: testModel(r.T), Counters: counters, Ready: func() { close(ready) },
+		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			return reservoir.NewGeneric(net, slots)
+		},
+		Dial: func(name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
+	}
+	go func() { done <- s.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		cancel()
+		r.Fatalf("the stage did not start: %v", err)
+	case <-time.After(patience):
+		r.Fatal("the stage does not start")
+	}
+	stopped := false
+	stop = func() {
+		cancel()
+		if stopped {
+			return
+		}
+		stopped = true
+		if err := <-done; err != nil {
+			r.Errorf("the stage ended with %v", err)
+		}
+	}
+	r.Cleanup(stop)
+	return stop
+}
+
+// publish sends a message of samples under a key; header holds pairs.
+func (r *rig) publish(key string, x []float32, header ...string) {
+	r.Helper()
+	enc, err := codec.NewInputEncoder([]string{"x"}, codec.InputOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	data, err := enc.Encode(&codec.Batch{Rows: len(x), X: x})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.send(key, bytes.Clone(data), header...)
+}
+
+func (r *rig) send(key string, data []byte, header ...string) {
+	r.Helper()
+	msg := nats.NewMsg("sensors." + key)
+	msg.Data = data
+	for i := 0; i < len(header); i += 2 {
+		msg.Header.Set(header[i], header[i+1])
+	}
+	if _, err := r.js.PublishMsg(context.Background(), msg); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func serve(t *testing.T, o Options) (base string, s *Server) {
+	t.Helper()
+	s, err := Listen("127.0.0.1:0", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + s.Addr(), s
+}
+
+func get(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s within %v", what, patience)
+		}
+	}
+}

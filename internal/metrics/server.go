@@ -1,0 +1,120 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// Limits of the server. Prometheus gives up after 10 s by default; whoever
+// takes longer to ask or to read is cut off.
+const (
+	requestTime  = 10 * time.Second
+	idleTime     = 2 * time.Minute
+	headerBytes  = 16 << 10
+	shutdownTime = time.Second // for answers under way
+)
+
+// Options say what a server shows.
+type Options struct {
+	Counters *pipeline.Counters // of the stage, which may start and end while the server runs
+	Version  string             // of the program
+	GPUs     GPUs               // nil = none
+	Log      *slog.Logger       // optional
+
+	patience time.Duration // requestTime, for tests
+}
+
+// Server answers on one address until Close.
+type Server struct {
+	http     http.Server
+	listener net.Listener
+	done     chan struct{}
+}
+
+// Listen serves on a TCP address, "host:port"; without a host on all of the
+// machine's, with port 0 on a free one.
+func Listen(addr string, o Options) (*Server, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.patience == 0 {
+		o.patience = requestTime
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	quiet := slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug) // clients that break off are no news
+	s := &Server{listener: l, done: make(chan struct{}), http: http.Server{
+		Handler:     handler(o, newRegistry(o)),
+		ReadTimeout: o.patience, WriteTimeout: o.patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: quiet,
+	}}
+	go func() {
+		defer close(s.done)
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			o.Log.Error("metrics are no longer served", "addr", addr, "err", err)
+		}
+	}()
+	return s, nil
+}
+
+// Addr is where the server listens, "host:port".
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Close lets answers under way finish for a second, ends all connections and
+// returns.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) { // somebody who does not read
+		err = s.http.Close()
+	}
+	<-s.done
+	return err
+}
+
+// newRegistry holds everything that is exported.
+func newRegistry(o Options) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(newStage(o.Counters, o.Version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if o.GPUs != nil {
+		r.MustRegister(&gpus{reader: o.GPUs, log: o.Log, now: time.Now})
+	}
+	return r
+}
+
+func handler(o Options, r *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		status := o.Counters.Status()
+		if why := status.Unready(); len(why) > 0 {
+			answer(w, http.StatusServiceUnavailable, strings.Join(why, "\n"))
+			return
+		}
+		answer(w, http.StatusOK, fmt.Sprintf("ready: %d partitions", len(status.Partitions)))
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text+"\n") // a client that is gone asks again
+}

@@ -1,0 +1,139 @@
+package metrics
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// plain are the metrics without labels, read from one snapshot of the
+// stage's counters.
+var plain = []struct {
+	kind       prometheus.ValueType
+	name, help string
+	value      func(s *pipeline.Stats) float64
+}{
+	{counter, "eusn_messages_total", "Input messages taken into account, replayed ones excluded.", func(s *pipeline.Stats) float64 { return float64(s.Messages) }},
+	{counter, "eusn_rows_total", "Samples that reached a state, replayed ones excluded.", func(s *pipeline.Stats) float64 { return float64(s.Rows) }},
+	{counter, "eusn_input_bytes_total", "Payload bytes of the messages taken into account.", func(s *pipeline.Stats) float64 { return float64(s.Bytes) }},
+	{counter, "eusn_duplicates_total", "Messages dropped because their sequence number was known.", func(s *pipeline.Stats) float64 { return float64(s.Duplicates) }},
+	{counter, "eusn_reordered_total", "Messages that came too early and were put in order.", func(s *pipeline.Stats) float64 { return float64(s.Reordered) }},
+	{counter, "eusn_gaps_total", "Times a producer's missing messages were given up.", func(s *pipeline.Stats) float64 { return float64(s.Gaps) }},
+	{counter, "eusn_incarnations_total", "Times a producer began to number its messages anew.", func(s *pipeline.Stats) float64 { return float64(s.Incarnations) }},
+	{counter, "eusn_values_held_total", "Missing values that were filled in.", func(s *pipeline.Stats) float64 { return float64(s.Held) }},
+	{counter, "eusn_idle_ends_total", "Sequences ended by a stream's silence.", func(s *pipeline.Stats) float64 { return float64(s.Idle) }},
+	{counter, "eusn_decode_seconds_total", "Time in the decoder, of all shards.", func(s *pipeline.Stats) float64 { return s.Decode.Seconds() }},
+	{counter, "eusn_commits_total", "Output messages that the server has acknowledged.", func(s *pipeline.Stats) float64 { return float64(s.Commits) }},
+	{counter, "eusn_publish_retries_total", "Publishes repeated because no answer came.", func(s *pipeline.Stats) float64 { return float64(s.Retries) }},
+	{counter, "eusn_consumer_resets_total", "Errors from which the input's consumers recovered.", func(s *pipeline.Stats) float64 { return float64(s.Resets) }},
+	{counter, "eusn_claims_total", "Partitions taken over.", func(s *pipeline.Stats) float64 { return float64(s.Claims) }},
+	{counter, "eusn_fenced_total", "Partitions that another worker took over from this one.", func(s *pipeline.Stats) float64 { return float64(s.Fenced) }},
+	{counter, "eusn_restores_total", "Partitions whose state came from a snapshot.", func(s *pipeline.Stats) float64 { return float64(s.Restores) }},
+	{counter, "eusn_replayed_messages_total", "Input messages replayed to rebuild states.", func(s *pipeline.Stats) float64 { return float64(s.Replayed) }},
+	{counter, "eusn_snapshots_total", "States of partitions stored.", func(s *pipeline.Stats) float64 { return float64(s.Snapshots) }},
+	{counter, "eusn_snapshot_bytes_total", "Bytes of them.", func(s *pipeline.Stats) float64 { return float64(s.SnapshotSize) }},
+	{counter, "eusn_snapshot_seconds_total", "Time in storing them; it passes beside the work.", func(s *pipeline.Stats) float64 { return s.SnapshotTime.Seconds() }},
+	{counter, "eusn_streams_forgotten_total", "Streams forgotten for want of room, or after a long silence.", func(s *pipeline.Stats) float64 { return float64(s.Forgotten) }},
+	{counter, "eusn_state_rows_evicted_total", "State rows of cold streams that left an engine for the store.", func(s *pipeline.Stats) float64 { return float64(s.Spilled) }},
+	{counter, "eusn_state_rows_fetched_total", "State rows that came back from the store.", func(s *pipeline.Stats) float64 { return float64(s.Fetched) }},
+	{gauge, "eusn_held_messages", "Messages that wait for one with a lower sequence number.", func(s *pipeline.Stats) float64 { return float64(s.Parked) }},
+	{gauge, "eusn_streams", "Streams remembered.", func(s *pipeline.Stats) float64 { return float64(s.Streams) }},
+}
+
+// labelled are the others.
+var (
+	predictions = define(counter, "eusn_predictions_total", "Predictions the server has acknowledged, by their integrity.", "integrity")
+	deadLetters = define(counter, "eusn_dead_letters_total", "Messages that could not be used, by why.", "reason")
+	stateRows   = define(gauge, "eusn_state_rows", "State rows of open sequences, by where they are.", "place")
+	rowCapacity = define(gauge, "eusn_state_rows_capacity", "State rows that all engines may hold.")
+	streamRoom  = define(gauge, "eusn_streams_capacity", "Streams that the partitions of this worker may remember.")
+	batchRows   = define(histogram, "eusn_batch_rows", "Samples per batch, replayed ones included.")
+	stepTime    = define(histogram, "eusn_step_seconds", "Time per engine call.")
+	commitTime  = define(histogram, "eusn_commit_seconds", "Time from a batch's first publish until the server had all of it.")
+	ready       = define(gauge, "eusn_ready", "1 where /readyz says 200.")
+	engineInfo  = define(gauge, "eusn_engine_info", "1: what computes, and which model.", "engine", "arithmetic", "model", "version")
+	partitions  = define(gauge, "eusn_partitions", "Partitions of this worker, by what it does with them.", "phase")
+	epoch       = define(gauge, "eusn_partition_epoch", "Epoch of the partition: it rises with every claim by any worker.", "partition")
+	lag         = define(gauge, "eusn_partition_lag_messages", "Input messages stored but not answered, as of the last one received.", "partition")
+	unsaved     = define(gauge, "eusn_partition_snapshot_age_seconds", "Age of the oldest answered message that no snapshot in use holds; 0 where there is none.", "partition")
+)
+
+// stage collects what a stage counts, and how it stands.
+type stage struct {
+	counters *pipeline.Counters
+	version  string
+	plain    []*metric
+}
+
+func newStage(c *pipeline.Counters, version string) *stage {
+	s := &stage{counters: c, version: version}
+	for _, p := range plain {
+		s.plain = append(s.plain, define(p.kind, p.name, p.help))
+	}
+	return s
+}
+
+func (s *stage) metrics() []*metric {
+	return append([]*metric{predictions, deadLetters, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime,
+		ready, engineInfo, partitions, epoch, lag, unsaved}, s.plain...)
+}
+
+// Describe implements prometheus.Collector.
+func (s *stage) Describe(out chan<- *prometheus.Desc) { describe(out, s.metrics()) }
+
+// Collect implements prometheus.Collector.
+func (s *stage) Collect(out chan<- prometheus.Metric) {
+	stats, status := s.counters.Stats(), s.counters.Status()
+	for i, p := range plain {
+		s.plain[i].send(out, p.value(&stats))
+	}
+	for word, n := range stats.PredictionsBy {
+		predictions.send(out, float64(n), word)
+	}
+	for reason, n := range stats.DeadLettersBy {
+		deadLetters.send(out, float64(n), reason)
+	}
+	stateRows.send(out, float64(stats.Slots), "engine")
+	stateRows.send(out, float64(stats.Away), "store")
+	batchRows.sendHistogram(out, stats.BatchRows)
+	stepTime.sendHistogram(out, stats.StepTime)
+	commitTime.sendHistogram(out, stats.CommitTime)
+	ready.send(out, boolean(len(status.Unready()) == 0))
+	s.collectStatus(out, &status)
+}
+
+func (s *stage) collectStatus(out chan<- prometheus.Metric, status *pipeline.Status) {
+	rowCapacity.send(out, float64(status.MaxRows))
+	streamRoom.send(out, float64(status.MaxStreams*len(status.Partitions)))
+	for _, engine := range status.Engines {
+		engineInfo.send(out, 1, engine, status.Arithmetic, status.Model, s.version)
+	}
+	in := map[pipeline.Phase]int{}
+	for _, p := range status.Partitions {
+		in[p.Phase]++
+		if p.Epoch == 0 { // not claimed: nothing is known of it
+			continue
+		}
+		id := strconv.Itoa(p.Partition)
+		epoch.send(out, float64(p.Epoch), id)
+		lag.send(out, float64(p.Lag), id)
+		age := 0.0
+		if !p.Unsaved.IsZero() {
+			age = max(0, time.Since(p.Unsaved).Seconds())
+		}
+		unsaved.send(out, age, id)
+	}
+	for _, phase := range pipeline.Phases() {
+		partitions.send(out, float64(in[phase]), string(phase))
+	}
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

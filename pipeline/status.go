@@ -1,0 +1,202 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Status is where a running stage stands now.
+type Status struct {
+	Running   bool // it is connected, or was; false while it starts, and after its end
+	Connected bool // all of its connections to the server are up
+	Stopping  bool
+	// Renewed is when the job's workers last heard from this one, and it knew
+	// its share of the partitions; zero before the first time. Older than
+	// Lease, others may take its partitions.
+	Renewed time.Time
+	Lease   time.Duration
+
+	Worker     string   // its name among the job's
+	Engines    []string // names of the shards' engines, each once
+	Arithmetic string   // theirs, reservoir.ArithmeticOf
+	Model      string   // fingerprint
+
+	MaxRows    int // state rows that all shards' engines may hold
+	MaxStreams int // streams that a partition may remember
+	// Partitions are those that fall to this worker and those it has not
+	// given up yet, ascending.
+	Partitions []PartitionHealth
+}
+
+// PartitionHealth is where one partition stands on a worker.
+type PartitionHealth struct {
+	Partition int
+	Phase     Phase
+	Err       error // why it is Stopped
+	Epoch     uint64
+	// Lag is how many input messages are stored but not answered, as far as
+	// the worker has heard: with each message, the server says how many
+	// follow.
+	Lag int64
+	// Unsaved is since when messages have been answered here that no snapshot
+	// in use holds; zero where there are none. A restart replays them.
+	Unsaved time.Time
+}
+
+// Phase is what a worker does with a partition.
+type Phase string
+
+// The phases, in the order in which a partition goes through them.
+const (
+	Claiming  Phase = "claiming"  // perhaps waiting for its last owner to release it
+	Restoring Phase = "restoring" // reading its snapshot
+	Replaying Phase = "replaying" // the input behind the snapshot, silently
+	Reading   Phase = "reading"
+	Releasing Phase = "releasing" // to be another's, or at a stop
+	Stopped   Phase = "stopped"   // by an error that the log tells; nothing of it is answered
+)
+
+// Phases lists them all.
+func Phases() []Phase {
+	return []Phase{Claiming, Restoring, Replaying, Reading, Releasing, Stopped}
+}
+
+// Unready says why the stage does not work on all of its share, a line for
+// each reason; nil where it does.
+func (s *Status) Unready() []string {
+	switch {
+	case !s.Running:
+		return []string{"the stage is starting, or has ended"}
+	case s.Stopping:
+		return []string{"the stage is stopping"}
+	}
+	var why []string
+	if !s.Connected {
+		why = append(why, "a connection to the NATS server is down")
+	}
+	switch {
+	case s.Renewed.IsZero():
+		return append(why, "this worker has not joined the job's others yet")
+	case time.Since(s.Renewed) > 2*s.Lease:
+		why = append(why, fmt.Sprintf("this worker's lease was last renewed %v ago: the server does not answer", time.Since(s.Renewed).Round(time.Second)))
+	}
+	for _, p := range s.Partitions {
+		switch {
+		case p.Phase == Stopped:
+			why = append(why, fmt.Sprintf("partition %d: stopped: %s", p.Partition, oneLine(fmt.Sprint(p.Err), maxReason)))
+		case p.Phase != Reading && p.Phase != Releasing:
+			why = append(why, fmt.Sprintf("partition %d: %s", p.Partition, p.Phase))
+		}
+	}
+	return why
+}
+
+// Status reads where the stage that counts into c stands.
+func (c *Counters) Status() Status {
+	r := c.running.Load()
+	if r == nil {
+		return Status{}
+	}
+	s := Status{
+		Running: true, Connected: r.connected(), Stopping: r.stopping.Load(), Lease: r.cfg.Lease,
+		Worker: r.worker, Arithmetic: reservoir.Canonical, Model: r.meta.SHA256,
+		MaxRows: r.cfg.MaxSlots * len(r.shards), MaxStreams: r.cfg.MaxStreams,
+	}
+	for _, sh := range r.shards {
+		s.Engines = append(s.Engines, *sh.pool.name.Load())
+		if sh.arithmetic != "" {
+			s.Arithmetic = sh.arithmetic
+		}
+	}
+	slices.Sort(s.Engines)
+	s.Engines = slices.Compact(s.Engines)
+	if v := r.view.Load(); v != nil {
+		s.Renewed, s.Partitions = v.renewed, v.partitions()
+	}
+	return s
+}
+
+// lag is that of all partitions together.
+func (c *Counters) lag() (n int64) {
+	r := c.running.Load()
+	if r == nil {
+		return 0
+	}
+	if v := r.view.Load(); v != nil {
+		for _, t := range v.tenures {
+			n += t.part.lag()
+		}
+	}
+	return n
+}
+
+func (p *partition) lag() int64 { return max(0, p.unread.Load()) + max(0, p.waiting.Load()) }
+
+// connected reports whether every connection of the run is up.
+func (r *run) connected() bool {
+	r.connsMu.Lock()
+	defer r.connsMu.Unlock()
+	return !slices.ContainsFunc(r.conns, func(nc *nats.Conn) bool { return !nc.IsConnected() })
+}
+
+// view is what the manager shows of its partitions. It is replaced, never
+// changed.
+type view struct {
+	renewed time.Time
+	share   []int // partitions that fall to this worker
+	tenures map[int]*tenure
+	stopped map[int]error
+}
+
+// show makes what the manager knows visible to Status.
+func (m *manager) show() {
+	m.view.Store(&view{m.renewed, m.share, maps.Clone(m.tenures), maps.Clone(m.stopped)})
+}
+
+func (v *view) partitions() []PartitionHealth {
+	ids := slices.AppendSeq(slices.Clone(v.share), maps.Keys(v.tenures))
+	slices.Sort(ids)
+	var all []PartitionHealth
+	for _, id := range slices.Compact(ids) {
+		p := PartitionHealth{Partition: id, Phase: Claiming}
+		if t := v.tenures[id]; t != nil {
+			t.describe(&p)
+		} else if err := v.stopped[id]; err != nil {
+			p.Phase, p.Err = Stopped, err
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// describe fills in how a tenure's partition stands.
+func (t *tenure) describe(p *PartitionHealth) {
+	p.Epoch, p.Lag = t.epoch.Load(), t.part.lag()
+	if at := t.unsaved.Load(); at > 0 {
+		p.Unsaved = time.Unix(0, at)
+	}
+	err := t.err()
+	switch {
+	case errors.Is(err, errFenced) || errors.Is(err, errLater) || errors.Is(err, errUnfinished):
+		p.Phase = Claiming // again, if it still falls to this worker
+	case t.failed.Load():
+		p.Phase, p.Err = Stopped, err
+	case t.ctx.Err() != nil:
+		p.Phase = Releasing
+	case p.Epoch == 0:
+		p.Phase = Claiming
+	case !t.reading.Load():
+		p.Phase = Restoring
+	case !t.rebuilt.Load():
+		p.Phase = Replaying
+	default:
+		p.Phase = Reading
+	}
+}

@@ -1,0 +1,212 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// gate is an engine that waits before it computes anything.
+type gate struct {
+	reservoir.Engine
+	open <-chan struct{}
+}
+
+func (g *gate) Advance(x []float32, runs []reservoir.Run, scores []float32) error {
+	if len(runs) > 0 {
+		<-g.open
+	}
+	return g.Engine.Advance(x, runs, scores)
+}
+
+// What waits in the stage is lag, however long it was idle before.
+func TestLagAfterIdleTime(t *testing.T) {
+	b := newRig(t)
+	open := make(chan struct{})
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Partitions: 1, Lease: 200 * time.Millisecond}
+	r := b.startWith(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := generic(net, slots)
+		return &gate{e, open}, err
+	})
+	batches := r.counters.Stats().Batches
+	r.until(t, "20 orders in an idle stage", func(s Stats) bool { return s.Batches > batches+20 })
+	const n = 30
+	for i := range n {
+		b.publish([]packet{rows("s", uint64(i+1), i == n-1, 1, 2)})
+	}
+	r.until(t, "30 messages that wait", func(s Stats) bool { return s.Lag == n })
+	if h := r.counters.Status().Partitions; len(h) != 1 || h[0].Lag != n || !h[0].Unsaved.IsZero() {
+		t.Errorf("partitions %+v, want one with a lag of %d and nothing unsaved", h, n)
+	}
+	close(open)
+	s := b.settle(r, n)
+	if s.PredictionsBy[codec.IntegrityComplete] != 1 || s.Predictions != 1 {
+		t.Errorf("%d predictions, by integrity %v, want one that is complete", s.Predictions, s.PredictionsBy)
+	}
+	r.stop(t)
+	if s := r.counters.Stats(); s.Lag != 0 {
+		t.Errorf("lag %d of a stage that has ended", s.Lag)
+	}
+}
+
+// A stage that has all of its share is ready; one that starts, stops or has
+// lost its server is not, and says why.
+func TestStatus(t *testing.T) {
+	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: -1, Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rigOf(t, srv)
+	b.url = srv.URL()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Partitions: 3, Shards: 2, MaxSlots: 100, MaxStreams: 50, SnapshotEvery: 50 * time.Millisecond, Lease: time.Second, StopTimeout: time.Second}
+
+	unready := func(counters *Counters) string {
+		s := counters.Status()
+		return strings.Join(s.Unready(), "; ")
+	}
+	if why := unready(new(Counters)); why != "the stage is starting, or has ended" {
+		t.Errorf("before a start: %q", why)
+	}
+	r := b.start(m, c)
+	waitFor(t, "readiness", func() bool { return unready(&r.counters) == "" })
+	s := r.counters.Status()
+	sum, _ := m.Fingerprint()
+	if !s.Connected || s.Worker == "" || !slices.Equal(s.Engines, []string{"generic"}) || s.Arithmetic != reservoir.Canonical || s.Model != sum || s.MaxRows != 200 || s.MaxStreams != 50 {
+		t.Errorf("status %+v", s)
+	}
+	for p, h := range s.Partitions {
+		if h.Partition != p || h.Phase != Reading || h.Epoch != 1 || h.Lag != 0 || !h.Unsaved.IsZero() {
+			t.Errorf("partition %d: %+v", p, h)
+		}
+	}
+	if len(s.Partitions) != 3 {
+		t.Errorf("%d partitions, want 3", len(s.Partitions))
+	}
+
+	begin := time.Now()
+	b.publish([]packet{rows("s", 1, false, 1, 2)})
+	unsaved := func() (at time.Time) {
+		for _, h := range r.counters.Status().Partitions {
+			if !h.Unsaved.IsZero() {
+				at = h.Unsaved
+			}
+		}
+		return at
+	}
+	waitFor(t, "a message no snapshot holds", func() bool { return !unsaved().IsZero() })
+	if at := unsaved(); !at.IsZero() && (at.Before(begin) || at.After(time.Now())) {
+		t.Errorf("unsaved since %v, published after %v", at, begin)
+	}
+	waitFor(t, "a snapshot that holds it", func() bool { return unsaved().IsZero() })
+
+	srv.Close()
+	waitFor(t, "the loss of the server", func() bool {
+		return strings.Contains(unready(&r.counters), "a connection to the NATS server is down")
+	})
+	waitFor(t, "the end of the lease", func() bool {
+		return strings.Contains(unready(&r.counters), "lease was last renewed")
+	})
+	r.cancel()
+	waitFor(t, "the stop", func() bool { return unready(&r.counters) == "the stage is stopping" })
+	_ = r.wait(t) // without a server it cannot release
+	if why := unready(&r.counters); why != "the stage is starting, or has ended" {
+		t.Errorf("after the end: %q", why)
+	}
+}
+
+// Each phase of a tenure as Status tells it.
+func TestPhases(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	tn := &tenure{ctx: ctx, stop: stop, part: newPartition(4, 0)}
+	want := func(phase Phase, unready string) {
+		t.Helper()
+		v := &view{renewed: time.Now(), share: []int{4}, tenures: map[int]*tenure{4: tn}}
+		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: v.renewed, Partitions: v.partitions()}
+		if s.Partitions[0].Phase != phase {
+			t.Errorf("phase %s, want %s", s.Partitions[0].Phase, phase)
+		}
+		if why := strings.Join(s.Unready(), "; "); why != unready {
+			t.Errorf("%s: unready %q, want %q", phase, why, unready)
+		}
+	}
+	want(Claiming, "partition 4: claiming")
+	tn.epoch.Store(7)
+	want(Restoring, "partition 4: restoring")
+	tn.reading.Store(true)
+	want(Replaying, "partition 4: replaying")
+	tn.rebuilt.Store(true)
+	want(Reading, "")
+	stop()
+	want(Releasing, "")
+	tn.fail(errFenced)
+	want(Claiming, "partition 4: claiming")
+	tn.reason = errors.New("pipeline: its snapshot\nis lost")
+	want(Stopped, "partition 4: stopped: pipeline: its snapshot is lost")
+	// Reaped: the manager remembers why, or will begin again.
+	v := &view{share: []int{4, 5}, stopped: map[int]error{4: errors.New("lost")}}
+	if p := v.partitions(); p[0].Phase != Stopped || p[1].Phase != Claiming {
+		t.Errorf("%+v, want 4 stopped and 5 to be claimed", p)
+	}
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s within %v", what, patience)
+		}
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	var h histogram
+	for _, v := range []int64{0, 1, 2, 4, 5, 65536, 65537, 1 << 40} {
+		h.add(rowBounds, v)
+	}
+	got := h.read(rowBounds, 2)
+	if want := []uint64{2, 2, 1, 0, 0, 0, 0, 0, 1, 2}; !slices.Equal(got.Counts, want) {
+		t.Errorf("counts %v, want %v", got.Counts, want)
+	}
+	if got.Sum != (12+65536+65537+1<<40)/2. || got.Bounds[1] != 2 {
+		t.Errorf("sum %v, bounds %v", got.Sum, got.Bounds)
+	}
+	for _, bounds := range [][]int64{rowBounds, stepBounds, commitBounds} {
+		if len(bounds) >= mostBuckets || !slices.IsSorted(bounds) {
+			t.Errorf("%v: want ascending, fewer than %d", bounds, mostBuckets)
+		}
+	}
+}
+
+// Counting allocates nothing, and every combination of flags has its word.
+func TestCountingAllocates(t *testing.T) {
+	var c Counters
+	preds := make([]codec.Prediction, 256)
+	for i := range preds {
+		preds[i].Flags = codec.Flag(i)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		c.grade(preds)
+		c.stepTime.add(stepBounds, 12345)
+	}); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+	var once Counters
+	once.grade(preds)
+	want := map[string]uint64{}
+	for _, p := range preds {
+		want[p.Flags.Integrity()]++
+	}
+	for word, n := range once.Stats().PredictionsBy {
+		if n != want[word] || n == 0 {
+			t.Errorf("%d predictions %s, want %d", n, word, want[word])
+		}
+	}
+}
