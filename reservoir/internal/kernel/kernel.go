@@ -12,7 +12,7 @@ type Set struct {
 	Vector int    // float32 lanes of a vector: a register, of NEON two
 	Rows   int    // most units in a row tile
 	blocks int    // most vectors of units in a row tile of Single
-	stages int    // in which a pending vector is finished, products between them
+	kits   []int  // value rows there may be between two pending vectors, ascending; nil: any number
 	Wide   Shape  // two vectors of streams
 	Narrow Shape  // one
 
@@ -131,7 +131,7 @@ type Steps struct {
 // consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
 // the order of the generator.
 var consts = func() []float32 {
-	c := Aligned(33 * 16)
+	c := Aligned((14 + 2*16) * 16)
 	fill := func(at int, bits uint32) {
 		for i := range 16 {
 			c[16*at+i] = *(*float32)(unsafe.Pointer(&bits))
@@ -150,14 +150,15 @@ var consts = func() []float32 {
 	}
 	fill(13, 0x03020100) // the bytes of a lane, for NEON's table look-up
 	// The table by interval: powers 0 to 3, four times, each turned one place
-	// further, then powers 4 and 5.
+	// further; then powers 4 and 5, in the middle.
 	for i := range 16 {
+		quads, pairs := c[16*(14+i):], c[16*(14+16+i):]
 		for k := range 4 {
 			for turn := range 4 {
-				c[16*(14+4*turn)+4*i+(k+turn)%4] = canon.TanhTable[k][i]
+				quads[4*turn+(k+turn)%4] = canon.TanhTable[k][i]
 			}
 		}
-		c[16*30+2*i], c[16*30+2*i+1] = canon.TanhTable[4][i], canon.TanhTable[5][i]
+		pairs[6], pairs[7] = canon.TanhTable[4][i], canon.TanhTable[5][i]
 	}
 	return c
 }()

@@ -154,11 +154,14 @@ func (s *Set) tiles(sizes []int, depth, lanes int) []rowTile {
 		}
 		waiting := sizes[before] * lanes / s.Vector
 		kits := room / waiting
-		if s.stages > 1 {
-			kits = min(kits, s.stages*(1<<16-1))
+		if s.kits != nil {
+			kits = s.between(kits, rows)
 		}
-		t.kits, t.rest = s.parts(kits), int64(depth-kits*waiting)
-		if s.stages > 1 && i > 0 {
+		t.kits, t.rest = int64(kits), int64(depth-kits*waiting)
+		if kits == 0 {
+			t.rest = int64(depth)
+		}
+		if s.kits != nil && i > 0 {
 			t.rest <<= 32 // the first of them have only just been made
 		}
 		list = append(list, t)
@@ -167,15 +170,16 @@ func (s *Set) tiles(sizes []int, depth, lanes int) []rowTile {
 	return append(list, rowTile{})
 }
 
-// parts divides the value rows between two pending vectors among the stages
-// that finish one: 16 bits for each.
-func (s *Set) parts(kits int) int64 {
-	if s.stages <= 1 {
-		return int64(kits)
+// between is the most value rows, up to n, that the kernels have code for
+// between two pending vectors of a row tile.
+func (s *Set) between(n, rows int) int {
+	most := 0
+	if rows >= s.Rows-1 {
+		for _, k := range s.kits {
+			if k <= n {
+				most = k
+			}
+		}
 	}
-	packed := int64(0)
-	for i := range s.stages {
-		packed |= int64(kits*(i+1)/s.stages-kits*i/s.stages) << (16 * i)
-	}
-	return packed
+	return most
 }

@@ -80,8 +80,7 @@ const (
 	constIntOne
 	constTable // 6 of them, by power
 
-	// For look-ups by address; see stages.
-	constQuads  = constTable + 7     // powers 0 to 3, 4 times; NEON's vector is before them
-	constPairs  = constQuads + 4*4   // powers 4 and 5
-	constsTotal = constPairs + 2 + 1 // the last is read in part and not used
+	// For look-ups by address, an interval each; see stages.
+	constQuads = constTable + 7  // powers 0 to 3, 4 times; NEON's vector is before them
+	constPairs = constQuads + 16 // powers 4 and 5, in the middle
 )

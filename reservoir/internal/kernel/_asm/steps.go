@@ -23,6 +23,10 @@ var (
 // arguments of the row tile before it are finished on the way, one vector
 // every few products, so that the table look-ups run beside the FMAs.
 func (s shape) steps() {
+	if s.staged() {
+		s.stagedSteps()
+		return
+	}
 	s.function("steps"+s.name, "(a *byte)", fmt.Sprintf("advances %d streams by a.Count samples.", s.lanes()))
 	Load(Param("a"), args)
 	MOVQ(field("Consts"), consts)
@@ -42,7 +46,7 @@ func (s shape) steps() {
 	Label("interleaved")
 	MOVQ(field("Cur"), values)
 	MOVQ(tileField(entry, "rows"), count)
-	s.dispatch(1, s.rows)
+	s.dispatch("", count, ints(1, s.rows), "rows")
 	for m := 1; m <= s.rows; m++ {
 		s.rowTile(m)
 	}
@@ -103,25 +107,9 @@ func (s shape) copyInputs() {
 
 // finishPending finishes the next pending vector.
 func (s shape) finishPending(id string) {
-	place := at(pending, 0)
-	if !s.staged() {
-		r := s.temps()
-		r.x = place
-		s.finish(r, id)
-		s.nextPending()
-		return
-	}
-	r := s.stages()
-	r.steps32(place)
-	r.steps10(place)
-	s.updateStaged(id)
-}
-
-// updateStaged is the last stage. A tanh is positive where its argument is.
-func (s shape) updateStaged(id string) {
-	r, place := s.stages(), at(pending, 0)
-	r.sign(place)
-	s.update(temps{x: r.p, a: r.p, y: r.a, t: r.t, k: r.k}, id)
+	r := s.temps()
+	r.x = at(pending, 0)
+	s.finish(r, id)
 	s.nextPending()
 }
 
@@ -139,30 +127,10 @@ func (s shape) flush(id string) {
 	TESTQ(waiting, waiting)
 	JZ(LabelRef("none_" + id))
 	Label("flush_" + id)
-	if s.staged() {
-		r := s.stages()
-		r.collectFirst(at(pending, 0))
-		r.collectSecond(at(pending, 0))
-	}
 	s.finishPending("_" + id)
 	DECQ(waiting)
 	JNZ(LabelRef("flush_" + id))
 	Label("none_" + id)
-}
-
-// dispatch jumps to the row tile of count rows, lo to hi, by bisection.
-func (s shape) dispatch(lo, hi int) {
-	if lo == hi {
-		JMP(LabelRef(fmt.Sprintf("rows%d", lo)))
-		return
-	}
-	mid := (lo + hi) / 2
-	right := fmt.Sprintf("above%d", mid)
-	CMPQ(count, Imm(uint64(mid)))
-	JA(LabelRef(right))
-	s.dispatch(lo, mid)
-	Label(right)
-	s.dispatch(mid+1, hi)
 }
 
 // rowTile computes the tanh arguments of m units for all lanes.
@@ -184,20 +152,12 @@ func (s shape) rowTile(m int) {
 		MOVQ(field("Depth"), count)
 		TESTQ(waiting, waiting)
 		JZ(LabelRef("rest" + id))
-		if s.staged() {
-			s.interleaveStages(m, id)
-		} else {
-			Label("outer" + id)
-			s.finishPending("_" + id)
-			s.kits(m, id)
-			DECQ(waiting)
-			JNZ(LabelRef("outer" + id))
-		}
-		if s.staged() {
-			MOVL(tileField(entry, "rest"), count.As32())
-		} else {
-			MOVQ(tileField(entry, "rest"), count)
-		}
+		Label("outer" + id)
+		s.finishPending("_" + id)
+		s.kits(m, id)
+		DECQ(waiting)
+		JNZ(LabelRef("outer" + id))
+		MOVQ(tileField(entry, "rest"), count)
 		TESTQ(count, count)
 		JZ(LabelRef("done" + id))
 	} else {
@@ -209,56 +169,13 @@ func (s shape) rowTile(m int) {
 	JNZ(LabelRef("rest" + id))
 	Label("done" + id)
 	MOVQ(field("Pending"), count)
-	if s.staged() {
-		s.locate(m, count)
-	} else {
-		for r := range m {
-			for v := range s.vectors {
-				VMOVUPS(s.acc(r, v), at(count, (r*s.vectors+v)*s.bytes))
-			}
+	for r := range m {
+		for v := range s.vectors {
+			VMOVUPS(s.acc(r, v), at(count, (r*s.vectors+v)*s.bytes))
 		}
 	}
 	MOVQ(U32(m*s.vectors), waiting)
 	JMP(LabelRef("computed"))
-}
-
-// interleaveStages adds the value rows that go between pending vectors, the
-// stages of two of those among them: while one's coefficients are collected,
-// the polynomial of the one before is evaluated.
-func (s shape) interleaveStages(m int, id string) {
-	r := s.stages()
-	MOVL(tileField(entry, "rest").Offset(4), count.As32())
-	s.some(m, "lead"+id)
-	for _, first := range []bool{true, false} {
-		id, now := id, at(pending, 0)
-		if first {
-			id += "_first"
-		} else {
-			Label("outer" + id)
-			now = at(pending, s.bytes)
-			r.steps32(at(pending, 0))
-		}
-		s.part(m, 0, id)
-		r.collectFirst(now)
-		if !first {
-			r.steps10(at(pending, 0))
-		}
-		s.part(m, 1, id)
-		if !first {
-			s.updateStaged("_" + id)
-		}
-		s.part(m, 2, id)
-		r.collectSecond(at(pending, 0))
-		s.part(m, 3, id)
-		DECQ(waiting)
-		if first {
-			JZ(LabelRef("last" + id[:len(id)-len("_first")]))
-		} else {
-			JNZ(LabelRef("outer" + id))
-		}
-	}
-	Label("last" + id)
-	s.finishPending("_last" + id)
 }
 
 // kits adds the value rows that go between two pending vectors.
@@ -268,12 +185,6 @@ func (s shape) kits(m int, id string) {
 	s.kit(m)
 	DECQ(count)
 	JNZ(LabelRef("inner" + id))
-}
-
-// part adds one of the four parts of them.
-func (s shape) part(m, part int, id string) {
-	MOVWQZX(tileField(entry, "kits").Offset(2*part), count)
-	s.some(m, fmt.Sprintf("part%d_%s", part, id))
 }
 
 // some adds count value rows; there may be none.
@@ -289,29 +200,44 @@ func (s shape) some(m int, label string) {
 
 // kit adds one value row times its weights to the accumulators of m units.
 func (s shape) kit(m int) {
+	s.kitAt(m, 0)
+	s.moveOn(m, 1)
+}
+
+// kitAt does so with the n-th value row from here.
+func (s shape) kitAt(m, n int) {
 	first := s.rows * s.vectors
 	h, w := s.regs[first:first+s.vectors], s.regs[first+s.vectors]
+	weight := func(r int) Mem { return at(weights, s.weightBytes()*(n*m+r)) }
 	for v := range s.vectors {
 		if s.single {
-			VBROADCASTSS(at(values, 0), h[v])
+			VBROADCASTSS(at(values, n*s.rowBytes()), h[v])
 			continue
 		}
-		VMOVUPS(at(values, v*s.bytes), h[v])
+		VMOVUPS(at(values, n*s.rowBytes()+v*s.bytes), h[v])
 	}
 	for r := range m {
 		if s.single {
-			VFMADD231PS(at(weights, s.bytes*r), h[0], s.acc(r, 0))
+			VFMADD231PS(weight(r), h[0], s.acc(r, 0))
 			continue
 		}
 		if s.masks && s.vectors == 1 {
-			VFMADD231PS_BCST(at(weights, 4*r), h[0], s.acc(r, 0))
+			VFMADD231PS_BCST(weight(r), h[0], s.acc(r, 0))
 			continue
 		}
-		VBROADCASTSS(at(weights, 4*r), w)
+		VBROADCASTSS(weight(r), w)
 		for v := range s.vectors {
 			VFMADD231PS(h[v], w, s.acc(r, v))
 		}
 	}
-	ADDQ(U32(s.weightBytes()*m), weights)
-	ADDQ(Imm(uint64(s.rowBytes())), values)
+}
+
+// moveOn goes n value rows further.
+func (s shape) moveOn(m, n int) {
+	ADDQ(U32(n*s.weightBytes()*m), weights)
+	if bytes := n * s.rowBytes(); bytes < 256 {
+		ADDQ(Imm(uint64(bytes)), values)
+	} else {
+		ADDQ(U32(bytes), values)
+	}
 }

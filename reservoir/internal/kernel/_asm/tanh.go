@@ -21,6 +21,14 @@ type temps struct {
 	x                Op
 	a, y, t, k, m, l reg.VecPhysical
 	pins             map[int]reg.VecPhysical
+	offset           reg.Register // of the pending vector; nil: in offset
+}
+
+func (r temps) where() reg.Register {
+	if r.offset == nil {
+		return offset
+	}
+	return r.offset
 }
 
 // tempCount is how many registers temps take.
@@ -100,13 +108,13 @@ func (g *isa) finish(r temps, id string) {
 
 // update takes arguments in x and their tanh in a.
 func (g *isa) update(r temps, id string) {
-	VMOVUPS(scaled(oldState, offset, 1, 0), r.k)
+	VMOVUPS(scaled(oldState, r.where(), 1, 0), r.k)
 	TESTB(U8(flagKeep), field("Flags"))
 	JZ(LabelRef("whole" + id))
 	g.mulScalar(field("Keep"), r.k, r.t)
 	Label("whole" + id)
 	g.fmaScalar(field("Gain"), r.a, r.k, r.t)
-	VMOVUPS(r.k, scaled(newState, offset, 1, 0))
+	VMOVUPS(r.k, scaled(newState, r.where(), 1, 0))
 	TESTQ(sums, sums)
 	JZ(LabelRef("finished" + id))
 	g.accumulate(r, id)
@@ -165,7 +173,7 @@ func (g *isa) accumulate(r temps, id string) {
 		next := LabelRef("no" + string(rune('0'+kind)) + id)
 		TESTB(U8(flag), field("Flags"))
 		JZ(next)
-		place := scaled(sums, offset, 4, kind*g.bytes)
+		place := scaled(sums, r.where(), 4, kind*g.bytes)
 		add(place)
 		VMOVUPS(r.t, place)
 		Label(string(next))
