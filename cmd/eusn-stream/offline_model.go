@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +15,9 @@ import (
 
 func newOfflineModel(a *app) *cobra.Command {
 	b := benchRun{plan: bench.ModellingPlan()}
+	var length int
 	cmd := &cobra.Command{
-		Use:   "model ARCHIVE...",
+		Use:   "model ARCHIVE|CSV...",
 		Short: "Predict the next sample of series (the journal version's modelling)",
 		Long: `Learn to predict each next sample of series of one channel from the reservoir's
 state, as the paper's journal version does: networks of 200 units, 100
@@ -29,42 +32,54 @@ resn and deepesn, which the published program does not model with, continue them
 "repeating" in the table is the error of predicting that the last sample comes
 again.
 
+A file called .csv or .csv.gz is a recording as offline import --csv takes it: each
+sequence is a series, the first two thirds train. One long sequence needs --length,
+which cuts it.
+
 Each finished trial is a line of JSON in --out at once; after Ctrl-C or a crash
 the same command with --resume goes on. Results do not depend on the number of
 threads.`,
 		Example: `  eusn-stream offline model adiac.parquet
+  eusn-stream offline model pump.csv --length 500 --configurations 20
   eusn-stream offline model *.parquet --models eusn,esn --out modelling.jsonl --resume --json`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&b.plan.Models, "models", b.plan.Models, "models to predict with")
 	f.IntVar(&b.plan.Configurations, "configurations", b.plan.Configurations, "how many of the search list to try")
+	f.IntVar(&length, "length", 0, "cut sequences of a CSV file into series of so many samples, or a few more; 0 = as they are")
 	b.addRun(f, "modelling.jsonl")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		b.settings = bench.NewSettings(bench.Modelling, b.settings.Seed)
 		if b.threads < 0 {
 			return fmt.Errorf("--threads %d: want 0 or more", b.threads)
 		}
+		if length < 0 || length == 1 {
+			return fmt.Errorf("--length %d: want 0, or 2 samples and more", length)
+		}
+		if length > 0 && !slices.ContainsFunc(args, isCSV) {
+			return errors.New("--length cuts sequences of CSV files: an archive's series are as they are")
+		}
 		if err := b.plan.ValidateModelling(); err != nil {
 			return err
 		}
-		return a.do(func(ctx context.Context, archives []string) error { return a.offlineModel(ctx, archives, b) })(cmd, args)
+		return a.do(func(ctx context.Context, files []string) error { return a.offlineModel(ctx, files, length, b) })(cmd, args)
 	}
 	return cmd
 }
 
-func (a *app) offlineModel(ctx context.Context, archives []string, b benchRun) error {
+func (a *app) offlineModel(ctx context.Context, files []string, length int, b benchRun) error {
 	if err := a.checkCanonical(); err != nil {
 		return err
 	}
 	var sets []*offline.Dataset
-	archive := map[string]string{}
-	for _, path := range archives {
-		d, err := readArchive(path)
+	source := map[string]string{} // of each data set, as arguments
+	for _, path := range files {
+		d, args, err := a.readSeries(ctx, path, length)
 		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
+			return orInterrupted(err, "nothing was written")
 		}
-		sets, archive[d.Name] = append(sets, d), path
+		sets, source[d.Name] = append(sets, d), args
 	}
 	if err := bench.CheckModelling(sets, b.plan); err != nil {
 		return err // before there is a results file
@@ -75,7 +90,7 @@ func (a *app) offlineModel(ctx context.Context, archives []string, b benchRun) e
 	}
 	o := bench.ModelOptions{Plan: b.plan, Origin: benchOrigin(), Command: func(m bench.Modelled) string {
 		return fmt.Sprintf("eusn-stream offline model %s --models %s --configurations %d --draws %d --seed %d",
-			quoteForShell(archive[m.Dataset]), m.Model, m.Configurations, m.Draws, b.settings.Seed)
+			source[m.Dataset], m.Model, m.Configurations, m.Draws, b.settings.Seed)
 	}}
 	o.Threads, o.NewEngine = b.threads, newEngine(a.engine)
 	p := a.progress()
@@ -94,4 +109,28 @@ func (a *app) offlineModel(ctx context.Context, archives []string, b benchRun) e
 	}
 	a.say("results in %s", b.out)
 	return bench.WriteModelled(a.stdout, all)
+}
+
+func isCSV(path string) bool {
+	return strings.HasSuffix(path, ".csv") || strings.HasSuffix(path, ".csv.gz")
+}
+
+// readSeries reads an archive, or a CSV recording as a data set, and gives the
+// arguments that name it.
+func (a *app) readSeries(ctx context.Context, path string, length int) (*offline.Dataset, string, error) {
+	args := quoteForShell(path)
+	if !isCSV(path) {
+		d, err := readArchive(path)
+		return d, args, err
+	}
+	if length > 0 {
+		args += fmt.Sprintf(" --length %d", length)
+	}
+	p := a.progress()
+	defer p.close()
+	d, err := offline.ReadCSV(ctx, path, length, p.report)
+	if err == nil && len(d.Series) < 3 {
+		err = fail(exitFailure, fmt.Errorf("%s has %d sequence(s), want at least 3", path, len(d.Series)), "--length to cut them, or a column end that says where they end")
+	}
+	return d, args, err
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +54,29 @@ func TestOfflineModel(t *testing.T) {
 	}
 }
 
+// A recording of one long sequence is cut.
+func TestOfflineModelCSV(t *testing.T) {
+	dir := t.TempDir()
+	text := "stream,x\n"
+	for i := range 200 {
+		text += fmt.Sprintf("pump,%.4f\n", math.Sin(0.2*float64(i)))
+	}
+	recording := write(t, filepath.Join(dir, "pump.csv"), text)
+	args := []string{"offline", "model", recording, "--configurations", "8", "--draws", "2", "--models", "esn"}
+	out := filepath.Join(dir, "m.jsonl")
+	exec(t, t.Context(), append(args, "--out", out)...).want(t, exitFailure, "1 sequence(s), want at least 3", "--length")
+	var r struct{ Modelled []bench.Modelled }
+	must(t, append(args, "--length", "20", "--out", out, "--json")...).parse(t, &r)
+	if len(r.Modelled) != 2 || r.Modelled[0].Dataset != "pump" || !strings.Contains(r.Modelled[0].Command, "pump.csv --length 20") {
+		t.Fatalf("%+v", r.Modelled)
+	}
+	for _, m := range r.Modelled {
+		if !(m.RMSE < m.Repeating) {
+			t.Errorf("a sine is predicted no better than by repeating: %+v", m)
+		}
+	}
+}
+
 func TestOfflineModelUsage(t *testing.T) {
 	archive, out := importTiny(t, 2), filepath.Join(t.TempDir(), "r.jsonl")
 	for _, c := range []struct {
@@ -62,6 +87,8 @@ func TestOfflineModelUsage(t *testing.T) {
 		{[]string{"a", "--configurations", "101"}, "want 1 to 100"},
 		{[]string{"a", "--models", "gru"}, `model "gru"`},
 		{[]string{"a", "--threads", "-1"}, "--threads -1"},
+		{[]string{"a", "--length", "1"}, "--length 1"},
+		{[]string{"a", "--length", "9"}, "--length cuts sequences of CSV files"},
 	} {
 		exec(t, t.Context(), append([]string{"offline", "model"}, c.args...)...).want(t, exitUsage, c.says, "try: eusn-stream")
 	}
