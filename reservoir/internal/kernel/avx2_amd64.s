@@ -6900,6 +6900,8 @@ input:
 	MOVQ 16(DI), R9
 
 tile:
+	MOVQ  8(DI), SI
+	ADDQ  8(R9), SI
 	TESTQ CX, CX
 	JZ    none_tile
 
@@ -7460,6 +7462,8 @@ computed:
 	ADDQ  $0x20, R9
 	CMPQ  (R9), $0x00
 	JNE   tile
+	ADDQ  24(R9), R9
+	MOVQ  R9, 16(DI)
 	MOVQ  24(DI), DX
 	MOVQ  32(DI), R8
 	MOVQ  R8, 24(DI)

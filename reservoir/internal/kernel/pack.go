@@ -1,10 +1,12 @@
 package kernel
 
+import "unsafe"
+
 // rowTile describes one row tile to the assembly. rows = 0 ends the list.
 type rowTile struct {
-	rows   int   // units
-	kits   int64 // value rows between two pending vectors, see parts; 0: finish all of them first
-	rest   int64 // value rows after the last of them; with stages the upper 32 bits are some before the first
+	rows   int   // units; of Single vectors of them
+	kits   int64 // value rows between two pending vectors, 0: finish all of them first; of Single bytes to its weights
+	rest   int64 // value rows after the last of them; with Set.kits the upper 32 bits are some before the first
 	offset int   // bytes from unit 0 to the first unit's states
 }
 
@@ -94,10 +96,17 @@ func (s *Set) packSingle(units, inputs int, bias, input, recurrent []float32) ([
 		for k := range units {
 			put(recurrent, units, k)
 		}
-		list = append(list, rowTile{rows: size, offset: first * s.Vector * 4})
+		list = append(list, rowTile{rows: size, kits: int64(first * s.Vector * (1 + inputs + units) * 4), offset: first * s.Vector * 4})
 		first += size
 	}
-	return w, append(list, rowTile{})
+	// And back, for kernels that turn round after every sample.
+	const tileSize = int(unsafe.Sizeof(rowTile{}))
+	n := len(list)
+	list = append(list, rowTile{offset: tileSize})
+	for i := range n {
+		list = append(list, list[n-1-i])
+	}
+	return w, append(list, rowTile{offset: -(2*n + 1) * tileSize})
 }
 
 func packRing(units, inputs int, bias, input, recurrent []float32) []float32 {

@@ -38,6 +38,10 @@ func (s shape) steps() {
 	MOVQ(field("Weights"), weights)
 	MOVQ(field("Tiles"), entry)
 	Label("tile")
+	if s.turns() {
+		MOVQ(field("Weights"), weights)
+		ADDQ(tileField(entry, "kits"), weights)
+	}
 	if s.pipelined {
 		CMPQ(tileField(entry, "kits"), Imm(0))
 		JNE(LabelRef("interleaved"))
@@ -62,6 +66,10 @@ func (s shape) steps() {
 	ADDQ(Imm(tileSize), entry)
 	CMPQ(tileField(entry, "rows"), Imm(0))
 	JNE(LabelRef("tile"))
+	if s.turns() {
+		ADDQ(tileField(entry, "offset"), entry)
+		MOVQ(entry, field("Tiles"))
+	}
 	swap("Cur", "Next")
 	swap("CurState", "NextState")
 	DECQ(field("Count"))
@@ -117,6 +125,11 @@ func (s shape) nextPending() {
 	ADDQ(Imm(uint64(s.bytes)), pending)
 	ADDQ(Imm(uint64(s.bytes)), offset)
 }
+
+// turns: every other sample takes the row tiles in reverse, so that the last
+// one's weights are still in the level 1 cache. A list of row tiles ends with
+// the way to the next sample's.
+func (s shape) turns() bool { return s.single && !s.masks }
 
 // staged: pending vectors pass several stages, see stages. The others are
 // finished by permutations, at once.
