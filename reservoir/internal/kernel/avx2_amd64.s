@@ -8342,6 +8342,36 @@ TEXT ·withinAVX2(SB), NOSPLIT, $0-25
 	VMOVD        R12, X2
 	VBROADCASTSS X2, Y2
 	VXORPS       Y3, Y3, Y3
+	VXORPS       Y8, Y8, Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+
+quick:
+	SUBQ    $0x00000020, R10
+	JL      over
+	VPAND   (R11), Y2, Y4
+	VPMAXSD Y4, Y8, Y8
+	VPAND   32(R11), Y2, Y5
+	VPMAXSD Y5, Y9, Y9
+	VPAND   64(R11), Y2, Y6
+	VPMAXSD Y6, Y10, Y10
+	VPAND   96(R11), Y2, Y7
+	VPMAXSD Y7, Y11, Y11
+	ADDQ    $0x00000080, R11
+	JMP     quick
+
+over:
+	VPCMPGTD Y1, Y8, Y8
+	VORPS    Y8, Y3, Y3
+	VPCMPGTD Y1, Y9, Y9
+	VORPS    Y9, Y3, Y3
+	VPCMPGTD Y1, Y10, Y10
+	VORPS    Y10, Y3, Y3
+	VPCMPGTD Y1, Y11, Y11
+	VORPS    Y11, Y3, Y3
+	ADDQ     $0x00000020, R10
+	JZ       checked
 
 block:
 	MOVQ       $0x00000008, CX
@@ -8358,11 +8388,13 @@ block:
 	ADDQ       $0x00000020, R11
 	SUBQ       $0x00000008, R10
 	JG         block
-	VMOVMSKPS  Y3, R12
+
+checked:
+	VMOVMSKPS Y3, R12
 	VZEROUPPER
-	TESTL      R12, R12
-	SETEQ      AL
-	MOVB       AL, ret+24(FP)
+	TESTL     R12, R12
+	SETEQ     AL
+	MOVB      AL, ret+24(FP)
 	RET
 
 // func prefetchAVX2(rows **uint32, lanes int, offset int, bytes int)

@@ -382,7 +382,7 @@ func TestWithin(t *testing.T) {
 	const limit = 1e15
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	eachLevel(t, func(t *testing.T, s *Set) {
-		for n := 1; n <= 2*s.Vector+1; n++ {
+		for n := 1; n <= 9*s.Vector+1; n++ {
 			v := floats(t, n)
 			for i := range v {
 				v[i] = limit * float32(1-2*(i%2))

@@ -22,6 +22,9 @@ func (g *isa) within() {
 	} else {
 		VXORPS(bad, bad, bad)
 	}
+	if !g.masks {
+		g.withinQuick(bad, limit, abs)
+	}
 	Label("block")
 	g.tailMask(g.bytes / 4)
 	g.loadMasked(at(row, 0), v)
@@ -39,6 +42,7 @@ func (g *isa) within() {
 	if g.masks {
 		KMOVW(reg.K1, step.As32())
 	} else {
+		Label("checked")
 		VMOVMSKPS(bad, step.As32())
 	}
 	VZEROUPPER()
@@ -46,4 +50,29 @@ func (g *isa) within() {
 	SETEQ(reg.AL)
 	Store(reg.AL, ReturnIndex(0))
 	RET()
+}
+
+// withinQuick takes four vectors at a time. The bits of numbers without their
+// sign are in order as integers, with infinities and NaN above all numbers.
+func (g *isa) withinQuick(bad, limit, abs reg.VecPhysical) {
+	v, largest := g.regs[4:8], g.regs[8:12]
+	for i := range largest {
+		VXORPS(largest[i], largest[i], largest[i])
+	}
+	Label("quick")
+	SUBQ(U32(g.bytes), left) // numbers in four vectors
+	JL(LabelRef("over"))
+	for i := range v {
+		VPAND(at(row, i*g.bytes), abs, v[i])
+		VPMAXSD(v[i], largest[i], largest[i])
+	}
+	ADDQ(U32(4*g.bytes), row)
+	JMP(LabelRef("quick"))
+	Label("over")
+	for i := range largest {
+		VPCMPGTD(limit, largest[i], largest[i])
+		VORPS(largest[i], bad, bad)
+	}
+	ADDQ(U32(g.bytes), left)
+	JZ(LabelRef("checked"))
 }
