@@ -139,7 +139,7 @@ func TestAdmitsForesees(t *testing.T) {
 		j := l.job(several(rng, 8))
 		src, _ := l.p.source(j.key)
 		m := &message{b: l.b, p: l.p, src: src}
-		if _, err := l.decode(j); err != nil {
+		if _, err := l.decode(l.b, j); err != nil {
 			t.Fatal(err)
 		}
 		fresh := 0

@@ -147,7 +147,7 @@ func (s *shard) examine(m *message, j job) (Reason, error) {
 	if err := checkEnd(j.header); err != nil {
 		return ReasonHeader, err
 	}
-	if why, err := s.decode(j); err != nil {
+	if why, err := s.decode(m.b, j); err != nil {
 		return why, err
 	}
 	return ReasonStreams, s.admits(m)
@@ -185,9 +185,17 @@ func checkEnd(h nats.Header) error {
 }
 
 // decode fills s.in from the payload and checks what the codec cannot know.
-func (s *shard) decode(j job) (Reason, error) {
+// The samples of a message of one stream go where the engine reads them. Those
+// of many streams are sorted on the way there, from room of their own, which a
+// message is given if the one before it had many.
+func (s *shard) decode(b *batch, j job) (Reason, error) {
 	start := time.Now()
 	defer func() { s.counters.decodeNS.Add(int64(time.Since(start))) }()
+	if len(s.in.Keys) > 0 {
+		s.in.X = s.mixed
+	} else {
+		s.in.X = b.x[len(b.x):]
+	}
 	if len(j.data) == 0 {
 		return ReasonMalformed, errors.New("pipeline: empty message, want an Arrow record batch (one without rows to close a sequence)")
 	}

@@ -49,6 +49,7 @@ type shard struct {
 
 	// scratch of the message in hand
 	in                 codec.Batch
+	mixed              []float32 // samples of a message of many streams
 	cuts               []cut
 	missing            []int32
 	order, first, next []int32

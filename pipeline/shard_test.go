@@ -279,6 +279,38 @@ func TestIngestAllocates(t *testing.T) {
 	}
 }
 
+// A message of one stream is decoded to where the engine reads it, one of many
+// beside it, whatever came before.
+func TestSamplesInPlace(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	l := newLone(t, m, Config{})
+	l.b.x = make([]float32, 0, 100)
+	one := func(v float32) packet { return rows("s", 0, false, v, v+1, v+2, v+3) }
+	many := packet{key: "g", batch: codec.Batch{Rows: 3, X: []float32{1, 2, 3, 4, 5, 6}, Keys: []string{"a", "b"}, Key: []int32{0, 1, 0}}}
+	for i, c := range []struct {
+		packet
+		want  []float32
+		place bool
+	}{
+		{one(10), []float32{10, 11, 12, 13}, true},
+		{many, []float32{1, 2, 5, 6, 3, 4}, false},
+		{many, []float32{1, 2, 5, 6, 3, 4}, false},
+		{one(20), []float32{20, 21, 22, 23}, false}, // after many
+		{one(30), []float32{30, 31, 32, 33}, true},
+	} {
+		from := len(l.b.x)
+		if err := l.ingest(l.b, l.job(c.packet)); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.b.x[from:]; !slices.Equal(got, c.want) {
+			t.Errorf("message %d: samples %v, want %v", i, got, c.want)
+		}
+		if got := &l.in.X[0] == &l.b.x[from]; got != c.place {
+			t.Errorf("message %d: in place %v, want %v", i, got, c.place)
+		}
+	}
+}
+
 func BenchmarkIngest(b *testing.B) {
 	for _, n := range []int{16, 256, 4096} {
 		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {

@@ -31,9 +31,19 @@ func (s *shard) spread(m *message) error {
 	case in.Rows == 0:
 		return nil
 	case len(in.Keys) == 0:
-		base := s.appendRows(m.b, in.X)
+		base := len(m.b.x) / s.channels
+		if s.inPlace(m.b) {
+			m.b.x = m.b.x[:len(m.b.x)+len(in.X)]
+		} else {
+			s.appendRows(m.b, in.X)
+		}
 		return s.feed(m, m.src.key, base, group{samples: samples{in.Rows, in.Times, in.Ends, m.end}})
 	}
+	if s.inPlace(m.b) {
+		s.mixed = append(s.mixed[:0], in.X...)
+		in.X = s.mixed
+	}
+	s.mixed = in.X // it may have grown
 	s.sortByKey()
 	for k, id := range in.Keys {
 		g := s.gather(m, k)
@@ -78,6 +88,13 @@ func (s *shard) appendRows(b *batch, x []float32) int {
 	base := len(b.x) / s.channels
 	b.x = append(b.x, x...)
 	return base
+}
+
+// inPlace reports whether the samples in hand stand behind the batch's last
+// row already. They do not where there was no room.
+func (s *shard) inPlace(b *batch) bool {
+	tail := b.x[len(b.x):cap(b.x)]
+	return len(tail) > 0 && len(s.in.X) > 0 && &tail[0] == &s.in.X[0]
 }
 
 // sortByKey sorts the message's rows by key, rows of a key in order: s.order
