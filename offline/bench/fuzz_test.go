@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzResume reads anything as a results file, in both ways: no panic, and a file that is
-// refused stays as it is, one that is accepted only loses a torn end and can be
+// FuzzResume reads anything as a results file, in both ways: no panic, and a
+// file that is refused stays as it is, one that is accepted only loses a torn end and can be
 // read again.
 func FuzzResume(f *testing.F) {
 	settings := `{"settings":{"protocol":"paper-exact","seed":1,"arithmetic":1,"format":1}}` + "\n"

@@ -109,7 +109,10 @@ type Network struct {
 	Spec    Spec
 	weights weights
 	matrix  dense.Matrix // what multiplies the state: the recurrent weights, or made of them
+	ahead   dense.Packed // matrix, for the run forward
+	back    dense.Packed // its transpose, for the run backward
 	rng     *rand.Rand   // weights first, then the batches' order
+	turned  dense.Matrix // arnn's matrix
 	tape    tape
 }
 
@@ -171,14 +174,21 @@ func subtract(a []float64, f float64, b []float64) {
 
 // refresh makes what follows from the weights.
 func (n *Network) refresh() {
-	if n.Spec.Kind != ARNN {
-		n.matrix = n.weights.recurrent
-		return
+	n.matrix = n.weights.recurrent
+	if n.Spec.Kind == ARNN {
+		n.turn()
 	}
+	n.ahead.Pack(n.matrix, false)
+	n.back.Pack(n.matrix, true)
+}
+
+// turn makes the matrix W - W' - gamma*I.
+func (n *Network) turn() {
 	w, size := n.weights.recurrent, n.Spec.Units
-	if n.matrix.Data == nil {
-		n.matrix = dense.New(size, size)
+	if n.turned.Data == nil {
+		n.turned = dense.New(size, size)
 	}
+	n.matrix = n.turned
 	for i := range size {
 		row := n.matrix.Row(i)
 		for j := range row {
