@@ -122,6 +122,42 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// A partition is ready when what must be replayed has been, not before.
+func TestReplayingIsNotReady(t *testing.T) {
+	b := newRig(t)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Partitions: 1, SnapshotEvery: time.Hour}
+	r := b.start(m, c)
+	const n = 5
+	for i := range n {
+		b.publish([]packet{rows("s", uint64(i+1), true, 1, 2)})
+	}
+	b.settle(r, n)
+	r.crash(t)
+
+	open := make(chan struct{})
+	r = b.launch(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := generic(net, slots)
+		return &gate{e, open}, err
+	})
+	for range 50 {
+		if s := r.counters.Status(); strings.Join(s.Unready(), "; ") != "partition 0: replaying" {
+			t.Fatalf("unready %q, want it to be replaying", s.Unready())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(open)
+	waitFor(t, "readiness", func() bool { s := r.counters.Status(); return s.Unready() == nil })
+	h := r.counters.Status().Partitions[0]
+	if h.Phase != Reading || h.Epoch != 2 || !h.Unsaved.IsZero() {
+		t.Errorf("%+v, want epoch 2, reading, and nothing new that is unsaved", h)
+	}
+	if s := r.counters.Stats(); s.Replayed != n || s.Messages != 0 || s.Predictions != 0 {
+		t.Errorf("%d replayed, %d messages, %d predictions, want %d, 0, 0", s.Replayed, s.Messages, s.Predictions, n)
+	}
+	r.stop(t)
+}
+
 // Each phase of a tenure as Status tells it.
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
