@@ -37,11 +37,22 @@ func TestPeers(t *testing.T) {
 	t.Run("numpy-bank", func(t *testing.T) {
 		work(t, python, append([]string{"../tools/peers/forms.py", "numpy-bank"}, shape("3")...)...)
 	})
+	// A bank for a GPU, on the CPU: the check against float64 is the peer's own.
+	bank := func(t *testing.T, name string) {
+		t.Helper()
+		out, err := exec.Command(python, "../tools/peers/gpu_peers.py", "--ours", "none", "--one", name, "--device", "cpu", "--seconds", "0.001", "--shapes", "20x4x70x9x3").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), `"relative_error": `) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		t.Logf("%s: %s", name, out)
+	}
+	t.Run("gpu-bank", func(t *testing.T) { bank(t, "numpy") })
 	t.Run("torch", func(t *testing.T) {
 		if exec.Command(python, "-c", "import torch").Run() != nil {
 			parts.Absent(t, "torch", "%s has no PyTorch (Debian: apt-get install python3-torch)", python)
 		}
 		work(t, python, append([]string{"../tools/peers/forms.py", "torch"}, shape("0")...)...)
+		bank(t, "torch-eager")
 	})
 	t.Run("reservoirpy", func(t *testing.T) {
 		if os.Getenv("RESERVOIRPY") == "" {
