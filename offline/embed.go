@@ -133,7 +133,7 @@ func (o EmbedOptions) check(d *Dataset) error {
 
 // documents are those to learn from and to validate with. Keras' fit, told what
 // share to validate with, holds out the last documents, and computes their
-// number as here: of 25,000 it learns from 16,749.
+// number as here: of 600 it learns from 401.
 func (o EmbedOptions) documents(d *Dataset) (learn, validation []embedding.Document) {
 	var all []embedding.Document
 	for _, i := range d.Part(Train) {
