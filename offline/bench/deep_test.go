@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -174,4 +175,13 @@ func leaky(m reservoir.Member, h, x []float64) []float64 {
 		next[i] = float64(m.Keep)*h[i] + float64(m.Gain)*math.Tanh(z)
 	}
 	return next
+}
+
+func TestTableSaysLayers(t *testing.T) {
+	st := newStore("", NewSettings(PaperExact, 1))
+	var text strings.Builder
+	c := Cell{Dataset: "tones", Model: DeepESN, Config: offline.PaperScales{Units: 31, Layers: 3}, Validation: Share{1, 2}}
+	if err := WriteTable(&text, st, []Cell{c}); err != nil || !strings.Contains(text.String(), "31 in 3 layers") {
+		t.Errorf("%v:\n%s", err, text.String())
+	}
 }

@@ -118,6 +118,9 @@ func (st *Store) beside(c Cell) []string {
 // search is what was chosen, and what the paper chose.
 func (st *Store) search(c Cell) []string {
 	units, paper := fmt.Sprint(c.Config.Units), "-"
+	if c.Config.Layers > 0 {
+		units += fmt.Sprintf(" in %d layers", c.Config.Layers)
+	}
 	validation := fmt.Sprintf("%d/%d", c.Validation.Correct, c.Validation.Of)
 	if p, ok := Paper(c.Dataset, c.Model); ok {
 		paper = fmt.Sprint(p.Units)
