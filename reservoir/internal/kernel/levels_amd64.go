@@ -40,7 +40,7 @@ var setAVX512 = Set{
 }
 
 var setAVX2 = Set{
-	Name: "avx2", Vector: 8, Rows: 5, blocks: 12, kits: []int{1, 2, 3, 4, 5, 7, 10},
+	Name: "avx2", Vector: 8, Rows: 5, blocks: 12, kits: stagedKits,
 	Wide: Shape{
 		Lanes: 16,
 		Steps: func(s *Steps) { stepsWideAVX2((*byte)(unsafe.Pointer(s))) },

@@ -25,3 +25,6 @@ const (
 	offsetCount     = 144
 	offsetUnits     = 152
 )
+
+// stagedKits is what Set.kits is where pending vectors are finished in phases.
+var stagedKits = []int{1, 2, 3, 4, 5, 7, 10}

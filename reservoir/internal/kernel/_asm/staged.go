@@ -8,8 +8,8 @@ import (
 )
 
 // kits are how many value rows there may be between two pending vectors: each
-// number has code of its own, without loops between the phases. Set.kits is the
-// same list. More than 10 gain nothing (200 units, Zen 3).
+// number has code of its own, without loops between the phases. Package kernel
+// gets the list as stagedKits. More than 10 gain nothing (200 units, Zen 3).
 var kits = []int{1, 2, 3, 4, 5, 7, 10}
 
 // leastStaged is the smallest row tile with that code; smaller ones, of which
