@@ -159,13 +159,12 @@ func benchmark(t *testing.T, name string) *Dataset {
 }
 
 // The default bank on real data, nothing chosen on the test part. The bounds
-// are what the project promises; seeds 1 to 3 gave .762 .772 .783 on Adiac
-// and .867 .882 .883 on ShapesAll, so the promise holds for the default seed
-// with little to spare there. All but Adiac together take minutes where the CPU
-// has no vector engine: EUSN_ACCURACY=all asks for them.
+// are below every one of ten seeds (docs/measurements/paper.md): Adiac gave
+// .801 to .839, and what is gone below .79 is the linear discriminant. All but
+// Adiac together take minutes: EUSN_ACCURACY=all asks for them.
 func TestDefaultBankAccuracy(t *testing.T) {
 	for name, least := range map[string]float64{
-		"Adiac": .74, "ShapesAll": .86, "ECG5000": .935, "CharacterTrajectories": .985, "SpokenArabicDigits": .98,
+		"Adiac": .79, "ShapesAll": .87, "ECG5000": .935, "CharacterTrajectories": .985, "SpokenArabicDigits": .98,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "Adiac" && os.Getenv("EUSN_ACCURACY") != "all" {

@@ -13,17 +13,22 @@ const DefaultSeed = 1
 // DefaultBank is the network that needs no search: 40 Euler State Networks of
 // 50 units whose scales are drawn log-uniformly, each seeing the standardised
 // channels and their first differences, or 1 to 9 of those where there are
-// many, with five features per unit. eps times the spectral radius stays
-// within 0.2, which keeps every member out of chaos.
+// many, with five features per unit.
+//
+// eps is 1: it only sets the size of the states, which standardised features
+// do not show. What it multiplies is drawn: gamma, so that a member forgets
+// within 2 to 3,000 samples, and eps times the spectral radius, the fastest
+// turn of a member's state in radians a sample, short of chaos. Short memories
+// see local shapes, long ones the course of the whole sequence.
 func DefaultBank(channels int) reservoir.Spec {
 	return reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels,
 		Members: 40, Units: 50, Seed: DefaultSeed, Precision: reservoir.Float32,
 		Standardise: true, Difference: true, Subset: 9,
 		Features: slices.Clone(reservoir.AllFeatures),
-		Eps:      reservoir.Dist{Lo: 1e-3, Hi: 1},
-		EpsRho:   reservoir.Dist{Lo: 1e-2, Hi: 0.2},
-		Gamma:    reservoir.Dist{Lo: 1e-4, Hi: 1e-1},
+		Eps:      reservoir.Fixed(1),
+		EpsRho:   reservoir.Dist{Lo: 1e-2, Hi: 0.3},
+		Gamma:    reservoir.Dist{Lo: 3e-4, Hi: 0.5},
 		Input:    reservoir.Dist{Lo: math.Sqrt(1e-3), Hi: math.Sqrt(10)},
 		Bias:     reservoir.Dist{Lo: 1e-2, Hi: math.Sqrt(10)},
 	}

@@ -16,12 +16,13 @@ import (
 const maxFeatureValues = min(1<<31, math.MaxInt/4)
 
 // RetrainOptions say what to train. Zero fields take the defaults; the paper's
-// protocol is a PaperNetwork, Alphas {1} and RawFeatures.
+// protocol is a PaperNetwork, Alphas {1}, RawFeatures and RidgeOnly.
 type RetrainOptions struct {
 	EngineOptions
 	Spec        reservoir.Spec   // zero: DefaultBank of the data's channels
 	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; one is taken as it is; nil: readout.DefaultAlphas
 	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
+	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams; zero: marked
 	Head        string           // name of the head; "": "default"
 	Tool        string           // program and version, for the model's metadata
@@ -41,8 +42,8 @@ type RetrainReport struct {
 
 // Retrain makes a model from the training part of d and never looks at the
 // rest: the input transform's constants, the network drawn from the seed, one
-// pass of every series from a reset state, and a ridge classifier of the
-// features at their ends. The same data and options give the same model on
+// pass of every series from a reset state, and a linear classifier of the
+// features at their ends, the ridge classifier or the discriminant. The same data and options give the same model on
 // any number of threads, engine and amd64 processor. On other architectures
 // the network is still the same, but the head may differ in its last bits:
 // there compilers fuse float64 products and sums.
@@ -97,7 +98,7 @@ func retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progr
 		labels[k] = d.Series[i].Label
 	}
 	head, fit, err := readout.Fit(ctx, features, labels, d.Classes, readout.Options{
-		Alphas: opt.Alphas, Standardise: !opt.RawFeatures,
+		Alphas: opt.Alphas, Standardise: !opt.RawFeatures, Discriminant: !opt.RidgeOnly,
 		Progress: func(done float64) { progress.report(int64(100*done), 100, "percent of the readout fitted") },
 	})
 	if err != nil {
@@ -201,10 +202,14 @@ func newModel(d *Dataset, net *reservoir.Network, head *readout.Linear, r Retrai
 	return m
 }
 
-// alphaText is the regularisation for people.
+// alphaText is the regularisation, and the kind of head, for people.
 func alphaText(r readout.Report) string {
 	for _, t := range r.Trials {
-		if t.Alpha == r.Alpha {
+		switch {
+		case t.Alpha != r.Alpha:
+		case r.Discriminant:
+			return fmt.Sprintf("%.4g, linear discriminant by leave-one-out (accuracy %.4f, log-loss %.4g)", t.Alpha, t.Discriminant.Accuracy, t.Discriminant.LogLoss)
+		default:
 			return fmt.Sprintf("%.4g, by leave-one-out (accuracy %.4f, mean squared error %.4g)", t.Alpha, t.Accuracy, t.Error)
 		}
 	}

@@ -8,8 +8,11 @@
 // program gets the same bits. The class is the largest score; with two
 // classes there is one score and its sign decides.
 //
-// Learning is the ridge classifier: targets y are +1 for the sample's class
-// and -1 for every other, and the weights minimise, summed over the samples,
+// Learning is the ridge classifier, or, where Discriminant is asked for and
+// leave-one-out prefers it, the regularised linear discriminant, which is the
+// ridge classifier's scores times a classes x classes matrix (see the type
+// discriminant). The ridge classifier has targets y of +1 for the sample's
+// class and -1 for every other; its weights minimise, summed over the samples,
 //
 //	|y - b - W (x - mean)|^2 + alpha |W|^2
 //
@@ -30,5 +33,6 @@
 //
 // The package knows no reservoir, no file format and no stream. References:
 // Hoerl and Kennard 1970 (ridge); Cook and Weisberg 1982 (leave-one-out from
-// the hat matrix).
+// the hat matrix); Friedman 1989 and Hastie, Buja and Tibshirani 1995 (the
+// discriminant).
 package readout

@@ -1,6 +1,7 @@
 package readout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,12 @@ type Options struct {
 	// Standardise divides every feature by its deviation before the penalty
 	// is applied. Constant features are taken out.
 	Standardise bool
+	// Discriminant also tries the regularised linear discriminant of every
+	// alpha tried, at no further factorisation, and takes the one of least
+	// leave-one-out log-loss where it predicts more samples than the ridge
+	// classifier does. Nothing is tried where there is one alpha alone or a
+	// class without a sample.
+	Discriminant bool
 	// Progress, where set, is told the share of the work done, 0 to 1,
 	// ascending.
 	Progress func(done float64)
@@ -45,6 +52,21 @@ type Report struct {
 	Alpha    float64 `json:"alpha"`
 	Trials   []Trial `json:"trials,omitempty"` // alphas tried, ascending; none where there was no choice
 	Kernel   bool    `json:"kernel"`           // solved through the n x n kernel, not the features' Gram matrix
+
+	Discriminant bool `json:"discriminant,omitempty"` // the head is the linear discriminant, not the ridge classifier
+}
+
+// LeftOut is the leave-one-out accuracy of the head that was taken; false
+// where there was no choice.
+func (r Report) LeftOut() (accuracy float64, ok bool) {
+	for _, t := range r.Trials {
+		if t.Alpha == r.Alpha && r.Discriminant {
+			return t.Discriminant.Accuracy, true
+		} else if t.Alpha == r.Alpha {
+			return t.Accuracy, true
+		}
+	}
+	return 0, false
 }
 
 // Trial is the exact leave-one-out result of one alpha: every sample is
@@ -54,16 +76,33 @@ type Trial struct {
 	Alpha    float64 `json:"alpha"`
 	Error    float64 `json:"error"`    // mean squared error over samples and columns
 	Accuracy float64 `json:"accuracy"` // share of samples whose class is predicted
+
+	Discriminant *DiscriminantTrial `json:"discriminant,omitempty"` // nil where it was not asked for, or alpha is too small for it
+}
+
+// DiscriminantTrial is the exact leave-one-out result of the linear
+// discriminant of one alpha.
+type DiscriminantTrial struct {
+	LogLoss  float64 `json:"log_loss"` // mean negative log-likelihood, nats
+	Accuracy float64 `json:"accuracy"`
 }
 
 // system solves for one alpha. Its two implementations differ in the matrix
 // they factor and give the same head up to rounding.
 type system interface {
-	// solve returns coefficients and, if wanted, the leave-one-out error of
-	// each target, samples x columns.
-	solve(ctx context.Context, alpha float64, leaveOneOut bool) (coef, loo dense.Matrix, err error)
+	// solve returns coefficients and, if wanted, what leave-one-out needs.
+	solve(ctx context.Context, alpha float64, leaveOneOut bool) (solution, error)
 	// weights turns coefficients into features x columns weights.
 	weights(coef dense.Matrix) dense.Matrix
+}
+
+// solution is the ridge classifier of one alpha.
+type solution struct {
+	coef     dense.Matrix // in the system's own terms
+	residual dense.Matrix // targets less fitted values, samples x columns
+	// rest is what each sample leaves to the others to determine, 1 less the
+	// hat matrix's diagonal; not a number where that is rounding.
+	rest []float64
 }
 
 // Fit learns a head from len(labels) samples; features is their row-major
@@ -105,11 +144,11 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	if err != nil {
 		return fail(err)
 	}
-	coef, err := choose(ctx, sys, y, opt, &r)
+	coef, bias, err := choose(ctx, sys, y, opt, &r)
 	if err != nil {
 		return fail(err)
 	}
-	head, err := newLinear(slices.Clone(classes), t.space, sys.weights(coef), y.mean)
+	head, err := newLinear(slices.Clone(classes), t.space, sys.weights(coef), bias)
 	if err != nil {
 		return fail(err)
 	}
@@ -120,28 +159,39 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 // setupShare is the part of the progress given to setting up the system.
 const setupShare = 0.25
 
-// choose fills in the report's Alpha and Trials and returns the coefficients.
-func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) (dense.Matrix, error) {
+// choose fills in the report's Alpha, Trials and Discriminant and returns the
+// coefficients and the scores' means over the samples.
+func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) (dense.Matrix, []float64, error) {
 	if len(opt.Alphas) == 1 {
 		r.Alpha = opt.Alphas[0]
-		coef, _, err := sys.solve(ctx, r.Alpha, false)
-		return coef, err
+		s, err := sys.solve(ctx, r.Alpha, false)
+		return s.coef, y.mean, err
 	}
-	var best dense.Matrix
-	least := math.Inf(1)
+	discriminants := opt.Discriminant && slices.Min(r.PerClass) > 0
+	ridge, other := candidate{least: math.Inf(1)}, candidate{least: math.Inf(1)}
+	var rotation discriminant
 	steps := searchSteps(len(opt.Alphas))
-	at, err := search(len(opt.Alphas), func(i int) (float64, error) {
-		coef, loo, err := sys.solve(ctx, opt.Alphas[i], true)
+	_, err := search(len(opt.Alphas), func(i int) (float64, error) {
+		s, err := sys.solve(ctx, opt.Alphas[i], true)
 		if errors.Is(err, dense.ErrSingular) {
 			return math.Inf(1), nil // too small an alpha for these features: not a candidate
 		}
 		if err != nil {
 			return 0, err
 		}
-		t := judge(loo, y)
+		t := judge(s, y)
 		t.Alpha = opt.Alphas[i]
-		if t.Error < least {
-			least, best = t.Error, coef
+		ridge.offer(t.Error, t.Accuracy, t.Alpha, s.coef)
+		if discriminants && !math.IsInf(t.Error, 0) {
+			d, err := discriminate(ctx, s, y, r.PerClass)
+			if err == nil {
+				t.Discriminant = &DiscriminantTrial{d.loss, d.accuracy}
+				if other.offer(d.loss, d.accuracy, t.Alpha, s.coef) {
+					rotation = d
+				}
+			} else if !errors.Is(err, dense.ErrSingular) {
+				return 0, err
+			}
 		}
 		if !math.IsInf(t.Error, 0) {
 			r.Trials = append(r.Trials, t)
@@ -150,42 +200,60 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 		return t.Error, nil
 	})
 	if err != nil {
-		return best, err
+		return ridge.coef, nil, err
 	}
-	if math.IsInf(least, 1) {
-		return best, fmt.Errorf("readout: no alpha in %g..%g gives a leave-one-out error: %w, take larger ones",
+	if math.IsInf(ridge.least, 1) {
+		return ridge.coef, nil, fmt.Errorf("readout: no alpha in %g..%g gives a leave-one-out error: %w, take larger ones",
 			opt.Alphas[0], opt.Alphas[len(opt.Alphas)-1], dense.ErrSingular)
 	}
-	r.Alpha = opt.Alphas[at]
-	slices.SortFunc(r.Trials, func(a, b Trial) int {
-		if a.Alpha < b.Alpha {
-			return -1
-		}
-		return 1
-	})
-	return best, nil
+	slices.SortFunc(r.Trials, func(a, b Trial) int { return cmp.Compare(a.Alpha, b.Alpha) })
+	if other.accuracy <= ridge.accuracy {
+		r.Alpha = ridge.alpha
+		return ridge.coef, y.mean, nil
+	}
+	r.Alpha, r.Discriminant = other.alpha, true
+	coef := dense.New(other.coef.Rows, other.coef.Cols)
+	dense.Multiply(coef, 1, other.coef, false, rotation.mix, false)
+	return coef, rotation.bias, nil
 }
 
-// judge sums up leave-one-out errors; infinite where one is not a number.
-func judge(loo dense.Matrix, y targets) Trial {
+// candidate is the best head of one kind so far, the first of equals.
+type candidate struct {
+	least, accuracy, alpha float64
+	coef                   dense.Matrix
+}
+
+func (c *candidate) offer(value, accuracy, alpha float64, coef dense.Matrix) bool {
+	if !(value < c.least) {
+		return false
+	}
+	*c = candidate{value, accuracy, alpha, coef}
+	return true
+}
+
+// judge sums up the ridge classifier's leave-one-out errors; infinite where
+// one is not a number.
+func judge(s solution, y targets) Trial {
 	var t Trial
+	columns := s.residual.Cols
 	for i, label := range y.labels {
 		predicted, top := 0, math.Inf(-1)
-		for c, e := range loo.Row(i) {
+		for c, e := range s.residual.Row(i) {
+			e /= s.rest[i]
 			t.Error += e * e
 			if s := y.sign(label, c) - e; s > top {
 				predicted, top = c, s
 			}
 		}
-		if loo.Cols == 1 && top > 0 {
+		if columns == 1 && top > 0 {
 			predicted = 1
 		}
 		if predicted == label {
 			t.Accuracy++
 		}
 	}
-	t.Error /= float64(loo.Rows * loo.Cols)
-	t.Accuracy /= float64(loo.Rows)
+	t.Error /= float64(len(y.labels) * columns)
+	t.Accuracy /= float64(len(y.labels))
 	if t.Error != t.Error {
 		t.Error = math.Inf(1)
 	}

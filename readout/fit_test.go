@@ -81,7 +81,7 @@ func TestFitIgnoresThreads(t *testing.T) {
 		x, labels := blobs(150, features, 3)
 		fit := func(threads int) (*Linear, Report) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-			head, r, err := Fit(context.Background(), x, labels, names(3), Options{Standardise: true})
+			head, r, err := Fit(context.Background(), x, labels, names(3), Options{Standardise: true, Discriminant: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
@@ -48,13 +50,12 @@ func newKernel(ctx context.Context, t table, y targets, progress func(float64)) 
 
 // solve returns the dual coefficients c = (K + alpha I)^-1 y, n x columns.
 //
-// Leaving sample i out changes its residual alpha*c_i to
-// alpha*c_i / (1 - h_i). The hat matrix with free intercept is
-// H = 11'/n + K (K + alpha I)^-1, so 1 - h_i is alpha times the diagonal of
-// (K + alpha I)^-1 without its part along the ones, and alpha cancels.
-func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (coef, loo dense.Matrix, err error) {
+// The residuals are alpha*c. The hat matrix with free intercept is
+// H = 11'/n + K (K + alpha I)^-1, so what sample i leaves, 1 - h_i, is alpha
+// times the diagonal of (K + alpha I)^-1 without its part along the ones.
+func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r solution, err error) {
 	if alpha == 0 {
-		return coef, loo, fmt.Errorf("readout: alpha = 0: %w: %d samples cannot determine %d weights, take a larger alpha",
+		return r, fmt.Errorf("readout: alpha = 0: %w: %d samples cannot determine %d weights, take a larger alpha",
 			dense.ErrSingular, s.t.n, len(s.t.mean))
 	}
 	l := s.work
@@ -62,23 +63,27 @@ func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (co
 		copy(l.Row(i)[:i+1], s.k.Row(i))
 	}
 	if err = factorRidge(ctx, l, alpha); err != nil {
-		return coef, loo, err
+		return r, err
 	}
-	coef = s.y.Clone()
-	dense.SolveLower(l, coef)
-	dense.SolveLowerT(l, coef)
+	r.coef = s.y.Clone()
+	dense.SolveLower(l, r.coef)
+	dense.SolveLowerT(l, r.coef)
 	if !leaveOneOut {
-		return coef, loo, nil
+		return r, nil
 	}
 	if err = dense.InvertLower(ctx, l); err != nil {
-		return coef, loo, err
+		return r, err
 	}
 	ones := 1 / ((s.mass + alpha) * float64(s.t.n))
-	loo = coef.Clone()
-	for i, d := range dense.ColumnSquares(l) {
-		leave(loo.Row(i), d-ones, d)
+	r.residual = r.coef.Clone()
+	for i := range r.residual.Rows {
+		floats.Scale(alpha, r.residual.Row(i))
 	}
-	return coef, loo, nil
+	r.rest = dense.ColumnSquares(l)
+	for i, d := range r.rest {
+		r.rest[i] = alpha * rest(d-ones, d)
+	}
+	return r, nil
 }
 
 // weights is Z' c.

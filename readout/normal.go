@@ -35,54 +35,55 @@ func newNormal(ctx context.Context, t table, y targets, progress func(float64)) 
 }
 
 // solve returns the weights in the table's space, F x columns.
-func (s *normal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (coef, loo dense.Matrix, err error) {
+func (s *normal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r solution, err error) {
 	l := s.g.Clone()
 	if err = factorRidge(ctx, l, alpha); err != nil {
-		return coef, loo, err
+		return r, err
 	}
-	coef = s.cross.Clone()
-	dense.SolveLower(l, coef)
-	dense.SolveLowerT(l, coef)
+	r.coef = s.cross.Clone()
+	dense.SolveLower(l, r.coef)
+	dense.SolveLowerT(l, r.coef)
 	if leaveOneOut {
-		loo, err = s.leaveOneOut(ctx, l, coef)
+		err = s.leverage(ctx, l, &r)
 	}
-	return coef, loo, err
+	return r, err
 }
 
-// leaveOneOut divides each residual by 1 - h_i, the hat diagonal with free
-// intercept being h_i = 1/n + z_i' (G + alpha I)^-1 z_i = 1/n + |L^-1 z_i|^2.
+// leverage fills in residuals and what each sample leaves, 1 - h_i, the hat
+// diagonal with free intercept being
+// h_i = 1/n + z_i' (G + alpha I)^-1 z_i = 1/n + |L^-1 z_i|^2.
 // One inverse of L turns the solves for all samples into matrix products.
-func (s *normal) leaveOneOut(ctx context.Context, l, coef dense.Matrix) (dense.Matrix, error) {
-	loo, z := s.y.Clone(), s.t.samples()
+func (s *normal) leverage(ctx context.Context, l dense.Matrix, r *solution) error {
+	r.residual, r.rest = s.y.Clone(), make([]float64, s.t.n)
+	z := s.t.samples()
 	if err := dense.InvertLower(ctx, l); err != nil {
-		return loo, err
+		return err
 	}
 	for i0 := 0; i0 < z.Rows; i0 += panel {
 		if err := ctx.Err(); err != nil {
-			return loo, err
+			return err
 		}
 		part := z.Sub(i0, 0, min(panel, z.Rows-i0), z.Cols)
-		residual := loo.Sub(i0, 0, part.Rows, loo.Cols)
-		dense.MultiplySamples(residual, -1, part, false, coef)
+		dense.MultiplySamples(r.residual.Sub(i0, 0, part.Rows, r.residual.Cols), -1, part, false, r.coef)
 		u := dense.New(part.Rows, part.Cols)
 		dense.MultiplySamplesLowerT(u, part, l)
 		for i := range u.Rows {
 			h := 1/float64(s.t.n) + floats.Dot(u.Row(i), u.Row(i))
-			leave(residual.Row(i), 1-h, 1)
+			r.rest[i0+i] = rest(1-h, 1)
 		}
 	}
-	return loo, nil
+	return nil
 }
 
 // weights is the identity here.
 func (s *normal) weights(coef dense.Matrix) dense.Matrix { return coef }
 
-// leave divides a sample's residuals by what it leaves to the others. Where
-// that is rounding of whole, the sample determines its own prediction and
-// there is no leave-one-out error at this alpha: not a number.
-func leave(residual []float64, rest, whole float64) {
-	if rest < 1e-10*whole {
-		rest = math.NaN()
+// rest is what a sample leaves to the others. Where that is rounding of
+// whole, the sample determines its own prediction and there is no
+// leave-one-out error at this alpha: not a number.
+func rest(left, whole float64) float64 {
+	if left < 1e-10*whole {
+		return math.NaN()
 	}
-	floats.Scale(1/rest, residual)
+	return left
 }

@@ -144,11 +144,11 @@ func TestLeaveOneOutIsRefitting(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, sys := range map[string]system{"kernel": k, "normal": n} {
-				_, loo, err := sys.solve(context.Background(), f.Alpha, true)
+				fitted, err := sys.solve(context.Background(), f.Alpha, true)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := judge(loo, y)
+				got := judge(fitted, y)
 				if math.Abs(got.Error-f.LOOError) > 1e-8*f.LOOError || got.Accuracy != f.LOOAccuracy {
 					t.Errorf("%s, %s, alpha %g, standardise %v: error %.12g accuracy %g, want %.12g, %g",
 						r.Name, name, f.Alpha, f.Standardise, got.Error, got.Accuracy, f.LOOError, f.LOOAccuracy)

@@ -24,6 +24,7 @@ type networkFlags struct {
 	tf32     bool
 	alphas   []float64
 	raw      bool
+	ridge    bool
 }
 
 // paperFlags belong to the paper's networks: giving one asks for such a network.
@@ -48,6 +49,7 @@ func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.StringSliceVar(&n.features, "features", nil, "what the readout sees of each unit: last, mean, ppv, max, std (default all in a bank, last alone)")
 	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
 	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; several: chosen by leave-one-out (default 1e-3..1e6 for a bank, 1 for a single network)")
+	f.BoolVar(&n.ridge, "ridge", false, "the ridge classifier, also where leave-one-out prefers the linear discriminant (as single networks always do)")
 	f.BoolVar(&n.raw, "raw-features", false, "do not standardise the features (as single networks never do)")
 }
 
@@ -77,7 +79,7 @@ func (n *networkFlags) check(f *pflag.FlagSet) error {
 
 // options makes the training options for data of that many channels.
 func (n *networkFlags) options(channels int) offline.RetrainOptions {
-	o := offline.RetrainOptions{Alphas: n.alphas, RawFeatures: n.raw, Tool: toolName()}
+	o := offline.RetrainOptions{Alphas: n.alphas, RawFeatures: n.raw, RidgeOnly: n.ridge, Tool: toolName()}
 	if n.network == "bank" {
 		o.Spec = offline.DefaultBank(channels)
 		o.Spec.Members, o.Spec.Seed = n.members, n.scales.Seed
@@ -89,7 +91,7 @@ func (n *networkFlags) options(channels int) offline.RetrainOptions {
 			n.scales.Units = 100
 		}
 		o.Spec = offline.PaperNetwork(channels, reservoir.Kind(n.network), n.scales)
-		o.RawFeatures = true
+		o.RawFeatures, o.RidgeOnly = true, true
 		if len(o.Alphas) == 0 {
 			o.Alphas = []float64{1}
 		}
@@ -147,8 +149,9 @@ func newRetrain(a *app) *cobra.Command {
 		Use:   "retrain",
 		Short: "Train a model on the training part of an archive",
 		Long: `Draw a reservoir from its seed, run every training series through it, and fit a
-ridge classifier to its features. The default is a bank of 40 networks of 50
-units, regularised by exact leave-one-out; --network eusn, esn or resn, or one
+linear classifier to its features. The default is a bank of 40 networks of 50
+units, and of ridge classifier and linear discriminant the one that exact
+leave-one-out prefers, regularised by the same; --network eusn, esn or resn, or one
 of their parameters, gives a single network as in the paper. The test part is
 never looked at.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors

@@ -18,8 +18,9 @@
 // chosen by exact leave-one-out, features are divided by their deviation
 // before the penalty, and the draws are fitted to the whole training part.
 //
-// bank searches nothing: offline.DefaultBank, drawn ten times, alpha by
-// leave-one-out on the training part.
+// bank searches nothing: offline.DefaultBank, drawn ten times, alpha and kind
+// of head, ridge classifier or linear discriminant, by leave-one-out on the
+// training part.
 //
 // DeepESN (the paper's journal version) is layers of leaky ESNs, each fed with
 // the state that the one before has reached at the same sample; the head reads

@@ -40,7 +40,11 @@ var TrainedModels = []string{string(baseline.RNN), string(baseline.ARNN), string
 
 // NewSettings are those of this program.
 func NewSettings(p Protocol, seed uint64) Settings {
-	return Settings{Protocol: p, Seed: seed, Arithmetic: reservoir.Arithmetic, Format: format}
+	s := Settings{Protocol: p, Seed: seed, Arithmetic: reservoir.Arithmetic, Format: format}
+	if p == Bank {
+		s.Bank = bank
+	}
+	return s
 }
 
 // Plan is how much to do.

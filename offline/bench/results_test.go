@@ -43,6 +43,9 @@ func TestPredictionsAreStored(t *testing.T) {
 			if len(w.Predicted) != 12 { // that they give the draw's accuracy, reading has checked
 				t.Errorf("%s: %d predictions, want 12", c.protocol, len(w.Predicted))
 			}
+			if bank := c.protocol == Bank; bank != (w.Readout == "ridge" || w.Readout == "discriminant") || bank != (w.LeftOut > 1./3) {
+				t.Errorf("%s: readout %q, leave-one-out accuracy %g", c.protocol, w.Readout, w.LeftOut)
+			}
 		}
 	}
 }

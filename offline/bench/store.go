@@ -18,13 +18,18 @@ import (
 // configuration. A file holds results of one of them.
 type Settings struct {
 	Protocol   Protocol `json:"protocol"`
-	Seed       uint64   `json:"seed"`       // of the weights, see the package comment
-	Arithmetic int      `json:"arithmetic"` // reservoir.Arithmetic
-	Format     int      `json:"format"`     // of the results file
+	Seed       uint64   `json:"seed"`          // of the weights, see the package comment
+	Arithmetic int      `json:"arithmetic"`    // reservoir.Arithmetic
+	Format     int      `json:"format"`        // of the results file
+	Bank       int      `json:"bank,omitzero"` // of protocol Bank alone: which bank and readout
 }
 
 // format is the version of the lines' meaning.
 const format = 1
+
+// bank is the version of offline.DefaultBank and of what offline.Retrain makes
+// of its features; results of another are not averaged with this one's.
+const bank = 2
 
 // Data identifies a data set in a results file.
 type Data struct {
@@ -95,8 +100,10 @@ type Draw struct {
 	Index      int                 `json:"index"`
 	Config     offline.PaperScales `json:"config"` // of the bank only its seed and units
 	Alpha      float64             `json:"alpha"`
-	Parameters int                 `json:"parameters"` // trained ones
-	Learnt     int                 `json:"learnt"`     // series the head was fitted to
+	Readout    string              `json:"readout,omitzero"`  // of the bank: ridge or discriminant, by leave-one-out
+	LeftOut    float64             `json:"left_out,omitzero"` // its leave-one-out accuracy on the training part
+	Parameters int                 `json:"parameters"`        // trained ones
+	Learnt     int                 `json:"learnt"`            // series the head was fitted to
 	Test       Share               `json:"test,omitzero"`
 	RMSE       float64             `json:"rmse,omitzero"` // of modelling, over the test part
 	Seconds    float64             `json:"seconds"`       // training and test

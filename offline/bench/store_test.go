@@ -112,7 +112,7 @@ func TestResumeRefuses(t *testing.T) {
 		t.Errorf("an existing file is begun again: %v", err)
 	}
 	var other *SettingsError
-	for _, wrong := range []Settings{NewSettings(Best, 1), NewSettings(PaperExact, 2), {Protocol: PaperExact, Seed: 1, Arithmetic: 2}} {
+	for _, wrong := range []Settings{NewSettings(Best, 1), NewSettings(PaperExact, 2), {Protocol: PaperExact, Seed: 1, Arithmetic: 2}, {Protocol: PaperExact, Seed: 1, Arithmetic: s.Arithmetic, Format: format, Bank: bank}} {
 		if _, err := Resume(done.path, wrong); !errors.As(err, &other) || !strings.Contains(err.Error(), "cannot be mixed") {
 			t.Errorf("%+v: %v, want it refused", wrong, err)
 		}
