@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 
 	"github.com/eusn-stream/eusn-stream/offline"
 )
@@ -47,7 +49,7 @@ func Memory(d *offline.Dataset, length int, seed uint64) (*offline.Dataset, erro
 	}
 	c := len(d.Channels)
 	rng := rand.New(rand.NewPCG(seed, uint64(length)))
-	m := &offline.Dataset{Name: fmt.Sprintf("%s T=%d", d.Name, length), Channels: d.Channels, Classes: d.Classes}
+	m := &offline.Dataset{Name: d.Name + memoryLength + strconv.Itoa(length), Channels: d.Channels, Classes: d.Classes}
 	for i := range d.Series {
 		s := d.Series[i]
 		if s.Label < 0 {
@@ -64,6 +66,20 @@ func Memory(d *offline.Dataset, length int, seed uint64) (*offline.Dataset, erro
 	}
 	return m, nil
 }
+
+// MemoryTask takes the name of a memorisation task apart; false for other data
+// sets.
+func MemoryTask(dataset string) (task string, length int, ok bool) {
+	at := strings.LastIndex(dataset, memoryLength)
+	if at <= 0 {
+		return "", 0, false
+	}
+	length, err := strconv.Atoi(dataset[at+len(memoryLength):])
+	return dataset[:at], length, err == nil && length > 0
+}
+
+// memoryLength stands between a task's name and its length.
+const memoryLength = " T="
 
 // noise is n standard normal numbers.
 func noise(rng *rand.Rand, n int) []float32 {

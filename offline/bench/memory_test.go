@@ -99,3 +99,18 @@ func TestMemoryShowsWhoForgets(t *testing.T) {
 		t.Errorf("EuSN %.3f, ESN %.3f, want at least .8 and at most .65", cells[0].Accuracy, cells[1].Accuracy)
 	}
 }
+
+func TestMemoryTask(t *testing.T) {
+	d, err := Memory(tones(3, 3), 60, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task, length, ok := MemoryTask(d.Name); task != "tones" || length != 60 || !ok {
+		t.Errorf("%q: %q, %d, %v", d.Name, task, length, ok)
+	}
+	for _, other := range []string{"tones", "tones T=", "tones T=x", " T=3", "T=3", "tones T=-3", ""} {
+		if _, _, ok := MemoryTask(other); ok {
+			t.Errorf("%q is no task", other)
+		}
+	}
+}
