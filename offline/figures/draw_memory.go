@@ -13,7 +13,8 @@ func (f *Memory) Picture() Picture {
 	tasks := f.tasks()
 	columns := min(2, len(tasks))
 	rows := (len(tasks) + columns - 1) / columns
-	return Picture{vg.Length(1+3.6*float64(columns)) * vg.Inch, vg.Length(1+3.1*float64(rows)) * vg.Inch, func(c draw.Canvas) {
+	width := max(1+3.6*float64(columns), 6.4) // the headline fits in wider fonts, too
+	return Picture{vg.Length(width) * vg.Inch, vg.Length(1+3.1*float64(rows)) * vg.Inch, func(c draw.Canvas) {
 		c = headline(c, "Fig. 4: long-term memorisation", "Mean accuracy on the test part; bands: one standard deviation over the draws.")
 		c = f.legend(c)
 		var all []*plot.Plot

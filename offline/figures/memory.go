@@ -72,6 +72,12 @@ func ReadMemory(r io.Reader) (*Memory, error) {
 	}
 }
 
+// NewMemory makes it of points.
+func NewMemory(points []MemoryPoint) (*Memory, error) {
+	f := &Memory{points}
+	return f, f.validate()
+}
+
 // Merge appends the points of another table.
 func (f *Memory) Merge(other *Memory) error {
 	f.Points = append(f.Points, other.Points...)
