@@ -15,7 +15,7 @@ import (
 )
 
 func newOffline(a *app) *cobra.Command {
-	return group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newRetrain(a), newEvaluate(a), newOfflineBench(a), newOfflineMemory(a), newOfflineModel(a), newOfflineFigures(a))
+	return group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newRetrain(a), newEvaluate(a), newOfflineBench(a), newOfflineMemory(a), newOfflineModel(a), newOfflineFigures(a), newOfflineReport(a))
 }
 
 func newImport(a *app) *cobra.Command {

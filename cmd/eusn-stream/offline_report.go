@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/offline/bench"
+	"github.com/eusn-stream/eusn-stream/offline/report"
+)
+
+// reportRun is what offline report is asked for.
+type reportRun struct {
+	out     string
+	gate    bool
+	options report.Options
+}
+
+func newOfflineReport(a *app) *cobra.Command {
+	var r reportRun
+	cmd := &cobra.Command{
+		Use:   "report RESULTS...",
+		Short: "One web page, tables and tsml files of results",
+		Long: `Make one report of the results files of offline bench and offline memory:
+
+  report.html    a page without scripts that needs no network: tables beside the
+                 paper's figures, ranks and critical differences, memory curves,
+                 and every result's configuration, seeds and command
+  table.csv      a line per data set and model
+  results.jsonl  all that is known of each, its draws included
+  tsml/          <Classifier>/Predictions/<Dataset>/testResample<k>.csv for
+                 tsml-eval and aeon, k being the draw
+
+Files of one protocol must have the same seed, and each model on a data set may
+be in one of them only. The same files give the same bytes. --gate exits with 6
+where an accuracy leaves the tolerance of the paper, as in offline bench; the
+report is written all the same.`,
+		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl -o report
+  eusn-stream offline report paper.jsonl --figures figures --gate --json`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&r.out, "out", "o", "report", "folder for the files")
+	f.StringVar(&r.options.Figures, "figures", "", "folder made by offline figures, for Fig. 1 to 3")
+	f.StringVar(&r.options.Date, "date", "", "date to print (default: the day of the latest run in the files)")
+	f.StringVar(&r.options.Machine, "machine", "", "machine to print (default: those the files name)")
+	f.BoolVar(&r.gate, "gate", false, "exit with 6 where a result leaves the tolerance of the paper")
+	cmd.RunE = a.do(func(ctx context.Context, paths []string) error { return a.offlineReport(ctx, paths, r) })
+	return cmd
+}
+
+func (a *app) offlineReport(ctx context.Context, paths []string, r reportRun) error {
+	rep, err := report.Load(paths, r.options)
+	switch {
+	case errors.Is(err, bench.ErrTorn):
+		return fail(exitFailure, err, "the command that made it with --resume, which cuts the line off and goes on")
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(exitFailure, err, "eusn-stream offline bench ARCHIVE... --out FILE makes results")
+	case err != nil:
+		return fail(exitFailure, err, "eusn-stream offline report --help")
+	}
+	files := rep.Files()
+	if err := r.noneLeft(files); err != nil {
+		return err
+	}
+	p := a.progress()
+	defer p.close()
+	for i, f := range files {
+		err := ctx.Err()
+		if err == nil {
+			err = r.write(f, paths)
+		}
+		if err != nil {
+			return orInterrupted(err, "%s has no new report.html; its other files are whole", r.out)
+		}
+		p.report(int64(i+1), int64(len(files)), "files")
+	}
+	p.close()
+	return a.endReport(r, rep.Summary(), len(files))
+}
+
+// noneLeft refuses a folder with predictions of another report: nothing would
+// tell them from those of this one.
+func (r reportRun) noneLeft(files []report.File) error {
+	ours := map[string]bool{}
+	for _, f := range files {
+		ours[filepath.Join(r.out, filepath.FromSlash(f.Name))] = true
+	}
+	top := filepath.Join(r.out, "tsml")
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !ours[path] {
+			err = fail(exitFailure, fmt.Errorf("%s is of another report", path), "another --out, or rm -r "+quoteForShell(top))
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// write makes one file.
+func (r reportRun) write(f report.File, inputs []string) error {
+	path := filepath.Join(r.out, filepath.FromSlash(f.Name))
+	data, err := f.Data()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fail(exitFailure, err, "another --out")
+	}
+	if err := outputFile(path, inputs...); err != nil {
+		return err
+	}
+	return replaceFile(path, data)
+}
+
+func (a *app) endReport(r reportRun, s report.Summary, files int) error {
+	var err error
+	if a.json {
+		err = a.printJSON(struct {
+			Out   string `json:"out"`
+			Page  string `json:"page"`
+			Files int    `json:"files"`
+			report.Summary
+		}{r.out, filepath.Join(r.out, "report.html"), files, s})
+	} else {
+		for _, p := range s.Protocols {
+			a.print("%s: %d results, %d data sets x %s", p.Section, p.Cells, len(p.Datasets), strings.Join(p.Models, ", "))
+		}
+		a.print("%d of %d results within the tolerance of the paper", s.Within, s.Compared)
+		for _, o := range s.Outside {
+			a.print("  outside: %s", o)
+		}
+		for _, m := range s.Missing {
+			a.say("note: %s", m)
+		}
+		a.say("wrote %s and %d other files", filepath.Join(r.out, "report.html"), files-1)
+	}
+	if err == nil && r.gate && len(s.Outside) > 0 {
+		var outside []string
+		for _, o := range s.Outside {
+			outside = append(outside, o.String())
+		}
+		err = fail(exitTolerance, fmt.Errorf("outside the tolerance of the paper: %s", strings.Join(outside, "; ")), "")
+	}
+	return err
+}

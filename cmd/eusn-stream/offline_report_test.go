@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/offline/report"
+)
+
+// From an archive to a report, with the paper's figures and without.
+func TestOfflineReport(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	must(t, "offline", "import", tinyData(t, "Adiac", 1, 24, 40), "--out", in("a.parquet"))
+	must(t, "offline", "bench", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--out", in("paper.jsonl"))
+	must(t, "offline", "bench", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--out", in("bank.jsonl"))
+	must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", in("memory.jsonl"))
+	args := []string{"offline", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), "--out", in("report")}
+
+	var s struct {
+		Page  string
+		Files int
+		report.Summary
+	}
+	must(t, append(args, "--json")...).parse(t, &s)
+	// Table, results, page; two models of two draws and a bank of one.
+	if s.Files != 3+2*2+1 || s.Page != filepath.Join(in("report"), "report.html") || s.Compared != 3 || len(s.Protocols) != 3 || len(s.Missing) != 0 || len(s.Date) != len("2006-01-02") {
+		t.Errorf("report --json gives %+v", s)
+	}
+	page, err := os.ReadFile(s.Page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"--protocol paper-exact --models eusn", machineName(), "Fig. 4"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	table, err := os.Open(filepath.Join(in("report"), "table.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	if rows, err := csv.NewReader(table).ReadAll(); err != nil || len(rows) != 1+4 {
+		t.Errorf("table of %d rows, %v", len(rows), err)
+	}
+
+	again := must(t, args...) // over the old one
+	if !strings.Contains(again.out, "paper-exact: 2 results") || !strings.Contains(again.out, "outside: paper-exact Adiac eusn") {
+		t.Errorf("printed:\n%s", again.out)
+	}
+	if after, _ := os.ReadFile(s.Page); string(after) != string(page) {
+		t.Error("the same files gave another page")
+	}
+	exec(t, t.Context(), append(args, "--gate")...).want(t, exitTolerance, "outside the tolerance of the paper: paper-exact Adiac eusn")
+	must(t, "offline", "report", in("bank.jsonl"), "--gate", "--out", in("bank"))
+	exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).want(t, exitFailure, "is of another report", "rm -r")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	exec(t, ctx, args...).want(t, exitInterrupted, "no new report.html")
+}
+
+func TestOfflineReportUsage(t *testing.T) {
+	dir := t.TempDir()
+	torn, empty := filepath.Join(dir, "torn"), filepath.Join(dir, "empty")
+	for path, text := range map[string]string{torn: `{"settings":{"protocol":"bank","seed":1,"arithmetic":1,"format":1}}` + "\n{", empty: ""} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, t.Context(), "offline", "report").want(t, exitUsage, "at least 1 arg")
+	exec(t, t.Context(), "offline", "report", "none.jsonl").want(t, exitFailure, "none.jsonl", "try: eusn-stream offline bench")
+	exec(t, t.Context(), "offline", "report", torn).want(t, exitFailure, "the last line has no end", "--resume")
+	exec(t, t.Context(), "offline", "report", empty).want(t, exitFailure, "is empty")
+}

@@ -1,0 +1,40 @@
+// Package report makes one report of the results files of package bench: a web
+// page, tables, and predictions as tsml has them. Nothing is computed again;
+// what a file does not say is said to be missing, never taken for zero.
+//
+// # Input
+//
+// Results files of offline bench (one protocol each) and of offline memory, in
+// any number and order. Files of one protocol must agree in seed and
+// arithmetic, a model on a data set may be in one of them only, and a data set's
+// name must mean the same data everywhere: otherwise Load refuses. Models that a
+// run has not finished are listed and left out.
+//
+// # Files
+//
+//	report.html    one page without scripts and without links to anywhere
+//	table.csv      a line per data set and model; empty where there is nothing
+//	results.jsonl  an object per data set and model: settings, data, cell, verdict, draws
+//	tsml/<Classifier>/Predictions/<Dataset>/testResample<k>.csv
+//
+// The bytes depend on the input files, the figures given and Options alone, not
+// on the order of the files.
+//
+// The tsml files are those of tsml-eval (ClassifierResults): k is the draw, on
+// the archive's own split; true and predicted classes count as bench.Data.Truth;
+// a test series of a class without training series is of one class more.
+// Readouts give scores and no probabilities: the predicted class stands there
+// with 1. Times are milliseconds, training and test together. Bytes of names
+// other than letters, digits, '-', '_' and '.' are written %XX.
+//
+// # Comparison of several methods (ranks.go)
+//
+// Ranks, averages of those of equals, over the data sets that all methods have;
+// Friedman's test with its correction for ties; and the critical difference of
+// Nemenyi's test at .05, as J. Demšar, "Statistical Comparisons of Classifiers
+// over Multiple Data Sets", JMLR 7 (2006), 1-30, recommends them:
+//
+//	CD = q(.05, k, inf) / sqrt 2 * sqrt(k (k+1) / 6N)
+//
+// for k methods on N data sets, where q is the quantile of the studentised range.
+package report

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/offline/bench"
+	"github.com/eusn-stream/eusn-stream/offline/figures"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed style.css
+var styleText string
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"px": func(v float64) string { return fmt.Sprintf("%.1f", v) },
+}).Parse(pageText))
+
+// page is what the template shows.
+type page struct {
+	Style       template.CSS
+	Date        string
+	Machines    []string
+	Programs    []string
+	Sources     []source
+	Counts      Summary
+	Sections    []sectionView
+	Across      *comparison
+	AcrossChart *diagram
+	Scatters    []*scatter
+	Memory      *memoryView
+	Figures     []figureView
+	Cells       []*cellView // all, those of the memorisation tasks included
+	Missing     []string
+}
+
+// sectionView is one protocol.
+type sectionView struct {
+	Title       string
+	Note        string
+	Seed        uint64
+	Models      []string
+	Published   []string // other classifiers, with the bank only
+	Rows        []rowView
+	Searched    bool
+	Comparisons []comparisonView
+	Unfinished  []bench.Unfinished
+	Without     []string
+}
+
+type comparisonView struct {
+	*comparison
+	Chart *diagram
+}
+
+// rowView is a data set.
+type rowView struct {
+	Dataset   string
+	Cells     []*cellView // nil where a model has none
+	Published []string
+}
+
+// cellView is an entry in words.
+type cellView struct {
+	ID, Section, Dataset, Model           string
+	Accuracy, Paper, Difference           string
+	Class, Sign, Verdict                  string
+	Units, PaperUnits, Parameters         string
+	Seconds, Search                       string
+	PaperSeconds, PaperSearch             string
+	Energy, SearchEnergy                  string
+	Validation, Config, Seeds, Accuracies string
+	Command                               string
+}
+
+type memoryView struct {
+	Picture template.HTML
+	Failed  string // why there is no picture
+	Models  []string
+	Rows    []memoryRow
+	Seed    uint64
+}
+
+type memoryRow struct {
+	Task   string
+	Length int
+	Cells  []*cellView
+}
+
+type figureView struct {
+	Title string
+	Data  template.URL
+}
+
+// html gives the page.
+func (r *Report) html() ([]byte, error) {
+	p := page{Style: template.CSS(styleText), Date: r.date(), Sources: r.sources, Counts: r.Summary()}
+	p.Machines, p.Programs = r.origins()
+	views := map[*entry]*cellView{}
+	for i, e := range r.entries() {
+		v := e.view()
+		v.ID = fmt.Sprintf("cell-%d", i+1)
+		views[e], p.Cells = v, append(p.Cells, v)
+	}
+	for _, s := range r.sections {
+		p.Sections = append(p.Sections, s.view(views))
+	}
+	if p.Across = r.acrossProtocols(); p.Across != nil {
+		p.AcrossChart = p.Across.diagram()
+	}
+	p.Scatters = r.scatters()
+	if r.memory != nil {
+		p.Memory = r.memory.memoryView(views)
+	}
+	for _, f := range r.figures {
+		p.Figures = append(p.Figures, figureView{f.Title, template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(f.Data))})
+	}
+	p.Missing = r.missing()
+	var b bytes.Buffer
+	err := pageTemplate.Execute(&b, p)
+	return b.Bytes(), err
+}
+
+// date is the day of the report.
+func (r *Report) date() string {
+	if r.options.Date != "" {
+		return r.options.Date
+	}
+	latest := ""
+	for _, s := range r.sources {
+		for _, o := range s.Origins {
+			latest = max(latest, o.Began)
+		}
+	}
+	day, _, _ := strings.Cut(latest, "T")
+	return day
+}
+
+// origins are the machines and programs noted, each once.
+func (r *Report) origins() (machines, programs []string) {
+	for _, s := range r.sources {
+		for _, o := range s.Origins {
+			machines, programs = append(machines, o.Machine), append(programs, o.Program)
+		}
+	}
+	if r.options.Machine != "" {
+		machines = []string{r.options.Machine}
+	}
+	slices.Sort(machines)
+	slices.Sort(programs)
+	return slices.Compact(machines), slices.Compact(programs)
+}
+
+// notes say what the protocols are.
+var notes = map[bench.Protocol]string{
+	bench.PaperExact: "The published experiments rerun: the training part split 67/33 again as they split it, their lists of configurations, alpha 1, zeros in front of short series, the first of the best on the validation part drawn again and fitted to the 67 %. The test part is looked at once, by the draws.",
+	bench.Best:       "The same search, but every series as long as it is, features divided by their deviation, alpha by exact leave-one-out, draws fitted to the whole training part. Being better than the paper is within the tolerance.",
+	bench.Bank:       "One bank of small Euler State Networks, nothing searched: one pass over the training part, alpha by exact leave-one-out there. The paper's figure is that of its searched EuSN; being better is within the tolerance. 1NN-DTW, ROCKET and HIVE-COTE 2 are published figures for the archives' default splits, for orientation.",
+}
+
+func (s *section) view(views map[*entry]*cellView) sectionView {
+	v := sectionView{Title: s.Title, Note: notes[s.Protocol], Seed: s.Seed, Unfinished: s.Unfinished, Without: s.Without, Searched: s.Protocol != bench.Bank}
+	for _, m := range s.Models {
+		v.Models = append(v.Models, displayName(m))
+	}
+	if s.Protocol == bench.Bank {
+		v.Published = bench.Classifiers
+	}
+	for _, d := range s.Datasets {
+		row := rowView{Dataset: d}
+		for _, m := range s.Models {
+			row.Cells = append(row.Cells, views[s.entries[[2]string{d, m}]])
+		}
+		for _, name := range v.Published {
+			row.Published = append(row.Published, share(bench.Archive(d, name)))
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	for _, c := range s.comparisons() {
+		v.Comparisons = append(v.Comparisons, comparisonView{c, c.diagram()})
+	}
+	return v
+}
+
+// scatters are the bank against published figures.
+func (r *Report) scatters() (all []*scatter) {
+	for _, s := range r.sections {
+		if s.Protocol != bench.Bank {
+			continue
+		}
+		others := []method{{"paper's EuSN", paperScore}}
+		for _, name := range bench.Classifiers {
+			others = append(others, method{name, func(d string) (float64, bool) { return bench.Archive(d, name) }})
+		}
+		for _, o := range others {
+			if p := scatterPlot(s.Datasets, o, s.of(bench.BankModel, "bank")); p != nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+func (s *section) memoryView(views map[*entry]*cellView) *memoryView {
+	v := &memoryView{Seed: s.Seed}
+	for _, m := range s.Models {
+		v.Models = append(v.Models, displayName(m))
+	}
+	var points []figures.MemoryPoint
+	for _, d := range s.Datasets {
+		row := memoryRow{}
+		row.Task, row.Length, _ = bench.MemoryTask(d)
+		for _, m := range s.Models {
+			e := s.entries[[2]string{d, m}]
+			row.Cells = append(row.Cells, views[e])
+			if e != nil {
+				points = append(points, figures.MemoryPoint{Task: row.Task, Model: m, Length: row.Length, Accuracy: e.Accuracy, Deviation: e.Deviation})
+			}
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	f, err := figures.NewMemory(points)
+	if err == nil {
+		v.Picture, err = inline(f.Picture())
+	}
+	if err != nil {
+		v.Failed = err.Error()
+	}
+	return v
+}
+
+// inline is a picture as part of a page. Its texts are escaped where it is
+// drawn; a test holds that.
+func inline(p figures.Picture) (template.HTML, error) {
+	svg, err := p.SVG()
+	if err != nil {
+		return "", err
+	}
+	at := bytes.Index(svg, []byte("<svg"))
+	if at < 0 {
+		return "", fmt.Errorf("report: a picture without an svg element")
+	}
+	return template.HTML(svg[at:]), nil
+}

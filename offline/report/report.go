@@ -1,0 +1,110 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/offline/bench"
+)
+
+// File is one file of a report.
+type File struct {
+	Name string // with slashes, below the report's folder
+	Data func() ([]byte, error)
+}
+
+// Files lists the report's files, the page last.
+func (r *Report) Files() []File {
+	files := []File{
+		{"table.csv", func() ([]byte, error) { return r.csv(), nil }},
+		{"results.jsonl", r.jsonl},
+	}
+	for _, s := range r.sections {
+		for _, e := range s.list() {
+			if !e.predicted() {
+				continue
+			}
+			for k := range e.Draws {
+				files = append(files, File{e.tsmlName(k), func() ([]byte, error) { return e.tsml(k), nil }})
+			}
+		}
+	}
+	return append(files, File{"report.html", r.html})
+}
+
+// Summary is what the report says, in short.
+type Summary struct {
+	Date       string             `json:"date,omitempty"`
+	Protocols  []ProtocolSummary  `json:"protocols"`
+	Compared   int                `json:"compared"` // cells that the paper has and that are a yardstick
+	Within     int                `json:"within"`   // the tolerance, of them
+	Outside    []Outside          `json:"outside"`
+	Unfinished []bench.Unfinished `json:"unfinished"`
+	Missing    []string           `json:"missing"` // what the files do not say
+}
+
+// ProtocolSummary is one protocol, or the memorisation tasks.
+type ProtocolSummary struct {
+	Section  string         `json:"section"`
+	Settings bench.Settings `json:"settings"`
+	Datasets []string       `json:"datasets"`
+	Models   []string       `json:"models"`
+	Cells    int            `json:"cells"`
+}
+
+// Outside is a cell outside the tolerance of the paper.
+type Outside struct {
+	Section   string  `json:"section"`
+	Dataset   string  `json:"dataset"`
+	Model     string  `json:"model"`
+	Accuracy  float64 `json:"accuracy"`
+	Paper     float64 `json:"paper"`
+	Tolerance float64 `json:"tolerance"`
+}
+
+func (o Outside) String() string {
+	return fmt.Sprintf("%s %s %s %.3f, paper %.3f, tolerance %.3f", o.Section, o.Dataset, o.Model, o.Accuracy, o.Paper, o.Tolerance)
+}
+
+// Summary counts and lists.
+func (r *Report) Summary() Summary {
+	s := Summary{Date: r.date(), Outside: []Outside{}, Unfinished: append([]bench.Unfinished{}, r.unfinished()...), Missing: append([]string{}, r.missing()...)}
+	for _, of := range r.all() {
+		entries := of.list()
+		s.Protocols = append(s.Protocols, ProtocolSummary{of.Title, of.Settings, of.Datasets, of.Models, len(entries)})
+		for _, e := range entries {
+			switch e.verdict() {
+			case within:
+				s.Within++
+			case above, below:
+				s.Outside = append(s.Outside, Outside{of.Title, e.Dataset, e.Model, e.Accuracy, e.Verdict.Paper.Accuracy, e.Verdict.Tolerance})
+			}
+		}
+	}
+	s.Compared = s.Within + len(s.Outside)
+	return s
+}
+
+// missing are sentences on what the input does not say.
+func (r *Report) missing() (all []string) {
+	for _, s := range r.sources {
+		if len(s.Origins) == 0 {
+			all = append(all, fmt.Sprintf("%s does not say on which machine, when and with what version it was made", s.Name))
+		}
+	}
+	for _, s := range r.sections {
+		for _, e := range s.list() {
+			if !e.predicted() {
+				all = append(all, fmt.Sprintf("%s, %s, %s: no predictions of the test series are stored, so there are no tsml files", s.Title, e.Dataset, displayName(e.Model)))
+			}
+		}
+	}
+	for _, s := range r.all() {
+		for _, w := range s.Without {
+			all = append(all, s.Title+", "+w)
+		}
+		for _, u := range s.Unfinished {
+			all = append(all, fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline bench --resume goes on", s.Title, u.Dataset, displayName(u.Model), u.Trials, u.Draws))
+		}
+	}
+	return all
+}
