@@ -77,7 +77,7 @@ type cellView struct {
 	PaperSeconds, PaperSearch             string
 	Energy, SearchEnergy                  string
 	Validation, Config, Seeds, Accuracies string
-	Command                               string
+	Command                               []string // words, which are not to be broken at their hyphens
 }
 
 type memoryView struct {

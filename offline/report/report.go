@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
@@ -92,9 +93,15 @@ func (r *Report) missing() (all []string) {
 		}
 	}
 	for _, s := range r.sections {
-		for _, e := range s.list() {
-			if !e.predicted() {
-				all = append(all, fmt.Sprintf("%s, %s, %s: no predictions of the test series are stored, so there are no tsml files", s.Title, e.Dataset, displayName(e.Model)))
+		for _, d := range s.Datasets {
+			var models []string
+			for _, m := range s.Models {
+				if e := s.entries[[2]string{d, m}]; e != nil && !e.predicted() {
+					models = append(models, displayName(m))
+				}
+			}
+			if models != nil {
+				all = append(all, fmt.Sprintf("%s, %s, %s: no predictions of the test series are stored, so there are no tsml files", s.Title, d, strings.Join(models, ", ")))
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func (e *entry) view() *cellView {
 		Section: e.section.Title, Dataset: c.Dataset, Model: displayName(c.Model),
 		Accuracy: spread(c.Accuracy, c.Deviation), Units: strconv.Itoa(c.Config.Units), Parameters: strconv.Itoa(c.Parameters),
 		Seconds: seconds(c.Seconds), Energy: wattHours(c.Energy), SearchEnergy: wattHours(c.SearchEnergy),
-		Config: e.config(), Seeds: e.seeds(), Accuracies: e.accuracies(), Command: c.Command,
+		Config: e.config(), Seeds: e.seeds(), Accuracies: e.accuracies(), Command: strings.Split(c.Command, " "),
 	}
 	if c.Configurations > 0 {
 		v.Search = seconds(c.Searched)
@@ -26,6 +26,9 @@ func (e *entry) view() *cellView {
 		}
 	} else { // the bank: nothing is chosen
 		v.SearchEnergy, v.Units = "", fmt.Sprintf("members of %d", e.Draws[0].Config.Units)
+	}
+	if c.Command == "" {
+		v.Command = nil
 	}
 	if e.Verdict != nil {
 		e.beside(v)
@@ -66,7 +69,7 @@ func (e *entry) config() string {
 	if e.Configurations == 0 {
 		return "the default bank"
 	}
-	parts := []string{fmt.Sprintf("no. %d of %d", e.Selected, e.Configurations), fmt.Sprintf("units %d", c.Units)}
+	parts := []string{fmt.Sprintf("index %d of the first %d", e.Selected, e.Configurations), fmt.Sprintf("units %d", c.Units)}
 	add := func(name string, v float64) {
 		if v != 0 {
 			parts = append(parts, name+" "+number(v))
