@@ -35,7 +35,7 @@ func TestOfflineReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--protocol paper-exact --models eusn", machineName(), "Fig. 4"} {
+	for _, want := range []string{"<span>--protocol</span> <span>paper-exact</span> <span>--models</span> <span>eusn</span>", machineName(), "Fig. 4"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}
