@@ -44,6 +44,9 @@ func TestTrainableConfigurations(t *testing.T) {
 
 // Exact results of a short run: the same on any number of threads.
 func TestTrainedModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT TESTED: short; threads are in TestTrainedOnAnyThreads")
+	}
 	for _, c := range []struct {
 		protocol Protocol
 		want     string
@@ -77,17 +80,26 @@ func TestTrainedModels(t *testing.T) {
 	}
 }
 
+// What the race detector has to see, in little time.
+func TestTrainedOnAnyThreads(t *testing.T) {
+	opt := Options{Plan: trainPlan(3, 1, "gru"), EngineOptions: offline.EngineOptions{Threads: 1}}
+	_, one := benched(t, PaperExact, opt, tones(24, 6))
+	opt.Threads = 3
+	_, three := benched(t, PaperExact, opt, tones(24, 6))
+	same(t, "three threads", three, one)
+}
+
 // Wherever a crash cuts the file, resuming gives the same results.
 func TestResumeTraining(t *testing.T) {
-	d, opt := tones(24, 6), Options{Plan: trainPlan(3, 2, "rnn", "gru")}
+	d, opt := tones(24, 6), Options{Plan: trainPlan(2, 1, "rnn", "gru")}
 	_, want := benched(t, PaperExact, opt, d)
 	whole, err := os.ReadFile(want.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Count(string(whole), "\n")
-	if lines != 1+1+2*(3+2+1) {
-		t.Errorf("%d lines, want settings, data and 2 x (3 trials, 2 draws, 1 cell)", lines)
+	if lines != 1+1+2*(2+2+1) {
+		t.Errorf("%d lines, want settings, data and 2 x (2 trials, 2 draws, 1 cell)", lines)
 	}
 	for n := 0; n < lines; n += 3 {
 		path := filepath.Join(t.TempDir(), "r.jsonl")
@@ -113,14 +125,14 @@ func TestResumeTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.Epochs = 3
+	opt.Epochs = 2
 	cells, err := Run(t.Context(), []*offline.Dataset{d}, opt, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}
 	_, alone := benched(t, PaperExact, opt, d)
 	same(t, "resumed with more epochs", st, alone)
-	if cells[0].Training.Epochs != 3 || want.cells[key{"tones", "rnn", 0}].Training.Epochs != 2 {
+	if cells[0].Training.Epochs != 2 || want.cells[key{"tones", "rnn", 0}].Training.Epochs != 1 {
 		t.Errorf("%+v", cells[0])
 	}
 }
