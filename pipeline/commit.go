@@ -103,15 +103,22 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 
 // overtaken says what a failure to restore means: where another worker has
 // claimed the partition since, it may have replaced and deleted the very
-// snapshot that was missing, and the failure is no more than being late.
+// snapshot that was missing, and the failure is no more than being late. It
+// asks until the server answers: a worker that was asleep so long has questions
+// under way that ended meanwhile.
 func (c *committer) overtaken(ctx context.Context, cause error) error {
 	if c.last == 0 { // not claimed at all
 		return cause
 	}
-	if r, seq, err := c.read(ctx); err == nil && seq > c.last && r.epoch > c.epoch {
-		return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d, and then: %v", errFenced, c.subject(), r.epoch, r.worker, c.epoch, cause)
+	for {
+		r, seq, err := c.read(ctx)
+		switch {
+		case err == nil && seq > c.last && r.epoch > c.epoch:
+			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d, and then: %v", errFenced, c.subject(), r.epoch, r.worker, c.epoch, cause)
+		case err == nil, errors.Is(err, errRecord), pause(ctx, retryWait) != nil:
+			return cause
+		}
 	}
-	return cause
 }
 
 // publish is not cut short by ctx: what was claimed must be known, to be given

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // What is published and the position that goes with it always agree: after
@@ -210,4 +212,28 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	if err := slow.overtaken(t.Context(), missing); !errors.Is(err, errFenced) {
 		t.Errorf("overtaken: %v, want errFenced", err)
 	}
+	// Its first questions may fail: the connection broke while it was asleep.
+	slow.stream = &deaf{Stream: out, times: 2}
+	if err := slow.overtaken(t.Context(), missing); !errors.Is(err, errFenced) {
+		t.Errorf("overtaken, with questions that fail: %v, want errFenced", err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	slow.stream = &deaf{Stream: out, times: 1}
+	if err := slow.overtaken(stopped, missing); err != missing {
+		t.Errorf("stopped meanwhile: %v, want the failure itself", err)
+	}
+}
+
+// deaf is a NATS stream whose last message cannot be had some times.
+type deaf struct {
+	jetstream.Stream
+	times int
+}
+
+func (d *deaf) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	if d.times--; d.times >= 0 {
+		return nil, context.Canceled
+	}
+	return d.Stream.GetLastMsgForSubject(ctx, subject)
 }

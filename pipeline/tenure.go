@@ -85,8 +85,9 @@ func (t *tenure) named() bool { return t.ready.Load() != nil }
 func (t *tenure) hold(started func()) {
 	defer close(t.ended)
 	if err := t.begin(); err != nil {
+		err = t.c.overtaken(t.ctx, err)
 		if t.ctx.Err() == nil {
-			t.fail(t.c.overtaken(t.ctx, err))
+			t.fail(err)
 		} else {
 			t.giveBack()
 		}
