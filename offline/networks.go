@@ -17,7 +17,7 @@ const DefaultSeed = 1
 //
 // eps is 1: it only sets the size of the states, which standardised features
 // do not show. What it multiplies is drawn: gamma, so that a member forgets
-// within 2 to 3,000 samples, and eps times the spectral radius, the fastest
+// within 2 to 3,300 samples, and eps times the spectral radius, the fastest
 // turn of a member's state in radians a sample, short of chaos. Short memories
 // see local shapes, long ones the course of the whole sequence.
 func DefaultBank(channels int) reservoir.Spec {

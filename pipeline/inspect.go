@@ -40,8 +40,10 @@ type PartitionStatus struct {
 
 var destinationPartitions = regexp.MustCompile(`\{\{partition\((\d+),1\)\}\}`)
 
-// OpenJob finds a job by its name. The error says so where no stage has run
-// under that name.
+// ErrNoJob is that of a job under whose name no stage has run.
+var ErrNoJob = errors.New("there is no job")
+
+// OpenJob finds a job by its name, or returns ErrNoJob.
 func OpenJob(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
 	j := &Job{name: name, js: js}
 	var err error
@@ -49,7 +51,7 @@ func OpenJob(ctx context.Context, js jetstream.JetStream, name string) (*Job, er
 		j.out, err = js.Stream(ctx, outputStream(name))
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("pipeline: there is no job %q: has the stage run with this job name?", name)
+		return nil, fmt.Errorf("pipeline: %w %q: has the stage run with this job name?", ErrNoJob, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: job %q: %w", name, err)

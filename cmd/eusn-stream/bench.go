@@ -45,9 +45,9 @@ message. rows_per_s: a stored backlog is worked off, from stored message to
 committed prediction. engine_share: that rate over what engines alone reach on
 the same cores, measured right before and after: one engine on each core, fed
 1,000 samples of 64 streams a call from memory, with the predictions' scores.
-engine_time_share: time in engine calls over the time of all cores. p50_ms and p99_ms: from the moment a message was due to be
-published until its prediction is read from the output, at half of the
-measured rate.
+engine_time_share: time in engine calls over the time of all cores. p50_ms and
+p99_ms: from the moment a message was due to be published until its prediction
+is read from the output, at half of the measured rate.
 
 Energy, of GPUs only. After the rates, each shape runs without a pause for --time,
 a second at least, between two readings of the card's energy counter (NVML):

@@ -20,9 +20,10 @@ func newDeadLetter(a *app) *cobra.Command {
 
 func newDeadLetterList(a *app) *cobra.Command {
 	return a.jobCommand(&cobra.Command{
-		Use:   "list",
-		Short: "List a job's dead letters: number, time, subject, reason",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List a job's dead letters: number, time, subject, reason",
+		Example: "  eusn-stream deadletter list --nats-url nats://127.0.0.1:4222",
+		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, _ []string) error {
 		return a.eachDeadLetter(ctx, js, c.Job, func(d pipeline.DeadLetter) error {
 			if a.json {
@@ -72,7 +73,8 @@ func newDeadLetterReplay(a *app) *cobra.Command {
 after the stage was given another model or another policy on missing values.
 The samples take their place in the stream now, not where they were: a sequence
 that went on without them has been predicted, with the flag poison-skipped.`,
-		Args: cobra.MinimumNArgs(1),
+		Example: "  eusn-stream deadletter replay 12 13 --nats-url nats://127.0.0.1:4222",
+		Args:    cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
 		j, err := pipeline.OpenJob(ctx, js, c.Job)
 		if err != nil {

@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
@@ -11,7 +15,7 @@ import (
 )
 
 // jobFlags are those of the commands that look at a job.
-var jobFlags = map[string]string{"job": "job", "nats-url": "nats.url", "dir": "server.dir", "model": "model"}
+var jobFlags = map[string]string{"job": "job", "nats-url": "nats.url", "dir": "server.dir"}
 
 // jobCommand makes a command that works on a job's NATS server: the one given
 // by URL, or the embedded one's directory while no stage runs in it.
@@ -21,11 +25,21 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	addJobFlags(f)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
-		c, err := loadConfig(file, f, jobFlags)
+		bind := jobFlags
+		if f.Lookup("model") != nil {
+			bind = maps.Clone(jobFlags)
+			bind["model"] = "model"
+		}
+		c, err := loadConfig(file, f, bind)
 		if err != nil {
 			return err
 		}
 		if c.NATS.URL == "" {
+			// The server would make the directory, and an empty job's answer hide the mistake.
+			if _, err := os.Stat(c.Server.Dir); errors.Is(err, os.ErrNotExist) && cmd.Name() != "import" {
+				return fail(exitFailure, fmt.Errorf("no data directory %s: has an embedded server stored there?", c.Server.Dir),
+					cmd.CommandPath()+" --nats-url nats://127.0.0.1:4222, or --dir with the directory of eusn-stream run")
+			}
 			c.Server.Port = pipeline.InProcess
 		}
 		b, err := openBroker(c, a.newLogger(LogConfig{Level: "warn", Format: "text"}))
@@ -42,7 +56,11 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 		if err != nil {
 			return err
 		}
-		return do(ctx, c, js, args)
+		err = do(ctx, c, js, args)
+		if errors.Is(err, pipeline.ErrNoJob) {
+			err = fail(exitFailure, err, cmd.CommandPath()+" --job with the name the stage runs under, --nats-url with its server")
+		}
+		return err
 	})
 	return cmd
 }
@@ -51,5 +69,4 @@ func addJobFlags(f *pflag.FlagSet) {
 	f.String("job", "", "name of the job")
 	f.String("nats-url", "", "NATS server; a running embedded one is at nats://127.0.0.1:4222")
 	f.String("dir", "", "without a URL: data directory of an embedded server that is not running")
-	f.String("model", "", "model file (state verify)")
 }

@@ -32,7 +32,7 @@ func TestJobCommands(t *testing.T) {
 	if out := must(t, "deadletter", "list", "--nats-url", url).out; out != "" {
 		t.Errorf("no dead letters are listed as %q", out)
 	}
-	exec(t, t.Context(), "partitions", "--nats-url", url, "--job", "nosuch").want(t, exitFailure, "nosuch")
+	exec(t, t.Context(), "partitions", "--nats-url", url, "--job", "nosuch").want(t, exitFailure, "\"nosuch\"", "try: eusn-stream partitions --job")
 	exec(t, t.Context(), "deadletter", "replay", "1", "--nats-url", url).want(t, exitFailure, "dead letter 1")
 	stage.stop(t).want(t, exitOK, "24 predictions committed")
 
@@ -42,6 +42,11 @@ func TestJobCommands(t *testing.T) {
 	}
 	if out := must(t, "state", "get", "0", "--dir", data).out; !strings.Contains(out, "partition 0 after input message") {
 		t.Errorf("state get says %q", out)
+	}
+	absent := filepath.Join(dir, "absent")
+	exec(t, t.Context(), "deadletter", "list", "--dir", absent).want(t, exitFailure, absent, "try: eusn-stream deadletter list --nats-url")
+	if _, err := os.Stat(absent); err == nil {
+		t.Error("a command that only looks made a data directory")
 	}
 	states := filepath.Join(dir, "states")
 	must(t, "state", "export", "--dir", data, "-o", states)

@@ -76,7 +76,9 @@ table beside its published figures.
   --protocol best         the same search, but each series taken as long as it is,
                           alpha by leave-one-out, draws fitted to the whole
                           training part
-  --protocol bank         no search: the default bank in one pass, 10 draws
+  --protocol bank         no search: the default bank in one pass, 10 draws; alpha
+                          and kind of head (ridge classifier or linear
+                          discriminant) by leave-one-out
 
 deepesn is the reservoir the paper's journal version adds: 2 to 5 layers of
 leaky ESNs, all read by the classifier.

@@ -49,6 +49,7 @@ func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.StringSliceVar(&n.features, "features", nil, "what the readout sees of each unit: last, mean, ppv, max, std (default all in a bank, last alone)")
 	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
 	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; several: chosen by leave-one-out (default 1e-3..1e6 for a bank, 1 for a single network)")
+	f.Lookup("alpha").DefValue = "" // named in the text
 	f.BoolVar(&n.ridge, "ridge", false, "the ridge classifier, also where leave-one-out prefers the linear discriminant (as single networks always do)")
 	f.BoolVar(&n.raw, "raw-features", false, "do not standardise the features (as single networks never do)")
 }
@@ -151,9 +152,9 @@ func newRetrain(a *app) *cobra.Command {
 		Long: `Draw a reservoir from its seed, run every training series through it, and fit a
 linear classifier to its features. The default is a bank of 40 networks of 50
 units, and of ridge classifier and linear discriminant the one that exact
-leave-one-out prefers, regularised by the same; --network eusn, esn or resn, or one
-of their parameters, gives a single network as in the paper. The test part is
-never looked at.`,
+leave-one-out prefers, regularised by the same; --network eusn, esn or resn, or
+one of their parameters, gives a single network as in the paper. The test part
+is never looked at.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors`,
 		Args: cobra.NoArgs,

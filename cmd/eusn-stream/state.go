@@ -26,7 +26,9 @@ func newStateGet(a *app) *cobra.Command {
 	return a.jobCommand(&cobra.Command{
 		Use:   "get PARTITION [STREAM]",
 		Short: "Show the streams in a partition's snapshot",
-		Args:  cobra.RangeArgs(1, 2),
+		Example: `  eusn-stream state get 0 --nats-url nats://127.0.0.1:4222
+  eusn-stream state get 3 pump-17 --dir eusn-data --json`,
+		Args: cobra.RangeArgs(1, 2),
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
 		b, _, err := snapshotOf(ctx, c, js, args[0])
 		if err != nil {
@@ -72,10 +74,11 @@ func snapshotOf(ctx context.Context, c Config, js jetstream.JetStream, partition
 
 func newStateDiff(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "diff FILE FILE",
-		Short: "Compare two exported states stream by stream, bit for bit",
-		Long:  "Compare two exported states. Exits with 1 if any stream differs.",
-		Args:  cobra.ExactArgs(2),
+		Use:     "diff FILE FILE",
+		Short:   "Compare two exported states stream by stream, bit for bit",
+		Long:    "Compare two exported states. Exits with 1 if any stream differs.",
+		Example: "  eusn-stream state diff before/p0.state after/p0.state",
+		Args:    cobra.ExactArgs(2),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			var all [2]map[string]string
 			for i, name := range args {
@@ -133,7 +136,8 @@ func newStateExport(a *app) *cobra.Command {
 		Short: "Write the snapshots of a job to files, p<n>.state, one per partition",
 		Long: `Write the snapshots that a job's records name. Stop the stage first (it stores
 its last states) if the files are to hold everything up to now.`,
-		Args: cobra.NoArgs,
+		Example: "  eusn-stream state export --dir eusn-data -o states",
+		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, _ []string) error {
 		j, err := pipeline.OpenJob(ctx, js, c.Job)
 		if err != nil {
@@ -174,7 +178,8 @@ func newStateImport(a *app) *cobra.Command {
 		Long: `Begin a job that has not run yet with the states of another: streams go on in
 the middle of their sequences. Same model but for its readouts, same number of
 partitions (stage.partitions in the configuration).`,
-		Args: cobra.MinimumNArgs(1),
+		Example: "  eusn-stream state import states/*.state -c new.yaml --job new",
+		Args:    cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
 		for _, name := range args {
 			b, err := readStateFile(name)
@@ -191,12 +196,14 @@ partitions (stage.partitions in the configuration).`,
 }
 
 func newStateVerify(a *app) *cobra.Command {
-	return a.jobCommand(&cobra.Command{
+	cmd := a.jobCommand(&cobra.Command{
 		Use:   "verify [PARTITION...]",
 		Short: "Rebuild partitions from snapshot and input, and compare with what was committed",
 		Long: `Rebuild each partition's state on an engine of its own, from its snapshot and
 the input behind it, and compare its digest with the one committed. A running
 stage is not disturbed. Configuration and model must be the stage's.`,
+		Example: `  eusn-stream state verify --model m.safetensors --nats-url nats://127.0.0.1:4222
+  eusn-stream state verify 0 7 -c eusn-stream.yaml`,
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
 		m, err := loadModel(c.Model)
 		if err != nil {
@@ -234,4 +241,6 @@ stage is not disturbed. Configuration and model must be the stage's.`,
 		}
 		return nil
 	})
+	cmd.Flags().String("model", "", "model file of the stage")
+	return cmd
 }
