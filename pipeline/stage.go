@@ -126,7 +126,7 @@ type run struct {
 	view     atomic.Pointer[view] // what Status sees
 	stopping atomic.Bool
 	connsMu  sync.Mutex // never held while something is waited for
-	conns    []*nats.Conn
+	conns    []*connection
 
 	mu            sync.Mutex
 	readers       []jetstream.JetStream
@@ -171,9 +171,10 @@ func (r *run) dial(what string) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := watched(nc)
 	r.connsMu.Lock()
 	defer r.connsMu.Unlock()
-	r.conns = append(r.conns, nc)
+	r.conns = append(r.conns, c)
 	return nc, nil
 }
 

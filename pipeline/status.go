@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -143,7 +141,7 @@ func (p *partition) lag() int64 { return max(0, p.unread.Load()) + max(0, p.wait
 func (r *run) connected() bool {
 	r.connsMu.Lock()
 	defer r.connsMu.Unlock()
-	return !slices.ContainsFunc(r.conns, func(nc *nats.Conn) bool { return !nc.IsConnected() })
+	return !slices.ContainsFunc(r.conns, func(c *connection) bool { return !c.up.Load() })
 }
 
 // view is what the manager shows of its partitions. It is replaced, never

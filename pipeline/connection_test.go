@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// slowDialer connects once; the next attempts wait until they are let through.
+type slowDialer struct {
+	conns   []net.Conn
+	waiting chan struct{} // one for each attempt that waits
+	through chan struct{} // closed: none waits any more
+}
+
+func (d *slowDialer) Dial(network, address string) (net.Conn, error) {
+	if len(d.conns) > 0 {
+		d.waiting <- struct{}{}
+		<-d.through
+	}
+	conn, err := net.Dial(network, address)
+	d.conns = append(d.conns, conn)
+	return conn, err
+}
+
+// Status does not wait for a server that does not answer a dial: the client
+// holds its lock meanwhile.
+func TestStatusWhileDialing(t *testing.T) {
+	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: -1, Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Close)
+	d := &slowDialer{waiting: make(chan struct{}, 100), through: make(chan struct{})}
+	r := &run{Stage: &Stage{Dial: func(name string) (*nats.Conn, error) {
+		return nats.Connect(srv.URL(), append(daemonOptions(name, testLog(t)), nats.SetCustomDialer(d))...)
+	}}}
+	nc, err := r.dial("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	var c Counters
+	c.running.Store(r)
+	if !c.Status().Connected {
+		t.Error("not connected after a dial")
+	}
+	d.conns[0].Close()
+	<-d.waiting
+	lost := make(chan struct{})
+	go func() {
+		defer close(lost)
+		for c.Status().Connected {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	select {
+	case <-lost:
+	case <-time.After(patience):
+		t.Error("Status waits for the dial, or does not see the loss")
+	}
+	close(d.through)
+	waitFor(t, "the connection again", func() bool { return c.Status().Connected })
+	nc.Close()
+	waitFor(t, "its end", func() bool { return !c.Status().Connected })
+}
