@@ -1,12 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
+
+// closeTime is how long the end waits for the GPUs' driver.
+const closeTime = 2 * time.Second
 
 // serveMetrics serves metrics and health of the stage that counts into
 // counters, until the function it returns is called; nowhere where addr is
@@ -35,9 +40,22 @@ func (a *app) serveMetrics(addr string, counters *pipeline.Counters, log *slog.L
 			log.Warn("metrics did not end in order", "err", err)
 		}
 		if cards != nil {
-			if err := cards.Close(); err != nil {
+			if err := inTime(cards.Close, closeTime); err != nil {
 				log.Warn("GPU metrics did not end in order", "err", err)
 			}
 		}
 	}, nil
+}
+
+// inTime waits for f, but not for ever: a driver that hangs must not keep the
+// program from its end.
+func inTime(f func() error, patience time.Duration) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		return fmt.Errorf("no answer within %v", patience)
+	}
 }

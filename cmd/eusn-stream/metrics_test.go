@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -87,5 +88,18 @@ func TestMetricsAddress(t *testing.T) {
 		if !isAddress(addr) {
 			t.Errorf("%s is refused", addr)
 		}
+	}
+}
+
+// The end does not wait for a driver that hangs.
+func TestInTime(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	if err := inTime(func() error { <-hang; return nil }, time.Millisecond); err == nil || err.Error() != "no answer within 1ms" {
+		t.Errorf("a call that hangs: %v", err)
+	}
+	want := errors.New("no")
+	if err := inTime(func() error { return want }, time.Hour); err != want {
+		t.Errorf("a call that fails: %v", err)
 	}
 }

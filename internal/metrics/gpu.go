@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -15,6 +16,10 @@ import (
 // readingAge is how long a reading serves: asking the driver takes up to some
 // milliseconds per card, and two scrapers may come at once.
 const readingAge = time.Second
+
+// readingTime is how long a scrape waits for the driver. One that hangs on a
+// lost card must not take the stage's metrics along.
+const readingTime = 2 * time.Second
 
 // GPUs reads what a machine's GPUs say of themselves: a telemetry.Reader.
 type GPUs interface {
@@ -45,12 +50,14 @@ func perGPU(kind prometheus.ValueType, name, help string) *metric {
 
 // gpus collects what GPUs say. What one does not tell is absent.
 type gpus struct {
-	reader GPUs
-	log    *slog.Logger
-	now    func() time.Time
+	reader   GPUs
+	log      *slog.Logger
+	now      func() time.Time
+	patience time.Duration // readingTime, but for tests
 
 	mu     sync.Mutex
-	at     time.Time
+	asking chan struct{} // closed when the driver has answered; nil while it is not asked
+	at     time.Time     // when it answered last
 	last   []telemetry.Reading
 	failed string // what was logged last, empty after a success
 }
@@ -79,28 +86,56 @@ func (g *gpus) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// read asks the driver, at most once per readingAge. A failure is logged when
-// it begins, when it changes and when it ends; the cards it concerns are left
-// out.
+// read asks the driver, at most once per readingAge and one question at a time.
+// What does not come in time is left out.
 func (g *gpus) read() []telemetry.Reading {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.now()
-	if !g.at.IsZero() && now.Sub(g.at) < readingAge {
+	if !g.at.IsZero() && g.now().Sub(g.at) < readingAge {
 		return g.last
 	}
+	if g.asking == nil {
+		g.asking = make(chan struct{})
+		go g.ask(g.asking)
+	}
+	asking := g.asking
+	g.mu.Unlock()
+	late := time.NewTimer(g.patience)
+	select {
+	case <-asking:
+	case <-late.C:
+	}
+	late.Stop()
+	g.mu.Lock()
+	if g.asking == asking {
+		g.tell(fmt.Errorf("the driver has not answered within %v", g.patience))
+		return nil
+	}
+	return g.last
+}
+
+func (g *gpus) ask(done chan<- struct{}) {
 	list, err := g.reader.Read()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tell(err)
+	g.at, g.last, g.asking = g.now(), list, nil
+	close(done)
+}
+
+// tell logs a failure when it begins, when it changes and when it ends; the
+// cards it concerns are left out.
+func (g *gpus) tell(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != g.failed {
-		if err != nil {
-			g.log.Warn("a GPU cannot be read; its metrics are absent", "err", err)
-		} else {
-			g.log.Info("the GPUs can be read again")
-		}
+	switch {
+	case text == g.failed:
+	case err != nil:
+		g.log.Warn("a GPU cannot be read; its metrics are absent", "err", err)
+	default:
+		g.log.Info("the GPUs can be read again")
 	}
-	g.at, g.last, g.failed = now, list, text
-	return list
+	g.failed = text
 }

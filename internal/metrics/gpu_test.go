@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestGPUs(t *testing.T) {
 	f := &fixed{list: cards()}
 	var log bytes.Buffer
 	now := time.Unix(1000, 0)
-	g := &gpus{reader: f, log: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }}
+	g := &gpus{reader: f, log: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }, patience: patience}
 	want := `
 # HELP eusn_gpu_energy_joules_total Energy since the driver was loaded.
 # TYPE eusn_gpu_energy_joules_total counter
@@ -89,5 +90,42 @@ eusn_gpu_utilisation_ratio{gpu="0",uuid="GPU-0"} 0.75
 	compare(want)
 	if n := strings.Count(log.String(), "\n"); n != 2 {
 		t.Errorf("%d lines in the log, want 2:\n%s", n, log.String())
+	}
+}
+
+// deaf are GPUs whose driver does not answer until it is let go.
+type deaf struct{ asked, through chan struct{} }
+
+func (d *deaf) Read() ([]telemetry.Reading, error) {
+	d.asked <- struct{}{}
+	<-d.through
+	return cards(), nil
+}
+
+// A driver that hangs is asked once, however often somebody scrapes, and holds
+// back nothing but its own metrics.
+func TestGPUHangs(t *testing.T) {
+	d := &deaf{make(chan struct{}, 100), make(chan struct{})}
+	var log bytes.Buffer
+	g := &gpus{reader: d, log: slog.New(slog.NewTextHandler(&log, nil)), now: time.Now, patience: 10 * time.Millisecond}
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			if list := g.read(); list != nil {
+				t.Errorf("read %v of a driver that does not answer", list)
+			}
+		})
+	}
+	all.Wait()
+	if n := len(d.asked); n != 1 {
+		t.Errorf("the driver was asked %d times, want once", n)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "not answered within 10ms") {
+		t.Errorf("%d lines in the log, want 1:\n%s", n, log.String())
+	}
+	close(d.through)
+	until(t, "readings", func() bool { return len(g.read()) == 2 })
+	if !strings.HasSuffix(log.String(), "the GPUs can be read again\"\n") {
+		t.Errorf("log:\n%s", log.String())
 	}
 }

@@ -92,7 +92,7 @@ func newRegistry(o Options) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(newStage(o.Counters, o.Version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.GPUs != nil {
-		r.MustRegister(&gpus{reader: o.GPUs, log: o.Log, now: time.Now})
+		r.MustRegister(&gpus{reader: o.GPUs, log: o.Log, now: time.Now, patience: readingTime})
 	}
 	return r
 }
