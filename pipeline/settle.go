@@ -76,6 +76,7 @@ func (s *shard) save(a *answer) error {
 // there are too many. The state is checked against the record that named it.
 func (s *shard) adopt(b *batch, p *partition) error {
 	p.open = true
+	s.counters.streams.Add(int64(p.recency.Len())) // these, before anything can fail: drop takes all of them back
 	s.counters.away.Add(int64(p.away))
 	for _, src := range p.sources {
 		src.part = p
@@ -100,7 +101,6 @@ func (s *shard) adopt(b *batch, p *partition) error {
 		}
 		st.rows = nil
 	}
-	s.counters.streams.Add(int64(p.recency.Len()))
 	s.countSlots()
 	p.snapshotAt = time.Now()
 	if err := s.rehash(p); err != nil {

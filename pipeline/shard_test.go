@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -327,5 +328,36 @@ func BenchmarkIngest(b *testing.B) {
 			}
 			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 		})
+	}
+}
+
+// What a partition that could not be adopted had counted, its end takes back.
+func TestAdoptFails(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	first := newLone(t, m, Config{})
+	first.feedAll(rows("a", 1, false, 1, 2), rows("b", 1, false, 1, 2), rows("b", 3, false, 1, 2))
+	if err := first.rehash(first.p); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := first.p.snapshot(first.shape, (*rowCopier)(first.shard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLone(t, m, Config{MaxSlots: 1})
+	p, err := decodeSnapshot(raw, l.shape, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	p.tenure = &tenure{ctx: ctx, stop: stop, part: p}
+	stop()
+	l.last = ctx // the store of rows is not waited for any more
+	if err := l.adopt(l.b, p); err != nil || !errors.Is(p.tenure.err(), errUnfinished) {
+		t.Fatalf("adopting two rows into one slot: %v, tenure %v, want it to end", err, p.tenure.err())
+	}
+	l.drop(p)
+	s := l.counters.Stats()
+	if s.Streams != 0 || s.Slots != 0 || s.Away != 0 || s.Parked != 0 {
+		t.Errorf("%d streams, %d slots, %d rows away, %d messages held, want none", s.Streams, s.Slots, s.Away, s.Parked)
 	}
 }
