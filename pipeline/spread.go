@@ -36,6 +36,7 @@ func (s *shard) spread(m *message) error {
 			m.b.x = m.b.x[:len(m.b.x)+len(in.X)]
 		} else {
 			s.appendRows(m.b, in.X)
+			s.mixed = in.X // it may have grown
 		}
 		return s.feed(m, m.src.key, base, group{samples: samples{in.Rows, in.Times, in.Ends, m.end}})
 	}
