@@ -78,10 +78,17 @@ func (m *manager) turn(ctx context.Context) error {
 		return nil
 	}
 	m.renewed = time.Now()
+	all := owners(workers, m.cfg.Partitions)
+	m.share = nil
+	for p, owner := range all {
+		if owner == m.worker {
+			m.share = append(m.share, p)
+		}
+	}
+	m.show() // before any is given up: what is released is not of our share
 	mine, started := 0, 0
-	var share []int
 	reading := new(sync.WaitGroup)
-	for p, owner := range owners(workers, m.cfg.Partitions) {
+	for p, owner := range all {
 		t := m.tenures[p]
 		switch {
 		case owner == m.worker && t == nil && m.stopped[p] == nil:
@@ -92,14 +99,10 @@ func (m *manager) turn(ctx context.Context) error {
 		case t != nil:
 			t.tick()
 		}
-		if owner == m.worker {
-			share = append(share, p)
-			if m.stopped[p] == nil {
-				mine++
-			}
+		if owner == m.worker && m.stopped[p] == nil {
+			mine++
 		}
 	}
-	m.share = share
 	if started > 0 {
 		m.announce(reading)
 	}

@@ -301,7 +301,11 @@ func (r *run) work(ctx context.Context) error {
 	var failure error
 	// An engine's failure ends the shards at once; partitions end in order
 	// before the shards do.
-	workers, quit := context.WithCancel(context.WithoutCancel(ctx))
+	workers, end := context.WithCancel(context.WithoutCancel(ctx))
+	quit := func() {
+		r.stopping.Store(true)
+		end()
+	}
 	defer quit()
 	r.workers = workers
 	fail := func(err error) { once.Do(func() { failure = err }); quit() }

@@ -36,6 +36,7 @@ type Status struct {
 // PartitionHealth is where one partition stands on a worker.
 type PartitionHealth struct {
 	Partition int
+	Share     bool // it falls to this worker
 	Phase     Phase
 	Err       error // why it is Stopped
 	Epoch     uint64
@@ -89,7 +90,8 @@ func (s *Status) Unready() []string {
 		switch {
 		case p.Phase == Stopped:
 			why = append(why, fmt.Sprintf("partition %d: stopped: %s", p.Partition, oneLine(fmt.Sprint(p.Err), maxReason)))
-		case p.Phase != Reading && p.Phase != Releasing:
+		case p.Phase == Reading || p.Phase == Releasing && !p.Share:
+		default:
 			why = append(why, fmt.Sprintf("partition %d: %s", p.Partition, p.Phase))
 		}
 	}
@@ -163,7 +165,7 @@ func (v *view) partitions() []PartitionHealth {
 	slices.Sort(ids)
 	var all []PartitionHealth
 	for _, id := range slices.Compact(ids) {
-		p := PartitionHealth{Partition: id, Phase: Claiming}
+		p := PartitionHealth{Partition: id, Share: slices.Contains(v.share, id), Phase: Claiming}
 		if t := v.tenures[id]; t != nil {
 			t.describe(&p)
 		} else if err := v.stopped[id]; err != nil {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -162,9 +163,10 @@ func TestReplayingIsNotReady(t *testing.T) {
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	tn := &tenure{ctx: ctx, stop: stop, part: newPartition(4, 0)}
+	share := []int{4}
 	want := func(phase Phase, unready string) {
 		t.Helper()
-		v := &view{renewed: time.Now(), share: []int{4}, tenures: map[int]*tenure{4: tn}}
+		v := &view{renewed: time.Now(), share: share, tenures: map[int]*tenure{4: tn}}
 		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: v.renewed, Partitions: v.partitions()}
 		if s.Partitions[0].Phase != phase {
 			t.Errorf("phase %s, want %s", s.Partitions[0].Phase, phase)
@@ -181,7 +183,10 @@ func TestPhases(t *testing.T) {
 	tn.rebuilt.Store(true)
 	want(Reading, "")
 	stop()
+	want(Releasing, "partition 4: releasing") // it fell to this worker again before it was another's
+	share = nil
 	want(Releasing, "")
+	share = []int{4}
 	tn.fail(errFenced)
 	want(Claiming, "partition 4: claiming")
 	tn.reason = errors.New("pipeline: its snapshot\nis lost")
@@ -244,5 +249,52 @@ func TestCountingAllocates(t *testing.T) {
 		if n != want[word] || n == 0 {
 			t.Errorf("%d predictions %s, want %d", n, word, want[word])
 		}
+	}
+}
+
+// breaking is an engine that waits, and then fails where it is told to.
+type breaking struct {
+	reservoir.Engine
+	busy chan<- struct{}
+	open <-chan error
+}
+
+func (e *breaking) Advance(x []float32, runs []reservoir.Run, scores []float32) error {
+	if len(runs) > 0 {
+		e.busy <- struct{}{}
+		if err := <-e.open; err != nil {
+			return err
+		}
+	}
+	return e.Engine.Advance(x, runs, scores)
+}
+
+// A stage whose engine has failed is not ready any more, though its other
+// shards have not ended yet.
+func TestFailureIsNotReady(t *testing.T) {
+	b := newRig(t)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	busy := make(chan struct{}, 10)
+	open := []chan error{make(chan error, 10), make(chan error, 10)}
+	shard := 0
+	r := b.launch(m, Config{Partitions: 2, Shards: 2}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := generic(net, slots)
+		shard++
+		return &breaking{e, busy, open[shard-1]}, err
+	})
+	for i := range 20 { // some for either shard
+		b.publish([]packet{rows(fmt.Sprint("s", i), 1, false, 1, 2)})
+	}
+	<-busy
+	<-busy
+	lost := errors.New("lost")
+	open[0] <- lost
+	waitFor(t, "the failure", func() bool {
+		s := r.counters.Status()
+		return slices.Equal(s.Unready(), []string{"the stage is stopping"})
+	})
+	open[1] <- lost
+	if err := r.wait(t); !errors.Is(err, lost) {
+		t.Errorf("the stage ended with %v", err)
 	}
 }
