@@ -134,7 +134,11 @@ func (a *app) endReport(r reportRun, s report.Summary, files int) error {
 		for _, p := range s.Protocols {
 			a.print("%s: %d results, %d data sets x %s", p.Section, p.Cells, len(p.Datasets), strings.Join(p.Models, ", "))
 		}
-		a.print("%d of %d results within the tolerance of the paper", s.Within, s.Compared)
+		if s.Compared > 0 {
+			a.print("%d of %d results within the tolerance of the paper", s.Within, s.Compared)
+		} else {
+			a.print("the paper has no figure for any of these")
+		}
 		for _, o := range s.Outside {
 			a.print("  outside: %s", o)
 		}
