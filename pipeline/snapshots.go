@@ -165,8 +165,11 @@ func (s *snapshots) read(ctx context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("it has %d bytes, want at most %d", info.Size, int64(maxSnapshot))
 	}
 	// A reader of pieces that are not there would wait for them.
-	if n, err := s.count(try, s.chunks(info.NUID)); err != nil || n < uint64(info.Chunks) {
-		return nil, errors.Join(err, fmt.Errorf("%w: %d of %d are there", errChunks, n, info.Chunks))
+	switch n, err := s.count(try, s.chunks(info.NUID)); {
+	case err != nil: // says nothing of the pieces
+		return nil, err
+	case n < uint64(info.Chunks):
+		return nil, fmt.Errorf("%w: %d of %d are there", errChunks, n, info.Chunks)
 	}
 	all, cancel := context.WithTimeout(ctx, commitTimeout+time.Duration(info.Size/slowestStore)*time.Second)
 	defer cancel()

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -126,6 +127,43 @@ func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 	if err != nil || info.State.Msgs != 0 {
 		t.Errorf("%d messages are left in the bucket, %v", info.State.Msgs, err)
 	}
+}
+
+// A question about a snapshot's pieces that fails with the connection does not
+// make the snapshot a lost one, which would stop its partition; pieces that are
+// gone do.
+func TestFailedQuestionIsNoLoss(t *testing.T) {
+	b := newRig(t)
+	ctx := t.Context()
+	s, err := snapshotsOf(ctx, b.js, Config{Job: "question"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.put(ctx, "p0.e1.5", []byte("state")); err != nil {
+		t.Fatal(err)
+	}
+	there := s.stream
+	s.stream = &mute{there}
+	if _, err := s.read(ctx, "p0.e1.5"); !errors.Is(err, nats.ErrReconnectBufExceeded) || lostSnapshot(err) {
+		t.Errorf("no answer about the pieces: %v, lost %v; want the client's error, and not lost", err, lostSnapshot(err))
+	}
+	s.stream = there
+	if got, err := s.read(ctx, "p0.e1.5"); err != nil || string(got) != "state" {
+		t.Errorf("asked again: %q, %v", got, err)
+	}
+	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunks("*"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.read(ctx, "p0.e1.5"); !lostSnapshot(err) {
+		t.Errorf("without its pieces: %v, want a lost snapshot", err)
+	}
+}
+
+// mute is a NATS stream that says nothing of itself.
+type mute struct{ jetstream.Stream }
+
+func (m *mute) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return nil, nats.ErrReconnectBufExceeded
 }
 
 // trio is a cluster of three servers in this process.

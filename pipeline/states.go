@@ -170,8 +170,11 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 		return err
 	}
 	com := &committer{js: js, stream: out, job: c.Job, part: part, retries: func() {}}
-	if _, seq, err := com.read(ctx); err != nil || seq > 0 {
-		return errors.Join(err, fmt.Errorf("pipeline: partition %d of job %q has begun already: import into a new job", part, c.Job))
+	switch _, seq, err := com.read(ctx); {
+	case err != nil:
+		return err
+	case seq > 0:
+		return fmt.Errorf("pipeline: partition %d of job %q has begun already: import into a new job", part, c.Job)
 	}
 	r := record{kind: kindReleased, worker: "import", snap: snapshotName(part, 0, 0)}
 	if err := snaps.put(ctx, r.snap, b); err != nil {
