@@ -251,6 +251,9 @@ func TestEmbedStops(t *testing.T) {
 // The first documents of Reuters, to exactly these figures: they change only
 // where the texts, the learning or its seed do.
 func TestEmbedReuters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT TESTED: -short, and the text of Reuters takes seconds")
+	}
 	d, err := Import(t.Context(), ImportOptions{Dir: filepath.Join(requireDatasets(t), "Reuters")}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -167,8 +168,8 @@ func TestDefaultBankAccuracy(t *testing.T) {
 		"Adiac": .79, "ShapesAll": .87, "ECG5000": .935, "CharacterTrajectories": .985, "SpokenArabicDigits": .98,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "Adiac" && os.Getenv("EUSN_ACCURACY") != "all" {
-				t.Skip("NOT TESTED: can take minutes, set EUSN_ACCURACY=all")
+			if name != "Adiac" && !parts.Accuracy(name) {
+				t.Skip("NOT TESTED: can take minutes, EUSN_ACCURACY=all asks for it")
 			}
 			d := benchmark(t, name)
 			m, r := retrained(t, d, RetrainOptions{})

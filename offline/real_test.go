@@ -101,14 +101,12 @@ var extraSets = []realSet{
 // its published figures and the recorded sums of its files, and brings it
 // through an archive unchanged.
 func TestRealDatasets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT TESTED: -short, and the sets take half a minute, with the race detector minutes")
+	}
 	dir := requireDatasets(t)
 	sums := readSums(t, filepath.Join(dir, "PROVENANCE.md"))
-	sets := slices.Concat(paperSets, extraSets)
-	if testing.Short() {
-		t.Log("short: MNIST and MotionSenseHAR left out")
-	} else {
-		sets = append(sets, largeSets...)
-	}
+	sets := slices.Concat(paperSets, extraSets, largeSets)
 	for _, want := range sets {
 		t.Run(want.name, func(t *testing.T) { want.check(t, dir, sums) })
 	}

@@ -24,3 +24,10 @@ func Absent(t testing.TB, part, format string, args ...any) {
 	}
 	t.Skipf("NOT CHECKED, "+part+" absent: "+format, args...)
 }
+
+// Accuracy reports whether EUSN_ACCURACY, a list of data sets or "all", asks
+// for the promised accuracy on this one, which takes minutes on some.
+func Accuracy(dataset string) bool {
+	list := strings.Split(os.Getenv("EUSN_ACCURACY"), ",")
+	return slices.Contains(list, dataset) || slices.Contains(list, "all")
+}

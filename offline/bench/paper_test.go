@@ -2,9 +2,9 @@ package bench
 
 import (
 	"math"
-	"os"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -40,8 +40,8 @@ func TestPaperExact(t *testing.T) {
 		{"SpokenArabicDigits", 171, 200, 2070, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() || c.name != "Adiac" && os.Getenv("EUSN_ACCURACY") != "all" {
-				t.Skip("NOT TESTED: takes minutes, set EUSN_ACCURACY=all")
+			if testing.Short() || c.name != "Adiac" && !parts.Accuracy(c.name) {
+				t.Skip("NOT TESTED: takes minutes, EUSN_ACCURACY=all asks for it")
 			}
 			cells, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 200, 10, "eusn")}, dataset(t, c.name))
 			cell := cells[0]
