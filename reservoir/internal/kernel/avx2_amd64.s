@@ -7703,8 +7703,74 @@ TEXT ·loadAVX2(SB), NOSPLIT, $0-40
 	MOVQ rows+16(FP), R8
 	MOVQ offset+24(FP), R9
 	MOVQ n+32(FP), R10
+	CMPQ R10, $0x08
+	JLT  part
 
-block:
+whole:
+	MOVQ       (R8), R11
+	VMOVUPS    (R11)(R9*1), Y0
+	MOVQ       8(R8), R11
+	VMOVUPS    (R11)(R9*1), Y1
+	MOVQ       16(R8), R11
+	VMOVUPS    (R11)(R9*1), Y2
+	MOVQ       24(R8), R11
+	VMOVUPS    (R11)(R9*1), Y3
+	MOVQ       32(R8), R11
+	VMOVUPS    (R11)(R9*1), Y4
+	MOVQ       40(R8), R11
+	VMOVUPS    (R11)(R9*1), Y5
+	MOVQ       48(R8), R11
+	VMOVUPS    (R11)(R9*1), Y6
+	MOVQ       56(R8), R11
+	VMOVUPS    (R11)(R9*1), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y9
+	VUNPCKLPS  Y3, Y2, Y10
+	VUNPCKHPS  Y3, Y2, Y11
+	VUNPCKLPD  Y10, Y8, Y0
+	VUNPCKHPD  Y10, Y8, Y1
+	VUNPCKLPD  Y11, Y9, Y2
+	VUNPCKHPD  Y11, Y9, Y3
+	VUNPCKLPS  Y5, Y4, Y8
+	VUNPCKHPS  Y5, Y4, Y9
+	VUNPCKLPS  Y7, Y6, Y10
+	VUNPCKHPS  Y7, Y6, Y11
+	VUNPCKLPD  Y10, Y8, Y4
+	VUNPCKHPD  Y10, Y8, Y5
+	VUNPCKLPD  Y11, Y9, Y6
+	VUNPCKHPD  Y11, Y9, Y7
+	VPERM2F128 $0x31, Y4, Y0, Y8
+	VPERM2F128 $0x20, Y4, Y0, Y0
+	VPERM2F128 $0x31, Y5, Y1, Y9
+	VPERM2F128 $0x20, Y5, Y1, Y1
+	VPERM2F128 $0x31, Y6, Y2, Y10
+	VPERM2F128 $0x20, Y6, Y2, Y2
+	VPERM2F128 $0x31, Y7, Y3, Y11
+	VPERM2F128 $0x20, Y7, Y3, Y3
+	VMOVUPS    Y0, (DI)
+	ADDQ       SI, DI
+	VMOVUPS    Y1, (DI)
+	ADDQ       SI, DI
+	VMOVUPS    Y2, (DI)
+	ADDQ       SI, DI
+	VMOVUPS    Y3, (DI)
+	ADDQ       SI, DI
+	VMOVUPS    Y8, (DI)
+	ADDQ       SI, DI
+	VMOVUPS    Y9, (DI)
+	ADDQ       SI, DI
+	VMOVUPS    Y10, (DI)
+	ADDQ       SI, DI
+	VMOVUPS    Y11, (DI)
+	ADDQ       SI, DI
+	ADDQ       $0x20, R9
+	SUBQ       $0x08, R10
+	CMPQ       R10, $0x08
+	JGE        whole
+	TESTQ      R10, R10
+	JZ         end
+
+part:
 	MOVQ       $0x00000008, CX
 	CMPQ       R10, CX
 	CMOVQLT    R10, CX
@@ -7752,44 +7818,34 @@ block:
 	VPERM2F128 $0x20, Y6, Y2, Y2
 	VPERM2F128 $0x31, Y7, Y3, Y11
 	VPERM2F128 $0x20, Y7, Y3, Y3
-	MOVQ       DI, R12
-	VMOVUPS    Y0, (R12)
+	VMOVUPS    Y0, (DI)
 	CMPQ       R10, $0x01
 	JLE        short
-	ADDQ       SI, R12
-	VMOVUPS    Y1, (R12)
+	ADDQ       SI, DI
+	VMOVUPS    Y1, (DI)
 	CMPQ       R10, $0x02
 	JLE        short
-	ADDQ       SI, R12
-	VMOVUPS    Y2, (R12)
+	ADDQ       SI, DI
+	VMOVUPS    Y2, (DI)
 	CMPQ       R10, $0x03
 	JLE        short
-	ADDQ       SI, R12
-	VMOVUPS    Y3, (R12)
+	ADDQ       SI, DI
+	VMOVUPS    Y3, (DI)
 	CMPQ       R10, $0x04
 	JLE        short
-	ADDQ       SI, R12
-	VMOVUPS    Y8, (R12)
+	ADDQ       SI, DI
+	VMOVUPS    Y8, (DI)
 	CMPQ       R10, $0x05
 	JLE        short
-	ADDQ       SI, R12
-	VMOVUPS    Y9, (R12)
+	ADDQ       SI, DI
+	VMOVUPS    Y9, (DI)
 	CMPQ       R10, $0x06
 	JLE        short
-	ADDQ       SI, R12
-	VMOVUPS    Y10, (R12)
-	CMPQ       R10, $0x07
-	JLE        short
-	ADDQ       SI, R12
-	VMOVUPS    Y11, (R12)
+	ADDQ       SI, DI
+	VMOVUPS    Y10, (DI)
 
 short:
-	MOVQ SI, R12
-	SHLQ $0x03, R12
-	ADDQ R12, DI
-	ADDQ $0x20, R9
-	SUBQ $0x08, R10
-	JG   block
+end:
 	VZEROUPPER
 	RET
 
@@ -7819,8 +7875,74 @@ TEXT ·storeAVX2(SB), NOSPLIT, $0-40
 	MOVQ rows+16(FP), R8
 	MOVQ offset+24(FP), R9
 	MOVQ n+32(FP), R10
+	CMPQ R10, $0x08
+	JLT  part
 
-block:
+whole:
+	VMOVUPS    (DI), Y0
+	ADDQ       SI, DI
+	VMOVUPS    (DI), Y1
+	ADDQ       SI, DI
+	VMOVUPS    (DI), Y2
+	ADDQ       SI, DI
+	VMOVUPS    (DI), Y3
+	ADDQ       SI, DI
+	VMOVUPS    (DI), Y4
+	ADDQ       SI, DI
+	VMOVUPS    (DI), Y5
+	ADDQ       SI, DI
+	VMOVUPS    (DI), Y6
+	ADDQ       SI, DI
+	VMOVUPS    (DI), Y7
+	ADDQ       SI, DI
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y9
+	VUNPCKLPS  Y3, Y2, Y10
+	VUNPCKHPS  Y3, Y2, Y11
+	VUNPCKLPD  Y10, Y8, Y0
+	VUNPCKHPD  Y10, Y8, Y1
+	VUNPCKLPD  Y11, Y9, Y2
+	VUNPCKHPD  Y11, Y9, Y3
+	VUNPCKLPS  Y5, Y4, Y8
+	VUNPCKHPS  Y5, Y4, Y9
+	VUNPCKLPS  Y7, Y6, Y10
+	VUNPCKHPS  Y7, Y6, Y11
+	VUNPCKLPD  Y10, Y8, Y4
+	VUNPCKHPD  Y10, Y8, Y5
+	VUNPCKLPD  Y11, Y9, Y6
+	VUNPCKHPD  Y11, Y9, Y7
+	VPERM2F128 $0x31, Y4, Y0, Y8
+	VPERM2F128 $0x20, Y4, Y0, Y0
+	VPERM2F128 $0x31, Y5, Y1, Y9
+	VPERM2F128 $0x20, Y5, Y1, Y1
+	VPERM2F128 $0x31, Y6, Y2, Y10
+	VPERM2F128 $0x20, Y6, Y2, Y2
+	VPERM2F128 $0x31, Y7, Y3, Y11
+	VPERM2F128 $0x20, Y7, Y3, Y3
+	MOVQ       (R8), R11
+	VMOVUPS    Y0, (R11)(R9*1)
+	MOVQ       8(R8), R11
+	VMOVUPS    Y1, (R11)(R9*1)
+	MOVQ       16(R8), R11
+	VMOVUPS    Y2, (R11)(R9*1)
+	MOVQ       24(R8), R11
+	VMOVUPS    Y3, (R11)(R9*1)
+	MOVQ       32(R8), R11
+	VMOVUPS    Y8, (R11)(R9*1)
+	MOVQ       40(R8), R11
+	VMOVUPS    Y9, (R11)(R9*1)
+	MOVQ       48(R8), R11
+	VMOVUPS    Y10, (R11)(R9*1)
+	MOVQ       56(R8), R11
+	VMOVUPS    Y11, (R11)(R9*1)
+	ADDQ       $0x20, R9
+	SUBQ       $0x08, R10
+	CMPQ       R10, $0x08
+	JGE        whole
+	TESTQ      R10, R10
+	JZ         end
+
+part:
 	MOVQ    $0x00000008, CX
 	CMPQ    R10, CX
 	CMOVQLT R10, CX
@@ -7828,36 +7950,31 @@ block:
 	SHLQ    $0x02, CX
 	SUBQ    CX, R12
 	VMOVUPS (R12), Y15
-	MOVQ    DI, R12
-	VMOVUPS (R12), Y0
+	VMOVUPS (DI), Y0
 	CMPQ    R10, $0x01
 	JLE     short
-	ADDQ    SI, R12
-	VMOVUPS (R12), Y1
+	ADDQ    SI, DI
+	VMOVUPS (DI), Y1
 	CMPQ    R10, $0x02
 	JLE     short
-	ADDQ    SI, R12
-	VMOVUPS (R12), Y2
+	ADDQ    SI, DI
+	VMOVUPS (DI), Y2
 	CMPQ    R10, $0x03
 	JLE     short
-	ADDQ    SI, R12
-	VMOVUPS (R12), Y3
+	ADDQ    SI, DI
+	VMOVUPS (DI), Y3
 	CMPQ    R10, $0x04
 	JLE     short
-	ADDQ    SI, R12
-	VMOVUPS (R12), Y4
+	ADDQ    SI, DI
+	VMOVUPS (DI), Y4
 	CMPQ    R10, $0x05
 	JLE     short
-	ADDQ    SI, R12
-	VMOVUPS (R12), Y5
+	ADDQ    SI, DI
+	VMOVUPS (DI), Y5
 	CMPQ    R10, $0x06
 	JLE     short
-	ADDQ    SI, R12
-	VMOVUPS (R12), Y6
-	CMPQ    R10, $0x07
-	JLE     short
-	ADDQ    SI, R12
-	VMOVUPS (R12), Y7
+	ADDQ    SI, DI
+	VMOVUPS (DI), Y6
 
 short:
 	VUNPCKLPS  Y1, Y0, Y8
@@ -7983,12 +8100,7 @@ one:
 	VMOVSS X11, (R11)(R9*1)
 
 stored:
-	MOVQ SI, R12
-	SHLQ $0x03, R12
-	ADDQ R12, DI
-	ADDQ $0x20, R9
-	SUBQ $0x08, R10
-	JG   block
+end:
 	VZEROUPPER
 	RET
 
@@ -7999,8 +8111,20 @@ TEXT ·spreadAVX2(SB), NOSPLIT, $0-32
 	MOVQ stride+8(FP), SI
 	MOVQ src+16(FP), R11
 	MOVQ n+24(FP), R10
+	SUBQ $0x08, R10
+	JLT  last
 
-block:
+whole:
+	VMOVUPS (R11), Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    SI, DI
+	ADDQ    $0x20, R11
+	SUBQ    $0x08, R10
+	JGE     whole
+
+last:
+	ADDQ       $0x08, R10
+	JZ         end
 	MOVQ       $0x00000008, CX
 	CMPQ       R10, CX
 	CMOVQLT    R10, CX
@@ -8010,29 +8134,32 @@ block:
 	VMOVUPS    (R12), Y15
 	VMASKMOVPS (R11), Y15, Y0
 	VMOVUPS    Y0, (DI)
-	ADDQ       SI, DI
-	ADDQ       $0x20, R11
-	SUBQ       $0x08, R10
-	JG         block
+
+end:
 	VZEROUPPER
 	RET
 
 // func collectAVX2(src *float32, stride int, dst *uint32, n int)
-// Requires: AVX, CMOV
+// Requires: AVX
 TEXT ·collectAVX2(SB), NOSPLIT, $0-32
 	MOVQ src+0(FP), DI
 	MOVQ stride+8(FP), SI
 	MOVQ dst+16(FP), R11
 	MOVQ n+24(FP), R10
+	SUBQ $0x08, R10
+	JLT  last
 
-block:
-	MOVQ    $0x00000008, CX
-	CMPQ    R10, CX
-	CMOVQLT R10, CX
-	LEAQ    tailMasks<>+32(SB), R12
-	SHLQ    $0x02, CX
-	SUBQ    CX, R12
-	VMOVUPS (R12), Y15
+whole:
+	VMOVUPS (DI), Y0
+	VMOVUPS Y0, (R11)
+	ADDQ    SI, DI
+	ADDQ    $0x20, R11
+	SUBQ    $0x08, R10
+	JGE     whole
+
+last:
+	ADDQ    $0x08, R10
+	JZ      end
 	VMOVUPS (DI), Y0
 	CMPQ    R10, $0x08
 	JLT     four
@@ -8059,10 +8186,7 @@ one:
 	VMOVSS X0, (R11)
 
 stored:
-	ADDQ SI, DI
-	ADDQ $0x20, R11
-	SUBQ $0x08, R10
-	JG   block
+end:
 	VZEROUPPER
 	RET
 

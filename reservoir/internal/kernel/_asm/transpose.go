@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/bits"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -41,46 +40,67 @@ func (g *isa) transposition(name string, in bool) {
 	Load(Param("rows"), rows)
 	Load(Param("offset"), place)
 	Load(Param("n"), left)
-	Label("block")
+	// Whole blocks, then what is left of one.
+	CMPQ(left, Imm(uint64(n)))
+	JLT(LabelRef("part"))
+	Label("whole")
+	if in {
+		for i := range n {
+			MOVQ(at(rows, 8*i), row)
+			VMOVUPS(scaled(row, place, 1, 0), g.regs[i])
+		}
+		g.eachWord(n, g.transpose(), func(v reg.VecPhysical) { VMOVUPS(v, at(tile, 0)) })
+	} else {
+		g.eachWord(n, g.regs[:n], func(v reg.VecPhysical) { VMOVUPS(at(tile, 0), v) })
+		for i, v := range g.transpose() {
+			MOVQ(at(rows, 8*i), row)
+			VMOVUPS(v, scaled(row, place, 1, 0))
+		}
+	}
+	ADDQ(Imm(uint64(g.bytes)), place)
+	SUBQ(Imm(uint64(n)), left)
+	CMPQ(left, Imm(uint64(n)))
+	JGE(LabelRef("whole"))
+	TESTQ(left, left)
+	JZ(LabelRef("end"))
+	Label("part")
 	g.tailMask(n)
 	if in {
 		for i := range n {
 			MOVQ(at(rows, 8*i), row)
 			g.loadMasked(scaled(row, place, 1, 0), g.regs[i])
 		}
+		g.eachWordLeft(n, g.transpose(), func(v reg.VecPhysical) { VMOVUPS(v, at(tile, 0)) })
 	} else {
-		g.eachWord(n, func(i int) { VMOVUPS(at(step, 0), g.regs[i]) })
-	}
-	out := g.transpose()
-	if in {
-		g.eachWord(n, func(i int) { VMOVUPS(out[i], at(step, 0)) })
-	} else {
-		g.storePart(out, left, place, func(i int) Mem {
+		g.eachWordLeft(n, g.regs[:n], func(v reg.VecPhysical) { VMOVUPS(at(tile, 0), v) })
+		g.storePart(g.transpose(), left, place, func(i int) Mem {
 			MOVQ(at(rows, 8*i), row)
 			return scaled(row, place, 1, 0)
 		})
 	}
-	MOVQ(stride, step)
-	SHLQ(Imm(uint64(bits.TrailingZeros(uint(n)))), step)
-	ADDQ(step, tile)
-	ADDQ(Imm(uint64(g.bytes)), place)
-	SUBQ(Imm(uint64(n)), left)
-	JG(LabelRef("block"))
+	Label("end")
 	VZEROUPPER()
 	RET()
 }
 
-// eachWord emits do for the words of a block that are left, step pointing to
-// each one's vector.
-func (g *isa) eachWord(n int, do func(i int)) {
-	MOVQ(tile, step)
+// eachWord emits move for the words of a block, whose vectors are v, with tile
+// pointing to each one's place and in the end behind them.
+func (g *isa) eachWord(n int, v []reg.VecPhysical, move func(v reg.VecPhysical)) {
 	for i := range n {
+		move(v[i])
+		ADDQ(stride, tile)
+	}
+}
+
+// eachWordLeft does so for those that are left, fewer than n.
+func (g *isa) eachWordLeft(n int, v []reg.VecPhysical, move func(v reg.VecPhysical)) {
+	for i := range n - 1 {
 		if i > 0 {
 			CMPQ(left, Imm(uint64(i)))
 			JLE(LabelRef("short"))
-			ADDQ(stride, step)
+			ADDQ(stride, tile)
 		}
-		do(i)
+		move(v[i])
 	}
 	Label("short")
 }
