@@ -78,24 +78,24 @@ func (l Layout) Member(r int) int { return l.First + r*l.MemberWords }
 // Steps reads the samples since the reset from a row.
 func (l Layout) Steps(row []uint32) uint64 { return uint64(row[0]) | uint64(row[1])<<32 }
 
-func (l Layout) setSteps(row []uint32, n uint64) { row[0], row[1] = uint32(n), uint32(n>>32) }
+func (l *Layout) setSteps(row []uint32, n uint64) { row[0], row[1] = uint32(n), uint32(n>>32) }
 
 // Reset starts a new sequence in a row.
 func (l Layout) Reset(s Spec, row []uint32) {
 	clear(row[:l.First])
 	for r := range s.Members {
-		l.resetMember(s, row, r)
+		l.resetMember(s.Units, row, r)
 	}
 }
 
 // resetMember resets member r's part of a row.
-func (l Layout) resetMember(s Spec, row []uint32, r int) {
+func (l *Layout) resetMember(units int, row []uint32, r int) {
 	words := row[l.Member(r):][:l.MemberWords]
 	clear(words)
 	if l.Max < 0 {
 		return
 	}
-	for i := range s.Units {
+	for i := range units {
 		words[l.Max+i] = math.Float32bits(-1)
 	}
 }

@@ -10,20 +10,32 @@ import (
 // It equals Generic bit for bit.
 type Vector struct {
 	pool
-	taken []uint64 // samples of each slot: the rows' first words, but dense
+	book  []slot
 	heads []head
 	width int
 
 	// What of net.Spec every call needs.
-	units, features int
-	kept            []Feature // in canonical order
+	units, channels, inputs, features int
+	transforms                        bool      // inputs are not the samples themselves
+	far                               bool      // rows are in memory more than in a cache
+	kept                              []Feature // in canonical order
+	sums                              []accumulator
 
 	set     *kernel.Set
-	members []kernel.Member
+	shapes  [shapes]shape
+	members []member
 	singles int // up to so many streams are advanced one by one,
 	narrows int // up to so many in a narrow tile, more in a wide one
 	plan    plan
 	gang    gang
+}
+
+// slot is what every call asks about a slot beside its row. All of it is in one
+// cache line, which random slots have to be fetched from memory.
+type slot struct {
+	steps uint64 // samples since the reset: the row's first words
+	call  uint32 // the last call with a run of this slot,
+	round int32  // and that run's round; see plan
 }
 
 var _ Engine = (*Vector)(nil)
@@ -35,15 +47,18 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 		return nil, err
 	}
 	s := net.Spec
-	v := &Vector{pool: p, set: set, taken: make([]uint64, slots)}
-	v.units, v.features = s.Units, s.FeatureCount()
+	v := &Vector{pool: p, set: set, book: make([]slot, slots)}
+	v.units, v.channels, v.inputs, v.features = s.Units, s.Channels, s.Inputs(), s.FeatureCount()
+	v.transforms = s.Standardise || s.Difference
+	v.far = 4*len(v.rows) > nearBytes
 	for _, f := range AllFeatures {
 		if s.Has(f) {
 			v.kept = append(v.kept, f)
 		}
 	}
-	for _, m := range net.Members {
-		v.members = append(v.members, set.Pack(s.Units, len(m.Inputs), m.Bias, m.Input, m.Recurrent, s.Kind == RESN))
+	v.sums, v.shapes = v.layout.sums(), shapesOf(set, s.Kind)
+	for i := range net.Members {
+		v.members = append(v.members, packMember(v, &net.Members[i]))
 	}
 	v.singles, v.narrows = singleStreams(&v.net.Spec, set), set.Narrow.Lanes
 	v.plan.init(v, threads)
@@ -81,40 +96,48 @@ func (v *Vector) SetHeads(heads []*readout.Linear) error {
 
 // Advance implements Engine.
 func (v *Vector) Advance(inputs []float32, runs []Run, scores []float32) error {
-	if !v.allowed(inputs, runs, scores) {
+	allowed, plain := v.survey(inputs, runs, scores)
+	if !allowed {
 		if err := checkRuns(v, inputs, runs, scores); err != nil { // says why
 			return err
 		}
 	}
 	if len(inputs) > 0 && !v.set.Within(&inputs[0], len(inputs), MaxInput) {
-		return CheckInputs(inputs, v.net.Spec.Channels) // says which
+		return CheckInputs(inputs, v.channels) // says which
 	}
-	v.plan.cut(runs)
+	if !plain {
+		v.plan.cut(v.book, runs)
+	}
+	c := call{inputs: inputs, runs: runs, scores: scores, score: v.plan.score, emits: v.plan.emits > 0}
 	for k := range v.plan.rounds() {
-		items, threads := v.plan.items(runs, k)
-		v.gang.do(call{inputs: inputs, runs: runs, scores: scores, score: v.plan.score, items: items, threads: threads})
+		c.items, c.threads = v.plan.items(runs, k)
+		v.gang.do(&c)
 	}
 	return nil
 }
 
-// allowed reports whether checkRuns has nothing to say, without a call for each
-// run.
-func (v *Vector) allowed(inputs []float32, runs []Run, scores []float32) bool {
-	rows, odd := len(inputs)/v.net.Spec.Channels, len(inputs)%v.net.Spec.Channels
-	emits := 0
-	ok := odd == 0
-	for i := range runs {
-		r := &runs[i]
-		ok = ok && uint(r.Slot) < uint(len(v.taken)) && r.From >= 0 && r.To >= r.From && int(r.To) <= rows && v.taken[r.Slot]+uint64(rows) <= MaxSteps
-		if r.Emit {
-			emits++
-		}
+// survey looks at every run once. A call is allowed if checkRuns has nothing to
+// say. It is plain if it needs no further planning: one run a slot and none
+// longer than the one before. Then it is planned.
+func (v *Vector) survey(inputs []float32, runs []Run, scores []float32) (allowed, plain bool) {
+	rows := len(inputs)
+	if v.channels > 1 {
+		rows /= v.channels
 	}
-	return ok && len(scores) >= emits*v.width
+	if rows*v.channels != len(inputs) {
+		return false, false
+	}
+	p := &v.plan
+	p.begin(v.book, len(runs))
+	emits, allowed, plain := lookAt(v.book, p.score, p.call, rows, runs)
+	if plain {
+		p.plain(len(runs), emits)
+	}
+	return allowed && len(scores) >= emits*v.width, plain
 }
 
 // Steps is what CheckCall asks for.
-func (v *Vector) Steps(slot int) uint64 { return v.taken[slot] }
+func (v *Vector) Steps(slot int) uint64 { return v.book[slot].steps }
 
 // Features implements Engine.
 func (v *Vector) Features(slot int, dst []float32) error {
@@ -130,6 +153,7 @@ func (v *Vector) WriteRow(slot int, row []uint32) error {
 	if err := v.pool.WriteRow(slot, row); err != nil {
 		return err
 	}
-	v.taken[slot] = v.layout.Steps(row)
+	v.forget()
+	v.book[slot].steps = v.layout.Steps(row)
 	return nil
 }

@@ -10,7 +10,8 @@ type call struct {
 	inputs  []float32
 	runs    []Run
 	scores  []float32
-	score   []int32 // emitting runs before each run
+	emits   bool    // some runs do,
+	score   []int32 // and before each of them so many
 	items   []item
 	threads int // that may work on them
 }
@@ -57,17 +58,17 @@ func (g *gang) stop() {
 }
 
 // do has every item of a round done.
-func (g *gang) do(c call) {
+func (g *gang) do(c *call) {
 	helpers := min(len(g.workers), c.threads, len(c.items)) - 1
 	c.threads = helpers + 1
-	g.call = c
 	if helpers <= 0 {
 		for i := range c.items {
-			g.advance(g.workers[0], i)
+			c.advance(g.workers[0], i)
 		}
-		g.call = call{}
 		return
 	}
+	g.workers[0].v.forget()
+	g.call = *c
 	g.undone.Store(int32(len(c.items)))
 	g.left.Store(int32(len(c.items)))
 	for range helpers {
@@ -90,16 +91,16 @@ func (g *gang) take(w *worker) (last bool) {
 		if k < 0 {
 			return last
 		}
-		g.advance(w, len(g.call.items)-1-k)
+		g.call.advance(w, len(g.call.items)-1-k)
 		last = g.undone.Add(-1) == 0
 	}
 }
 
 // advance has a worker do item i.
-func (g *gang) advance(w *worker, i int) {
+func (c *call) advance(w *worker, i int) {
 	var next *item
-	if k := i + g.call.threads; k < len(g.call.items) {
-		next = &g.call.items[k]
+	if k := i + c.threads; k < len(c.items) {
+		next = &c.items[k]
 	}
-	w.advance(&g.call, &g.call.items[i], next)
+	w.advance(c, &c.items[i], next)
 }

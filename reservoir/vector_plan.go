@@ -17,14 +17,16 @@ type plan struct {
 	narrow                  bool    // narrow tiles hide the latency of a multiply-add
 	perSample, perEmit      float64 // multiply-adds
 
-	round  []int32 // of each slot's last run in this call, valid where stamp is the call's
-	stamp  []uint32
-	call   uint32
-	of     []int32 // round of each run
-	score  []int32 // number of emitting runs before each run
+	call   uint32  // number of the call, in each slot that has a run in it
+	emits  int     // emitting runs,
+	score  []int32 // and of each the number of those before it
 	order  []int32 // runs by round, then length
 	starts []int32 // of each round in order, and the end
+	inRow  bool    // order is that of the runs: the call is plain
+	of     []int32 // round of each run
 	count  []int32
+	ranked []int32 // memory of order where it is not counted,
+	listed []int32 // and 0, 1, 2, ... where it is that of the runs
 	tiles  []tile
 	work   []item
 }
@@ -37,6 +39,7 @@ const enough = 4e6
 // tile is the runs of one tile of streams. Its last item to end commits it.
 type tile struct {
 	runs   []int32
+	list   []Run        // those, where they stand in a row in the call
 	shared bool         // by several items
 	left   atomic.Int32 // items, if shared
 }
@@ -56,35 +59,60 @@ func (p *plan) init(v *Vector, threads int) {
 		recurrent = 20 // one product, but as much again as a tanh and the loop take
 	}
 	p.perSample = float64(s.Members) * float64(s.Units) * float64(recurrent+s.Inputs())
-	p.round, p.stamp = make([]int32, v.slots), make([]uint32, v.slots)
 }
 
-// cut plans a call.
-func (p *plan) cut(runs []Run) {
+// begin takes a number for a call of n runs.
+func (p *plan) begin(book []slot, n int) {
 	p.call++
-	if p.call == 0 { // wrapped around: old stamps could be taken for new ones
-		clear(p.stamp)
+	if p.call == 0 { // wrapped around: old numbers could be taken for new ones
+		for i := range book {
+			book[i].call = 0
+		}
 		p.call = 1
 	}
+	if cap(p.score) < n {
+		p.score = make([]int32, n+n/2)
+	}
+	p.score = p.score[:n]
+}
+
+// plain plans a call of n runs, each of its own slot and the longest first.
+func (p *plan) plain(n, emits int) {
+	for len(p.listed) < n {
+		p.listed = append(p.listed, int32(len(p.listed)))
+	}
+	p.order = p.listed[:n]
+	p.starts = append(p.starts[:0], 0)
+	if n > 0 {
+		p.starts = append(p.starts, int32(n))
+	}
+	p.inRow, p.emits = true, emits
+}
+
+// cut plans any call.
+func (p *plan) cut(book []slot, runs []Run) {
 	n := len(runs)
-	p.of, p.score, p.order = grow(p.of, n), grow(p.score, n), grow(p.order, n)
+	p.begin(book, n)
+	p.of, p.ranked = grow(p.of, n), grow(p.ranked, n)
+	p.order, p.inRow = p.ranked, false
 	p.starts = append(p.starts[:0], 0)
 	emits := int32(0)
 	for i, r := range runs {
-		k := int32(0)
-		if p.stamp[r.Slot] == p.call {
-			k = p.round[r.Slot] + 1
+		s, k := &book[r.Slot], int32(0)
+		if s.call == p.call {
+			k = s.round + 1
 		}
-		p.stamp[r.Slot], p.round[r.Slot], p.of[i] = p.call, k, k
+		s.call, s.round, p.of[i] = p.call, k, k
 		for int(k)+1 >= len(p.starts) {
 			p.starts = append(p.starts, 0)
 		}
 		p.starts[k+1]++
-		p.score[i] = emits
 		if r.Emit {
+			p.score[i] = emits
 			emits++
 		}
 	}
+	p.emits = int(emits)
 	for k := 1; k < len(p.starts); k++ {
 		p.starts[k] += p.starts[k-1]
 	}
@@ -118,13 +146,15 @@ func (p *plan) sort(runs []Run, order []int32) {
 // items cuts a round into work, and says on how many threads it is worth it.
 func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 	order := p.order[p.starts[round]:p.starts[round+1]]
-	amount := p.amount(runs, order)
-	threads = max(1, min(p.threads, int(amount/enough)))
-	lanes := p.lanes
-	// Two narrow tiles on two threads where one wide tile would leave a thread
-	// idle, if a narrow one is no slower a lane.
-	for p.narrow && lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*enough*float64(threads) {
-		lanes /= 2
+	lanes, threads := p.lanes, 1
+	if p.threads > 1 {
+		amount := p.amount(runs, order)
+		threads = max(1, min(p.threads, int(amount/enough)))
+		// Two narrow tiles on two threads where one wide tile would leave a
+		// thread idle, if a narrow one is no slower a lane.
+		for p.narrow && lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*enough*float64(threads) {
+			lanes /= 2
+		}
 	}
 	n := (len(order) + lanes - 1) / lanes
 	shares := 1
@@ -137,11 +167,17 @@ func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 	p.work = p.work[:0]
 	for k := range n {
 		t := &p.tiles[:n][k]
-		t.runs = order[k*lanes : min((k+1)*lanes, len(order))]
-		t.shared = shares > 1
-		if t.shared {
-			t.left.Store(int32(shares))
+		first, end := k*lanes, min((k+1)*lanes, len(order))
+		t.runs, t.list = order[first:end], nil
+		if p.inRow {
+			t.list = runs[first:end]
 		}
+		t.shared = shares > 1
+		if !t.shared {
+			p.work = append(p.work, item{t, 0, p.members})
+			continue
+		}
+		t.left.Store(int32(shares))
 		for m := range shares {
 			p.work = append(p.work, item{t, p.members * m / shares, p.members * (m + 1) / shares})
 		}

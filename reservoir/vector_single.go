@@ -1,8 +1,6 @@
 package reservoir
 
 import (
-	"math"
-
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
@@ -44,7 +42,7 @@ func (w *worker) advanceSingles(c *call, it *item, active int) {
 		w.transformSingle(c, i)
 	}
 	for m := it.first; m < it.last; m++ {
-		w.member(m, 1)
+		w.use(m, single)
 		for i := range w.lanes[:active] {
 			w.advanceSingle(m, i)
 		}
@@ -59,89 +57,60 @@ func (w *worker) advanceSingles(c *call, it *item, active int) {
 // transformSingle makes the inputs of one lane's next samples, row-major. They
 // are used in place where there is no transform.
 func (w *worker) transformSingle(c *call, i int) {
-	net, l := w.v.net, &w.lanes[i]
-	s, n := &net.Spec, min(w.chunk, l.left)
-	channels, inputs := s.Channels, s.Inputs()
+	v, l := w.v, &w.lanes[i]
+	n, channels, inputs := min(w.chunk, l.left), v.channels, v.inputs
 	raw := c.inputs[l.from*channels : (l.from+n)*channels]
-	if !s.Standardise && !s.Difference {
+	if !v.transforms {
 		l.inputs = raw
 		return
 	}
 	l.inputs = w.single[i*w.chunk*inputs:][:n*inputs]
 	var previous []float32
-	if s.Difference && l.steps > 0 {
+	if v.layout.Previous >= 0 && l.steps > 0 {
 		previous = w.sample
-		if l.from > int(c.runs[l.run].From) {
+		if l.from > l.begin {
 			copy(previous, c.inputs[(l.from-1)*channels:])
 		} else {
 			for k := range previous {
-				previous[k] = float32frombits(l.row[w.v.layout.Previous+k])
+				previous[k] = float32frombits(l.row[v.layout.Previous+k])
 			}
 		}
 	}
 	for t := range n {
 		sample := raw[t*channels : (t+1)*channels]
-		net.Transform(l.inputs[t*inputs:(t+1)*inputs], sample, previous)
+		v.net.Transform(l.inputs[t*inputs:(t+1)*inputs], sample, previous)
 		previous = sample
 	}
 }
 
-// advanceSingle takes one lane's chunk through one member, whose args are set.
+// advanceSingle takes one lane's chunk through member m, which is in use.
 func (w *worker) advanceSingle(m, i int) {
-	v, l, a := w.v, &w.lanes[i], &w.args
-	s, layout := &v.net.Spec, &v.layout
-	words := l.row[layout.Member(m):][:layout.MemberWords]
-	vector := 4 * v.set.Vector
-	// The states are aligned, the inputs end where they begin.
-	first := (a.Selected + 15) / 16 * 16
-	a.Cur, a.Next = &w.cur[first-a.Selected], &w.nxt[first-a.Selected]
-	a.CurState, a.NextState = &w.cur[first], &w.nxt[first]
-	a.Inputs, a.InputStep = kernel.Address(l.inputs), 4*s.Inputs()
-
-	v.set.Spread(a.CurState, vector, &words[layout.State], s.Units)
-	for k, kind := range v.kinds() {
-		if kind.at >= 0 {
-			v.set.Spread(&w.sums[k*v.set.Vector], kernel.Kinds*vector, &words[kind.at], s.Units)
-		}
-	}
-	advance := v.set.Single
-	if s.Kind == RESN {
-		advance = v.set.RingSingle
-	}
-	most := max(1, int(callFlops/float64(2*s.Units*a.Depth)))
-	for t, n := 0, min(w.chunk, l.left); t < n; {
-		a.Count = min(n-t, most)
-		toFold := FoldEvery - int((l.steps+uint64(t))%FoldEvery)
-		if layout.SumLow >= 0 {
-			a.Count = min(a.Count, toFold)
-		}
-		t += a.Count
-		fold := layout.SumLow >= 0 && a.Count == toFold
-		advance(a)
+	v, l := w.v, &w.lanes[i]
+	n, words := min(w.chunk, l.left), l.row[v.layout.Member(m):][:v.layout.MemberWords]
+	w.args.Inputs = kernel.Address(l.inputs)
+	w.moveSingle(words, v.set.Spread)
+	for done := 0; done < n; {
+		k, toFold := n-done, FoldEvery-int((l.steps+uint64(done))%FoldEvery)
+		fold := v.layout.SumLow >= 0 && toFold <= k
 		if fold {
-			w.foldSingle(words)
+			k = toFold
 		}
-	}
-	v.set.Collect(a.CurState, vector, &words[layout.State], s.Units)
-	for k, kind := range v.kinds() {
-		if kind.at >= 0 {
-			v.set.Collect(&w.sums[k*v.set.Vector], kernel.Kinds*vector, &words[kind.at], s.Units)
+		w.steps(k)
+		if fold {
+			w.fold(words, 0)
 		}
+		done += k
 	}
+	w.moveSingle(words, v.set.Collect)
 }
 
-// foldSingle adds a single stream's low-level sums to the high-level sums in
-// its row.
-func (w *worker) foldSingle(words []uint32) {
-	l, vector := &w.v.layout, w.v.set.Vector
-	for k, high := range [kernel.Kinds]int{l.SumHigh, -1, -1, l.SquareHigh} {
-		if high < 0 {
-			continue
-		}
-		for u := range w.v.net.Spec.Units {
-			low := &w.sums[u/vector*vector*kernel.Kinds+k*vector+u%vector]
-			words[high+u] = math.Float32bits(float32frombits(words[high+u]) + *low)
-			*low = 0
-		}
+// moveSingle moves a single stream's states and sums from or to its row's words.
+func (w *worker) moveSingle(words []uint32, move func(*float32, int, *uint32, int)) {
+	v := w.v
+	vector := v.set.Vector
+	move(w.args.CurState, 4*vector, &words[v.layout.State], v.units)
+	for k := range v.sums {
+		a := &v.sums[k]
+		move(&w.sums[a.kind*vector], 4*kernel.Kinds*vector, &words[a.at], v.units)
 	}
 }

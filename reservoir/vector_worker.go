@@ -15,6 +15,7 @@ type worker struct {
 	v     *Vector
 	chunk int // most samples between loading a tile's states and storing them
 
+	runs   [maxLanes]Run // of the tile in hand, where they are scattered
 	lanes  [maxLanes]lane
 	rows   [maxLanes]*uint32 // of the lanes in hand, for Load and Store
 	stores [maxLanes]*uint32
@@ -29,19 +30,24 @@ type worker struct {
 	tails    []float32 // copies of the samples of lanes near the end of the inputs
 	zero     []uint32  // a row nobody writes
 	trash    []uint32  // a row nobody reads
+	idle     []uint32  // a row of lanes without a stream, which goes on like theirs
 	cuts     []bool    // cuts[t]: something happens after t samples of the chunk
-	offsets  []int     // kernel.Steps.Select of the member in hand
 	single   []float32 // transformed samples of streams advanced one by one
 	sample   []float32
-	args     kernel.Steps
 	emission emission
+
+	// What args are prepared for; see use.
+	args          kernel.Steps
+	member, shape int
+	first         int     // of its states in cur and nxt
+	held          []int32 // slots whose states the tile in use has, lane by lane; see hold
 }
 
 // lane is the stream in one lane of the tile in hand.
 type lane struct {
-	run    int32
 	row    []uint32
-	from   int       // next input row
+	begin  int       // the run's first input row
+	from   int       // and its next
 	left   int       // samples to go
 	steps  uint64    // samples taken
 	inputs []float32 // the chunk's, where the lane is advanced alone
@@ -50,17 +56,15 @@ type lane struct {
 const (
 	chunkBytes = 128 << 10 // of transformed inputs: what level 2 caches hold beside states and weights
 	maxChunk   = 128
-	// A kernel call is not preemptible: it ends after about 0.2 ms.
-	callFlops = 5e7
 )
 
 func newWorker(v *Vector) *worker {
 	s, l := v.net.Spec, v.layout
 	lanes := v.set.Wide.Lanes
-	w := &worker{v: v}
+	w := &worker{v: v, member: -1}
 	w.chunk = min(maxChunk, max(1, chunkBytes/(4*lanes*s.Inputs())))
 	w.raw = kernel.Aligned((w.chunk + 1) * s.Channels * lanes)
-	if s.Standardise || s.Difference {
+	if v.transforms {
 		w.x = kernel.Aligned(w.chunk * s.Inputs() * lanes)
 	}
 	depth := s.Inputs() + s.Units
@@ -71,102 +75,95 @@ func newWorker(v *Vector) *worker {
 	w.pending = kernel.Aligned(2 * kernel.PendingRoom)
 	w.tails = make([]float32, lanes*w.chunk*s.Channels)
 	w.zero = make([]uint32, max(l.Words, w.chunk*s.Channels))
-	w.trash = make([]uint32, l.Words)
+	w.trash, w.idle = make([]uint32, l.Words), make([]uint32, l.Words)
 	w.cuts = make([]bool, w.chunk+1)
-	w.offsets = make([]int, s.Inputs())
 	w.emission.init(v)
 	w.sample = make([]float32, s.Channels)
+	w.held = make([]int32, 0, maxLanes)
 	w.makeRoom()
-	w.args = kernel.Steps{
-		Consts: kernel.Consts(), Pending: &w.pending[0], Spare: &w.pending[kernel.PendingRoom],
-		Select: &w.offsets[0], Units: s.Units,
-	}
-	for _, k := range v.kinds() {
-		if k.at >= 0 {
-			w.args.Flags |= k.flag
-			w.args.Sums = &w.sums[0]
-		}
+	w.args = kernel.Steps{Consts: kernel.Consts(), Pending: &w.pending[0], Spare: &w.pending[kernel.PendingRoom], Units: s.Units}
+	if len(v.sums) > 0 {
+		w.args.Sums = &w.sums[0]
 	}
 	return w
 }
 
 // makeRoom allocates what depends on how many streams go one by one.
 func (w *worker) makeRoom() {
-	if s := &w.v.net.Spec; s.Standardise || s.Difference {
-		w.single = make([]float32, w.v.singles*w.chunk*s.Inputs())
-	}
-}
-
-// kind is an accumulator that rides along in the kernel: its flag and place
-// in the row.
-type kind struct{ flag, at int }
-
-// kinds are in the order of kernel.Steps.Sums.
-func (v *Vector) kinds() [kernel.Kinds]kind {
-	l := &v.layout
-	return [kernel.Kinds]kind{
-		{kernel.Sum, l.SumLow}, {kernel.Positive, l.Positive}, {kernel.Max, l.Max}, {kernel.Square, l.SquareLow},
+	if w.v.transforms {
+		w.single = make([]float32, w.v.singles*w.chunk*w.v.inputs)
 	}
 }
 
 // advance does one item; next is the one this worker probably does after it,
 // or nil.
 func (w *worker) advance(c *call, it, next *item) {
-	w.open(c, it)
+	v := w.v
 	w.nexts = 0
-	if next != nil {
-		for i, k := range next.tile.runs {
-			w.next[i] = &w.v.row(int(c.runs[k].Slot))[w.v.layout.Member(next.first)]
-		}
+	if next != nil && v.far {
 		w.nexts = len(next.tile.runs)
+		pointRows(w.next[:], v.rows, v.layout.Words, v.layout.Member(next.first), w.list(c, next.tile))
 	}
-	for w.lanes[0].left > 0 {
-		w.advanceChunk(c, it)
+	runs := w.list(c, it.tile)
+	if len(runs) <= v.singles || !w.advanceEven(c, it, runs) {
+		w.held = w.held[:0]
+		w.open(it, runs)
+		for w.lanes[0].left > 0 {
+			w.advanceChunk(c, it)
+		}
 	}
 	if !it.tile.shared || it.tile.left.Add(-1) == 0 {
-		w.commit(c, it.tile)
+		w.commit(c, it.tile, runs)
 	}
 }
 
-// open takes the tile's runs into the lanes and resets what the item owns of
-// their rows.
-func (w *worker) open(c *call, it *item) {
-	l := &w.v.layout
-	for i, k := range it.tile.runs {
-		r := &c.runs[k]
-		row := w.v.row(int(r.Slot))
-		n := lane{run: k, row: row, from: int(r.From), left: int(r.To - r.From), steps: w.v.taken[r.Slot]}
+// list is a tile's runs in a row, until the next tile's are asked for.
+func (w *worker) list(c *call, t *tile) []Run {
+	if t.list != nil {
+		return t.list
+	}
+	for i, k := range t.runs {
+		w.runs[i] = c.runs[k]
+	}
+	return w.runs[:len(t.runs)]
+}
+
+// open takes the runs into the lanes and resets what the item owns of their
+// rows.
+func (w *worker) open(it *item, runs []Run) {
+	v := w.v
+	for i := range runs {
+		r, n := &runs[i], &w.lanes[i]
+		n.row, n.from, n.left, n.steps = v.row(int(r.Slot)), int(r.From), int(r.To-r.From), v.book[r.Slot].steps
+		n.begin = n.from
 		if r.Reset {
 			n.steps = 0
 			for m := it.first; m < it.last; m++ {
-				l.resetMember(w.v.net.Spec, row, m)
+				v.layout.resetMember(v.units, n.row, m)
 			}
 		}
-		w.lanes[i] = n
 	}
 }
 
 // commit writes what belongs to all members of the tile's rows, and the scores
 // of its runs. Every item of the tile has ended.
-func (w *worker) commit(c *call, t *tile) {
+func (w *worker) commit(c *call, t *tile, runs []Run) {
 	v := w.v
-	l, channels := &v.layout, v.net.Spec.Channels
-	for _, k := range t.runs {
-		r := &c.runs[k]
-		row := v.row(int(r.Slot))
-		if r.Reset {
-			v.taken[r.Slot] = 0
-		}
-		v.taken[r.Slot] += uint64(r.To - r.From)
-		l.setSteps(row, v.taken[r.Slot])
-		if l.Previous >= 0 {
-			w.setPrevious(row[l.Previous:l.Previous+channels], c, r)
-		}
-		if r.Emit && v.width > 0 {
-			w.emit(c, row, int(c.score[k])*v.width)
+	takeSamples(v.book, v.rows, v.layout.Words, runs)
+	if v.layout.Previous >= 0 {
+		for i := range runs {
+			r := &runs[i]
+			w.setPrevious(v.row(int(r.Slot))[v.layout.Previous:][:v.channels], c, r)
 		}
 	}
-	w.flush(c)
+	if c.emits && v.width > 0 {
+		for i := range runs {
+			if r := &runs[i]; r.Emit {
+				w.emit(c, v.row(int(r.Slot)), int(c.score[t.runs[i]])*v.width)
+			}
+		}
+		w.flush(c)
+	}
 }
 
 // setPrevious keeps a run's last sample for the next difference.

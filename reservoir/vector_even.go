@@ -1,0 +1,84 @@
+package reservoir
+
+import "github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+
+// advanceEven takes a tile through all its samples at once, where its runs have
+// equally many, no more than a chunk, and nothing happens before the end: no
+// row is reset or folds its sums, no sample is a sequence's first and has no
+// difference. It reports whether it could. Calls with one sample a stream are
+// made of such tiles, and spend most of what is not arithmetic on looking at
+// each stream.
+func (w *worker) advanceEven(c *call, it *item, runs []Run) bool {
+	v := w.v
+	n := int(runs[0].To - runs[0].From)
+	if n == 0 || n > w.chunk || !v.even(runs, n) {
+		return false
+	}
+	shape := v.shapeOf(len(runs))
+	lanes := v.shapes[shape].lanes
+	held := sameSlots(runs, w.held)
+	if !held {
+		w.hold(c, runs, lanes)
+	}
+	w.gatherEven(c, runs, lanes, n)
+	w.transform(lanes, n)
+	for m := it.first; m < it.last; m++ {
+		w.use(m, shape)
+		w.args.Inputs = kernel.Address(w.x)
+		if !held {
+			w.load(m, w.rows[:lanes])
+		}
+		if n <= prefetchSteps && v.far {
+			w.prefetch(m+1, it.last, len(runs))
+		}
+		w.steps(n)
+		w.store(m, w.rows[:lanes])
+	}
+	return true
+}
+
+// gatherEven brings n samples of every run side by side into raw, and the
+// sample before them.
+func (w *worker) gatherEven(c *call, runs []Run, lanes, n int) {
+	channels := w.v.channels
+	pointSamples(w.source[:], c.inputs, channels, runs)
+	for i := len(runs); i < lanes; i++ {
+		w.source[i] = &w.zero[0]
+	}
+	w.loadWords(w.raw[channels*lanes:], w.source[:lanes], 0, n*channels)
+	if previous := w.v.layout.Previous; previous >= 0 {
+		w.loadWords(w.raw, w.rows[:lanes], previous, channels)
+	}
+}
+
+// hold points rows at those of the runs' slots. The tile is held if it is all
+// there is to do, and has one member: then only this worker's next item can
+// come between its states and their rows, or what calls forget. Where the same
+// few streams come call after call, their states are stored each time but not
+// loaded.
+func (w *worker) hold(c *call, runs []Run, lanes int) {
+	v := w.v
+	pointRows(w.rows[:], v.rows, v.layout.Words, 0, runs)
+	for i := len(runs); i < lanes; i++ {
+		w.rows[i] = &w.idle[0]
+	}
+	w.held = w.held[:0]
+	if len(c.items) > 1 || len(v.members) > 1 {
+		return
+	}
+	for i := range runs {
+		w.held = append(w.held, runs[i].Slot)
+	}
+}
+
+// forget is called where rows may change otherwise than by the caller's worker.
+func (v *Vector) forget() {
+	w := v.gang.workers[0]
+	w.held = w.held[:0]
+}
+
+// even reports whether the runs have n samples each and nothing happens before
+// their end.
+func (v *Vector) even(runs []Run, n int) bool {
+	return equallyLong(runs, int32(n)) && (v.layout.SumLow < 0 && v.layout.Previous < 0 || undisturbed(v.book, runs, uint64(n)))
+}

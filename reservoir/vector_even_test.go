@@ -1,0 +1,190 @@
+package reservoir
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+)
+
+// TestEven: calls of as many samples for each of a few streams take the way
+// made for them, and whatever may come between two of them leaves the same rows
+// as in the plain engine.
+func TestEven(t *testing.T) {
+	if len(kernel.Levels()) == 0 {
+		t.Skip("NOT TESTED: this machine or build has no vector kernels")
+	}
+	sums := benchSpec(1, 11, 3)
+	sums.Standardise, sums.Difference, sums.Features = true, true, AllFeatures
+	for name, s := range map[string]Spec{"paper": benchSpec(1, 20, 3), "sums": sums, "bank": benchSpec(3, 9, 2)} {
+		for _, set := range kernel.Levels() {
+			for _, streams := range []int{set.Narrow.Lanes - 1, set.Wide.Lanes, set.Wide.Lanes + 3} {
+				t.Run(fmt.Sprintf("%s/%s/%d", name, set.Name, streams), func(t *testing.T) { newTwins(t, s, set, streams).run() })
+			}
+		}
+	}
+}
+
+// twins are a vector engine and the plain one, which get the same calls.
+type twins struct {
+	*testing.T
+	v       *Vector
+	g       *Generic
+	streams int
+	rng     *rand.Rand
+}
+
+func newTwins(t *testing.T, s Spec, set *kernel.Set, streams int) *twins {
+	net, err := Draw(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots := 2*streams + 1
+	v, err := newVector(net, slots, set, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	v.singles = 1 // the few left over by full tiles are a tile as well
+	g, err := NewGeneric(net, slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &twins{t, v, g, streams, rand.New(rand.NewPCG(1, uint64(streams)))}
+}
+
+// advance gives both the runs, whose rows it draws, and compares the slots.
+func (w *twins) advance(what string, runs []Run) {
+	w.Helper()
+	rows := 0
+	for _, r := range runs {
+		rows = max(rows, int(r.To))
+	}
+	in := make([]float32, rows*w.v.channels)
+	for i := range in {
+		in[i] = float32(w.rng.NormFloat64())
+	}
+	for _, e := range []Engine{w.v, w.g} {
+		if err := e.Advance(in, runs, nil); err != nil {
+			w.Fatalf("%s: %v", what, err)
+		}
+	}
+	for i := range w.v.Slots() {
+		if !slices.Equal(w.v.row(i), w.g.row(i)) {
+			w.Fatalf("%s: the rows of slot %d differ", what, i)
+		}
+	}
+}
+
+// runsOf are runs of n samples for the slots from first on.
+func (w *twins) runsOf(first, n int) []Run {
+	runs := make([]Run, w.streams)
+	for i := range runs {
+		runs[i] = Run{Slot: int32(first + i), From: int32(i * n), To: int32((i + 1) * n)}
+	}
+	return runs
+}
+
+// evenly advances the first slots by n samples and checks which way that goes.
+func (w *twins) evenly(what string, n int, even bool) {
+	w.Helper()
+	first := &w.v.gang.workers[0].lanes[0]
+	const untouched = -7 // by open, where the longer way begins
+	first.begin = untouched
+	w.advance(what, w.runsOf(0, n))
+	if got := first.begin == untouched; got != even {
+		w.Errorf("%s: the short way: %v, want %v", what, got, even)
+	}
+}
+
+func (w *twins) run() {
+	v := w.v
+	oneTile := w.streams <= v.set.Wide.Lanes
+	holds := oneTile && len(v.members) == 1
+	begun := v.layout.SumLow < 0 // a sequence's first sample is not special
+	w.evenly("first call", 1, begun)
+	state := v.layout.Member(0) + v.layout.State
+	for _, between := range []struct {
+		name    string
+		disturb func(what string)
+		even    bool // the call after it
+	}{
+		{"nothing", func(string) {}, true},
+		{"a row written", func(what string) {
+			row := slices.Clone(v.row(1))
+			row[state] ^= 1 << 20
+			for _, e := range []Engine{v, w.g} {
+				if err := e.WriteRow(1, row); err != nil {
+					w.Fatalf("%s: %v", what, err)
+				}
+			}
+		}, true},
+		{"a reset", func(what string) {
+			runs := w.runsOf(0, 1)
+			runs[2].Reset = true
+			w.advance(what, runs)
+		}, true},
+		{"a reset without samples", func(what string) { w.advance(what, []Run{{Slot: 0, Reset: true}}) }, begun},
+		{"one stream alone", func(what string) { w.advance(what, []Run{{Slot: 1, To: 1}}) }, true},
+		{"other streams", func(what string) { w.advance(what, w.runsOf(w.streams, 1)) }, true},
+		{"one other stream", func(what string) {
+			runs := w.runsOf(0, 1)
+			runs[3].Slot = int32(w.streams)
+			w.advance(what, runs)
+		}, true},
+		{"fewer streams", func(what string) { w.advance(what, w.runsOf(0, 1)[:w.streams-1]) }, true},
+		{"another order", func(what string) {
+			runs := w.runsOf(0, 1)
+			runs[0].Slot, runs[1].Slot = runs[1].Slot, runs[0].Slot
+			w.advance(what, runs)
+		}, true},
+		{"runs of other lengths", func(what string) {
+			runs := w.runsOf(0, 2)
+			runs[4].To--
+			w.advance(what, runs)
+		}, true},
+		{"two runs of a slot", func(what string) {
+			runs := w.runsOf(0, 1)
+			w.advance(what, append(runs, runs...))
+		}, true},
+		{"samples beyond a chunk", func(what string) { w.advance(what, w.runsOf(0, v.gang.workers[0].chunk+1)) }, true},
+		{"a fold", func(what string) {
+			runs := w.runsOf(0, 5)
+			for i := range runs {
+				runs[i].Reset = true
+			}
+			w.advance(what, runs)
+			for range 5 {
+				w.evenly(what, 50, true)
+			}
+			w.evenly(what, 1, begun) // the 256th
+		}, true},
+		{"several threads", func(what string) {
+			one := v.plan.perSample
+			v.plan.perSample = 1e12
+			w.advance(what, w.runsOf(0, 1))
+			v.plan.perSample = one
+		}, true},
+		{"a call refused", func(what string) {
+			in := make([]float32, w.streams*v.channels)
+			in[len(in)-1] = 2 * MaxInput
+			if v.Advance(in, w.runsOf(0, 1), nil) == nil {
+				w.Fatalf("%s: it was taken", what)
+			}
+		}, true},
+	} {
+		w.evenly("before "+between.name, 1, true)
+		if got := len(v.gang.workers[0].held) > 0; got != holds {
+			w.Errorf("before %s: states are held: %v, want %v", between.name, got, holds)
+		}
+		if holds { // what is held is not loaded
+			v.row(0)[state] ^= 1 << 22
+			w.evenly("before "+between.name, 1, true)
+		}
+		between.disturb(between.name)
+		w.evenly("after "+between.name, 1, between.even)
+		w.evenly("after "+between.name, 1, true)
+	}
+}

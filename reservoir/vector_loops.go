@@ -1,0 +1,119 @@
+package reservoir
+
+import (
+	"math"
+	"unsafe"
+)
+
+// The loops over a call's and over a tile's runs are functions of their own and
+// not inlined: in larger ones the compiler keeps their counters in memory, and
+// an iteration takes up to three times as long. In a call of 16 streams with
+// one sample each that was a fifth of what is not arithmetic.
+
+// lookAt reports whether the runs are allowed, of existing slots and rows and
+// none of a slot that could be taken too far, and whether they are plain, no
+// two of one slot and none longer than the one before. It leaves the call's
+// number in the slots and counts emitting runs, in score those before each.
+//
+//go:noinline
+func lookAt(book []slot, score []int32, call uint32, rows int, runs []Run) (emits int, allowed, plain bool) {
+	most, before := MaxSteps-uint64(rows), int32(math.MaxInt32)
+	plain = true
+	for i := range runs {
+		r := &runs[i]
+		if uint(r.Slot) >= uint(len(book)) {
+			return 0, false, false
+		}
+		s := &book[r.Slot]
+		// Unsigned, so that a negative number is too large.
+		if uint32(r.From) > uint32(r.To) || uint(uint32(r.To)) > uint(rows) || s.steps > most {
+			return 0, false, false
+		}
+		n := r.To - r.From
+		if s.call == call || n > before {
+			plain = false
+		}
+		s.call, before = call, n
+		if r.Emit {
+			score[i] = int32(emits)
+			emits++
+		}
+	}
+	return emits, true, plain
+}
+
+// equallyLong reports whether no run resets and all have n samples.
+//
+//go:noinline
+func equallyLong(runs []Run, n int32) bool {
+	for i := range runs {
+		if r := &runs[i]; r.Reset || r.To-r.From != n {
+			return false
+		}
+	}
+	return true
+}
+
+// undisturbed reports whether no slot folds its sums within n samples, or
+// begins a sequence with them.
+//
+//go:noinline
+func undisturbed(book []slot, runs []Run, n uint64) bool {
+	for i := range runs {
+		if steps := book[runs[i].Slot].steps; steps%FoldEvery+n >= FoldEvery || steps == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sameSlots reports whether the runs are of these slots, one by one.
+//
+//go:noinline
+func sameSlots(runs []Run, slots []int32) bool {
+	if len(runs) != len(slots) {
+		return false
+	}
+	for i := range runs {
+		if runs[i].Slot != slots[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// pointRows points at a word of the rows of the runs' slots.
+//
+//go:noinline
+func pointRows(dst []*uint32, rows []uint32, words, word int, runs []Run) {
+	for i := range runs {
+		dst[i] = &rows[int(runs[i].Slot)*words+word]
+	}
+}
+
+// pointSamples points at the runs' first samples.
+//
+//go:noinline
+func pointSamples(dst []*uint32, inputs []float32, channels int, runs []Run) {
+	for i := range runs {
+		dst[i] = (*uint32)(unsafe.Pointer(&inputs[int(runs[i].From)*channels]))
+	}
+}
+
+// takeSamples adds the runs' samples to those their slots have taken.
+//
+//go:noinline
+func takeSamples(book []slot, rows []uint32, words int, runs []Run) {
+	for i := range runs {
+		r := &runs[i]
+		s := &book[r.Slot]
+		steps := s.steps
+		if r.Reset {
+			steps = 0
+		}
+		steps += uint64(r.To - r.From)
+		s.steps = steps
+		row := int(r.Slot) * words
+		rows[row], rows[row+1] = uint32(steps), uint32(steps>>32)
+	}
+}
