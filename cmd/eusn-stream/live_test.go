@@ -47,6 +47,22 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// What the README says that the demo ends with is what it ends with, on every
+// engine.
+func TestDemoAsInReadme(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := strings.TrimSpace(must(t, "demo", "--progress", "none").out)
+	lines := strings.Split(out, "\n")
+	for _, line := range lines[len(lines)-2:] {
+		if !strings.Contains(string(readme), "\n    "+line+"\n") {
+			t.Errorf("demo ends with %q, which the README does not say", line)
+		}
+	}
+}
+
 // The comparison must see a single bit, a wrong class, and a missing prediction.
 func TestDemoComparison(t *testing.T) {
 	want := []offline.Prediction{{ID: "test-0", Class: 1, Scores: []float32{0.5}}, {ID: "test-1", Class: 0, Scores: []float32{-0.5}}}

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -108,11 +110,41 @@ func plainLine(done, total int64, what string, spent time.Duration) string {
 	return fmt.Sprintf("%s: %d of %d (%d %%), %s", what, done, total, 100*done/total, timeLeft(done, total, spent))
 }
 
-// timeLeft assumes that the rest goes as fast as what is done.
+// A forecast needs a part of the job done, or time for the rate to settle.
+const (
+	forecastFrom  = 20 // the least part: 1/20
+	forecastAfter = 30 * time.Second
+)
+
+// timeLeft assumes that the rest goes as fast as what is done, and says no more
+// digits than that is worth.
 func timeLeft(done, total int64, spent time.Duration) string {
-	if total <= 0 || done <= 0 {
+	if total <= 0 || done <= 0 || (done < total/forecastFrom && spent < forecastAfter) {
 		return fmt.Sprintf("%v so far", spent.Round(time.Second))
 	}
-	left := time.Duration(float64(spent) * float64(total-done) / float64(done))
-	return fmt.Sprintf("about %v left", left.Round(time.Second))
+	left := float64(spent) * float64(max(0, total-done)) / float64(done)
+	return "about " + coarse(time.Duration(min(left, math.MaxInt64/2))) + " left"
+}
+
+// coarse writes a time with about two digits.
+func coarse(d time.Duration) string {
+	unit := time.Second
+	switch {
+	case d >= 10*time.Hour:
+		unit = time.Hour
+	case d >= time.Hour:
+		unit = 10 * time.Minute
+	case d >= 10*time.Minute:
+		unit = time.Minute
+	case d >= time.Minute:
+		unit = 10 * time.Second
+	}
+	s := d.Round(unit).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

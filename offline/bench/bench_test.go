@@ -33,7 +33,7 @@ func BenchmarkSearch(b *testing.B) {
 			if _, err := p.assess(b.Context(), specs("eusn", p.channels, c), open, s.search(p)); err != nil {
 				b.Fatal(err)
 			}
-			work += gigaflops(reservoir.EuSN, c.Units, p.channels, p.samples(p.train))
+			work += gigaflops(float64(c.Units*(c.Units+p.channels)) * float64(p.samples(p.train)))
 		}
 	}
 	rate := work / b.Elapsed().Seconds()
@@ -62,7 +62,7 @@ func BenchmarkRMSE(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			rate := p.modellingWork(m, c, p.fit, p.validation) * float64(b.N) / b.Elapsed().Seconds()
+			rate := modellingWork(m, c, p.rows(p.fit), p.rows(p.validation)) * float64(b.N) / b.Elapsed().Seconds()
 			b.ReportMetric(rate, "Gflop/s")
 		})
 	}

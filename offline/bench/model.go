@@ -64,6 +64,10 @@ func Model(ctx context.Context, sets []*offline.Dataset, opt ModelOptions, st *S
 		return nil, err
 	}
 	r := newRunner(Options{EngineOptions: opt.EngineOptions, Plan: opt.Plan, Progress: opt.Progress, Origin: opt.Origin}, st)
+	return r.model(ctx, sets, opt.Command)
+}
+
+func (r *runner) model(ctx context.Context, sets []*offline.Dataset, command func(Modelled) string) ([]Modelled, error) {
 	var problems []*problem
 	for _, d := range sets {
 		p, err := newModellingProblem(d)
@@ -72,14 +76,15 @@ func Model(ctx context.Context, sets []*offline.Dataset, opt ModelOptions, st *S
 		}
 		problems = append(problems, p)
 		for _, m := range r.modelled(p) {
-			r.total += r.expectedModelling(p, m)
+			r.expectedModelling(p, m)
 		}
 	}
+	r.advance(0) // the time counts from here
 	var all []Modelled
 	for i, p := range problems {
 		data := describe(sets[i])
 		data.Series, data.Asked, data.Unknown, data.Truth = len(p.train), len(p.test), 0, nil // classes do not matter
-		if err := st.begin(data); err != nil {
+		if err := r.begin(data); err != nil {
 			return nil, err
 		}
 		cells := r.modelled(p)
@@ -101,8 +106,8 @@ func Model(ctx context.Context, sets []*offline.Dataset, opt ModelOptions, st *S
 		}
 		for _, m := range cells {
 			r.sumUp(&m)
-			if m.Repeating = p.repeating(p.test); opt.Command != nil {
-				m.Command = opt.Command(m)
+			if m.Repeating = p.repeating(p.test); command != nil {
+				m.Command = command(m)
 			}
 			all = append(all, m)
 		}
@@ -133,10 +138,10 @@ func (r *runner) modelled(p *problem) (list []Modelled) {
 	return list
 }
 
-// modellingWork is that of one rmse: the states, and the moments of those to
-// learn from, in numbers twice as long.
-func (p *problem) modellingWork(model string, c offline.PaperScales, learn, ask []int) float64 {
-	return work(model, p.channels, c, p.rows(learn)+p.rows(ask)) + 2e-9*float64(c.Units)*float64(c.Units)*float64(p.rows(learn))
+// modellingJob is one rmse.
+func (p *problem) modellingJob(model string, c offline.PaperScales, learn, ask []int, do func(context.Context, openEngine) error) job {
+	all := modellingWork(model, c, p.rows(learn), p.rows(ask))
+	return job{all, all / float64((p.rows(learn)+p.rows(ask))*max(1, c.Layers)), do}
 }
 
 // modellingTrials are the configurations not tried yet.
@@ -147,9 +152,9 @@ func (r *runner) modellingTrials(p *problem, m Modelled) []job {
 			continue
 		}
 		c.Seed = r.settings.trialSeed(i)
-		jobs = append(jobs, job{p.modellingWork(m.Model, c, p.fit, p.validation), func(ctx context.Context) error {
+		jobs = append(jobs, p.modellingJob(m.Model, c, p.fit, p.validation, func(ctx context.Context, open openEngine) error {
 			e, took, err := measured(ctx, r, func() (float64, error) {
-				return p.rmse(ctx, specs(m.Model, p.channels, c), r.NewEngine, m.Input, p.fit, p.validation)
+				return p.rmse(ctx, specs(m.Model, p.channels, c), open, m.Input, p.fit, p.validation)
 			})
 			singular := errors.Is(err, dense.ErrSingular)
 			if err != nil && !singular {
@@ -158,22 +163,21 @@ func (r *runner) modellingTrials(p *problem, m Modelled) []job {
 			return r.write(record{Trial: &Trial{
 				Dataset: p.name, Model: m.name(), Index: i, Config: c, Alpha: modellingAlpha, RMSE: e, Singular: singular, Seconds: took.seconds,
 			}})
-		}})
+		}))
 	}
 	return jobs
 }
 
-// expectedModelling is the work that a model on a data set still takes, about.
-func (r *runner) expectedModelling(p *problem, m Modelled) (sum float64) {
-	for _, j := range r.modellingTrials(p, m) {
-		sum += j.work
-	}
+// expectedModelling plans the work that a model on a data set still takes, about.
+func (r *runner) expectedModelling(p *problem, m Modelled) {
+	r.plan(phase{p.name, m.name(), false}, total(r.modellingTrials(p, m)))
+	draws := 0.0
 	for i := range r.Draws {
 		if _, ok := r.draws[key{p.name, m.name(), i}]; !ok {
-			sum += p.modellingWork(m.Model, offline.PaperScales{Units: modellingUnits, Layers: 2}, p.train, p.test)
+			draws += modellingWork(m.Model, offline.PaperScales{Units: modellingUnits, Layers: 2}, p.rows(p.train), p.rows(p.test))
 		}
 	}
-	return sum
+	r.plan(phase{p.name, m.name(), true}, draws)
 }
 
 // modellingDraws are the drawings of the chosen configuration not done yet.
@@ -185,9 +189,9 @@ func (r *runner) modellingDraws(p *problem, m Modelled) []job {
 		if r.draws[key{p.name, m.name(), i}].Config == c {
 			continue // not so if a longer search chose another configuration
 		}
-		jobs = append(jobs, job{p.modellingWork(m.Model, c, p.train, p.test), func(ctx context.Context) error {
+		jobs = append(jobs, p.modellingJob(m.Model, c, p.train, p.test, func(ctx context.Context, open openEngine) error {
 			e, took, err := measured(ctx, r, func() (float64, error) {
-				return p.rmse(ctx, specs(m.Model, p.channels, c), r.NewEngine, m.Input, p.train, p.test)
+				return p.rmse(ctx, specs(m.Model, p.channels, c), open, m.Input, p.train, p.test)
 			})
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, m.name(), i, err)
@@ -200,8 +204,9 @@ func (r *runner) modellingDraws(p *problem, m Modelled) []job {
 				Dataset: p.name, Model: m.name(), Index: i, Config: c, Alpha: modellingAlpha, Parameters: parameters,
 				Learnt: len(p.train), RMSE: e, Seconds: took.seconds,
 			}})
-		}})
+		}))
 	}
+	r.plan(phase{p.name, m.name(), true}, total(jobs))
 	return jobs
 }
 

@@ -170,13 +170,7 @@ func (p *problem) classesOf(d *offline.Dataset) []int {
 
 // zeros counts the samples at the beginning of a series that are +0 throughout.
 func (p *problem) zeros(series int) int {
-	v := p.inputs[p.from[series]*p.channels : p.to[series]*p.channels]
-	for i, x := range v {
-		if math.Float32bits(x) != 0 {
-			return i / p.channels
-		}
-	}
-	return len(v) / p.channels
+	return leadingZeros(p.inputs[p.from[series]*p.channels:p.to[series]*p.channels]) / p.channels
 }
 
 // samples counts the samples of the listed series that a reservoir has to be

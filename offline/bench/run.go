@@ -37,31 +37,34 @@ func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) (
 	if err := Check(sets, opt.Plan, st.settings.Protocol); err != nil {
 		return nil, err
 	}
-	r := newRunner(opt, st)
+	return newRunner(opt, st).run(ctx, sets)
+}
+
+func (r *runner) run(ctx context.Context, sets []*offline.Dataset) (cells []Cell, err error) {
 	for _, d := range sets {
-		for _, m := range opt.Models {
-			r.total += r.expected(d, m)
+		for _, m := range r.Models {
+			r.expected(d, m)
 		}
 	}
-	var cells []Cell
+	r.advance(0) // the time counts from here
 	for _, d := range sets {
-		if err := st.begin(describe(d)); err != nil {
+		if err := r.begin(describe(d)); err != nil {
 			return nil, err
 		}
 		bench := r.paper
-		if st.settings.Protocol == Bank {
+		if r.settings.Protocol == Bank {
 			bench = r.bank
 		}
 		if err := bench(ctx, d); err != nil {
 			return nil, err
 		}
-		for _, m := range opt.Models {
+		for _, m := range r.Models {
 			c, err := r.cell(d.Name, m)
 			if err != nil {
 				return nil, err
 			}
-			if have, done := st.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training || have.Missing != c.Missing {
-				if err := st.write(record{Cell: &c}); err != nil {
+			if have, done := r.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training || have.Missing != c.Missing {
+				if err := r.write(record{Cell: &c}); err != nil {
 					return nil, err
 				}
 			}
@@ -160,7 +163,8 @@ type runner struct {
 	Options
 	*Store
 	mu          sync.Mutex
-	done, total float64 // work, in gigaflops of reservoir steps
+	done, total float64           // work
+	planned     map[phase]float64 // of the total
 
 	rested sync.Once // the power at rest is known
 	unrest error     // it could not be noted
@@ -176,7 +180,7 @@ func newRunner(opt Options, st *Store) *runner {
 		}
 	}
 	st.origin = opt.Origin
-	return &runner{Options: opt, Store: st}
+	return &runner{Options: opt, Store: st, planned: map[phase]float64{}}
 }
 
 // paper benches the models of the paper on one data set: all searches of
@@ -226,9 +230,9 @@ func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 			continue
 		}
 		c.Seed = r.settings.trialSeed(i)
-		jobs = append(jobs, job{work(model, p.channels, c, p.samples(p.train)), func(ctx context.Context) error {
+		jobs = append(jobs, r.job(p, model, c, r.settings.search(p), func(ctx context.Context, open openEngine) error {
 			o, took, err := measured(ctx, r, func() (outcome, error) {
-				return p.assess(ctx, specs(model, p.channels, c), r.NewEngine, r.settings.search(p))
+				return p.assess(ctx, specs(model, p.channels, c), open, r.settings.search(p))
 			})
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, model, i, err)
@@ -237,8 +241,9 @@ func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha,
 				Validation: Share{o.correct, len(p.validation)}, Seconds: took.seconds, Energy: took.energy,
 			}})
-		}})
+		}))
 	}
+	r.plan(phase{p.name, model, false}, total(jobs))
 	return jobs, nil
 }
 
@@ -250,16 +255,15 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 	}
 	var jobs []job
 	a := r.settings.final(p)
-	samples := p.samples(a.learn) + p.samples(a.ask)
 	for i := range r.Draws {
 		c := chosen.Config
 		c.Seed = r.settings.drawSeed(i)
 		if r.draws[key{p.name, model, i}].Config == c {
 			continue // not so if a longer search chose another configuration
 		}
-		jobs = append(jobs, job{work(model, p.channels, c, samples), func(ctx context.Context) error {
+		jobs = append(jobs, r.job(p, model, c, a, func(ctx context.Context, open openEngine) error {
 			o, took, err := measured(ctx, r, func() (outcome, error) {
-				return p.assess(ctx, specs(model, p.channels, c), r.NewEngine, a)
+				return p.assess(ctx, specs(model, p.channels, c), open, a)
 			})
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
@@ -269,9 +273,17 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 				Learnt: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: took.seconds, Energy: took.energy,
 				Predicted: storable(o.predicted),
 			}})
-		}})
+		}))
 	}
+	r.plan(phase{p.name, model, true}, total(jobs))
 	return jobs, nil
+}
+
+// job is an assessment of one network.
+func (r *runner) job(p *problem, model string, c offline.PaperScales, a assessment, do func(context.Context, openEngine) error) job {
+	samples := p.samples(a.learn) + p.samples(a.ask)
+	all := r.settings.work(model, p.channels, c, samples, len(a.learn))
+	return job{all, all / float64(max(1, samples*max(1, c.Layers))), do}
 }
 
 // bank benches the default bank on one data set, one draw after the other on
@@ -285,12 +297,14 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		spec.Seed = r.settings.trialSeed(i)
 		var m *reservoir.Model
 		var report offline.RetrainReport
+		one := &piece{r: r, left: bankWork(d), sample: bankSteps(spec, 1)}
+		engines := offline.EngineOptions{Threads: r.Threads, NewEngine: one.open}
 		ev, took, err := measured(ctx, r, func() (_ *offline.Evaluation, err error) {
-			m, report, err = offline.Retrain(ctx, d, offline.RetrainOptions{EngineOptions: r.EngineOptions, Spec: spec}, nil)
+			m, report, err = offline.Retrain(ctx, d, offline.RetrainOptions{EngineOptions: engines, Spec: spec}, nil)
 			if err != nil {
 				return nil, err
 			}
-			return offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: r.EngineOptions}, nil)
+			return offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: engines}, nil)
 		})
 		if err != nil {
 			return err
@@ -308,7 +322,7 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		}}); err != nil {
 			return err
 		}
-		r.advance(bankWork(d))
+		one.end()
 	}
 	return nil
 }

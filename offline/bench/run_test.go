@@ -185,7 +185,12 @@ func TestCancel(t *testing.T) {
 	}
 	defer st.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	opt := Options{Plan: plan(PaperExact, 30, 1, "eusn"), Progress: func(int64, int64, string) { cancel() }}
+	opt := Options{Plan: plan(PaperExact, 30, 1, "eusn"), Progress: func(int64, int64, string) {
+		if len(st.trials) > 0 {
+			cancel()
+		}
+	}}
+	opt.Threads = 1 // so that nobody writes a trial while progress is told
 	if _, err := Run(ctx, []*offline.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it cancelled", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -92,6 +93,7 @@ func (r *runner) train(ctx context.Context, p *problem, model string) error {
 	}
 	n := r.finished(p.name, model)
 	if n == 0 {
+		r.plan(phase{p.name, model, true}, 0)
 		return nil // the cell says so; other models and data sets go on
 	}
 	chosen, err := r.choose(p.name, model, n)
@@ -110,22 +112,24 @@ func (r *runner) tooLittle() string {
 // those that ended before it have left of the budget.
 func (r *runner) trainingTrials(p *problem, model string) []job {
 	var jobs []job
+	s := &search{r: r}
 	for i, c := range r.trainables(model) {
 		if r.tried(p.name, model, i, c) {
 			continue
 		}
-		jobs = append(jobs, job{do: func(ctx context.Context) error {
-			left := r.Budget - time.Duration(r.spent(p.name, model).seconds*float64(time.Second))
-			if r.Budget > 0 && left <= 0 {
+		guess := float64(r.guess()) * p.epochWork(model, c)
+		s.rest += guess
+		jobs = append(jobs, job{do: func(ctx context.Context, _ openEngine) error {
+			left := r.left(p.name, model)
+			if left <= 0 {
+				s.end(0, 0, 0)
 				return nil
 			}
+			s.begin(guess)
 			t := Trial{Dataset: p.name, Model: model, Index: i, Config: c.scales, Training: c.training}
 			o, took, err := measured(ctx, r, func() (fitted, error) {
-				if r.Budget > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeoutCause(ctx, left, errBudget)
-					defer cancel()
-				}
+				ctx, cancel := context.WithTimeoutCause(ctx, left, errBudget)
+				defer cancel()
 				return r.fit(ctx, p, model, c, p.validation)
 			})
 			switch {
@@ -137,10 +141,22 @@ func (r *runner) trainingTrials(p *problem, model string) []job {
 				t.Validation, t.Epochs = Share{o.correct, len(p.validation)}, o.epochs
 			}
 			t.Seconds, t.Energy = took.seconds, took.energy
-			return r.write(record{Trial: &t})
+			err = r.write(record{Trial: &t})
+			s.end(float64(o.epochs)*p.epochWork(model, c), took.seconds, r.left(p.name, model).Seconds())
+			return err
 		}})
 	}
+	r.plan(phase{p.name, model, false}, s.rest)
 	return jobs
+}
+
+// left is the time that a search's budget leaves; where there is no end, more
+// than any search takes.
+func (r *runner) left(dataset, model string) time.Duration {
+	if r.Budget == 0 {
+		return math.MaxInt64
+	}
+	return r.Budget - time.Duration(r.spent(dataset, model).seconds*float64(time.Second))
 }
 
 // trainingDraws are the trainings of the chosen configuration not done yet.
@@ -152,7 +168,7 @@ func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 		if d := r.draws[key{p.name, model, i}]; d.Config == c.scales && d.Training == c.training {
 			continue
 		}
-		jobs = append(jobs, job{do: func(ctx context.Context) error {
+		jobs = append(jobs, job{do: func(ctx context.Context, _ openEngine) error {
 			o, took, err := measured(ctx, r, func() (fitted, error) { return r.fit(ctx, p, model, c, p.test) })
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
@@ -164,6 +180,7 @@ func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 			}})
 		}})
 	}
+	r.plan(phase{p.name, model, true}, float64(len(jobs)*r.guess())*p.epochWork(model, trainable{chosen.Config, chosen.Training}))
 	return jobs
 }
 
@@ -177,31 +194,36 @@ type fitted struct {
 
 // fit trains on the 67 %, stops by the validation part and asks.
 func (r *runner) fit(ctx context.Context, p *problem, model string, c trainable, ask []int) (f fitted, err error) {
-	s := baseline.Spec{
-		Kind: baseline.Kind(model), Units: c.scales.Units, Channels: p.channels, Classes: len(p.classes),
-		Eps: c.scales.Eps, Gamma: c.scales.Gamma, Seed: c.scales.Seed,
-	}
+	s := p.spec(model, c)
 	net, err := baseline.New(s)
 	if err != nil {
 		return f, err
 	}
-	epoch := trainingWork(s, p.rows(p.fit), p.rows(p.validation))
+	one := r.training(p.epochWork(model, c))
 	report, err := net.Train(ctx, p.series(p.fit), p.series(p.validation), baseline.Options{
 		Rate: c.training.Rate, Batch: c.training.Batch, Epochs: c.training.Epochs, Patience: patience,
 		Restore: r.settings.Protocol != PaperExact,
-		Epoch:   func(int, float64) { r.advance(epoch) },
+		Epoch:   one.epoch,
 	})
-	r.expect(float64(report.Epochs-r.guess()) * epoch)
+	one.end(report.Epochs)
+	f.epochs, f.parameters = report.Epochs, s.Parameters()
 	if err != nil {
 		return f, err
 	}
-	f.epochs, f.parameters = report.Epochs, s.Parameters()
 	f.predicted, err = net.Predict(ctx, p.series(ask))
 	if err != nil {
 		return f, err
 	}
 	f.correct = p.count(ask, f.predicted)
 	return f, nil
+}
+
+// spec is a configuration as a network for the problem.
+func (p *problem) spec(model string, c trainable) baseline.Spec {
+	return baseline.Spec{
+		Kind: baseline.Kind(model), Units: c.scales.Units, Channels: p.channels, Classes: len(p.classes),
+		Eps: c.scales.Eps, Gamma: c.scales.Gamma, Seed: c.scales.Seed,
+	}
 }
 
 // series are those of the problem as a trained network takes them.
@@ -219,45 +241,4 @@ func (p *problem) rows(series []int) (n int) {
 		n += p.to[i] - p.from[i]
 	}
 	return n
-}
-
-// trainingWork is that of an epoch, in gigaflops: a run forward, and of the
-// series to learn from as much twice again.
-func trainingWork(s baseline.Spec, learn, validation int) float64 {
-	return 2e-9 * float64(s.Parameters()) * float64(3*learn+validation)
-}
-
-// guess is how many epochs a training takes, before it is known.
-func (r *runner) guess() int { return min(r.Epochs, 2*patience) }
-
-// expect corrects the expected work.
-func (r *runner) expect(more float64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.total += more
-}
-
-// expectedTraining is the work that a trained model on a data set still takes,
-// about.
-func (r *runner) expectedTraining(d *offline.Dataset, model string) (work float64) {
-	train := 0
-	for _, i := range d.Part(offline.Train) {
-		train += d.Len(i)
-	}
-	one := func(c trainable) float64 {
-		s := baseline.Spec{Kind: baseline.Kind(model), Units: c.scales.Units, Channels: len(d.Channels), Classes: len(d.Classes)}
-		return float64(r.guess()) * trainingWork(s, train*2/3, train/3)
-	}
-	list := r.trainables(model)
-	for i, c := range list {
-		if !r.tried(d.Name, model, i, c) {
-			work += one(c)
-		}
-	}
-	for i := range r.Draws {
-		if _, ok := r.draws[key{d.Name, model, i}]; !ok {
-			work += one(trainable{scales: offline.PaperScales{Units: 100}})
-		}
-	}
-	return work
 }

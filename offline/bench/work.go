@@ -1,63 +1,61 @@
 package bench
 
 import (
+	"math"
+
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// work is that of advancing a model's networks by so many samples.
-func work(model string, channels int, c offline.PaperScales, samples int) (sum float64) {
-	for _, s := range specs(model, channels, c) {
-		sum += gigaflops(s.Kind, s.Units, s.Channels, samples)
+// Work says how much of a run is done and which jobs to begin with. It is counted
+// in gigaflops of a large reservoir's matrix product; whatever else takes time
+// counts as the multiply-adds of it that take as long on one core. The numbers are
+// those of a Zen 3 and AVX2, BenchmarkWork shows how well they fit.
+func gigaflops(multiplyAdds float64) float64 { return 2e-9 * multiplyAdds }
+
+// steps is the work of advancing one network by so many samples.
+func steps(s reservoir.Spec, samples int) float64 {
+	depth := float64(s.Units + s.Inputs() + 40) // what else a unit takes, its tanh above all
+	if s.Kind == reservoir.RESN {
+		depth = float64(3*s.Inputs() + 55) // the ring is one product
+	}
+	return gigaflops(float64(samples) * (float64(s.Units)*depth + 350))
+}
+
+// layered is steps of networks in layers. They take a sample at a time, which
+// costs a call and a copy of the states for each.
+func layered(list []reservoir.Spec, samples int) (sum float64) {
+	for _, s := range list {
+		sum += steps(s, samples) + gigaflops(float64(samples)*float64(120*s.Units+5400))
 	}
 	return sum
 }
 
-// gigaflops of advancing one network by so many samples.
-func gigaflops(kind reservoir.Kind, units, channels, samples int) float64 {
-	depth := units + channels
-	if kind == reservoir.RESN {
-		depth = channels + 20 // the ring is one product, the rest is what else a step costs
+// work is that of a trial or draw of a reservoir: so many samples through its
+// networks, and a head fitted to so many series.
+func (s Settings) work(model string, channels int, c offline.PaperScales, samples, series int) float64 {
+	list := specs(model, channels, c)
+	run := steps(list[0], samples)
+	if len(list) > 1 {
+		run = layered(list, samples)
 	}
-	return 2e-9 * float64(units) * float64(depth) * float64(samples)
+	n := float64(c.Units)
+	if s.Protocol == PaperExact {
+		return run + gigaflops(40*n*n*n)
+	}
+	return run + gigaflops(100*float64(series)*n*(n+85)) // several regularisations, each sample left out
 }
 
-// expected is the work that a model on a data set still takes, about.
-func (r *runner) expected(d *offline.Dataset, model string) float64 {
-	if trained(model) {
-		return r.expectedTraining(d, model)
-	}
-	train, all := 0, 0
-	for i := range d.Series {
-		all += d.Len(i)
-		if d.Series[i].Split == offline.Train {
-			train += d.Len(i)
-		}
-	}
-	sum, channels := 0.0, len(d.Channels)
-	if model != BankModel {
-		for i, c := range Configurations(model)[:r.Configurations] {
-			if _, ok := r.trials[key{d.Name, model, i}]; !ok {
-				sum += work(model, channels, c, train)
-			}
-		}
-	}
-	for i := range r.Draws {
-		if _, ok := r.draws[key{d.Name, model, i}]; ok {
-			continue
-		}
-		if model == BankModel {
-			sum += bankWork(d)
-		} else {
-			sum += work(model, channels, offline.PaperScales{Units: 170, Layers: 2}, all) // not known before the search: large networks win
-		}
-	}
-	return sum
+// modellingWork is that of one rmse: the states, and the moments of those to
+// learn from, in numbers twice as long.
+func modellingWork(model string, c offline.PaperScales, learn, ask int) float64 {
+	n := float64(c.Units)
+	return layered(specs(model, 1, c), learn+ask) + gigaflops(n*n*float64(learn))
 }
 
-// bankWork is a draw of the bank: its states, and the readout, a product and
-// about nine factorisations and inverses of the smaller of its two systems, in
-// numbers twice as long.
+// bankWork is a draw of the bank: its states and what is summed up beside them,
+// and the readout, a product and about nine factorisations and inverses of the
+// smaller of its two systems, in numbers twice as long.
 func bankWork(d *offline.Dataset) float64 {
 	s := offline.DefaultBank(len(d.Channels))
 	samples, series := 0, len(labelled(d, offline.Train))
@@ -66,5 +64,59 @@ func bankWork(d *offline.Dataset) float64 {
 	}
 	n, f := float64(series), float64(s.FeatureCount())
 	m := min(n, f)
-	return float64(s.Members)*gigaflops(s.Kind, s.Units, s.Inputs(), samples) + 2e-9*(n*f*m+9*(m*m*m+max(0, n-f)*f*f))
+	return bankSteps(s, samples) + gigaflops(2*(n*f*m+9*(m*m*m+max(0, n-f)*f*f)))
+}
+
+func bankSteps(s reservoir.Spec, samples int) float64 {
+	return float64(s.Members) * (steps(s, samples) + gigaflops(float64(samples)*float64(40*s.Units)))
+}
+
+// expected plans the work that a model on a data set still takes, about: draws are
+// counted before their configuration is known.
+func (r *runner) expected(d *offline.Dataset, model string) {
+	if trained(model) {
+		r.expectedTraining(d, model)
+		return
+	}
+	channels := len(d.Channels)
+	series, train, test := len(labelled(d, offline.Train)), samples(d, offline.Train), samples(d, offline.Test)
+	trials, draws := 0.0, 0.0
+	if model != BankModel {
+		for i, c := range Configurations(model)[:r.Configurations] {
+			if _, ok := r.trials[key{d.Name, model, i}]; !ok {
+				trials += r.settings.work(model, channels, c, train, series)
+			}
+		}
+	}
+	for i := range r.Draws {
+		if _, ok := r.draws[key{d.Name, model, i}]; ok {
+			continue
+		}
+		if model == BankModel {
+			draws += bankWork(d)
+		} else { // large networks win
+			draws += r.settings.work(model, channels, offline.PaperScales{Units: 170, Layers: 2}, train+test, series)
+		}
+	}
+	r.plan(phase{d.Name, model, false}, trials)
+	r.plan(phase{d.Name, model, true}, draws)
+}
+
+// samples counts those of a part that a reservoir has to be advanced by: not the
+// zeros at the beginning of a series.
+func samples(d *offline.Dataset, part offline.Split) (n int) {
+	for _, i := range labelled(d, part) {
+		n += d.Len(i) - leadingZeros(d.Series[i].Values)/len(d.Channels)
+	}
+	return n
+}
+
+// leadingZeros counts the values that are +0 before any other.
+func leadingZeros(v []float32) int {
+	for i, x := range v {
+		if math.Float32bits(x) != 0 {
+			return i
+		}
+	}
+	return len(v)
 }

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
+)
+
+// epochWork is trainingWork of a configuration.
+func (p *problem) epochWork(model string, c trainable) float64 {
+	return trainingWork(p.spec(model, c), p.rows(p.fit), p.rows(p.validation))
+}
+
+// trainingWork is that of an epoch of a trained model: its samples run forward,
+// and those to learn from as much twice again.
+func trainingWork(s baseline.Spec, learn, validation int) float64 {
+	units := float64(s.Units)
+	if s.Kind == baseline.GRU {
+		units *= 3
+	}
+	return gigaflops(float64(3*learn+validation) * (3.5*float64(s.Parameters()) + 700*units))
+}
+
+// guess is how many epochs a training takes, before it is known.
+func (r *runner) guess() int { return min(r.Epochs, 2*patience) }
+
+// training tells of one training's epochs, of which guess are expected.
+type training struct {
+	r    *runner
+	work float64 // of an epoch
+}
+
+func (r *runner) training(epoch float64) training { return training{r, epoch} }
+
+// epoch is told after each. Those beyond the guess are expected as they come.
+func (t training) epoch(n int, _ float64) {
+	if n > t.r.guess() {
+		t.r.expect(t.work)
+	}
+	t.r.advance(t.work)
+}
+
+// end takes off the epochs that did not come.
+func (t training) end(epochs int) { t.r.expect(float64(min(0, epochs-t.r.guess())) * t.work) }
+
+// search is the expected work of the trials of a trained model that have not
+// begun. It is no more than the budget leaves time for, once there is a trial to
+// take the rate from.
+type search struct {
+	r             *runner
+	mu            sync.Mutex
+	rest          float64
+	done, seconds float64 // of trials that have ended
+}
+
+// begin takes a trial off the rest.
+func (s *search) begin(guess float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := min(s.rest, guess)
+	s.rest -= taken
+	s.r.expect(guess - taken)
+}
+
+// end takes a trial's rate, and cuts the rest to what that many seconds leave
+// time for.
+func (s *search) end(work, seconds, left float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done, s.seconds = s.done+work, s.seconds+seconds
+	most := 0.0
+	if left > 0 && s.seconds > 0 {
+		most = s.done / s.seconds * left
+	} else if left > 0 {
+		return
+	}
+	if most < s.rest {
+		s.r.expect(most - s.rest)
+		s.rest = most
+	}
+}
+
+// expectedTraining plans the work that a trained model on a data set still takes,
+// about.
+func (r *runner) expectedTraining(d *offline.Dataset, model string) {
+	train, longest, series := 0, 0, labelled(d, offline.Train)
+	for _, i := range series {
+		train += d.Len(i)
+	}
+	if r.settings.Protocol == PaperExact { // padded
+		for _, i := range slices.Concat(series, labelled(d, offline.Test)) {
+			longest = max(longest, d.Len(i))
+		}
+		train = longest * len(series)
+	}
+	one := func(c trainable) float64 {
+		s := baseline.Spec{Kind: baseline.Kind(model), Units: c.scales.Units, Channels: len(d.Channels), Classes: len(d.Classes)}
+		return float64(r.guess()) * trainingWork(s, train*2/3, train/3)
+	}
+	trials, draws := 0.0, 0.0
+	for i, c := range r.trainables(model) {
+		if !r.tried(d.Name, model, i, c) {
+			trials += one(c)
+		}
+	}
+	for i := range r.Draws {
+		if _, ok := r.draws[key{d.Name, model, i}]; !ok {
+			draws += one(trainable{scales: offline.PaperScales{Units: 100}})
+		}
+	}
+	r.plan(phase{d.Name, model, false}, trials)
+	r.plan(phase{d.Name, model, true}, draws)
+}
