@@ -54,7 +54,7 @@ func TestDemoAsInReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := strings.TrimSpace(must(t, "demo", "--progress", "none").out)
+	out := strings.TrimSpace(must(t, "demo", "--dir", t.TempDir(), "--progress", "none").out)
 	lines := strings.Split(out, "\n")
 	for _, line := range lines[len(lines)-2:] {
 		if !strings.Contains(string(readme), "\n    "+line+"\n") {
