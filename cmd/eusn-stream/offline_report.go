@@ -27,21 +27,23 @@ func newOfflineReport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RESULTS...",
 		Short: "One web page, tables and tsml files of results",
-		Long: `Make one report of the results files of offline bench and offline memory:
+		Long: `Make one report of the results files of offline bench, memory and model:
 
   report.html    a page without scripts that needs no network: tables beside the
                  paper's figures, ranks and critical differences, memory curves,
                  and every result's configuration, seeds and command
   table.csv      a line per data set and model
+  modelling.csv  the same of offline model, if there is any
   results.jsonl  all that is known of each, its draws included
   tsml/          <Classifier>/Predictions/<Dataset>/testResample<k>.csv for
                  tsml-eval and aeon, k being the draw
 
 Files of one protocol must have the same seed, and each model on a data set may
-be in one of them only. The same files give the same bytes. --gate exits with 6
+be in one of them only. The same files give the same bytes. A file that a run is
+still writing can be read between its results: what is not finished is listed. --gate exits with 6
 where an accuracy leaves the tolerance of the paper, as in offline bench; the
 report is written all the same.`,
-		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl -o report
+		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl modelling.jsonl -o report
   eusn-stream offline report paper.jsonl --figures figures --gate --json`,
 		Args: cobra.MinimumNArgs(1),
 	}
@@ -59,7 +61,7 @@ func (a *app) offlineReport(ctx context.Context, paths []string, r reportRun) er
 	rep, err := report.Load(paths, r.options)
 	switch {
 	case errors.Is(err, bench.ErrTorn):
-		return fail(exitFailure, err, "the command that made it with --resume, which cuts the line off and goes on")
+		return fail(exitFailure, err, "the same command again, if a run is still writing that file; if it was cut off, what made it with --resume, which drops the line and goes on")
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(exitFailure, err, "eusn-stream offline bench ARCHIVE... --out FILE makes results")
 	case err != nil:

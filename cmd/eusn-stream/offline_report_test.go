@@ -19,7 +19,8 @@ func TestOfflineReport(t *testing.T) {
 	must(t, "offline", "bench", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--out", in("paper.jsonl"))
 	must(t, "offline", "bench", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--out", in("bank.jsonl"))
 	must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", in("memory.jsonl"))
-	args := []string{"offline", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), "--out", in("report")}
+	must(t, "offline", "model", in("a.parquet"), "--models", "eusn", "--configurations", "1", "--draws", "1", "--out", in("modelling.jsonl"))
+	args := []string{"offline", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), in("modelling.jsonl"), "--out", in("report")}
 
 	var s struct {
 		Page  string
@@ -27,15 +28,15 @@ func TestOfflineReport(t *testing.T) {
 		report.Summary
 	}
 	must(t, append(args, "--json")...).parse(t, &s)
-	// Table, results, page; two models of two draws and a bank of one.
-	if s.Files != 3+2*2+1 || s.Page != filepath.Join(in("report"), "report.html") || s.Compared != 3 || len(s.Protocols) != 3 || len(s.Missing) != 0 || len(s.Date) != len("2006-01-02") {
+	// Two tables, results, page; two models of two draws and a bank of one.
+	if s.Files != 4+2*2+1 || s.Page != filepath.Join(in("report"), "report.html") || s.Compared != 3 || len(s.Protocols) != 4 || len(s.Missing) != 0 || len(s.Date) != len("2006-01-02") {
 		t.Errorf("report --json gives %+v", s)
 	}
 	page, err := os.ReadFile(s.Page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<span>--protocol</span> <span>paper-exact</span> <span>--models</span> <span>eusn</span>", machineName(), "Fig. 4"} {
+	for _, want := range []string{"<span>--protocol</span> <span>paper-exact</span> <span>--models</span> <span>eusn</span>", machineName(), "Fig. 4", "repeating"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -75,6 +76,6 @@ func TestOfflineReportUsage(t *testing.T) {
 	}
 	exec(t, t.Context(), "offline", "report").want(t, exitUsage, "at least 1 arg")
 	exec(t, t.Context(), "offline", "report", "none.jsonl").want(t, exitFailure, "none.jsonl", "try: eusn-stream offline bench")
-	exec(t, t.Context(), "offline", "report", torn).want(t, exitFailure, "the last line has no end", "--resume")
+	exec(t, t.Context(), "offline", "report", torn).want(t, exitFailure, "the last line has no end", "still writing", "--resume")
 	exec(t, t.Context(), "offline", "report", empty).want(t, exitFailure, "is empty")
 }

@@ -95,7 +95,8 @@
 //	{"metering": Metering}   before the first trial of a run that measures energy
 //	{"trial": Trial}         a configuration of a search
 //	{"draw": Draw}           a drawing of the chosen configuration
-//	{"cell": Cell}           a model on a data set, after all its draws; not of modelling
+//	{"cell": Cell}           a model on a data set, after all its draws
+//	{"modelled": Modelled}   the same of modelling, with the input or without
 //
 // Data has the classes of the test series and a draw those it predicts, so that
 // every accuracy can be recounted; ReadResults does it, and holds cells against

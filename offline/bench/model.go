@@ -4,44 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"text/tabwriter"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/offline"
 )
-
-// Modelled is how well one model, whose readout sees the input or does not,
-// predicts the next sample of one data set.
-type Modelled struct {
-	Dataset string `json:"dataset"`
-	Model   string `json:"model"`
-	Input   bool   `json:"input_to_readout"`
-
-	// Of the search.
-	Selected       int                 `json:"selected"` // index of the configuration
-	Config         offline.PaperScales `json:"config"`   // its seed is the search's
-	Validation     float64             `json:"validation_rmse"`
-	Configurations int                 `json:"configurations"` // tried
-	Searched       float64             `json:"search_seconds"` // of all trials, one thread each
-
-	// Of the draws, fitted to the whole training part.
-	Draws     int     `json:"draws"`
-	RMSE      float64 `json:"rmse"`      // over the test part, mean over the draws
-	Deviation float64 `json:"deviation"` // population standard deviation over the draws
-	Repeating float64 `json:"repeating"` // RMSE of predicting that the last sample comes again
-	Seconds   float64 `json:"seconds"`   // training and test of one draw, mean
-	Command   string  `json:"command,omitempty"`
-}
-
-// name is what trials and draws call it.
-func (m Modelled) name() string {
-	if m.Input {
-		return fed(m.Model)
-	}
-	return m.Model
-}
 
 // ModelOptions say how to model. No result depends on the engines or threads.
 type ModelOptions struct {
@@ -75,7 +41,7 @@ func (r *runner) model(ctx context.Context, sets []*offline.Dataset, command fun
 			return nil, err
 		}
 		problems = append(problems, p)
-		for _, m := range r.modelled(p) {
+		for _, m := range r.toModel(p) {
 			r.expectedModelling(p, m)
 		}
 	}
@@ -87,7 +53,7 @@ func (r *runner) model(ctx context.Context, sets []*offline.Dataset, command fun
 		if err := r.begin(data); err != nil {
 			return nil, err
 		}
-		cells := r.modelled(p)
+		cells := r.toModel(p)
 		var trials, draws []job
 		for _, m := range cells {
 			trials = append(trials, r.modellingTrials(p, m)...)
@@ -109,6 +75,11 @@ func (r *runner) model(ctx context.Context, sets []*offline.Dataset, command fun
 			if m.Repeating = p.repeating(p.test); command != nil {
 				m.Command = command(m)
 			}
+			if r.modelled[key{m.Dataset, m.name(), 0}] != m {
+				if err := r.write(record{Modelled: &m}); err != nil {
+					return nil, err
+				}
+			}
 			all = append(all, m)
 		}
 	}
@@ -128,8 +99,8 @@ func (p Plan) ValidateModelling() error {
 	return p.validate(Modelling, ModellingModels, 1, MaxModellingConfigurations)
 }
 
-// modelled lists what is to be done with a data set.
-func (r *runner) modelled(p *problem) (list []Modelled) {
+// toModel lists what is to be done with a data set.
+func (r *runner) toModel(p *problem) (list []Modelled) {
 	for _, m := range r.Models {
 		for _, input := range []bool{false, true} {
 			list = append(list, Modelled{Dataset: p.name, Model: m, Input: input, Configurations: r.Configurations, Draws: r.Draws})
@@ -208,54 +179,4 @@ func (r *runner) modellingDraws(p *problem, m Modelled) []job {
 	}
 	r.plan(phase{p.name, m.name(), true}, total(jobs))
 	return jobs
-}
-
-// chooseModelled takes the first of the trials with the least error.
-func (st *Results) chooseModelled(m *Modelled) error {
-	best := Trial{Index: -1}
-	for i := range m.Configurations {
-		t, ok := st.trials[key{m.Dataset, m.name(), i}]
-		if !ok {
-			return fmt.Errorf("bench: %s: data set %q, %s: configuration %d has no result", st.path, m.Dataset, m.name(), i)
-		}
-		m.Searched += t.Seconds
-		if !t.Singular && (best.Index < 0 || t.RMSE < best.RMSE) {
-			best = t
-		}
-	}
-	if best.Index < 0 {
-		return fmt.Errorf("bench: data set %q, %s: no configuration of %d has a solution: %w", m.Dataset, m.name(), m.Configurations, dense.ErrSingular)
-	}
-	m.Selected, m.Config, m.Validation = best.Index, best.Config, best.RMSE
-	return nil
-}
-
-// sumUp averages the draws, which must be there.
-func (st *Results) sumUp(m *Modelled) {
-	n := float64(m.Draws)
-	for i := range m.Draws {
-		d := st.draws[key{m.Dataset, m.name(), i}]
-		m.RMSE += d.RMSE / n
-		m.Seconds += d.Seconds / n
-	}
-	for i := range m.Draws {
-		e := st.draws[key{m.Dataset, m.name(), i}].RMSE - m.RMSE
-		m.Deviation += float64(e * e)
-	}
-	m.Deviation = math.Sqrt(m.Deviation / n)
-}
-
-// WriteModelled writes results for people.
-func WriteModelled(w io.Writer, all []Modelled) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "data set\tmodel\tinput to readout\tRMSE\trepeating\tvalidation\tconfiguration\tsearch s\ts a draw")
-	for _, m := range all {
-		input := "no"
-		if m.Input {
-			input = "yes"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.5f ± %.5f\t%.5f\t%.5f\t%d of %d\t%.1f\t%.2f\n", m.Dataset, m.Model, input,
-			m.RMSE, m.Deviation, m.Repeating, m.Validation, m.Selected, m.Configurations, m.Searched, m.Seconds)
-	}
-	return t.Flush()
 }

@@ -232,7 +232,7 @@ func TestModel(t *testing.T) {
 	if trials != 4*8 || len(again.trials) != trials || len(again.draws) != 3*8 {
 		t.Errorf("resumed with %d trials: now %d and %d draws", trials, len(again.trials), len(again.draws))
 	}
-	if lines, err := os.ReadFile(st.path); err != nil || strings.Count(string(lines), "\n") != 2+4*8+3*8 {
+	if lines, err := os.ReadFile(st.path); err != nil || strings.Count(string(lines), "\n") != 2+4*8+3*8+2*8 {
 		t.Errorf("%v: %d lines", err, strings.Count(string(lines), "\n"))
 	}
 }

@@ -23,15 +23,15 @@ type Results struct {
 	trials   map[key]Trial
 	draws    map[key]Draw
 	cells    map[key]Cell
+	modelled map[key]Modelled // by Modelled.name
 }
 
 func newResults(path string, s Settings) Results {
-	return Results{path: path, settings: s, data: map[string]Data{}, trials: map[key]Trial{}, draws: map[key]Draw{}, cells: map[key]Cell{}}
+	return Results{path: path, settings: s, data: map[string]Data{}, trials: map[key]Trial{}, draws: map[key]Draw{}, cells: map[key]Cell{}, modelled: map[key]Modelled{}}
 }
 
-// ErrTorn says that a results file ends within a line: the run that writes it
-// goes on, or was cut off.
-var ErrTorn = errors.New("the last line has no end")
+// ErrTorn says that a results file ends within a line.
+var ErrTorn = errors.New("the last line has no end: a run is writing it, or was cut off there")
 
 // ReadResults reads a whole results file. It wants every cell to follow from
 // its trials and draws, and every draw's accuracy from its predictions where
@@ -48,8 +48,8 @@ func ReadResults(path string) (*Results, error) {
 		if s.Format != format {
 			return fmt.Errorf("bench: %s is of format %d, this program reads format %d", path, s.Format, format)
 		}
-		if !slices.Contains(Protocols, s.Protocol) {
-			return fmt.Errorf("bench: %s: protocol %q, want one of %q", path, s.Protocol, Protocols)
+		if known := append(slices.Clone(Protocols), Modelling); !slices.Contains(known, s.Protocol) {
+			return fmt.Errorf("bench: %s: protocol %q, want one of %q", path, s.Protocol, known)
 		}
 		return nil
 	})
@@ -130,6 +130,8 @@ func (st *Results) take(r record) error {
 		st.draws[key{r.Draw.Dataset, r.Draw.Model, r.Draw.Index}] = *r.Draw
 	case r.Cell != nil:
 		st.cells[key{r.Cell.Dataset, r.Cell.Model, 0}] = *r.Cell
+	case r.Modelled != nil:
+		st.modelled[key{r.Modelled.Dataset, r.Modelled.name(), 0}] = *r.Modelled
 	}
 	return nil
 }
@@ -175,7 +177,8 @@ func (st *Results) DrawsOf(c Cell) []Draw {
 	return all
 }
 
-// Unfinished is a model on a data set that has results but no cell yet.
+// Unfinished is a model on a data set that has results but is not summed up yet;
+// in modelling, "+input" after the model says that its readout sees the input.
 type Unfinished struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
@@ -201,7 +204,8 @@ func (st *Results) Unfinished() []Unfinished {
 	}
 	var all []Unfinished
 	for k, u := range found {
-		if _, done := st.cells[k]; !done {
+		_, done := st.cells[k]
+		if _, modelled := st.modelled[k]; !done && !modelled {
 			all = append(all, *u)
 		}
 	}
@@ -245,7 +249,7 @@ func (st *Results) check() error {
 				where, c.Accuracy, c.Deviation, c.Selected, want.Accuracy, want.Deviation, want.Selected)
 		}
 	}
-	return nil
+	return st.checkModelled()
 }
 
 // holds wants a draw's counts to be possible, and to follow from its predictions.

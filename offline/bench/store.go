@@ -129,6 +129,7 @@ type record struct {
 	Trial    *Trial    `json:"trial,omitempty"`
 	Draw     *Draw     `json:"draw,omitempty"`
 	Cell     *Cell     `json:"cell,omitempty"`
+	Modelled *Modelled `json:"modelled,omitempty"`
 }
 
 type key struct {

@@ -28,6 +28,8 @@ type Report struct {
 	sections []*section // protocols, in the order of bench.Protocols
 	memory   *section   // of the memorisation tasks; nil if there are none
 	figures  []picture
+
+	modelling *modelling // nil if there is none
 }
 
 // source is one results file.
@@ -87,7 +89,7 @@ func Load(paths []string, o Options) (*Report, error) {
 		return nil, err
 	}
 	r.order()
-	if len(r.all()) == 0 {
+	if len(r.all()) == 0 && (r.modelling == nil || len(r.modelling.Results)+len(r.modelling.Unfinished) == 0) {
 		return nil, errors.New("report: the files hold no results yet")
 	}
 	var err error
@@ -105,16 +107,18 @@ func loadFile(path string) (*bench.Results, source, error) {
 		return nil, source{}, err
 	}
 	sum := sha256.Sum256(text)
-	return rs, source{filepath.Base(path), hex.EncodeToString(sum[:]), rs.Settings(), rs.Origins(), len(rs.Cells()), path}, nil
+	return rs, source{filepath.Base(path), hex.EncodeToString(sum[:]), rs.Settings(), rs.Origins(), len(rs.Cells()) + len(rs.Modelled()), path}, nil
 }
 
 // add takes in one file.
 func (r *Report) add(rs *bench.Results, path string) error {
+	if rs.Settings().Protocol == bench.Modelling {
+		return r.addModelling(rs, path)
+	}
 	of := func(dataset string) (*section, error) {
 		s := r.section(rs.Settings(), dataset, path)
 		if s.Settings != rs.Settings() {
-			return nil, fmt.Errorf("report: %s has results of seed %d and arithmetic %d, %s of the same protocol %s of seed %d and arithmetic %d: want one of each in a report",
-				s.from, s.Seed, s.Arithmetic, path, s.Protocol, rs.Settings().Seed, rs.Settings().Arithmetic)
+			return nil, otherSettings(s.Settings, s.from, rs.Settings(), path)
 		}
 		return s, nil
 	}
@@ -147,6 +151,12 @@ func (r *Report) add(rs *bench.Results, path string) error {
 	return nil
 }
 
+// otherSettings says that two files of one protocol do not belong together.
+func otherSettings(a bench.Settings, from string, b bench.Settings, path string) error {
+	return fmt.Errorf("report: %s has results of seed %d and arithmetic %d, %s of the same protocol %s of seed %d and arithmetic %d: want one of each in a report",
+		from, a.Seed, a.Arithmetic, path, a.Protocol, b.Seed, b.Arithmetic)
+}
+
 // section finds where a data set's results belong.
 func (r *Report) section(settings bench.Settings, dataset, path string) *section {
 	made := &section{Settings: settings, Title: string(settings.Protocol), entries: map[[2]string]*entry{}, from: path}
@@ -175,13 +185,27 @@ func (r *Report) all() []*section {
 
 // sameData wants a name to mean the same data everywhere.
 func (r *Report) sameData() error {
-	seen := map[string]*entry{}
+	type parts struct{ train, test, from string }
+	seen := map[string]parts{}
+	same := func(d bench.Data, from string) error {
+		have, ok := seen[d.Dataset]
+		if !ok {
+			seen[d.Dataset] = parts{d.Train, d.Test, from}
+		} else if have.train != d.Train || have.test != d.Test {
+			return fmt.Errorf("report: data set %q in %s is not that in %s: their parts differ", d.Dataset, from, have.from)
+		}
+		return nil
+	}
 	for _, e := range r.entries() {
-		have := seen[e.Dataset]
-		if have == nil {
-			seen[e.Dataset] = e
-		} else if have.Data.Train != e.Data.Train || have.Data.Test != e.Data.Test {
-			return fmt.Errorf("report: data set %q in %s is not that in %s: their parts differ", e.Dataset, e.from, have.from)
+		if err := same(e.Data, e.from); err != nil {
+			return err
+		}
+	}
+	if r.modelling != nil {
+		for _, m := range r.modelling.Results {
+			if err := same(m.data, m.from); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -201,10 +225,17 @@ func (r *Report) order() {
 		slices.SortFunc(s.Models, bench.CompareModels)
 		s.Datasets, s.Models = slices.Compact(s.Datasets), slices.Compact(s.Models)
 		slices.Sort(s.Without)
-		slices.SortFunc(s.Unfinished, func(a, b bench.Unfinished) int {
-			return cmp.Or(compareDatasets(a.Dataset, b.Dataset), bench.CompareModels(a.Model, b.Model))
-		})
+		sortUnfinished(s.Unfinished)
 	}
+	if r.modelling != nil {
+		r.modelling.order()
+	}
+}
+
+func sortUnfinished(list []bench.Unfinished) {
+	slices.SortFunc(list, func(a, b bench.Unfinished) int {
+		return cmp.Or(compareDatasets(a.Dataset, b.Dataset), bench.CompareModels(a.Model, b.Model))
+	})
 }
 
 // compareDatasets orders by name, the lengths of a memorisation task by number.
@@ -248,6 +279,9 @@ func (r *Report) entries() []*entry {
 func (r *Report) unfinished() (all []bench.Unfinished) {
 	for _, s := range r.all() {
 		all = append(all, s.Unfinished...)
+	}
+	if r.modelling != nil {
+		all = append(all, r.modelling.Unfinished...)
 	}
 	return all
 }

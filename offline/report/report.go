@@ -19,6 +19,9 @@ func (r *Report) Files() []File {
 		{"table.csv", func() ([]byte, error) { return r.csv(), nil }},
 		{"results.jsonl", r.jsonl},
 	}
+	if r.modelling != nil {
+		files = append(files, File{"modelling.csv", func() ([]byte, error) { return r.modelling.csv(), nil }})
+	}
 	for _, s := range r.sections {
 		for _, e := range s.list() {
 			if !e.predicted() {
@@ -49,7 +52,7 @@ type ProtocolSummary struct {
 	Settings bench.Settings `json:"settings"`
 	Datasets []string       `json:"datasets"`
 	Models   []string       `json:"models"`
-	Cells    int            `json:"cells"`
+	Cells    int            `json:"cells"` // results
 }
 
 // Outside is a cell outside the tolerance of the paper.
@@ -81,6 +84,9 @@ func (r *Report) Summary() Summary {
 			}
 		}
 	}
+	if r.modelling != nil {
+		s.Protocols = append(s.Protocols, r.modelling.summary())
+	}
 	s.Compared = s.Within + len(s.Outside)
 	return s
 }
@@ -110,8 +116,18 @@ func (r *Report) missing() (all []string) {
 			all = append(all, s.Title+", "+w)
 		}
 		for _, u := range s.Unfinished {
-			all = append(all, fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline bench --resume goes on", s.Title, u.Dataset, displayName(u.Model), u.Trials, u.Draws))
+			all = append(all, notFinished(s.Title, u, "bench"))
+		}
+	}
+	if r.modelling != nil {
+		for _, u := range r.modelling.Unfinished {
+			all = append(all, notFinished(string(bench.Modelling), u, "model"))
 		}
 	}
 	return all
+}
+
+// notFinished names the command that goes on.
+func notFinished(section string, u bench.Unfinished, command string) string {
+	return fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline %s --resume goes on", section, u.Dataset, displayName(u.Model), u.Trials, u.Draws, command)
 }
