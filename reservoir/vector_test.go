@@ -150,8 +150,9 @@ func TestAdvanceAllocatesNothing(t *testing.T) {
 		head := &readout.Linear{Name: "h", Classes: []string{"a", "b", "c"}, Center: make([]float32, n), Weights: make([]float32, 3*n), Intercept: make([]float32, 3)}
 		const streams, samples = 40, 5
 		in, scores := make([]float32, 2*streams*samples), make([]float32, 3*streams)
-		var runs []reservoir.Run
+		var runs, even []reservoir.Run
 		for i := range int32(streams) {
+			even = append(even, reservoir.Run{Slot: i, From: i, To: i + 1, Emit: i%2 == 0})
 			runs = append(runs, reservoir.Run{Slot: i, From: i * samples, To: i*samples + 1 + i%samples, Reset: i%3 == 0, Emit: i%2 == 0})
 		}
 		for _, engine := range reservoir.CPUKinds() {
@@ -166,14 +167,16 @@ func TestAdvanceAllocatesNothing(t *testing.T) {
 				if err := e.SetHeads([]*readout.Linear{head}); err != nil {
 					t.Fatal(err)
 				}
-				for _, n := range []int{1, 7, streams} {
-					allocs := testing.AllocsPerRun(20, func() {
-						if err := e.Advance(in, runs[:n], scores); err != nil {
-							t.Fatal(err)
+				for name, runs := range map[string][]reservoir.Run{"ragged": runs, "even": even} {
+					for _, n := range []int{1, 7, streams} {
+						allocs := testing.AllocsPerRun(20, func() {
+							if err := e.Advance(in, runs[:n], scores); err != nil {
+								t.Fatal(err)
+							}
+						})
+						if allocs > 0 {
+							t.Errorf("%s, %s, %d threads, %d streams, %s: %v allocations a call, want none", kind, engine, threads, n, name, allocs)
 						}
-					})
-					if allocs > 0 {
-						t.Errorf("%s, %s, %d threads, %d streams: %v allocations a call, want none", kind, engine, threads, n, allocs)
 					}
 				}
 				e.Close()

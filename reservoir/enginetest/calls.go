@@ -1,0 +1,173 @@
+package enginetest
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// batchComposition: the same samples of each slot, dealt out to calls in
+// different ways, leave the same rows.
+func batchComposition(t *testing.T, open New) {
+	for _, s := range []reservoir.Spec{bank(2, 3, 10), single(reservoir.EuSN, 3, 37), single(reservoir.RESN, 1, 12)} {
+		net := draw(t, s)
+		rng := rand.New(rand.NewPCG(3, 3))
+		const slots, length = 67, 45
+		data := make([][]float32, slots)
+		for i := range data {
+			data[i] = randomInputs(rng, (length+i%7)*s.Channels)
+		}
+		var first [][]uint32
+		for _, way := range []struct{ streams, samples int }{{1, 1}, {1, 1000}, {slots, 1}, {slots, 1000}, {16, 5}, {33, 3}} {
+			e := start(t, open, net, slots)
+			deal(t, e, data, way.streams, way.samples)
+			rows := make([][]uint32, slots)
+			for i := range rows {
+				rows[i] = make([]uint32, s.Layout().Words)
+				if err := e.ReadRow(i, rows[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if first == nil {
+				first = rows
+			}
+			for i := range rows {
+				if !slices.Equal(rows[i], first[i]) {
+					t.Fatalf("%s: %d streams by %d samples a call: slot %d differs from one sample a call", s.Kind, way.streams, way.samples, i)
+				}
+			}
+		}
+	}
+}
+
+// deal feeds every slot its data, at most streams slots and samples rows of
+// each per call.
+func deal(t *testing.T, e reservoir.Engine, data [][]float32, streams, samples int) {
+	t.Helper()
+	c := e.Network().Spec.Channels
+	for from := 0; from < len(data); from += streams {
+		group := data[from:min(from+streams, len(data))]
+		for at, more := 0, true; more; at += samples {
+			more = false
+			var inputs []float32
+			var runs []reservoir.Run
+			for i, d := range group {
+				lo, hi := min(at*c, len(d)), min((at+samples)*c, len(d))
+				runs = append(runs, reservoir.Run{Slot: int32(from + i), From: int32(len(inputs) / c), To: int32((len(inputs) + hi - lo) / c)})
+				inputs = append(inputs, d[lo:hi]...)
+				more = more || hi < len(d)
+			}
+			if err := e.Advance(inputs, runs, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// longRun crosses many folds of the two-level sums.
+func longRun(t *testing.T, open New) {
+	s := bank(1, 2, 5)
+	net := draw(t, s)
+	e := start(t, open, net, 2)
+	rng := rand.New(rand.NewPCG(4, 4))
+	ref := newReference(net)
+	inputs := randomInputs(rng, 10_000)
+	for i := range inputs {
+		ref.step(inputs[i : i+1])
+	}
+	for at := 0; at < len(inputs); {
+		n := min(1+rng.IntN(700), len(inputs)-at)
+		if err := e.Advance(inputs[at:at+n], []reservoir.Run{{Slot: 1, To: int32(n)}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		at += n
+	}
+	checkSlot(t, e, 1, ref)
+}
+
+// refusals: every bad call is refused before any state changes.
+func refusals(t *testing.T, open New) {
+	s := bank(2, 2, 5)
+	net := draw(t, s)
+	e := start(t, open, net, 3)
+	rng := rand.New(rand.NewPCG(6, 6))
+	if err := e.SetHeads([]*readout.Linear{randomHead(rng, "h", 3, s.FeatureCount())}); err != nil {
+		t.Fatal(err)
+	}
+	inputs := randomInputs(rng, 20)
+	ref := newReference(net)
+	for k := range 10 {
+		ref.step(inputs[2*k : 2*k+2])
+	}
+	if err := e.Advance(inputs, []reservoir.Run{{Slot: 1, To: 10}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	with := func(v float32) []float32 {
+		in := slices.Clone(inputs)
+		in[13] = v
+		return in
+	}
+	run := reservoir.Run{Slot: 1, To: 10}
+	for _, c := range []struct {
+		name   string
+		inputs []float32
+		run    reservoir.Run
+		scores int
+	}{
+		{"NaN", with(float32(math.NaN())), run, 0},
+		{"Inf", with(float32(math.Inf(-1))), run, 0},
+		{"beyond MaxInput", with(1.1e15), run, 0},
+		{"ragged inputs", inputs[:19], run, 0},
+		{"slot below", inputs, reservoir.Run{Slot: -1, To: 10}, 0},
+		{"slot above", inputs, reservoir.Run{Slot: 3, To: 10}, 0},
+		{"rows beyond", inputs, reservoir.Run{Slot: 1, To: 11}, 0},
+		{"rows backwards", inputs, reservoir.Run{Slot: 1, From: 5, To: 4}, 0},
+		{"negative row", inputs, reservoir.Run{Slot: 1, From: -1, To: 4}, 0},
+		{"no room for scores", inputs, reservoir.Run{Slot: 1, To: 10, Emit: true}, 2},
+	} {
+		first := reservoir.Run{Slot: 1, Reset: true, To: 3} // would change the state if taken
+		err := e.Advance(c.inputs, []reservoir.Run{first, c.run}, make([]float32, c.scores))
+		if err == nil {
+			t.Errorf("%s: taken", c.name)
+		}
+		var bad *reservoir.InputError
+		if c.inputs[len(c.inputs)-1] == inputs[len(c.inputs)-1] && c.name == "NaN" && (!errors.As(err, &bad) || bad.Row != 6 || bad.Channel != 1) {
+			t.Errorf("NaN: %v, want an InputError at row 6, channel 1", err)
+		}
+	}
+	checkSlot(t, e, 1, ref)
+	if e.ReadRow(3, make([]uint32, s.Layout().Words)) == nil || e.ReadRow(0, nil) == nil || e.Features(-1, nil) == nil {
+		t.Error("a slot or buffer that does not exist was read")
+	}
+	if err := e.SetHeads([]*readout.Linear{randomHead(rng, "h", 3, 7)}); err == nil {
+		t.Error("a head of another network was taken")
+	}
+	if e.ScoreWidth() != 3 {
+		t.Errorf("score width %d after a refused head, want 3", e.ScoreWidth())
+	}
+}
+
+// NoAllocation checks that the hot call allocates nothing.
+func NoAllocation(t *testing.T, open New) {
+	s := bank(2, 2, 9)
+	e := start(t, open, draw(t, s), 4)
+	rng := rand.New(rand.NewPCG(8, 8))
+	if err := e.SetHeads([]*readout.Linear{randomHead(rng, "h", 3, s.FeatureCount())}); err != nil {
+		t.Fatal(err)
+	}
+	inputs := randomInputs(rng, 40)
+	runs := []reservoir.Run{{Slot: 1, To: 10, Emit: true}, {Slot: 3, From: 10, To: 20, Reset: true}, {Slot: 1, From: 3, To: 9}}
+	scores := make([]float32, 3)
+	if n := testing.AllocsPerRun(20, func() {
+		if err := e.Advance(inputs, runs, scores); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("Advance allocates %v times a call, want 0", n)
+	}
+}

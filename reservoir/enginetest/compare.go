@@ -1,0 +1,69 @@
+package enginetest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+func start(t testing.TB, open New, net *reservoir.Network, slots int) reservoir.Engine {
+	t.Helper()
+	e, err := open(net, slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return e
+}
+
+func expectedScores(hs []*readout.Linear, f []float32) []float32 {
+	var all []float32
+	for _, h := range hs {
+		s := make([]float32, h.Columns())
+		h.Scores(s, f)
+		all = append(all, s...)
+	}
+	return all
+}
+
+func checkSlot(t *testing.T, e reservoir.Engine, slot int, ref *reference) {
+	t.Helper()
+	s := e.Network().Spec
+	row := make([]uint32, s.Layout().Words)
+	if err := e.ReadRow(slot, row); err != nil {
+		t.Fatal(err)
+	}
+	if want := ref.row(); !slices.Equal(row, want) {
+		for w := range row {
+			if row[w] != want[w] {
+				t.Fatalf("slot %d, word %d of %d: %#x (%v), want %#x (%v)", slot, w, len(row), row[w], math.Float32frombits(row[w]), want[w], math.Float32frombits(want[w]))
+			}
+		}
+	}
+	f := make([]float32, s.FeatureCount())
+	if err := e.Features(slot, f); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, fmt.Sprintf("slot %d: features", slot), f, ref.features())
+}
+
+// equal compares bits.
+func equal(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("%s: value %d is %x, want %x", what, i, got[i], want[i])
+		}
+	}
+}

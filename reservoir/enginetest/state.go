@@ -1,0 +1,78 @@
+package enginetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// stateRows: a row read from one engine continues in another.
+func stateRows(t *testing.T, open New) {
+	s := bank(3, 2, 9)
+	net := draw(t, s)
+	rng := rand.New(rand.NewPCG(5, 5))
+	a, b := start(t, open, net, 3), start(t, open, net, 5)
+	inputs := randomInputs(rng, 90*3)
+	ref := newReference(net)
+	for k := range 90 {
+		ref.step(inputs[3*k : 3*k+3])
+	}
+	row := make([]uint32, s.Layout().Words)
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ok(a.Advance(inputs[:40*3], []reservoir.Run{{Slot: 2, To: 40}}, nil))
+	ok(a.ReadRow(2, row))
+	ok(b.WriteRow(4, row))
+	ok(b.Advance(inputs[40*3:], []reservoir.Run{{Slot: 4, To: 50}}, nil))
+	checkSlot(t, b, 4, ref)
+
+	l := s.Layout()
+	for name, spoil := range map[string]func(r []uint32) []uint32{
+		"short":      func(r []uint32) []uint32 { return r[1:] },
+		"NaN state":  func(r []uint32) []uint32 { r[l.Member(1)+l.State] = 0x7fc00000; return r },
+		"Inf sample": func(r []uint32) []uint32 { r[l.Previous] = 0xff800000; return r },
+		"count":      func(r []uint32) []uint32 { r[l.Member(0)+l.Positive] = 1 << 30; return r },
+		"steps":      func(r []uint32) []uint32 { r[1] = 1; return r },
+	} {
+		if err := b.WriteRow(4, spoil(slices.Clone(row))); err == nil {
+			t.Errorf("a row with a wrong %s was taken", name)
+		}
+	}
+	checkSlot(t, b, 4, ref)
+}
+
+// heads: several readouts on one state, swapped without touching it.
+func heads(t *testing.T, open New) {
+	s := bank(2, 2, 7)
+	net := draw(t, s)
+	e := start(t, open, net, 2)
+	rng := rand.New(rand.NewPCG(7, 7))
+	inputs := randomInputs(rng, 24)
+	ref := newReference(net)
+	for at, classes := range [][]int{{2}, {3, 2, 40}, nil, {2, 2}} {
+		var hs []*readout.Linear
+		for i, c := range classes {
+			hs = append(hs, randomHead(rng, fmt.Sprint(i), c, s.FeatureCount()))
+		}
+		if err := e.SetHeads(hs); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 3 {
+			ref.step(inputs[(3*at+k)*2 : (3*at+k+1)*2])
+		}
+		scores := make([]float32, e.ScoreWidth())
+		if err := e.Advance(inputs, []reservoir.Run{{Slot: 1, From: int32(3 * at), To: int32(3*at + 3), Emit: true}}, scores); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, fmt.Sprintf("heads %v", classes), scores, expectedScores(hs, ref.features()))
+	}
+	checkSlot(t, e, 1, ref)
+}
