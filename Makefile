@@ -1,6 +1,6 @@
 # One word per task. CI calls the same targets.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
-RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/... ./gpu ./gpu/telemetry ./gpu/internal/cuda
+RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/... ./internal/energy ./gpu ./gpu/telemetry ./gpu/internal/cuda
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,8 +130,9 @@ func TestDeniedSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// fakeMeter takes a power that a test sets.
+// fakeMeter takes a power that a test sets. Accounts read it beside the test.
 type fakeMeter struct {
+	mu     sync.Mutex
 	since  time.Time
 	watts  float64
 	joules float64
@@ -140,13 +142,21 @@ type fakeMeter struct {
 
 func (m *fakeMeter) Source() string { return "fake" }
 func (m *fakeMeter) Joules() (float64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.reads++
 	m.joules += m.watts * time.Since(m.since).Seconds()
 	m.since = time.Now()
 	return m.joules, m.err
 }
 
-func (m *fakeMeter) set(watts float64) { _, _ = m.Joules(); m.watts = watts }
+// set changes the meter after it has counted up to now.
+func (m *fakeMeter) set(change func()) {
+	_, _ = m.Joules()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
 
 // Parts add up to the whole, whoever runs beside whom, and power at rest is
 // taken off once.
@@ -162,7 +172,7 @@ func TestAccount(t *testing.T) {
 		if none != nil || idle == nil || *idle != (Idle{"fake", 10, 5}) {
 			t.Fatalf("idle %+v, %+v", idle, none)
 		}
-		m.set(100)
+		m.set(func() { m.watts = 100 })
 		a := all.Begin()
 		time.Sleep(36 * time.Second) // 3600 J for a
 		b := all.Begin()
@@ -177,14 +187,16 @@ func TestAccount(t *testing.T) {
 				t.Errorf("part %d used %+v, want %+v", i, got.CPU, want[i].CPU)
 			}
 		}
-		if m.reads < 3600 {
-			t.Errorf("the meter was read %d times in more than an hour: its counter may have gone round", m.reads)
-		}
+		m.set(func() {
+			if m.reads < 3600 {
+				t.Errorf("the meter was read %d times in more than an hour: its counter may have gone round", m.reads)
+			}
+		})
 
 		c := all.Begin()
-		m.err = errors.New("gone")
+		m.set(func() { m.err = errors.New("gone") })
 		time.Sleep(3 * time.Second)
-		m.err = nil
+		m.set(func() { m.err = nil })
 		if got := c.End(); got.CPU != nil || cpu.Err() == nil {
 			t.Errorf("measured %+v with a meter that failed, %v", got.CPU, cpu.Err())
 		}
@@ -203,7 +215,7 @@ func TestAccountOfACounterThatGoesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := a.begin()
-		m.joules = j
+		m.set(func() { m.joules = j })
 		if got := a.end(s); got != nil || a.Err() == nil {
 			t.Errorf("%v J: %+v, %v", j, got, a.Err())
 		}

@@ -161,23 +161,25 @@ eusn_streams_capacity 40
 		t.Errorf("%d snapshots at the stop, want one of each partition", before.Snapshots)
 	}
 	_, page = get(t, base+"/metrics")
-	for name, want := range map[string]float64{
+	samples(t, page, map[string]float64{ // after the stop
 		"eusn_messages_total": 12, "eusn_snapshots_total": 2, "eusn_snapshot_bytes_total": float64(before.SnapshotSize),
 		"eusn_held_messages": 0, "eusn_streams": 0, "eusn_ready": 0, "eusn_restores_total": 0, "eusn_state_rows_capacity": 0,
-	} {
-		if got := sample(t, page, name); got != want {
-			t.Errorf("after the stop, %s is %v, want %v", name, got, want)
-		}
-	}
+	})
 	r.start(&counters, c)
 	until(t, "readiness", func() bool { code, _ := get(t, base+"/readyz"); return code == 200 })
 	_, page = get(t, base+"/metrics")
-	for name, want := range map[string]float64{
+	samples(t, page, map[string]float64{ // after the second start
 		"eusn_restores_total": 2, "eusn_replayed_messages_total": 0, "eusn_claims_total": 4, "eusn_held_messages": 1, "eusn_streams": 5,
 		`eusn_partition_epoch{partition="0"}`: 2, `eusn_partition_snapshot_age_seconds{partition="0"}`: 0,
-	} {
+	})
+}
+
+// samples wants these values of a page of metrics.
+func samples(t *testing.T, page string, want map[string]float64) {
+	t.Helper()
+	for name, want := range want {
 		if got := sample(t, page, name); got != want {
-			t.Errorf("after a second start, %s is %v, want %v", name, got, want)
+			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
 }

@@ -86,21 +86,13 @@ type weights struct {
 
 func newWeights(s Spec) weights {
 	w := weights{all: make([]float64, s.Parameters())}
-	rest := w.all
-	take := func(n int) []float64 {
-		v := rest[:n:n]
-		rest = rest[n:]
-		return v
-	}
-	matrix := func(rows, cols int) dense.Matrix {
-		return dense.Matrix{Rows: rows, Cols: cols, Stride: cols, Data: take(rows * cols)}
-	}
+	rest := descent.Slab(w.all)
 	wide := s.gates() * s.Units
-	w.input, w.recurrent, w.bias = matrix(s.Channels, wide), matrix(s.Units, wide), take(wide)
+	w.input, w.recurrent, w.bias = rest.Matrix(s.Channels, wide), rest.Matrix(s.Units, wide), rest.Vector(wide)
 	if s.Kind == GRU {
-		w.inner = take(wide)
+		w.inner = rest.Vector(wide)
 	}
-	w.output, w.outBias = matrix(s.Units, s.outputs()), take(s.outputs())
+	w.output, w.outBias = rest.Matrix(s.Units, s.outputs()), rest.Vector(s.outputs())
 	return w
 }
 

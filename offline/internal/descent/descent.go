@@ -1,5 +1,5 @@
 // Package descent is what classifiers that learn by gradient descent share:
-// their first weights, and the loss with its gradient.
+// their parameters, first weights, and the loss with its gradient.
 package descent
 
 import (
@@ -8,6 +8,22 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
+
+// Slab is parameters that are not handed out yet. All of a model lie in one
+// slice, which an optimiser takes as it is.
+type Slab []float64
+
+// Vector hands out the next n.
+func (s *Slab) Vector(n int) []float64 {
+	v := (*s)[:n:n]
+	*s = (*s)[n:]
+	return v
+}
+
+// Matrix hands out the next rows*cols.
+func (s *Slab) Matrix(rows, cols int) dense.Matrix {
+	return dense.Matrix{Rows: rows, Cols: cols, Stride: cols, Data: s.Vector(rows * cols)}
+}
 
 // Glorot fills m uniformly with variance 2/(rows+columns) (Glorot and Bengio
 // 2010, "Understanding the difficulty of training deep feedforward networks").

@@ -60,18 +60,10 @@ type weights struct {
 
 func newWeights(s Spec) weights {
 	w := weights{all: make([]float64, s.parameters())}
-	rest := w.all
-	take := func(n int) []float64 {
-		v := rest[:n:n]
-		rest = rest[n:]
-		return v
-	}
-	matrix := func(rows, cols int) dense.Matrix {
-		return dense.Matrix{Rows: rows, Cols: cols, Stride: cols, Data: take(rows * cols)}
-	}
-	w.vectors = matrix(s.Words, s.Width)
-	w.hidden, w.bias = matrix(s.Steps*s.Width, s.Hidden), take(s.Hidden)
-	w.output, w.outBias = matrix(s.Hidden, s.outputs()), take(s.outputs())
+	rest := descent.Slab(w.all)
+	w.vectors = rest.Matrix(s.Words, s.Width)
+	w.hidden, w.bias = rest.Matrix(s.Steps*s.Width, s.Hidden), rest.Vector(s.Hidden)
+	w.output, w.outBias = rest.Matrix(s.Hidden, s.outputs()), rest.Vector(s.outputs())
 	return w
 }
 
