@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -57,6 +59,37 @@ func TestPaperExact(t *testing.T) {
 	}
 }
 
+// redrawn is one data set's configurations with weights drawn anew.
+type redrawn struct {
+	*testing.T
+	*problem
+	Settings
+	list []offline.PaperScales
+}
+
+func redraw(t *testing.T, name string) redrawn {
+	p, err := newProblem(dataset(t, name), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return redrawn{t, p, NewSettings(PaperExact, 1), Configurations("eusn")}
+}
+
+// share is which part of the series that an assessment asks for, of so many,
+// configuration i gets right with the weights of a seed.
+func (r redrawn) share(i int, seed uint64, a assessment, of int) float64 {
+	open := func(n *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewCPU(n, slots, "auto", 1)
+	}
+	c := r.list[i]
+	c.Seed = seed
+	o, err := r.assess(r.Context(), specs("eusn", r.channels, c), open, a)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return float64(o.correct) / float64(of)
+}
+
 // On ECG5000 eight configurations tie on the 165 validation series. The first
 // of them, which wins by the rule, is a poor one for other series and other
 // weights; another one has the paper's 170 units and gives the paper's accuracy.
@@ -64,39 +97,60 @@ func TestECG5000IsATie(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT TESTED: short")
 	}
-	p, err := newProblem(dataset(t, "ECG5000"), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := redraw(t, "ECG5000")
 	paper, _ := Paper("ECG5000", "eusn")
-	s, list := NewSettings(PaperExact, 1), Configurations("eusn")
-	open := func(n *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewCPU(n, slots, "auto", 1)
-	}
-	assess := func(i int, seed uint64, a assessment) int {
-		c := list[i]
-		c.Seed = seed
-		o, err := p.assess(t.Context(), specs("eusn", p.channels, c), open, a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o.correct
-	}
 	const first, tied, draws = 71, 95, 5
-	if a, b := assess(first, s.trialSeed(first), s.search(p)), assess(tied, s.trialSeed(tied), s.search(p)); a != 154 || b != 154 {
-		t.Errorf("validation %d and %d, want a tie of 154", a, b)
+	search, of := r.search(r.problem), len(r.validation)
+	if a, b := r.share(first, r.trialSeed(first), search, of), r.share(tied, r.trialSeed(tied), search, of); a != 154./165 || b != a {
+		t.Errorf("validation %v and %v, want a tie of 154 of 165", a, b)
 	}
-	if u := list[tied].Units; u != paper.Units {
+	if u := r.list[tied].Units; u != paper.Units {
 		t.Errorf("configuration %d has %d units, want the paper's %d", tied, u, paper.Units)
 	}
 	for i, within := range map[int]bool{first: false, tied: true} {
 		mean := 0.0
 		for k := range draws {
-			mean += float64(assess(i, s.drawSeed(k), s.final(p))) / float64(len(p.test)) / draws
+			mean += r.share(i, r.drawSeed(k), r.final(r.problem), len(r.test)) / draws
 		}
 		t.Logf("configuration %d: %.4f, paper %.3f", i, mean, paper.Accuracy)
 		if math.Abs(mean-paper.Accuracy) <= minTolerance != within {
 			t.Errorf("configuration %d: %.4f, paper %.3f", i, mean, paper.Accuracy)
 		}
+	}
+}
+
+// Where the search selects another number of units than the paper, the best
+// configuration with the paper's was behind in the one draw of its weights that
+// the search looks at. With ten draws of each the two cannot be told apart.
+func TestUnitsAreATie(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		selected, paper int // configurations
+	}{
+		{"SpokenArabicDigits", 171, 49},
+		{"MNIST", 81, 132},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() || !parts.Accuracy(c.name) {
+				t.Skip("NOT TESTED: takes minutes, EUSN_ACCURACY=all asks for it")
+			}
+			r := redraw(t, c.name)
+			const draws = 10
+			var mean, variance [2]float64
+			for j, i := range []int{c.selected, c.paper} {
+				x := make([]float64, draws)
+				for k := range x {
+					x[k] = r.share(i, r.drawSeed(k), r.search(r.problem), len(r.validation))
+				}
+				mean[j], variance[j] = stat.MeanVariance(x, nil)
+				t.Logf("configuration %d, %d units: validation %.4f +- %.4f", i, r.list[i].Units, mean[j], math.Sqrt(variance[j]))
+			}
+			if u, _ := Paper(c.name, "eusn"); r.list[c.paper].Units != u.Units {
+				t.Errorf("configuration %d has %d units, want the paper's %d", c.paper, r.list[c.paper].Units, u.Units)
+			}
+			if apart := mean[0] - mean[1]; apart > 2*math.Sqrt((variance[0]+variance[1])/draws) {
+				t.Errorf("the selected configuration is better by %.4f, more than two standard errors", apart)
+			}
+		})
 	}
 }
