@@ -124,7 +124,7 @@ func (v *Vector) survey(inputs []float32, runs []Run, scores []float32) (allowed
 	if v.channels > 1 {
 		rows /= v.channels
 	}
-	if rows*v.channels != len(inputs) {
+	if rows*v.channels != len(inputs) || uint64(rows) > MaxSteps {
 		return false, false
 	}
 	p := &v.plan
