@@ -4,7 +4,7 @@ RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/... ./internal/ene
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz bench bench-peers chaos demo ptx ptx-mutants
+.PHONY: help check test race arm64 cross generate fuzz avx512 bench bench-peers chaos demo ptx ptx-mutants
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,10 @@ arm64: ## the NEON engine's tests under qemu-aarch64 (Debian: qemu-user), about 
 	GOARCH=arm64 EUSN_REQUIRE=neon go test -count=1 -exec qemu-aarch64 \
 	  -skip 'TestVector/neon/._thread|TestGeneric/Shapes/.*/(101|127|200|255|1024)|TestVector/neon/.*/Shapes/.*/(101|127|200|255|1024)|TestGeneric/BatchComposition|TestEpsRho' \
 	  ./reservoir/canon ./reservoir/internal/kernel ./reservoir
+
+# The AVX-512 level on an emulated Skylake-X; what is left out stands in tools/bochs/main.go.
+avx512: ## the AVX-512 kernels' tests under Bochs, for machines without it (Debian: bochs bochs-term isolinux syslinux-common genisoimage), minutes
+	go run ./tools/bochs $(if $(KERNEL),-kernel $(KERNEL))
 
 cross: ## builds that must work: no cgo, arm64, other systems
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/eusn-stream

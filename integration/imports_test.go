@@ -37,6 +37,8 @@ var graph = map[string]struct {
 	"pipeline":             {[]string{"codec", "readout", "reservoir"}, "knows no archive, no device and no configuration file"},
 	"internal/metrics":     {[]string{"gpu/telemetry", "pipeline"}, "reads what the stage and the GPUs tell; neither knows it"},
 	"cmd/eusn-stream":      {[]string{"codec", "gpu", "gpu/telemetry", "internal/energy", "internal/metrics", "offline", "offline/bench", "offline/figures", "offline/report", "pipeline", "readout", "reservoir"}, "the only place that wires"},
+	"tools/bochs":          {nil, "boots test binaries on an emulated machine; knows them by path"},
+	"tools/bochs/guest":    {nil, "the emulated machine's init: runs what it finds"},
 	"integration":          {[]string{"codec", "offline", "pipeline", "readout", "reservoir"}, "tests of everything together"},
 	"tools/peers/gonum":    {nil, "a peer to compare with shares nothing with us"},
 	"integration/chaos":    {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
