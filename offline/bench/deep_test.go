@@ -21,11 +21,11 @@ func openGeneric(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 }
 
 // walked is the last states of the listed series, a row each.
-func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, series []int) [][]float32 {
+func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, series, lead []int) [][]float32 {
 	t.Helper()
 	last := make([][]float32, len(series))
 	seen := make([]int, len(series))
-	err := p.walk(t.Context(), specs, open, series, func(step int, live []int, states []float32) error {
+	err := p.walk(t.Context(), specs, open, series, lead, func(step int, live []int, states []float32) error {
 		for n, k := range live {
 			if step != seen[k] {
 				return errors.New("a sample is out of turn")
@@ -39,8 +39,12 @@ func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, s
 		t.Fatal(err)
 	}
 	for k, i := range series {
-		if seen[k] != p.to[i]-p.from[i] {
-			t.Errorf("series %d: %d of %d samples", i, seen[k], p.to[i]-p.from[i])
+		want := p.to[i] - p.from[i]
+		if lead != nil {
+			want -= lead[k]
+		}
+		if seen[k] != want {
+			t.Errorf("series %d: %d of %d samples", i, seen[k], want)
 		}
 	}
 	return last
@@ -75,7 +79,7 @@ func TestOneLayerIsESN(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := make([]float32, c.Units)
-		for k, got := range walked(t, p, deep, openAuto, series) {
+		for k, got := range walked(t, p, deep, openAuto, series, nil) {
 			if err := e.Features(k, want); err != nil {
 				t.Fatal(err)
 			}
@@ -98,6 +102,33 @@ func TestOneLayerIsESN(t *testing.T) {
 	}
 }
 
+// Zeros that series begin with are walked once and change no bit, in a series of
+// nothing else, too.
+func TestSharedZerosOfLayers(t *testing.T) {
+	for _, pad := range []bool{true, false} {
+		d := tones(240, 15)
+		d.Series[0].Values = make([]float32, 2*8)
+		p, err := newProblem(d, pad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := deepScales
+		c.Layers = 3
+		list := specs(DeepESN, p.channels, c)
+		series := slices.Concat(p.train, p.test)
+		lead := p.leads(series)
+		if slices.Max(lead) == 0 || lead[0] != p.to[0]-p.from[0]-1 {
+			t.Fatal("the test's series share too little")
+		}
+		got := walked(t, p, list, openAuto, series, lead)
+		for k, want := range walked(t, p, list, openGeneric, series, nil) {
+			if !slices.Equal(got[k], want) {
+				t.Errorf("pad %v: series %d has another state", pad, series[k])
+			}
+		}
+	}
+}
+
 // Layers are what their equation says, in float64; the states of an engine are
 // the same for every engine.
 func TestLayers(t *testing.T) {
@@ -116,8 +147,8 @@ func TestLayers(t *testing.T) {
 		t.Fatalf("layers of %v units, want the first to have what is left over of 31", units)
 	}
 	series := slices.Concat(p.train, p.test)
-	got := walked(t, p, list, openAuto, series)
-	for k, other := range walked(t, p, list, openGeneric, series) {
+	got := walked(t, p, list, openAuto, series, nil)
+	for k, other := range walked(t, p, list, openGeneric, series, nil) {
 		if !slices.Equal(got[k], other) {
 			t.Fatalf("series %d: engines differ", series[k])
 		}

@@ -88,7 +88,7 @@ func (p *problem) rmse(ctx context.Context, specs []reservoir.Spec, open openEng
 	}
 	// each calls do for every sample that has a next one.
 	each := func(series []int, do func(features []float32, next float32)) error {
-		return p.walk(ctx, specs, open, series, func(t int, live []int, states []float32) error {
+		return p.walk(ctx, specs, open, series, nil, func(t int, live []int, states []float32) error {
 			for n, k := range live {
 				at := p.from[series[k]] + t
 				if at+1 == p.to[series[k]] {
