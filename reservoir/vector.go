@@ -30,12 +30,11 @@ type Vector struct {
 	gang    gang
 }
 
-// slot is what every call asks about a slot beside its row. All of it is in one
-// cache line, which random slots have to be fetched from memory.
+// slot is what every call asks about a slot beside its row: of random slots as
+// much as can be in a cache.
 type slot struct {
-	steps uint64 // samples since the reset: the row's first words
-	call  uint32 // the last call with a run of this slot,
-	round int32  // and that run's round; see plan
+	steps uint32 // samples since the reset, at most MaxSteps: the row's first words
+	call  uint32 // the last call with a run of this slot; see plan
 }
 
 var _ Engine = (*Vector)(nil)
@@ -137,7 +136,7 @@ func (v *Vector) survey(inputs []float32, runs []Run, scores []float32) (allowed
 }
 
 // Steps is what CheckCall asks for.
-func (v *Vector) Steps(slot int) uint64 { return v.book[slot].steps }
+func (v *Vector) Steps(slot int) uint64 { return uint64(v.book[slot].steps) }
 
 // Features implements Engine.
 func (v *Vector) Features(slot int, dst []float32) error {
@@ -154,6 +153,6 @@ func (v *Vector) WriteRow(slot int, row []uint32) error {
 		return err
 	}
 	v.forget()
-	v.book[slot].steps = v.layout.Steps(row)
+	v.book[slot].steps = uint32(v.layout.Steps(row))
 	return nil
 }

@@ -26,7 +26,7 @@ func lookAt(book []slot, score []int32, call uint32, rows int, runs []Run) (emit
 		}
 		s := &book[r.Slot]
 		// Unsigned, so that a negative number is too large.
-		if uint32(r.From) > uint32(r.To) || uint(uint32(r.To)) > uint(rows) || s.steps > most {
+		if uint32(r.From) > uint32(r.To) || uint(uint32(r.To)) > uint(rows) || uint64(s.steps) > most {
 			return 0, false, false
 		}
 		n := r.To - r.From
@@ -60,7 +60,7 @@ func equallyLong(runs []Run, n int32) bool {
 //go:noinline
 func undisturbed(book []slot, runs []Run, n uint64) bool {
 	for i := range runs {
-		if steps := book[runs[i].Slot].steps; steps%FoldEvery+n >= FoldEvery || steps == 0 {
+		if steps := uint64(book[runs[i].Slot].steps); steps%FoldEvery+n >= FoldEvery || steps == 0 {
 			return false
 		}
 	}
@@ -111,9 +111,9 @@ func takeSamples(book []slot, rows []uint32, words int, runs []Run) {
 		if r.Reset {
 			steps = 0
 		}
-		steps += uint64(r.To - r.From)
+		steps += uint32(r.To - r.From)
 		s.steps = steps
 		row := int(r.Slot) * words
-		rows[row], rows[row+1] = uint32(steps), uint32(steps>>32)
+		rows[row], rows[row+1] = steps, 0
 	}
 }

@@ -17,7 +17,8 @@ type plan struct {
 	narrow                  bool    // narrow tiles hide the latency of a multiply-add
 	perSample, perEmit      float64 // multiply-adds
 
-	call   uint32  // number of the call, in each slot that has a run in it
+	call   uint32  // number of the call, in each slot that has a run in it,
+	round  []int32 // and of such a slot that run's round, unless the call is plain
 	emits  int     // emitting runs,
 	score  []int32 // and of each the number of those before it
 	order  []int32 // runs by round, then length
@@ -54,6 +55,7 @@ func (p *plan) init(v *Vector, threads int) {
 	s := &v.net.Spec
 	p.lanes, p.members, p.threads = v.set.Wide.Lanes, s.Members, threads
 	p.narrow = v.set.Rows >= 8 // units of four cycles, two a cycle
+	p.round = make([]int32, v.slots)
 	recurrent := s.Units
 	if s.Kind == RESN {
 		recurrent = 20 // one product, but as much again as a tanh and the loop take
@@ -100,9 +102,9 @@ func (p *plan) cut(book []slot, runs []Run) {
 	for i, r := range runs {
 		s, k := &book[r.Slot], int32(0)
 		if s.call == p.call {
-			k = s.round + 1
+			k = p.round[r.Slot] + 1
 		}
-		s.call, s.round, p.of[i] = p.call, k, k
+		s.call, p.round[r.Slot], p.of[i] = p.call, k, k
 		for int(k)+1 >= len(p.starts) {
 			p.starts = append(p.starts, 0)
 		}

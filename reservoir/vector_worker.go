@@ -134,7 +134,7 @@ func (w *worker) open(it *item, runs []Run) {
 	v := w.v
 	for i := range runs {
 		r, n := &runs[i], &w.lanes[i]
-		n.row, n.from, n.left, n.steps = v.row(int(r.Slot)), int(r.From), int(r.To-r.From), v.book[r.Slot].steps
+		n.row, n.from, n.left, n.steps = v.row(int(r.Slot)), int(r.From), int(r.To-r.From), uint64(v.book[r.Slot].steps)
 		n.begin = n.from
 		if r.Reset {
 			n.steps = 0

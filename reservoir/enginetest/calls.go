@@ -90,6 +90,36 @@ func longRun(t *testing.T, open New) {
 	checkSlot(t, e, 1, ref)
 }
 
+// longestSequence: a sequence ends at MaxSteps samples, and not before.
+func longestSequence(t *testing.T, open New) {
+	s := bank(1, 2, 5)
+	e := start(t, open, draw(t, s), 1)
+	row := make([]uint32, s.Layout().Words)
+	advance := func(samples int32, reset bool) error {
+		inputs := randomInputs(rand.New(rand.NewPCG(9, 9)), int(samples))
+		return e.Advance(inputs, []reservoir.Run{{To: samples, Reset: reset}}, nil)
+	}
+	check := func(err error, allowed bool, steps uint64) {
+		t.Helper()
+		if (err == nil) != allowed {
+			t.Fatalf("%v, want the call taken: %v", err, allowed)
+		}
+		if err := e.ReadRow(0, row); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Layout().Steps(row); got != steps {
+			t.Fatalf("the row counts %d samples, want %d", got, steps)
+		}
+	}
+	check(advance(1, false), true, 1)
+	row[0] = uint32(reservoir.MaxSteps - 3)
+	check(e.WriteRow(0, row), true, reservoir.MaxSteps-3)
+	check(advance(4, false), false, reservoir.MaxSteps-3)
+	check(advance(3, false), true, reservoir.MaxSteps)
+	check(advance(1, false), false, reservoir.MaxSteps)
+	check(advance(2, true), true, 2)
+}
+
 // refusals: every bad call is refused before any state changes.
 func refusals(t *testing.T, open New) {
 	s := bank(2, 2, 5)
