@@ -6,7 +6,7 @@ func ForceShape(e Engine, shape string) Engine {
 	v := e.(*Vector)
 	switch shape {
 	case "single":
-		if v.net.Spec.Kind != RESN || v.set.RingSingle != nil { // a ring may have no such kernel
+		if v.net.Spec.Kind != RESN || v.set.RingSingle != nil { // NEON has no such kernel for a ring
 			v.singles = v.set.Wide.Lanes
 		}
 	case "narrow":

@@ -29,6 +29,11 @@ func ringNarrowAVX512(a *byte)
 //go:noescape
 func stepsSingleAVX512(a *byte)
 
+// ringSingleAVX512 advances one stream of a ring by a.Count samples.
+//
+//go:noescape
+func ringSingleAVX512(a *byte)
+
 // loadAVX512 copies n words of 16 rows, from byte offset on, to a tile: word i of row l to lane l of the vector i strides behind dst.
 //
 //go:noescape

@@ -4273,6 +4273,119 @@ none_end:
 	VZEROUPPER
 	RET
 
+// func ringSingleAVX512(a *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·ringSingleAVX512(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), DI
+	MOVQ (DI), BX
+	MOVQ 112(DI), AX
+
+step:
+	MOVQ 8(DI), SI
+	MOVQ 40(DI), R10
+	MOVQ 48(DI), R11
+	MOVQ 152(DI), R9
+	MOVL -4(R10)(R9*4), DX
+	MOVL DX, -4(R10)
+	ADDQ $0x0f, R9
+	SHRQ $0x04, R9
+	XORQ R12, R12
+
+vector:
+	VMOVUPS (SI), Z8
+	ADDQ    $0x40, SI
+	MOVQ    56(DI), R8
+	MOVQ    72(DI), R13
+	MOVQ    80(DI), DX
+
+product:
+	MOVQ         (R13), CX
+	VBROADCASTSS (R8)(CX*1), Z9
+	VFMADD231PS  (SI), Z9, Z8
+	ADDQ         $0x40, SI
+	ADDQ         $0x08, R13
+	DECQ         DX
+	JNZ          product
+	VMOVUPS      -4(R10)(R12*1), Z9
+	VFMADD231PS  (SI), Z9, Z8
+	ADDQ         $0x40, SI
+	VMOVUPS      Z8, Z0
+	VANDPS       (BX), Z0, Z0
+	VMOVUPS      64(BX), Z3
+	VMINPS       Z0, Z3, Z0
+	VADDPS       128(BX), Z0, Z1
+	VANDPS       192(BX), Z1, Z2
+	VSUBPS       128(BX), Z2, Z2
+	VSUBPS       Z2, Z0, Z2
+	VPSRLD       $0x15, Z1, Z1
+	VPERMPS      768(BX), Z1, Z0
+	VPERMPS      704(BX), Z1, Z3
+	VFMADD213PS  Z3, Z2, Z0
+	VPERMPS      640(BX), Z1, Z3
+	VFMADD213PS  Z3, Z2, Z0
+	VPERMPS      576(BX), Z1, Z3
+	VFMADD213PS  Z3, Z2, Z0
+	VPERMPS      512(BX), Z1, Z3
+	VFMADD213PS  Z3, Z2, Z0
+	VPERMPS      448(BX), Z1, Z3
+	VFMADD213PS  Z3, Z2, Z0
+	VMOVUPS      256(BX), Z3
+	VMINPS       Z0, Z3, Z0
+	VMOVUPS      320(BX), Z2
+	VPTERNLOGD   $0xf8, Z8, Z2, Z0
+	VMOVUPS      (R10)(R12*1), Z3
+	TESTB        $0x10, 120(DI)
+	JZ           whole_vector
+	VMULPS.BCST  136(DI), Z3, Z3
+
+whole_vector:
+	VFMADD231PS.BCST 128(DI), Z0, Z3
+	VMOVUPS          Z3, (R11)(R12*1)
+	TESTQ            AX, AX
+	JZ               finished_vector
+	TESTB            $0x01, 120(DI)
+	JZ               no0_vector
+	VADDPS           (AX)(R12*4), Z3, Z2
+	VMOVUPS          Z2, (AX)(R12*4)
+
+no0_vector:
+	TESTB   $0x02, 120(DI)
+	JZ      no1_vector
+	VMOVUPS 64(AX)(R12*4), Z2
+	VXORPS  Z1, Z1, Z1
+	VCMPPS  $0x11, Z8, Z1, K1
+	VPADDD  384(BX), Z2, K1, Z2
+	VMOVUPS Z2, 64(AX)(R12*4)
+
+no1_vector:
+	TESTB   $0x04, 120(DI)
+	JZ      no2_vector
+	VMAXPS  128(AX)(R12*4), Z0, Z2
+	VMOVUPS Z2, 128(AX)(R12*4)
+
+no2_vector:
+	TESTB       $0x08, 120(DI)
+	JZ          no3_vector
+	VMOVUPS     192(AX)(R12*4), Z2
+	VFMADD231PS Z3, Z3, Z2
+	VMOVUPS     Z2, 192(AX)(R12*4)
+
+no3_vector:
+finished_vector:
+	ADDQ $0x40, R12
+	DECQ R9
+	JNZ  vector
+	MOVQ 64(DI), R8
+	ADDQ R8, 56(DI)
+	MOVQ 40(DI), DX
+	MOVQ 48(DI), R8
+	MOVQ R8, 40(DI)
+	MOVQ DX, 48(DI)
+	DECQ 144(DI)
+	JNZ  step
+	VZEROUPPER
+	RET
+
 // func loadAVX512(dst *float32, stride int, rows **uint32, offset int, n int)
 // Requires: AVX, AVX512F, BMI2, CMOV
 TEXT ·loadAVX512(SB), NOSPLIT, $0-40

@@ -33,8 +33,9 @@ var setAVX512 = Set{
 		Steps: func(s *Steps) { stepsNarrowAVX512((*byte)(unsafe.Pointer(s))) },
 		Ring:  func(s *Steps) { ringNarrowAVX512((*byte)(unsafe.Pointer(s))) },
 	},
-	Single: func(s *Steps) { stepsSingleAVX512((*byte)(unsafe.Pointer(s))) },
-	Load:   loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512,
+	Single:     func(s *Steps) { stepsSingleAVX512((*byte)(unsafe.Pointer(s))) },
+	RingSingle: func(s *Steps) { ringSingleAVX512((*byte)(unsafe.Pointer(s))) },
+	Load:       loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512,
 	Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Scores: scores1xAVX512, ScoresOfMany: scores8xAVX512,
 	Prefetch: prefetchAVX512, Within: withinAVX512, peak: peakAVX512,
 }

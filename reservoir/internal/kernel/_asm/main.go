@@ -33,7 +33,7 @@ func main() {
 		s.steps()
 		if !s.single {
 			s.ring()
-		} else if !s.masks {
+		} else {
 			s.ringSingle()
 		}
 	}
