@@ -43,7 +43,7 @@ var jobs = []job{
 
 func main() {
 	kernel := flag.String("kernel", newest("/boot/vmlinuz-*"), "Linux kernel to boot (bzImage, x86-64)")
-	limit := flag.Duration("limit", 15*time.Minute, "give up after this long")
+	limit := flag.Duration("limit", 20*time.Minute, "give up after this long (alone on a core it takes about 4 minutes)")
 	only := flag.String("only", "", "run this job alone: kernel, dense or reservoir")
 	keep := flag.String("dir", "", "work in this folder and keep it")
 	flag.Parse()
