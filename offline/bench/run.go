@@ -165,6 +165,8 @@ type runner struct {
 	mu          sync.Mutex
 	done, total float64           // work
 	planned     map[phase]float64 // of the total
+	searches    map[phase]bool    // of trained models, not begun
+	pace        pace              // of their trials
 
 	rested sync.Once // the power at rest is known
 	unrest error     // it could not be noted
@@ -180,7 +182,7 @@ func newRunner(opt Options, st *Store) *runner {
 		}
 	}
 	st.origin = opt.Origin
-	return &runner{Options: opt, Store: st, planned: map[phase]float64{}}
+	return &runner{Options: opt, Store: st, planned: map[phase]float64{}, searches: map[phase]bool{}}
 }
 
 // paper benches the models of the paper on one data set: all searches of

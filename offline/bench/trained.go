@@ -147,6 +147,8 @@ func (r *runner) trainingTrials(p *problem, model string) []job {
 		}})
 	}
 	r.plan(phase{p.name, model, false}, s.rest)
+	delete(r.searches, phase{p.name, model, false})
+	s.end(0, 0, r.left(p.name, model).Seconds())
 	return jobs
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -49,11 +50,13 @@ func (t training) end(epochs int) { t.r.expect(float64(min(0, epochs-t.r.guess()
 // begun. It is no more than the budget leaves time for, once there is a trial to
 // take the rate from.
 type search struct {
-	r             *runner
-	mu            sync.Mutex
-	rest          float64
-	done, seconds float64 // of trials that have ended
+	r    *runner
+	mu   sync.Mutex
+	rest float64
 }
+
+// pace is that of the trials of a run that have ended, whatever the model.
+type pace struct{ done, seconds float64 }
 
 // begin takes a trial off the rest.
 func (s *search) begin(guess float64) {
@@ -65,20 +68,30 @@ func (s *search) begin(guess float64) {
 }
 
 // end takes a trial's rate, and cuts the rest to what that many seconds leave
-// time for.
+// time for; and so the searches that have not begun.
 func (s *search) end(work, seconds, left float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.done, s.seconds = s.done+work, s.seconds+seconds
-	most := 0.0
-	if left > 0 && s.seconds > 0 {
-		most = s.done / s.seconds * left
-	} else if left > 0 {
-		return
+	p := &s.r.pace
+	p.done, p.seconds = p.done+work, p.seconds+seconds
+	rate := math.Inf(1) // not known: it bounds nothing
+	if p.seconds > 0 {
+		rate = p.done / p.seconds
 	}
-	if most < s.rest {
-		s.r.expect(most - s.rest)
-		s.rest = most
+	most := func(left float64) float64 {
+		if left <= 0 {
+			return 0
+		}
+		return rate * left
+	}
+	if m := most(left); m < s.rest {
+		s.r.expect(m - s.rest)
+		s.rest = m
+	}
+	for next := range s.r.searches {
+		if m := most(s.r.left(next.dataset, next.model).Seconds()); m < s.r.planned[next] {
+			s.r.plan(next, m)
+		}
 	}
 }
 
@@ -112,4 +125,5 @@ func (r *runner) expectedTraining(d *offline.Dataset, model string) {
 	}
 	r.plan(phase{d.Name, model, false}, trials)
 	r.plan(phase{d.Name, model, true}, draws)
+	r.searches[phase{d.Name, model, false}] = true
 }
