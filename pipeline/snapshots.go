@@ -20,9 +20,11 @@ const (
 	snapshotChunk = 1 << 20
 	// maxSnapshot is refused on reading: no partition's state is so large.
 	maxSnapshot = 8 << 30
-	// slowestStore, bytes per second, bounds how long reading may take.
+	// slowestStore, bytes per second, bounds how long reading and writing may
+	// take.
 	slowestStore = 10 << 20
-	// uploadTimeout ends an upload that does not get on; sweeping relies on it.
+	// uploadTimeout is the longest that an upload may take; sweeping relies on
+	// it.
 	uploadTimeout = 5 * time.Minute
 )
 
@@ -112,8 +114,11 @@ func parseSnapshotName(name string) (part int, epoch uint64, ok bool) {
 	return part, epoch, err1 == nil && err2 == nil
 }
 
+// put stores a snapshot. It gives up early, for whoever releases a partition
+// waits for it: a question that comes while the bucket has no leader is never
+// answered, and the next snapshot serves as well.
 func (s *snapshots) put(ctx context.Context, name string, b []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, min(uploadTimeout, transferTime(uint64(len(b)))))
 	defer cancel()
 	_, err := s.store.Put(ctx, jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: snapshotChunk}}, &unhurried{bytes.NewReader(b)})
 	if err != nil {
@@ -171,7 +176,7 @@ func (s *snapshots) read(ctx context.Context, name string) ([]byte, error) {
 	case n < uint64(info.Chunks):
 		return nil, fmt.Errorf("%w: %d of %d are there", errChunks, n, info.Chunks)
 	}
-	all, cancel := context.WithTimeout(ctx, commitTimeout+time.Duration(info.Size/slowestStore)*time.Second)
+	all, cancel := context.WithTimeout(ctx, transferTime(info.Size))
 	defer cancel()
 	res, err := s.store.Get(all, name)
 	if err != nil {
@@ -181,6 +186,11 @@ func (s *snapshots) read(ctx context.Context, name string) ([]byte, error) {
 	b := bytes.NewBuffer(make([]byte, 0, min(info.Size, 1<<30)+bytes.MinRead))
 	_, err = b.ReadFrom(res)
 	return b.Bytes(), err
+}
+
+// transferTime is how long a snapshot of so many bytes may take.
+func transferTime(bytes uint64) time.Duration {
+	return commitTimeout + time.Duration(bytes/slowestStore)*time.Second
 }
 
 // count is how many messages the leader has on a subject.

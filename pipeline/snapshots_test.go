@@ -166,6 +166,52 @@ func (m *mute) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.Str
 	return nil, nats.ErrReconnectBufExceeded
 }
 
+// An upload whose question nobody answers, as while the bucket has no leader,
+// ends soon: releasing a partition waits for it, and the partition with it. The
+// server here drops what the user may not ask.
+func TestUploadsDoNotHang(t *testing.T) {
+	t.Parallel()
+	ns, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Users: []*server.User{
+			{Username: "all", Password: "all"},
+			{Username: "some", Password: "some", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.MSG.GET.>"}}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	if !ns.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+	ctx, began := t.Context(), time.Time{}
+	for _, user := range []string{"all", "some"} {
+		nc, err := nats.Connect(ns.ClientURL(), nats.UserInfo(user, user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := snapshotsOf(ctx, js, Config{Job: "hang"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began = time.Now()
+		err = s.put(ctx, "p0.e1.5", []byte("state"))
+		if answered := user == "all"; answered != (err == nil) || !answered && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("user %s: %v", user, err)
+		}
+	}
+	if took := time.Since(began); took > 2*commitTimeout {
+		t.Errorf("the upload gave up after %v, want about %v", took, commitTimeout)
+	}
+}
+
 // trio is a cluster of three servers in this process.
 func trio(t testing.TB) (urls []string) {
 	t.Helper()
