@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 	"github.com/eusn-stream/eusn-stream/offline/figures"
 )
@@ -51,6 +52,7 @@ type sectionView struct {
 	Published   []string // other classifiers, with the bank only
 	Rows        []rowView
 	Searched    bool
+	Measured    bool // the energy of at least one
 	Comparisons []comparisonView
 	Unfinished  []bench.Unfinished
 	Without     []string
@@ -180,7 +182,9 @@ func (s *section) view(views map[*entry]*cellView) sectionView {
 	for _, d := range s.Datasets {
 		row := rowView{Dataset: d}
 		for _, m := range s.Models {
-			row.Cells = append(row.Cells, views[s.entries[[2]string{d, m}]])
+			e := s.entries[[2]string{d, m}]
+			row.Cells = append(row.Cells, views[e])
+			v.Measured = v.Measured || e != nil && (e.Energy != energy.Used{} || e.SearchEnergy != energy.Used{})
 		}
 		for _, name := range v.Published {
 			row.Published = append(row.Published, share(bench.Archive(d, name)))

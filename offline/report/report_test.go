@@ -277,7 +277,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Energy is shown where a cell has it, and "not measured" elsewhere.
+// Energy is shown where a cell has it, and "not measured" elsewhere; where none
+// has it there is no column for it.
 func TestEnergy(t *testing.T) {
 	path := edited(t, "testdata/best.jsonl", func(kind string, f map[string]any) {
 		if kind == "cell" && f["dataset"] == "Blink" {
@@ -285,8 +286,11 @@ func TestEnergy(t *testing.T) {
 			f["search_energy"] = map[string]any{"gpu": map[string]any{"wh": 2, "above_idle_wh": 1}}
 		}
 	})
+	if page := all(t, loaded(t, Options{}, "testdata/best.jsonl"))["report.html"]; !strings.Contains(page, "Energy was not measured") || strings.Contains(page, ", Wh</th>") {
+		t.Error("where nothing was measured: want a sentence and no column")
+	}
 	files := all(t, loaded(t, Options{}, path))
-	for _, want := range []string{"CPU 0.125 (-0.5)", "GPU 2 (1)", "not measured"} {
+	for _, want := range []string{", Wh</th>", "CPU 0.125 (-0.5)", "GPU 2 (1)", "not measured"} {
 		if !strings.Contains(files["report.html"], want) {
 			t.Errorf("the page lacks %q", want)
 		}
