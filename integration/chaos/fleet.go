@@ -203,6 +203,7 @@ func (f *fleet) zombie(n uint32, d time.Duration) {
 	f.on(n, settled, func(w *worker) {
 		w.signal(syscall.SIGSTOP)
 		if !w.stopped() {
+			w.signal(syscall.SIGCONT) // late, it would be a zombie nobody replaces or wakes
 			return
 		}
 		f.faults.Zombies++
@@ -265,9 +266,10 @@ func (f *fleet) replace(w *worker, d time.Duration, back func()) {
 	})
 }
 
-// stopped waits until the kernel shows the process as stopped.
+// stopped waits until the kernel shows the process as stopped: each of its
+// threads must have run for that, which takes a while on a loaded machine.
 func (w *worker) stopped() bool {
-	for range 100 {
+	for range 2000 {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(w.cmd.Process.Pid) + "/stat")
 		if err != nil {
 			return false
