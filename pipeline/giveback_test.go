@@ -31,8 +31,12 @@ func TestStopWhileClaiming(t *testing.T) {
 		}
 	}
 	claimed := 0
-	for i := range 40 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+	for i, end := 0, time.Now().Add(patience); i < 40 || claimed == 0 && time.Now().Before(end); i++ {
+		after := time.Duration(i) * time.Millisecond
+		if i >= 40 { // so far a loaded machine had not come to a claim
+			after *= 5
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), after)
 		s := &Stage{Config: c, Model: m, NewEngine: generic, Log: b.log, Dial: b.dial, clock: b.now}
 		_ = s.Run(ctx) // stopped before it had begun, or after
 		cancel()
@@ -43,7 +47,7 @@ func TestStopWhileClaiming(t *testing.T) {
 			}
 			want[p].epoch, want[p].worker = got.epoch, got.worker
 			if got != want[p] {
-				t.Fatalf("stopped after %d ms: partition %d ended as %+v, want %+v", i, p, got, want[p])
+				t.Fatalf("stopped after %v: partition %d ended as %+v, want %+v", after, p, got, want[p])
 			}
 		}
 	}
