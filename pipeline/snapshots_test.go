@@ -188,15 +188,7 @@ func TestUploadsDoNotHang(t *testing.T) {
 	}
 	ctx, began := t.Context(), time.Time{}
 	for _, user := range []string{"all", "some"} {
-		nc, err := nats.Connect(ns.ClientURL(), nats.UserInfo(user, user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(nc.Close)
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		js := jetStreamAt(t, ns.ClientURL(), nats.UserInfo(user, user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 		s, err := snapshotsOf(ctx, js, Config{Job: "hang"})
 		if err != nil {
 			t.Fatal(err)
@@ -210,6 +202,21 @@ func TestUploadsDoNotHang(t *testing.T) {
 	if took := time.Since(began); took > 2*commitTimeout {
 		t.Errorf("the upload gave up after %v, want about %v", took, commitTimeout)
 	}
+}
+
+// jetStreamAt connects to a server until the test ends.
+func jetStreamAt(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }
 
 // trio is a cluster of three servers in this process.
@@ -256,18 +263,11 @@ func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 	c := Config{Job: "lead", Replicas: 3}.WithDefaults()
 	var all []*snapshots
 	for _, u := range urls {
-		nc, err := nats.Connect(u, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(nc.Close)
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		js := jetStreamAt(t, u, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
 		var s *snapshots
 		for end := time.Now().Add(patience); s == nil; time.Sleep(50 * time.Millisecond) {
 			ctx, cancel := context.WithTimeout(t.Context(), commitTimeout)
+			var err error
 			if s, err = snapshotsOf(ctx, js, c); err != nil && time.Now().After(end) {
 				t.Fatalf("no bucket in the cluster: %v", err)
 			}
