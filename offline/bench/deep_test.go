@@ -102,16 +102,10 @@ func TestOneLayerIsESN(t *testing.T) {
 	}
 }
 
-// Zeros that series begin with are walked once and change no bit, in a series of
+// What series begin with is walked once and changes no bit, in a series of
 // nothing else, too.
-func TestSharedZerosOfLayers(t *testing.T) {
-	for _, pad := range []bool{true, false} {
-		d := tones(240, 15)
-		d.Series[0].Values = make([]float32, 2*8)
-		p, err := newProblem(d, pad)
-		if err != nil {
-			t.Fatal(err)
-		}
+func TestSharedBeginningsOfLayers(t *testing.T) {
+	alike(t, func(pad bool, p *problem) {
 		c := deepScales
 		c.Layers = 3
 		list := specs(DeepESN, p.channels, c)
@@ -126,7 +120,7 @@ func TestSharedZerosOfLayers(t *testing.T) {
 				t.Errorf("pad %v: series %d has another state", pad, series[k])
 			}
 		}
-	}
+	})
 }
 
 // Layers are what their equation says, in float64; the states of an engine are

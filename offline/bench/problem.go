@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +17,8 @@ type problem struct {
 	channels int
 	inputs   []float32 // rows x channels
 	from, to []int     // rows of each series
-	lead     []int     // samples of zeros each series begins with
+	first    []float32 // the sample that shared beginnings repeat
+	lead     []int     // how often each series begins with it
 	label    []int     // index into classes; -1: of a class without a training series
 	classes  []string  // those with a training series, in the data set's order
 
@@ -57,7 +59,6 @@ func newProblem(d *offline.Dataset, pad bool) (*problem, error) {
 		copy(p.inputs[(at+zeros)*p.channels:], s.Values)
 		at += zeros + d.Len(i)
 		p.to = append(p.to, at)
-		p.lead = append(p.lead, p.zeros(k))
 		p.label = append(p.label, index[s.Label])
 		if s.Split == offline.Train {
 			p.train = append(p.train, k)
@@ -65,6 +66,11 @@ func newProblem(d *offline.Dataset, pad bool) (*problem, error) {
 			p.test = append(p.test, k)
 		}
 	}
+	series := make([][]float32, len(p.from))
+	for k := range series {
+		series[k] = p.inputs[p.from[k]*p.channels : p.to[k]*p.channels]
+	}
+	p.first, p.lead = beginnings(series, p.channels)
 	var err error
 	p.fit, p.validation, err = divide(d) // the training part comes first: positions are series
 	return p, err
@@ -168,9 +174,56 @@ func (p *problem) classesOf(d *offline.Dataset) []int {
 	return index
 }
 
-// zeros counts the samples at the beginning of a series that are +0 throughout.
-func (p *problem) zeros(series int) int {
-	return leadingZeros(p.inputs[p.from[series]*p.channels:p.to[series]*p.channels]) / p.channels
+// beginnings finds the sample that series repeat most often at their beginning,
+// all of them together, and how often each does: zeros or the vector of an empty
+// word that they were padded with, the dark rim of an image. Samples are the same
+// where their bits are; of equals the first is taken.
+func beginnings(series [][]float32, channels int) (first []float32, lead []int) {
+	type begin struct {
+		first []float32
+		sum   int
+	}
+	bits := make([]byte, 0, 4*channels)
+	index := map[string]int{} // by the bits of a series' first sample
+	var begins []begin
+	of := make([]int, len(series))
+	lead = make([]int, len(series))
+	for k, s := range series {
+		bits = bits[:0]
+		for _, v := range s[:channels] {
+			bits = binary.LittleEndian.AppendUint32(bits, math.Float32bits(v))
+		}
+		b, known := index[string(bits)]
+		if !known {
+			b = len(begins)
+			index[string(bits)] = b
+			begins = append(begins, begin{first: s[:channels]})
+		}
+		of[k], lead[k] = b, repeats(s, channels)
+		begins[b].sum += lead[k]
+	}
+	best := 0
+	for b := range begins {
+		if begins[b].sum > begins[best].sum {
+			best = b
+		}
+	}
+	for k := range lead {
+		if of[k] != best {
+			lead[k] = 0
+		}
+	}
+	return slices.Clone(begins[best].first), lead
+}
+
+// repeats counts the samples a series begins with that are all the same.
+func repeats(s []float32, channels int) int {
+	for i := channels; i < len(s); i++ {
+		if math.Float32bits(s[i]) != math.Float32bits(s[i-channels]) {
+			return i / channels
+		}
+	}
+	return len(s) / channels
 }
 
 // samples counts the samples of the listed series that a reservoir has to be

@@ -133,22 +133,47 @@ func TestSameOnAnyThreadsAndEngines(t *testing.T) {
 	}
 }
 
-// Every series' state is that of running it alone from its first sample, zeros
-// and padding included.
-func TestSharedZerosChangeNoBit(t *testing.T) {
-	for _, pad := range []bool{true, false} {
-		p, err := newProblem(tones(240, 15), pad)
+// alike gives data sets whose series begin alike: with zeros, padded or their
+// own, or with another sample. The first is nothing else.
+func alike(t *testing.T, each func(pad bool, p *problem)) {
+	for _, c := range []struct {
+		pad   bool
+		first []float32
+	}{
+		{true, []float32{0, 0}},
+		{false, []float32{0, 0}},
+		{false, []float32{.5, float32(math.Copysign(0, -1))}},
+	} {
+		d := tones(240, 15)
+		d.Series[0].Values = make([]float32, 2*8)
+		for _, s := range d.Series {
+			for i := 0; i < len(s.Values) && s.Values[i] == 0; i++ {
+				s.Values[i] = c.first[i%2]
+			}
+		}
+		p, err := newProblem(d, c.pad)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !p.shares(p.train) {
+		if !slices.EqualFunc(p.first, c.first, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+			t.Fatalf("series are said to share %v, want %v", p.first, c.first)
+		}
+		each(c.pad, p)
+	}
+}
+
+// Every series' state is that of running it alone from its first sample, shared
+// beginnings and padding included.
+func TestSharedBeginningsChangeNoBit(t *testing.T) {
+	alike(t, func(pad bool, p *problem) {
+		series := slices.Concat(p.train, p.test)
+		if !p.shares(series) {
 			t.Fatal("the test's series share too little")
 		}
 		net, err := reservoir.Draw(offline.PaperNetwork(2, reservoir.EuSN, offline.PaperScales{Units: 20, Eps: 0.1, Gamma: 0.01, Recurrent: 1, Input: 1, Bias: 1}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		series := slices.Concat(p.validation, p.test)
 		e, err := reservoir.NewCPU(net, len(series)+1, "auto", 1)
 		if err != nil {
 			t.Fatal(err)
@@ -174,7 +199,7 @@ func TestSharedZerosChangeNoBit(t *testing.T) {
 				t.Errorf("pad %v: series %d has another state", pad, i)
 			}
 		}
-	}
+	})
 }
 
 // A cancelled bench keeps what is finished.

@@ -143,9 +143,9 @@ func (p *problem) count(series, predicted []int) (correct int) {
 // run brings slot k to the end of series[k].
 //
 // Series that begin with the same samples share their states until they part.
-// Zeros are the common case, put there by padding or by the dark rim of an
-// image: they are run once, and every series starts at its first other sample
-// from a copy of the state there. The bits are the same.
+// One sample repeated is the common case, see beginnings: it is run once, and
+// every series starts at its first other sample from a copy of the state there.
+// The bits are the same.
 func (p *problem) run(ctx context.Context, e reservoir.Engine, series []int) error {
 	skip := p.shares(series)
 	if skip {
@@ -185,7 +185,7 @@ func (p *problem) run(ctx context.Context, e reservoir.Engine, series []int) err
 	return nil
 }
 
-// shares reports whether running the shared zeros once is worth it: a stream
+// shares reports whether running the shared beginning once is worth it: a stream
 // alone costs about as much as eight in a tile.
 func (p *problem) shares(series []int) bool {
 	sum, longest := 0, 0
@@ -196,8 +196,8 @@ func (p *problem) shares(series []int) bool {
 	return sum > 16*longest
 }
 
-// begin puts every slot whose series begins with zeros into the state after
-// them.
+// begin puts every slot whose series has the shared beginning into the state
+// after it.
 func (p *problem) begin(e reservoir.Engine, series []int) error {
 	order := make([]int, 0, len(series))
 	for k, i := range series {
@@ -206,14 +206,12 @@ func (p *problem) begin(e reservoir.Engine, series []int) error {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return p.lead[series[a]] - p.lead[series[b]] })
-	var zeros []float32
 	row := make([]uint32, e.Network().Spec.Layout().Words)
 	slot, at := len(series), 0
 	for _, k := range order {
 		if lead := p.lead[series[k]]; lead > at {
-			zeros = append(zeros, make([]float32, max(0, (lead-at)*p.channels-len(zeros)))...)
 			run := reservoir.Run{Slot: int32(slot), Reset: at == 0, To: int32(lead - at)}
-			if err := e.Advance(zeros[:(lead-at)*p.channels], []reservoir.Run{run}, nil); err != nil {
+			if err := e.Advance(slices.Repeat(p.first, lead-at), []reservoir.Run{run}, nil); err != nil {
 				return err
 			}
 			if err := e.ReadRow(slot, row); err != nil {

@@ -15,8 +15,8 @@ const walkSeries = 64
 
 // walk takes the listed series through networks in layers, a sample at a time:
 // each layer's input is the state that the one before has reached at the same
-// sample, the first one's the series itself. Series k begins after lead[k] zeros,
-// which are walked once for all; no lead at all means none of any.
+// sample, the first one's the series itself. Series k begins after lead[k] of
+// p.first, which are walked once for all; no lead at all means none of any.
 // After each sample walk calls take with the number of samples walked before it,
 // the positions in the list of the series that have it, and their states, a row
 // each, layer after layer. Positions come in the same order whatever the engine;
@@ -39,7 +39,7 @@ func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEng
 		lead = make([]int, len(series))
 	}
 	states := make([]float32, walkSeries*width(specs))
-	begin, err := engines.zeros(ctx, lead, p.channels, states)
+	begin, err := engines.begin(ctx, lead, p.first, states)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEng
 	return nil
 }
 
-// leads are the zeros that a walk of the listed series shares: none where that is
+// leads are the beginnings that a walk of the listed series shares: none where that is
 // not worth it. One sample of each is left, after which it has a state.
 func (p *problem) leads(series []int) []int {
 	lead := make([]int, len(series))
@@ -132,8 +132,8 @@ func (s stack) step(inputs []float32, runs []reservoir.Run, states []float32) ([
 	return inputs, nil
 }
 
-// zeros gives the layers' rows after each number of zeros in lead but none.
-func (s stack) zeros(ctx context.Context, lead []int, channels int, states []float32) (map[int][][]uint32, error) {
+// begin gives the layers' rows after each number in lead but none of a sample.
+func (s stack) begin(ctx context.Context, lead []int, first []float32, states []float32) (map[int][][]uint32, error) {
 	rows := map[int][][]uint32{}
 	for _, n := range lead {
 		if n > 0 {
@@ -147,7 +147,7 @@ func (s stack) zeros(ctx context.Context, lead []int, channels int, states []flo
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		inputs = append(inputs[:0], make([]float32, channels)...)
+		inputs = append(inputs[:0], first...)
 		if inputs, err = s.step(inputs, run, states); err != nil {
 			return nil, err
 		}

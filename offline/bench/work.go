@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"math"
-
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -103,20 +101,17 @@ func (r *runner) expected(d *offline.Dataset, model string) {
 }
 
 // samples counts those of a part that a reservoir has to be advanced by: not the
-// zeros at the beginning of a series.
+// beginnings that series share.
 func samples(d *offline.Dataset, part offline.Split) (n int) {
+	var series [][]float32
 	for _, i := range labelled(d, part) {
-		n += d.Len(i) - leadingZeros(d.Series[i].Values)/len(d.Channels)
+		series = append(series, d.Series[i].Values)
+		n += d.Len(i)
 	}
-	return n
-}
-
-// leadingZeros counts the values that are +0 before any other.
-func leadingZeros(v []float32) int {
-	for i, x := range v {
-		if math.Float32bits(x) != 0 {
-			return i
+	if _, lead := beginnings(series, len(d.Channels)); n > 0 {
+		for _, l := range lead {
+			n -= l
 		}
 	}
-	return len(v)
+	return n
 }
