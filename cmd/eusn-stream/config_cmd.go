@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -39,20 +38,11 @@ func fileArg(args []string) string {
 }
 
 func (a *app) configInit(path string, force bool) error {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if force {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(path, flags, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fail(exitFailure, fmt.Errorf("config: %s exists and is left as it is", path),
-			"another name, or eusn-stream config init --force "+path)
-	} else if err != nil {
+	if err := mayWrite(path, force); err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
-	_, err = f.Write(defaultYAML)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("config: %w", err), os.Remove(path)) // half a file would be taken for a whole one
+	if err := replaceFile(path, defaultYAML); err != nil {
+		return fail(exitFailure, fmt.Errorf("config: %w", err), "another name")
 	}
 	a.say("wrote %s", path)
 	return nil

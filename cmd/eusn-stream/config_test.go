@@ -111,6 +111,20 @@ func TestConfigInit(t *testing.T) {
 		t.Error("init without --force replaced the file")
 	}
 	must(t, "config", "init", "--force", file)
+
+	// What cannot be replaced stays, with --force, too: a folder of the file's
+	// name, a device (which a failed write once removed).
+	dir := t.TempDir()
+	exec(t, t.Context(), "config", "init", "--force", dir).want(t, exitFailure, "no regular file", "try: another name")
+	pipe := filepath.Join(dir, "pipe")
+	if err := os.Symlink(os.DevNull, pipe); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, t.Context(), "config", "init", "--force", pipe).want(t, exitFailure, "no regular file")
+	if to, err := os.Readlink(pipe); err != nil || to != os.DevNull {
+		t.Errorf("init --force replaced a device: %q, %v", to, err)
+	}
+	exec(t, t.Context(), "config", "init", filepath.Join(dir, "none", "c.yaml")).want(t, exitFailure, "there is no folder", "try: mkdir -p")
 }
 
 func TestConfigProblems(t *testing.T) {
