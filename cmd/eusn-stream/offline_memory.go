@@ -5,7 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -46,8 +46,11 @@ RacketSports.`,
 		if err := b.check(f, bench.PaperExact); err != nil {
 			return err
 		}
+		if table != "" && filepath.Clean(table) == filepath.Clean(b.out) {
+			return fmt.Errorf("--csv and --out are both %s: want two files", table)
+		}
 		return a.do(func(ctx context.Context, archives []string) error {
-			if err := outputFile(table, archives...); err != nil {
+			if err := outputFile(table, append(archives, b.out)...); err != nil {
 				return err
 			}
 			return a.memory(ctx, archives, lengths, table, b)
@@ -171,5 +174,5 @@ func writeMemoryCSV(path string, points []memoryPoint) error {
 		_ = w.Write([]string{p.Task, fmt.Sprint(p.Length), p.Model, fmt.Sprint(p.Accuracy), fmt.Sprint(p.Deviation), fmt.Sprint(p.Draws), fmt.Sprint(p.Config.Units)})
 	}
 	w.Flush()
-	return os.WriteFile(path, []byte(text.String()), 0o644)
+	return replaceFile(path, []byte(text.String()))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,4 +47,16 @@ func TestOfflineMemory(t *testing.T) {
 	exec(t, t.Context(), "offline", "memory", archive, "--lengths", "50", "--out", filepath.Join(dir, "x")).
 		want(t, exitFailure, "length 50, want 60", "other --lengths")
 	exec(t, t.Context(), "offline", "memory", "--lengths", "0").want(t, exitUsage, "--lengths [0]")
+
+	// The curves do not go over the results they are of.
+	link := filepath.Join(dir, "link.csv")
+	if err := os.Symlink(out, link); err != nil {
+		t.Fatal(err)
+	}
+	before := read(t, out)
+	exec(t, t.Context(), append(append(args, "--resume"), "--csv", filepath.Join(dir, ".", "m.jsonl"))...).want(t, exitUsage, "--csv and --out are both")
+	exec(t, t.Context(), append(append(args, "--resume"), "--csv", link)...).want(t, exitFailure, "is what is being read")
+	if !bytes.Equal(before, read(t, out)) {
+		t.Error("the results file has changed")
+	}
 }
