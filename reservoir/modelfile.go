@@ -149,7 +149,16 @@ func Load(path string) (*Model, error) {
 		return nil, fmt.Errorf("reservoir: load model: %w", err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, MaxModel+1))
+	start := make([]byte, 8) // tells most other files, whose size has no bound
+	n, err := io.ReadFull(f, start)
+	if err == nil {
+		if _, err := headerLength(start); err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", path, ErrModel, err)
+		}
+	} else if err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, fmt.Errorf("reservoir: load model: %w", err)
+	}
+	b, err := io.ReadAll(io.MultiReader(bytes.NewReader(start[:n]), io.LimitReader(f, MaxModel+1)))
 	if err != nil {
 		return nil, fmt.Errorf("reservoir: load model: %w", err)
 	}

@@ -129,6 +129,29 @@ func TestDecodeAllocation(t *testing.T) {
 	}
 }
 
+// TestLoadReadsNoOtherFile: a file of any size that is no model is told by its
+// first bytes.
+func TestLoadReadsNoOtherFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zeros")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{0, 7, 8, 64 << 20} {
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := Load(path); !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%d zeros: %v, want ErrModel and the file's name", size, err)
+		}
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
+			t.Errorf("%d zeros: allocated %d bytes", size, got)
+		}
+	}
+}
+
 func TestSaveErrors(t *testing.T) {
 	m := testModel(t)
 	if err := m.Save(filepath.Join(t.TempDir(), "no", "such", "m")); err == nil {

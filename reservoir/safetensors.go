@@ -21,12 +21,9 @@ type tensorReader struct {
 // openTensors checks a safetensors file's frame: header length, JSON, byte
 // ranges that cover the body exactly once.
 func openTensors(b []byte) (*tensorReader, map[string]string, error) {
-	if len(b) < 8 {
-		return nil, nil, fmt.Errorf("%d bytes, too short for a safetensors header", len(b))
-	}
-	n := binary.LittleEndian.Uint64(b)
-	if n > MaxHeader {
-		return nil, nil, fmt.Errorf("header of %d bytes declared, want at most %d", n, MaxHeader)
+	n, err := headerLength(b)
+	if err != nil {
+		return nil, nil, err
 	}
 	if n > uint64(len(b)-8) {
 		return nil, nil, fmt.Errorf("truncated: header of %d bytes declared, %d bytes follow", n, len(b)-8)
@@ -69,6 +66,18 @@ func openTensors(b []byte) (*tensorReader, map[string]string, error) {
 		return nil, nil, fmt.Errorf("%d bytes of tensors declared, %d follow the header", end, len(r.body))
 	}
 	return r, meta, nil
+}
+
+// headerLength is what a file's first 8 bytes declare.
+func headerLength(b []byte) (uint64, error) {
+	if len(b) < 8 {
+		return 0, fmt.Errorf("%d bytes, too short for a safetensors header", len(b))
+	}
+	n := binary.LittleEndian.Uint64(b)
+	if n < 2 || n > MaxHeader {
+		return 0, fmt.Errorf("no safetensors file: header of %d bytes declared, want 2 to %d", n, MaxHeader)
+	}
+	return n, nil
 }
 
 func (t tensorInfo) check(body int64) error {
