@@ -143,7 +143,7 @@ func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun,
 		return done, err
 	}
 	if err := bench.Check(sets, b.plan, b.settings.Protocol); err != nil {
-		return done, err // before there is a results file
+		return done, fail(exitFailure, err, "another archive; eusn-stream offline bench --help says what protocols take") // before there is a results file
 	}
 	done.store, err = openBenchResults(b)
 	if err != nil {
@@ -207,14 +207,13 @@ func openBenchResults(b benchRun) (*bench.Store, error) {
 		open = bench.Resume
 	}
 	st, err := open(b.out, b.settings)
-	var other *bench.SettingsError
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return nil, fail(exitFailure, fmt.Errorf("%s exists and is left as it is", b.out), "the same command with --resume, or another --out")
-	case errors.As(err, &other):
-		return nil, fail(exitFailure, err, "another --out")
+	case errors.Is(err, bench.ErrInUse):
+		return nil, fail(exitFailure, err, "the same command when that run has ended, or another --out")
 	}
-	return st, err
+	return st, fail(exitFailure, err, "another --out")
 }
 
 // command is the command line that reproduces one cell.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 )
 
@@ -97,6 +98,9 @@ func (st *Results) read(f io.Reader, first func(Settings) error) (whole int64, e
 		if err := d.Decode(&r); err != nil {
 			return 0, fmt.Errorf("bench: %s: line %d is no result of this program: %w", st.path, n, err)
 		}
+		if _, err := d.Token(); err != io.EOF || r.fields() != 1 {
+			return 0, fmt.Errorf("bench: %s: line %d: want one result on a line", st.path, n)
+		}
 		if (n == 1) != (r.Settings != nil) {
 			return 0, fmt.Errorf("bench: %s: line %d: want the settings first, and once", st.path, n)
 		}
@@ -110,6 +114,16 @@ func (st *Results) read(f io.Reader, first func(Settings) error) (whole int64, e
 		}
 		whole += int64(len(line))
 	}
+}
+
+// fields is how many are set.
+func (r record) fields() (n int) {
+	for _, field := range reflect.ValueOf(r).Fields() {
+		if !field.IsNil() {
+			n++
+		}
+	}
+	return n
 }
 
 // take remembers a record.

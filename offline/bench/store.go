@@ -138,14 +138,19 @@ type key struct {
 }
 
 // Store is a results file being written: one line of JSON for each result, at
-// once. Safe for concurrent use; one process at a time writes a file.
+// once. Safe for concurrent use. A process that writes a file has it locked,
+// where the system is a Unix; elsewhere the user must see to it.
 type Store struct {
 	Results
 	mu     sync.Mutex
 	file   *os.File
 	synced time.Time
 	origin *Origin // of this process, until it is written
+	failed error   // of the first write that did not succeed: a line may be torn, and nothing may follow it
 }
+
+// ErrInUse says that another process is writing the results file.
+var ErrInUse = errors.New("another run is writing this file")
 
 // SettingsError says that a results file was made with other settings.
 type SettingsError struct {
@@ -168,8 +173,11 @@ func Create(path string, s Settings) (*Store, error) {
 	}
 	st := newStore(path, s)
 	st.file = f
-	if err := st.write(record{Settings: &st.settings}); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err = lock(f); err == nil {
+		err = st.write(record{Settings: &st.settings})
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: %s: %w", path, err), f.Close())
 	}
 	return st, nil
 }
@@ -183,6 +191,9 @@ func Resume(path string, s Settings) (*Store, error) {
 		return Create(path, s)
 	} else if err != nil {
 		return nil, err
+	}
+	if err := lock(f); err != nil { // before it is read: what another run adds meanwhile would be cut off
+		return nil, errors.Join(fmt.Errorf("bench: %s: %w", path, err), f.Close())
 	}
 	st := newStore(path, s)
 	whole, err := st.read(f, func(have Settings) error {
@@ -223,15 +234,18 @@ func (st *Store) append(r record) error {
 		return err
 	}
 	if _, err := st.file.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("bench: %w", err)
+		st.failed = fmt.Errorf("bench: %w", err)
 	}
-	return nil
+	return st.failed
 }
 
 // write appends a record, at times durably.
 func (st *Store) write(r record) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.failed != nil {
+		return st.failed
+	}
 	if o := st.origin; o != nil {
 		st.origin = nil
 		if err := st.append(record{Origin: o}); err != nil {

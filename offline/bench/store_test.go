@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -76,6 +77,56 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// Two runs must not write one file: the second would cut off what the first
+// adds while it reads.
+func TestOneRunWrites(t *testing.T) {
+	path, s := filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1)
+	for _, open := range []func(string, Settings) (*Store, error){Create, Resume} {
+		st, err := open(path, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, err := Resume(path, s); runtime.GOOS != "windows" && !errors.Is(err, ErrInUse) {
+			t.Errorf("a second run: %v, %v, want ErrInUse", second, err)
+		}
+		if _, err := ReadResults(path); err != nil {
+			t.Errorf("a report of a file in use: %v", err)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// After a write that failed, of which a part may be in the file, nothing is
+// written: a line behind half a line would make the file unreadable for good.
+func TestNothingFollowsAFailedWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.jsonl")
+	st, err := Create(path, NewSettings(PaperExact, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := st.file
+	if st.file, err = os.Open(path); err != nil { // cannot be written, as a full disk
+		t.Fatal(err)
+	}
+	failed := st.write(record{Trial: &Trial{Dataset: "d"}})
+	if failed == nil {
+		t.Fatal("a write to a file that cannot be written succeeded")
+	}
+	st.file.Close()
+	st.file = whole // there is room again
+	if err := st.write(record{Trial: &Trial{Dataset: "d", Index: 1}}); err != failed {
+		t.Errorf("a write after a failed one: %v, want %v", err, failed)
+	}
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || strings.Count(string(text), "\n") != 1 {
+		t.Errorf("%v, the file holds more than its settings:\n%s", err, text)
+	}
+}
+
 // A longer plan goes on from a shorter one and ends where it would have ended
 // alone; draws of a configuration that is no longer the best are made again.
 func TestResumeWithMore(t *testing.T) {
@@ -134,6 +185,10 @@ func TestResumeRefuses(t *testing.T) {
 		"garbage":     strings.Replace(string(before), `{"trial"`, `{"tri`, 1),
 		"no settings": string(before[strings.Index(string(before), "\n")+1:]),
 		"other file":  "id,label\n1,2\n",
+		"two in one":  strings.Replace(string(before), "}\n{\"trial\"", "}{\"trial\"", 1),
+		"two kinds":   strings.Replace(string(before), `{"trial"`, `{"cell":{},"trial"`, 1),
+		"none":        string(before) + "{}\n",
+		"null":        string(before) + "null\n",
 	} {
 		path := filepath.Join(t.TempDir(), "r.jsonl")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
