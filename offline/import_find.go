@@ -41,6 +41,24 @@ type found struct {
 	train, test string
 }
 
+// Files are those that Import reads.
+func (o ImportOptions) Files() ([]string, error) {
+	f, err := o.find()
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, path := range []string{f.train, f.test} {
+		if path == "" {
+			continue
+		}
+		if all = append(all, path); f.format.labelPath != nil {
+			all = append(all, f.format.labelPath(path))
+		}
+	}
+	return all, nil
+}
+
 // find settles which files an import reads.
 func (o ImportOptions) find() (found, error) {
 	explicit := o.Train != "" || o.Test != ""
@@ -138,7 +156,8 @@ func searchDir(dir string) ([]found, error) {
 		return nil, fmt.Errorf("offline: %s is a file: name it as the train or test file, or name its directory", dir)
 	}
 	sets := map[string]*found{} // by folder, format and name
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	// With a separator at its end, a link to a folder is that folder.
+	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -82,6 +82,13 @@ func TestImportFinds(t *testing.T) {
 	if d, err := try(ImportOptions{Test: train}); err != nil || d.Name != "Twin" || d.Series[0].Split != Test {
 		t.Errorf("got %+v, %v", d, err)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(dir, "Adiac"), link); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := try(ImportOptions{Dir: link}); err != nil || d.Name != "Adiac" {
+		t.Errorf("a link to a directory: %+v, %v", d, err)
+	}
 	for want, opts := range map[string]ImportOptions{
 		"name a directory, or a train or test file": {},
 		"either a directory or files":               {Dir: dir, Train: train},

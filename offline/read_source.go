@@ -203,14 +203,15 @@ func (m *meter) Read(p []byte) (int, error) {
 }
 
 // parseValue reads one number of a text file; "?" and NaN (any case) give NaN.
-// It refuses infinities, and numbers a float32 cannot hold.
+// It refuses infinities, numbers a float32 cannot hold, and what only Go calls
+// a number: 1_000 and 0x1p4.
 func parseValue(field []byte) (float32, bool) {
 	field = bytes.TrimSpace(field)
 	if len(field) == 1 && field[0] == '?' {
 		return nan32, true
 	}
 	v, err := strconv.ParseFloat(string(field), 32)
-	if err != nil || v-v != 0 && v == v {
+	if err != nil || v-v != 0 && v == v || bytes.ContainsAny(field, "_xX") {
 		return 0, false
 	}
 	return float32(v), true

@@ -149,6 +149,25 @@ func wantError(t *testing.T, err error, want string) {
 	}
 }
 
+// Numbers that only Go reads as such are mistakes in a data file.
+func TestNumbers(t *testing.T) {
+	for text, want := range map[string]float32{"1": 1, " -2.5e3\t": -2500, "+.5": 0.5, "1e-60": 0} {
+		if v, ok := parseValue([]byte(text)); !ok || v != want {
+			t.Errorf("%q is read as %v, %v, want %v", text, v, ok, want)
+		}
+	}
+	for _, text := range []string{"?", "NaN", "nan"} {
+		if v, ok := parseValue([]byte(text)); !ok || v == v {
+			t.Errorf("%q is read as %v, %v, want NaN", text, v, ok)
+		}
+	}
+	for _, text := range []string{"", "1_000", "0x10", "0X1p4", "0x1p4", "inf", "-Infinity", "1e39", "1,5", "1 2", "??", "one"} {
+		if v, ok := parseValue([]byte(text)); ok {
+			t.Errorf("%q is read as %v, want it refused", text, v)
+		}
+	}
+}
+
 func TestSourceCompressed(t *testing.T) {
 	plain, err := readAs(t, "p.ts", []byte(twoSeries))
 	if err != nil {
