@@ -19,5 +19,5 @@ func readArchive(path string) (*offline.Dataset, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fail(exitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --out "+path)
 	}
-	return d, err
+	return d, fail(exitFailure, err, "another file, or make the archive anew with eusn-stream offline import")
 }

@@ -38,8 +38,11 @@ live stage gives.`,
 		if o.Split != offline.Train && o.Split != offline.Test {
 			return fmt.Errorf("--split %s: want train or test", o.Split)
 		}
-		if !(least >= 0) || o.Threads < 0 { // a NaN would let everything pass
-			return errors.New("--min-accuracy: want a share of 1, such as 0.74; --threads: want 0 or more")
+		if !(least >= 0) { // a NaN would let everything pass
+			return fmt.Errorf("--min-accuracy %v: want a share of 1, such as 0.74", least)
+		}
+		if o.Threads < 0 {
+			return fmt.Errorf("--threads %d: want 0 or more", o.Threads)
 		}
 		return a.do(func(ctx context.Context, _ []string) error {
 			if err := outputFile(predictions, archive, model); err != nil {
@@ -75,7 +78,7 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 	ev, err := offline.Evaluate(ctx, m, d, o, p.report)
 	p.close()
 	if err != nil {
-		return nil, fail(exitFailure, err, "eusn-stream model inspect "+model)
+		return nil, fail(exitFailure, err, "eusn-stream model inspect "+quoteForShell(model))
 	}
 	if a.json {
 		return ev, a.printJSON(ev)

@@ -102,13 +102,17 @@ func TestUsage(t *testing.T) {
 		{[]string{"offline", "retrain", "--archive", "a", "--length", "20"}, "--length is a parameter of --policy window, count, not of marked"},
 		{[]string{"offline", "retrain", "--archive", "a", "--policy", "count", "--length", "9", "--hop", "3"}, "--hop is a parameter of --policy window"},
 		{[]string{"offline", "retrain", "--archive", "a", "--threads", "-1"}, "--threads -1"},
-		{[]string{"offline", "evaluate", "--archive", "a", "--min-accuracy", "nan"}, "--min-accuracy: want a share of 1"},
+		{[]string{"offline", "evaluate", "--archive", "a", "--min-accuracy", "nan"}, "--min-accuracy NaN: want a share of 1"},
+		{[]string{"offline", "evaluate", "--archive", "a", "--threads", "-1"}, "--threads -1: want 0 or more"},
+		{[]string{"offline", "retrain", "--archive", "a", "--out", ""}, "--out: want the name of a file"},
+		{[]string{"offline", "import", "a", "--num-words", "-2"}, "--num-words -2"},
 		{[]string{"replay", "--archive", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
 		{[]string{"replay", "--archive", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
 		{[]string{"demo", "--train", "0"}, "want positive numbers"},
 	} {
 		exec(t, t.Context(), c.args...).want(t, exitUsage, c.says, "try: eusn-stream")
 	}
+	exec(t, t.Context(), "help", "bogus").want(t, exitUsage, "try: eusn-stream --help") // not help's own help
 }
 
 func TestHelp(t *testing.T) {

@@ -26,9 +26,9 @@ func loadModel(path string) (*reservoir.Model, error) {
 		// No command that writes to path: it may be an archive given by mistake.
 		return nil, fail(exitIntegrity, err, "another file, or make the model anew with eusn-stream offline retrain")
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fail(exitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+path)
+		return nil, fail(exitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+quoteForShell(path))
 	}
-	return m, err
+	return m, fail(exitFailure, err, "another file")
 }
 
 // modelReport is what inspect prints.

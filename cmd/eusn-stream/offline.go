@@ -53,6 +53,9 @@ optionally seq, time, end and label, and the channels.`,
 			o.Dir = args[0]
 		}
 		o.Tool = toolName()
+		if o.NumWords < -1 {
+			return fmt.Errorf("--num-words %d: want a number of words, or -1 for all", o.NumWords)
+		}
 		if csv != "" {
 			if o.Dir != "" || o.Train != "" || o.Test != "" {
 				return errors.New("--csv imports one recording: give no DIR, --train or --test with it")
@@ -69,7 +72,11 @@ optionally seq, time, end and label, and the channels.`,
 }
 
 func (a *app) importDataset(ctx context.Context, o offline.ImportOptions, out string, force bool) error {
-	if err := mayWrite(out, force, o.Train, o.Test); err != nil {
+	inputs, err := o.Files()
+	if err != nil {
+		return fail(exitFailure, err, "eusn-stream offline import --help")
+	}
+	if err := mayWrite(out, force, inputs...); err != nil {
 		return err
 	}
 	p := a.progress()
@@ -79,7 +86,7 @@ func (a *app) importDataset(ctx context.Context, o offline.ImportOptions, out st
 		return fail(exitFailure, orInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
 	}
 	out = cmp.Or(out, strings.ReplaceAll(d.Name, string(os.PathSeparator), "-")+".parquet")
-	if err := mayWrite(out, force); err != nil {
+	if err := mayWrite(out, force, inputs...); err != nil {
 		return err
 	}
 	if err := errors.Join(ctx.Err(), offline.WriteArchive(out, d)); err != nil {

@@ -22,7 +22,7 @@ func outputFile(path string, inputs ...string) error {
 	probe, err := os.CreateTemp(dir, ".eusn-probe-*")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(exitFailure, fmt.Errorf("%s: there is no folder %s to write it in", path, dir), "mkdir -p "+dir)
+		return fail(exitFailure, fmt.Errorf("%s: there is no folder %s to write it in", path, dir), "mkdir -p "+quoteForShell(dir))
 	case err != nil:
 		return fail(exitFailure, fmt.Errorf("%s cannot be written: %w", path, err), "another place for it")
 	}

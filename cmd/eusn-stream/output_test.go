@@ -23,7 +23,8 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	csv := write(t, filepath.Join(dir, "r.csv"), "stream,a\ns,1\n")
-	before := map[string][]byte{archive: nil, model: nil, csv: nil}
+	ts := write(t, filepath.Join(t.TempDir(), "X_TRAIN.ts"), "@classLabel true a\n@data\n1:a\n")
+	before := map[string][]byte{archive: nil, model: nil, csv: nil, ts: nil}
 	for path := range before {
 		before[path] = read(t, path)
 	}
@@ -34,6 +35,8 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", archive},
 		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", model},
 		{"offline", "import", "--csv", csv, "--out", csv, "--force"},
+		{"offline", "import", filepath.Dir(ts), "--out", ts, "--force"},
+		{"offline", "import", "--train", ts, "--out", ts, "--force"},
 	} {
 		exec(t, t.Context(), args...).want(t, exitFailure, says)
 	}

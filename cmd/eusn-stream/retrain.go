@@ -175,6 +175,9 @@ is never looked at.`,
 		if threads < 0 {
 			return fmt.Errorf("--threads %d: want 0 or more", threads)
 		}
+		if out == "" {
+			return errors.New("--out: want the name of a file")
+		}
 		return a.do(func(ctx context.Context, _ []string) error {
 			if err := outputFile(out, archive); err != nil {
 				return err
@@ -199,7 +202,7 @@ func (a *app) retrain(ctx context.Context, d *offline.Dataset, o offline.Retrain
 		err = errors.Join(ctx.Err(), m.Save(out))
 	}
 	if err != nil {
-		return orInterrupted(err, "%s is as it was before, or whole and new", out)
+		return fail(exitFailure, orInterrupted(err, "%s is as it was before, or whole and new", out), "eusn-stream offline retrain --help")
 	}
 	r, err := inspect(out)
 	if err != nil {
@@ -219,6 +222,6 @@ func (a *app) retrain(ctx context.Context, d *offline.Dataset, o offline.Retrain
 	if report.Unlabelled > 0 {
 		a.say("note: %d training series have no label and were left out", report.Unlabelled)
 	}
-	a.say("next: eusn-stream offline evaluate --model %s --archive ARCHIVE", out)
+	a.say("next: eusn-stream offline evaluate --model %s --archive ARCHIVE", quoteForShell(out))
 	return nil
 }

@@ -75,7 +75,7 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil || topic == cmd.Root() && len(args) > 0 || len(rest) > 0 {
-				return fmt.Errorf("no help on %q", strings.Join(args, " "))
+				return fail(exitUsage, fmt.Errorf("no help on %q", strings.Join(args, " ")), "eusn-stream --help")
 			}
 			topic.InitDefaultHelpFlag()
 			return topic.Help()
