@@ -2,6 +2,7 @@ package reservoir
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -18,7 +19,10 @@ func TestEven(t *testing.T) {
 	}
 	sums := benchSpec(1, 11, 3)
 	sums.Standardise, sums.Difference, sums.Features = true, true, AllFeatures
-	for name, s := range map[string]Spec{"paper": benchSpec(1, 20, 3), "sums": sums, "bank": benchSpec(3, 9, 2)} {
+	sumsAlone, differencesAlone := sums, sums
+	sumsAlone.Difference, differencesAlone.Features = false, []Feature{Last}
+	for name, s := range map[string]Spec{"paper": benchSpec(1, 20, 3), "sums": sums, "sums alone": sumsAlone,
+		"differences alone": differencesAlone, "bank": benchSpec(3, 9, 2)} {
 		for _, set := range kernel.Levels() {
 			for _, streams := range []int{set.Narrow.Lanes - 1, set.Wide.Lanes, set.Wide.Lanes + 3} {
 				t.Run(fmt.Sprintf("%s/%s/%d", name, set.Name, streams), func(t *testing.T) { newTwins(t, s, set, streams).run() })
@@ -34,6 +38,7 @@ type twins struct {
 	g       *Generic
 	streams int
 	rng     *rand.Rand
+	idle    bool // the vector engine's caller leaves all work to the other threads
 }
 
 func newTwins(t *testing.T, s Spec, set *kernel.Set, streams int) *twins {
@@ -52,7 +57,7 @@ func newTwins(t *testing.T, s Spec, set *kernel.Set, streams int) *twins {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &twins{t, v, g, streams, rand.New(rand.NewPCG(1, uint64(streams)))}
+	return &twins{T: t, v: v, g: g, streams: streams, rng: rand.New(rand.NewPCG(1, uint64(streams)))}
 }
 
 // advance gives both the runs, whose rows it draws, and compares the slots.
@@ -66,8 +71,12 @@ func (w *twins) advance(what string, runs []Run) {
 	for i := range in {
 		in[i] = float32(w.rng.NormFloat64())
 	}
-	for _, e := range []Engine{w.v, w.g} {
-		if err := e.Advance(in, runs, nil); err != nil {
+	vector := w.v.Advance
+	if w.idle {
+		vector = w.byHelpers
+	}
+	for _, advance := range []func([]float32, []Run, []float32) error{vector, w.g.Advance} {
+		if err := advance(in, runs, nil); err != nil {
 			w.Fatalf("%s: %v", what, err)
 		}
 	}
@@ -76,6 +85,18 @@ func (w *twins) advance(what string, runs []Run) {
 			w.Fatalf("%s: the rows of slot %d differ", what, i)
 		}
 	}
+}
+
+// byHelpers is Advance for runs of one round, which the caller's worker takes
+// no part in, as may happen where the others are quick.
+func (w *twins) byHelpers(inputs []float32, runs []Run, _ []float32) error {
+	p, g := &w.v.plan, &w.v.gang
+	p.cut(w.v.book, runs)
+	c := call{inputs: inputs, runs: runs, score: p.score}
+	c.items, c.threads = p.items(runs, 0)
+	g.deal(&c, len(g.workers)-1)
+	<-g.finished
+	return nil
 }
 
 // runsOf are runs of n samples for the slots from first on.
@@ -103,13 +124,13 @@ func (w *twins) run() {
 	v := w.v
 	oneTile := w.streams <= v.set.Wide.Lanes
 	holds := oneTile && len(v.members) == 1
-	begun := v.layout.SumLow < 0 // a sequence's first sample is not special
+	begun := v.layout.SumLow < 0 && v.layout.Previous < 0 // a sequence's first sample is not special
 	w.evenly("first call", 1, begun)
 	state := v.layout.Member(0) + v.layout.State
 	for _, between := range []struct {
 		name    string
 		disturb func(what string)
-		even    bool // the call after it
+		even    bool // the call after it takes the short way
 	}{
 		{"nothing", func(string) {}, true},
 		{"a row written", func(what string) {
@@ -167,12 +188,46 @@ func (w *twins) run() {
 			w.advance(what, w.runsOf(0, 1))
 			v.plan.perSample = one
 		}, true},
+		{"threads without the caller", func(what string) {
+			w.idle = true
+			w.advance(what, w.runsOf(0, 1))
+			w.idle = false
+		}, true},
+		{"numbers of calls that begin anew", func(what string) {
+			v.plan.call = math.MaxUint32 - 1
+			for i := range v.book {
+				v.book[i].call = 1
+			}
+			// A call that is planned although not every run was looked at.
+			row := slices.Clone(v.row(2 * w.streams))
+			row[0] = MaxSteps
+			for _, e := range []Engine{v, w.g} {
+				if err := e.WriteRow(2*w.streams, row); err != nil {
+					w.Fatalf("%s: %v", what, err)
+				}
+			}
+			w.advance(what, append([]Run{{Slot: int32(2 * w.streams), Reset: true, To: 1}}, w.runsOf(0, 1)...))
+			if v.plan.call != 1 {
+				w.Errorf("%s: this is call %d, want 1", what, v.plan.call)
+			}
+		}, true},
 		{"a call refused", func(what string) {
 			in := make([]float32, w.streams*v.channels)
 			in[len(in)-1] = 2 * MaxInput
 			if v.Advance(in, w.runsOf(0, 1), nil) == nil {
 				w.Fatalf("%s: it was taken", what)
 			}
+		}, true},
+		{"an end before a fold", func(what string) {
+			runs := w.runsOf(0, 100)
+			for i := range runs {
+				runs[i].Reset = true
+			}
+			w.advance(what, runs)
+			w.evenly(what, 100, true)
+			runs = w.runsOf(0, 100) // up to 300
+			runs[0].To -= 60        // to 240
+			w.advance(what, runs)
 		}, true},
 	} {
 		w.evenly("before "+between.name, 1, true)

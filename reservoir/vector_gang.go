@@ -67,6 +67,16 @@ func (g *gang) do(c *call) {
 		}
 		return
 	}
+	g.deal(c, helpers)
+	if !g.take(g.workers[0]) {
+		<-g.finished
+	}
+	g.call = call{}
+}
+
+// deal lays out the items of a round for every worker to take, and wakes
+// helpers.
+func (g *gang) deal(c *call, helpers int) {
 	g.workers[0].v.forget()
 	g.call = *c
 	g.undone.Store(int32(len(c.items)))
@@ -77,10 +87,6 @@ func (g *gang) do(c *call) {
 		default: // tokens that nobody has taken yet do as well
 		}
 	}
-	if !g.take(g.workers[0]) {
-		<-g.finished
-	}
-	g.call = call{}
 }
 
 // take does items until none is left to take, and reports whether this worker

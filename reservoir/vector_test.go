@@ -1,9 +1,11 @@
 package reservoir_test
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -118,6 +120,9 @@ func TestNewCPU(t *testing.T) {
 				t.Errorf("%s: close: %v", kind, err)
 			}
 		}
+		if e.Slots() != 0 {
+			t.Errorf("%s: a closed engine keeps its rows", kind)
+		}
 	}
 	if _, err := reservoir.NewCPU(net, 1, "avx1024", 0); err == nil || !strings.Contains(err.Error(), "generic") {
 		t.Errorf("an unknown kind gives %v, want an error that lists the known ones", err)
@@ -128,6 +133,49 @@ func TestNewCPU(t *testing.T) {
 	if _, err := reservoir.NewCPU(net, 0, "auto", 1); err == nil {
 		t.Error("0 slots were taken")
 	}
+}
+
+// TestManyFeatures: beyond 65,536 of them streams emit one by one, not eight at
+// a time.
+func TestManyFeatures(t *testing.T) {
+	s := reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 1, Members: 3300, Units: 4, Precision: reservoir.Float32,
+		Features: reservoir.AllFeatures, Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(.1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1),
+	}
+	for _, kind := range reservoir.CPUKinds() {
+		t.Run(kind, func(t *testing.T) {
+			enginetest.Random(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				return reservoir.NewCPU(net, slots, kind, 1)
+			}, s, 1, 1, 6)
+		})
+	}
+}
+
+// TestThreadsEnd: an engine's threads live as long as it does.
+func TestThreadsEnd(t *testing.T) {
+	net, err := reservoir.Draw(reservoir.Spec{Arithmetic: reservoir.Arithmetic, Kind: reservoir.RESN, Channels: 1, Members: 1, Units: 4, Precision: reservoir.Float32,
+		Features: []reservoir.Feature{reservoir.Last}, SpectralRadius: reservoir.Fixed(.9), Leak: reservoir.Fixed(.1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := runtime.NumGoroutine()
+	for range 20 {
+		e, err := reservoir.NewCPU(net, 1, "auto", 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One that has said that it ends may still be counted.
+	for range 1000 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%d goroutines after 20 engines with 4 each, %d before", runtime.NumGoroutine(), before)
 }
 
 // TestAdvanceAllocatesNothing: a call of a shape met before allocates nothing,

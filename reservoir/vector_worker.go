@@ -71,7 +71,7 @@ func newWorker(v *Vector) *worker {
 	// A single stream's units fill up vectors, its inputs lie before them.
 	room := max(depth*lanes, s.Inputs()+s.Units+2*lanes)
 	w.cur, w.nxt = kernel.Aligned(room), kernel.Aligned(room)
-	w.sums = kernel.Aligned(kernel.Kinds * max(s.Units, lanes) * lanes)
+	w.sums = kernel.Aligned(kernel.Kinds * s.Units * lanes)
 	w.pending = kernel.Aligned(2 * kernel.PendingRoom)
 	w.tails = make([]float32, lanes*w.chunk*s.Channels)
 	w.zero = make([]uint32, max(l.Words, w.chunk*s.Channels))

@@ -90,7 +90,41 @@ func longRun(t *testing.T, open New) {
 	checkSlot(t, e, 1, ref)
 }
 
-// longestSequence: a sequence ends at MaxSteps samples, and not before.
+// folds: streams of different lengths in one call, each with its fold of the
+// two-level sums at another sample, or soon after its end.
+func folds(t *testing.T, open New) {
+	s := bank(1, 2, 3)
+	net := draw(t, s)
+	const slots = 19
+	e := start(t, open, net, slots)
+	rng := rand.New(rand.NewPCG(10, 10))
+	refs := make([]*reference, slots)
+	for i := range refs {
+		refs[i] = newReference(net)
+	}
+	for range 12 {
+		var runs []reservoir.Run
+		rows := 0
+		for i := range slots {
+			n := 1 + rng.IntN(90)
+			runs = append(runs, reservoir.Run{Slot: int32(i), From: int32(rows), To: int32(rows + n)})
+			rows += n
+		}
+		inputs := randomInputs(rng, rows)
+		if err := e.Advance(inputs, runs, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range runs {
+			for k := r.From; k < r.To; k++ {
+				refs[i].step(inputs[k : k+1])
+			}
+			checkSlot(t, e, i, refs[i])
+		}
+	}
+}
+
+// longestSequence: a sequence ends at MaxSteps samples, and not before. So many
+// are numbers as well as few: see the features.
 func longestSequence(t *testing.T, open New) {
 	s := bank(1, 2, 5)
 	e := start(t, open, draw(t, s), 1)
@@ -117,6 +151,18 @@ func longestSequence(t *testing.T, open New) {
 	check(advance(4, false), false, reservoir.MaxSteps-3)
 	check(advance(3, false), true, reservoir.MaxSteps)
 	check(advance(1, false), false, reservoir.MaxSteps)
+
+	l := s.Layout()
+	for i, positive := range []uint32{0, 1 << 24, 1<<31 - 1, 1 << 31, reservoir.MaxSteps} {
+		row[l.Member(1)+l.Positive+i] = positive
+	}
+	check(e.WriteRow(0, row), true, reservoir.MaxSteps)
+	want, got := make([]float32, s.FeatureCount()), make([]float32, s.FeatureCount())
+	l.FeaturesOf(s, row, want)
+	if err := e.Features(0, got); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "features", got, want)
 	check(advance(2, true), true, 2)
 }
 
@@ -152,7 +198,7 @@ func refusals(t *testing.T, open New) {
 		{"NaN", with(float32(math.NaN())), run, 0},
 		{"Inf", with(float32(math.Inf(-1))), run, 0},
 		{"beyond MaxInput", with(1.1e15), run, 0},
-		{"ragged inputs", inputs[:19], run, 0},
+		{"ragged inputs", inputs[:19], reservoir.Run{Slot: 1, To: 9}, 0},
 		{"slot below", inputs, reservoir.Run{Slot: -1, To: 10}, 0},
 		{"slot above", inputs, reservoir.Run{Slot: 3, To: 10}, 0},
 		{"rows beyond", inputs, reservoir.Run{Slot: 1, To: 11}, 0},
@@ -168,6 +214,11 @@ func refusals(t *testing.T, open New) {
 		var bad *reservoir.InputError
 		if c.inputs[len(c.inputs)-1] == inputs[len(c.inputs)-1] && c.name == "NaN" && (!errors.As(err, &bad) || bad.Row != 6 || bad.Channel != 1) {
 			t.Errorf("NaN: %v, want an InputError at row 6, channel 1", err)
+		}
+	}
+	for _, in := range [][]float32{nil, inputs} {
+		if err := e.Advance(in, nil, nil); err != nil {
+			t.Errorf("a call without runs: %v", err)
 		}
 	}
 	checkSlot(t, e, 1, ref)

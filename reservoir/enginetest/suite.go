@@ -29,6 +29,7 @@ func Results(t *testing.T, open New) {
 		{"Shapes", shapes},                     // shapes.go
 		{"BatchComposition", batchComposition}, // calls.go
 		{"LongRun", longRun},
+		{"Folds", folds},
 		{"LongestSequence", longestSequence},
 		{"Refusals", refusals},
 		{"StateRows", stateRows}, // state.go
