@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -244,5 +246,29 @@ func TestEndWords(t *testing.T) {
 		if got := l.feedAll(with(one("a", 1, 1, 1, false), HeaderEnd, word)); (len(got) == 1) != end {
 			t.Errorf("%s %q: %d predictions", HeaderEnd, word, len(got))
 		}
+	}
+}
+
+// A message that waits for an earlier one is in the snapshot with its headers,
+// whatever bytes these have: the next owner must be able to read it.
+func TestHeldHeadersComeBack(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "nul", Partitions: 1}
+	odd := with(one("s", 3, 2, 1, true), "X-Odd", "a\x00\x00b\x00")
+	r := b.start(m, c)
+	b.publish([]packet{one("s", 1, 2, 1, false), odd})
+	b.settle(r, 2)
+	r.stop(t)
+	r = b.start(m, c)
+	b.publish([]packet{one("s", 2, 2, 1, false)})
+	b.settle(r, 1)
+	r.stop(t)
+	if got := flags(b.predictions(c.Job)["s"]); got != "3.1:reordered" {
+		t.Errorf("predictions %q", got)
+	}
+	if h, err := parseHeader(headerText(nats.Header{"K\x00": {"\x00", "v"}})); err != nil || !reflect.DeepEqual(h, nats.Header{"K\x00": {"\x00", "v"}}) {
+		t.Errorf("%q, %v", h, err)
 	}
 }

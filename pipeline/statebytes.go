@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 )
@@ -140,13 +141,15 @@ func appendStream(dst []byte, st *stream, rows rowAppender) ([]byte, error) {
 }
 
 // headerText writes headers in one order, so that equal ones are equal bytes.
+// A zero byte ends each name and value; one within stands as a line feed, which
+// ends a line of headers on the wire and is in none.
 func headerText(h nats.Header) string {
 	var b bytes.Buffer
 	for _, k := range slices.Sorted(maps.Keys(h)) {
 		for _, v := range h[k] {
-			b.WriteString(k)
+			b.WriteString(strings.ReplaceAll(k, "\x00", "\n"))
 			b.WriteByte(0)
-			b.WriteString(v)
+			b.WriteString(strings.ReplaceAll(v, "\x00", "\n"))
 			b.WriteByte(0)
 		}
 	}
@@ -162,7 +165,7 @@ func parseHeader(s string) (nats.Header, error) {
 			if end < 0 {
 				return nil, errors.New("headers of a held message are cut short")
 			}
-			kv[i], s = s[:end], s[end+1:]
+			kv[i], s = strings.ReplaceAll(s[:end], "\n", "\x00"), s[end+1:]
 		}
 		h[kv[0]] = append(h[kv[0]], kv[1])
 	}
