@@ -39,7 +39,8 @@ type committer struct {
 	ours    string // arithmetic of our engine, as in a record
 	log     *slog.Logger
 	retries func()
-	unsafe  string // see Stage.unsafe
+	waits   func(error) error // told what the server did not do; see tenure.waits
+	unsafe  string            // see Stage.unsafe
 
 	record        // as last acknowledged
 	last   uint64 // sequence number of the message that says so; 0 = none
@@ -48,6 +49,10 @@ type committer struct {
 	msg    *nats.Msg
 	next   record
 	future jetstream.PubAckFuture
+}
+
+func (c *committer) gone() error {
+	return fmt.Errorf("pipeline: NATS stream %s is gone: restore it, or start a new job", outputStream(c.job))
 }
 
 func (c *committer) subject() string { return outputSubject(c.job, c.part) }
@@ -74,11 +79,14 @@ func (c *committer) read(ctx context.Context) (record, uint64, error) {
 // arithmetic than ours is left as it is.
 func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bool) error {
 	var tried uint64 // the epoch of an attempt without an answer
+	var gone missing
 	for {
 		r, seq, err := c.read(ctx)
 		switch {
 		case errors.Is(err, errRecord):
 			return err
+		case gone.confirmed(err):
+			return c.gone()
 		case err != nil: // server away: ask again
 		case seq > 0 && r.worker == c.worker && r.kind == kindClaim && r.epoch == tried:
 			c.record, c.last = r, seq
@@ -90,9 +98,15 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 			r.kind, r.worker, r.arithmetic = kindClaim, c.worker, c.ours
 			r.epoch++
 			tried = r.epoch
-			if ack, err := c.publish(ctx, r, seq, body); err == nil {
+			var ack *jetstream.PubAck
+			if ack, err = c.publish(ctx, r, seq, body); err == nil {
 				c.record, c.last = r, ack.Sequence
 				return nil
+			}
+		}
+		if err != nil && c.waits != nil {
+			if err := c.waits(err); err != nil {
+				return err
 			}
 		}
 		if err := pause(ctx, retryWait); err != nil {
@@ -187,9 +201,12 @@ func (c *committer) accept(seq uint64) {
 func (c *committer) resolve(ctx context.Context, cause error) error {
 	c.log.Warn("commit without an answer, asking the server", "subject", c.subject(), "input", c.next.inSeq, "err", cause)
 	var staleSince time.Time
+	var gone missing
 	for {
 		r, seq, err := c.read(ctx)
 		switch {
+		case gone.confirmed(err):
+			return c.gone()
 		case errors.Is(err, errRecord):
 			return err
 		case errors.Is(err, nats.ErrConnectionClosed): // for good
@@ -209,7 +226,13 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 			}
 		default:
 			staleSince = time.Time{}
-			if done, err := c.again(ctx); done || err != nil {
+			done, err := c.again(ctx)
+			if done || err != nil {
+				return err
+			}
+		}
+		if c.waits != nil {
+			if err := c.waits(cause); err != nil {
 				return err
 			}
 		}
@@ -257,8 +280,9 @@ func permanent(err error) bool {
 }
 
 // publishOnce publishes a message with an id until the server has it, for
-// messages whose order does not matter.
-func publishOnce(ctx context.Context, js jetstream.JetStream, up *link, msg *nats.Msg, retries func()) error {
+// messages whose order does not matter, or until again, which hears of each
+// failure, returns an error.
+func publishOnce(ctx context.Context, js jetstream.JetStream, up *link, msg *nats.Msg, again func(error) error) error {
 	for {
 		try, cancel := up.attempt(ctx)
 		_, err := js.PublishMsg(try, msg)
@@ -271,7 +295,9 @@ func publishOnce(ctx context.Context, js jetstream.JetStream, up *link, msg *nat
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: publish on %s", errUnfinished, msg.Subject)
 		}
-		retries()
+		if err := again(err); err != nil {
+			return err
+		}
 		_ = pause(ctx, retryWait) // the next attempt fails by itself if ctx has ended
 	}
 }

@@ -150,6 +150,7 @@ func (e *emitter) await(ctx context.Context, t *tenure) error {
 		return err
 	}
 	e.counters.commits.Add(1)
+	t.taken()
 	if t.c.snap != snap {
 		t.saved.Store(t.c.snapSeq)
 		if now := t.ready.Load(); now != nil && now.name == t.c.snap {
@@ -312,7 +313,15 @@ func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
 		h.Set(headerTruncated, strconv.Itoa(len(d.job.data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
-	return publishOnce(ctx, e.js, e.link, msg, func() { e.counters.retries.Add(1) })
+	t := d.job.part.tenure
+	err := publishOnce(ctx, e.js, e.link, msg, func(err error) error {
+		e.counters.retries.Add(1)
+		return t.waits("dead letter on "+msg.Subject, err)
+	})
+	if err == nil {
+		t.taken()
+	}
+	return err
 }
 
 // deadLetterID is the same for each attempt to publish a dead letter. A message

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,7 +16,8 @@ type manager struct {
 	tenures map[int]*tenure
 	stopped map[int]error // partitions that must not go on
 	first   sync.Once
-	beside  sync.WaitGroup // the goroutine that calls Ready, and a sweep
+	beside  sync.WaitGroup        // the goroutine that calls Ready, a sweep, and the watch
+	broken  atomic.Pointer[error] // what the watch found
 	sweeper sweeper
 
 	renewed time.Time // as in Status
@@ -29,11 +31,21 @@ type manager struct {
 func (r *run) manage(ctx, last context.Context) error {
 	m := &manager{run: r, tenures: map[int]*tenure{}, stopped: map[int]error{}}
 	defer m.beside.Wait()
+	watched, end := context.WithCancel(ctx)
+	defer end()
+	m.beside.Go(func() {
+		if err := r.watchStreams(watched); err != nil {
+			m.broken.Store(&err)
+		}
+	})
 	tick := time.NewTicker(min(r.cfg.Lease/3, time.Second))
 	defer tick.Stop()
 	for {
 		m.reap()
-		err := m.turn(ctx)
+		err := m.abandon()
+		if m.broken.Load() == nil {
+			err = m.turn(ctx)
+		}
 		m.show()
 		if err != nil {
 			m.leave(last)
@@ -49,6 +61,22 @@ func (r *run) manage(ctx, last context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// abandon stops every partition when a NATS stream of the job is lost, and
+// returns why when none is left.
+func (m *manager) abandon() error {
+	broken := m.broken.Load()
+	if broken == nil {
+		return nil
+	}
+	for _, t := range m.tenures {
+		t.fail(*broken)
+	}
+	if len(m.tenures) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%w\npipeline: none of this worker's partitions can go on", *broken)
 }
 
 // leave gives everything up and says that this worker is gone.
@@ -124,6 +152,7 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 			retries: func() { m.counters.retries.Add(1) },
 		},
 	}
+	t.c.waits = func(err error) error { return t.waits("commit on "+t.c.subject(), err) }
 	t.part.tenure = t
 	m.tenures[p] = t
 	reading.Add(1)

@@ -65,6 +65,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 			return
 		}
 		p.unread.Store(int64(meta.NumPending))
+		p.came.store(meta.Sequence.Stream, meta.Timestamp.UnixNano())
 		subject := m.Subject()
 		j := job{
 			part: p, seq: meta.Sequence.Stream, stored: meta.Timestamp.UnixNano(), subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],

@@ -113,6 +113,7 @@ type run struct {
 	js       jetstream.JetStream // for commits
 	link     *link               // of js
 	in, out  jetstream.Stream
+	began    map[string]time.Time // when these were created
 	snaps    *snapshots
 	members  *members
 	empty    []byte // a message of no predictions
@@ -262,6 +263,7 @@ func (r *run) openJob(ctx context.Context) error {
 	if r.out, err = r.js.Stream(ctx, outputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
+	r.began = map[string]time.Time{inputStream(r.cfg.Job): r.in.CachedInfo().Created, outputStream(r.cfg.Job): r.out.CachedInfo().Created}
 	if r.snaps, err = openSnapshots(ctx, r.js, r.cfg); err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ type PartitionHealth struct {
 	// Unsaved is since when messages have been answered here that no snapshot
 	// in use holds; zero where there are none. A restart replays them.
 	Unsaved time.Time
+	// Waiting says what the server has not taken for longer than a lease, as
+	// while a NATS stream is full or gone; empty where nothing waits.
+	Waiting string
 }
 
 // Phase is what a worker does with a partition.
@@ -90,6 +93,8 @@ func (s *Status) Unready() []string {
 		switch {
 		case p.Phase == Stopped:
 			why = append(why, fmt.Sprintf("partition %d: stopped: %s", p.Partition, oneLine(fmt.Sprint(p.Err), maxReason)))
+		case p.Waiting != "":
+			why = append(why, fmt.Sprintf("partition %d: the server does not take it: %s", p.Partition, oneLine(p.Waiting, maxReason)))
 		case p.Phase == Reading || p.Phase == Releasing && !p.Share:
 		default:
 			why = append(why, fmt.Sprintf("partition %d: %s", p.Partition, p.Phase))
@@ -181,6 +186,9 @@ func (t *tenure) describe(p *PartitionHealth) {
 	p.Epoch, p.Lag = t.epoch.Load(), t.part.lag()
 	if at := t.unsaved.Load(); at > 0 {
 		p.Unsaved = time.Unix(0, at)
+	}
+	if w := t.waiting.Load(); w != nil && time.Since(w.since) > t.cfg.Lease {
+		p.Waiting = w.why
 	}
 	err := t.err()
 	switch {

@@ -26,9 +26,10 @@ type tenure struct {
 	failed    atomic.Bool // nothing more of it may be committed
 	reason    error       // why, behind failed's mu
 	mu        sync.Mutex
-	closed    chan struct{} // nothing of it is in the stage any more
-	ended     chan struct{} // run has returned
-	uploading atomic.Bool   // a snapshot is
+	closed    chan struct{}           // nothing of it is in the stage any more
+	ended     chan struct{}           // run has returned
+	waiting   atomic.Pointer[waiting] // for the server to take something; nil = for nothing
+	uploading atomic.Bool             // a snapshot is
 	ready     atomic.Pointer[stored]
 	saved     atomic.Uint64   // last input message of the snapshot in the record
 	found     string          // the snapshot that the claim found; written before epoch
@@ -158,6 +159,7 @@ func (t *tenure) begin() error {
 	if err != nil {
 		return err
 	}
+	t.taken()
 	t.found = t.c.snap
 	t.epoch.Store(t.c.epoch) // from here on the manager's sweep reads found
 	if err := t.checkInput(t.ctx); err != nil {

@@ -1,0 +1,198 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// lookout watches the NATS streams a run stands on, once a lease. A consumer
+// whose NATS stream was deleted waits in silence; of one that was made anew, or
+// put back from a backup, it reads only what comes behind the numbers it has
+// seen. So the run asks whether its input and output are those it began with.
+type lookout struct {
+	*run
+	wrong  map[string]time.Time // since when, by what
+	resets uint64               // of consumers, when last looked
+}
+
+// watchStreams looks until ctx ends or something is lost, and returns that.
+func (r *run) watchStreams(ctx context.Context) error {
+	w := &lookout{run: r, wrong: map[string]time.Time{}}
+	for pause(ctx, r.cfg.Lease) == nil {
+		if err := w.look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *lookout) look(ctx context.Context) error {
+	for _, s := range []jetstream.Stream{w.in, w.out} {
+		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
+		seq, stored := w.furthest() // before the question: what is read meanwhile lies beyond
+		try, cancel := w.link.attempt(ctx)
+		info, err := s.Info(try)
+		cancel()
+		gone := errors.Is(err, jetstream.ErrStreamNotFound)
+		if w.lasts(name+" gone", gone, clustered(s)) {
+			return w.gone(name)
+		}
+		if err != nil {
+			continue // away for now: who needs it asks again
+		}
+		if !info.Created.Equal(began) {
+			return fmt.Errorf("pipeline: NATS stream %s was deleted and made anew %s, the stage began with one of %s: restart, and it says what can go on", name, createdText(info.Created), createdText(began))
+		}
+		if s != w.in {
+			continue
+		}
+		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
+			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its tail; restore its store, or start a new job", name, info.State.LastSeq, seq)
+		}
+		if err := w.same(ctx, name, seq, stored); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clustered reports whether the leader of a NATS stream may change.
+func clustered(s jetstream.Stream) bool { return s.CachedInfo().Cluster != nil }
+
+// lasts reports whether something is wrong for the second time in a row; in a
+// cluster, whose new leader may answer from the past, after staleGrace.
+func (w *lookout) lasts(what string, wrong, clustered bool) bool {
+	since, before := w.wrong[what]
+	switch {
+	case !wrong:
+		delete(w.wrong, what)
+		return false
+	case !before:
+		w.wrong[what] = time.Now()
+		return false
+	}
+	return !clustered || time.Since(since) > staleGrace
+}
+
+// gone words the loss of a NATS stream.
+func (r *run) gone(name string) error {
+	if name == inputStream(r.cfg.Job) {
+		return fmt.Errorf("pipeline: NATS stream %s is gone: restore it, or delete %s too and begin anew", name, outputStream(r.cfg.Job))
+	}
+	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come: restore it; a restart without it predicts all that %s still holds once more", name, inputStream(r.cfg.Job))
+}
+
+// furthest is the last input message read, of all partitions, and when the
+// server stored it.
+func (r *run) furthest() (seq uint64, stored int64) {
+	v := r.view.Load()
+	if v == nil {
+		return 0, 0
+	}
+	for _, t := range v.tenures {
+		if s, at := t.part.came.load(); s > seq {
+			seq, stored = s, at
+		}
+	}
+	return seq, stored
+}
+
+// same makes sure, after a consumer had to recover, that the last message read
+// is still the one it was: a store put back from a backup may have grown beyond
+// it again.
+func (w *lookout) same(ctx context.Context, name string, seq uint64, stored int64) error {
+	resets := w.counters.resets.Load()
+	if resets == w.resets || seq == 0 {
+		return nil
+	}
+	try, cancel := w.link.attempt(ctx)
+	defer cancel()
+	msg, err := w.in.GetMsg(try, seq)
+	switch {
+	case err == nil && msg.Time.UnixNano() != stored:
+		return fmt.Errorf("pipeline: message %d of %s was stored %s, but the stage has read one stored %s: the input is not the one it was (a restored backup?); restore the right one, or start a new job",
+			seq, name, createdText(msg.Time), createdText(time.Unix(0, stored)))
+	case err == nil || errors.Is(err, jetstream.ErrMsgNotFound): // aged away
+		w.resets = resets
+	}
+	return nil
+}
+
+// lastRead is the last input message that a partition's consumer brought. One
+// goroutine stores.
+type lastRead struct {
+	seq    atomic.Uint64
+	stored atomic.Int64
+}
+
+func (a *lastRead) store(seq uint64, stored int64) {
+	a.seq.Store(0) // a reader between the two sees that
+	a.stored.Store(stored)
+	a.seq.Store(seq)
+}
+
+func (a *lastRead) load() (seq uint64, stored int64) {
+	seq, stored = a.seq.Load(), a.stored.Load()
+	if a.seq.Load() != seq {
+		return 0, 0
+	}
+	return seq, stored
+}
+
+// missing is how long a NATS stream has not been found without a break.
+type missing struct{ since time.Time }
+
+// confirmed notes a question's outcome, and reports whether the NATS stream is
+// gone: a cluster that is choosing leaders may not find it for a moment.
+func (m *missing) confirmed(err error) bool {
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		m.since = time.Time{}
+		return false
+	}
+	if m.since.IsZero() {
+		m.since = time.Now()
+	}
+	return time.Since(m.since) > staleGrace
+}
+
+// toldEvery is how often a partition that waits for the server says so.
+const toldEvery = 10 * time.Second
+
+// waiting is what a partition waits for while the server does not take it.
+type waiting struct {
+	since, told time.Time
+	why         string
+}
+
+// waits notes that the server did not take something of the partition's, which
+// is asked for again unless the partition has ended: then that is the error.
+// Only who publishes calls it.
+func (t *tenure) waits(what string, err error) error {
+	if t.failed.Load() {
+		return fmt.Errorf("%w: %s", errUnfinished, what)
+	}
+	w := t.waiting.Load()
+	now := time.Now()
+	next := &waiting{since: now, told: now, why: fmt.Sprintf("%s: %v", what, err)}
+	if w != nil {
+		next.since, next.told = w.since, w.told
+	}
+	if now.Sub(next.told) >= toldEvery {
+		next.told = now
+		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.id, "what", what, "err", err)
+	}
+	t.waiting.Store(next)
+	return nil
+}
+
+// taken notes that the server has what it was asked to take.
+func (t *tenure) taken() {
+	if t.waiting.Load() != nil {
+		t.waiting.Store(nil)
+	}
+}

@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A NATS stream that is deleted, made anew or cut short under a running stage
+// ends the stage with the reason: what its consumers would do is wait.
+func TestStreamsLostUnderStage(t *testing.T) {
+	makeAnew := func(t *testing.T, b *rig, c Config) {
+		if err := b.js.DeleteStream(t.Context(), inputStream(c.Job)); err != nil {
+			t.Fatal(err)
+		}
+		if err := ensureStreams(t.Context(), b.js, c.WithDefaults(), slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		b.publish([]packet{one("s", 2, 2, 1, true)}) // its number in the input is one the stage has read
+	}
+	for name, lose := range map[string]struct {
+		how  func(t *testing.T, b *rig, r *running, c Config)
+		want string
+	}{
+		"input deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
+			if err := b.js.DeleteStream(t.Context(), inputStream(c.Job)); err != nil {
+				t.Fatal(err)
+			}
+		}, "LOST-IN is gone: restore it, or delete LOST-OUT too"},
+		"input made anew": {func(t *testing.T, b *rig, _ *running, c Config) { makeAnew(t, b, c) }, "LOST-IN was deleted and made anew"},
+		"output deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
+			if err := b.js.DeleteStream(t.Context(), outputStream(c.Job)); err != nil {
+				t.Fatal(err)
+			}
+			b.publish([]packet{one("s", 2, 2, 1, true)}) // whose commit must not hold up the end
+		}, "LOST-OUT is gone"},
+		"input cut short": {func(t *testing.T, b *rig, r *running, c Config) {
+			for _, tn := range r.counters.running.Load().view.Load().tenures {
+				seq, at := tn.part.came.load()
+				tn.part.came.store(seq+7, at) // as if the server had lost seven messages
+			}
+		}, "the input lost its tail"},
+		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c Config) {
+			for _, tn := range r.counters.running.Load().view.Load().tenures {
+				seq, at := tn.part.came.load()
+				tn.part.came.store(seq, at+1) // as if another message had been read there
+			}
+			r.counters.resets.Add(1) // as when the server was away
+		}, "the input is not the one it was (a restored backup?)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newRig(t)
+			c := Config{Job: "lost", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 30 * time.Second}
+			r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+			b.publish([]packet{one("s", 1, 2, 1, true)})
+			b.settle(r, 1)
+			lose.how(t, b, r, c)
+			mentions(t, r.wait(t), lose.want, "none of this worker's partitions can go on")
+		})
+	}
+}
+
+// Dead letters that have nowhere to go hold their partition up, for none may
+// be lost; the log and the health say so, and it goes on when they have.
+func TestDeadLettersWithoutStream(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	book := &logBook{}
+	b.log = book.logger()
+	c := Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
+	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	if err := b.js.DeleteStream(t.Context(), deadLetterStream(c.Job)); err != nil {
+		t.Fatal(err)
+	}
+	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
+	waitFor(t, "a health that says what is waited for", func() bool {
+		s := r.counters.Status()
+		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: the server does not take it: dead letter on nodlq.dlq.0: nats: no response from stream")
+	})
+	waitFor(t, "a line in the log", func() bool { return book.lines("dead letter on nodlq.dlq.0") > 0 })
+	if err := ensureStreams(t.Context(), b.js, c.WithDefaults(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(r, 2)
+	s := r.counters.Status()
+	if why := s.Unready(); why != nil {
+		t.Errorf("not ready afterwards: %q", why)
+	}
+	r.stop(t)
+	if n := len(b.deadLetters(c.Job)); n != 1 {
+		t.Errorf("%d dead letters, want 1", n)
+	}
+}
+
+// What is wrong must be wrong for two looks, in a cluster for staleGrace.
+func TestWatchLooksTwice(t *testing.T) {
+	w := &lookout{wrong: map[string]time.Time{}}
+	if w.lasts("a", true, false) || w.lasts("a", false, false) || w.lasts("a", true, false) || !w.lasts("a", true, false) {
+		t.Error("alone: want the second of two looks in a row")
+	}
+	if w.lasts("b", true, true) || w.lasts("b", true, true) {
+		t.Error("clustered: a new leader's past taken for a loss")
+	}
+	w.wrong["b"] = time.Now().Add(-staleGrace - time.Second)
+	if !w.lasts("b", true, true) {
+		t.Error("clustered: a loss that stays is none")
+	}
+	var m missing
+	gone := jetstream.ErrStreamNotFound
+	if m.confirmed(gone) || m.confirmed(context.DeadlineExceeded) || !m.since.IsZero() {
+		t.Error("one answer confirmed a loss, or another did not end the doubt")
+	}
+}
