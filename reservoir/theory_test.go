@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/cmplx"
 	"slices"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -157,23 +156,6 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
-// TestEpsRho: the drawn recurrent scale makes eps times the spectral radius of
-// W - W' what was asked for, as the random-matrix estimate has it.
-func TestEpsRho(t *testing.T) {
-	s := paperSpec(400, 1, .1, 0, 0)
-	s.Recurrent, s.EpsRho = Dist{}, Fixed(.2)
-	net := mustDraw(t, s)
-	radius := 0.0
-	for _, v := range eigenvalues(t, jacobian(net)) {
-		radius = max(radius, math.Abs(imag(v)))
-	}
-	// The largest eigenvalue of a random antisymmetric matrix deviates from
-	// the edge of its law by about N^(-2/3), here 2 %.
-	if math.Abs(radius/.2-1) > .05 {
-		t.Errorf("eps*rho = %v, want about .2", radius)
-	}
-}
-
 // TestFloat64Model: the float32 engine stays close to the same equations in
 // float64 with math.Tanh where the map is not chaotic.
 func TestFloat64Model(t *testing.T) {
@@ -245,65 +227,4 @@ func float64States(net *Network, in []float32) []float64 {
 		h, next = next, h
 	}
 	return h
-}
-
-// TestScales: drawn scales fill their range log-uniformly.
-func TestScales(t *testing.T) {
-	d := Dist{1e-3, 10}
-	var logs []float64
-	for r := range 4000 {
-		v := newSource(9, r, tensorScales).scale(scaleEps, d)
-		if v < d.Lo || v > d.Hi {
-			t.Fatalf("drew %v from %v", v, d)
-		}
-		logs = append(logs, (math.Log10(v)+3)/4)
-	}
-	slices.Sort(logs)
-	for i, u := range logs {
-		// Kolmogorov-Smirnov: 1.95/sqrt(4000) is the .001 quantile.
-		if math.Abs(u-float64(i)/4000) > .031 {
-			t.Fatalf("quantile %v stands at %v: not log-uniform", float64(i)/4000, u)
-		}
-	}
-}
-
-// TestTwoLevelSums: the sum over a long sequence stays accurate where a plain
-// float32 sum stands still.
-func TestTwoLevelSums(t *testing.T) {
-	plain, words := float32(0), []uint32{0, 0}
-	const n, v = 1 << 25, float32(.7)
-	for i := range n {
-		plain += v
-		sum(words, 0, 1, math.Float32frombits(words[0])+v, (i+1)%FoldEvery == 0)
-	}
-	got := float64(math.Float32frombits(words[0]) + math.Float32frombits(words[1]))
-	if e := math.Abs(got/(n*float64(v)) - 1); e > 1e-3 {
-		t.Errorf("relative error of the two-level sum %.3g, want below 1e-3", e)
-	}
-	if e := math.Abs(float64(plain)/(n*float64(v)) - 1); e < .1 {
-		t.Errorf("a plain sum is off by only %.3g: this test does not tell the two apart", e)
-	}
-}
-
-func TestSpecRefusals(t *testing.T) {
-	good := paperSpec(10, 2, .1, .01, 1)
-	if err := good.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	for name, spoil := range map[string]func(*Spec){
-		"arithmetic version": func(s *Spec) { s.Arithmetic = 2 }, "kind": func(s *Spec) { s.Kind = "lstm" },
-		"channels": func(s *Spec) { s.Channels = 0 }, "members": func(s *Spec) { s.Members = -1 }, "units": func(s *Spec) { s.Units = 1 << 20 },
-		"weights, want at most": func(s *Spec) { s.Units, s.Members = 8192, 4096 }, "precision": func(s *Spec) { s.Precision = "bf16" },
-		"no features": func(s *Spec) { s.Features = nil }, "given twice": func(s *Spec) { s.Features = []Feature{Last, Last} },
-		"feature \"median\"": func(s *Spec) { s.Features = []Feature{"median"} }, "eps": func(s *Spec) { s.Eps = Dist{} },
-		"gamma": func(s *Spec) { s.Gamma = Fixed(math.NaN()) }, "not both": func(s *Spec) { s.EpsRho = Fixed(.1) },
-		"not a parameter": func(s *Spec) { s.Leak = Fixed(.1) }, "lo <= hi": func(s *Spec) { s.Input = Dist{2, 1} },
-		"positive values": func(s *Spec) { s.Bias = Dist{0, 1} }, "at most": func(s *Spec) { s.Input = Fixed(1e9) },
-	} {
-		s := good
-		spoil(&s)
-		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }

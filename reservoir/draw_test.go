@@ -1,0 +1,44 @@
+package reservoir
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// TestEpsRho: the drawn recurrent scale makes eps times the spectral radius of
+// W - W' what was asked for, as the random-matrix estimate has it.
+func TestEpsRho(t *testing.T) {
+	s := paperSpec(400, 1, .1, 0, 0)
+	s.Recurrent, s.EpsRho = Dist{}, Fixed(.2)
+	net := mustDraw(t, s)
+	radius := 0.0
+	for _, v := range eigenvalues(t, jacobian(net)) {
+		radius = max(radius, math.Abs(imag(v)))
+	}
+	// The largest eigenvalue of a random antisymmetric matrix deviates from
+	// the edge of its law by about N^(-2/3), here 2 %.
+	if math.Abs(radius/.2-1) > .05 {
+		t.Errorf("eps*rho = %v, want about .2", radius)
+	}
+}
+
+// TestScales: drawn scales fill their range log-uniformly.
+func TestScales(t *testing.T) {
+	d := Dist{1e-3, 10}
+	var logs []float64
+	for r := range 4000 {
+		v := newSource(9, r, tensorScales).scale(scaleEps, d)
+		if v < d.Lo || v > d.Hi {
+			t.Fatalf("drew %v from %v", v, d)
+		}
+		logs = append(logs, (math.Log10(v)+3)/4)
+	}
+	slices.Sort(logs)
+	for i, u := range logs {
+		// Kolmogorov-Smirnov: 1.95/sqrt(4000) is the .001 quantile.
+		if math.Abs(u-float64(i)/4000) > .031 {
+			t.Fatalf("quantile %v stands at %v: not log-uniform", float64(i)/4000, u)
+		}
+	}
+}

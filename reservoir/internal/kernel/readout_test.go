@@ -1,0 +1,90 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// TestReadout holds the features and scores to their plain form.
+func TestReadout(t *testing.T) {
+	eachLevel(t, func(t *testing.T, s *Set) {
+		rng := rand.New(rand.NewPCG(3, 3))
+		words := func(n int) []uint32 {
+			v := guarded[uint32](t, n, guardAtEnd)
+			for i := range v {
+				v[i] = math.Float32bits(float32(rng.NormFloat64()))
+			}
+			return v
+		}
+		number := math.Float32frombits
+		for n := 1; n <= 2*s.Vector+1; n++ {
+			const count = 37
+			high, low, squareHigh, squareLow := words(n), words(n), words(n), words(n)
+			counts := guarded[uint32](t, n, guardAtEnd)
+			for i := range counts {
+				counts[i] = rng.Uint32() >> (1 + rng.IntN(31))
+			}
+			mean, share, deviation := floats(t, n), floats(t, n), floats(t, n)
+			s.Mean(&mean[0], &high[0], &low[0], n, count)
+			s.Share(&share[0], &counts[0], n, count)
+			s.Deviation(&deviation[0], &high[0], &low[0], &squareHigh[0], &squareLow[0], n, count)
+			for i := range n {
+				m := (number(high[i]) + number(low[i])) / count
+				same(t, "mean", "value", i, 0, mean[i], m)
+				same(t, "share", "value", i, 0, share[i], float32(counts[i])/count)
+				v := canon.FMA(-m, m, (number(squareHigh[i])+number(squareLow[i]))/count)
+				same(t, "deviation", "value", i, 0, deviation[i], float32(math.Sqrt(float64(max(v, 0)))))
+			}
+			stride := n + 3
+			features, dst := floats(t, (Streams-1)*stride+n), floats(t, Streams*s.Vector)
+			weights, intercept, center := floats(t, n*s.Vector), floats(t, s.Vector), floats(t, n)
+			for _, v := range [][]float32{features, weights, intercept, center} {
+				random(rng, v)
+			}
+			for _, streams := range []int{1, Streams} {
+				scores := map[int]func(dst, w, i, c, f *float32, stride, n int){1: s.Scores, Streams: s.ScoresOfMany}[streams]
+				random(rng, dst)
+				scores(&dst[0], &weights[0], &intercept[0], &center[0], &features[0], 4*stride, n)
+				for k := range streams {
+					for c := range s.Vector {
+						want := intercept[c]
+						for f := range n {
+							want = canon.FMA(weights[f*s.Vector+c], features[k*stride+f]-center[f], want)
+						}
+						same(t, fmt.Sprintf("%d streams, %d features", streams, n), "score", c, k, dst[k*s.Vector+c], want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestWithin plants each kind of bad value at every place.
+func TestWithin(t *testing.T) {
+	const limit = 1e15
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	eachLevel(t, func(t *testing.T, s *Set) {
+		for n := 1; n <= 9*s.Vector+1; n++ {
+			v := floats(t, n)
+			for i := range v {
+				v[i] = limit * float32(1-2*(i%2))
+			}
+			if !s.Within(&v[0], n, limit) {
+				t.Fatalf("%d values at the limit are refused", n)
+			}
+			for i, good := range v {
+				for _, bad := range []float32{nan, -nan, inf, -inf, limit * 1.0001, -limit * 1.0001} {
+					v[i] = bad
+					if s.Within(&v[0], n, limit) {
+						t.Fatalf("%v at %d of %d passes", bad, i, n)
+					}
+				}
+				v[i] = good
+			}
+		}
+	})
+}
