@@ -23,6 +23,22 @@ func TestEpsRho(t *testing.T) {
 	}
 }
 
+// TestTF32: mantissas are rounded to 10 bits, ties to even.
+func TestTF32(t *testing.T) {
+	const ulp = 1.0 / (1 << 10)
+	for v, want := range map[float32]float32{
+		1: 1, 1 + ulp: 1 + ulp, 1 + ulp/2: 1, 1 + ulp*3/2: 1 + 2*ulp, 1 + ulp/2 + ulp/1024: 1 + ulp, 1 + ulp*3/2 - ulp/1024: 1 + ulp,
+		-1 - ulp*3/2: -1 - 2*ulp, 2 - ulp/4: 2,
+	} {
+		if got := TF32.round(v); got != want {
+			t.Errorf("%v becomes %v, want %v", v, got, want)
+		}
+		if got := Float32.round(v); got != v {
+			t.Errorf("%v becomes %v, want it whole", v, got)
+		}
+	}
+}
+
 // TestScales: drawn scales fill their range log-uniformly.
 func TestScales(t *testing.T) {
 	d := Dist{1e-3, 10}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // batchComposition: the same samples of each slot, dealt out to calls in
@@ -120,6 +121,51 @@ func folds(t *testing.T, open New) {
 			}
 			checkSlot(t, e, i, refs[i])
 		}
+	}
+}
+
+// roundings: sums of a product and a number that lie so close to the middle of
+// two float32 that rounding them to float64 first gives the wrong one, for every
+// unit of a vector, from an input and from a state.
+func roundings(t *testing.T, open New) {
+	const units = 19
+	s := single(reservoir.EuSN, 1, units)
+	s.Gamma = reservoir.Fixed(0)
+	const tiny = 1. / (1 << 23)
+	sum, a, b := float32(1+tiny)/16, float32(1+tiny)/(1<<14), float32(1-tiny)/(1<<14)
+	if twice := float32(float64(sum) + float64(a)*float64(b)); twice == canon.FMA(a, b, sum) {
+		t.Fatal("this case tells nothing: rounded twice it is the same")
+	}
+	for from := range 2 {
+		net := draw(t, s)
+		m := &net.Members[0]
+		clear(m.Recurrent)
+		clear(m.Input)
+		net.Norm.Mean[0], net.Norm.Scale[0] = 0, 1
+		m.Gain = 1
+		ref, input := newReference(net), float32(0)
+		for i := range units {
+			m.Bias[i] = sum
+			if from == 0 {
+				m.Input[i] = a
+			} else {
+				m.Recurrent[i*units] = a
+			}
+		}
+		if from == 0 {
+			input = b
+		} else {
+			ref.members[0].h[0] = b
+		}
+		e := start(t, open, net, 1)
+		if err := e.WriteRow(0, ref.row()); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Advance([]float32{input}, []reservoir.Run{{To: 1}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		ref.step([]float32{input})
+		checkSlot(t, e, 0, ref)
 	}
 }
 

@@ -30,6 +30,7 @@ func Results(t *testing.T, open New) {
 		{"BatchComposition", batchComposition}, // calls.go
 		{"LongRun", longRun},
 		{"Folds", folds},
+		{"Roundings", roundings},
 		{"LongestSequence", longestSequence},
 		{"Refusals", refusals},
 		{"StateRows", stateRows}, // state.go
