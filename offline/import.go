@@ -119,10 +119,10 @@ func (d *Dataset) assemble(parts [2]*part, keepName bool) error {
 	return nil
 }
 
-// compareClasses warns of classes only one part knows: a readout cannot learn
-// a class it never sees.
+// compareClasses warns of test series whose class has no training series,
+// whatever the headers declare: a readout cannot learn a class it never sees.
 func (d *Dataset) compareClasses(train, test *part) {
-	inTrain, inTest := train.classSet(), test.classSet()
+	inTrain, inTest := train.usedClasses(), test.usedClasses()
 	var strange []string
 	for c := range inTest {
 		if !inTrain[c] {
@@ -131,16 +131,22 @@ func (d *Dataset) compareClasses(train, test *part) {
 	}
 	if len(strange) > 0 {
 		sortClasses(strange)
-		d.warn("classes only the test part knows: %s", clip([]byte(strings.Join(strange, ", "))))
+		d.warn("classes of test series without a training series: %s", clip([]byte(strings.Join(strange, ", "))))
 	}
 }
 
 // classSet is every class a part declares or uses.
 func (p *part) classSet() map[string]bool {
-	set := make(map[string]bool)
+	set := p.usedClasses()
 	for _, c := range p.classes {
 		set[c] = true
 	}
+	return set
+}
+
+// usedClasses are those of its series.
+func (p *part) usedClasses() map[string]bool {
+	set := make(map[string]bool)
 	if p.labelled {
 		for i := range p.series {
 			set[p.series[i].label] = true

@@ -28,7 +28,7 @@ func place(t testing.TB, files map[string]string) string {
 
 func TestImport(t *testing.T) {
 	dir := place(t, map[string]string{
-		"P_TRAIN.ts": "@problemName P\n@classLabel true b a\n@data\n1,2:b\n3,4:a\n",
+		"P_TRAIN.ts": "@problemName P\n@classLabel true b a c\n@data\n1,2:b\n3,4:a\n",
 		"P_test.ts":  "@classLabel true b a c\n@data\n5,?:c\n",
 	})
 	d, err := Import(context.Background(), ImportOptions{Dir: dir, Tool: "tool", License: "l", Note: "n"}, nil)
@@ -44,11 +44,11 @@ func TestImport(t *testing.T) {
 		},
 		Source: Provenance{
 			Files: []SourceFile{ // sha256sum of the two texts
-				{"P_TRAIN.ts", 54, "a829fc7b7eb8bd187af1ac809e2cc214830e61586aa7516bfb7279dbed88a09f"},
+				{"P_TRAIN.ts", 56, "d21115e47e8859d5dc08efe0b075129f657068420784dfba4d42be28d5e14824"},
 				{"P_test.ts", 35, "9acbcff48b3af47a55de38c28b7907b790c768965ae28e8b373e8da5887ef504"},
 			},
 			Format: "ts", Tool: "tool", License: "l", Note: "n",
-			Warnings: []string{"classes only the test part knows: c"},
+			Warnings: []string{"classes of test series without a training series: c"},
 		},
 	})
 	s := d.Summary()
