@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -133,9 +135,11 @@ func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Conf
 	}
 	where := keySources{file: path, flags: flags, bind: bind}
 	if path != "" {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return Config{}, fail(exitConfig, fmt.Errorf("config: %w", err), "eusn-stream config init "+path)
+		raw, err := readConfigFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return Config{}, fail(exitConfig, fmt.Errorf("config: %w", err), "eusn-stream config init "+quoteForShell(path))
+		} else if err != nil {
+			return Config{}, fail(exitConfig, fmt.Errorf("config: %w", err), compareHint)
 		}
 		if err := where.readKeys(raw, v.AllKeys()); err != nil {
 			return Config{}, fail(exitConfig, err, compareHint)
@@ -160,6 +164,23 @@ func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Conf
 		err = c.Validate()
 	}
 	return c, fail(exitConfig, where.locate(err), compareHint)
+}
+
+// maxConfig bounds a configuration file, far beyond any: another file of any
+// size may be given by mistake.
+const maxConfig = 1 << 20
+
+func readConfigFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err == nil && len(raw) > maxConfig {
+		err = fmt.Errorf("%s is longer than %d KiB: no configuration file", path, maxConfig>>10)
+	}
+	return raw, err
 }
 
 // strictNumbers refuses what a file's numbers would quietly become: 1.5 rows

@@ -127,6 +127,19 @@ func TestConfigInit(t *testing.T) {
 	exec(t, t.Context(), "config", "init", filepath.Join(dir, "none", "c.yaml")).want(t, exitFailure, "there is no folder", "try: mkdir -p")
 }
 
+// A file that is no configuration is not read to its end.
+func TestConfigOfAnySize(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "huge")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, maxConfig+1); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, t.Context(), "config", "check", file).want(t, exitConfig, "is longer than 1024 KiB", "try:")
+	exec(t, t.Context(), "config", "check", filepath.Dir(file)).want(t, exitConfig, "is a directory", "try:")
+}
+
 func TestConfigProblems(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	for _, c := range []struct {
