@@ -40,9 +40,9 @@ func newOfflineReport(a *app) *cobra.Command {
 
 Files of one protocol must have the same seed, and each model on a data set may
 be in one of them only. The same files give the same bytes. A file that a run is
-still writing can be read between its results: what is not finished is listed. --gate exits with 6
-where an accuracy leaves the tolerance of the paper, as in offline bench; the
-report is written all the same.`,
+still writing can be read between its results: what is not finished is listed.
+--gate exits with 6 where an accuracy leaves the tolerance of the paper, as in
+offline bench; the report is written all the same.`,
 		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl modelling.jsonl -o report
   eusn-stream offline report paper.jsonl --figures figures --gate --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -87,9 +87,12 @@ func (a *app) offlineReport(ctx context.Context, paths []string, r reportRun) er
 	return a.endReport(r, rep.Summary(), len(files))
 }
 
-// noneLeft refuses a folder with predictions of another report: nothing would
-// tell them from those of this one.
+// noneLeft refuses a folder with predictions, or a table of modelling, of
+// another report: nothing would tell them from those of this one.
 func (r reportRun) noneLeft(files []report.File) error {
+	if there, err := os.Stat(r.out); err == nil && !there.IsDir() {
+		return fail(exitFailure, fmt.Errorf("%s is no folder, and the report is one", r.out), "another --out")
+	}
 	ours := map[string]bool{}
 	for _, f := range files {
 		ours[filepath.Join(r.out, filepath.FromSlash(f.Name))] = true
@@ -101,10 +104,14 @@ func (r reportRun) noneLeft(files []report.File) error {
 		}
 		return err
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	table := filepath.Join(r.out, "modelling.csv")
+	if _, err := os.Lstat(table); err == nil && !ours[table] {
+		return fail(exitFailure, fmt.Errorf("%s is of another report", table), "another --out, or rm "+quoteForShell(table))
+	}
+	return nil
 }
 
 // write makes one file.

@@ -60,6 +60,10 @@ func TestOfflineReport(t *testing.T) {
 	exec(t, t.Context(), append(args, "--gate")...).want(t, exitTolerance, "outside the tolerance of the paper: paper-exact Adiac eusn")
 	must(t, "offline", "report", in("bank.jsonl"), "--gate", "--out", in("bank"))
 	exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).want(t, exitFailure, "is of another report", "rm -r")
+	if err := os.Rename(in("report/tsml"), in("tsml")); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).want(t, exitFailure, "modelling.csv is of another report", "try: another --out, or rm ")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -78,4 +82,7 @@ func TestOfflineReportUsage(t *testing.T) {
 	exec(t, t.Context(), "offline", "report", "none.jsonl").want(t, exitFailure, "none.jsonl", "try: eusn-stream offline bench")
 	exec(t, t.Context(), "offline", "report", torn).want(t, exitFailure, "the last line has no end", "still writing", "--resume")
 	exec(t, t.Context(), "offline", "report", empty).want(t, exitFailure, "is empty")
+	results := filepath.Join(dir, "r.jsonl")
+	must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", results)
+	exec(t, t.Context(), "offline", "report", results, "--out", empty).want(t, exitFailure, "is no folder", "try: another --out")
 }

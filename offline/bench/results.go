@@ -88,7 +88,10 @@ func (st *Results) read(f io.Reader, first func(Settings) error) (whole int64, e
 			if err == nil {
 				break
 			}
-			if err != bufio.ErrBufferFull || len(line) > maxLine {
+			if len(line) > maxLine {
+				return 0, fmt.Errorf("bench: %s: line %d is longer than %d MiB: no results file", st.path, n, maxLine>>20)
+			}
+			if err != bufio.ErrBufferFull {
 				return 0, fmt.Errorf("bench: %s: line %d: %w", st.path, n, err)
 			}
 		}
