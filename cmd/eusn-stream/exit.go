@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -92,7 +93,10 @@ func (a *app) report(err error) int {
 	}
 	fmt.Fprintf(a.stderr, "eusn-stream: %v\n", err)
 	if !errors.As(err, &f) {
-		return exitFailure
+		f = &failure{code: exitFailure}
+	}
+	if errors.Is(err, syscall.ENOSPC) { // the command's own advice is about other failures
+		f = &failure{code: f.code, next: "more room on that disk, or another place for the file"}
 	}
 	if f.next != "" {
 		fmt.Fprintf(a.stderr, "try: %s\n", f.next)

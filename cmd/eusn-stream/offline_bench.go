@@ -143,7 +143,7 @@ func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun,
 		return done, err
 	}
 	if err := bench.Check(sets, b.plan, b.settings.Protocol); err != nil {
-		return done, fail(exitFailure, err, "another archive; eusn-stream offline bench --help says what protocols take") // before there is a results file
+		return done, fail(exitFailure, err, "another archive") // before there is a results file
 	}
 	done.store, err = openBenchResults(b)
 	if err != nil {
@@ -228,9 +228,13 @@ func (b benchRun) command(of string, cell bench.Cell) string {
 	return c + fmt.Sprintf(" --draws %d --seed %d", b.plan.Draws, b.settings.Seed)
 }
 
-// quoteForShell quotes a path where a shell would take it apart.
+// quoteForShell quotes a path where a shell would take it apart or lose it, and
+// keeps it from being taken for a flag.
 func quoteForShell(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$`*?[]{}()<>|&;!#~", r) }) {
+	if strings.HasPrefix(s, "-") {
+		s = "./" + s
+	}
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$`*?[]{}()<>|&;!#~", r) }) {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	return s

@@ -140,8 +140,11 @@ func (a *app) offlineFigures(ctx context.Context, r figuresRun) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(r.out, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	switch err := os.Mkdir(r.out, 0o755); {
+	case errors.Is(err, fs.ErrNotExist) && r.out != "":
 		return fail(exitFailure, err, "mkdir -p "+quoteForShell(r.out))
+	case err != nil && !errors.Is(err, fs.ErrExist):
+		return fail(exitFailure, err, "another --out")
 	}
 	for _, n := range r.only {
 		for _, path := range r.files(n) {

@@ -82,7 +82,7 @@ func (a *app) offlineModel(ctx context.Context, files []string, length int, b be
 		sets, source[d.Name] = append(sets, d), args
 	}
 	if err := bench.CheckModelling(sets, b.plan); err != nil {
-		return err // before there is a results file
+		return fail(exitFailure, err, "another archive") // before there is a results file
 	}
 	st, err := openBenchResults(b)
 	if err != nil {

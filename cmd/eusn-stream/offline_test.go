@@ -129,6 +129,7 @@ func TestWrongData(t *testing.T) {
 		want(t, exitFailure, "reads 3 channels", "has 2", "try: eusn-stream model inspect")
 	exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", "none.parquet").
 		want(t, exitFailure, "no archive none.parquet", "try: eusn-stream offline import")
+	exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", dir).want(t, exitFailure, dir+" is a folder with 0 archives")
 	source := tinyData(t, "Tiny", 1, 8, 20)
 	exec(t, t.Context(), "offline", "import", filepath.Dir(source), "--name", "Tinny").want(t, exitFailure, "Tinny", "Tiny")
 	exec(t, t.Context(), "offline", "import", filepath.Join(dir, "nothing")).want(t, exitFailure, "nothing", "try:")

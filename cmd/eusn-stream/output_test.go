@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -77,6 +79,28 @@ func TestOutputsAreCheckedBeforeTheWork(t *testing.T) {
 	}
 	if left := leftovers(t, dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A full disk is told from other failures, whatever else a command advises.
+func TestFullDisk(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	for _, err := range []error{full, fmt.Errorf("bench: %w", full), fail(exitFailure, full, "--help")} {
+		var errOut bytes.Buffer
+		code := (&app{stderr: &errOut}).report(err)
+		result{code: code, errOut: errOut.String()}.want(t, exitFailure, "try: more room on that disk, or another place for the file\n")
+		if strings.Contains(errOut.String(), "--help") {
+			t.Errorf("%v: two advices:\n%s", err, errOut.String())
+		}
+	}
+}
+
+// What is printed to be pasted means the same to a shell, and is no flag.
+func TestQuoteForShell(t *testing.T) {
+	for s, want := range map[string]string{"a/b.c": "a/b.c", "a b": "'a b'", "it's": `'it'\''s'`, "-r": "./-r", "-a b": "'./-a b'", "": "''"} {
+		if got := quoteForShell(s); got != want {
+			t.Errorf("%q becomes %s, want %s", s, got, want)
+		}
 	}
 }
 
