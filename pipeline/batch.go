@@ -50,19 +50,13 @@ type batch struct {
 // emit says where a score row goes.
 type emit struct{ part, index int }
 
-// place is an input message: its number and when it was stored.
-type place struct {
-	seq  uint64
-	time int64 // ns
-}
-
 // answer is what a batch has to say on one partition.
 type answer struct {
 	part     *partition
 	inSeq    uint64             // last input message of the partition in the batch
 	inTime   int64              // when it was stored, ns
 	preds    []codec.Prediction // in order of input
-	at       []place            // the input message each belongs to, ascending
+	at       []uint64           // the input message each belongs to, ascending
 	dead     bool               // one of the input messages is a dead letter
 	commit   bool               // the position is due, whatever there is to say
 	close    bool               // the partition's last answer
@@ -70,13 +64,6 @@ type answer struct {
 	messages int    // input messages taken into account, repeats and replayed ones included
 	digest   digest // of the state after inSeq
 	snapshot []byte // of that state, where one is due
-}
-
-// deadLetter is an input message that could not be used.
-type deadLetter struct {
-	job    job
-	why    Reason
-	reason string
 }
 
 func newBatch(partitions int) *batch { return &batch{answers: make([]answer, partitions)} }

@@ -16,7 +16,7 @@ import (
 // any cut of the answers, skipping "ahead" predictions beyond "inSeq" leaves
 // exactly what has not been published.
 func TestAdvanceTo(t *testing.T) {
-	a := &answer{inSeq: 30, preds: make([]codec.Prediction, 9), at: places(12, 12, 15, 15, 15, 15, 20, 21, 21)}
+	a := &answer{inSeq: 30, preds: make([]codec.Prediction, 9), at: []uint64{12, 12, 15, 15, 15, 15, 20, 21, 21}}
 	start := position{inSeq: 11, ahead: 2, outs: 100} // two of message 12's four went out before
 	for first := 1; first <= len(a.at); first++ {
 		for second := first + 1; second <= len(a.at); second++ {
@@ -28,18 +28,11 @@ func TestAdvanceTo(t *testing.T) {
 	}
 }
 
-func places(seqs ...uint64) (out []place) {
-	for _, seq := range seqs {
-		out = append(out, place{seq: seq})
-	}
-	return out
-}
-
 func check(t *testing.T, a *answer, p position, published int) {
 	t.Helper()
 	var beyond uint64 // published predictions of messages after p.inSeq
 	for _, at := range a.at[:published] {
-		if at.seq > p.inSeq {
+		if at > p.inSeq {
 			beyond++
 		}
 	}
@@ -47,8 +40,8 @@ func check(t *testing.T, a *answer, p position, published int) {
 		beyond += 2
 	}
 	for _, at := range a.at[published:] {
-		if at.seq <= p.inSeq {
-			t.Fatalf("after %d: %+v claims message %d, which has more to say", published, p, at.seq)
+		if at <= p.inSeq {
+			t.Fatalf("after %d: %+v claims message %d, which has more to say", published, p, at)
 		}
 	}
 	if p.ahead != beyond || p.outs != 100+uint64(published) {
@@ -60,7 +53,7 @@ func check(t *testing.T, a *answer, p position, published int) {
 }
 
 func TestBoundary(t *testing.T) {
-	at := places(1, 1, 2, 3, 3, 3)
+	at := []uint64{1, 1, 2, 3, 3, 3}
 	for _, c := range [][3]int{{0, 1, 1}, {0, 2, 2}, {0, 3, 3}, {0, 4, 3}, {0, 5, 3}, {3, 4, 4}, {3, 5, 5}, {0, 6, 6}, {2, 5, 3}} {
 		if got := boundary(at, c[0], c[1]); got != c[2] {
 			t.Errorf("boundary of [%d,%d) = %d, want %d", c[0], c[1], got, c[2])

@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // connection is one of a run's, and whether it is up. Asked directly, the
@@ -31,4 +33,38 @@ func watched(nc *nats.Conn) *connection {
 		}
 	}()
 	return c
+}
+
+// dial opens one more connection of the run, which close ends.
+func (r *run) dial(what string) (*nats.Conn, error) {
+	nc, err := r.Dial("eusn-stream/" + r.cfg.Job + "/" + what)
+	if err != nil {
+		return nil, err
+	}
+	c := watched(nc)
+	r.connsMu.Lock()
+	defer r.connsMu.Unlock()
+	r.conns = append(r.conns, c)
+	return nc, nil
+}
+
+// reader is the connection a partition's consumer uses: as many consumers
+// share one as its limit of pending bytes allows.
+func (r *run) reader(part int) (jetstream.JetStream, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := part / r.perConnection
+	if r.readers[i] != nil {
+		return r.readers[i], nil
+	}
+	nc, err := r.dial("input")
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: JetStream: %w", err)
+	}
+	r.readers[i] = js
+	return js, nil
 }

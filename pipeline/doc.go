@@ -13,8 +13,8 @@
 //	  shard.go      joins waiting messages under a row and a latency budget
 //	  ingest.go     checks, decodes, drops repeats
 //	  spread.go     gives each stream its samples, cut into runs (sequencer.go)
-//	  engine        reservoir.Engine.Advance: one call per batch
-//	  emit.go       encodes predictions, publishes dead letters and commits
+//	  compute.go    reservoir.Engine.Advance: one call per batch
+//	  emit.go       publishes dead letters (deadletter.go) and commits (split.go)
 //	  commit.go     <job>.out.<p>: one message holds predictions and position
 //
 // A key is the last token of the subject a producer publishes to. The server

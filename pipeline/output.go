@@ -108,7 +108,7 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 	if err != nil {
 		return fmt.Errorf("pipeline: consumer on %s: %w", stream, err)
 	}
-	defer stopConsumers(closeDeadline, cc)
+	defer stopConsumer(cc, closeDeadline)
 	select {
 	case <-cc.Closed():
 		return fmt.Errorf("pipeline: connection closed while reading %s", stream)

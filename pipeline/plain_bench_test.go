@@ -128,6 +128,8 @@ func (s *plainStage) flush() { <-s.js.PublishAsyncComplete() }
 
 func (s *plainStage) close() {
 	s.stop()
-	stopConsumers(closeDeadline, s.readers...)
+	for _, cc := range s.readers {
+		stopConsumer(cc, closeDeadline)
+	}
 	s.wg.Wait()
 }

@@ -1,67 +1,16 @@
 package pipeline
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
-
-// quick is a job with leases and snapshots as short as tests are.
-func quick(job string, partitions int) Config {
-	return Config{Job: job, Partitions: partitions, Lease: 600 * time.Millisecond, SnapshotMessages: 7, StopTimeout: 300 * time.Millisecond}
-}
-
-// await waits until a job has put out so many predictions.
-func (b *rig) await(job string, n int) map[string][]codec.Prediction {
-	b.t.Helper()
-	var got map[string][]codec.Prediction
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		total := 0
-		got = b.predictions(job)
-		for _, ps := range got {
-			total += len(ps)
-		}
-		if total >= n {
-			return got
-		}
-	}
-	b.t.Fatalf("%d predictions did not come within %v", n, patience)
-	return nil
-}
-
-func count(m map[string][]codec.Prediction) (n int) {
-	for _, ps := range m {
-		n += len(ps)
-	}
-	return n
-}
-
-// last is a partition's record.
-func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, record) {
-	b.t.Helper()
-	out, err := b.js.Stream(context.Background(), outputStream(job))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	raw, err := out.GetLastMsgForSubject(context.Background(), outputSubject(job, p))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	r, err := parseRecord(raw)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return raw, r
-}
 
 // Killed again and again, between any two batches, with producers that repeat
 // and reorder: every prediction is the uninterrupted run's, bit for bit.
@@ -96,41 +45,6 @@ func TestCrashes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// disorder repeats some messages and sends some late, never more than the
-// stage holds.
-func disorder(packets []packet, rng *rand.Rand) []packet {
-	var out []packet
-	late := map[string]packet{}
-	for _, p := range packets {
-		if l, ok := late[p.key]; ok && p.seq > l.seq+2 {
-			out = append(out, l)
-			delete(late, p.key)
-		}
-		switch _, waiting := late[p.key]; {
-		case !waiting && rng.IntN(6) == 0:
-			late[p.key] = p
-			continue
-		case rng.IntN(5) == 0:
-			out = append(out, p)
-		}
-		out = append(out, p)
-	}
-	for _, l := range late {
-		out = append(out, l)
-	}
-	return out
-}
-
-// clean leaves a flag out of a comparison.
-func clean(all map[string][]codec.Prediction, f codec.Flag) map[string][]codec.Prediction {
-	for _, ps := range all {
-		for i := range ps {
-			ps[i].Flags &^= f
-		}
-	}
-	return all
 }
 
 // Two workers share a job, a third comes, the first is killed, another is
@@ -223,145 +137,6 @@ type sleeper struct {
 func (s *sleeper) Advance(x []float32, runs []reservoir.Run, scores []float32) error {
 	s.before()
 	return s.Engine.Advance(x, runs, scores)
-}
-
-// Whatever is wrong with what a restart begins from, the partition stops with
-// a message that says what to do, and nothing is predicted.
-func TestDamageStops(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	rewrite := func(b *rig, edit func(h nats.Header)) {
-		raw, _ := b.last("hurt", 0)
-		edit(raw.Header)
-		raw.Header.Del(jetstream.ExpectedLastSubjSeqHeader)
-		if _, err := b.js.PublishMsg(context.Background(), &nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data}); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	object := func(b *rig) (jetstream.ObjectStore, string) {
-		s, err := b.js.ObjectStore(context.Background(), snapshotBucket("hurt"))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		_, r := b.last("hurt", 0)
-		return s, r.snap
-	}
-	input := func(b *rig) jetstream.Stream {
-		s, err := b.js.Stream(context.Background(), inputStream("hurt"))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		return s
-	}
-	must := func(b *rig, err error) {
-		if err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	for name, c := range map[string]struct {
-		hurt func(b *rig)
-		says []string
-	}{
-		"snapshot deleted": {func(b *rig) { s, n := object(b); must(b, s.Delete(context.Background(), n)) }, []string{"lost", "restore the store"}},
-		"snapshot flipped": {func(b *rig) {
-			s, n := object(b)
-			data, err := s.GetBytes(context.Background(), n)
-			must(b, err)
-			data[len(data)/2] ^= 4
-			_, err = s.PutBytes(context.Background(), n, data)
-			must(b, err)
-		}, []string{"sha256", "damaged"}},
-		"a snapshot's pieces gone": {func(b *rig) {
-			s, n := object(b)
-			info, err := s.GetInfo(context.Background(), n)
-			must(b, err)
-			bucket, err := b.js.Stream(context.Background(), "OBJ_"+snapshotBucket("hurt"))
-			must(b, err)
-			must(b, bucket.Purge(context.Background(), jetstream.WithPurgeSubject("$O."+snapshotBucket("hurt")+".C."+info.NUID)))
-		}, []string{"lost", "0 of 1 are there", "restore the store"}},
-		"a snapshot's piece flipped": {func(b *rig) {
-			s, n := object(b)
-			info, err := s.GetInfo(context.Background(), n)
-			must(b, err)
-			data, err := s.GetBytes(context.Background(), n)
-			must(b, err)
-			data[len(data)/2] ^= 4
-			subject := "$O." + snapshotBucket("hurt") + ".C." + info.NUID
-			bucket, err := b.js.Stream(context.Background(), "OBJ_"+snapshotBucket("hurt"))
-			must(b, err)
-			must(b, bucket.Purge(context.Background(), jetstream.WithPurgeSubject(subject)))
-			_, err = b.js.Publish(context.Background(), subject, data)
-			must(b, err)
-		}, []string{"lost", "digest", "restore the store"}},
-		"digest edited": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerDigest, strings.Repeat("0", 32)) })
-		}, []string{"digest", "nothing is predicted from a wrong state"}},
-		"position edited": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerInSeq, "999999") })
-		}, []string{"lost its tail"}},
-		"header garbled": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerEpoch, "three") })
-		}, []string{"Eusn-Epoch", "restore the job's streams"}},
-		"snapshot of another place": {func(b *rig) {
-			_, r := b.last("hurt", 0)
-			rewrite(b, func(h nats.Header) { h.Set(headerSnapSeq, fmt.Sprint(r.snapSeq-1)) })
-		}, []string{"the record says"}},
-		"input recreated": {func(b *rig) {
-			cfg := input(b).CachedInfo().Config
-			must(b, b.js.DeleteStream(context.Background(), cfg.Name))
-			_, err := b.js.CreateStream(context.Background(), cfg)
-			must(b, err)
-		}, []string{"deleted and made anew", "new job name"}},
-		"input purged": {func(b *rig) { must(b, input(b).Purge(context.Background())) }, []string{"begins at message", "keep more input"}},
-		"one input message removed": {func(b *rig) {
-			_, r := b.last("hurt", 0)
-			must(b, input(b).DeleteMsg(context.Background(), r.snapSeq+1))
-		}, []string{"digest", "removed or changed"}},
-		"last input message removed": {func(b *rig) {
-			_, r := b.last("hurt", 0)
-			must(b, input(b).DeleteMsg(context.Background(), r.mark.seq))
-		}, []string{"was deleted"}},
-		"clock moved": {func(b *rig) { // another history with the same numbers
-			_, r := b.last("hurt", 0)
-			rewrite(b, func(h nats.Header) { h.Set(headerInTime, fmt.Sprint(r.mark.time-int64(time.Hour))) })
-		}, []string{"was stored", "restored backup"}},
-		"input gone": {func(b *rig) { must(b, b.js.DeleteStream(context.Background(), inputStream("hurt"))) }, []string{"deleted and made anew"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newRig(t)
-			conf := quick("hurt", 1)
-			r := b.start(m, conf)
-			var packets []packet
-			for i := range 12 { // each ends a sequence, so that each is committed
-				packets = append(packets, one("a", uint64(i+1), 2, float32(i)/9, true))
-			}
-			b.publish(packets[:8])
-			r.until(t, "a snapshot", func(s Stats) bool { return s.Snapshots > 0 && s.Predictions == 8 })
-			b.publish(packets[8:])
-			r.until(t, "all predictions", func(s Stats) bool { return s.Predictions == 12 })
-			r.crash(t)
-			b.expire("hurt")
-			if _, rec := b.last("hurt", 0); rec.snap == "" || rec.snapSeq >= rec.inSeq {
-				t.Fatalf("no snapshot with messages after it to begin from: %+v", rec)
-			}
-			c.hurt(b)
-			s := Stage{Config: conf, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			mentions(t, s.Run(ctx), c.says...)
-			if ctx.Err() != nil {
-				t.Fatal("it went on")
-			}
-			raw, _ := b.js.Stream(t.Context(), outputStream("hurt"))
-			msg, err := raw.GetLastMsgForSubject(t.Context(), outputSubject("hurt", 0))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, ps, err := codec.DecodePredictions(msg.Data); err == nil && len(ps) > 0 && msg.Header.Get(headerKind) != kindCommit {
-				t.Errorf("something was predicted: %v", ps)
-			}
-		})
-	}
 }
 
 // One stopped partition does not stop the others.

@@ -2,9 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +19,10 @@ const (
 	maxPull = 16 << 20
 	// subjectRoom is what a message weighs besides headers and payload.
 	subjectRoom = 8 << 10
+
+	// consumerAttempts is how often the server may refuse a consumer; one that
+	// does not answer is asked until the tenure ends.
+	consumerAttempts = 10
 
 	heartbeat     = time.Second
 	forgetAfter   = 30 * time.Second // the server's copy of a consumer that went away
@@ -38,6 +42,28 @@ func pullBytes(n, maxMessage int) (pull, perConnection int) {
 type reader struct {
 	jetstream.ConsumeContext
 	part *partition
+}
+
+// read starts the partition's consumer behind what the snapshot holds.
+func (t *tenure) read() (*reader, error) {
+	for attempt := 1; ; attempt++ {
+		js, err := t.reader(t.part.id)
+		if err != nil {
+			return nil, err
+		}
+		r, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.fail)
+		if err == nil || t.ctx.Err() != nil {
+			return r, err
+		}
+		var refused *jetstream.APIError
+		if errors.As(err, &refused) && attempt >= consumerAttempts {
+			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
+		}
+		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.id, "attempt", attempt, "err", err)
+		if err := pause(t.ctx, retryWait); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // receive starts the ordered consumer of a partition, from input message
@@ -91,24 +117,21 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 
 // end stops a reader: what it has not read is not this worker's any more.
 func (r *reader) end(patience time.Duration) {
-	stopConsumers(patience, r)
+	stopConsumer(r, patience)
 	r.part.unread.Store(0)
 }
 
-// stopConsumers ends them side by side and waits for their callbacks, for so
-// long in all. While the server is away the client may take its consumer's
-// lock for many seconds (nats.go 1.55.0 asks for a new consumer under it), and
-// Stop with it; the connection's end, which follows, ends them too.
-func stopConsumers(patience time.Duration, all ...jetstream.ConsumeContext) {
+// stopConsumer ends a consumer and waits for its callback, for so long. While
+// the server is away the client may take its consumer's lock for many seconds
+// (nats.go 1.55.0 asks for a new consumer under it), and Stop with it; the
+// connection's end, which follows, ends them too.
+func stopConsumer(cc jetstream.ConsumeContext, patience time.Duration) {
 	ended := make(chan struct{})
-	var wg sync.WaitGroup
-	for _, cc := range all {
-		wg.Go(func() {
-			cc.Stop()
-			<-cc.Closed()
-		})
-	}
-	go func() { wg.Wait(); close(ended) }()
+	go func() {
+		defer close(ended)
+		cc.Stop()
+		<-cc.Closed()
+	}()
 	select {
 	case <-ended:
 	case <-time.After(patience):

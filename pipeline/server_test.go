@@ -20,19 +20,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-func mentions(t *testing.T, err error, words ...string) {
-	t.Helper()
-	if err == nil {
-		t.Errorf("no error, want one with %q", words)
-		return
-	}
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("error %q does not mention %q", err, w)
-		}
-	}
-}
-
 // One directory, one server: also against another process, whose number the
 // error names.
 func TestDirectoryLock(t *testing.T) {

@@ -2,11 +2,8 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -64,25 +61,6 @@ type shard struct {
 	lastWarn   time.Time
 	suppressed int
 	usedSlots  int // as counted last
-}
-
-// shapeOf is what states of a model have in common, whatever its readouts.
-// Another arithmetic (as in a record) is as good as another network.
-func shapeOf(c Config, m *reservoir.Model, arithmetic string) (shape, error) {
-	bare := *m
-	bare.Heads, bare.Training = nil, reservoir.Training{}
-	print, err := bare.Fingerprint()
-	if err != nil {
-		return shape{}, fmt.Errorf("pipeline: %w", err)
-	}
-	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States()}
-	if arithmetic != "" {
-		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
-	}
-	if c.NonFinite == codec.Hold {
-		sh.channels = len(m.Channels)
-	}
-	return sh, nil
 }
 
 func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory EngineFactory, counters *Counters, log *slog.Logger) (*shard, error) {
@@ -219,85 +197,6 @@ func (s *shard) room(b *batch) bool {
 	return !b.full && len(b.x) < s.rowBudget*s.channels && b.messages < s.rowBudget
 }
 
-// advance computes the batch and frees what has ended in it.
-func (s *shard) advance(b *batch) error {
-	if err := s.compute(b); err != nil {
-		return err
-	}
-	s.counters.batches.Add(1)
-	if n := len(b.x) / s.channels; n > 0 {
-		s.counters.batchRows.add(rowBounds, int64(n))
-	}
-	s.releaseSlots()
-	return nil
-}
-
-// compute makes the engine take the runs in hand, and writes the scores into
-// the batch's answers. The batch may go on.
-func (s *shard) compute(b *batch) error {
-	s.fetch()
-	width, from := s.pool.engine.ScoreWidth(), len(b.scores)
-	b.scores = slices.Grow(b.scores, len(b.emits)*width)[:from+len(b.emits)*width]
-	scores := b.scores[from:] // where the slice grew, those before keep the old array
-	start := time.Now()
-	if err := s.pool.engine.Advance(b.x, b.runs, scores); err != nil {
-		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
-	}
-	took := int64(time.Since(start))
-	s.counters.engineNS.Add(took)
-	if len(b.runs) > 0 {
-		s.counters.stepTime.add(stepBounds, took)
-	}
-	for i, e := range b.emits {
-		p := &b.answers[e.part].preds[e.index]
-		p.Scores = scores[i*width : (i+1)*width]
-		class := s.head.Class(p.Scores)
-		p.Class, p.Score = int32(class), score(p.Scores, class)
-	}
-	b.runs, b.emits = b.runs[:0], b.emits[:0]
-	return nil
-}
-
-// score is the chosen class's. With two classes there is one column, the
-// score of class 1; class 0's is its opposite.
-func score(scores []float32, class int) float32 {
-	if len(scores) == 1 {
-		if class == 0 {
-			return -scores[0]
-		}
-		return scores[0]
-	}
-	return scores[class]
-}
-
-// releaseSlots frees the slots of sequences that have ended, after the engine
-// call.
-func (s *shard) releaseSlots() {
-	for _, st := range s.closed {
-		if st.seq.open() { // a window, or it has begun again
-			continue
-		}
-		for i, slot := range st.slots {
-			if slot >= 0 {
-				s.pool.release(slot)
-				st.slots[i] = -1
-			}
-		}
-		s.residents.remove(st)
-	}
-	for _, slot := range s.leaving {
-		s.pool.release(slot)
-	}
-	s.closed, s.leaving = s.closed[:0], s.leaving[:0]
-	s.countSlots()
-}
-
-func (s *shard) countSlots() {
-	used := s.pool.used()
-	s.counters.slots.Add(int64(used - s.usedSlots))
-	s.usedSlots = used
-}
-
 // warn logs at most a line per second: a bad producer must not fill a disk.
 func (s *shard) warn(msg string, args ...any) {
 	if now := time.Now(); now.Sub(s.lastWarn) >= time.Second {
@@ -306,22 +205,4 @@ func (s *shard) warn(msg string, args ...any) {
 		return
 	}
 	s.suppressed++
-}
-
-// pickHead finds the named readout, the first where no name is given.
-func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
-	if len(m.Heads) == 0 {
-		return nil, errors.New("pipeline: the model has no readout: train one")
-	}
-	if name == "" {
-		return m.Heads[0], nil
-	}
-	var names []string
-	for _, h := range m.Heads {
-		if h.Name == name {
-			return h, nil
-		}
-		names = append(names, h.Name)
-	}
-	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
 }

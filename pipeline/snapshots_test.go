@@ -3,9 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"net/url"
 	"testing"
 	"time"
 
@@ -201,103 +198,5 @@ func TestUploadsDoNotHang(t *testing.T) {
 	}
 	if took := time.Since(began); took > 2*commitTimeout {
 		t.Errorf("the upload gave up after %v, want about %v", took, commitTimeout)
-	}
-}
-
-// jetStreamAt connects to a server until the test ends.
-func jetStreamAt(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
-	t.Helper()
-	nc, err := nats.Connect(url, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
-
-// trio is a cluster of three servers in this process.
-func trio(t testing.TB) (urls []string) {
-	t.Helper()
-	var ports, routes [3]int
-	var peers []*url.URL
-	for i := range 3 {
-		var held []net.Listener
-		for _, p := range []*int{&ports[i], &routes[i]} {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			held = append(held, l)
-			*p = l.Addr().(*net.TCPAddr).Port
-		}
-		for _, l := range held {
-			l.Close()
-		}
-		peers = append(peers, &url.URL{Scheme: "nats-route", Host: fmt.Sprintf("127.0.0.1:%d", routes[i])})
-	}
-	for i := range 3 {
-		ns, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-			Cluster: server.ClusterOpts{Name: "trio", Host: "127.0.0.1", Port: routes[i]}, Routes: peers,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ns.Start()
-		t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
-	}
-	return urls
-}
-
-// In a cluster, what was stored is found at once by every worker, whichever
-// server it is connected to, and a removed snapshot is gone for every one:
-// entries are read from the leader, and pieces that a lagging server falls
-// short of (about one read in fifty here) are asked for again.
-func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
-	urls := trio(t)
-	c := Config{Job: "lead", Replicas: 3}.WithDefaults()
-	var all []*snapshots
-	for _, u := range urls {
-		js := jetStreamAt(t, u, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
-		var s *snapshots
-		for end := time.Now().Add(patience); s == nil; time.Sleep(50 * time.Millisecond) {
-			ctx, cancel := context.WithTimeout(t.Context(), commitTimeout)
-			var err error
-			if s, err = snapshotsOf(ctx, js, c); err != nil && time.Now().After(end) {
-				t.Fatalf("no bucket in the cluster: %v", err)
-			}
-			cancel()
-		}
-		all = append(all, s)
-	}
-	for i, s := range all {
-		if s.stream.CachedInfo().Config.AllowDirect {
-			t.Errorf("worker %d may read from any replica", i)
-		}
-		if !s.replicated() {
-			t.Errorf("worker %d takes three copies for one", i)
-		}
-	}
-	state := make([]byte, 3<<20/2) // two pieces
-	for round := range 30 {
-		name := snapshotName(0, 1, uint64(round))
-		if err := all[round%3].put(t.Context(), name, state); err != nil {
-			t.Fatal(err)
-		}
-		for i, s := range all {
-			got, err := s.get(t.Context(), name)
-			if err != nil || len(got) != len(state) {
-				t.Fatalf("round %d, worker %d: %d bytes, %v", round, i, len(got), err)
-			}
-		}
-		all[(round+1)%3].remove(t.Context(), name, testLog(t))
-		if _, err := all[(round+2)%3].store.GetInfo(t.Context(), name); err == nil {
-			t.Fatalf("round %d: a removed snapshot is still there", round)
-		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // A snapshot is everything a partition remembers after an input message, in
@@ -47,6 +50,25 @@ type shape struct {
 	words    int               // of a state row
 	states   int               // per stream
 	channels int               // of a remembered sample; 0 = none is
+}
+
+// shapeOf is what states of a model have in common, whatever its readouts.
+// Another arithmetic (as in a record) is as good as another network.
+func shapeOf(c Config, m *reservoir.Model, arithmetic string) (shape, error) {
+	bare := *m
+	bare.Heads, bare.Training = nil, reservoir.Training{}
+	print, err := bare.Fingerprint()
+	if err != nil {
+		return shape{}, fmt.Errorf("pipeline: %w", err)
+	}
+	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States()}
+	if arithmetic != "" {
+		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
+	}
+	if c.NonFinite == codec.Hold {
+		sh.channels = len(m.Channels)
+	}
+	return sh, nil
 }
 
 func appendString(dst []byte, s string) []byte {

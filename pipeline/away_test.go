@@ -1,0 +1,119 @@
+package pipeline
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// The commit point survives a server that goes away in the middle.
+func TestServerAway(t *testing.T) {
+	dir := t.TempDir()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	srv, err := StartServer(ServerOptions{Dir: dir, Port: RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := srv.ns.Addr().(*net.TCPAddr).Port
+	b := rigOf(t, srv)
+	b.url = srv.URL()
+	streams := recordings(8, 60)
+	packets, sent := mixed(streams, 12)
+	r := b.start(m, Config{Job: "away", Partitions: 2})
+	b.publish(packets[:len(packets)/2])
+	srv.Close() // whatever is in hand has no answer now
+	if srv, err = StartServer(ServerOptions{Dir: dir, Port: port}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Close)
+	b2 := rigOf(t, srv)
+	b2.publish(packets[len(packets)/2:])
+	b2.settle(r, len(packets))
+	r.stop(t)
+	same(t, b2.predictions("away"), direct(t, m, streams, sent))
+}
+
+// A stop while the server is away ends in time, whatever is in hand and
+// however many partitions there are, and is no alarm: nothing is lost.
+func TestStopWithoutServer(t *testing.T) {
+	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rigOf(t, srv)
+	book := &logBook{}
+	b.url, b.log = srv.URL(), book.logger()
+	packets, _ := mixed(recordings(64, 60), 12)
+	c := Config{Job: "gone", Partitions: 32, StopTimeout: 500 * time.Millisecond}
+	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.publish(packets)
+	srv.Close()
+	time.Sleep(1500 * time.Millisecond) // consumers now look for the server, some under their lock
+	begin := time.Now()
+	r.cancel()
+	if err := r.wait(t); err != nil {
+		t.Errorf("stopping without a server: %v", err)
+	}
+	// What is in hand, and the consumers; the rest is a busy machine.
+	if took := time.Since(begin); took > c.StopTimeout+leaveDeadline+2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if book.lines("STOPPED") > 0 || book.lines("stopped before the server answered") != 1 {
+		t.Errorf("what the stage said:\n%s", book.text.String())
+	}
+}
+
+// A question ends with the connection it was asked on; the next one is asked
+// on the next.
+func TestAttemptEndsWithConnection(t *testing.T) {
+	dir := t.TempDir()
+	srv, err := StartServer(ServerOptions{Dir: dir, Port: RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { srv.Close() }()
+	nc, err := Connect(NATSOptions{URL: srv.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	l := follow(nc)
+	over := func(ctx context.Context) bool {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-time.After(commitTimeout / 2):
+			return false
+		}
+	}
+	asked, cancel := l.attempt(t.Context())
+	defer cancel()
+	if asked.Err() != nil {
+		t.Fatal("an attempt on a good connection ends at once")
+	}
+	port := srv.ns.Addr().(*net.TCPAddr).Port
+	srv.Close()
+	if !over(asked) {
+		t.Fatal("the connection is gone, the question still waits")
+	}
+	if srv, err = StartServer(ServerOptions{Dir: dir, Port: port}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); !nc.IsConnected(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no reconnection")
+		}
+	}
+	again, cancel := l.attempt(t.Context())
+	defer cancel()
+	if again.Err() != nil {
+		t.Fatal("an attempt on the new connection ends at once")
+	}
+	nc.Close()
+	if !over(again) {
+		t.Fatal("the connection is closed, the question still waits")
+	}
+}

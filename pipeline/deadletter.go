@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	maxReason = 1 << 10 // bytes of a dead letter's reason
+	// copiedHeaders is how many bytes of an input message's headers its dead
+	// letter repeats. With ours added to 64 kB of them the server would refuse
+	// the dead letter; Config.MaxMessage leaves room for this much.
+	copiedHeaders = 8 << 10
+)
+
+// deadLetter is an input message that could not be used.
+type deadLetter struct {
+	job    job
+	why    Reason
+	reason string
+}
+
+// publishDead sends a message to the dead letters with its reason. The body is
+// cut only where the server would take nothing else; the original is still in
+// the input under Eusn-In-Seq.
+func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
+	h, dropped := copyHeaders(d.job.header, copiedHeaders)
+	if dropped > 0 {
+		h.Set(headerDropped, strconv.Itoa(dropped))
+	}
+	h.Set(headerError, d.reason)
+	h.Set(headerInSeq, strconv.FormatUint(d.job.seq, 10))
+	h.Set(headerInSubject, d.job.subject)
+	h.Set(jetstream.MsgIDHeader, deadLetterID(e.job, d))
+	msg := &nats.Msg{Subject: deadLetterSubject(e.job, d.job.part.id), Header: h, Data: d.job.data}
+	most := e.limit + headerRoom
+	if len(msg.Data) > most-headerBytes(h) {
+		h.Set(headerTruncated, strconv.Itoa(len(d.job.data)))
+		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
+	}
+	t := d.job.part.tenure
+	err := publishOnce(ctx, e.js, e.link, msg, func(err error) error {
+		e.counters.retries.Add(1)
+		return t.waits("dead letter on "+msg.Subject, err)
+	})
+	if err == nil {
+		t.taken()
+	}
+	return err
+}
+
+// deadLetterID is the same for each attempt to publish a dead letter. A message
+// that came with an imported state has no place in the input, but a number
+// among its key's.
+func deadLetterID(job string, d *deadLetter) string {
+	if d.job.seq == 0 {
+		return fmt.Sprintf("%s.%d.0.%s.%s", job, d.job.part.id, d.job.key, d.job.header.Get(HeaderSeq))
+	}
+	return fmt.Sprintf("%s.%d.%d", job, d.job.part.id, d.job.seq)
+}
+
+// copyHeaders returns the headers of an input message that fit a budget of
+// bytes, in alphabetical order so that a repeat drops the same, and how many
+// do not.
+func copyHeaders(from nats.Header, budget int) (h nats.Header, dropped int) {
+	h = nats.Header{}
+	for _, k := range slices.Sorted(maps.Keys(from)) {
+		name := k
+		if strings.HasPrefix(k, "Nats-") {
+			name = "Eusn-In-" + k // the server would obey it again
+		}
+		size := headerBytes(nats.Header{name: from[k]})
+		if size > budget {
+			dropped++
+			continue
+		}
+		budget -= size
+		h[name] = from[k]
+	}
+	return h, dropped
+}
+
+// headerBytes is what headers take on the wire: a line "name: value" for each
+// value, and the first and the last line.
+func headerBytes(h nats.Header) int {
+	n := len("NATS/1.0\r\n\r\n")
+	for k, vs := range h {
+		for _, v := range vs {
+			n += len(k) + len(v) + len(": \r\n")
+		}
+	}
+	return n
+}
+
+// oneLine makes a header or a log line of a text: at most n bytes of UTF-8
+// without control characters.
+func oneLine(s string, n int) string {
+	clean := []byte(s[:min(n, len(s))])
+	for i, c := range clean {
+		if c < ' ' {
+			clean[i] = ' '
+		}
+	}
+	return strings.ToValidUTF8(string(clean), "")
+}

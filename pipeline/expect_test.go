@@ -1,0 +1,242 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// predictions reads all that a job has put out, per stream in order.
+func (b *rig) predictions(job string) map[string][]codec.Prediction {
+	b.t.Helper()
+	out := map[string][]codec.Prediction{}
+	outs := map[int]uint64{}
+	b.collect(outputStream(job), func(ctx context.Context, seen func() error) error {
+		return Predictions(ctx, b.js, job, 1, func(o Output) error {
+			outs[o.Partition] += uint64(len(o.Predictions))
+			if outs[o.Partition] != o.Outs {
+				b.t.Errorf("partition %d: message says %d predictions so far, %d were read", o.Partition, o.Outs, outs[o.Partition])
+			}
+			for _, p := range o.Predictions {
+				out[p.Stream] = append(out[p.Stream], p)
+			}
+			return seen()
+		})
+	})
+	return out
+}
+
+func (b *rig) deadLetters(job string) []DeadLetter {
+	b.t.Helper()
+	var out []DeadLetter
+	b.collect(deadLetterStream(job), func(ctx context.Context, seen func() error) error {
+		return DeadLetters(ctx, b.js, job, 1, func(d DeadLetter) error {
+			out = append(out, d)
+			return seen()
+		})
+	})
+	return out
+}
+
+// collect reads as many messages as the NATS stream holds now.
+func (b *rig) collect(stream string, reader func(ctx context.Context, seen func() error) error) {
+	b.t.Helper()
+	s, err := b.js.Stream(context.Background(), stream)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	left := int(s.CachedInfo().State.Msgs)
+	if left == 0 {
+		return
+	}
+	all := errors.New("read all there is")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = reader(ctx, func() error {
+		if left--; left == 0 {
+			return all
+		}
+		return nil
+	})
+	if err != all {
+		b.t.Fatalf("%s: %d messages not read: %v", stream, left, err)
+	}
+}
+
+// await waits until a job has put out so many predictions.
+func (b *rig) await(job string, n int) map[string][]codec.Prediction {
+	b.t.Helper()
+	var got map[string][]codec.Prediction
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		total := 0
+		got = b.predictions(job)
+		for _, ps := range got {
+			total += len(ps)
+		}
+		if total >= n {
+			return got
+		}
+	}
+	b.t.Fatalf("%d predictions did not come within %v", n, patience)
+	return nil
+}
+
+func count(m map[string][]codec.Prediction) (n int) {
+	for _, ps := range m {
+		n += len(ps)
+	}
+	return n
+}
+
+// last is a partition's record.
+func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, record) {
+	b.t.Helper()
+	out, err := b.js.Stream(context.Background(), outputStream(job))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	raw, err := out.GetLastMsgForSubject(context.Background(), outputSubject(job, p))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r, err := parseRecord(raw)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return raw, r
+}
+
+// digests are the final states' of a job that has been stopped.
+func (b *rig) digests(job string, partitions int) (all []string) {
+	b.t.Helper()
+	for p := range partitions {
+		_, r := b.last(job, p)
+		if r.kind != kindReleased {
+			b.t.Fatalf("partition %d ends with %q, want a release", p, r.kind)
+		}
+		all = append(all, r.mark.digest.String())
+	}
+	return all
+}
+
+// forgetOutput leaves nothing of a job but its input.
+func (b *rig) forgetOutput(job string) {
+	b.t.Helper()
+	for _, name := range []string{outputStream(job), deadLetterStream(job), rowStream(job), "OBJ_" + snapshotBucket(job), "KV_" + memberBucket(job)} {
+		if err := b.js.DeleteStream(b.t.Context(), name); err != nil {
+			b.t.Fatal(name, err)
+		}
+	}
+}
+
+// direct is what the stage must say, from an engine fed by hand: one slot per
+// state, one call per sample.
+func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[string][]packet) map[string][]codec.Prediction {
+	t.Helper()
+	out := map[string][]codec.Prediction{}
+	head := m.Heads[0]
+	for _, r := range streams {
+		type place struct {
+			seq uint64
+			row uint32
+		}
+		var places []place
+		for _, p := range seqOf[r.name] {
+			for row := range p.batch.Rows {
+				places = append(places, place{p.seq, uint32(row)})
+			}
+		}
+		for _, sp := range want(m.Policy, r.times, r.ends, false) {
+			e, err := reservoir.NewGeneric(m.Network, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.SetHeads(m.Heads); err != nil {
+				t.Fatal(err)
+			}
+			scores := make([]float32, e.ScoreWidth())
+			for i := sp.from; i < sp.to; i++ {
+				run := []reservoir.Run{{Reset: i == sp.from, Emit: true, To: 1}}
+				if err := e.Advance(r.x[2*i:2*i+2], run, scores); err != nil {
+					t.Fatal(err)
+				}
+			}
+			class := head.Class(scores)
+			var at place
+			if len(places) > 0 {
+				at = places[sp.to-1]
+			}
+			p := codec.Prediction{
+				Stream: r.name, Seq: at.seq, Row: at.row, Time: r.times[sp.to-1],
+				Class: int32(class), Score: score(scores, class), Scores: scores,
+			}
+			if !sp.end {
+				p.Flags |= codec.FlagEarly
+				if m.Policy.Kind == reservoir.Window && sp.to < m.Policy.Length {
+					p.Flags |= codec.FlagWarmUp
+				}
+			}
+			out[r.name] = append(out[r.name], p)
+		}
+	}
+	return out
+}
+
+// same compares predictions bit for bit.
+func same(t testing.TB, got, want map[string][]codec.Prediction) {
+	t.Helper()
+	total := 0
+	for name, w := range want {
+		g := got[name]
+		for i := range min(len(g), len(w)) {
+			if !reflect.DeepEqual(g[i], w[i]) || !sameBits(g[i].Scores, w[i].Scores) {
+				t.Fatalf("stream %s, prediction %d:\n got %+v\nwant %+v", name, i, g[i], w[i])
+			}
+		}
+		if len(g) != len(w) {
+			t.Fatalf("stream %s: %d predictions, want %d", name, len(g), len(w))
+		}
+		total += len(w)
+	}
+	if len(got) > len(want) {
+		t.Fatalf("%d streams have predictions, want %d", len(got), len(want))
+	}
+	if total == 0 {
+		t.Fatal("no prediction to compare: the test has lost its subject")
+	}
+	t.Logf("%d predictions of %d streams equal", total, len(want))
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+}
+
+// clean leaves a flag out of a comparison.
+func clean(all map[string][]codec.Prediction, f codec.Flag) map[string][]codec.Prediction {
+	for _, ps := range all {
+		for i := range ps {
+			ps[i].Flags &^= f
+		}
+	}
+	return all
+}
+
+// flags of a stream's predictions in order, as text.
+func flags(ps []codec.Prediction) string {
+	var s []string
+	for _, p := range ps {
+		s = append(s, fmt.Sprintf("%d.%d:%v", p.Seq, p.Row, p.Flags))
+	}
+	return strings.Join(s, " ")
+}

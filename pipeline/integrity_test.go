@@ -1,0 +1,151 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Messages that come twice count once.
+func TestDuplicates(t *testing.T) {
+	streams := recordings(6, 50)
+	packets, sent := mixed(streams, 2)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	r := b.start(m, Config{Job: "dup", Partitions: 3})
+	var doubled []packet
+	for i, p := range packets {
+		doubled = append(doubled, p)
+		if i%3 == 0 {
+			doubled = append(doubled, p)
+		}
+		if i > 20 && i%7 == 0 {
+			doubled = append(doubled, packets[i-20]) // an old one
+		}
+	}
+	b.publish(doubled)
+	s := b.settle(r, len(doubled))
+	r.stop(t)
+	same(t, b.predictions("dup"), direct(t, m, streams, sent))
+	if want := uint64(len(doubled) - len(packets)); s.Duplicates != want || s.Gaps != 0 {
+		t.Errorf("%d duplicates and %d gaps counted, want %d and 0", s.Duplicates, s.Gaps, want)
+	}
+}
+
+// A missing message flags its sequence, the next one is clean again; bad
+// messages go to the dead letters with their reason and disturb nobody else.
+func TestGapsAndDeadLetters(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	r := b.start(m, Config{Job: "bad", Partitions: 2, Reorder: -1})
+	nan := one("nan", 2, 2, 1, false)
+	nan.batch.X = []float32{1, 2, float32Nan, 4}
+	huge := one("huge", 2, 1, 1e20, false)
+	crc := one("crc", 2, 2, 2, false)
+	crc.header[HeaderCRC] = "00000001"
+	wrong := packet{key: "wrong", seq: 2, raw: []byte("this is not Arrow")}
+	number := one("number", 0, 1, 1, false)
+	number.header[HeaderSeq] = "twelve"
+	zero := one("number", 0, 1, 1, false)
+	zero.header[HeaderSeq] = "0"
+	okCRC := one("crc", 4, 1, 1, true)
+	okCRC.header[HeaderCRC] = fmt.Sprintf("%08x", codec.CRC(okCRC.payload(t)))
+	var packets []packet
+	add := func(p ...packet) { packets = append(packets, p...) }
+	for _, k := range []string{"gap", "nan", "huge", "crc", "wrong", "number", "clean"} {
+		add(one(k, 1, 3, 0.5, false))
+	}
+	add(one("gap", 3, 2, 0.5, true), one("gap", 4, 1, 0.5, true))
+	add(nan, one("nan", 3, 2, 0.5, true), one("nan", 4, 1, 1, true))
+	add(huge, one("huge", 3, 2, 0.5, true))
+	add(crc, one("crc", 3, 2, 0.5, true), okCRC)
+	add(wrong, one("wrong", 3, 2, 0.5, true))
+	add(number, zero, one("number", 2, 2, 0.5, true))
+	add(one("late", 5, 1, 0.5, true)) // first seen at 5: its beginning is missing
+	add(one("clean", 2, 2, 0.5, true))
+	b.publish(packets)
+	s := b.settle(r, len(packets))
+	r.stop(t)
+	got := b.predictions("bad")
+	for k, want := range map[string]string{
+		"gap": "3.1:gap 4.0:", "nan": "3.1:poison-skipped 4.0:", "huge": "3.1:poison-skipped", "crc": "3.1:poison-skipped 4.0:",
+		"wrong": "3.1:poison-skipped", "number": "2.1:poison-skipped", "late": "5.0:gap", "clean": "2.1:",
+	} {
+		if g := flags(got[k]); g != want {
+			t.Errorf("stream %s: predictions %q, want %q", k, g, want)
+		}
+	}
+	// A skipped message leaves no trace in the state: five equal samples.
+	if !sameBits(got["nan"][0].Scores, got["clean"][0].Scores) {
+		t.Error("a skipped message changed the state")
+	}
+	dead := b.deadLetters("bad")
+	if len(dead) != 6 || s.DeadLetters != 6 || s.Gaps != 2 {
+		t.Fatalf("%d dead letters, counted %d, gaps %d; want 6, 6, 2", len(dead), s.DeadLetters, s.Gaps)
+	}
+	for _, want := range []string{"NaN", "1e+20", "CRC-32C", "codec: ", `"twelve"`, `"0"`} {
+		if !slices.ContainsFunc(dead, func(d DeadLetter) bool { return strings.Contains(d.Reason, want) }) {
+			t.Errorf("no dead letter says %q", want)
+		}
+	}
+	i := slices.IndexFunc(dead, func(d DeadLetter) bool { return string(d.Data) == "this is not Arrow" })
+	if i < 0 || dead[i].Header.Get(HeaderSeq) != "2" || !strings.HasSuffix(dead[i].Subject, ".wrong") || dead[i].InSeq == 0 {
+		t.Errorf("the original bytes, headers and place are not in a dead letter: %+v", dead)
+	}
+}
+
+// What was skipped stays skipped: every later prediction of the sequence says
+// so, after a restart too, and the next sequence is complete.
+func TestIntegrityLasts(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+	b := newRig(t)
+	c := Config{Job: "lasts", Partitions: 1}
+	r := b.start(m, c)
+	bad := packet{key: "a", seq: 2, raw: []byte("this is not Arrow")}
+	b.publish([]packet{one("a", 1, 2, 1, false), bad, one("a", 3, 2, 1, false)})
+	b.settle(r, 3)
+	r.crash(t)
+	b.expire("lasts")
+	r = b.start(m, c)
+	b.publish([]packet{one("a", 4, 2, 1, false), one("a", 5, 1, 1, true), one("a", 6, 2, 1, false), one("a", 7, 1, 1, true)})
+	got := b.await("lasts", 6)["a"]
+	r.stop(t)
+	var said []string
+	for _, p := range got {
+		said = append(said, fmt.Sprintf("%d:%s", p.Seq, p.Flags.Integrity()))
+	}
+	const want = "1:early 3:poison-skipped 4:poison-skipped 5:poison-skipped 6:early 7:complete"
+	if text := strings.Join(said, " "); text != want {
+		t.Errorf("integrity %q, want %q", text, want)
+	}
+}
+
+// Dead letters are not written again by the replay of a restart.
+func TestDeadLettersOnce(t *testing.T) {
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	for run := range 2 {
+		r := b.start(m, Config{Job: "dlq", Partitions: 1, StopTimeout: 50 * time.Millisecond})
+		if run == 0 {
+			b.publish([]packet{{key: "a", seq: 1, raw: []byte("x")}, one("a", 2, 1, 1, false)})
+		}
+		b.settle(r, 2)
+		if run == 0 {
+			r.crash(t) // so that there is something to replay
+			b.expire("dlq")
+			continue
+		}
+		if s := r.counters.Stats(); s.Replayed == 0 {
+			t.Error("nothing was replayed after a crash")
+		}
+		r.stop(t)
+	}
+	if dead := b.deadLetters("dlq"); len(dead) != 1 {
+		t.Fatalf("%d dead letters, want 1", len(dead))
+	}
+}

@@ -1,0 +1,78 @@
+package pipeline
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// lone is a shard without NATS, with one partition.
+type lone struct {
+	t testing.TB
+	*shard
+	p    *partition
+	b    *batch
+	next uint64
+}
+
+func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
+	t.Helper()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newShard(c.WithDefaults(), m, m.Heads[0], generic, new(Counters), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lone{t: t, shard: s, p: newPartition(0, 0), b: newBatch(1)}
+}
+
+func (l *lone) job(p packet) job {
+	l.next++
+	h := nats.Header{}
+	if p.seq > 0 {
+		h.Set(HeaderSeq, fmt.Sprint(p.seq))
+	}
+	for k, v := range p.header {
+		h.Set(k, v)
+	}
+	return job{part: l.p, seq: l.next, key: p.key, header: h, data: p.payload(l.t)}
+}
+
+// feedAll takes each packet as a batch of its own and returns the
+// predictions.
+func (l *lone) feedAll(packets ...packet) []codec.Prediction {
+	l.t.Helper()
+	var out []codec.Prediction
+	for _, p := range packets {
+		l.b.reset()
+		if err := l.ingest(l.b, l.job(p)); err != nil {
+			l.t.Fatal(err)
+		}
+		if len(l.b.dead) > 0 {
+			l.t.Fatalf("dead letter: %s", l.b.dead[0].reason)
+		}
+		if err := l.advance(l.b); err != nil {
+			l.t.Fatal(err)
+		}
+		for _, q := range l.b.answers[0].preds {
+			q.Scores = slices.Clone(q.Scores)
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+func rows(key string, seq uint64, end bool, values ...float32) packet {
+	p := packet{key: key, seq: seq, batch: codec.Batch{Rows: len(values) / 2, X: values}, header: map[string]string{}}
+	if end {
+		p.header[HeaderEnd] = "true"
+	}
+	return p
+}

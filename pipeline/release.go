@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// finish uploads the snapshot of an answer whose commit is out, and gives the
+// partition up where this was its last. Both happen beside the next batches.
+func (e *emitter) finish(ctx context.Context, a *answer) {
+	t, b, seq := a.part.tenure, a.snapshot, a.inSeq
+	switch {
+	case a.close:
+		at := mark{a.inSeq, a.inTime, a.digest}
+		e.releases.Go(func() {
+			defer close(t.closed)
+			if !t.failed.Load() {
+				e.release(ctx, t, at, b)
+			}
+		})
+	case b != nil && t.failed.Load():
+		t.uploading.Store(false)
+	case b != nil:
+		epoch := t.c.epoch
+		e.releases.Go(func() {
+			defer t.uploading.Store(false)
+			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
+				t.log.Warn("snapshot not stored; the next one may be", "partition", t.part.id, "err", err)
+			}
+		})
+	}
+}
+
+// release stores a partition's last state and says in its last record that
+// whoever claims it next need not wait. The snapshot under way, if there is
+// one, is waited for: it may be the last.
+func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
+	for t.uploading.Load() && ctx.Err() == nil {
+		_ = pause(ctx, time.Millisecond)
+	}
+	next := t.c.record
+	next.kind = kindReleased
+	if b != nil {
+		err := t.upload(ctx, t.c.epoch, at.seq, b)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			t.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.id, "err", err)
+		case err == nil:
+			next.inSeq, next.ahead, next.mark = at.seq, 0, at
+		}
+	}
+	if now := t.ready.Load(); now != nil && now.seq <= next.mark.seq {
+		next.snap, next.snapSeq = now.name, now.seq
+	}
+	t.c.begin(t.empty, next)
+	if err := e.await(ctx, t); err != nil && !errors.Is(err, errFenced) {
+		t.fail(err)
+	}
+}
+
+// upload stores a snapshot taken after seq; the next commit names it.
+func (t *tenure) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
+	name := snapshotName(t.part.id, epoch, seq)
+	begin := time.Now()
+	if err := t.snaps.put(ctx, name, b); err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	t.counters.snapshots.Add(1)
+	t.counters.snapshotBytes.Add(uint64(len(b)))
+	t.counters.snapshotNS.Add(int64(took))
+	t.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
+	t.ready.Store(&stored{name, seq, begin})
+	return nil
+}

@@ -1,0 +1,95 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// rig is a real server with a connection for the test.
+type rig struct {
+	t   testing.TB
+	srv *Server
+	nc  *nats.Conn
+	url string           // if set, stages connect by TCP
+	now func() time.Time // if set, the clock of stages that are started
+	js  jetstream.JetStream
+	log *slog.Logger
+}
+
+func newRig(t testing.TB) *rig { return newRigAt(t, t.TempDir()) }
+
+func newRigAt(t testing.TB, dir string) *rig {
+	t.Helper()
+	srv, err := StartServer(ServerOptions{Dir: dir, Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rigOf(t, srv)
+}
+
+func rigOf(t testing.TB, srv *Server) *rig {
+	t.Helper()
+	t.Cleanup(srv.Close)
+	nc, err := srv.Connect("test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{t: t, srv: srv, nc: nc, js: js, log: testLog(t)}
+}
+
+// dial connects a stage: in process, or by the rig's address where the test
+// wants the connection to outlive the server.
+func (b *rig) dial(name string) (*nats.Conn, error) {
+	if b.url != "" {
+		return Connect(NATSOptions{URL: b.url, Name: name, Log: b.log})
+	}
+	return b.srv.Connect(name, b.log)
+}
+
+// publish stores packets and waits for each acknowledgement.
+func (b *rig) publish(packets []packet) {
+	b.t.Helper()
+	for _, p := range packets {
+		b.publishOn("sensors.", p)
+	}
+}
+
+func (b *rig) publishOn(prefix string, packets ...packet) {
+	b.t.Helper()
+	for _, p := range packets {
+		msg := nats.NewMsg(prefix + p.key)
+		msg.Data = p.payload(b.t)
+		if p.seq > 0 {
+			msg.Header.Set(HeaderSeq, strconv.FormatUint(p.seq, 10))
+		}
+		for k, v := range p.header {
+			msg.Header.Set(k, v)
+		}
+		if _, err := b.js.PublishMsg(context.Background(), msg); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// expire ends the leases of a job's workers, as time would.
+func (b *rig) expire(job string) {
+	b.t.Helper()
+	s, err := b.js.Stream(context.Background(), "KV_"+memberBucket(job))
+	if err == nil {
+		err = s.Purge(context.Background())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}

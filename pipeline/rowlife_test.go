@@ -1,0 +1,136 @@
+package pipeline
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// What killed workers left in the store is swept; what a snapshot names and
+// what is of other partitions stays.
+func TestRowsAreSwept(t *testing.T) {
+	b, m, c := opened(t, "rows", 8)
+	c.Partitions = 1
+	for _, subject := range []string{"rows.rows.0.1", "rows.rows.0.0", "rows.rows.7.1", "rows.rows.0.99"} {
+		if _, err := b.js.Publish(t.Context(), subject, []byte("left behind")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := b.start(m, c)
+	s, err := b.js.Stream(t.Context(), rowStream("rows"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(subject string) int {
+		info, err := s.Info(t.Context(), jetstream.WithSubjectFilter(subject))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(info.State.Subjects[subject])
+	}
+	for end := time.Now().Add(patience); of("rows.rows.0.0") > 0 || of("rows.rows.0.1") > len(b.named("rows", 0)); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the orphans are still there")
+		}
+	}
+	if of("rows.rows.7.1") != 1 || of("rows.rows.0.99") != 1 {
+		t.Error("rows of another partition or a later owner were deleted")
+	}
+	for i := range 8 {
+		b.publish([]packet{one(fmt.Sprint("k", i), 2, 2, 1, true)})
+	}
+	b.await("rows", 8)
+	r.stop(t)
+}
+
+// Rows that came and went before the first snapshot are named by none, and
+// deleted with it.
+func TestRowsBeforeTheFirstSnapshot(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("early", 1)
+	c.MaxSlots, c.SnapshotMessages = 2, 1000
+	r := b.start(m, c)
+	const streams = 8
+	for seq := range uint64(3) {
+		for i := range streams {
+			b.publish([]packet{one(fmt.Sprint("k", i), seq+1, 2, float32(i)/9, false)})
+		}
+	}
+	if s := b.settle(r, 3*streams); s.Fetched < streams {
+		t.Fatalf("%d rows came back: the test has lost its subject", s.Fetched)
+	}
+	r.stop(t)
+	b.onlyNamedRows("early", 1)
+}
+
+// onlyNamedRows checks that the store holds exactly the rows that the job's
+// snapshots name, once the deletions under way are done.
+func (b *rig) onlyNamedRows(job string, partitions int) {
+	b.t.Helper()
+	named := map[uint64]bool{}
+	for p := range partitions {
+		for _, ref := range b.named(job, p) {
+			named[ref.seq] = true
+		}
+	}
+	s, err := b.js.Stream(b.t.Context(), rowStream(job))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var n uint64
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		info, err := s.Info(b.t.Context())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if n = info.State.Msgs; int(n) == len(named) {
+			break
+		}
+	}
+	if int(n) != len(named) {
+		b.t.Errorf("%d rows in the store, the snapshots name %d", n, len(named))
+	}
+	for seq := range named {
+		if _, err := s.GetMsg(b.t.Context(), seq); err != nil {
+			b.t.Errorf("row %d: %v", seq, err)
+		}
+	}
+}
+
+// named is which rows a partition's snapshot says are stored apart.
+func (b *rig) named(job string, part int) (refs []rowRef) {
+	b.t.Helper()
+	_, r := b.last(job, part)
+	if r.snap == "" {
+		return nil
+	}
+	store, err := b.js.ObjectStore(b.t.Context(), snapshotBucket(job))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	raw, err := store.GetBytes(b.t.Context(), r.snap)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	sh, _, err := shapeIn(raw)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p, err := decodeSnapshot(raw, sh, part)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for e := p.recency.Front(); e != nil; e = e.Next() {
+		for _, ref := range e.Value.(*stream).away {
+			if ref.seq > 0 {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
+}

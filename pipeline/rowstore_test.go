@@ -1,0 +1,200 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// opened is a job that was stopped with open sequences, most of whose rows
+// are stored apart.
+func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, Config) {
+	t.Helper()
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick(job, 1)
+	c.MaxSlots = 2
+	r := b.start(m, c)
+	for i := range streams {
+		b.publish([]packet{one(fmt.Sprint("k", i), 1, 2, float32(i)/9, false)})
+	}
+	b.settle(r, streams)
+	r.stop(t)
+	if n := len(b.named(job, 0)); n < streams-2 {
+		t.Fatalf("%d rows of %d are stored apart: the test has lost its subject", n, streams)
+	}
+	return b, m, c
+}
+
+// snapshotsOf is the store of a job that has not run.
+func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Config) (*snapshots, error) {
+	c = c.WithDefaults()
+	if err := ensureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, err
+	}
+	return openSnapshots(ctx, js, c)
+}
+
+// Rows that are lost or changed stop their partition when they are needed,
+// with a message that says what to do; verify finds them before.
+func TestRowDamage(t *testing.T) {
+	for name, c := range map[string]struct {
+		hurt func(s jetstream.Stream, ref rowRef, b *rig) error
+		says []string
+	}{
+		"deleted": {func(s jetstream.Stream, ref rowRef, b *rig) error { return s.DeleteMsg(context.Background(), ref.seq) }, []string{"is lost", "restore the store"}},
+		"gone":    {func(s jetstream.Stream, ref rowRef, b *rig) error { return s.Purge(context.Background()) }, []string{"is lost", "restore the store"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, m, conf := opened(t, "hurt", 6)
+			s, err := b.js.Stream(t.Context(), rowStream("hurt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, ref := range b.named("hurt", 0) {
+				if err := c.hurt(s, ref, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check := &Stage{Config: conf, Model: m, NewEngine: generic}
+			_, err = check.Verify(t.Context(), b.js, 0)
+			mentions(t, err, c.says...)
+			j, err := OpenJob(t.Context(), b.js, "hurt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = j.Snapshot(t.Context(), 0)
+			mentions(t, err, c.says...)
+			before := len(b.predictions("hurt"))
+			r := b.start(m, conf)
+			for i := range 6 {
+				b.publish([]packet{one(fmt.Sprint("k", i), 2, 1, 1, true)})
+			}
+			mentions(t, r.wait(t), c.says...)
+			if n := len(b.predictions("hurt")); n != before {
+				t.Errorf("%d streams have predictions", n)
+			}
+		})
+	}
+}
+
+// A worker that was overtaken finds rows missing that its successor has put
+// out of use: it is late, and its partition not broken.
+func TestMissingRowOfTheOvertaken(t *testing.T) {
+	b, m, c := opened(t, "late", 6)
+	r := b.start(m, c)
+	out, err := b.js.Stream(t.Context(), outputStream("late"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &committer{js: b.js, stream: out, job: "late", worker: "other", log: b.log, retries: func() {}}
+	empty, err := (&run{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}).newEmpty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.claim(t.Context(), empty, func(record) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	s, err := b.js.Stream(t.Context(), rowStream("late"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		b.publish([]packet{one(fmt.Sprint("k", i), 2, 1, 1, true)})
+	}
+	r.until(t, "fencing", func(s Stats) bool { return s.Fenced == 1 && s.Stopped == 0 })
+	// It claims the partition again, and now the rows are missed.
+	mentions(t, r.wait(t), "is lost")
+}
+
+// A row is taken only if it is what was stored, bit for bit.
+func TestParseRow(t *testing.T) {
+	row := []uint32{1, 2, 0xffffffff}
+	data := appendRowWords(nil, row)
+	ref := rowRef{3, hashOf(data)}
+	if got, err := parseRow(data, ref, 3, "X"); err != nil || !slices.Equal(got, row) {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for bit := range 8 * len(data) {
+		data[bit/8] ^= 1 << (bit % 8)
+		if _, err := parseRow(data, ref, 3, "X"); err == nil {
+			t.Fatalf("bit %d is wrong and nobody says so", bit)
+		}
+		data[bit/8] ^= 1 << (bit % 8)
+	}
+	for _, words := range []int{2, 4} {
+		if _, err := parseRow(data, ref, words, "X"); err == nil {
+			t.Errorf("a row of 3 words passes for one of %d", words)
+		}
+	}
+}
+
+// A store of rows that does not answer gives up the partition that needs it,
+// to be claimed again, and leaves the others alone.
+func TestRowStoreAway(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "away", Partitions: 2, Shards: 1, MaxSlots: 2}.WithDefaults()
+	snaps, err := snapshotsOf(t.Context(), b.js, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snaps.patience = 300 * time.Millisecond
+	l := newLone(t, m, Config{MaxSlots: 2})
+	l.store, l.last = snaps, t.Context()
+	held := func(p *partition) {
+		ctx, stop := context.WithCancel(t.Context())
+		p.tenure = &tenure{run: &run{Stage: &Stage{}, worker: fmt.Sprint("w", p.id)}, part: p, ctx: ctx, stop: stop}
+		p.tenure.epoch.Store(1)
+	}
+	other := newPartition(1, 1)
+	held(l.p)
+	held(other)
+	l.b = newBatch(2)
+	take := func(p *partition, key string) {
+		t.Helper()
+		j := l.job(rows(key, 0, false, 1, 2))
+		j.part = p
+		l.b.reset()
+		if err := errors.Join(l.ingest(l.b, j), l.advance(l.b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(other, "x")
+	take(l.p, "a")
+	take(l.p, "b") // x is stored
+	if n := l.counters.spilled.Load(); n != 1 {
+		t.Fatalf("%d rows stored, want 1", n)
+	}
+	b.srv.Close()
+	take(other, "x") // needs its row, and a's or b's slot
+	if !other.failed() || !errors.Is(other.tenure.err(), errLater) {
+		t.Fatalf("the partition that needs a row: %v", other.tenure.err())
+	}
+	if l.p.failed() {
+		t.Fatal(l.p.tenure.err())
+	}
+	l.drop(other)
+	take(l.p, "a")
+	take(l.p, "b")
+	if l.p.failed() {
+		t.Fatalf("the other partition: %v", l.p.tenure.err())
+	}
+	take(l.p, "c")
+	if !errors.Is(l.p.tenure.err(), errLater) {
+		t.Fatalf("a third sequence with room for two: %v", l.p.tenure.err())
+	}
+}

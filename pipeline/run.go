@@ -1,0 +1,217 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// run is one Stage.Run.
+type run struct {
+	*Stage
+	cfg      Config
+	head     *readout.Linear
+	meta     codec.PredictionMeta
+	log      *slog.Logger
+	counters *Counters
+	worker   string // its name among the job's
+	now      func() time.Time
+
+	js       jetstream.JetStream // for commits
+	link     *link               // of js
+	in, out  jetstream.Stream
+	began    map[string]time.Time // when these were created
+	snaps    *snapshots
+	members  *members
+	empty    []byte // a message of no predictions
+	engine   string // its name
+	limit    int    // bytes of a message's body the server takes
+	pull     int    // bytes a consumer may ask for at once
+	shards   []*shard
+	emitters []*emitter
+	workers  context.Context // ends with the shards
+
+	view     atomic.Pointer[view] // what Status sees
+	stopping atomic.Bool
+	connsMu  sync.Mutex // never held while something is waited for
+	conns    []*connection
+
+	mu            sync.Mutex
+	readers       []jetstream.JetStream
+	perConnection int // consumers of a reader
+}
+
+func (s *Stage) prepare() (*run, error) {
+	if s.Model == nil || s.NewEngine == nil || s.Dial == nil {
+		return nil, errors.New("pipeline: stage without model, engine factory or connection")
+	}
+	if err := errors.Join(s.Config.Validate(), s.Model.Validate()); err != nil {
+		return nil, err
+	}
+	r := &run{Stage: s, cfg: s.Config.WithDefaults(), log: s.Log, counters: s.Counters}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	if r.counters == nil {
+		r.counters = new(Counters)
+	}
+	if r.now = s.clock; r.now == nil {
+		r.now = time.Now
+	}
+	r.worker = nuid.Next()
+	var err error
+	if r.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
+		return nil, err
+	}
+	sum, err := s.Model.Fingerprint()
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	r.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Head: r.head.Name, Labels: r.head.Classes, Columns: r.head.Columns()}
+	if s.Model.Policy.Kind == reservoir.Endless {
+		r.log.Warn("endless sequences: a state that never forgets drifts; use a model with gamma*eps large enough for its rate")
+	}
+	return r, nil
+}
+
+// open connects, creates or checks what the job has on the server, and sets
+// up shards and emitters.
+func (r *run) open(ctx context.Context) error {
+	nc, err := r.dial("commit")
+	if err != nil {
+		return err
+	}
+	if r.limit = int(nc.MaxPayload()) - headerRoom; r.limit < r.cfg.MaxMessage+deadLetterRoom-headerRoom {
+		return fmt.Errorf("pipeline: the server takes messages of %d bytes, max message %d needs %d: lower it, or raise the server's max_payload", nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MaxMessage+deadLetterRoom)
+	}
+	if err := awaitJetStream(ctx, nc); err != nil {
+		return err
+	}
+	r.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(commitTimeout), jetstream.WithPublishAsyncMaxPending(2*r.cfg.Partitions))
+	if err != nil {
+		return fmt.Errorf("pipeline: JetStream: %w", err)
+	}
+	r.link = follow(nc)
+	if err := r.patiently(ctx, func() error { return ensureStreams(ctx, r.js, r.cfg, r.log) }); err != nil {
+		return err
+	}
+	if err := r.patiently(ctx, func() error { return r.openJob(ctx) }); err != nil {
+		return err
+	}
+	for range r.cfg.Shards {
+		s, err := newShard(r.cfg, r.Model, r.head, r.NewEngine, r.counters, r.log)
+		if err != nil {
+			return err
+		}
+		s.store = r.snaps
+		r.engine = s.pool.engine.Name()
+		s.noDedup = r.unsafe == unsafeNoDedup
+		r.shards = append(r.shards, s)
+		enc, err := codec.NewPredictionEncoder(r.meta)
+		if err != nil {
+			return fmt.Errorf("pipeline: %w", err)
+		}
+		r.emitters = append(r.emitters, &emitter{js: r.js, link: r.link, job: r.cfg.Job, encoder: enc, limit: r.limit, counters: r.counters})
+	}
+	return nil
+}
+
+// patiently asks again, a few times, what a loaded server did not answer in
+// time. f must be able to go on where it was left.
+func (r *run) patiently(ctx context.Context, f func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := f()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || attempt == jetStreamAttempts {
+			return err
+		}
+		r.log.Warn("no answer in time while starting, asking again", "attempt", attempt, "err", err)
+	}
+}
+
+// openJob finds the NATS streams and buckets of the job.
+func (r *run) openJob(ctx context.Context) error {
+	var err error
+	if r.in, err = r.js.Stream(ctx, inputStream(r.cfg.Job)); err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	if r.out, err = r.js.Stream(ctx, outputStream(r.cfg.Job)); err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	r.began = map[string]time.Time{inputStream(r.cfg.Job): r.in.CachedInfo().Created, outputStream(r.cfg.Job): r.out.CachedInfo().Created}
+	if r.snaps, err = openSnapshots(ctx, r.js, r.cfg); err != nil {
+		return err
+	}
+	r.snaps.link = r.link
+	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker, r.now); err != nil {
+		return err
+	}
+	if r.empty, err = r.newEmpty(); err != nil {
+		return err
+	}
+	maxMessage := int(r.in.CachedInfo().Config.MaxMsgSize)
+	if maxMessage <= 0 {
+		maxMessage = r.limit + headerRoom
+	}
+	r.pull, r.perConnection = pullBytes(r.cfg.Partitions, maxMessage)
+	r.readers = make([]jetstream.JetStream, (r.cfg.Partitions+r.perConnection-1)/r.perConnection)
+	return nil
+}
+
+// newEmpty encodes a message of no predictions.
+func (r *run) newEmpty() ([]byte, error) {
+	enc, err := codec.NewPredictionEncoder(r.meta)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	body, err := enc.Encode(nil)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return body, nil
+}
+
+// close frees what open took and clears the counters that speak of now.
+func (r *run) close() {
+	r.counters.running.CompareAndSwap(r, nil)
+	for _, nc := range r.conns {
+		nc.Close()
+	}
+	for _, s := range r.shards {
+		if err := s.pool.engine.Close(); err != nil {
+			r.log.Error("engine did not close", "err", err)
+		}
+	}
+	c := r.counters
+	for _, now := range []interface{ Store(int64) }{&c.streams, &c.slots, &c.away, &c.parked, &c.replaying, &c.owned, &c.stopped} {
+		now.Store(0)
+	}
+}
+
+// pickHead finds the named readout, the first where no name is given.
+func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
+	if len(m.Heads) == 0 {
+		return nil, errors.New("pipeline: the model has no readout: train one")
+	}
+	if name == "" {
+		return m.Heads[0], nil
+	}
+	var names []string
+	for _, h := range m.Heads {
+		if h.Name == name {
+			return h, nil
+		}
+		names = append(names, h.Name)
+	}
+	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
+}

@@ -1,0 +1,162 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// running is a stage at work.
+type running struct {
+	counters Counters
+	before   int // input messages that the snapshots hold it began from
+	conns    []*nats.Conn
+	cancel   context.CancelFunc
+	done     chan error
+}
+
+func (b *rig) start(m *reservoir.Model, c Config) *running { return b.startWith(m, c, generic) }
+
+func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *running {
+	b.t.Helper()
+	before := b.restored(c)
+	r := b.launch(m, c, engine)
+	r.before = before
+	return r
+}
+
+// launch starts a stage and returns when it reads.
+func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *running {
+	b.t.Helper()
+	r := &running{done: make(chan error, 1)}
+	var mu sync.Mutex
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	ready := make(chan struct{})
+	s := &Stage{
+		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters, clock: b.now,
+		Dial: func(name string) (*nats.Conn, error) {
+			nc, err := b.dial(name)
+			mu.Lock()
+			defer mu.Unlock()
+			r.conns = append(r.conns, nc)
+			return nc, err
+		},
+		Ready: func() { close(ready) },
+	}
+	go func() { r.done <- s.Run(ctx) }()
+	b.t.Cleanup(cancel)
+	select {
+	case <-ready:
+	case err := <-r.done:
+		b.t.Fatalf("stage did not start: %v", err)
+	case <-time.After(patience):
+		b.t.Fatal("stage is not ready")
+	}
+	return r
+}
+
+// restored counts the input messages that a stage's snapshots hold already.
+func (b *rig) restored(c Config) int {
+	b.t.Helper()
+	c = c.WithDefaults()
+	out, err := b.js.Stream(context.Background(), outputStream(c.Job))
+	if err != nil {
+		return 0 // a new job
+	}
+	in, err := b.js.Stream(context.Background(), inputStream(c.Job))
+	if err != nil {
+		return 0
+	}
+	n, first := 0, in.CachedInfo().State.FirstSeq
+	snaps := map[string]uint64{}
+	for p := range c.Partitions {
+		if raw, err := out.GetLastMsgForSubject(context.Background(), outputSubject(c.Job, p)); err == nil {
+			if r, err := parseRecord(raw); err == nil && r.snapSeq > 0 {
+				snaps[fmt.Sprint(p)] = r.snapSeq
+			}
+		}
+	}
+	if len(snaps) == 0 {
+		return 0 // reading the input one by one is slow
+	}
+	for seq := first; seq <= in.CachedInfo().State.LastSeq; seq++ {
+		m, err := in.GetMsg(context.Background(), seq)
+		if err != nil {
+			continue
+		}
+		if seq <= snaps[strings.Split(m.Subject, ".")[2]] {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *running) stop(t testing.TB) {
+	t.Helper()
+	r.cancel()
+	if err := r.wait(t); err != nil {
+		t.Fatalf("stage ended with %v", err)
+	}
+}
+
+// crash ends a stage as a killed process ends: nothing more of it reaches the
+// server, no last commit, no release.
+func (r *running) crash(t testing.TB) {
+	t.Helper()
+	for _, nc := range r.conns {
+		nc.Close()
+	}
+	r.cancel()
+	_ = r.wait(t) // whatever it says about that
+}
+
+func (r *running) wait(t testing.TB) error {
+	t.Helper()
+	select {
+	case err := <-r.done:
+		return err
+	case <-time.After(patience):
+		buf := make([]byte, 1<<20)
+		t.Fatalf("stage does not end:\n%s", buf[:runtime.Stack(buf, true)])
+		return nil
+	}
+}
+
+// until waits for a condition on the stage's counters.
+func (r *running) until(t testing.TB, what string, ok func(Stats) bool) Stats {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if s := r.counters.Stats(); ok(s) {
+			return s
+		}
+		select {
+		case err := <-r.done:
+			t.Fatalf("waiting for %s, the stage ended: %v", what, err)
+		default:
+		}
+	}
+	t.Fatalf("no %s within %v: %+v", what, patience, r.counters.Stats())
+	return Stats{}
+}
+
+// settle waits until that many messages have been taken into account.
+func (b *rig) settle(r *running, messages int) Stats {
+	b.t.Helper()
+	return r.until(b.t, fmt.Sprintf("%d messages answered", messages), func(s Stats) bool {
+		return int(s.Messages+s.Duplicates+s.DeadLetters+s.Replayed)+r.before >= messages && s.Lag == 0
+	})
+}
+
+// quick is a job with leases and snapshots as short as tests are.
+func quick(job string, partitions int) Config {
+	return Config{Job: job, Partitions: partitions, Lease: 600 * time.Millisecond, SnapshotMessages: 7, StopTimeout: 300 * time.Millisecond}
+}
