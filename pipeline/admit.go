@@ -3,7 +3,7 @@ package pipeline
 import "fmt"
 
 // bulkShare is the part of MaxStreams that one message may bring in unasked.
-// A full partition stops the stage, for then many producers together want
+// A full partition stops, for then many producers together want
 // more than was configured; one message with more new streams than this part
 // is the exception and goes, by itself, to the dead letters.
 const bulkShare = 16

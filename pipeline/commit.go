@@ -226,10 +226,15 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 			}
 		default:
 			staleSince = time.Time{}
-			done, err := c.again(ctx)
-			if done || err != nil {
-				return err
+			switch err = c.again(ctx); {
+			case err == nil:
+				return nil
+			case permanent(err) && !errors.Is(err, nats.ErrConnectionClosed):
+				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s: %w", c.subject(), err, outputStream(c.job), errLater)
 			}
+		}
+		if err != nil {
+			cause = err
 		}
 		if c.waits != nil {
 			if err := c.waits(cause); err != nil {
@@ -243,19 +248,15 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 }
 
 // again publishes the same message once more.
-func (c *committer) again(ctx context.Context) (done bool, err error) {
+func (c *committer) again(ctx context.Context) error {
 	c.retries()
 	ctx, cancel := c.link.attempt(ctx)
 	defer cancel()
 	ack, err := c.js.PublishMsg(ctx, c.msg, jetstream.WithRetryAttempts(0))
-	switch {
-	case err == nil:
+	if err == nil {
 		c.accept(ack.Sequence)
-		return true, nil
-	case permanent(err):
-		return false, fmt.Errorf("pipeline: commit on %s refused: %w", c.subject(), err)
 	}
-	return false, nil
+	return err
 }
 
 // pause waits, or returns ctx's error.
@@ -277,27 +278,4 @@ func permanent(err error) bool {
 			api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequenceConstant
 	}
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
-}
-
-// publishOnce publishes a message with an id until the server has it, for
-// messages whose order does not matter, or until again, which hears of each
-// failure, returns an error.
-func publishOnce(ctx context.Context, js jetstream.JetStream, up *link, msg *nats.Msg, again func(error) error) error {
-	for {
-		try, cancel := up.attempt(ctx)
-		_, err := js.PublishMsg(try, msg)
-		cancel()
-		switch {
-		case err == nil:
-			return nil
-		case permanent(err):
-			return fmt.Errorf("pipeline: publish on %s: %w", msg.Subject, err)
-		case ctx.Err() != nil:
-			return fmt.Errorf("%w: publish on %s", errUnfinished, msg.Subject)
-		}
-		if err := again(err); err != nil {
-			return err
-		}
-		_ = pause(ctx, retryWait) // the next attempt fails by itself if ctx has ended
-	}
 }

@@ -2,11 +2,13 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,6 +20,8 @@ const (
 	// letter repeats. With ours added to 64 kB of them the server would refuse
 	// the dead letter; Config.MaxMessage leaves room for this much.
 	copiedHeaders = 8 << 10
+	// deadLetterPatience is longer than a cluster takes to choose a leader.
+	deadLetterPatience = 2 * commitTimeout
 )
 
 // deadLetter is an input message that could not be used.
@@ -45,15 +49,40 @@ func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
 		h.Set(headerTruncated, strconv.Itoa(len(d.job.data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
-	t := d.job.part.tenure
-	err := publishOnce(ctx, e.js, e.link, msg, func(err error) error {
+	return e.publishOnce(ctx, d.job.part.tenure, msg)
+}
+
+// publishOnce publishes a message with an id until the server has it. A server
+// that is there and refuses it, or does not answer for deadLetterPatience,
+// gives the partition up for a while: the others' answers wait behind it.
+func (e *emitter) publishOnce(ctx context.Context, t *tenure, msg *nats.Msg) error {
+	what := "dead letter on " + msg.Subject
+	var since time.Time // when the server, being there, first did not answer
+	for {
+		try, cancel := e.link.attempt(ctx)
+		_, err := e.js.PublishMsg(try, msg)
+		late := try.Err() == context.DeadlineExceeded
+		cancel()
+		switch {
+		case err == nil:
+			t.taken()
+			return nil
+		case ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed):
+			return fmt.Errorf("%w: %s", errUnfinished, what)
+		case !refused(err) && !unheard(err) && !late: // the server is away
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
+		if refused(err) || !since.IsZero() && time.Since(since) > deadLetterPatience {
+			return fmt.Errorf("pipeline: %s is not taken: %w: make room in %s, restore it or undo what was changed, or let the stage publish there: %w", what, err, deadLetterStream(e.job), errLater)
+		}
 		e.counters.retries.Add(1)
-		return t.waits("dead letter on "+msg.Subject, err)
-	})
-	if err == nil {
-		t.taken()
+		if err := t.waits(what, err); err != nil {
+			return err
+		}
+		_ = pause(ctx, retryWait) // the next attempt fails by itself if ctx has ended
 	}
-	return err
 }
 
 // deadLetterID is the same for each attempt to publish a dead letter. A message

@@ -170,7 +170,15 @@
 // names and reads what it needs. What killed workers stored and no snapshot
 // names is swept after the next claim. A row that is lost or damaged stops its
 // partition when it is read (its hash is in the snapshot); "state verify" reads
-// them all. A shard that is kept waiting for the store longer than 30 s gives
-// up the partition concerned, to be claimed again, and goes on with the others.
-// A row must fit one message: max_payload.
+// them all. A row must fit one message: max_payload.
+//
+// # What the server refuses
+//
+// A write that the server refuses, or does not answer while it is there, gives
+// up the partition that needs it and no other: it waits, longer each time (1 s
+// to 30 s), and is claimed again from its last snapshot until the cause is gone
+// (later.go). A store of rows that does not answer is waited for 30 s once;
+// then it is asked beside the work. Commits and claims alone are tried in
+// place, for nothing of a partition can go on without them. Only what makes a
+// state or its history doubtful stops a partition for good.
 package pipeline

@@ -15,8 +15,10 @@ type manager struct {
 	*run
 	tenures map[int]*tenure
 	stopped map[int]error // partitions that must not go on
+	later   map[int]*deferral
+	probing atomic.Bool
 	first   sync.Once
-	beside  sync.WaitGroup        // the goroutine that calls Ready, a sweep, and the watch
+	beside  sync.WaitGroup        // the goroutine that calls Ready, a sweep, a probe, and the watch
 	broken  atomic.Pointer[error] // what the watch found
 	sweeper sweeper
 
@@ -29,7 +31,7 @@ type manager struct {
 // manage works until ctx ends and everything is released, or until the shards
 // have ended. last is for what must still be said after ctx's end.
 func (r *run) manage(ctx, last context.Context) error {
-	m := &manager{run: r, tenures: map[int]*tenure{}, stopped: map[int]error{}}
+	m := &manager{run: r, tenures: map[int]*tenure{}, stopped: map[int]error{}, later: map[int]*deferral{}}
 	defer m.beside.Wait()
 	watched, end := context.WithCancel(ctx)
 	defer end()
@@ -120,12 +122,18 @@ func (m *manager) turn(ctx context.Context) error {
 		t := m.tenures[p]
 		switch {
 		case owner == m.worker && t == nil && m.stopped[p] == nil:
-			m.start(p, reading)
-			started++
-		case owner != m.worker && t != nil:
-			t.stop()
+			if !m.waits(ctx, p) {
+				m.start(p, reading)
+				started++
+			}
+		case owner != m.worker:
+			delete(m.later, p)
+			if t != nil {
+				t.stop()
+			}
 		case t != nil:
 			t.tick()
+			m.recovered(p, t)
 		}
 		if owner == m.worker && m.stopped[p] == nil {
 			mine++
@@ -218,12 +226,15 @@ func (m *manager) reap() {
 		}
 		delete(m.tenures, p)
 		err := t.err()
+		if !errors.Is(err, errLater) {
+			delete(m.later, p)
+		}
 		switch {
 		case err == nil:
 		case errors.Is(err, errUnfinished):
 			m.unfinished++
 		case errors.Is(err, errLater):
-			m.log.Warn("partition given up for now, to be claimed again", "partition", p, "err", err)
+			m.putOff(p, err)
 		case errors.Is(err, errFenced):
 			m.counters.fenced.Add(1)
 			m.log.Warn("partition was taken over by another worker", "partition", p, "err", err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,13 +21,11 @@ const (
 	rowBytesAtOnce = 8 << 20
 	// rowReaders is how many rows are asked for side by side.
 	rowReaders = 16
-	// rowPatience is how long a row is asked or offered before its partition
-	// is given up, to be claimed again, so that others of its shard may go on.
+	// rowPatience is how long a store is asked that does not answer before the
+	// partition that needs it is given up for a while, so that others of its
+	// shard may go on.
 	rowPatience = 30 * time.Second
 )
-
-// errLater gives a partition up without stopping it.
-var errLater = errors.New("pipeline: the store of state rows does not answer")
 
 // errRow is a stored row that is not there, or not what it was.
 var errRow = errors.New("restore the store, or start a new job")
@@ -45,8 +42,13 @@ type storedRow struct {
 	subject string
 	id      string // for the server's duplicate window: an answer may be lost
 	data    []byte
+	slot    int32 // where it is until it is stored
 	ref     rowRef
 }
+
+// rowLimit is how many bytes a row may have: the server says so with each
+// connection.
+func (s *snapshots) rowLimit() int { return int(s.rowJS.Conn().MaxPayload()) - headerRoom }
 
 func rowStream(job string) string { return strings.ToUpper(job) + "-ROWS" }
 
@@ -67,15 +69,20 @@ func (s *snapshots) openRows(ctx context.Context, js jetstream.JetStream, job st
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
-	s.job, s.rowLimit, s.patience = job, int(js.Conn().MaxPayload())-headerRoom, rowPatience
+	s.job, s.patience = job, rowPatience
 	return nil
 }
 
-// putRows stores rows and fills in their numbers. It returns when all are
-// acknowledged, or errLater.
+// putRows stores rows and fills in the numbers of those that are. Where some
+// are not, it returns why: the server refuses them, or has not answered for so
+// long (errLater), or a stop's time ran out.
 func (s *snapshots) putRows(ctx context.Context, rows []storedRow) error {
+	where := rowStream(s.job)
+	if s.mute.Load() {
+		return fmt.Errorf("pipeline: %s has not answered: %w", where, errLater)
+	}
 	for late := time.Now().Add(s.patience); ; {
-		left, cause := 0, error(nil)
+		var cause error
 		for from := 0; from < len(rows); {
 			to, size := from, 0
 			for ; to < len(rows) && to-from < rowsAtOnce && size <= rowBytesAtOnce; to++ {
@@ -86,6 +93,7 @@ func (s *snapshots) putRows(ctx context.Context, rows []storedRow) error {
 			}
 			from = to
 		}
+		left := 0
 		for i := range rows {
 			if rows[i].ref.seq == 0 {
 				left++
@@ -94,15 +102,25 @@ func (s *snapshots) putRows(ctx context.Context, rows []storedRow) error {
 		switch {
 		case left == 0:
 			return nil
-		case permanent(cause) || ctx.Err() != nil:
-			return fmt.Errorf("pipeline: %d state rows to %s: %w", left, rowStream(s.job), cause)
+		case ctx.Err() != nil:
+			return fmt.Errorf("pipeline: %d state rows to %s: %w", left, where, cause)
+		case s.refused(cause):
+			return fmt.Errorf("pipeline: %s takes no state rows: %w: make room there, restore it or undo what was changed, or raise max_slots: %w", where, cause, errLater)
 		case time.Now().After(late):
-			return fmt.Errorf("%w: %d rows to %s: %w", errLater, left, rowStream(s.job), cause)
+			s.mute.Store(true)
+			return fmt.Errorf("pipeline: %s has not answered %d state rows for %v: %w: is the server well, and may the stage publish on %s.rows.>? %w", where, left, s.patience, cause, s.job, errLater)
 		}
 		if err := pause(ctx, retryWait); err != nil {
-			return fmt.Errorf("pipeline: %d state rows to %s: %w", left, rowStream(s.job), err)
+			return fmt.Errorf("pipeline: %d state rows to %s: %w", left, where, err)
 		}
 	}
+}
+
+// refused reports whether the server has said no, so that asking again at once
+// is of no use. A replicated stream that nobody answers for is choosing a
+// leader.
+func (s *snapshots) refused(err error) bool {
+	return refused(err) || unheard(err) && !s.replicated()
 }
 
 // putGroup publishes those of a few rows that have no number yet, and returns
@@ -119,6 +137,9 @@ func (s *snapshots) putGroup(ctx context.Context, rows []storedRow) (failure err
 			failure = err
 		}
 	}
+	// As in committer.await: the client may never answer for the server.
+	late := time.NewTimer(2 * commitTimeout)
+	defer late.Stop()
 	for i, a := range acks {
 		if a == nil {
 			continue
@@ -128,6 +149,8 @@ func (s *snapshots) putGroup(ctx context.Context, rows []storedRow) (failure err
 			rows[i].ref.seq = ack.Sequence
 		case err := <-a.Err():
 			failure = err
+		case <-late.C:
+			return nats.ErrTimeout
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -135,8 +158,24 @@ func (s *snapshots) putGroup(ctx context.Context, rows []storedRow) (failure err
 	return failure
 }
 
+// probe asks a store that has not answered for anything but silence, beside
+// the work, with a row of its own: under epoch 0, which no owner has, it is
+// swept where it stays behind.
+func (s *snapshots) probe(ctx context.Context, part, size int, log *slog.Logger) {
+	ctx, cancel := s.link.attempt(ctx)
+	defer cancel()
+	ack, err := s.rowJS.PublishMsg(ctx, &nats.Msg{Subject: rowSubject(s.job, part, 0), Data: make([]byte, size)}, jetstream.WithRetryAttempts(0))
+	if err == nil {
+		s.removeRows(ctx, []uint64{ack.Sequence}, log)
+	}
+	if err == nil || s.refused(err) {
+		s.mute.Store(false)
+	}
+}
+
 // getRows reads rows of so many words, several side by side, and checks their
-// hashes. Each has a row or an error: errLater, or what is wrong with it.
+// hashes. Each has a row or an error: errLater, what is wrong with it (errRow),
+// or that a stop's time ran out.
 func (s *snapshots) getRows(ctx context.Context, refs []rowRef, words int) ([][]uint32, []error) {
 	rows, errs := make([][]uint32, len(refs)), make([]error, len(refs))
 	var wg sync.WaitGroup
@@ -153,24 +192,28 @@ func (s *snapshots) getRows(ctx context.Context, refs []rowRef, words int) ([][]
 }
 
 func (s *snapshots) getRow(ctx context.Context, ref rowRef, words int) ([]uint32, error) {
-	begin := time.Now()
+	begin, where := time.Now(), rowStream(s.job)
 	for {
 		try, cancel := s.link.attempt(ctx)
 		m, err := s.rows.GetMsg(try, ref.seq)
 		cancel()
 		switch {
 		case err == nil:
-			return parseRow(m.Data, ref, words, rowStream(s.job))
-		case errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
+			return parseRow(m.Data, ref, words, where)
+		case errors.Is(err, jetstream.ErrMsgNotFound):
 			if s.replicated() && time.Since(begin) < staleGrace {
 				break // a new leader may not know it yet
 			}
-			return nil, fmt.Errorf("pipeline: state row %d of %s is lost: %w; %w", ref.seq, rowStream(s.job), err, errRow)
-		case ctx.Err() == nil && time.Since(begin) > s.patience:
-			return nil, fmt.Errorf("%w: row %d of %s: %w", errLater, ref.seq, rowStream(s.job), err)
+			return nil, fmt.Errorf("pipeline: state row %d of %s is lost: %w; %w", ref.seq, where, err, errRow)
+		case ctx.Err() != nil:
+		case s.refused(err):
+			return nil, fmt.Errorf("pipeline: state row %d of %s cannot be read: %w: restore the store: %w", ref.seq, where, err, errLater)
+		case time.Since(begin) > s.patience || s.mute.Load():
+			s.mute.Store(true)
+			return nil, fmt.Errorf("pipeline: %s has not answered for state row %d: %w: is the server well? %w", where, ref.seq, err, errLater)
 		}
 		if err := pause(ctx, retryWait); err != nil {
-			return nil, fmt.Errorf("%w: row %d of %s: %w", errLater, ref.seq, rowStream(s.job), err)
+			return nil, fmt.Errorf("pipeline: state row %d of %s: %w", ref.seq, where, err)
 		}
 	}
 }
@@ -192,58 +235,4 @@ func appendRowWords(dst []byte, row []uint32) []byte {
 		dst = binary.LittleEndian.AppendUint32(dst, w)
 	}
 	return dst
-}
-
-// removeRows deletes rows that no snapshot and no state names any more. What
-// cannot be deleted now is swept after the next claim.
-func (s *snapshots) removeRows(ctx context.Context, rows []uint64, log *slog.Logger) {
-	for _, seq := range rows {
-		if err := s.rows.DeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-			log.Debug("old state row not deleted", "row", seq, "err", err)
-			return
-		}
-	}
-}
-
-// orphans counts the rows of a partition that owners before this epoch have
-// left and the snapshot does not name. It is asked before the partition is
-// worked on: from then on those named are deleted too.
-func (s *snapshots) orphans(ctx context.Context, part int, epoch uint64, kept map[uint64]bool) (n int, err error) {
-	ctx, cancel := s.link.attempt(ctx)
-	defer cancel()
-	info, err := s.rows.Info(ctx, jetstream.WithSubjectFilter(rowSubjects(s.job, part)))
-	if err != nil {
-		return 0, err
-	}
-	for subject, rows := range info.State.Subjects {
-		if olderRow(subject, epoch) {
-			n += int(rows)
-		}
-	}
-	return n - len(kept), nil
-}
-
-// olderRow reports whether a row was stored by an owner before this epoch.
-func olderRow(subject string, epoch uint64) bool {
-	e, err := strconv.ParseUint(subject[strings.LastIndexByte(subject, '.')+1:], 10, 64)
-	return err == nil && e < epoch
-}
-
-// sweepRows deletes so many orphans. Owners after us name only the rows of the
-// snapshot we began from, ours and theirs, so an owner that sweeps late
-// deletes nothing of theirs.
-func (s *snapshots) sweepRows(ctx context.Context, orphans, part int, epoch uint64, kept map[uint64]bool, log *slog.Logger) {
-	for seq := uint64(1); orphans > 0; seq++ {
-		m, err := s.rows.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(rowSubjects(s.job, part)))
-		if err != nil {
-			if !errors.Is(err, jetstream.ErrMsgNotFound) {
-				log.Debug("state rows not swept", "partition", part, "err", err)
-			}
-			return
-		}
-		if seq = m.Sequence; olderRow(m.Subject, epoch) && !kept[seq] {
-			s.removeRows(ctx, []uint64{seq}, log)
-			orphans--
-		}
-	}
 }

@@ -70,21 +70,25 @@ func (s *shard) save(a *answer) error {
 	return nil
 }
 
-// yield gives a partition up whose work the store of rows holds back, so that
-// the others of the shard go on. Any other error is the stage's.
+// yield ends a partition's tenure for a fault that is the partition's alone, so
+// that the others of the shard go on: it is full of open sequences, or needs
+// what the store of rows does not give. Any other error is the stage's.
 func (s *shard) yield(p *partition, err error) error {
-	if err == nil || p.tenure == nil || !errors.Is(err, errLater) && s.last.Err() == nil {
+	switch {
+	case err == nil || p.tenure == nil:
 		return err
+	case errors.Is(err, errLater) || errors.Is(err, errStreams) || s.last.Err() != nil:
+		s.giveUpOn(p, err)
+		return nil
 	}
-	s.storeFailed(p, err)
-	return nil
+	return err
 }
 
-// storeFailed ends a tenure for what the store of rows said, or did not say
-// before a stop's time ran out.
-func (s *shard) storeFailed(p *partition, err error) {
+// giveUpOn ends a tenure. What fails once a stop's time has run out says
+// nothing of the partition.
+func (s *shard) giveUpOn(p *partition, err error) {
 	if s.last.Err() != nil {
-		err = fmt.Errorf("%w: state rows of partition %d", errUnfinished, p.id)
+		err = errUnfinished
 	}
-	p.tenure.fail(fmt.Errorf("pipeline: partition %d: %w", p.id, err))
+	p.tenure.fail(fmt.Errorf("partition %d: %w", p.id, err))
 }

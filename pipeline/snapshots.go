@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -42,8 +43,10 @@ type snapshots struct {
 	job      string
 	rows     jetstream.Stream
 	rowJS    jetstream.JetStream
-	rowLimit int // bytes of a row's message
 	patience time.Duration
+	// mute says that the store of rows has not answered for patience: nobody
+	// waits for it so long again before it has answered a probe.
+	mute atomic.Bool
 }
 
 // openSnapshots makes or finds the job's bucket. Its reads go to the leader: a

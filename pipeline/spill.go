@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // evictShare is the part of a full pool that is stored at once: one round
@@ -108,21 +109,25 @@ func (s *shard) slot(b *batch) (int32, error) {
 }
 
 // evict stores the rows of the streams used least recently and frees their
-// slots. full is why.
+// slots. full is why. Where the store takes some of them, that is enough; where
+// it takes none, those of a partition that has failed make room, for nobody
+// needs them any more.
 func (s *shard) evict(full error) error {
 	size := 4 * s.shape.words
 	switch {
 	case s.store == nil:
 		return full
-	case size > s.store.rowLimit:
-		return fmt.Errorf("%w; they cannot be stored either: a row has %d bytes, the server takes messages of %d (max_payload)", full, size, s.store.rowLimit)
+	case size > s.store.rowLimit():
+		if s.reclaim() {
+			return nil
+		}
+		return fmt.Errorf("%w; they cannot be stored either: a row has %d bytes, the server takes messages of %d (max_payload): %w", full, size, s.store.rowLimit(), errLater)
 	}
 	n := max(1, s.pool.max/evictShare)
 	n = min(n, rowsAtOnce, max(1, rowBytesAtOnce/size))
 	var rows []storedRow
-	var streams []*stream
+	var from []*stream // of each row
 	for st := s.residents.oldest; st != nil && len(rows) < n; st = st.newer {
-		streams = append(streams, st)
 		for _, slot := range st.slots {
 			if slot < 0 {
 				continue
@@ -133,35 +138,66 @@ func (s *shard) evict(full error) error {
 			}
 			p, data := st.source.part, appendRowWords(make([]byte, 0, size), words)
 			s.stored++
+			from = append(from, st)
 			rows = append(rows, storedRow{
 				subject: rowSubject(s.store.job, p.id, p.tenure.epoch.Load()), id: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.id, s.stored),
-				data: data, ref: rowRef{hash: hashOf(data)},
+				data: data, slot: slot, ref: rowRef{hash: hashOf(data)},
 			})
 		}
 	}
-	if err := s.store.putRows(s.last, rows); err != nil {
-		return err
+	err := s.store.putRows(s.last, rows)
+	if s.depart(rows, from) || s.reclaim() {
+		return nil
 	}
-	k := 0
-	for _, st := range streams {
+	return err
+}
+
+// depart frees the slots of rows that are stored and reports whether any is.
+func (s *shard) depart(rows []storedRow, from []*stream) bool {
+	n := 0
+	for k, st := range from {
+		if rows[k].ref.seq == 0 {
+			continue
+		}
 		if st.away == nil {
 			st.away = make([]rowRef, len(st.slots))
 		}
-		for i, slot := range st.slots {
-			if slot >= 0 {
-				st.away[i], st.slots[i] = rows[k].ref, -1
-				s.pool.release(slot)
-				st.source.part.away++
-				st.source.part.unnamed = true
-				k++
-			}
+		i := slices.Index(st.slots, rows[k].slot)
+		st.away[i], st.slots[i] = rows[k].ref, -1
+		s.pool.release(rows[k].slot)
+		st.source.part.away++
+		st.source.part.unnamed = true
+		if !slices.ContainsFunc(st.slots, func(slot int32) bool { return slot >= 0 }) {
+			s.residents.remove(st)
 		}
-		s.residents.remove(st)
+		n++
 	}
-	s.counters.away.Add(int64(k))
-	s.counters.spilled.Add(uint64(k))
+	s.counters.away.Add(int64(n))
+	s.counters.spilled.Add(uint64(n))
 	s.countSlots()
-	return nil
+	return n > 0
+}
+
+// reclaim frees the slots of partitions whose tenures have failed, and reports
+// whether there were any. No run in hand uses them: they are computed before a
+// slot changes hands.
+func (s *shard) reclaim() bool {
+	before := s.pool.used()
+	for st := s.residents.oldest; st != nil; {
+		next := st.newer
+		if st.source.part.failed() {
+			for i, slot := range st.slots {
+				if slot >= 0 {
+					s.pool.release(slot)
+					st.slots[i] = -1
+				}
+			}
+			s.residents.remove(st)
+		}
+		st = next
+	}
+	s.countSlots()
+	return s.pool.used() < before
 }
 
 // fetch brings the rows that the runs in hand need into their slots. A row
@@ -180,7 +216,7 @@ func (s *shard) fetch() {
 			errs[i] = s.pool.engine.WriteRow(int(a.slot), rows[i])
 		}
 		if errs[i] != nil {
-			s.storeFailed(a.part, errs[i])
+			s.giveUpOn(a.part, errs[i])
 		}
 	}
 	s.arrivals = s.arrivals[:0]

@@ -15,6 +15,7 @@ type Counters struct {
 	messages, rows, bytes, duplicates, gaps, incarnations, held          atomic.Uint64
 	predictions, early, commits, retries, batches, replayed, restores    atomic.Uint64
 	resets, forgotten, idle, spilled, fetched, reordered, claims, fenced atomic.Uint64
+	deferred                                                             atomic.Uint64
 	snapshots, snapshotBytes                                             atomic.Uint64
 	decodeNS, engineNS, commitNS, snapshotNS                             atomic.Int64
 	streams, slots, replaying, owned, stopped, away, parked              atomic.Int64
@@ -51,6 +52,7 @@ type Stats struct {
 	Reordered    uint64 // messages that came too early and were put in order
 	Claims       uint64 // partitions taken over
 	Fenced       uint64 // partitions another worker took over from this one
+	Deferred     uint64 // partitions given up for a while: the server refused what they need, or did not answer
 	Snapshots    uint64 // states of partitions stored
 	SnapshotSize uint64 // bytes of them
 
@@ -85,7 +87,7 @@ func (c *Counters) Stats() Stats {
 		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Incarnations: c.incarnations.Load(), Held: c.held.Load(),
 		Predictions: c.predictions.Load(), Early: c.early.Load(), Commits: c.commits.Load(),
 		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(), Idle: c.idle.Load(), Spilled: c.spilled.Load(), Fetched: c.fetched.Load(), Away: c.away.Load(),
-		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(),
+		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(), Deferred: c.deferred.Load(),
 		Snapshots: c.snapshots.Load(), SnapshotSize: c.snapshotBytes.Load(), Owned: c.owned.Load(), Stopped: c.stopped.Load(),
 		Decode: time.Duration(c.decodeNS.Load()), Engine: time.Duration(c.engineNS.Load()), Commit: time.Duration(c.commitNS.Load()), SnapshotTime: time.Duration(c.snapshotNS.Load()),
 		BatchRows: c.batchRows.read(rowBounds, 1), StepTime: c.stepTime.read(stepBounds, 1e9), CommitTime: c.commitTime.read(commitBounds, 1e9),

@@ -38,7 +38,7 @@ type PartitionHealth struct {
 	Partition int
 	Share     bool // it falls to this worker
 	Phase     Phase
-	Err       error // why it is Stopped
+	Err       error // why it is Stopped or Deferred
 	Epoch     uint64
 	// Lag is how many input messages are stored but not answered, as far as
 	// the worker has heard: with each message, the server says how many
@@ -62,12 +62,13 @@ const (
 	Replaying Phase = "replaying" // the input behind the snapshot, silently
 	Reading   Phase = "reading"
 	Releasing Phase = "releasing" // to be another's, or at a stop
+	Deferred  Phase = "deferred"  // the server refuses what it needs, or does not answer: claimed again by itself
 	Stopped   Phase = "stopped"   // by an error that the log tells; nothing of it is answered
 )
 
 // Phases lists them all.
 func Phases() []Phase {
-	return []Phase{Claiming, Restoring, Replaying, Reading, Releasing, Stopped}
+	return []Phase{Claiming, Restoring, Replaying, Reading, Releasing, Deferred, Stopped}
 }
 
 // Unready says why the stage does not work on all of its share, a line for
@@ -91,8 +92,8 @@ func (s *Status) Unready() []string {
 	}
 	for _, p := range s.Partitions {
 		switch {
-		case p.Phase == Stopped:
-			why = append(why, fmt.Sprintf("partition %d: stopped: %s", p.Partition, oneLine(fmt.Sprint(p.Err), maxReason)))
+		case p.Phase == Stopped || p.Phase == Deferred:
+			why = append(why, fmt.Sprintf("partition %d: %s: %s", p.Partition, p.Phase, oneLine(fmt.Sprint(p.Err), maxReason)))
 		case p.Waiting != "":
 			why = append(why, fmt.Sprintf("partition %d: the server does not take it: %s", p.Partition, oneLine(p.Waiting, maxReason)))
 		case p.Phase == Reading || p.Phase == Releasing && !p.Share:
@@ -158,11 +159,16 @@ type view struct {
 	share   []int // partitions that fall to this worker
 	tenures map[int]*tenure
 	stopped map[int]error
+	later   map[int]error
 }
 
 // show makes what the manager knows visible to Status.
 func (m *manager) show() {
-	m.view.Store(&view{m.renewed, m.share, maps.Clone(m.tenures), maps.Clone(m.stopped)})
+	later := map[int]error{}
+	for p, w := range m.later {
+		later[p] = w.err
+	}
+	m.view.Store(&view{m.renewed, m.share, maps.Clone(m.tenures), maps.Clone(m.stopped), later})
 }
 
 func (v *view) partitions() []PartitionHealth {
@@ -175,6 +181,8 @@ func (v *view) partitions() []PartitionHealth {
 			t.describe(&p)
 		} else if err := v.stopped[id]; err != nil {
 			p.Phase, p.Err = Stopped, err
+		} else if err := v.later[id]; err != nil {
+			p.Phase, p.Err = Deferred, err
 		}
 		all = append(all, p)
 	}
@@ -192,8 +200,10 @@ func (t *tenure) describe(p *PartitionHealth) {
 	}
 	err := t.err()
 	switch {
-	case errors.Is(err, errFenced) || errors.Is(err, errLater) || errors.Is(err, errUnfinished):
+	case errors.Is(err, errFenced) || errors.Is(err, errUnfinished):
 		p.Phase = Claiming // again, if it still falls to this worker
+	case errors.Is(err, errLater):
+		p.Phase, p.Err = Deferred, err
 	case t.failed.Load():
 		p.Phase, p.Err = Stopped, err
 	case t.ctx.Err() != nil:

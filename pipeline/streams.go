@@ -75,6 +75,7 @@ func (c Config) streams() []jetstream.StreamConfig {
 	rows := jetstream.StreamConfig{ // of the snapshots, see rowstore.go
 		Name:       rowStream(c.Job),
 		Subjects:   []string{c.Job + ".rows.*.*"},
+		Discard:    jetstream.DiscardNew, // when full, the stage hears of it; no row in use is dropped
 		Duplicates: 2 * time.Minute,
 	}
 	all := []jetstream.StreamConfig{in, out, dead, rows}
@@ -149,6 +150,9 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	}
 	if got.MaxAge != 0 && strings.HasSuffix(want.Name, "-ROWS") {
 		differs("max age", got.MaxAge, want.MaxAge, "state rows must stay until they come back")
+	}
+	if strings.HasSuffix(want.Name, "-ROWS") && got.Discard != want.Discard && (got.MaxBytes > 0 || got.MaxMsgs > 0 || got.MaxMsgsPerSubject > 0) {
+		differs("a limit and the discard policy", got.Discard, want.Discard, "a full store must refuse state rows, not drop those in use")
 	}
 	if got.AllowDirect {
 		differs("allow_direct", true, false, "positions must be read from the leader")

@@ -30,6 +30,7 @@ var plain = []struct {
 	{counter, "eusn_publish_retries_total", "Publishes repeated because no answer came.", func(s *pipeline.Stats) float64 { return float64(s.Retries) }},
 	{counter, "eusn_consumer_resets_total", "Errors from which the input's consumers recovered.", func(s *pipeline.Stats) float64 { return float64(s.Resets) }},
 	{counter, "eusn_claims_total", "Partitions taken over.", func(s *pipeline.Stats) float64 { return float64(s.Claims) }},
+	{counter, "eusn_deferred_total", "Times a partition was given up for a while because the server refused what it needs, or did not answer.", func(s *pipeline.Stats) float64 { return float64(s.Deferred) }},
 	{counter, "eusn_fenced_total", "Partitions that another worker took over from this one.", func(s *pipeline.Stats) float64 { return float64(s.Fenced) }},
 	{counter, "eusn_restores_total", "Partitions whose state came from a snapshot.", func(s *pipeline.Stats) float64 { return float64(s.Restores) }},
 	{counter, "eusn_replayed_messages_total", "Input messages replayed to rebuild states.", func(s *pipeline.Stats) float64 { return float64(s.Replayed) }},

@@ -88,6 +88,7 @@ eusn_partition_lag_messages{partition="1"} 0
 # HELP eusn_partitions Partitions of this worker, by what it does with them.
 # TYPE eusn_partitions gauge
 eusn_partitions{phase="claiming"} 0
+eusn_partitions{phase="deferred"} 0
 eusn_partitions{phase="reading"} 2
 eusn_partitions{phase="releasing"} 0
 eusn_partitions{phase="replaying"} 0

@@ -1,0 +1,309 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// keysIn are n keys of one of so many partitions.
+func keysIn(part, partitions, n int) (keys []string) {
+	for i := 0; len(keys) < n; i++ {
+		if key := fmt.Sprint("k", i); partitionOf(key, partitions) == part {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// phase is what a stage does with a partition, and why.
+func (r *running) phase(part int) (Phase, string) {
+	for _, p := range r.counters.Status().Partitions {
+		if p.Partition == part {
+			return p.Phase, fmt.Sprint(p.Err)
+		}
+	}
+	return "", ""
+}
+
+// edit changes a NATS stream as an operator would.
+func (b *rig) edit(name string, change func(*jetstream.StreamConfig)) {
+	b.t.Helper()
+	s, err := b.js.Stream(context.Background(), name)
+	if err == nil {
+		cfg := s.CachedInfo().Config
+		change(&cfg)
+		_, err = b.js.UpdateStream(context.Background(), cfg)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A store of rows that refuses them holds up the one partition that finds no
+// slot, until the cause is gone: nothing ends, nothing is lost, nothing is said
+// twice.
+func TestRowStoreRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		hurt, mend func(b *rig, store string, conf Config)
+		says       string
+	}{
+		"deleted": {
+			func(b *rig, store string, _ Config) {
+				if err := b.js.DeleteStream(context.Background(), store); err != nil {
+					b.t.Fatal(err)
+				}
+			},
+			func(b *rig, _ string, conf Config) { // as the start of another worker does
+				if err := ensureStreams(context.Background(), b.js, conf, b.log); err != nil {
+					b.t.Fatal(err)
+				}
+			},
+			"no response from stream",
+		},
+		"full": {
+			func(b *rig, store string, _ Config) {
+				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
+			},
+			func(b *rig, store string, _ Config) {
+				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
+			},
+			"maximum bytes exceeded",
+		},
+		"too large": {
+			func(b *rig, store string, _ Config) {
+				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxMsgSize = 10 })
+			},
+			func(b *rig, store string, _ Config) {
+				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 })
+			},
+			"message size exceeds maximum allowed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+			b := newRig(t)
+			conf := quick("held", 2)
+			conf.Shards, conf.MaxSlots, conf.StopTimeout = 1, 4, patience
+			mine, others := keysIn(0, 2, 3), keysIn(1, 2, 2)
+			first := []packet{
+				one(mine[0], 1, 2, 1, false), one(mine[1], 1, 2, 2, false),
+				one(others[0], 1, 2, 3, false), one(others[1], 1, 2, 4, false),
+			}
+			fifth := []packet{one(mine[2], 1, 2, 5, false)}
+			more := []packet{one(others[0], 2, 2, 6, false), one(others[1], 2, 2, 7, false)}
+			last := []packet{
+				one(mine[0], 2, 1, 8, true), one(mine[1], 2, 1, 8, true), one(mine[2], 2, 1, 8, true),
+				one(others[0], 3, 1, 8, true), one(others[1], 3, 1, 8, true),
+			}
+			r := b.start(m, conf)
+			b.publish(first)
+			b.await(conf.Job, len(first))
+			c.hurt(b, rowStream(conf.Job), conf.WithDefaults())
+			b.publish(fifth)
+			r.until(t, "wait", func(s Stats) bool { return s.Deferred > 0 })
+			b.publish(more) // the others go on, wherever they stand among the streams used least
+			b.await(conf.Job, len(first)+len(more))
+			waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
+			if _, err := r.phase(0); !strings.Contains(err, c.says) || !strings.Contains(err, rowStream(conf.Job)) {
+				t.Errorf("it says %q, want %q", err, c.says)
+			}
+			if phase, _ := r.phase(1); phase != Reading {
+				t.Errorf("the other partition is %s", phase)
+			}
+			status := r.counters.Status()
+			if why := strings.Join(status.Unready(), "\n"); !strings.Contains(why, "partition 0: deferred: ") {
+				t.Errorf("unready for %q", why)
+			}
+			c.mend(b, rowStream(conf.Job), conf.WithDefaults())
+			b.await(conf.Job, len(first)+len(more)+len(fifth)) // by itself
+			b.publish(last)
+			got := b.await(conf.Job, 2*len(last)+2)
+			if s := r.counters.Stats(); s.Stopped != 0 || s.Spilled == 0 {
+				t.Errorf("%d partitions stopped, %d rows stored", s.Stopped, s.Spilled)
+			}
+			r.stop(t)
+			b.onlyNamedRows(conf.Job, 2)
+
+			calm := newRig(t)
+			conf.MaxSlots = 0
+			r = calm.start(m, conf)
+			for _, packets := range [][]packet{first, fifth, more, last} {
+				calm.publish(packets)
+			}
+			want := calm.await(conf.Job, count(got))
+			r.stop(t)
+			same(t, got, want)
+		})
+	}
+}
+
+// A partition full of open sequences stops, and no other with it.
+func TestFullPartitionStopsAlone(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("crowd", 2)
+	c.Shards, c.MaxStreams = 1, 2
+	r := b.start(m, c)
+	mine, others := keysIn(0, 2, 3), keysIn(1, 2, 1)
+	for _, key := range mine {
+		b.publish([]packet{one(key, 1, 1, 1, false)})
+	}
+	r.until(t, "stop", func(s Stats) bool { return s.Stopped == 1 })
+	b.publish([]packet{one(others[0], 1, 1, 1, true)})
+	b.await(c.Job, 1)
+	if phase, err := r.phase(0); phase != Stopped || !strings.Contains(err, "max_streams") {
+		t.Errorf("the full partition is %s: %s", phase, err)
+	}
+	r.cancel()
+	mentions(t, r.wait(t), "max_streams", "partition 0")
+}
+
+// Dead letters that the server refuses hold up the partition they are of, and
+// no other's answers behind them; they come once when the cause is gone.
+func TestDeadLettersRefused(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("letters", 2)
+	c.Shards, c.StopTimeout = 1, patience
+	r := b.start(m, c)
+	b.edit(deadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
+	mine, others := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
+	b.publish([]packet{one(mine, 1, 1, 1, false), {key: mine, seq: 2, raw: []byte("?")}, one(mine, 3, 1, 1, true)})
+	r.until(t, "wait", func(s Stats) bool { return s.Deferred > 0 })
+	b.publish([]packet{one(others, 1, 1, 1, true)})
+	b.await(c.Job, 1)
+	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
+	if _, err := r.phase(0); !strings.Contains(err, "dead letter on letters.dlq.0 is not taken") {
+		t.Errorf("it says %q", err)
+	}
+	b.edit(deadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
+	got := b.await(c.Job, 2)
+	r.stop(t)
+	if f := flags(got[mine]); f != "3.0:poison-skipped" {
+		t.Errorf("predictions %q", f)
+	}
+	if n := len(b.deadLetters(c.Job)); n != 1 {
+		t.Errorf("%d dead letters, want 1", n)
+	}
+}
+
+// A commit that the server takes no more is tried until it does: in place where
+// there is no room, from the last snapshot where it is too large. Both come out
+// as if nothing had happened.
+func TestCommitsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		hurt, mend func(*jetstream.StreamConfig)
+		phase      Phase
+	}{
+		"full": {
+			func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew },
+			func(c *jetstream.StreamConfig) { c.MaxBytes = -1 }, Reading,
+		},
+		"too large": { // a claim, with no predictions, is not
+			func(c *jetstream.StreamConfig) { c.MaxMsgSize = 6 << 10 },
+			func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }, Deferred,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
+			b := newRig(t)
+			conf := quick("refused", 1)
+			conf.StopTimeout = patience
+			r := b.start(m, conf)
+			packets := []packet{one("a", 1, 1, 1, true), one("a", 2, 200, 1, true), one("a", 3, 3, 1, true)}
+			b.publish(packets[:1])
+			b.await(conf.Job, 1)
+			b.edit(outputStream(conf.Job), c.hurt)
+			b.publish(packets[1:2])
+			waitFor(t, "refusal", func() bool { phase, _ := r.phase(0); return phase == c.phase && r.counters.Stats().Retries > 0 })
+			b.edit(outputStream(conf.Job), c.mend)
+			b.publish(packets[2:])
+			got := b.await(conf.Job, 204)
+			if s := r.counters.Stats(); s.Stopped != 0 {
+				t.Errorf("%d partitions stopped", s.Stopped)
+			}
+			r.stop(t)
+			same(t, got, map[string][]codec.Prediction{"a": newLone(t, m, Config{}).feedAll(packets...)})
+		})
+	}
+}
+
+// dumb is a JetStream that publishes nothing and answers nothing.
+type dumb struct {
+	jetstream.JetStream
+	asked atomic.Int64
+}
+
+type noAnswer struct{ jetstream.PubAckFuture }
+
+func (noAnswer) Ok() <-chan *jetstream.PubAck { return nil }
+func (noAnswer) Err() <-chan error            { return nil }
+
+func (d *dumb) PublishMsgAsync(*nats.Msg, ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
+	d.asked.Add(1)
+	return noAnswer{}, nil
+}
+
+func (d *dumb) PublishMsg(ctx context.Context, _ *nats.Msg, _ ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A store that never answers, nor the client for it, is waited for once; then
+// nobody waits before it has answered a probe, of which nothing stays.
+func TestMuteRowStore(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	s, err := snapshotsOf(t.Context(), b.js, Config{Job: "mute"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	well := s.rowJS
+	d := &dumb{JetStream: well}
+	s.rowJS, s.patience = d, time.Second
+	put := func() error {
+		data := []byte("row")
+		return s.putRows(t.Context(), []storedRow{{subject: rowSubject("mute", 0, 1), id: "1", data: data, ref: rowRef{hash: hashOf(data)}}})
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- put() }()
+	select {
+	case err := <-ended:
+		mentions(t, err, "MUTE-ROWS has not answered 1 state rows", errLater.Error())
+	case <-time.After(patience):
+		t.Fatal("a store that never answers is waited for without end")
+	}
+	asked := d.asked.Load()
+	mentions(t, put(), "has not answered", errLater.Error())
+	s.probe(t.Context(), 0, 12, b.log)
+	mentions(t, put(), "has not answered", errLater.Error())
+	if n := d.asked.Load(); n != asked {
+		t.Errorf("asked %d times more", n-asked)
+	}
+	s.rowJS = well
+	s.probe(t.Context(), 0, 12, b.log)
+	if err := put(); err != nil {
+		t.Errorf("after its answer: %v", err)
+	}
+	stream, err := b.js.Stream(t.Context(), rowStream("mute"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stream.CachedInfo().State.Msgs; n != 1 {
+		t.Errorf("%d messages in the store, want the row alone", n)
+	}
+}
