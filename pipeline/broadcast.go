@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 )
@@ -41,8 +42,15 @@ type broadcast struct {
 	unsaid  int       // since that line
 }
 
+func newBroadcast(p Publisher, src Source) *broadcast {
+	return &broadcast{
+		Publisher: p, src: src, known: map[string]*played{}, flight: map[*nats.Msg]*played{}, begin: time.Now(), incarnation: nuid.Next(),
+		answers: make(chan ackOf, 2*p.Playing), // one for each message under way, and late ones
+		pace:    pace{speed: p.Speed, rate: p.Rate},
+	}
+}
+
 func (b *broadcast) open(ctx context.Context, nc *nats.Conn) error {
-	b.flight = map[*nats.Msg]*played{}
 	b.maxBytes = int(nc.MaxPayload()) - headerRoom
 	for i := range b.encoders {
 		var err error
@@ -73,6 +81,8 @@ func (b *broadcast) open(ctx context.Context, nc *nats.Conn) error {
 }
 
 func (b *broadcast) run(ctx context.Context) error {
+	watch := time.NewTicker(commitTimeout)
+	defer watch.Stop()
 	for {
 		if err := b.fill(ctx); err != nil {
 			return b.leave(err)
@@ -108,6 +118,10 @@ func (b *broadcast) run(ctx context.Context) error {
 				return b.leave(err)
 			}
 		case <-wait:
+		case <-watch.C:
+			if err := b.overdue(ctx); err != nil {
+				return b.leave(err)
+			}
 		case <-ctx.Done():
 			return b.leave(ctx.Err())
 		}

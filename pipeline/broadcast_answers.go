@@ -18,6 +18,7 @@ type ackOf struct {
 
 func (b *broadcast) send(pl *played) {
 	b.flight[pl.msg] = pl
+	pl.sent = time.Now()
 	b.pending += len(pl.msg.Data)
 	if _, err := b.js.PublishMsgAsync(pl.msg, jetstream.WithRetryAttempts(0)); err != nil {
 		b.answers <- ackOf{pl.msg, err} // disconnected, or too large
@@ -45,6 +46,20 @@ func (b *broadcast) answered(ctx context.Context, a ackOf) error {
 		b.Progress(b.report())
 	}
 	return b.next(pl)
+}
+
+// overdue sends again what the client gives no answer for, though it should
+// after commitTimeout (see committer.await). The message's id makes it count
+// once.
+func (b *broadcast) overdue(ctx context.Context) error {
+	for msg, pl := range b.flight {
+		if time.Since(pl.sent) > 2*commitTimeout {
+			if err := b.answered(ctx, ackOf{msg, nats.ErrTimeout}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (b *broadcast) retry(pl *played, err error) error {

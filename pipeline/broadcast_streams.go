@@ -33,6 +33,7 @@ type played struct {
 	turn    uint64    // order among equals
 	msg     *nats.Msg // built, not acknowledged
 	rows    int
+	sent    time.Time
 	refused time.Time // since when nobody takes it
 }
 

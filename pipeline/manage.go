@@ -32,11 +32,11 @@ type manager struct {
 // have ended. last is for what must still be said after ctx's end.
 func (r *run) manage(ctx, last context.Context) error {
 	m := &manager{run: r, tenures: map[int]*tenure{}, stopped: map[int]error{}, later: map[int]*deferral{}}
+	ctx, cancel := context.WithCancel(ctx)
 	defer m.beside.Wait()
-	watched, end := context.WithCancel(ctx)
-	defer end()
+	defer cancel() // what goes on beside is not waited for where an engine has failed
 	m.beside.Go(func() {
-		if err := r.watchStreams(watched); err != nil {
+		if err := r.watchStreams(ctx); err != nil {
 			m.broken.Store(&err)
 		}
 	})

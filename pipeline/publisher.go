@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 )
 
 // Item is a piece of one stream to publish: a whole series, or the next
@@ -92,10 +91,7 @@ func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Publ
 	if err := p.check(); err != nil {
 		return Published{}, err
 	}
-	b := &broadcast{
-		Publisher: p, src: src, known: map[string]*played{}, begin: time.Now(), incarnation: nuid.Next(),
-		answers: make(chan ackOf, p.Playing), pace: pace{speed: p.Speed, rate: p.Rate},
-	}
+	b := newBroadcast(p, src)
 	if err := b.open(ctx, nc); err != nil {
 		return Published{}, err
 	}

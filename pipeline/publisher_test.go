@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -210,5 +211,41 @@ func TestPublisherRefuses(t *testing.T) {
 	failing := &items{list: nil}
 	if got, err := good.Publish(ctx, b.nc, failing); err != nil || got.Messages != 0 {
 		t.Errorf("an empty source: %+v, %v", got, err)
+	}
+}
+
+// forgetful is a JetStream whose client loses the first message and gives no
+// answer for it.
+type forgetful struct {
+	jetstream.JetStream
+	lost bool
+}
+
+func (f *forgetful) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
+	if !f.lost {
+		f.lost = true
+		return noAnswer{}, nil
+	}
+	return f.JetStream.PublishMsgAsync(m, opts...)
+}
+
+// A message for which the client never gives an answer is sent again.
+func TestPublisherAsksAgain(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	if _, err := b.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ALL", Subjects: []string{"sensors.*"}}); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := series(2, 2, true)
+	p := Publisher{Subject: DefaultInputSubject, Channels: []string{"x", "y"}, RowsPerMessage: 50, Playing: 2, MaxPending: 1 << 20, Log: b.log}
+	loop := newBroadcast(p, &items{list: list})
+	if err := loop.open(t.Context(), b.nc); err != nil {
+		t.Fatal(err)
+	}
+	loop.js = &forgetful{JetStream: loop.js}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	if err := loop.run(ctx); err != nil || loop.done.Messages != 2 || loop.done.Retries != 1 {
+		t.Errorf("%+v, %v", loop.done, err)
 	}
 }

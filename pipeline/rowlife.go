@@ -49,7 +49,10 @@ func (t *tenure) freedBy(seq uint64) (rows []uint64) {
 // Nothing else uses the committer any more.
 func (t *tenure) excuse() {
 	if err := t.err(); errors.Is(err, errRow) {
-		err = t.c.overtaken(t.workers, err)
+		ctx, cancel := context.WithCancel(t.shard.last) // a stop does not wait for the server without end
+		defer cancel()
+		defer context.AfterFunc(t.workers, cancel)()
+		err = t.c.overtaken(ctx, err)
 		t.mu.Lock()
 		t.reason = err
 		t.mu.Unlock()

@@ -198,3 +198,35 @@ func TestRowStoreAway(t *testing.T) {
 		t.Fatalf("a third sequence with room for two: %v", l.p.tenure.err())
 	}
 }
+
+// away is a NATS stream whose server does not answer.
+type away struct{ jetstream.Stream }
+
+func (away) GetLastMsgForSubject(ctx context.Context, _ string) (*jetstream.RawStreamMsg, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A tenure that lost a row asks whether it was overtaken, and a stop does not
+// wait for the answer longer than for anything else.
+func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
+	t.Parallel()
+	last, over := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer over()
+	lost := fmt.Errorf("row 1: %w", errRow)
+	tn := &tenure{
+		run: &run{workers: t.Context()}, shard: &shard{last: last}, stop: func() {},
+		c: &committer{stream: away{}, job: "x", last: 1},
+	}
+	tn.fail(lost)
+	ended := make(chan struct{})
+	go func() { tn.excuse(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("it waits for a server that does not answer")
+	}
+	if err := tn.err(); !errors.Is(err, errRow) {
+		t.Errorf("the reason is now %v", err)
+	}
+}
