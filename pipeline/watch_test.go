@@ -105,8 +105,10 @@ func TestWatchLooksTwice(t *testing.T) {
 	if w.lasts("a", true, false) || w.lasts("a", false, false) || w.lasts("a", true, false) || !w.lasts("a", true, false) {
 		t.Error("alone: want the second of two looks in a row")
 	}
-	if w.lasts("b", true, true) || w.lasts("b", true, true) {
-		t.Error("clustered: a new leader's past taken for a loss")
+	for range 2 {
+		if w.lasts("b", true, true) {
+			t.Error("clustered: a new leader's past taken for a loss")
+		}
 	}
 	w.wrong["b"] = time.Now().Add(-staleGrace - time.Second)
 	if !w.lasts("b", true, true) {
