@@ -87,6 +87,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"bogus"}, `unknown command "bogus"`},
 		{[]string{"version", "--bogus"}, "unknown flag: --bogus"},
 		{[]string{"version", "extra"}, "extra"},
+		{[]string{"completion", "tcsh"}, `unknown command "tcsh" for "eusn-stream completion"`},
 		{[]string{"config", "bogus"}, `unknown command "bogus" for "eusn-stream config"`},
 		{[]string{"--progress", "loud", "version"}, "want auto, plain or none"},
 		{[]string{"offline", "retrain"}, `"archive" not set`},

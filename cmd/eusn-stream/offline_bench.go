@@ -160,7 +160,17 @@ func (a *app) runBench(ctx context.Context, sets []*offline.Dataset, b benchRun,
 	meters.end(done.cells)
 	done.unmeasured = meters.unmeasured
 	err = errors.Join(err, done.store.Close())
-	return done, orInterrupted(err, "what is finished is in %s, and the same command with --resume goes on from there", b.out)
+	return done, b.ended(err)
+}
+
+// ended says what there is after a run, and what to do where its results do not
+// belong to those of the file.
+func (b benchRun) ended(err error) error {
+	var other *bench.SettingsError
+	if errors.As(err, &other) {
+		return fail(exitFailure, err, "another --out")
+	}
+	return orInterrupted(err, "what is finished is in %s, and the same command with --resume goes on from there", b.out)
 }
 
 // benchDone is a bench that came to its end.

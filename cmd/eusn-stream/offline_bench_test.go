@@ -33,6 +33,9 @@ func TestOfflineBench(t *testing.T) {
 		}
 	}
 	exec(t, t.Context(), args...).want(t, exitFailure, "exists", "--resume")
+	other := importTiny(t, 1) // of the same name
+	exec(t, t.Context(), "offline", "bench", other, "--configurations", "12", "--out", out, "--resume").want(t, exitFailure, "cannot be mixed", "try: another --out")
+	exec(t, t.Context(), "offline", "bench", archive, "--seed", "2", "--out", out, "--resume").want(t, exitFailure, "cannot be mixed", "try: another --out")
 	before, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)

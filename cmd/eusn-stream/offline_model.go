@@ -98,7 +98,7 @@ func (a *app) offlineModel(ctx context.Context, files []string, length int, b be
 	all, err := bench.Model(ctx, sets, o, st)
 	p.close()
 	if err = errors.Join(err, st.Close()); err != nil {
-		return orInterrupted(err, "what is finished is in %s, and the same command with --resume goes on from there", b.out)
+		return b.ended(err)
 	}
 	if a.json {
 		return a.printJSON(struct {

@@ -63,6 +63,10 @@ sample, and predictions go out, also as Arrow.
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newDemo(a), newRun(a), newReplay(a), newPartitions(a), newState(a), newDeadLetter(a), newOffline(a), newModel(a), newConfig(a),
 		newDoctor(a), newBench(a), newVersion(a), newExitCodesTopic())
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	return root
 }
 
