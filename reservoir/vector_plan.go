@@ -16,6 +16,7 @@ type plan struct {
 	lanes, members, threads int
 	narrow                  bool    // narrow tiles hide the latency of a multiply-add
 	perSample, perEmit      float64 // multiply-adds
+	enough                  float64 // for a thread
 
 	call   uint32  // number of the call, in each slot that has a run in it,
 	round  []int32 // and of such a slot that run's round, unless the call is plain
@@ -32,10 +33,12 @@ type plan struct {
 	work   []item
 }
 
-// enough is how many multiply-adds each thread of a round must have: some
-// 110 µs on AVX2. Waking a thread costs the caller 10 µs, and on a busy machine
-// it starts 70 µs later (Zen 3, 2 vCPUs).
-const enough = 4e6
+// enoughLane times the lanes of a vector is how many multiply-adds each thread
+// of a round must have: some 65 µs. A second thread breaks even at three
+// quarters of that and begins to gain: 1.16 where both have just enough (Zen 3,
+// 2 vCPUs, quiet; where they are busy it costs the caller 10 µs and starts when
+// it can).
+const enoughLane = 3e5
 
 // tile is the runs of one tile of streams. Its last item to end commits it.
 type tile struct {
@@ -60,6 +63,7 @@ func (p *plan) init(v *Vector, threads int) {
 	if s.Kind == RESN {
 		recurrent = 20 // one product, but as much again as a tanh and the loop take
 	}
+	p.enough = enoughLane * float64(v.set.Vector)
 	p.perSample = float64(s.Members) * float64(s.Units) * float64(recurrent+s.Inputs())
 }
 
@@ -151,10 +155,10 @@ func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 	lanes, threads := p.lanes, 1
 	if p.threads > 1 {
 		amount := p.amount(runs, order)
-		threads = max(1, min(p.threads, int(amount/enough)))
+		threads = max(1, min(p.threads, int(amount/p.enough)))
 		// Two narrow tiles on two threads where one wide tile would leave a
 		// thread idle, if a narrow one is no slower a lane.
-		for p.narrow && lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*enough*float64(threads) {
+		for p.narrow && lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*p.enough*float64(threads) {
 			lanes /= 2
 		}
 	}
@@ -189,7 +193,7 @@ func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 
 // amount is the multiply-adds of the runs, or more than enough for all threads.
 func (p *plan) amount(runs []Run, order []int32) float64 {
-	amount, most := 0.0, 2*enough*float64(p.threads)
+	amount, most := 0.0, 2*p.enough*float64(p.threads)
 	for _, i := range order {
 		r := &runs[i]
 		amount += float64(r.To-r.From) * p.perSample
