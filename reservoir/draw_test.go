@@ -39,6 +39,18 @@ func TestTF32(t *testing.T) {
 	}
 }
 
+// TestSubset: a member sees a part of the inputs only where there are more than
+// three.
+func TestSubset(t *testing.T) {
+	for channels, want := range map[int]int{2: 2, 3: 3, 4: 1} {
+		s := paperSpec(2, channels, .1, .01, 1)
+		s.Subset = 1
+		if got := len(mustDraw(t, s).Members[0].Inputs); got != want {
+			t.Errorf("of %d inputs a member sees %d, want %d", channels, got, want)
+		}
+	}
+}
+
 // TestScales: drawn scales fill their range log-uniformly.
 func TestScales(t *testing.T) {
 	d := Dist{1e-3, 10}

@@ -81,6 +81,8 @@ func TestModelFileRefused(t *testing.T) {
 		want string
 	}{
 		{"empty", nil, "too short"},
+		{"five bytes", good[:5], "too short"},
+		{"header beyond the end", header(uint64(len(good) - 4)), "truncated"},
 		{"truncated header", good[:40], "truncated"},
 		{"truncated body", good[:len(good)-5], "truncated"},
 		{"trailing bytes", append(bytes.Clone(good), 1, 2, 3, 4), "4 bytes"},
@@ -96,6 +98,8 @@ func TestModelFileRefused(t *testing.T) {
 		{"overflowing shape", edit(`"shape":[5,5]`, `"shape":[4294967296,4294967296]`), "shape"},
 		{"missing tensor", edit(`"norm.diff"`, `"norm.difg"`), `"norm.diff" is missing`},
 		{"wrong type", edit(`"F32"`, `"F16"`), `"F16"`},
+		{"numbers for indices", edit(`"dtype":"I32"`, `"dtype":"F32"`), "has type F32, want I32"},
+		{"a tensor too many", edit(`"norm.diff"`, `"x":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"norm.diff"`), `"x" is unknown`},
 		{"NaN weight", nan, "NaN"},
 		{"policy", edit(`{\"kind\":\"marked\"}`, `{\"kind\":\"window\"}`), "length 0"},
 	} {

@@ -1,6 +1,7 @@
 package reservoir
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -80,6 +81,21 @@ func emptyHead(features int, classes ...string) *readout.Linear {
 	h := &readout.Linear{Name: "h", Classes: classes}
 	h.Center, h.Weights, h.Intercept = make([]float32, features), make([]float32, h.Columns()*features), make([]float32, h.Columns())
 	return h
+}
+
+// TestCheckInputs: the largest number is taken, and the first bad one is named.
+func TestCheckInputs(t *testing.T) {
+	in := []float32{MaxInput, -MaxInput, 0, 1, float32(math.NaN()), float32(math.Inf(1))}
+	if err := CheckInputs(in[:4], 2); err != nil {
+		t.Error(err)
+	}
+	var bad *InputError
+	if err := CheckInputs(in, 2); !errors.As(err, &bad) || bad.Row != 2 || bad.Channel != 0 {
+		t.Errorf("%v, want row 2, channel 0", err)
+	}
+	if err := CheckInputs([]float32{0, MaxInput, -2 * MaxInput, 0}, 2); !errors.As(err, &bad) || bad.Row != 1 || bad.Channel != 0 {
+		t.Errorf("%v, want row 1, channel 0", err)
+	}
 }
 
 // TestCheckHeads: each head that does not fit is named.

@@ -22,6 +22,8 @@ func TestPolicyRefusals(t *testing.T) {
 		{Policy{}, `policy ""`, 0},
 		{Policy{Kind: "sometimes"}, `policy "sometimes"`, 0},
 		{Policy{Kind: Window, Length: 12}, "hop 0", 0},
+		{Policy{Kind: Window, Hop: 4}, "length 0", 0},
+		{Policy{Kind: Gap}, "gap 0s", 0},
 		{Policy{Kind: Window, Length: 12, Hop: 5}, "not a multiple", 0},
 		{Policy{Kind: Window, Length: MaxPhases + 1, Hop: 1}, "at most 256", 0},
 		{Policy{Kind: Count}, "length 0", 0},

@@ -1,6 +1,7 @@
 package reservoir_test
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -127,11 +128,16 @@ func TestNewCPU(t *testing.T) {
 	if _, err := reservoir.NewCPU(net, 1, "avx1024", 0); err == nil || !strings.Contains(err.Error(), "generic") {
 		t.Errorf("an unknown kind gives %v, want an error that lists the known ones", err)
 	}
+	if _, err := reservoir.FMAPeak("avx1024", 0); err == nil {
+		t.Error("an unknown kind has a peak")
+	}
 	if _, err := reservoir.NewCPU(net, 1, "auto", -1); err == nil {
 		t.Error("-1 threads were taken")
 	}
-	if _, err := reservoir.NewCPU(net, 0, "auto", 1); err == nil {
-		t.Error("0 slots were taken")
+	for _, slots := range []int{0, math.MaxInt / 8} {
+		if _, err := reservoir.NewCPU(net, slots, "auto", 1); err == nil {
+			t.Errorf("%d slots were taken", slots)
+		}
 	}
 }
 

@@ -125,8 +125,8 @@ func folds(t *testing.T, open New) {
 }
 
 // roundings: sums of a product and a number that lie so close to the middle of
-// two float32 that rounding them to float64 first gives the wrong one, for every
-// unit of a vector, from an input and from a state.
+// two float32 that rounding them to float64 first gives the wrong one, for one
+// unit in four at a time, from an input and from a state.
 func roundings(t *testing.T, open New) {
 	const units = 19
 	s := single(reservoir.EuSN, 1, units)
@@ -136,7 +136,8 @@ func roundings(t *testing.T, open New) {
 	if twice := float32(float64(sum) + float64(a)*float64(b)); twice == canon.FMA(a, b, sum) {
 		t.Fatal("this case tells nothing: rounded twice it is the same")
 	}
-	for from := range 2 {
+	for way := range 8 {
+		from, first := way%2, way/2
 		net := draw(t, s)
 		m := &net.Members[0]
 		clear(m.Recurrent)
@@ -146,6 +147,9 @@ func roundings(t *testing.T, open New) {
 		ref, input := newReference(net), float32(0)
 		for i := range units {
 			m.Bias[i] = sum
+			if i%4 != first {
+				continue
+			}
 			if from == 0 {
 				m.Input[i] = a
 			} else {
@@ -268,8 +272,16 @@ func refusals(t *testing.T, open New) {
 		}
 	}
 	checkSlot(t, e, 1, ref)
-	if e.ReadRow(3, make([]uint32, s.Layout().Words)) == nil || e.ReadRow(0, nil) == nil || e.Features(-1, nil) == nil {
-		t.Error("a slot or buffer that does not exist was read")
+	words, features := s.Layout().Words, s.FeatureCount()
+	for _, slot := range []int{-1, 3} {
+		if e.ReadRow(slot, make([]uint32, words)) == nil || e.Features(slot, make([]float32, features)) == nil {
+			t.Errorf("slot %d of 3 was read", slot)
+		}
+	}
+	for _, n := range []int{-1, 1} {
+		if e.ReadRow(0, make([]uint32, words+n)) == nil || e.Features(0, make([]float32, features+n)) == nil {
+			t.Errorf("a row or features were read to room for %d values more", n)
+		}
 	}
 	if err := e.SetHeads([]*readout.Linear{randomHead(rng, "h", 3, 7)}); err == nil {
 		t.Error("a head of another network was taken")

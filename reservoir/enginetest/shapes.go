@@ -57,6 +57,8 @@ func shapes(t *testing.T, open New) {
 	s = single(reservoir.EuSN, 2, 8)
 	s.Bias, s.Input = reservoir.Fixed(0), reservoir.Fixed(0)
 	specs["all zero"] = s
+	s.Features = reservoir.AllFeatures // an argument of 0 is not positive
+	specs["all zero, all features"] = s
 	for name, s := range specs {
 		rows := 40
 		if s.Units > 500 || s.Channels > 500 { // the plain reference takes milliseconds a sample

@@ -36,6 +36,9 @@ func stateRows(t *testing.T, open New) {
 
 	l := s.Layout()
 	for name, spoil := range map[string]func(r []uint32) []uint32{
+		"long":       func(r []uint32) []uint32 { return append(r, 0) },
+		"last word":  func(r []uint32) []uint32 { r[len(r)-1] = 0x7f800000; return r },
+		"last count": func(r []uint32) []uint32 { r[l.Member(1)+l.Positive+s.Units-1] = 51; return r },
 		"short":      func(r []uint32) []uint32 { return r[1:] },
 		"NaN state":  func(r []uint32) []uint32 { r[l.Member(1)+l.State] = 0x7fc00000; return r },
 		"Inf sample": func(r []uint32) []uint32 { r[l.Previous] = 0xff800000; return r },
