@@ -137,24 +137,12 @@ func ReadState(b []byte) (PartitionState, error) {
 // producers with their numbers. It creates the job's NATS streams. The number
 // of partitions must be that of the job the snapshot comes from.
 func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) error {
-	if err := c.Validate(); err != nil {
-		return err
-	}
 	c = c.WithDefaults()
-	sh, part, err := shapeIn(b)
+	p, sh, err := importable(c, b)
 	if err != nil {
 		return err
 	}
-	p, err := decodeSnapshot(b, sh, part)
-	if err == nil && p.away > 0 {
-		err = errApart
-	}
-	if err != nil {
-		return err
-	}
-	if part >= c.Partitions {
-		return fmt.Errorf("pipeline: the snapshot is of partition %d, job %q has %d: a state belongs to its partition", part, c.Job, c.Partitions)
-	}
+	part := p.id
 	if err := ensureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
@@ -188,6 +176,43 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 		return fmt.Errorf("pipeline: record of partition %d: %w", part, err)
 	}
 	return nil
+}
+
+// CheckImport says what would keep Import from taking a snapshot, as far as can
+// be known without a server, and which partition it is of.
+func CheckImport(c Config, b []byte) (partition int, err error) {
+	p, _, err := importable(c.WithDefaults(), b)
+	if err != nil {
+		return 0, err
+	}
+	return p.id, nil
+}
+
+// importable decodes a snapshot that a job of this configuration may begin
+// with: its keys are those that the server will put into its partition.
+func importable(c Config, b []byte) (*partition, shape, error) {
+	if err := c.Validate(); err != nil {
+		return nil, shape{}, err
+	}
+	sh, part, err := shapeIn(b)
+	if err != nil {
+		return nil, sh, err
+	}
+	p, err := decodeSnapshot(b, sh, part)
+	switch {
+	case err != nil:
+		return nil, sh, err
+	case p.away > 0:
+		return nil, sh, errApart
+	case part >= c.Partitions:
+		return nil, sh, fmt.Errorf("pipeline: the snapshot is of partition %d, job %q has %d: a state belongs to its partition; want as many (stage.partitions) as the job it comes from", part, c.Job, c.Partitions)
+	}
+	for key := range p.sources {
+		if got := partitionOf(key, c.Partitions); got != part {
+			return nil, sh, fmt.Errorf("pipeline: the snapshot is of partition %d, but with %d partitions its key %q falls into partition %d: want as many (stage.partitions) as the job it comes from", part, c.Partitions, key, got)
+		}
+	}
+	return p, sh, nil
 }
 
 // rewound encodes a decoded snapshot for an input of which nothing has been

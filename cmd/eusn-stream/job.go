@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -36,8 +38,8 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 		}
 		if c.NATS.URL == "" {
 			// The server would make the directory, and an empty job's answer hide the mistake.
-			if _, err := os.Stat(c.Server.Dir); errors.Is(err, os.ErrNotExist) && cmd.Name() != "import" {
-				return fail(exitFailure, fmt.Errorf("no data directory %s: has an embedded server stored there?", c.Server.Dir),
+			if _, err := os.Stat(filepath.Join(c.Server.Dir, "jetstream")); errors.Is(err, os.ErrNotExist) && cmd.Name() != "import" {
+				return fail(exitFailure, fmt.Errorf("%s is no data directory: has an embedded server stored there?", c.Server.Dir),
 					cmd.CommandPath()+" --nats-url nats://127.0.0.1:4222, or --dir with the directory of eusn-stream run")
 			}
 			c.Server.Port = pipeline.InProcess
@@ -59,6 +61,9 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 		err = do(ctx, c, js, args)
 		if errors.Is(err, pipeline.ErrNoJob) {
 			err = fail(exitFailure, err, cmd.CommandPath()+" --job with the name the stage runs under, --nats-url with its server")
+		}
+		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+			err = fail(exitFailure, err, "eusn-stream doctor, with the same --nats-url or configuration: is JetStream enabled on the server and for the account?")
 		}
 		return err
 	})

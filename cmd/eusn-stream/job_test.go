@@ -48,6 +48,7 @@ func TestJobCommands(t *testing.T) {
 	if _, err := os.Stat(absent); err == nil {
 		t.Error("a command that only looks made a data directory")
 	}
+	exec(t, t.Context(), "partitions", "--dir", dir).want(t, exitFailure, "is no data directory", "try: eusn-stream partitions --nats-url")
 	states := filepath.Join(dir, "states")
 	must(t, "state", "export", "--dir", data, "-o", states)
 	p0, p1 := filepath.Join(states, "p0.state"), filepath.Join(states, "p1.state")
@@ -57,6 +58,9 @@ func TestJobCommands(t *testing.T) {
 	if err := os.WriteFile(conf, []byte("job: heir\nstage: {partitions: 2}\nserver: {dir: "+filepath.Join(dir, "heir")+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	cut := write(t, filepath.Join(dir, "cut.state"), "EUSNSNAP and no more")
+	exec(t, t.Context(), "state", "import", p0, cut, "-c", conf).want(t, exitFailure, "cut.state", "nothing was imported")
+	exec(t, t.Context(), "state", "import", p0, p0, "-c", conf).want(t, exitFailure, "both of partition 0", "nothing was imported")
 	must(t, "state", "import", p0, p1, "-c", conf)
 	exec(t, t.Context(), "state", "import", p0, "-c", conf).want(t, exitFailure, "begun already")
 	heirs := filepath.Join(dir, "heirs")

@@ -181,6 +181,21 @@ partitions (stage.partitions in the configuration).`,
 		Example: "  eusn-stream state import states/*.state -c new.yaml --job new",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
+		of := map[int]string{} // all are looked at before any is taken: what has begun cannot begin again
+		for _, name := range args {
+			b, err := readStateFile(name)
+			if err != nil {
+				return err
+			}
+			p, err := pipeline.CheckImport(c.pipeline(), b)
+			if err != nil {
+				return fmt.Errorf("%s: %w; nothing was imported", name, err)
+			}
+			if other, twice := of[p]; twice {
+				return fmt.Errorf("%s and %s are both of partition %d; nothing was imported", other, name, p)
+			}
+			of[p] = name
+		}
 		for _, name := range args {
 			b, err := readStateFile(name)
 			if err != nil {
