@@ -161,6 +161,10 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// MinPayload is the least max_payload, bytes, of a server that the job can
+// use: a dead letter is larger than its message.
+func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLetterRoom }
+
 func def[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {

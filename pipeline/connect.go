@@ -47,6 +47,10 @@ func Connect(o NATSOptions) (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(o.URL, opts...)
 	if err != nil {
+		var unreadable *url.Error // which repeats the address, password and all
+		if errors.As(err, &unreadable) {
+			err = unreadable.Err
+		}
 		return nil, fmt.Errorf("pipeline: no connection to the NATS server at %s: %w (is it running there, and are the credentials right?)", redact(o.URL), err)
 	}
 	return nc, nil

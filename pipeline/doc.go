@@ -29,7 +29,7 @@
 //
 // # Message headers
 //
-// Input, all optional:
+// Input, all optional, names case-sensitive:
 //
 //	Eusn-Seq          uint64 from 1, +1 per message of a key: repeats are dropped, early ones wait, gaps are flagged
 //	Eusn-Incarnation  changes when a producer starts counting anew; up to 128 bytes
@@ -88,6 +88,10 @@
 //     is deleted. What killed workers left behind is swept after a claim;
 //  6. on a stop, or when p falls to another worker, stores the last state and
 //     commits "released": the next owner replays nothing and need not wait.
+//
+// While it works, a worker asks once a lease whether input and output are those
+// it began with and hold what it has read, and stops if not: their consumers
+// would wait in silence, or skip what is stored under numbers already seen.
 //
 // Workers of one job find each other in the bucket <JOB>-MEMBERS, whose entries
 // end with a lease. Each computes the same assignment (highest random weight,

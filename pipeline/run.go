@@ -92,9 +92,11 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.limit = int(nc.MaxPayload()) - headerRoom; r.limit < r.cfg.MaxMessage+deadLetterRoom-headerRoom {
-		return fmt.Errorf("pipeline: the server takes messages of %d bytes, max message %d needs %d: lower it, or raise the server's max_payload", nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MaxMessage+deadLetterRoom)
+	if int(nc.MaxPayload()) < r.cfg.MinPayload() {
+		return fmt.Errorf("pipeline: the server takes messages of %d bytes, max message (input.max_message) %d needs %d: lower it to %d, or raise the server's max_payload",
+			nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MinPayload(), int(nc.MaxPayload())-deadLetterRoom)
 	}
+	r.limit = int(nc.MaxPayload()) - headerRoom
 	if err := awaitJetStream(ctx, nc); err != nil {
 		return err
 	}
@@ -133,7 +135,7 @@ func (r *run) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || attempt == jetStreamAttempts {
-			return err
+			return accountWants(err)
 		}
 		r.log.Warn("no answer in time while starting, asking again", "attempt", attempt, "err", err)
 	}

@@ -120,6 +120,27 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *s
 	return errors.Join(errs...)
 }
 
+// JobStreams is how many NATS streams a job has: four, and those of its two
+// buckets.
+const JobStreams = 6
+
+// accountWants says with the server's refusal to make a NATS stream what the
+// account lacks.
+func accountWants(err error) error {
+	const tooManyStreams, maxBytesRequired = 10027, 10113
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return err
+	}
+	switch api.ErrorCode {
+	case tooManyStreams:
+		return fmt.Errorf("%w: a job needs %d NATS streams, its buckets' included; raise the account's max_streams (docs/nats.md)", err, JobStreams)
+	case maxBytesRequired:
+		return fmt.Errorf("%w: make the job's NATS streams before its first start, each with max_bytes (docs/nats.md)", err)
+	}
+	return err
+}
+
 // overlap reports whether a NATS stream was refused for the subjects of
 // another; the client has no name for that.
 func overlap(err error) bool {

@@ -51,7 +51,7 @@ there. Exits with 4 where the NATS server cannot be reached, 1 for any other pro
 }
 
 func (a *app) doctor(ctx context.Context, c Config) error {
-	nats, reachable := checkNATS(ctx, c)
+	nats, next := checkNATS(ctx, c)
 	found := []finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c), nats}
 	if a.json {
 		if err := a.printJSON(found); err != nil {
@@ -68,8 +68,8 @@ func (a *app) doctor(ctx context.Context, c Config) error {
 		}
 	}
 	switch {
-	case !reachable:
-		return fail(exitUnreachable, errors.New(nats.Sentence), "start that server, or leave --nats-url away to use the embedded one")
+	case next != "":
+		return fail(exitUnreachable, errors.New(nats.Sentence), next)
 	case problems > 0:
 		return fmt.Errorf("%d problem(s) found", problems)
 	}
@@ -132,40 +132,48 @@ func checkDir(c Config) finding {
 	return finding{"directory", "ok", fmt.Sprintf("%s can be written.", dir)}
 }
 
-// checkNATS connects and reads the account's limits. reachable is false only
-// where a server was asked for and does not answer.
-func checkNATS(ctx context.Context, c Config) (f finding, reachable bool) {
+// checkNATS connects and reads the account's limits. next is what to try where
+// a server was asked for and does not answer, else empty.
+func checkNATS(ctx context.Context, c Config) (f finding, next string) {
 	if c.NATS.URL == "" {
-		return finding{"nats", "ok", "no URL is configured: run starts an embedded server."}, true
+		return finding{"nats", "ok", "no URL is configured: run starts an embedded server."}, ""
 	}
 	nc, err := pipeline.Connect(c.NATS.options("eusn-doctor", nil))
 	if err != nil {
-		return finding{"nats", "problem", err.Error()}, false
+		return finding{"nats", "problem", err.Error()}, connectHint(err, "start that server, or leave --nats-url away to use the embedded one")
 	}
 	defer nc.Close()
 	f = finding{"nats", "ok", fmt.Sprintf("server %s %s, messages up to %d KiB", nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.MaxPayload()>>10)}
-	limits, err := accountLimits(ctx, nc)
+	limits, lacks, err := accountLimits(ctx, nc, c.Job)
 	if err != nil {
-		return finding{"nats", "problem", f.Sentence + "; but JetStream does not answer: " + err.Error()}, true
+		return finding{"nats", "problem", f.Sentence + "; but JetStream does not answer: " + err.Error() + " (is it enabled on the server and for this account?)."}, ""
 	}
 	f.Sentence += limits
-	if int(nc.MaxPayload()) < c.Input.MaxMessage {
-		f.Status = "problem"
-		f.Sentence += fmt.Sprintf(" input.max_message is %d bytes, more than the server takes.", c.Input.MaxMessage)
+	if need := c.pipeline().MinPayload(); int(nc.MaxPayload()) < need {
+		lacks += fmt.Sprintf(" input.max_message of %d bytes needs a server whose max_payload is %d or more.", c.Input.MaxMessage, need)
 	}
-	return f, true
+	if lacks != "" {
+		f.Status = "problem"
+	}
+	f.Sentence += lacks
+	return f, ""
 }
 
-func accountLimits(ctx context.Context, nc *nats.Conn) (string, error) {
+// accountLimits tells them, and what a job that does not exist yet would lack.
+func accountLimits(ctx context.Context, nc *nats.Conn, job string) (limits, lacks string, err error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	info, err := js.AccountInfo(ctx)
 	if err != nil {
-		return "", err
+		return "", "", err
+	}
+	_, err = pipeline.OpenJob(ctx, js, job)
+	if most := info.Limits.MaxStreams; most >= 0 && most-info.Streams < pipeline.JobStreams && errors.Is(err, pipeline.ErrNoJob) {
+		lacks = fmt.Sprintf(" The job %q does not exist yet and needs %d streams.", job, pipeline.JobStreams)
 	}
 	limit := func(v int64, unit string) string {
 		if v < 0 {
@@ -174,5 +182,5 @@ func accountLimits(ctx context.Context, nc *nats.Conn) (string, error) {
 		return fmt.Sprintf("%d %s", v, unit)
 	}
 	return fmt.Sprintf("; JetStream: %d streams of %s, %d bytes stored of %s.",
-		info.Streams, limit(int64(info.Limits.MaxStreams), "streams"), info.Store, limit(info.Limits.MaxStore, "bytes")), nil
+		info.Streams, limit(int64(info.Limits.MaxStreams), "streams"), info.Store, limit(info.Limits.MaxStore, "bytes")), lacks, nil
 }

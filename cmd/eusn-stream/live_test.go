@@ -362,7 +362,10 @@ func TestPasswordsAreNotTold(t *testing.T) {
 	archive, model := importTiny(t, 1), filepath.Join(t.TempDir(), "m.safetensors")
 	must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--out", model)
 	const url = "nats://someone:hunter2@127.0.0.1:1"
+	const unreadable = "nats://someone:hunter2%zz@127.0.0.1:1" // a URL wants %25
 	for _, args := range [][]string{
+		{"run", "--model", model, "--nats-url", unreadable},
+		{"doctor", "--nats-url", unreadable},
 		{"run", "--model", model, "--nats-url", url},
 		{"replay", "--archive", archive, "--nats-url", url},
 		{"doctor", "--nats-url", url},

@@ -1,0 +1,117 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// configured starts a server by what stands in a configuration file, and
+// returns its address.
+func configured(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "nats.conf")
+	text = "listen: 127.0.0.1:-1\njetstream { store_dir: \"" + filepath.Join(dir, "data") + "\" }\n" + text
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.NoSigs, o.NoLog = true, true
+	ns, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	if !ns.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+	return ns.Addr().String()
+}
+
+// rigAs is a rig whose connections are a user's, with the name for a password.
+func rigAs(t *testing.T, addr, user string, book *logBook) *rig {
+	t.Helper()
+	b := &rig{t: t, url: "nats://" + user + ":" + user + "@" + addr, log: book.logger()}
+	var err error
+	if b.nc, err = b.dial("test"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.nc.Close)
+	if b.js, err = jetstream.New(b.nc); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A stage needs no more rights than docs/nats.md says, and a producer neither:
+// states that leave and come back, snapshots, dead letters, a crash and a stop.
+func TestDocumentedPermissions(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../docs/nats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts := regexp.MustCompile("(?s)```\n(accounts \\{.*?\n\\}\n)```").FindSubmatch(doc)
+	if accounts == nil {
+		t.Fatal("docs/nats.md has no accounts")
+	}
+	addr := configured(t, strings.NewReplacer("$STAGE", "stage", "$SETUP", "setup", "$SENSOR", "sensor").Replace(string(accounts[1])))
+	book := &logBook{}
+	setup, stage, sensor := rigAs(t, addr, "setup", book), rigAs(t, addr, "stage", book), rigAs(t, addr, "sensor", book)
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Partitions: 2, Shards: 1, MaxSlots: 2, SnapshotEvery: 20 * time.Millisecond}
+	setup.start(m, c).stop(t)
+
+	stage.js = setup.js // with which the test looks
+	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	r := stage.start(m, c)
+	publish := func(from, to int) {
+		for i := from; i < to; i++ {
+			for _, key := range keys {
+				sensor.publish([]packet{one(key, uint64(i), 3, float32(i), i == 6)})
+			}
+		}
+	}
+	publish(1, 4)
+	sensor.publish([]packet{{key: "bad", raw: []byte("x")}})
+	stage.settle(r, 3*len(keys)+1)
+	waitFor(t, "rows that left", func() bool { return r.counters.Stats().Spilled > 0 })
+	waitFor(t, "a snapshot", func() bool { return r.counters.Stats().Snapshots > 0 })
+	r.crash(t)
+	stage.expire(c.WithDefaults().Job)
+	r = stage.start(m, c)
+	publish(4, 7)
+	stage.settle(r, 6*len(keys)+1)
+	r.stop(t)
+	if n := len(stage.predictions(c.WithDefaults().Job)); n != len(keys) {
+		t.Errorf("predictions of %d streams, want %d", n, len(keys))
+	}
+	if n := len(stage.deadLetters(c.WithDefaults().Job)); n != 1 {
+		t.Errorf("%d dead letters, want 1", n)
+	}
+	if book.lines("violation") > 0 {
+		t.Errorf("rights were missing:\n%s", &book.text)
+	}
+}
+
+// What an account lacks for a job's NATS streams is said with its name.
+func TestAccountLimits(t *testing.T) {
+	t.Parallel()
+	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)
+	b := rigAs(t, addr, "u", &logBook{})
+	s := Stage{Config: Config{Partitions: 1}, Model: testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: generic, Dial: b.dial}
+	mentions(t, s.Run(t.Context()), "maximum number of streams", "a job needs 6 NATS streams", "max_streams")
+}
