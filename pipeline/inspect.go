@@ -125,10 +125,15 @@ func (j *Job) LastDeadLetter(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: NATS stream %s: %w", deadLetterStream(j.name), err)
 	}
-	if s.CachedInfo().State.Msgs == 0 {
+	// Not the NATS stream's last number: that message may have been deleted.
+	m, err := s.GetLastMsgForSubject(ctx, j.name+".dlq.*")
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, nil
 	}
-	return s.CachedInfo().State.LastSeq, nil
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: NATS stream %s: %w", deadLetterStream(j.name), err)
+	}
+	return m.Sequence, nil
 }
 
 // DeadLetter reads one dead letter by its number. The payload is whole: where

@@ -131,6 +131,18 @@ func TestDeadLetterReplay(t *testing.T) {
 	if got := flags(b.predictions("retry")["a"]); got != "0.0:held|poison-skipped" {
 		t.Errorf("predictions %q", got)
 	}
+	// A reader that waited for a deleted last one would wait for ever.
+	ack, err := b.js.Publish(t.Context(), "retry.dlq.0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dlq, err := b.js.Stream(t.Context(), deadLetterStream("retry"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dlq.DeleteMsg(t.Context(), ack.Sequence); err != nil {
+		t.Fatal(err)
+	}
 	if n, err := j.LastDeadLetter(t.Context()); n != 1 || err != nil {
 		t.Errorf("last dead letter %d, %v", n, err)
 	}
