@@ -93,7 +93,14 @@ func TestDocumentedPermissions(t *testing.T) {
 	r.crash(t)
 	stage.expire(c.WithDefaults().Job)
 	r = stage.start(m, c)
-	publish(4, 7)
+	publish(4, 6)
+	stage.settle(r, 5*len(keys)+1)
+	r.stop(t)
+	r = stage.start(m, c)
+	if n := r.counters.Stats().Restores; n != 2 {
+		t.Errorf("%d partitions began from a snapshot, want 2", n)
+	}
+	publish(6, 7)
 	stage.settle(r, 6*len(keys)+1)
 	r.stop(t)
 	if n := len(stage.predictions(c.WithDefaults().Job)); n != len(keys) {
