@@ -133,7 +133,8 @@ func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Conf
 	if err := v.ReadConfig(bytes.NewReader(defaultYAML)); err != nil {
 		panic("BUG: the built-in configuration does not parse: " + err.Error())
 	}
-	where := keySources{file: path, flags: flags, bind: bind}
+	where, known := keySources{file: path, flags: flags, bind: bind}, v.AllKeys()
+	var errs []error
 	if path != "" {
 		raw, err := readConfigFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -141,11 +142,11 @@ func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Conf
 		} else if err != nil {
 			return Config{}, fail(exitConfig, fmt.Errorf("config: %w", err), compareHint)
 		}
-		if err := where.readKeys(raw, v.AllKeys()); err != nil {
+		if errs, err = where.readKeys(raw, known); err != nil {
 			return Config{}, fail(exitConfig, err, compareHint)
 		}
 		if err := v.MergeConfig(bytes.NewReader(raw)); err != nil {
-			return Config{}, fail(exitConfig, fmt.Errorf("config: %s: %w", path, err), compareHint)
+			return Config{}, fail(exitConfig, errors.Join(append(errs, fmt.Errorf("config: %s: %w", path, err))...), compareHint)
 		}
 	}
 	v.SetEnvPrefix(envPrefix)
@@ -158,12 +159,31 @@ func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Conf
 	}
 	var c Config
 	err := v.Unmarshal(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(strictNumbers, mapstructure.StringToTimeDurationHookFunc())))
+	wrong := map[string]bool{}
 	if err != nil {
-		err = errors.Join(typeErrors(err)...)
-	} else {
-		err = c.Validate()
+		for _, e := range typeErrors(err) {
+			var ke *keyError
+			if errors.As(e, &ke) {
+				wrong[ke.key] = true
+				if !slices.Contains(known, ke.key) {
+					continue // a group that readKeys has named
+				}
+			}
+			errs = append(errs, where.locate(e))
+		}
 	}
-	return c, fail(exitConfig, where.locate(err), compareHint)
+	if err := c.Validate(); err != nil {
+		broken := len(errs) > 0
+		for _, e := range parts(err) {
+			// What stands nowhere is its default, or empty for what was found above.
+			var ke *keyError
+			if broken && errors.As(e, &ke) && (wrong[ke.key] || where.source(ke.key) == "") {
+				continue
+			}
+			errs = append(errs, where.locate(e))
+		}
+	}
+	return c, fail(exitConfig, errors.Join(errs...), compareHint)
 }
 
 // maxConfig bounds a configuration file, far beyond any: another file of any

@@ -25,20 +25,20 @@ type keySources struct {
 // readKeys parses a YAML file for its keys alone and reports every one that is
 // not in known, with its line and the known key most like it. viper itself
 // ignores what it does not know, which turns a typing error into a default.
-func (k *keySources) readKeys(raw []byte, known []string) error {
+// err is for a file that cannot be read on.
+func (k *keySources) readKeys(raw []byte, known []string) (errs []error, err error) {
 	k.lines = map[string]int{}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(raw, &doc); err != nil {
-		return fmt.Errorf("config: %s: %w", k.file, err)
+		return nil, fmt.Errorf("config: %s: %w", k.file, err)
 	}
 	if len(doc.Content) == 0 {
-		return nil // an empty file: all defaults
+		return nil, nil // an empty file: all defaults
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
-		return fmt.Errorf("config: %s:%d: want keys and values", k.file, top.Line)
+		return nil, fmt.Errorf("config: %s:%d: want keys and values", k.file, top.Line)
 	}
-	var errs []error
 	k.walk("", top, func(key string, line int) {
 		switch section := nearest(key+".", known); {
 		case slices.Contains(known, key):
@@ -48,7 +48,7 @@ func (k *keySources) readKeys(raw []byte, known []string) error {
 			errs = append(errs, fmt.Errorf("config: %s:%d: unknown key %q, nearest is %q", k.file, line, key, nearest(key, known)))
 		}
 	})
-	return errors.Join(errs...)
+	return errs, nil
 }
 
 // walk visits every leaf under a mapping.

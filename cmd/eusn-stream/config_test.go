@@ -150,6 +150,7 @@ func TestConfigProblems(t *testing.T) {
 		{"unknown section", "nets:\n  url: x\n", []string{`c.yaml:2`, `"nats.url"`}},
 		{"section as value", "stage: 5\n", []string{"c.yaml:1: stage is a group of keys"}},
 		{"two at once", "job: A B\nlog:\n  level: loud\n", []string{"c.yaml:1: key job", "c.yaml:3: key log.level"}},
+		{"one of each kind", "modle: x\nstage:\n  rows: many\n  engine: turbo\nnats: nope\n", []string{`c.yaml:1: unknown key "modle"`, "c.yaml:3: key stage.rows", "c.yaml:4: key stage.engine", "c.yaml:5: nats is a group"}},
 		{"wrong type", "\nstage:\n  rows: many\n", []string{"c.yaml:3: key stage.rows"}},
 		{"duration", "stage:\n  latency: soon\n", []string{"c.yaml:2: key stage.latency"}},
 		{"duration without unit", "stage:\n  latency: 5\n", []string{"c.yaml:2: key stage.latency", "with its unit"}},
@@ -168,6 +169,9 @@ func TestConfigProblems(t *testing.T) {
 			write(t, file, c.yaml)
 			r := exec(t, t.Context(), "config", "check", file)
 			r.want(t, exitConfig, append(c.says, "try:")...)
+			if n := strings.Count(r.errOut, "\n"); c.name == "one of each kind" && n != 5 { // and what to try
+				t.Errorf("%d lines, want 5:\n%s", n, r.errOut)
+			}
 			if c.name == "two at once" {
 				var out struct {
 					OK       bool
