@@ -61,8 +61,12 @@ func (w *lookout) look(ctx context.Context) error {
 	return nil
 }
 
-// clustered reports whether the leader of a NATS stream may change.
-func clustered(s jetstream.Stream) bool { return s.CachedInfo().Cluster != nil }
+// clustered reports whether the leader of a NATS stream may change. A server
+// alone says that it leads, in a cluster without a name.
+func clustered(s jetstream.Stream) bool {
+	c := s.CachedInfo().Cluster
+	return c != nil && c.Name != ""
+}
 
 // lasts reports whether something is wrong for the second time in a row; in a
 // cluster, whose new leader may answer from the past, after staleGrace.
