@@ -263,7 +263,7 @@ func TestHeldHeadersComeBack(t *testing.T) {
 	r.stop(t)
 	r = b.start(m, c)
 	b.publish([]packet{one("s", 2, 2, 1, false)})
-	b.settle(r, 1)
+	b.settle(r, 3) // two of them in the snapshot
 	r.stop(t)
 	if got := flags(b.predictions(c.Job)["s"]); got != "3.1:reordered" {
 		t.Errorf("predictions %q", got)
