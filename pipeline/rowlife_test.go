@@ -134,3 +134,30 @@ func (b *rig) named(job string, part int) (refs []rowRef) {
 	}
 	return refs
 }
+
+// A store that was deleted and made anew gives no row the number of one that
+// was in it: a snapshot may still name that, and its owner will delete it.
+func TestRowNumbersAreNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	put := func() uint64 {
+		t.Helper()
+		s, err := snapshotsOf(t.Context(), b.js, Config{Job: "anew"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := []byte("row")
+		rows := []storedRow{{subject: rowSubject("anew", 0, 1), id: "1", data: data, ref: rowRef{hash: hashOf(data)}}}
+		if err := s.putRows(t.Context(), rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows[0].ref.seq
+	}
+	before := put()
+	if err := b.js.DeleteStream(t.Context(), rowStream("anew")); err != nil {
+		t.Fatal(err)
+	}
+	if after := put(); after <= before {
+		t.Errorf("a row of the store made anew has number %d, one of the old store had %d", after, before)
+	}
+}

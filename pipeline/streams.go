@@ -77,6 +77,9 @@ func (c Config) streams() []jetstream.StreamConfig {
 		Subjects:   []string{c.Job + ".rows.*.*"},
 		Discard:    jetstream.DiscardNew, // when full, the stage hears of it; no row in use is dropped
 		Duplicates: 2 * time.Minute,
+		// Numbers that no store of this name has had: snapshots may name, and
+		// owners delete, rows of one that was deleted and made anew.
+		FirstSeq: uint64(time.Now().UnixMicro()),
 	}
 	all := []jetstream.StreamConfig{in, out, dead, rows}
 	for i := range all {
