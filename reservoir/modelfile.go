@@ -28,6 +28,9 @@ import (
 //	eusn.channels   JSON list of channel names
 //	eusn.heads      JSON list of {"name", "classes"}
 //	eusn.training   JSON of Training
+//	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
+//	                is without this entry; held against the content where it is
+//	                there, and may be left out by other programs
 //
 // Tensors, all F32 row-major but the input lists, which are I32:
 //
@@ -63,6 +66,15 @@ type headInfo struct {
 
 // Encode returns the model's file form. The same model gives the same bytes.
 func (m *Model) Encode() ([]byte, error) {
+	sum, err := m.Fingerprint()
+	if err != nil {
+		return nil, err
+	}
+	return m.encode(map[string]string{"eusn.sha256": sum})
+}
+
+// encode makes the file form with further metadata.
+func (m *Model) encode(meta map[string]string) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
@@ -70,7 +82,7 @@ func (m *Model) Encode() ([]byte, error) {
 	for i, h := range m.Heads {
 		heads[i] = headInfo{h.Name, h.Classes}
 	}
-	meta := map[string]string{"eusn.version": fileVersion}
+	meta["eusn.version"] = fileVersion
 	for key, v := range map[string]any{
 		"eusn.spec": m.Network.Spec, "eusn.policy": m.Policy, "eusn.channels": m.Channels,
 		"eusn.heads": heads, "eusn.training": m.Training,
@@ -108,9 +120,10 @@ func (m *Model) Encode() ([]byte, error) {
 	return append(append(out, text...), body...), nil
 }
 
-// Fingerprint is the sha256 of the file form, in hexadecimal.
+// Fingerprint is the SHA-256 of all that the model is, in hexadecimal: of its
+// file form without the fingerprint.
 func (m *Model) Fingerprint() (string, error) {
-	b, err := m.Encode()
+	b, err := m.encode(map[string]string{})
 	if err != nil {
 		return "", err
 	}
@@ -231,7 +244,15 @@ func decode(b []byte) (*Model, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	return m, r.complete(m)
+	if err := r.complete(m); err != nil {
+		return nil, err
+	}
+	if want, ok := meta["eusn.sha256"]; ok {
+		if got, err := m.Fingerprint(); err != nil || got != want {
+			return nil, errors.Join(err, fmt.Errorf("damaged or edited: the content's fingerprint is %.12s..., the file says %.12s...: take a copy, or train again", got, want))
+		}
+	}
+	return m, nil
 }
 
 type tensor struct {

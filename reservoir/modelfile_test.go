@@ -101,6 +101,7 @@ func TestModelFileRefused(t *testing.T) {
 		{"numbers for indices", edit(`"dtype":"I32"`, `"dtype":"F32"`), "has type F32, want I32"},
 		{"a tensor too many", edit(`"norm.diff"`, `"x":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"norm.diff"`), `"x" is unknown`},
 		{"NaN weight", nan, "NaN"},
+		{"another number", edit(`\"seed\":7`, `\"seed\":8`), "damaged or edited"},
 		{"policy", edit(`{\"kind\":\"marked\"}`, `{\"kind\":\"window\"}`), "length 0"},
 	} {
 		m, err := Decode(c.file)
@@ -111,6 +112,44 @@ func TestModelFileRefused(t *testing.T) {
 		if !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want ErrModel naming %q", c.name, err, c.want)
 		}
+	}
+}
+
+// One bit turned over anywhere leaves the model what it was or makes its file
+// refused: no class is predicted with weights that nobody trained.
+func TestDamageIsFound(t *testing.T) {
+	m := testModel(t)
+	good, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := m.Fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 1 << (i % 8)
+		m, err := Decode(bad)
+		if err != nil {
+			continue
+		}
+		if got, err := m.Fingerprint(); err != nil || got != want {
+			t.Errorf("byte %d: another model, %v", i, err)
+		}
+	}
+}
+
+// A file without the fingerprint, as other programs may write it, is the same
+// model.
+func TestFingerprintMayBeAbsent(t *testing.T) {
+	m := testModel(t)
+	b, err := m.encode(map[string]string{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Decode(b); err != nil || !reflect.DeepEqual(got, m) {
+		t.Errorf("%v, or another model", err)
 	}
 }
 
@@ -178,8 +217,13 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	bare, err := testModel(f).encode(map[string]string{}) // what is changed here is not refused for that alone
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add(good)
-	f.Add(good[:len(good)/2])
+	f.Add(bare)
+	f.Add(bare[:len(bare)/2])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Decode(b)
 		if err != nil {

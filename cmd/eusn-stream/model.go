@@ -131,16 +131,19 @@ func newModelVerify(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check a model file: shapes, numbers, and that its weights follow from its seed",
-		Long: `Check a model file: that it is complete and its numbers are finite, that drawing
-the reservoir again from its recipe gives the same bits, and with --sha256 that
-it is the very file you expect. Exits with 5 where it is not.`,
+		Long: `Check a model file: that it is complete, undamaged and its numbers are finite, that
+drawing the reservoir again from its recipe gives the same bits, and with --sha256
+that it is the model you expect. Exits with 5 where it is not.
+
+The sha256 is that of all the model is, the one that predictions carry, and not of
+the file's bytes: the file holds it besides, to be found damaged by.`,
 		Example: "  eusn-stream model verify demo-data/machine.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			return a.verifyModel(args[0], want)
 		}),
 	}
-	cmd.Flags().StringVar(&want, "sha256", "", "expected fingerprint")
+	cmd.Flags().StringVar(&want, "sha256", "", "what model inspect says of the model you expect")
 	return cmd
 }
 
