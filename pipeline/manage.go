@@ -17,7 +17,7 @@ type manager struct {
 	stopped map[int]error // partitions that must not go on
 	later   map[int]*deferral
 	probing atomic.Bool
-	first   sync.Once
+	told    atomic.Bool           // that the stage is reading
 	beside  sync.WaitGroup        // the goroutine that calls Ready, a sweep, a probe, and the watch
 	broken  atomic.Pointer[error] // what the watch found
 	sweeper sweeper
@@ -183,23 +183,24 @@ func (r *run) commitUnsafe() string {
 	return r.unsafe
 }
 
-// announce calls Ready when the partitions of the first turn are being read,
-// or have stopped.
+// announce calls Ready, once, when the partitions of the first turn that began
+// any are being read, or have ended.
 func (m *manager) announce(reading *sync.WaitGroup) {
 	m.sweeper.due = true
-	m.first.Do(func() {
-		m.beside.Go(func() {
-			reading.Wait()
-			owned := m.counters.owned.Load()
-			if owned == 0 {
-				return
-			}
-			m.log.Info("stage is reading", "job", m.cfg.Job, "worker", m.worker, "partitions", owned, "of", m.cfg.Partitions,
-				"shards", m.cfg.Shards, "model", m.ModelName, "engine", m.engine)
-			if m.Ready != nil {
-				m.Ready()
-			}
-		})
+	if m.told.Load() {
+		return
+	}
+	m.beside.Go(func() {
+		reading.Wait()
+		owned := m.counters.owned.Load()
+		if owned == 0 || !m.told.CompareAndSwap(false, true) {
+			return
+		}
+		m.log.Info("stage is reading", "job", m.cfg.Job, "worker", m.worker, "partitions", owned, "of", m.cfg.Partitions,
+			"shards", m.cfg.Shards, "model", m.ModelName, "engine", m.engine)
+		if m.Ready != nil {
+			m.Ready()
+		}
 	})
 }
 

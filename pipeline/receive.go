@@ -48,8 +48,8 @@ type reader struct {
 func (t *tenure) read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
 		js, err := t.reader(t.part.id)
-		if err != nil {
-			return nil, err
+		if err != nil { // the server has gone since the claim, or takes no more connections
+			return nil, fmt.Errorf("%w: %w", err, errLater)
 		}
 		r, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.fail)
 		if err == nil || t.ctx.Err() != nil {

@@ -16,8 +16,9 @@ type rig struct {
 	t   testing.TB
 	srv *Server
 	nc  *nats.Conn
-	url string           // if set, stages connect by TCP
-	now func() time.Time // if set, the clock of stages that are started
+	url string                  // if set, stages connect by TCP
+	bar func(name string) error // if set, may keep a stage's connection from being made
+	now func() time.Time        // if set, the clock of stages that are started
 	js  jetstream.JetStream
 	log *slog.Logger
 }
@@ -51,6 +52,11 @@ func rigOf(t testing.TB, srv *Server) *rig {
 // dial connects a stage: in process, or by the rig's address where the test
 // wants the connection to outlive the server.
 func (b *rig) dial(name string) (*nats.Conn, error) {
+	if b.bar != nil {
+		if err := b.bar(name); err != nil {
+			return nil, err
+		}
+	}
 	if b.url != "" {
 		return Connect(NATSOptions{URL: b.url, Name: name, Log: b.log})
 	}

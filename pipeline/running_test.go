@@ -47,7 +47,9 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 			nc, err := b.dial(name)
 			mu.Lock()
 			defer mu.Unlock()
-			r.conns = append(r.conns, nc)
+			if err == nil {
+				r.conns = append(r.conns, nc)
+			}
 			return nc, err
 		},
 		Ready: func() { close(ready) },

@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A server that goes away between a worker's connections stops no partition:
+// those that were claimed are claimed again.
+func TestServerGoneBetweenConnections(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	var barred atomic.Int64
+	b.bar = func(name string) error {
+		if strings.HasSuffix(name, "/input") && barred.Add(1) <= 3 {
+			return errors.New("no connection")
+		}
+		return nil
+	}
+	c := quick("between", 2)
+	r := b.start(testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until it reads
+	for part := range 2 {
+		b.publish([]packet{one(keysIn(part, 2, 1)[0], 1, 1, 1, true)})
+	}
+	b.await(c.Job, 2)
+	if s := r.counters.Stats(); s.Stopped != 0 || s.Deferred == 0 {
+		t.Errorf("%d partitions stopped, %d deferrals, want some of these alone", s.Stopped, s.Deferred)
+	}
+	r.stop(t)
+}
+
+// A partition that is given up again and again waits longer each time, half a
+// minute at most; once it has worked for that long it begins anew.
+func TestDeferralsGrow(t *testing.T) {
+	m := &manager{later: map[int]*deferral{}, run: &run{
+		counters: &Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), snaps: &snapshots{},
+	}}
+	if m.waits(t.Context(), 3) {
+		t.Error("a partition waits that was never given up")
+	}
+	cause := errors.New("cause")
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		m.putOff(3, cause)
+		if w := m.later[3]; w.wait != want*time.Second || w.err != cause || time.Until(w.until) > w.wait {
+			t.Fatalf("given up %d times: %+v, want a wait of %d s", i+1, w, want)
+		}
+		if !m.waits(t.Context(), 3) || m.waits(t.Context(), 4) {
+			t.Fatal("the partition does not wait, or another one does")
+		}
+	}
+	if n := m.counters.deferred.Load(); n != 7 {
+		t.Errorf("%d deferrals counted, want 7", n)
+	}
+
+	w, tn := m.later[3], &tenure{}
+	w.until = time.Now().Add(-time.Millisecond)
+	if m.waits(t.Context(), 3) {
+		t.Error("the partition waits although its time is over")
+	}
+	for _, c := range []struct {
+		rebuilt bool
+		ago     time.Duration
+		forgets bool
+	}{
+		{false, 2 * mostWait, false}, // not there yet
+		{true, mostWait / 2, false},
+		{true, 2 * mostWait, true},
+	} {
+		tn.rebuilt.Store(c.rebuilt)
+		w.until = time.Now().Add(-c.ago)
+		m.recovered(3, tn)
+		if _, there := m.later[3]; there == c.forgets {
+			t.Errorf("rebuilt %v, claimed again %v ago: forgotten %v", c.rebuilt, c.ago, !there)
+		}
+	}
+}
