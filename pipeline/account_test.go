@@ -29,6 +29,12 @@ func configured(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	o.NoSigs, o.NoLog = true, true
+	return serving(t, o).Addr().String()
+}
+
+// serving is a server of its own with these options, until the test ends.
+func serving(t *testing.T, o *server.Options) *server.Server {
+	t.Helper()
 	ns, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +44,7 @@ func configured(t *testing.T, text string) string {
 	if !ns.ReadyForConnections(patience) {
 		t.Fatal("the server does not start")
 	}
-	return ns.Addr().String()
+	return ns
 }
 
 // rigAs is a rig whose connections are a user's, with the name for a password.

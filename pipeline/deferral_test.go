@@ -42,7 +42,7 @@ func TestDeferralsGrow(t *testing.T) {
 	m := &manager{later: map[int]*deferral{}, run: &run{
 		counters: &Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), snaps: &snapshots{},
 	}}
-	if m.waits(t.Context(), 3) {
+	if m.isDeferred(t.Context(), 3) {
 		t.Error("a partition waits that was never given up")
 	}
 	cause := errors.New("cause")
@@ -51,7 +51,7 @@ func TestDeferralsGrow(t *testing.T) {
 		if w := m.later[3]; w.wait != want*time.Second || w.err != cause || time.Until(w.until) > w.wait {
 			t.Fatalf("given up %d times: %+v, want a wait of %d s", i+1, w, want)
 		}
-		if !m.waits(t.Context(), 3) || m.waits(t.Context(), 4) {
+		if !m.isDeferred(t.Context(), 3) || m.isDeferred(t.Context(), 4) {
 			t.Fatal("the partition does not wait, or another one does")
 		}
 	}
@@ -61,7 +61,7 @@ func TestDeferralsGrow(t *testing.T) {
 
 	w, tn := m.later[3], &tenure{}
 	w.until = time.Now().Add(-time.Millisecond)
-	if m.waits(t.Context(), 3) {
+	if m.isDeferred(t.Context(), 3) {
 		t.Error("the partition waits although its time is over")
 	}
 	for _, c := range []struct {

@@ -43,10 +43,10 @@ func (m *manager) putOff(p int, err error) {
 	m.log.Warn("partition given up for now, to be claimed again", "partition", p, "in", w.wait, "err", err)
 }
 
-// waits reports whether a partition that nobody works on is to be left alone
+// isDeferred reports whether a partition that nobody works on is to be left alone
 // still. A store of rows that does not answer is asked beside the work; only
 // when it has done so it is relied on again.
-func (m *manager) waits(ctx context.Context, p int) bool {
+func (m *manager) isDeferred(ctx context.Context, p int) bool {
 	w := m.later[p]
 	if w == nil {
 		return false

@@ -122,7 +122,7 @@ func (m *manager) turn(ctx context.Context) error {
 		t := m.tenures[p]
 		switch {
 		case owner == m.worker && t == nil && m.stopped[p] == nil:
-			if !m.waits(ctx, p) {
+			if !m.isDeferred(ctx, p) {
 				m.start(p, reading)
 				started++
 			}

@@ -168,21 +168,13 @@ func (m *mute) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.Str
 // server here drops what the user may not ask.
 func TestUploadsDoNotHang(t *testing.T) {
 	t.Parallel()
-	ns, err := server.NewServer(&server.Options{
+	ns := serving(t, &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 		Users: []*server.User{
 			{Username: "all", Password: "all"},
 			{Username: "some", Password: "some", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.MSG.GET.>"}}}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Start()
-	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-	if !ns.ReadyForConnections(patience) {
-		t.Fatal("the server does not start")
-	}
 	ctx, began := t.Context(), time.Time{}
 	for _, user := range []string{"all", "some"} {
 		js := jetStreamAt(t, ns.ClientURL(), nats.UserInfo(user, user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
