@@ -41,45 +41,55 @@ func TestCallsStayInside(t *testing.T) {
 		Features: []reservoir.Feature{reservoir.Last}, Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(.1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1),
 	}
 	head := &readout.Linear{Name: "h", Classes: []string{"a", "b", "c"}, Center: make([]float32, 9), Weights: make([]float32, 27), Intercept: make([]float32, 3)}
-	const streams = 40
-	for _, difference := range []bool{false, true} {
-		s.Difference = difference
-		net, err := reservoir.Draw(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, kind := range reservoir.CPUKinds() {
-			for _, shape := range []string{"", "single", "narrow", "wide"} {
-				e, err := reservoir.NewCPU(net, streams, kind, 1)
+	for _, kind := range reservoir.CPUKinds() {
+		t.Run(kind, func(t *testing.T) {
+			for _, difference := range []bool{false, true} {
+				s.Difference = difference
+				net, err := reservoir.Draw(s)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if kind != "generic" {
-					reservoir.ForceShape(e, shape)
-				}
-				if err := e.SetHeads([]*readout.Linear{head}); err != nil {
-					t.Fatal(err)
-				}
-				rng := rand.New(rand.NewPCG(4, 4))
-				for _, atEnd := range []bool{false, true} {
-					for call := range 6 {
-						var runs []reservoir.Run
-						rows := int32(0)
-						for i := range int32(1 + rng.IntN(streams)) {
-							n := int32(1)
-							if call > 1 { // the first calls are of equal lengths
-								n += rng.Int32N(6)
-							}
-							runs = append(runs, reservoir.Run{Slot: i, From: rows, To: rows + n, Emit: true})
-							rows += n
-						}
-						inputs, scores := guarded(t, int(rows)*3, atEnd), guarded(t, len(runs)*3, atEnd)
-						if err := e.Advance(inputs, runs, scores); err != nil {
-							t.Fatal(err)
-						}
+				for _, shape := range []string{"", "single", "narrow", "wide"} {
+					e, err := reservoir.NewCPU(net, guardedStreams, kind, 1)
+					if err != nil {
+						t.Fatal(err)
 					}
+					if kind != "generic" {
+						reservoir.ForceShape(e, shape)
+					}
+					if err := e.SetHeads([]*readout.Linear{head}); err != nil {
+						t.Fatal(err)
+					}
+					staysInside(t, e)
+					e.Close()
 				}
-				e.Close()
+			}
+		})
+	}
+}
+
+const guardedStreams = 40
+
+// staysInside advances streams of different numbers by calls of equal and then
+// of different lengths.
+func staysInside(t *testing.T, e reservoir.Engine) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(4, 4))
+	for _, atEnd := range []bool{false, true} {
+		for call := range 6 {
+			var runs []reservoir.Run
+			rows := int32(0)
+			for i := range int32(1 + rng.IntN(guardedStreams)) {
+				n := int32(1)
+				if call > 1 { // the first calls are of equal lengths
+					n += rng.Int32N(6)
+				}
+				runs = append(runs, reservoir.Run{Slot: i, From: rows, To: rows + n, Emit: true})
+				rows += n
+			}
+			inputs, scores := guarded(t, int(rows)*3, atEnd), guarded(t, len(runs)*3, atEnd)
+			if err := e.Advance(inputs, runs, scores); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
