@@ -17,8 +17,11 @@
 //	  emit.go       publishes dead letters (deadletter.go) and commits (split.go)
 //	  commit.go     <job>.out.<p>: one message holds predictions and position
 //
-// A key is the last token of the subject a producer publishes to. The server
-// derives the partition from it, p = FNV-1a-32(key) mod P, so P cannot change
+// A key is the last token of the subject a producer publishes to: UTF-8 without
+// dots and blanks, and neither "*" nor ">", which the server stores where no
+// partition finds them (the log says so). A subject with more tokens is in no
+// NATS stream: who waits for the acknowledgement hears that. The server derives
+// the partition from the key, p = FNV-1a-32(key) mod P, so P cannot change
 // during the life of a job. A stream is the source of sequences: the key
 // itself, or, in a message with a stream_id field, each id under that key.
 //
@@ -29,7 +32,7 @@
 //
 // # Message headers
 //
-// Input, all optional, names case-sensitive:
+// Input, all optional; names in any case, one spelling in a message:
 //
 //	Eusn-Seq          uint64 from 1, +1 per message of a key: repeats are dropped, early ones wait, gaps are flagged
 //	Eusn-Incarnation  changes when a producer starts counting anew; up to 128 bytes

@@ -57,6 +57,7 @@ func TestHostileMessages(t *testing.T) {
 		"key not UTF-8":    {one("\xff\xfe\xfd", 1, 1, 1, true), `key "\xff\xfe\xfd"`},
 		"long incarnation": {with(one("x", 1, 1, 1, true), HeaderIncarnation, strings.Repeat("i", maxIncarnation+1)), "129 bytes, want at most 128"},
 		"end mark":         {with(one("x", 1, 1, 1, false), HeaderEnd, "yes"), `header Eusn-End is "yes"`},
+		"end mark twice":   {with(with(one("x", 1, 1, 1, false), HeaderEnd, "true"), "eusn-end", "false"), "headers Eusn-End and eusn-end are the same but for case"},
 		"empty":            {packet{key: "x", seq: 1, raw: []byte{}}, "empty message"},
 		"long number":      {with(one("x", 0, 1, 1, true), HeaderSeq, strings.Repeat("\x7f", 60000)), "header Eusn-Seq"},
 	} {

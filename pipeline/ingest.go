@@ -87,6 +87,9 @@ func (s *shard) anchor(m *message) error {
 // arrive puts a message in its place among its key's: used, held or dropped.
 func (s *shard) arrive(m *message, j job, isNew bool) error {
 	src := m.src
+	if err := spellHeaders(j.header); err != nil {
+		return s.poison(m, j, ReasonHeader, err)
+	}
 	text := j.header.Get(HeaderSeq)
 	if text == "" {
 		src.partial = src.partial || isNew && m.p.lossy

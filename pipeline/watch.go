@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ type lookout struct {
 	*run
 	wrong  map[string]time.Time // since when, by what
 	resets uint64               // of consumers, when last looked
+	nobody uint64               // messages of no partition, when last told
 }
 
 // watchStreams looks until ctx ends or something is lost, and returns that.
@@ -35,8 +37,12 @@ func (w *lookout) look(ctx context.Context) error {
 	for _, s := range []jetstream.Stream{w.in, w.out} {
 		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
 		seq, stored := w.furthest() // before the question: what is read meanwhile lies beyond
+		var opts []jetstream.StreamInfoOpt
+		if s == w.in {
+			opts = append(opts, jetstream.WithSubjectFilter(w.cfg.InputSubject))
+		}
 		try, cancel := w.link.attempt(ctx)
-		info, err := s.Info(try)
+		info, err := s.Info(try, opts...)
 		cancel()
 		gone := errors.Is(err, jetstream.ErrStreamNotFound)
 		if w.lasts(name+" gone", gone, clustered(s)) {
@@ -51,6 +57,7 @@ func (w *lookout) look(ctx context.Context) error {
 		if s != w.in {
 			continue
 		}
+		w.unmapped(name, info.State.Subjects)
 		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its tail; restore its store, or start a new job", name, info.State.LastSeq, seq)
 		}
@@ -59,6 +66,22 @@ func (w *lookout) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// unmapped tells of input messages that belong to no partition. The server
+// takes "*" and ">" for keys, but maps no such subject: it stores the message as
+// it came, acknowledges it, and no consumer of a partition ever sees it.
+func (w *lookout) unmapped(name string, subjects map[string]uint64) {
+	n, which := uint64(0), ""
+	for s, messages := range subjects {
+		if strings.HasSuffix(s, ".*") || strings.HasSuffix(s, ".>") {
+			n, which = n+messages, s
+		}
+	}
+	if n > w.nobody {
+		w.log.Warn("input messages belong to no partition and are never read: the keys * and > are wildcards; publish them again under other keys", "stream", name, "messages", n, "subject", which)
+	}
+	w.nobody = n
 }
 
 // clustered reports whether the leader of a NATS stream may change. A server

@@ -67,6 +67,30 @@ func TestStreamsLostUnderStage(t *testing.T) {
 	}
 }
 
+// The server acknowledges messages under the keys "*" and ">" and gives them to
+// no partition. The log says so, again only when there are more.
+func TestKeysThatAreWildcards(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	book := &logBook{}
+	b.log = book.logger()
+	c := Config{Job: "wild", Partitions: 2, Lease: 300 * time.Millisecond}
+	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.publish([]packet{one("*", 0, 2, 1, true), one(">", 0, 2, 1, true), one("a*b", 0, 2, 1, true)})
+	b.settle(r, 1)
+	const told = "belong to no partition"
+	r.until(t, "both told", func(Stats) bool { return book.lines("messages=2") > 0 })
+	before := book.lines(told)
+	time.Sleep(3 * c.Lease)
+	r.stop(t)
+	if after := book.lines(told); after != before {
+		t.Errorf("told %d times, then %d: want no more while there are no more", before, after)
+	}
+	if got := len(b.predictions(c.Job)["a*b"]); got != 1 {
+		t.Errorf("%d predictions of a*b, want 1", got)
+	}
+}
+
 // Dead letters that have nowhere to go hold their partition up, for none may
 // be lost; the log and the health say so, and it goes on when they have.
 func TestDeadLettersWithoutStream(t *testing.T) {
