@@ -57,6 +57,17 @@ func TestOfflineBench(t *testing.T) {
 		t.Errorf("%v gives %+v, want %+v", words, one.Cells, first.Cells[1])
 	}
 
+	// Shorter lists are other lists, behind the first; its file is a file of its
+	// own, and both go into one report, where a model comes from one of them.
+	stopped := filepath.Join(dir, "stopped")
+	short := []string{"offline", "bench", archive, "--list-length", "9", "--draws", "1", "--out", stopped, "--json", "--models"}
+	must(t, append(short, "deepesn")...).parse(t, &one)
+	if c := one.Cells[0]; c.Configurations != 9 || one.Settings.ListLength != 9 || !strings.Contains(c.Command, " --configurations 9 --list-length 9 ") {
+		t.Errorf("settings %+v, cell %+v", one.Settings, c)
+	}
+	exec(t, t.Context(), append(args, "--resume", "--list-length", "12")...).want(t, exitFailure, "cannot be mixed", "another --out")
+	exec(t, t.Context(), "offline", "report", out, stopped, "--out", filepath.Join(dir, "report")).want(t, 0)
+
 	table := must(t, append(args, "--resume")...).out
 	for _, want := range []string{"data set", "Tiny", "resn", "in paper's sd"} {
 		if !strings.Contains(table, want) {
@@ -130,6 +141,10 @@ func TestOfflineBenchUsage(t *testing.T) {
 		{nil, "at least 1 arg"},
 		{[]string{"a", "--protocol", "worst"}, "want one of"},
 		{[]string{"a", "--configurations", "201"}, "want 1 to 200"},
+		{[]string{"a", "--list-length", "140", "--configurations", "141"}, "want 1 to 140"},
+		{[]string{"a", "--list-length", "0"}, "--list-length 0: want 1 to 200"},
+		{[]string{"a", "--list-length", "201"}, "want 1 to 200"},
+		{[]string{"a", "--protocol", "bank", "--list-length", "9"}, "--list-length"},
 		{[]string{"a", "--draws", "0"}, "0 draws"},
 		{[]string{"a", "--protocol", "bank", "--models", "esn"}, "searches nothing"},
 		{[]string{"a", "--threads", "-1"}, "--threads -1"},

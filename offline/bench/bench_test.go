@@ -28,7 +28,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	s, work := NewSettings(PaperExact, 1), 0.0
 	for b.Loop() {
-		for i, c := range Configurations("eusn") {
+		for i, c := range Configurations("eusn", MaxConfigurations) {
 			c.Seed = s.trialSeed(i)
 			if _, err := p.assess(b.Context(), specs("eusn", p.channels, c), open, s.search(p)); err != nil {
 				b.Fatal(err)

@@ -74,7 +74,7 @@ func redraw(t *testing.T, d *offline.Dataset, model string) redrawn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return redrawn{t, p, NewSettings(PaperExact, 1), model, Configurations(model)}
+	return redrawn{t, p, NewSettings(PaperExact, 1), model, Configurations(model, MaxConfigurations)}
 }
 
 // predicted are the classes that configuration i gives the series which an

@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -47,6 +49,11 @@ func NewSettings(p Protocol, seed uint64) Settings {
 	return s
 }
 
+// configurations is the search list of a reservoir.
+func (s Settings) configurations(model string) []offline.PaperScales {
+	return Configurations(model, cmp.Or(s.ListLength, MaxConfigurations))
+}
+
 // Plan is how much to do.
 type Plan struct {
 	Models         []string // of PaperModels, DeepESN and TrainedModels; for protocol Bank its one
@@ -72,11 +79,15 @@ func PaperPlan(p Protocol) Plan {
 	return Plan{PaperModels, MaxConfigurations, 10, PaperEpochs, PaperBudget}
 }
 
-// Validate reports what is wrong with a plan for a protocol.
-func (p Plan) Validate(protocol Protocol) error {
-	known, least, most := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels), 1, MaxConfigurations
+// Validate reports what is wrong with a plan under these settings.
+func (p Plan) Validate(s Settings) error {
+	protocol := s.Protocol
+	known, least, most := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels), 1, cmp.Or(s.ListLength, MaxConfigurations)
 	switch protocol {
 	case PaperExact, Best:
+		if s.ListLength < 0 || s.ListLength > MaxConfigurations {
+			return fmt.Errorf("bench: search lists of %d configurations, want 1 to %d", s.ListLength, MaxConfigurations)
+		}
 	case Bank:
 		known, least, most = []string{BankModel}, 0, 0
 	default:

@@ -34,7 +34,7 @@ type Options struct {
 // cells in the order of sets and models. On an error or a cancelled context
 // what is stored stays good.
 func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) ([]Cell, error) {
-	if err := Check(sets, opt.Plan, st.settings.Protocol); err != nil {
+	if err := Check(sets, opt.Plan, st.settings); err != nil {
 		return nil, err
 	}
 	return newRunner(opt, st).run(ctx, sets)
@@ -97,11 +97,11 @@ func (r *runner) cell(dataset, model string) (Cell, error) {
 }
 
 // Check reports what would keep Run from its work, before there is any.
-func Check(sets []*offline.Dataset, plan Plan, protocol Protocol) error {
-	if err := plan.Validate(protocol); err != nil {
+func Check(sets []*offline.Dataset, plan Plan, s Settings) error {
+	if err := plan.Validate(s); err != nil {
 		return err
 	}
-	return checkSets(sets, func(d *offline.Dataset) error { return check(d, protocol) })
+	return checkSets(sets, func(d *offline.Dataset) error { return check(d, s.Protocol) })
 }
 
 // checkSets wants sets, each once and each good.
@@ -227,7 +227,7 @@ func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
 // trialJobs are the configurations not tried yet.
 func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 	var jobs []job
-	for i, c := range Configurations(model)[:r.Configurations] {
+	for i, c := range r.settings.configurations(model)[:r.Configurations] {
 		if _, ok := r.trials[key{p.name, model, i}]; ok {
 			continue
 		}

@@ -5,18 +5,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// MaxConfigurations is the length of each of the paper's search lists.
+// MaxConfigurations is the length of each of the paper's search lists, where
+// its ten hours were enough.
 const MaxConfigurations = 200
 
 // searchSeed is what the published experiments seed their search with, once
 // for each data set.
 const searchSeed = 42
 
-// Configurations is the paper's list of 200 random configurations for one of
-// its reservoirs. It is the same for every data set; the lists of EuSN, ESN,
-// R-ESN and DeepESN follow each other in one stream of NumPy's legacy
-// generator. Seeds are left zero.
-func Configurations(model string) []offline.PaperScales {
+// Configurations is the paper's list of random configurations for one of its
+// reservoirs. The lists of EuSN, ESN, R-ESN and DeepESN, each of length
+// configurations, follow each other in one stream of NumPy's legacy generator.
+// They are the same for every data set where each search came to its end, with
+// 200; one that is stopped earlier lets the next list begin earlier. Seeds are
+// left zero.
+func Configurations(model string, length int) []offline.PaperScales {
 	rng := newRandomState(searchSeed)
 	units := func() int { return 10 * rng.randint(1, 21) }
 	wide := func() float64 { return decade(rng.randint(-5, 1)) }
@@ -43,7 +46,7 @@ func Configurations(model string) []offline.PaperScales {
 			return c
 		}},
 	} {
-		list := make([]offline.PaperScales, MaxConfigurations)
+		list := make([]offline.PaperScales, length)
 		for i := range list {
 			list[i] = k.draw()
 		}

@@ -22,6 +22,11 @@ type Settings struct {
 	Arithmetic int      `json:"arithmetic"`    // reservoir.Arithmetic
 	Format     int      `json:"format"`        // of the results file
 	Bank       int      `json:"bank,omitzero"` // of protocol Bank alone: which bank and readout
+
+	// ListLength is that of the reservoirs' search lists, where it is not
+	// MaxConfigurations: after how many configurations each search of the paper
+	// is taken to have been stopped.
+	ListLength int `json:"list_length,omitzero"`
 }
 
 // format is the version of the lines' meaning.

@@ -80,7 +80,7 @@ func (r *runner) expected(d *offline.Dataset, model string) {
 	series, train, test := len(labelled(d, offline.Train)), samples(d, offline.Train), samples(d, offline.Test)
 	trials, draws := 0.0, 0.0
 	if model != BankModel {
-		for i, c := range Configurations(model)[:r.Configurations] {
+		for i, c := range r.settings.configurations(model)[:r.Configurations] {
 			if _, ok := r.trials[key{d.Name, model, i}]; !ok {
 				trials += r.settings.work(model, channels, c, train, series)
 			}

@@ -29,7 +29,7 @@ func BenchmarkWork(b *testing.B) {
 		}
 		s := NewSettings(PaperExact, 1)
 		for _, model := range reservoirs {
-			list := Configurations(model)
+			list := Configurations(model, MaxConfigurations)
 			for _, units := range []int{20, 70, 130, 200} {
 				b.Run(fmt.Sprintf("%s/%s/units=%d", name, model, units), func(b *testing.B) {
 					done := 0.0

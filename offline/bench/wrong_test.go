@@ -110,7 +110,7 @@ func TestWrongMemory(t *testing.T) {
 		{Name: "words", Classes: []string{"a", "b"}, Series: []offline.Series{{ID: "1", Split: offline.Train, Tokens: []int32{1}}}},
 	} {
 		if m, err := Memory(d, 80, 1); err == nil {
-			if err = Check([]*offline.Dataset{m}, plan(PaperExact, 1, 1), PaperExact); err == nil {
+			if err = Check([]*offline.Dataset{m}, plan(PaperExact, 1, 1), NewSettings(PaperExact, 1)); err == nil {
 				t.Errorf("%s: a task of nothing", d.Name)
 			}
 		}

@@ -117,7 +117,9 @@ func (r *Report) add(rs *bench.Results, path string) error {
 	}
 	of := func(dataset string) (*section, error) {
 		s := r.section(rs.Settings(), dataset, path)
-		if s.Settings != rs.Settings() {
+		here := rs.Settings()
+		here.ListLength = s.ListLength // may differ: a cell's command says which
+		if s.Settings != here {
 			return nil, otherSettings(s.Settings, s.from, rs.Settings(), path)
 		}
 		return s, nil
