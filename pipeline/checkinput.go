@@ -23,7 +23,7 @@ func (t *tenure) checkInput(ctx context.Context) error {
 			c.subject(), c.created, name, created, outputStream(t.cfg.Job))
 	}
 	c.created = created
-	p.replayTo, p.skip, p.verifyAt, p.want = c.inSeq, c.ahead, c.mark.seq, c.mark.digest
+	p.replayTo, p.skip, p.verifyAt, p.want, p.wantVersion = c.inSeq, c.ahead, c.mark.seq, c.mark.digest, c.mark.version
 	in := info.State
 	switch {
 	case in.LastSeq < c.inSeq:

@@ -76,7 +76,8 @@ func (c *committer) read(ctx context.Context) (record, uint64, error) {
 // epoch, provided nothing was published in between. Older owners' expectations
 // are gone from then on. wait says whether to give the owner in the record
 // time to release it. body is a message of no predictions. A record of another
-// arithmetic than ours is left as it is.
+// arithmetic than ours, or of a program whose states have another form, is left
+// as it is.
 func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bool) error {
 	var tried uint64 // the epoch of an attempt without an answer
 	var gone missing
@@ -93,6 +94,8 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 			return nil
 		case seq > 0 && !r.continues(c.ours):
 			return c.otherArithmetic(r)
+		case seq > 0 && r.otherVersion() != nil:
+			return fmt.Errorf("pipeline: the record on %s: %w", c.subject(), r.otherVersion())
 		case seq > 0 && wait(r):
 		default:
 			r.kind, r.worker, r.arithmetic = kindClaim, c.worker, c.ours

@@ -108,6 +108,15 @@ func (p *partition) verify() error {
 		return nil
 	}
 	return fmt.Errorf("pipeline: partition %d: the state rebuilt up to input message %d has digest %v, its commit record says %v: "+
-		"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ; "+
-		"nothing is predicted from a wrong state: restore the job's streams, or begin a new job", p.id, at, p.sum, want)
+		"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
+		"nothing is predicted from a wrong state: restore the job's streams, or begin a new job", p.id, at, p.sum, want, p.orOlder())
+}
+
+// orOlder says what else may be different where a record does not say which
+// form of the state its digest is of.
+func (p *partition) orOlder() string {
+	if p.wantVersion > 0 {
+		return ""
+	}
+	return ", or a program from before the first release wrote the record"
 }

@@ -52,6 +52,7 @@
 //	Eusn-In-Created     creation time of <JOB>-IN: the input that the numbers refer to
 //	Eusn-Digest         of the partition's whole state after input Eusn-Digest-In-Seq, 32 hex digits
 //	Eusn-Digest-In-Seq  at most Eusn-In-Seq; less in the middle of a split commit
+//	Eusn-Digest-Version of the state's form, as in snapshots; another than ours is left to its program
 //	Eusn-In-Ts          when the server stored that input, ns since 1970
 //	Eusn-Snap           object in <JOB>-SNAP with the state after input Eusn-Snap-In-Seq
 //	Eusn-Snap-In-Seq

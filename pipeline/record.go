@@ -29,9 +29,10 @@ type position struct {
 // time, it has that digest. It may lie behind a position in the middle of a
 // batch.
 type mark struct {
-	seq    uint64
-	time   int64 // ns
-	digest digest
+	seq     uint64
+	time    int64 // ns
+	digest  digest
+	version uint64 // of the state's form that the digest is of; 0 = written before records said so
 }
 
 // record is the last message on a partition's output subject, without its
@@ -69,6 +70,9 @@ func (r *record) header() nats.Header {
 		h[headerDigest] = []string{r.mark.digest.String()}
 		h[headerDigestSeq] = u(r.mark.seq)
 		h[headerInTime] = []string{strconv.FormatInt(r.mark.time, 10)}
+		if r.mark.version > 0 {
+			h[headerVersion] = u(r.mark.version)
+		}
 	}
 	if r.snap != "" {
 		h[headerSnap], h[headerSnapSeq] = []string{r.snap}, u(r.snapSeq)
@@ -100,6 +104,9 @@ func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 		var at uint64
 		u(headerInTime, &at)
 		r.mark.time = int64(at)
+		if h.Get(headerVersion) != "" {
+			u(headerVersion, &r.mark.version)
+		}
 		if d, derr := parseDigest(h.Get(headerDigest)); derr != nil && err == nil {
 			err = fmt.Errorf("header %s is %q: %w", headerDigest, h.Get(headerDigest), derr)
 		} else {

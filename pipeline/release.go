@@ -12,7 +12,7 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 	t, b, seq := a.part.tenure, a.snapshot, a.inSeq
 	switch {
 	case a.close:
-		at := mark{a.inSeq, a.inTime, a.digest}
+		at := mark{a.inSeq, a.inTime, a.digest, stateVersion}
 		e.releases.Go(func() {
 			defer close(t.closed)
 			if !t.failed.Load() {

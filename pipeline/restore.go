@@ -1,6 +1,9 @@
 package pipeline
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // restore reads the snapshot that the record names.
 func (t *tenure) restore() error {
@@ -12,6 +15,9 @@ func (t *tenure) restore() error {
 			p, err := decodeSnapshot(b, t.shard.shape, t.part.id)
 			if err == nil && p.done != c.snapSeq {
 				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.done, c.snapSeq)
+			}
+			if other := (*versionError)(nil); errors.As(err, &other) {
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", c.snap, t.snaps.bucket, other)
 			}
 			if err != nil {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", c.snap, t.snaps.bucket, err)

@@ -49,7 +49,7 @@ func (c *committer) advance(a *answer, from, to int, now *stored) record {
 	r := c.record
 	r.kind, r.position = kindCommit, advanceTo(r.position, a, from, to)
 	if to == len(a.preds) {
-		r.mark = mark{a.inSeq, a.inTime, a.digest}
+		r.mark = mark{a.inSeq, a.inTime, a.digest, stateVersion}
 	}
 	if now != nil && now.seq <= r.mark.seq {
 		r.snap, r.snapSeq = now.name, now.seq

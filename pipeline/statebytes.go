@@ -35,8 +35,11 @@ import (
 // words, states and channels are the network's row, the policy's states and,
 // where missing values are held, its channels (else 0).
 const (
-	snapshotMagic   = "EUSNSNAP"
-	snapshotVersion = 2
+	snapshotMagic = "EUSNSNAP"
+	// stateVersion changes with the bytes of a snapshot and with what a digest
+	// is of. Records without one are of version 2, or of programs before the
+	// first release.
+	stateVersion = 2
 	// smallest encoded source and stream: a count that claims more of them
 	// than bytes are left for is refused before anything is allocated
 	minSource = 4 + 4 + 8 + 8 + 1 + 1 + 4 + 4
@@ -198,7 +201,7 @@ func parseHeader(s string) (nats.Header, error) {
 func (p *partition) snapshot(sh shape, rows rowAppender) ([]byte, error) {
 	le := binary.LittleEndian
 	b := append([]byte(snapshotMagic), 0, 0, 0, 0)
-	le.PutUint32(b[len(snapshotMagic):], snapshotVersion)
+	le.PutUint32(b[len(snapshotMagic):], stateVersion)
 	b = append(b, sh.network[:]...)
 	b = le.AppendUint32(b, uint32(p.id))
 	b = le.AppendUint64(le.AppendUint64(b, p.done), uint64(p.doneTime))

@@ -21,8 +21,8 @@ func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 	if body < len(snapshotMagic)+4 || string(b[:len(snapshotMagic)]) != snapshotMagic {
 		return nil, errors.New("pipeline: snapshot: not one of eusn-stream's")
 	}
-	if v := binary.LittleEndian.Uint32(b[len(snapshotMagic):]); v != snapshotVersion {
-		return nil, fmt.Errorf("pipeline: snapshot: version %d, this program reads %d", v, snapshotVersion)
+	if v := binary.LittleEndian.Uint32(b[len(snapshotMagic):]); v != stateVersion {
+		return nil, fmt.Errorf("pipeline: snapshot: %w", &versionError{uint64(v)})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
 		return nil, errors.New("pipeline: snapshot: its sha256 does not fit its bytes: it was damaged")

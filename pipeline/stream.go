@@ -38,6 +38,7 @@ type partition struct {
 	dirtySources []*source
 	verifyAt     uint64 // after this message, sum must be want; 0 = checked
 	want         digest
+	wantVersion  uint64
 
 	away    int      // state rows of its streams that are stored apart
 	freed   []uint64 // those that were, since the last snapshot

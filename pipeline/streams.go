@@ -32,6 +32,7 @@ const (
 	headerSnap      = "Eusn-Snap"
 	headerSnapSeq   = "Eusn-Snap-In-Seq"
 	headerArith     = "Eusn-Arithmetic"
+	headerVersion   = "Eusn-Digest-Version"
 	headerInSubject = "Eusn-In-Subject"
 	headerError     = "Eusn-Error"
 	headerTruncated = "Eusn-Truncated"

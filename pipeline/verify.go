@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -61,6 +62,9 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	defer func() { sh.pool.engine.Close() }() // the one it has grown to
 	if !c.continues(c.ours) {
 		return v, c.otherArithmetic(c.record)
+	}
+	if err := c.otherVersion(); err != nil {
+		return v, fmt.Errorf("pipeline: the record on %s: %w", c.subject(), err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,0 +1,367 @@
+package pipeline
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Jobs as an earlier program left them when it was killed: testdata/jobs holds
+// the server's directory of each, with all that was to be answered already in
+// the input, the model, and what an undisturbed run predicted and ended with.
+// No file there is ever written again; see CONTRIBUTING, "When a format
+// changes".
+var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/jobs that are not there")
+
+// storedJob is a job in testdata/jobs.
+type storedJob struct {
+	file   string
+	policy reservoir.Policy
+	config func(*Config)
+}
+
+// -1: records do not name the version of their digest.
+var storedJobs = []storedJob{
+	{"marked-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }},
+	{"window-2", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }},
+}
+
+func (j storedJob) configure() Config {
+	c := quick("yesterday", 2)
+	j.config(&c)
+	return c
+}
+
+// ending is what an undisturbed run of a stored job comes to.
+type ending struct {
+	Predictions map[string][]codec.Prediction `json:"predictions"`  // of each stream, in order
+	DeadLetters []string                      `json:"dead_letters"` // subject and reason, in order
+	Digests     []string                      `json:"digests"`      // of the partitions' final states
+}
+
+func (b *rig) ending(c Config) (e ending) {
+	b.t.Helper()
+	e.Predictions = b.predictions(c.Job)
+	for _, d := range b.deadLetters(c.Job) {
+		e.DeadLetters = append(e.DeadLetters, d.Subject+": "+d.Reason)
+	}
+	slices.Sort(e.DeadLetters)
+	e.Digests = b.digests(c.Job, c.Partitions)
+	return e
+}
+
+// TestStoredJobsGoOn starts today's program on what earlier ones left: whatever
+// they stored, its position, digest, snapshot, rows, waiting messages and end
+// events, is read and goes on to the same bits.
+func TestStoredJobsGoOn(t *testing.T) {
+	for _, j := range storedJobs {
+		t.Run(j.file, func(t *testing.T) {
+			path := filepath.Join("testdata", "jobs", j.file+".tar.gz")
+			if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
+				j.write(t, path)
+			}
+			dir := t.TempDir()
+			unpack(t, path, dir)
+			m, err := reservoir.Load(filepath.Join(dir, "model.safetensors"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "ending.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want ending
+			if err := json.Unmarshal(text, &want); err != nil {
+				t.Fatal(err)
+			}
+			c := j.configure()
+			b := newRigAt(t, filepath.Join(dir, "server"))
+			b.writtenAlike(c, m)
+			before, answered := b.predictions(c.Job), b.restored(c)
+			if n := count(before); n == 0 || n == count(want.Predictions) || answered == 0 {
+				t.Fatalf("%d of %d predictions, %d messages in snapshots: the file has lost its subject", n, count(want.Predictions), answered)
+			}
+			c.StopTimeout = patience
+			r := b.start(m, c)
+			s := r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 && count(b.predictions(c.Job)) >= count(want.Predictions) })
+			r.stop(t)
+			if s.Restores != uint64(c.Partitions) || s.Replayed == 0 || s.Fetched == 0 {
+				t.Errorf("%d restores, %d messages replayed, %d rows read back: the file has lost its subject", s.Restores, s.Replayed, s.Fetched)
+			}
+			if got := b.ending(c); !reflect.DeepEqual(got, want) {
+				same(t, got.Predictions, want.Predictions)
+				t.Errorf("ends with %v and %v,\nwant %v and %v", got.DeadLetters, got.Digests, want.DeadLetters, want.Digests)
+			}
+		})
+	}
+}
+
+// writtenAlike holds what is stored to what this program would write: a worker
+// of an earlier program beside it, or one put back, must be able to read it.
+func (b *rig) writtenAlike(c Config, m *reservoir.Model) {
+	t := b.t
+	t.Helper()
+	js, ctx := b.js, t.Context()
+	c = c.WithDefaults()
+	sh, err := shapeOf(c, m, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := js.ObjectStore(ctx, snapshotBucket(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, away, here := 0, 0, 0
+	for p := range c.Partitions {
+		raw, r := b.last(c.Job, p)
+		for name := range raw.Header {
+			if strings.HasPrefix(name, "Nats-") {
+				delete(raw.Header, name) // the condition it was stored under
+			}
+		}
+		if got := r.header(); !reflect.DeepEqual(map[string][]string(got), map[string][]string(raw.Header)) {
+			t.Errorf("partition %d: today's record has the headers\n%v, the stored one\n%v", p, got, raw.Header)
+		}
+		snap, err := store.GetBytes(ctx, r.snap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, err := decodeSnapshot(snap, sh, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		away += part.away
+		for _, src := range part.sources {
+			held += len(src.held)
+			for _, st := range src.streams {
+				for _, row := range st.rows {
+					if row != nil {
+						here++
+					}
+				}
+			}
+		}
+		if again, err := part.snapshot(sh, decodedRows{}); err != nil || !bytes.Equal(again, snap) {
+			t.Errorf("partition %d: today's snapshot of the same state is another one (%v)", p, err)
+		}
+	}
+	if held == 0 || away == 0 || here == 0 {
+		t.Errorf("%d messages held, %d rows apart, %d rows in snapshots: the file has lost its subject", held, away, here)
+	}
+	b.encodedAlike(c.Job)
+}
+
+// encodedAlike holds stored predictions to what this program would encode.
+func (b *rig) encodedAlike(job string) {
+	out, err := b.js.Stream(b.t.Context(), outputStream(job))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for seq := uint64(1); seq <= out.CachedInfo().State.LastSeq; seq++ {
+		msg, err := out.GetMsg(b.t.Context(), seq)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		meta, ps, err := codec.DecodePredictions(msg.Data)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		enc, err := codec.NewPredictionEncoder(meta)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if again, err := enc.Encode(ps); err != nil || !bytes.Equal(again, msg.Data) {
+			b.t.Errorf("output message %d: today's form of its predictions is another one (%v)", seq, err)
+		}
+	}
+}
+
+// write makes a stored job with today's program.
+func (j storedJob) write(t *testing.T, path string) {
+	m := testModel(t, 3, j.policy)
+	c := j.configure()
+	packets, half := j.input(t, c)
+
+	calm := newRig(t)
+	calm.startUp(c)
+	calm.publish(packets)
+	quiet := c
+	quiet.StopTimeout = patience
+	r := calm.start(m, quiet)
+	r.readAll(t)
+	r.stop(t)
+	text, err := json.MarshalIndent(calm.ending(c), "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ending.json"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save(filepath.Join(dir, "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	b := newRigAt(t, filepath.Join(dir, "server"))
+	b.startUp(c)
+	r = b.start(m, c)
+	for i, p := range packets[:half] {
+		b.publish([]packet{p})
+		if i%5 == 4 {
+			r.readAll(t) // so that snapshots are taken, and rows leave
+		}
+	}
+	r.readAll(t)
+	r.crash(t)
+	b.publish(packets[half:])
+	b.nc.Close()
+	b.srv.Close()
+	pack(t, dir, path)
+}
+
+// readAll waits until the stage has answered what is in the input.
+func (r *running) readAll(t *testing.T) {
+	t.Helper()
+	time.Sleep(30 * time.Millisecond)
+	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+}
+
+// startUp makes the job's NATS streams.
+func (b *rig) startUp(c Config) {
+	b.t.Helper()
+	if err := ensureStreams(b.t.Context(), b.js, c.WithDefaults(), b.log); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// input has early and repeated messages, samples that are missing, headers,
+// end events and a message that nobody can read. half is where the program
+// that writes the file is killed: messages wait there for missing ones.
+func (j storedJob) input(t *testing.T, c Config) (packets []packet, half int) {
+	streams := recordings(12, 28)
+	for i := range streams {
+		streams[i].name = fmt.Sprintf("machine-%d", i)
+		if c.NonFinite == codec.Hold && i < 3 {
+			streams[i].x[20] = float32Nan
+		}
+	}
+	packets, _ = mixed(streams, 5)
+	packets = disorder(packets, rand.New(rand.NewPCG(1, 9)))
+	for i := range packets {
+		packets[i].header = map[string]string{HeaderIncarnation: "boot-1", "X-Site": "north"}
+	}
+	half = len(packets) / 2
+	waiting := packets[half]
+	waiting.key, waiting.seq = "machine-6", 1<<20 // waits for ever
+	packets[half-1] = waiting
+	bad := packet{key: "machine-1", raw: []byte("no Arrow"), header: map[string]string{"X-Site": "south"}}
+	packets = slices.Insert(packets, half/2, bad)
+	half++
+	for p := range c.Partitions { // an end event for each partition, of what has been silent since its first messages
+		e := idleEvent{Partition: p, After: uint64(half / 3)}
+		for _, r := range streams {
+			if partitionOf(r.name, c.Partitions) == p {
+				e.Streams = append(e.Streams, streamName{Key: r.name, Stream: r.name})
+			}
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packets = append(packets, packet{key: idleKey(p, c.Partitions), raw: data, header: map[string]string{headerKind: kindIdle}})
+	}
+	return packets, half
+}
+
+// pack writes a directory as a compressed archive.
+func pack(t *testing.T, dir, path string) {
+	t.Helper()
+	var buf bytes.Buffer
+	z, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(z)
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: filepath.ToSlash(rel), Mode: 0o644, Size: int64(len(data))}); err != nil {
+			return err
+		}
+		_, err = w.Write(data)
+		return err
+	})
+	for _, f := range []func() error{w.Close, z.Close} {
+		if err == nil {
+			err = f()
+		}
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(path, buf.Bytes(), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s written: %d bytes", path, buf.Len())
+}
+
+func unpack(t *testing.T, path, dir string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil || !filepath.IsLocal(h.Name) {
+			t.Fatal(path, h, err)
+		}
+		name := filepath.Join(dir, filepath.FromSlash(h.Name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err == nil {
+			err = os.WriteFile(name, data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(path, err)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package pipeline
+
+import "fmt"
+
+// versionError is a state in a form that another version of the program
+// writes. Nothing is wrong with the store.
+type versionError struct{ found uint64 }
+
+func (e *versionError) Error() string {
+	which := "a newer"
+	if e.found < stateVersion {
+		which = "an older"
+	}
+	return fmt.Sprintf("version %d, this program reads %d: %s program wrote it; run that one, or begin a new job, which can answer the same input again", e.found, stateVersion, which)
+}
+
+// otherVersion reports a record whose digest this program cannot compute. It
+// is told before the partition is claimed, so that its own program goes on.
+func (r *record) otherVersion() error {
+	if v := r.mark.version; v > 0 && v != stateVersion {
+		return fmt.Errorf("digest: %w", &versionError{v})
+	}
+	return nil
+}
