@@ -129,9 +129,13 @@ type Steps struct {
 }
 
 // consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
-// the order of the generator.
+// the order of the generator; behind them the table by interval, 64 bytes each,
+// for positive arguments, and 64 KiB further for negative ones. What lies
+// between and behind, up to where the highest word points, is zero and read for
+// NaN only.
 var consts = func() []float32 {
-	c := Aligned((14 + 2*16) * 16)
+	const table, negative = 14 * 16, 1 << 14
+	c := Aligned(table + (0xffff-0x3f20)/2 + 16)
 	fill := func(at int, bits uint32) {
 		for i := range 16 {
 			c[16*at+i] = *(*float32)(unsafe.Pointer(&bits))
@@ -149,16 +153,19 @@ var consts = func() []float32 {
 		copy(c[16*(7+k):], t[:])
 	}
 	fill(13, 0x03020100) // the bytes of a lane, for NEON's table look-up
-	// The table by interval: powers 0 to 3, four times, each turned one place
-	// further; then powers 4 and 5, in the middle.
-	for i := range 16 {
-		quads, pairs := c[16*(14+i):], c[16*(14+16+i):]
-		for k := range 4 {
-			for turn := range 4 {
-				quads[4*turn+(k+turn)%4] = canon.TanhTable[k][i]
+	for n := range 16 {
+		i := (n + 9) % 16 // ascending: the first interval stands at index 9
+		for at, sign := range map[int]float32{table: 1, table + negative: -1} {
+			row := c[at+16*n:]
+			for k := range 4 {
+				v := canon.TanhTable[k][i]
+				if k%2 == 0 {
+					v *= sign
+				}
+				row[8+k], row[12+(k+1)%4] = v, v
 			}
+			row[6], row[7] = sign*canon.TanhTable[4][i], canon.TanhTable[5][i]
 		}
-		pairs[6], pairs[7] = canon.TanhTable[4][i], canon.TanhTable[5][i]
 	}
 	return c
 }()

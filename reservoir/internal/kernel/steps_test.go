@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
@@ -172,7 +173,7 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool) {
 // weights but the input's has its argument as tanh argument.
 func TestTanh(t *testing.T) {
 	inf := float32(math.Inf(1))
-	args := []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1e-38, 1e-20, canon.Saturation, -canon.Saturation, 9.0156245, 20, math.MaxFloat32, inf, -inf, float32(math.NaN())}
+	args := []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1e-38, 1e-20, canon.Saturation, -canon.Saturation, 9.0156245, 20, math.MaxFloat32, inf, -inf, float32(math.NaN()), math.Float32frombits(math.MaxUint32)}
 	rng := rand.New(rand.NewPCG(2, 2))
 	for len(args)%64 != 0 || len(args) < 64*1000 {
 		args = append(args, math.Float32frombits(rng.Uint32()&0x807fffff|uint32(100+rng.IntN(33))<<23))
@@ -208,6 +209,39 @@ func TestTanh(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTanhNearOne: so it is for every number from 6.375 to the saturation, with
+// one of the signs. A kernel may leave out the limit to 1; a smaller number's
+// tanh is further away from 1 than its error (canon.TanhError).
+func TestTanhNearOne(t *testing.T) {
+	for _, s := range Levels() {
+		stride := uint32(1)
+		if testing.Short() || s.kits == nil { // an emulator; or it has the limit
+			stride = 101
+		}
+		m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, false)
+		lanes := s.Wide.Lanes
+		cur, next, pending, x, choose := Aligned(2*lanes), Aligned(2*lanes), Aligned(2*PendingRoom), Aligned(lanes), []int{0}
+		a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Next: &next[0], NextState: &next[lanes],
+			Select: &choose[0], Selected: 1, Depth: 2, Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Units: 1}
+		s.Use(a, &m, lanes)
+		for bits := math.Float32bits(6.375); bits <= math.Float32bits(canon.Saturation); {
+			for l := range x {
+				x[l] = math.Float32frombits(bits | bits<<31)
+				bits += stride
+			}
+			clear(cur)
+			clear(next)
+			a.Inputs, a.Count = Address(x), 1
+			s.Wide.Steps(a)
+			for l, got := range unsafe.Slice(a.CurState, lanes) {
+				if want := canon.Tanh(x[l]); got != want {
+					t.Fatalf("%s: tanh of %x is %x, want %x", s.Name, x[l], got, want)
+				}
+			}
+		}
+	}
 }
 
 // TestMaxOfZeros: of two zeros that differ in sign the older one stays the

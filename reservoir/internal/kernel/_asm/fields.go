@@ -80,7 +80,6 @@ const (
 	constIntOne
 	constTable // 6 of them, by power
 
-	// For look-ups by address, an interval each; see stages.
-	constQuads = constTable + 7  // powers 0 to 3, 4 times; NEON's vector is before them
-	constPairs = constQuads + 16 // powers 4 and 5, in the middle
+	// For look-ups by address, 16 rows; see stages.
+	constRows = constTable + 7 // NEON's vector is before them
 )
