@@ -1,9 +1,6 @@
 package codec
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // recordBatch is a record batch (or the one column of a dictionary batch)
 // whose tables have been checked; its buffers are checked as they are read.
@@ -83,39 +80,49 @@ func (rb *recordBatch) bitmap(c *column, child, buf, per int) ([]byte, error) {
 // decompressed. A buffer that holds less is an error, so no caller can be made
 // to loop over more rows than the message carries.
 func (rb *recordBatch) buffer(c *column, i, need int) ([]byte, error) {
-	b, err := rb.rawBuffer(c, i)
+	first, err := rb.first(c)
 	if err != nil {
 		return nil, err
 	}
-	if rb.compressed && len(b) > 0 { // an empty buffer is stored as nothing at all
-		if b, err = rb.inflate.buffer(b); err != nil {
-			return nil, malformed("field %q: %v", c.name, err)
-		}
+	b, err := rb.contents(c, first+i)
+	if err != nil {
+		return nil, err
 	}
 	if need < 0 || len(b) < need {
 		return nil, malformed("field %q: buffer of %d bytes, %d rows need %d", c.name, len(b), rb.rows, need)
 	}
-	if !rb.compressed {
-		if rb.left -= need; rb.left < 0 {
-			return nil, malformed("field %q: fields share bytes: they claim more than the body of %d bytes holds", c.name, len(rb.body))
-		}
-	}
-	return b[:need], nil
+	return b[:need], rb.claim(c, need)
 }
 
-// rawBuffer is the column's buffer with index i as it lies in the body.
-func (rb *recordBatch) rawBuffer(c *column, i int) ([]byte, error) {
-	at := c.buf + i
+// claim counts bytes that a column uses against the body's.
+func (rb *recordBatch) claim(c *column, n int) error {
+	if rb.compressed { // the inflater's budget counts them
+		return nil
+	}
+	if rb.left -= n; rb.left < 0 {
+		return malformed("field %q: fields share bytes: they claim more than the body of %d bytes holds", c.name, len(rb.body))
+	}
+	return nil
+}
+
+// first is the place of the column's first buffer among the batch's.
+func (rb *recordBatch) first(c *column) (at int, err error) {
+	at = c.buf
 	for v := range c.views {
 		if v >= rb.numViews {
-			return nil, malformed("field %q: view fields before it have no buffer counts", c.name)
+			return 0, malformed("field %q: view fields before it have no buffer counts", c.name)
 		}
 		n := rb.f.i64(rb.views + 8*v)
 		if n < 0 || n > int64(rb.numBufs) {
-			return nil, malformed("field %q: a view field before it claims %d buffers", c.name, n)
+			return 0, malformed("field %q: a view field before it claims %d buffers", c.name, n)
 		}
 		at += int(n)
 	}
+	return at, nil
+}
+
+// contents is the whole of the batch's buffer at a place, decompressed.
+func (rb *recordBatch) contents(c *column, at int) (b []byte, err error) {
 	if at >= rb.numBufs {
 		return nil, malformed("field %q: record batch has only %d buffers", c.name, rb.numBufs)
 	}
@@ -123,50 +130,14 @@ func (rb *recordBatch) rawBuffer(c *column, i int) ([]byte, error) {
 	if offset < 0 || length < 0 || length > int64(len(rb.body))-offset {
 		return nil, malformed("field %q: buffer of %d bytes at %d in a body of %d", c.name, length, offset, len(rb.body))
 	}
-	return rb.body[offset : offset+length], nil
+	b = rb.body[offset : offset+length]
+	if rb.compressed && len(b) > 0 { // an empty buffer is stored as nothing at all
+		if b, err = rb.inflate.buffer(b); err != nil {
+			return nil, malformed("field %q: %v", c.name, err)
+		}
+	}
+	return b, nil
 }
 
 // bit is entry i of a bitmap.
 func bit(b []byte, i int) bool { return b[i>>3]>>(i&7)&1 != 0 }
-
-// texts is a utf8 or large_utf8 column whose offsets have been checked.
-type texts struct {
-	offsets []byte
-	data    []byte
-	wide    bool // 64-bit offsets
-}
-
-// at is a view of value i.
-func (t *texts) at(i int) []byte { return t.data[t.offset(i):t.offset(i+1)] }
-
-func (t *texts) offset(i int) int {
-	if t.wide {
-		return int(binary.LittleEndian.Uint64(t.offsets[8*i:]))
-	}
-	return int(binary.LittleEndian.Uint32(t.offsets[4*i:]))
-}
-
-// texts reads the offsets and bytes of a column of rows strings.
-func (rb *recordBatch) texts(c *column) (t texts, err error) {
-	if rb.rows == 0 { // writers may leave out the single offset of no rows
-		return t, nil
-	}
-	t.wide = c.typ.kind == typeLargeUtf8
-	width := 4
-	if t.wide {
-		width = 8
-	}
-	if t.offsets, err = rb.buffer(c, 1, (rb.rows+1)*width); err != nil {
-		return t, err
-	}
-	last := 0
-	for i := range rb.rows + 1 {
-		o := t.offset(i)
-		if o < last || o > math.MaxInt32 {
-			return t, malformed("row %d, field %q: text offset %d after %d", i, c.name, o, last)
-		}
-		last = o
-	}
-	t.data, err = rb.buffer(c, 2, last)
-	return t, err
-}

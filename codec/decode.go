@@ -96,6 +96,7 @@ type Decoder struct {
 	dict      []int32  // entries of keys for the values of the message's dictionary, badEntry for unusable ones
 	views     []values // scratch of gather, one per channel
 	listValid []byte   // scratch of gather: which rows of x are not null
+	blocks    [][]byte // scratch of texts
 }
 
 // NewDecoder returns a decoder of messages that fit s.
@@ -121,6 +122,7 @@ func (d *Decoder) Decode(payload []byte, b *Batch) error {
 	err := d.decode(payload, b)
 	clear(d.views) // views into payload
 	d.listValid = nil
+	clear(d.blocks)
 	if err != nil {
 		b.reset()
 	}

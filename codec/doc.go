@@ -12,8 +12,8 @@
 //	x             instead of the channel fields: FixedSizeList<...>[channels]
 //	ts            optional: timestamp of any unit; becomes ns since 1970, UTC
 //	end           optional: bool; true closes the stream's sequence after the row
-//	stream_id     multi-stream messages only: utf8, large_utf8, a dictionary of
-//	              those, or an integer, which is written in decimal
+//	stream_id     multi-stream messages only: utf8, large_utf8, utf8_view, a
+//	              dictionary of those, or an integer, which is written in decimal
 //
 // Schema metadata eusn.schema=input and eusn.version=1 are checked when they
 // are there. Bodies compressed with lz4 or zstd are read. Rows of one stream

@@ -1,6 +1,9 @@
 package codec
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Kinds of IPC messages: the union MessageHeader of the format.
 const (
@@ -35,7 +38,10 @@ func nextFrame(b []byte) (fr frame, rest []byte, more bool, err error) {
 		return fr, nil, false, malformed("%d bytes where a message header of 8 should be", len(b))
 	}
 	if v := binary.LittleEndian.Uint32(b); v != continuation {
-		return fr, nil, false, malformed("want the continuation marker ffffffff, got %08x", v)
+		if bytes.HasPrefix(b, []byte("ARROW1")) {
+			return fr, nil, false, malformed("an Arrow file (ARROW1), want the IPC stream format: write with a stream writer, as pyarrow.ipc.new_stream, write_ipc_stream or RecordBatchStreamWriter")
+		}
+		return fr, nil, false, malformed("want the continuation marker ffffffff, got %08x: no Arrow IPC stream, or one written before version 0.15", v)
 	}
 	n := int(int32(binary.LittleEndian.Uint32(b[4:])))
 	b = b[8:]

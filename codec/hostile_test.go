@@ -97,7 +97,7 @@ func seeds(t testing.TB) (in, out [][]byte) {
 		}
 		in = append(in, slices.Clone(payload))
 	}
-	for _, typ := range []arrow.DataType{streamTypes[1], streamTypes[2], streamTypes[3], streamTypes[5]} {
+	for _, typ := range []arrow.DataType{streamTypes[1], streamTypes[2], streamTypes[3], streamTypes[5], streamTypes[8]} {
 		write(messageSpec{fields: append(sampleFields(f32), id(typ)), rows: []int{9, 7}, nulls: .1})
 	}
 	for _, o := range []ipc.Option{ipc.WithLZ4(), ipc.WithZstd()} {

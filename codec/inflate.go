@@ -75,6 +75,9 @@ func (d *inflater) buffer(b []byte) ([]byte, error) {
 	default:
 		err = fmt.Errorf("unknown compression %d, want lz4 or zstd", d.codec)
 	}
+	if err != nil && size == int64(len(b)) {
+		err = fmt.Errorf("%w; the length before it is that of the compressed bytes, where Arrow wants that of the others: apache-arrow for JavaScript wrote so up to 21.2.0, publish without compression", err)
+	}
 	return dst, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -99,6 +100,32 @@ func TestInflateChecksum(t *testing.T) {
 		d.begin(codec)
 		if _, err := d.buffer(append(binary.LittleEndian.AppendUint64(nil, uint64(len(data))), frame...)); err == nil {
 			t.Errorf("codec %d: a wrong checksum was accepted", codec)
+		}
+	}
+}
+
+// TestInflateWrongLength: a length that is the compressed one has a name, for
+// a library is known to write it.
+func TestInflateWrongLength(t *testing.T) {
+	var b bytes.Buffer
+	w := lz4.NewWriter(&b)
+	if _, err := w.Write(make([]byte, 5000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	enc, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for codec, frame := range map[uint8][]byte{codecLZ4: b.Bytes(), codecZstd: enc.EncodeAll(make([]byte, 5000), nil)} {
+		var d inflater
+		d.reset(5000)
+		d.begin(codec)
+		_, err := d.buffer(append(binary.LittleEndian.AppendUint64(nil, uint64(len(frame))), frame...))
+		if err == nil || !strings.Contains(err.Error(), "that of the compressed bytes") {
+			t.Errorf("codec %d: got %v", codec, err)
 		}
 	}
 }

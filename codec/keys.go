@@ -95,14 +95,17 @@ func badKey(b *Batch, i int, c *column, what string) error {
 }
 
 func (d *Decoder) textKeys(rb *recordBatch, c *column, b *Batch) error {
-	t, err := rb.texts(c)
+	t, err := rb.texts(c, &d.blocks)
 	if err != nil {
 		return err
 	}
 	var last []byte
 	var pos int32
 	for i := range rb.rows {
-		name := t.at(i)
+		name, err := t.at(i)
+		if err != nil {
+			return badKey(b, i, c, err.Error())
+		}
 		if len(name) == 0 {
 			return badKey(b, i, c, "empty")
 		}
@@ -203,14 +206,16 @@ func (d *Decoder) dictionary(p *plan, fr *frame) error {
 	if err != nil {
 		return err
 	}
-	t, err := rb.texts(&c)
+	t, err := rb.texts(&c, &d.blocks)
 	if err != nil {
 		return err
 	}
 	for i := range rb.rows {
 		e, ok := int32(0), false
-		if name := t.at(i); len(name) > 0 && (valid == nil || bit(valid, i)) {
-			e, ok = d.keys.entry(name)
+		if valid == nil || bit(valid, i) {
+			if name, err := t.at(i); err == nil && len(name) > 0 {
+				e, ok = d.keys.entry(name)
+			}
 		}
 		if !ok {
 			e = badEntry // an error only for the row that uses it

@@ -30,6 +30,7 @@ var streamTypes = []arrow.DataType{
 	&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String},
 	&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String},
 	arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64,
+	arrow.BinaryTypes.StringView,
 }
 
 // extraFields must be skipped, whatever they are.
@@ -148,6 +149,9 @@ func appendRandom(t testing.TB, r *rand.Rand, b array.Builder, null bool, odd fl
 	case *array.LargeStringBuilder:
 		b.Append(name)
 	case *array.StringViewBuilder:
+		if r.IntN(2) == 0 {
+			name += " of the north wing" // more than the 12 bytes a view has room for
+		}
 		b.Append(name + " with more text than fits a view")
 	case *array.BinaryDictionaryBuilder:
 		if err := b.AppendString(name); err != nil {

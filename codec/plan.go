@@ -80,7 +80,7 @@ func (c *column) wants(what string) error {
 
 // streamType says whether a field of the type can name streams.
 func streamType(t dataType) bool {
-	text := t.kind == typeUtf8 || t.kind == typeLargeUtf8
+	text := t.kind == typeUtf8 || t.kind == typeLargeUtf8 || t.kind == typeUtf8View
 	if t.dictionary {
 		return text && t.index != notNumber
 	}

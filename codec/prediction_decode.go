@@ -132,7 +132,7 @@ func (r *predictionReader) batch(fr *frame) error {
 	if err := noNulls(&rb, text, 0, 1); err != nil {
 		return err
 	}
-	ids, err := rb.texts(text)
+	ids, err := rb.texts(text, nil) // utf8, never a view
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,10 @@ func (r *predictionReader) batch(fr *frame) error {
 		return err
 	}
 	for i := range rb.rows {
-		id := ids.at(i)
+		id, err := ids.at(i)
+		if err != nil {
+			return malformed("row %d, field %q: %v", len(r.out), text.name, err)
+		}
 		if !utf8.Valid(id) {
 			return malformed("row %d, field %q: not UTF-8", len(r.out), fieldStream)
 		}
