@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
@@ -25,13 +24,65 @@ func TestSteps(t *testing.T) {
 						if ring && lanes == 1 && s.RingSingle == nil {
 							continue
 						}
-						checkSteps(t, s, lanes, units, inputs, ring)
+						checkSteps(t, s, lanes, units, inputs, ring, allSums)
 					}
 				}
 			}
 		}
 	})
 }
+
+// TestEveryWay goes each way through the kernels that have code of their own for
+// the numbers of value rows between two pending vectors, in a sample's first row
+// tile and in another one if there is such a network.
+func TestEveryWay(t *testing.T) {
+	type way struct {
+		rows  int
+		kits  int64
+		first bool
+	}
+	eachLevel(t, func(t *testing.T, s *Set) {
+		for _, shape := range []*Shape{&s.Wide, &s.Narrow} {
+			gone := map[way]bool{}
+			for _, units := range []int{s.Rows - 1, s.Rows, 2*s.Rows - 2, 2 * s.Rows} {
+				for inputs := 1; inputs <= 120 && s.kits != nil; inputs++ {
+					fresh := false
+					for i, tile := range s.tiles(split(units, s.Rows), inputs+units, shape.Lanes) {
+						w := way{tile.rows, tile.kits, i == 0}
+						fresh = fresh || tile.rows > 0 && !gone[w]
+						gone[w] = true
+					}
+					if fresh {
+						checkSteps(t, s, shape.Lanes, units, inputs, false, allSums)
+					}
+				}
+			}
+			for _, k := range s.kits {
+				for _, rows := range []int{s.Rows - 1, s.Rows} {
+					if !gone[way{rows, int64(k), true}] && !gone[way{rows, int64(k), false}] {
+						t.Errorf("%d streams: no network has %d value rows between, in row tiles of %d", shape.Lanes, k, rows)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestSomeSums: sums that are not asked for stay as they are.
+func TestSomeSums(t *testing.T) {
+	eachLevel(t, func(t *testing.T, s *Set) {
+		for _, lanes := range []int{1, s.Narrow.Lanes, s.Wide.Lanes} {
+			for flags := range allSums {
+				checkSteps(t, s, lanes, 12, 1, false, flags)
+				if lanes > 1 || s.RingSingle != nil {
+					checkSteps(t, s, lanes, 12, 1, true, flags)
+				}
+			}
+		}
+	})
+}
+
+const allSums = Sum | Positive | Max | Square
 
 // problem is one member's weights and values, and what a kernel leaves.
 type problem struct {
@@ -40,6 +91,7 @@ type problem struct {
 	keep, gain                     float32
 	x, h                           []float32 // samples x inputs x lanes, units x lanes
 	sum, positive, largest, square []float32
+	flags                          int
 }
 
 // step is the canonical step of sample t, straight from the documentation.
@@ -61,27 +113,31 @@ func (p *problem) step(t int, ring bool) {
 			at := i*p.lanes + l
 			v := canon.Tanh(z)
 			next[at] = canon.FMA(p.gain, v, p.keep*p.h[at])
-			p.sum[at] += next[at]
-			if z > 0 {
+			if p.flags&Sum != 0 {
+				p.sum[at] += next[at]
+			}
+			if p.flags&Positive != 0 && z > 0 {
 				p.positive[at]++
 			}
-			if v > p.largest[at] {
+			if p.flags&Max != 0 && v > p.largest[at] {
 				p.largest[at] = v
 			}
-			p.square[at] = canon.FMA(next[at], next[at], p.square[at])
+			if p.flags&Square != 0 {
+				p.square[at] = canon.FMA(next[at], next[at], p.square[at])
+			}
 		}
 	}
 	p.h = next
 }
 
-func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool) {
+func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool, flags int) {
 	t.Helper()
 	const samples = 3
 	rng := rand.New(rand.NewPCG(uint64(units), uint64(lanes)))
 	make32 := func(n int) []float32 { return random(rng, make([]float32, n)) }
 	p := &problem{units: units, inputs: inputs, lanes: lanes, bias: make32(units), input: make32(units * inputs), keep: 1, gain: .3,
 		x: make32(samples * inputs * lanes), h: make32(units * lanes),
-		sum: make32(units * lanes), positive: make([]float32, units*lanes), largest: make([]float32, units*lanes), square: make32(units * lanes)}
+		sum: make32(units * lanes), positive: make([]float32, units*lanes), largest: make([]float32, units*lanes), square: make32(units * lanes), flags: flags}
 	recurrent := units * units
 	if ring {
 		recurrent = units
@@ -133,7 +189,7 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool) {
 	}
 	a := &Steps{Consts: Consts(), Cur: &cur[0], Next: &next[0], CurState: &cur[first], NextState: &next[first],
 		Inputs: Address(x), InputStep: 4 * inputs * lanes, Select: &choose[0], Selected: inputs, Depth: inputs + units,
-		Pending: &pending[0], Spare: &spare[0], Sums: &acc[0], Flags: Sum | Positive | Max | Square, Gain: p.gain, Keep: p.keep, Count: samples, Units: units}
+		Pending: &pending[0], Spare: &spare[0], Sums: &acc[0], Flags: flags, Gain: p.gain, Keep: p.keep, Count: samples, Units: units}
 	if p.keep != 1 {
 		a.Flags |= KeepNot1
 	}
@@ -167,104 +223,4 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool) {
 			same(t, what, "square", i, l, acc[sums(i, l, 3)], p.square[at])
 		}
 	}
-}
-
-// TestTanh: the kernels' tanh is canon.Tanh, specials included. A unit with no
-// weights but the input's has its argument as tanh argument.
-func TestTanh(t *testing.T) {
-	inf := float32(math.Inf(1))
-	args := []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1e-38, 1e-20, canon.Saturation, -canon.Saturation, 9.0156245, 20, math.MaxFloat32, inf, -inf, float32(math.NaN()), math.Float32frombits(math.MaxUint32)}
-	rng := rand.New(rand.NewPCG(2, 2))
-	for len(args)%64 != 0 || len(args) < 64*1000 {
-		args = append(args, math.Float32frombits(rng.Uint32()&0x807fffff|uint32(100+rng.IntN(33))<<23))
-	}
-	eachLevel(t, func(t *testing.T, s *Set) {
-		// A ring's kernel and a tile's may have a tanh each.
-		for _, ring := range []bool{true, false} {
-			m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, ring)
-			lanes := s.Wide.Lanes
-			cur, next, pending := Aligned(2*lanes), Aligned(2*lanes), Aligned(2*PendingRoom)
-			choose := []int{0}
-			for at := 0; at < len(args); at += lanes {
-				clear(cur)
-				a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Next: &next[0], NextState: &next[lanes],
-					Inputs: Address(args[at:]), Select: &choose[0], Selected: 1, Depth: 2,
-					Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Count: 1, Units: 1}
-				s.Use(a, &m, lanes)
-				state := next
-				if ring {
-					s.Wide.Ring(a)
-					state = cur
-				} else {
-					s.Wide.Steps(a)
-				}
-				for l := range lanes {
-					// -0 + 0*h and 0 + tanh lose the sign of zero, as they should.
-					x, got := args[at+l], state[lanes+l]
-					want := canon.FMA(1, canon.Tanh(canon.FMA(0, 0, canon.FMA(1, x, float32(math.Copysign(0, -1))))), 0)
-					if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
-						t.Fatalf("ring %v: tanh of %x is %x, want %x", ring, x, got, want)
-					}
-				}
-			}
-		}
-	})
-}
-
-// TestTanhNearOne: so it is for every number from 6.375 to the saturation, with
-// one of the signs. A kernel may leave out the limit to 1; a smaller number's
-// tanh is further away from 1 than its error (canon.TanhError).
-func TestTanhNearOne(t *testing.T) {
-	for _, s := range Levels() {
-		stride := uint32(1)
-		if testing.Short() || s.kits == nil { // an emulator; or it has the limit
-			stride = 101
-		}
-		m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, false)
-		lanes := s.Wide.Lanes
-		cur, next, pending, x, choose := Aligned(2*lanes), Aligned(2*lanes), Aligned(2*PendingRoom), Aligned(lanes), []int{0}
-		a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Next: &next[0], NextState: &next[lanes],
-			Select: &choose[0], Selected: 1, Depth: 2, Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Units: 1}
-		s.Use(a, &m, lanes)
-		for bits := math.Float32bits(6.375); bits <= math.Float32bits(canon.Saturation); {
-			for l := range x {
-				x[l] = math.Float32frombits(bits | bits<<31)
-				bits += stride
-			}
-			clear(cur)
-			clear(next)
-			a.Inputs, a.Count = Address(x), 1
-			s.Wide.Steps(a)
-			for l, got := range unsafe.Slice(a.CurState, lanes) {
-				if want := canon.Tanh(x[l]); got != want {
-					t.Fatalf("%s: tanh of %x is %x, want %x", s.Name, x[l], got, want)
-				}
-			}
-		}
-	}
-}
-
-// TestMaxOfZeros: of two zeros that differ in sign the older one stays the
-// largest, as in Go. A unit with no weights but the input's again.
-func TestMaxOfZeros(t *testing.T) {
-	zero, negative := float32(0), float32(math.Copysign(0, -1))
-	eachLevel(t, func(t *testing.T, s *Set) {
-		m := s.Pack(1, 1, []float32{negative}, []float32{1}, []float32{negative}, true)
-		lanes := s.Wide.Lanes
-		for _, c := range [][2]float32{{negative, zero}, {zero, negative}} {
-			cur, pending, acc, x := Aligned(2*lanes), Aligned(2*PendingRoom), Aligned(Kinds*lanes), Aligned(lanes)
-			place := func(l int) int { return (l/s.Vector*Kinds+2)*s.Vector + l%s.Vector }
-			for l := range x {
-				acc[place(l)], x[l] = c[0], c[1]
-			}
-			choose := []int{0}
-			a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Inputs: Address(x), Select: &choose[0], Selected: 1, Depth: 2,
-				Pending: &pending[0], Spare: &pending[PendingRoom], Sums: &acc[0], Flags: Max, Gain: 1, Keep: 1, Count: 1, Units: 1}
-			s.Use(a, &m, lanes)
-			s.Wide.Ring(a)
-			for l := range x {
-				same(t, fmt.Sprintf("%g after %g", c[1], c[0]), "max", 0, l, acc[place(l)], c[0])
-			}
-		}
-	})
 }

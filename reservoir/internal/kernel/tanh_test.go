@@ -1,0 +1,111 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// TestTanh: the kernels' tanh is canon.Tanh, specials included. A unit with no
+// weights but the input's has its argument as tanh argument.
+func TestTanh(t *testing.T) {
+	inf := float32(math.Inf(1))
+	args := []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1e-38, 1e-20, canon.Saturation, -canon.Saturation, 9.0156245, 20, math.MaxFloat32, inf, -inf, float32(math.NaN()), math.Float32frombits(math.MaxUint32)}
+	rng := rand.New(rand.NewPCG(2, 2))
+	for len(args)%64 != 0 || len(args) < 64*1000 {
+		args = append(args, math.Float32frombits(rng.Uint32()&0x807fffff|uint32(100+rng.IntN(33))<<23))
+	}
+	eachLevel(t, func(t *testing.T, s *Set) {
+		// A ring's kernel and a tile's may have a tanh each.
+		for _, ring := range []bool{true, false} {
+			m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, ring)
+			lanes := s.Wide.Lanes
+			cur, next, pending := Aligned(2*lanes), Aligned(2*lanes), Aligned(2*PendingRoom)
+			choose := []int{0}
+			for at := 0; at < len(args); at += lanes {
+				clear(cur)
+				a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Next: &next[0], NextState: &next[lanes],
+					Inputs: Address(args[at:]), Select: &choose[0], Selected: 1, Depth: 2,
+					Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Count: 1, Units: 1}
+				s.Use(a, &m, lanes)
+				state := next
+				if ring {
+					s.Wide.Ring(a)
+					state = cur
+				} else {
+					s.Wide.Steps(a)
+				}
+				for l := range lanes {
+					// -0 + 0*h and 0 + tanh lose the sign of zero, as they should.
+					x, got := args[at+l], state[lanes+l]
+					want := canon.FMA(1, canon.Tanh(canon.FMA(0, 0, canon.FMA(1, x, float32(math.Copysign(0, -1))))), 0)
+					if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
+						t.Fatalf("ring %v: tanh of %x is %x, want %x", ring, x, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestTanhNearOne: so it is for every number from 6.375 to the saturation, with
+// one of the signs. A kernel may leave out the limit to 1; a smaller number's
+// tanh is further away from 1 than its error (canon.TanhError).
+func TestTanhNearOne(t *testing.T) {
+	for _, s := range Levels() {
+		stride := uint32(1)
+		if testing.Short() || s.kits == nil { // an emulator; or it has the limit
+			stride = 101
+		}
+		m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, false)
+		lanes := s.Wide.Lanes
+		cur, next, pending, x, choose := Aligned(2*lanes), Aligned(2*lanes), Aligned(2*PendingRoom), Aligned(lanes), []int{0}
+		a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Next: &next[0], NextState: &next[lanes],
+			Select: &choose[0], Selected: 1, Depth: 2, Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Units: 1}
+		s.Use(a, &m, lanes)
+		for bits := math.Float32bits(6.375); bits <= math.Float32bits(canon.Saturation); {
+			for l := range x {
+				x[l] = math.Float32frombits(bits | bits<<31)
+				bits += stride
+			}
+			clear(cur)
+			clear(next)
+			a.Inputs, a.Count = Address(x), 1
+			s.Wide.Steps(a)
+			for l, got := range unsafe.Slice(a.CurState, lanes) {
+				if want := canon.Tanh(x[l]); got != want {
+					t.Fatalf("%s: tanh of %x is %x, want %x", s.Name, x[l], got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestMaxOfZeros: of two zeros that differ in sign the older one stays the
+// largest, as in Go. A unit with no weights but the input's again.
+func TestMaxOfZeros(t *testing.T) {
+	zero, negative := float32(0), float32(math.Copysign(0, -1))
+	eachLevel(t, func(t *testing.T, s *Set) {
+		m := s.Pack(1, 1, []float32{negative}, []float32{1}, []float32{negative}, true)
+		lanes := s.Wide.Lanes
+		for _, c := range [][2]float32{{negative, zero}, {zero, negative}} {
+			cur, pending, acc, x := Aligned(2*lanes), Aligned(2*PendingRoom), Aligned(Kinds*lanes), Aligned(lanes)
+			place := func(l int) int { return (l/s.Vector*Kinds+2)*s.Vector + l%s.Vector }
+			for l := range x {
+				acc[place(l)], x[l] = c[0], c[1]
+			}
+			choose := []int{0}
+			a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Inputs: Address(x), Select: &choose[0], Selected: 1, Depth: 2,
+				Pending: &pending[0], Spare: &pending[PendingRoom], Sums: &acc[0], Flags: Max, Gain: 1, Keep: 1, Count: 1, Units: 1}
+			s.Use(a, &m, lanes)
+			s.Wide.Ring(a)
+			for l := range x {
+				same(t, fmt.Sprintf("%g after %g", c[1], c[0]), "max", 0, l, acc[place(l)], c[0])
+			}
+		}
+	})
+}
