@@ -172,7 +172,7 @@ func readMeta(want string, get func(string) *string) (*archiveMeta, error) {
 	m := &archiveMeta{layout: value(keyArchive), problem: value(keyProblem)}
 	switch {
 	case m.layout == "":
-		return nil, fmt.Errorf("metadata key %s is missing: this Parquet file is not an archive of eusn-stream", keyArchive)
+		return nil, fmt.Errorf("metadata key %s is missing: this Parquet file is not an archive of eusn-stream; docs/parquet.md has the statement that makes one of a table in DuckDB", keyArchive)
 	case m.layout != want:
 		return nil, fmt.Errorf("this is a %s archive, want a %s archive", m.layout, want)
 	case value(keyVersion) != strconv.Itoa(archiveVersion):

@@ -99,10 +99,19 @@ func (g *rowGroup) room(values, columns int) error {
 func (g *rowGroup) column(i int) (file.ColumnChunkReader, error) {
 	pages, err := g.rd.GetColumnPageReader(i)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: write the file with zstd, snappy, gzip, brotli or no compression", err)
 	}
 	descr := g.in.rd.MetaData().Schema.Column(i)
 	return file.NewColumnReader(descr, &checkedPages{PageReader: pages, column: descr}, memory.DefaultAllocator, g.in.rd.BufferPool()), nil
+}
+
+// typeName is what a column of a type is called, also where it is of bytes.
+func typeName[V any]() string {
+	var v V
+	if _, ok := any(v).(parquet.ByteArray); ok {
+		return "text"
+	}
+	return fmt.Sprintf("%T", v)
 }
 
 // levelBatch is how many values are decoded at a time.
@@ -122,8 +131,7 @@ func each[V any](g *rowGroup, name string, visit func(values []V, def, rep []int
 	}
 	typed, ok := rd.(batchReader[V])
 	if !ok {
-		var want V
-		return fmt.Errorf("column %q: stored as %s, want %T", name, rd.Type(), want)
+		return fmt.Errorf("column %q: stored as %s, want %s: cast it when the file is written", name, rd.Type(), typeName[V]())
 	}
 	values := make([]V, levelBatch)
 	def, rep := make([]int16, levelBatch), make([]int16, levelBatch)

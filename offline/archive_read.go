@@ -69,7 +69,7 @@ func (a *archiveReader) group(g *rowGroup) error {
 
 // describe appends the series of a row group, yet without values, and returns
 // their lengths.
-func (a *archiveReader) describe(g *rowGroup) ([]int32, error) {
+func (a *archiveReader) describe(g *rowGroup) ([]int64, error) {
 	if n := len(a.d.Series) + g.rows; n > maxSeries {
 		return nil, fmt.Errorf("%d series, want at most %d: %w", n, maxSeries, errTooLarge)
 	}
@@ -91,7 +91,7 @@ func (a *archiveReader) describe(g *rowGroup) ([]int32, error) {
 		}
 		a.d.Series = append(a.d.Series, Series{ID: id, Split: Split(splits[i]), Label: labels[i]})
 	}
-	return flat(g, "length", same[int32], nil)
+	return integers(g, "length")
 }
 
 // label is the index of a class, -2 where it is none.
@@ -102,13 +102,13 @@ func (a *archiveReader) label(name parquet.ByteArray) int {
 	return -2
 }
 
-func (a *archiveReader) tokens(g *rowGroup, series []Series, lengths []int32) error {
+func (a *archiveReader) tokens(g *rowGroup, series []Series, lengths []int64) error {
 	values, have, err := lists[int32](g, "tokens")
 	if err != nil {
 		return err
 	}
 	for i := range series {
-		if have[i] != lengths[i] {
+		if int64(have[i]) != lengths[i] {
 			return fmt.Errorf("series %q: length says %d, column tokens has %d", series[i].ID, lengths[i], have[i])
 		}
 		series[i].Tokens, values = values[:have[i]:have[i]], values[have[i]:]
@@ -117,10 +117,10 @@ func (a *archiveReader) tokens(g *rowGroup, series []Series, lengths []int32) er
 }
 
 // values fills in the channels of a row group, one column at a time.
-func (a *archiveReader) values(g *rowGroup, series []Series, lengths []int32) error {
+func (a *archiveReader) values(g *rowGroup, series []Series, lengths []int64) error {
 	channels := len(a.d.Channels)
 	for c, name := range a.d.Channels {
-		values, have, err := lists[float32](g, name)
+		values, have, err := floatLists(g, name)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (a *archiveReader) values(g *rowGroup, series []Series, lengths []int32) er
 		}
 		for i := range series {
 			s := &series[i]
-			if have[i] != lengths[i] {
+			if int64(have[i]) != lengths[i] {
 				return fmt.Errorf("series %q: length says %d, channel %q has %d", s.ID, lengths[i], name, have[i])
 			}
 			if c == 0 {

@@ -33,7 +33,9 @@
 // the label indices. NaN marks a missing value; values are never null.
 // Numbers survive the way through an archive bit for bit. DuckDB 1.5 reads both
 // layouts as they are (it shows times to the microsecond), and what it writes
-// with the same metadata is read back.
+// with the same metadata is read back: samples of any float or integer type are
+// rounded to float32, length and seq may be any integer. docs/parquet.md has the
+// statements.
 //
 // # Not here
 //

@@ -3,6 +3,7 @@ package offline
 import (
 	"bytes"
 	"maps"
+	"math"
 	"strings"
 	"testing"
 
@@ -95,21 +96,24 @@ func TestForeignArchive(t *testing.T) {
 		})
 	}
 	for want, c := range map[string]foreignColumn{
-		`column "id": row 1 of the row group is null`:                     {"id", text, `["s0",null]`},
-		`id "s0" is empty, repeated`:                                      {"id", text, `["s0","s0"]`},
-		`split "dev", want "train" or "test"`:                             {"split", text, `["train","dev"]`},
-		`series "s1": its label is not among the classes`:                 {"label", text, `["y","z"]`},
-		`column "label": stored as INT64`:                                 {"label", arrow.PrimitiveTypes.Int64, `[1,2]`},
-		`series "s0": length says 3, channel "a" has 2`:                   {"length", arrow.PrimitiveTypes.Int32, `[3,1]`},
-		`series "s1": length says 1, channel "b" has 2`:                   {"b", list, `[[4,5],[6,7]]`},
-		`column "b": stored as DOUBLE, want float32`:                      {"b", arrow.ListOf(arrow.PrimitiveTypes.Float64), `[[4,5],[6]]`},
-		`column "b": row 1 of the row group is null, want a list`:         {"b", list, `[[4,5],null]`},
-		`column "b": row 0 of the row group holds a null, want NaN`:       {"b", list, `[[4,null],[6]]`},
-		`column "b": want a list of plain values`:                         {"b", number, `[4,5]`},
-		`column "split": want a plain value, got a list`:                  {"split", list, `[[4],[6]]`},
-		`series "s1": length says 1, channel "a" has 0`:                   {"a", list, `[[1,2],[]]`},
-		`column "comment": want a plain value or a list, got a structure`: {"comment", arrow.StructOf(arrow.Field{Name: "x", Type: number, Nullable: true}, arrow.Field{Name: "y", Type: number, Nullable: true}), `[{"x":1,"y":2},{"x":1,"y":2}]`},
-		`series "s0": sample 1 of channel "a" is infinite`:                {"a", list, `[[1,3.5e38],[3]]`},
+		`column "id": row 1 of the row group is null`:                      {"id", text, `["s0",null]`},
+		`id "s0" is empty, repeated`:                                       {"id", text, `["s0","s0"]`},
+		`split "dev", want "train" or "test"`:                              {"split", text, `["train","dev"]`},
+		`series "s1": its label is not among the classes`:                  {"label", text, `["y","z"]`},
+		`column "label": stored as INT64, want text: cast it`:              {"label", arrow.PrimitiveTypes.Int64, `[1,2]`},
+		`series "s0": length says 3, channel "a" has 2`:                    {"length", arrow.PrimitiveTypes.Int32, `[3,1]`},
+		`series "s1": length says 1, channel "b" has 2`:                    {"b", list, `[[4,5],[6,7]]`},
+		`column "b": Decimal(precision=9, scale=1), want numbers: cast it`: {"b", arrow.ListOf(&arrow.Decimal128Type{Precision: 9, Scale: 1}), `[["0.4","0.5"],["0.6"]]`},
+		`column "b": Date, want numbers: cast it`:                          {"b", arrow.ListOf(arrow.FixedWidthTypes.Date32), `[[4,5],[6]]`},
+		`column "b": stored as BYTE_ARRAY, want float32: cast it`:          {"b", arrow.ListOf(text), `[["4","5"],["6"]]`},
+		`series "s1": length says -1, channel "a" has 1`:                   {"length", arrow.PrimitiveTypes.Uint64, `[2,18446744073709551615]`},
+		`column "b": row 1 of the row group is null, want a list`:          {"b", list, `[[4,5],null]`},
+		`column "b": row 0 of the row group holds a null, want NaN`:        {"b", list, `[[4,null],[6]]`},
+		`column "b": want a list of plain values`:                          {"b", number, `[4,5]`},
+		`column "split": want a plain value, got a list`:                   {"split", list, `[[4],[6]]`},
+		`series "s1": length says 1, channel "a" has 0`:                    {"a", list, `[[1,2],[]]`},
+		`column "comment": want a plain value or a list, got a structure`:  {"comment", arrow.StructOf(arrow.Field{Name: "x", Type: number, Nullable: true}, arrow.Field{Name: "y", Type: number, Nullable: true}), `[{"x":1,"y":2},{"x":1,"y":2}]`},
+		`series "s0": sample 1 of channel "a" is infinite`:                 {"a", list, `[[1,3.5e38],[3]]`},
 	} {
 		columns := setColumns()
 		for i := range columns {
@@ -184,4 +188,52 @@ func TestForeignRecording(t *testing.T) {
 	none[keyChannels] = "[]"
 	_, err = recordingBytes(foreign(t, none, columns))
 	wantError(t, err, "names no channel")
+}
+
+// TestForeignNumbers reads samples and counts of the types that tables of other
+// tools have.
+func TestForeignNumbers(t *testing.T) {
+	p := arrow.PrimitiveTypes
+	for _, c := range []struct {
+		kind arrow.DataType
+		in   string // two samples
+		want []float32
+	}{
+		{p.Float64, `[0.1,-1e-60]`, []float32{0.1, float32(math.Copysign(0, -1))}},
+		{p.Int8, `[-128,127]`, []float32{-128, 127}},
+		{p.Uint16, `[0,65535]`, []float32{0, 65535}},
+		{p.Int32, `[-2147483648,16777217]`, []float32{-1 << 31, 1 << 24}},
+		{p.Uint32, `[4294967295,1]`, []float32{1 << 32, 1}},
+		{p.Int64, `[-9223372036854775808,5]`, []float32{-1 << 63, 5}},
+		{p.Uint64, `[10000000000000000000,5]`, []float32{1e19, 5}},
+	} {
+		columns := setColumns()
+		columns[3] = foreignColumn{"length", p.Int64, `[2,2]`}
+		columns[4] = foreignColumn{"a", arrow.ListOf(c.kind), "[" + c.in + "," + c.in + "]"}
+		columns[5] = foreignColumn{"b", list, `[[4,5],[6,7]]`}
+		d, err := archiveBytes(foreign(t, setMeta(), columns))
+		if err != nil {
+			t.Errorf("%s: %v", c.kind, err)
+			continue
+		}
+		if want := []float32{c.want[0], 4, c.want[1], 5}; !sameBits(d.Series[0].Values, want) {
+			t.Errorf("%s: series %v, want %v", c.kind, d.Series[0].Values, want)
+		}
+		meta := map[string]string{keyArchive: layoutRecording, keyVersion: "1", keyProblem: "R", keyChannels: `["a"]`, keyProvenance: `{}`}
+		got, err := recordingBytes(foreign(t, meta, []foreignColumn{
+			{"stream", text, `["p","p"]`}, {"seq", p.Int32, `[1,2]`}, {"time", arrow.FixedWidthTypes.Timestamp_us, `[null,null]`},
+			{"a", c.kind, c.in}, {"end", arrow.FixedWidthTypes.Boolean, `[false,true]`}, {"label", text, `[null,null]`},
+		}))
+		if err != nil {
+			t.Errorf("%s: recording: %v", c.kind, err)
+			continue
+		}
+		if !sameBits(got.Values, c.want) || got.Seq[1] != 2 {
+			t.Errorf("%s: recording %v, numbers %v, want %v", c.kind, got.Values, got.Seq, c.want)
+		}
+	}
+	columns := setColumns()
+	columns[4] = foreignColumn{"a", arrow.ListOf(p.Float64), `[[1,1e39],[3]]`}
+	_, err := archiveBytes(foreign(t, setMeta(), columns))
+	wantError(t, err, `series "s0": sample 1 of channel "a" is infinite`)
 }

@@ -113,7 +113,7 @@ func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
 	if c.Stream, err = flat(g, "stream", interner(), nil); err != nil {
 		return err
 	}
-	if c.Seq, err = flat(g, "seq", same[int64], nil); err != nil {
+	if c.Seq, err = integers(g, "seq"); err != nil {
 		return err
 	}
 	if c.Time, err = flat(g, "time", same[int64], func() int64 { return NoTime }); err != nil {
@@ -140,7 +140,7 @@ func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
 func (r *RecordingReader) values(g *rowGroup, c *RecordingChunk) error {
 	channels := len(r.Channels)
 	for k, name := range r.Channels {
-		column, err := flat(g, name, same[float32], nil)
+		column, err := floats(g, name)
 		if err != nil {
 			return err
 		}
