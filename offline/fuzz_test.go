@@ -76,7 +76,7 @@ func FuzzCSV(f *testing.F) {
 		src, err := openText(t, "fuzz.csv", data, 1<<20)
 		if err == nil {
 			var r *csvReader
-			if r, err = newCSVReader(src, CSVOptions{}); err == nil {
+			if r, err = newCSVReader(src); err == nil {
 				var c RecordingChunk
 				if err = r.next(&c, 1000); err == nil {
 					if err := c.check(len(r.channels)); err != nil {

@@ -12,7 +12,6 @@ type RecordingImport struct {
 	CSV  string // the file to read; may be compressed with gzip
 	Out  string // the archive to write
 	Name string // empty: the file's name up to the first dot
-	CSVOptions
 	// Tool, License and Note go into the provenance.
 	Tool, License, Note string
 }
@@ -39,7 +38,7 @@ func ImportRecording(ctx context.Context, in RecordingImport, progress Progress)
 		return sum, err
 	}
 	defer src.close()
-	r, err := newCSVReader(src, in.CSVOptions)
+	r, err := newCSVReader(src)
 	if err != nil {
 		return sum, err
 	}

@@ -2,32 +2,25 @@ package offline
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// CSVOptions names the columns of a CSV recording. An empty name means the
-// default, which is the field's name in lower case; of the defaults only
-// stream must exist, a name given must exist too.
-type CSVOptions struct {
-	Stream string // which stream a sample belongs to
-	Seq    string // whole numbers increasing within a stream; without it samples are counted from 1
-	Time   string // RFC 3339, or nanoseconds since 1970; may be empty in a line
-	End    string // true, false, 1, 0 or empty (false): the sequence ends here
-	Label  string // class; may be empty in a line
-	// Channels are the columns to take, in this order; nil takes every column
-	// not named above, in the file's order.
-	Channels []string
-}
-
 // csvReader reads a CSV recording: a header line, then a sample a line,
-// commas between fields, double quotes around fields where needed.
+// commas between fields, double quotes around fields where needed. Columns,
+// of which only stream must be there:
+//
+//	stream  which stream a sample belongs to
+//	seq     whole numbers increasing within a stream; without it samples are counted from 1
+//	time    RFC 3339, or nanoseconds since 1970; may be empty
+//	end     true, false, 1, 0 or empty (false): the sequence ends here
+//	label   class; may be empty
+//
+// Every other column is a channel, in the file's order.
 type csvReader struct {
 	src      *source
 	channels []string
@@ -38,7 +31,7 @@ type csvReader struct {
 	fields   [][]byte
 }
 
-func newCSVReader(src *source, opts CSVOptions) (*csvReader, error) {
+func newCSVReader(src *source) (*csvReader, error) {
 	r := &csvReader{src: src, last: make(map[string]int64)}
 	line, err := src.next()
 	if err == io.EOF {
@@ -58,51 +51,36 @@ func newCSVReader(src *source, opts CSVOptions) (*csvReader, error) {
 		header[i] = strings.TrimSpace(string(f))
 	}
 	r.columns = len(header)
-	if err := r.locate(header, opts); err != nil {
+	if err := r.locate(header); err != nil {
 		return nil, src.errorf("%w; the header has: %s", err, clip([]byte(strings.Join(header, ", "))))
 	}
 	return r, nil
 }
 
-// locate finds the columns of the options in the header.
-func (r *csvReader) locate(header []string, opts CSVOptions) error {
+// locate finds the columns in the header.
+func (r *csvReader) locate(header []string) error {
 	if err := checkNames("column", header); err != nil {
 		return err
 	}
-	taken := make(map[int]bool)
-	for _, c := range []struct {
-		given, fallback string
-		at              *int
-	}{
-		{opts.Stream, "stream", &r.at.stream},
-		{opts.Seq, "seq", &r.at.seq},
-		{opts.Time, "time", &r.at.time},
-		{opts.End, "end", &r.at.end},
-		{opts.Label, "label", &r.at.label},
-	} {
-		*c.at = slices.Index(header, cmp.Or(c.given, c.fallback))
-		if *c.at < 0 && (c.given != "" || c.at == &r.at.stream) {
-			return fmt.Errorf("no column %q", cmp.Or(c.given, c.fallback))
-		}
-		if *c.at >= 0 && taken[*c.at] {
-			return fmt.Errorf("column %q is wanted for two purposes", header[*c.at])
-		}
-		taken[*c.at] = true
-	}
-	r.channels = opts.Channels
-	if r.channels == nil {
-		for i, name := range header {
-			if !taken[i] {
-				r.channels = append(r.channels, name)
-			}
+	r.at.stream, r.at.seq, r.at.time, r.at.end, r.at.label = -1, -1, -1, -1, -1
+	for i, name := range header {
+		switch name {
+		case "stream":
+			r.at.stream = i
+		case "seq":
+			r.at.seq = i
+		case "time":
+			r.at.time = i
+		case "end":
+			r.at.end = i
+		case "label":
+			r.at.label = i
+		default:
+			r.channels, r.values = append(r.channels, name), append(r.values, i)
 		}
 	}
-	for _, name := range r.channels {
-		i := slices.Index(header, name)
-		if i < 0 {
-			return fmt.Errorf("no column %q", name)
-		}
-		r.values = append(r.values, i)
+	if r.at.stream < 0 {
+		return fmt.Errorf("no column %q", "stream")
 	}
 	if len(r.channels) == 0 {
 		return fmt.Errorf("no channel column")

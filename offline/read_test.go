@@ -67,7 +67,7 @@ func readAs(t testing.TB, name string, data []byte) (string, error) {
 }
 
 func readCSVText(src *source) (string, error) {
-	r, err := newCSVReader(src, CSVOptions{})
+	r, err := newCSVReader(src)
 	if err != nil {
 		return "", err
 	}

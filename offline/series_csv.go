@@ -21,7 +21,7 @@ func ReadCSV(ctx context.Context, path string, length int, progress Progress) (*
 		return nil, err
 	}
 	defer src.close()
-	r, err := newCSVReader(src, CSVOptions{})
+	r, err := newCSVReader(src)
 	if err != nil {
 		return nil, err
 	}
