@@ -100,7 +100,7 @@ func imported(t *testing.T, b *rig, m *reservoir.Model, conf Config, right, wron
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _, err := j.Snapshot(t.Context(), 0)
+	raw, err := j.Snapshot(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func (b *broadcast) run(ctx context.Context) error {
 		var wait <-chan time.Time
 		if len(b.ready) > 0 {
 			next := b.ready[0]
-			switch room := b.pending == 0 || b.pending+len(next.msg.Data) <= b.MaxPending; {
+			switch room := b.pending == 0 || b.pending+len(next.msg.Data) <= maxPending; {
 			case !next.due.After(now) && room:
 				if err := ctx.Err(); err != nil {
 					return b.leave(err)
@@ -102,7 +102,7 @@ func (b *broadcast) run(ctx context.Context) error {
 				b.send(heap.Pop(&b.ready).(*played))
 				select {
 				case a := <-b.answers:
-					if err := b.answered(ctx, a); err != nil {
+					if err := b.answered(a); err != nil {
 						return b.leave(err)
 					}
 				default:
@@ -114,12 +114,12 @@ func (b *broadcast) run(ctx context.Context) error {
 		}
 		select {
 		case a := <-b.answers:
-			if err := b.answered(ctx, a); err != nil {
+			if err := b.answered(a); err != nil {
 				return b.leave(err)
 			}
 		case <-wait:
 		case <-watch.C:
-			if err := b.overdue(ctx); err != nil {
+			if err := b.overdue(); err != nil {
 				return b.leave(err)
 			}
 		case <-ctx.Done():

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"container/heap"
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -27,7 +26,7 @@ func (b *broadcast) send(pl *played) {
 
 // answered takes a message out of flight: its stream goes on, or it goes out
 // again.
-func (b *broadcast) answered(ctx context.Context, a ackOf) error {
+func (b *broadcast) answered(a ackOf) error {
 	pl := b.flight[a.msg]
 	if pl == nil {
 		return nil // a late answer to an attempt that was given up
@@ -51,10 +50,10 @@ func (b *broadcast) answered(ctx context.Context, a ackOf) error {
 // overdue sends again what the client gives no answer for, though it should
 // after commitTimeout (see committer.await). The message's id makes it count
 // once.
-func (b *broadcast) overdue(ctx context.Context) error {
+func (b *broadcast) overdue() error {
 	for msg, pl := range b.flight {
 		if time.Since(pl.sent) > 2*commitTimeout {
-			if err := b.answered(ctx, ackOf{msg, nats.ErrTimeout}); err != nil {
+			if err := b.answered(ackOf{msg, nats.ErrTimeout}); err != nil {
 				return err
 			}
 		}

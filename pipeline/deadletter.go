@@ -128,10 +128,10 @@ func headerBytes(h nats.Header) int {
 	return n
 }
 
-// oneLine makes a header or a log line of a text: at most n bytes of UTF-8
-// without control characters.
-func oneLine(s string, n int) string {
-	clean := []byte(s[:min(n, len(s))])
+// oneLine makes a header or a log line of a text: at most maxReason bytes of
+// UTF-8 without control characters.
+func oneLine(s string) string {
+	clean := []byte(s[:min(maxReason, len(s))])
 	for i, c := range clean {
 		if c < ' ' {
 			clean[i] = ' '

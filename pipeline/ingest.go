@@ -237,7 +237,7 @@ func (s *shard) reject(m *message, j job, why Reason, err error) {
 	if j.seq == m.inSeq {
 		m.b.used--
 	}
-	text := oneLine(err.Error(), maxReason)
+	text := oneLine(err.Error())
 	s.warn("message cannot be used: sent to dead letters", "key", j.key, "input", j.seq, "err", text)
 	m.b.dead = append(m.b.dead, deadLetter{job: j, why: why, reason: text})
 	m.b.answer(m.p).dead = true

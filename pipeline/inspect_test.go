@@ -50,7 +50,7 @@ func TestJobFromOutside(t *testing.T) {
 		if err != nil || s.Owner != "" || s.Lag != 0 || s.SnapshotSeq != s.InSeq || s.SnapshotBytes == 0 {
 			t.Errorf("after its release: %+v, %v", s, err)
 		}
-		raw, _, err := j.Snapshot(t.Context(), p)
+		raw, err := j.Snapshot(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _, err := j.Snapshot(t.Context(), 0)
+	raw, err := j.Snapshot(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,10 +27,10 @@ type Source interface {
 
 // Defaults of Publisher.
 const (
-	DefaultRowsPerMessage = 256      // messages of about 8 kB for 6 channels: cheap per sample, small in delay
-	DefaultPlaying        = 64       // streams at a time
-	DefaultMaxPending     = 16 << 20 // bytes without an acknowledgement
+	DefaultRowsPerMessage = 256 // messages of about 8 kB for 6 channels: cheap per sample, small in delay
+	DefaultPlaying        = 64  // streams at a time
 
+	maxPending       = 16 << 20         // bytes without an acknowledgement
 	noStreamPatience = 10 * time.Second // a stage that is just starting makes its NATS streams meanwhile
 	progressEvery    = 100 * time.Millisecond
 )
@@ -43,7 +43,6 @@ type Publisher struct {
 	Channels       []string // of the samples, in order
 	RowsPerMessage int      // 0 = DefaultRowsPerMessage
 	Playing        int      // streams side by side; 0 = DefaultPlaying
-	MaxPending     int      // bytes; 0 = DefaultMaxPending
 	Speed          float64  // 1 = as recorded, 10 = ten times as fast, 0 = as fast as the server takes it
 	Rate           float64  // samples per second of each stream whose items have no times; needed if Speed > 0
 	// Resume continues after what Job's input already holds of each stream,
@@ -83,7 +82,6 @@ func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Publ
 	def(&p.Subject, DefaultInputSubject)
 	def(&p.RowsPerMessage, DefaultRowsPerMessage)
 	def(&p.Playing, DefaultPlaying)
-	def(&p.MaxPending, DefaultMaxPending)
 	def(&p.Job, DefaultJob)
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
@@ -107,8 +105,8 @@ func (p Publisher) check() error {
 	if err := checkInputSubject(p.Subject); err != nil {
 		errs = append(errs, err)
 	}
-	if p.RowsPerMessage < 1 || p.Playing < 1 || p.MaxPending < 1 {
-		bad("rows per message, streams side by side and pending bytes must be positive")
+	if p.RowsPerMessage < 1 || p.Playing < 1 {
+		bad("rows per message and streams side by side must be positive")
 	}
 	if !(p.Speed >= 0 && p.Speed < 1e9) || !(p.Rate >= 0 && p.Rate < 1e12) {
 		bad("speed %g, rate %g, want 0 or more", p.Speed, p.Rate)

@@ -237,7 +237,7 @@ func TestPublisherAsksAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, _ := series(2, 2, true)
-	p := Publisher{Subject: DefaultInputSubject, Channels: []string{"x", "y"}, RowsPerMessage: 50, Playing: 2, MaxPending: 1 << 20, Log: b.log}
+	p := Publisher{Subject: DefaultInputSubject, Channels: []string{"x", "y"}, RowsPerMessage: 50, Playing: 2, Log: b.log}
 	loop := newBroadcast(p, &items{list: list})
 	if err := loop.open(t.Context(), b.nc); err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func TestRowDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = j.Snapshot(t.Context(), 0)
+			_, err = j.Snapshot(t.Context(), 0)
 			mentions(t, err, c.says...)
 			before := len(b.predictions("hurt"))
 			r := b.start(m, conf)

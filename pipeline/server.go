@@ -25,13 +25,13 @@ const (
 	// RandomPort is the ServerOptions.Port that lets the system choose.
 	RandomPort = -1
 
+	localhost          = "127.0.0.1"      // it listens here alone: it asks nobody who they are
 	serverStartTimeout = 30 * time.Second // recovery of a large store takes seconds, not minutes
 )
 
 // ServerOptions describe an embedded NATS server with a JetStream file store.
 type ServerOptions struct {
 	Dir        string // data directory, made if missing; one server at a time
-	Host       string // listening address; empty = 127.0.0.1, and better so: the server asks nobody who they are
 	Port       int    // InProcess, RandomPort, or a TCP port
 	SyncAlways bool   // fsync before each acknowledgement: survives power failure, about a disk sync per message
 	MaxPayload int    // bytes; 0 = DefaultMaxPayload
@@ -58,9 +58,6 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if o.MaxPayload == 0 {
 		o.MaxPayload = DefaultMaxPayload
 	}
-	if o.Host == "" {
-		o.Host = "127.0.0.1"
-	}
 	lock, err := lockDir(o.Dir)
 	if err != nil {
 		return nil, err
@@ -77,14 +74,14 @@ func (s *Server) start(o ServerOptions) error {
 	if o.Port > 0 {
 		// The server reports a taken port only in its log, after opening the
 		// store; asking first keeps the store out of it.
-		l, err := net.Listen("tcp", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
+		l, err := net.Listen("tcp", net.JoinHostPort(localhost, strconv.Itoa(o.Port)))
 		if err != nil {
-			return fmt.Errorf("pipeline: embedded server cannot listen on %s:%d: %w (choose another port, or connect to the server that is there)", o.Host, o.Port, err)
+			return fmt.Errorf("pipeline: embedded server cannot listen on %s:%d: %w (choose another port, or connect to the server that is there)", localhost, o.Port, err)
 		}
 		l.Close()
 	}
 	ns, err := server.NewServer(&server.Options{
-		ServerName: "eusn-stream", Host: o.Host, Port: o.Port, DontListen: o.Port == InProcess,
+		ServerName: "eusn-stream", Host: localhost, Port: o.Port, DontListen: o.Port == InProcess,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: o.SyncAlways,
 		MaxPayload: int32(o.MaxPayload), NoSigs: true, DisableJetStreamBanner: true,
 	})

@@ -79,7 +79,7 @@ func TestSpillSameBits(t *testing.T) {
 				if v, err := check.Verify(t.Context(), b.js, p); err != nil || v.Digest != sums[p] {
 					t.Errorf("verify: %+v, %v", v, err)
 				}
-				raw, _, err := j.Snapshot(t.Context(), p)
+				raw, err := j.Snapshot(t.Context(), p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +126,11 @@ func TestSpilledStatesMove(t *testing.T) {
 	if len(b.named("old", 0)) == 0 {
 		t.Fatal("no row is stored apart: the test has lost its subject")
 	}
-	raw, name, err := j.Snapshot(t.Context(), 0)
+	raw, err := j.Snapshot(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := j.Status(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +140,7 @@ func TestSpilledStatesMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare, err := store.GetBytes(t.Context(), name)
+	bare, err := store.GetBytes(t.Context(), now.Snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,15 +35,14 @@ type StreamState struct {
 	Digest    string     `json:"digest"` // of everything above but Flags and Integrity
 }
 
-// Snapshot reads a partition's snapshot: the bytes that Export writes to a
-// file, with the record's own name for it. They are complete: rows that the
-// stage stores apart are in them.
-func (j *Job) Snapshot(ctx context.Context, p int) (b []byte, name string, err error) {
+// Snapshot reads the snapshot that a partition's record names. It is complete:
+// rows that the stage stores apart are in it.
+func (j *Job) Snapshot(ctx context.Context, p int) (b []byte, err error) {
 	err = j.still(ctx, p, func() error {
-		b, name, err = j.snapshot(ctx, p)
+		b, err = j.snapshot(ctx, p)
 		return err
 	})
-	return b, name, err
+	return b, err
 }
 
 // still does what needs a partition's snapshot, and once more if it failed
@@ -66,19 +65,19 @@ func (j *Job) still(ctx context.Context, p int, f func() error) error {
 // snapshotAttempts: a stage replaces a snapshot every so many seconds.
 const snapshotAttempts = 5
 
-func (j *Job) snapshot(ctx context.Context, p int) (b []byte, name string, err error) {
+func (j *Job) snapshot(ctx context.Context, p int) ([]byte, error) {
 	r, err := j.record(ctx, p)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if r.snap == "" {
-		return nil, "", fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet", p, j.name)
+		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet", p, j.name)
 	}
-	if b, err = j.store.get(ctx, r.snap); err != nil {
-		return nil, r.snap, fmt.Errorf("pipeline: snapshot %s: %w", r.snap, err)
+	b, err := j.store.get(ctx, r.snap)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: snapshot %s: %w", r.snap, err)
 	}
-	b, err = j.store.whole(ctx, b)
-	return b, r.snap, err
+	return j.store.whole(ctx, b)
 }
 
 // shapeIn reads the shape of a snapshot's states from its own bytes.

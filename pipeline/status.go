@@ -93,9 +93,9 @@ func (s *Status) Unready() []string {
 	for _, p := range s.Partitions {
 		switch {
 		case p.Phase == Stopped || p.Phase == Deferred:
-			why = append(why, fmt.Sprintf("partition %d: %s: %s", p.Partition, p.Phase, oneLine(fmt.Sprint(p.Err), maxReason)))
+			why = append(why, fmt.Sprintf("partition %d: %s: %s", p.Partition, p.Phase, oneLine(fmt.Sprint(p.Err))))
 		case p.Waiting != "":
-			why = append(why, fmt.Sprintf("partition %d: the server does not take it: %s", p.Partition, oneLine(p.Waiting, maxReason)))
+			why = append(why, fmt.Sprintf("partition %d: the server does not take it: %s", p.Partition, oneLine(p.Waiting)))
 		case p.Phase == Reading || p.Phase == Releasing && !p.Share:
 		default:
 			why = append(why, fmt.Sprintf("partition %d: %s", p.Partition, p.Phase))

@@ -30,7 +30,7 @@ func newStateGet(a *app) *cobra.Command {
   eusn-stream state get 3 pump-17 --dir eusn-data --json`,
 		Args: cobra.RangeArgs(1, 2),
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
-		b, _, err := snapshotOf(ctx, c, js, args[0])
+		b, err := snapshotOf(ctx, c, js, args[0])
 		if err != nil {
 			return err
 		}
@@ -60,14 +60,14 @@ func newStateGet(a *app) *cobra.Command {
 	})
 }
 
-func snapshotOf(ctx context.Context, c Config, js jetstream.JetStream, partition string) ([]byte, string, error) {
+func snapshotOf(ctx context.Context, c Config, js jetstream.JetStream, partition string) ([]byte, error) {
 	p, err := strconv.Atoi(partition)
 	if err != nil {
-		return nil, "", fmt.Errorf("partition %q, want a number", partition)
+		return nil, fmt.Errorf("partition %q, want a number", partition)
 	}
 	j, err := pipeline.OpenJob(ctx, js, c.Job)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	return j.Snapshot(ctx, p)
 }
@@ -155,7 +155,7 @@ its last states) if the files are to hold everything up to now.`,
 			if s.Snapshot == "" {
 				continue
 			}
-			b, _, err := j.Snapshot(ctx, p)
+			b, err := j.Snapshot(ctx, p)
 			if err != nil {
 				return err
 			}
