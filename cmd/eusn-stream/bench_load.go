@@ -48,15 +48,17 @@ func stageSamples(rows int) []float32 {
 }
 
 // next sends one message without waiting for its acknowledgement.
-func (l *benchLoad) next() (key string, err error) {
-	key = fmt.Sprintf("s%d", l.sent%stageKeys)
-	m := &nats.Msg{Subject: "sensors." + key, Data: l.payload, Header: nats.Header{
+func (l *benchLoad) next() error {
+	m := &nats.Msg{Subject: "sensors." + l.key(), Data: l.payload, Header: nats.Header{
 		pipeline.HeaderSeq: {strconv.Itoa(l.sent/stageKeys + 1)},
 	}}
 	l.sent++
-	_, err = l.js.PublishMsgAsync(m, jetstream.WithStallWait(stageForever)) // a busy server is no failure
-	return key, err
+	_, err := l.js.PublishMsgAsync(m, jetstream.WithStallWait(stageForever)) // a busy server is no failure
+	return err
 }
+
+// key is whose turn it is to send.
+func (l *benchLoad) key() string { return fmt.Sprintf("s%d", l.sent%stageKeys) }
 
 // burst stores that many messages as fast as the server takes them.
 func (l *benchLoad) burst(ctx context.Context, messages int) error {
@@ -64,7 +66,7 @@ func (l *benchLoad) burst(ctx context.Context, messages int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := l.next(); err != nil {
+		if err := l.next(); err != nil {
 			return fmt.Errorf("bench: publishing: %w", err)
 		}
 	}
@@ -90,8 +92,8 @@ func (l *benchLoad) pace(ctx context.Context, messages int, every time.Duration,
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		expect(fmt.Sprintf("s%d", l.sent%stageKeys), due)
-		if _, err := l.next(); err != nil {
+		expect(l.key(), due)
+		if err := l.next(); err != nil {
 			return fmt.Errorf("bench: publishing: %w", err)
 		}
 	}

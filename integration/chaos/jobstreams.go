@@ -55,13 +55,13 @@ func asking(ctx context.Context, request func(context.Context) error) error {
 }
 
 // awaitStreams returns when the job's NATS streams exist: a worker makes them.
-func awaitStreams(ctx context.Context, js jetstream.JetStream, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func awaitStreams(ctx context.Context, js jetstream.JetStream) error {
+	ctx, cancel := context.WithTimeout(ctx, streamsWithin)
 	defer cancel()
 	for _, name := range []string{inputStream, outputStream, deadStream} {
 		err := asking(ctx, func(ctx context.Context) error { _, err := js.Stream(ctx, name); return err })
 		if err != nil {
-			return fmt.Errorf("chaos: no worker made NATS stream %s within %v: %w", name, within, err)
+			return fmt.Errorf("chaos: no worker made NATS stream %s within %v: %w", name, streamsWithin, err)
 		}
 	}
 	return nil

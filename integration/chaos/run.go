@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -118,10 +117,10 @@ func (r *run) do(ctx context.Context) error {
 	if r.fleet.err != nil {
 		return r.fleet.err
 	}
-	if err := awaitStreams(ctx, js, streamsWithin); err != nil {
+	if err := awaitStreams(ctx, js); err != nil {
 		return err
 	}
-	if err := r.load(ctx, nc, js); err != nil {
+	if err := r.load(ctx, js); err != nil {
 		return err
 	}
 	r.fleet.pending.Wait() // the last zombie has woken up and gone
@@ -138,7 +137,7 @@ func (r *run) do(ctx context.Context) error {
 }
 
 // load publishes the plan while things break.
-func (r *run) load(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error {
+func (r *run) load(ctx context.Context, js jetstream.JetStream) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.producers.js = js

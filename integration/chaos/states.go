@@ -91,7 +91,7 @@ func (r *run) undisturbed(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return err
 	}
-	if err := awaitStreams(ctx, js, streamsWithin); err != nil {
+	if err := awaitStreams(ctx, js); err != nil {
 		return err
 	}
 	a := newAudit(r.truth.predictions, r.scenario.Partitions)
