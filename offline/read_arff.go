@@ -76,7 +76,7 @@ func (r *arffReader) declare(line []byte) (data bool, err error) {
 }
 
 func (r *arffReader) attribute(text string) error {
-	_, kind, ok := cutName(text)
+	kind, ok := typeOf(text)
 	if !ok {
 		return r.src.errorf("want @attribute NAME TYPE, got %q", clip([]byte(text)))
 	}
@@ -104,15 +104,15 @@ func (r *arffReader) attribute(text string) error {
 	return nil
 }
 
-// cutName splits NAME TYPE; the name may be quoted.
-func cutName(text string) (name, kind string, ok bool) {
+// typeOf takes TYPE out of NAME TYPE; the name may be quoted.
+func typeOf(text string) (kind string, ok bool) {
 	if text != "" && (text[0] == '\'' || text[0] == '"') {
-		name, kind, ok = strings.Cut(text[1:], text[:1])
+		_, kind, ok = strings.Cut(text[1:], text[:1])
 	} else {
-		name, kind, ok = strings.Cut(text, " ")
+		_, kind, ok = strings.Cut(text, " ")
 	}
 	kind = strings.TrimSpace(kind)
-	return name, kind, ok && kind != ""
+	return kind, ok && kind != ""
 }
 
 func (r *arffReader) classes(list string) error {
