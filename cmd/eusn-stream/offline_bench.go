@@ -27,7 +27,7 @@ type benchRun struct {
 }
 
 func (b *benchRun) add(f *pflag.FlagSet, out string) {
-	b.plan = bench.PaperPlan(bench.PaperExact)
+	b.plan = bench.PaperPlan()
 	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "models to bench; also deepesn, and the trained ones rnn, arnn and gru")
 	f.IntVar(&b.plan.Configurations, "configurations", bench.MaxConfigurations, "how many of the paper's search list to try")
 	f.DurationVar(&b.plan.Budget, "budget", bench.PaperBudget, "time of training for the search of one trained model on one data set; 0 = no end")

@@ -40,35 +40,10 @@ func fed(model string) string { return model + "+input" }
 // which the published program does not model with, continue it.
 func ModellingConfigurations(model string, input bool) []offline.PaperScales {
 	rng := newRandomState(searchSeed)
-	wide := func() float64 { return decade(rng.randint(-5, 1)) }
-	scale := func() float64 { return decade(rng.randint(-3, 2)) }
-	leaky := func() offline.PaperScales {
-		return offline.PaperScales{
-			Units: modellingUnits, Leak: wide(), Input: scale(), SpectralRadius: float64(3*rng.randint(1, 5)) / 10, Bias: scale(),
-		}
-	}
-	for _, m := range []struct {
-		model string
-		draw  func() offline.PaperScales
-	}{
-		{string(reservoir.ESN), leaky},
-		{string(reservoir.EuSN), func() offline.PaperScales {
-			return offline.PaperScales{Units: modellingUnits, Gamma: wide(), Eps: wide(), Input: scale(), Recurrent: scale(), Bias: scale()}
-		}},
-		{string(reservoir.RESN), leaky},
-		{DeepESN, func() offline.PaperScales {
-			layers := rng.randint(2, 6)
-			c := leaky()
-			c.Layers = layers
-			return c
-		}},
-	} {
+	d := scaleDraws{rng, func() int { return modellingUnits }, func() float64 { return float64(3*rng.randint(1, 5)) / 10 }}
+	for _, m := range []reservoir.Kind{reservoir.ESN, reservoir.EuSN, reservoir.RESN, DeepESN} {
 		for _, with := range []bool{true, false} {
-			list := make([]offline.PaperScales, MaxModellingConfigurations)
-			for i := range list {
-				list[i] = m.draw()
-			}
-			if m.model == model && with == input {
+			if list := d.list(string(m), MaxModellingConfigurations); string(m) == model && with == input {
 				return list
 			}
 		}

@@ -71,11 +71,8 @@ const (
 	PaperBudget = 10 * time.Hour
 )
 
-// PaperPlan is what the paper does; of protocol Bank, its draws.
-func PaperPlan(p Protocol) Plan {
-	if p == Bank {
-		return Plan{Models: []string{BankModel}, Draws: 10}
-	}
+// PaperPlan is what the paper does.
+func PaperPlan() Plan {
 	return Plan{PaperModels, MaxConfigurations, 10, PaperEpochs, PaperBudget}
 }
 

@@ -162,9 +162,6 @@ func (st *Results) Origins() []Origin { return st.origins }
 // Data describes a data set of the file.
 func (st *Results) Data(dataset string) Data { return st.data[dataset] }
 
-// Datasets are those of the file, by name.
-func (st *Results) Datasets() []string { return slices.Sorted(maps.Keys(st.data)) }
-
 // Cells are ordered by data set, then as CompareModels says.
 func (st *Results) Cells() []Cell {
 	return slices.SortedFunc(maps.Values(st.cells), func(a, b Cell) int {

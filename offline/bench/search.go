@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"slices"
+
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -21,40 +23,44 @@ const searchSeed = 42
 // left zero.
 func Configurations(model string, length int) []offline.PaperScales {
 	rng := newRandomState(searchSeed)
-	units := func() int { return 10 * rng.randint(1, 21) }
-	wide := func() float64 { return decade(rng.randint(-5, 1)) }
-	scale := func() float64 { return decade(rng.randint(-3, 2)) }
-	leaky := func() offline.PaperScales {
-		return offline.PaperScales{
-			Units: units(), Leak: wide(), Input: scale(),
-			SpectralRadius: float64(rng.randint(1, 16)) / 10, Bias: scale(),
-		}
-	}
-	for _, k := range []struct {
-		model string
-		draw  func() offline.PaperScales
-	}{
-		{string(reservoir.EuSN), func() offline.PaperScales {
-			return offline.PaperScales{Units: units(), Gamma: wide(), Eps: wide(), Input: scale(), Recurrent: scale(), Bias: scale()}
-		}},
-		{string(reservoir.ESN), leaky},
-		{string(reservoir.RESN), leaky},
-		{DeepESN, func() offline.PaperScales {
-			layers := rng.randint(2, 6)
-			c := leaky()
-			c.Layers = layers
-			return c
-		}},
-	} {
-		list := make([]offline.PaperScales, length)
-		for i := range list {
-			list[i] = k.draw()
-		}
-		if k.model == model {
+	d := scaleDraws{rng, func() int { return 10 * rng.randint(1, 21) }, func() float64 { return float64(rng.randint(1, 16)) / 10 }}
+	for _, m := range slices.Concat(PaperModels, []string{DeepESN}) {
+		if list := d.list(m, length); m == model {
 			return list
 		}
 	}
 	return nil
+}
+
+// scaleDraws draws configurations of reservoirs from the published program's
+// generator, in the order in which that program does.
+type scaleDraws struct {
+	rng    *randomState
+	units  func() int
+	radius func() float64 // of leaky networks
+}
+
+func (d scaleDraws) list(model string, n int) []offline.PaperScales {
+	list := make([]offline.PaperScales, n)
+	for i := range list {
+		list[i] = d.scales(model)
+	}
+	return list
+}
+
+func (d scaleDraws) scales(model string) offline.PaperScales {
+	wide := func() float64 { return decade(d.rng.randint(-5, 1)) }
+	scale := func() float64 { return decade(d.rng.randint(-3, 2)) }
+	switch model {
+	case string(reservoir.EuSN):
+		return offline.PaperScales{Units: d.units(), Gamma: wide(), Eps: wide(), Input: scale(), Recurrent: scale(), Bias: scale()}
+	case DeepESN:
+		layers := d.rng.randint(2, 6)
+		c := d.scales(string(reservoir.ESN))
+		c.Layers = layers
+		return c
+	}
+	return offline.PaperScales{Units: d.units(), Leak: wide(), Input: scale(), SpectralRadius: d.radius(), Bias: scale()}
 }
 
 // decade is 10^n, correctly rounded.

@@ -45,7 +45,7 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 				row = append(row, figure(Archive(c.Dataset, name)))
 			}
 		} else {
-			row = append(row, st.search(c)...)
+			row = append(row, st.chosen(c)...)
 		}
 		row = append(row, fmt.Sprintf("%.2f", c.Seconds))
 		for _, m := range powered {
@@ -115,8 +115,8 @@ func (st *Store) beside(c Cell) []string {
 	return []string{fmt.Sprintf("%.3f ± %.3f", v.Paper.Accuracy, v.Paper.Deviation), fmt.Sprintf("%+.3f", v.Difference), deviations}
 }
 
-// search is what was chosen, and what the paper chose.
-func (st *Store) search(c Cell) []string {
+// chosen is what the search chose, and what the paper chose.
+func (st *Store) chosen(c Cell) []string {
 	units, paper := fmt.Sprint(c.Config.Units), "-"
 	if c.Config.Layers > 0 {
 		units += fmt.Sprintf(" in %d layers", c.Config.Layers)

@@ -112,12 +112,12 @@ func (r *runner) tooLittle() string {
 // those that ended before it have left of the budget.
 func (r *runner) trainingTrials(p *problem, model string) []job {
 	var jobs []job
-	s := &search{r: r}
+	s := &searchForecast{r: r}
 	for i, c := range r.trainables(model) {
 		if r.tried(p.name, model, i, c) {
 			continue
 		}
-		guess := float64(r.guess()) * p.epochWork(model, c)
+		guess := float64(r.usualEpochs()) * p.epochWork(model, c)
 		s.rest += guess
 		jobs = append(jobs, job{do: func(ctx context.Context, _ openEngine) error {
 			left := r.left(p.name, model)
@@ -182,7 +182,7 @@ func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 			}})
 		}})
 	}
-	r.plan(phase{p.name, model, true}, float64(len(jobs)*r.guess())*p.epochWork(model, trainable{chosen.Config, chosen.Training}))
+	r.plan(phase{p.name, model, true}, float64(len(jobs)*r.usualEpochs())*p.epochWork(model, trainable{chosen.Config, chosen.Training}))
 	return jobs
 }
 

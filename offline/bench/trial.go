@@ -79,7 +79,7 @@ func (p *problem) fitHead(ctx context.Context, features []float32, a assessment)
 	}
 	head, report, err := readout.Fit(ctx, features, labels, p.classes, readout.Options{Alphas: a.alphas, Standardise: a.standardise})
 	if errors.Is(err, readout.ErrConstant) { // every series saturates the reservoir: a bad configuration, no end of the search
-		head, err = guess(p.classes, labels, len(features)/len(labels)), nil
+		head, err = majority(p.classes, labels, len(features)/len(labels)), nil
 		report.Alpha = a.alphas[0]
 	}
 	if err != nil {
@@ -88,9 +88,9 @@ func (p *problem) fitHead(ctx context.Context, features []float32, a assessment)
 	return head, outcome{alpha: report.Alpha, parameters: head.Columns() * (head.Features() + 1)}, nil
 }
 
-// guess is the head of a ridge where no feature says anything: it answers with
+// majority is the head of a ridge where no feature says anything: it answers with
 // the class that has most series, the first of equals.
-func guess(classes []string, labels []int, features int) *readout.Linear {
+func majority(classes []string, labels []int, features int) *readout.Linear {
 	h := &readout.Linear{Classes: classes, Center: make([]float32, features)}
 	h.Intercept = make([]float32, h.Columns())
 	h.Weights = make([]float32, h.Columns()*features)

@@ -24,10 +24,10 @@ func trainingWork(s baseline.Spec, learn, validation int) float64 {
 	return gigaflops(float64(3*learn+validation) * (3.5*float64(s.Parameters()) + 700*units))
 }
 
-// guess is how many epochs a training takes, before it is known.
-func (r *runner) guess() int { return min(r.Epochs, 2*patience) }
+// usualEpochs is how many a training takes, before it is known.
+func (r *runner) usualEpochs() int { return min(r.Epochs, 2*patience) }
 
-// training tells of one training's epochs, of which guess are expected.
+// training tells of one training's epochs, of which usualEpochs are expected.
 type training struct {
 	r    *runner
 	work float64 // of an epoch
@@ -35,21 +35,21 @@ type training struct {
 
 func (r *runner) training(epoch float64) training { return training{r, epoch} }
 
-// epoch is told after each. Those beyond the guess are expected as they come.
+// epoch is told after each. Those beyond usualEpochs are expected as they come.
 func (t training) epoch(n int, _ float64) {
-	if n > t.r.guess() {
+	if n > t.r.usualEpochs() {
 		t.r.expect(t.work)
 	}
 	t.r.advance(t.work)
 }
 
 // end takes off the epochs that did not come.
-func (t training) end(epochs int) { t.r.expect(float64(min(0, epochs-t.r.guess())) * t.work) }
+func (t training) end(epochs int) { t.r.expect(float64(min(0, epochs-t.r.usualEpochs())) * t.work) }
 
-// search is the expected work of the trials of a trained model that have not
+// searchForecast is the expected work of the trials of a trained model that have not
 // begun. It is no more than the budget leaves time for, once there is a trial to
 // take the rate from.
-type search struct {
+type searchForecast struct {
 	r    *runner
 	mu   sync.Mutex
 	rest float64
@@ -59,7 +59,7 @@ type search struct {
 type pace struct{ done, seconds float64 }
 
 // begin takes a trial off the rest.
-func (s *search) begin(guess float64) {
+func (s *searchForecast) begin(guess float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	taken := min(s.rest, guess)
@@ -69,7 +69,7 @@ func (s *search) begin(guess float64) {
 
 // end takes a trial's rate, and cuts the rest to what that many seconds leave
 // time for; and so the searches that have not begun.
-func (s *search) end(work, seconds, left float64) {
+func (s *searchForecast) end(work, seconds, left float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.r.pace
@@ -110,7 +110,7 @@ func (r *runner) expectedTraining(d *offline.Dataset, model string) {
 	}
 	one := func(c trainable) float64 {
 		s := baseline.Spec{Kind: baseline.Kind(model), Units: c.scales.Units, Channels: len(d.Channels), Classes: len(d.Classes)}
-		return float64(r.guess()) * trainingWork(s, train*2/3, train/3)
+		return float64(r.usualEpochs()) * trainingWork(s, train*2/3, train/3)
 	}
 	trials, draws := 0.0, 0.0
 	for i, c := range r.trainables(model) {

@@ -244,7 +244,7 @@ func TestGuess(t *testing.T) {
 		{"ab", []int{0, 1}, 0}, {"ab", []int{0, 1, 1}, 1}, {"ab", []int{0, 0, 1}, 0},
 		{"abc", []int{0, 1, 2}, 0}, {"abc", []int{0, 1, 2, 2}, 2}, {"abc", []int{2, 1, 1, 2}, 1},
 	} {
-		h := guess(strings.Split(c.classes, ""), c.labels, 3)
+		h := majority(strings.Split(c.classes, ""), c.labels, 3)
 		h.Name = "guess"
 		if err := h.Validate(); err != nil {
 			t.Error(err)

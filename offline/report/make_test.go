@@ -54,8 +54,6 @@ func remakeInputs(t *testing.T) {
 	plan := func(draws int, models ...string) bench.Plan {
 		return bench.Plan{Models: models, Configurations: 8, Draws: draws, Epochs: 20}
 	}
-	bank := bench.PaperPlan(bench.Bank)
-	bank.Draws = 2
 	for i, r := range []struct {
 		protocol bench.Protocol
 		sets     []*offline.Dataset
@@ -63,7 +61,7 @@ func remakeInputs(t *testing.T) {
 	}{
 		{bench.PaperExact, sets, plan(3, "eusn", "esn", "resn", "gru")},
 		{bench.Best, sets[:2], plan(2, "eusn")},
-		{bench.Bank, sets, bank},
+		{bench.Bank, sets, bench.Plan{Models: []string{bench.BankModel}, Draws: 2}},
 		{bench.PaperExact, tasks, plan(2, "eusn", "esn")},
 	} {
 		if err := os.Remove(inputs[i]); err != nil && !errors.Is(err, os.ErrNotExist) {
