@@ -122,42 +122,6 @@ func checkSets(sets []*offline.Dataset, good func(*offline.Dataset) error) error
 	return nil
 }
 
-func describe(d *offline.Dataset) Data {
-	p := problem{}
-	index := p.classesOf(d)
-	data := Data{
-		Dataset: d.Name, Train: d.Fingerprint(offline.Train), Test: d.Fingerprint(offline.Test),
-		Series: len(labelled(d, offline.Train)), Channels: len(d.Channels), Classes: len(p.classes),
-	}
-	for _, i := range labelled(d, offline.Test) {
-		class := index[d.Series[i].Label]
-		data.Asked++
-		if class < 0 {
-			data.Unknown++
-		}
-		data.Truth = append(data.Truth, class)
-	}
-	data.Truth = storable(data.Truth)
-	return data
-}
-
-// bankClasses are the classes predicted for the labelled test series, counted
-// as Data.Truth counts them.
-func bankClasses(d *offline.Dataset, ev *offline.Evaluation) (predicted []int) {
-	p := problem{}
-	p.classesOf(d)
-	index := make([]int, len(ev.Classes))
-	for c, name := range ev.Classes {
-		index[c] = slices.Index(p.classes, name)
-	}
-	for _, q := range ev.Predictions {
-		if q.Label >= 0 {
-			predicted = append(predicted, index[q.Class])
-		}
-	}
-	return predicted
-}
-
 // runner is one Run.
 type runner struct {
 	Options

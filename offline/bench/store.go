@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"reflect"
 	"sync"
 	"time"
 
@@ -35,42 +34,6 @@ const format = 1
 // bank is the version of offline.DefaultBank and of what offline.Retrain makes
 // of its features; results of another are not averaged with this one's.
 const bank = 2
-
-// Data identifies a data set in a results file.
-type Data struct {
-	Dataset  string `json:"dataset"`
-	Train    string `json:"train"` // offline.Dataset.Fingerprint of the part
-	Test     string `json:"test"`
-	Series   int    `json:"series"`  // labelled ones of the training part
-	Asked    int    `json:"asked"`   // labelled ones of the test part
-	Unknown  int    `json:"unknown"` // test series of classes without a training series, which count as wrong
-	Channels int    `json:"channels"`
-	Classes  int    `json:"classes"` // that have a training series
-
-	// Class of each labelled test series in the archive's order, counted from 0
-	// among those with a training series in the data set's order; -1: none of
-	// them. Absent in files of older programs, and for more than maxStored.
-	Truth []int `json:"truth,omitempty"`
-}
-
-// same reports whether d and e are the same data; either may lack its Truth.
-func (d Data) same(e Data) bool {
-	if d.Truth == nil || e.Truth == nil {
-		d.Truth, e.Truth = nil, nil
-	}
-	return reflect.DeepEqual(d, e)
-}
-
-// maxStored is for how many test series classes are stored, so that lines stay
-// below maxLine.
-const maxStored = 1 << 20
-
-func storable(classes []int) []int {
-	if len(classes) > maxStored {
-		return nil
-	}
-	return classes
-}
 
 // Share is a number of right answers.
 type Share struct {
