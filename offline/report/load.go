@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,7 +28,7 @@ type Report struct {
 	memory   *section   // of the memorisation tasks; nil if there are none
 	figures  []picture
 
-	modelling *modelling // nil if there is none
+	modelling modelling
 }
 
 // source is one results file.
@@ -89,7 +88,7 @@ func Load(paths []string, o Options) (*Report, error) {
 		return nil, err
 	}
 	r.order()
-	if len(r.all()) == 0 && (r.modelling == nil || len(r.modelling.Results)+len(r.modelling.Unfinished) == 0) {
+	if len(r.all()) == 0 && len(r.modelling.Results)+len(r.modelling.Unfinished) == 0 {
 		return nil, errors.New("report: the files hold no results yet")
 	}
 	var err error
@@ -203,11 +202,9 @@ func (r *Report) sameData() error {
 			return err
 		}
 	}
-	if r.modelling != nil {
-		for _, m := range r.modelling.Results {
-			if err := same(m.data, m.from); err != nil {
-				return err
-			}
+	for _, m := range r.modelling.Results {
+		if err := same(m.data, m.from); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -229,9 +226,7 @@ func (r *Report) order() {
 		slices.Sort(s.Without)
 		sortUnfinished(s.Unfinished)
 	}
-	if r.modelling != nil {
-		r.modelling.order()
-	}
+	r.modelling.order()
 }
 
 func sortUnfinished(list []bench.Unfinished) {
@@ -282,42 +277,5 @@ func (r *Report) unfinished() (all []bench.Unfinished) {
 	for _, s := range r.all() {
 		all = append(all, s.Unfinished...)
 	}
-	if r.modelling != nil {
-		all = append(all, r.modelling.Unfinished...)
-	}
-	return all
-}
-
-// picture is an image file of offline figures.
-type picture struct {
-	Title string
-	Data  []byte
-}
-
-// readFigures reads Fig. 1 to 3, of which one at least must be there.
-func readFigures(dir string) ([]picture, error) {
-	if dir == "" {
-		return nil, nil
-	}
-	var all []picture
-	for _, f := range []struct{ file, title string }{
-		{"fig1-phase-portraits.png", "Fig. 1: phase portraits"},
-		{"fig2-spectral-radius.png", "Fig. 2: effective spectral radius"},
-		{"fig3-lyapunov.png", "Fig. 3: maximum local Lyapunov exponent"},
-	} {
-		data, err := os.ReadFile(filepath.Join(dir, f.file))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		if !bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) {
-			return nil, fmt.Errorf("report: %s is no PNG file", filepath.Join(dir, f.file))
-		}
-		all = append(all, picture{f.title, data})
-	}
-	if all == nil {
-		return nil, fmt.Errorf("report: %s holds none of the files of offline figures (fig1-phase-portraits.png, ...)", dir)
-	}
-	return all, nil
+	return append(all, r.modelling.Unfinished...)
 }

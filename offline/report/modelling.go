@@ -18,8 +18,11 @@ type modelling struct {
 	bench.Settings
 	Results    []*modelled
 	Unfinished []bench.Unfinished
-	from       string // the first file
+	from       string // the first file; empty: there is none
 }
+
+// there reports whether any file is of offline model.
+func (m *modelling) there() bool { return m.from != "" }
 
 // modelled is one model, with the input to its readout or without, on one data set.
 type modelled struct {
@@ -31,10 +34,10 @@ type modelled struct {
 
 // addModelling takes in one file of offline model.
 func (r *Report) addModelling(rs *bench.Results, path string) error {
-	if r.modelling == nil {
-		r.modelling = &modelling{Settings: rs.Settings(), from: path}
+	m := &r.modelling
+	if !m.there() {
+		m.Settings, m.from = rs.Settings(), path
 	}
-	m := r.modelling
 	if m.Settings != rs.Settings() {
 		return otherSettings(m.Settings, m.from, rs.Settings(), path)
 	}

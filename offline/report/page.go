@@ -122,7 +122,7 @@ func (r *Report) html() ([]byte, error) {
 	if r.memory != nil {
 		p.Memory = r.memory.memoryView(views)
 	}
-	if r.modelling != nil {
+	if r.modelling.there() {
 		p.Modelling = r.modelling.view()
 	}
 	for _, f := range r.figures {

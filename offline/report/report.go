@@ -19,7 +19,7 @@ func (r *Report) Files() []File {
 		{"table.csv", func() ([]byte, error) { return r.csv(), nil }},
 		{"results.jsonl", r.jsonl},
 	}
-	if r.modelling != nil {
+	if r.modelling.there() {
 		files = append(files, File{"modelling.csv", func() ([]byte, error) { return r.modelling.csv(), nil }})
 	}
 	for _, s := range r.sections {
@@ -84,7 +84,7 @@ func (r *Report) Summary() Summary {
 			}
 		}
 	}
-	if r.modelling != nil {
+	if r.modelling.there() {
 		s.Protocols = append(s.Protocols, r.modelling.summary())
 	}
 	s.Compared = s.Within + len(s.Outside)
@@ -119,10 +119,8 @@ func (r *Report) missing() (all []string) {
 			all = append(all, notFinished(s.Title, u, "bench"))
 		}
 	}
-	if r.modelling != nil {
-		for _, u := range r.modelling.Unfinished {
-			all = append(all, notFinished(string(bench.Modelling), u, "model"))
-		}
+	for _, u := range r.modelling.Unfinished {
+		all = append(all, notFinished(string(bench.Modelling), u, "model"))
 	}
 	return all
 }

@@ -144,10 +144,6 @@ func (r *Report) jsonl() ([]byte, error) {
 			return nil, fmt.Errorf("report: %s, %s: %w", e.Dataset, e.Model, err)
 		}
 	}
-	if r.modelling != nil {
-		if err := r.modelling.jsonl(enc); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), nil
+	err := r.modelling.jsonl(enc)
+	return b.Bytes(), err
 }
