@@ -1,0 +1,34 @@
+package offline
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// draw is one series' random numbers.
+type draw struct{ pcg *rand.PCG }
+
+// newDraw gives each series of each part its own generator.
+func newDraw(seed uint64, split Split, i int) *draw {
+	stream := uint64(i)
+	if split == Test {
+		stream |= 1 << 63
+	}
+	return &draw{rand.NewPCG(seed, stream)}
+}
+
+// between is uniform in [lo, hi), of 53 random bits.
+func (d *draw) between(lo, hi float64) float64 {
+	return math.FMA(hi-lo, float64(d.pcg.Uint64()>>11)/(1<<53), lo)
+}
+
+// normal is standard normal by the sum of twelve uniforms, less 6: no
+// logarithm whose last bit may differ, and the sum of integers is exact. Its
+// tails end at 6 deviations, which no sensor noise here would show.
+func (d *draw) normal() float64 {
+	var sum uint64
+	for range 12 {
+		sum += d.pcg.Uint64() >> 12
+	}
+	return float64(sum)/(1<<52) - 6
+}
