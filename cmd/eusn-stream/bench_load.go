@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,8 +15,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // benchLoad publishes messages of drawn samples, as numbered producers taking
@@ -164,68 +161,4 @@ func quantile(v []float64, q float64) float64 {
 		return 0
 	}
 	return v[max(0, min(len(v)-1, int(math.Ceil(q*float64(len(v))))-1))]
-}
-
-// enginesAlone are engines on each core with the stage's work in memory: what
-// the stage's rate is held against.
-type enginesAlone struct {
-	engines []reservoir.Engine
-	in      []float32
-	runs    []reservoir.Run
-	scores  [][]float32
-}
-
-func newEnginesAlone(m *reservoir.Model, factory pipeline.EngineFactory) (*enginesAlone, error) {
-	cores := runtime.GOMAXPROCS(0)
-	e := &enginesAlone{}
-	for i := range stageAlone {
-		e.runs = append(e.runs, reservoir.Run{Slot: int32(i), Reset: true, Emit: true, From: int32(i * stageRows), To: int32((i + 1) * stageRows)})
-	}
-	e.in = stageSamples(stageAlone * stageRows)
-	for range cores {
-		engine, err := factory(m.Network, stageAlone)
-		if err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-		e.engines = append(e.engines, engine)
-		if err := engine.SetHeads([]*readout.Linear{m.Heads[0]}); err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-		e.scores = append(e.scores, make([]float32, stageAlone*engine.ScoreWidth()))
-	}
-	return e, nil
-}
-
-func (e *enginesAlone) close() {
-	for _, engine := range e.engines {
-		engine.Close()
-	}
-}
-
-// measure runs all engines side by side for about d and returns their rows a
-// second.
-func (e *enginesAlone) measure(d time.Duration) (float64, error) {
-	rates, errs := make([]float64, len(e.engines)), make([]error, len(e.engines))
-	var wg sync.WaitGroup
-	for i, engine := range e.engines {
-		wg.Go(func() {
-			begin, calls := time.Now(), 0
-			for calls == 0 || time.Since(begin) < d {
-				if errs[i] = engine.Advance(e.in, e.runs, e.scores[i]); errs[i] != nil {
-					return
-				}
-				calls++
-			}
-			rates[i] = float64(calls*len(e.runs)*stageRows) / time.Since(begin).Seconds()
-		})
-	}
-	wg.Wait()
-	sum := 0.0
-	for i, r := range rates {
-		if errs[i] != nil {
-			return 0, fmt.Errorf("bench: %w", errs[i])
-		}
-		sum += r
-	}
-	return sum, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/pprof"
@@ -16,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -296,27 +294,4 @@ func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.
 		}
 	})
 	return got.sorted(stageWarmUp), err
-}
-
-// stageModel predicts after every message's worth of samples, with a readout
-// of drawn numbers: what it says means nothing, what it costs is real.
-func stageModel() (*reservoir.Model, error) {
-	net, err := reservoir.Draw(benchShape{0, stageUnits, len(stageChannels), 1, 1, false}.spec())
-	if err != nil {
-		return nil, err
-	}
-	n := net.Spec.FeatureCount()
-	rng := rand.New(rand.NewPCG(2, 3))
-	h := &readout.Linear{Name: "bench", Center: make([]float32, n), Weights: make([]float32, n*stageClasses), Intercept: make([]float32, stageClasses)}
-	for i := range h.Weights {
-		h.Weights[i] = float32(rng.NormFloat64())
-	}
-	for c := range stageClasses {
-		h.Classes = append(h.Classes, fmt.Sprint(c))
-	}
-	m := &reservoir.Model{
-		Network: net, Heads: []*readout.Linear{h}, Channels: stageChannels,
-		Policy: reservoir.Policy{Kind: reservoir.Count, Length: stageRows},
-	}
-	return m, m.Validate()
 }
