@@ -59,12 +59,6 @@ RacketSports.`,
 	return cmd
 }
 
-// memoryTask is one task of one length.
-type memoryTask struct {
-	task, archive string
-	length        int
-}
-
 // memoryPoint is one point of a curve.
 type memoryPoint struct {
 	Task   string `json:"task"`
@@ -73,16 +67,15 @@ type memoryPoint struct {
 }
 
 func (a *app) memory(ctx context.Context, archives []string, lengths []int, table string, b benchRun) error {
-	tasks := map[string]memoryTask{}
+	archive := map[string]string{} // of each task; none of the synthetic one
 	var sets []*offline.Dataset
-	add := func(archive string, d *offline.Dataset) error {
+	add := func(path string, d *offline.Dataset) error {
 		for _, n := range lengths {
 			m, err := hidden(d, n, b.settings.Seed)
 			if err := errors.Join(err, ctx.Err()); err != nil {
 				return fail(exitFailure, err, "other --lengths")
 			}
-			name, _, _ := strings.Cut(m.Name, " T=")
-			sets, tasks[m.Name] = append(sets, m), memoryTask{name, archive, n}
+			sets, archive[m.Name] = append(sets, m), path
 		}
 		return nil
 	}
@@ -101,19 +94,20 @@ func (a *app) memory(ctx context.Context, archives []string, lengths []int, tabl
 		}
 	}
 	done, err := a.runBench(ctx, sets, b, func(dataset string) string {
-		t := tasks[dataset]
 		words := []string{"memory"}
-		if t.archive != "" {
-			words = append(words, quoteForShell(t.archive))
+		if path := archive[dataset]; path != "" {
+			words = append(words, quoteForShell(path))
 		}
-		return strings.Join(append(words, "--lengths", fmt.Sprint(t.length)), " ")
+		_, length, _ := bench.MemoryTask(dataset)
+		return strings.Join(append(words, "--lengths", fmt.Sprint(length)), " ")
 	})
 	if err != nil {
 		return err
 	}
 	points := make([]memoryPoint, len(done.cells))
 	for i, c := range done.cells {
-		points[i] = memoryPoint{tasks[c.Dataset].task, tasks[c.Dataset].length, c}
+		task, length, _ := bench.MemoryTask(c.Dataset)
+		points[i] = memoryPoint{task, length, c}
 	}
 	if table != "" {
 		if err := writeMemoryCSV(table, points); err != nil {
