@@ -53,7 +53,7 @@ which says 200 once every partition of its share is restored and read.`,
 	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
 	f.String("sync", "", "when the embedded server fsyncs: default (every two minutes) or always (before each acknowledgement)")
 	f.Int("partitions", 0, "partitions of the job, fixed for its life")
-	f.Int("shards", 0, "workers; 0 = one per core")
+	f.Int("shards", 0, "engines working side by side; 0 = one per core")
 	f.String("non-finite", "", "what to do with nulls, NaN, infinities: reject, hold or zero")
 	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
