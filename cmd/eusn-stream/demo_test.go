@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// smallDemo is a demo of a few seconds.
+func smallDemo(dir string, more ...string) []string {
+	return append([]string{"demo", "--dir", dir, "--train", "40", "--test", "40", "--members", "3", "--units", "10", "--streams", "15"}, more...)
+}
+
+func TestDemo(t *testing.T) {
+	dir := t.TempDir()
+	var r demoReport
+	must(t, smallDemo(dir, "--json", "--quiet")...).parse(t, &r)
+	if r.Series != 40 || r.Equal != 40 || r.Streams != 15 || r.LiveRows != 40*offline.DefaultMachineSamples {
+		t.Errorf("demo --json gives %+v", r)
+	}
+	if left := leftovers(t, dir, "machine.parquet", "machine.safetensors"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	out := must(t, smallDemo(dir, "--dataset", filepath.Join(dir, "machine.parquet"), "--progress", "none")...).out
+	if !strings.Contains(out, "40 of 40 predictions equal the offline evaluation") || !strings.Contains(out, "inner-race") {
+		t.Errorf("demo says:\n%s", out)
+	}
+}
+
+// What the README says that the demo ends with is what it ends with, on every
+// engine.
+func TestDemoAsInReadme(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := strings.TrimSpace(must(t, "demo", "--dir", t.TempDir(), "--progress", "none").out)
+	lines := strings.Split(out, "\n")
+	for _, line := range lines[len(lines)-2:] {
+		if !strings.Contains(string(readme), "\n    "+line+"\n") {
+			t.Errorf("demo ends with %q, which the README does not say", line)
+		}
+	}
+}
+
+// The comparison must see a single bit, a wrong class, and a missing prediction.
+func TestDemoComparison(t *testing.T) {
+	want := []offline.Prediction{{ID: "test-0", Class: 1, Scores: []float32{0.5}}, {ID: "test-1", Class: 0, Scores: []float32{-0.5}}}
+	live := func() []codec.Prediction {
+		return []codec.Prediction{{Class: 1, Scores: []float32{0.5}}, {Class: 0, Scores: []float32{-0.5}}}
+	}
+	if d := compare(live(), want); len(d) != 0 {
+		t.Fatalf("equal predictions differ: %v", d)
+	}
+	for name, change := range map[string]func(p []codec.Prediction){
+		"bit":     func(p []codec.Prediction) { p[1].Scores[0] = math.Nextafter32(p[1].Scores[0], 1) },
+		"class":   func(p []codec.Prediction) { p[1].Class = 1 },
+		"missing": func(p []codec.Prediction) { p[1] = codec.Prediction{Class: -1} },
+		"width":   func(p []codec.Prediction) { p[1].Scores = append(p[1].Scores, 0) },
+	} {
+		p := live()
+		change(p)
+		if d := compare(p, want); len(d) != 1 || !strings.HasPrefix(d[0], "test-1") {
+			t.Errorf("%s: differences %v, want one of test-1", name, d)
+		}
+	}
+	var a app
+	var out, errOut bytes.Buffer
+	a.stdout, a.stderr = &out, &errOut
+	p := live()
+	p[0].Scores[0] = 7
+	ev := &offline.Evaluation{Classes: []string{"a", "b"}, Predictions: want}
+	if code := a.report(a.demoResult(&liveResult{predictions: p, seconds: 1}, ev, time.Second)); code != exitIntegrity {
+		t.Errorf("exit code %d of a demo with a difference, want %d", code, exitIntegrity)
+	}
+	if !strings.Contains(errOut.String(), "DIFFER") || !strings.Contains(out.String(), "1 of 2 predictions equal") {
+		t.Errorf("a difference is not told loudly:\n%s%s", out.String(), errOut.String())
+	}
+}
+
+// Ctrl-C at each step of the demo.
+func TestDemoInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		at   string
+		kept []string
+		says string
+	}{
+		{"1/5", nil, "nothing was kept"},
+		{"2/5", []string{"machine.parquet"}, "machine.parquet"},
+		{"3/5", []string{"machine.parquet", "machine.safetensors"}, "machine.safetensors"},
+		{"4/5", []string{"machine.parquet", "machine.safetensors"}, "machine.safetensors"},
+		{"5/5", []string{"machine.parquet", "machine.safetensors"}, "machine.safetensors"},
+	} {
+		t.Run(c.at[:1], func(t *testing.T) {
+			dir := t.TempDir()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var out, errOut bytes.Buffer
+			w := &stopAt{text: c.at, cancel: cancel, w: &errOut}
+			code := run(ctx, smallDemo(dir), &out, w)
+			result{code, out.String(), errOut.String()}.want(t, exitInterrupted, "interrupted:", c.says)
+			if left := leftovers(t, dir); !slices.Equal(left, c.kept) {
+				t.Errorf("in the directory: %v, want %v", left, c.kept)
+			}
+			for _, f := range c.kept {
+				if strings.HasSuffix(f, ".parquet") {
+					if _, err := offline.ReadArchive(filepath.Join(dir, f)); err != nil {
+						t.Errorf("the kept archive is not whole: %v", err)
+					}
+				}
+			}
+		})
+	}
+}
