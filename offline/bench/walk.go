@@ -22,18 +22,10 @@ const walkSeries = 64
 // each, layer after layer. Positions come in the same order whatever the engine;
 // live and states are walk's.
 func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEngine, series, lead []int, take func(t int, live []int, states []float32) error) (err error) {
-	var engines stack
+	engines, err := newStack(specs, open, min(walkSeries, len(series)))
 	defer func() { err = errors.Join(err, engines.close()) }()
-	for _, s := range specs {
-		net, err := reservoir.Draw(s)
-		if err != nil {
-			return err
-		}
-		e, err := open(net, min(walkSeries, len(series)))
-		if err != nil {
-			return err
-		}
-		engines = append(engines, e)
+	if err != nil {
+		return err
 	}
 	if lead == nil {
 		lead = make([]int, len(series))
@@ -98,6 +90,23 @@ func (p *problem) leads(series []int) []int {
 
 // stack is the engines of networks in layers.
 type stack []reservoir.Engine
+
+// newStack opens an engine for each network. What it returns is to be closed,
+// also with an error.
+func newStack(specs []reservoir.Spec, open openEngine, slots int) (s stack, err error) {
+	for _, spec := range specs {
+		net, err := reservoir.Draw(spec)
+		if err != nil {
+			return s, err
+		}
+		e, err := open(net, slots)
+		if err != nil {
+			return s, err
+		}
+		s = append(s, e)
+	}
+	return s, nil
+}
 
 func (s stack) close() (err error) {
 	for _, e := range s {
