@@ -37,11 +37,5 @@ func (p *Packed) block(k0 int) []float64 {
 // pack is what an operand does; this one is packed.
 func (*Packed) pack([]float64, int, int, int, int) { panic("dense: packed twice") }
 
-// MultiplyPacked computes c += alpha * op(a) * b, with the bits of Multiply.
-func MultiplyPacked(c Matrix, alpha float64, a Matrix, transA bool, b *Packed) {
-	var left operand = byRow{a}
-	if transA {
-		left = byColumn{a}
-	}
-	multiply(c, alpha, left, b, b.rows)
-}
+// MultiplyPacked computes c += a * b, with the bits of Multiply.
+func MultiplyPacked(c, a Matrix, b *Packed) { multiply(c, 1, byRow{a}, b, b.rows) }

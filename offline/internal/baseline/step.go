@@ -16,12 +16,12 @@ func (n *Network) forward() {
 		before, after, a := block(t.h, s, live), block(t.h, s+1, live), block(t.a, s, live)
 		if n.Spec.Kind == GRU {
 			u := block(t.u, s, live)
-			dense.MultiplyPacked(u, 1, before, false, &n.ahead)
+			dense.MultiplyPacked(u, before, &n.ahead)
 			descent.AddRow(u, w.inner)
 			gruForward(a, u, before, after)
 			continue
 		}
-		dense.MultiplyPacked(a, 1, before, false, &n.ahead)
+		dense.MultiplyPacked(a, before, &n.ahead)
 		keep, gain := n.euler()
 		for i := range live {
 			h, next, y := before.Row(i), after.Row(i), a.Row(i)
@@ -72,7 +72,7 @@ func (n *Network) backward(g *weights) {
 		}
 		clear(t.a.Data[(s*rows+live)*t.a.Cols : (s+1)*rows*t.a.Cols]) // the others have no such step
 		if s > 0 {
-			dense.MultiplyPacked(back, 1, block(argument, s, live), false, &n.back)
+			dense.MultiplyPacked(back, block(argument, s, live), &n.back)
 		}
 		t.dh, t.back = t.back, t.dh
 	}

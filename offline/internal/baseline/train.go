@@ -34,14 +34,14 @@ func (o Options) validate() error {
 	return nil
 }
 
-// Check reports what is wrong with series for a spec: each needs a sample and
-// a class, below 0 only where strangers may be.
-func (s Spec) Check(series []Series, strangers bool) error {
+// check reports what is wrong with series to learn from: each needs a sample
+// and a class.
+func (s Spec) check(series []Series) error {
 	for i, one := range series {
 		if len(one.Values) == 0 || len(one.Values)%s.Channels != 0 {
 			return fmt.Errorf("baseline: series %d: %d values of %d channels, want at least one whole sample", i, len(one.Values), s.Channels)
 		}
-		if one.Class >= s.Classes || one.Class < 0 && !strangers {
+		if one.Class < 0 || one.Class >= s.Classes {
 			return fmt.Errorf("baseline: series %d: class %d, want one of %d", i, one.Class, s.Classes)
 		}
 	}
@@ -60,7 +60,7 @@ func (n *Network) Train(ctx context.Context, learn, validation []Series, o Optio
 		if len(part) == 0 {
 			return r, fmt.Errorf("baseline: %d series to learn, %d to validate with, want some of each", len(learn), len(validation))
 		}
-		if err := n.Spec.Check(part, false); err != nil {
+		if err := n.Spec.check(part); err != nil {
 			return r, err
 		}
 	}

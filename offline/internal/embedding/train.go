@@ -60,8 +60,8 @@ func descend(w, square, gradient []float64) {
 	})
 }
 
-// Check reports what is wrong with documents for a spec.
-func (s Spec) Check(documents []Document) error {
+// check reports what is wrong with documents for a spec.
+func (s Spec) check(documents []Document) error {
 	for i, d := range documents {
 		if len(d.Tokens) < 1 || len(d.Tokens) > s.Steps {
 			return fmt.Errorf("embedding: document %d: %d tokens, want 1 to %d", i, len(d.Tokens), s.Steps)
@@ -84,7 +84,7 @@ func (n *Network) Train(ctx context.Context, learn, validation []Document, o Opt
 		return r, fmt.Errorf("embedding: %d epochs, patience %d, %d documents to learn, %d to validate with: want at least 1 of each", o.Epochs, o.Patience, len(learn), len(validation))
 	}
 	for _, part := range [][]Document{learn, validation} {
-		if err := n.Spec.Check(part); err != nil {
+		if err := n.Spec.check(part); err != nil {
 			return r, err
 		}
 	}
