@@ -144,7 +144,7 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool, flags
 	}
 	p.recurrent = make32(recurrent)
 	if units%2 == 0 {
-		p.keep = .7
+		p.keep, p.gain = .7, .25
 	}
 
 	// Buffers of exactly the size the documentation of Steps names.
