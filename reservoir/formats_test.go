@@ -1,0 +1,63 @@
+package reservoir
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
+
+// Model files as earlier programs wrote them: read as what they were, and
+// written again to the byte. Their fingerprints, which states in snapshots and
+// predictions name, do not change. No file there is ever written again; see
+// CONTRIBUTING.md, "When a format changes".
+func TestStoredModels(t *testing.T) {
+	ring := testModel(t)
+	net, err := Draw(Spec{Arithmetic: Arithmetic, Kind: RESN, Channels: 3, Members: 1, Units: 5, Seed: 1 << 60, Precision: Float32,
+		Features: []Feature{Mean, Max}, SpectralRadius: Fixed(.9), Leak: Fixed(.5), Input: Fixed(1), Bias: Dist{.01, 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring.Network, ring.Policy = net, Policy{Kind: Window, Length: 12, Hop: 4}
+	ring.Heads[0].Center, ring.Heads[0].Weights = ring.Heads[0].Center[:10], ring.Heads[0].Weights[:30]
+	for name, m := range map[string]*Model{"bank-1": testModel(t), "ring-1": ring} {
+		path := filepath.Join("testdata", "formats", name+".safetensors")
+		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
+			if err := m.Save(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stored, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Decode(stored)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !reflect.DeepEqual(got, m) {
+			t.Errorf("%s: read as another model, or other weights are drawn:\n%+v\n%+v", name, got, m)
+		}
+		if again, err := got.Encode(); err != nil || !bytes.Equal(again, stored) {
+			t.Errorf("%s: today's file of the same model is another one (%v)", name, err)
+		}
+		// Files of programs before fingerprints were stored are without.
+		bare, err := got.encode(map[string]string{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(bare); !bytes.Contains(stored, []byte(hex.EncodeToString(sum[:]))) {
+			t.Errorf("%s: the fingerprint is another one", name)
+		}
+		if got, err := Decode(bare); err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("%s: without its fingerprint: %v, or another model", name, err)
+		}
+	}
+}
