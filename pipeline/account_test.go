@@ -18,9 +18,13 @@ import (
 // returns its address.
 func configured(t *testing.T, text string) string {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "nats.conf")
-	text = "listen: 127.0.0.1:-1\njetstream { store_dir: \"" + filepath.Join(dir, "data") + "\" }\n" + text
+	return served(t, "listen: 127.0.0.1:-1\njetstream { store_dir: \""+t.TempDir()+"\" }\n"+text)
+}
+
+// served is configured, with nothing but text.
+func served(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -68,8 +68,11 @@ func (b *broadcast) retry(pl *played, err error) error {
 	}
 	b.complain(pl, err)
 	nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
-	if permanent(err) || nobody && now.Sub(pl.refused) > noStreamPatience {
+	switch {
+	case nobody && now.Sub(pl.refused) > noStreamPatience:
 		return fmt.Errorf("pipeline: publisher: message %d of stream %q: %w (does a stage listen on %s?)", pl.seq, pl.key, err, b.Subject)
+	case permanent(err):
+		return fmt.Errorf("pipeline: publisher: message %d of stream %q: %w", pl.seq, pl.key, err)
 	}
 	b.done.Retries++
 	pl.due = now.Add(retryWait)
@@ -83,7 +86,7 @@ func (b *broadcast) retry(pl *played, err error) error {
 func (b *broadcast) complain(pl *played, err error) {
 	b.unsaid++
 	if now := time.Now(); now.Sub(b.refusal) >= time.Second {
-		b.Log.Warn("messages not taken, sending them again", "refusals", b.unsaid, "stream", pl.key, "seq", pl.seq, "err", err)
+		b.Log.Warn("messages not taken, sending them again", "refusals", b.unsaid, "stream", pl.key, "seq", pl.seq, "err", plain(err))
 		b.refusal, b.unsaid = now, 0
 	}
 }

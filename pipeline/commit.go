@@ -233,7 +233,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 			case err == nil:
 				return nil
 			case permanent(err) && !errors.Is(err, nats.ErrConnectionClosed):
-				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s: %w", c.subject(), err, outputStream(c.job), errLater)
+				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s, or give it and its account room: %w", c.subject(), err, outputStream(c.job), errLater)
 			}
 		}
 		if err != nil {

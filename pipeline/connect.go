@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -99,6 +100,7 @@ func daemonOptions(name string, log *slog.Logger) []nats.Option {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	var told atomic.Int64
 	return []nats.Option{
 		nats.Name(name),
 		nats.Timeout(connectWait),
@@ -114,6 +116,17 @@ func daemonOptions(name string, log *slog.Logger) []nats.Option {
 				log.Warn("NATS connection lost, reconnecting", "connection", name, "err", err)
 			}
 		}),
+		// An expired certificate, a login that was taken away and a name that no
+		// longer resolves would all look alike.
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			now := time.Now().UnixNano()
+			if before := told.Load(); now-before >= int64(toldEvery) && told.CompareAndSwap(before, now) {
+				log.Warn("NATS server not reached, trying again", "connection", name, "err", err)
+			}
+		}),
+		nats.LameDuckModeHandler(func(nc *nats.Conn) {
+			log.Info("NATS server will shut down and closes its connections one by one", "connection", name, "server", nc.ConnectedUrlRedacted())
+		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			log.Info("NATS connection restored", "connection", name, "server", nc.ConnectedUrlRedacted())
 		}),
@@ -121,6 +134,15 @@ func daemonOptions(name string, log *slog.Logger) []nats.Option {
 			log.Error("NATS", "connection", name, "err", err)
 		}),
 	}
+}
+
+// plain words what the client says while it has no connection: with no buffer
+// for what is published then (daemonOptions), that there is no room in it.
+func plain(err error) error {
+	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return fmt.Errorf("no connection to the server now: %w", err)
+	}
+	return err
 }
 
 // awaitJetStream returns when JetStream answers. A server asked for the first

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -46,6 +47,24 @@ func (r *run) dial(what string) (*nats.Conn, error) {
 	defer r.connsMu.Unlock()
 	r.conns = append(r.conns, c)
 	return nc, nil
+}
+
+// errClosed is a connection that the client has given up for good, which it
+// does where the server says that a message breaks its protocol or its limits.
+// A server that is away is something else: that is waited for.
+var errClosed = errors.New("the NATS connection was closed for good")
+
+// closed reports whether one of the run's connections was closed, not by the
+// run: whatever is asked on it fails for ever.
+func (r *run) closed() error {
+	r.connsMu.Lock()
+	defer r.connsMu.Unlock()
+	for _, nc := range r.conns {
+		if nc.IsClosed() {
+			return fmt.Errorf("pipeline: %w: %s: %v", errClosed, nc.Opts.Name, nc.LastError())
+		}
+	}
+	return nil
 }
 
 // reader is the connection a partition's consumer uses: as many consumers

@@ -23,6 +23,7 @@ type manager struct {
 	sweeper sweeper
 
 	renewed time.Time // as in Status
+	warned  time.Time // that it was not, since it last was
 	share   []int     // partitions that fall to this worker, as last heard; never changed
 
 	unfinished int // partitions whose last commit or release the server did not answer in time
@@ -44,6 +45,11 @@ func (r *run) manage(ctx, last context.Context) error {
 	defer tick.Stop()
 	for {
 		m.reap()
+		if err := r.closed(); err != nil && ctx.Err() == nil {
+			r.cut() // no answer will come
+			m.leave(last)
+			return err
+		}
 		err := m.abandon()
 		if m.broken.Load() == nil {
 			err = m.turn(ctx)
@@ -102,12 +108,13 @@ func (m *manager) turn(ctx context.Context) error {
 	defer cancel()
 	workers, err := m.members.renew(try)
 	if err != nil {
-		if ctx.Err() == nil {
+		if now := time.Now(); ctx.Err() == nil && now.Sub(m.warned) >= toldEvery {
+			m.warned = now
 			m.log.Warn("lease not renewed: others may take this worker's partitions", "err", err)
 		}
 		return nil
 	}
-	m.renewed = time.Now()
+	m.renewed, m.warned = time.Now(), time.Time{}
 	all := owners(workers, m.cfg.Partitions)
 	m.share = nil
 	for p, owner := range all {

@@ -13,14 +13,15 @@ import (
 
 // rig is a real server with a connection for the test.
 type rig struct {
-	t   testing.TB
-	srv *Server
-	nc  *nats.Conn
-	url string                  // if set, stages connect by TCP
-	bar func(name string) error // if set, may keep a stage's connection from being made
-	now func() time.Time        // if set, the clock of stages that are started
-	js  jetstream.JetStream
-	log *slog.Logger
+	t       testing.TB
+	srv     *Server
+	nc      *nats.Conn
+	url     string                                // if set, stages connect by TCP
+	bar     func(name string) error               // if set, may keep a stage's connection from being made
+	connect func(name string) (*nats.Conn, error) // if set, how stages connect
+	now     func() time.Time                      // if set, the clock of stages that are started
+	js      jetstream.JetStream
+	log     *slog.Logger
 }
 
 func newRig(t testing.TB) *rig { return newRigAt(t, t.TempDir()) }
@@ -56,6 +57,9 @@ func (b *rig) dial(name string) (*nats.Conn, error) {
 		if err := b.bar(name); err != nil {
 			return nil, err
 		}
+	}
+	if b.connect != nil {
+		return b.connect(name)
 	}
 	if b.url != "" {
 		return Connect(NATSOptions{URL: b.url, Name: name, Log: b.log})

@@ -41,6 +41,7 @@ type run struct {
 	shards   []*shard
 	emitters []*emitter
 	workers  context.Context // ends with the shards
+	cut      func()          // ends the time for last commits
 
 	view     atomic.Pointer[view] // what Status sees
 	stopping atomic.Bool
@@ -105,6 +106,9 @@ func (r *run) open(ctx context.Context) error {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
 	r.link = follow(nc)
+	if err := r.elsewhere(ctx, nc); err != nil {
+		return err
+	}
 	if err := r.patiently(ctx, func() error { return ensureStreams(ctx, r.js, r.cfg, r.log) }); err != nil {
 		return err
 	}

@@ -55,26 +55,39 @@ const (
 //
 // A lost engine takes states with it that nothing but the snapshots and the
 // input has. With a Fallback, the worker then leaves the job as one that was
-// killed would, and begins anew with engines of Fallback.
+// killed would, and begins anew with engines of Fallback. So it does, on new
+// connections, where the client has closed one for good.
 func (s *Stage) Run(ctx context.Context) error {
-	if s.Fallback == nil {
-		return s.attempt(ctx)
-	}
 	first := *s
 	if s.Ready != nil {
 		first.Ready = sync.OnceFunc(s.Ready)
 	}
 	for {
+		began := time.Now()
 		err := first.attempt(ctx)
-		if !errors.Is(err, reservoir.ErrLost) || ctx.Err() != nil {
+		says := ""
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, reservoir.ErrLost) && s.Fallback != nil:
+			first.NewEngine = s.Fallback
+			says = "engine lost: its partitions are restored from their snapshots on another engine"
+		case errors.Is(err, errClosed):
+			says = "beginning anew on new connections, from the last snapshots: the server's log says what it objected to"
+		default:
 			return err
 		}
 		if s.Log != nil {
-			s.Log.Error("engine lost: its partitions are restored from their snapshots on another engine", "err", err)
+			s.Log.Error(says, "err", err)
 		}
-		first.NewEngine = s.Fallback
+		if errors.Is(err, errClosed) && pause(ctx, max(time.Second, reopenWait-time.Since(began))) != nil {
+			return nil // stopped meanwhile
+		}
 	}
 }
+
+// reopenWait is how far apart beginnings on new connections are at least.
+const reopenWait = 10 * time.Second
 
 // attempt is Run with the engines of NewEngine.
 func (s *Stage) attempt(ctx context.Context) error {
@@ -112,6 +125,7 @@ func (r *run) work(ctx context.Context) error {
 	// Last commits may finish after ctx has ended, but not for ever.
 	last, stopNow := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNow()
+	r.cut = stopNow
 	defer context.AfterFunc(ctx, func() {
 		late := time.AfterFunc(r.cfg.StopTimeout, stopNow)
 		context.AfterFunc(last, func() { late.Stop() })

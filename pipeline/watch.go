@@ -205,13 +205,13 @@ func (t *tenure) waits(what string, err error) error {
 	}
 	w := t.waiting.Load()
 	now := time.Now()
-	next := &waiting{since: now, told: now, why: fmt.Sprintf("%s: %v", what, err)}
+	next := &waiting{since: now, told: now, why: fmt.Sprintf("%s: %v", what, plain(err))}
 	if w != nil {
 		next.since, next.told = w.since, w.told
 	}
 	if now.Sub(next.told) >= toldEvery {
 		next.told = now
-		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.id, "what", what, "err", err)
+		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.id, "what", what, "err", plain(err))
 	}
 	t.waiting.Store(next)
 	return nil

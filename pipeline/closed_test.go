@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// The client closes a connection for good when the server objects to a message,
+// here to one beyond a max_payload that was lowered under the stage: it would
+// wait for ever. It ends instead, with the reason, and goes on where it was
+// once the server takes such messages again.
+func TestMaxPayloadLowered(t *testing.T) {
+	t.Parallel()
+	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 1 << 20}
+	ns := serving(t, o)
+	limit := func(bytes int32) {
+		changed := *o
+		changed.MaxPayload = bytes
+		if err := ns.ReloadOptions(&changed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &rig{t: t, url: "nats://" + ns.Addr().String(), log: testLog(t)}
+	b.look()
+	streams := recordings(30, 24)
+	packets, sent := mixed(streams, 3)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	c := quick("low", 1)
+	c.SnapshotMessages = len(packets) / 2 // of thirty rows: more than the server will take
+	r := b.start(m, c)
+	half := len(packets) / 2
+	b.publish(packets[:half-1])
+	b.settle(r, half-1)
+	limit(4096)
+	b.publish(packets[half-1 : half+1])
+	mentions(t, r.wait(t), "max_payload", "4096")
+
+	limit(1 << 20)
+	b.nc.Close()
+	b.look() // at its new limits
+	b.expire("low")
+	r = b.start(m, c)
+	b.publish(packets[half+1:])
+	exp := direct(t, m, streams, sent)
+	same(t, b.await("low", count(exp)), exp)
+	r.stop(t)
+}
+
+// A stage whose connections are closed for good begins anew by itself.
+func TestClosedConnectionsAreReplaced(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	book := &logBook{}
+	b.log = book.logger()
+	streams := recordings(6, 24)
+	packets, sent := mixed(streams, 3)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	c := quick("shut", 2)
+	r := b.start(m, c)
+	half := len(packets) / 2
+	b.publish(packets[:half])
+	b.settle(r, half)
+	r.conns[0].Close()
+	b.publish(packets[half:])
+	exp := direct(t, m, streams, sent)
+	same(t, b.await("shut", count(exp)), exp)
+	r.stop(t)
+	if book.lines("eusn-stream/shut/commit") == 0 || book.lines("beginning anew on new connections") != 1 {
+		t.Errorf("the log does not say why, once:\n%s", &book.text)
+	}
+}
+
+// look connects the test.
+func (b *rig) look() {
+	b.t.Helper()
+	var err error
+	if b.nc, err = b.dial("test"); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(b.nc.Close)
+	if b.js, err = jetstream.New(b.nc); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Why a server is not reached again is told, and once a lease that is not
+// renewed, in words.
+func TestReconnectSaysWhy(t *testing.T) {
+	t.Parallel()
+	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: RandomPort, Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := &logBook{}
+	r := rigOf(t, srv)
+	r.url, r.log = "nats://"+srv.ns.Addr().String(), book.logger()
+	stage := r.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), quick("why", 1))
+	srv.Close()
+	waitFor(t, "the reason in the log", func() bool {
+		return book.lines("connection refused") > 0 && book.lines("no connection to the server now") > 0
+	})
+	if n := book.lines("lease not renewed"); n != 1 {
+		t.Errorf("%d lines on the lease, want 1 in ten seconds:\n%s", n, &book.text)
+	}
+	stage.cancel()
+	_ = stage.wait(t)
+}

@@ -1,0 +1,40 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// elsewhere refuses to begin a job where another JetStream domain, linked by
+// leaf nodes, has one of that name: the NATS streams of both would take what
+// either publishes, and the answers of the wrong one come first at times, so
+// that partitions wait for ever. It asks with a row that nobody owns (epoch 0),
+// which the other job sweeps; where nobody has the job, the server says so at
+// once. Two jobs that begin before their servers are linked are not found out.
+func (r *run) elsewhere(ctx context.Context, nc *nats.Conn) error {
+	if _, err := r.js.Stream(ctx, rowStream(r.cfg.Job)); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil // the job is here; or what is wrong is told by who needs it
+	}
+	try, cancel := context.WithTimeout(ctx, jetStreamWait)
+	defer cancel()
+	subject := rowSubject(r.cfg.Job, 0, 0)
+	answer, err := nc.RequestWithContext(try, subject, nil)
+	if err != nil {
+		return nil
+	}
+	var ack struct{ Stream, Domain string }
+	if err := json.Unmarshal(answer.Data, &ack); err != nil || ack.Stream == "" {
+		return nil
+	}
+	info, err := r.js.AccountInfo(try)
+	if err != nil || info.Domain == ack.Domain { // another worker was first
+		return nil
+	}
+	return fmt.Errorf("pipeline: a job %q runs in the JetStream domain %q, which is linked to %q, where this stage is to begin one: what either publishes would reach both; give one of them another name (job) and subject (input.subject), or connect to that domain",
+		r.cfg.Job, ack.Domain, info.Domain)
+}

@@ -1,0 +1,235 @@
+package pipeline
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A stage works, is stopped and goes on under each login that docs/nats.md
+// names, and a connection without it is refused.
+func TestLogins(t *testing.T) {
+	t.Parallel()
+	for name, login := range map[string]func(t *testing.T) (conf string, o NATSOptions){
+		"nkey":               nkeyLogin,
+		"JWT":                jwtLogin,
+		"client certificate": certificateLogin(false),
+		"TLS first":          certificateLogin(true),
+		"token": func(*testing.T) (string, NATSOptions) {
+			return `authorization { token: "s3cret" }`, NATSOptions{Token: "s3cret"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conf, o := login(t)
+			o.URL = "nats://" + configured(t, conf)
+			o.Log = testLog(t)
+			if nc, err := Connect(NATSOptions{URL: o.URL}); err == nil {
+				nc.Close()
+				t.Error("the server takes anybody: the test has lost its subject")
+			}
+			b := &rig{t: t, log: o.Log, connect: func(name string) (*nats.Conn, error) { o := o; o.Name = name; return Connect(o) }}
+			b.work(t)
+		})
+	}
+}
+
+// A stage works at a leaf node: with JetStream of a domain of its own, and
+// without any, where the hub's answers.
+func TestLeafNodes(t *testing.T) {
+	t.Parallel()
+	for name, leaf := range map[string]string{
+		"domain of its own": "jetstream { domain: edge, store_dir: %q }",
+		"no JetStream":      "# %q",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			port := freePort(t)
+			configured(t, fmt.Sprintf("server_name: hub\nleafnodes { listen: \"127.0.0.1:%d\" }\n", port))
+			at := served(t, "server_name: edge\nlisten: 127.0.0.1:-1\n"+fmt.Sprintf(leaf, t.TempDir())+
+				fmt.Sprintf("\nleafnodes { remotes: [ { url: \"nats://127.0.0.1:%d\" } ] }\n", port))
+			b := &rig{t: t, log: testLog(t), url: "nats://" + at}
+			b.look()
+			waitFor(t, "the link", func() bool { _, err := b.js.AccountInfo(t.Context()); return err == nil })
+			b.work(t)
+		})
+	}
+}
+
+// A job of one name in two linked domains would be two that answer each other:
+// the second one is refused before it has made anything.
+func TestJobInLinkedDomain(t *testing.T) {
+	t.Parallel()
+	for name, domain := range map[string]string{"named": "domain: hub, ", "without a name": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			port := freePort(t)
+			hub := served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { %sstore_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\" }", domain, t.TempDir(), port))
+			edge := served(t, fmt.Sprintf("server_name: edge\nlisten: 127.0.0.1:-1\njetstream { domain: edge, store_dir: %q }\nleafnodes { remotes: [ { url: \"nats://127.0.0.1:%d\" } ] }", t.TempDir(), port))
+			b := &rig{t: t, log: testLog(t), url: "nats://" + edge}
+			b.look()
+			m, c := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), quick("twice", 1)
+			first := b.start(m, c)
+			other := &rig{t: t, log: testLog(t), url: "nats://" + hub}
+			other.look()
+			waitFor(t, "the link", func() bool {
+				_, err := other.nc.Request(rowSubject("twice", 0, 0), nil, time.Second)
+				return err == nil
+			})
+			s := &Stage{Config: c, Model: m, NewEngine: generic, Dial: other.dial}
+			mentions(t, s.Run(t.Context()), "twice", "domain \"edge\"", "another name")
+			if _, err := other.js.Stream(t.Context(), inputStream("twice")); err == nil {
+				t.Error("it has made its NATS streams")
+			}
+			first.stop(t)
+		})
+	}
+}
+
+// work has a stage work, crash, and go on over the rig's connections.
+func (b *rig) work(t *testing.T) {
+	t.Helper()
+	b.look()
+	streams := recordings(4, 30)
+	packets, sent := mixed(streams, 8)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	c := quick("login", 2)
+	r := b.start(m, c)
+	half := len(packets) / 2
+	b.publish(packets[:half])
+	b.settle(r, half)
+	r.crash(t)
+	b.expire("login")
+	r = b.start(m, c)
+	b.publish(packets[half:])
+	exp := direct(t, m, streams, sent)
+	same(t, b.await("login", count(exp)), exp)
+	r.stop(t)
+}
+
+func nkeyLogin(t *testing.T) (string, NATSOptions) {
+	pair, pub := newKey(t, nkeys.CreateUser)
+	seed, err := pair.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("accounts { A { jetstream: enabled, users: [ { nkey: %s } ] } }", pub), NATSOptions{NKey: file(t, "user.nk", seed)}
+}
+
+// jwtLogin is an operator, an account with JetStream and a user of it.
+func jwtLogin(t *testing.T) (string, NATSOptions) {
+	operator, operatorPub := newKey(t, nkeys.CreateOperator)
+	account, accountPub := newKey(t, nkeys.CreateAccount)
+	_, systemPub := newKey(t, nkeys.CreateAccount)
+	user, userPub := newKey(t, nkeys.CreateUser)
+	sign := func(text string, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	oc := jwt.NewOperatorClaims(operatorPub)
+	oc.SystemAccount = systemPub
+	ac := jwt.NewAccountClaims(accountPub)
+	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: -1, MemoryStorage: -1, Streams: -1, Consumer: -1}
+	uc := jwt.NewUserClaims(userPub)
+	text := sign(uc.Encode(account))
+	seed, err := user.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := jwt.FormatUserConfig(text, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload { %s: %s, %s: %s }\n",
+		sign(oc.Encode(operator)), systemPub, accountPub, sign(ac.Encode(operator)), systemPub, sign(jwt.NewAccountClaims(systemPub).Encode(operator)))
+	return conf, NATSOptions{Creds: file(t, "user.creds", creds)}
+}
+
+func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, public string) {
+	t.Helper()
+	pair, err := create()
+	if err == nil {
+		public, err = pair.PublicKey()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair, public
+}
+
+// certificateLogin is a server that asks for certificates of one authority.
+func certificateLogin(first bool) func(t *testing.T) (string, NATSOptions) {
+	return func(t *testing.T) (string, NATSOptions) {
+		ca := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "authority"}}
+		caKey, caFile, _ := certificate(t, "ca", ca, ca, nil)
+		leaf := func(name string, use x509.ExtKeyUsage) (cert, key string) {
+			_, cert, key = certificate(t, name, &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{use}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca, caKey)
+			return cert, key
+		}
+		cert, key := leaf("server", x509.ExtKeyUsageServerAuth)
+		conf := fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: 10, handshake_first: %v }", cert, key, caFile, first)
+		o := NATSOptions{CA: caFile, TLSHandshakeFirst: first}
+		o.Cert, o.Key = leaf("worker", x509.ExtKeyUsageClientAuth)
+		return conf, o
+	}
+}
+
+// certificate signs one with its own key where by is nil.
+func certificate(t *testing.T, name string, c, parent *x509.Certificate, by *ecdsa.PrivateKey) (key *ecdsa.PrivateKey, certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if by == nil {
+		by = key
+	}
+	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, file(t, name+".pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		file(t, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+}
+
+func file(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
