@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -51,17 +52,17 @@ func TestLogins(t *testing.T) {
 }
 
 // A stage works at a leaf node: with JetStream of a domain of its own, and
-// without any, where the hub's answers.
+// without any, where default_js_domain makes it the hub's.
 func TestLeafNodes(t *testing.T) {
 	t.Parallel()
 	for name, leaf := range map[string]string{
 		"domain of its own": "jetstream { domain: edge, store_dir: %q }",
-		"no JetStream":      "# %q",
+		"no JetStream":      "default_js_domain: { \"$G\": hub } # %q",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			port := freePort(t)
-			configured(t, fmt.Sprintf("server_name: hub\nleafnodes { listen: \"127.0.0.1:%d\" }\n", port))
+			served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\" }\n", t.TempDir(), port))
 			at := served(t, "server_name: edge\nlisten: 127.0.0.1:-1\n"+fmt.Sprintf(leaf, t.TempDir())+
 				fmt.Sprintf("\nleafnodes { remotes: [ { url: \"nats://127.0.0.1:%d\" } ] }\n", port))
 			b := &rig{t: t, log: testLog(t), url: "nats://" + at}
@@ -93,7 +94,9 @@ func TestJobInLinkedDomain(t *testing.T) {
 				return err == nil
 			})
 			s := &Stage{Config: c, Model: m, NewEngine: generic, Dial: other.dial}
-			mentions(t, s.Run(t.Context()), "twice", "domain \"edge\"", "another name")
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			mentions(t, s.Run(ctx), "twice", "domain \"edge\"", "another name")
 			if _, err := other.js.Stream(t.Context(), inputStream("twice")); err == nil {
 				t.Error("it has made its NATS streams")
 			}
