@@ -66,8 +66,9 @@ func (t *tenure) read() (*reader, error) {
 	}
 }
 
-// receive starts the ordered consumer of a partition, from input message
-// start on. Its callback blocks while the shard's queue is full, which stops
+// receive starts the ordered consumer of partition p of the job called name, from
+// input message start on; pull is how many bytes it may ask for at once, fail is
+// told what ends it. Its callback blocks while the shard's queue is full, which stops
 // the pulls. The caller stops what it returns; ctx must have ended when fail
 // returns, for nothing may follow a message that was let go.
 func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, fail func(error)) (*reader, error) {

@@ -227,7 +227,7 @@ func repeats(s []float32, channels int) int {
 }
 
 // samples counts the samples of the listed series that a reservoir has to be
-// advanced by.
+// advanced by: not the beginnings that they share, which rows counts.
 func (p *problem) samples(series []int) int {
 	n := 0
 	for _, i := range series {

@@ -237,7 +237,8 @@ func (p *problem) series(indices []int) []baseline.Series {
 	return list
 }
 
-// rows counts the samples of the listed series.
+// rows counts the samples of the listed series, shared beginnings included; see
+// samples.
 func (p *problem) rows(series []int) (n int) {
 	for _, i := range series {
 		n += p.to[i] - p.from[i]

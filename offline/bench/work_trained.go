@@ -67,8 +67,9 @@ func (s *searchForecast) begin(guess float64) {
 	s.r.expect(guess - taken)
 }
 
-// end takes a trial's rate, and cuts the rest to what that many seconds leave
-// time for; and so the searches that have not begun.
+// end takes a trial's rate, its work in gigaflops over its seconds, and cuts the
+// rest to what the seconds left give time for; and so the searches that have not
+// begun.
 func (s *searchForecast) end(work, seconds, left float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
