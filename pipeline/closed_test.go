@@ -37,7 +37,7 @@ func TestMaxPayloadLowered(t *testing.T) {
 	b.settle(r, half-1)
 	limit(4096)
 	b.publish(packets[half-1 : half+1])
-	mentions(t, r.wait(t), "max_payload", "4096")
+	mentions(t, r.wait(t), "4096", "needs 1048576: raise the server's max_payload")
 
 	limit(1 << 20)
 	b.nc.Close()

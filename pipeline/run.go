@@ -94,8 +94,12 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	if int(nc.MaxPayload()) < r.cfg.MinPayload() {
-		return fmt.Errorf("pipeline: the server takes messages of %d bytes, max message (input.max_message) %d needs %d: lower it to %d, or raise the server's max_payload",
-			nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MinPayload(), int(nc.MaxPayload())-deadLetterRoom)
+		lower := ""
+		if room := int(nc.MaxPayload()) - deadLetterRoom; room > 0 {
+			lower = fmt.Sprintf("lower it to %d, or ", room)
+		}
+		return fmt.Errorf("pipeline: the server takes messages of %d bytes, max message (input.max_message) %d needs %d: %sraise the server's max_payload",
+			nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MinPayload(), lower)
 	}
 	r.limit = int(nc.MaxPayload()) - headerRoom
 	if err := awaitJetStream(ctx, nc); err != nil {
