@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -145,6 +146,10 @@ func (p pass) open(d *Dataset, series []int) (*worker, error) {
 	}
 	return &worker{pass: p, d: d, series: series, engine: e, scores: make([]float32, callSeries*e.ScoreWidth())}, nil
 }
+
+// No data set takes an engine to its bounds: a call has at most DefaultMaxValues
+// samples, and so has a slot before it. (It does not compile otherwise.)
+const _ = uint32(math.MaxInt32-DefaultMaxValues) + uint32(reservoir.MaxSteps-2*DefaultMaxValues)
 
 // call runs one span, series k in slot k-from.
 func (w *worker) call(s span) (missing int, err error) {

@@ -32,6 +32,9 @@ func checkRuns(e interface {
 		return fmt.Errorf("reservoir: %d input values, want a multiple of %d channels", len(inputs), c)
 	}
 	rows, emits := len(inputs)/c, 0
+	if rows > math.MaxInt32 { // no run could name them; and no count of samples overflows below
+		return fmt.Errorf("reservoir: %d samples in a call, want at most %d", rows, math.MaxInt32)
+	}
 	for i, r := range runs {
 		switch {
 		case r.Slot < 0 || int(r.Slot) >= e.Slots():

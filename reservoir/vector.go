@@ -1,6 +1,8 @@
 package reservoir
 
 import (
+	"math"
+
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
@@ -123,7 +125,7 @@ func (v *Vector) survey(inputs []float32, runs []Run, scores []float32) (allowed
 	if v.channels > 1 {
 		rows /= v.channels
 	}
-	if rows*v.channels != len(inputs) || uint64(rows) > MaxSteps {
+	if rows*v.channels != len(inputs) || rows > math.MaxInt32 {
 		return false, false
 	}
 	p := &v.plan
