@@ -51,10 +51,6 @@ type committer struct {
 	future jetstream.PubAckFuture
 }
 
-func (c *committer) gone() error {
-	return fmt.Errorf("pipeline: NATS stream %s is gone: restore it, or start a new job", outputStream(c.job))
-}
-
 func (c *committer) subject() string { return outputSubject(c.job, c.part) }
 
 // read returns the last record and its sequence number, 0 if there is none.
@@ -87,7 +83,7 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 		case errors.Is(err, errRecord):
 			return err
 		case gone.confirmed(err):
-			return c.gone()
+			return lostStream(c.job, outputStream(c.job))
 		case err != nil: // server away: ask again
 		case seq > 0 && r.worker == c.worker && r.kind == kindClaim && r.epoch == tried:
 			c.record, c.last = r, seq
@@ -209,7 +205,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 		r, seq, err := c.read(ctx)
 		switch {
 		case gone.confirmed(err):
-			return c.gone()
+			return lostStream(c.job, outputStream(c.job))
 		case errors.Is(err, errRecord):
 			return err
 		case errors.Is(err, nats.ErrConnectionClosed): // for good

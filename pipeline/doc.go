@@ -95,7 +95,9 @@
 //
 // While it works, a worker asks once a lease whether input and output are those
 // it began with and hold what it has read, and stops if not: their consumers
-// would wait in silence, or skip what is stored under numbers already seen.
+// would wait in silence, or skip what is stored under numbers already seen. The
+// job's other NATS streams decide nothing of that kind, and are made anew where
+// they were deleted; whose snapshot was in one is stored once more.
 //
 // Workers of one job find each other in the bucket <JOB>-MEMBERS, whose entries
 // end with a lease. Each computes the same assignment (highest random weight,

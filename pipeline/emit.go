@@ -134,15 +134,16 @@ func (e *emitter) await(ctx context.Context, t *tenure) error {
 	}
 	e.counters.commits.Add(1)
 	t.taken()
+	if now := t.ready.Load(); now != nil && now.name == t.c.snap { // perhaps the same name as before: see tenure.unstored
+		t.home.Store(now.home)
+		t.unsaved.Store(0)
+		if t.answered > now.seq {
+			t.unsaved.Store(now.at.UnixNano())
+		}
+		t.ready.CompareAndSwap(now, nil)
+	}
 	if t.c.snap != snap {
 		t.saved.Store(t.c.snapSeq)
-		if now := t.ready.Load(); now != nil && now.name == t.c.snap {
-			t.unsaved.Store(0)
-			if t.answered > now.seq {
-				t.unsaved.Store(now.at.UnixNano())
-			}
-			t.ready.CompareAndSwap(now, nil)
-		}
 		rows := t.freedBy(t.c.snapSeq)
 		if snap != "" || len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {

@@ -95,6 +95,7 @@ func TestRowStoreRefuses(t *testing.T) {
 			b := newRig(t)
 			conf := quick("held", 2)
 			conf.Shards, conf.MaxSlots, conf.StopTimeout = 1, 4, patience
+			conf.Lease = time.Minute // within which the stage itself does not look
 			mine, others := keysIn(0, 2, 3), keysIn(1, 2, 2)
 			first := []packet{
 				one(mine[0], 1, 2, 1, false), one(mine[1], 1, 2, 2, false),

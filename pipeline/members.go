@@ -26,6 +26,11 @@ type members struct {
 
 	mu  sync.Mutex
 	now []string // sorted
+
+	// A bucket made anew knows those alone who have renewed since.
+	created time.Time // of the bucket
+	before  []string  // who lived when it was lost
+	until   time.Time // they are taken to live
 }
 
 func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self string, clock func() time.Time) (*members, error) {
@@ -40,14 +45,14 @@ func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: key-value bucket %s: %w", name, err)
 	}
-	stream, err := js.Stream(ctx, "KV_"+name)
+	stream, err := js.Stream(ctx, memberStream(c.Job))
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: key-value bucket %s: %w", name, err)
 	}
 	if got := stream.CachedInfo().Config.MaxAge; got < c.Lease {
 		return nil, fmt.Errorf("pipeline: key-value bucket %s has a lease of %v, the configuration says %v: workers of a job must have the same; delete the bucket while none runs", name, got, c.Lease)
 	}
-	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self, clock: clock}, nil
+	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self, clock: clock, created: stream.CachedInfo().Created}, nil
 }
 
 // renew extends our lease and reads who else lives, from the leader.
@@ -63,9 +68,16 @@ func (m *members) renew(ctx context.Context) ([]string, error) {
 	for subject := range info.State.Subjects {
 		now = append(now, strings.TrimPrefix(subject, m.prefix))
 	}
-	slices.Sort(now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !info.Created.Equal(m.created) {
+		m.created, m.before, m.until = info.Created, m.now, time.Now().Add(info.Config.MaxAge)
+	}
+	if time.Now().Before(m.until) {
+		now = append(now, m.before...)
+	}
+	slices.Sort(now)
+	now = slices.Compact(now)
 	m.now = now
 	return now, nil
 }

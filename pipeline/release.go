@@ -61,7 +61,7 @@ func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
 
 // upload stores a snapshot taken after seq; the next commit names it.
 func (t *tenure) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
-	name := snapshotName(t.part.id, epoch, seq)
+	name, home := snapshotName(t.part.id, epoch, seq), t.snaps.generation.Load()
 	begin := time.Now()
 	if err := t.snaps.put(ctx, name, b); err != nil {
 		return err
@@ -71,6 +71,6 @@ func (t *tenure) upload(ctx context.Context, epoch, seq uint64, b []byte) error 
 	t.counters.snapshotBytes.Add(uint64(len(b)))
 	t.counters.snapshotNS.Add(int64(took))
 	t.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
-	t.ready.Store(&stored{name, seq, begin})
+	t.ready.Store(&stored{name, seq, begin, home})
 	return nil
 }

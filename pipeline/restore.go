@@ -3,6 +3,8 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // restore reads the snapshot that the record names.
@@ -27,6 +29,8 @@ func (t *tenure) restore() error {
 			t.part.restored(p, t.cfg.Job)
 			t.counters.restores.Add(1)
 			return nil
+		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", c.snap, t.part.id, t.snaps.bucket, errLater)
 		case lostSnapshot(err):
 			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w; restore the store, or start a new job", c.snap, t.snaps.bucket, t.part.id, err)
 		}

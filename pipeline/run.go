@@ -33,6 +33,7 @@ type run struct {
 	in, out  jetstream.Stream
 	began    map[string]time.Time // when these were created
 	snaps    *snapshots
+	rest     *belongings
 	members  *members
 	empty    []byte // a message of no predictions
 	engine   string // its name
@@ -164,6 +165,9 @@ func (r *run) openJob(ctx context.Context) error {
 	}
 	r.snaps.link = r.link
 	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker, r.now); err != nil {
+		return err
+	}
+	if r.rest, err = openBelongings(ctx, r); err != nil {
 		return err
 	}
 	if r.empty, err = r.newEmpty(); err != nil {

@@ -10,10 +10,12 @@ import (
 // repeats: its state is the one that belongs to the position done.
 func (p *partition) current() bool { return p.done > 0 && p.done >= p.replayTo && p.skip == 0 }
 
-// due reports whether a snapshot is: by count or by time, one at a time.
+// due reports whether a snapshot is: by count or by time, or because the last
+// is lost, one at a time.
 func (p *partition) due(s *shard, now time.Time) bool {
-	return p.sinceSnapshot > 0 && !p.tenure.uploading.Load() &&
-		(p.sinceSnapshot >= s.snapshotMessages || now.Sub(p.snapshotAt) >= s.snapshotEvery)
+	age := now.Sub(p.snapshotAt)
+	return !p.tenure.uploading.Load() && (p.tenure.unstored() && age >= s.lease ||
+		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.snapshotMessages || age >= s.snapshotEvery))
 }
 
 // settle finishes a batch after its engine call: digests of what it changed,
@@ -53,7 +55,7 @@ func (s *shard) save(a *answer) error {
 		return nil
 	}
 	now := time.Now()
-	if a.close && p.done == p.tenure.saved.Load() && !p.unnamed || !a.close && !p.due(s, now) {
+	if a.close && p.done == p.tenure.saved.Load() && !p.unnamed && !p.tenure.unstored() || !a.close && !p.due(s, now) {
 		return nil
 	}
 	var err error

@@ -37,6 +37,9 @@ type snapshots struct {
 	bucket string
 	// suspects are uploads without an entry when last looked; see sweepChunks.
 	suspects map[string]bool
+	// generation counts how often the bucket was lost under this run: what was
+	// stored in one before is not there any more.
+	generation atomic.Uint64
 
 	// see rowstore.go
 	link     *link // nil where nobody follows the connection
@@ -63,7 +66,7 @@ func openSnapshots(ctx context.Context, js jetstream.JetStream, c Config) (*snap
 	}
 	var stream jetstream.Stream
 	if err == nil {
-		stream, err = js.Stream(ctx, "OBJ_"+name)
+		stream, err = js.Stream(ctx, snapshotStream(c.Job))
 	}
 	if err == nil && stream.CachedInfo().Config.AllowDirect {
 		cfg := stream.CachedInfo().Config
@@ -83,7 +86,7 @@ func findSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*sn
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}
-	stream, err := js.Stream(ctx, "OBJ_"+name)
+	stream, err := js.Stream(ctx, snapshotStream(job))
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}

@@ -78,9 +78,7 @@ func (c Config) streams() []jetstream.StreamConfig {
 		Subjects:   []string{c.Job + ".rows.*.*"},
 		Discard:    jetstream.DiscardNew, // when full, the stage hears of it; no row in use is dropped
 		Duplicates: 2 * time.Minute,
-		// Numbers that no store of this name has had: snapshots may name, and
-		// owners delete, rows of one that was deleted and made anew.
-		FirstSeq: uint64(time.Now().UnixMicro()),
+		FirstSeq:   firstRow(),
 	}
 	all := []jetstream.StreamConfig{in, out, dead, rows}
 	for i := range all {
@@ -99,6 +97,11 @@ func (c Config) streams() []jetstream.StreamConfig {
 	}
 	return all
 }
+
+// firstRow is a number that no store of state rows of this name has had:
+// snapshots may name, and owners delete, rows of one that was deleted and made
+// anew.
+func firstRow() uint64 { return uint64(time.Now().UnixMicro()) }
 
 // ensureStreams creates what is missing and compares what is there: a
 // difference that would change results or lose data is an error, another

@@ -29,6 +29,7 @@ type tenure struct {
 	uploading atomic.Bool             // a snapshot is
 	ready     atomic.Pointer[stored]
 	saved     atomic.Uint64   // last input message of the snapshot in the record
+	home      atomic.Uint64   // snapshots.generation when that one was stored, or the tenure began
 	found     string          // the snapshot that the claim found; written before epoch
 	kept      map[uint64]bool // the stored rows it names
 	freed     []freedRows     // behind mu, in order
@@ -44,6 +45,7 @@ type stored struct {
 	name string
 	seq  uint64
 	at   time.Time // no message was answered later that it holds
+	home uint64    // see tenure.home
 }
 
 // fail ends a tenure: what it says from now on is dropped.
@@ -73,6 +75,16 @@ func (t *tenure) note(seq uint64, now time.Time) {
 	if seq > t.saved.Load() && t.unsaved.Load() == 0 {
 		t.unsaved.Store(now.UnixNano())
 	}
+}
+
+// unstored reports whether the snapshot in the record is lost, with the bucket
+// it was in, and none waits to take its place.
+func (t *tenure) unstored() bool {
+	home := t.home.Load()
+	if now := t.ready.Load(); now != nil {
+		home = now.home
+	}
+	return home != t.snaps.generation.Load()
 }
 
 // named reports whether a snapshot waits to be named by a commit.
@@ -111,6 +123,7 @@ func (t *tenure) hold(started func()) {
 		t.snaps.sweepRows(t.ctx, orphans, t.part.id, t.epoch.Load(), t.kept, t.log)
 	}
 	<-t.ctx.Done()
+	t.lastLook()
 	if consumer != nil {
 		consumer.end(leaveDeadline)
 	}

@@ -15,6 +15,7 @@ import (
 // whose NATS stream was deleted waits in silence; of one that was made anew, or
 // put back from a backup, it reads only what comes behind the numbers it has
 // seen. So the run asks whether its input and output are those it began with.
+// While they are, it looks after the job's others (belongings.go).
 type lookout struct {
 	*run
 	wrong  map[string]time.Time // since when, by what
@@ -34,6 +35,7 @@ func (r *run) watchStreams(ctx context.Context) error {
 }
 
 func (w *lookout) look(ctx context.Context) error {
+	there := true
 	for _, s := range []jetstream.Stream{w.in, w.out} {
 		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
 		seq, stored := w.furthest() // before the question: what is read meanwhile lies beyond
@@ -46,9 +48,10 @@ func (w *lookout) look(ctx context.Context) error {
 		cancel()
 		gone := errors.Is(err, jetstream.ErrStreamNotFound)
 		if w.lasts(name+" gone", gone, clustered(s)) {
-			return w.gone(name)
+			return lostStream(w.cfg.Job, name)
 		}
 		if err != nil {
+			there = false
 			continue // away for now: who needs it asks again
 		}
 		if !info.Created.Equal(began) {
@@ -63,6 +66,11 @@ func (w *lookout) look(ctx context.Context) error {
 		}
 		if err := w.same(ctx, name, seq, stored); err != nil {
 			return err
+		}
+	}
+	if there { // nothing is made on a server that lacks the job
+		for _, name := range w.rest.names {
+			w.rest.look(ctx, name)
 		}
 	}
 	return nil
@@ -106,12 +114,12 @@ func (w *lookout) lasts(what string, wrong, clustered bool) bool {
 	return !clustered || time.Since(since) > staleGrace
 }
 
-// gone words the loss of a NATS stream.
-func (r *run) gone(name string) error {
-	if name == inputStream(r.cfg.Job) {
-		return fmt.Errorf("pipeline: NATS stream %s is gone: restore it, or delete %s too and begin anew", name, outputStream(r.cfg.Job))
+// lostStream words the loss of a job's input or output.
+func lostStream(job, name string) error {
+	if name == inputStream(job) {
+		return fmt.Errorf("pipeline: NATS stream %s is gone: restore it, or delete %s too and begin anew", name, outputStream(job))
 	}
-	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come: restore it; a restart without it predicts all that %s still holds once more", name, inputStream(r.cfg.Job))
+	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come: restore it; a restart without it predicts all that %s still holds once more", name, inputStream(job))
 }
 
 // furthest is the last input message read, of all partitions, and when the

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,38 +87,6 @@ func TestKeysThatAreWildcards(t *testing.T) {
 	}
 	if got := len(b.predictions(c.Job)["a*b"]); got != 1 {
 		t.Errorf("%d predictions of a*b, want 1", got)
-	}
-}
-
-// Dead letters that have nowhere to go hold their partition up, for none may
-// be lost; the log and the health say so, and it goes on when they have.
-func TestDeadLettersWithoutStream(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	book := &logBook{}
-	b.log = book.logger()
-	c := Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
-	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	if err := b.js.DeleteStream(t.Context(), deadLetterStream(c.Job)); err != nil {
-		t.Fatal(err)
-	}
-	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
-	waitFor(t, "a health that says what is waited for", func() bool {
-		s := r.counters.Status()
-		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: the server does not take it: dead letter on nodlq.dlq.0: nats: no response from stream")
-	})
-	waitFor(t, "a line in the log", func() bool { return book.lines("dead letter on nodlq.dlq.0") > 0 })
-	if err := ensureStreams(t.Context(), b.js, c.WithDefaults(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	b.settle(r, 2)
-	s := r.counters.Status()
-	if why := s.Unready(); why != nil {
-		t.Errorf("not ready afterwards: %q", why)
-	}
-	r.stop(t)
-	if n := len(b.deadLetters(c.Job)); n != 1 {
-		t.Errorf("%d dead letters, want 1", n)
 	}
 }
 

@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// belongings are the NATS streams that a job has beside its input and output:
+// dead letters, state rows, snapshots, workers. None of them decides how far a
+// partition has come or who has it. So one that is deleted under a running
+// stage is made anew, as it was when last seen, and what was in it is given
+// again where the stage has it: snapshots are of states in memory, and workers
+// renew their leases.
+type belongings struct {
+	*run
+	names []string
+	mu    sync.Mutex
+	known map[string]*jetstream.StreamInfo // as last seen
+	told  map[string]time.Time             // when their absence was last said
+	rows  uint64                           // stored apart by this run, when it was last looked
+}
+
+func snapshotStream(job string) string { return "OBJ_" + snapshotBucket(job) }
+func memberStream(job string) string   { return "KV_" + memberBucket(job) }
+
+// openBelongings notes what there is when the stage starts.
+func openBelongings(ctx context.Context, r *run) (*belongings, error) {
+	b := &belongings{run: r, known: map[string]*jetstream.StreamInfo{}, told: map[string]time.Time{}}
+	b.names = []string{deadLetterStream(r.cfg.Job), rowStream(r.cfg.Job), snapshotStream(r.cfg.Job), memberStream(r.cfg.Job)}
+	for _, name := range b.names {
+		s, err := r.js.Stream(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("pipeline: NATS stream %s: %w", name, err)
+		}
+		b.known[name] = s.CachedInfo()
+	}
+	b.rows = r.counters.spilled.Load()
+	return b, nil
+}
+
+// look asks for one of them, and makes it anew if it is gone. What cannot be
+// asked for or made now is so at the next look.
+func (b *belongings) look(ctx context.Context, name string) {
+	try, cancel := b.link.attempt(ctx)
+	defer cancel()
+	stored := b.counters.spilled.Load() // before the question
+	s, err := b.js.Stream(try, name)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	gone := errors.Is(err, jetstream.ErrStreamNotFound)
+	if gone {
+		s, err = b.restore(try, name)
+	}
+	switch {
+	case err == nil:
+	case gone && ctx.Err() == nil && time.Since(b.told[name]) >= toldEvery:
+		b.told[name] = time.Now()
+		b.log.Error("a NATS stream of the job is gone and is not made anew: "+b.lacks(name), "stream", name, "err", err)
+		fallthrough
+	default:
+		return
+	}
+	if name == rowStream(b.cfg.Job) {
+		b.rows = stored
+	}
+	info := s.CachedInfo()
+	anew := !info.Created.Equal(b.known[name].Created)
+	b.known[name] = info
+	delete(b.told, name)
+	if !anew {
+		return
+	}
+	b.log.Warn("a NATS stream of the job was deleted and made anew: "+b.lost(name), "stream", name)
+	if name == snapshotStream(b.cfg.Job) {
+		b.snaps.generation.Add(1)
+	}
+}
+
+// lastLookTime is how long whoever gives a partition up waits for the answer.
+const lastLookTime = time.Second
+
+// lastLook asks for the snapshots before a partition is given up: the release
+// names the last one, and takes another only where that is lost.
+func (t *tenure) lastLook() {
+	if t.failed.Load() || !t.connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.shard.last, lastLookTime)
+	defer cancel()
+	t.rest.look(ctx, snapshotStream(t.cfg.Job))
+}
+
+// errHolds keeps a store of state rows from being made anew: rows that are not
+// found in a store that is there are lost for good, and stop their partitions.
+var errHolds = errors.New("it held state rows when it was seen last, which only its backup brings back")
+
+// restore makes a NATS stream as it was when last seen. Where another worker
+// was first, that one's stands.
+func (b *belongings) restore(ctx context.Context, name string) (jetstream.Stream, error) {
+	cfg := b.known[name].Config
+	if name == rowStream(b.cfg.Job) {
+		if b.known[name].State.Msgs > 0 || b.counters.spilled.Load() != b.rows {
+			return nil, errHolds
+		}
+		cfg.FirstSeq = firstRow()
+	}
+	cfg.Sealed, cfg.Metadata = false, maps.Clone(cfg.Metadata)
+	maps.DeleteFunc(cfg.Metadata, func(k, _ string) bool { return strings.HasPrefix(k, "_nats.") }) // the server's own
+	s, err := b.js.CreateStream(ctx, cfg)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		s, err = b.js.Stream(ctx, name)
+	}
+	return s, err
+}
+
+// lacks says what a stage cannot do without a NATS stream, and what helps.
+func (b *belongings) lacks(name string) string {
+	switch name {
+	case deadLetterStream(b.cfg.Job):
+		return "a partition that has a dead letter waits for it: restore it, or let the stage make NATS streams"
+	case rowStream(b.cfg.Job):
+		return "a partition that needs it waits for it: restore it; without a backup delete nothing more and restart a worker, which makes it anew: sequences whose rows it held are lost, and stop their partitions when they are heard"
+	case snapshotStream(b.cfg.Job):
+		return "no state is stored, and a worker that ends now leaves partitions that nobody can restore: let the stage make NATS streams, or start a worker that may"
+	}
+	return "this worker goes on with its partitions, nobody takes them over: let the stage make NATS streams, or start a worker that may"
+}
+
+// lost says what went with a NATS stream that was made anew.
+func (b *belongings) lost(name string) string {
+	switch name {
+	case deadLetterStream(b.cfg.Job):
+		return "the dead letters in it are lost, new ones go on"
+	case rowStream(b.cfg.Job):
+		return "partitions whose state rows it held stop when they are needed"
+	case snapshotStream(b.cfg.Job):
+		return "every partition stores its state once more"
+	}
+	return "workers enter themselves again"
+}

@@ -1,0 +1,287 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// remove deletes a NATS stream as an operator would.
+func (b *rig) remove(name string) {
+	b.t.Helper()
+	if err := b.js.DeleteStream(context.Background(), name); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// config is how a NATS stream stands, nil where there is none.
+func (b *rig) config(name string) *jetstream.StreamConfig {
+	s, err := b.js.Stream(context.Background(), name)
+	if err != nil {
+		return nil
+	}
+	return &s.CachedInfo().Config
+}
+
+// stored reports whether the snapshot that a partition's record names is there.
+func (b *rig) stored(job string, part int) bool {
+	b.t.Helper()
+	_, r := b.last(job, part)
+	store, err := b.js.ObjectStore(context.Background(), snapshotBucket(job))
+	if err != nil || r.snap == "" {
+		return false
+	}
+	_, err = store.GetBytes(context.Background(), r.snap)
+	return err == nil
+}
+
+// The snapshots deleted under a stage: it stores every partition's state anew,
+// that of a silent one too, and whoever comes next begins from these.
+func TestSnapshotsDeletedUnderStage(t *testing.T) {
+	for name, c := range map[string]struct {
+		lease time.Duration
+		end   func(*running, testing.TB)
+	}{
+		"killed once they are there":  {300 * time.Millisecond, (*running).crash},
+		"stopped before it has heard": {time.Minute, (*running).stop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+			b := newRig(t)
+			conf := quick("bare", 2)
+			conf.Lease, conf.SnapshotMessages, conf.StopTimeout = c.lease, 1, patience
+			busy, silent := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
+			before := []packet{one(busy, 1, 2, 1, false), one(silent, 1, 2, 2, false)}
+			after := []packet{one(busy, 2, 2, 3, true), one(silent, 2, 2, 4, true)}
+			r := b.start(m, conf)
+			b.edit(snapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
+			if c.lease < time.Second { // it has seen that
+				waitFor(t, "a look", func() bool {
+					k := r.counters.running.Load().rest
+					k.mu.Lock()
+					defer k.mu.Unlock()
+					return k.known[snapshotStream(conf.Job)].Config.Description == "ours"
+				})
+			}
+			b.publish(before)
+			waitFor(t, "snapshots", func() bool { return b.stored(conf.Job, 0) && b.stored(conf.Job, 1) })
+			waitFor(t, "their commits", func() bool { return r.counters.Stats().Snapshots >= 2 })
+			b.remove(snapshotStream(conf.Job))
+			if c.lease < time.Second {
+				waitFor(t, "snapshots once more", func() bool { return b.stored(conf.Job, 0) && b.stored(conf.Job, 1) })
+				if got := b.config(snapshotStream(conf.Job)); got.Description != "ours" || got.AllowDirect {
+					t.Errorf("made anew as %+v", got)
+				}
+				// What was stored once more is named, and nothing is stored or committed again and again.
+				waitFor(t, "both named", func() bool {
+					named := 0
+					for _, tn := range r.counters.running.Load().view.Load().tenures {
+						if !tn.unstored() && !tn.named() && !tn.uploading.Load() {
+							named++
+						}
+					}
+					return named == 2
+				})
+				quiet := r.counters.Stats()
+				time.Sleep(5 * c.lease)
+				if now := r.counters.Stats(); now.Snapshots != quiet.Snapshots || now.Commits > quiet.Commits+2 {
+					t.Errorf("%d snapshots and %d commits of partitions that nobody sends to", now.Snapshots-quiet.Snapshots, now.Commits-quiet.Commits)
+				}
+			}
+			c.end(r, t)
+			b.purgeInput(conf.Job) // nothing but the snapshots knows the past
+			b.expire(conf.Job)
+			r = b.launch(m, conf, generic)
+			b.publish(after)
+			got := b.await(conf.Job, 4)
+			if s := r.counters.Stats(); s.Stopped != 0 {
+				t.Errorf("%d partitions stopped", s.Stopped)
+			}
+			r.stop(t)
+			lone := newLone(t, m, Config{})
+			same(t, got, map[string][]codec.Prediction{
+				busy: lone.feedAll(before[0], after[0]), silent: newLone(t, m, Config{}).feedAll(before[1], after[1]),
+			})
+		})
+	}
+}
+
+// purgeInput forgets all input there is.
+func (b *rig) purgeInput(job string) {
+	b.t.Helper()
+	s, err := b.js.Stream(context.Background(), inputStream(job))
+	if err == nil {
+		err = s.Purge(context.Background())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// The list of workers deleted under two of them: nobody takes anything from
+// the other meanwhile, and who leaves is replaced as ever.
+func TestMembersDeletedUnderStage(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("list", 8)
+	c.StopTimeout = patience
+	first := b.start(m, c)
+	second := b.start(m, c)
+	share := func(r *running) (mine []int) {
+		for _, p := range r.counters.Status().Partitions {
+			if p.Share && p.Phase == Reading {
+				mine = append(mine, p.Partition)
+			}
+		}
+		return mine
+	}
+	waitFor(t, "halves", func() bool { return len(share(first)) == 4 && len(share(second)) == 4 })
+	lease := b.config(memberStream(c.Job)).MaxAge
+	before := []uint64{first.counters.Stats().Claims, second.counters.Stats().Claims}
+	mine := share(first)
+	for range 3 {
+		b.remove(memberStream(c.Job))
+		waitFor(t, "both in a new list", func() bool {
+			s, err := b.js.Stream(t.Context(), memberStream(c.Job))
+			return err == nil && s.CachedInfo().State.Msgs == 2
+		})
+	}
+	time.Sleep(2 * c.Lease)
+	after := []uint64{first.counters.Stats().Claims, second.counters.Stats().Claims}
+	if !slices.Equal(before, after) || !slices.Equal(share(first), mine) {
+		t.Errorf("claims %d, before %d; the first has %d, before %d", after, before, share(first), mine)
+	}
+	if got := b.config(memberStream(c.Job)).MaxAge; got != lease {
+		t.Errorf("leases of %v, before %v", got, lease)
+	}
+	second.stop(t)
+	waitFor(t, "the whole share", func() bool { return len(share(first)) == 8 })
+	first.stop(t)
+}
+
+// Dead letters deleted under a stage: the partition that has one waits until
+// they are made anew, and goes on by itself.
+func TestDeadLettersDeletedUnderStage(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	book := &logBook{}
+	b.log = book.logger()
+	c := Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
+	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.remove(deadLetterStream(c.Job))
+	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
+	b.settle(r, 2)
+	r.stop(t)
+	if n := len(b.deadLetters(c.Job)); n != 1 {
+		t.Errorf("%d dead letters, want 1", n)
+	}
+	if n := book.lines("NATS stream of the job was deleted and made anew: the dead letters in it are lost"); n != 1 {
+		t.Errorf("said %d times, want once", n)
+	}
+}
+
+// What cannot be made anew is said, and made when it can be. Dead letters that
+// have nowhere to go hold their partition up meanwhile, for none may be lost.
+func TestBelongingNotMade(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	book := &logBook{}
+	b.log = book.logger()
+	c := Config{Job: "barred", Partitions: 1, Lease: 300 * time.Millisecond}
+	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.remove(deadLetterStream(c.Job))
+	other := jetstream.StreamConfig{Name: "OTHER", Subjects: []string{c.Job + ".dlq.7"}} // overlaps
+	for {                                                                                // the stage may be faster
+		_, err := b.js.CreateStream(t.Context(), other)
+		if err == nil {
+			break
+		}
+		b.remove(deadLetterStream(c.Job))
+	}
+	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
+	waitFor(t, "a health that says what is waited for", func() bool {
+		s := r.counters.Status()
+		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: the server does not take it: dead letter on barred.dlq.0: nats: no response from stream")
+	})
+	waitFor(t, "a line in the log", func() bool { return book.lines("dead letter on barred.dlq.0") > 0 })
+	waitFor(t, "its cause", func() bool {
+		return book.lines("is gone and is not made anew: a partition that has a dead letter waits") > 0
+	})
+	n := book.lines("is not made anew")
+	time.Sleep(3 * c.Lease)
+	if now := book.lines("is not made anew"); now != n {
+		t.Errorf("said %d times within %v", now-n, 3*c.Lease)
+	}
+	b.remove("OTHER")
+	b.settle(r, 2)
+	s := r.counters.Status()
+	if why := s.Unready(); why != nil {
+		t.Errorf("not ready afterwards: %q", why)
+	}
+	r.stop(t)
+	if n := len(b.deadLetters(c.Job)); n != 1 {
+		t.Errorf("%d dead letters, want 1", n)
+	}
+}
+
+// A store of state rows is made anew only where it held none: those that are
+// not found in a store that is there stop their partitions.
+func TestRowsDeletedUnderStage(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	c := quick("away", 1)
+	c.Shards, c.MaxSlots, c.StopTimeout = 1, 2, patience
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+	r := b.start(m, c)
+	old := b.config(rowStream(c.Job)).FirstSeq
+	b.remove(rowStream(c.Job))
+	waitFor(t, "an empty store made anew", func() bool { now := b.config(rowStream(c.Job)); return now != nil && now.FirstSeq > old })
+	keys := keysIn(0, 1, 3)
+	for i, k := range keys {
+		b.publish([]packet{one(k, 1, 2, float32(i), false)})
+	}
+	b.await(c.Job, 3)
+	r.until(t, "rows stored apart", func(s Stats) bool { return s.Spilled > 0 && s.Deferred == 0 })
+	b.remove(rowStream(c.Job))
+	b.publish([]packet{one(keys[0], 2, 2, 9, false)})
+	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
+	time.Sleep(3 * c.Lease)
+	if b.config(rowStream(c.Job)) != nil {
+		t.Error("a store that held rows was made anew")
+	}
+	if phase, why := r.phase(0); phase == Stopped {
+		t.Errorf("the partition stopped: %s", why)
+	}
+	r.cancel()
+	_ = r.wait(t) // whose state could not be released
+}
+
+// A claim while there are no snapshots waits for them.
+func TestClaimWithoutSnapshots(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	c := quick("claim", 1)
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+	r := b.start(m, c)
+	b.publish([]packet{one("s", 1, 2, 1, false)})
+	b.await(c.Job, 1)
+	r.stop(t)
+	_, rec := b.last(c.Job, 0)
+	s, err := snapshotsOf(t.Context(), b.js, c)
+	if err != nil || rec.snap == "" {
+		t.Fatal(err, rec)
+	}
+	b.remove(snapshotStream(c.Job))
+	tn := &tenure{run: &run{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &committer{record: rec}, ctx: t.Context()}
+	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", errLater.Error())
+}
