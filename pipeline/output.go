@@ -37,23 +37,39 @@ type DeadLetter struct {
 	Data      []byte // the original payload
 }
 
+// ForeignError is a message among a job's output that is no prediction:
+// something else publishes there.
+type ForeignError struct {
+	Seq uint64 // in the output NATS stream
+	err error
+}
+
+func (e *ForeignError) Error() string { return e.err.Error() }
+func (e *ForeignError) Unwrap() error { return e.err }
+
+// foreign words what is wrong with a message of a partition's output.
+func foreign(seq uint64, subject string, err error) error {
+	return &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: %w: %s", seq, subject, err, wayOut(subject, seq))}
+}
+
 // Predictions hands a job's output to fn, in the order of the output NATS
 // stream, from message from on: 1 = everything kept, 0 = what comes from now
 // on. It runs until ctx ends (nil) or fn returns an error, which it returns.
-// A message that is no prediction is an error.
+// A message that is no prediction is a *ForeignError; who wants to go on behind
+// it begins again with the next message.
 func Predictions(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(Output) error) error {
 	return read(ctx, js, outputStream(job), from, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := Output{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err != nil {
-			return fmt.Errorf("pipeline: message %d on %s: %w: %s", o.Seq, m.Subject(), err, wayOut(m.Subject(), o.Seq))
+			return foreign(o.Seq, m.Subject(), err)
 		}
 		o.InSeq, err = strconv.ParseUint(m.Headers().Get(headerInSeq), 10, 64)
 		if err == nil {
 			o.Outs, err = strconv.ParseUint(m.Headers().Get(headerOuts), 10, 64)
 		}
 		if err != nil {
-			return fmt.Errorf("pipeline: message %d on %s: headers %s and %s: %w: %s", o.Seq, m.Subject(), headerInSeq, headerOuts, err, wayOut(m.Subject(), o.Seq))
+			return foreign(o.Seq, m.Subject(), fmt.Errorf("headers %s and %s: %w", headerInSeq, headerOuts, err))
 		}
 		return fn(o)
 	})
@@ -96,9 +112,12 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 		}
 		meta, err := m.Metadata()
 		if err == nil {
-			var part int
-			if part, err = strconv.Atoi(m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]); err == nil {
+			part, wrong := strconv.Atoi(m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:])
+			if wrong == nil {
 				err = fn(m, meta, part)
+			} else {
+				seq := meta.Sequence.Stream
+				err = &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: the subject ends in no partition: something else publishes there: delete it (nats stream rmm %s %d) and keep its sender off", seq, m.Subject(), stream, seq)}
 			}
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,17 +23,21 @@ type printer struct {
 	nc   *nats.Conn
 	js   jetstream.JetStream
 	from uint64 // first message of the output to print
+	log  *slog.Logger
+
+	foreign int       // messages that were no predictions, since they were told
+	told    time.Time // when they were
 }
 
 // newPrinter notes where the output ends before the stage starts, so that
 // nothing it publishes is missed and nothing old is printed. The caller closes
 // nc.
-func newPrinter(ctx context.Context, w io.Writer, job string, b *broker) (*printer, error) {
+func newPrinter(ctx context.Context, w io.Writer, job string, b *broker, log *slog.Logger) (*printer, error) {
 	nc, err := b.dial("eusn-stream/" + job + "/print")
 	if err != nil {
 		return nil, err
 	}
-	p := &printer{w: w, job: job, nc: nc, from: 1}
+	p := &printer{w: w, job: job, nc: nc, from: 1, log: log}
 	if p.js, err = jetstream.New(nc); err == nil {
 		err = p.findEnd(ctx)
 	}
@@ -74,17 +79,38 @@ type predictionLine struct {
 	Flags     string `json:"flags,omitempty"`
 }
 
-// run prints until ctx ends.
+// run prints until ctx ends. What is among the output and no prediction is said
+// and left out: it is the stage that judges what it does to a partition.
 func (p *printer) run(ctx context.Context) error {
 	enc := json.NewEncoder(p.w)
-	return pipeline.Predictions(ctx, p.js, p.job, p.from, func(o pipeline.Output) error {
-		for _, row := range o.Predictions {
-			if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
-				return err
+	for {
+		err := pipeline.Predictions(ctx, p.js, p.job, p.from, func(o pipeline.Output) error {
+			for _, row := range o.Predictions {
+				if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+		var other *pipeline.ForeignError
+		if !errors.As(err, &other) {
+			return err
 		}
-		return nil
-	})
+		p.from = other.Seq + 1
+		p.skip(err)
+	}
+}
+
+// foreignEvery is how often messages that are not printed are told.
+const foreignEvery = 10 * time.Second
+
+// skip says that a message is not printed: the first, and then how many at once.
+func (p *printer) skip(err error) {
+	p.foreign++
+	if now := time.Now(); now.Sub(p.told) >= foreignEvery {
+		p.log.Warn("not printed: no prediction of this job", "messages", p.foreign, "err", err)
+		p.told, p.foreign = now, 0
+	}
 }
 
 func newPredictionLine(p codec.Prediction, labels []string) predictionLine {

@@ -101,7 +101,7 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	defer cancel()
 	var printer *printer
 	if a.json {
-		if printer, err = newPrinter(ctx, a.stdout, c.Job, b); err != nil {
+		if printer, err = newPrinter(ctx, a.stdout, c.Job, b, log); err != nil {
 			return err
 		}
 		defer printer.nc.Close()
