@@ -67,7 +67,7 @@ func guard(path string, err *error) {
 		*err = fmt.Errorf("the file is damaged: %v", p)
 	}
 	if *err != nil {
-		*err = fmt.Errorf("offline: %s: %w", path, *err)
+		*err = InContent(fmt.Errorf("offline: %s: %w", path, *err))
 	}
 }
 

@@ -136,9 +136,9 @@ func (s *source) joinLong(head []byte) ([]byte, error) {
 // errorf is an error at the current line.
 func (s *source) errorf(format string, args ...any) error {
 	if s.line == 0 {
-		return fmt.Errorf("%s: "+format, append([]any{s.name}, args...)...)
+		return InContent(fmt.Errorf("%s: "+format, append([]any{s.name}, args...)...))
 	}
-	return fmt.Errorf("%s:%d: "+format, append([]any{s.name, s.line}, args...)...)
+	return InContent(fmt.Errorf("%s:%d: "+format, append([]any{s.name, s.line}, args...)...))
 }
 
 // wrap explains an error of the reader below.

@@ -124,7 +124,7 @@ func (s *snapshots) whole(ctx context.Context, b []byte) ([]byte, error) {
 }
 
 // errApart is a snapshot that is not complete by itself.
-var errApart = errors.New("pipeline: snapshot: it names state rows that are stored apart: take one that eusn-stream state export has written")
+var errApart = fmt.Errorf("%w: it names state rows that are stored apart: take one that eusn-stream state export has written", ErrState)
 
 // removeRows deletes rows that no snapshot and no state names any more. What
 // cannot be deleted now is swept after the next claim.

@@ -13,19 +13,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
+// ErrState is of bytes that are no snapshot, or a damaged one.
+var ErrState = errors.New("pipeline: snapshot")
+
 // decodeSnapshot reads what snapshot wrote, into a partition whose streams
 // have rows instead of slots. What it allocates is bounded by a multiple of
 // the bytes.
 func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 	body := len(b) - sha256.Size
 	if body < len(snapshotMagic)+4 || string(b[:len(snapshotMagic)]) != snapshotMagic {
-		return nil, errors.New("pipeline: snapshot: not one of eusn-stream's")
+		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
 	if v := binary.LittleEndian.Uint32(b[len(snapshotMagic):]); v != stateVersion {
-		return nil, fmt.Errorf("pipeline: snapshot: %w", &versionError{uint64(v)})
+		return nil, fmt.Errorf("%w: %w", ErrState, &versionError{uint64(v)})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
-		return nil, errors.New("pipeline: snapshot: its sha256 does not fit its bytes: it was damaged")
+		return nil, fmt.Errorf("%w: its sha256 does not fit its bytes: it was damaged", ErrState)
 	}
 	r := &stateReader{b: b[len(snapshotMagic)+4 : body], shape: sh}
 	p := r.partition(id)
@@ -33,7 +36,7 @@ func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 		r.fail("%d bytes after its end", len(r.b))
 	}
 	if r.err != nil {
-		return nil, fmt.Errorf("pipeline: snapshot: %w", r.err)
+		return nil, fmt.Errorf("%w: %w", ErrState, r.err)
 	}
 	return p, nil
 }

@@ -84,14 +84,14 @@ func (j *Job) snapshot(ctx context.Context, p int) ([]byte, error) {
 func shapeIn(b []byte) (sh shape, part int, err error) {
 	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 12
 	if len(b) < fixed {
-		return sh, 0, errors.New("pipeline: snapshot: not one of eusn-stream's")
+		return sh, 0, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
 	le := binary.LittleEndian
 	copy(sh.network[:], b[12:44])
 	part = int(le.Uint32(b[44:]))
 	sh.words, sh.states, sh.channels = int(le.Uint32(b[64:])), int(le.Uint32(b[68:])), int(le.Uint32(b[72:]))
 	if most := len(b); sh.words > most || sh.states > most || sh.channels > most {
-		return sh, part, fmt.Errorf("pipeline: snapshot: states of %d words, %d per stream, %d channels in %d bytes", sh.words, sh.states, sh.channels, most)
+		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels in %d bytes", ErrState, sh.words, sh.states, sh.channels, most)
 	}
 	return sh, part, nil
 }

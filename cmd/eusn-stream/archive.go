@@ -20,6 +20,9 @@ func readArchive(path string) (*offline.Dataset, error) {
 		}
 		path = found[0]
 	}
+	if err := wholeFile(path); err != nil {
+		return nil, err
+	}
 	d, err := offline.ReadArchive(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fail(exitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --out "+quoteForShell(path))

@@ -189,6 +189,9 @@ func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Conf
 const maxConfig = 1 << 20
 
 func readConfigFile(path string) ([]byte, error) {
+	if err := notWhole(path); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -137,7 +137,7 @@ func TestConfigOfAnySize(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, t.Context(), "config", "check", file).want(t, exitConfig, "is longer than 1024 KiB", "try:")
-	exec(t, t.Context(), "config", "check", filepath.Dir(file)).want(t, exitConfig, "is a directory", "try:")
+	exec(t, t.Context(), "config", "check", filepath.Dir(file)).want(t, exitConfig, "is a folder", "try:")
 }
 
 func TestConfigProblems(t *testing.T) {

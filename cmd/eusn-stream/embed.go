@@ -114,7 +114,15 @@ func (a *app) embed(ctx context.Context, e embedRun) error {
 // read takes token lists from a folder of text files or from an archive.
 func (e embedRun) read(ctx context.Context, progress offline.Progress) (*offline.Dataset, error) {
 	if there, err := os.Stat(e.from); err == nil && there.IsDir() {
-		return offline.Import(ctx, offline.ImportOptions{Dir: e.from, Name: e.name}, progress)
+		o := offline.ImportOptions{Dir: e.from, Name: e.name}
+		inputs, err := o.Files()
+		for _, in := range inputs {
+			err = cmp.Or(err, wholeFile(in))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return offline.Import(ctx, o, progress)
 	}
 	if e.name != "" {
 		return nil, fmt.Errorf("--name chooses among the data sets of a folder; %s is none", e.from)

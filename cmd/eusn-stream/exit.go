@@ -7,6 +7,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // Exit codes. Scripts rely on them: they never change their meaning.
@@ -28,7 +31,9 @@ const exitCodesHelp = `Exit codes:
   2    usage: unknown command or flag, missing argument
   3    the configuration is invalid
   4    something needed is not reachable (the NATS server, the GPU)
-  5    integrity: results that must be equal differ, or a file is not what it claims
+  5    integrity: results that must be equal differ, or the content of a file that
+       is read (archive, recording, data, model, results, states) is damaged, of
+       another kind or against its rules; a configuration's is 3
   6    a result is outside the asked tolerance
   130  interrupted (Ctrl-C or SIGTERM); what was kept is said before
 `
@@ -77,6 +82,12 @@ func orInterrupted(err error, format string, args ...any) error {
 	return &interrupted{fmt.Sprintf(format, args...)}
 }
 
+// ofContent reports whether the content of a file is at fault for err.
+func ofContent(err error) bool {
+	var data *offline.ContentError
+	return errors.As(err, &data) || errors.Is(err, reservoir.ErrModel)
+}
+
 // report prints err for people and gives its exit code.
 func (a *app) report(err error) int {
 	var i *interrupted
@@ -94,6 +105,9 @@ func (a *app) report(err error) int {
 	fmt.Fprintf(a.stderr, "eusn-stream: %v\n", err)
 	if !errors.As(err, &f) {
 		f = &failure{code: exitFailure}
+	}
+	if f.code == exitFailure && ofContent(err) { // whatever the command that met it
+		f = &failure{code: exitIntegrity, next: f.next}
 	}
 	if errors.Is(err, syscall.ENOSPC) { // the command's own advice is about other failures
 		f = &failure{code: f.code, next: "more room on that disk, or another place for the file"}

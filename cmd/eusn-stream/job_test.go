@@ -59,7 +59,7 @@ func TestJobCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut := write(t, filepath.Join(dir, "cut.state"), "EUSNSNAP and no more")
-	exec(t, t.Context(), "state", "import", p0, cut, "-c", conf).want(t, exitFailure, "cut.state", "nothing was imported")
+	exec(t, t.Context(), "state", "import", p0, cut, "-c", conf).want(t, exitIntegrity, "cut.state", "nothing was imported")
 	exec(t, t.Context(), "state", "import", p0, p0, "-c", conf).want(t, exitFailure, "both of partition 0", "nothing was imported")
 	must(t, "state", "import", p0, p1, "-c", conf)
 	exec(t, t.Context(), "state", "import", p0, "-c", conf).want(t, exitFailure, "begun already")

@@ -17,14 +17,16 @@ func newModel(a *app) *cobra.Command {
 	return group("model", "Look into model files", newModelInspect(a), newModelVerify(a))
 }
 
-// loadModel reads a model file; what is wrong with its content is a question
-// of integrity.
+// loadModel reads a model file.
 func loadModel(path string) (*reservoir.Model, error) {
+	if err := wholeFile(path); err != nil {
+		return nil, err
+	}
 	m, err := reservoir.Load(path)
 	switch {
 	case errors.Is(err, reservoir.ErrModel):
 		// No command that writes to path: it may be an archive given by mistake.
-		return nil, fail(exitIntegrity, err, "another file, or make the model anew with eusn-stream offline retrain")
+		return nil, fail(exitFailure, err, "another file, or make the model anew with eusn-stream offline retrain")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fail(exitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+quoteForShell(path))
 	}

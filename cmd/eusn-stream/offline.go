@@ -76,6 +76,11 @@ func (a *app) importDataset(ctx context.Context, o offline.ImportOptions, out st
 	if err != nil {
 		return fail(exitFailure, err, "eusn-stream offline import --help")
 	}
+	for _, in := range inputs {
+		if err := wholeFile(in); err != nil {
+			return err
+		}
+	}
 	if err := mayWrite(out, force, inputs...); err != nil {
 		return err
 	}
@@ -107,7 +112,7 @@ func (a *app) importDataset(ctx context.Context, o offline.ImportOptions, out st
 func (a *app) importRecording(ctx context.Context, r offline.RecordingImport, out string, force bool) error {
 	base, _, _ := strings.Cut(filepath.Base(r.CSV), ".")
 	r.Out = cmp.Or(out, base+".parquet")
-	if err := mayWrite(r.Out, force, r.CSV); err != nil {
+	if err := cmp.Or(wholeFile(r.CSV), mayWrite(r.Out, force, r.CSV)); err != nil {
 		return err
 	}
 	p := a.progress()

@@ -231,6 +231,9 @@ func benchOrigin() *bench.Origin {
 func openBenchResults(b benchRun) (*bench.Store, error) {
 	open := bench.Create
 	if b.resume {
+		if err := wholeFile(b.out); err != nil {
+			return nil, err
+		}
 		open = bench.Resume
 	}
 	st, err := open(b.out, b.settings)

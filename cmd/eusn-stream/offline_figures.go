@@ -186,6 +186,9 @@ func (a *app) endFigures(r figuresRun, results []figureResult, broken error) err
 func readMemories(paths []string) (*figures.Memory, error) {
 	var all *figures.Memory
 	for _, path := range paths {
+		if err := wholeFile(path); err != nil {
+			return nil, err
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, fail(exitFailure, err, "eusn-stream offline memory --csv "+quoteForShell(path))
@@ -197,7 +200,7 @@ func readMemories(paths []string) (*figures.Memory, error) {
 			all = m
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, fail(exitFailure, fmt.Errorf("%s: %w", path, err), "eusn-stream offline memory --csv FILE makes such a table")
+			return nil, fail(exitFailure, offline.InContent(fmt.Errorf("%s: %w", path, err)), "eusn-stream offline memory --csv FILE makes such a table")
 		}
 	}
 	return all, nil

@@ -93,7 +93,7 @@ func TestOfflineFiguresRefusals(t *testing.T) {
 		exec(t, t.Context(), append([]string{"offline", "figures", "--out", filepath.Join(dir, "never")}, args...)...).want(t, exitUsage, says)
 	}
 	bad := write(t, filepath.Join(dir, "bad.csv"), "task,length\n")
-	exec(t, t.Context(), "offline", "figures", "--memory", bad, "--out", filepath.Join(dir, "never")).want(t, exitFailure, bad, `no column "model"`, "try: eusn-stream offline memory")
+	exec(t, t.Context(), "offline", "figures", "--memory", bad, "--out", filepath.Join(dir, "never")).want(t, exitIntegrity, bad, `no column "model"`, "try: eusn-stream offline memory")
 	exec(t, t.Context(), "offline", "figures", "--memory", filepath.Join(dir, "none"), "--out", filepath.Join(dir, "never")).want(t, exitFailure, "none", "try: eusn-stream offline memory")
 	exec(t, t.Context(), "offline", "figures", "--only", "1", "--out", filepath.Join(dir, "a", "b")).want(t, exitFailure, "try: mkdir -p")
 	exec(t, t.Context(), "offline", "figures", "--only", "1", "--out", bad).want(t, exitFailure, bad)

@@ -128,6 +128,9 @@ func (a *app) readSeries(ctx context.Context, path string, length int) (*offline
 	}
 	p := a.progress()
 	defer p.close()
+	if err := wholeFile(path); err != nil {
+		return nil, args, err
+	}
 	d, err := offline.ReadCSV(ctx, path, length, p.report)
 	if err == nil && len(d.Series) < 3 {
 		err = fail(exitFailure, fmt.Errorf("%s has %d sequence(s), want at least 3", path, len(d.Series)), "--length to cut them, or a column end that says where they end")

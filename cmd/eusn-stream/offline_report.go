@@ -58,6 +58,11 @@ offline bench; the report is written all the same.`,
 }
 
 func (a *app) offlineReport(ctx context.Context, paths []string, r reportRun) error {
+	for _, path := range paths {
+		if err := wholeFile(path); err != nil {
+			return err
+		}
+	}
 	rep, err := report.Load(paths, r.options)
 	switch {
 	case errors.Is(err, bench.ErrTorn):

@@ -81,7 +81,7 @@ func TestOfflineReportUsage(t *testing.T) {
 	exec(t, t.Context(), "offline", "report").want(t, exitUsage, "at least 1 arg")
 	exec(t, t.Context(), "offline", "report", "none.jsonl").want(t, exitFailure, "none.jsonl", "try: eusn-stream offline bench")
 	exec(t, t.Context(), "offline", "report", torn).want(t, exitFailure, "the last line has no end", "still writing", "--resume")
-	exec(t, t.Context(), "offline", "report", empty).want(t, exitFailure, "is empty")
+	exec(t, t.Context(), "offline", "report", empty).want(t, exitIntegrity, "is empty")
 	results := filepath.Join(dir, "r.jsonl")
 	must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", results)
 	exec(t, t.Context(), "offline", "report", results, "--out", empty).want(t, exitFailure, "is no folder", "try: another --out")

@@ -133,7 +133,7 @@ func TestWrongData(t *testing.T) {
 	source := tinyData(t, "Tiny", 1, 8, 20)
 	exec(t, t.Context(), "offline", "import", filepath.Dir(source), "--name", "Tinny").want(t, exitFailure, "Tinny", "Tiny")
 	exec(t, t.Context(), "offline", "import", filepath.Join(dir, "nothing")).want(t, exitFailure, "nothing", "try:")
-	exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", model).want(t, exitFailure, model, "try: another file")
+	exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", model).want(t, exitIntegrity, model, "try: another file")
 	exec(t, t.Context(), "offline", "retrain", "--archive", two, "--out", model, "--units", "-1").want(t, exitFailure, "units = -1", "try: eusn-stream offline retrain --help")
 }
 

@@ -46,6 +46,31 @@ func outputFile(path string, inputs ...string) error {
 	return nil
 }
 
+// wholeFile is notWhole for what a command reads.
+func wholeFile(path string) error {
+	return fail(exitFailure, notWhole(path), "write what it gives into a file, and name that")
+}
+
+// notWhole refuses what a command cannot read whole and more than once: a
+// folder, a device, a pipe, whose opening waits for somebody to write and hears
+// no Ctrl-C. What is not there passes: who opens it says so.
+func notWhole(path string) error {
+	there, err := os.Stat(path)
+	if err != nil || there.Mode().IsRegular() {
+		return nil
+	}
+	what := "no regular file"
+	switch mode := there.Mode(); {
+	case mode.IsDir():
+		what = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a pipe"
+	case mode&fs.ModeDevice != 0:
+		what = "a device"
+	}
+	return fmt.Errorf("%s is %s, want a file", path, what)
+}
+
 // results is standard output that remembers the first error, for what prints
 // a table line by line does not ask after each.
 type results struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -112,6 +113,11 @@ type archiveSource struct {
 }
 
 func (o replayOptions) open() (archiveSource, error) {
+	if there, err := os.Stat(o.archive); err != nil || !there.IsDir() { // one stands for the archive in it
+		if err := wholeFile(o.archive); err != nil {
+			return archiveSource{}, err
+		}
+	}
 	rec, notRecording := offline.ReadRecording(o.archive)
 	if notRecording == nil {
 		return archiveSource{&recordingSource{r: rec}, rec.Channels, rec.Rows, rec.Close}, nil

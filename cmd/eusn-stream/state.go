@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,7 +89,7 @@ func newStateDiff(a *app) *cobra.Command {
 				}
 				s, err := pipeline.ReadState(b)
 				if err != nil {
-					return fmt.Errorf("%s: %w", name, err)
+					return ofState(fmt.Errorf("%s: %w", name, err))
 				}
 				all[i] = map[string]string{}
 				for _, st := range s.Streams {
@@ -116,7 +117,19 @@ func newStateDiff(a *app) *cobra.Command {
 	}
 }
 
+// ofState is exit code 5 for files that are no states. A stage that finds its
+// own snapshots damaged has stopped its partitions, which is a failure.
+func ofState(err error) error {
+	if errors.Is(err, pipeline.ErrState) {
+		return fail(exitIntegrity, err, "another file, or eusn-stream state export once more")
+	}
+	return err
+}
+
 func readStateFile(name string) ([]byte, error) {
+	if err := wholeFile(name); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -189,7 +202,7 @@ partitions (stage.partitions in the configuration).`,
 			}
 			p, err := pipeline.CheckImport(c.pipeline(), b)
 			if err != nil {
-				return fmt.Errorf("%s: %w; nothing was imported", name, err)
+				return ofState(fmt.Errorf("%s: %w; nothing was imported", name, err))
 			}
 			if other, twice := of[p]; twice {
 				return fmt.Errorf("%s and %s are both of partition %d; nothing was imported", other, name, p)

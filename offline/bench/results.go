@@ -13,6 +13,8 @@ import (
 	"os"
 	"reflect"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/offline"
 )
 
 // Results is what a results file holds.
@@ -55,18 +57,18 @@ func ReadResults(path string) (*Results, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, offline.InContent(err)
 	}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
 	case info.Size() == 0:
-		return nil, fmt.Errorf("bench: %s is empty", path)
+		return nil, offline.InContent(fmt.Errorf("bench: %s is empty", path))
 	case whole != info.Size():
 		return nil, fmt.Errorf("bench: %s: %w", path, ErrTorn)
 	}
-	return &rs, rs.check()
+	return &rs, offline.InContent(rs.check())
 }
 
 // maxLine bounds a line, far beyond any of maxStored classes.

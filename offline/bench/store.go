@@ -170,8 +170,11 @@ func Resume(path string, s Settings) (*Store, error) {
 		}
 		return nil
 	})
+	var other *SettingsError
 	if err == nil {
 		err = f.Truncate(whole)
+	} else if !errors.As(err, &other) {
+		err = offline.InContent(err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
