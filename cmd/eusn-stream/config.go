@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-viper/mapstructure/v2"
@@ -188,16 +189,28 @@ func loadConfig(path string, flags *pflag.FlagSet, bind map[string]string) (Conf
 // size may be given by mistake.
 const maxConfig = 1 << 20
 
+// readConfigFile reads a configuration once and in order, so that a pipe will
+// do: -c <(envsubst <template.yaml). One that nobody writes is an error, and is
+// not waited for.
 func readConfigFile(path string) ([]byte, error) {
-	if err := notWhole(path); err != nil {
+	there, err := os.Stat(path)
+	pipe := err == nil && there.Mode()&fs.ModeNamedPipe != 0
+	if err := notWhole(path); err != nil && !pipe {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	open := os.O_RDONLY
+	if pipe {
+		open |= syscall.O_NONBLOCK
+	}
+	f, err := os.OpenFile(path, open, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err == nil && pipe && len(raw) == 0 {
+		err = fmt.Errorf("%s is a pipe, want a file or a pipe that is written into", path)
+	}
 	if err == nil && len(raw) > maxConfig {
 		err = fmt.Errorf("%s is longer than %d KiB: no configuration file", path, maxConfig>>10)
 	}

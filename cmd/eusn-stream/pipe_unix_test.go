@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -10,8 +12,9 @@ import (
 	"time"
 )
 
-// A pipe in the place of a file is refused by whatever command: opening one
-// that nobody writes to would wait, and hear no Ctrl-C. So is a folder, but
+// A pipe in the place of a file is refused by whatever command, but where a
+// configuration comes out of it: opening one that nobody writes to would wait,
+// and hear no Ctrl-C. So is a folder, but
 // where it stands for the files in it.
 func TestPipesAreRefused(t *testing.T) {
 	dir := t.TempDir()
@@ -65,4 +68,19 @@ func TestPipesAreRefused(t *testing.T) {
 		})
 	}
 	exec(t, t.Context(), "model", "inspect", dir).want(t, exitFailure, dir+" is a folder, want a file")
+}
+
+// A configuration may come out of a pipe that something writes into, as a
+// shell's <(...) gives it.
+func TestConfigurationFromPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("stage: {shards: -3}\n"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	exec(t, t.Context(), "config", "check", fmt.Sprintf("/dev/fd/%d", r.Fd())).want(t, exitConfig, "stage.shards", "try:")
 }
