@@ -1,6 +1,10 @@
 package pipeline
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+)
 
 // bulkShare is the part of MaxStreams that one message may bring in unasked.
 // A full partition stops, for then many producers together want
@@ -33,7 +37,7 @@ func (s *shard) roomFor(m *message) error {
 	}
 	fresh, full := 0, false
 	for k, id := range s.in.Keys {
-		var seq sequencer
+		var seq sequence.Sequencer
 		st := m.src.streams[id]
 		if st != nil {
 			seq = st.seq
@@ -45,8 +49,8 @@ func (s *shard) roomFor(m *message) error {
 		} else {
 			full = full || fixed >= s.maxStreams
 		}
-		s.cuts = seq.cut(s.cuts[:0], &s.policy, s.gather(m, k).samples)
-		if seq.open() || len(m.src.held) > 0 {
+		s.cuts = seq.Cut(s.cuts[:0], &s.policy, s.gather(m, k).Samples)
+		if seq.Open() || len(m.src.held) > 0 {
 			fixed++
 		}
 	}

@@ -61,7 +61,7 @@ func score(scores []float32, class int) float32 {
 // call.
 func (s *shard) releaseSlots() {
 	for _, st := range s.closed {
-		if st.seq.open() { // a window, or it has begun again
+		if st.seq.Open() { // a window, or it has begun again
 			continue
 		}
 		for i, slot := range st.slots {

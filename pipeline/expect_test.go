@@ -15,6 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence/sequencetest"
 )
 
 // predictions reads all that a job has put out, per stream in order.
@@ -157,7 +158,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 				places = append(places, place{p.seq, uint32(row)})
 			}
 		}
-		for _, sp := range want(m.Policy, r.times, r.ends, false) {
+		for _, sp := range sequencetest.Spans(m.Policy, r.times, r.ends, false) {
 			e, err := reservoir.NewGeneric(m.Network, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -166,8 +167,8 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 				t.Fatal(err)
 			}
 			scores := make([]float32, e.ScoreWidth())
-			for i := sp.from; i < sp.to; i++ {
-				run := []reservoir.Run{{Reset: i == sp.from, Emit: true, To: 1}}
+			for i := sp.From; i < sp.To; i++ {
+				run := []reservoir.Run{{Reset: i == sp.From, Emit: true, To: 1}}
 				if err := e.Advance(r.x[2*i:2*i+2], run, scores); err != nil {
 					t.Fatal(err)
 				}
@@ -175,15 +176,15 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 			class := head.Class(scores)
 			var at place
 			if len(places) > 0 {
-				at = places[sp.to-1]
+				at = places[sp.To-1]
 			}
 			p := codec.Prediction{
-				Stream: r.name, Seq: at.seq, Row: at.row, Time: r.times[sp.to-1],
+				Stream: r.name, Seq: at.seq, Row: at.row, Time: r.times[sp.To-1],
 				Class: int32(class), Score: score(scores, class), Scores: scores,
 			}
-			if !sp.end {
+			if !sp.End {
 				p.Flags |= codec.FlagEarly
-				if m.Policy.Kind == reservoir.Window && sp.to < m.Policy.Length {
+				if m.Policy.Kind == reservoir.Window && sp.To < m.Policy.Length {
 					p.Flags |= codec.FlagWarmUp
 				}
 			}

@@ -105,7 +105,7 @@ func (s *shard) silent(p *partition) *idleEvent {
 				continue
 			}
 			n = streamName{Key: src.key}
-		case !st.seq.open() && !n.Forget:
+		case !st.seq.Open() && !n.Forget:
 			continue
 		}
 		if n.size() > room {

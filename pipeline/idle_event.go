@@ -113,7 +113,7 @@ func (s *shard) silence(m *message, j job) error {
 // endSilent ends a stream's open sequence. The stream counts as heard no more
 // than before.
 func (s *shard) endSilent(m *message, st *stream) error {
-	if !st.seq.open() {
+	if !st.seq.Open() {
 		return nil
 	}
 	if !m.silent {
@@ -121,7 +121,7 @@ func (s *shard) endSilent(m *message, st *stream) error {
 	}
 	m.p.touch(st)
 	m.src, m.seq, m.end = st.source, 0, false
-	s.cuts = st.seq.silence(s.cuts[:0], &s.policy)
+	s.cuts = st.seq.Silence(s.cuts[:0], &s.policy)
 	s.missing = s.missing[:0]
 	if len(s.cuts) == 0 { // no prediction: as if there had been no sample
 		clear(st.flags)

@@ -85,7 +85,7 @@ func TestIdleEventComesTooLate(t *testing.T) {
 	}
 	multi := packet{key: "g", batch: codec.Batch{Rows: 4, X: []float32{1, 2, 3, 4, 5, 6, 7, 8}, Keys: []string{"u", "v"}, Key: []int32{0, 1, 0, 1}}}
 	e := idleEvent{After: 6, Streams: []streamName{{Key: "g", Stream: "v"}}}
-	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.sources["g"].streams["u"].seq.open() {
+	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.sources["g"].streams["u"].seq.Open() {
 		t.Errorf("a gateway's stream: %+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 // fill finds the missing values among one stream's samples, lists them in
@@ -47,11 +48,11 @@ func (s *shard) fill(x []float32, st *stream, g group) {
 // begins reports whether a sequence begins at the row of the stream in hand.
 func (s *shard) begins(row int) bool {
 	return s.policy.Kind != reservoir.Window &&
-		slices.ContainsFunc(s.cuts, func(c cut) bool { return c.reset && int(c.from) == row && c.to > c.from })
+		slices.ContainsFunc(s.cuts, func(c sequence.Cut) bool { return c.Reset && int(c.From) == row && c.To > c.From })
 }
 
 // misses reports whether a value in the cut's rows was filled in.
-func (s *shard) misses(c cut) bool {
-	lo := sort.Search(len(s.missing), func(k int) bool { return s.missing[k] >= c.from*int32(s.channels) })
-	return lo < len(s.missing) && s.missing[lo] < c.to*int32(s.channels)
+func (s *shard) misses(c sequence.Cut) bool {
+	lo := sort.Search(len(s.missing), func(k int) bool { return s.missing[k] >= c.From*int32(s.channels) })
+	return lo < len(s.missing) && s.missing[lo] < c.To*int32(s.channels)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 const (
@@ -47,7 +48,7 @@ type shard struct {
 	// scratch of the message in hand
 	in                 codec.Batch
 	mixed              []float32 // samples of a message of many streams
-	cuts               []cut
+	cuts               []sequence.Cut
 	missing            []int32
 	order, first, next []int32
 	times              []int64

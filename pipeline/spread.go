@@ -5,6 +5,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 // message is a decoded message (the samples are in shard.in) on its way into
@@ -37,7 +38,7 @@ func (s *shard) spread(m *message) error {
 			s.appendRows(m.b, in.X)
 			s.mixed = in.X // it may have grown
 		}
-		return s.feed(m, m.src.key, base, group{samples: samples{in.Rows, in.Times, in.Ends, m.end}})
+		return s.feed(m, m.src.key, base, group{Samples: sequence.Samples{Rows: in.Rows, Times: in.Times, Ends: in.Ends, EndAfter: m.end}})
 	}
 	if s.inPlace(m.b) {
 		s.mixed = append(s.mixed[:0], in.X...)
@@ -62,7 +63,7 @@ func (s *shard) spread(m *message) error {
 // names no stream.
 func (s *shard) endAll(m *message) error {
 	for _, st := range m.src.sorted() {
-		if err := s.feed(m, st.id, 0, group{samples: samples{endAfter: true}}); err != nil {
+		if err := s.feed(m, st.id, 0, group{Samples: sequence.Samples{EndAfter: true}}); err != nil {
 			return err
 		}
 	}
@@ -71,7 +72,7 @@ func (s *shard) endAll(m *message) error {
 
 // group is one stream's part of a message.
 type group struct {
-	samples
+	sequence.Samples
 	rows []int32 // their rows in the message; nil = all, in order
 }
 
@@ -128,7 +129,7 @@ func (s *shard) gather(m *message, k int) group {
 			s.ends = append(s.ends, s.in.Ends[r])
 		}
 	}
-	return group{samples: samples{len(rows), s.times, s.ends, m.end}, rows: rows}
+	return group{Samples: sequence.Samples{Rows: len(rows), Times: s.times, Ends: s.ends, EndAfter: m.end}, rows: rows}
 }
 
 // feed cuts one stream's samples, rows base and on of the batch, into runs.
@@ -141,7 +142,7 @@ func (s *shard) feed(m *message, id string, base int, g group) error {
 	for i := range st.flags {
 		st.flags[i] |= st.since
 	}
-	s.cuts = st.seq.cut(s.cuts[:0], &s.policy, g.samples)
+	s.cuts = st.seq.Cut(s.cuts[:0], &s.policy, g.Samples)
 	s.missing = s.missing[:0]
 	if len(s.in.Missing) > 0 {
 		s.fill(m.b.x[base*s.channels:], st, g)
@@ -151,7 +152,7 @@ func (s *shard) feed(m *message, id string, base int, g group) error {
 			return err
 		}
 	}
-	if g.samples.rows > 0 {
+	if g.Rows > 0 {
 		st.since = 0
 		s.remember(m, st, base, g)
 	}
@@ -159,35 +160,35 @@ func (s *shard) feed(m *message, id string, base int, g group) error {
 }
 
 // addRun adds one run to the batch, and its prediction where it makes one.
-func (s *shard) addRun(m *message, st *stream, base int, g group, c cut) error {
-	slot := &st.slots[c.phase]
-	flags := &st.flags[c.phase]
+func (s *shard) addRun(m *message, st *stream, base int, g group, c sequence.Cut) error {
+	slot := &st.slots[c.Phase]
+	flags := &st.flags[c.Phase]
 	if *slot < 0 {
-		if err := s.place(m.b, st, int(c.phase), c.reset); err != nil {
+		if err := s.place(m.b, st, int(c.Phase), c.Reset); err != nil {
 			return err
 		}
 	}
 	s.residents.use(st)
-	if c.reset && s.policy.Kind == reservoir.Window {
+	if c.Reset && s.policy.Kind == reservoir.Window {
 		*flags = 0 // a window that begins now misses nothing
 	}
 	if len(s.missing) > 0 && s.misses(c) {
 		*flags |= codec.FlagHeld
 	}
 	answered := m.silent
-	if c.emit && !answered && m.p.skip > 0 {
+	if c.Emit && !answered && m.p.skip > 0 {
 		m.p.skip--
 		answered = true
 	}
 	m.b.runs = append(m.b.runs, reservoir.Run{
-		Slot: *slot, Reset: c.reset, Emit: c.emit && !answered, From: int32(base) + c.from, To: int32(base) + c.to,
+		Slot: *slot, Reset: c.Reset, Emit: c.Emit && !answered, From: int32(base) + c.From, To: int32(base) + c.To,
 	})
-	if c.emit && !answered {
+	if c.Emit && !answered {
 		s.predict(m, st, g, c, *flags)
 	}
-	if c.end {
+	if c.End {
 		*flags = 0
-		if c.to == 0 && g.samples.rows > 0 {
+		if c.To == 0 && g.Rows > 0 {
 			*flags = st.since // what was lost in the silence may belong to either side
 		}
 		s.closed = append(s.closed, st)
@@ -196,18 +197,18 @@ func (s *shard) addRun(m *message, st *stream, base int, g group, c cut) error {
 }
 
 // predict takes a place in the answer; its scores come with the engine call.
-func (s *shard) predict(m *message, st *stream, g group, c cut, flags codec.Flag) {
+func (s *shard) predict(m *message, st *stream, g group, c sequence.Cut, flags codec.Flag) {
 	p := codec.Prediction{Stream: st.id, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags}
-	if c.to > 0 {
-		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.to)-1), codec.NoTime
-		if len(g.samples.times) > 0 {
-			p.Time = g.samples.times[c.to-1]
+	if c.To > 0 {
+		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.To)-1), codec.NoTime
+		if len(g.Times) > 0 {
+			p.Time = g.Times[c.To-1]
 		}
 	}
-	if !c.end {
+	if !c.End {
 		p.Flags |= codec.FlagEarly
 		m.b.early++
-		if s.policy.Kind == reservoir.Window && st.seq.n-int64(g.samples.rows)+int64(c.to) < int64(s.policy.Length) {
+		if s.policy.Kind == reservoir.Window && st.seq.N-int64(g.Rows)+int64(c.To) < int64(s.policy.Length) {
 			p.Flags |= codec.FlagWarmUp
 		}
 	}
@@ -220,10 +221,10 @@ func (s *shard) predict(m *message, st *stream, g group, c cut, flags codec.Flag
 // remember keeps what a later message's predictions may need of the last
 // sample.
 func (s *shard) remember(m *message, st *stream, base int, g group) {
-	last := g.samples.rows - 1
+	last := g.Rows - 1
 	st.lastSeq, st.lastRow, st.lastTime = m.seq, g.row(last), codec.NoTime
-	if len(g.samples.times) > 0 {
-		st.lastTime = g.samples.times[last]
+	if len(g.Times) > 0 {
+		st.lastTime = g.Times[last]
 	}
 	if s.hold {
 		copy(st.sample, m.b.x[(base+last)*s.channels:])

@@ -146,7 +146,7 @@ func appendAway(dst []byte, st *stream, state int) []byte {
 func appendStream(dst []byte, st *stream, rows rowAppender) ([]byte, error) {
 	le := binary.LittleEndian
 	dst = le.AppendUint64(le.AppendUint64(appendString(dst, st.id), st.heardAt), st.heardIn)
-	dst = le.AppendUint64(le.AppendUint64(dst, uint64(st.seq.n)), uint64(st.seq.last))
+	dst = le.AppendUint64(le.AppendUint64(dst, uint64(st.seq.N)), uint64(st.seq.Last))
 	dst = append(dst, byte(st.since))
 	for _, f := range st.flags {
 		dst = append(dst, byte(f))

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 // ErrState is of bytes that are no snapshot, or a damaged one.
@@ -163,7 +164,7 @@ func (r *stateReader) source(p *partition) *source {
 
 func (r *stateReader) stream(p *partition, src *source) {
 	st := &stream{id: r.text(), source: src, heardAt: r.u64(), heardIn: r.u64()}
-	st.seq = sequencer{n: int64(r.u64()), last: int64(r.u64())}
+	st.seq = sequence.Sequencer{N: int64(r.u64()), Last: int64(r.u64())}
 	st.since = codec.Flag(r.u8())
 	for _, f := range r.bytes(r.states) {
 		st.flags = append(st.flags, codec.Flag(f))
@@ -195,7 +196,7 @@ func (r *stateReader) stream(p *partition, src *source) {
 	case r.err != nil:
 	case src.streams[st.id] != nil:
 		r.fail("stream %q of key %q twice", st.id, src.key)
-	case st.seq.n < 0 || st.heardAt > p.clock || st.heardIn > p.done:
+	case st.seq.N < 0 || st.heardAt > p.clock || st.heardIn > p.done:
 		r.fail("stream %q of key %q: a count is out of range", st.id, src.key)
 	default:
 		src.streams[st.id] = st

@@ -112,7 +112,7 @@ func ReadState(b []byte) (PartitionState, error) {
 	out := PartitionState{Partition: part, InSeq: p.done}
 	for _, src := range p.sources {
 		for _, st := range src.streams {
-			s := StreamState{Key: src.key, ID: st.id, LastSeq: src.last, Held: len(src.held), Samples: st.seq.n, Rows: st.rows}
+			s := StreamState{Key: src.key, ID: st.id, LastSeq: src.last, Held: len(src.held), Samples: st.seq.N, Rows: st.rows}
 			f := st.since
 			for _, g := range st.flags {
 				f |= g

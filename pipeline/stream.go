@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 // partition is what a shard knows of the keys that hash to one partition. All
@@ -76,7 +77,7 @@ type stream struct {
 	heardAt   uint64        // by the partition's clock
 	heardIn   uint64        // last input message that reached it
 	heardTime time.Duration // when that was, by the partition's watch; no part of the state
-	seq       sequencer
+	seq       sequence.Sequencer
 	slots     []int32    // one per state, -1 = none taken
 	away      []rowRef   // one per state, where the row is stored apart; nil = none ever was
 	rows      [][]uint32 // one per state, from a snapshot, until they are in slots
@@ -194,7 +195,7 @@ func (p *partition) forgetSource(src *source) {
 // forgettable reports whether a stream is between two sequences and nothing
 // waits for it. Whether its slot is free again depends on the batch, and must
 // not decide.
-func (st *stream) forgettable() bool { return !st.seq.open() && len(st.source.held) == 0 }
+func (st *stream) forgettable() bool { return !st.seq.Open() && len(st.source.held) == 0 }
 
 // raise notes that something happened to a source: the next prediction of
 // every sequence it may have touched will say so.

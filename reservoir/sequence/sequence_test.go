@@ -1,4 +1,4 @@
-package pipeline
+package sequence
 
 import (
 	"fmt"
@@ -8,84 +8,31 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence/sequencetest"
 )
-
-// span is a prediction by definition: over samples [from, to) of the stream,
-// made when the sample after row "to" (or the sample that shows the silence)
-// has been seen.
-type span struct {
-	from, to int
-	end      bool
-}
-
-// want lists the predictions the policy's definition asks for, written
-// without regard to how cut works.
-func want(p reservoir.Policy, times []int64, ends []bool, last bool) []span {
-	n := len(times)
-	var out []span
-	switch p.Kind {
-	case reservoir.Window:
-		for to := 1; to <= n; to++ {
-			if to >= p.Length && to%p.Hop == 0 {
-				out = append(out, span{to - p.Length, to, true})
-			} else if p.Early > 0 && to%p.Early == 0 {
-				from := 0
-				for from+p.Length <= to {
-					from += p.Hop
-				}
-				out = append(out, span{from, to, false})
-			}
-		}
-		return out
-	}
-	from := 0
-	for to := 1; to <= n; to++ {
-		closed := false
-		switch p.Kind {
-		case reservoir.Marked:
-			closed = ends[to-1] || last && to == n
-		case reservoir.Gap:
-			closed = ends[to-1] || last && to == n
-		case reservoir.Count:
-			closed = to-from == p.Length
-		}
-		early := p.Early > 0 && (to-from)%p.Early == 0
-		silence := p.Kind == reservoir.Gap && !closed && to < n && times[to]-times[to-1] > int64(p.Gap)
-		if closed || early {
-			out = append(out, span{from, to, closed})
-		}
-		if silence {
-			out = append(out, span{from, to, true})
-		}
-		if closed || silence {
-			from = to
-		}
-	}
-	return out
-}
 
 // replay feeds the samples in pieces and follows each state, checking that
 // runs join without a hole, and returns the predictions.
-func replay(t *testing.T, p reservoir.Policy, times []int64, ends []bool, last bool, pieces []int) []span {
+func replay(t *testing.T, p reservoir.Policy, times []int64, ends []bool, last bool, pieces []int) []sequencetest.Span {
 	t.Helper()
-	var q sequencer
-	var out []span
+	var q Sequencer
+	var out []sequencetest.Span
 	type state struct{ from, to int }
 	states := make([]state, p.States())
 	at := 0
 	for i, rows := range pieces {
-		s := samples{rows: rows, times: times[at : at+rows], ends: ends[at : at+rows], endAfter: last && i == len(pieces)-1}
-		for _, c := range q.cut(nil, &p, s) {
-			st := &states[c.phase]
-			if c.reset {
-				*st = state{at + int(c.from), at + int(c.from)}
+		s := Samples{Rows: rows, Times: times[at : at+rows], Ends: ends[at : at+rows], EndAfter: last && i == len(pieces)-1}
+		for _, c := range q.Cut(nil, &p, s) {
+			st := &states[c.Phase]
+			if c.Reset {
+				*st = state{at + int(c.From), at + int(c.From)}
 			}
-			if at+int(c.from) != st.to {
-				t.Fatalf("policy %+v pieces %v: phase %d continues at %d, its state is at %d", p, pieces, c.phase, at+int(c.from), st.to)
+			if at+int(c.From) != st.to {
+				t.Fatalf("policy %+v pieces %v: phase %d continues at %d, its state is at %d", p, pieces, c.Phase, at+int(c.From), st.to)
 			}
-			st.to = at + int(c.to)
-			if c.emit {
-				out = append(out, span{st.from, st.to, c.end})
+			st.to = at + int(c.To)
+			if c.Emit {
+				out = append(out, sequencetest.Span{From: st.from, To: st.to, End: c.End})
 			}
 		}
 		at += rows
@@ -119,7 +66,7 @@ func TestSequencerSplitInvariance(t *testing.T) {
 				times[i], ends[i] = now, rng.IntN(6) == 0
 			}
 			last := rng.IntN(2) == 0
-			exp := want(p, times, ends, last)
+			exp := sequencetest.Spans(p, times, ends, last)
 			for range 4 {
 				if got := replay(t, p, times, ends, last, split(rng, n, !last)); !slices.Equal(got, exp) {
 					t.Fatalf("policy %+v trial %d, %d samples:\n got %v\nwant %v", p, trial, n, got, exp)
@@ -152,23 +99,23 @@ func split(rng *rand.Rand, n int, emptyEnd bool) []int {
 
 func TestSequencerEndWithoutRows(t *testing.T) {
 	p := reservoir.Policy{Kind: reservoir.Marked}
-	var q sequencer
-	if got := q.cut(nil, &p, samples{endAfter: true}); len(got) != 0 {
+	var q Sequencer
+	if got := q.Cut(nil, &p, Samples{EndAfter: true}); len(got) != 0 {
 		t.Fatalf("an end before any sample gave %v, want nothing", got)
 	}
-	q.cut(nil, &p, samples{rows: 3})
-	got := fmt.Sprintf("%+v", q.cut(nil, &p, samples{endAfter: true}))
-	if got != "[{phase:0 from:0 to:0 reset:false emit:true end:true}]" || q.open() {
-		t.Fatalf("an end after samples gave %s, open %v", got, q.open())
+	q.Cut(nil, &p, Samples{Rows: 3})
+	got := fmt.Sprintf("%+v", q.Cut(nil, &p, Samples{EndAfter: true}))
+	if got != "[{Phase:0 From:0 To:0 Reset:false Emit:true End:true}]" || q.Open() {
+		t.Fatalf("an end after samples gave %s, open %v", got, q.Open())
 	}
 }
 
 func TestSequencerClosesBeforeCountsOverflow(t *testing.T) {
 	p := reservoir.Policy{Kind: reservoir.Endless, Early: 1 << 30}
-	q := sequencer{n: maxSequence - 1}
-	cuts := q.cut(nil, &p, samples{rows: 2})
-	if len(cuts) != 2 || !cuts[0].end || !cuts[1].reset || q.n != 1 {
-		t.Fatalf("at the limit: %+v, n = %d; want an end and a new sequence", cuts, q.n)
+	q := Sequencer{N: Max - 1}
+	cuts := q.Cut(nil, &p, Samples{Rows: 2})
+	if len(cuts) != 2 || !cuts[0].End || !cuts[1].Reset || q.N != 1 {
+		t.Fatalf("at the limit: %+v, n = %d; want an end and a new sequence", cuts, q.N)
 	}
 }
 

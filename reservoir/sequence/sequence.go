@@ -1,0 +1,171 @@
+// Package sequence decides where the sequences of a stream begin and end: it
+// applies a [reservoir.Policy] to the samples of one stream as they come.
+//
+// It owns that decision, and its state between two messages, for everybody: the
+// live stage asks it for each message, training and evaluation for each stream
+// they hold, so that all cut a stream in the same places. It sees how many
+// samples there are, their times and end marks, and never a value. Where the
+// states are, and what becomes of a prediction, is the caller's business.
+package sequence
+
+import (
+	"math"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Max closes a sequence that does not end by itself: the engines'
+// sample counts have reservoir.MaxSteps as their limit. At 1 kHz this is after
+// 24 days.
+const Max = reservoir.MaxSteps / 2
+
+// Cut is a piece of a stream's samples that one state takes in one go.
+type Cut struct {
+	Phase    int32 // which of the stream's states, of Policy.States
+	From, To int32 // rows [From, To) of the samples given
+	Reset    bool  // a sequence begins: the state is reset first
+	Emit     bool  // a prediction after the last row
+	End      bool  // that prediction closes the sequence; otherwise it is early
+}
+
+// Sequencer cuts one stream's samples into sequences. What it decides depends
+// on the samples, their times and marks alone, never on how they were split
+// into messages. The zero value is a stream that has not begun; the fields are
+// all its state, for whoever stores it.
+type Sequencer struct {
+	N    int64 // samples in the open sequence; window: since the stream began
+	Last int64 // time of the last sample, ns; for the gap policy
+}
+
+// Open reports whether a sequence has begun and not ended.
+func (q *Sequencer) Open() bool { return q.N > 0 }
+
+// Samples is what a message holds of one stream. Times (ns) and Ends have one
+// value per row or are empty; EndAfter closes the sequence after the last row,
+// or after the row before where there is none.
+type Samples struct {
+	Rows     int
+	Times    []int64
+	Ends     []bool
+	EndAfter bool
+}
+
+// Cut appends the pieces of the next samples to dst in the order to run them.
+// End marks count for the policies whose sequences vary in length, marked and
+// gap. The gap policy needs times.
+func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
+	if p.Kind == reservoir.Window {
+		return q.cutWindow(dst, p, s.Rows)
+	}
+	marks := p.Kind == reservoir.Marked || p.Kind == reservoir.Gap
+	start := 0 // first row not yet in a cut
+	first := q.N == 0
+	add := func(to int, emit, end bool) {
+		dst = append(dst, Cut{From: int32(start), To: int32(to), Reset: first, Emit: emit, End: end})
+		start, first = to, end
+		if end {
+			q.N = 0
+		}
+	}
+	for r := range s.Rows {
+		if p.Kind == reservoir.Gap {
+			if q.Open() && longer(s.Times[r], q.Last, p.Gap) {
+				add(r, true, true)
+			}
+			q.Last = s.Times[r]
+		}
+		q.N++
+		end := marks && (len(s.Ends) > 0 && s.Ends[r] || s.EndAfter && r == s.Rows-1) ||
+			p.Kind == reservoir.Count && q.N == int64(p.Length) || q.N == Max
+		if end || p.Early > 0 && q.N%int64(p.Early) == 0 {
+			add(r+1, true, end)
+		}
+	}
+	if start < s.Rows {
+		add(s.Rows, false, false)
+	}
+	if s.Rows == 0 && s.EndAfter && marks && q.Open() {
+		add(0, true, true)
+	}
+	return dst
+}
+
+// Silence ends the open sequence for want of samples: as an end mark would
+// where sequences may have any length, without a prediction where they may
+// not.
+func (q *Sequencer) Silence(dst []Cut, p *reservoir.Policy) []Cut {
+	if p.Kind == reservoir.Marked || p.Kind == reservoir.Gap {
+		return q.Cut(dst, p, Samples{EndAfter: true})
+	}
+	q.N = 0
+	return dst
+}
+
+// longer reports whether more than d lies between two times, either of which
+// may be anything: a difference that overflows is long.
+func longer(now, before int64, d time.Duration) bool {
+	if now <= before {
+		return false
+	}
+	diff := now - before
+	return diff < 0 || diff > int64(d)
+}
+
+// cutWindow serves Length/Hop states, each Hop samples behind the one before:
+// phase k holds the windows that begin at samples k*Hop + i*Length. Every Hop
+// samples, once a whole window has passed, the phase whose window ends
+// predicts. Early predictions come from the oldest open window.
+func (q *Sequencer) cutWindow(dst []Cut, p *reservoir.Policy, rows int) []Cut {
+	begin, stop := q.N, q.N+int64(rows)
+	length, hop := int64(p.Length), int64(p.Hop)
+	phases := length / hop
+	base := len(dst)
+	// One cut per phase, ending at an event of that phase or at the last row.
+	// done(k) is how far phase k has come: the end of its last cut.
+	run := func(k, to int64, emit, end bool) {
+		from := max(begin, k*hop)
+		for i := len(dst) - 1; i >= base; i-- {
+			if int64(dst[i].Phase) == k {
+				from = begin + int64(dst[i].To)
+				break
+			}
+		}
+		if from < to || emit {
+			dst = append(dst, Cut{
+				Phase: int32(k), From: int32(from - begin), To: int32(to - begin),
+				Reset: (from-k*hop)%length == 0, Emit: emit, End: end,
+			})
+		}
+	}
+	for c := nextEvent(begin, hop, p.Early); c <= stop; c = nextEvent(c, hop, p.Early) {
+		switch ends := c%hop == 0 && c >= length; {
+		case ends:
+			run(c/hop%phases, c, true, true)
+		case p.Early > 0 && c%int64(p.Early) == 0:
+			oldest := max(0, (c-length)/hop+1)
+			if c < length {
+				oldest = 0
+			}
+			run(oldest%phases, c, true, false)
+		}
+	}
+	for k := range phases {
+		run(k, stop, false, false)
+	}
+	q.N = stop
+	return dst
+}
+
+// nextEvent is the next count after n at which a window may end or an early
+// prediction is due.
+func nextEvent(n, hop int64, early int) int64 {
+	next := (n/hop + 1) * hop
+	if early > 0 {
+		next = min(next, (n/int64(early)+1)*int64(early))
+	}
+	if next < n {
+		return math.MaxInt64
+	}
+	return next
+}
