@@ -57,6 +57,7 @@ type answer struct {
 	inTime   int64              // when it was stored, ns
 	preds    []codec.Prediction // in order of input
 	at       []uint64           // the input message each belongs to, ascending
+	stored   []int64            // when it was stored, ns
 	dead     bool               // one of the input messages is a dead letter
 	commit   bool               // the position is due, whatever there is to say
 	close    bool               // the partition's last answer
@@ -71,7 +72,7 @@ func newBatch(partitions int) *batch { return &batch{answers: make([]answer, par
 func (b *batch) reset() {
 	for _, i := range b.touched {
 		a := &b.answers[i]
-		*a = answer{preds: a.preds[:0], at: a.at[:0]}
+		*a = answer{preds: a.preds[:0], at: a.at[:0], stored: a.stored[:0]}
 	}
 	clear(b.dead) // let the messages go
 	*b = batch{

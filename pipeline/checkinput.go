@@ -9,14 +9,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// place is an input message: its number, and when the server stored it. Two
+// histories of one input may give a number twice; they do not give it the same
+// time.
+type place struct {
+	seq    uint64
+	stored int64 // ns
+}
+
 // checkInput compares the input with what the record says of it, and decides
 // from where to replay.
 func (t *tenure) checkInput(ctx context.Context) error {
-	info, err := t.inputInfo(ctx)
+	c, p, name := t.c, t.part, inputStream(t.cfg.Job)
+	info, err := t.inputInfo(ctx, c.inSeq)
 	if err != nil {
 		return err
 	}
-	c, p, name := t.c, t.part, inputStream(t.cfg.Job)
 	created := createdText(info.Created)
 	if c.created != "" && c.created != created {
 		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and made anew; use a new job name, or delete %s too",
@@ -39,35 +47,56 @@ func (t *tenure) checkInput(ctx context.Context) error {
 	if c.inSeq > 0 && in.FirstSeq > c.inSeq+1 {
 		t.log.Warn("input behind the last answered message has aged away: if this partition had any there, nobody has read it; keys that number their messages are flagged", "partition", p.id, "answered", c.inSeq, "first", in.FirstSeq)
 	}
-	return t.checkMark(ctx, in.FirstSeq)
-}
-
-// checkMark makes sure that the input message the digest belongs to is the
-// one it was: another time of storing means another history, a restored
-// backup for instance. Once removed by age it cannot be asked for.
-func (t *tenure) checkMark(ctx context.Context, first uint64) error {
-	m := t.c.mark
-	if m.seq < first || m.seq == 0 {
-		return nil
-	}
-	msg, err := t.inputMessage(ctx, m.seq)
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return fmt.Errorf("pipeline: message %d of %s, which partition %d has answered, was deleted: restore the store, or start a new job", m.seq, inputStream(t.cfg.Job), t.part.id)
-	case err != nil:
-		return err
-	case msg.Time.UnixNano() != m.time:
-		return fmt.Errorf("pipeline: message %d of %s was stored %s, but partition %d has answered one stored %s: the input is not the one it was (a restored backup?); restore the right one, or start a new job",
-			m.seq, inputStream(t.cfg.Job), createdText(msg.Time), t.part.id, createdText(time.Unix(0, m.time)))
+	for _, at := range []place{{c.mark.seq, c.mark.time}, c.rests} {
+		if err := t.unchanged(ctx, p.id, at); err != nil {
+			return err
+		}
+		p.came.store(at)
 	}
 	return nil
 }
 
+// unchanged makes sure, by the input's leader, that an input message is still
+// the one that partition part has read: the input may have gone back to what it
+// was before, as after a power failure or when a backup was put in its place,
+// and may have grown beyond that message again. One that was removed from the
+// input's beginning cannot be asked for, and passes.
+func (r *run) unchanged(ctx context.Context, part int, at place) error {
+	if at.seq == 0 {
+		return nil
+	}
+	name := inputStream(r.cfg.Job)
+	info, err := r.inputInfo(ctx, at.seq)
+	switch {
+	case err != nil:
+		return err
+	case info.State.LastSeq < at.seq:
+		return fmt.Errorf("pipeline: %s ends at message %d, but partition %d has read message %d: the input lost its tail; %s", name, info.State.LastSeq, part, at.seq, otherHistory)
+	case info.State.FirstSeq > at.seq:
+		return nil
+	}
+	msg, err := r.inputMessage(ctx, at.seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		if info, err = r.inputInfo(ctx, at.seq); err == nil && info.State.FirstSeq <= at.seq { // it has not aged away meanwhile
+			err = fmt.Errorf("pipeline: message %d of %s, which partition %d has read, was deleted: restore the store, or start a new job", at.seq, name, part)
+		}
+		return err
+	}
+	if err == nil && msg.Time.UnixNano() != at.stored {
+		err = fmt.Errorf("pipeline: message %d of %s was stored %s, but partition %d has read one stored %s: the input is not the one it was (a restored backup? a power failure?); %s",
+			at.seq, name, createdText(msg.Time), part, createdText(time.Unix(0, at.stored)), otherHistory)
+	}
+	return err
+}
+
+// otherHistory is what to do about an input that went back.
+const otherHistory = "nothing more is answered from it: restore the store that has these messages; without one, a restart goes on with the partitions that have answered nothing of what is lost, and a new job can answer the input as it is now"
+
 // inputMessage asks for an input message until the server answers.
-func (t *tenure) inputMessage(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+func (r *run) inputMessage(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
 	for {
-		try, cancel := t.link.attempt(ctx)
-		msg, err := t.in.GetMsg(try, seq)
+		try, cancel := r.link.attempt(ctx)
+		msg, err := r.in.GetMsg(try, seq)
 		cancel()
 		if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
 			return msg, err
@@ -79,21 +108,21 @@ func (t *tenure) inputMessage(ctx context.Context, seq uint64) (*jetstream.RawSt
 }
 
 // inputInfo asks for the input's identity and range until the server answers,
-// and gives a cluster's new leader time to know its own end.
-func (t *tenure) inputInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
+// and gives a cluster's new leader time to know that it has message seq.
+func (r *run) inputInfo(ctx context.Context, seq uint64) (*jetstream.StreamInfo, error) {
 	var late time.Time
 	for {
-		try, cancel := t.link.attempt(ctx)
-		info, err := t.in.Info(try)
+		try, cancel := r.link.attempt(ctx)
+		info, err := r.in.Info(try)
 		cancel()
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil, fmt.Errorf("pipeline: NATS stream %s is gone: restore it, or delete %s too and begin anew", inputStream(t.cfg.Job), outputStream(t.cfg.Job))
+			return nil, lostStream(r.cfg.Job, inputStream(r.cfg.Job))
 		}
 		if err == nil {
 			if late.IsZero() {
 				late = time.Now().Add(staleGrace)
 			}
-			if info.State.LastSeq >= t.c.inSeq || info.Config.Replicas <= 1 || time.Now().After(late) {
+			if info.State.LastSeq >= seq || info.Config.Replicas <= 1 || time.Now().After(late) {
 				return info, nil
 			}
 		}

@@ -28,6 +28,22 @@ func TestAdvanceTo(t *testing.T) {
 	}
 }
 
+// A record in the middle of a split commit names the last input message that
+// its predictions rest on; one at the end has its digest for that.
+func TestAdvanceRests(t *testing.T) {
+	a := &answer{inSeq: 30, inTime: 300, preds: make([]codec.Prediction, 3), at: []uint64{12, 12, 15}, stored: []int64{120, 120, 150}}
+	c := &committer{}
+	for i, want := range []place{{12, 120}, {12, 120}, {}} {
+		c.record = c.advance(a, i, i+1, nil)
+		if c.rests != want {
+			t.Errorf("after %d of 3: rests on %+v, want %+v", i+1, c.rests, want)
+		}
+	}
+	if c.mark.seq != 30 || c.mark.time != 300 {
+		t.Errorf("at the end: mark %+v", c.mark)
+	}
+}
+
 func check(t *testing.T, a *answer, p position, published int) {
 	t.Helper()
 	var beyond uint64 // published predictions of messages after p.inSeq

@@ -14,7 +14,8 @@ import (
 // the server's machine is gone.
 type connection struct {
 	*nats.Conn
-	up atomic.Bool
+	up     atomic.Bool
+	breaks atomic.Uint64 // times it was not, at least once for several in quick succession
 }
 
 // watched follows a connection until it is closed for good.
@@ -25,6 +26,7 @@ func watched(nc *nats.Conn) *connection {
 	go func() {
 		for s := range changes {
 			if s != nats.CONNECTED {
+				c.breaks.Add(1)
 				c.up.Store(false)
 			}
 			c.up.Store(nc.IsConnected()) // when it is known: changes in quick succession may be lost

@@ -54,6 +54,8 @@
 //	Eusn-Digest-In-Seq  at most Eusn-In-Seq; less in the middle of a split commit
 //	Eusn-Digest-Version of the state's form, as in snapshots; another than ours is left to its program
 //	Eusn-In-Ts          when the server stored that input, ns since 1970
+//	Eusn-Rests-In-Seq   in the middle of a split commit: the last input that predictions so far rest on
+//	Eusn-Rests-In-Ts    when the server stored it
 //	Eusn-Snap           object in <JOB>-SNAP with the state after input Eusn-Snap-In-Seq
 //	Eusn-Snap-In-Seq
 //	Eusn-Arithmetic     what computed the states (reservoir.ArithmeticOf); absent: canonical
@@ -79,7 +81,11 @@
 //     is refused from then on (fenced), however late it wakes up;
 //  2. checks that the input is the one the record speaks of: created when it
 //     was, not shorter than the position, its last answered message stored when
-//     it was;
+//     it was. So it does each time a consumer begins anew, which the client does
+//     by itself and behind the last message it has seen: before the message that
+//     comes then is used, the one before it must still be the one it was. An
+//     input that went back (a power failure, a backup) and has grown beyond that
+//     place again is found out, whatever it holds there now;
 //  3. restores the snapshot that the record names, replays the input behind it
 //     silently up to the position, and compares the state's digest with the
 //     record's. A difference stops p with a message that says what to do;
@@ -94,8 +100,9 @@
 //     commits "released": the next owner replays nothing and need not wait.
 //
 // While it works, a worker asks once a lease whether input and output are those
-// it began with and hold what it has read, and stops if not: their consumers
-// would wait in silence, or skip what is stored under numbers already seen. The
+// it began with, and stops if not: their consumers would wait in silence. A
+// partition whose last message the input does not have any more, or has another
+// in the place of, is stopped: so it is asked after each break. The
 // job's other NATS streams decide nothing of that kind, and are made anew where
 // they were deleted; whose snapshot was in one is stored once more.
 //

@@ -43,7 +43,7 @@ func (s *shard) input(b *batch, j job) error {
 	a.messages++
 	// A digest is of the state after one message: the batch must end with it.
 	b.full = b.full || j.seq == p.verifyAt
-	m := message{b: b, p: p, inSeq: j.seq, silent: j.seq <= p.replayTo}
+	m := message{b: b, p: p, inSeq: j.seq, stored: j.stored, silent: j.seq <= p.replayTo}
 	if m.silent {
 		s.counters.replayed.Add(1)
 		s.replayed(p, j.seq)

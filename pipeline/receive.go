@@ -51,7 +51,7 @@ func (t *tenure) read() (*reader, error) {
 		if err != nil { // the server has gone since the claim, or takes no more connections
 			return nil, fmt.Errorf("%w: %w", err, errLater)
 		}
-		r, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.fail)
+		r, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.same, t.fail)
 		if err == nil || t.ctx.Err() != nil {
 			return r, err
 		}
@@ -71,7 +71,13 @@ func (t *tenure) read() (*reader, error) {
 // told what ends it. Its callback blocks while the shard's queue is full, which stops
 // the pulls. The caller stops what it returns; ctx must have ended when fail
 // returns, for nothing may follow a message that was let go.
-func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, fail func(error)) (*reader, error) {
+//
+// What is called an ordered consumer is one after another on the server: the
+// client makes the next, behind the last message it has handed out, whenever
+// one was lost (a connection that broke, a server that was away), and says
+// nothing. Each counts its messages from 1. So before the first message of each
+// is used, same makes sure that the input is the one it was.
+func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func() error, fail func(error)) (*reader, error) {
 	cons, err := js.OrderedConsumer(ctx, inputStream(name), jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{inputFilter(name, p.id)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -91,8 +97,16 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 			fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
 			return
 		}
+		if meta.Sequence.Consumer == 1 {
+			if err := same(); err != nil {
+				if ctx.Err() == nil {
+					fail(err)
+				}
+				return
+			}
+		}
 		p.unread.Store(int64(meta.NumPending))
-		p.came.store(meta.Sequence.Stream, meta.Timestamp.UnixNano())
+		p.came.store(place{meta.Sequence.Stream, meta.Timestamp.UnixNano()})
 		subject := m.Subject()
 		j := job{
 			part: p, seq: meta.Sequence.Stream, stored: meta.Timestamp.UnixNano(), subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
@@ -115,6 +129,10 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 	}
 	return r, nil
 }
+
+// same makes sure that the last input message that the partition stands on is
+// the one it was.
+func (t *tenure) same() error { return t.unchanged(t.ctx, t.part.id, t.part.came.load()) }
 
 // end stops a reader: what it has not read is not this worker's any more.
 func (r *reader) end(patience time.Duration) {

@@ -44,6 +44,7 @@ type record struct {
 	worker  string
 	created string // identity of the input NATS stream: when it was created
 	mark    mark
+	rests   place  // last input message that predictions rest on, in the middle of a split commit: it lies behind mark's
 	snap    string // name of the snapshot, empty without one
 	snapSeq uint64 // last input message in it
 
@@ -73,6 +74,9 @@ func (r *record) header() nats.Header {
 		if r.mark.version > 0 {
 			h[headerVersion] = u(r.mark.version)
 		}
+	}
+	if r.rests.seq > 0 {
+		h[headerRests], h[headerRestsTime] = u(r.rests.seq), []string{strconv.FormatInt(r.rests.stored, 10)}
 	}
 	if r.snap != "" {
 		h[headerSnap], h[headerSnapSeq] = []string{r.snap}, u(r.snapSeq)
@@ -113,6 +117,12 @@ func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 			r.mark.digest = d
 		}
 	}
+	if h.Get(headerRests) != "" {
+		var at uint64
+		u(headerRests, &r.rests.seq)
+		u(headerRestsTime, &at)
+		r.rests.stored = int64(at)
+	}
 	if r.snap != "" {
 		u(headerSnapSeq, &r.snapSeq)
 	}
@@ -122,6 +132,8 @@ func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 		err = fmt.Errorf("header %s is %q", headerKind, r.kind)
 	case r.mark.seq > r.inSeq || r.snapSeq > r.mark.seq:
 		err = fmt.Errorf("it names a snapshot after message %d, a digest after %d and a position of %d", r.snapSeq, r.mark.seq, r.inSeq)
+	case r.rests.seq > 0 && r.rests.seq < r.inSeq:
+		err = fmt.Errorf("it names a position of %d, whose predictions rest on nothing behind message %d", r.inSeq, r.rests.seq)
 	}
 	if err != nil {
 		return record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w: %s", raw.Sequence, raw.Subject, err, errRecord, wayOut(raw.Subject, raw.Sequence))

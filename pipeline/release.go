@@ -48,6 +48,7 @@ func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
 			t.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.id, "err", err)
 		case err == nil:
 			next.inSeq, next.ahead, next.mark = at.seq, 0, at
+			next.rests = place{}
 		}
 	}
 	if now := t.ready.Load(); now != nil && now.seq <= next.mark.seq {

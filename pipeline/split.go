@@ -49,7 +49,9 @@ func (c *committer) advance(a *answer, from, to int, now *stored) record {
 	r := c.record
 	r.kind, r.position = kindCommit, advanceTo(r.position, a, from, to)
 	if to == len(a.preds) {
-		r.mark = mark{a.inSeq, a.inTime, a.digest, stateVersion}
+		r.mark, r.rests = mark{a.inSeq, a.inTime, a.digest, stateVersion}, place{}
+	} else {
+		r.rests = place{a.at[to-1], a.stored[to-1]}
 	}
 	if now != nil && now.seq <= r.mark.seq {
 		r.snap, r.snapSeq = now.name, now.seq

@@ -16,6 +16,7 @@ type message struct {
 	src    *source
 	seq    uint64 // Eusn-Seq, 0 without one
 	inSeq  uint64
+	stored int64 // when the server stored it, ns
 	silent bool
 	end    bool
 	flags  codec.Flag // of this message's samples alone
@@ -215,7 +216,7 @@ func (s *shard) predict(m *message, st *stream, g group, c sequence.Cut, flags c
 	a := m.b.answer(m.p)
 	m.b.emits = append(m.b.emits, emit{m.p.index, len(a.preds)})
 	a.preds = append(a.preds, p)
-	a.at = append(a.at, m.inSeq)
+	a.at, a.stored = append(a.at, m.inSeq), append(a.stored, m.stored)
 }
 
 // remember keeps what a later message's predictions may need of the last

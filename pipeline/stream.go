@@ -30,7 +30,7 @@ type partition struct {
 	heldBytes int // of held messages
 
 	// For Status, which reads them beside the work.
-	came    lastRead
+	came    lastPlace    // of the input
 	unread  atomic.Int64 // input messages that the server had when the last one came
 	waiting atomic.Int64 // those that came and are not answered
 

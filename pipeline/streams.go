@@ -29,6 +29,8 @@ const (
 	headerDigest    = "Eusn-Digest"
 	headerDigestSeq = "Eusn-Digest-In-Seq"
 	headerInTime    = "Eusn-In-Ts"
+	headerRests     = "Eusn-Rests-In-Seq"
+	headerRestsTime = "Eusn-Rests-In-Ts"
 	headerSnap      = "Eusn-Snap"
 	headerSnapSeq   = "Eusn-Snap-In-Seq"
 	headerArith     = "Eusn-Arithmetic"

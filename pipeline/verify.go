@@ -96,7 +96,7 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 	if err := t.shard.adopt(b, t.part); err != nil || t.err() != nil || t.part.verifyAt == 0 {
 		return errors.Join(err, t.err())
 	}
-	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.done+1, maxPull, t.shard, t.fail)
+	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.done+1, maxPull, t.shard, t.same, t.fail)
 	if err != nil {
 		return err
 	}

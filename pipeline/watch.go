@@ -19,7 +19,7 @@ import (
 type lookout struct {
 	*run
 	wrong  map[string]time.Time // since when, by what
-	resets uint64               // of consumers, when last looked
+	breaks uint64               // of connections and consumers, when all was last found to be as it was
 	nobody uint64               // messages of no partition, when last told
 }
 
@@ -38,7 +38,7 @@ func (w *lookout) look(ctx context.Context) error {
 	there := true
 	for _, s := range []jetstream.Stream{w.in, w.out} {
 		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
-		seq, stored := w.furthest() // before the question: what is read meanwhile lies beyond
+		seq := w.furthest() // before the question: what is read meanwhile lies beyond
 		var opts []jetstream.StreamInfoOpt
 		if s == w.in {
 			opts = append(opts, jetstream.WithSubjectFilter(w.cfg.InputSubject))
@@ -62,11 +62,9 @@ func (w *lookout) look(ctx context.Context) error {
 		}
 		w.unmapped(name, info.State.Subjects)
 		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
-			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its tail; restore its store, or start a new job", name, info.State.LastSeq, seq)
+			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its tail; %s", name, info.State.LastSeq, seq, otherHistory)
 		}
-		if err := w.same(ctx, name, seq, stored); err != nil {
-			return err
-		}
+		w.same(ctx)
 	}
 	if there { // nothing is made on a server that lacks the job
 		for _, name := range w.rest.names {
@@ -122,61 +120,78 @@ func lostStream(job, name string) error {
 	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come: restore it; a restart without it predicts all that %s still holds once more", name, inputStream(job))
 }
 
-// furthest is the last input message read, of all partitions, and when the
-// server stored it.
-func (r *run) furthest() (seq uint64, stored int64) {
-	v := r.view.Load()
-	if v == nil {
-		return 0, 0
+// furthest is the last input message that any partition stands on.
+func (r *run) furthest() (seq uint64) {
+	for _, t := range r.tenures() {
+		seq = max(seq, t.part.came.load().seq)
 	}
-	for _, t := range v.tenures {
-		if s, at := t.part.came.load(); s > seq {
-			seq, stored = s, at
-		}
-	}
-	return seq, stored
+	return seq
 }
 
-// same makes sure, after a consumer had to recover, that the last message read
-// is still the one it was: a store put back from a backup may have grown beyond
-// it again.
-func (w *lookout) same(ctx context.Context, name string, seq uint64, stored int64) error {
-	resets := w.counters.resets.Load()
-	if resets == w.resets || seq == 0 {
-		return nil
-	}
-	try, cancel := w.link.attempt(ctx)
-	defer cancel()
-	msg, err := w.in.GetMsg(try, seq)
-	switch {
-	case err == nil && msg.Time.UnixNano() != stored:
-		return fmt.Errorf("pipeline: message %d of %s was stored %s, but the stage has read one stored %s: the input is not the one it was (a restored backup?); restore the right one, or start a new job",
-			seq, name, createdText(msg.Time), createdText(time.Unix(0, stored)))
-	case err == nil || errors.Is(err, jetstream.ErrMsgNotFound): // aged away
-		w.resets = resets
+// tenures are those that the manager has shown.
+func (r *run) tenures() map[int]*tenure {
+	if v := r.view.Load(); v != nil {
+		return v.tenures
 	}
 	return nil
 }
 
-// lastRead is the last input message that a partition's consumer brought. One
-// goroutine stores.
-type lastRead struct {
+// same makes sure, after a connection or a consumer had to recover, that each
+// partition's last message is still the one it was. A partition that hears
+// nothing more finds it out here; one that does, when its consumer begins anew.
+func (w *lookout) same(ctx context.Context) {
+	breaks := w.interruptions()
+	if breaks == w.breaks {
+		return
+	}
+	for _, t := range w.tenures() {
+		if !t.reading.Load() || t.failed.Load() {
+			continue // a claim looks by itself
+		}
+		if err := t.unchanged(ctx, t.part.id, t.part.came.load()); err != nil && ctx.Err() == nil {
+			t.fail(err)
+		}
+	}
+	w.breaks = breaks
+}
+
+// interruptions counts what a server that was away cannot do without: breaks of
+// connections, recoveries of consumers.
+func (r *run) interruptions() uint64 {
+	n := r.counters.resets.Load()
+	r.connsMu.Lock()
+	defer r.connsMu.Unlock()
+	for _, c := range r.conns {
+		n += c.breaks.Load()
+	}
+	return n
+}
+
+// lastPlace is the furthest input message that a partition stands on: the last
+// that its consumer brought or, after a claim, the last that its record rests
+// on. One goroutine stores.
+type lastPlace struct {
 	seq    atomic.Uint64
 	stored atomic.Int64
 }
 
-func (a *lastRead) store(seq uint64, stored int64) {
-	a.seq.Store(0) // a reader between the two sees that
-	a.stored.Store(stored)
-	a.seq.Store(seq)
+// store takes note of a message behind all before it; one that is replayed is
+// none.
+func (l *lastPlace) store(at place) {
+	if at.seq <= l.seq.Load() {
+		return
+	}
+	l.seq.Store(0) // a reader between the two sees that
+	l.stored.Store(at.stored)
+	l.seq.Store(at.seq)
 }
 
-func (a *lastRead) load() (seq uint64, stored int64) {
-	seq, stored = a.seq.Load(), a.stored.Load()
-	if a.seq.Load() != seq {
-		return 0, 0
+func (l *lastPlace) load() place {
+	at := place{l.seq.Load(), l.stored.Load()}
+	if l.seq.Load() != at.seq {
+		return place{}
 	}
-	return seq, stored
+	return at
 }
 
 // missing is how long a NATS stream has not been found without a break.

@@ -41,17 +41,16 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		}, "LOST-OUT is gone"},
 		"input cut short": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().tenures {
-				seq, at := tn.part.came.load()
-				tn.part.came.store(seq+7, at) // as if the server had lost seven messages
+				at := tn.part.came.load()
+				tn.part.came.store(place{at.seq + 7, at.stored}) // as if the server had lost seven messages
 			}
 		}, "the input lost its tail"},
 		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().tenures {
-				seq, at := tn.part.came.load()
-				tn.part.came.store(seq, at+1) // as if another message had been read there
+				tn.part.came.stored.Add(1) // as if another message had been read there
 			}
 			r.counters.resets.Add(1) // as when the server was away
-		}, "the input is not the one it was (a restored backup?)"},
+		}, "the input is not the one it was (a restored backup? a power failure?)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

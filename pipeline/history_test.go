@@ -1,0 +1,234 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// past is a server that can be stopped and started while its clients stay,
+// and whose NATS streams can be put back to what they were.
+type past struct {
+	t    *testing.T
+	dir  string
+	port int
+	srv  *Server
+}
+
+func newPast(t *testing.T) *past {
+	t.Helper()
+	p := &past{t: t, dir: t.TempDir(), port: RandomPort}
+	p.start(p.port)
+	u, err := url.Parse(p.srv.URL())
+	if err == nil {
+		p.port, err = strconv.Atoi(u.Port())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.srv.Close() })
+	return p
+}
+
+func (p *past) start(port int) {
+	p.t.Helper()
+	srv, err := StartServer(ServerOptions{Dir: p.dir, Port: port, Log: testLog(p.t)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.srv = srv
+}
+
+// rig is one on the server as it runs now, whose stages outlive it.
+func (p *past) rig() *rig {
+	p.t.Helper()
+	b := rigOf(p.t, p.srv)
+	b.url = fmt.Sprintf("nats://127.0.0.1:%d", p.port)
+	return b
+}
+
+func (p *past) stream(name string) string {
+	return filepath.Join(p.dir, "jetstream", "$G", "streams", name)
+}
+
+// keep copies NATS streams while the server stands; the copies are put in their
+// place by the function returned.
+func (p *past) keep(names ...string) (putBack func()) {
+	p.t.Helper()
+	aside := p.t.TempDir()
+	p.srv.Close()
+	for _, name := range names {
+		if err := os.CopyFS(filepath.Join(aside, name), os.DirFS(p.stream(name))); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p.start(p.port)
+	return func() {
+		p.t.Helper()
+		for _, name := range names {
+			err := os.RemoveAll(p.stream(name))
+			if err == nil {
+				err = os.CopyFS(p.stream(name), os.DirFS(filepath.Join(aside, name)))
+			}
+			if err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// alone starts the server where no stage finds it, does something, and stops it.
+func (p *past) alone(do func(b *rig)) {
+	p.t.Helper()
+	p.start(InProcess)
+	do(rigOf(p.t, p.srv))
+	p.srv.Close()
+}
+
+// sequences are messages that end one each, without numbers.
+func sequences(key string, n int, value float32) (all []packet) {
+	for i := range n {
+		all = append(all, one(key, 0, 2, value+float32(i)/64, true))
+	}
+	return all
+}
+
+// An input that goes back to what it was under a live worker, and is refilled
+// beyond what the worker had read, stops the partitions that had read what is
+// lost, before anything of it is used. The others go on.
+func TestInputGoesBackUnderStage(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	p := newPast(t)
+	b := p.rig()
+	book := &logBook{}
+	b.log = book.logger()
+	c := Config{Job: "back", Partitions: 2, Lease: time.Minute} // the watch comes too late
+	r := b.start(m, c)
+	keys := map[int]string{}
+	for i := 0; len(keys) < 2; i++ {
+		keys[partitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
+	}
+	b.publish(append(sequences(keys[0], 4, 0), sequences(keys[1], 4, 1)...))
+	b.settle(r, 8)
+	putBack := p.keep(inputStream(c.Job))
+	b = p.rig()
+	b.publish(sequences(keys[0], 5, 2)) // messages 9 to 13, of partition 0 alone
+	b.settle(r, 13)
+	p.srv.Close()
+	putBack()
+	p.alone(func(b *rig) {
+		b.publish(sequences(keys[0], 10, 3)) // 9 to 18 once more
+		b.publish(sequences(keys[1], 3, 4))  // 19 to 21
+	})
+	p.start(p.port)
+	b = p.rig()
+	r.until(t, "stop of partition 0, and partition 1 at work", func(s Stats) bool { return s.Stopped == 1 && s.Predictions == 13+3 })
+	err := r.counters.Status().Partitions[0].Err
+	mentions(t, err, "message 13 of BACK-IN was stored", "partition 0 has read one stored", "the input is not the one it was", "restore the store")
+	if err, ok := r.counters.Status().Partitions[1].Err, r.counters.Status().Partitions[1].Phase == Reading; err != nil || !ok {
+		t.Errorf("partition 1, whose history stands: %v", err)
+	}
+	r.cancel()
+	mentions(t, r.wait(t), "the input is not the one it was")
+	if got := b.predictions(c.Job); len(got[keys[0]]) != 9 || len(got[keys[1]]) != 7 {
+		t.Errorf("%d and %d predictions, want 9, of what was read before, and 7", len(got[keys[0]]), len(got[keys[1]]))
+	}
+}
+
+// A partition that hears nothing more finds it out by the watch.
+func TestInputGoesBackUnderSilence(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	p := newPast(t)
+	b := p.rig()
+	c := Config{Job: "quiet", Partitions: 2, Lease: 300 * time.Millisecond}
+	r := b.start(m, c)
+	keys := map[int]string{}
+	for i := 0; len(keys) < 2; i++ {
+		keys[partitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
+	}
+	b.publish(sequences(keys[1], 4, 1))
+	b.settle(r, 4)
+	putBack := p.keep(inputStream(c.Job))
+	b = p.rig()
+	b.publish(sequences(keys[0], 5, 2))
+	b.settle(r, 9)
+	p.srv.Close()
+	putBack()
+	p.alone(func(b *rig) { b.publish(sequences(keys[1], 10, 3)) }) // 5 to 14: nothing for partition 0
+	p.start(p.port)
+	r.until(t, "stop of partition 0, and partition 1 at work", func(s Stats) bool { return s.Stopped == 1 && s.Predictions == 9+10 })
+	mentions(t, r.counters.Status().Partitions[0].Err, "the input is not the one it was")
+	r.cancel()
+	_ = r.wait(t)
+}
+
+// The record of a worker that was killed in the middle of a split commit rests
+// on messages behind its digest's. That they are lost and their numbers were
+// given again is found out by the next owner.
+func TestInputGoesBackBehindASplitCommit(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("split", 1)
+	r := b.start(m, c)
+	var marks []record
+	for i := range 3 {
+		b.publish(sequences("s", 1, float32(i)))
+		b.settle(r, i+1)
+		_, rec := b.last(c.Job, 0)
+		marks = append(marks, rec)
+	}
+	r.crash(t)
+	b.expire(c.Job)
+	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, halfWay := range map[string]position{"one of its messages": {inSeq: 2, outs: 3}, "part of the next message": {inSeq: 1, ahead: 1, outs: 3}} {
+		// As committed in the middle: the digest is of the state before the batch.
+		rec := marks[0]
+		rec.kind, rec.position = kindCommit, halfWay
+		rec.rests = place{2, marks[1].mark.time}
+		publish := func(rec record) {
+			t.Helper()
+			if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: outputSubject(c.Job, 0), Header: rec.header()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		publish(rec)
+		if _, got := b.last(c.Job, 0); got != rec {
+			t.Fatalf("%s: record %+v came back as %+v", name, rec, got)
+		}
+		rec.rests.stored++ // as if the message had been another when it was answered
+		publish(rec)
+		s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		mentions(t, s.Run(ctx), "message 2 of SPLIT-IN was stored", "the input is not the one it was")
+		cancel()
+		rec.rests.stored, rec.rests.seq = 0, 99
+		publish(rec)
+		ctx, cancel = context.WithTimeout(t.Context(), patience)
+		mentions(t, s.Run(ctx), "SPLIT-IN ends at message 3, but partition 0 has read message 99")
+		cancel()
+		rec.rests = place{2, marks[1].mark.time}
+		publish(rec)
+	}
+	if err := in.DeleteMsg(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	mentions(t, s.Run(ctx), "message 2 of SPLIT-IN, which partition 0 has read, was deleted")
+}
