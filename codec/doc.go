@@ -22,14 +22,40 @@
 // # Output
 //
 //	stream_id utf8, seq uint64, row uint32, ts timestamp[ns, UTC] nullable,
-//	class int32, score float32, scores FixedSizeList<float32>[C] (optional),
-//	flags uint8
+//	class int32, score float32, probability float32 nullable,
+//	scores FixedSizeList<float32>[C] (optional), flags uint32
 //
-// with eusn.schema=prediction, eusn.version=1, eusn.model, eusn.model_sha256,
-// eusn.head and eusn.labels (a JSON list) in the schema metadata. class is an
+// with eusn.schema=prediction, eusn.version=2, eusn.model, eusn.model_sha256,
+// eusn.head and eusn.labels (a JSON list) in the schema metadata. Version 1,
+// which is read, too, had flags of uint8 and no probability. class is an
 // index into the labels. flags holds the bits of type Flag: 1 gap, 2
-// reordered, 4 held, 8 warm-up, 16 early, 32 poison-skipped, 64 idle;
-// Flag.Integrity says in one word how far to trust the prediction.
+// reordered, 4 held, 8 warm-up, 16 early, 32 poison-skipped, 64 idle, 128
+// out-of-range, 256 flat, 512 length; Flag.Integrity says in one word how far
+// to trust the prediction.
+//
+// scores are the readout's, one per class; with two classes one, which is
+// positive for class 1. score is the class's: the largest, or the one score's
+// size. They may be any finite number, have no unit and no common scale: a
+// ridge classifier's lie near -1 and 1 (its targets), a discriminant's are
+// log-likelihoods up to what all classes share. Scores of one model may be
+// compared with each other, those of two models may not. A large score says
+// that the features lie far on the class's side, which is just as well far
+// from everything the model has seen: a dead sensor scores higher than a
+// healthy one.
+//
+// probability is the class's share, in (0, 1], of
+//
+//	softmax(temperature * scores), of (0, s) where there is one score s
+//
+// with the temperature in the model at which the scores of training sequences,
+// each scored by the readout fitted to all others, are likeliest (package
+// readout). It is null where the model has none. Among sequences like those
+// of the training, of those with probability p a share of about p is right. It
+// is about the trained classes and no other: it divides 1 among them whatever
+// the samples are, so it is near 1 for a dead sensor, too, and says nothing of
+// a state of the machine that has no class. For that look at the flags
+// out-of-range, flat and length, which say that a sequence is unlike the
+// training's; their absence is no proof.
 //
 // # Untrusted bytes
 //

@@ -1,11 +1,16 @@
 package codec
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Flag marks what was unusual about the samples behind a prediction.
-type Flag uint8
+type Flag uint32
 
-// The flags, which are part of the output format.
+// The flags, which are part of the output format. The first seven say what
+// happened to the samples on their way, the others that the samples are unlike
+// those the model was trained on (see package reservoir/monitor).
 const (
 	FlagGap           Flag = 1 << iota // messages of the stream are missing
 	FlagReordered                      // messages arrived out of order and were put in order
@@ -14,45 +19,60 @@ const (
 	FlagEarly                          // the sequence has not ended
 	FlagPoisonSkipped                  // an undecodable message was skipped
 	FlagIdle                           // the sequence was ended for the stream's silence
+	FlagOutOfRange                     // a channel had values far outside its range in training
+	FlagFlat                           // a channel had one value for far longer than ever in training
+	FlagLength                         // the sequence is far shorter or longer than any in training
 )
 
-var flagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "128"}
+// FlagNames are the names of the flags, in order of their bits.
+var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length"}
 
-// String lists the flags that are set, "gap|held"; without any it is empty.
+// String lists the flags that are set, "gap|held"; without any it is empty. A
+// flag of a later version of the format is its number.
 func (f Flag) String() string {
 	var set []string
-	for i, name := range flagNames {
-		if f>>i&1 != 0 {
-			set = append(set, name)
+	for i := range 32 {
+		switch {
+		case f>>i&1 == 0:
+		case i < len(FlagNames):
+			set = append(set, FlagNames[i])
+		default:
+			set = append(set, strconv.FormatUint(1<<i, 10))
 		}
 	}
 	return strings.Join(set, "|")
 }
 
-// The integrity of a prediction: how far it rests on all samples of its
-// sequence, in one word, from worst to best.
+// The integrity of a prediction: how far it can be trusted, in one word, from
+// worst to best. What is unlike the training stands before what was lost on
+// the way: a readout that lacks some samples still knows what it sees, one that
+// reads a dead sensor knows nothing, and its class and score look like any
+// other.
 const (
-	IntegrityUnknown       = "unknown"        // a flag of a later version of the format
-	IntegrityGap           = "gap"            // samples were lost on their way, nobody knows which
-	IntegrityPoisonSkipped = "poison-skipped" // samples were left out; the dead letters hold them
-	IntegrityHeld          = "held"           // missing values were filled in
-	IntegrityIdle          = "idle"           // all samples there were, but silence ended the sequence, not its producer
-	IntegrityEarly         = "early"          // all samples so far; the sequence goes on
-	IntegrityComplete      = "complete"       // all samples of the sequence, each once, in order
+	IntegrityUnknown       = "unknown"         // a flag of a later version of the format
+	IntegrityUnlike        = "unlike-training" // samples, or a length, that the model has never seen: the class means nothing
+	IntegrityGap           = "gap"             // samples were lost on their way, nobody knows which
+	IntegrityPoisonSkipped = "poison-skipped"  // samples were left out; the dead letters hold them
+	IntegrityHeld          = "held"            // missing values were filled in
+	IntegrityIdle          = "idle"            // all samples there were, but silence ended the sequence, not its producer
+	IntegrityEarly         = "early"           // all samples so far; the sequence goes on
+	IntegrityComplete      = "complete"        // all samples of the sequence, each once, in order, and nothing seen that is unlike the training
 )
 
 // known are the flags that Integrity can judge.
-const known = FlagGap | FlagReordered | FlagHeld | FlagWarmUp | FlagEarly | FlagPoisonSkipped | FlagIdle
+const known = 1<<len(FlagNames) - 1
 
-// Integrity is the worst that the flags say. A gap, a skipped message or a
-// filled value concerns every later prediction of the same sequence, for a
-// state forgets nothing; a new sequence begins as complete. FlagReordered does
-// not lessen integrity: what came out of order was used in order. FlagWarmUp
-// comes with FlagEarly only.
+// Integrity is the worst that the flags say. A gap, a skipped message, a
+// filled value, a value out of range or a flat channel concerns every later
+// prediction of the same sequence, for a state forgets nothing; a new sequence
+// begins as complete. FlagReordered does not lessen integrity: what came out of
+// order was used in order. FlagWarmUp comes with FlagEarly only.
 func (f Flag) Integrity() string {
 	switch {
 	case f&^known != 0:
 		return IntegrityUnknown
+	case f&(FlagOutOfRange|FlagFlat|FlagLength) != 0:
+		return IntegrityUnlike
 	case f&FlagGap != 0:
 		return IntegrityGap
 	case f&FlagPoisonSkipped != 0:

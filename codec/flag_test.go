@@ -8,19 +8,21 @@ func TestIntegrity(t *testing.T) {
 		flag Flag
 		want string
 	}{
-		{128, "unknown"}, {FlagGap, "gap"}, {FlagPoisonSkipped, "poison-skipped"}, {FlagHeld, "held"},
+		{1 << 10, "unknown"}, {1 << 31, "unknown"}, {FlagOutOfRange, "unlike-training"}, {FlagFlat, "unlike-training"},
+		{FlagLength, "unlike-training"}, {FlagGap, "gap"}, {FlagPoisonSkipped, "poison-skipped"}, {FlagHeld, "held"},
 		{FlagIdle, "idle"}, {FlagEarly, "early"}, {FlagWarmUp, "early"}, {FlagReordered, "complete"},
 	}
-	for f := range 256 {
+	for i := range 1 << 12 {
+		f := Flag(i)&(1<<11-1) | Flag(i)>>11<<31 // the flags there are, the next, and the last
 		want := "complete"
 		for _, o := range order {
-			if Flag(f)&o.flag != 0 {
+			if f&o.flag != 0 {
 				want = o.want
 				break
 			}
 		}
-		if got := Flag(f).Integrity(); got != want {
-			t.Errorf("flags %q: integrity %q, want %q", Flag(f), got, want)
+		if got := f.Integrity(); got != want {
+			t.Errorf("flags %q: integrity %q, want %q", f, got, want)
 		}
 	}
 }

@@ -10,13 +10,16 @@ import (
 // Prediction is one row of an output message.
 type Prediction struct {
 	Stream string
-	Seq    uint64    // sequence number of the input message
-	Row    uint32    // the last row of it that was used
-	Time   int64     // of that row, ns since the Unix epoch, UTC; NoTime where it has none
-	Class  int32     // index into PredictionMeta.Labels
-	Score  float32   // of the class
-	Scores []float32 // PredictionMeta.Columns of them
-	Flags  Flag
+	Seq    uint64  // sequence number of the input message
+	Row    uint32  // the last row of it that was used
+	Time   int64   // of that row, ns since the Unix epoch, UTC; NoTime where it has none
+	Class  int32   // index into PredictionMeta.Labels
+	Score  float32 // of the class
+	// Probability is the class's among the trained classes; 0 where the model
+	// has no temperature to make one of its scores.
+	Probability float32
+	Scores      []float32 // PredictionMeta.Columns of them
+	Flags       Flag
 }
 
 // PredictionMeta is what all predictions of a message have in common.
@@ -30,12 +33,13 @@ type PredictionMeta struct {
 
 // Names of the output fields that are not input fields too.
 const (
-	fieldSeq    = "seq"
-	fieldRow    = "row"
-	fieldClass  = "class"
-	fieldScore  = "score"
-	fieldScores = "scores"
-	fieldFlags  = "flags"
+	fieldSeq         = "seq"
+	fieldRow         = "row"
+	fieldClass       = "class"
+	fieldScore       = "score"
+	fieldProbability = "probability"
+	fieldScores      = "scores"
+	fieldFlags       = "flags"
 )
 
 // Keys of the output's schema metadata.
@@ -45,6 +49,10 @@ const (
 	metaHead   = "eusn.head"
 	metaLabels = "eusn.labels"
 )
+
+// predictionVersion is the newest eusn.version of output messages. Version 1
+// had flags of uint8 and no probability.
+const predictionVersion = "2"
 
 // maxColumns is far beyond any model; the encoder's template holds one row.
 const maxColumns = 1 << 20
@@ -75,15 +83,16 @@ func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
 		{Name: fieldTime, Type: timestampNS, Nullable: true},
 		{Name: fieldClass, Type: arrow.PrimitiveTypes.Int32},
 		{Name: fieldScore, Type: arrow.PrimitiveTypes.Float32},
+		{Name: fieldProbability, Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 	}
 	if meta.Columns > 0 {
 		t := arrow.FixedSizeListOfNonNullable(int32(meta.Columns), arrow.PrimitiveTypes.Float32)
 		fields = append(fields, arrow.Field{Name: fieldScores, Type: t})
 	}
-	fields = append(fields, arrow.Field{Name: fieldFlags, Type: arrow.PrimitiveTypes.Uint8})
+	fields = append(fields, arrow.Field{Name: fieldFlags, Type: arrow.PrimitiveTypes.Uint32})
 	md := arrow.NewMetadata(
 		[]string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaHead, metaLabels},
-		[]string{"prediction", "1", meta.Model, meta.SHA256, meta.Head, string(labels)})
+		[]string{"prediction", predictionVersion, meta.Model, meta.SHA256, meta.Head, string(labels)})
 	t, err := newTemplate(arrow.NewSchema(fields, &md))
 	if err != nil {
 		return nil, err
@@ -113,13 +122,35 @@ func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
 	t.times(len(p), func(i int) int64 { return p[i].Time })
 	t.column(len(p), func(i int) { t.u32(uint32(p[i].Class)) })
 	t.column(len(p), func(i int) { t.f32(p[i].Score) })
+	t.probabilities(p)
 	if e.columns > 0 {
 		t.node(len(p), 0)
 		t.empty()
 		t.column(len(p)*e.columns, func(i int) { t.f32(p[i/e.columns].Scores[i%e.columns]) })
 	}
-	t.column(len(p), func(i int) { t.out = append(t.out, byte(p[i].Flags)) })
+	t.column(len(p), func(i int) { t.u32(uint32(p[i].Flags)) })
 	return t.finish(), nil
+}
+
+// probabilities writes the nullable field probability; 0 is null.
+func (t *template) probabilities(p []Prediction) {
+	nulls := 0
+	for i := range p {
+		if p[i].Probability == 0 {
+			nulls++
+		}
+	}
+	t.node(len(p), nulls)
+	if nulls > 0 {
+		t.bits(len(p), func(i int) bool { return p[i].Probability != 0 })
+	} else {
+		t.empty()
+	}
+	t.open()
+	for i := range p {
+		t.f32(p[i].Probability)
+	}
+	t.close()
 }
 
 // column writes a fixed-width field without nulls; write appends value i.

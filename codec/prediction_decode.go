@@ -48,22 +48,28 @@ type predictionReader struct {
 	out     []Prediction
 }
 
-// predictionFields are the fields that must be there, and their types.
+// predictionFields are the fields of one value per row, and their types.
 var predictionFields = []struct {
-	name string
-	typ  dataType
+	name     string
+	typ      dataType
+	nullable bool
+	since    int // the version that has it; 1: must be there
 }{
-	{fieldStream, dataType{kind: typeUtf8}},
-	{fieldSeq, dataType{kind: typeInt, num: uint64s}},
-	{fieldRow, dataType{kind: typeInt, num: uint32s}},
-	{fieldTime, dataType{kind: typeTimestamp, unit: 3}},
-	{fieldClass, dataType{kind: typeInt, num: int32s}},
-	{fieldScore, dataType{kind: typeFloatingPoint, num: float32s}},
-	{fieldFlags, dataType{kind: typeInt, num: uint8s}},
+	{fieldStream, dataType{kind: typeUtf8}, false, 1},
+	{fieldSeq, dataType{kind: typeInt, num: uint64s}, false, 1},
+	{fieldRow, dataType{kind: typeInt, num: uint32s}, false, 1},
+	{fieldTime, dataType{kind: typeTimestamp, unit: 3}, true, 1},
+	{fieldClass, dataType{kind: typeInt, num: int32s}, false, 1},
+	{fieldScore, dataType{kind: typeFloatingPoint, num: float32s}, false, 1},
+	{fieldProbability, dataType{kind: typeFloatingPoint, num: float32s}, true, 2},
+	{fieldFlags, dataType{kind: typeInt, num: uint32s}, false, 1},
 }
 
+// flagsOf1 is the type of flags in version 1.
+var flagsOf1 = dataType{kind: typeInt, num: uint8s}
+
 func (r *predictionReader) readSchema(fr *frame) error {
-	if err := checkVersion(fr, "prediction"); err != nil {
+	if err := checkVersion(fr, "prediction", predictionVersion); err != nil {
 		return err
 	}
 	names := []string{fieldScores}
@@ -76,10 +82,10 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	}
 	for _, f := range predictionFields {
 		col := c.want[f.name]
-		if col == nil {
+		if col == nil && f.since == 1 {
 			return mismatch("field %q is missing; the message has %s", f.name, c.seen())
 		}
-		if col.typ != f.typ {
+		if col != nil && col.typ != f.typ && !(f.name == fieldFlags && col.typ == flagsOf1) {
 			return col.wants(f.typ.String())
 		}
 	}
@@ -136,25 +142,29 @@ func (r *predictionReader) batch(fr *frame) error {
 	if err != nil {
 		return err
 	}
-	fixed := map[string][]byte{}
+	fixed, valid := map[string][]byte{}, map[string][]byte{}
 	for _, f := range predictionFields[1:] {
-		if f.name != fieldTime {
-			if err := noNulls(&rb, r.cols[f.name], 0, 1); err != nil {
-				return err
-			}
+		col := r.cols[f.name]
+		if col == nil {
+			continue
+		}
+		if f.nullable {
+			valid[f.name], err = rb.bitmap(col, 0, 0, 1)
+		} else {
+			err = noNulls(&rb, col, 0, 1)
+		}
+		if err != nil {
+			return err
 		}
 		width := 8 // of ts
-		if f.typ.num != notNumber {
-			width = f.typ.num.width()
+		if col.typ.num != notNumber {
+			width = col.typ.num.width()
 		}
-		if fixed[f.name], err = rb.buffer(r.cols[f.name], 1, rb.rows*width); err != nil {
+		if fixed[f.name], err = rb.buffer(col, 1, rb.rows*width); err != nil {
 			return err
 		}
 	}
-	timeValid, err := rb.bitmap(r.cols[fieldTime], 0, 0, 1)
-	if err != nil {
-		return err
-	}
+	probabilities, narrow := fixed[fieldProbability], r.cols[fieldFlags].typ == flagsOf1
 	scores, err := r.scores(&rb)
 	if err != nil {
 		return err
@@ -174,12 +184,19 @@ func (r *predictionReader) batch(fr *frame) error {
 			Time:   int64(binary.LittleEndian.Uint64(fixed[fieldTime][8*i:])),
 			Class:  int32(binary.LittleEndian.Uint32(fixed[fieldClass][4*i:])),
 			Score:  math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldScore][4*i:])),
-			Flags:  Flag(fixed[fieldFlags][i]),
+		}
+		if narrow {
+			p.Flags = Flag(fixed[fieldFlags][i])
+		} else {
+			p.Flags = Flag(binary.LittleEndian.Uint32(fixed[fieldFlags][4*i:]))
+		}
+		if probabilities != nil && (valid[fieldProbability] == nil || bit(valid[fieldProbability], i)) {
+			p.Probability = math.Float32frombits(binary.LittleEndian.Uint32(probabilities[4*i:]))
 		}
 		if p.Class < 0 || int(p.Class) >= len(r.meta.Labels) {
 			return malformed("row %d: class %d, want 0 to %d: the message names %d labels", len(r.out), p.Class, len(r.meta.Labels)-1, len(r.meta.Labels))
 		}
-		if timeValid != nil && !bit(timeValid, i) {
+		if valid[fieldTime] != nil && !bit(valid[fieldTime], i) {
 			p.Time = NoTime
 		}
 		if n := r.meta.Columns; n > 0 {

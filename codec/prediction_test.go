@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
 func testMeta(columns int) PredictionMeta {
@@ -26,10 +28,13 @@ func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
 	for i := range n {
 		one := Prediction{
 			Stream: fmt.Sprintf("dev-%d", r.IntN(20)), Seq: r.Uint64(), Row: r.Uint32(), Time: int64(r.Uint64() >> 1),
-			Class: int32(r.IntN(4)), Score: r.Float32(), Flags: Flag(r.IntN(64)),
+			Class: int32(r.IntN(4)), Score: r.Float32(), Flags: Flag(r.Uint32()),
 		}
 		if i%3 == 1 {
 			one.Time = NoTime
+		}
+		if n%2 == 1 || i%5 > 0 { // every message of an odd number has no null
+			one.Probability = 1 - r.Float32()
 		}
 		for range columns {
 			one.Scores = append(one.Scores, r.Float32())
@@ -78,7 +83,7 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 	md := r.Schema().Metadata()
 	labels, _ := json.Marshal(meta.Labels)
 	for key, value := range map[string]string{
-		"eusn.schema": "prediction", "eusn.version": "1", "eusn.model": meta.Model,
+		"eusn.schema": "prediction", "eusn.version": "2", "eusn.model": meta.Model,
 		"eusn.model_sha256": meta.SHA256, "eusn.head": meta.Head, "eusn.labels": string(labels),
 	} {
 		if got, ok := md.GetValue(key); !ok || got != value {
@@ -97,10 +102,13 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 				Time:   NoTime,
 				Class:  rec.Column(at("class")).(*array.Int32).Value(i),
 				Score:  rec.Column(at("score")).(*array.Float32).Value(i),
-				Flags:  Flag(rec.Column(at("flags")).(*array.Uint8).Value(i)),
+				Flags:  Flag(rec.Column(at("flags")).(*array.Uint32).Value(i)),
 			}
 			if ts := rec.Column(at("ts")).(*array.Timestamp); ts.IsValid(i) {
 				p.Time = int64(ts.Value(i))
+			}
+			if pr := rec.Column(at("probability")).(*array.Float32); pr.IsValid(i) {
+				p.Probability = pr.Value(i)
 			}
 			if meta.Columns > 0 {
 				list := rec.Column(at("scores")).(*array.FixedSizeList)
@@ -147,10 +155,11 @@ func TestPredictionErrors(t *testing.T) {
 
 func TestFlagString(t *testing.T) {
 	for f, want := range map[Flag]string{
-		0: "", FlagGap: "gap", FlagGap | FlagHeld: "gap|held", FlagReordered | FlagWarmUp | FlagEarly | FlagPoisonSkipped: "reordered|warm-up|early|poison-skipped", FlagIdle: "idle", 128: "128",
+		0: "", FlagGap: "gap", FlagGap | FlagHeld: "gap|held", FlagReordered | FlagWarmUp | FlagEarly | FlagPoisonSkipped: "reordered|warm-up|early|poison-skipped", FlagIdle: "idle",
+		FlagOutOfRange | FlagFlat | FlagLength: "out-of-range|flat|length", 1 << 10: "1024", 1<<31 | FlagGap: "gap|2147483648",
 	} {
 		if got := f.String(); got != want {
-			t.Errorf("Flag(%d) is %q, want %q", uint8(f), got, want)
+			t.Errorf("Flag(%d) is %q, want %q", uint32(f), got, want)
 		}
 	}
 }
@@ -187,5 +196,58 @@ func TestPredictionClassOutOfRange(t *testing.T) {
 		if _, got, err := DecodePredictions(payload); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), c.want) || got != nil {
 			t.Errorf("class %d of %d labels: %d predictions, %v, want %q", c.class, len(c.labels), len(got), err, c.want)
 		}
+	}
+}
+
+// A message of version 1, as the releases before wrote it: flags of uint8, no
+// probability.
+func TestPredictionVersion1(t *testing.T) {
+	meta := testMeta(2)
+	labels, _ := json.Marshal(meta.Labels)
+	md := arrow.NewMetadata(
+		[]string{"eusn.schema", "eusn.version", "eusn.model", "eusn.model_sha256", "eusn.head", "eusn.labels"},
+		[]string{"prediction", "1", meta.Model, meta.SHA256, meta.Head, string(labels)})
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "stream_id", Type: arrow.BinaryTypes.String}, {Name: "seq", Type: arrow.PrimitiveTypes.Uint64},
+		{Name: "row", Type: arrow.PrimitiveTypes.Uint32}, {Name: "ts", Type: timestampNS, Nullable: true},
+		{Name: "class", Type: arrow.PrimitiveTypes.Int32}, {Name: "score", Type: arrow.PrimitiveTypes.Float32},
+		{Name: "scores", Type: arrow.FixedSizeListOfNonNullable(2, arrow.PrimitiveTypes.Float32)},
+		{Name: "flags", Type: arrow.PrimitiveTypes.Uint8},
+	}, &md)
+	want := randomPredictions(newRand(1), 9, 2)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for i := range want {
+		p := &want[i]
+		p.Flags, p.Probability = p.Flags&255, 0
+		b.Field(0).(*array.StringBuilder).Append(p.Stream)
+		b.Field(1).(*array.Uint64Builder).Append(p.Seq)
+		b.Field(2).(*array.Uint32Builder).Append(p.Row)
+		if p.Time == NoTime {
+			b.Field(3).AppendNull()
+		} else {
+			b.Field(3).(*array.TimestampBuilder).Append(arrow.Timestamp(p.Time))
+		}
+		b.Field(4).(*array.Int32Builder).Append(p.Class)
+		b.Field(5).(*array.Float32Builder).Append(p.Score)
+		list := b.Field(6).(*array.FixedSizeListBuilder)
+		list.Append(true)
+		list.ValueBuilder().(*array.Float32Builder).AppendValues(p.Scores, nil)
+		b.Field(7).(*array.Uint8Builder).Append(uint8(p.Flags))
+	}
+	rec := b.NewRecord()
+	defer rec.Release()
+	var out bytes.Buffer
+	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
+	if err := errors.Join(w.Write(rec), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	gotMeta, got, err := DecodePredictions(out.Bytes())
+	if err != nil || !reflect.DeepEqual(gotMeta, meta) || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %+v, %v, want %+v", gotMeta, got, err, want)
+	}
+	newer := bytes.Replace(out.Bytes(), []byte("\x01\x00\x00\x001\x00"), []byte("\x01\x00\x00\x003\x00"), 1)
+	if _, _, err := DecodePredictions(newer); err == nil || err.Error() != `codec: metadata eusn.version: want "2", got "3"; this release reads no newer one` {
+		t.Errorf("version 3: got %v", err)
 	}
 }

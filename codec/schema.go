@@ -149,8 +149,9 @@ func walkMetadata(fr *frame, visit func(key, value []byte)) error {
 }
 
 // checkVersion refuses messages that say they are something else. Metadata is
-// optional: a producer need not know our names.
-func checkVersion(fr *frame, want string) error {
+// optional: a producer need not know our names. Versions are "1" to newest, a
+// digit.
+func checkVersion(fr *frame, want, newest string) error {
 	var schema, version []byte
 	err := walkMetadata(fr, func(key, value []byte) {
 		switch string(key) {
@@ -165,8 +166,8 @@ func checkVersion(fr *frame, want string) error {
 		return err
 	case schema != nil && string(schema) != want:
 		return mismatch("metadata eusn.schema: want %q, got %.40q", want, schema)
-	case version != nil && string(version) != "1":
-		return mismatch("metadata eusn.version: want %q, got %.40q; this release reads version 1 only", "1", version)
+	case version != nil && (len(version) != 1 || string(version) < "1" || string(version) > newest):
+		return mismatch("metadata eusn.version: want %q, got %.40q; this release reads no newer one", newest, version)
 	}
 	return nil
 }

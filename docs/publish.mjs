@@ -36,7 +36,7 @@ for await (const m of predictions) {
   const table = tableFromIPC(m.data);
   const labels = JSON.parse(table.schema.metadata.get("eusn.labels") ?? "[]");
   const mine = table.toArray().filter((row) => row.stream_id === key);
-  for (const row of mine) console.log(row.stream_id, labels[row.class], "score", row.score, "flags", row.flags);
+  for (const row of mine) console.log(row.stream_id, labels[row.class], "probability", row.probability, "flags", row.flags);
   if (mine.length > 0) break;
 }
 await nc.close();

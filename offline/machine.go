@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // MachineOptions parametrises SimulateMachine. Zero fields take the defaults.
@@ -248,8 +250,8 @@ func (a *axes) addImpacts(r *draw, shaft, angle, rate, perTurn float64, turning 
 func (a *axes) ring(at, force, resonance, decay float64, gain [3]float64) {
 	const silent = 8 // exp(-8) of the force is far below the noise
 	first := math.Ceil(at)
-	amp := float64(force * expNegative(float64(decay*(first-at))))
-	step := expNegative(decay)
+	amp := float64(force * canon.ExpNegative(float64(decay*(first-at))))
+	step := canon.ExpNegative(decay)
 	for k, last := int(first), int(at+silent/decay); k <= last && k < a.n; k++ {
 		if k >= 0 {
 			s := float64(amp * sine(float64(resonance*(float64(k)-at))))

@@ -224,10 +224,4 @@ func TestWaves(t *testing.T) {
 			t.Errorf("sine(%v) = %v, want %v", turn, got, want)
 		}
 	}
-	for k := range 101 {
-		x := float64(k) / 100
-		if got, want := expNegative(x), math.Exp(-x); math.Abs(got-want) > 3e-16 {
-			t.Errorf("expNegative(%v) = %v, want %v", x, got, want)
-		}
-	}
 }

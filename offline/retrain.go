@@ -107,7 +107,7 @@ func retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progr
 	head.Name = opt.Head
 	report.Readout = fit
 	report.FitSeconds = time.Since(start).Seconds()
-	return newModel(d, net, head, report, opt), report, nil
+	return newModel(d, series, net, head, report, opt), report, nil
 }
 
 // newNetwork draws the network and gives it the constants of the listed
@@ -186,12 +186,12 @@ func harvest(ctx context.Context, d *Dataset, series []int, net *reservoir.Netwo
 	return features, missing, err
 }
 
-func newModel(d *Dataset, net *reservoir.Network, head *readout.Linear, r RetrainReport, opt RetrainOptions) *reservoir.Model {
+func newModel(d *Dataset, series []int, net *reservoir.Network, head *readout.Linear, r RetrainReport, opt RetrainOptions) *reservoir.Model {
 	m := &reservoir.Model{
 		Network: net, Heads: []*readout.Linear{head}, Policy: opt.Policy, Channels: slices.Clone(d.Channels),
 		Training: reservoir.Training{
 			Dataset: d.Name, Fingerprint: d.Fingerprint(Train), Series: r.Series, Samples: r.Samples,
-			Alpha: alphaText(r.Readout), Tool: opt.Tool,
+			Alpha: alphaText(r.Readout), Tool: opt.Tool, Inputs: inputRanges(d, series),
 		},
 	}
 	for _, i := range d.Part(Train) {

@@ -1,13 +1,15 @@
 package offline
 
-import "math"
+import (
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
 
 // The simulated machine must have the same bits everywhere. The standard
-// library's Sin and Exp do not promise that: some platforms have assembly for
-// them, and on others the compiler may fuse a product and a sum. So these two
-// are polynomials of math.FMA, which rounds once by definition, and the
-// callers keep a product from being fused by an explicit float64 conversion or
-// by asking for the fused form.
+// library's Sin and Exp do not promise that (see canon.ExpNegative). So these
+// are polynomials of math.FMA, and the callers keep a product from being fused
+// by an explicit float64 conversion or by asking for the fused form.
 
 // sine is sin(2 pi turn), to about 1e-15 for |turn| below 1e3.
 func sine(turn float64) float64 {
@@ -19,22 +21,8 @@ func sine(turn float64) float64 {
 		turn = -0.5 - turn
 	}
 	x := float64(2 * math.Pi * turn)
-	return float64(x * taylor(-float64(x*x), sineTerms))
+	return float64(x * canon.Taylor(-float64(x*x), sineTerms))
 }
 
 // sineTerms k: 1/(2k+1)! divided by the term before it.
 var sineTerms = []float64{2 * 3, 4 * 5, 6 * 7, 8 * 9, 10 * 11, 12 * 13, 14 * 15, 16 * 17, 18 * 19, 20 * 21}
-
-// expNegative is exp(-x), to about 1e-16 for x in 0..1.
-func expNegative(x float64) float64 { return taylor(-x, expTerms) }
-
-var expTerms = []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}
-
-// taylor is 1 + z/d0 (1 + z/d1 (1 + ...)).
-func taylor(z float64, d []float64) float64 {
-	sum := 1.0
-	for k := len(d) - 1; k >= 0; k-- {
-		sum = math.FMA(z/d[k], sum, 1)
-	}
-	return sum
-}

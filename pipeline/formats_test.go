@@ -34,12 +34,13 @@ type storedJob struct {
 	file   string
 	policy reservoir.Policy
 	config func(*Config)
+	before bool // of a program that wrote another form
 }
 
 // -1: records do not name the version of their digest.
 var storedJobs = []storedJob{
-	{"marked-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }},
-	{"window-2", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }},
+	{"marked-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }, true},
+	{"window-2", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }, true},
 }
 
 func (j storedJob) configure() Config {
@@ -92,7 +93,9 @@ func TestStoredJobsGoOn(t *testing.T) {
 			}
 			c := j.configure()
 			b := newRigAt(t, filepath.Join(dir, "server"))
-			b.writtenAlike(c, m)
+			if !j.before {
+				b.writtenAlike(c, m)
+			}
 			before, answered := b.predictions(c.Job), b.restored(c)
 			if n := count(before); n == 0 || n == count(want.Predictions) || answered == 0 {
 				t.Fatalf("%d of %d predictions, %d messages in snapshots: the file has lost its subject", n, count(want.Predictions), answered)

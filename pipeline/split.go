@@ -4,7 +4,7 @@ import "fmt"
 
 // predictionBytes is a prediction's size without name and scores, padding
 // included: a first guess of what fits a message.
-const predictionBytes = 40
+const predictionBytes = 48
 
 // encode writes as many predictions from on as fit one message, up to an
 // input message's last if possible, and returns where it stopped.

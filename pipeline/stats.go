@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +23,7 @@ type Counters struct {
 	streams, slots, replaying, owned, stopped, away, parked              atomic.Int64
 	deadLetters                                                          [len(reasonNames)]atomic.Uint64
 	integrity                                                            [len(integrities)]atomic.Uint64
+	flagged                                                              [len(codec.FlagNames)]atomic.Uint64
 	batchRows, stepTime, commitTime                                      histogram
 
 	running atomic.Pointer[run] // for Status; nil while none is connected
@@ -58,6 +61,7 @@ type Stats struct {
 
 	DeadLettersBy map[string]uint64 // DeadLetters by Reason.String; every reason is in it
 	PredictionsBy map[string]uint64 // Predictions by codec.Flag.Integrity; every word is in it
+	FlaggedBy     map[string]uint64 // Predictions by each flag they carry, as codec.FlagNames has them; every flag is in it
 
 	Decode       time.Duration // time in the decoder, all shards
 	Engine       time.Duration // time in Engine.Advance, all shards
@@ -92,7 +96,7 @@ func (c *Counters) Stats() Stats {
 		Decode: time.Duration(c.decodeNS.Load()), Engine: time.Duration(c.engineNS.Load()), Commit: time.Duration(c.commitNS.Load()), SnapshotTime: time.Duration(c.snapshotNS.Load()),
 		BatchRows: c.batchRows.read(rowBounds, 1), StepTime: c.stepTime.read(stepBounds, 1e9), CommitTime: c.commitTime.read(commitBounds, 1e9),
 		Streams: c.streams.Load(), Slots: c.slots.Load(), Parked: c.parked.Load(), Replaying: c.replaying.Load(),
-		DeadLettersBy: map[string]uint64{}, PredictionsBy: map[string]uint64{},
+		DeadLettersBy: map[string]uint64{}, PredictionsBy: map[string]uint64{}, FlaggedBy: map[string]uint64{},
 	}
 	for r := range c.deadLetters {
 		n := c.deadLetters[r].Load()
@@ -102,37 +106,45 @@ func (c *Counters) Stats() Stats {
 	for i := range c.integrity {
 		s.PredictionsBy[integrities[i]] = c.integrity[i].Load()
 	}
+	for i := range c.flagged {
+		s.FlaggedBy[codec.FlagNames[i]] = c.flagged[i].Load()
+	}
 	return s
 }
 
 // integrities are the words of codec.Flag.Integrity.
 var integrities = [...]string{
 	codec.IntegrityComplete, codec.IntegrityEarly, codec.IntegrityIdle, codec.IntegrityHeld,
-	codec.IntegrityPoisonSkipped, codec.IntegrityGap, codec.IntegrityUnknown,
+	codec.IntegrityPoisonSkipped, codec.IntegrityGap, codec.IntegrityUnlike, codec.IntegrityUnknown,
 }
 
 // integrityOf is the place of each combination of flags in integrities.
-var integrityOf = func() (at [1 << 8]uint8) {
+var integrityOf = func() (at [1 << len(codec.FlagNames)]uint8) {
 	for f := range at {
-		word := codec.Flag(f).Integrity()
-		for i, w := range integrities {
-			if w == word {
-				at[f] = uint8(i)
-			}
-		}
+		at[f] = uint8(slices.Index(integrities[:], codec.Flag(f).Integrity()))
 	}
 	return at
 }()
 
-// grade counts predictions that the server has.
+// grade counts predictions that the server has, all of flags that have names.
 func (c *Counters) grade(preds []codec.Prediction) {
 	var n [len(integrities)]uint64
+	var flagged [len(codec.FlagNames)]uint64
 	for i := range preds {
-		n[integrityOf[preds[i].Flags]]++
+		f := preds[i].Flags
+		n[integrityOf[f]]++
+		for ; f != 0; f &= f - 1 {
+			flagged[bits.TrailingZeros32(uint32(f))]++
+		}
 	}
 	for i, n := range n {
 		if n > 0 {
 			c.integrity[i].Add(n)
+		}
+	}
+	for i, n := range flagged {
+		if n > 0 {
+			c.flagged[i].Add(n)
 		}
 	}
 	c.predictions.Add(uint64(len(preds)))

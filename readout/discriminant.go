@@ -31,6 +31,9 @@ type discriminant struct {
 	bias     []float64    // one per column
 	loss     float64      // mean negative log-likelihood, leave-one-out
 	accuracy float64      // leave-one-out
+
+	scores dense.Matrix // leave-one-out, before tau: samples x classes
+	tau    float64
 }
 
 // discriminate makes the discriminant from the ridge classifier's solution
@@ -63,7 +66,8 @@ func discriminate(ctx context.Context, s solution, y targets, counts []int) (d d
 			return d, err
 		}
 	}
-	tau, loss := temper(scores, y.labels)
+	tau, loss := temper(scores, y.labels, 0)
+	d.scores, d.tau = scores, tau
 	d.loss, d.accuracy = loss, hits(scores, y.labels)
 	d.fold(o, m, tau, counts, len(y.mean))
 	return d, nil

@@ -54,6 +54,8 @@ type Report struct {
 	Kernel   bool    `json:"kernel"`           // solved through the n x n kernel, not the features' Gram matrix
 
 	Discriminant bool `json:"discriminant,omitempty"` // the head is the linear discriminant, not the ridge classifier
+
+	Temperature float64 `json:"temperature,omitempty"` // the head's, see Linear; 0: unknown, for want of leave-one-out
 }
 
 // LeftOut is the leave-one-out accuracy of the head that was taken; false
@@ -152,6 +154,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	if err != nil {
 		return fail(err)
 	}
+	head.Temperature = r.Temperature
 	opt.Progress(1)
 	return head, r, nil
 }
@@ -169,6 +172,7 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	}
 	discriminants := opt.Discriminant && slices.Min(r.PerClass) > 0
 	ridge, other := candidate{least: math.Inf(1)}, candidate{least: math.Inf(1)}
+	var best solution // ridge's
 	var rotation discriminant
 	steps := searchSteps(len(opt.Alphas))
 	_, err := search(len(opt.Alphas), func(i int) (float64, error) {
@@ -181,7 +185,9 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 		}
 		t := judge(s, y)
 		t.Alpha = opt.Alphas[i]
-		ridge.offer(t.Error, t.Accuracy, t.Alpha, s.coef)
+		if ridge.offer(t.Error, t.Accuracy, t.Alpha, s.coef) {
+			best = s
+		}
 		if discriminants && !math.IsInf(t.Error, 0) {
 			d, err := discriminate(ctx, s, y, r.PerClass)
 			if err == nil {
@@ -208,10 +214,11 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	}
 	slices.SortFunc(r.Trials, func(a, b Trial) int { return cmp.Compare(a.Alpha, b.Alpha) })
 	if other.accuracy <= ridge.accuracy {
-		r.Alpha = ridge.alpha
+		r.Alpha, r.Temperature = ridge.alpha, temperature(leftOut(best, y), y.labels)
 		return ridge.coef, y.mean, nil
 	}
 	r.Alpha, r.Discriminant = other.alpha, true
+	r.Temperature = temperature(rotation.scores, y.labels) / rotation.tau
 	coef := dense.New(other.coef.Rows, other.coef.Cols)
 	dense.Multiply(coef, 1, other.coef, false, rotation.mix, false)
 	return coef, rotation.bias, nil
@@ -229,6 +236,20 @@ func (c *candidate) offer(value, accuracy, alpha float64, coef dense.Matrix) boo
 	}
 	*c = candidate{value, accuracy, alpha, coef}
 	return true
+}
+
+// leftOut is the ridge classifier's leave-one-out scores, one column per class:
+// with two classes 0 and the one score.
+func leftOut(s solution, y targets) dense.Matrix {
+	columns := s.residual.Cols
+	scores := dense.New(len(y.labels), max(2, columns))
+	for i, label := range y.labels {
+		row := scores.Row(i)
+		for c, e := range s.residual.Row(i) {
+			row[len(row)-columns+c] = y.sign(label, c) - e/s.rest[i]
+		}
+	}
+	return scores
 }
 
 // judge sums up the ridge classifier's leave-one-out errors; infinite where

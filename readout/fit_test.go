@@ -7,8 +7,11 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
 // blobs draws n samples around one random centre per class.
@@ -248,6 +251,72 @@ func TestFitCopiesNoFeatures(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(8*len(x)); got > limit {
 			t.Errorf("%d samples of %d features: %d bytes allocated, want less than a float64 copy, %d", d[0], d[1], got, limit)
+		}
+	}
+}
+
+// The temperature of a head that was chosen is the one at which the scores of
+// heads fitted to all other samples, each found by fitting it, are likeliest;
+// so probabilities come true as often as they say.
+func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
+	for _, classes := range []int{2, 3} {
+		const n, features = 60, 5
+		x, labels := blobs(n, features, classes)
+		head, r, err := Fit(t.Context(), x, labels, names(classes), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head.Temperature != r.Temperature || !(r.Temperature > 0) || r.Discriminant {
+			t.Fatalf("head %v, report %v", head.Temperature, r.Temperature)
+		}
+		scores := dense.New(n, classes)
+		for i := range n {
+			rest := slices.Delete(slices.Clone(x), i*features, (i+1)*features)
+			one, _, err := Fit(t.Context(), rest, slices.Delete(slices.Clone(labels), i, i+1), names(classes), Options{Alphas: []float64{r.Alpha}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if one.Temperature != 0 {
+				t.Fatalf("one alpha, and no leave-one-out: temperature %v, want none", one.Temperature)
+			}
+			row := make([]float32, one.Columns())
+			one.Scores(row, x[i*features:(i+1)*features])
+			for c, s := range row {
+				scores.Row(i)[classes-len(row)+c] = float64(s)
+			}
+		}
+		want, _ := temper(scores, labels, 1./(n+2))
+		if math.Abs(head.Temperature/want-1) > 3./1024 { // steps of the grid, which rounding may move
+			t.Errorf("%d classes: temperature %v, want %v", classes, head.Temperature, want)
+		}
+	}
+}
+
+// What was seen n times and never wrong is not certain: the largest
+// probability is about that of the rule of succession, for either kind of head.
+func TestTemperatureOfPerfectHeads(t *testing.T) {
+	for _, classes := range []int{2, 4} {
+		for _, discriminant := range []bool{false, true} {
+			n := 25 * classes
+			x, labels := blobs(n, 30, classes)
+			for i := range x {
+				label := labels[i/30]
+				x[i] += 9 * float32(label*(i%30%(label+1))) // far apart
+			}
+			head, r, err := Fit(t.Context(), x, labels, names(classes), Options{Discriminant: discriminant, Standardise: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := 0.0
+			scores := make([]float32, head.Columns())
+			for i := range n {
+				head.Scores(scores, x[i*30:(i+1)*30])
+				sum += float64(head.Probability(scores))
+			}
+			// The mean doubt is 1/(n+2) of samples left out; of those learnt it is less.
+			if mean := sum / float64(n); mean < 1-2/float64(n+2) || mean == 1 {
+				t.Errorf("%d classes, discriminant %v (taken: %v): mean probability %v, temperature %v", classes, discriminant, r.Discriminant, mean, r.Temperature)
+			}
 		}
 	}
 }

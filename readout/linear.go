@@ -21,6 +21,9 @@ type Linear struct {
 	Center    []float32 // Features values
 	Weights   []float32 // Columns x Features, row-major
 	Intercept []float32 // Columns values
+
+	// Temperature makes probabilities of scores; 0: it is not known.
+	Temperature float64
 }
 
 // Features is the number of features the head reads.
@@ -63,6 +66,9 @@ func (l *Linear) Validate() error {
 			}
 		}
 	}
+	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
+		bad("readout: head %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
+	}
 	return errors.Join(errs...)
 }
 
@@ -99,4 +105,34 @@ func (l *Linear) Class(scores []float32) int {
 		}
 	}
 	return best
+}
+
+// Probability is that of the class that Class picks of one score row, among
+// the head's classes: the largest entry of softmax(Temperature * scores); with
+// two classes and one score s, 1 / (1 + exp(-Temperature |s|)). 0 where the
+// temperature is not known, else from 1/classes to 1; the same bits on every
+// platform.
+func (l *Linear) Probability(scores []float32) float32 {
+	if l.Temperature == 0 {
+		return 0
+	}
+	sum := 0.0
+	if class := l.Class(scores); len(l.Classes) == 2 {
+		sum = 1 + l.relative(math.Abs(float64(scores[0])))
+	} else {
+		top := float64(scores[class])
+		for _, s := range scores[:len(l.Classes)] {
+			sum += l.relative(top - float64(s))
+		}
+	}
+	if !(sum >= 1) { // a score is no finite number
+		return 0
+	}
+	return float32(1 / sum)
+}
+
+// relative is the likelihood of a class whose score is so much lower, relative
+// to the other's.
+func (l *Linear) relative(lower float64) float64 {
+	return canon.ExpNegative(float64(l.Temperature * lower))
 }

@@ -81,3 +81,49 @@ func TestValidateNamesTheProblem(t *testing.T) {
 		}
 	}
 }
+
+// Probabilities are the softmax of the scores times the temperature; of 0 and
+// the score where there is one; and none where the temperature or a score is
+// no number.
+func TestProbability(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, classes := range []int{2, 3, 7} {
+		l := &Linear{Classes: names(classes), Temperature: 1.75}
+		scores := make([]float32, l.Columns())
+		for range 1000 {
+			for c := range scores {
+				scores[c] = float32(math.Exp(3*rng.NormFloat64()) * rng.NormFloat64())
+			}
+			all, sum := []float64{0}, 0.0
+			if classes > 2 {
+				all = nil
+			}
+			for _, s := range scores {
+				all = append(all, float64(s))
+			}
+			for _, s := range all {
+				sum += math.Exp(l.Temperature * (s - all[l.Class(scores)]))
+			}
+			got := l.Probability(scores)
+			// float32 rounds to half a unit in the last place, 2^-25 of up to 1.
+			if want := 1 / sum; math.Abs(float64(got)-want) > 0x1p-25*1.001 || got < 1/float32(classes) || got > 1 {
+				t.Fatalf("%v: %v, want %v", scores, got, want)
+			}
+		}
+		clear(scores)
+		scores[0] = float32(math.NaN())
+		if got := l.Probability(scores); got != 0 {
+			t.Errorf("%d classes, a score that is no number: %v, want none", classes, got)
+		}
+		l.Temperature = 0
+		if got := l.Probability(scores); got != 0 {
+			t.Errorf("%d classes without a temperature: %v, want none", classes, got)
+		}
+	}
+	pinned := &Linear{Classes: names(3), Temperature: 2.8125}
+	for want, scores := range map[float32][]float32{0x1p-1: {1, 1, -40}, 1: {9, -9, -9}} {
+		if got := pinned.Probability(scores); got != want {
+			t.Errorf("%v: %x, want %x", scores, got, want)
+		}
+	}
+}

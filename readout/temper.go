@@ -14,7 +14,10 @@ import (
 // thousand; it is then one of a grid of so many, so that the last bits of an
 // exponential do not show. Where all scores are right the least is at
 // infinity: tau ends where the loss has no more to lose.
-func temper(scores dense.Matrix, labels []int) (tau, loss float64) {
+//
+// doubt is the part of each sample that is taken to be of the other classes,
+// in equal shares, whatever its label says; see temperature.
+func temper(scores dense.Matrix, labels []int, doubt float64) (tau, loss float64) {
 	const grid = 10 // steps per octave, as a power of two: 1024
 	largest := 0.0
 	for i, label := range labels {
@@ -34,19 +37,33 @@ func temper(scores dense.Matrix, labels []int) (tau, loss float64) {
 	}
 	for hi-lo > 1 {
 		mid := (lo + hi) >> 1
-		if _, slope := logLoss(scores, labels, at(mid)); slope < -1e-12*largest {
+		if _, slope := logLoss(scores, labels, at(mid), doubt); slope < -1e-12*largest {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	loss, _ = logLoss(scores, labels, at(lo))
+	loss, _ = logLoss(scores, labels, at(lo), doubt)
 	return at(lo), loss
 }
 
+// temperature is the scale at which the scores that leave-one-out gives are
+// log-likelihoods, for predictions' probabilities; 0 where there is none. Where
+// all samples are right, no scale is too large for them; but n of them do not
+// show that the next is never wrong. So each label is doubted as much as the
+// rule of succession says of n successes, 1/(n+2), as Platt does for support
+// vector machines ("Probabilistic outputs for support vector machines", 1999).
+func temperature(scores dense.Matrix, labels []int) float64 {
+	tau, loss := temper(scores, labels, 1/float64(len(labels)+2))
+	if math.IsInf(loss, 0) {
+		return 0
+	}
+	return tau
+}
+
 // logLoss is the mean of -log softmax(tau * scores) at the labels, and its
-// slope in tau.
-func logLoss(scores dense.Matrix, labels []int, tau float64) (loss, slope float64) {
+// slope in tau, with the given doubt in the labels.
+func logLoss(scores dense.Matrix, labels []int, tau, doubt float64) (loss, slope float64) {
 	for i, label := range labels {
 		row := scores.Row(i)
 		top := slices.Max(row)
@@ -57,6 +74,15 @@ func logLoss(scores dense.Matrix, labels []int, tau float64) (loss, slope float6
 			weighted += p * (s - top)
 		}
 		own := row[label] - top
+		if doubt > 0 {
+			others := 0.0
+			for j, s := range row {
+				if j != label {
+					others += s - top
+				}
+			}
+			own += doubt * (others/float64(len(row)-1) - own)
+		}
 		loss += math.Log(sum) - tau*own
 		slope += weighted/sum - own
 	}

@@ -49,9 +49,37 @@ type Training struct {
 	Fingerprint string `json:"fingerprint,omitzero"` // sha256 of the training series
 	Series      int    `json:"series,omitzero"`
 	Samples     int64  `json:"samples,omitzero"`
+	MinLength   int    `json:"min_length,omitzero"` // shortest training sequence; 0: not known
 	MaxLength   int    `json:"max_length,omitzero"` // longest training sequence
 	Alpha       string `json:"alpha,omitzero"`      // ridge regularisation, and how it was chosen
 	Tool        string `json:"tool,omitzero"`       // program and version
+
+	Inputs []InputRange `json:"inputs,omitzero"` // of each channel; none: not known
+}
+
+// InputRange is what the labelled training series held of one channel, missing
+// values aside, before the input transform.
+type InputRange struct {
+	Values     int64   `json:"values"` // how many; where there are none, all the rest is 0
+	Min        float32 `json:"min"`
+	Max        float32 `json:"max"`
+	Mean       float64 `json:"mean"`
+	Deviation  float64 `json:"deviation"`   // population
+	LongestRun int     `json:"longest_run"` // most samples in a row, within a series, that had one value
+}
+
+// validate reports what cannot be.
+func (r InputRange) validate() error {
+	finite := func(x float64) bool { return x-x == 0 }
+	switch {
+	case r.Values < 0, r.LongestRun < 0, int64(r.LongestRun) > r.Values, r.Values > 0 && r.LongestRun == 0:
+		return fmt.Errorf("%d values, the longest run %d", r.Values, r.LongestRun)
+	case !(r.Min <= r.Max) || !finite(float64(r.Min)) || !finite(float64(r.Max)):
+		return fmt.Errorf("values from %v to %v", r.Min, r.Max)
+	case !finite(r.Mean) || !(r.Deviation >= 0) || !finite(r.Deviation):
+		return fmt.Errorf("mean %v, deviation %v", r.Mean, r.Deviation)
+	}
+	return nil
 }
 
 // Validate reports everything that is wrong with the model.
@@ -62,6 +90,17 @@ func (m *Model) Validate() error {
 	errs := []error{m.Network.Validate(), m.Policy.Validate()}
 	if got, want := len(m.Channels), m.Network.Spec.Channels; got != want {
 		errs = append(errs, fmt.Errorf("reservoir: model names %d channels, its network has %d", got, want))
+	}
+	if got, want := len(m.Training.Inputs), len(m.Channels); got > 0 && got != want {
+		errs = append(errs, fmt.Errorf("reservoir: training: ranges of %d channels, the model has %d", got, want))
+	}
+	for i, r := range m.Training.Inputs {
+		if err := r.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("reservoir: training: range of channel %d: %w", i, err))
+		}
+	}
+	if t := m.Training; t.MinLength < 0 || t.MaxLength < 0 || t.MinLength > t.MaxLength {
+		errs = append(errs, fmt.Errorf("reservoir: training: sequences of %d to %d samples", t.MinLength, t.MaxLength))
 	}
 	seen := map[string]bool{}
 	for _, h := range m.Heads {

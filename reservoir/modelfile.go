@@ -22,11 +22,12 @@ import (
 // tensors. Everything that is not a tensor is in the header's __metadata__,
 // whose values safetensors wants to be strings:
 //
-//	eusn.version    "1"
+//	eusn.version    "1", or "2" where the file holds what 1 did not know: a
+//	                head's temperature, or in Training min_length or inputs
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
-//	eusn.heads      JSON list of {"name", "classes"}
+//	eusn.heads      JSON list of {"name", "classes", "temperature"}
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is
@@ -44,7 +45,7 @@ import (
 //	head.K.weights                        [Columns, Features]
 //	head.K.intercept                      [Columns]
 const (
-	fileVersion = "1"
+	newestVersion = "2"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -60,8 +61,24 @@ type tensorInfo struct {
 }
 
 type headInfo struct {
-	Name    string   `json:"name"`
-	Classes []string `json:"classes"`
+	Name        string   `json:"name"`
+	Classes     []string `json:"classes"`
+	Temperature float64  `json:"temperature,omitzero"`
+}
+
+// version is the oldest file version that can hold the model. So the model
+// that was read from an older file keeps its bytes and its fingerprint, and so
+// does a network without heads, which states in snapshots name.
+func (m *Model) version() string {
+	if m.Training.MinLength != 0 || m.Training.Inputs != nil {
+		return newestVersion
+	}
+	for _, h := range m.Heads {
+		if h.Temperature != 0 {
+			return newestVersion
+		}
+	}
+	return "1"
 }
 
 // Encode returns the model's file form. The same model gives the same bytes.
@@ -80,9 +97,9 @@ func (m *Model) encode(meta map[string]string) ([]byte, error) {
 	}
 	heads := make([]headInfo, len(m.Heads))
 	for i, h := range m.Heads {
-		heads[i] = headInfo{h.Name, h.Classes}
+		heads[i] = headInfo{h.Name, h.Classes, h.Temperature}
 	}
-	meta["eusn.version"] = fileVersion
+	meta["eusn.version"] = m.version()
 	for key, v := range map[string]any{
 		"eusn.spec": m.Network.Spec, "eusn.policy": m.Policy, "eusn.channels": m.Channels,
 		"eusn.heads": heads, "eusn.training": m.Training,
@@ -197,11 +214,11 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != fileVersion {
+	if v := meta["eusn.version"]; v != "1" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
-		return nil, fmt.Errorf("model version %s, this build reads version %s", v, fileVersion)
+		return nil, fmt.Errorf("model version %s, this build reads versions 1 to %s: a newer one wrote it", v, newestVersion)
 	}
 	m := &Model{Network: &Network{}}
 	var heads []headInfo
@@ -235,7 +252,7 @@ func decode(b []byte) (*Model, error) {
 	}
 	for i, h := range heads {
 		p := "head." + strconv.Itoa(i) + "."
-		m.Heads = append(m.Heads, &readout.Linear{Name: h.Name, Classes: h.Classes,
+		m.Heads = append(m.Heads, &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature,
 			Center: r.floats(p + "center"), Weights: r.floats(p + "weights"), Intercept: r.floats(p + "intercept")})
 	}
 	if r.err != nil {

@@ -57,6 +57,69 @@ func TestModelFileRoundTrip(t *testing.T) {
 	}
 }
 
+// A file's version is the oldest that can hold the model; what version 1 did
+// not know cannot be among the facts that a network is known by.
+func TestModelFileVersion(t *testing.T) {
+	plain := testModel(t)
+	for name, c := range map[string]struct {
+		change func(*Model)
+		want   string
+	}{
+		"as before":   {func(*Model) {}, "1"},
+		"temperature": {func(m *Model) { m.Heads[0].Temperature = 2 }, "2"},
+		"min_length":  {func(m *Model) { m.Training.MinLength, m.Training.MaxLength = 3, 3 }, "2"},
+		"inputs":      {func(m *Model) { m.Training.Inputs = make([]InputRange, 3) }, "2"},
+	} {
+		m := testModel(t)
+		c.change(m)
+		b, err := m.Encode()
+		if err != nil || !bytes.Contains(b, []byte(`"eusn.version":"`+c.want+`"`)) {
+			t.Errorf("%s: not of version %s (%v)", name, c.want, err)
+		}
+		if got, err := Decode(b); err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("%s: read as\n%+v\n%+v (%v)", name, got, m, err)
+		}
+		m.Heads, m.Training = nil, Training{}
+		plain.Heads, plain.Training = nil, Training{}
+		a, _ := m.Fingerprint()
+		if b, _ := plain.Fingerprint(); a != b {
+			t.Errorf("%s: another network's fingerprint", name)
+		}
+	}
+}
+
+// Ranges that cannot be are refused, with the channel.
+func TestInputRangesRefused(t *testing.T) {
+	nan := math.NaN()
+	good := InputRange{Values: 2, Min: 1, Max: 2, Mean: 1.5, Deviation: .5, LongestRun: 1}
+	for want, change := range map[string]func(*Training){
+		"ranges of 2 channels, the model has 3":  func(t *Training) { t.Inputs = t.Inputs[:2] },
+		"channel 1: values from 3 to 2":          func(t *Training) { t.Inputs[1].Min = 3 },
+		"channel 2: values from 1 to +Inf":       func(t *Training) { t.Inputs[2].Max = float32(math.Inf(1)) },
+		"channel 0: values from NaN to 2":        func(t *Training) { t.Inputs[0].Min = float32(nan) },
+		"channel 0: mean NaN, deviation 0.5":     func(t *Training) { t.Inputs[0].Mean = nan },
+		"channel 0: mean 1.5, deviation -1":      func(t *Training) { t.Inputs[0].Deviation = -1 },
+		"channel 1: 2 values, the longest run 3": func(t *Training) { t.Inputs[1].LongestRun = 3 },
+		"channel 1: 2 values, the longest run 0": func(t *Training) { t.Inputs[1].LongestRun = 0 },
+		"channel 1: -1 values":                   func(t *Training) { t.Inputs[1].Values = -1 },
+		"sequences of 5 to 4 samples":            func(t *Training) { t.MinLength, t.MaxLength = 5, 4 },
+		"sequences of -1 to 4 samples":           func(t *Training) { t.MinLength, t.MaxLength = -1, 4 },
+	} {
+		m := testModel(t)
+		m.Training.Inputs = []InputRange{good, good, good}
+		if err := m.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		change(&m.Training)
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if _, err := m.Encode(); err == nil {
+			t.Errorf("%s: written", want)
+		}
+	}
+}
+
 // TestModelFileRefused damages a good file in each way a user may meet and
 // asks for one error that names the cause.
 func TestModelFileRefused(t *testing.T) {

@@ -47,9 +47,10 @@ type modelReport struct {
 }
 
 type headReport struct {
-	Name     string   `json:"name"`
-	Classes  []string `json:"classes"`
-	Features int      `json:"features"`
+	Name        string   `json:"name"`
+	Classes     []string `json:"classes"`
+	Features    int      `json:"features"`
+	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: not known
 }
 
 func inspect(path string) (modelReport, error) {
@@ -69,7 +70,7 @@ func inspect(path string) (modelReport, error) {
 		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
 	}
 	for _, h := range m.Heads {
-		r.Heads = append(r.Heads, headReport{h.Name, h.Classes, h.Features()})
+		r.Heads = append(r.Heads, headReport{h.Name, h.Classes, h.Features(), h.Temperature})
 	}
 	return r, nil
 }
@@ -105,10 +106,29 @@ func (a *app) printModel(r modelReport) {
 	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
 	for _, h := range r.Heads {
 		row("head", "%s: %d classes: %s", h.Name, len(h.Classes), strings.Join(h.Classes, ", "))
+		if h.Temperature > 0 {
+			row("", "probabilities at temperature %.4g", h.Temperature)
+		} else {
+			row("", "no probabilities: its temperature is not known")
+		}
 	}
 	row("sequences", "%s", policyText(r.Policy))
 	if t := r.Training; t.Series > 0 {
 		row("training", "%s, %d series, %d samples, alpha %s, by %s", t.Dataset, t.Series, t.Samples, t.Alpha, t.Tool)
+	}
+	if len(r.Training.Inputs) == 0 {
+		row("ranges", "not known: no prediction is flagged as out-of-range or flat; train again to have them")
+	}
+	for i, in := range r.Training.Inputs {
+		name := ""
+		if i == 0 {
+			name = "ranges"
+		}
+		if in.Values == 0 {
+			row(name, "%s: no value", r.Channels[i])
+			continue
+		}
+		row(name, "%s: %.4g to %.4g, mean %.4g, deviation %.4g, longest constant run %d samples", r.Channels[i], in.Min, in.Max, in.Mean, in.Deviation, in.LongestRun)
 	}
 }
 

@@ -72,7 +72,10 @@ type predictionLine struct {
 	Time   *time.Time `json:"time,omitempty"`
 	Class  string     `json:"class"`
 	Score  float32    `json:"score"`
-	Scores []float32  `json:"scores,omitempty"`
+	// Probability is the class's among the model's classes; absent where the
+	// model makes none of its scores.
+	Probability float32   `json:"probability,omitempty"`
+	Scores      []float32 `json:"scores,omitempty"`
 	// Integrity says in a word how far to trust it, codec.Flag.Integrity;
 	// Flags say all there is.
 	Integrity string `json:"integrity"`
@@ -116,7 +119,7 @@ func (p *printer) skip(err error) {
 func newPredictionLine(p codec.Prediction, labels []string) predictionLine {
 	line := predictionLine{
 		Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: labels[p.Class],
-		Score: p.Score, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(),
+		Score: p.Score, Probability: p.Probability, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(),
 	}
 	if p.Time != codec.NoTime {
 		t := time.Unix(0, p.Time).UTC()

@@ -47,6 +47,7 @@ var plain = []struct {
 // labelled are the others.
 var (
 	predictions = define(counter, "eusn_predictions_total", "Predictions the server has acknowledged, by their integrity.", "integrity")
+	flagged     = define(counter, "eusn_predictions_flagged_total", "Predictions the server has acknowledged that carry a flag; one with two flags counts for each.", "flag")
 	deadLetters = define(counter, "eusn_dead_letters_total", "Messages that could not be used, by why.", "reason")
 	stateRows   = define(gauge, "eusn_state_rows", "State rows of open sequences, by where they are.", "place")
 	rowCapacity = define(gauge, "eusn_state_rows_capacity", "State rows that all engines may hold.")
@@ -78,7 +79,7 @@ func newStage(c *pipeline.Counters, version string) *stage {
 }
 
 func (s *stage) metrics() []*metric {
-	return append([]*metric{predictions, deadLetters, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime,
+	return append([]*metric{predictions, flagged, deadLetters, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime,
 		ready, engineInfo, partitions, epoch, lag, unsaved}, s.plain...)
 }
 
@@ -93,6 +94,9 @@ func (s *stage) Collect(out chan<- prometheus.Metric) {
 	}
 	for word, n := range stats.PredictionsBy {
 		predictions.send(out, float64(n), word)
+	}
+	for flag, n := range stats.FlaggedBy {
+		flagged.send(out, float64(n), flag)
 	}
 	for reason, n := range stats.DeadLettersBy {
 		deadLetters.send(out, float64(n), reason)

@@ -94,6 +94,18 @@ eusn_partitions{phase="releasing"} 0
 eusn_partitions{phase="replaying"} 0
 eusn_partitions{phase="restoring"} 0
 eusn_partitions{phase="stopped"} 0
+# HELP eusn_predictions_flagged_total Predictions the server has acknowledged that carry a flag; one with two flags counts for each.
+# TYPE eusn_predictions_flagged_total counter
+eusn_predictions_flagged_total{flag="early"} 0
+eusn_predictions_flagged_total{flag="flat"} 0
+eusn_predictions_flagged_total{flag="gap"} 1
+eusn_predictions_flagged_total{flag="held"} 0
+eusn_predictions_flagged_total{flag="idle"} 0
+eusn_predictions_flagged_total{flag="length"} 0
+eusn_predictions_flagged_total{flag="out-of-range"} 0
+eusn_predictions_flagged_total{flag="poison-skipped"} 1
+eusn_predictions_flagged_total{flag="reordered"} 1
+eusn_predictions_flagged_total{flag="warm-up"} 0
 # HELP eusn_predictions_total Predictions the server has acknowledged, by their integrity.
 # TYPE eusn_predictions_total counter
 eusn_predictions_total{integrity="complete"} 2
@@ -103,6 +115,7 @@ eusn_predictions_total{integrity="held"} 0
 eusn_predictions_total{integrity="idle"} 0
 eusn_predictions_total{integrity="poison-skipped"} 1
 eusn_predictions_total{integrity="unknown"} 0
+eusn_predictions_total{integrity="unlike-training"} 0
 # HELP eusn_ready 1 where /readyz says 200.
 # TYPE eusn_ready gauge
 eusn_ready 1
