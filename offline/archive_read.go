@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v17/parquet"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // ReadArchive reads a dataset archive, whole. It checks everything an archive
@@ -87,7 +89,7 @@ func (a *archiveReader) describe(g *rowGroup) ([]int64, error) {
 	}
 	for i, id := range ids {
 		if labels[i] < -1 {
-			return nil, fmt.Errorf("series %q: its label is not among the classes in the metadata", id)
+			return nil, fmt.Errorf("series %q: its label is not among the classes in the metadata", names.Cut(id, 40))
 		}
 		a.d.Series = append(a.d.Series, Series{ID: id, Split: Split(splits[i]), Label: labels[i]})
 	}

@@ -9,7 +9,8 @@ import (
 	"hash"
 	"math"
 	"slices"
-	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // Split says which part of a benchmark a series belongs to.
@@ -80,8 +81,9 @@ func (d *Dataset) length(s *Series) int {
 
 // Validate reports the first thing that keeps d from being a sound data set:
 // no series, repeated or empty names, a label that is no class, values that do
-// not fill whole samples, infinities, text that is not UTF-8. [WriteArchive]
-// calls it, and what [ReadArchive] and [Import] return passes it.
+// not fill whole samples, infinities, a name of more than 256 bytes, with control
+// characters or not UTF-8. [WriteArchive] calls it, and what [ReadArchive] and
+// [Import] return passes it.
 func (d *Dataset) Validate() error {
 	if err := d.validate(); err != nil {
 		return fmt.Errorf("offline: data set %q: %w", d.Name, err)
@@ -93,8 +95,8 @@ func (d *Dataset) validate() error {
 	if len(d.Series) == 0 {
 		return errors.New("it has no series")
 	}
-	if !utf8.ValidString(d.Name) {
-		return errors.New("its name is not UTF-8")
+	if err := names.Check("its name", d.Name); err != nil {
+		return err
 	}
 	if err := checkNames("class", d.Classes); err != nil {
 		return err
@@ -105,8 +107,11 @@ func (d *Dataset) validate() error {
 	ids := make(map[string]bool, len(d.Series))
 	for i := range d.Series {
 		s := &d.Series[i]
-		if s.ID == "" || ids[s.ID] || !utf8.ValidString(s.ID) {
-			return fmt.Errorf("series %d: id %q is empty, repeated or not UTF-8", i, s.ID)
+		if err := names.Check("id", s.ID); err != nil {
+			return fmt.Errorf("series %d: %w", i, err)
+		}
+		if s.ID == "" || ids[s.ID] {
+			return fmt.Errorf("series %d: id %q is empty or repeated", i, s.ID)
 		}
 		ids[s.ID] = true
 		if err := d.check(s); err != nil {
@@ -139,15 +144,16 @@ func (d *Dataset) check(s *Series) error {
 	return nil
 }
 
-// checkNames wants every name present once, in UTF-8.
-func checkNames(what string, names []string) error {
-	seen := make(map[string]bool, len(names))
-	for i, n := range names {
+// checkNames wants every name present once, each by the rule of names.Check.
+func checkNames(what string, list []string) error {
+	seen := make(map[string]bool, len(list))
+	for i, n := range list {
+		if err := names.Check(what+" name", n); err != nil {
+			return err
+		}
 		switch {
 		case n == "":
 			return fmt.Errorf("%s %d has no name", what, i)
-		case !utf8.ValidString(n):
-			return fmt.Errorf("%s name %q is not UTF-8", what, n)
 		case seen[n]:
 			return fmt.Errorf("%s name %q stands twice", what, n)
 		}
@@ -157,11 +163,11 @@ func checkNames(what string, names []string) error {
 }
 
 // checkChannels wants names that can be columns beside the reserved ones.
-func checkChannels(names, reserved []string) error {
-	if err := checkNames("channel", names); err != nil {
+func checkChannels(channels, reserved []string) error {
+	if err := checkNames("channel", channels); err != nil {
 		return err
 	}
-	for _, n := range names {
+	for _, n := range channels {
 		if slices.Contains(reserved, n) {
 			return fmt.Errorf("channel name %q is reserved for a column of the archive: rename the channel", n)
 		}

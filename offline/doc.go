@@ -31,6 +31,9 @@
 //
 // A dataset also holds eusn.classes (JSON list): the classes in the order of
 // the label indices. NaN marks a missing value; values are never null.
+// A name (of a class, channel, series, stream or data set) is UTF-8 of at most 256
+// bytes without control characters, so that no text of a file steers the terminal
+// that shows it: importers and readers refuse others.
 // Numbers survive the way through an archive bit for bit. DuckDB 1.5 reads both
 // layouts as they are (it shows times to the microsecond), and what it writes
 // with the same metadata is read back: samples of any float or integer type are

@@ -36,6 +36,7 @@ type Evaluation struct {
 	Series      int          `json:"series"`            // all of the part
 	Labelled    int          `json:"labelled"`          // those with a known class; all that follows counts only these
 	Missing     int64        `json:"missing"`           // values filled, see Retrain
+	Empty       int          `json:"empty"`             // series without a single value, predicted all the same
 	Correct     int          `json:"correct"`           // predictions equal to the label
 	Accuracy    float64      `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
 	Balanced    float64      `json:"balanced_accuracy"` // mean over the classes present of the share recognised
@@ -64,15 +65,16 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 	}
 	label, err := matchModel(m, head, d)
 	if err != nil {
-		return nil, err
+		return nil, InContent(err)
 	}
 	series := d.Part(opt.Split)
 	if len(series) == 0 {
 		return nil, fmt.Errorf("offline: data set %q has no %s part", d.Name, opt.Split)
 	}
+	_, empty, _ := d.absent(series)
 	ev := &Evaluation{
 		Dataset: d.Name, Split: opt.Split, Fingerprint: d.Fingerprint(opt.Split), Head: head.Name,
-		Classes: head.Classes, Series: len(series), Predictions: make([]Prediction, len(series)),
+		Classes: head.Classes, Series: len(series), Empty: empty, Predictions: make([]Prediction, len(series)),
 	}
 	if ev.Model, err = m.Fingerprint(); err != nil {
 		return nil, err

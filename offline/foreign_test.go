@@ -97,7 +97,7 @@ func TestForeignArchive(t *testing.T) {
 	}
 	for want, c := range map[string]foreignColumn{
 		`column "id": row 1 of the row group is null`:                      {"id", text, `["s0",null]`},
-		`id "s0" is empty, repeated`:                                       {"id", text, `["s0","s0"]`},
+		`id "s0" is empty or repeated`:                                     {"id", text, `["s0","s0"]`},
 		`split "dev", want "train" or "test"`:                              {"split", text, `["train","dev"]`},
 		`series "s1": its label is not among the classes`:                  {"label", text, `["y","z"]`},
 		`column "label": stored as INT64, want text: cast it`:              {"label", arrow.PrimitiveTypes.Int64, `[1,2]`},
@@ -169,7 +169,7 @@ func TestForeignRecording(t *testing.T) {
 		`column "time": want a timestamp`:              {"time", arrow.PrimitiveTypes.Int64, `[1,2,3]`},
 		`does not fit into 64-bit nanoseconds`:         {"time", arrow.FixedWidthTypes.Timestamp_us, `["9999-01-01T00:00:00Z",null,null]`},
 		`column "a": row 1 of the row group is null`:   {"a", number, `[1,null,3]`},
-		`stream "" is empty`:                           {"stream", text, `["p","","q"]`},
+		`its stream is empty`:                          {"stream", text, `["p","","q"]`},
 		`column "end": stored as INT32, want bool`:     {"end", arrow.PrimitiveTypes.Int32, `[0,1,0]`},
 		`column "seq": row 2 of the row group is null`: {"seq", arrow.PrimitiveTypes.Int64, `[1,2,null]`},
 	} {

@@ -70,7 +70,13 @@ func Import(ctx context.Context, opts ImportOptions, progress Progress) (*Datase
 	if err := d.assemble(parts, opts.Name != "" || opts.Dir != ""); err != nil {
 		return nil, err
 	}
-	return d, d.Validate()
+	if err := d.Validate(); err != nil {
+		return nil, InContent(err)
+	}
+	for _, s := range splits {
+		d.warnAbsent(s)
+	}
+	return d, nil
 }
 
 var splits = [2]Split{Train, Test}
@@ -84,7 +90,7 @@ func (d *Dataset) assemble(parts [2]*part, keepName bool) error {
 	train, test := parts[0], parts[1]
 	if train != nil && test != nil {
 		if train.channels != test.channels {
-			return fmt.Errorf("offline: %s: the train part has %d channels, the test part %d", d.Name, train.channels, test.channels)
+			return InContent(fmt.Errorf("offline: %s: the train part has %d channels, the test part %d: want as many", d.Name, train.channels, test.channels))
 		}
 		d.compareClasses(train, test)
 	}

@@ -92,7 +92,7 @@ func (s *RecordingSummary) copy(w *RecordingWriter, r *csvReader) error {
 	}
 	s.Streams, s.Channels = len(r.last), r.channels
 	if s.Rows == 0 {
-		return fmt.Errorf("%s: no samples after the header line", r.src.name)
+		return InContent(fmt.Errorf("%s: no samples after the header line", r.src.name))
 	}
 	return nil
 }

@@ -180,7 +180,7 @@ func TestFingerprint(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for want, spoil := range map[string]func(*Dataset){
 		"it has no series":                 func(d *Dataset) { d.Series = nil },
-		"is empty, repeated":               func(d *Dataset) { d.Series[1].ID = d.Series[0].ID },
+		"is empty or repeated":             func(d *Dataset) { d.Series[1].ID = d.Series[0].ID },
 		`split "valid", want`:              func(d *Dataset) { d.Series[0].Split = "valid" },
 		"label 3, want -1 or":              func(d *Dataset) { d.Series[0].Label = 3 },
 		"5 values do not fill":             func(d *Dataset) { d.Series[0].Values = make([]float32, 5) },

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // arffReader reads the .arff files of the UEA and UCR archives. A univariate
@@ -119,6 +121,9 @@ func (r *arffReader) classes(list string) error {
 	r.known = make(map[string]bool)
 	for _, c := range strings.Split(list, ",") {
 		c = unquote(c)
+		if err := names.Check("class name", c); err != nil {
+			return r.src.errorf("%w", err)
+		}
 		if c == "" || r.known[c] {
 			return r.src.errorf("class %q is empty or stands twice", clip([]byte(c)))
 		}

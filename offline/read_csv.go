@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // csvReader reads a CSV recording: a header line, then a sample a line,
@@ -52,7 +54,7 @@ func newCSVReader(src *source) (*csvReader, error) {
 	}
 	r.columns = len(header)
 	if err := r.locate(header); err != nil {
-		return nil, src.errorf("%w; the header has: %s", err, clip([]byte(strings.Join(header, ", "))))
+		return nil, src.errorf("%w; the header has: %q", err, clip([]byte(strings.Join(header, ", "))))
 	}
 	return r, nil
 }
@@ -118,8 +120,11 @@ func (r *csvReader) sample(line []byte, c *RecordingChunk) (err error) {
 		return fmt.Errorf("the line has %d fields, the header %d", len(r.fields), r.columns)
 	}
 	stream := string(bytes.TrimSpace(r.fields[r.at.stream]))
-	if stream == "" || !utf8.ValidString(stream) {
-		return fmt.Errorf("the stream is empty or not UTF-8")
+	if stream == "" {
+		return fmt.Errorf("the stream is empty")
+	}
+	if err := names.Check("stream", stream); err != nil {
+		return err
 	}
 	seq, err := r.seq(stream)
 	if err != nil {
@@ -134,8 +139,8 @@ func (r *csvReader) sample(line []byte, c *RecordingChunk) (err error) {
 		return err
 	}
 	label := string(r.field(r.at.label))
-	if !utf8.ValidString(label) {
-		return fmt.Errorf("the label is not UTF-8")
+	if err := names.Check("label", label); err != nil {
+		return err
 	}
 	for k, i := range r.values {
 		v, ok := nan32, true

@@ -15,6 +15,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // Progress is told how far a long call has come: done of total bytes, rows or
@@ -220,8 +223,5 @@ func parseValue(field []byte) (float32, bool) {
 // clip shortens what an error message quotes.
 func clip(b []byte) string {
 	const limit = 40
-	if len(b) > limit {
-		return string(b[:limit]) + "..."
-	}
-	return string(b)
+	return names.Cut(string(b[:min(len(b), (limit+1)*utf8.UTFMax)]), limit)
 }

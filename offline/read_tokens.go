@@ -6,7 +6,8 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // unknownToken stands for every id beyond the vocabulary, as in keras.
@@ -56,8 +57,11 @@ func isNumber(label string) bool {
 func document(src *source, line []byte, limit int64) (rawSeries, error) {
 	label, rest, tab := bytes.Cut(line, []byte{'\t'})
 	s := rawSeries{label: string(bytes.TrimSpace(label))}
-	if !tab || s.label == "" || !utf8.ValidString(s.label) {
+	if !tab || s.label == "" {
 		return s, src.errorf("want a label, a tab, and token ids separated by blanks, got %q", clip(line))
+	}
+	if err := names.Check("label", s.label); err != nil {
+		return s, src.errorf("%w", err)
 	}
 	ids := bytes.Fields(rest)
 	if len(ids) == 0 {

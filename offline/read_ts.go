@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // maxChannels bounds what a header may declare.
@@ -179,6 +181,9 @@ func (r *tsReader) classes(words []string) error {
 	r.out.classes = slices.Clone(words[2:])
 	r.known = make(map[string]bool, len(words))
 	for _, w := range r.out.classes {
+		if err := names.Check("class name", w); err != nil {
+			return r.src.errorf("%w", err)
+		}
 		if r.known[w] {
 			return r.src.errorf("@classLabel names class %q twice", clip([]byte(w)))
 		}

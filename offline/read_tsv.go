@@ -3,7 +3,8 @@ package offline
 import (
 	"bytes"
 	"io"
-	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // readTSV reads the tab-separated files of the UCR archive: one series a line,
@@ -49,8 +50,11 @@ func readTSV(src *source) (*part, error) {
 func tsvSeries(src *source, line []byte, samples int) (rawSeries, error) {
 	label, rest, _ := bytes.Cut(line, []byte{'\t'})
 	s := rawSeries{label: string(bytes.TrimSpace(label))}
-	if s.label == "" || !utf8.ValidString(s.label) {
-		return s, src.errorf("the label in column 1 is empty or not UTF-8")
+	if s.label == "" {
+		return s, src.errorf("the label in column 1 is empty")
+	}
+	if err := names.Check("label", s.label); err != nil {
+		return s, src.errorf("%w", err)
 	}
 	if err := src.take(samples); err != nil {
 		return s, err

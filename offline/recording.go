@@ -1,13 +1,15 @@
 package offline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // NoTime stands in RecordingChunk.Time for a sample without a time.
@@ -46,8 +48,14 @@ func (c *RecordingChunk) check(channels int) error {
 			n, len(c.Seq), len(c.Time), len(c.End), len(c.Label), len(c.Values), channels)
 	}
 	for i, s := range c.Stream {
-		if s == "" || !utf8.ValidString(s) || !utf8.ValidString(c.Label[i]) {
-			return fmt.Errorf("sample %d: stream %q is empty, or it or label %q is not UTF-8", i, s, c.Label[i])
+		if s == "" {
+			return fmt.Errorf("sample %d: its stream is empty", i)
+		}
+		if i > 0 && s == c.Stream[i-1] && c.Label[i] == c.Label[i-1] {
+			continue
+		}
+		if err := cmp.Or(names.Check("stream", s), names.Check("label", c.Label[i])); err != nil {
+			return fmt.Errorf("sample %d: %w", i, err)
 		}
 	}
 	return nil

@@ -112,7 +112,7 @@ func TestRecordingRefuses(t *testing.T) {
 	for want, spoil := range map[string]func(*RecordingChunk){
 		"4 samples has 3 seq": func(c *RecordingChunk) { c.Seq = c.Seq[1:] },
 		"7 values":            func(c *RecordingChunk) { c.Values = c.Values[1:] },
-		`stream "" is empty`:  func(c *RecordingChunk) { c.Stream[2] = "" },
+		`its stream is empty`: func(c *RecordingChunk) { c.Stream[2] = "" },
 		"is not UTF-8":        func(c *RecordingChunk) { c.Label[2] = "\xff" },
 	} {
 		w, err := WriteRecording(path, smallInfo)

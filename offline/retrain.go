@@ -33,8 +33,10 @@ type RetrainReport struct {
 	Dataset      string         `json:"dataset"`
 	Series       int            `json:"series"`
 	Samples      int64          `json:"samples"`
-	Missing      int64          `json:"missing"`    // values filled, see Retrain
-	Unlabelled   int            `json:"unlabelled"` // training series left out for want of a class
+	Missing      int64          `json:"missing"`                   // values filled, see Retrain
+	Unlabelled   int            `json:"unlabelled"`                // training series left out for want of a class
+	Empty        int            `json:"empty"`                     // training series without a single value: they teach the class what nothing looks like
+	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
 	Readout      readout.Report `json:"readout"`
 	StateSeconds float64        `json:"state_seconds"` // wall clock, of the pass over the series
 	FitSeconds   float64        `json:"fit_seconds"`   // wall clock, of the readout
@@ -150,6 +152,10 @@ func trainingPart(d *Dataset, opt RetrainOptions) ([]int, RetrainReport, error) 
 		r.Samples += int64(d.Len(i))
 	}
 	r.Series = len(series)
+	if err := d.checkRange(series); err != nil {
+		return nil, r, err
+	}
+	_, r.Empty, r.Silent = d.absent(series)
 	if len(series) == 0 {
 		return nil, r, fmt.Errorf("offline: data set %q has no labelled training series", d.Name)
 	}
@@ -171,7 +177,7 @@ func checkNumeric(d *Dataset) error {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name)
+		return InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name))
 	}
 	return nil
 }

@@ -29,6 +29,9 @@ func ReadCSV(ctx context.Context, path string, length int, progress Progress) (*
 	if err != nil {
 		return nil, err
 	}
+	if len(sequences) == 0 {
+		return nil, InContent(fmt.Errorf("%s: no samples after the header line", src.name))
+	}
 	d := &Dataset{Channels: r.channels, Source: Provenance{Format: "csv"}}
 	d.Name, _ = splitName(path)
 	counted := map[string]int{}
@@ -54,7 +57,10 @@ func ReadCSV(ctx context.Context, path string, length int, progress Progress) (*
 		return nil, err
 	}
 	d.Source.Files = []SourceFile{file}
-	return d, d.Validate()
+	if err := d.Validate(); err != nil {
+		return nil, InContent(err)
+	}
+	return d, nil
 }
 
 // sequence is the samples of a stream up to an end.

@@ -61,8 +61,8 @@ func TestReadCSV(t *testing.T) {
 
 	for _, c := range []struct{ text, says string }{
 		{"", "pump.csv: the file is empty"},
-		{"stream,x\n", "it has no series"},
-		{"x\n1\n", `no column "stream"; the header has: x`},
+		{"stream,x\n", "no samples after the header line"},
+		{"x\n1\n", `no column "stream"; the header has: "x"`},
 		{"stream,seq\na,1\n", "no channel column"},
 		{"stream,x\na,1\na,one\n", "pump.csv:3: "},
 		{"stream,split\na,1\n", "reserved"},

@@ -183,8 +183,7 @@ func (w *worker) locate(s span, err error) error {
 	if errors.As(err, &input) {
 		for i, r := range w.runs {
 			if int(r.From) <= input.Row && input.Row < int(r.To) {
-				return fmt.Errorf("offline: series %q, sample %d, channel %q: value %v is out of range",
-					w.d.Series[w.series[s.from+i]].ID, input.Row-int(r.From), w.d.Channels[input.Channel], input.Value)
+				return w.d.outOfRange(w.series[s.from+i], input.Row-int(r.From), input.Channel, input.Value)
 			}
 		}
 	}

@@ -42,8 +42,8 @@ func checkCounts(counts []int, classes []string) error {
 	return nil
 }
 
-// checkAlphas wants regularisations in ascending order.
-func checkAlphas(alphas []float64) error {
+// CheckAlphas wants regularisations of zero or more, in ascending order.
+func CheckAlphas(alphas []float64) error {
 	if len(alphas) == 0 {
 		return errors.New("readout: no alpha given, want at least one")
 	}
@@ -64,7 +64,7 @@ func checkFit(features []float32, labels []int, classes []string, alphas []float
 	if len(classes) < 2 || n == 0 || len(features) == 0 {
 		return nil, fmt.Errorf("readout: %d classes, %d samples, %d feature values, want at least 2, 2 and 2", len(classes), n, len(features))
 	}
-	if err := errors.Join(checkAlphas(alphas), checkSamples(features, labels, len(features)/n, len(classes))); err != nil {
+	if err := errors.Join(CheckAlphas(alphas), checkSamples(features, labels, len(features)/n, len(classes))); err != nil {
 		return nil, err
 	}
 	counts := make([]int, len(classes))

@@ -97,7 +97,7 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 	}{{40, 60, 4, 3}, {40, 60, 2, .01}, {60, 20, 4, 1}, {60, 20, 2, 100}} {
 		x, labels := blobs(c.n, c.features, c.classes)
 		unequal(labels, c.classes)
-		counts, err := checkFit(x, labels, names(c.classes), []float64{1})
+		counts, err := checkFit(x, labels, classNames(c.classes), []float64{1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 
 		coef := dense.New(s.coef.Rows, s.coef.Cols)
 		dense.Multiply(coef, 1, s.coef, false, d.mix, false)
-		head, err := newLinear(names(c.classes), tab.space, sys.weights(coef), d.bias)
+		head, err := newLinear(classNames(c.classes), tab.space, sys.weights(coef), d.bias)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 		x[i*features] = float32(label) + 0.1*x[i*features]
 	}
 	fit := func(opt Options) (*Linear, Report) {
-		head, r, err := Fit(context.Background(), x, labels, names(classes), opt)
+		head, r, err := Fit(context.Background(), x, labels, classNames(classes), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 	for i, label := range labels {
 		x[8*i] = 20 * float32(label)
 	}
-	if _, r, err := Fit(context.Background(), x, labels, names(2), Options{Standardise: true, Discriminant: true}); err != nil || r.Discriminant {
+	if _, r, err := Fit(context.Background(), x, labels, classNames(2), Options{Standardise: true, Discriminant: true}); err != nil || r.Discriminant {
 		t.Errorf("both are right everywhere, and the discriminant was taken: %+v, %v", r, err)
 	}
 }
@@ -223,7 +223,7 @@ func TestDiscriminantOfRareClasses(t *testing.T) {
 		if !empty {
 			labels[7] = 2
 		}
-		_, r, err := Fit(context.Background(), x, labels, names(3), Options{Standardise: true, Discriminant: true})
+		_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Discriminant: true})
 		if err != nil {
 			t.Fatal(err)
 		}

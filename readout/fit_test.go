@@ -36,7 +36,7 @@ func blobs(n, features, classes int) ([]float32, []int) {
 func TestFitChoosesTheBestAlpha(t *testing.T) {
 	for _, n := range []int{90, 91} {
 		x, labels := blobs(n, 90, 3)
-		_, all, err := Fit(context.Background(), x, labels, names(3), Options{Standardise: true})
+		_, all, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestFitChoosesTheBestAlpha(t *testing.T) {
 		best, least := 0.0, math.Inf(1)
 		for _, alpha := range DefaultAlphas() {
 			// The second alpha is so large that it cannot be the better one.
-			_, r, err := Fit(context.Background(), x, labels, names(3), Options{Standardise: true, Alphas: []float64{alpha, 1e12}})
+			_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Alphas: []float64{alpha, 1e12}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestFitPassesOverSingularAlphas(t *testing.T) {
 	for i := range 60 {
 		x[4*i+3] = x[4*i]
 	}
-	_, r, err := Fit(context.Background(), x, labels, names(2), Options{Alphas: []float64{0, 1}})
+	_, r, err := Fit(context.Background(), x, labels, classNames(2), Options{Alphas: []float64{0, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestFitIgnoresThreads(t *testing.T) {
 		x, labels := blobs(150, features, 3)
 		fit := func(threads int) (*Linear, Report) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-			head, r, err := Fit(context.Background(), x, labels, names(3), Options{Standardise: true, Discriminant: true})
+			head, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Discriminant: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestFitRefuses(t *testing.T) {
 		{"alpha = NaN", good, []int{0, 1, 0}, 2, []float64{math.NaN()}},
 		{"alpha = 0", good[:4], []int{0, 1}, 2, []float64{0}},
 	} {
-		_, _, err := Fit(context.Background(), c.x, c.labels, names(c.classes), Options{Alphas: c.alphas, Standardise: true})
+		_, _, err := Fit(context.Background(), c.x, c.labels, classNames(c.classes), Options{Alphas: c.alphas, Standardise: true})
 		if err == nil || !strings.Contains(err.Error(), c.what) || errors.Is(err, ErrConstant) != (c.what == "features are constant") {
 			t.Errorf("got %v, want an error saying %q", err, c.what)
 		}
@@ -131,7 +131,7 @@ func TestFitStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	x, labels := blobs(100, 200, 2)
 	last := 0.0
-	_, _, err := Fit(ctx, x, labels, names(2), Options{Progress: func(done float64) {
+	_, _, err := Fit(ctx, x, labels, classNames(2), Options{Progress: func(done float64) {
 		if done < last || done > 1 {
 			t.Errorf("progress %g after %g", done, last)
 		}
@@ -154,7 +154,7 @@ func TestFitWithAnAbsentClass(t *testing.T) {
 	for i := range labels {
 		labels[i] *= 2
 	}
-	head, r, err := Fit(context.Background(), x, labels, names(3), Options{})
+	head, r, err := Fit(context.Background(), x, labels, classNames(3), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func BenchmarkFit(b *testing.B) {
 		x, labels := blobs(d.n, 10000, d.classes)
 		b.Run(d.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, _, err := Fit(context.Background(), x, labels, names(d.classes), Options{Standardise: true}); err != nil {
+				if _, _, err := Fit(context.Background(), x, labels, classNames(d.classes), Options{Standardise: true}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -217,14 +217,14 @@ func BenchmarkManySamples(b *testing.B) {
 	x, labels := blobs(n, features, classes)
 	b.Run("Fit", func(b *testing.B) {
 		for b.Loop() {
-			if _, _, err := Fit(context.Background(), x, labels, names(classes), Options{}); err != nil {
+			if _, _, err := Fit(context.Background(), x, labels, classNames(classes), Options{}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("Gram", func(b *testing.B) {
 		for b.Loop() {
-			g, err := NewGram(features, names(classes))
+			g, err := NewGram(features, classNames(classes))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -245,7 +245,7 @@ func TestFitCopiesNoFeatures(t *testing.T) {
 		x, labels := blobs(d[0], d[1], 3)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, _, err := Fit(context.Background(), x, labels, names(3), Options{Alphas: []float64{1}}); err != nil {
+		if _, _, err := Fit(context.Background(), x, labels, classNames(3), Options{Alphas: []float64{1}}); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
@@ -262,7 +262,7 @@ func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		const n, features = 60, 5
 		x, labels := blobs(n, features, classes)
-		head, r, err := Fit(t.Context(), x, labels, names(classes), Options{})
+		head, r, err := Fit(t.Context(), x, labels, classNames(classes), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 		scores := dense.New(n, classes)
 		for i := range n {
 			rest := slices.Delete(slices.Clone(x), i*features, (i+1)*features)
-			one, _, err := Fit(t.Context(), rest, slices.Delete(slices.Clone(labels), i, i+1), names(classes), Options{Alphas: []float64{r.Alpha}})
+			one, _, err := Fit(t.Context(), rest, slices.Delete(slices.Clone(labels), i, i+1), classNames(classes), Options{Alphas: []float64{r.Alpha}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,7 +303,7 @@ func TestTemperatureOfPerfectHeads(t *testing.T) {
 				label := labels[i/30]
 				x[i] += 9 * float32(label*(i%30%(label+1))) // far apart
 			}
-			head, r, err := Fit(t.Context(), x, labels, names(classes), Options{Discriminant: discriminant, Standardise: true})
+			head, r, err := Fit(t.Context(), x, labels, classNames(classes), Options{Discriminant: discriminant, Standardise: true})
 			if err != nil {
 				t.Fatal(err)
 			}

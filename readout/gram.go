@@ -144,7 +144,7 @@ func (g *Gram) sum() []float64 {
 // Standardised or not, the head reads raw features. alpha must be positive,
 // or zero where the features are linearly independent.
 func (g *Gram) Solve(ctx context.Context, alphas []float64, standardise bool) ([]*Linear, error) {
-	if err := errors.Join(checkCounts(g.counts, g.classes), checkAlphas(alphas)); err != nil {
+	if err := errors.Join(checkCounts(g.counts, g.classes), CheckAlphas(alphas)); err != nil {
 		return nil, err
 	}
 	s, centred, cross := g.centre(standardise)

@@ -87,7 +87,7 @@ func TestGramKeepsSmallDeviations(t *testing.T) {
 		d := float64(x[2*i]) - 1e6 - sum/n
 		square += d * d
 	}
-	g, err := NewGram(2, names(2))
+	g, err := NewGram(2, classNames(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +101,13 @@ func TestGramKeepsSmallDeviations(t *testing.T) {
 }
 
 func TestGramRefuses(t *testing.T) {
-	if _, err := NewGram(0, names(2)); err == nil {
+	if _, err := NewGram(0, classNames(2)); err == nil {
 		t.Error("no features: no error")
 	}
-	if _, err := NewGram(3, names(1)); err == nil {
+	if _, err := NewGram(3, classNames(1)); err == nil {
 		t.Error("one class: no error")
 	}
-	g, err := NewGram(2, names(3))
+	g, err := NewGram(2, classNames(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,14 +142,14 @@ func TestGramRefuses(t *testing.T) {
 	if err := solve(0); err != nil {
 		t.Errorf("alpha 0, independent features: %v", err)
 	}
-	other, _ := NewGram(2, names(2))
+	other, _ := NewGram(2, classNames(2))
 	refused("different classes", g.Merge(other))
-	other, _ = NewGram(5, names(3))
+	other, _ = NewGram(5, classNames(3))
 	refused("2 and 5 features", g.Merge(other))
 }
 
 func TestAlphaZeroNeedsFullRank(t *testing.T) {
-	g, _ := NewGram(2, names(2))
+	g, _ := NewGram(2, classNames(2))
 	if err := g.Add([]float32{1, 1, 2, 2, 4, 4}, []int{0, 1, 1}); err != nil {
 		t.Fatal(err)
 	}

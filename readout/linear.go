@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
@@ -44,6 +45,15 @@ func (l *Linear) Validate() error {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if len(l.Classes) < 2 {
 		bad("readout: head %q: want at least 2 classes, got %d", l.Name, len(l.Classes))
+	}
+	if err := names.Check("name", l.Name); err != nil {
+		bad("readout: head: %w", err)
+	}
+	for _, class := range l.Classes {
+		if err := names.Check("class name", class); err != nil {
+			bad("readout: head %q: %w", names.Cut(l.Name, 40), err)
+			break
+		}
 	}
 	f, c := l.Features(), l.Columns()
 	if f == 0 {

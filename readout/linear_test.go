@@ -12,7 +12,7 @@ import (
 func TestScoresAgreeWithFloat64(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, n := range []int{1, 2, 200, 10000} {
-		l := &Linear{Name: "h", Classes: names(3), Center: make([]float32, n), Weights: make([]float32, 3*n), Intercept: []float32{1, -2, 0.5}}
+		l := &Linear{Name: "h", Classes: classNames(3), Center: make([]float32, n), Weights: make([]float32, 3*n), Intercept: []float32{1, -2, 0.5}}
 		f := make([]float32, n)
 		for j := range f {
 			l.Center[j] = float32(100 * rng.NormFloat64())
@@ -41,7 +41,7 @@ func TestScoresAgreeWithFloat64(t *testing.T) {
 }
 
 func TestClass(t *testing.T) {
-	two, three := &Linear{Classes: names(2)}, &Linear{Classes: names(3)}
+	two, three := &Linear{Classes: classNames(2)}, &Linear{Classes: classNames(3)}
 	for _, c := range []struct {
 		l      *Linear
 		scores []float32
@@ -61,7 +61,7 @@ func TestClass(t *testing.T) {
 
 func TestValidateNamesTheProblem(t *testing.T) {
 	good := func() *Linear {
-		return &Linear{Name: "h", Classes: names(2), Center: []float32{1, 2}, Weights: []float32{3, 4}, Intercept: []float32{5}}
+		return &Linear{Name: "h", Classes: classNames(2), Center: []float32{1, 2}, Weights: []float32{3, 4}, Intercept: []float32{5}}
 	}
 	if err := good().Validate(); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestValidateNamesTheProblem(t *testing.T) {
 func TestProbability(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for _, classes := range []int{2, 3, 7} {
-		l := &Linear{Classes: names(classes), Temperature: 1.75}
+		l := &Linear{Classes: classNames(classes), Temperature: 1.75}
 		scores := make([]float32, l.Columns())
 		for range 1000 {
 			for c := range scores {
@@ -120,7 +120,7 @@ func TestProbability(t *testing.T) {
 			t.Errorf("%d classes without a temperature: %v, want none", classes, got)
 		}
 	}
-	pinned := &Linear{Classes: names(3), Temperature: 2.8125}
+	pinned := &Linear{Classes: classNames(3), Temperature: 2.8125}
 	for want, scores := range map[float32][]float32{0x1p-1: {1, 1, -40}, 1: {9, -9, -9}} {
 		if got := pinned.Probability(scores); got != want {
 			t.Errorf("%v: %x, want %x", scores, got, want)

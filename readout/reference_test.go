@@ -44,7 +44,7 @@ func references(t *testing.T) []reference {
 }
 
 // names makes class labels.
-func names(n int) []string {
+func classNames(n int) []string {
 	s := make([]string, n)
 	for i := range s {
 		s[i] = "class " + strconv.Itoa(i)
@@ -92,7 +92,7 @@ func TestFitIsScikitLearns(t *testing.T) {
 	for _, r := range references(t) {
 		for _, f := range r.Fits {
 			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardise)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
-				head, _, err := Fit(context.Background(), r.X, r.Labels, names(r.Classes), Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise})
+				head, _, err := Fit(context.Background(), r.X, r.Labels, classNames(r.Classes), Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -169,7 +169,7 @@ func countsOf(labels []int, classes int) []int {
 // gramOf adds samples [from, to) of a case to a new Gram.
 func gramOf(t *testing.T, r reference, from, to int) *Gram {
 	t.Helper()
-	g, err := NewGram(r.Features, names(r.Classes))
+	g, err := NewGram(r.Features, classNames(r.Classes))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
@@ -102,6 +103,10 @@ func (m *Model) Validate() error {
 	if t := m.Training; t.MinLength < 0 || t.MaxLength < 0 || t.MinLength > t.MaxLength {
 		errs = append(errs, fmt.Errorf("reservoir: training: sequences of %d to %d samples", t.MinLength, t.MaxLength))
 	}
+	for _, c := range m.Channels {
+		errs = append(errs, named("channel name", c))
+	}
+	errs = append(errs, named("name of the data set", m.Training.Dataset))
 	seen := map[string]bool{}
 	for _, h := range m.Heads {
 		errs = append(errs, h.Validate())
@@ -114,4 +119,12 @@ func (m *Model) Validate() error {
 		seen[h.Name] = true
 	}
 	return errors.Join(errs...)
+}
+
+// named holds a name against the rule for all names from outside.
+func named(what, name string) error {
+	if err := names.Check(what, name); err != nil {
+		return fmt.Errorf("reservoir: model: %w", err)
+	}
+	return nil
 }

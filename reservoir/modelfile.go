@@ -33,6 +33,9 @@ import (
 //	                is without this entry; held against the content where it is
 //	                there, and may be left out by other programs
 //
+// Names (of channels, heads, classes, the data set) are UTF-8 of at most 256 bytes
+// without control characters.
+//
 // Tensors, all F32 row-major but the input lists, which are I32:
 //
 //	norm.mean, norm.scale, norm.diff      [Channels]

@@ -165,6 +165,11 @@ func TestModelFileRefused(t *testing.T) {
 		{"a tensor too many", edit(`"norm.diff"`, `"x":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"norm.diff"`), `"x" is unknown`},
 		{"NaN weight", nan, "NaN"},
 		{"another number", edit(`\"seed\":7`, `\"seed\":8`), "damaged or edited"},
+		{"escape sequence in a class", edit(`\"classes\":[\"a\"`, `\"classes\":[\"\\u001b[31m\"`), `class name "\x1b[31m" holds the control character U+001B`},
+		{"endless class", edit(`\"classes\":[\"a\"`, `\"classes\":[\"`+strings.Repeat("a", 2<<20)+`\"`), "has 2097152 bytes, want at most 256"},
+		{"line end in a channel", edit(`[\"x\",`, `[\"x\\n\",`), "U+000A"},
+		{"name of a head", edit(`\"name\":\"state\"`, `\"name\":\"\\u009b\"`), "U+009B"},
+		{"name of the data set", edit(`made up`, `made\\tup`), "U+0009"},
 		{"policy", edit(`{\"kind\":\"marked\"}`, `{\"kind\":\"window\"}`), "length 0"},
 	} {
 		m, err := Decode(c.file)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
@@ -78,7 +80,11 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 	ev, err := offline.Evaluate(ctx, m, d, o, p.report)
 	p.close()
 	if err != nil {
-		return nil, fail(exitFailure, err, "eusn-stream model inspect "+quoteForShell(model))
+		next := "eusn-stream model inspect " + quoteForShell(model)
+		if len(d.Part(o.Split)) == 0 {
+			next = "the same command with --split " + otherSplit(string(o.Split))
+		}
+		return nil, fail(exitFailure, err, next)
 	}
 	if a.json {
 		return ev, a.printJSON(ev)
@@ -88,6 +94,12 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 	if ev.Missing > 0 {
 		a.print("%d missing values were filled with the value before them", ev.Missing)
 	}
+	if ev.Empty > 0 {
+		a.say("warning: %d series have no value at all: what is predicted of them means nothing", ev.Empty)
+	}
+	if ev.Labelled == 0 {
+		a.say("warning: no series of this part has a label: there is nothing to be right about, and the accuracy says nothing")
+	}
 	a.print("%s", confusionText(ev.Classes, ev.Confusion))
 	return ev, nil
 }
@@ -95,24 +107,28 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 // maxConfusion is how many classes still make a readable matrix.
 const maxConfusion = 20
 
+// maxClassWidth is how many characters of a class a table shows.
+const maxClassWidth = 24
+
 // confusionText is the confusion matrix for people: rows true, columns
 // predicted.
 func confusionText(classes []string, confusion [][]int) string {
 	if len(classes) > maxConfusion {
 		return fmt.Sprintf("(%d classes: the confusion matrix is in the --json output)", len(classes))
 	}
-	name := 5
-	for _, c := range classes {
-		name = max(name, len([]rune(c)))
+	name, shown := 5, make([]string, len(classes))
+	for i, c := range classes {
+		shown[i] = names.Cut(c, maxClassWidth)
+		name = max(name, utf8.RuneCountInString(shown[i]))
 	}
 	cell := max(name, 6)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%*s", name, "true\\")
-	for _, c := range classes {
+	for _, c := range shown {
 		fmt.Fprintf(&b, " %*s", cell, c)
 	}
 	for i, row := range confusion {
-		fmt.Fprintf(&b, "\n%*s", name, classes[i])
+		fmt.Fprintf(&b, "\n%*s", name, shown[i])
 		for _, n := range row {
 			fmt.Fprintf(&b, " %*d", cell, n)
 		}

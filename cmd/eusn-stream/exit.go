@@ -33,7 +33,8 @@ const exitCodesHelp = `Exit codes:
   4    something needed is not reachable (the NATS server, the GPU)
   5    integrity: results that must be equal differ, or the content of a file that
        is read (archive, recording, data, model, results, states) is damaged, of
-       another kind or against its rules; a configuration's is 3
+       another kind or against its rules, or two do not belong together; a
+       configuration's is 3
   6    a result is outside the asked tolerance
   130  interrupted (Ctrl-C or SIGTERM); what was kept is said before
 `

@@ -16,7 +16,7 @@ type liveLine struct {
 }
 
 func (a *app) newLiveLine() *liveLine {
-	return &liveLine{w: a.stderr, mode: a.progress().mode, last: time.Now()}
+	return &liveLine{w: a.screen(), mode: a.progress().mode, last: time.Now()}
 }
 
 // show draws text if it is time to, always where final is set, and reports
@@ -24,10 +24,10 @@ func (a *app) newLiveLine() *liveLine {
 func (l *liveLine) show(text string, final bool) bool {
 	switch {
 	case l.mode == "bar":
-		fmt.Fprintf(l.w, "\r\x1b[K%s", text)
+		fmt.Fprintf(l.w, "\r\x1b[K%s", clean([]byte(text)))
 		l.drawn = true
 	case l.mode == "plain" && (final || time.Since(l.last) >= 2*time.Second):
-		fmt.Fprintln(l.w, text)
+		fmt.Fprintf(l.w, "%s\n", clean([]byte(text)))
 	default:
 		return false
 	}

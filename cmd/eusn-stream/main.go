@@ -20,8 +20,8 @@ func main() {
 // run is the whole program but for signals and the exit, so that tests drive
 // what the binary does. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	out := &results{Writer: stdout}
-	a := &app{stdout: out, stderr: stderr}
+	out := &results{Writer: cleaned{stdout}}
+	a := &app{stdout: out, stderr: cleaned{stderr}}
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

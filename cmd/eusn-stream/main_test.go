@@ -110,6 +110,17 @@ func TestUsage(t *testing.T) {
 		{[]string{"replay", "--archive", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
 		{[]string{"replay", "--archive", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
 		{[]string{"demo", "--train", "0"}, "want positive numbers"},
+		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "-1"}, "--alpha"},
+		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "2,1"}, "want ascending order"},
+		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "nan"}, "--alpha"},
+		{[]string{"offline", "retrain", "--archive", "a", "--members", "100000"}, "members = 100000, want 1 to 4096"},
+		{[]string{"offline", "retrain", "--archive", "a", "--members", "0"}, "members = 0, want 1 to 4096"},
+		{[]string{"offline", "retrain", "--archive", "a", "--members", "4096", "--units", "8192"}, "weights, want at most"},
+		{[]string{"offline", "retrain", "--archive", "a", "--units", "0"}, "--units 0: want 1 to 8192"},
+		{[]string{"offline", "retrain", "--archive", "a", "--network", "eusn", "--units", "-3"}, "--units -3: want 1 to 8192"},
+		{[]string{"offline", "retrain", "--archive", "a", "--eps", "-1"}, "eps = -1..-1, want positive values"},
+		{[]string{"offline", "retrain", "--archive", "a", "--leak", "2"}, "leak = 2, want at most 1"},
+		{[]string{"offline", "retrain", "--archive", "a", "--features", "first"}, `feature "first", want last`},
 	} {
 		exec(t, t.Context(), c.args...).want(t, exitUsage, c.says, "try: eusn-stream")
 	}

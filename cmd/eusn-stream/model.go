@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -101,11 +102,11 @@ func (a *app) printModel(r modelReport) {
 	row("model", "%s", r.Path)
 	row("sha256", "%s", r.SHA256)
 	row("reservoir", "%s, %d x %d units, %d weights, seed %d, %s", s.Kind, s.Members, s.Units, r.Weights, s.Seed, s.Precision)
-	row("input", "%s; standardise %v, difference %v", strings.Join(r.Channels, ", "), s.Standardise, s.Difference)
+	row("input", "%s; standardise %v, difference %v", listText(r.Channels), s.Standardise, s.Difference)
 	row("features", "%d: %v of each unit", s.FeatureCount(), s.Features)
 	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
 	for _, h := range r.Heads {
-		row("head", "%s: %d classes: %s", h.Name, len(h.Classes), strings.Join(h.Classes, ", "))
+		row("head", "%s: %d classes: %s", h.Name, len(h.Classes), listText(h.Classes))
 		if h.Temperature > 0 {
 			row("", "probabilities at temperature %.4g", h.Temperature)
 		} else {
@@ -130,6 +131,19 @@ func (a *app) printModel(r modelReport) {
 		}
 		row(name, "%s: %.4g to %.4g, mean %.4g, deviation %.4g, longest constant run %d samples", r.Channels[i], in.Min, in.Max, in.Mean, in.Deviation, in.LongestRun)
 	}
+}
+
+// listText names the first of many, each as long as a table shows it.
+func listText(all []string) string {
+	const most = 60
+	var shown []string
+	for _, s := range all[:min(most, len(all))] {
+		shown = append(shown, names.Cut(s, maxClassWidth))
+	}
+	if len(all) > most {
+		shown = append(shown, fmt.Sprintf("... (%d in all)", len(all)))
+	}
+	return strings.Join(shown, ", ")
 }
 
 func policyText(p reservoir.Policy) string {

@@ -113,7 +113,8 @@ Each finished trial is a line of JSON in --out at once; after Ctrl-C or a crash
 the same command with --resume goes on. Results do not depend on the number of
 threads. --gate exits with 6 where an accuracy is further from the paper's than
 twice the larger standard deviation, or .02 where that is more (best and bank:
-where it is that much lower).`,
+where it is that much lower). What holds that by our own deviation alone, and
+not by twice the paper's or .02, passes and is marked.`,
 		Example: `  eusn-stream offline bench adiac.parquet
   eusn-stream offline bench *.parquet --protocol bank --out bank.jsonl --json
   eusn-stream offline bench adiac.parquet --models eusn --out adiac.jsonl --resume --gate

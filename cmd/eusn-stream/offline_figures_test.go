@@ -57,7 +57,7 @@ func TestOfflineFigures(t *testing.T) {
 			}
 		}
 	}
-	if left := leftovers(t, out, names(first)...); len(first) != 12 || len(left) > 0 {
+	if left := leftovers(t, out, fileNames(first)...); len(first) != 12 || len(left) > 0 {
 		t.Errorf("%d files, and %v", len(first), left)
 	}
 
@@ -72,7 +72,7 @@ func TestOfflineFigures(t *testing.T) {
 	}
 }
 
-func names(files map[string][]byte) []string {
+func fileNames(files map[string][]byte) []string {
 	var all []string
 	for path := range files {
 		all = append(all, filepath.Base(path))

@@ -149,7 +149,7 @@ func (a *app) printMemory(points []memoryPoint, models []string) error {
 				fmt.Fprint(t, "\tno result")
 				continue
 			}
-			fmt.Fprintf(t, "\t%.3f ± %.3f", p.Accuracy, p.Deviation)
+			fmt.Fprintf(t, "\t%s", bench.Spread(p.Accuracy, p.Deviation, p.Draws, 3))
 		}
 		fmt.Fprintln(t)
 	}

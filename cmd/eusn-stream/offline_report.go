@@ -153,6 +153,9 @@ func (a *app) endReport(r reportRun, s report.Summary, files int) error {
 		} else {
 			a.print("the paper has no figure for any of these")
 		}
+		for _, o := range s.ByOurs {
+			a.print("  by our deviation alone: %s", o)
+		}
 		for _, o := range s.Outside {
 			a.print("  outside: %s", o)
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // Progress shows up after this long: a short job leaves no trace.
@@ -18,6 +20,9 @@ const progressDelay = 1500 * time.Millisecond
 
 // plainEvery is how often a line appears where there is no terminal.
 const plainEvery = 5 * time.Second
+
+// maxPhase is how many characters a line has for what is being done.
+const maxPhase = 100
 
 // progress shows how far a long job is: a bar with the time left on a
 // terminal, a line now and then elsewhere, nothing with --quiet. It knows no
@@ -29,17 +34,18 @@ type progress struct {
 	start time.Time
 	last  time.Time // of the last plain line
 	phase string
+	shown string // phase, fit for a terminal
 	bar   *progressbar.ProgressBar
 }
 
 func (a *app) progress() *progress {
-	p := &progress{w: a.stderr, mode: a.progressMode, start: time.Now(), last: time.Now()}
+	p := &progress{w: a.screen(), mode: a.progressMode, start: time.Now(), last: time.Now()}
 	if a.quiet {
 		p.mode = "none"
 	}
 	if p.mode == "auto" {
 		p.mode = "plain"
-		if isTerminal(a.stderr) {
+		if isTerminal(p.w) {
 			p.mode = "bar"
 		}
 	}
@@ -60,19 +66,20 @@ func (p *progress) report(done, total int64, what string) {
 	if what != p.phase {
 		p.clear()
 		p.phase, p.start, p.last = what, time.Now(), time.Now()
+		p.shown = string(clean([]byte(names.Cut(what, maxPhase)))) // names of files and data sets are in it
 	}
 	if p.mode == "none" || time.Since(p.start) < progressDelay {
 		return
 	}
 	if p.mode == "bar" {
-		p.draw(done, total, what)
+		p.draw(done, total)
 	} else if time.Since(p.last) >= plainEvery {
 		p.last = time.Now()
-		fmt.Fprintln(p.w, plainLine(done, total, what, time.Since(p.start)))
+		fmt.Fprintln(p.w, plainLine(done, total, p.shown, time.Since(p.start)))
 	}
 }
 
-func (p *progress) draw(done, total int64, what string) {
+func (p *progress) draw(done, total int64) {
 	if total <= 0 {
 		total = -1 // the bar's word for unknown
 	}
@@ -84,7 +91,7 @@ func (p *progress) draw(done, total int64, what string) {
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish())
 	}
-	p.bar.Describe(fmt.Sprintf("%s, %s", what, timeLeft(done, total, time.Since(p.start))))
+	p.bar.Describe(fmt.Sprintf("%s, %s", p.shown, timeLeft(done, total, time.Since(p.start))))
 	_ = p.bar.Set64(done) // fails only where it counts past the total: a display, not a result
 }
 

@@ -131,13 +131,23 @@ func (o replayOptions) open() (archiveSource, error) {
 	case err != nil: // a damaged archive of one kind is also no archive of the other
 		return archiveSource{}, fmt.Errorf("%w\nand as a recording: %w", err, notRecording)
 	case len(d.Channels) == 0:
-		return archiveSource{}, fmt.Errorf("%s holds token lists: there are no samples to play", o.archive)
+		err = offline.InContent(fmt.Errorf("%s holds token lists: there are no samples to play", o.archive))
+		return archiveSource{}, fail(exitFailure, err, "eusn-stream offline embed "+quoteForShell(o.archive)+", and play what it writes")
 	}
 	s := newSeriesSource(d, offline.Split(o.split), o.streams)
 	if len(s.series) == 0 {
-		return archiveSource{}, fmt.Errorf("%s has no %s part", o.archive, o.split)
+		err = fmt.Errorf("%s has no %s part", o.archive, o.split)
+		return archiveSource{}, fail(exitFailure, err, "the same command with --split "+otherSplit(o.split))
 	}
 	return archiveSource{s, d.Channels, s.rows(), func() error { return nil }}, nil
+}
+
+// otherSplit is the part that an archive without this one has.
+func otherSplit(split string) string {
+	if split == string(offline.Train) {
+		return string(offline.Test)
+	}
+	return string(offline.Train)
 }
 
 func (a *app) replay(ctx context.Context, c Config, o replayOptions) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -75,7 +76,15 @@ func (n *networkFlags) check(f *pflag.FlagSet) error {
 	if n.network != "bank" && f.Changed("members") {
 		return fmt.Errorf("--members is a parameter of --network bank, not of %s", n.network)
 	}
-	return nil
+	if f.Changed("units") && n.scales.Units < 1 {
+		return fmt.Errorf("--units %d: want 1 to %d", n.scales.Units, reservoir.MaxUnits)
+	}
+	if f.Changed("alpha") {
+		if err := readout.CheckAlphas(n.alphas); err != nil {
+			return fmt.Errorf("--alpha: %w", err)
+		}
+	}
+	return n.options(1).Spec.Validate() // what is wrong with one channel is wrong with all
 }
 
 // options makes the training options for data of that many channels.
@@ -188,13 +197,13 @@ is never looked at.`,
 			}
 			o := net.options(len(d.Channels))
 			o.Policy, o.Head, o.Threads, o.NewEngine = policy, head, threads, newEngine(a.engine)
-			return a.retrain(ctx, d, o, out)
+			return a.retrain(ctx, d, o, archive, out)
 		})(cmd, args)
 	}
 	return cmd
 }
 
-func (a *app) retrain(ctx context.Context, d *offline.Dataset, o offline.RetrainOptions, out string) error {
+func (a *app) retrain(ctx context.Context, d *offline.Dataset, o offline.RetrainOptions, archive, out string) error {
 	p := a.progress()
 	m, report, err := offline.Retrain(ctx, d, o, p.report)
 	p.close()
@@ -222,6 +231,16 @@ func (a *app) retrain(ctx context.Context, d *offline.Dataset, o offline.Retrain
 	if report.Unlabelled > 0 {
 		a.say("note: %d training series have no label and were left out", report.Unlabelled)
 	}
-	a.say("next: eusn-stream offline evaluate --model %s --archive ARCHIVE", quoteForShell(out))
+	if report.Empty > 0 {
+		a.say("warning: %d training series have no value at all: they were trained on as if they were constant", report.Empty)
+	}
+	if len(report.Silent) > 0 {
+		a.say("warning: no value at all in the training part of %s: the model learnt nothing from it", listText(report.Silent))
+	}
+	next := ""
+	if len(d.Part(offline.Test)) == 0 {
+		next = " --split train" // there is no other
+	}
+	a.say("next: eusn-stream offline evaluate --model %s --archive %s%s", quoteForShell(out), quoteForShell(archive), next)
 	return nil
 }

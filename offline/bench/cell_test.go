@@ -30,19 +30,24 @@ func TestCellAndVerdict(t *testing.T) {
 		accuracy   float64
 		deviation  float64
 		within, ok bool
+		byOurs     bool
 	}{
-		{PaperExact, "eusn", 0.46, 0, true, true},   // paper .442 +- .009: .02 is the tolerance
-		{PaperExact, "eusn", 0.47, 0, false, true},  // .028 above
-		{PaperExact, "eusn", 0.47, .02, true, true}, // our own deviation counts
-		{PaperExact, "eusn", 0.41, 0, false, true},
-		{Best, "eusn", 0.9, 0, true, true},
-		{Best, "eusn", 0.41, 0, false, true},
-		{Bank, BankModel, 0.7, 0, true, true},
-		{PaperExact, "esn", 0.28, 0, true, true}, // .159 +- .067
+		{PaperExact, "eusn", 0.46, 0, true, true, false},  // paper .442 +- .009: .02 is the tolerance
+		{PaperExact, "eusn", 0.47, 0, false, true, false}, // .028 above
+		{PaperExact, "eusn", 0.47, .02, true, true, true}, // our own deviation counts, and is marked
+		{PaperExact, "eusn", 0.41, 0, false, true, false},
+		{PaperExact, "eusn", 0.41, .02, true, true, true},
+		{PaperExact, "eusn", 0.45, .02, true, true, false}, // within .02 as well
+		{Best, "eusn", 0.9, 0, true, true, false},
+		{Best, "eusn", 0.41, 0, false, true, false},
+		{Best, "eusn", 0.41, .02, true, true, true},
+		{Best, "eusn", 0.9, .2, true, true, false}, // above is no fault here
+		{Bank, BankModel, 0.7, 0, true, true, false},
+		{PaperExact, "esn", 0.28, 0, true, true, false}, // .159 +- .067
 	} {
 		st.settings.Protocol = v.protocol
 		got, ok := st.Judge(Cell{Dataset: "Adiac", Model: v.model, Accuracy: v.accuracy, Deviation: v.deviation})
-		if got.Within != v.within || ok != v.ok || !got.Gated {
+		if got.Within != v.within || ok != v.ok || !got.Gated || got.ByOurs != v.byOurs || math.Abs(got.Fixed-map[string]float64{"eusn": .02, BankModel: .02, "esn": 2 * .067}[v.model]) > 1e-9 {
 			t.Errorf("%+v: %+v", v, got)
 		}
 	}

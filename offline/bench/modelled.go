@@ -133,8 +133,8 @@ func WriteModelled(w io.Writer, all []Modelled) error {
 		if m.Input {
 			input = "yes"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.5f ± %.5f\t%.5f\t%.5f\t%d of %d\t%.1f\t%.2f\n", m.Dataset, m.Model, input,
-			m.RMSE, m.Deviation, m.Repeating, m.Validation, m.Selected, m.Configurations, m.Searched, m.Seconds)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.5f\t%.5f\t%d of %d\t%.1f\t%.2f\n", m.Dataset, m.Model, input,
+			Spread(m.RMSE, m.Deviation, m.Draws, 5), m.Repeating, m.Validation, m.Selected, m.Configurations, m.Searched, m.Seconds)
 	}
 	return t.Flush()
 }

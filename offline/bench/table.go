@@ -14,7 +14,8 @@ import (
 // search it shows the chosen number of units beside the paper's, and where they
 // differ how far the best configuration with the paper's number was behind on
 // the validation part. A line below says which test series nobody could get
-// right. Columns of energy stand only where some was measured.
+// right. Columns of energy stand only where some was measured. Last is the
+// verdict of Judge; "by our deviation alone" is outside the fixed tolerance.
 func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	bank := st.settings.Protocol == Bank
@@ -39,7 +40,7 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 			fmt.Fprintln(t, strings.Join(append(row, c.Missing), "\t"))
 			continue
 		}
-		row := append([]string{c.Dataset, c.Model, fmt.Sprintf("%.3f ± %.3f", c.Accuracy, c.Deviation)}, st.beside(c)...)
+		row := append([]string{c.Dataset, c.Model, Spread(c.Accuracy, c.Deviation, c.Draws, 3)}, st.beside(c)...)
 		if bank {
 			for _, name := range Classifiers {
 				row = append(row, figure(Archive(c.Dataset, name)))
@@ -67,6 +68,15 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 		}
 	}
 	return nil
+}
+
+// Spread shows a mean over draws and their standard deviation with so many
+// digits; one draw has none.
+func Spread(mean, deviation float64, draws, digits int) string {
+	if draws == 1 {
+		return fmt.Sprintf("%.*f (one draw)", digits, mean)
+	}
+	return fmt.Sprintf("%.*f ± %.*f", digits, mean, digits, deviation)
 }
 
 // meter is a device whose energy some cell has.
@@ -141,6 +151,8 @@ func (st *Store) verdict(c Cell) string {
 		return "-"
 	case !v.Gated:
 		return "no yardstick: " + v.Note
+	case v.ByOurs:
+		return "yes, by our deviation alone"
 	case v.Within:
 		return "yes"
 	}

@@ -138,7 +138,7 @@ func (m *modelling) view() *modellingView {
 	for i, one := range m.Results {
 		e := entry{Cell: bench.Cell{Selected: one.Selected, Configurations: one.Configurations, Config: one.Config}, Draws: one.draws}
 		row := modelledView{
-			Model: displayName(one.Model), Input: "no", RMSE: fmt.Sprintf("%.5f ± %.5f", one.RMSE, one.Deviation), Repeating: fmt.Sprintf("%.5f", one.Repeating),
+			Model: displayName(one.Model), Input: "no", RMSE: bench.Spread(one.RMSE, one.Deviation, one.Draws, 5), Repeating: fmt.Sprintf("%.5f", one.Repeating),
 			Validation: fmt.Sprintf("%.5f", one.Validation), Config: e.config(), Seeds: e.seeds(),
 			Seconds: seconds(one.Seconds), Search: seconds(one.Searched),
 		}

@@ -39,8 +39,9 @@ func (r *Report) Files() []File {
 type Summary struct {
 	Date       string             `json:"date,omitempty"`
 	Protocols  []ProtocolSummary  `json:"protocols"`
-	Compared   int                `json:"compared"` // cells that the paper has and that are a yardstick
-	Within     int                `json:"within"`   // the tolerance, of them
+	Compared   int                `json:"compared"`               // cells that the paper has and that are a yardstick
+	Within     int                `json:"within"`                 // the tolerance, of them
+	ByOurs     []Outside          `json:"by_our_deviation_alone"` // of these, with the tolerance of the paper's figures alone, which they miss
 	Outside    []Outside          `json:"outside"`
 	Unfinished []bench.Unfinished `json:"unfinished"`
 	Missing    []string           `json:"missing"` // what the files do not say
@@ -69,18 +70,25 @@ func (o Outside) String() string {
 	return fmt.Sprintf("%s %s %s %.3f, paper %.3f, tolerance %.3f", o.Section, o.Dataset, o.Model, o.Accuracy, o.Paper, o.Tolerance)
 }
 
+func outsideOf(section string, e *entry, tolerance float64) Outside {
+	return Outside{section, e.Dataset, e.Model, e.Accuracy, e.Verdict.Paper.Accuracy, tolerance}
+}
+
 // Summary counts and lists.
 func (r *Report) Summary() Summary {
-	s := Summary{Date: r.date(), Outside: []Outside{}, Unfinished: append([]bench.Unfinished{}, r.unfinished()...), Missing: append([]string{}, r.missing()...)}
+	s := Summary{Date: r.date(), Outside: []Outside{}, ByOurs: []Outside{}, Unfinished: append([]bench.Unfinished{}, r.unfinished()...), Missing: append([]string{}, r.missing()...)}
 	for _, of := range r.all() {
 		entries := of.list()
 		s.Protocols = append(s.Protocols, ProtocolSummary{of.Title, of.Settings, of.Datasets, of.Models, len(entries)})
 		for _, e := range entries {
 			switch e.verdict() {
+			case byOurs:
+				s.ByOurs = append(s.ByOurs, outsideOf(of.Title, e, e.Verdict.Fixed))
+				s.Within++
 			case within:
 				s.Within++
 			case above, below:
-				s.Outside = append(s.Outside, Outside{of.Title, e.Dataset, e.Model, e.Accuracy, e.Verdict.Paper.Accuracy, e.Verdict.Tolerance})
+				s.Outside = append(s.Outside, outsideOf(of.Title, e, e.Verdict.Tolerance))
 			}
 		}
 	}

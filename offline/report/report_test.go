@@ -108,7 +108,7 @@ func TestPage(t *testing.T) {
 	}
 	text := strings.NewReplacer("<span>", "", "</span>", "").Replace(html)
 	for _, e := range r.entries() {
-		for _, want := range []string{e.Command, spread(e.Accuracy, e.Deviation), e.config(), e.seeds(), e.accuracies()} {
+		for _, want := range []string{e.Command, bench.Spread(e.Accuracy, e.Deviation, e.Cell.Draws, 3), e.config(), e.seeds(), e.accuracies()} {
 			if want == "" || !strings.Contains(text, want) {
 				t.Errorf("%s, %s: the page lacks %q", e.Dataset, e.Model, want)
 			}
@@ -312,6 +312,7 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{nil, 0, unknown, 0},
 		{&bench.Verdict{Paper: paper, Gated: true, Within: true, Difference: .02}, .04, within, .5},
+		{&bench.Verdict{Paper: paper, Gated: true, Within: true, ByOurs: true, Difference: .04}, .04, byOurs, 1},
 		{&bench.Verdict{Paper: paper, Gated: true, Difference: .2}, .001, above, 20},
 		{&bench.Verdict{Paper: paper, Gated: true, Difference: -.2}, .02, below, -10},
 		{&bench.Verdict{Paper: paper, Difference: -.2, Note: "n"}, .02, noYardstick, -10},

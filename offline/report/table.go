@@ -14,7 +14,7 @@ import (
 // columns are those of table.csv.
 var columns = []string{
 	"protocol", "dataset", "model", "accuracy", "deviation", "draws",
-	"paper_accuracy", "paper_deviation", "difference", "difference_in_larger_deviation", "tolerance", "verdict",
+	"paper_accuracy", "paper_deviation", "difference", "difference_in_larger_deviation", "fixed_tolerance", "tolerance", "verdict",
 	"units", "paper_units", "parameters", "seconds", "search_seconds", "configurations", "selected",
 	"validation_correct", "validation_of",
 	"cpu_wh", "cpu_above_idle_wh", "gpu_wh", "gpu_above_idle_wh",
@@ -37,9 +37,9 @@ func (r *Report) csv() []byte {
 func (e *entry) row() []string {
 	row := []string{e.section.Title, e.Dataset, e.Model, number(e.Accuracy), number(e.Deviation), strconv.Itoa(e.Cell.Draws)}
 	if v := e.Verdict; v != nil {
-		row = append(row, number(v.Paper.Accuracy), number(v.Paper.Deviation), number(v.Difference), numberIf(e.inLarger()), number(v.Tolerance), e.verdict().word())
+		row = append(row, number(v.Paper.Accuracy), number(v.Paper.Deviation), number(v.Difference), numberIf(e.inLarger()), number(v.Fixed), number(v.Tolerance), e.verdict().word())
 	} else {
-		row = append(row, "", "", "", "", "", "")
+		row = append(row, "", "", "", "", "", "", "")
 	}
 	row = append(row, strconv.Itoa(e.Config.Units), countIf(e.paperUnits()), strconv.Itoa(e.Parameters), number(e.Seconds))
 	if e.Configurations > 0 {
@@ -99,16 +99,17 @@ const (
 	unknown verdict = iota // the paper says nothing
 	noYardstick
 	within
+	byOurs // within, by our own deviation alone
 	above
 	below
 )
 
 func (v verdict) word() string {
-	return [...]string{"", "no yardstick", "within", "above", "below"}[v]
+	return [...]string{"", "no yardstick", "within", "within by our deviation alone", "above", "below"}[v]
 }
 
 // sign tells verdicts apart without colours.
-func (v verdict) sign() string { return [...]string{"", "○", "✓", "▲", "▼"}[v] }
+func (v verdict) sign() string { return [...]string{"", "○", "✓", "≈", "▲", "▼"}[v] }
 
 func (e *entry) verdict() verdict {
 	switch v := e.Verdict; {
@@ -116,6 +117,8 @@ func (e *entry) verdict() verdict {
 		return unknown
 	case !v.Gated:
 		return noYardstick
+	case v.ByOurs:
+		return byOurs
 	case v.Within:
 		return within
 	case v.Difference > 0:

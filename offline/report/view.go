@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/energy"
+	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
 // view puts an entry into words.
@@ -14,7 +15,7 @@ func (e *entry) view() *cellView {
 	c := e.Cell
 	v := &cellView{
 		Section: e.section.Title, Dataset: c.Dataset, Model: displayName(c.Model),
-		Accuracy: spread(c.Accuracy, c.Deviation), Units: strconv.Itoa(c.Config.Units), Parameters: strconv.Itoa(c.Parameters),
+		Accuracy: bench.Spread(c.Accuracy, c.Deviation, c.Draws, 3), Units: strconv.Itoa(c.Config.Units), Parameters: strconv.Itoa(c.Parameters),
 		Seconds: seconds(c.Seconds), Energy: wattHours(c.Energy), SearchEnergy: wattHours(c.SearchEnergy),
 		Config: e.config(), Seeds: e.seeds(), Accuracies: e.accuracies(), Command: strings.Split(c.Command, " "),
 	}
@@ -39,7 +40,7 @@ func (e *entry) view() *cellView {
 // beside adds what the paper says.
 func (e *entry) beside(v *cellView) {
 	p := e.Verdict.Paper
-	v.Paper = spread(p.Accuracy, p.Deviation)
+	v.Paper = bench.Spread(p.Accuracy, p.Deviation, 0, 3)
 	v.Difference = signed(e.Verdict.Difference, 3)
 	if d, ok := e.inLarger(); ok {
 		v.Difference += ", " + signed(d, 1) + " sd"
@@ -49,6 +50,9 @@ func (e *entry) beside(v *cellView) {
 		v.Verdict += ": " + e.Verdict.Note
 	} else {
 		v.Verdict += fmt.Sprintf(", tolerance %.3f", e.Verdict.Tolerance)
+		if e.Verdict.ByOurs {
+			v.Verdict += fmt.Sprintf(" (%.3f by the paper's figures alone)", e.Verdict.Fixed)
+		}
 	}
 	v.PaperSeconds, v.PaperSearch = seconds(60*p.Minutes), seconds(60*p.SearchMinutes)
 	if units, ok := e.paperUnits(); ok {
@@ -126,8 +130,6 @@ func wattHours(u energy.Used) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-func spread(mean, deviation float64) string { return fmt.Sprintf("%.3f ± %.3f", mean, deviation) }
 
 func share(v float64, ok bool) string {
 	if !ok {

@@ -1,0 +1,64 @@
+package offline
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// absent finds what the listed series lack as a whole: the first series without
+// a single value, how many there are, and the channels that have none in any of
+// them. Filled up, they look to a network like a constant.
+func (d *Dataset) absent(series []int) (first string, empty int, channels []string) {
+	heard := make([]bool, len(d.Channels))
+	for _, i := range series {
+		s, any := &d.Series[i], len(d.Channels) == 0
+		for k, v := range s.Values {
+			if v == v {
+				heard[k%len(d.Channels)], any = true, true
+			}
+		}
+		if !any {
+			if empty++; first == "" {
+				first = s.ID
+			}
+		}
+	}
+	for c, ok := range heard {
+		if !ok && len(series) > 0 {
+			channels = append(channels, d.Channels[c])
+		}
+	}
+	return first, empty, channels
+}
+
+// warnAbsent notes what is absent from a part.
+func (d *Dataset) warnAbsent(split Split) {
+	first, empty, channels := d.absent(d.Part(split))
+	if empty > 0 {
+		d.warn("%d series of the %s part without a single value, the first %s", empty, split, first)
+	}
+	if len(channels) > 0 {
+		d.warn("%d of %d channels without a single value in the %s part, the first %s", len(channels), len(d.Channels), split, names.Cut(channels[0], 40))
+	}
+}
+
+// checkRange refuses values that no network takes, before constants are made of
+// them that would hide where they stand.
+func (d *Dataset) checkRange(series []int) error {
+	for _, i := range series {
+		for k, v := range d.Series[i].Values {
+			if math.Abs(float64(v)) > reservoir.MaxInput { // not of a missing value
+				return d.outOfRange(i, k/len(d.Channels), k%len(d.Channels), v)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Dataset) outOfRange(series, sample, channel int, v float32) error {
+	return InContent(fmt.Errorf("offline: series %q, sample %d, channel %q: value %v is out of range, want a magnitude of at most %g",
+		d.Series[series].ID, sample, d.Channels[channel], v, float64(reservoir.MaxInput)))
+}
