@@ -126,7 +126,7 @@ func TestWrongData(t *testing.T) {
 	model := filepath.Join(dir, "m")
 	must(t, "offline", "retrain", "--archive", three, "--out", model, "--members", "2", "--units", "5")
 	exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", two).
-		want(t, exitFailure, "reads 3 channels", "has 2", "try: eusn-stream model inspect")
+		want(t, exitIntegrity, "reads 3 channels", "has 2", "try: eusn-stream model inspect")
 	exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", "none.parquet").
 		want(t, exitFailure, "no archive none.parquet", "try: eusn-stream offline import")
 	exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", dir).want(t, exitFailure, dir+" is a folder with 0 archives")
@@ -134,7 +134,7 @@ func TestWrongData(t *testing.T) {
 	exec(t, t.Context(), "offline", "import", filepath.Dir(source), "--name", "Tinny").want(t, exitFailure, "Tinny", "Tiny")
 	exec(t, t.Context(), "offline", "import", filepath.Join(dir, "nothing")).want(t, exitFailure, "nothing", "try:")
 	exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", model).want(t, exitIntegrity, model, "try: another file")
-	exec(t, t.Context(), "offline", "retrain", "--archive", two, "--out", model, "--units", "-1").want(t, exitFailure, "units = -1", "try: eusn-stream offline retrain --help")
+	exec(t, t.Context(), "offline", "retrain", "--archive", two, "--out", model, "--units", "-1").want(t, exitUsage, "--units -1", "try: eusn-stream offline retrain --help")
 }
 
 // stopAt cancels a context once a text appears in what is written to it.
