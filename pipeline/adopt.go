@@ -41,6 +41,11 @@ func (s *shard) adopt(b *batch, p *partition) error {
 	if err := s.rehash(p); err != nil {
 		return err
 	}
+	if p.recast {
+		if err := s.recast(p); err != nil {
+			return err
+		}
+	}
 	if p.verifyAt > 0 && p.done >= p.verifyAt {
 		if err := p.verify(); err != nil {
 			p.tenure.fail(err)
@@ -48,6 +53,28 @@ func (s *shard) adopt(b *batch, p *partition) error {
 	}
 	p.stands()
 	return nil
+}
+
+// recast gives the streams of a snapshot that was taken without remembered
+// samples room for one, or takes theirs away: non_finite has changed to hold, or
+// from it. Until a stream's next sample, what is missing is then held at the
+// training data's mean. Where nothing is replayed, the record's digest is of the
+// state as it was. A replay under another policy than the record's comes out
+// with another digest, whose streams have other bytes.
+func (s *shard) recast(p *partition) error {
+	p.recast, p.unnamed = false, true
+	if p.done >= p.verifyAt && p.sum == p.want {
+		p.verifyAt = 0
+	}
+	for e := p.recency.Front(); e != nil; e = e.Next() {
+		st := e.Value.(*stream)
+		st.sample, st.heard = nil, false
+		if s.shape.channels > 0 {
+			st.sample = make([]float32, s.shape.channels)
+		}
+		p.touch(st)
+	}
+	return s.rehash(p)
 }
 
 // stands notes that a partition's state is rebuilt, once it is.

@@ -24,6 +24,12 @@ func (r *record) continues(arithmetic string) bool {
 }
 
 func (c *committer) otherArithmetic(r record) error {
+	return otherArithmetic(c.subject(), r.arithmetic, c.ours)
+}
+
+// otherArithmetic words that states were computed in an arithmetic that is not
+// this engine's.
+func otherArithmetic(whose, theirs, ours string) error {
 	name := func(arithmetic string) string {
 		if arithmetic == "" {
 			return reservoir.Canonical
@@ -31,5 +37,5 @@ func (c *committer) otherArithmetic(r record) error {
 		return arithmetic
 	}
 	return fmt.Errorf("pipeline: the states of %s were computed in the arithmetic %s, this engine's is %s, and its states would be others: run the job with an engine of the arithmetic it began with, or begin a new job",
-		c.subject(), name(r.arithmetic), name(c.ours))
+		whose, name(theirs), name(ours))
 }

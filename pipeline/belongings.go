@@ -113,11 +113,7 @@ func (b *belongings) restore(ctx context.Context, name string) (jetstream.Stream
 	}
 	cfg.Sealed, cfg.Metadata = false, maps.Clone(cfg.Metadata)
 	maps.DeleteFunc(cfg.Metadata, func(k, _ string) bool { return strings.HasPrefix(k, "_nats.") }) // the server's own
-	s, err := b.js.CreateStream(ctx, cfg)
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		s, err = b.js.Stream(ctx, name)
-	}
-	return s, err
+	return createStream(ctx, b.js, cfg)
 }
 
 // lacks says what a stage cannot do without a NATS stream, and what helps.

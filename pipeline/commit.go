@@ -37,6 +37,7 @@ type committer struct {
 	part    int
 	worker  string // of this run, to know our own messages
 	ours    string // arithmetic of our engine, as in a record
+	model   identity
 	log     *slog.Logger
 	retries func()
 	waits   func(error) error // told what the server did not do; see tenure.waits
@@ -72,8 +73,8 @@ func (c *committer) read(ctx context.Context) (record, uint64, error) {
 // epoch, provided nothing was published in between. Older owners' expectations
 // are gone from then on. wait says whether to give the owner in the record
 // time to release it. body is a message of no predictions. A record of another
-// arithmetic than ours, or of a program whose states have another form, is left
-// as it is.
+// arithmetic or model than ours, or of a program whose states have another form,
+// is left as it is.
 func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bool) error {
 	var tried uint64 // the epoch of an attempt without an answer
 	var gone missing
@@ -90,11 +91,13 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 			return nil
 		case seq > 0 && !r.continues(c.ours):
 			return c.otherArithmetic(r)
+		case seq > 0 && c.model.differs(r.identity) != "":
+			return c.otherIdentity(r)
 		case seq > 0 && r.otherVersion() != nil:
 			return fmt.Errorf("pipeline: the record on %s: %w", c.subject(), r.otherVersion())
 		case seq > 0 && wait(r):
 		default:
-			r.kind, r.worker, r.arithmetic = kindClaim, c.worker, c.ours
+			r.kind, r.worker, r.arithmetic, r.identity = kindClaim, c.worker, c.ours, c.model
 			r.epoch++
 			tried = r.epoch
 			var ack *jetstream.PubAck
@@ -273,8 +276,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func permanent(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return api.Code == 400 && api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence &&
-			api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequenceConstant
+		return api.Code == 400 && !overtakenBy(err)
 	}
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
 }

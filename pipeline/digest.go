@@ -109,7 +109,7 @@ func (p *partition) verify() error {
 	}
 	return fmt.Errorf("pipeline: partition %d: the state rebuilt up to input message %d has digest %v, its commit record says %v: "+
 		"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
-		"nothing is predicted from a wrong state: restore the job's streams, or begin a new job", p.id, at, p.sum, want, p.orOlder())
+		"nothing is predicted from a wrong state: put back the settings it had (they may change once the job was stopped in order), restore the job's streams, or begin a new job", p.id, at, p.sum, want, p.orOlder())
 }
 
 // orOlder says what else may be different where a record does not say which

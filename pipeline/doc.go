@@ -59,6 +59,12 @@
 //	Eusn-Snap           object in <JOB>-SNAP with the state after input Eusn-Snap-In-Seq
 //	Eusn-Snap-In-Seq
 //	Eusn-Arithmetic     what computed the states (reservoir.ArithmeticOf); absent: canonical
+//	Eusn-Network        of the model without readouts, and the arithmetic: 32 hex digits of a SHA-256
+//	Eusn-Readout        of the readout that answers, likewise
+//
+// One more message, on <job>.out.job, says which model the job runs: Eusn-Kind
+// "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic; its body holds no
+// predictions.
 //
 // Dead letters, on <job>.dlq.<p>: the original bytes and headers, and
 // Eusn-Error (reason), Eusn-In-Seq (0: it came with an imported state),
@@ -106,6 +112,17 @@
 // job's other NATS streams decide nothing of that kind, and are made anew where
 // they were deleted; whose snapshot was in one is stored once more.
 //
+// A job runs one model. Its first worker says which in one message on
+// <job>.out.job, which the server takes only if there is none; every record
+// repeats it, and each worker's name among the members ends in it. A worker
+// compares all three before it enters itself or claims anything, and ends with
+// ErrOtherModel where its network or its readout is another one: a worker that
+// is started again and again with the wrong model costs the others nothing. A
+// job that programs from before this began is taken by the first worker whose
+// network its snapshots fit. The entry lives and dies with the output, which
+// holds all that makes a job one; imported states bring their network, and the
+// first worker its readout.
+//
 // Workers of one job find each other in the bucket <JOB>-MEMBERS, whose entries
 // end with a lease. Each computes the same assignment (highest random weight,
 // at most ceil(P/n) each) from the same list. This decides who should work,
@@ -119,7 +136,9 @@
 // bounds it (MaxStreams, Reorder, ReorderBytes) counts streams, messages and
 // bytes, never time. Changing these, or the policy on missing values, is safe
 // after a release, where nothing is replayed; after a crash the digest finds it
-// out. MaxSlots bounds no state, only where it is, and may change at any time.
+// out. Where the policy on missing values becomes hold, a stream has no last
+// sample to hold yet: until its next one, the training data's mean stands for
+// what is missing. MaxSlots bounds no state, only where it is, and may change at any time.
 //
 // A message whose Eusn-Seq is too high waits for the missing ones; when they
 // come, what waited is used in order and its sequences carry FlagReordered.

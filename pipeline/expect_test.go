@@ -57,7 +57,14 @@ func (b *rig) collect(stream string, reader func(ctx context.Context, seen func(
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	left := int(s.CachedInfo().State.Msgs)
+	info, err := s.Info(context.Background(), jetstream.WithSubjectFilter("*.out."+kindJob))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	left := int(info.State.Msgs)
+	for _, entries := range info.State.Subjects {
+		left -= int(entries)
+	}
 	if left == 0 {
 		return
 	}

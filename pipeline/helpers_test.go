@@ -22,8 +22,14 @@ const patience = 20 * time.Second // far beyond what any test needs, so that onl
 // bits, not accuracy.
 func testModel(t testing.TB, classes int, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
+	return testBank(t, 1, 7, classes, policy)
+}
+
+// testBank is testModel with several networks, drawn from another seed.
+func testBank(t testing.TB, members int, seed uint64, classes int, policy reservoir.Policy) *reservoir.Model {
+	t.Helper()
 	net, err := reservoir.Draw(reservoir.Spec{
-		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 1, Units: 12, Seed: 7,
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: members, Units: 12, Seed: seed,
 		Precision: reservoir.Float32, Standardise: true, Difference: true,
 		Features: []reservoir.Feature{reservoir.Last, reservoir.Mean},
 		Eps:      reservoir.Fixed(0.1), Gamma: reservoir.Fixed(0.01), Recurrent: reservoir.Fixed(0.5),

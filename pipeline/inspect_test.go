@@ -230,3 +230,39 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 		t.Errorf("dead letters %v, want %s", got, want)
 	}
 }
+
+// A partition whose sequences have all ended has a snapshot of few bytes,
+// however long the rows of its states would be. It is looked at, exported and
+// imported like any other.
+func TestStatesOfIdlePartitions(t *testing.T) {
+	m := testBank(t, 300, 7, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("calm", 2)
+	r := b.start(m, c)
+	open, ended := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
+	b.publish([]packet{one(open, 1, 2, 1, false), one(ended, 1, 2, 1, true)})
+	b.settle(r, 2)
+	r.stop(t)
+	j, err := OpenJob(t.Context(), b.js, "calm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := j.Snapshot(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words := m.Network.Spec.Layout().Words; len(raw) >= words {
+		t.Fatalf("a snapshot of %d bytes, rows of %d words: the test has lost its subject", len(raw), words)
+	}
+	s, err := ReadState(raw)
+	if err != nil || len(s.Streams) != 1 || s.Streams[0].ID != ended || s.Streams[0].Rows[0] != nil {
+		t.Errorf("state %+v, %v, want one stream between two sequences", s, err)
+	}
+	if err := Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 2}, raw); err != nil {
+		t.Error(err)
+	}
+	raw[64+3] = 0x7f // words
+	if _, err := ReadState(raw); !errors.Is(err, ErrState) {
+		t.Errorf("a row of 2^31 words: %v", err)
+	}
+}

@@ -163,7 +163,7 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 		run: m.run, shard: m.shards[p%m.cfg.Shards], ctx: ctx, stop: stop,
 		part: newPartition(p, p/m.cfg.Shards), closed: make(chan struct{}), ended: make(chan struct{}),
 		c: &committer{
-			js: m.js, stream: m.out, link: m.link, job: m.cfg.Job, part: p, worker: m.worker, ours: m.shards[p%m.cfg.Shards].arithmetic, log: m.log, unsafe: m.commitUnsafe(),
+			js: m.js, stream: m.out, link: m.link, job: m.cfg.Job, part: p, worker: m.worker, ours: m.shards[p%m.cfg.Shards].arithmetic, model: m.model, log: m.log, unsafe: m.commitUnsafe(),
 			retries: func() { m.counters.retries.Add(1) },
 		},
 	}

@@ -107,7 +107,7 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	cc, err := cons.Consume(func(m jetstream.Msg) {
-		if inner.Err() != nil {
+		if inner.Err() != nil || m.Headers().Get(headerKind) == kindJob {
 			return
 		}
 		meta, err := m.Metadata()

@@ -49,6 +49,7 @@ type record struct {
 	snapSeq uint64 // last input message in it
 
 	arithmetic string // what computed the states, where it is not the canonical one
+	identity          // of the model; empty = written before records said so
 }
 
 // errRecord is a record that cannot be read: asking again does not help.
@@ -81,8 +82,10 @@ func (r *record) header() nats.Header {
 	if r.snap != "" {
 		h[headerSnap], h[headerSnapSeq] = []string{r.snap}, u(r.snapSeq)
 	}
-	if r.arithmetic != "" {
-		h[headerArith] = []string{r.arithmetic}
+	for name, text := range map[string]string{headerArith: r.arithmetic, headerNetwork: r.network, headerReadout: r.readout} {
+		if text != "" {
+			h[name] = []string{text}
+		}
 	}
 	return h
 }
@@ -90,7 +93,7 @@ func (r *record) header() nats.Header {
 // parseRecord reads and checks a record.
 func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 	h := raw.Header
-	r := record{kind: h.Get(headerKind), worker: h.Get(headerWorker), created: h.Get(headerInCreated), snap: h.Get(headerSnap), arithmetic: h.Get(headerArith)}
+	r := record{kind: h.Get(headerKind), worker: h.Get(headerWorker), created: h.Get(headerInCreated), snap: h.Get(headerSnap), arithmetic: h.Get(headerArith), identity: identity{h.Get(headerNetwork), h.Get(headerReadout)}}
 	var err error
 	u := func(key string, v *uint64) {
 		if err == nil {

@@ -45,7 +45,7 @@ func (t *tenure) restore() error {
 func (p *partition) restored(from *partition, jobName string) {
 	p.sources, p.clock, p.lossy = from.sources, from.clock, p.lossy || from.lossy
 	p.done, p.doneTime, p.heldBytes = from.done, from.doneTime, from.heldBytes
-	p.away = from.away
+	p.away, p.recast = from.away, from.recast
 	p.dirty, p.dirtySources = from.dirty, from.dirtySources
 	p.recency.Init()
 	for e := from.recency.Front(); e != nil; e = e.Next() {

@@ -22,6 +22,7 @@ type run struct {
 	*Stage
 	cfg      Config
 	head     *readout.Linear
+	model    identity
 	meta     codec.PredictionMeta
 	log      *slog.Logger
 	counters *Counters
@@ -117,15 +118,27 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.patiently(ctx, func() error { return ensureStreams(ctx, r.js, r.cfg, r.log) }); err != nil {
 		return err
 	}
+	if err := r.openShards(); err != nil {
+		return err
+	}
 	if err := r.patiently(ctx, func() error { return r.openJob(ctx) }); err != nil {
 		return err
 	}
+	return r.patiently(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, joinWait)
+		defer cancel()
+		return r.join(ctx)
+	})
+}
+
+// openShards makes the engines and what works with them, and with the engines'
+// arithmetic the worker's model has its identity.
+func (r *run) openShards() error {
 	for range r.cfg.Shards {
 		s, err := newShard(r.cfg, r.Model, r.head, r.NewEngine, r.counters, r.log)
 		if err != nil {
 			return err
 		}
-		s.store = r.snaps
 		r.engine = s.pool.engine.Name()
 		s.noDedup = r.unsafe == unsafeNoDedup
 		r.shards = append(r.shards, s)
@@ -135,16 +148,30 @@ func (r *run) open(ctx context.Context) error {
 		}
 		r.emitters = append(r.emitters, &emitter{js: r.js, link: r.link, job: r.cfg.Job, encoder: enc, limit: r.limit, counters: r.counters})
 	}
+	r.model = r.shards[0].shape.identity()
+	var err error
+	if r.model.readout, err = readoutOf(r.Model, r.head); err != nil {
+		return err
+	}
+	r.worker = r.model.sign(r.worker)
 	return nil
 }
 
+// joinWait is how long the questions of a join may take together: a few, or one
+// for each partition.
+const joinWait = 3 * commitTimeout
+
 // patiently asks again, a few times, what a loaded server did not answer in
-// time. f must be able to go on where it was left.
+// time, or a cluster that is choosing leaders not at all. f must be able to go
+// on where it was left.
 func (r *run) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || attempt == jetStreamAttempts {
+		if !errors.Is(err, context.DeadlineExceeded) && !unheard(err) || ctx.Err() != nil || attempt == jetStreamAttempts {
 			return accountWants(err)
+		}
+		if unheard(err) {
+			_ = pause(ctx, time.Second)
 		}
 		r.log.Warn("no answer in time while starting, asking again", "attempt", attempt, "err", err)
 	}
@@ -164,6 +191,9 @@ func (r *run) openJob(ctx context.Context) error {
 		return err
 	}
 	r.snaps.link = r.link
+	for _, s := range r.shards {
+		s.store = r.snaps
+	}
 	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker, r.now); err != nil {
 		return err
 	}

@@ -195,16 +195,18 @@ func TestForeignOutput(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Job: "foreign", Partitions: 1}
 	b.start(m, c).stop(t)
-	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "foreign.out.0", Data: []byte("hello")}); err != nil {
+	ack, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "foreign.out.0", Data: []byte("hello")})
+	if err != nil {
 		t.Fatal(err)
 	}
+	advice := fmt.Sprintf("nats stream rmm FOREIGN-OUT %d", ack.Sequence)
 	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
-	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there", "nats stream rmm FOREIGN-OUT 3")
-	err := Predictions(t.Context(), b.js, "foreign", 1, func(Output) error { return nil })
-	mentions(t, err, "message 3", "nats stream rmm FOREIGN-OUT 3")
+	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there", advice)
+	err = Predictions(t.Context(), b.js, "foreign", 1, func(Output) error { return nil })
+	mentions(t, err, fmt.Sprint("message ", ack.Sequence), advice)
 	out, err := b.js.Stream(t.Context(), outputStream("foreign"))
 	if err == nil {
-		err = out.DeleteMsg(t.Context(), 3)
+		err = out.DeleteMsg(t.Context(), ack.Sequence)
 	}
 	if err != nil {
 		t.Fatal(err)

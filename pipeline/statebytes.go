@@ -53,6 +53,7 @@ type shape struct {
 	words    int               // of a state row
 	states   int               // per stream
 	channels int               // of a remembered sample; 0 = none is
+	width    int               // of a sample: snapshots with remembered ones and without are read; 0 = only those that fit channels
 }
 
 // shapeOf is what states of a model have in common, whatever its readouts.
@@ -64,12 +65,12 @@ func shapeOf(c Config, m *reservoir.Model, arithmetic string) (shape, error) {
 	if err != nil {
 		return shape{}, fmt.Errorf("pipeline: %w", err)
 	}
-	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States()}
+	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States(), width: len(m.Channels)}
 	if arithmetic != "" {
 		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
 	}
 	if c.NonFinite == codec.Hold {
-		sh.channels = len(m.Channels)
+		sh.channels = sh.width
 	}
 	return sh, nil
 }

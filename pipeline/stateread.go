@@ -118,10 +118,16 @@ func (r *stateReader) partition(id int) *partition {
 		r.fail("it is of partition %d, want %d", got, id)
 	}
 	p.done, p.doneTime = r.u64(), int64(r.u64())
-	for _, want := range []int{r.words, r.states, r.channels} {
+	for _, want := range []int{r.words, r.states} {
 		if got := int(r.u32()); got != want {
-			r.fail("its states have the shape %d, want %d (non_finite hold or not?)", got, want)
+			r.fail("its states have the shape %d, want %d", got, want)
 		}
+	}
+	if got := int(r.u32()); got != r.channels {
+		if r.width == 0 || got != 0 && got != r.width {
+			r.fail("its states have the shape %d, want %d (non_finite hold or not?)", got, r.channels)
+		}
+		r.channels, p.recast = got, true
 	}
 	p.lossy, p.clock = r.flag(), r.u64()
 	for range r.count(minSource) {

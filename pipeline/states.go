@@ -80,6 +80,12 @@ func (j *Job) snapshot(ctx context.Context, p int) ([]byte, error) {
 	return j.store.whole(ctx, b)
 }
 
+// mostOfShape is beyond what any model has of words, states or channels, and
+// what can be multiplied without overflow. It bounds nothing that is allocated:
+// a partition without streams has few bytes, whatever the shape of its states,
+// and rows are read as far as there are bytes.
+const mostOfShape = 1 << 28
+
 // shapeIn reads the shape of a snapshot's states from its own bytes.
 func shapeIn(b []byte) (sh shape, part int, err error) {
 	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 12
@@ -90,8 +96,8 @@ func shapeIn(b []byte) (sh shape, part int, err error) {
 	copy(sh.network[:], b[12:44])
 	part = int(le.Uint32(b[44:]))
 	sh.words, sh.states, sh.channels = int(le.Uint32(b[64:])), int(le.Uint32(b[68:])), int(le.Uint32(b[72:]))
-	if most := len(b); sh.words > most || sh.states > most || sh.channels > most {
-		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels in %d bytes", ErrState, sh.words, sh.states, sh.channels, most)
+	if max(sh.words, sh.states, sh.channels) > mostOfShape {
+		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, want at most %d of each", ErrState, sh.words, sh.states, sh.channels, mostOfShape)
 	}
 	return sh, part, nil
 }
@@ -163,12 +169,20 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	case seq > 0:
 		return fmt.Errorf("pipeline: partition %d of job %q has begun already: import into a new job", part, c.Job)
 	}
-	r := record{kind: kindReleased, worker: "import", snap: snapshotName(part, 0, 0)}
-	if err := snaps.put(ctx, r.snap, b); err != nil {
-		return err
-	}
 	empty, err := (&run{meta: codec.PredictionMeta{}}).newEmpty()
 	if err != nil {
+		return err
+	}
+	// The readout is the first worker's: any may go on from these states.
+	own := entry{identity: sh.identity(), worker: "import"}
+	switch job, err := own.settle(ctx, js, out, snaps, c.Job, empty); {
+	case err != nil:
+		return err
+	case own.differs(job.identity) != "":
+		return fmt.Errorf("pipeline: partition %d is of another network, policy, channels or arithmetic than job %q runs: import into a new job: %w", part, c.Job, ErrOtherModel)
+	}
+	r := record{kind: kindReleased, worker: own.worker, snap: snapshotName(part, 0, 0), identity: own.identity}
+	if err := snaps.put(ctx, r.snap, b); err != nil {
 		return err
 	}
 	if _, err := com.publish(ctx, r, 0, empty); err != nil {

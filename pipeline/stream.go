@@ -43,7 +43,8 @@ type partition struct {
 
 	away    int      // state rows of its streams that are stored apart
 	freed   []uint64 // those that were, since the last snapshot
-	unnamed bool     // rows were stored since then, which it does not name
+	unnamed bool     // rows were stored since then, which it does not name, or its form has changed
+	recast  bool     // its streams have remembered samples, or none, unlike the shard's; see shard.recast
 
 	open, rebuilt, over bool // the shard has adopted it, replayed what it must, and dropped it
 	watch

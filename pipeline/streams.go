@@ -35,6 +35,8 @@ const (
 	headerSnapSeq   = "Eusn-Snap-In-Seq"
 	headerArith     = "Eusn-Arithmetic"
 	headerVersion   = "Eusn-Digest-Version"
+	headerNetwork   = "Eusn-Network"
+	headerReadout   = "Eusn-Readout"
 	headerInSubject = "Eusn-In-Subject"
 	headerError     = "Eusn-Error"
 	headerTruncated = "Eusn-Truncated"
@@ -113,13 +115,13 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *s
 	for _, want := range c.streams() {
 		s, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			if _, err = js.CreateStream(ctx, want); overlap(err) {
+			if s, err = createStream(ctx, js, want); overlap(err) {
 				err = fmt.Errorf("%w: another NATS stream, perhaps another job's input, takes these subjects; give each job an input subject of its own (input.subject)", err)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("pipeline: NATS stream %s on %v cannot be created: %w", want.Name, want.Subjects, err))
+				continue
 			}
-			continue
 		}
 		if err != nil {
 			return fmt.Errorf("pipeline: NATS stream %s: %w", want.Name, err)
@@ -127,6 +129,24 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *s
 		errs = append(errs, compareStream(s.CachedInfo().Config, want, log))
 	}
 	return errors.Join(errs...)
+}
+
+// createStream makes a NATS stream, or finds the one that another worker made
+// since somebody looked. The server refuses a name that is taken unless every
+// setting is the same, and numbers begin where each worker's clock says
+// (firstRow): whoever comes second takes what is there.
+func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := js.CreateStream(ctx, want)
+	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return s, err
+	}
+	// A cluster knows a name before its leader can be asked.
+	for range jetStreamAttempts {
+		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || pause(ctx, retryWait) != nil {
+			break
+		}
+	}
+	return s, err
 }
 
 // JobStreams is how many NATS streams a job has: four, and those of its two

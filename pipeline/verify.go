@@ -57,11 +57,14 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	if err != nil {
 		return v, err
 	}
-	c.ours = sh.arithmetic
+	c.ours, sh.shape.width = sh.arithmetic, 0 // the stage's own policy on missing values
 	sh.store, sh.last = j.store, ctx
 	defer func() { sh.pool.engine.Close() }() // the one it has grown to
 	if !c.continues(c.ours) {
 		return v, c.otherArithmetic(c.record)
+	}
+	if c.model = sh.shape.identity(); c.model.differs(c.identity) != "" { // whatever the readout
+		return v, c.otherIdentity(c.record)
 	}
 	if err := c.otherVersion(); err != nil {
 		return v, fmt.Errorf("pipeline: the record on %s: %w", c.subject(), err)

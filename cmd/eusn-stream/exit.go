@@ -21,6 +21,7 @@ const (
 	exitUnreachable = 4
 	exitIntegrity   = 5
 	exitTolerance   = 6
+	exitOtherModel  = 7
 	exitInterrupted = 130
 )
 
@@ -36,7 +37,9 @@ const exitCodesHelp = `Exit codes:
        another kind or against its rules, or two do not belong together; a
        configuration's is 3
   6    a result is outside the asked tolerance
-  130  interrupted (Ctrl-C or SIGTERM); what was kept is said before
+  7    the job runs another model (network or readout): nothing was claimed, and
+       starting again with the same model changes nothing
+  130  interrupted (Ctrl-C, SIGTERM or SIGHUP); what was kept is said before
 `
 
 func newExitCodesTopic() *cobra.Command {

@@ -60,6 +60,13 @@ func TestRunAndReplay(t *testing.T) {
 	exec(t, t.Context(), "run", "--model", model, "--dir", data, "--port", "0").want(t, exitFailure, "in use by process", data)
 	exec(t, t.Context(), "run", "--model", model, "--dir", filepath.Join(dir, "other"), "--port", port).want(t, exitFailure, "address already in use", "try:")
 	exec(t, t.Context(), "run", "--model", model, "--nats-url", url, "--partitions", "8").want(t, exitFailure, "partitions")
+	// Another network, and the same with another readout.
+	for what, flag := range map[string]string{"network": "--seed", "readout": "--alpha"} {
+		other := filepath.Join(dir, what)
+		must(t, "offline", "retrain", "--archive", archive, "--out", other, "--members", "2", "--units", "8", flag, "77")
+		exec(t, t.Context(), "run", "--model", other, "--nats-url", url, "--partitions", "4").want(t, exitOtherModel,
+			"does not have this worker's "+what, "m.safetensors", "nothing was claimed", "try: --model")
+	}
 	exec(t, t.Context(), "replay", "--archive", "none.parquet", "--nats-url", url).want(t, exitFailure, "none.parquet")
 	stage.stop(t).want(t, exitOK, "stopped: 72 messages and 960 rows taken, 24 predictions committed, 0 dead letters")
 }

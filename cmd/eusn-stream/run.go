@@ -33,8 +33,9 @@ func newRun(a *app) *cobra.Command {
 server that keeps its streams in --dir; producers connect to its port.
 
 With --json every prediction is printed as a line of JSON on standard output.
-Ctrl-C or SIGTERM stops it in order and exits with 0: the last batch is
-committed, and the next run goes on where this one stopped. Several machines
+Ctrl-C, SIGTERM or SIGHUP (a closed terminal; not under nohup) stops it in order
+and exits with 0: the last batch is committed, and the next run goes on where
+this one stopped. Several machines
 that run the same job on one NATS server share its partitions.
 
 With --metrics ADDR it serves /metrics for Prometheus, /healthz, and /readyz,
@@ -134,9 +135,13 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 }
 
 // stopFailure words the error of a stop whose last batch found no server to
-// take it. It is no interruption, which ends well; so its cause is told but
-// not kept, or it would pass for one.
+// take it: it is no interruption, which ends well; so its cause is told but
+// not kept, or it would pass for one. A model that is not the job's has a code
+// of its own.
 func stopFailure(err error, timeout time.Duration) error {
+	if errors.Is(err, pipeline.ErrOtherModel) {
+		return fail(exitOtherModel, err, "--model with the job's model file, or --job with another name; states move to a new job by eusn-stream state export and import")
+	}
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}

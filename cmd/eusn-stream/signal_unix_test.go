@@ -1,0 +1,105 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// childArgs holds, as JSON, what a test's child process is to be run with.
+const childArgs = "EUSN_TEST_CHILD_ARGS"
+
+// TestChild is no test of its own: as a child process it is the program, with
+// its signals and its exit.
+func TestChild(t *testing.T) {
+	text := os.Getenv(childArgs)
+	if text == "" {
+		return
+	}
+	var args []string
+	if err := json.Unmarshal([]byte(text), &args); err != nil {
+		t.Fatal(err)
+	}
+	os.Args = append([]string{"eusn-stream"}, args...)
+	main()
+}
+
+// child is the program in a process of its own.
+type child struct {
+	*osexec.Cmd
+	mu  sync.Mutex
+	err bytes.Buffer
+}
+
+func (c *child) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err.Write(p)
+}
+
+func (c *child) says() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err.String()
+}
+
+// startChild runs the program until its messages hold text. before is a piece
+// of shell.
+func startChild(t *testing.T, before, text string, args ...string) *child {
+	t.Helper()
+	list, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{Cmd: osexec.Command("/bin/sh", "-c", before+`exec "$0" -test.run='^TestChild$'`, os.Args[0])}
+	c.Env = append(os.Environ(), childArgs+"="+string(list))
+	c.Stdout, c.Stderr = io.Discard, c
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(c.says(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%v did not say %q:\n%s", args, text, c.says())
+		}
+	}
+	return c
+}
+
+// SIGHUP, as a closed terminal sends it, stops the stage in order; one that was
+// started with nohup goes on.
+func TestHangUp(t *testing.T) {
+	archive, dir := importTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m")
+	must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "5")
+	args := []string{"run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2"}
+
+	c := startChild(t, "", "reading sensors.*", args...)
+	if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil || !strings.Contains(c.says(), "stopped: 0 messages") {
+		t.Errorf("SIGHUP ends with %v, want an orderly stop:\n%s", err, c.says())
+	}
+
+	c = startChild(t, "trap '' HUP; ", "reading sensors.*", args...)
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		time.Sleep(100 * time.Millisecond) // an end by the first would be seen
+		if err := c.Process.Signal(s); err != nil {
+			t.Fatalf("signal %v under nohup: %v:\n%s", s, err, c.says())
+		}
+	}
+	if err := c.Wait(); err != nil || !strings.Contains(c.says(), "stopped: 0 messages") {
+		t.Errorf("SIGTERM under nohup ends with %v:\n%s", err, c.says())
+	}
+}

@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Workers that begin a job at the same time each find part of it missing: who
+// comes second takes what is there.
+func TestManyBeginAtOnce(t *testing.T) {
+	b := newRig(t)
+	const workers, rounds = 6, 5
+	var clients []jetstream.JetStream
+	for i := range workers {
+		nc, err := b.srv.Connect(fmt.Sprint("worker ", i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, js)
+	}
+	for round := range rounds {
+		c := Config{Job: fmt.Sprint("job", round), InputSubject: fmt.Sprintf("in%d.*", round)}.WithDefaults()
+		begin := make(chan struct{})
+		var wg sync.WaitGroup
+		for i, js := range clients {
+			wg.Go(func() {
+				<-begin
+				if err := beginAll(t.Context(), js, c, b, fmt.Sprint("worker-", i)); err != nil {
+					t.Errorf("round %d, worker %d: %v", round, i, err)
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+	}
+}
+
+func beginAll(ctx context.Context, js jetstream.JetStream, c Config, b *rig, name string) error {
+	err := ensureStreams(ctx, js, c, b.log)
+	_, snaps := openSnapshots(ctx, js, c)
+	_, members := openMembers(ctx, js, c, name, nil)
+	return errors.Join(err, snaps, members)
+}
+
+// What a second worker finds is compared as if it had been there for long.
+func TestSecondComerCompares(t *testing.T) {
+	b := newRig(t)
+	c := Config{Job: "late", Partitions: 3}.WithDefaults()
+	other := c
+	other.Partitions = 4
+	for i, want := range c.streams() {
+		if _, err := b.js.CreateStream(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		s, err := createStream(t.Context(), b.js, other.streams()[i])
+		if err != nil || s.CachedInfo().Config.Name != want.Name {
+			t.Errorf("%s: %v", want.Name, err)
+		}
+	}
+	mentions(t, ensureStreams(t.Context(), b.js, other, b.log), "partition(4,1)", "partition(3,1)", "fixed for the life of a job")
+}

@@ -1,0 +1,305 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// ErrOtherModel is that of a worker whose model is not the one its job runs.
+var ErrOtherModel = errors.New("nothing was claimed")
+
+// identity is which model a job runs: 32 hexadecimal digits each, of SHA-256;
+// empty = not said, as by programs from before identities.
+type identity struct {
+	network string // of the model without readouts, and the arithmetic: shape.network
+	readout string // of the readout that answers
+}
+
+// hashDigits is how many hexadecimal digits of a SHA-256 tell models apart.
+const hashDigits = 32
+
+func (s shape) identity() identity {
+	return identity{network: hex.EncodeToString(s.network[:])[:hashDigits]}
+}
+
+// readoutOf identifies a readout, whatever others the model has.
+func readoutOf(m *reservoir.Model, head *readout.Linear) (string, error) {
+	alone := *m
+	alone.Heads, alone.Training = []*readout.Linear{head}, reservoir.Training{}
+	print, err := alone.Fingerprint()
+	if err != nil {
+		return "", fmt.Errorf("pipeline: %w", err)
+	}
+	return print[:hashDigits], nil
+}
+
+// differs names what of two identities is not the same; what one of them does
+// not say is no difference.
+func (i identity) differs(o identity) string {
+	other := func(a, b string) bool { return a != "" && b != "" && a != b }
+	switch {
+	case other(i.network, o.network):
+		return "network"
+	case other(i.readout, o.readout):
+		return "readout"
+	}
+	return ""
+}
+
+// The list of workers holds their names alone, so these end in the beginnings
+// of both.
+const nameDigits = 12
+
+// sign adds the identity to a worker's name.
+func (i identity) sign(worker string) string {
+	return worker + "-" + i.network[:nameDigits] + "-" + i.readout[:nameDigits]
+}
+
+// differsFrom names what the identity that a worker's name ends in does not have
+// in common with i.
+func (i identity) differsFrom(worker string) string {
+	parts := strings.Split(worker, "-")
+	if len(parts) != 3 || len(parts[1]) != nameDigits || len(parts[2]) != nameDigits {
+		return "" // a program from before identities
+	}
+	return identity{i.network[:nameDigits], i.readout[:nameDigits]}.differs(identity{parts[1], parts[2]})
+}
+
+// entry is what a job says of itself on <job>.out.job, beside its partitions'
+// records: the first worker writes it, on the condition that nobody has, and
+// the others compare.
+type entry struct {
+	identity
+	arithmetic string // for people; network has it
+	worker     string // who wrote it
+	meta       codec.PredictionMeta
+}
+
+const kindJob = "job"
+
+func entrySubject(job string) string { return job + ".out." + kindJob }
+
+func (e *entry) header() nats.Header {
+	h := nats.Header{headerKind: {kindJob}, headerWorker: {e.worker}, headerNetwork: {e.network}, headerInSeq: {"0"}, headerOuts: {"0"}}
+	if e.readout != "" {
+		h[headerReadout] = []string{e.readout}
+	}
+	if e.arithmetic != "" {
+		h[headerArith] = []string{e.arithmetic}
+	}
+	return h
+}
+
+// readEntry returns a job's entry and its sequence number, 0 if there is none.
+func readEntry(ctx context.Context, out jetstream.Stream, job string) (entry, uint64, error) {
+	subject := entrySubject(job)
+	raw, err := out.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return entry{}, 0, nil
+	}
+	if err != nil {
+		return entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
+	}
+	h := raw.Header
+	e := entry{identity{h.Get(headerNetwork), h.Get(headerReadout)}, h.Get(headerArith), h.Get(headerWorker), codec.PredictionMeta{}}
+	if e.meta, _, err = codec.DecodePredictions(raw.Data); err == nil && (h.Get(headerKind) != kindJob || len(e.network) != hashDigits) {
+		err = fmt.Errorf("headers %s %q and %s %q: want %s and %d digits", headerKind, h.Get(headerKind), headerNetwork, e.network, kindJob, hashDigits)
+	}
+	if err != nil {
+		return entry{}, raw.Sequence, foreign(raw.Sequence, subject, err)
+	}
+	return e, raw.Sequence, nil
+}
+
+// write publishes the entry in the place of message expect, 0 = of none. taken
+// says that somebody else wrote meanwhile.
+func (e *entry) write(ctx context.Context, js jetstream.JetStream, job string, expect uint64, body []byte) (taken bool, err error) {
+	m := &nats.Msg{Subject: entrySubject(job), Data: body, Header: e.header()}
+	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
+	_, err = js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+	return overtakenBy(err), err
+}
+
+// overtakenBy reports whether a publish was refused because its subject has
+// another last message than was expected.
+func overtakenBy(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// join makes sure that this worker's model is the one that the job runs, before
+// anybody hears of the worker. A new job becomes one of this model, by one
+// message that only one worker can write; one that programs from before
+// identities began, where their records and snapshots fit.
+func (r *run) join(ctx context.Context) error {
+	own := r.entry()
+	theirs, _, err := readEntry(ctx, r.out, r.cfg.Job)
+	if err != nil {
+		return err
+	}
+	if what := r.model.differs(theirs.identity); what != "" {
+		return r.refuse(what, theirs)
+	}
+	if err := r.compareMembers(ctx); err != nil {
+		return err
+	}
+	theirs, err = own.settle(ctx, r.js, r.out, r.snaps, r.cfg.Job, r.empty)
+	if what := r.model.differs(theirs.identity); what != "" {
+		return r.refuse(what, theirs)
+	}
+	if refused(err) { // as a partition's records are, which is dealt with there
+		r.log.Warn("which model the job runs is not stored: another model is told by the partitions' records alone", "subject", entrySubject(r.cfg.Job), "err", err)
+		return nil
+	}
+	return err
+}
+
+// settle returns what a job says of itself, which becomes own where that is no
+// contradiction: in a job that says nothing, or no readout.
+func (own *entry) settle(ctx context.Context, js jetstream.JetStream, out jetstream.Stream, snaps *snapshots, job string, body []byte) (entry, error) {
+	for {
+		e, seq, err := readEntry(ctx, out, job)
+		if err == nil && seq == 0 {
+			e, err = own.recorded(ctx, out, snaps, job)
+		}
+		if err != nil || own.differs(e.identity) != "" || seq > 0 && (own.readout == "" || e.readout != "") {
+			return e, err
+		}
+		if taken, err := own.write(ctx, js, job, seq, body); !taken {
+			return *own, err
+		}
+	}
+}
+
+func (r *run) entry() entry {
+	return entry{r.model, r.shards[0].arithmetic, r.worker, r.meta}
+}
+
+// compareMembers refuses a model that is not that of the workers who live.
+func (r *run) compareMembers(ctx context.Context) error {
+	info, err := r.members.stream.Info(ctx, jetstream.WithSubjectFilter(r.members.prefix+">"))
+	if err != nil {
+		return fmt.Errorf("pipeline: workers not listed: %w", err)
+	}
+	for subject := range info.State.Subjects {
+		worker := strings.TrimPrefix(subject, r.members.prefix)
+		if what := r.model.differsFrom(worker); what != "" {
+			return r.otherModel(what, "worker "+worker+" has another one")
+		}
+	}
+	return nil
+}
+
+// refuse words what of a job's entry is not this worker's.
+func (r *run) refuse(what string, e entry) error {
+	own := r.entry()
+	if e.arithmetic != own.arithmetic && e.meta.SHA256 != "" {
+		return fmt.Errorf("%w: %w", otherArithmetic("job "+strconv.Quote(r.cfg.Job), e.arithmetic, own.arithmetic), ErrOtherModel)
+	}
+	theirs := "it runs one that nobody has named"
+	if e.meta.SHA256 != "" {
+		theirs = "it runs " + nameOf(e.meta)
+	}
+	return r.otherModel(what, theirs)
+}
+
+func (r *run) otherModel(what, theirs string) error {
+	advice := "its states mean nothing to another network (policy, channels or arithmetic): start this worker with the job's model, or under another job name"
+	if what == "readout" {
+		advice = "two readouts would answer side by side: start this worker with the job's model and readout (stage.head), or under another job name, into which states may be imported"
+	}
+	return fmt.Errorf("pipeline: job %q does not have this worker's %s: %s, this worker has %s: %s: %w", r.cfg.Job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
+}
+
+// nameOf words a model for people.
+func nameOf(m codec.PredictionMeta) string {
+	return fmt.Sprintf("%s (sha256 %.12s, readout %q)", m.Model, m.SHA256, m.Head)
+}
+
+// recorded is what the partitions' records, or the snapshots they name, say of
+// a job's model: what is no contradiction to own where anything is, else what
+// is one, or nothing. Where both are found, as programs from before identities
+// let it happen, the others' partitions are stopped when they are claimed.
+func (own *entry) recorded(ctx context.Context, out jetstream.Stream, snaps *snapshots, job string) (other entry, err error) {
+	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
+	if err != nil {
+		return entry{}, fmt.Errorf("pipeline: records not listed: %w", err)
+	}
+	for subject := range info.State.Subjects {
+		e, err := recordedOn(ctx, out, snaps, subject)
+		if err != nil {
+			return entry{}, err
+		}
+		if e.network == "" {
+			continue
+		}
+		if own.differs(e.identity) == "" {
+			return e, nil
+		}
+		other = e
+	}
+	return other, nil
+}
+
+// recordedOn is what one partition's record says. What cannot be read says
+// nothing: who claims the partition tells.
+func recordedOn(ctx context.Context, out jetstream.Stream, snaps *snapshots, subject string) (entry, error) {
+	raw, err := out.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return entry{}, nil
+	}
+	if err != nil {
+		return entry{}, fmt.Errorf("pipeline: record on %s: %w", subject, err)
+	}
+	rec, err := parseRecord(raw)
+	if err != nil {
+		return entry{}, nil
+	}
+	e := entry{identity: rec.identity, arithmetic: rec.arithmetic, worker: rec.worker}
+	if e.network == "" && rec.snap != "" {
+		e.network, err = snaps.network(ctx, rec.snap)
+	}
+	if meta, _, wrong := codec.DecodePredictions(raw.Data); wrong == nil {
+		e.meta = meta
+	}
+	return e, err
+}
+
+// network reads a snapshot's beginning for the network it is of; empty where
+// there is no such snapshot, or one that is none.
+func (s *snapshots) network(ctx context.Context, name string) (string, error) {
+	info, err := s.store.GetInfo(ctx, name)
+	if lostSnapshot(err) {
+		return "", nil
+	}
+	var first *jetstream.RawStreamMsg
+	if err == nil {
+		first, err = s.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(s.chunks(info.NUID)))
+	}
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("pipeline: snapshot %s: %w", name, err)
+	}
+	if sh, _, err := shapeIn(first.Data); err == nil {
+		return sh.identity().network, nil
+	}
+	return "", nil
+}
+
+// otherIdentity words that a partition's record is of another model.
+func (c *committer) otherIdentity(r record) error {
+	return fmt.Errorf("pipeline: the record on %s is of another %s than this worker's: run the job with the model it began with, or begin a new job", c.subject(), c.model.differs(r.identity))
+}

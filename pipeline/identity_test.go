@@ -1,0 +1,302 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// twoModels are a model, one of another network of the same shape, and one of
+// the same network with another readout.
+func twoModels(t *testing.T) (m, network, head *reservoir.Model) {
+	t.Helper()
+	policy := reservoir.Policy{Kind: reservoir.Marked, Early: 3}
+	m, network, head = testModel(t, 3, policy), testBank(t, 1, 8, 3, policy), testModel(t, 3, policy)
+	head.Heads[0].Weights[0]++
+	return m, network, head
+}
+
+// refusedFor runs a stage and wants it to end at once for another model, before
+// it is among the workers or has claimed anything.
+func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	counters := new(Counters)
+	err := (&Stage{Config: c, Model: m, ModelName: "other-model", NewEngine: generic, Dial: b.dial, Log: b.log, Counters: counters}).Run(ctx)
+	if !errors.Is(err, ErrOtherModel) {
+		t.Fatalf("run ended with %v, want %v", err, ErrOtherModel)
+	}
+	mentions(t, err, append(words, "another job name")...)
+	if n := counters.claims.Load(); n > 0 {
+		t.Errorf("%d partitions were claimed", n)
+	}
+	s, err := b.js.Stream(t.Context(), memberStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Info(t.Context(), jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := readoutOf(m, m.Heads[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for subject := range info.State.Subjects {
+		if strings.HasSuffix(subject, id[:nameDigits]) {
+			t.Errorf("%s is among the workers", subject)
+		}
+	}
+}
+
+// A worker of another network or readout is refused, whether the job's own
+// worker lives, was killed or has released it; that one is not disturbed.
+func TestOtherModelIsRefused(t *testing.T) {
+	m, network, head := twoModels(t)
+	streams := recordings(8, 40)
+	packets, sent := mixed(streams, 3)
+	want := direct(t, m, streams, sent)
+	b := newRig(t)
+	c := quick("one", 4)
+	refused := func() {
+		t.Helper()
+		b.refusedFor(t, network, c, "network", `job "one"`, "test-model", "other-model")
+		b.refusedFor(t, head, c, "readout", `job "one"`, "test-model", "other-model")
+	}
+	third := len(packets) / 3
+	r := b.start(m, c)
+	refused()
+	b.publish(packets[:third])
+	b.settle(r, third)
+	before := r.counters.Stats()
+	refused()
+	if s := r.counters.Stats(); s.Claims != before.Claims || s.Fenced != 0 || s.Owned != 4 {
+		t.Errorf("the job's worker lost partitions: %+v", s)
+	}
+	r.crash(t)
+	refused()
+	b.expire("one")
+	r = b.start(m, c)
+	b.publish(packets[third : 2*third])
+	b.settle(r, 2*third)
+	r.stop(t)
+	refused()
+	r = b.start(m, c)
+	b.publish(packets[2*third:])
+	got := b.await("one", count(want))
+	r.stop(t)
+	same(t, got, want)
+}
+
+// What the job says of itself is purged while its worker lives, and with it all
+// records: the worker's name tells. Once only the entry is gone, records do.
+func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
+	m, network, head := twoModels(t)
+	b := newRig(t)
+	c := quick("bare", 2)
+	r := b.start(m, c)
+	b.publish([]packet{one("a", 1, 6, 1, true), one("b", 1, 6, 1, true)})
+	b.settle(r, 2)
+	out, err := b.js.Stream(t.Context(), outputStream("bare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Purge(t.Context(), jetstream.WithPurgeSubject(entrySubject("bare"))); err != nil {
+		t.Fatal(err)
+	}
+	b.refusedFor(t, network, c, "network", "worker ")
+	b.refusedFor(t, head, c, "readout", "worker ")
+	r.crash(t)
+	b.expire("bare")
+	b.refusedFor(t, network, c, "network", "test-model")
+	b.refusedFor(t, head, c, "readout", "test-model")
+	if _, seq, _ := readEntry(t.Context(), out, "bare"); seq != 0 {
+		t.Error("a worker that was refused has written the entry")
+	}
+	b.start(m, c).stop(t)
+	if e, seq, err := readEntry(t.Context(), out, "bare"); seq == 0 || e.readout == "" {
+		t.Errorf("entry %+v, %v: want the job's", e, err)
+	}
+}
+
+// Of workers with different models that begin a job at once, those of one begin
+// it and the others are refused.
+func TestModelsRaceForANewJob(t *testing.T) {
+	m, network, head := twoModels(t)
+	b := newRig(t)
+	for round := range 4 {
+		c := quick("race"+string(rune('a'+round)), 2)
+		c.InputSubject = c.Job + ".*"
+		var mu sync.Mutex
+		var ends sync.WaitGroup
+		began, refused := map[*reservoir.Model]int{}, 0
+		ctx, cancel := context.WithCancel(t.Context())
+		decided := make(chan struct{}, 6)
+		for _, model := range []*reservoir.Model{m, network, head, m, network, head} {
+			ends.Go(func() {
+				s := &Stage{Config: c, Model: model, NewEngine: generic, Dial: b.dial, Log: b.log, Ready: func() {
+					mu.Lock()
+					defer mu.Unlock()
+					began[model]++
+					decided <- struct{}{}
+				}}
+				err := s.Run(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case errors.Is(err, ErrOtherModel):
+					refused++
+					decided <- struct{}{}
+				case err != nil:
+					t.Error(err)
+					decided <- struct{}{}
+				}
+			})
+		}
+		for range 6 {
+			select {
+			case <-decided:
+			case <-time.After(patience):
+				t.Fatal("a worker neither begins nor is refused")
+			}
+		}
+		cancel()
+		ends.Wait()
+		if len(began) != 1 || refused != 4 {
+			t.Errorf("round %d: workers of %d models began, %d were refused, want 1 and 4", round, len(began), refused)
+		}
+	}
+}
+
+// asBefore makes a job what programs from before identities left: no entry, and
+// records that say no identity.
+func (b *rig) asBefore(t *testing.T, c Config) {
+	t.Helper()
+	out, err := b.js.Stream(t.Context(), outputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Purge(t.Context(), jetstream.WithPurgeSubject(entrySubject(c.Job))); err != nil {
+		t.Fatal(err)
+	}
+	for p := range c.Partitions {
+		raw, r := b.last(c.Job, p)
+		r.identity = identity{}
+		com := &committer{js: b.js, stream: out, job: c.Job, part: p}
+		if _, err := com.publish(t.Context(), r, raw.Sequence, raw.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A job without an identity takes that of the first worker whose network its
+// snapshots fit.
+func TestOlderJobsAreAdopted(t *testing.T) {
+	m, network, head := twoModels(t)
+	b := newRig(t)
+	c := quick("old", 2)
+	r := b.start(m, c)
+	b.publish([]packet{one(keysIn(0, 2, 1)[0], 1, 6, 1, false), one(keysIn(1, 2, 1)[0], 1, 6, 1, false)})
+	b.settle(r, 2)
+	r.stop(t)
+	b.asBefore(t, c)
+	b.refusedFor(t, network, c, "network", "test-model")
+	b.start(m, c).stop(t)
+	b.refusedFor(t, network, c, "network")
+	b.refusedFor(t, head, c, "readout")
+	for p := range c.Partitions {
+		if _, r := b.last("old", p); r.network == "" || r.readout == "" {
+			t.Errorf("the record of partition %d says %+v", p, r.identity)
+		}
+	}
+}
+
+// States imported into a new job bring their network with them; the readout is
+// the first worker's.
+func TestImportedStatesSayTheirNetwork(t *testing.T) {
+	m, network, head := twoModels(t)
+	b := newRig(t)
+	exported := func(m *reservoir.Model, job string) (all [][]byte) {
+		c := quick(job, 2)
+		c.InputSubject = job + ".*"
+		r := b.start(m, c)
+		b.publishOn(job+".", one(keysIn(0, 2, 1)[0], 1, 2, 1, false), one(keysIn(1, 2, 1)[0], 1, 2, 1, false))
+		b.settle(r, 2)
+		r.stop(t)
+		j, err := OpenJob(t.Context(), b.js, job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := range 2 {
+			raw, err := j.Snapshot(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, raw)
+		}
+		return all
+	}
+	ours, others := exported(m, "from"), exported(network, "fromother")
+	heir := quick("heir", 2)
+	heir.InputSubject = "heir.*"
+	if err := Import(t.Context(), b.js, heir, ours[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := Import(t.Context(), b.js, heir, others[1]); !errors.Is(err, ErrOtherModel) {
+		t.Errorf("states of two networks imported into a job: %v", err)
+	}
+	if err := Import(t.Context(), b.js, heir, ours[1]); err != nil {
+		t.Fatal(err)
+	}
+	b.refusedFor(t, network, heir, "network")
+	b.start(head, heir).stop(t)
+	b.refusedFor(t, m, heir, "readout")
+}
+
+// The entry is none of the job's predictions: whoever follows these does not
+// see it.
+func TestEntryIsNoPrediction(t *testing.T) {
+	m, _, _ := twoModels(t)
+	b := newRig(t)
+	c := quick("only", 1)
+	r := b.start(m, c)
+	b.publish([]packet{one("a", 1, 6, 1, true)})
+	b.await("only", 2)
+	r.stop(t)
+	stop := errors.New("enough")
+	first := true
+	err := Predictions(t.Context(), b.js, "only", 1, func(o Output) error {
+		if first && o.Seq == 1 {
+			t.Error("the entry was handed over")
+		}
+		first = false
+		if len(o.Predictions) > 0 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) {
+		t.Error(err)
+	}
+	raw, err := b.js.Stream(t.Context(), outputStream("only"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := raw.GetMsg(t.Context(), 1)
+	if err != nil || msg.Subject != "only.out.job" {
+		t.Fatalf("message 1 is on %v (%v): the test has lost its subject", msg, err)
+	}
+	// Whoever reads the output without us finds a message of no predictions.
+	if _, ps, err := codec.DecodePredictions(msg.Data); err != nil || len(ps) != 0 {
+		t.Errorf("%d predictions, %v", len(ps), err)
+	}
+}

@@ -1,0 +1,105 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// policyRun feeds one stream through a job whose policy on missing values
+// changes between runs.
+type policyRun struct {
+	nonFinite codec.NonFinite
+	packets   []packet
+	crash     bool
+}
+
+func (b *rig) policyRuns(t *testing.T, m *reservoir.Model, c Config, runs []policyRun) []codec.Prediction {
+	t.Helper()
+	sent := 0
+	for _, run := range runs {
+		c.NonFinite = run.nonFinite
+		r := b.start(m, c)
+		b.publish(run.packets)
+		sent += len(run.packets)
+		b.settle(r, sent)
+		if s := r.counters.Stats(); s.Stopped > 0 {
+			t.Fatalf("%s: %d partitions stopped", run.nonFinite, s.Stopped)
+		}
+		if run.crash {
+			r.crash(t)
+			b.expire(c.Job)
+		} else {
+			r.stop(t)
+		}
+	}
+	return b.predictions(c.Job)["a"]
+}
+
+// A job that was stopped in order goes on under another policy on missing
+// values, in the middle of sequences: snapshots with and without remembered
+// samples are both read. Until a stream's next sample, hold takes the mean. A
+// crash before the next snapshot changes nothing.
+func TestNonFiniteChangesAfterRelease(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2}) // so that each message is committed
+	mean := m.Network.Norm.Mean
+	nan := float32Nan
+	first, second, third := rows("a", 1, false, 1, 2, 3, 4), rows("a", 2, false, nan, 5, nan, 6, 7, nan), rows("a", 3, true, nan, 8)
+	held := []packet{first, rows("a", 2, false, mean[0], 5, mean[0], 6, 7, 6), rows("a", 3, true, 7, 8)}
+	for name, runs := range map[string][]policyRun{
+		"to hold":                 {{"reject", []packet{first}, false}, {"hold", []packet{second, third}, false}},
+		"to hold, then killed":    {{"reject", []packet{first}, false}, {"hold", []packet{second}, true}, {"hold", []packet{third}, false}},
+		"to hold, killed at once": {{"reject", []packet{first}, false}, {"hold", nil, true}, {"hold", []packet{second, third}, false}},
+		"to hold, back and forth": {{"reject", []packet{first}, false}, {"hold", nil, false}, {"reject", nil, false}, {"hold", []packet{second, third}, false}},
+		"from hold and back":      {{"hold", []packet{first}, false}, {"zero", nil, false}, {"hold", []packet{second, third}, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newRig(t)
+			c := quick("change", 1)
+			c.SnapshotMessages = 1000
+			got := b.policyRuns(t, m, c, runs)
+			want := newLone(t, m, Config{NonFinite: codec.Hold}).feedAll(held...)
+			for i := range want {
+				if want[i].Seq > 1 {
+					want[i].Flags |= codec.FlagHeld
+				}
+			}
+			same(t, map[string][]codec.Prediction{"a": got}, map[string][]codec.Prediction{"a": want})
+		})
+	}
+}
+
+// After a crash what lies behind the snapshot would be replayed under another
+// policy than it was answered under: the digest finds it out, and with the old
+// policy the job goes on.
+func TestNonFiniteChangedAfterCrash(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
+	b := newRig(t)
+	c := quick("change", 1)
+	c.SnapshotMessages, c.NonFinite = 1000, "reject"
+	packets := []packet{rows("a", 1, false, 1, 2), rows("a", 2, false, 3, 4), rows("a", 3, true, 5, 6)}
+	r := b.start(m, c)
+	b.publish(packets[:1])
+	b.settle(r, 1)
+	r.stop(t) // with a snapshot
+	r = b.start(m, c)
+	b.publish(packets[1:2])
+	b.settle(r, 2)
+	r.crash(t)
+	b.expire("change")
+	if _, last := b.last("change", 0); last.mark.seq <= last.snapSeq {
+		t.Fatalf("%+v: the test has lost its subject", last)
+	}
+	c.NonFinite = codec.Hold
+	err := (&Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}).Run(t.Context())
+	mentions(t, err, "digest", "non_finite", "put back the settings it had")
+	b.expire("change")
+	c.NonFinite = "reject"
+	r = b.start(m, c)
+	b.publish(packets[2:])
+	got := b.await("change", 3)
+	r.stop(t)
+	same(t, got, map[string][]codec.Prediction{"a": newLone(t, m, Config{}).feedAll(packets...)})
+}
