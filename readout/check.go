@@ -59,12 +59,12 @@ func CheckAlphas(alphas []float64) error {
 }
 
 // checkFit checks everything Fit is given and counts the samples per class.
-func checkFit(features []float32, labels []int, classes []string, alphas []float64) ([]int, error) {
+func checkFit(features []float32, labels []int, classes []string) ([]int, error) {
 	n := len(labels)
 	if len(classes) < 2 || n == 0 || len(features) == 0 {
 		return nil, fmt.Errorf("readout: %d classes, %d samples, %d feature values, want at least 2, 2 and 2", len(classes), n, len(features))
 	}
-	if err := errors.Join(CheckAlphas(alphas), checkSamples(features, labels, len(features)/n, len(classes))); err != nil {
+	if err := checkSamples(features, labels, len(features)/n, len(classes)); err != nil {
 		return nil, err
 	}
 	counts := make([]int, len(classes))

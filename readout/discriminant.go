@@ -29,66 +29,103 @@ import (
 type discriminant struct {
 	mix      dense.Matrix // columns x columns: weights = ridge weights * mix
 	bias     []float64    // one per column
+	tau      float64      // the scores' scale as log-likelihoods
+	scores   dense.Matrix // of samples left out, before tau: samples x classes
 	loss     float64      // mean negative log-likelihood, leave-one-out
 	accuracy float64      // leave-one-out
-
-	scores dense.Matrix // leave-one-out, before tau: samples x classes
-	tau    float64
 }
 
-// discriminate makes the discriminant from the ridge classifier's solution
-// with leverages. Every class must have a sample. The error is
-// dense.ErrSingular where alpha is too small to say anything, or the context's.
-func discriminate(ctx context.Context, s solution, y targets, counts []int) (d discriminant, err error) {
-	n, k := len(y.labels), len(counts)
-	a := y.fittedMeans(s.residual, counts) // X T M', n x k
-	b := dense.New(k, k)                   // M T M'
+// projection is what scores of the discriminant of one alpha are made of.
+type projection struct {
+	n      float64      // samples that were learnt from
+	a      dense.Matrix // X T M', a row per sample left out in turn
+	x      dense.Matrix // X A M'
+	m      dense.Matrix // M A M'
+	o      dense.Matrix // O N^-1
+	failed error        // dense.ErrSingular: a sample or group determines its class's scatter
+}
+
+// project makes a projection from the ridge classifier's solution. Every class
+// must have a sample. The error is dense.ErrSingular where alpha is too small
+// to say anything, or the context's.
+func project(ctx context.Context, s solution, y targets, counts []int) (*projection, error) {
+	k := len(counts)
+	p := &projection{n: float64(y.n), a: y.fittedMeans(s.residual, counts)}
+	b := y.centreMeans(s.centres, p.a, counts) // M T M'
+	o, err := within(ctx, b, counts)
+	if err != nil {
+		return nil, err
+	}
+	p.o = o
+	p.x, p.m = dense.New(len(y.labels), k), dense.New(k, k)
+	dense.Multiply(p.x, 1, p.a, false, p.o, false)
+	dense.Multiply(p.m, 1, b, false, p.o, false)
+	return p, nil
+}
+
+// leaveOneOut fills scores with those of every sample, each left out.
+func (p *projection) leaveOneOut(scores dense.Matrix, rest []float64, labels, counts []int) error {
+	for i, label := range labels {
+		xAx := 1 - 1/p.n - rest[i] // X T X', the hat matrix's diagonal less the intercept's share
+		for j, v := range p.x.Row(i) {
+			xAx += v * float64(counts[j]) * p.a.Row(i)[j]
+		}
+		if err := withoutSample(scores.Row(i), p.x.Row(i), p.m, xAx, label, counts[label]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discriminant is that of a projection whose samples have leave-one-out scores.
+func (p *projection) discriminant(scores dense.Matrix, y targets, counts []int) (d discriminant) {
+	d.scores = scores
+	d.tau, d.loss = temper(scores, y.labels, 0)
+	d.accuracy = hits(scores, y.labels)
+	d.fold(p.o, p.m, d.tau, counts, len(y.mean))
+	return d
+}
+
+// fittedMeans is X T M': the fitted values of the classes' indicators over the
+// classes' counts.
+func (y targets) fittedMeans(residual dense.Matrix, counts []int) dense.Matrix {
+	a := dense.New(len(y.labels), len(counts))
+	for i, label := range y.labels {
+		for c, e := range residual.Row(i) {
+			indicators(a.Row(i), c, (y.sign(label, c)-y.mean[c]-e)/2, counts, residual.Cols)
+		}
+	}
+	return a
+}
+
+// indicators puts a column's fitted indicator, half the fitted target, into a
+// row of classes.
+func indicators(row []float64, column int, f float64, counts []int, columns int) {
+	if columns == 1 {
+		row[0], row[1] = -f/float64(counts[0]), f/float64(counts[1])
+	} else {
+		row[column] = f / float64(counts[column])
+	}
+}
+
+// centreMeans is M T M', from the targets fitted to the classes' means where
+// they are known and else as the mean over all samples of a class.
+func (y targets) centreMeans(centres, a dense.Matrix, counts []int) dense.Matrix {
+	b := dense.New(len(counts), len(counts))
+	if centres.Rows > 0 {
+		for l := range counts {
+			for c, f := range centres.Row(l) {
+				indicators(b.Row(l), c, f/2, counts, centres.Cols)
+			}
+		}
+		return b
+	}
 	for i, label := range y.labels {
 		for j, v := range a.Row(i) {
 			b.Row(label)[j] += v / float64(counts[label])
 		}
 	}
-	o, err := within(ctx, b, counts) // O N^-1
-	if err != nil {
-		return d, err
-	}
-	x, m := dense.New(n, k), dense.New(k, k) // X A M', M A M'
-	dense.Multiply(x, 1, a, false, o, false)
-	dense.Multiply(m, 1, b, false, o, false)
-
-	scores := dense.New(n, k)
-	for i, label := range y.labels {
-		xAx := 1 - 1/float64(n) - s.rest[i] // X T X', the hat matrix's diagonal less the intercept's share
-		for j, v := range x.Row(i) {
-			xAx += v * float64(counts[j]) * a.Row(i)[j]
-		}
-		if err := withoutSample(scores.Row(i), x.Row(i), m, xAx, label, counts[label]); err != nil {
-			return d, err
-		}
-	}
-	tau, loss := temper(scores, y.labels, 0)
-	d.scores, d.tau = scores, tau
-	d.loss, d.accuracy = loss, hits(scores, y.labels)
-	d.fold(o, m, tau, counts, len(y.mean))
-	return d, nil
-}
-
-// fittedMeans is X T M': the fitted values of the classes' indicators, which
-// are half those of the targets, over the classes' counts.
-func (y targets) fittedMeans(residual dense.Matrix, counts []int) dense.Matrix {
-	a := dense.New(len(y.labels), len(counts))
-	for i, label := range y.labels {
-		row := a.Row(i)
-		for c, e := range residual.Row(i) {
-			f := (y.sign(label, c) - y.mean[c] - e) / 2
-			if residual.Cols == 1 {
-				row[0], row[1] = -f/float64(counts[0]), f/float64(counts[1])
-			} else {
-				row[c] = f / float64(counts[c])
-			}
-		}
-	}
-	return a
+	return b
 }
 
 // within is O N^-1 = (N^-1 - b)^-1 N^-1, computed as
@@ -138,7 +175,7 @@ func withoutSample(scores, x []float64, m dense.Matrix, xAx float64, label, n in
 		c = float64(n) / float64(n-1)
 	}
 	rest := 1 - c*dAd
-	if !(rest > 1e-10) {
+	if !(rest > least) {
 		return fmt.Errorf("readout: a sample determines its class's scatter: %w", dense.ErrSingular)
 	}
 	dAm := x[label] - mAm // d' A m_l

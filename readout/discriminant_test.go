@@ -62,8 +62,9 @@ func distances(t *testing.T, z [][]float64, labels []int, classes int, alpha flo
 }
 
 // standardised is the samples as the solver sees them.
-func standardised(x []float32, n int) [][]float64 {
-	t := newTable(x, n, true)
+func standardised(tt *testing.T, x []float32, n int) [][]float64 {
+	tt.Helper()
+	t := tableOf(tt, x, n, true)
 	z := make([][]float64, n)
 	f := len(t.mean)
 	for i := range z {
@@ -97,31 +98,24 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 	}{{40, 60, 4, 3}, {40, 60, 2, .01}, {60, 20, 4, 1}, {60, 20, 2, 100}} {
 		x, labels := blobs(c.n, c.features, c.classes)
 		unequal(labels, c.classes)
-		counts, err := checkFit(x, labels, classNames(c.classes), []float64{1})
+		counts, err := checkFit(x, labels, classNames(c.classes))
 		if err != nil {
 			t.Fatal(err)
 		}
-		y := targets{labels, targetMeans(counts)}
-		tab := newTable(x, c.n, true)
-		var sys system
-		if c.n <= c.features {
-			sys, err = newKernel(context.Background(), tab, y, func(float64) {})
-		} else {
-			sys, err = newNormal(context.Background(), tab, y, func(float64) {})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		y := targets{labels, c.n, targetMeans(counts)}
+		tab := tableOf(t, x, c.n, true)
+		sys := bothSystems(t, x, y, nil, true)[map[bool]string{true: "kernel", false: "moments"}[c.n <= c.features]]
 		s, err := sys.solve(context.Background(), c.alpha, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := discriminate(context.Background(), s, y, counts)
+		v, err := examine(context.Background(), s, y, counts, true)
 		if err != nil {
 			t.Fatal(err)
 		}
+		d := v.other
 
-		z := standardised(x, c.n)
+		z := standardised(t, x, c.n)
 		want := dense.New(c.n, c.classes)
 		for i := range z {
 			others := slices.Delete(slices.Clone(z), i, i+1)
@@ -134,7 +128,11 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 
 		coef := dense.New(s.coef.Rows, s.coef.Cols)
 		dense.Multiply(coef, 1, s.coef, false, d.mix, false)
-		head, err := newLinear(classNames(c.classes), tab.space, sys.weights(coef), d.bias)
+		w, err := sys.weights(coef)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := newLinear(classNames(c.classes), tab.space, w, d.bias)
 		if err != nil {
 			t.Fatal(err)
 		}

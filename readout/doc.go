@@ -20,11 +20,28 @@
 // Standardise is asked for, each feature divided by its deviation (population)
 // first; the deviation then disappears into Weights.
 //
-//   - Fit has all samples in memory, solves through the smaller of the n x n
-//     kernel and the F x F Gram matrix and chooses alpha by exact
-//     leave-one-out.
-//   - Gram only keeps moments: any number of samples, mergeable, no second
-//     pass, and therefore no leave-one-out.
+//   - Fit has all samples in memory. A Learner is given them block by block.
+//   - Where samples are no more than features, both solve through the n x n
+//     kernel, for which all features are kept: in memory, or beyond
+//     Options.Memory in a temporary file, with the same bits.
+//   - Where they are more, both solve through the F x F matrix of their
+//     moments, which add up: one pass, and parts that are merged. A Learner
+//     keeps the features of at most some 42 million values (4,194 samples of
+//     10,000 features), for choosing alpha: whole groups, drawn by a hash of
+//     their place. Report.LeftOutSamples says of how many samples the
+//     leave-one-out errors are where they are not of all.
+//
+// Which way is taken, and which samples are drawn, depends on nothing but
+// their numbers: neither on memory nor on threads. The head of merged parts is
+// that of one pass up to the rounding of float64 sums, and the same bits for
+// the same parts.
+//
+// Alpha, and the discriminant, are chosen by exact leave-one-out: no sample is
+// predicted by a head that has seen it, nor one of its group (Options.Groups).
+// A group g of residuals e becomes (I - H_gg)^-1 e, H being the hat matrix; the
+// discriminant's scatter without the group follows by Woodbury's identity (see
+// groups.go). That costs the cube of the group's size, and 16 bytes times its
+// square. Groups of one have the bits of samples without groups.
 //
 // Everything is computed in float64. The result depends neither on the number
 // of threads nor on an amd64 processor's instruction sets; other architectures

@@ -26,6 +26,13 @@ type Options struct {
 	// classifier does. Nothing is tried where there is one alpha alone or a
 	// class without a sample.
 	Discriminant bool
+	// Groups says of each sample which group it is of: samples that are not
+	// independent of each other, such as windows of one series. They are left
+	// out together. Samples of a group stand next to each other. nil: each
+	// sample is a group of its own.
+	Groups []int
+	// Memory bounds what a Learner holds, in bytes; 0: no bound.
+	Memory int64
 	// Progress, where set, is told the share of the work done, 0 to 1,
 	// ascending.
 	Progress func(done float64)
@@ -45,13 +52,15 @@ var ErrConstant = errors.New("features are constant")
 
 // Report says how a head was fitted.
 type Report struct {
-	Samples  int     `json:"samples"`
-	Features int     `json:"features"`
-	Constant int     `json:"constant"` // features taken out because they never vary
-	PerClass []int   `json:"per_class"`
-	Alpha    float64 `json:"alpha"`
-	Trials   []Trial `json:"trials,omitempty"` // alphas tried, ascending; none where there was no choice
-	Kernel   bool    `json:"kernel"`           // solved through the n x n kernel, not the features' Gram matrix
+	Samples        int     `json:"samples"`
+	Features       int     `json:"features"`
+	Constant       int     `json:"constant"` // features taken out because they never vary
+	PerClass       []int   `json:"per_class"`
+	Alpha          float64 `json:"alpha"`
+	Trials         []Trial `json:"trials,omitempty"`           // alphas tried, ascending; none where there was no choice
+	Groups         int     `json:"groups,omitempty"`           // of samples left out together; 0: each by itself
+	LeftOutSamples int     `json:"left_out_samples,omitempty"` // samples the trials are of, each left out of all; 0: all
+	Kernel         bool    `json:"kernel"`                     // solved through the n x n kernel, not the features' Gram matrix
 
 	Discriminant bool `json:"discriminant,omitempty"` // the head is the linear discriminant, not the ridge classifier
 
@@ -72,8 +81,8 @@ func (r Report) LeftOut() (accuracy float64, ok bool) {
 }
 
 // Trial is the exact leave-one-out result of one alpha: every sample is
-// predicted by the head fitted to all others. The features' scale alone is
-// still that of all samples.
+// predicted by the head fitted to all others, or to all other groups. The
+// features' scale alone is still that of all samples.
 type Trial struct {
 	Alpha    float64 `json:"alpha"`
 	Error    float64 `json:"error"`    // mean squared error over samples and columns
@@ -95,7 +104,7 @@ type system interface {
 	// solve returns coefficients and, if wanted, what leave-one-out needs.
 	solve(ctx context.Context, alpha float64, leaveOneOut bool) (solution, error)
 	// weights turns coefficients into features x columns weights.
-	weights(coef dense.Matrix) dense.Matrix
+	weights(coef dense.Matrix) (dense.Matrix, error)
 }
 
 // solution is the ridge classifier of one alpha.
@@ -104,7 +113,13 @@ type solution struct {
 	residual dense.Matrix // targets less fitted values, samples x columns
 	// rest is what each sample leaves to the others to determine, 1 less the
 	// hat matrix's diagonal; not a number where that is rounding.
+	// It stands for groups of one.
 	rest []float64
+	// groups visits what each group leaves to the others; nil: rest says it.
+	groups sweep
+	// centres are the fitted targets at the classes' means, classes x columns;
+	// empty: the samples left out in turn are all, and tell.
+	centres dense.Matrix
 }
 
 // Fit learns a head from len(labels) samples; features is their row-major
@@ -114,53 +129,143 @@ type solution struct {
 // constantly scores -1.
 //
 // Time, with m the smaller of samples n and features F: n F m operations to
-// set up; per alpha 2/3 m^3, and n F^2 more where n > F. Memory: 2 m^2
+// set up; per alpha 2/3 m^3, or where n > F F^3/3 + n F^2. Memory: 2 m^2
 // float64, and less than a float64 copy of the features. A cancelled context
 // ends it within seconds.
 func Fit(ctx context.Context, features []float32, labels []int, classes []string, opt Options) (*Linear, Report, error) {
-	fail := func(err error) (*Linear, Report, error) { return nil, Report{}, err }
-	if len(opt.Alphas) == 0 {
-		opt.Alphas = DefaultAlphas()
-	}
-	if opt.Progress == nil {
-		opt.Progress = func(float64) {}
-	}
-	counts, err := checkFit(features, labels, classes, opt.Alphas)
+	opt, err := opt.withDefaults()
 	if err != nil {
-		return fail(err)
+		return nil, Report{}, err
 	}
-
+	counts, err := checkFit(features, labels, classes)
+	if err != nil {
+		return nil, Report{}, err
+	}
 	n := len(labels)
-	t := newTable(features, n, opt.Standardise)
-	y := targets{labels, targetMeans(counts)}
-	r := Report{Samples: n, Features: len(t.mean), Constant: t.constants(), PerClass: counts, Kernel: n <= len(t.mean)}
+	f := len(features) / n
+	groups, err := spans(opt.Groups, n)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	j := job{slices.Clone(classes), labels, groups, opt}
+	if n <= f {
+		return j.throughKernel(ctx, &rows{features: f, capacity: n, n: n, x: features})
+	}
+	g := newMoments(f, len(counts))
+	share := setupShare(f, len(classes), n, opt)
+	for i0 := 0; i0 < n; i0 += panel {
+		if err := ctx.Err(); err != nil {
+			return nil, Report{}, err
+		}
+		end := min(n, i0+panel)
+		g.add(features[i0*f:end*f], labels[i0:end])
+		opt.Progress(share * float64(end) / float64(n))
+	}
+	j.opt.Progress = func(done float64) { opt.Progress(share + (1-share)*done) }
+	return j.throughMoments(ctx, g, features)
+}
+
+// setupShare is the part of Fit's work before an alpha is tried.
+func setupShare(f, classes, n int, opt Options) float64 {
+	p := NewPlan(f, classes, n, opt)
+	if p.Kernel {
+		setup := float64(n) * float64(n) * float64(f) / 2
+		return setup / p.SolveWork
+	}
+	setup := p.AddWork * float64(n)
+	return setup / (setup + p.SolveWork)
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if len(o.Alphas) == 0 {
+		o.Alphas = DefaultAlphas()
+	}
+	if o.Progress == nil {
+		o.Progress = func(float64) {}
+	}
+	return o, CheckAlphas(o.Alphas)
+}
+
+// job is a fit once its samples are there: labels and groups are those of the
+// samples left out in turn.
+type job struct {
+	classes []string
+	labels  []int
+	groups  []span
+	opt     Options
+}
+
+// throughKernel keeps all samples.
+func (j job) throughKernel(ctx context.Context, r *rows) (*Linear, Report, error) {
+	counts := make([]int, len(j.classes))
+	for _, l := range j.labels {
+		counts[l]++
+	}
+	if err := checkCounts(counts, j.classes); err != nil {
+		return nil, Report{}, err
+	}
+	t, err := newTable(r, j.opt.Standardise)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	return j.finish(ctx, t.space, counts, func(y targets) (system, error) {
+		share := setupShare(r.features, len(j.classes), r.n, j.opt)
+		progress := j.opt.Progress
+		j.opt.Progress = func(done float64) { progress(share + (1-share)*done) }
+		return newKernel(ctx, t, y, j.groups, func(done float64) { progress(share * done) })
+	})
+}
+
+// throughMoments has the moments of all samples, which it uses up, and keeps
+// some or all of them.
+func (j job) throughMoments(ctx context.Context, g *moments, kept []float32) (*Linear, Report, error) {
+	if err := checkCounts(g.counts, j.classes); err != nil {
+		return nil, Report{}, err
+	}
+	sys := newPrimal(g, kept, targets{j.labels, g.count(), targetMeans(g.counts)}, j.groups, j.opt.Standardise)
+	return j.finish(ctx, sys.space, g.counts, func(targets) (system, error) { return sys, nil })
+}
+
+func (j *job) finish(ctx context.Context, s space, counts []int, open func(targets) (system, error)) (*Linear, Report, error) {
+	fail := func(err error) (*Linear, Report, error) { return nil, Report{}, err }
+	n := 0
+	for _, c := range counts {
+		n += c
+	}
+	y := targets{j.labels, n, targetMeans(counts)}
+	r := Report{Samples: n, Features: len(s.mean), Constant: s.constants(), PerClass: counts, Kernel: n <= len(s.mean)}
 	if r.Constant == r.Features {
 		return fail(fmt.Errorf("readout: %w: all %d over %d samples", ErrConstant, r.Features, n))
 	}
-	var sys system
-	if r.Kernel {
-		sys, err = newKernel(ctx, t, y, opt.Progress)
-	} else {
-		sys, err = newNormal(ctx, t, y, opt.Progress)
-	}
+	sys, err := open(y)
 	if err != nil {
 		return fail(err)
 	}
-	coef, bias, err := choose(ctx, sys, y, opt, &r)
+	if len(j.opt.Alphas) > 1 {
+		r.Groups = len(j.groups)
+		if len(j.labels) < n {
+			r.LeftOutSamples = len(j.labels)
+		}
+		if r.Groups == 1 && r.LeftOutSamples == 0 {
+			return fail(errors.New("readout: all samples are of one group: leaving it out leaves nothing to choose alpha by, give one alpha"))
+		}
+	}
+	coef, bias, err := choose(ctx, sys, y, j.opt, &r)
 	if err != nil {
 		return fail(err)
 	}
-	head, err := newLinear(slices.Clone(classes), t.space, sys.weights(coef), bias)
+	w, err := sys.weights(coef)
+	if err != nil {
+		return fail(err)
+	}
+	head, err := newLinear(j.classes, s, w, bias)
 	if err != nil {
 		return fail(err)
 	}
 	head.Temperature = r.Temperature
-	opt.Progress(1)
+	j.opt.Progress(1)
 	return head, r, nil
 }
-
-// setupShare is the part of the progress given to setting up the system.
-const setupShare = 0.25
 
 // choose fills in the report's Alpha, Trials and Discriminant and returns the
 // coefficients and the scores' means over the samples.
@@ -172,8 +277,6 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	}
 	discriminants := opt.Discriminant && slices.Min(r.PerClass) > 0
 	ridge, other := candidate{least: math.Inf(1)}, candidate{least: math.Inf(1)}
-	var best solution // ridge's
-	var rotation discriminant
 	steps := searchSteps(len(opt.Alphas))
 	_, err := search(len(opt.Alphas), func(i int) (float64, error) {
 		s, err := sys.solve(ctx, opt.Alphas[i], true)
@@ -183,27 +286,20 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 		if err != nil {
 			return 0, err
 		}
-		t := judge(s, y)
-		t.Alpha = opt.Alphas[i]
-		if ridge.offer(t.Error, t.Accuracy, t.Alpha, s.coef) {
-			best = s
+		v, err := examine(ctx, s, y, r.PerClass, discriminants)
+		if err != nil {
+			return 0, err
 		}
-		if discriminants && !math.IsInf(t.Error, 0) {
-			d, err := discriminate(ctx, s, y, r.PerClass)
-			if err == nil {
-				t.Discriminant = &DiscriminantTrial{d.loss, d.accuracy}
-				if other.offer(d.loss, d.accuracy, t.Alpha, s.coef) {
-					rotation = d
-				}
-			} else if !errors.Is(err, dense.ErrSingular) {
-				return 0, err
-			}
+		v.Alpha = opt.Alphas[i]
+		ridge.offer(v.Error, v.Accuracy, v, s.coef)
+		if d := v.Discriminant; d != nil {
+			other.offer(d.LogLoss, d.Accuracy, v, s.coef)
 		}
-		if !math.IsInf(t.Error, 0) {
-			r.Trials = append(r.Trials, t)
+		if !math.IsInf(v.Error, 0) {
+			r.Trials = append(r.Trials, v.Trial)
 		}
-		opt.Progress(setupShare + (1-setupShare)*min(1, float64(len(r.Trials))/float64(steps)))
-		return t.Error, nil
+		opt.Progress(min(1, float64(len(r.Trials))/float64(steps)))
+		return v.Error, nil
 	})
 	if err != nil {
 		return ridge.coef, nil, err
@@ -214,69 +310,25 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	}
 	slices.SortFunc(r.Trials, func(a, b Trial) int { return cmp.Compare(a.Alpha, b.Alpha) })
 	if other.accuracy <= ridge.accuracy {
-		r.Alpha, r.Temperature = ridge.alpha, temperature(leftOut(best, y), y.labels)
+		r.Alpha, r.Temperature = ridge.Alpha, temperature(ridge.perClass(), y.labels)
 		return ridge.coef, y.mean, nil
 	}
-	r.Alpha, r.Discriminant = other.alpha, true
-	r.Temperature = temperature(rotation.scores, y.labels) / rotation.tau
+	r.Alpha, r.Discriminant = other.Alpha, true
+	r.Temperature = temperature(other.other.scores, y.labels) / other.other.tau
 	coef := dense.New(other.coef.Rows, other.coef.Cols)
-	dense.Multiply(coef, 1, other.coef, false, rotation.mix, false)
-	return coef, rotation.bias, nil
+	dense.Multiply(coef, 1, other.coef, false, other.other.mix, false)
+	return coef, other.other.bias, nil
 }
 
 // candidate is the best head of one kind so far, the first of equals.
 type candidate struct {
-	least, accuracy, alpha float64
-	coef                   dense.Matrix
+	least, accuracy float64
+	verdict
+	coef dense.Matrix
 }
 
-func (c *candidate) offer(value, accuracy, alpha float64, coef dense.Matrix) bool {
-	if !(value < c.least) {
-		return false
+func (c *candidate) offer(value, accuracy float64, v verdict, coef dense.Matrix) {
+	if value < c.least {
+		*c = candidate{value, accuracy, v, coef}
 	}
-	*c = candidate{value, accuracy, alpha, coef}
-	return true
-}
-
-// leftOut is the ridge classifier's leave-one-out scores, one column per class:
-// with two classes 0 and the one score.
-func leftOut(s solution, y targets) dense.Matrix {
-	columns := s.residual.Cols
-	scores := dense.New(len(y.labels), max(2, columns))
-	for i, label := range y.labels {
-		row := scores.Row(i)
-		for c, e := range s.residual.Row(i) {
-			row[len(row)-columns+c] = y.sign(label, c) - e/s.rest[i]
-		}
-	}
-	return scores
-}
-
-// judge sums up the ridge classifier's leave-one-out errors; infinite where
-// one is not a number.
-func judge(s solution, y targets) Trial {
-	var t Trial
-	columns := s.residual.Cols
-	for i, label := range y.labels {
-		predicted, top := 0, math.Inf(-1)
-		for c, e := range s.residual.Row(i) {
-			e /= s.rest[i]
-			t.Error += e * e
-			if s := y.sign(label, c) - e; s > top {
-				predicted, top = c, s
-			}
-		}
-		if columns == 1 && top > 0 {
-			predicted = 1
-		}
-		if predicted == label {
-			t.Accuracy++
-		}
-	}
-	t.Error /= float64(len(y.labels) * columns)
-	t.Accuracy /= float64(len(y.labels))
-	if t.Error != t.Error {
-		t.Error = math.Inf(1)
-	}
-	return t
 }

@@ -3,6 +3,7 @@ package readout
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -19,23 +20,26 @@ import (
 // term 1/(n*alpha) would drown the rest of the inverse's diagonal that
 // leave-one-out needs.
 type kernel struct {
-	t    table
-	y    dense.Matrix // centred targets, n x columns
-	k    dense.Matrix // lower triangle
-	mass float64
-	work dense.Matrix
+	t      table
+	y      dense.Matrix // centred targets, n x columns
+	k      dense.Matrix // lower triangle
+	mass   float64
+	work   dense.Matrix
+	groups []span // left out together; nil: none
 }
 
-func newKernel(ctx context.Context, t table, y targets, progress func(float64)) (*kernel, error) {
-	s := &kernel{t: t, y: y.centred(), k: dense.New(t.n, t.n), work: dense.New(t.n, t.n)}
-	z := t.samples()
-	for j0 := 0; j0 < z.Cols; j0 += panel {
+func newKernel(ctx context.Context, t table, y targets, groups []span, progress func(float64)) (*kernel, error) {
+	s := &kernel{t: t, y: y.centred(), k: dense.New(t.n, t.n), work: dense.New(t.n, t.n), groups: groups}
+	for j0 := 0; j0 < t.features; j0 += panel {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		part := z.Sub(0, j0, z.Rows, min(panel, z.Cols-j0))
+		part, err := t.samples(j0)
+		if err != nil {
+			return nil, err
+		}
 		dense.AddKernel(s.k, part)
-		progress(setupShare * float64(j0+part.Cols) / float64(z.Cols))
+		progress(float64(j0+part.Cols) / float64(t.features))
 	}
 	for i := range t.n {
 		s.mass += s.k.Row(i)[i] / float64(t.n)
@@ -79,6 +83,10 @@ func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	for i := range r.residual.Rows {
 		floats.Scale(alpha, r.residual.Row(i))
 	}
+	if s.groups != nil {
+		r.groups = s.sweep(l, alpha, ones)
+		return r, nil
+	}
 	r.rest = dense.ColumnSquares(l)
 	for i, d := range r.rest {
 		r.rest[i] = alpha * rest(d-ones, d)
@@ -86,9 +94,53 @@ func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	return r, nil
 }
 
+// sweep visits the groups' blocks of I - H, alpha times those of
+// (K + alpha I)^-1 = l' l without their part along the ones.
+func (s *kernel) sweep(l dense.Matrix, alpha, ones float64) sweep {
+	return func(ctx context.Context, visit func(block) error) error {
+		for _, g := range s.groups {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			part := l.Sub(g.from, g.from, l.Rows-g.from, g.size())
+			b := block{g, dense.New(g.size(), g.size()), make([]float64, g.size())}
+			for i := range g.size() {
+				clear(part.Row(i)[i+1:]) // above the diagonal anything may stand
+			}
+			dense.Multiply(b.left, alpha, part, true, part, false)
+			for i := range g.size() {
+				b.whole[i] = b.left.Row(i)[i]
+				for j := range g.size() {
+					b.left.Row(i)[j] -= alpha * ones
+				}
+			}
+			if err := visit(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// rest is what a sample leaves to the others. Where that is rounding of
+// whole, the sample determines its own prediction and there is no
+// leave-one-out error at this alpha: not a number.
+func rest(left, whole float64) float64 {
+	if left < least*whole {
+		return math.NaN()
+	}
+	return left
+}
+
 // weights is Z' c.
-func (s *kernel) weights(coef dense.Matrix) dense.Matrix {
-	w := dense.New(len(s.t.mean), coef.Cols)
-	dense.MultiplySamples(w, 1, s.t.samples(), true, coef)
-	return w
+func (s *kernel) weights(coef dense.Matrix) (dense.Matrix, error) {
+	w := dense.New(s.t.features, coef.Cols)
+	for j0 := 0; j0 < s.t.features; j0 += panel {
+		part, err := s.t.samples(j0)
+		if err != nil {
+			return w, err
+		}
+		dense.MultiplySamples(w.Sub(j0, 0, part.Cols, w.Cols), 1, part, true, coef)
+	}
+	return w, nil
 }

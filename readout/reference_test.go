@@ -102,30 +102,49 @@ func TestFitIsScikitLearns(t *testing.T) {
 	}
 }
 
-func TestGramIsScikitLearns(t *testing.T) {
+func TestMomentsAreScikitLearns(t *testing.T) {
 	for _, r := range references(t) {
-		for _, standardise := range []bool{false, true} {
-			t.Run(r.Name+"/"+strconv.FormatBool(standardise), func(t *testing.T) {
-				g := gramOf(t, r, 0, len(r.Labels))
-				var alphas []float64
-				for _, f := range r.Fits {
-					if f.Standardise == standardise {
-						alphas = append(alphas, f.Alpha)
-					}
-				}
-				heads, err := g.Solve(context.Background(), alphas, standardise)
+		for _, f := range r.Fits {
+			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardise)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
+				j := job{classes: classNames(r.Classes), opt: Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise, Progress: func(float64) {}}}
+				head, _, err := j.throughMoments(context.Background(), momentsOf(r, 0, len(r.Labels)), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, f := range r.Fits {
-					if f.Standardise == standardise {
-						checkHead(t, heads[0], r, f.Coef, f.Decision)
-						heads = heads[1:]
-					}
-				}
+				checkHead(t, head, r, f.Coef, f.Decision)
 			})
 		}
 	}
+}
+
+// bothSystems solve the same problem through the kernel and the moments, for
+// samples one by one or in groups.
+func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardise bool) map[string]system {
+	t.Helper()
+	tab := tableOf(t, x, y.n, standardise)
+	k, err := newKernel(context.Background(), tab, y, groups, func(float64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make([]int, 0)
+	for _, l := range y.labels {
+		for l >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[l]++
+	}
+	g := newMoments(tab.features, len(counts))
+	g.add(x, y.labels)
+	return map[string]system{"kernel": k, "moments": newPrimal(g, x, y, groups, standardise)}
+}
+
+func tableOf(t *testing.T, x []float32, n int, standardise bool) table {
+	t.Helper()
+	tab, err := newTable(&rows{features: len(x) / n, capacity: n, n: n, x: x}, standardise)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
 }
 
 // Leave-one-out against refits without each sample, through both systems:
@@ -133,22 +152,16 @@ func TestGramIsScikitLearns(t *testing.T) {
 func TestLeaveOneOutIsRefitting(t *testing.T) {
 	for _, r := range references(t) {
 		for _, f := range r.Fits {
-			tab := newTable(r.X, len(r.Labels), f.Standardise)
-			y := targets{r.Labels, targetMeans(countsOf(r.Labels, r.Classes))}
-			k, err := newKernel(context.Background(), tab, y, func(float64) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := newNormal(context.Background(), tab, y, func(float64) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, sys := range map[string]system{"kernel": k, "normal": n} {
+			y := targets{r.Labels, len(r.Labels), targetMeans(countsOf(r.Labels, r.Classes))}
+			for name, sys := range bothSystems(t, r.X, y, nil, f.Standardise) {
 				fitted, err := sys.solve(context.Background(), f.Alpha, true)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := judge(fitted, y)
+				got, err := examine(context.Background(), fitted, y, countsOf(r.Labels, r.Classes), false)
+				if err != nil {
+					t.Fatal(err)
+				}
 				if math.Abs(got.Error-f.LOOError) > 1e-8*f.LOOError || got.Accuracy != f.LOOAccuracy {
 					t.Errorf("%s, %s, alpha %g, standardise %v: error %.12g accuracy %g, want %.12g, %g",
 						r.Name, name, f.Alpha, f.Standardise, got.Error, got.Accuracy, f.LOOError, f.LOOAccuracy)
@@ -166,15 +179,9 @@ func countsOf(labels []int, classes int) []int {
 	return counts
 }
 
-// gramOf adds samples [from, to) of a case to a new Gram.
-func gramOf(t *testing.T, r reference, from, to int) *Gram {
-	t.Helper()
-	g, err := NewGram(r.Features, classNames(r.Classes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Add(r.X[from*r.Features:to*r.Features], r.Labels[from:to]); err != nil {
-		t.Fatal(err)
-	}
+// momentsOf are those of samples [from, to) of a case.
+func momentsOf(r reference, from, to int) *moments {
+	g := newMoments(r.Features, r.Classes)
+	g.add(r.X[from*r.Features:to*r.Features], r.Labels[from:to])
 	return g
 }

@@ -1,10 +1,6 @@
 package readout
 
-import (
-	"math"
-
-	"github.com/eusn-stream/eusn-stream/internal/dense"
-)
+import "math"
 
 // noise is the share of a feature's mean below which its deviation is taken
 // for float32 rounding (a few units in the last place, 2^-24 relative each):
@@ -39,44 +35,4 @@ func (s space) constants() int {
 		}
 	}
 	return n
-}
-
-// table is the samples: n rows of len(mean) float32 features.
-type table struct {
-	space
-	x []float32
-	n int
-}
-
-// newTable centres in two passes over the samples, so that a large mean costs
-// no digits.
-func newTable(x []float32, n int, standardise bool) table {
-	f := len(x) / n
-	mean, variance := make([]float64, f), make([]float64, f)
-	dense.Parallel(f, 256, func(lo, hi int) {
-		for i := range n {
-			for j := lo; j < hi; j++ {
-				mean[j] += float64(x[i*f+j])
-			}
-		}
-		for j := lo; j < hi; j++ {
-			mean[j] /= float64(n)
-		}
-		for i := range n {
-			for j := lo; j < hi; j++ {
-				d := float64(x[i*f+j]) - mean[j]
-				variance[j] += d * d
-			}
-		}
-		for j := lo; j < hi; j++ {
-			variance[j] /= float64(n)
-		}
-	})
-	return table{newSpace(mean, variance, standardise), x, n}
-}
-
-// samples is the table as the solver sees it.
-func (t table) samples() dense.Samples {
-	f := len(t.mean)
-	return dense.Samples{Rows: t.n, Cols: f, X: t.x, Stride: f, Center: t.mean, Scale: t.scale}
 }

@@ -4,7 +4,8 @@ import "github.com/eusn-stream/eusn-stream/internal/dense"
 
 // targets is the ridge classifier's coding of labels: +1 and -1, centred.
 type targets struct {
-	labels []int
+	labels []int     // of the samples left out in turn
+	n      int       // samples in all
 	mean   []float64 // one per column
 }
 

@@ -1,0 +1,280 @@
+package readout
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// learnt adds samples in uneven blocks.
+func learnt(t *testing.T, x []float32, labels []int, classes int, opt Options, from, to int) *Learner {
+	t.Helper()
+	f := len(x) / len(labels)
+	l, err := NewPart(f, classNames(classes), labels, from, to, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for block := 1; from < to; block = block*3%1000 + 1 {
+		end := min(to, from+block)
+		if err := l.Add(x[from*f : end*f]); err != nil {
+			t.Fatal(err)
+		}
+		from = end
+	}
+	return l
+}
+
+func solved(t *testing.T, l *Learner, opt Options) (*Linear, Report) {
+	t.Helper()
+	head, r, err := l.Solve(context.Background(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head, r
+}
+
+// Added block by block, kept in memory or spilled, in one part or in several:
+// where all samples are kept the head has the bits of Fit.
+func TestLearnerIsFit(t *testing.T) {
+	for _, d := range [][2]int{{90, 1700}, {200, 200}, {1700, 90}} {
+		n, f := d[0], d[1]
+		x, labels := blobs(n, f, 3)
+		groups := grouped(n)
+		for _, opt := range []Options{{Standardise: true, Discriminant: true}, {Groups: groups, Standardise: true}, {Alphas: []float64{3}}} {
+			want, report, err := Fit(context.Background(), x, labels, classNames(3), opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same := func(how string, l *Learner) {
+				t.Helper()
+				if head, r := solved(t, l, opt); !reflect.DeepEqual(head, want) || !reflect.DeepEqual(r, report) {
+					t.Errorf("%d samples of %d features, %s: another head than Fit's", n, f, how)
+				}
+			}
+			same("in blocks", learnt(t, x, labels, 3, opt, 0, n))
+			if n > f {
+				continue
+			}
+			little := opt
+			little.Memory = NewPlan(f, 3, n, opt).Solving - 1
+			if little.Memory < NewPlan(f, 3, n, little).Solving {
+				continue // the panel read from the file is no smaller
+			}
+			l := learnt(t, x, labels, 3, little, 0, n)
+			if l.rows.file == nil {
+				t.Fatal("nothing was spilled")
+			}
+			same("spilled", l)
+			cut := slices.Index(groups, groups[n/2])
+			first := learnt(t, x, labels, 3, opt, 0, cut)
+			if err := first.Merge(learnt(t, x, labels, 3, opt, cut, n)); err != nil {
+				t.Fatal(err)
+			}
+			same("of two parts", first)
+		}
+	}
+}
+
+// streamed makes the limit of samples kept so small that most are not.
+func streamed(t *testing.T, values int) {
+	t.Helper()
+	old := keptValues
+	keptValues = values
+	t.Cleanup(func() { keptValues = old })
+}
+
+// Beyond the limit, leave-one-out is of the samples drawn: each has the error
+// that Fit gives it, for it is left out of all. The weights are Fit's at the
+// same alpha.
+func TestStreamedLeavesOutOfAll(t *testing.T) {
+	const n, f, classes = 900, 30, 3
+	x, labels := blobs(n, f, classes)
+	for _, groups := range [][]int{nil, grouped(n)} {
+		opt := Options{Standardise: true, Discriminant: true, Groups: groups}
+		streamed(t, 40<<20)
+		all := learnt(t, x, labels, classes, opt, 0, n)
+		streamed(t, 200*f)
+		l := learnt(t, x, labels, classes, opt, 0, n)
+		if l.rows.n < 195 || l.rows.n > 200 {
+			t.Fatalf("%d samples kept, want about 200", l.rows.n)
+		}
+		var kept []int
+		for _, s := range l.kept {
+			for i := s.from; i < s.to; i++ {
+				kept = append(kept, i)
+			}
+		}
+		whole, part := verdictOf(t, all, 3, opt), verdictOf(t, l, 3, opt)
+		for at, i := range kept {
+			for c, want := range whole.ridge.Row(i) {
+				// 1e-10: the same moments, and one more way to a class's mean.
+				if got := part.ridge.Row(at)[c]; math.Abs(got-want) > 1e-10 {
+					t.Fatalf("sample %d, column %d: %.14g, of all samples %.14g", i, c, got, want)
+				}
+			}
+			for c, want := range whole.other.scores.Row(i) {
+				if got := part.other.scores.Row(at)[c]; math.Abs(got-want) > 1e-10*math.Abs(want) {
+					t.Fatalf("sample %d, class %d: discriminant %.14g, of all samples %.14g", i, c, got, want)
+				}
+			}
+		}
+		head, r := solved(t, learnt(t, x, labels, classes, opt, 0, n), opt)
+		if r.LeftOutSamples != l.rows.n || r.Samples != n {
+			t.Errorf("report %+v, want %d of %d samples left out", r, l.rows.n, n)
+		}
+		if !r.Discriminant {
+			one := opt
+			one.Alphas = []float64{r.Alpha}
+			want, _, err := Fit(context.Background(), x, labels, classNames(classes), one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want.Temperature = head.Temperature // of leave-one-out
+			if !reflect.DeepEqual(head, want) {
+				t.Errorf("another head than Fit's of alpha %g", r.Alpha)
+			}
+		}
+	}
+}
+
+// verdictOf is what leave-one-out says of alpha 10.
+func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
+	t.Helper()
+	groups, err := spans(l.keptGroups, l.rows.n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := targets{l.keptLabels, l.samples, targetMeans(l.moments.counts)}
+	sys := newPrimal(copied(l.moments), l.rows.x, y, groups, opt.Standardise)
+	s, err := sys.solve(context.Background(), 10, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := examine(context.Background(), s, y, l.moments.counts, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// However the samples are cut into parts, the same are kept, and the head
+// differs by rounding alone: weights by 1e-6 of the largest, which is 16 units
+// of float32.
+func TestPartsAreOne(t *testing.T) {
+	const n, f, classes = 1700, 40, 3
+	streamed(t, 300*f)
+	x, labels := blobs(n, f, classes)
+	groups := grouped(n)
+	opt := Options{Standardise: true, Discriminant: true, Groups: groups}
+	want, report := solved(t, learnt(t, x, labels, classes, opt, 0, n), opt)
+	for _, parts := range []int{2, 5} {
+		merge := func() (*Linear, Report) {
+			var all *Learner
+			from := 0
+			for i := range parts {
+				to := n
+				if i < parts-1 {
+					to = slices.Index(groups, groups[(i+1)*n/parts])
+				}
+				l := learnt(t, x, labels, classes, opt, from, to)
+				if from = to; all == nil {
+					all = l
+				} else if err := all.Merge(l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return solved(t, all, opt)
+		}
+		head, r := merge()
+		largest := float32(0)
+		for _, w := range want.Weights {
+			largest = max(largest, w, -w)
+		}
+		for i, w := range head.Weights {
+			if d := w - want.Weights[i]; d > 1e-6*largest || -d > 1e-6*largest {
+				t.Fatalf("%d parts: weight %d is %g, of one part %g", parts, i, w, want.Weights[i])
+			}
+		}
+		if r.Alpha != report.Alpha || r.LeftOutSamples != report.LeftOutSamples || !reflect.DeepEqual(r.PerClass, report.PerClass) {
+			t.Errorf("%d parts: %+v, of one %+v", parts, r, report)
+		}
+		if again, _ := merge(); !reflect.DeepEqual(again, head) {
+			t.Errorf("%d parts: not the same bits twice", parts)
+		}
+	}
+}
+
+// Whole groups are drawn, few of them whatever their size, and the draw does
+// not know how many samples follow the limit.
+func TestKeepDrawsWholeGroups(t *testing.T) {
+	list, err := spans(grouped(5000), 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := keep(list, 5000, 600, true)
+	count := 0
+	for i, s := range kept {
+		count += s.size()
+		if !slices.Contains(list, s) || i > 0 && s.from < kept[i-1].to {
+			t.Fatalf("kept %v after %v: not a whole group, in order", s, kept[max(0, i-1)])
+		}
+	}
+	if count < 595 || count > 600 {
+		t.Errorf("%d samples kept, want about 600", count)
+	}
+	if got := keep([]span{{0, 900}, {900, 1800}, {1800, 2700}}, 2700, 600, true); len(got) != 3 {
+		t.Errorf("kept %v, want all of so few groups", got)
+	}
+	if got := keep(nil, 600, 600, true); got != nil {
+		t.Errorf("kept %v, want all", got)
+	}
+	if got := keep(nil, 600, 600, false); len(got) != 0 || got == nil {
+		t.Errorf("kept %v, want none", got)
+	}
+}
+
+func TestLearnerRefuses(t *testing.T) {
+	x, labels := blobs(60, 5, 2)
+	groups := grouped(60)
+	for what, make := range map[string]func() error{
+		"60 samples of 5 features need": func() error {
+			_, err := NewLearner(5, classNames(2), labels, Options{Memory: 1000})
+			return err
+		},
+		"cut the group": func() error {
+			_, err := NewPart(5, classNames(2), labels, 0, 3, Options{Groups: groups})
+			return err
+		},
+		"label 7": func() error { _, err := NewLearner(5, classNames(2), []int{7}, Options{}); return err },
+		"samples 4 to 4 of 60": func() error {
+			_, err := NewPart(5, classNames(2), labels, 4, 4, Options{})
+			return err
+		},
+		"61 samples added, want 60": func() error {
+			return learnt(t, x, labels, 2, Options{}, 0, 60).Add(x[:5])
+		},
+		"is NaN": func() error {
+			l, _ := NewLearner(5, classNames(2), labels, Options{})
+			return l.Add([]float32{1, 2, float32(math.NaN()), 4, 5})
+		},
+		"samples 0 to 30 of 60, want all": func() error {
+			_, _, err := learnt(t, x, labels, 2, Options{}, 0, 30).Solve(context.Background(), Options{})
+			return err
+		},
+		"samples 0 to 30 with 31 to 60": func() error {
+			return learnt(t, x, labels, 2, Options{}, 0, 30).Merge(learnt(t, x, labels, 2, Options{}, 31, 60))
+		},
+	} {
+		if err := make(); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, want an error saying %q", err, what)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package readout
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+)
+
+// verdict is what leave-one-out says of one alpha.
+type verdict struct {
+	Trial
+	ridge dense.Matrix // scores of the ridge classifier, samples x columns, each sample's without it
+	other discriminant // where Trial.Discriminant is set; scores likewise, samples x classes
+}
+
+// perClass is the ridge classifier's scores, one column per class: with two
+// classes 0 and the one score.
+func (v verdict) perClass() dense.Matrix {
+	if v.ridge.Cols > 1 {
+		return v.ridge
+	}
+	scores := dense.New(v.ridge.Rows, 2)
+	for i := range scores.Rows {
+		scores.Row(i)[1] = v.ridge.Row(i)[0]
+	}
+	return scores
+}
+
+// examine leaves every sample, or every group of samples, out of a solution.
+// An error of the ridge classifier that is not a number makes Trial.Error
+// infinite.
+func examine(ctx context.Context, s solution, y targets, counts []int, discriminants bool) (v verdict, err error) {
+	var p *projection
+	if discriminants {
+		p, err = project(ctx, s, y, counts)
+		if err != nil && !errors.Is(err, dense.ErrSingular) {
+			return v, err
+		}
+	}
+	errs := s.residual.Clone()
+	var scores dense.Matrix
+	if p != nil {
+		scores = dense.New(len(y.labels), len(counts))
+	}
+	if s.groups == nil {
+		for i := range errs.Rows {
+			for c := range errs.Row(i) {
+				errs.Row(i)[c] /= s.rest[i]
+			}
+		}
+		if p != nil {
+			p.failed = p.leaveOneOut(scores, s.rest, y.labels, counts)
+		}
+	} else if err := s.groups(ctx, func(b block) error {
+		if p != nil && p.failed == nil {
+			p.failed = p.withoutGroup(ctx, b, y.labels, counts, scores.Sub(b.from, 0, b.size(), scores.Cols))
+		}
+		return b.leave(ctx, errs.Sub(b.from, 0, b.size(), errs.Cols))
+	}); err != nil {
+		return v, err
+	}
+	v.Trial, v.ridge = judge(errs, y)
+	if p == nil || math.IsInf(v.Error, 0) || errors.Is(p.failed, dense.ErrSingular) {
+		return v, nil
+	}
+	if p.failed != nil {
+		return v, p.failed
+	}
+	v.other = p.discriminant(scores, y, counts)
+	v.Discriminant = &DiscriminantTrial{v.other.loss, v.other.accuracy}
+	return v, nil
+}
+
+// judge sums up the ridge classifier's leave-one-out errors, infinite where
+// one is not a number, and turns them into scores.
+func judge(errs dense.Matrix, y targets) (t Trial, scores dense.Matrix) {
+	scores = dense.New(errs.Rows, errs.Cols)
+	for i, label := range y.labels {
+		predicted, top := 0, math.Inf(-1)
+		for c, e := range errs.Row(i) {
+			t.Error += e * e
+			s := y.sign(label, c) - e
+			scores.Row(i)[c] = s
+			if s > top {
+				predicted, top = c, s
+			}
+		}
+		if errs.Cols == 1 && top > 0 {
+			predicted = 1
+		}
+		if predicted == label {
+			t.Accuracy++
+		}
+	}
+	t.Error /= float64(len(y.labels) * errs.Cols)
+	t.Accuracy /= float64(len(y.labels))
+	if t.Error != t.Error {
+		t.Error = math.Inf(1)
+	}
+	return t, scores
+}
+
+// whitened visits the blocks of groups whose part of the hat matrix is
+// 11'/n + u u', u being what whiten makes of their samples: some hundred
+// samples at a time, or one group.
+func whitened(groups []span, n int, whiten func(span) (dense.Matrix, error)) sweep {
+	return func(ctx context.Context, visit func(block) error) error {
+		for len(groups) > 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			some := 1
+			for some < len(groups) && groups[some].to-groups[0].from <= panel {
+				some++
+			}
+			u, err := whiten(span{groups[0].from, groups[some-1].to})
+			if err != nil {
+				return err
+			}
+			for _, g := range groups[:some] {
+				b := block{g, dense.New(g.size(), g.size()), make([]float64, g.size())}
+				part := u.Sub(g.from-groups[0].from, 0, g.size(), u.Cols)
+				dense.Multiply(b.left, -1, part, false, part, true)
+				for i := range g.size() {
+					b.whole[i] = 1
+					b.left.Row(i)[i]++
+					for j := range g.size() {
+						b.left.Row(i)[j] -= 1 / float64(n)
+					}
+				}
+				if err := visit(b); err != nil {
+					return err
+				}
+			}
+			groups = groups[some:]
+		}
+		return nil
+	}
+}

@@ -1,0 +1,112 @@
+package readout
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+)
+
+// primal solves the normal equations through the F x F matrix G = Z' Z of
+// centred features: the cheaper way where samples outnumber features. It needs
+// no sample but those that are left out in turn.
+type primal struct {
+	space
+	n      int
+	gram   []float64    // lower triangle, row by row
+	work   dense.Matrix // F x F
+	cross  dense.Matrix // Z' y, F x columns
+	means  dense.Matrix // of the classes
+	kept   []float32    // the samples left out in turn
+	y      dense.Matrix // their centred targets
+	groups []span       // of them, left out together; nil: none
+	u      []float64    // memory of whiten
+}
+
+// newPrimal uses the moments up. y are the targets of the samples kept, with
+// the means of all.
+func newPrimal(g *moments, kept []float32, y targets, groups []span, standardise bool) *primal {
+	s := &primal{n: g.count(), kept: kept, y: y.centred(), groups: groups}
+	f := g.features()
+	s.space, s.work, s.cross = g.centre(standardise)
+	s.means = g.means(s.space)
+	s.gram = make([]float64, 0, f*(f+1)/2)
+	for i := range f {
+		s.gram = append(s.gram, s.work.Row(i)[:i+1]...)
+	}
+	return s
+}
+
+// solve returns the weights in the space, F x columns.
+func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r solution, err error) {
+	l, from := s.work, s.gram
+	for i := range l.Rows {
+		copy(l.Row(i)[:i+1], from)
+		from = from[i+1:]
+	}
+	if err = factorRidge(ctx, l, alpha); err != nil {
+		return r, err
+	}
+	r.coef = s.cross.Clone()
+	dense.SolveLower(l, r.coef)
+	dense.SolveLowerT(l, r.coef)
+	if !leaveOneOut {
+		return r, nil
+	}
+	r.residual = s.y.Clone()
+	for from := 0; from < s.y.Rows; from += panel {
+		part := span{from, min(from+panel, s.y.Rows)}
+		dense.MultiplySamples(r.residual.Sub(from, 0, part.size(), s.y.Cols), -1, s.samples(part), false, r.coef)
+	}
+	if s.y.Rows < s.n {
+		r.centres = dense.New(s.means.Rows, s.y.Cols)
+		dense.Multiply(r.centres, 1, s.means, false, r.coef, false)
+	}
+	whiten := func(part span) (dense.Matrix, error) { return s.whiten(ctx, l, part) }
+	if s.groups != nil {
+		r.groups = whitened(s.groups, s.n, whiten)
+		return r, nil
+	}
+	// What each sample leaves, 1 - h_i, the hat diagonal with free intercept
+	// being h_i = 1/n + z_i' (G + alpha I)^-1 z_i = 1/n + |L^-1 z_i|^2.
+	r.rest = make([]float64, s.y.Rows)
+	for from := 0; from < s.y.Rows; from += panel {
+		u, err := whiten(span{from, min(from+panel, s.y.Rows)})
+		if err != nil {
+			return r, err
+		}
+		for i := range u.Rows {
+			h := 1/float64(s.n) + floats.Dot(u.Row(i), u.Row(i))
+			r.rest[from+i] = rest(1-h, 1)
+		}
+	}
+	return r, nil
+}
+
+// samples are some of those kept.
+func (s *primal) samples(part span) dense.Samples {
+	f := len(s.mean)
+	return dense.Samples{Rows: part.size(), Cols: f, X: s.kept[part.from*f : part.to*f], Stride: f, Center: s.mean, Scale: s.scale}
+}
+
+// whiten is z L'^-1 of some samples z, G + alpha I being L L', until the next
+// call.
+func (s *primal) whiten(ctx context.Context, l dense.Matrix, part span) (dense.Matrix, error) {
+	f := len(s.mean)
+	if need := part.size() * f; cap(s.u) < need {
+		s.u = make([]float64, need)
+	}
+	u := dense.Matrix{Rows: part.size(), Cols: f, Stride: f, Data: s.u[:part.size()*f]}
+	for i := range u.Rows {
+		z := u.Row(i)
+		for j, x := range s.kept[(part.from+i)*f:][:f] {
+			z[j] = (float64(x) - s.mean[j]) * s.scale[j]
+		}
+	}
+	dense.SolveRightT(u, l)
+	return u, ctx.Err()
+}
+
+// weights is the identity here.
+func (s *primal) weights(coef dense.Matrix) (dense.Matrix, error) { return coef, nil }

@@ -1,0 +1,162 @@
+package readout
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+)
+
+// rows are samples that are kept, one after the other: in memory, or spilled
+// to a file. What reads all of them reads a panel of features at a time, so
+// the file has one panel after the other, all samples of each.
+type rows struct {
+	features, capacity int
+	n                  int       // samples there
+	x                  []float32 // in memory, row-major
+	file               *os.File  // where spilled
+	bytes              []byte
+	panel              []float32 // the columns read last
+}
+
+// newRows makes room for samples, in memory or in a file without a name in
+// the system's directory for such files.
+func newRows(features, capacity int, spill bool) (*rows, error) {
+	r := &rows{features: features, capacity: capacity}
+	if !spill {
+		r.x = make([]float32, 0, features*capacity)
+		return r, nil
+	}
+	f, err := os.CreateTemp("", "eusn-features-*")
+	if err != nil {
+		return nil, fmt.Errorf("readout: features beyond the memory given: %w", err)
+	}
+	r.file = f
+	_ = os.Remove(f.Name()) // where a system keeps open files, close removes it
+	return r, nil
+}
+
+func (r *rows) close() error {
+	if r.file == nil {
+		return nil
+	}
+	err := r.file.Close()
+	_ = os.Remove(r.file.Name())
+	r.file = nil
+	return err
+}
+
+// add appends whole samples.
+func (r *rows) add(x []float32) error {
+	n := len(x) / r.features
+	if r.n+n > r.capacity {
+		return fmt.Errorf("readout: %d samples, want %d", r.n+n, r.capacity)
+	}
+	if r.file == nil {
+		r.x = append(r.x, x...)
+		r.n += n
+		return nil
+	}
+	for j0 := 0; j0 < r.features; j0 += panel {
+		width := min(panel, r.features-j0)
+		r.bytes = r.bytes[:0]
+		for i := range n {
+			r.bytes = appendFloats(r.bytes, x[i*r.features+j0:][:width])
+		}
+		if _, err := r.file.WriteAt(r.bytes, 4*(int64(j0)*int64(r.capacity)+int64(r.n*width))); err != nil {
+			return fmt.Errorf("readout: features beyond the memory given: %w", err)
+		}
+	}
+	r.n += n
+	return nil
+}
+
+// columns is the width features from j0 on, which begin a panel, of all
+// samples, and how far apart these are. It is valid until the next call.
+func (r *rows) columns(j0, width int) (x []float32, stride int, err error) {
+	if r.file == nil {
+		return r.x[j0:], r.features, nil
+	}
+	if r.panel == nil {
+		r.panel = make([]float32, panel*r.n)
+	}
+	part := io.NewSectionReader(r.file, 4*int64(j0)*int64(r.capacity), 4*int64(r.n*width))
+	if err := readFloats(part, r.panel[:r.n*width]); err != nil {
+		return nil, 0, fmt.Errorf("readout: features beyond the memory given: %w", err)
+	}
+	return r.panel[:r.n*width], width, nil
+}
+
+func appendFloats(b []byte, x []float32) []byte {
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+// readFloats fills x.
+func readFloats(from io.Reader, x []float32) error {
+	buffer := make([]byte, min(4*len(x), 1<<20))
+	for len(x) > 0 {
+		b := buffer[:min(len(buffer), 4*len(x))]
+		if _, err := io.ReadFull(from, b); err != nil {
+			return err
+		}
+		for i := range len(b) / 4 {
+			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		}
+		x = x[len(b)/4:]
+	}
+	return nil
+}
+
+// table is samples as a solver sees them.
+type table struct {
+	space
+	*rows
+}
+
+// newTable centres in two passes over the samples, so that a large mean costs
+// no digits.
+func newTable(r *rows, standardise bool) (table, error) {
+	n, f := r.n, r.features
+	mean, variance := make([]float64, f), make([]float64, f)
+	for j0 := 0; j0 < f; j0 += panel {
+		width := min(panel, f-j0)
+		x, stride, err := r.columns(j0, width)
+		if err != nil {
+			return table{}, err
+		}
+		dense.Parallel(width, 256, func(lo, hi int) {
+			mean, variance := mean[j0:], variance[j0:]
+			for i := range n {
+				for j := lo; j < hi; j++ {
+					mean[j] += float64(x[i*stride+j])
+				}
+			}
+			for j := lo; j < hi; j++ {
+				mean[j] /= float64(n)
+			}
+			for i := range n {
+				for j := lo; j < hi; j++ {
+					d := float64(x[i*stride+j]) - mean[j]
+					variance[j] += d * d
+				}
+			}
+			for j := lo; j < hi; j++ {
+				variance[j] /= float64(n)
+			}
+		})
+	}
+	return table{newSpace(mean, variance, standardise), r}, nil
+}
+
+// samples is the panel of features that begins at j0.
+func (t table) samples(j0 int) (dense.Samples, error) {
+	width := min(panel, t.features-j0)
+	x, stride, err := t.columns(j0, width)
+	return dense.Samples{Rows: t.n, Cols: width, X: x, Stride: stride, Center: t.mean[j0 : j0+width], Scale: t.scale[j0 : j0+width]}, err
+}
