@@ -123,8 +123,13 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 			return fmt.Errorf("chaos: %s: message %d follows %d: some are gone", name, s.seq, next)
 		}
 		next = s.seq
-		if err := fn(s); err != nil || next < last {
-			return err
+		if s.partition != noPartition {
+			if err := fn(s); err != nil {
+				return err
+			}
+		}
+		if next < last {
+			return nil
 		}
 		return errEnough
 	})
@@ -158,6 +163,9 @@ func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error
 	return nil
 }
 
+// noPartition is that of the one message that says which model the job runs.
+const noPartition = -1
+
 // parse reads what every message of the job has: <job>.<in|out|dlq>.<p>...
 func parse(m jetstream.Msg) (stored, error) {
 	meta, err := m.Metadata()
@@ -167,6 +175,10 @@ func parse(m jetstream.Msg) (stored, error) {
 	s := stored{seq: meta.Sequence.Stream, at: meta.Timestamp, tokens: strings.Split(m.Subject(), "."), msg: m}
 	if len(s.tokens) < 3 || s.tokens[0] != job {
 		return s, fmt.Errorf("chaos: subject %s, want %s.<kind>.<partition>", m.Subject(), job)
+	}
+	if m.Subject() == job+".out.job" {
+		s.partition = noPartition
+		return s, nil
 	}
 	s.partition, err = strconv.Atoi(s.tokens[2])
 	return s, err
