@@ -185,10 +185,10 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 
 // commitUnsafe is what of Stage.unsafe concerns commits.
 func (r *run) commitUnsafe() string {
-	if r.unsafe == unsafeNoDedup {
-		return ""
+	if r.unsafe == unsafeNoFence || r.unsafe == unsafeMsgID {
+		return r.unsafe
 	}
-	return r.unsafe
+	return ""
 }
 
 // announce calls Ready, once, when the partitions of the first turn that began

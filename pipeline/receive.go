@@ -132,7 +132,12 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 
 // same makes sure that the last input message that the partition stands on is
 // the one it was.
-func (t *tenure) same() error { return t.unchanged(t.ctx, t.part.id, t.part.came.load()) }
+func (t *tenure) same() error {
+	if t.unasked() {
+		return nil
+	}
+	return t.unchanged(t.ctx, t.part.id, t.part.came.load())
+}
 
 // end stops a reader: what it has not read is not this worker's any more.
 func (r *reader) end(patience time.Duration) {

@@ -172,9 +172,10 @@ func (t *tenure) begin() error {
 	t.taken()
 	t.found = t.c.snap
 	t.epoch.Store(t.c.epoch) // from here on the manager's sweep reads found
-	if err := t.checkInput(t.ctx); err != nil {
+	if err := t.checkInput(t.ctx); err != nil && t.unsafe != unsafeNoInput {
 		return err
 	}
+	t.leaveOut()
 	if t.c.snap != "" {
 		if err := t.restore(); err != nil {
 			return err

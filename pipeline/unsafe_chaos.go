@@ -2,16 +2,19 @@
 
 package pipeline
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// Unsafe leaves a safety of the stage out: "nofence", "nodedup" or "msgid".
-// It exists only with the build tag chaos, for a harness that has to see what
+// Unsafe leaves a safety of the stage out; stage.go says which there are. It
+// exists only with the build tag chaos, for a harness that has to see what
 // happens then.
 func (s *Stage) Unsafe(mode string) error {
-	switch mode {
-	case "", unsafeNoFence, unsafeNoDedup, unsafeMsgID:
-		s.unsafe = mode
-		return nil
+	modes := []string{"", unsafeNoFence, unsafeNoDedup, unsafeMsgID, unsafeNoAhead, unsafeNoInput, unsafeNoDigest, unsafeNoReset, unsafeAnyModel}
+	if !slices.Contains(modes, mode) {
+		return fmt.Errorf("pipeline: unsafe mode %q, want one of %q", mode, modes)
 	}
-	return fmt.Errorf("pipeline: unsafe mode %q, want nofence, nodedup or msgid", mode)
+	s.unsafe = mode
+	return nil
 }

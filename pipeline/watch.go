@@ -57,7 +57,7 @@ func (w *lookout) look(ctx context.Context) error {
 		if !info.Created.Equal(began) {
 			return fmt.Errorf("pipeline: NATS stream %s was deleted and made anew %s, the stage began with one of %s: restart, and it says what can go on", name, createdText(info.Created), createdText(began))
 		}
-		if s != w.in {
+		if s != w.in || w.unasked() {
 			continue
 		}
 		w.unmapped(name, info.State.Subjects)

@@ -19,20 +19,34 @@ type audit struct {
 	next       map[string]int // by stream: how many are accounted for
 	partitions int
 	commits    map[int]commit
+	may        may
+	gone       map[int]int              // by partition: predictions that Eusn-Outs counts and the output lacks
+	times      map[string]map[ident]int // how often each was seen
 
 	seen, lost, duplicated, wrong int
+	flagged, excused              int      // with a flag for what happened; missing before one, or behind a stop
+	handed                        int      // claims in the middle of a split commit
 	notes                         []string // the first few findings, in words
 	workers                       []tenure
 }
 
-// ident tells a stream's predictions apart.
+// ident tells a stream's predictions apart. Those of producers without numbers
+// differ by their time; n counts those of samples that were stored again.
 type ident struct {
 	seq   uint64
 	row   uint32
+	time  int64
 	early bool
+	n     int
 }
 
-func identOf(p codec.Prediction) ident { return ident{p.Seq, p.Row, p.Flags&codec.FlagEarly != 0} }
+func identOf(p codec.Prediction) ident {
+	id := ident{seq: p.Seq, row: p.Row, early: p.Flags&codec.FlagEarly != 0}
+	if p.Seq == 0 {
+		id.time = p.Time
+	}
+	return id
+}
 
 // commit is the last one on a partition.
 type commit struct {
@@ -49,11 +63,21 @@ type tenure struct {
 const maxNotes = 12
 
 func newAudit(want map[string][]codec.Prediction, partitions int) *audit {
-	a := &audit{want: want, place: map[string]map[ident]int{}, next: map[string]int{}, commits: map[int]commit{}, partitions: partitions}
+	a := &audit{
+		want: want, place: map[string]map[ident]int{}, next: map[string]int{}, commits: map[int]commit{}, partitions: partitions,
+		gone: map[int]int{}, times: map[string]map[ident]int{},
+	}
 	for id, all := range want {
 		a.place[id] = make(map[ident]int, len(all))
+		a.times[id] = map[ident]int{}
 		for i, p := range all {
-			a.place[id][identOf(p)] = i
+			k := identOf(p)
+			for ; ; k.n++ {
+				if _, taken := a.place[id][k]; !taken {
+					break
+				}
+			}
+			a.place[id][k] = i
 		}
 	}
 	return a
@@ -77,19 +101,32 @@ func (a *audit) message(s stored) error {
 	if err != nil {
 		return fmt.Errorf("chaos: output message %d: %w", s.seq, err)
 	}
+	if s.partition < 0 {
+		if len(predictions) > 0 {
+			a.fault("output message %d: %d predictions where the job says what it runs", s.seq, len(predictions))
+		}
+		return nil
+	}
 	before := a.commits[s.partition]
 	c := commit{worker: s.msg.Headers().Get("Eusn-Worker")}
-	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in} {
+	var ahead uint64
+	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in, "Eusn-Ahead": &ahead} {
 		if *v, err = s.number(h); err != nil {
 			return err
 		}
+	}
+	if s.msg.Headers().Get(headerKind) == "claim" && ahead > 0 {
+		a.handed++
 	}
 	if s.msg.Headers().Get("Eusn-Epoch") != "" {
 		if c.epoch, err = s.number("Eusn-Epoch"); err != nil {
 			return err
 		}
 	}
-	if c.outs != before.outs+uint64(len(predictions)) {
+	switch due := before.outs + uint64(len(predictions)); {
+	case a.may.Shown && c.outs > due:
+		a.gone[s.partition] += int(c.outs - due)
+	case c.outs != due:
 		a.fault("output message %d: Eusn-Outs is %d after %d with %d predictions", s.seq, c.outs, before.outs, len(predictions))
 	}
 	if c.in < before.in || c.epoch < before.epoch {
@@ -100,17 +137,33 @@ func (a *audit) message(s stored) error {
 	}
 	a.commits[s.partition] = c
 	for _, p := range predictions {
-		a.prediction(p)
+		a.prediction(s.partition, p)
 	}
 	return nil
 }
 
 // prediction compares one with what is due on its stream.
-func (a *audit) prediction(p codec.Prediction) {
+func (a *audit) prediction(partition int, p codec.Prediction) {
 	a.seen++
 	want, i := a.want[p.Stream], a.next[p.Stream]
-	j, known := a.place[p.Stream][identOf(p)]
+	k := identOf(p)
+	flagged := a.may.Flag && p.Flags&lossFlags != 0
+	if at, there := a.place[p.Stream][k]; flagged && there && want[at].Flags&lossFlags != 0 {
+		flagged = false // it was to be
+	}
+	if seen := a.times[p.Stream]; seen != nil {
+		k.n = seen[k]
+		seen[identOf(p)]++
+	}
+	j, known := a.place[p.Stream][k]
+	if !known && k.n > 0 {
+		k.n--
+		j, known = a.place[p.Stream][k] // once more than it is due
+	}
 	switch {
+	case !known && flagged:
+		a.flagged++
+		return
 	case !known:
 		a.fault("stream %s: a prediction for seq %d row %d that nothing calls for", p.Stream, p.Seq, p.Row)
 		return
@@ -118,12 +171,25 @@ func (a *audit) prediction(p codec.Prediction) {
 		a.duplicated++
 		a.note("stream %s: seq %d row %d again", p.Stream, p.Seq, p.Row)
 		return
+	case j > i && (flagged || a.gone[partition] >= j-i):
+		a.excused += j - i
+		if !flagged {
+			a.gone[partition] -= j - i
+		}
 	case j > i:
 		a.lost += j - i
 		a.note("stream %s: seq %d row %d after %d that are missing", p.Stream, p.Seq, p.Row, j-i)
 	}
 	a.next[p.Stream] = j + 1
-	if d := difference(p, want[j]); d != "" {
+	if flagged {
+		a.flagged++
+		return
+	}
+	due := want[j]
+	if a.may.lenient() { // the order in which messages are stored is not what is compared
+		p.Flags &^= codec.FlagReordered
+	}
+	if d := difference(p, due); d != "" {
 		a.fault("stream %s: seq %d row %d: %s", p.Stream, p.Seq, p.Row, d)
 	}
 }
@@ -149,14 +215,35 @@ func difference(got, want codec.Prediction) string {
 	return ""
 }
 
-// finish counts what never came.
-func (a *audit) finish() {
+// finish counts what never came. A partition that is stopped owes nothing
+// more.
+func (a *audit) finish(partition func(id string) int, stopped stops) {
 	for _, id := range slices.Sorted(maps.Keys(a.want)) {
-		if missing := len(a.want[id]) - a.next[id]; missing > 0 {
-			a.lost += missing
-			a.note("stream %s: its last %d predictions are missing", id, missing)
+		missing := len(a.want[id]) - a.next[id]
+		if missing == 0 {
+			continue
+		}
+		if p := partition(id); stopped[p] != "" {
+			a.excused += missing
+			continue
+		} else if a.gone[p] >= missing {
+			a.gone[p] -= missing
+			a.excused += missing
+			continue
+		}
+		a.lost += missing
+		a.note("stream %s: its last %d predictions are missing", id, missing)
+	}
+}
+
+// open is how many streams still owe their last prediction.
+func (a *audit) open(partition func(id string) int, stopped stops) (n int) {
+	for id, all := range a.want {
+		if a.next[id] < len(all) && stopped[partition(id)] == "" {
+			n++
 		}
 	}
+	return n
 }
 
 // overtaken reports whether some partition changed hands between two times.

@@ -48,7 +48,7 @@ func told(t *testing.T, p *plan, policy string, reorder int, order map[string][]
 		}
 		for _, seq := range seqs {
 			in++
-			if err := tr.take(key, seq, in); err != nil {
+			if err := tr.take(p.message(key, seq), in); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,7 +127,7 @@ func TestTruthOfSilence(t *testing.T) {
 		take := func(seqs ...uint64) {
 			for _, seq := range seqs {
 				in++
-				if err := tr.take("k", seq, in); err != nil {
+				if err := tr.take(p.message("k", seq), in); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -192,13 +192,106 @@ func TestAuditFindsEachFault(t *testing.T) {
 				all = c.change(slices.Clone(all))
 			}
 			for _, p := range all {
-				a.prediction(p)
+				a.prediction(0, p)
 			}
 		}
-		a.finish()
+		a.finish(func(string) int { return 0 }, nil)
 		if a.lost != c.lost || a.duplicated != c.duplicated || a.wrong != c.wrong {
 			t.Errorf("%s: %d lost, %d duplicated, %d wrong, want %d, %d, %d: %v", c.what, a.lost, a.duplicated, a.wrong, c.lost, c.duplicated, c.wrong, a.notes)
 		}
+	}
+}
+
+// Where a fault may take something, what lacks it must say so: nothing else
+// passes.
+func TestAuditOfFaults(t *testing.T) {
+	tr := told(t, newPlan(1, traffic{Keys: 3, Messages: 30}, true), "marked", 0, nil)
+	if n := len(tr.predictions["dev001"]); n < 15 {
+		t.Fatalf("only %d predictions", n)
+	}
+	gap := func(p []codec.Prediction, i int) []codec.Prediction { p[i].Flags |= codec.FlagGap; return p }
+	flag, stop, shown := may{Flag: true}, may{Stop: true}, may{Shown: true}
+	for _, c := range []struct {
+		what                                      string
+		may                                       may
+		stopped                                   bool
+		change                                    func(p []codec.Prediction) []codec.Prediction
+		lost, duplicated, wrong, flagged, excused int
+	}{
+		{"a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { return gap(p, 3) }, 0, 0, 0, 1, 0},
+		{"a flag that may not be", stop, false, func(p []codec.Prediction) []codec.Prediction { return gap(p, 3) }, 0, 0, 1, 0, 0},
+		{"two missing before a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(gap(p, 5), 3, 5) }, 0, 0, 0, 1, 2},
+		{"two missing before none", flag, false, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 3, 5) }, 2, 0, 0, 0, 0},
+		{"other scores and a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Score++; return gap(p, 3) }, 0, 0, 0, 1, 0},
+		{"other scores", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Score++; return p }, 0, 0, 1, 0, 0},
+		{"one nobody meant, and a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Row = 77; return gap(p, 3) }, 1, 0, 0, 1, 0},
+		{"twice, with a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { return gap(slices.Insert(p, 4, p[3]), 4) }, 0, 1, 0, 0, 0},
+		{"another order", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Flags |= codec.FlagReordered; return p }, 0, 0, 0, 0, 0},
+		{"the rest missing", stop, false, func(p []codec.Prediction) []codec.Prediction { return p[:len(p)-4] }, 4, 0, 0, 0, 0},
+		{"the rest missing, and a stop", stop, true, func(p []codec.Prediction) []codec.Prediction { return p[:len(p)-4] }, 0, 0, 0, 0, 4},
+		{"one missing in the middle, and a stop", stop, true, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 3, 4) }, 1, 0, 0, 0, 0},
+		{"two missing, which the output counts", shown, false, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 3, 5) }, 0, 0, 0, 0, 2},
+	} {
+		a := newAudit(tr.predictions, 4)
+		a.may = c.may
+		if c.may.Shown {
+			a.gone[0] = 2
+		}
+		for id, all := range tr.predictions {
+			if all = slices.Clone(all); id == "dev001" {
+				all = c.change(all)
+			}
+			for _, p := range all {
+				a.prediction(0, p)
+			}
+		}
+		stopped := stops{}
+		if c.stopped {
+			stopped[0] = "why"
+		}
+		a.finish(func(string) int { return 0 }, stopped)
+		if a.lost != c.lost || a.duplicated != c.duplicated || a.wrong != c.wrong || a.flagged != c.flagged || a.excused != c.excused {
+			t.Errorf("%s: %d lost, %d duplicated, %d wrong, %d flagged, %d excused, want %d, %d, %d, %d, %d: %v", c.what,
+				a.lost, a.duplicated, a.wrong, a.flagged, a.excused, c.lost, c.duplicated, c.wrong, c.flagged, c.excused, a.notes)
+		}
+	}
+}
+
+// Of each seat the last worker that has said anything counts.
+func TestStopped(t *testing.T) {
+	c := &children{dir: t.TempDir()}
+	f := &fleet{}
+	say := func(seat int, exit string, lines ...string) {
+		name := fmt.Sprintf("w%02d", len(f.all))
+		p, err := c.start(name, nil, "sh", "-c", `exit "$0"`, exit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.done
+		if err := os.WriteFile(c.dir+"/"+name+".log", []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f.all = append(f.all, &worker{proc: p, seat: seat})
+	}
+	const reading = `time=2026-01-01T00:00:00Z level=INFO msg="stage is reading"`
+	stopped := func(p int) string {
+		return fmt.Sprintf(`level=ERROR msg="partition STOPPED: nothing" partition=%d err="lost"`, p)
+	}
+	deferred := func(at time.Time, p int, in string) string {
+		return fmt.Sprintf(`time=%s level=WARN msg="partition given up for now, to be claimed again" partition=%d in=%s err="full"`, at.Format(time.RFC3339Nano), p, in)
+	}
+	say(0, "1", reading, stopped(1))                                                                                     // what was, and is resolved
+	say(0, "0", reading, deferred(time.Now(), 2, "16s"), deferred(time.Now(), 3, "2s"), deferred(time.Time{}, 4, "16s")) // in long waits, at first, and long ago
+	say(1, "1", reading, stopped(5))                                                                                     // the last that said anything
+	say(1, "4", "eusn-stream: no connection")
+	say(1, "0")
+	got, err := f.stopped(c.dir, 8)
+	if err != nil || len(got) != 2 || got[2] == "" || got[5] == "" {
+		t.Errorf("stopped: %v, %v; want partitions 2 and 5", got, err)
+	}
+	say(1, "3", "eusn-stream: refused")
+	if got, err := f.stopped(c.dir, 8); err != nil || len(got) != 8 || got[7] != "refused" {
+		t.Errorf("of a worker that could not begin: %v, %v; want all 8 partitions", got, err)
 	}
 }
 
@@ -240,7 +333,7 @@ func TestMatrices(t *testing.T) {
 		messages += s.Traffic.Keys * s.Traffic.Messages
 	}
 	// A message of these plans makes about one prediction.
-	if runs < 40 || kills < 200 || zombies < 60 || servers < 60 || splits < 30 || messages < 480_000 || len(controls) != 3 {
+	if runs < 40 || kills < 200 || zombies < 60 || servers < 60 || splits < 30 || messages < 480_000 || len(controls) != 8 {
 		t.Errorf("the long matrix plans %d runs, %d worker kills, %d zombies, %d server kills, %d partitions, %d messages and controls %v",
 			runs, kills, zombies, servers, splits, messages, controls)
 	}
@@ -295,6 +388,15 @@ func TestLink(t *testing.T) {
 	if g := <-got; g != "100010 true" || l.late.Load() < 90_000 {
 		t.Errorf("after the release the server has %s, %d bytes late; want 100010 true and most", g, l.late.Load())
 	}
+
+	l.holdOne(toWorker) // the server hears, and is not heard
+	c = dial()
+	c.Write([]byte("xy"))
+	c.Close()
+	if g := <-got; g != "2 true" {
+		t.Errorf("with the other direction held the server has %s, want 2 bytes and the end", g)
+	}
+	l.release()
 
 	c = dial()
 	c.Write([]byte("x"))

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,6 +31,8 @@ type cluster struct {
 	dir   string
 	procs *children
 	nodes []*node
+	extra []string // arguments for every server
+	disks bool     // each server has an image of its own
 
 	mu sync.Mutex // one kill at a time, so that three nodes keep their quorum
 }
@@ -85,6 +88,10 @@ func (c *cluster) args(n *node) []string {
 		self = os.Args[0]
 	}
 	args := []string{self, natsServerCommand, "--name", n.name, "--dir", filepath.Join(c.dir, n.name), "--port", strconv.Itoa(n.port)}
+	args = append(args, c.extra...)
+	if c.disks {
+		args = append(args, "--image", c.image(n))
+	}
 	if len(c.nodes) > 1 {
 		var routes []string
 		for _, m := range c.nodes {
@@ -100,7 +107,11 @@ func (c *cluster) start(n *node) error {
 	var err error
 	for late := time.Now().Add(serverStart); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
 		if n.proc == nil || n.proc.ended() {
-			if n.proc, err = c.procs.start(n.name, nil, c.args(n)...); err != nil {
+			var own uintptr
+			if c.disks {
+				own = syscall.CLONE_NEWNS
+			}
+			if n.proc, err = c.procs.startIn(own, n.name, nil, c.args(n)...); err != nil {
 				return err
 			}
 		}

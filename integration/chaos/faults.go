@@ -30,6 +30,8 @@ const (
 	endWorker    = "end worker"
 	killServer   = "kill server"
 	scaleTo      = "scale to"
+	oneWayCut    = "one-way cut"
+	harming      = "harm" // pick is its place in scenario.Harms
 )
 
 // schedule draws the times of a scenario's faults: those of a kind spread over
@@ -50,12 +52,16 @@ func (s *scenario) schedule(seed uint64) []event {
 	add(s.Kills, killWorker, 0.98, 0, 0)
 	add(s.Zombies, stopWorker, 0.75, 4*time.Second, 6*time.Second)
 	add(s.Splits, partitioning, 0.7, 6*time.Second, 8*time.Second) // a publish without an answer is given up after 5 s
+	add(s.OneWay, oneWayCut, 0.7, 6*time.Second, 8*time.Second)
 	add(s.Cuts, cutWorker, 0.9, 100*time.Millisecond, 3*time.Second)
 	add(s.Slow, slowWorker, 0.9, time.Second, 4*time.Second)
 	add(s.Restarts, endWorker, 0.9, 0, 0)
 	add(s.ServerKills, killServer, 0.9, 100*time.Millisecond, 1600*time.Millisecond)
 	for i, n := range s.Workers[1:] {
 		all = append(all, event{at: s.Load * time.Duration(i+1) / time.Duration(len(s.Workers)), kind: scaleTo, pick: uint32(n)})
+	}
+	for i, h := range s.Harms {
+		all = append(all, event{at: time.Duration(h.At * float64(s.Load)), kind: harming, pick: uint32(i)})
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return int(a.at - b.at) })
 	return all
@@ -71,7 +77,7 @@ func (r *run) breakThings(ctx context.Context, js jetstream.JetStream, events []
 	for _, worker := range []bool{true, false} {
 		wg.Go(func() {
 			for _, e := range events {
-				if (e.kind != killServer) != worker {
+				if (e.kind != killServer && e.kind != harming) != worker {
 					continue
 				}
 				select {
@@ -102,6 +108,8 @@ func (r *run) apply(ctx context.Context, js jetstream.JetStream, e event) error 
 		f.partition(e.pick, e.d)
 	case cutWorker:
 		f.cut(e.pick, e.d)
+	case oneWayCut:
+		f.oneWay(e.pick, e.d)
 	case slowWorker:
 		f.slow(e.pick, e.d)
 	case endWorker:
@@ -111,6 +119,8 @@ func (r *run) apply(ctx context.Context, js jetstream.JetStream, e event) error 
 		f.faults.ScaleSteps++
 	case killServer:
 		return r.killServer(ctx, js, e)
+	case harming:
+		return r.harm(ctx, js, r.scenario.Harms[e.pick])
 	}
 	return nil
 }

@@ -4,10 +4,7 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,12 +23,14 @@ const (
 type fleet struct {
 	procs   *children
 	cluster *cluster
-	args    []string // without the server's address
+	args    []string      // without the server's address
+	lag     time.Duration // of every new link
 	env     []string
 
 	mu      sync.Mutex
 	seats   []*worker
-	links   []*link // of every worker ever started
+	all     []*worker // ever started
+	links   []*link   // theirs
 	closing bool
 	pending sync.WaitGroup // faults that still have to end
 
@@ -66,9 +65,12 @@ type faultCounts struct {
 	LateBytes      int64 `json:"late_bytes"`      // so delivered
 	Cuts           int   `json:"cuts"`            // connections reset and refused for a while
 	CutConns       int64 `json:"cut_conns"`       // connections so reset
+	OneWay         int   `json:"one_way"`         // one direction of all connections of a worker held, then delivered or reset
 	Slow           int   `json:"slow"`            // times of added latency
 	CleanRestarts  int   `json:"clean_restarts"`  // SIGTERM, then a new worker
 	ScaleSteps     int   `json:"scale_steps"`
+
+	Harms map[string]int `json:"harms,omitempty"` // done to what the servers store, by kind, each checked where it was done
 }
 
 func (f *fleet) fail(err error) {
@@ -84,6 +86,7 @@ func (f *fleet) spawn(seat int) {
 		f.fail(err)
 		return
 	}
+	l.slow(f.lag)
 	f.links = append(f.links, l)
 	p, err := f.procs.start(fmt.Sprintf("w%02d", len(f.links)), f.env, append(slices.Clone(f.args), "--nats-url", l.url())...)
 	if err != nil {
@@ -92,6 +95,7 @@ func (f *fleet) spawn(seat int) {
 	}
 	w := &worker{proc: p, link: l, seat: seat, since: time.Now()}
 	f.seats[seat] = w
+	f.all = append(f.all, w)
 	go f.watch(w)
 }
 
@@ -266,22 +270,6 @@ func (f *fleet) replace(w *worker, d time.Duration, back func()) {
 	})
 }
 
-// stopped waits until the kernel shows the process as stopped: each of its
-// threads must have run for that, which takes a while on a loaded machine.
-func (w *worker) stopped() bool {
-	for range 2000 {
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(w.cmd.Process.Pid) + "/stat")
-		if err != nil {
-			return false
-		}
-		if after := string(stat[strings.LastIndexByte(string(stat), ')')+1:]); strings.HasPrefix(after, " T") {
-			return true
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return false
-}
-
 // cut resets a worker's connections and refuses new ones for d.
 func (f *fleet) cut(n uint32, d time.Duration) {
 	f.on(n, settled, func(w *worker) {
@@ -292,12 +280,52 @@ func (f *fleet) cut(n uint32, d time.Duration) {
 	})
 }
 
+// oneWay holds one direction of all of a worker's connections for d, longer
+// than it waits for an answer: it hears and is not heard, or the reverse. Then
+// what was held is delivered, or lost with the connections.
+func (f *fleet) oneWay(n uint32, d time.Duration) {
+	f.on(n, settled, func(w *worker) {
+		f.faults.OneWay++
+		w.link.holdOne(direction(n % 2))
+		f.replace(w, d, func() {
+			if n%4 < 2 {
+				w.link.cut()
+				w.link.release()
+				time.Sleep(50 * time.Millisecond)
+				w.link.mend()
+				return
+			}
+			w.link.release()
+			time.Sleep(200 * time.Millisecond)
+		})
+	})
+}
+
+// cutAll resets every worker's connections and refuses new ones until mendAll.
+func (f *fleet) cutAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.seats {
+		if w != nil {
+			w.link.cut()
+		}
+	}
+}
+
+func (f *fleet) mendAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.all {
+		w.link.mend()
+	}
+}
+
 // slow adds latency between a worker and the servers for d.
 func (f *fleet) slow(n uint32, d time.Duration) {
 	f.on(n, 0, func(w *worker) {
 		w.link.slow(time.Duration(5+n%40) * time.Millisecond)
 		f.faults.Slow++
-		f.pending.Go(func() { time.Sleep(d); w.link.slow(0) })
+		f.pending.Go(func() { time.Sleep(d); w.link.slow(f.lag) })
 	})
 }
 

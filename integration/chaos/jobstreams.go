@@ -23,7 +23,11 @@ const (
 	rowStream     = "CHAOS-ROWS"
 	subjectPrefix = "sensors."
 
+	snapStream   = "OBJ_CHAOS-SNAP"
+	memberStream = "KV_CHAOS-MEMBERS"
+
 	headerSeq   = "Eusn-Seq"
+	headerPlan  = "Chaos-Seq" // of messages without a number
 	headerCRC   = "Eusn-Crc"
 	headerInSeq = "Eusn-In-Seq"
 	headerKind  = "Eusn-Kind"
@@ -99,8 +103,9 @@ type stored struct {
 var errEnough = errors.New("enough")
 
 // readOn hands the messages of a NATS stream after number from to fn, up to
-// the last there is now, and returns that one's number.
-func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint64, fn func(stored) error) (uint64, error) {
+// the last there is now, and returns that one's number. holes says that some
+// may be gone.
+func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint64, holes bool, fn func(stored) error) (uint64, error) {
 	last, err := lastSeq(ctx, js, name)
 	if err != nil || last <= from {
 		return from, err
@@ -119,17 +124,12 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	}
 	next := from
 	return last, consume(ctx, cons, func(s stored) error {
-		if s.seq != next+1 {
+		if s.seq != next+1 && !holes {
 			return fmt.Errorf("chaos: %s: message %d follows %d: some are gone", name, s.seq, next)
 		}
 		next = s.seq
-		if s.partition != noPartition {
-			if err := fn(s); err != nil {
-				return err
-			}
-		}
-		if next < last {
-			return nil
+		if err := fn(s); err != nil || next < last {
+			return err
 		}
 		return errEnough
 	})
@@ -163,9 +163,6 @@ func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error
 	return nil
 }
 
-// noPartition is that of the one message that says which model the job runs.
-const noPartition = -1
-
 // parse reads what every message of the job has: <job>.<in|out|dlq>.<p>...
 func parse(m jetstream.Msg) (stored, error) {
 	meta, err := m.Metadata()
@@ -176,8 +173,8 @@ func parse(m jetstream.Msg) (stored, error) {
 	if len(s.tokens) < 3 || s.tokens[0] != job {
 		return s, fmt.Errorf("chaos: subject %s, want %s.<kind>.<partition>", m.Subject(), job)
 	}
-	if m.Subject() == job+".out.job" {
-		s.partition = noPartition
+	if s.tokens[1] == "out" && s.tokens[2] == "job" { // what the job says of itself
+		s.partition = -1
 		return s, nil
 	}
 	s.partition, err = strconv.Atoi(s.tokens[2])

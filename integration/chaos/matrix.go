@@ -3,9 +3,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // scenario is what a run does; the seed decides when and to whom.
@@ -22,7 +28,29 @@ type scenario struct {
 	Idle       time.Duration // silence that ends a sequence; 0 = never
 	Unsafe     string        // safety switched off in the workers; a negative control
 
-	Kills, Zombies, Splits, Cuts, Slow, Restarts, ServerKills int
+	Kills, Zombies, Splits, OneWay, Cuts, Slow, Restarts, ServerKills int
+
+	Harms      []harm        // done to what the servers store
+	May        may           // what a partition may come to besides right predictions
+	Loses      bool          // the servers may lose what they have acknowledged
+	Classes    int           // of the readout; 0 = 3
+	MaxMessage int           // bytes, of the input; 0 = the default
+	MaxPayload int           // bytes, of the servers; 0 = a stock server's
+	Disks      bool          // each server's store is on a disk of its own, which can lose its power
+	SyncAlways bool          // servers fsync before each acknowledgement
+	Lag        time.Duration // added to every piece between workers and servers, each way
+	Handed     int           // commits of several parts that another worker must take over in the middle
+}
+
+// serverArgs are what the servers are started with beyond the usual.
+func (s *scenario) serverArgs() (args []string) {
+	if s.MaxPayload > 0 {
+		args = append(args, "--max-payload", strconv.Itoa(s.MaxPayload))
+	}
+	if s.SyncAlways {
+		args = append(args, "--sync-always")
+	}
+	return args
 }
 
 // config is the workers' configuration file: small batches and frequent
@@ -36,6 +64,7 @@ func (s *scenario) config() string {
   replicas: %d
 input:
   reorder: %d
+  max_message: %d
 stage:
   shards: 2
   rows: 512
@@ -43,7 +72,7 @@ stage:
   snapshot_every: 4s
   lease: %s
   idle: %s
-`, s.Nodes, reorder, snapshotMessages, lease, s.Idle) + s.slots()
+`, s.Nodes, reorder, cmp.Or(s.MaxMessage, stockMessage), snapshotMessages, lease, s.Idle) + s.slots()
 }
 
 func (s *scenario) slots() string {
@@ -54,6 +83,7 @@ func (s *scenario) slots() string {
 }
 
 const (
+	stockMessage     = 1032192
 	snapshotMessages = 120
 	lease            = 3 * time.Second // zombies and partitions last longer
 )
@@ -71,6 +101,14 @@ var sparse = traffic{Keys: 300, Messages: 10, Gateways: 5, Repeat: 0.05, Late: 0
 
 const sparseIdle = 1500 * time.Millisecond
 
+// steady is the traffic of runs whose servers lose something: each key's
+// messages all come, in order, so that what lacks is the fault's.
+var steady = traffic{Keys: 40, Messages: 160, Gateways: 5, Repeat: 0.02}
+
+// broad is traffic whose messages make more predictions than one message of a
+// server that takes small ones can hold.
+var broad = traffic{Keys: 8, Messages: 40, Gateways: 5, Repeat: 0.05, Rows: 200}
+
 // base is what scenarios are made from.
 func base(name string) *scenario {
 	return &scenario{Name: name, Nodes: 1, Workers: []int{1}, Partitions: 8, Policy: "marked", Traffic: usual, Reorder: stageReorder, Load: 20 * time.Second}
@@ -82,8 +120,125 @@ func (s *scenario) with(f func(*scenario)) *scenario {
 	return s
 }
 
+// harmed is a run whose servers' stores suffer.
+func harmed(name string, m may, harms ...harm) *scenario {
+	return base(name).with(func(s *scenario) {
+		s.Traffic, s.Load, s.Workers, s.May, s.Harms = steady, 12*time.Second, []int{2}, m, harms
+		s.Loses = m.Flag
+	})
+}
+
+var (
+	orStopped        = may{Stop: true}
+	orFlagged        = may{Flag: true}
+	flaggedOrStopped = may{Flag: true, Stop: true}
+)
+
+// unsafe makes a negative control of a scenario.
+func (s *scenario) unsafe(name, mode string) *scenario {
+	c := *s
+	c.Name, c.Unsafe = name, mode
+	return &c
+}
+
 // catalogue is every scenario there is.
 func catalogue() []*scenario {
+	return slices.Concat(workerFaults(), producerFaults(), storeFaults(), powerFaults())
+}
+
+// producerFaults are runs with other producers and other messages.
+func producerFaults() []*scenario {
+	unnumbered := func(s *scenario) { s.Traffic.Unnumbered, s.Traffic.Missing = true, 0 }
+	split := func(s *scenario) {
+		const largest = 16 << 10 // bytes of an input message
+		s.Policy, s.Traffic, s.Classes, s.MaxMessage, s.MaxPayload = "each", broad, 100, largest, largest+16<<10
+		s.Kills, s.Lag, s.Handed = 10, 20*time.Millisecond, 1
+	}
+	other := func(network, head uint64) func() (*reservoir.Model, error) {
+		return func() (*reservoir.Model, error) { return drawModel("marked", network, head, 3) }
+	}
+	rivals := base("rivals").with(func(s *scenario) {
+		s.Kills, s.Load = 2, 15*time.Second
+		s.Harms = []harm{rival(0, "network", other(4, 5)), rival(0.4, "readout", other(3, 6)), rival(0.7, "network", other(4, 5))}
+	})
+	return []*scenario{
+		base("unnumbered").with(unnumbered).with(func(s *scenario) { s.Kills, s.Zombies = 6, 1 }),
+		base("unnumbered-servers").with(unnumbered).with(func(s *scenario) { s.Kills, s.ServerKills = 3, 4 }),
+		base("unnumbered-no-fence").with(unnumbered).with(func(s *scenario) { s.Unsafe, s.Zombies = "nofence", 2 }),
+		base("deaths").with(func(s *scenario) { s.Traffic.Deaths, s.Traffic.Reuse, s.Kills, s.ServerKills = 0.1, 0.5, 4, 2 }),
+		base("deaths-no-dedup").with(func(s *scenario) {
+			s.Traffic.Deaths, s.Traffic.Reuse, s.Traffic.Repeat, s.Load, s.Unsafe = 0.1, 0.5, 0, 5*time.Second, "nodedup"
+		}),
+		base("split-commits").with(split),
+		base("split-no-ahead").with(split).with(func(s *scenario) { s.Unsafe = "noahead" }),
+		rivals,
+		rivals.unsafe("rivals-any-model", "anymodel"),
+	}
+}
+
+// storeFaults are runs whose servers lose or change what they hold.
+func storeFaults() []*scenario {
+	rewound := func(name string, m may, w rewinding) *scenario {
+		w.keep, w.back = 0.25, 0.6
+		return harmed(name, m, rewind(w)...).with(func(s *scenario) { s.Kills = 1 })
+	}
+	trim := func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 100 }
+	few := func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 }
+	rows := func(s *scenario) { s.Slots = 12 }
+	input := rewound("rewind-input", flaggedOrStopped, rewinding{streams: []string{inputStream}})
+	restart := rewound("rewind-input-restart", flaggedOrStopped, rewinding{streams: []string{inputStream}, restart: true})
+	nameless := func(s *scenario) { s.Traffic.Unnumbered, s.Traffic.Repeat = true, 0 }
+	answered := harmed("delete-answered", flaggedOrStopped, deleteAnswered(0.5)).with(nameless)
+	return []*scenario{
+		input,
+		input.unsafe("rewind-no-reset", "noreset"),
+		restart,
+		restart.unsafe("rewind-no-input", "noinput"),
+		rewound("rewind-input-resend", flaggedOrStopped, rewinding{streams: []string{inputStream}, resend: true}),
+		rewound("rewind-output", orStopped, rewinding{streams: []string{outputStream}}),
+		rewound("rewind-output-restart", orStopped, rewinding{streams: []string{outputStream}, restart: true}),
+		rewound("rewind-all", flaggedOrStopped, rewinding{}),
+		rewound("rewind-all-resend", flaggedOrStopped, rewinding{resend: true}),
+		rewound("rewind-all-restart", flaggedOrStopped, rewinding{resend: true, restart: true}),
+		rewound("rewind-states", orStopped, rewinding{streams: []string{snapStream, rowStream}, restart: true}).with(rows),
+
+		harmed("purge-unread", flaggedOrStopped, purgeUnread(0.4)),
+		harmed("purge-unread-unnumbered", flaggedOrStopped, purgeUnread(0.4)).with(nameless),
+		harmed("delete-unread", flaggedOrStopped, deleteUnread(0.4)),
+		answered,
+		answered.unsafe("delete-no-digest", "nodigest"),
+		harmed("limit-input", flaggedOrStopped, limit(0.4, inputStream, trim)).with(func(s *scenario) { s.Kills = 1 }),
+		harmed("limit-output", may{Stop: true, Shown: true}, limit(0.4, outputStream, few)).with(func(s *scenario) { s.Kills = 1 }),
+		harmed("purge-output", orStopped, purge(0.4, outputStream)),
+		harmed("purge-states", orStopped, purge(0.3, snapStream), purge(0.4, memberStream), purge(0.6, deadStream)).with(func(s *scenario) { s.Kills = 2 }),
+
+		harmed("flip-input", flaggedOrStopped, flip(0.5, inputStream)),
+		harmed("flip-output", may{Flag: true, Stop: true, Shown: true}, flip(0.5, outputStream)),
+		harmed("flip-states", orStopped, flip(0.3, memberStream), flip(0.6, snapStream)).with(func(s *scenario) { s.Kills = 2 }),
+		harmed("flip-rows", orStopped, flip(0.5, rowStream)).with(rows),
+		harmed("sum-input", orStopped, loseSum(0.5, inputStream)),
+		harmed("sum-output", orStopped, loseSum(0.5, outputStream)),
+		harmed("sum-states", orStopped, loseSum(0.5, snapStream), loseSum(0.7, rowStream)).with(rows),
+	}
+}
+
+// powerFaults are runs whose servers lose their power.
+func powerFaults() []*scenario {
+	power := func(name string, nodes int, always bool) *scenario {
+		m := flaggedOrStopped
+		if always {
+			m = may{}
+		}
+		return harmed(name, m, append(syncs(0.2, 0.6), powerLoss(0.75, 1500*time.Millisecond))...).with(func(s *scenario) {
+			s.Nodes, s.Disks, s.SyncAlways, s.Load = nodes, true, always, 20*time.Second
+		})
+	}
+	one := power("power", 1, false)
+	return []*scenario{one, power("power-always", 1, true), power("power-three", 3, false), power("power-three-always", 3, true)}
+}
+
+// workerFaults are runs whose workers, servers and links break.
+func workerFaults() []*scenario {
 	scale := []int{1, 3, 2}
 	return []*scenario{
 		base("calm").with(func(s *scenario) { s.Load = 5 * time.Second }),
@@ -95,6 +250,8 @@ func catalogue() []*scenario {
 		base("server-kills").with(func(s *scenario) { s.ServerKills, s.Kills = 5, 3 }),
 		base("links").with(func(s *scenario) { s.Cuts, s.Slow, s.Restarts = 4, 3, 3 }),
 		base("zombies").with(func(s *scenario) { s.Zombies, s.Kills = 3, 2 }),
+		base("one-way").with(func(s *scenario) { s.OneWay, s.Kills = 3, 2 }),
+		base("one-way-no-fence").with(func(s *scenario) { s.OneWay, s.Unsafe = 3, "nofence" }),
 		base("splits").with(func(s *scenario) { s.Splits, s.Kills = 2, 2 }),
 		base("disorder").with(func(s *scenario) {
 			s.Kills, s.Zombies = 5, 2
@@ -142,19 +299,43 @@ type entry struct {
 
 // matrices are the collections that --matrix names. The long one is what the
 // project claims: at least 40 runs, 400,000 predictions, 200 worker kills, 60
-// zombies, 60 server kills and 30 partitions, and every negative control.
+// zombies, 60 server kills and 30 partitions, every fault of what the servers
+// hold, and every negative control.
 var matrices = map[string][]entry{
-	"short": {{"cluster-scale", 1}, {"scale-mixed", 1}, {"worker-kills-window", 1}, {"idle-spill", 1}, {"no-dedup", 1}, {"no-fence", 1}},
+	"short": {
+		{"cluster-scale", 1}, {"scale-mixed", 1}, {"idle-spill", 1}, {"rewind-input", 1}, {"limit-input", 1},
+		{"no-dedup", 1}, {"no-fence", 1}, {"rewind-no-reset", 1},
+	},
 	"long": {
 		{"calm", 1},
 		{"worker-kills", 2}, {"worker-kills-window", 2}, {"worker-kills-count", 2}, {"worker-kills-early", 2},
 		{"idle-spill", 2}, {"idle-spill-scale", 3}, {"spill-window", 2},
-		{"server-kills", 3}, {"links", 2}, {"zombies", 5}, {"splits", 6}, {"disorder", 3},
+		{"server-kills", 3}, {"links", 2}, {"one-way", 2}, {"zombies", 5}, {"splits", 6}, {"disorder", 3},
 		{"scale", 3}, {"scale-mixed", 6}, {"three-zombies", 6},
 		{"cluster-kills", 4}, {"cluster-scale", 6}, {"cluster-window", 4},
+		{"unnumbered", 1}, {"unnumbered-servers", 1}, {"deaths", 1}, {"split-commits", 1}, {"rivals", 1},
+		{"rewind-input", 1}, {"rewind-input-restart", 1}, {"rewind-input-resend", 1}, {"rewind-output", 1}, {"rewind-output-restart", 1},
+		{"rewind-all", 1}, {"rewind-all-resend", 1}, {"rewind-all-restart", 1}, {"rewind-states", 1},
+		{"purge-unread", 1}, {"delete-unread", 1}, {"delete-answered", 1}, {"limit-input", 1}, {"limit-output", 1},
+		{"purge-output", 1}, {"purge-states", 1},
+		{"flip-input", 1}, {"flip-output", 1}, {"flip-states", 1}, {"flip-rows", 1},
+		{"sum-input", 1}, {"sum-output", 1}, {"sum-states", 1},
+		{"power", 1},
 		{"no-fence", 2}, {"no-dedup", 2}, {"msg-id-only", 2},
+		{"unnumbered-no-fence", 1}, {"deaths-no-dedup", 1}, {"split-no-ahead", 1}, {"rivals-any-model", 1}, {"one-way-no-fence", 1},
+		{"rewind-no-reset", 1}, {"rewind-no-input", 1}, {"delete-no-digest", 1},
 	},
-	"controls": {{"no-fence", 1}, {"no-dedup", 1}, {"msg-id-only", 1}},
+	"controls": controls(),
+}
+
+// controls is every negative control once.
+func controls() (list []entry) {
+	for _, s := range catalogue() {
+		if s.Unsafe != "" {
+			list = append(list, entry{s.Name, 1})
+		}
+	}
+	return list
 }
 
 func find(name string) (*scenario, error) {

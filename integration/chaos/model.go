@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -14,6 +15,7 @@ import (
 var policies = map[string]reservoir.Policy{
 	"marked": {Kind: reservoir.Marked},
 	"early":  {Kind: reservoir.Marked, Early: 3},
+	"each":   {Kind: reservoir.Marked, Early: 1},
 	"count":  {Kind: reservoir.Count, Length: 5},
 	"window": {Kind: reservoir.Window, Length: 12, Hop: 4},
 }
@@ -22,9 +24,12 @@ var policies = map[string]reservoir.Policy{
 // sample lost, repeated or swapped is in every later state of its sequence,
 // and inputs that depend on the sample before. The readout's numbers are
 // drawn: bits are compared, not accuracy.
-func newModel(policy string) (*reservoir.Model, error) {
+func newModel(policy string) (*reservoir.Model, error) { return drawModel(policy, 3, 5, 3) }
+
+// drawModel is one of a network and a readout of these seeds.
+func drawModel(policy string, network, head uint64, columns int) (*reservoir.Model, error) {
 	net, err := reservoir.Draw(reservoir.Spec{
-		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels, Members: 1, Units: 16, Seed: 3,
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels, Members: 1, Units: 16, Seed: network,
 		Precision: reservoir.Float32, Difference: true, Features: []reservoir.Feature{reservoir.Last, reservoir.Mean},
 		Eps: reservoir.Fixed(0.1), Gamma: reservoir.Fixed(0.01), Recurrent: reservoir.Fixed(0.4),
 		Input: reservoir.Fixed(1), Bias: reservoir.Fixed(0.1),
@@ -32,7 +37,7 @@ func newModel(policy string) (*reservoir.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	rng := rand.New(rand.NewPCG(5, 17))
+	rng := rand.New(rand.NewPCG(head, 17))
 	draw := func(n int) []float32 {
 		v := make([]float32, n)
 		for i := range v {
@@ -40,9 +45,12 @@ func newModel(policy string) (*reservoir.Model, error) {
 		}
 		return v
 	}
-	classes := []string{"calm", "rising", "falling"}
+	var classes []string
+	for c := range columns {
+		classes = append(classes, fmt.Sprint("class ", c))
+	}
 	n := net.Spec.FeatureCount()
-	head := &readout.Linear{Name: "chaos", Classes: classes, Center: draw(n), Weights: draw(n * len(classes)), Intercept: draw(len(classes))}
-	m := &reservoir.Model{Network: net, Heads: []*readout.Linear{head}, Policy: policies[policy], Channels: channelNames}
+	linear := &readout.Linear{Name: "chaos", Classes: classes, Center: draw(n), Weights: draw(n * len(classes)), Intercept: draw(len(classes))}
+	m := &reservoir.Model{Network: net, Heads: []*readout.Linear{linear}, Policy: policies[policy], Channels: channelNames}
 	return m, m.Validate()
 }

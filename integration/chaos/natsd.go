@@ -25,12 +25,21 @@ func natsServer(args []string) int {
 	port := f.Int("port", 0, "")
 	clusterPort := f.Int("cluster-port", 0, "0 = no cluster")
 	routes := f.String("routes", "", "")
+	payload := f.Int("max-payload", 0, "bytes; 0 = a stock server's")
+	always := f.Bool("sync-always", false, "fsync before each acknowledgement")
+	image := f.String("image", "", "file system to mount at dir; this process has a mount namespace of its own")
 	if f.Parse(args) != nil {
 		return 2
 	}
+	if *image != "" {
+		if err := mountImage(*image, *dir); err != nil {
+			fmt.Fprintln(os.Stderr, "nats-server:", err)
+			return 1
+		}
+	}
 	o := &server.Options{
 		ServerName: *name, Host: loopback, Port: *port, JetStream: true, StoreDir: *dir,
-		NoSigs: true, Logtime: true,
+		NoSigs: true, Logtime: true, MaxPayload: int32(*payload), SyncAlways: *always,
 	}
 	if *clusterPort > 0 {
 		// NoAdvertise: clients must not learn of ways around their proxies.

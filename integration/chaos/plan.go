@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -21,6 +22,7 @@ type input struct {
 	ends    []bool   // nil where the model does not look at marks
 	ids     []string // a gateway's: the stream of each row; else nil
 	damaged bool     // sent with half of its bytes
+	other   *input   // what a restarted producer sent under the same number, nil if nothing else
 }
 
 func (m *input) rows() int { return len(m.times) }
@@ -38,6 +40,7 @@ type send struct {
 	seq    uint64
 	repeat bool // the message went out before
 	late   bool // out of its order
+	dies   bool // the producer dies before it hears an answer; another sends the message again, or other content under its number
 }
 
 // plan is what all producers send, drawn from a seed: the messages of each key
@@ -48,6 +51,7 @@ type plan struct {
 	sends    map[string][]send
 	encoders map[codec.InputOptions]*codec.InputEncoder
 	marked   bool
+	traffic  traffic
 }
 
 // traffic says how hostile the producers are.
@@ -59,6 +63,10 @@ type traffic struct {
 	LateBy         int
 	Missing        float64 // share never sent
 	Damaged        float64 // share that cannot be decoded
+	Deaths         float64 // share whose producer dies between sending and the answer
+	Reuse          float64 // share of those whose number another producer gives to other content
+	Unnumbered     bool    // no message has a number: each stored copy counts
+	Rows           int     // at most, in a message; 0 = 8
 }
 
 const channels = 2
@@ -67,7 +75,7 @@ var channelNames = []string{"x", "y"}
 
 // newPlan draws it. marked says whether rows carry end marks.
 func newPlan(seed uint64, t traffic, marked bool) *plan {
-	p := &plan{messages: map[string][]*input{}, sends: map[string][]send{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: marked}
+	p := &plan{messages: map[string][]*input{}, sends: map[string][]send{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: marked, traffic: t}
 	for k := range t.Keys {
 		key := fmt.Sprintf("dev%03d", k)
 		rng := rand.New(rand.NewPCG(seed, uint64(k)))
@@ -80,15 +88,40 @@ func newPlan(seed uint64, t traffic, marked bool) *plan {
 			p.add(rng, key, streams).damaged = rng.Float64() < t.Damaged
 		}
 		p.sends[key] = order(rng, t)
+		p.deaths(rng, key)
 	}
 	return p
+}
+
+// deaths draws which producers die, and what their successors send under the
+// same number: as many rows, of other samples.
+func (p *plan) deaths(rng *rand.Rand, key string) {
+	if p.traffic.Deaths == 0 {
+		return
+	}
+	for i := range p.sends[key] {
+		s := &p.sends[key][i]
+		m := p.messages[key][s.seq-1]
+		if s.repeat || m.damaged || rng.Float64() >= p.traffic.Deaths {
+			continue
+		}
+		s.dies = true
+		if rng.Float64() < p.traffic.Reuse {
+			o := *m
+			o.x = slices.Clone(m.x)
+			for k := range o.x {
+				o.x[k] = 4*rng.Float32() - 2
+			}
+			m.other = &o
+		}
+	}
 }
 
 // add draws a key's next message: 1 to 8 rows, an end mark on about one row in
 // four.
 func (p *plan) add(rng *rand.Rand, key string, streams int) *input {
 	m := &input{key: key, seq: uint64(len(p.messages[key]) + 1)}
-	for range 1 + rng.IntN(8) {
+	for range 1 + rng.IntN(cmp.Or(p.traffic.Rows, 8)) {
 		id := ""
 		if streams > 1 {
 			id = fmt.Sprintf("%s-%d", key, rng.IntN(streams))

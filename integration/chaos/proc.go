@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +34,11 @@ type children struct {
 // start runs args with extra environment entries; output is appended to
 // <dir>/<name>.log. The kernel kills the child if this process dies first.
 func (c *children) start(name string, env []string, args ...string) (*proc, error) {
+	return c.startIn(0, name, env, args...)
+}
+
+// startIn does so in namespaces of its own (flags of clone(2)).
+func (c *children) startIn(own uintptr, name string, env []string, args ...string) (*proc, error) {
 	log, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -40,7 +47,7 @@ func (c *children) start(name string, env []string, args ...string) (*proc, erro
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: own}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("chaos: %s: %w", name, err)
 	}
@@ -92,6 +99,22 @@ func (p *proc) killed() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
+// stopped waits until the kernel shows the process as stopped: each of its
+// threads must have run for that, which takes a while on a loaded machine.
+func (p *proc) stopped() bool {
+	for range 2000 {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+		if err != nil {
+			return false
+		}
+		if after := string(stat[strings.LastIndexByte(string(stat), ')')+1:]); strings.HasPrefix(after, " T") {
+			return true
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
+}
+
 // how says how the process ended: "exit status 0", "signal: killed". It must
 // have ended.
 func (p *proc) how() string { return p.cmd.ProcessState.String() }
@@ -121,8 +144,9 @@ var alarms = [][]byte{[]byte("STOPPED"), []byte("BUG:"), []byte("panic: "), []by
 
 const maxCries = 5
 
-// cries collects lines with alarms from all logs.
+// cries collects lines with alarms from all logs, a few of each kind.
 func (c *children) cries() (lines []string) {
+	many := map[int]int{}
 	logs, _ := filepath.Glob(filepath.Join(c.dir, "*.log")) // the pattern is right
 	for _, path := range logs {
 		text, err := os.ReadFile(path)
@@ -130,7 +154,11 @@ func (c *children) cries() (lines []string) {
 			return append(lines, err.Error())
 		}
 		for line := range bytes.Lines(text) {
-			if slices.ContainsFunc(alarms, func(a []byte) bool { return bytes.Contains(line, a) }) && len(lines) < maxCries {
+			kind := slices.IndexFunc(alarms, func(a []byte) bool { return bytes.Contains(line, a) })
+			if kind < 0 {
+				continue
+			}
+			if many[kind]++; many[kind] <= maxCries {
 				lines = append(lines, filepath.Base(path)+": "+string(bytes.TrimSpace(line)))
 			}
 		}

@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,8 +30,12 @@ type producers struct {
 
 	encode sync.Mutex // plan.payload
 
+	hurried atomic.Bool         // no pause any more
+	rounds  [lanes]atomic.Int64 // how far each lane is
+	back    [lanes]atomic.Int64 // the round a lane is to go back to, plus 1; 0 = none
+
 	mu           sync.Mutex
-	acknowledged map[string]map[uint64]bool // by key and Eusn-Seq
+	acknowledged map[string]map[uint64]bool // by key and number
 	counts       inputCounts
 }
 
@@ -59,6 +65,10 @@ func (p *producers) lane(ctx context.Context, lane int, begin time.Time) error {
 	done := 0
 	for round, more := 0, true; more; round++ {
 		more = false
+		if to := p.back[lane].Swap(0); to > 0 {
+			round = int(to) - 1
+		}
+		p.rounds[lane].Store(int64(round))
 		for k := lane; k < len(p.plan.keys); k += lanes {
 			key := p.plan.keys[k]
 			sends := p.plan.sends[key]
@@ -70,10 +80,27 @@ func (p *producers) lane(ctx context.Context, lane int, begin time.Time) error {
 				return err
 			}
 			done++
+			if p.hurried.Load() {
+				continue
+			}
 			time.Sleep(time.Until(begin.Add(time.Duration(float64(done*lanes) / p.rate * float64(time.Second)))))
 		}
 	}
 	return nil
+}
+
+// mark notes where the lanes are; the function it returns sends them back to
+// there, as producers that ask the server what it has kept.
+func (p *producers) mark() (again func()) {
+	var at [lanes]int64
+	for i := range p.rounds {
+		at[i] = p.rounds[i].Load()
+	}
+	return func() {
+		for i, round := range at {
+			p.back[i].Store(round + 1)
+		}
+	}
 }
 
 // publish publishes one message until the server has acknowledged it. With an
@@ -81,11 +108,19 @@ func (p *producers) lane(ctx context.Context, lane int, begin time.Time) error {
 // without leave that to the stage.
 func (p *producers) publish(ctx context.Context, key string, s send, withID bool) error {
 	m := p.plan.message(key, s.seq)
+	if s.dies {
+		if err := p.unheard(m); err != nil {
+			return err
+		}
+		if m.other != nil {
+			m = m.other
+		}
+	}
 	msg, err := p.encoded(m)
 	if err != nil {
 		return err
 	}
-	if withID && !s.repeat {
+	if withID && !s.repeat && !s.dies && !p.plan.traffic.Unnumbered {
 		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s:%d", key, s.seq))
 	}
 	for {
@@ -97,6 +132,9 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if errors.Is(err, nats.ErrMaxPayload) {
+			return fmt.Errorf("chaos: %s %d, %d bytes: %w", key, s.seq, len(msg.Data), err)
 		}
 		p.count(func(c *inputCounts) { c.Retries++ })
 		time.Sleep(50 * time.Millisecond)
@@ -119,6 +157,23 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 	return nil
 }
 
+// unheard sends a message and dies before the answer: nobody knows whether it
+// was stored.
+func (p *producers) unheard(m *input) error {
+	msg, err := p.encoded(m)
+	if err != nil {
+		return err
+	}
+	p.count(func(c *inputCounts) {
+		c.Deaths++
+		if m.other != nil {
+			c.Reused++
+		}
+	})
+	p.js.Conn().PublishMsg(msg) // lost where there is no connection: that is what happens to the dead
+	return nil
+}
+
 func (p *producers) count(f func(*inputCounts)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +189,11 @@ func (p *producers) encoded(m *input) (*nats.Msg, error) {
 	}
 	msg := nats.NewMsg(subjectPrefix + m.key)
 	msg.Data = data
-	msg.Header.Set(headerSeq, strconv.FormatUint(m.seq, 10))
+	if p.plan.traffic.Unnumbered {
+		msg.Header.Set(headerPlan, strconv.FormatUint(m.seq, 10)) // for the harness alone
+	} else {
+		msg.Header.Set(headerSeq, strconv.FormatUint(m.seq, 10))
+	}
 	if m.seq%3 == 0 && !m.damaged {
 		msg.Header.Set(headerCRC, fmt.Sprintf("%08x", codec.CRC(data)))
 	}

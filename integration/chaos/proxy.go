@@ -10,22 +10,30 @@ import (
 	"time"
 )
 
+// direction is a way through a link.
+type direction int
+
+const (
+	toServer direction = iota
+	toWorker
+)
+
 // link is a worker's way to the servers: one proxy per server, ruled together.
 type link struct {
 	proxies []*proxy
 
 	mu    sync.Mutex
-	gate  chan struct{} // closed = open
-	down  bool          // connections are refused
-	delay time.Duration // added to every piece, each way
+	gates [2]chan struct{} // by direction; closed = open
+	down  bool             // connections are refused
+	delay time.Duration    // added to every piece, each way
 
 	late atomic.Int64 // bytes delivered that had come to a closed gate
 	lost atomic.Int64 // connections cut
 }
 
 func newLink(c *cluster) (*link, error) {
-	l := &link{gate: make(chan struct{})}
-	close(l.gate)
+	l := &link{gates: [2]chan struct{}{make(chan struct{}), make(chan struct{})}}
+	l.release()
 	for _, n := range c.nodes {
 		ln, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 		if err != nil {
@@ -54,18 +62,30 @@ func (l *link) url() string {
 // hold keeps everything that is sent from now on, both ways, until release,
 // which delivers it: a network partition with late delivery.
 func (l *link) hold() {
+	l.holdOne(toServer)
+	l.holdOne(toWorker)
+}
+
+// holdOne does so for one direction: the other side goes on hearing.
+func (l *link) holdOne(d direction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gate = make(chan struct{})
+	select {
+	case <-l.gates[d]:
+		l.gates[d] = make(chan struct{})
+	default: // held already
+	}
 }
 
 func (l *link) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case <-l.gate:
-	default:
-		close(l.gate)
+	for _, gate := range l.gates {
+		select {
+		case <-gate:
+		default:
+			close(gate)
+		}
 	}
 }
 
@@ -92,10 +112,16 @@ func (l *link) slow(d time.Duration) {
 	l.delay = d
 }
 
-func (l *link) state() (gate chan struct{}, down bool, delay time.Duration) {
+func (l *link) state() (down bool, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.gate, l.down, l.delay
+	return l.down, l.delay
+}
+
+func (l *link) gate(d direction) chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gates[d]
 }
 
 // connections is how many there are through the link.
@@ -108,11 +134,10 @@ func (l *link) connections() (n int) {
 	return n
 }
 
-// held reports whether the gate is closed.
-func (l *link) held() bool {
-	gate, _, _ := l.state()
+// held reports whether a direction's gate is closed.
+func (l *link) held(d direction) bool {
 	select {
-	case <-gate:
+	case <-l.gate(d):
 		return false
 	default:
 		return true
@@ -120,11 +145,10 @@ func (l *link) held() bool {
 }
 
 // pass waits until a piece may go on.
-func (l *link) pass(p piece) {
+func (l *link) pass(d direction, p piece) {
 	time.Sleep(time.Until(p.due))
-	for l.held() {
-		gate, _, _ := l.state()
-		<-gate
+	for l.held(d) {
+		<-l.gate(d)
 	}
 }
 
@@ -152,7 +176,7 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		if _, down, _ := p.link.state(); down {
+		if down, _ := p.link.state(); down {
 			client.Close()
 			continue
 		}
@@ -170,8 +194,8 @@ func (p *proxy) serve(client net.Conn) {
 	p.track(client, server)
 	defer p.untrack(client, server)
 	var both sync.WaitGroup
-	both.Go(func() { p.link.pump(server, client) })
-	both.Go(func() { p.link.pump(client, server) })
+	both.Go(func() { p.link.pump(toServer, server, client) })
+	both.Go(func() { p.link.pump(toWorker, client, server) })
 	both.Wait()
 }
 
@@ -219,7 +243,7 @@ const (
 
 // pump carries one direction. It reads on while the gate is closed, so that
 // what a process sent before it died is still delivered, late.
-func (l *link) pump(dst, src net.Conn) {
+func (l *link) pump(d direction, dst, src net.Conn) {
 	way := make(chan piece, piecesOnWay)
 	broke := false // by breakAll: then there is no goodbye; read after way is closed
 	go func() {
@@ -228,8 +252,8 @@ func (l *link) pump(dst, src net.Conn) {
 			buf := make([]byte, pieceBytes)
 			n, err := src.Read(buf)
 			if n > 0 {
-				_, _, delay := l.state()
-				way <- piece{buf[:n], time.Now().Add(delay), l.held()}
+				_, delay := l.state()
+				way <- piece{buf[:n], time.Now().Add(delay), l.held(d)}
 			}
 			if err != nil {
 				broke = errors.Is(err, net.ErrClosed)
@@ -239,7 +263,7 @@ func (l *link) pump(dst, src net.Conn) {
 	}()
 	gone := false
 	for p := range way {
-		l.pass(p)
+		l.pass(d, p)
 		if !gone {
 			_, err := dst.Write(p.data)
 			gone = err != nil // go on reading: the other direction may still have to deliver
@@ -248,7 +272,7 @@ func (l *link) pump(dst, src net.Conn) {
 			}
 		}
 	}
-	l.pass(piece{}) // a goodbye waits like everything else
+	l.pass(d, piece{}) // a goodbye waits like everything else
 	if t, ok := dst.(*net.TCPConn); ok && !broke {
 		t.CloseWrite()
 	}

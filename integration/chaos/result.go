@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 )
 
@@ -14,18 +16,24 @@ type result struct {
 	OK      bool     `json:"ok"` // as it should be; of a negative control, that fault was found
 	Control string   `json:"control,omitempty"`
 	Why     []string `json:"why,omitempty"`
+	Skipped string   `json:"skipped,omitempty"` // why it was not carried out
 
-	Nodes       int    `json:"nodes"`
-	Workers     []int  `json:"workers"`
-	Policy      string `json:"policy"`
-	Predictions int    `json:"predictions"` // compared
-	Lost        int    `json:"lost"`
-	Duplicated  int    `json:"duplicated"`
-	Wrong       int    `json:"wrong"`
-	Closed      int    `json:"closed_streams"`   // whose final states were seen in a prediction
-	Silenced    int    `json:"ended_by_silence"` // sequences
-	States      int    `json:"states"`           // partitions whose final states were compared
-	Differing   int    `json:"differing_states"`
+	Nodes       int      `json:"nodes"`
+	Workers     []int    `json:"workers"`
+	Policy      string   `json:"policy"`
+	Predictions int      `json:"predictions"` // compared
+	Lost        int      `json:"lost"`
+	Duplicated  int      `json:"duplicated"`
+	Wrong       int      `json:"wrong"`
+	May         string   `json:"may"`               // what a partition was allowed to come to
+	Flagged     int      `json:"flagged"`           // predictions with a flag for what the fault took
+	Excused     int      `json:"excused"`           // not made, with a flag on the next one or a stop on record
+	Stopped     []string `json:"stopped,omitempty"` // partitions, with the reason
+	Handed      int      `json:"handed_over"`       // claims in the middle of a split commit
+	Closed      int      `json:"closed_streams"`    // whose final states were seen in a prediction
+	Silenced    int      `json:"ended_by_silence"`  // sequences
+	States      int      `json:"states"`            // partitions whose final states were compared
+	Differing   int      `json:"differing_states"`
 
 	Input  inputCounts    `json:"input"`
 	Faults faultCounts    `json:"faults"`
@@ -44,13 +52,28 @@ type inputCounts struct {
 	Damaged  int `json:"damaged"`
 	Retries  int `json:"retries"` // sent again for want of an answer
 	Dropped  int `json:"dropped"` // by the truth: repeats and too late
+	Deaths   int `json:"deaths"`  // of producers, between sending and the answer
+	Reused   int `json:"reused"`  // numbers that then came with other content
 }
 
 func newResult(s *scenario, seed uint64) *result {
 	return &result{
-		Run: s.Name, Seed: seed, Control: s.Unsafe, Nodes: s.Nodes, Workers: s.Workers, Policy: s.Policy,
+		Run: s.Name, Seed: seed, Control: s.Unsafe, Nodes: s.Nodes, Workers: s.Workers, Policy: s.Policy, May: s.May.String(),
 		Repeat: fmt.Sprintf("go run ./integration/chaos --run %s --seed %d", s.Name, seed),
 	}
+}
+
+// skipped is a run that this machine cannot carry out; a failure where the list
+// EUSN_REQUIRE names what it needs.
+func skipped(s *scenario, seed uint64, why string) *result {
+	const part = "loopmount"
+	r := newResult(s, seed)
+	r.Skipped = fmt.Sprintf("NOT CHECKED, %s absent: %s", part, why)
+	if slices.Contains(strings.Split(os.Getenv("EUSN_REQUIRE"), ","), part) {
+		r.fail("EUSN_REQUIRE names %s: %s", part, why)
+	}
+	r.OK = len(r.Why) == 0
+	return r
 }
 
 func (r *result) fail(format string, args ...any) {
@@ -68,17 +91,18 @@ func (r *result) conclude(u *run, err error) {
 	if u.truth != nil {
 		r.Input.Dropped = u.truth.dropped
 	}
-	if u.fleet != nil {
-		r.fleet(u)
-	}
 	found := 0
 	if a := u.audit; a != nil {
 		r.Predictions, r.Lost, r.Duplicated, r.Wrong = a.seen, a.lost, a.duplicated, a.wrong
+		r.Flagged, r.Excused, r.Handed = a.flagged, a.excused, a.handed
 		r.Closed = len(a.want)
 		found = a.lost + a.duplicated + a.wrong
 		if found > 0 && r.Control == "" {
 			r.fail("%d lost, %d duplicated, %d wrong: %s", a.lost, a.duplicated, a.wrong, strings.Join(a.notes, "; "))
 		}
+	}
+	if u.fleet != nil {
+		r.fleet(u)
 	}
 	if r.Control != "" && found == 0 {
 		r.fail("the comparison found no fault with %q switched off", r.Control)
@@ -110,20 +134,29 @@ func (r *result) fleet(u *run) {
 	short("cuts", r.Faults.Cuts, s.Cuts)
 	short("slow links", r.Faults.Slow, s.Slow)
 	short("clean restarts", r.Faults.CleanRestarts, s.Restarts)
+	short("one-way cuts", r.Faults.OneWay, s.OneWay)
+	short("commits taken over between their parts", r.Handed, s.Handed)
+	for _, h := range s.Harms {
+		short(h.What, r.Faults.Harms[h.What], s.harms(h.What))
+	}
+	short("deaths of producers", r.Input.Deaths, min(1, int(1e6*s.Traffic.Deaths)))
 	short("server kills", r.Faults.ServerKills, s.ServerKills)
 	short("scale steps", r.Faults.ScaleSteps, len(s.Workers)-1)
 }
 
 // line is the result for people.
 func (r *result) line() string {
+	if r.Skipped != "" && r.OK {
+		return fmt.Sprintf("SKIP %-22s %s", r.Run, r.Skipped)
+	}
 	verdict := "ok  "
 	if !r.OK {
 		verdict = "FAIL"
 	}
 	f := r.Faults
-	s := fmt.Sprintf("%s %-22s seed %-6d %5.0f s  %6d predictions: %d lost, %d duplicated, %d wrong, %d of %d states differ | kills %d, zombies %d, partitions %d (late traffic %d), overtaken %d, cuts %d, slow %d, restarts %d, scale %d, server kills %d (leaders %d) | input %d: %d repeats, %d late, %d damaged, %d retries",
-		verdict, r.Run, r.Seed, r.Seconds, r.Predictions, r.Lost, r.Duplicated, r.Wrong, r.Differing, r.States,
-		f.WorkerKills, f.Zombies, f.Partitions, f.LatePartitions, f.Overtaken, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills,
+	s := fmt.Sprintf("%s %-22s seed %-6d %5.0f s  %6d predictions: %d lost, %d duplicated, %d wrong, %d flagged, %d excused, %d partitions stopped, %d of %d states differ | kills %d, zombies %d, partitions %d (late traffic %d), overtaken %d, cuts %d, slow %d, restarts %d, scale %d, server kills %d (leaders %d), one-way cuts %d, handed over %d, stores: %s | input %d: %d repeats, %d late, %d damaged, %d retries",
+		verdict, r.Run, r.Seed, r.Seconds, r.Predictions, r.Lost, r.Duplicated, r.Wrong, r.Flagged, r.Excused, len(r.Stopped), r.Differing, r.States,
+		f.WorkerKills, f.Zombies, f.Partitions, f.LatePartitions, f.Overtaken, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills, f.OneWay, r.Handed, f.harms(),
 		r.Input.Messages, r.Input.Repeats, r.Input.Late, r.Input.Damaged, r.Input.Retries)
 	for _, w := range r.Why {
 		s += "\n     " + w

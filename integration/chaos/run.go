@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -46,6 +48,9 @@ type run struct {
 // runScenario carries out one run and cleans up after it, whatever happens.
 func runScenario(ctx context.Context, s *scenario, seed uint64, worker, dir string) *result {
 	begin := time.Now()
+	if s.Disks && mounts() != "" {
+		return skipped(s, seed, mounts())
+	}
 	r := &run{scenario: s, seed: seed, dir: dir, worker: worker, procs: &children{dir: dir}, stored: map[string]map[uint64]bool{}}
 	r.result = newResult(s, seed)
 	ctx, cancel := context.WithTimeoutCause(ctx, 4*s.Load+4*time.Minute, fmt.Errorf("chaos: the run is far from its end after %v", 4*s.Load+4*time.Minute))
@@ -71,7 +76,7 @@ func (r *run) prepare() error {
 	if r.log, err = os.Create(filepath.Join(r.dir, "events.log")); err != nil {
 		return err
 	}
-	m, err := newModel(r.scenario.Policy)
+	m, err := drawModel(r.scenario.Policy, 3, 5, cmp.Or(r.scenario.Classes, 3))
 	if err != nil {
 		return err
 	}
@@ -86,9 +91,17 @@ func (r *run) prepare() error {
 	if r.cluster, err = newCluster(r.procs, r.dir, r.scenario.Nodes); err != nil {
 		return err
 	}
-	r.fleet = &fleet{procs: r.procs, cluster: r.cluster, exits: map[string]int{}, args: []string{
+	r.fleet = &fleet{lag: r.scenario.Lag, procs: r.procs, cluster: r.cluster, exits: map[string]int{}, args: []string{
 		r.worker, "run", "-c", conf, "--model", model, "--job", job, "--partitions", strconv.Itoa(r.scenario.Partitions),
 	}}
+	r.cluster.extra, r.cluster.disks = r.scenario.serverArgs(), r.scenario.Disks
+	for _, n := range r.cluster.nodes {
+		if r.scenario.Disks {
+			if err := makeImage(r.cluster.image(n)); err != nil {
+				return err
+			}
+		}
+	}
 	if r.scenario.Unsafe != "" {
 		r.fleet.env = []string{"EUSN_UNSAFE=" + r.scenario.Unsafe}
 	}
@@ -130,7 +143,7 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.closeSequences(ctx, js); err != nil {
 		return err
 	}
-	if err := r.compare(ctx, js); err != nil || r.scenario.Unsafe != "" {
+	if err := r.compare(ctx, js); err != nil || r.scenario.Unsafe != "" || r.scenario.May.lenient() {
 		return err
 	}
 	return r.states(ctx, js)
@@ -164,6 +177,9 @@ func (r *run) load(ctx context.Context, js jetstream.JetStream) error {
 // closeSequences reads the input into the truth, publishes what is missing
 // and what closes every sequence, and reads that.
 func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error {
+	if r.scenario.May.lenient() {
+		return r.closeMeant(ctx, js)
+	}
 	for _, then := range []func() error{
 		r.allStored,
 		func() error { return r.producers.findMissing(ctx, r.has) },
@@ -171,7 +187,7 @@ func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error 
 		r.allStored,
 	} {
 		var err error
-		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, r.input); err == nil {
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.input); err == nil {
 			err = then()
 		}
 		if err != nil {
@@ -181,13 +197,47 @@ func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error 
 	return nil
 }
 
+// closeMeant does so where the truth is what producers meant.
+func (r *run) closeMeant(ctx context.Context, js jetstream.JetStream) error {
+	taken := map[string]int{}
+	if _, err := readOn(ctx, js, inputStream, 0, true, r.input); err != nil {
+		return err
+	}
+	if !r.scenario.Loses {
+		if err := r.allStored(); err != nil {
+			return err
+		}
+	}
+	if err := r.producers.findMissing(ctx, r.hasOrHad); err != nil {
+		return err
+	}
+	if err := r.truth.meant(taken); err != nil {
+		return err
+	}
+	if err := r.producers.finish(ctx, r.truth, r.seed); err != nil {
+		return err
+	}
+	return r.truth.meant(taken)
+}
+
+// hasOrHad reports whether nobody is to send a message again: the input has
+// it, or a producer without numbers, which cannot tell, was told that it has.
+func (r *run) hasOrHad(key string, seq uint64) bool {
+	return r.has(key, seq) || r.scenario.Traffic.Unnumbered && r.producers.acknowledged[key][seq]
+}
+
+// partition is where a stream's key belongs.
+func (r *run) partition(id string) int {
+	return partitionOf(r.truth.owner[id], r.scenario.Partitions)
+}
+
 // hush waits until the workers have ended a sequence for its silence, where
 // they are to. During the load a busy machine may leave none silent enough;
 // after it everything is.
 func (r *run) hush(ctx context.Context, js jetstream.JetStream) error {
 	for begin := time.Now(); r.scenario.Idle > 0 && r.truth.idle == 0 && time.Since(begin) < silenceWithin; time.Sleep(200 * time.Millisecond) {
 		var err error
-		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, r.input); err != nil {
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.input); err != nil {
 			return err
 		}
 	}
@@ -205,7 +255,11 @@ func (r *run) input(s stored) error {
 	if s.msg.Headers().Get(headerKind) == "idle" {
 		return r.truth.silence(s)
 	}
-	seq, err := s.number(headerSeq)
+	header := headerSeq
+	if r.scenario.Traffic.Unnumbered {
+		header = headerPlan
+	}
+	seq, err := s.number(header)
 	if err != nil {
 		return err
 	}
@@ -216,14 +270,30 @@ func (r *run) input(s stored) error {
 	if m == nil {
 		return fmt.Errorf("chaos: the input holds %s %d, which nobody sent", key, seq)
 	}
-	if data, err := r.producers.plan.payload(m); err != nil || !bytes.Equal(data, s.msg.Data()) {
-		return fmt.Errorf("chaos: the input holds other bytes for %s %d than were sent (%v)", key, seq, err)
+	if m, err = r.sent(m, s.msg.Data()); err != nil {
+		return err
 	}
 	if r.stored[key] == nil {
 		r.stored[key] = map[uint64]bool{}
 	}
 	r.stored[key][seq] = true
-	return r.truth.take(key, seq, s.seq)
+	if r.scenario.May.lenient() {
+		return nil
+	}
+	return r.truth.take(m, s.seq)
+}
+
+// sent is which of the contents that a number was given the bytes are.
+func (r *run) sent(m *input, got []byte) (*input, error) {
+	for _, of := range []*input{m, m.other} {
+		if of == nil {
+			continue
+		}
+		if data, err := r.producers.plan.payload(of); err != nil || bytes.Equal(data, got) {
+			return of, err
+		}
+	}
+	return nil, fmt.Errorf("chaos: the input holds other bytes for %s %d than were sent", m.key, m.seq)
 }
 
 // allStored makes sure that the server kept what it acknowledged.
@@ -242,28 +312,41 @@ func (r *run) allStored() error {
 // nothing comes any more, stops the workers and looks for more than expected.
 func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	r.audit = newAudit(r.truth.predictions, r.scenario.Partitions)
+	r.audit.may = r.scenario.May
+	holes := r.scenario.May.lenient()
 	var read uint64
+	var stopped stops
 	var err error
-	for last := time.Now(); r.audit.seen-r.audit.duplicated < r.truth.total; {
+	for last := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		before := r.audit.seen
-		if read, err = readOn(ctx, js, outputStream, read, r.audit.message); err != nil {
+		if read, err = readOn(ctx, js, outputStream, read, holes, r.audit.message); err != nil {
 			return err
+		}
+		if r.scenario.May.Stop {
+			if stopped, err = r.fleet.stopped(r.dir, r.scenario.Partitions); err != nil {
+				return err
+			}
+		}
+		if r.audit.open(r.partition, stopped) == 0 {
+			break
 		}
 		if r.audit.seen > before {
 			last = time.Now()
 		} else if quiet := time.Since(last); quiet > noProgress || r.scenario.Unsafe != "" && quiet > controlPatience {
 			break // what is missing is counted as lost
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 	time.Sleep(settleTime)
-	if unclean := r.fleet.stopAll(); len(unclean) > 0 && r.scenario.Unsafe == "" {
+	if unclean := r.fleet.stopAll(); len(unclean) > 0 && r.scenario.Unsafe == "" && len(stopped) == 0 {
 		r.result.fail("at the end, workers did not stop cleanly: %v", unclean)
 	}
-	if _, err := readOn(ctx, js, outputStream, read, r.audit.message); err != nil {
+	if _, err := readOn(ctx, js, outputStream, read, holes, r.audit.message); err != nil {
 		return err
 	}
-	r.audit.finish()
+	r.audit.finish(r.partition, stopped)
+	for _, p := range slices.Sorted(maps.Keys(stopped)) {
+		r.result.Stopped = append(r.result.Stopped, fmt.Sprintf("%d: %s", p, stopped[p]))
+	}
 	return r.deadLetters(ctx, js)
 }
 
@@ -271,8 +354,11 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 // nothing else. More than one copy is no fault: a dead letter is published
 // before the commit that covers it.
 func (r *run) deadLetters(ctx context.Context, js jetstream.JetStream) error {
+	if r.scenario.May.lenient() {
+		return nil // that one is damaged is not planned, that one is lost is
+	}
 	missing := maps.Clone(r.truth.damaged)
-	_, err := readOn(ctx, js, deadStream, 0, func(s stored) error {
+	_, err := readOn(ctx, js, deadStream, 0, false, func(s stored) error {
 		in, err := s.number(headerInSeq)
 		if err == nil && !r.truth.damaged[in] {
 			r.audit.fault("input message %d is a dead letter, and was good", in)
@@ -295,7 +381,7 @@ func (r *run) clean() {
 		r.cluster.stopAll()
 	}
 	for _, cry := range r.procs.cries() {
-		if r.scenario.Unsafe == "" {
+		if r.scenario.Unsafe == "" && !(r.scenario.May.Stop && strings.Contains(cry, "STOPPED")) {
 			r.result.fail("a worker's log: %s", cry)
 		}
 	}

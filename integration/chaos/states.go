@@ -59,7 +59,7 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 	if r.result.Silenced = r.truth.idle; r.truth.idle == 0 && r.scenario.Idle > 0 {
 		r.result.fail("no sequence was ended by silence, which %v after the load should have done", silenceWithin)
 	}
-	for _, name := range []string{outputStream, deadStream, rowStream, "OBJ_CHAOS-SNAP", "KV_CHAOS-MEMBERS"} {
+	for _, name := range []string{outputStream, deadStream, rowStream, snapStream, memberStream} {
 		if err := asking(ctx, func(ctx context.Context) error { return js.DeleteStream(ctx, name) }); err != nil {
 			return fmt.Errorf("chaos: deleting %s: %w", name, err)
 		}
@@ -98,7 +98,7 @@ func (r *run) undisturbed(ctx context.Context, js jetstream.JetStream) error {
 	var read uint64
 	for last := time.Now(); a.seen < r.truth.total && time.Since(last) < noProgress; time.Sleep(50 * time.Millisecond) {
 		before := a.seen
-		if read, err = readOn(ctx, js, outputStream, read, a.message); err != nil {
+		if read, err = readOn(ctx, js, outputStream, read, false, a.message); err != nil {
 			return err
 		}
 		if a.seen > before {
@@ -108,7 +108,7 @@ func (r *run) undisturbed(ctx context.Context, js jetstream.JetStream) error {
 	if how := w.stop(workerStop); how != endedWell {
 		return fmt.Errorf("chaos: the undisturbed worker ended with %s", how)
 	}
-	a.finish()
+	a.finish(r.partition, nil)
 	if a.lost+a.duplicated+a.wrong > 0 {
 		return fmt.Errorf("chaos: even undisturbed, %d lost, %d duplicated, %d wrong: %v", a.lost, a.duplicated, a.wrong, a.notes)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -25,6 +24,7 @@ type truth struct {
 
 	keys        map[string]*producer
 	predictions map[string][]codec.Prediction // by stream, in order
+	owner       map[string]string             // the key of a stream
 	damaged     map[uint64]bool               // input sequence numbers that must be dead letters
 	total       int
 	idle        int    // sequences that an end event has ended
@@ -77,23 +77,22 @@ func newTruth(p *plan, m *reservoir.Model, reorder int) (*truth, error) {
 	}
 	return &truth{
 		plan: p, model: m, engine: e, reorder: reorder, keys: map[string]*producer{},
-		predictions: map[string][]codec.Prediction{}, damaged: map[uint64]bool{},
+		predictions: map[string][]codec.Prediction{}, owner: map[string]string{}, damaged: map[uint64]bool{},
 	}, e.SetHeads(m.Heads[:1])
 }
 
 // take is called with each stored message in order. inSeq is its number in the
 // input NATS stream.
-func (t *truth) take(key string, seq, inSeq uint64) error {
-	m := t.plan.message(key, seq)
-	if m == nil {
-		return fmt.Errorf("chaos: message %d of the input is %s %d, which nobody was to send", inSeq, key, seq)
-	}
-	p := t.keys[key]
+func (t *truth) take(m *input, inSeq uint64) error {
+	p, seq := t.keys[m.key], m.seq
 	if p == nil {
 		p = &producer{streams: map[string]*track{}, held: map[uint64]waiting{}}
-		t.keys[key] = p
+		t.keys[m.key] = p
 	}
 	t.now, p.heard = inSeq, inSeq
+	if t.plan.traffic.Unnumbered {
+		return t.use(p, m, inSeq, 0)
+	}
 	_, again := p.held[seq]
 	switch {
 	case seq <= p.last || again:
@@ -108,6 +107,21 @@ func (t *truth) take(key string, seq, inSeq uint64) error {
 		return err
 	}
 	return t.drain(p, codec.FlagReordered)
+}
+
+// meant takes what the producers mean, each key's messages in their order,
+// from number from on: what there is to say where nothing was lost.
+func (t *truth) meant(from map[string]int) error {
+	for _, key := range t.plan.keys {
+		all := t.plan.messages[key]
+		for _, m := range all[from[key]:] {
+			if err := t.take(m, 0); err != nil {
+				return err
+			}
+		}
+		from[key] = len(all)
+	}
+	return nil
 }
 
 // giveUp declares messages missing while more than a number wait for them.
@@ -153,6 +167,7 @@ func (t *truth) use(p *producer, m *input, inSeq uint64, f codec.Flag) error {
 	}
 	for i := range m.rows() {
 		id := m.stream(i)
+		t.owner[id] = m.key
 		s := p.stream(id)
 		if slices.Index(m.ids, id) == i || m.ids == nil && i == 0 { // the stream's first row here
 			s.mark |= f
@@ -194,6 +209,9 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 	s.x = append(s.x, m.x[i*channels:(i+1)*channels]...)
 	s.n++
 	s.seq, s.row, s.time, s.heard = m.seq, uint32(i), m.times[i], t.now
+	if t.plan.traffic.Unnumbered {
+		s.seq = 0
+	}
 
 	pol := t.model.Policy
 	begin, ends := s.start, false
