@@ -34,7 +34,7 @@ var graph = map[string]struct {
 	"gpu/telemetry":                   {nil, "reads what GPUs say of themselves; needs no kernel"},
 	"gpu/kernels":                     {[]string{"readout", "reservoir", "reservoir/canon"}, "packs networks and heads for a device; knows no driver"},
 	"codec":                           {nil, "Arrow bytes in, plain slices out"},
-	"offline":                         {[]string{"internal/dense", "internal/names", "readout", "reservoir", "reservoir/canon"}, "works on files, whose names keep the rule; a live stage is not its business; canon has the exponential whose bits are the same everywhere"},
+	"offline":                         {[]string{"codec", "internal/dense", "internal/names", "readout", "reservoir", "reservoir/canon", "reservoir/monitor", "reservoir/sequence"}, "works on files, whose names keep the rule; a live stage is not its business, but its cuts and its flags are; canon has the exponential whose bits are the same everywhere"},
 	"offline/bench":                   {[]string{"internal/dense", "internal/energy", "offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times; modelling fits a regression, which readout's classifiers are not"},
 	"offline/figures":                 {[]string{"reservoir"}, "the paper's figures from weights and tables; trains nothing"},
 	"offline/report":                  {[]string{"internal/energy", "offline/bench", "offline/figures"}, "puts results and curves on a page; runs nothing"},

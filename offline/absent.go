@@ -1,11 +1,7 @@
 package offline
 
 import (
-	"fmt"
-	"math"
-
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // absent finds what the listed series lack as a whole: the first series without
@@ -43,22 +39,4 @@ func (d *Dataset) warnAbsent(split Split) {
 	if len(channels) > 0 {
 		d.warn("%d of %d channels without a single value in the %s part, the first %s", len(channels), len(d.Channels), split, names.Cut(channels[0], 40))
 	}
-}
-
-// checkRange refuses values that no network takes, before constants are made of
-// them that would hide where they stand.
-func (d *Dataset) checkRange(series []int) error {
-	for _, i := range series {
-		for k, v := range d.Series[i].Values {
-			if math.Abs(float64(v)) > reservoir.MaxInput { // not of a missing value
-				return d.outOfRange(i, k/len(d.Channels), k%len(d.Channels), v)
-			}
-		}
-	}
-	return nil
-}
-
-func (d *Dataset) outOfRange(series, sample, channel int, v float32) error {
-	return InContent(fmt.Errorf("offline: series %q, sample %d, channel %q: value %v is out of range, want a magnitude of at most %g",
-		d.Series[series].ID, sample, d.Channels[channel], v, float64(reservoir.MaxInput)))
 }

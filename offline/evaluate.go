@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 )
 
 // EvaluateOptions say what to evaluate.
@@ -16,39 +18,61 @@ type EvaluateOptions struct {
 	Head  string // "": the model's first head
 }
 
-// Prediction is one series' result.
+// Prediction is what the stage predicts at one place of a series, or of a
+// stream of a recording.
 type Prediction struct {
-	ID      string
-	Samples int       // length of the series
-	Label   int       // index into Evaluation.Classes; -1 where unknown
-	Class   int       // the predicted one
-	Scores  []float32 // of each class; for two classes one, positive for class 1
+	ID       string     // of the series, or of the stream
+	Position int64      // samples of it so far
+	Samples  int        // of them, those of the sequence
+	Flags    codec.Flag // those of them that come of the samples, as the stage sets them
+	Label    int        // index into Evaluation.Classes of the class that all samples of the sequence have; -1 where there is none
+	Class    int        // the predicted one
+	Scores   []float32  // of each class; for two classes one, positive for class 1
 }
 
-// Evaluation is what a head makes of one part of a data set.
+// Early reports whether the sequence went on.
+func (p *Prediction) Early() bool { return p.Flags&codec.FlagEarly != 0 }
+
+// Evaluation is what a head makes of one part of a data set, or of a
+// recording.
 type Evaluation struct {
-	Dataset     string       `json:"dataset"`
-	Split       Split        `json:"split"`
-	Fingerprint string       `json:"fingerprint"` // of the data, see Dataset.Fingerprint
-	Model       string       `json:"model"`       // fingerprint of the model
-	Head        string       `json:"head"`
-	Classes     []string     `json:"classes"`           // the head's, in its order
-	Series      int          `json:"series"`            // all of the part
-	Labelled    int          `json:"labelled"`          // those with a known class; all that follows counts only these
-	Missing     int64        `json:"missing"`           // values filled, see Retrain
-	Empty       int          `json:"empty"`             // series without a single value, predicted all the same
-	Correct     int          `json:"correct"`           // predictions equal to the label
-	Accuracy    float64      `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
-	Balanced    float64      `json:"balanced_accuracy"` // mean over the classes present of the share recognised
-	Confusion   [][]int      `json:"confusion"`         // series of class row predicted as class column
-	Predictions []Prediction `json:"-"`
+	Dataset     string           `json:"dataset"`
+	Split       Split            `json:"split,omitempty"` // empty for a recording
+	Fingerprint string           `json:"fingerprint"`     // of the data, see Dataset.Fingerprint
+	Model       string           `json:"model"`           // fingerprint of the model
+	Head        string           `json:"head"`
+	Policy      reservoir.Policy `json:"policy"`            // of the model: how the series were cut
+	Classes     []string         `json:"classes"`           // the head's, in its order
+	Series      int              `json:"series"`            // all of the part; of a recording: its streams
+	Sequences   int              `json:"sequences"`         // predictions counted below: those that close a sequence; under the policy endless, which closes none, the early ones
+	Unused      int64            `json:"unused_samples"`    // behind the last prediction of their series
+	Mixed       int              `json:"mixed,omitzero"`    // of Sequences, those whose samples have several labels
+	Labelled    int              `json:"labelled"`          // of Sequences, those with a known class; all that follows counts only these
+	Missing     int64            `json:"missing"`           // values filled, see Retrain
+	Empty       int              `json:"empty"`             // series without a single value, predicted all the same
+	Correct     int              `json:"correct"`           // predictions equal to the label
+	Accuracy    float64          `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
+	Balanced    float64          `json:"balanced_accuracy"` // mean over the classes present of the share recognised
+	Confusion   [][]int          `json:"confusion"`         // sequences of class row predicted as class column
+	Early       *EarlyCount      `json:"early,omitempty"`   // nil where there are none, or they are counted above
+	Predictions []Prediction     `json:"-"`                 // all, those of a series in order
 }
 
-// Evaluate predicts every series of one part of d, each as one sequence from a
-// reset state. Scores are the engine's own, so they are bit for bit those the
-// live stage gives for the same samples. The data set needs the model's
-// channels by name and order, and no class that the head does not know.
-// Missing values are filled as Retrain does.
+// EarlyCount counts early predictions.
+type EarlyCount struct {
+	Predictions int     `json:"predictions"`
+	Labelled    int     `json:"labelled"`
+	Correct     int     `json:"correct"`
+	Accuracy    float64 `json:"accuracy"` // Correct / Labelled, 0 where Labelled is 0
+}
+
+// Evaluate predicts every series of one part of d where the stage would, each
+// series as a stream of its own: the model's policy cuts it, from a reset state
+// at each beginning, and early predictions are made where the policy asks for
+// them. Under gap a series is one sequence, for it has no times. Scores are the
+// engine's own, so they are bit for bit those the live stage gives for the same
+// samples. The data set needs the model's channels by name and order, and no
+// class that the head does not know. Missing values are filled as Retrain does.
 func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
 	if opt.Split == "" {
 		opt.Split = Test
@@ -59,41 +83,101 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 	if err := checkNumeric(d); err != nil {
 		return nil, err
 	}
+	src := material{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes}
+	src.fingerprint = func() string { return d.Fingerprint(opt.Split) }
+	t := &seriesTape{d: d, series: d.Part(opt.Split)}
+	ev, err := newEvaluation(m, src, opt)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.series) == 0 {
+		return nil, fmt.Errorf("offline: data set %q has no %s part", d.Name, opt.Split)
+	}
+	t.class, src.tape = ev.index(d.Classes), t
+	if err := ev.run(ctx, m, src, opt, progress); err != nil {
+		return nil, err
+	}
+	return ev, nil
+}
+
+// newEvaluation holds material against the model.
+func newEvaluation(m *reservoir.Model, src material, opt EvaluateOptions) (*Evaluation, error) {
 	head, err := chooseHead(m, opt.Head)
 	if err != nil {
 		return nil, err
 	}
-	label, err := matchModel(m, head, d)
-	if err != nil {
+	if err := matchModel(m, head, src); err != nil {
 		return nil, InContent(err)
 	}
-	series := d.Part(opt.Split)
-	if len(series) == 0 {
-		return nil, fmt.Errorf("offline: data set %q has no %s part", d.Name, opt.Split)
-	}
-	_, empty, _ := d.absent(series)
 	ev := &Evaluation{
-		Dataset: d.Name, Split: opt.Split, Fingerprint: d.Fingerprint(opt.Split), Head: head.Name,
-		Classes: head.Classes, Series: len(series), Empty: empty, Predictions: make([]Prediction, len(series)),
+		Dataset: src.name, Split: opt.Split, Fingerprint: src.fingerprint(), Head: head.Name,
+		Policy: m.Policy, Classes: head.Classes,
 	}
-	if ev.Model, err = m.Fingerprint(); err != nil {
-		return nil, err
+	ev.Model, err = m.Fingerprint()
+	return ev, err
+}
+
+// index gives the head's class of each of the names, all of which it knows.
+func (ev *Evaluation) index(names []string) []int {
+	class := make([]int, len(names))
+	for i, name := range names {
+		class[i] = slices.Index(ev.Classes, name)
 	}
-	take := func(_ reservoir.Engine, _, k int, scores []float32) error {
-		s := &d.Series[series[k]]
-		p := Prediction{ID: s.ID, Samples: d.Len(series[k]), Label: -1, Class: head.Class(scores), Scores: slices.Clone(scores)}
-		if s.Label >= 0 {
-			p.Label = label[s.Label]
-		}
-		ev.Predictions[k] = p
-		return nil
-	}
-	ev.Missing, err = pass{opt.EngineOptions, m.Network, []*readout.Linear{head}, take}.run(ctx, d, series, progress)
+	return class
+}
+
+// run predicts all there is to predict and counts it.
+func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src material, opt EvaluateOptions, progress Progress) error {
+	head, err := chooseHead(m, opt.Head)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	pl, err := makePlan(ctx, src, m.Policy, false, nil)
+	if err == nil {
+		err = pl.check(src.what)
+	}
+	if err != nil {
+		return err
+	}
+	ev.Series, ev.Unused, ev.Empty = pl.streams, pl.rest, pl.empty
+	ev.Predictions = make([]Prediction, pl.points)
+	mixed := make([]bool, pl.points)
+	ev.Missing, err = pass{
+		EngineOptions: opt.EngineOptions, net: m.Network, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs), heads: []*readout.Linear{head},
+		take: func(_ reservoir.Engine, _ int, s *stretch, p *point, scores []float32) error {
+			mixed[p.k] = p.mixed
+			ev.Predictions[p.k] = Prediction{
+				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
+				Label: p.label, Class: head.Class(scores), Scores: slices.Clone(scores),
+			}
+			return nil
+		},
+	}.run(ctx, src.tape, pl, progress)
+	if err != nil {
+		return err
 	}
 	ev.count()
-	return ev, nil
+	for k := range mixed {
+		if mixed[k] && ev.counts(&ev.Predictions[k]) {
+			ev.Mixed++
+		}
+	}
+	return nil
+}
+
+// flags are those that the stage would set for the same samples.
+func flags(m *reservoir.Model, p *point) (f codec.Flag) {
+	f = p.flags
+	if p.early {
+		f |= codec.FlagEarly
+		if m.Policy.Kind == reservoir.Window && p.to < int64(m.Policy.Length) {
+			f |= codec.FlagWarmUp
+		}
+	}
+	if m.Training.Unlike(p.samples(), p.early) {
+		f |= codec.FlagLength
+	}
+	return f
 }
 
 func chooseHead(m *reservoir.Model, name string) (*readout.Linear, error) {
@@ -110,22 +194,25 @@ func chooseHead(m *reservoir.Model, name string) (*readout.Linear, error) {
 	return nil, fmt.Errorf("offline: the model has no head %q, it has %q", name, names)
 }
 
-// matchModel holds channels and classes of d against the model's, and gives
-// the head's class of each label of d.
-func matchModel(m *reservoir.Model, head *readout.Linear, d *Dataset) ([]int, error) {
-	if got, want := len(d.Channels), len(m.Channels); got != want {
-		return nil, fmt.Errorf("offline: the model reads %d channels, data set %q has %d", want, d.Name, got)
+// matchModel holds channels and classes of the material against the model's.
+func matchModel(m *reservoir.Model, head *readout.Linear, src material) error {
+	if got, want := len(src.channels), len(m.Channels); got != want {
+		return fmt.Errorf("offline: the model reads %d channels, %s has %d", want, src.what, got)
 	}
-	if !slices.Equal(d.Channels, m.Channels) {
-		return nil, fmt.Errorf("offline: the model reads channels %q, data set %q has %q: want the same names in the same order", m.Channels, d.Name, d.Channels)
+	if !slices.Equal(src.channels, m.Channels) {
+		return fmt.Errorf("offline: the model reads channels %q, %s has %q: want the same names in the same order", m.Channels, src.what, src.channels)
 	}
-	label := make([]int, len(d.Classes))
-	for i, c := range d.Classes {
-		if label[i] = slices.Index(head.Classes, c); label[i] < 0 {
-			return nil, fmt.Errorf("offline: class %q of data set %q is not among the %d classes of head %q", c, d.Name, len(head.Classes), head.Name)
+	for _, c := range src.classes {
+		if !slices.Contains(head.Classes, c) {
+			return fmt.Errorf("offline: class %q of %s is not among the %d classes of head %q", c, src.what, len(head.Classes), head.Name)
 		}
 	}
-	return label, nil
+	return nil
+}
+
+// counts reports whether a prediction is one of Sequences.
+func (ev *Evaluation) counts(p *Prediction) bool {
+	return p.Early() == (ev.Policy.Kind == reservoir.Endless)
 }
 
 // count fills in everything that follows from the predictions.
@@ -134,7 +221,13 @@ func (ev *Evaluation) count() {
 	for i := range ev.Confusion {
 		ev.Confusion[i] = make([]int, len(ev.Classes))
 	}
-	for _, p := range ev.Predictions {
+	for i := range ev.Predictions {
+		p := &ev.Predictions[i]
+		if !ev.counts(p) {
+			ev.countEarly(p)
+			continue
+		}
+		ev.Sequences++
 		if p.Label < 0 {
 			continue
 		}
@@ -143,6 +236,9 @@ func (ev *Evaluation) count() {
 		if p.Label == p.Class {
 			ev.Correct++
 		}
+	}
+	if e := ev.Early; e != nil && e.Labelled > 0 {
+		e.Accuracy = float64(e.Correct) / float64(e.Labelled)
 	}
 	if ev.Labelled == 0 {
 		return
@@ -160,4 +256,17 @@ func (ev *Evaluation) count() {
 		}
 	}
 	ev.Balanced /= float64(present)
+}
+
+func (ev *Evaluation) countEarly(p *Prediction) {
+	if ev.Early == nil {
+		ev.Early = new(EarlyCount)
+	}
+	ev.Early.Predictions++
+	if p.Label >= 0 {
+		ev.Early.Labelled++
+		if p.Label == p.Class {
+			ev.Early.Correct++
+		}
+	}
 }

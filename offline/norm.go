@@ -2,6 +2,7 @@ package offline
 
 import (
 	"math"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -54,50 +55,74 @@ func (s *spread) inverse(size float64) float32 {
 	return float32(1 / dev)
 }
 
-// newNorm computes the input transform's constants from the listed series:
-// each channel's mean and deviation over all their samples, and the deviation
-// of its differences between neighbouring samples. Missing values are passed
-// over.
-func newNorm(d *Dataset, series []int) reservoir.Norm {
-	c := len(d.Channels)
-	value, diff := make([]spread, c), make([]spread, c)
-	for _, i := range series {
-		v := d.Series[i].Values
-		for k, x := range v {
-			if x != x {
-				continue
-			}
-			value[k%c].add(float64(x))
-			if k >= c && v[k-c] == v[k-c] {
-				diff[k%c].add(float64(x) - float64(v[k-c]))
-			}
-		}
-	}
-	n := reservoir.Norm{Mean: make([]float32, c), Scale: make([]float32, c), Diff: make([]float32, c)}
-	for k := range c {
-		size := math.Abs(value[k].mean()) + value[k].deviation()
-		n.Mean[k] = float32(value[k].mean())
-		n.Scale[k] = value[k].inverse(size)
-		n.Diff[k] = diff[k].inverse(size)
-	}
-	return n
+// moments accumulate what a model knows of its training data: the input
+// transform's constants and each channel's range.
+type moments struct {
+	value   []channelRange
+	diff    []spread
+	streams map[int]*streamEnd // of the streams that go on
 }
 
-// fill appends values to dst with every missing value replaced by the one
-// before it in its channel, the first of a series by mean, which standardises
-// to 0. It also counts the missing ones.
-func fill(dst, values, mean []float32) (filled []float32, missing int) {
-	c, start := len(mean), len(dst)
-	for k, x := range values {
-		if x != x {
-			missing++
-			if k < c {
-				x = mean[k]
-			} else {
-				x = dst[start+k-c]
+// streamEnd is how a stream has come to where it is.
+type streamEnd struct {
+	before []float32 // its last sample, where that has a label
+	run    []int     // samples that each channel has had its last value
+}
+
+func newMoments(channels int) *moments {
+	return &moments{make([]channelRange, channels), make([]spread, channels), map[int]*streamEnd{}}
+}
+
+// add takes the labelled samples of a piece. Missing values are passed over.
+func (m *moments) add(p *piece) {
+	c := len(m.value)
+	s := m.streams[p.stream]
+	if s == nil {
+		s = &streamEnd{run: make([]int, c)}
+		m.streams[p.stream] = s
+	}
+	before := s.before
+	for r, label := range p.labels {
+		if label < 0 {
+			before = nil
+			clear(s.run)
+			continue
+		}
+		sample := p.values[r*c : (r+1)*c]
+		for k, x := range sample {
+			if x != x {
+				s.run[k] = 0
+				continue
+			}
+			if before == nil || before[k] != x {
+				s.run[k] = 0
+			}
+			s.run[k]++
+			m.value[k].add(x, s.run[k])
+			if before != nil && before[k] == before[k] {
+				m.diff[k].add(float64(x) - float64(before[k]))
 			}
 		}
-		dst = append(dst, x)
+		before = sample
 	}
-	return dst, missing
+	if p.last {
+		delete(m.streams, p.stream)
+	} else {
+		s.before = slices.Clone(before)
+	}
+}
+
+// norm is the input transform: each channel's mean and deviation over all
+// samples, and the deviation of its differences between neighbouring samples.
+func (m *moments) norm() reservoir.Norm {
+	c := len(m.value)
+	n := reservoir.Norm{Mean: make([]float32, c), Scale: make([]float32, c), Diff: make([]float32, c)}
+	for k := range c {
+		value, diff := &m.value[k], &m.diff[k]
+		size := math.Abs(value.mean()) + value.deviation()
+		n.Mean[k] = float32(value.mean())
+		n.Scale[k] = value.inverse(size)
+		n.Diff[k] = diff.inverse(size)
+	}
+	return n
 }

@@ -13,12 +13,16 @@ var predictionFields = []arrow.Field{
 	{Name: "label", Type: arrow.BinaryTypes.String, Nullable: true},
 	{Name: "predicted", Type: arrow.BinaryTypes.String},
 	{Name: "scores", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)},
+	{Name: "position", Type: arrow.PrimitiveTypes.Int64},
+	{Name: "flags", Type: arrow.PrimitiveTypes.Uint32},
 }
 
-// WritePredictions writes a row per series to a Parquet file: id utf8, samples
-// int32, label utf8 (null: unknown), predicted utf8, scores list<float32> in
-// the order of the metadata key eusn.classes (one score for two classes).
-// Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
+// WritePredictions writes a row per prediction to a Parquet file: id utf8 of
+// the series or stream, samples int32 of the sequence, label utf8 (null:
+// unknown, or the sequence has several), predicted utf8, scores list<float32> in
+// the order of the metadata key eusn.classes (one score for two classes),
+// position int64 (samples of the series so far), flags uint32 (codec.Flag; 16 is
+// an early prediction). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
 // eusn.head. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	meta := arrow.MetadataFrom(map[string]string{
@@ -44,6 +48,8 @@ func (ev *Evaluation) WritePredictions(path string) error {
 		list := b.Field(4).(*array.ListBuilder)
 		list.Append(true)
 		list.ValueBuilder().(*array.Float32Builder).AppendValues(p.Scores, nil)
+		b.Field(5).(*array.Int64Builder).Append(p.Position)
+		b.Field(6).(*array.Uint32Builder).Append(uint32(p.Flags))
 	}
 	if err := writeGroup(file, b); err != nil {
 		file.abort()

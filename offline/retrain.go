@@ -23,18 +23,27 @@ type RetrainOptions struct {
 	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; one is taken as it is; nil: readout.DefaultAlphas
 	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
 	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
-	Policy      reservoir.Policy // how the live stage will cut streams; zero: marked
+	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Head        string           // name of the head; "": "default"
 	Tool        string           // program and version, for the model's metadata
+
+	Planned func(RetrainReport) // optional: told what will be trained on, before the work begins
 }
 
 // RetrainReport says what was trained on and how it went.
 type RetrainReport struct {
 	Dataset      string         `json:"dataset"`
-	Series       int            `json:"series"`
-	Samples      int64          `json:"samples"`
+	Series       int            `json:"series"`                    // of a recording: its streams
+	Samples      int64          `json:"samples"`                   // of all of them
+	Sequences    int            `json:"sequences"`                 // learnt from: what the policy cuts of the series
+	Groups       int            `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
+	Divided      []string       `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
+	MinLength    int64          `json:"min_length"`                // samples of the shortest of them
+	MaxLength    int64          `json:"max_length"`                // samples of the longest of them
+	Unused       int64          `json:"unused_samples"`            // behind the last sequence of their series
+	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
 	Missing      int64          `json:"missing"`                   // values filled, see Retrain
-	Unlabelled   int            `json:"unlabelled"`                // training series left out for want of a class
+	Unlabelled   int            `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
 	Empty        int            `json:"empty"`                     // training series without a single value: they teach the class what nothing looks like
 	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
 	Readout      readout.Report `json:"readout"`
@@ -44,29 +53,43 @@ type RetrainReport struct {
 
 // Retrain makes a model from the training part of d and never looks at the
 // rest: the input transform's constants, the network drawn from the seed, one
-// pass of every series from a reset state, and a linear classifier of the
-// features at their ends, the ridge classifier or the discriminant. The same data and options give the same model on
-// any number of threads, engine and amd64 processor. On other architectures
-// the network is still the same, but the head may differ in its last bits:
-// there compilers fuse float64 products and sums.
+// pass through the sequences that the policy cuts of every series, each from a
+// reset state, and a linear classifier of the features at their ends, the ridge
+// classifier or the discriminant. A sequence has its series' class, and
+// leave-one-out leaves out all sequences of a series. Under the policy endless,
+// which closes nothing, every early prediction is learnt from; under gap a
+// series is one sequence, for it has no times. The same data and options give
+// the same model on any number of threads, engine and amd64 processor. On other
+// architectures the network is still the same, but the head may differ in its
+// last bits: there compilers fuse float64 products and sums.
 //
 // A missing value holds the one before it in its channel; at the beginning of
-// a series it is the channel's training mean (0 where the network does not
-// standardise).
+// a sequence (of a series, where windows overlap) it is the channel's training
+// mean (0 where the network does not standardise).
 func Retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
-	m, report, err := retrain(ctx, d, opt.withDefaults(d), progress)
-	if err == nil {
-		err = m.Validate()
-	}
+	opt = opt.withDefaults(len(d.Channels))
+	src, unlabelled, err := trainingPart(d)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
-	return m, report, nil
+	m, report, err := retrain(ctx, src, opt, progress)
+	report.Unlabelled = unlabelled
+	return m, report, err
 }
 
-func (o RetrainOptions) withDefaults(d *Dataset) RetrainOptions {
+// material is what a model is trained on.
+type material struct {
+	tape
+	what        string // for messages: data set "x"
+	name        string
+	fingerprint func() string
+	channels    []string
+	classes     []string
+}
+
+func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 	if o.Spec.Kind == "" {
-		o.Spec = DefaultBank(len(d.Channels))
+		o.Spec = DefaultBank(channels)
 	}
 	if o.Policy == (reservoir.Policy{}) {
 		o.Policy = reservoir.Policy{Kind: reservoir.Marked}
@@ -77,49 +100,95 @@ func (o RetrainOptions) withDefaults(d *Dataset) RetrainOptions {
 	return o
 }
 
-func retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
-	series, report, err := trainingPart(d, opt)
-	if err != nil {
-		return nil, report, err
+// trainingPart lists the labelled training series.
+func trainingPart(d *Dataset) (src material, unlabelled int, err error) {
+	if err := checkNumeric(d); err != nil {
+		return src, 0, err
 	}
-	net, err := newNetwork(d, series, opt.Spec)
+	t := &seriesTape{d: d}
+	for _, i := range d.Part(Train) {
+		if d.Series[i].Label < 0 {
+			unlabelled++
+			continue
+		}
+		t.series = append(t.series, i)
+	}
+	if len(t.series) == 0 {
+		return src, 0, fmt.Errorf("offline: data set %q has no labelled training series", d.Name)
+	}
+	return material{
+		tape: t, what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes,
+		fingerprint: func() string { return d.Fingerprint(Train) },
+	}, unlabelled, nil
+}
+
+func retrain(ctx context.Context, src material, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
+	if err := checkTraining(src, opt); err != nil {
+		return fail(err)
+	}
+	seen := newMoments(len(src.channels))
+	pl, err := makePlan(ctx, src, opt.Policy, true, seen.add)
+	if err == nil {
+		err = pl.check(src.what)
+	}
+	if err == nil {
+		err = checkSize(opt.Spec, pl.points)
+	}
 	if err != nil {
-		return nil, report, err
+		return fail(err)
+	}
+	lessons := pl.syllabus(src.classes)
+	r := pl.report(src.name)
+	r.Groups, r.Divided = lessons.groups[len(lessons.groups)-1]+1, lessons.divided
+	if opt.Planned != nil {
+		opt.Planned(r)
+	}
+	net, err := newNetwork(opt.Spec, seen.norm())
+	if err != nil {
+		return fail(err)
 	}
 	start := time.Now()
-	features, missing, err := harvest(ctx, d, series, net, opt.EngineOptions, progress)
+	features, err := harvest(ctx, src, pl, lessons.place, net, opt.EngineOptions, &r, progress)
 	if err != nil {
-		return nil, report, err
+		return fail(err)
 	}
-	report.Missing = missing
-	report.StateSeconds = time.Since(start).Seconds()
+	r.StateSeconds = time.Since(start).Seconds()
 
 	start = time.Now()
-	labels := make([]int, len(series))
-	for k, i := range series {
-		labels[k] = d.Series[i].Label
-	}
-	head, fit, err := readout.Fit(ctx, features, labels, d.Classes, readout.Options{
-		Alphas: opt.Alphas, Standardise: !opt.RawFeatures, Discriminant: !opt.RidgeOnly,
+	head, fit, err := readout.Fit(ctx, features, lessons.labels, src.classes, readout.Options{
+		Alphas: opt.Alphas, Standardise: !opt.RawFeatures, Discriminant: !opt.RidgeOnly, Groups: lessons.together(),
 		Progress: func(done float64) { progress.report(int64(100*done), 100, "percent of the readout fitted") },
 	})
 	if err != nil {
-		return nil, report, fmt.Errorf("offline: data set %q: %w", d.Name, err)
+		return fail(fmt.Errorf("offline: %s: %w", src.what, err))
 	}
 	head.Name = opt.Head
-	report.Readout = fit
-	report.FitSeconds = time.Since(start).Seconds()
-	return newModel(d, series, net, head, report, opt), report, nil
+	r.Readout = fit
+	r.FitSeconds = time.Since(start).Seconds()
+	m := newModel(src, net, head, seen.inputs(), r, opt)
+	if err := m.Validate(); err != nil {
+		return fail(err)
+	}
+	return m, r, nil
 }
 
-// newNetwork draws the network and gives it the constants of the listed
-// series that its transform uses.
-func newNetwork(d *Dataset, series []int, spec reservoir.Spec) (*reservoir.Network, error) {
+// report says what will be trained on.
+func (pl *plan) report(name string) RetrainReport {
+	return RetrainReport{
+		Dataset: name, Series: pl.streams, Samples: pl.samples,
+		Sequences: pl.points, MinLength: pl.shortest, MaxLength: pl.farthest,
+		Unused: pl.rest, Mixed: pl.mixed, Unlabelled: pl.unlabelled, Empty: pl.empty, Silent: pl.silent(),
+	}
+}
+
+// newNetwork draws the network and gives it the constants that its transform
+// uses.
+func newNetwork(spec reservoir.Spec, norm reservoir.Norm) (*reservoir.Network, error) {
 	net, err := reservoir.Draw(spec)
 	if err != nil {
 		return nil, err
 	}
-	norm := newNorm(d, series)
 	if spec.Standardise {
 		net.Norm.Mean, net.Norm.Scale = norm.Mean, norm.Scale
 	}
@@ -129,46 +198,26 @@ func newNetwork(d *Dataset, series []int, spec reservoir.Spec) (*reservoir.Netwo
 	return net, nil
 }
 
-// trainingPart checks everything that can be wrong before the work begins,
-// lists the labelled training series and counts the part.
-func trainingPart(d *Dataset, opt RetrainOptions) ([]int, RetrainReport, error) {
-	spec, r := opt.Spec, RetrainReport{Dataset: d.Name}
-	if err := checkNumeric(d); err != nil {
-		return nil, r, err
-	}
+// checkTraining checks what can be wrong before anything is read.
+func checkTraining(src material, opt RetrainOptions) error {
 	if err := opt.Policy.Validate(); err != nil {
-		return nil, r, err
+		return err
 	}
-	if spec.Channels != len(d.Channels) {
-		return nil, r, fmt.Errorf("offline: the network reads %d channels, data set %q has %d", spec.Channels, d.Name, len(d.Channels))
+	if opt.Spec.Channels != len(src.channels) {
+		return fmt.Errorf("offline: the network reads %d channels, %s has %d", opt.Spec.Channels, src.what, len(src.channels))
 	}
-	var series []int
-	for _, i := range d.Part(Train) {
-		if d.Series[i].Label < 0 {
-			r.Unlabelled++
-			continue
-		}
-		series = append(series, i)
-		r.Samples += int64(d.Len(i))
+	if len(src.classes) < 2 {
+		return fmt.Errorf("offline: %s has the one class %q: there is nothing to tell apart, want at least two", src.what, src.classes[0])
 	}
-	r.Series = len(series)
-	if err := d.checkRange(series); err != nil {
-		return nil, r, err
+	return opt.Spec.Validate()
+}
+
+// checkSize refuses more features than memory is meant for.
+func checkSize(spec reservoir.Spec, sequences int) error {
+	if f := spec.FeatureCount(); f > maxFeatureValues/sequences {
+		return fmt.Errorf("offline: %d sequences of %d features, want at most %d values in all: take fewer units or features", sequences, f, maxFeatureValues)
 	}
-	_, r.Empty, r.Silent = d.absent(series)
-	if len(series) == 0 {
-		return nil, r, fmt.Errorf("offline: data set %q has no labelled training series", d.Name)
-	}
-	if len(d.Classes) < 2 {
-		return nil, r, fmt.Errorf("offline: data set %q has the one class %q: there is nothing to tell apart, want at least two", d.Name, d.Classes[0])
-	}
-	if err := spec.Validate(); err != nil {
-		return nil, r, err
-	}
-	if f := spec.FeatureCount(); f > maxFeatureValues/len(series) {
-		return nil, r, fmt.Errorf("offline: %d series of %d features, want at most %d values in all: take fewer units or features", len(series), f, maxFeatureValues)
-	}
-	return series, r, nil
+	return nil
 }
 
 // checkNumeric refuses archives that no network reads as they are.
@@ -182,30 +231,29 @@ func checkNumeric(d *Dataset) error {
 	return nil
 }
 
-// harvest returns the features of each listed series at its end, row-major.
-func harvest(ctx context.Context, d *Dataset, series []int, net *reservoir.Network, opt EngineOptions, progress Progress) (features []float32, missing int64, err error) {
+// harvest returns the features at the plan's points, row-major, each in its
+// place.
+func harvest(ctx context.Context, src material, pl *plan, place []int, net *reservoir.Network, opt EngineOptions, r *RetrainReport, progress Progress) (features []float32, err error) {
 	f := net.Spec.FeatureCount()
-	features = make([]float32, len(series)*f)
-	missing, err = pass{EngineOptions: opt, net: net, take: func(e reservoir.Engine, slot, k int, _ []float32) error {
-		return e.Features(slot, features[k*f:(k+1)*f])
-	}}.run(ctx, d, series, progress)
-	return features, missing, err
+	features = make([]float32, pl.points*f)
+	r.Missing, err = pass{
+		EngineOptions: opt, net: net,
+		take: func(e reservoir.Engine, slot int, _ *stretch, p *point, _ []float32) error {
+			row := features[place[p.k]*f:]
+			return e.Features(slot, row[:f])
+		},
+	}.run(ctx, src.tape, pl, progress)
+	return features, err
 }
 
-func newModel(d *Dataset, series []int, net *reservoir.Network, head *readout.Linear, r RetrainReport, opt RetrainOptions) *reservoir.Model {
-	m := &reservoir.Model{
-		Network: net, Heads: []*readout.Linear{head}, Policy: opt.Policy, Channels: slices.Clone(d.Channels),
+func newModel(src material, net *reservoir.Network, head *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
+	return &reservoir.Model{
+		Network: net, Heads: []*readout.Linear{head}, Policy: opt.Policy, Channels: slices.Clone(src.channels),
 		Training: reservoir.Training{
-			Dataset: d.Name, Fingerprint: d.Fingerprint(Train), Series: r.Series, Samples: r.Samples,
-			Alpha: alphaText(r.Readout), Tool: opt.Tool, Inputs: inputRanges(d, series),
+			Dataset: src.name, Fingerprint: src.fingerprint(), Series: r.Series, Samples: r.Samples,
+			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: alphaText(r.Readout), Tool: opt.Tool, Inputs: inputs,
 		},
 	}
-	for _, i := range d.Part(Train) {
-		if d.Series[i].Label >= 0 {
-			m.Training.MaxLength = max(m.Training.MaxLength, d.Len(i))
-		}
-	}
-	return m
 }
 
 // alphaText is the regularisation, and the kind of head, for people.

@@ -211,7 +211,11 @@ func TestNormAndMissingValues(t *testing.T) {
 		{ID: "2", Split: Train, Label: 1, Values: []float32{5, 7, nan, 1e6 + 1}},
 		{ID: "3", Split: Test, Label: 1, Values: []float32{500, 70, 10, -3}},
 	}}
-	n := newNorm(d, d.Part(Train))
+	of := newMoments(4)
+	if err := (&seriesTape{d: d, series: d.Part(Train)}).read(context.Background(), func(p *piece) error { of.add(p); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	n := of.norm()
 	// a: mean 3, variance 8/3, and no two neighbours. d: two values half each.
 	want := reservoir.Norm{
 		Mean:  []float32{3, 7, 0, 1e6 + 0.5},
@@ -220,11 +224,6 @@ func TestNormAndMissingValues(t *testing.T) {
 	}
 	if !reflect.DeepEqual(n, want) {
 		t.Errorf("got %+v, want %+v", n, want)
-	}
-
-	got, missing := fill([]float32{9}, []float32{nan, 2, 3, nan, nan, nan}, []float32{0.5, 0.25})
-	if want := []float32{9, 0.5, 2, 3, 2, 3, 2}; !slices.Equal(got, want) || missing != 4 {
-		t.Errorf("filled %v with %d missing, want %v with 4", got, missing, want)
 	}
 
 	holes := tones(60, 30)
@@ -277,7 +276,7 @@ func TestRetrainRefuses(t *testing.T) {
 		`policy "sometimes"`:      func(_ *Dataset, o *RetrainOptions) { o.Policy.Kind = "sometimes" },
 		"spec: units = 0":         func(_ *Dataset, o *RetrainOptions) { o.Spec.Units = 0 },
 		"out of engines":          func(_ *Dataset, o *RetrainOptions) { o.NewEngine = noEngine },
-		"440 series of 4915200 features": func(d *Dataset, o *RetrainOptions) {
+		"440 sequences of 4915200 features": func(d *Dataset, o *RetrainOptions) {
 			*d = *tones(440, 0)
 			o.Spec.Members, o.Spec.Units = 4096, 240
 		},

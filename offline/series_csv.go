@@ -63,15 +63,15 @@ func ReadCSV(ctx context.Context, path string, length int, progress Progress) (*
 	return d, nil
 }
 
-// sequence is the samples of a stream up to an end.
-type sequence struct {
+// ended is the samples of a stream up to an end.
+type ended struct {
 	stream string
 	values []float32 // samples x channels
 }
 
 // sequences reads the whole recording.
-func (r *csvReader) sequences() ([]sequence, error) {
-	var all []sequence
+func (r *csvReader) sequences() ([]ended, error) {
+	var all []ended
 	open := map[string]int{} // the stream's sequence that has not ended
 	var c RecordingChunk
 	for {
@@ -89,7 +89,7 @@ func (r *csvReader) sequences() ([]sequence, error) {
 			at, ok := open[stream]
 			if !ok {
 				at = len(all)
-				all = append(all, sequence{stream: stream})
+				all = append(all, ended{stream: stream})
 				open[stream] = at
 			}
 			all[at].values = append(all[at].values, c.Values[i*n:(i+1)*n]...)

@@ -2,15 +2,13 @@ package offline
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 )
 
 // EngineOptions say how series are run through a network. The results do not
@@ -26,166 +24,196 @@ type EngineOptions struct {
 // Limits of one engine call: as many streams as vector engines fill their
 // lanes with, and no more samples than a cancelled job should still wait for.
 const (
-	callSeries = 64
-	callValues = 1 << 20
+	callSequences = 64
+	callSamples   = 1 << 16
+	callValues    = 1 << 20 // of the sequences given to an engine together
 )
 
-// pass runs whole series through engines: each from a reset state to its last
-// sample, as the live stage does with policy marked.
+// pass computes the states of a plan's sequences: each from a reset state
+// through its points, as the live stage does.
 type pass struct {
 	EngineOptions
-	net   *reservoir.Network
-	heads []*readout.Linear // may be none
-	// take receives series k of the list once it has been run: its features
-	// are those of the slot, scores the heads' row. Threads call it at the
-	// same time, for different k.
-	take func(e reservoir.Engine, slot, k int, scores []float32) error
+	net    *reservoir.Network
+	limits *monitor.Limits   // nil: points need no flags
+	heads  []*readout.Linear // may be none
+	// take receives a point once its sequence has come to it: its features are
+	// those of the slot, scores the heads' row. Threads call it at the same
+	// time, for different points.
+	take func(e reservoir.Engine, slot int, s *stretch, p *point, scores []float32) error
 }
 
-// run works through the listed series of d in order and returns the number of
-// missing values that were filled.
-func (p pass) run(ctx context.Context, d *Dataset, series []int, progress Progress) (missing int64, err error) {
+// run works through the tape and returns the number of missing values that
+// were filled.
+func (p pass) run(ctx context.Context, t tape, pl *plan, progress Progress) (missing int64, err error) {
 	threads := p.Threads
 	if threads < 1 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	calls := cut(d, series, threads)
-	threads = min(threads, len(calls))
+	most := min(callSequences, (pl.stretches+4*threads-1)/(4*threads))
+	threads = min(threads, (pl.stretches+most-1)/most)
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type news struct {
-		series, missing int
-		err             error
-	}
-	told := make(chan news) // unbuffered: the caller is never far behind
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range threads {
-		workers.Go(func() {
-			w, err := p.open(d, series)
-			if err != nil {
-				told <- news{err: err}
-				return
-			}
-			defer w.engine.Close()
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(calls) {
-					return
-				}
-				missing, err := w.call(calls[i])
-				told <- news{calls[i].to - calls[i].from, missing, err}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	calls := make(chan []*stretch)
+	told := make(chan int64) // unbuffered: the caller is never far behind
+	var parts sync.WaitGroup
+	part := func(f func() error) {
+		parts.Go(func() {
+			if err := f(); err != nil {
+				cancel(err)
 			}
 		})
 	}
-	go func() { workers.Wait(); close(told) }() // ends the loop below
+	part(func() error {
+		defer close(calls)
+		missing, err = p.feed(ctx, t, pl, most, calls)
+		return err
+	})
+	for range threads {
+		part(func() error { return p.work(ctx, min(callSequences, pl.stretches), calls, told) })
+	}
+	go func() { parts.Wait(); close(told) }() // ends the loop below
 
-	done := 0
+	done := int64(0)
 	for n := range told {
-		if n.err != nil {
-			err = errors.Join(err, n.err)
-			cancel()
-		}
-		done += n.series
-		missing += int64(n.missing)
-		progress.report(int64(done), int64(len(series)), "series run")
+		done += n
+		progress.report(done, pl.work, "samples run")
 	}
-	if err == nil && done < len(series) {
-		err = context.Cause(ctx)
-	}
-	return missing, err
+	return missing, context.Cause(ctx)
 }
 
-// span is the part [from, to) of a list of series.
-type span struct{ from, to int }
-
-// cut divides the list into engine calls: full where there is enough for
-// every thread, always within the limits.
-func cut(d *Dataset, series []int, threads int) []span {
-	most := min(callSeries, (len(series)+4*threads-1)/(4*threads))
-	var calls []span
+// feed cuts the tape once more, now with its samples, and gives the sequences
+// to the engines: full calls where there is enough for every thread, always
+// within the limits.
+func (p pass) feed(ctx context.Context, t tape, pl *plan, most int, calls chan<- []*stretch) (missing int64, err error) {
+	cuts := newShears(t, pl.policy, pl.training, pl.channels, p.net.Norm.Mean)
+	cuts.limits = p.limits
+	var done, call []*stretch
 	values := 0
-	for k, i := range series {
-		n := len(d.Series[i].Values)
-		if last := len(calls) - 1; last >= 0 && calls[last].to-calls[last].from < most && values+n <= callValues {
-			calls[last].to++
-			values += n
-		} else {
-			calls = append(calls, span{k, k + 1})
-			values = n
+	send := func() error {
+		select {
+		case calls <- call:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
+		call, values = nil, 0
+		return nil
 	}
-	return calls
+	err = t.read(ctx, func(pc *piece) (err error) {
+		if done, err = cuts.cut(done[:0], pc); err != nil {
+			return err
+		}
+		for _, s := range done {
+			if len(call) > 0 && (len(call) == most || values+len(s.values) > callValues) {
+				if err := send(); err != nil {
+					return err
+				}
+			}
+			call, values = append(call, s), values+len(s.values)
+		}
+		return nil
+	})
+	if err == nil && len(call) > 0 {
+		err = send()
+	}
+	return cuts.missing, err
 }
 
-// worker is one engine and its buffers.
-type worker struct {
-	pass
-	d      *Dataset
-	series []int
-	engine reservoir.Engine
-	inputs []float32
-	runs   []reservoir.Run
-	scores []float32
-}
-
-func (p pass) open(d *Dataset, series []int) (*worker, error) {
+// work is one engine's share.
+func (p pass) work(ctx context.Context, slots int, calls <-chan []*stretch, told chan<- int64) error {
 	open := p.NewEngine
 	if open == nil {
 		open = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			return reservoir.NewCPU(net, slots, "auto", 1)
 		}
 	}
-	e, err := open(p.net, min(callSeries, len(series)))
+	e, err := open(p.net, slots)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer e.Close()
 	if err := e.SetHeads(p.heads); err != nil {
-		return nil, errors.Join(err, e.Close())
+		return err
 	}
-	return &worker{pass: p, d: d, series: series, engine: e, scores: make([]float32, callSeries*e.ScoreWidth())}, nil
+	w := &worker{pass: p, engine: e, scores: make([]float32, callSequences*e.ScoreWidth())}
+	for call := range calls {
+		for w.begin(call); ; {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			n, more, err := w.step()
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+			told <- n
+		}
+	}
+	return nil
 }
 
-// No data set takes an engine to its bounds: a call has at most DefaultMaxValues
-// samples, and so has a slot before it. (It does not compile otherwise.)
-const _ = uint32(math.MaxInt32-DefaultMaxValues) + uint32(reservoir.MaxSteps-2*DefaultMaxValues)
+// worker is one engine and its buffers. Sequence i of a call is in slot i.
+type worker struct {
+	pass
+	engine reservoir.Engine
+	call   []*stretch
+	at     []int64 // samples that each sequence has taken
+	next   []int   // point that each comes to
+	inputs []float32
+	runs   []reservoir.Run
+	scores []float32
+}
 
-// call runs one span, series k in slot k-from.
-func (w *worker) call(s span) (missing int, err error) {
+func (w *worker) begin(call []*stretch) {
+	w.call = call
+	w.at, w.next = make([]int64, len(call)), make([]int, len(call))
+}
+
+// No stream takes an engine to its bounds: an open sequence has at most
+// DefaultMaxValues values. (It does not compile otherwise.)
+const _ = uint32(reservoir.MaxSteps - 2*DefaultMaxValues)
+
+// step takes each sequence to its next point, or towards it where that is
+// far, and returns the samples it took; more is false when all were done.
+func (w *worker) step() (samples int64, more bool, err error) {
 	w.inputs, w.runs = w.inputs[:0], w.runs[:0]
-	for k := s.from; k < s.to; k++ {
-		from, gaps := len(w.inputs), 0
-		w.inputs, gaps = fill(w.inputs, w.d.Series[w.series[k]].Values, w.net.Norm.Mean)
-		missing += gaps
-		c := w.net.Spec.Channels
+	c, share := int64(w.net.Spec.Channels), int64(max(1, callSamples/len(w.call)))
+	for slot, s := range w.call {
+		if w.next[slot] == len(s.points) {
+			continue
+		}
+		from, to := w.at[slot], s.points[w.next[slot]].samples()
+		emit := to-from <= share
+		to = min(to, from+share)
+		row := int64(len(w.inputs)) / c
+		w.inputs = append(w.inputs, s.values[from*c:to*c]...)
 		w.runs = append(w.runs, reservoir.Run{
-			Slot: int32(k - s.from), Reset: true, Emit: true,
-			From: int32(from / c), To: int32(len(w.inputs) / c),
+			Slot: int32(slot), Reset: from == 0, Emit: emit, From: int32(row), To: int32(row + to - from),
 		})
+		samples += to - from
+	}
+	if len(w.runs) == 0 {
+		return 0, false, nil
 	}
 	width := w.engine.ScoreWidth()
-	if err := w.engine.Advance(w.inputs, w.runs, w.scores[:len(w.runs)*width]); err != nil {
-		return 0, w.locate(s, err)
+	if err := w.engine.Advance(w.inputs, w.runs, w.scores); err != nil {
+		return 0, false, fmt.Errorf("offline: %q to %q: %w", w.call[0].id, w.call[len(w.call)-1].id, err)
 	}
-	for k := s.from; k < s.to; k++ {
-		slot := k - s.from
-		if err := w.take(w.engine, slot, k, w.scores[slot*width:(slot+1)*width]); err != nil {
-			return 0, err
+	emitted := 0
+	for _, r := range w.runs {
+		slot := int(r.Slot)
+		w.at[slot] += int64(r.To - r.From)
+		if !r.Emit {
+			continue
 		}
-	}
-	return missing, nil
-}
-
-// locate says in which series the engine's complaint belongs.
-func (w *worker) locate(s span, err error) error {
-	var input *reservoir.InputError
-	if errors.As(err, &input) {
-		for i, r := range w.runs {
-			if int(r.From) <= input.Row && input.Row < int(r.To) {
-				return w.d.outOfRange(w.series[s.from+i], input.Row-int(r.From), input.Channel, input.Value)
-			}
+		s := w.call[slot]
+		if err := w.take(w.engine, slot, s, &s.points[w.next[slot]], w.scores[emitted*width:(emitted+1)*width]); err != nil {
+			return 0, false, err
 		}
+		w.next[slot]++
+		emitted++
 	}
-	return fmt.Errorf("offline: series %q to %q: %w", w.d.Series[w.series[s.from]].ID, w.d.Series[w.series[s.to-1]].ID, err)
+	return samples, true, nil
 }

@@ -1,0 +1,143 @@
+package offline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// plan is what a policy makes of a tape, known before any state is computed.
+type plan struct {
+	*shears
+	stretches int   // sequences that states are computed of
+	work      int64 // their samples
+	shortest  int64 // samples up to the point of fewest
+	farthest  int64 // samples up to the point of most
+	lessons   []lesson
+}
+
+// lesson is what a point teaches.
+type lesson struct{ point, label, group int }
+
+// makePlan cuts the tape. also sees every piece, unless it is nil.
+func makePlan(ctx context.Context, src material, p reservoir.Policy, training bool, also func(*piece)) (*plan, error) {
+	pl := &plan{shears: newShears(src.tape, p, training, src.channels, nil)}
+	var done []*stretch
+	err := src.read(ctx, func(pc *piece) (err error) {
+		if done, err = pl.cut(done[:0], pc); err != nil {
+			return err
+		}
+		if also != nil {
+			also(pc)
+		}
+		for _, s := range done {
+			pl.stretches++
+			pl.work += s.points[len(s.points)-1].samples()
+			for i := range s.points {
+				pl.count(&s.points[i])
+			}
+		}
+		return nil
+	})
+	return pl, err
+}
+
+func (pl *plan) count(p *point) {
+	if n := p.samples(); pl.shortest == 0 || n < pl.shortest {
+		pl.shortest = n
+	}
+	pl.farthest = max(pl.farthest, p.samples())
+	if pl.training {
+		pl.lessons = append(pl.lessons, lesson{p.k, p.label, p.group})
+	}
+}
+
+// syllabus is the lessons in the order in which they are learnt: those of a
+// group next to each other.
+type syllabus struct {
+	place   []int    // of each point
+	labels  []int    // of each place
+	groups  []int    // of each place, from 0, ascending
+	divided []string // classes whose only group had to be divided
+}
+
+// together is the groups where one has several points, else nil.
+func (s syllabus) together() []int {
+	if n := len(s.groups); s.groups[n-1] == n-1 {
+		return nil
+	}
+	return s.groups
+}
+
+// blocks is how many groups the only one of a class is divided into.
+const blocks = 5
+
+// syllabus orders the lessons. Leave-one-out must not leave out all that there
+// is of a class, for then it says nothing. Where windows or counts of a class
+// come of one stretch alone, that is taken for as many groups as there are
+// blocks, of neighbours.
+func (pl *plan) syllabus(classes []string) syllabus {
+	slices.SortFunc(pl.lessons, func(a, b lesson) int { return cmp.Or(a.group-b.group, a.point-b.point) })
+	of, size := make([]map[int]bool, len(classes)), map[int]int{}
+	for _, l := range pl.lessons {
+		if of[l.label] == nil {
+			of[l.label] = map[int]bool{}
+		}
+		of[l.label][l.group] = true
+		size[l.group]++
+	}
+	s := syllabus{place: make([]int, len(pl.lessons))}
+	for c, groups := range of {
+		if len(groups) == 1 && !apart(pl.policy.Kind) {
+			s.divided = append(s.divided, classes[c])
+		}
+	}
+	group, last, block, taken := -1, -1, 0, 0
+	for i, l := range pl.lessons {
+		if l.group != last {
+			last, block, taken, group = l.group, 0, 0, group+1
+		}
+		if b := taken * blocks / size[l.group]; b > block && slices.Contains(s.divided, classes[l.label]) {
+			block, group = b, group+1
+		}
+		taken++
+		s.place[l.point] = i
+		s.labels, s.groups = append(s.labels, l.label), append(s.groups, group)
+	}
+	return s
+}
+
+// check explains a plan without a point; nil where there is one.
+func (pl *plan) check(what string) error {
+	p := pl.policy
+	switch {
+	case pl.points > 0:
+		return nil
+	case pl.mixed > 0:
+		return fmt.Errorf("offline: %s: each of the %d sequences that the policy %s cuts has samples of several labels, want some of one label: take shorter sequences", what, pl.mixed, policyName(p))
+	case pl.unlabelled > 0:
+		return fmt.Errorf("offline: %s: none of the %d sequences that the policy %s cuts has a label", what, pl.unlabelled, policyName(p))
+	case p.Kind == reservoir.Window || p.Kind == reservoir.Count:
+		return fmt.Errorf("offline: %s: the policy %s cuts no sequence, the longest of %d streams has %d samples: take a length of at most that", what, policyName(p), pl.streams, pl.longest)
+	case p.Kind == reservoir.Endless:
+		return fmt.Errorf("offline: %s: the policy %s predicts nowhere, the longest of %d streams has %d samples: predict at least every %d", what, policyName(p), pl.streams, pl.longest, pl.longest)
+	}
+	return fmt.Errorf("offline: %s: no sequence of its %d streams ends: the policy %s wants end marks%s, or take window or count", what, pl.streams, p.Kind,
+		map[bool]string{true: fmt.Sprintf(" or a silence of more than %v", p.Gap)}[p.Kind == reservoir.Gap])
+}
+
+// policyName is the policy with the numbers that decide where it cuts.
+func policyName(p reservoir.Policy) string {
+	switch p.Kind {
+	case reservoir.Window:
+		return fmt.Sprintf("window of %d every %d", p.Length, p.Hop)
+	case reservoir.Count:
+		return fmt.Sprintf("count of %d", p.Length)
+	case reservoir.Endless:
+		return fmt.Sprintf("endless, early %d", p.Early)
+	}
+	return string(p.Kind)
+}

@@ -1,0 +1,349 @@
+package offline
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+)
+
+// stretch is one sequence of a stream: its samples [from, to of the last point).
+type stretch struct {
+	id     string // of the stream
+	from   int64
+	group  int        // where sequences do not go on from one to the next
+	flags  codec.Flag // of its samples so far
+	points []point
+	values []float32 // samples x channels, none missing
+}
+
+// point is a place in a stream where the stage predicts: the sequence has
+// then the samples [from, to).
+type point struct {
+	k        int        // its number on the tape, in the order of predictions
+	from, to int64      // samples of the stream, from 0
+	early    bool       // the sequence goes on
+	label    int        // class that all its samples have; -1 where there is none
+	mixed    bool       // its samples have more than one label
+	group    int        // points of one group are of one origin: never learn from one to judge another
+	flags    codec.Flag // of its samples, as the stage sets them
+}
+
+// samples is the length of the sequence up to the point.
+func (p *point) samples() int64 { return p.to - p.from }
+
+// shears cut the streams of a tape as the stage does.
+type shears struct {
+	policy   reservoir.Policy
+	word     string // what a stream is called
+	channels []string
+	training bool            // keep only points to learn from: the last of each sequence, of one label
+	mean     []float32       // stands for values missing at a beginning; nil: samples are not kept
+	limits   *monitor.Limits // of the samples kept; nil: no flags are wanted
+
+	cutters map[int]*cutter // of the streams that go on
+	points  int             // kept so far
+	groups  int             // so far
+	kept    int             // values in all buffers
+
+	streams    int    // that have ended
+	samples    int64  // of all streams
+	longest    int64  // samples of the longest stream
+	rest       int64  // samples after the last point of their stream
+	missing    int64  // values filled in
+	empty      int    // streams without a single value
+	heard      []bool // whether a channel has one
+	mixed      int    // points not learnt from: their samples have several labels
+	unlabelled int    // points not learnt from: their samples have none
+}
+
+func newShears(t tape, p reservoir.Policy, training bool, channels []string, mean []float32) *shears {
+	return &shears{
+		policy: t.policy(p), word: t.word(), channels: channels, training: training, mean: mean,
+		cutters: map[int]*cutter{}, heard: make([]bool, len(channels)),
+	}
+}
+
+// cut takes the next piece of a stream. It appends to done the sequences that
+// have ended, and at the stream's end those that have not but predicted.
+func (s *shears) cut(done []*stretch, p *piece) ([]*stretch, error) {
+	c := s.cutters[p.stream]
+	if c == nil {
+		c = &cutter{shears: s, open: make([]*stretch, s.policy.States()), watch: make([]monitor.Channel, len(s.mean))}
+		s.cutters[p.stream] = c
+	}
+	if err := c.inspect(p); err != nil {
+		return done, err
+	}
+	s.kept -= len(c.buffer)
+	done, err := c.add(done, p)
+	s.kept += len(c.buffer)
+	s.samples += int64(len(p.labels))
+	if err == nil && p.last {
+		s.streams++
+		s.longest = max(s.longest, c.at)
+		s.rest += c.at - c.lastPoint
+		if !c.any {
+			s.empty++
+		}
+		delete(s.cutters, p.stream)
+	}
+	if s.kept > DefaultMaxValues {
+		err = fmt.Errorf("offline: the open sequences of %d streams have more than %d values: end marks or another policy would cut them; stream %q alone has %d samples in them",
+			len(s.cutters), DefaultMaxValues, p.id, len(c.buffer)/len(s.mean))
+	}
+	return done, err
+}
+
+// silent lists the channels without a single value.
+func (s *shears) silent() (names []string) {
+	for c, heard := range s.heard {
+		if !heard && s.samples > 0 {
+			names = append(names, s.channels[c])
+		}
+	}
+	return names
+}
+
+// cutter follows one stream.
+type cutter struct {
+	*shears
+	q    sequence.Sequencer
+	cuts []sequence.Cut
+	open []*stretch // one per state of the policy, nil where no sequence is open
+	at   int64      // samples seen
+	runs []labelRun // from the one that holds the last sample of the piece before
+
+	buffer []float32 // samples from base on, none missing
+	base   int64
+	before []float32 // the last sample, none missing; nil: none was seen
+	holes  []int32   // rows of the piece of which a value was missing
+	watch  []monitor.Channel
+	found  monitor.Findings // in the piece
+
+	lastPoint int64 // samples up to the last point
+	any       bool  // whether it has a value
+}
+
+// labelRun is samples of one label, up to the next run's first.
+type labelRun struct {
+	from  int64
+	label int
+	group int
+}
+
+// inspect refuses values that no network takes, where they stand, and notes
+// what is there at all.
+func (c *cutter) inspect(p *piece) error {
+	k := len(c.channels)
+	for i, v := range p.values {
+		if v != v {
+			continue
+		}
+		if !(v >= -reservoir.MaxInput && v <= reservoir.MaxInput) {
+			return InContent(fmt.Errorf("offline: %s %q, sample %d, channel %q: value %v is out of range, want a magnitude of at most %g",
+				c.word, p.id, c.at+int64(i/k), c.channels[i%k], v, float64(reservoir.MaxInput)))
+		}
+		c.any, c.heard[i%k] = true, true
+	}
+	return nil
+}
+
+// add is shears.cut of one stream.
+func (c *cutter) add(done []*stretch, p *piece) ([]*stretch, error) {
+	rows := len(p.labels)
+	if err := c.checkTimes(p); err != nil {
+		return done, err
+	}
+	c.cuts = c.q.Cut(c.cuts[:0], &c.policy, sequence.Samples{Rows: rows, Times: p.times, Ends: p.ends})
+	c.follow(p)
+	c.keep(p)
+	if c.limits != nil {
+		c.limits.Watch(c.watch, p.values, &c.found)
+	}
+	for _, u := range c.cuts {
+		s := c.open[u.Phase]
+		if u.Reset {
+			s = &stretch{id: p.id, from: c.at + int64(u.From), group: c.newGroup()}
+			c.open[u.Phase] = s
+		}
+		s.flags |= c.signs(s, u)
+		if u.Emit {
+			c.point(s, c.at+int64(u.To), !u.End)
+		}
+		if u.End {
+			done = c.finish(done, s)
+			c.open[u.Phase] = nil
+		}
+	}
+	c.at += int64(rows)
+	if p.last {
+		for i, s := range c.open {
+			if s != nil {
+				done = c.finish(done, s)
+				c.open[i] = nil
+			}
+		}
+	}
+	c.trim()
+	return done, nil
+}
+
+// checkTimes wants what the stage wants.
+func (c *cutter) checkTimes(p *piece) error {
+	if c.policy.Kind != reservoir.Gap || len(p.labels) == 0 {
+		return nil
+	}
+	if i := slices.Index(p.times, NoTime); i >= 0 || p.times == nil {
+		return InContent(fmt.Errorf("offline: stream %q, sample %d has no time: the policy closes sequences by silence and needs the time of each sample", p.id, c.at+int64(max(i, 0))))
+	}
+	return nil
+}
+
+func (c *cutter) newGroup() int {
+	c.groups++
+	return c.groups - 1
+}
+
+// follow notes where the label changes.
+func (c *cutter) follow(p *piece) {
+	if n := len(c.runs); n > 1 {
+		c.runs = append(c.runs[:0], c.runs[n-1])
+	}
+	for r, label := range p.labels {
+		if n := len(c.runs); n == 0 || c.runs[n-1].label != label {
+			c.runs = append(c.runs, labelRun{c.at + int64(r), label, c.newGroup()})
+		}
+	}
+}
+
+// apart reports whether the policy's sequences are of their own origin, as
+// end marks and silence separate them. Those of the others are pieces of
+// something that goes on.
+func apart(k reservoir.PolicyKind) bool { return k == reservoir.Marked || k == reservoir.Gap }
+
+// signs are the flags that a cut's samples give its sequence.
+func (c *cutter) signs(s *stretch, u sequence.Cut) (f codec.Flag) {
+	if c.limits == nil {
+		return 0
+	}
+	h := sort.Search(len(c.holes), func(i int) bool { return c.holes[i] >= u.From })
+	if h < len(c.holes) && c.holes[h] < u.To {
+		f |= codec.FlagHeld
+	}
+	outside, flat := c.found.In(int(u.From), int(u.To), c.at+int64(u.From)-s.from)
+	if outside {
+		f |= codec.FlagOutOfRange
+	}
+	if flat {
+		f |= codec.FlagFlat
+	}
+	return f
+}
+
+// point notes a prediction of an open sequence.
+func (c *cutter) point(s *stretch, to int64, early bool) {
+	c.lastPoint = to
+	i := sort.Search(len(c.runs), func(i int) bool { return c.runs[i].from >= to }) - 1 // holds sample to-1
+	run := c.runs[i]
+	p := point{k: c.points, from: s.from, to: to, early: early, label: run.label, group: run.group, mixed: run.from > s.from, flags: s.flags}
+	if p.mixed {
+		p.label = -1
+	}
+	if apart(c.policy.Kind) {
+		p.group = s.group
+	}
+	if c.keeps(&p) {
+		c.points++
+		s.points = append(s.points, p)
+	}
+}
+
+// keeps reports whether a point is one to keep, and counts those that would
+// teach if they had one label.
+func (c *cutter) keeps(p *point) bool {
+	switch {
+	case !c.training:
+		return true
+	case p.early != (c.policy.Kind == reservoir.Endless): // an endless sequence has no other
+		return false
+	case p.mixed:
+		c.mixed++
+	case p.label < 0:
+		c.unlabelled++
+	}
+	return p.label >= 0
+}
+
+// finish completes a sequence with its samples, if it has a point.
+func (c *cutter) finish(done []*stretch, s *stretch) []*stretch {
+	if len(s.points) == 0 {
+		return done
+	}
+	if k := int64(len(c.mean)); k > 0 {
+		to := s.points[len(s.points)-1].to
+		s.values = slices.Clone(c.buffer[(s.from-c.base)*k : (to-c.base)*k])
+	}
+	return append(done, s)
+}
+
+// keep appends the piece's samples to the buffer, with what is missing filled
+// in as the stage does under hold: by the value before it of its channel. A
+// sequence does not see the one before it, so at its beginning the mean
+// stands for it; windows overlap, so there only the stream's first sample has
+// none before it.
+func (c *cutter) keep(p *piece) {
+	k := len(c.mean)
+	if k == 0 {
+		return
+	}
+	c.holes = c.holes[:0]
+	next := 0 // cut that has not begun
+	for r := range p.labels {
+		begins := false
+		for ; next < len(c.cuts) && int(c.cuts[next].From) <= r; next++ {
+			u := c.cuts[next]
+			begins = begins || u.Reset && int(u.From) == r && u.To > u.From && c.policy.Kind != reservoir.Window
+		}
+		sample, hole := p.values[r*k:(r+1)*k], false
+		at := len(c.buffer)
+		c.buffer = append(c.buffer, sample...)
+		for i, x := range sample {
+			if x == x {
+				continue
+			}
+			if begins && !hole {
+				c.before = nil
+			}
+			hole = true
+			c.missing++
+			if c.before == nil {
+				c.buffer[at+i] = c.mean[i]
+			} else {
+				c.buffer[at+i] = c.before[i]
+			}
+		}
+		if hole {
+			c.holes = append(c.holes, int32(r))
+		}
+		c.before = append(c.before[:0], c.buffer[at:]...)
+	}
+}
+
+// trim forgets the samples that no open sequence needs.
+func (c *cutter) trim() {
+	base := c.at
+	for _, s := range c.open {
+		if s != nil {
+			base = min(base, s.from)
+		}
+	}
+	if k := int64(len(c.mean)); k > 0 && base > c.base {
+		c.buffer = slices.Delete(c.buffer, 0, int((base-c.base)*k))
+	}
+	c.base = base
+}

@@ -1,0 +1,73 @@
+package offline
+
+import (
+	"context"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// tape is streams of labelled samples as a plant gives them: what is trained
+// on and what is scored. It can be read any number of times and is the same
+// each time.
+type tape interface {
+	// read hands out the pieces, those of a stream in order. A piece is the
+	// reader's again when yield returns; an error of yield ends the reading.
+	read(ctx context.Context, yield func(*piece) error) error
+	// word is what a stream of it is called.
+	word() string
+	// policy is how the stage cuts the tape's streams under p.
+	policy(p reservoir.Policy) reservoir.Policy
+}
+
+// piece is the next samples of one stream.
+type piece struct {
+	stream int       // its number, from 0 in the order of appearance
+	id     string    // its name
+	values []float32 // samples x channels, row-major; NaN where missing
+	labels []int     // class of each sample, -1 where unknown
+	times  []int64   // of each sample, ns, NoTime where unknown; nil: none has one
+	ends   []bool    // whether a sequence ends with the sample; nil: nowhere
+	last   bool      // the stream ends here
+}
+
+// seriesTape is series of a data set: each is a stream of its own, of one
+// sequence where the policy goes by end marks or silence.
+type seriesTape struct {
+	d      *Dataset
+	series []int
+	class  []int // of each label of d; nil: the labels are the classes
+}
+
+func (t *seriesTape) word() string { return "series" }
+
+// policy replaces silence, of which series know nothing for want of times, by
+// the series' end.
+func (t *seriesTape) policy(p reservoir.Policy) reservoir.Policy {
+	if p.Kind == reservoir.Gap {
+		return reservoir.Policy{Kind: reservoir.Marked, Early: p.Early}
+	}
+	return p
+}
+
+func (t *seriesTape) read(ctx context.Context, yield func(*piece) error) error {
+	var labels []int
+	var ends []bool
+	for k, i := range t.series {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		s, n := &t.d.Series[i], t.d.Len(i)
+		label := s.Label
+		if label >= 0 && t.class != nil {
+			label = t.class[label]
+		}
+		labels, ends = labels[:0], ends[:0]
+		for r := range n {
+			labels, ends = append(labels, label), append(ends, r == n-1)
+		}
+		if err := yield(&piece{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, last: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
