@@ -38,7 +38,7 @@ var graph = map[string]struct {
 	"offline/bench":                   {[]string{"internal/dense", "internal/energy", "offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times; modelling fits a regression, which readout's classifiers are not"},
 	"offline/figures":                 {[]string{"reservoir"}, "the paper's figures from weights and tables; trains nothing"},
 	"offline/report":                  {[]string{"internal/energy", "offline/bench", "offline/figures"}, "puts results and curves on a page; runs nothing"},
-	"pipeline":                        {[]string{"codec", "readout", "reservoir", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
+	"pipeline":                        {[]string{"codec", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
 	"internal/metrics":                {[]string{"gpu/telemetry", "pipeline"}, "reads what the stage and the GPUs tell; neither knows it"},
 	"cmd/eusn-stream":                 {[]string{"codec", "gpu", "gpu/telemetry", "internal/energy", "internal/metrics", "internal/names", "offline", "offline/bench", "offline/figures", "offline/report", "pipeline", "readout", "reservoir"}, "the only place that wires"},
 	"tools/bochs":                     {nil, "boots test binaries on an emulated machine; knows them by path"},

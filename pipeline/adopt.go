@@ -46,10 +46,8 @@ func (s *shard) adopt(b *batch, p *partition) error {
 			return err
 		}
 	}
-	if p.verifyAt > 0 && p.done >= p.verifyAt {
-		if err := p.verify(); err != nil {
-			p.tenure.fail(err)
-		}
+	if err := s.check(p); err != nil {
+		return err
 	}
 	p.stands()
 	return nil
@@ -72,9 +70,8 @@ func (s *shard) recast(p *partition) error {
 		if s.shape.channels > 0 {
 			st.sample = make([]float32, s.shape.channels)
 		}
-		p.touch(st)
 	}
-	return s.rehash(p)
+	return s.recount(p)
 }
 
 // stands notes that a partition's state is rebuilt, once it is.

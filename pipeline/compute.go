@@ -39,7 +39,7 @@ func (s *shard) compute(b *batch) error {
 		p := &b.answers[e.part].preds[e.index]
 		p.Scores = scores[i*width : (i+1)*width]
 		class := s.head.Class(p.Scores)
-		p.Class, p.Score = int32(class), score(p.Scores, class)
+		p.Class, p.Score, p.Probability = int32(class), score(p.Scores, class), s.head.Probability(p.Scores)
 	}
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
 	return nil

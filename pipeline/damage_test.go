@@ -91,14 +91,17 @@ func TestDamageStops(t *testing.T) {
 			rewrite(b, func(h nats.Header) { h.Set(headerEpoch, "three") })
 		}, []string{"Eusn-Epoch", "restore the job's streams"}},
 		"a digest of a newer program": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerVersion, "3") })
-		}, []string{"record on hurt.out.0", "version 3, this program reads 2: a newer program wrote it; run that one"}},
+			rewrite(b, func(h nats.Header) { h.Set(headerVersion, "4") })
+		}, []string{"record on hurt.out.0", "version 4, this program reads 2 to 3: a newer program wrote it; run that one"}},
 		"a digest's version garbled": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(headerVersion, "x") })
 		}, []string{"Eusn-Digest-Version is \"x\", want a number"}},
 		"digest of an older program": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Del(headerVersion); h.Set(headerDigest, strings.Repeat("0", 32)) })
 		}, []string{"digest", "or a program from before the first release wrote the record"}},
+		"digest of the form before, of another state": {func(b *rig) {
+			rewrite(b, func(h nats.Header) { h.Set(headerVersion, "2") }) // the digest is of our form
+		}, []string{"digest", "nothing is predicted from a wrong state"}},
 		"snapshot of an older program": {func(b *rig) {
 			s, n := object(b)
 			data, err := s.GetBytes(context.Background(), n)
@@ -106,7 +109,7 @@ func TestDamageStops(t *testing.T) {
 			data[len(snapshotMagic)] = 1
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
-		}, []string{"version 1, this program reads 2: an older program wrote it; run that one, or begin a new job"}},
+		}, []string{"version 1, this program reads 2 to 3: an older program wrote it; run that one, or begin a new job"}},
 		"snapshot of another place": {func(b *rig) {
 			_, r := b.last("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(headerSnapSeq, fmt.Sprint(r.snapSeq-1)) })

@@ -39,16 +39,26 @@ func hashOf(b []byte) digest {
 	return digest{h.Hi, h.Lo}
 }
 
+// form is the version of the state's bytes that the partition's digest is of:
+// ours, but where it is to be compared with a record of an older program, its.
+func (p *partition) form() uint32 {
+	if p.verifyAt > 0 && p.wantVersion < stateVersion { // 0: of a program before records said so
+		return oldestState
+	}
+	return stateVersion
+}
+
 // rehash brings a partition's digest up to date with what was touched since
 // the last time. It belongs after the engine call, when rows are settled.
 func (s *shard) rehash(p *partition) error {
+	form := p.form()
 	for _, st := range p.dirty {
 		st.dirty = false
 		if st.gone {
 			continue
 		}
 		buf := appendString(append(s.bytes[:0], 's'), st.source.key)
-		buf, err := appendStream(buf, st, (*rowHasher)(s))
+		buf, err := appendStream(buf, st, (*rowHasher)(s), form)
 		if err != nil {
 			return fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.id, st.id, err)
 		}
@@ -63,7 +73,7 @@ func (s *shard) rehash(p *partition) error {
 		if src.gone {
 			continue
 		}
-		s.bytes = appendSource(append(s.bytes[:0], 'k'), src)
+		s.bytes = appendSource(append(s.bytes[:0], 'k'), src, form)
 		h := hashOf(s.bytes)
 		p.sum.sub(src.hash)
 		p.sum.add(h)
@@ -100,7 +110,34 @@ func appendDigest(dst []byte, d digest) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, d[0]), d[1])
 }
 
-// verify compares the state with what the commit record says of it.
+// check compares the state with what the commit record says of it, once it has
+// come so far. From then on the digest is of our own form of the state.
+func (s *shard) check(p *partition) error {
+	if p.verifyAt == 0 || p.done < p.verifyAt {
+		return nil
+	}
+	p.rebuiltSum = p.sum
+	if err := p.verify(); err != nil {
+		p.tenure.fail(err)
+		return nil
+	}
+	if p.wantVersion >= stateVersion {
+		return nil
+	}
+	return s.recount(p)
+}
+
+// recount makes the digest anew, in the form that is now the partition's.
+func (s *shard) recount(p *partition) error {
+	for _, src := range p.sources {
+		p.touchSource(src)
+		for _, st := range src.streams {
+			p.touch(st)
+		}
+	}
+	return s.rehash(p)
+}
+
 func (p *partition) verify() error {
 	want, at := p.want, p.verifyAt
 	p.verifyAt = 0

@@ -188,6 +188,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 			p := codec.Prediction{
 				Stream: r.name, Seq: at.seq, Row: at.row, Time: r.times[sp.To-1],
 				Class: int32(class), Score: score(scores, class), Scores: scores,
+				Probability: head.Probability(scores), Flags: unlike(m, r.x[2*sp.From:2*sp.To]),
 			}
 			if !sp.End {
 				p.Flags |= codec.FlagEarly

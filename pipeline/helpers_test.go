@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -54,6 +55,34 @@ func testBank(t testing.TB, members int, seed uint64, classes int, policy reserv
 		t.Fatal(err)
 	}
 	return m
+}
+
+// ranged gives a model what trained ones have: ranges of its channels, which
+// some values of recordings are beyond, and a temperature.
+func ranged(m *reservoir.Model) *reservoir.Model {
+	m.Training.Inputs = []reservoir.InputRange{{Values: 1, Min: -.5, Max: .47, LongestRun: 1}, {Values: 1, Min: -.5, Max: .5, LongestRun: 1}}
+	m.Heads[0].Temperature = 1.5
+	return m
+}
+
+// unlike is what a sequence's samples are to be flagged with, by the
+// definition of package monitor.
+func unlike(m *reservoir.Model, x []float32) (f codec.Flag) {
+	for c, r := range m.Training.Inputs {
+		run := 0
+		for i := c; i < len(x); i += 2 {
+			if margin := (r.Max - r.Min) / 2; x[i] < r.Min-margin || x[i] > r.Max+margin {
+				f |= codec.FlagOutOfRange
+			}
+			if run++; i >= 2 && x[i] != x[i-2] {
+				run = 1
+			}
+			if run > max(8, 2*r.LongestRun) {
+				f |= codec.FlagFlat
+			}
+		}
+	}
+	return f
 }
 
 func noise(rng *rand.Rand, n int) []float32 {

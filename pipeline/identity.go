@@ -33,10 +33,13 @@ func (s shape) identity() identity {
 	return identity{network: hex.EncodeToString(s.network[:])[:hashDigits]}
 }
 
-// readoutOf identifies a readout, whatever others the model has.
+// readoutOf identifies a readout, whatever others the model has, with what its
+// predictions' flags depend on: the same scores with other ranges are other
+// predictions.
 func readoutOf(m *reservoir.Model, head *readout.Linear) (string, error) {
 	alone := *m
-	alone.Heads, alone.Training = []*readout.Linear{head}, reservoir.Training{}
+	alone.Heads = []*readout.Linear{head}
+	alone.Training = reservoir.Training{MinLength: m.Training.MinLength, MaxLength: m.Training.MaxLength, Inputs: m.Training.Inputs}
 	print, err := alone.Fingerprint()
 	if err != nil {
 		return "", fmt.Errorf("pipeline: %w", err)

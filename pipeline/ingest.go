@@ -258,7 +258,7 @@ func (s *shard) stream(p *partition, src *source, id string) (*stream, error) {
 		s.warn("more streams than max_streams: the one longest silent is forgotten", "partition", p.id)
 	}
 	s.counters.streams.Add(1)
-	return p.addStream(src, id, s.shape.states, s.shape.channels), nil
+	return p.addStream(src, id, &s.shape), nil
 }
 
 // replayed keeps count of partitions that rebuild their states.

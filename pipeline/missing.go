@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"slices"
 	"sort"
 
@@ -8,13 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
-// fill finds the missing values among one stream's samples, lists them in
-// s.missing (flat indices into x, ascending) and, under the policy hold,
-// replaces each by the stream's previous value of that channel. A sequence
-// does not see the one before it: at its very start the value is the training
-// data's mean, which standardises to 0, as in training. Windows overlap, so
-// there only the stream's first sample has none before it.
-func (s *shard) fill(x []float32, st *stream, g group) {
+// findMissing lists the missing values among one stream's samples in s.missing
+// (flat indices into x, ascending), and makes each of them a NaN.
+func (s *shard) findMissing(x []float32, g group) {
 	if g.rows == nil {
 		s.missing = append(s.missing, s.in.Missing...)
 	} else {
@@ -29,12 +26,22 @@ func (s *shard) fill(x []float32, st *stream, g group) {
 		}
 	}
 	s.counters.held.Add(uint64(len(s.missing)))
-	if !s.hold {
-		return
+	for _, m := range s.missing {
+		x[m] = float32(math.NaN())
 	}
+}
+
+// fill puts a value in the place of each that is missing: zero, or, under the
+// policy hold, the stream's previous value of that channel. A sequence
+// does not see the one before it: at its very start the value is the training
+// data's mean, which standardises to 0, as in training. Windows overlap, so
+// there only the stream's first sample has none before it.
+func (s *shard) fill(x []float32, st *stream) {
 	for _, m := range s.missing {
 		row, ch := int(m)/s.channels, int(m)%s.channels
 		switch {
+		case !s.hold:
+			x[m] = 0
 		case s.begins(row) || row == 0 && !st.heard:
 			x[m] = s.mean[ch]
 		case row == 0:

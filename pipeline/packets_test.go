@@ -36,6 +36,11 @@ func recordings(streams, rows int) []recording {
 			r.times = append(r.times, now)
 			r.ends = append(r.ends, rng.IntN(10) == 0 || j == rows-1)
 		}
+		if i%3 == 0 && rows > 20 { // a channel that is stuck for a while
+			for j := 5; j < 20; j++ {
+				r.x[2*j] = r.x[8]
+			}
+		}
 		all[i] = r
 	}
 	return all

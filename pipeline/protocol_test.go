@@ -23,7 +23,7 @@ func TestCrashes(t *testing.T) {
 			t.Parallel()
 			streams := recordings(20, 120)
 			packets, sent := mixed(streams, 21)
-			m := testModel(t, 3, policy)
+			m := ranged(testModel(t, 3, policy))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			c := quick("crash", 4)
@@ -52,7 +52,7 @@ func TestCrashes(t *testing.T) {
 func TestScaleOutAndIn(t *testing.T) {
 	streams := recordings(24, 150)
 	packets, sent := mixed(streams, 33)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := ranged(testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("scale", 8)
@@ -85,7 +85,7 @@ func TestScaleOutAndIn(t *testing.T) {
 func TestZombieIsFenced(t *testing.T) {
 	streams := recordings(6, 100)
 	packets, sent := mixed(streams, 5)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := ranged(testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("zombie", 1)

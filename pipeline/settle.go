@@ -27,14 +27,12 @@ func (s *shard) settle(b *batch) error {
 		if err := s.rehash(p); err != nil {
 			return err
 		}
+		if err := s.check(p); err != nil {
+			return err
+		}
 		a.digest = p.sum
 		if p.tenure == nil { // a shard by itself
 			continue
-		}
-		if p.verifyAt > 0 && p.done >= p.verifyAt {
-			if err := p.verify(); err != nil {
-				p.tenure.fail(err)
-			}
 		}
 		p.stands()
 		if err := s.save(a); err != nil {

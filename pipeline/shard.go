@@ -9,6 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
@@ -27,6 +28,7 @@ type shard struct {
 	policy     reservoir.Policy
 	head       *readout.Linear
 	channels   int
+	names      []string  // of the channels
 	shape      shape     // of its states, in snapshots
 	arithmetic string    // of its engine, as in a record
 	mean       []float32 // what a missing first sample becomes
@@ -37,6 +39,7 @@ type shard struct {
 	stored     uint64          // rows so far
 	last       context.Context // for the store: ends when a stop has taken too long
 	decoder    *codec.Decoder
+	limits     *monitor.Limits
 	counters   *Counters
 	log        *slog.Logger
 
@@ -50,6 +53,7 @@ type shard struct {
 	mixed              []float32 // samples of a message of many streams
 	cuts               []sequence.Cut
 	missing            []int32
+	found              monitor.Findings
 	order, first, next []int32
 	times              []int64
 	ends               []bool
@@ -58,10 +62,10 @@ type shard struct {
 	arrivals           []arrival // stored rows that the runs in hand need
 	bytes, rowBytes    []byte    // of the stream to be hashed
 
-	began      time.Time // what partitions' watches count from
-	lastWarn   time.Time
-	suppressed int
-	usedSlots  int // as counted last
+	began     time.Time // what partitions' watches count from
+	rejects   rarely    // of messages, and what else s.warn says
+	oddities  rarely    // of samples
+	usedSlots int       // as counted last
 }
 
 func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory EngineFactory, counters *Counters, log *slog.Logger) (*shard, error) {
@@ -80,7 +84,7 @@ func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory Engine
 	}
 	s := &shard{
 		shape: sh, arithmetic: arithmetic, reorder: max(0, c.Reorder), reorderBytes: c.ReorderBytes, snapshotMessages: c.SnapshotMessages, snapshotEvery: c.SnapshotEvery,
-		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels),
+		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels), names: m.Channels, limits: monitor.NewLimits(len(m.Channels), m.Training.Inputs),
 		mean: make([]float32, len(m.Channels)), hold: c.NonFinite == codec.Hold, pool: p, decoder: dec,
 		counters: counters, log: log, rowBudget: c.RowBudget, maxStreams: c.MaxStreams, latency: c.Latency,
 		lease: c.Lease, idle: c.Idle, forget: c.Forget, idleBytes: c.MaxMessage / 2, began: time.Now(),
@@ -199,11 +203,19 @@ func (s *shard) room(b *batch) bool {
 }
 
 // warn logs at most a line per second: a bad producer must not fill a disk.
-func (s *shard) warn(msg string, args ...any) {
-	if now := time.Now(); now.Sub(s.lastWarn) >= time.Second {
-		s.log.Warn(msg, append(args, "lines_suppressed", s.suppressed)...)
-		s.lastWarn, s.suppressed = now, 0
+func (s *shard) warn(msg string, args ...any) { s.rejects.warn(s.log, msg, args...) }
+
+// rarely lets a line through per second.
+type rarely struct {
+	last       time.Time
+	suppressed int
+}
+
+func (r *rarely) warn(log *slog.Logger, msg string, args ...any) {
+	if now := time.Now(); now.Sub(r.last) >= time.Second {
+		log.Warn(msg, append(args, "lines_suppressed", r.suppressed)...)
+		r.last, r.suppressed = now, 0
 		return
 	}
-	s.suppressed++
+	r.suppressed++
 }

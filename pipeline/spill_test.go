@@ -28,7 +28,7 @@ func TestSpillSameBits(t *testing.T) {
 			t.Parallel()
 			streams := recordings(24, 60)
 			packets, sent := mixed(streams, 77)
-			m := testModel(t, 3, c.policy)
+			m := ranged(testModel(t, 3, c.policy))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			conf := quick("spill", 3)
@@ -108,7 +108,7 @@ func TestSpillSameBits(t *testing.T) {
 func TestSpilledStatesMove(t *testing.T) {
 	streams := recordings(10, 40)
 	packets, sent := mixed(streams, 41)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := ranged(testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("old", 1)

@@ -144,9 +144,14 @@ func (s *shard) feed(m *message, id string, base int, g group) error {
 		st.flags[i] |= st.since
 	}
 	s.cuts = st.seq.Cut(s.cuts[:0], &s.policy, g.Samples)
+	x := m.b.x[base*s.channels : (base+g.Rows)*s.channels]
 	s.missing = s.missing[:0]
 	if len(s.in.Missing) > 0 {
-		s.fill(m.b.x[base*s.channels:], st, g)
+		s.findMissing(x, g)
+	}
+	s.limits.Watch(st.channels, x, &s.found)
+	if len(s.missing) > 0 {
+		s.fill(x, st)
 	}
 	for _, c := range s.cuts {
 		if err := s.addRun(m, st, base, g, c); err != nil {
@@ -176,6 +181,9 @@ func (s *shard) addRun(m *message, st *stream, base int, g group, c sequence.Cut
 	if len(s.missing) > 0 && s.misses(c) {
 		*flags |= codec.FlagHeld
 	}
+	if outside, flat := s.found.In(int(c.From), int(c.To), c.Age); outside || flat {
+		s.unlike(m, st, flags, outside, flat)
+	}
 	answered := m.silent
 	if c.Emit && !answered && m.p.skip > 0 {
 		m.p.skip--
@@ -188,6 +196,7 @@ func (s *shard) addRun(m *message, st *stream, base int, g group, c sequence.Cut
 		s.predict(m, st, g, c, *flags)
 	}
 	if c.End {
+		st.told = st.told && *flags&(codec.FlagOutOfRange|codec.FlagFlat) != 0
 		*flags = 0
 		if c.To == 0 && g.Rows > 0 {
 			*flags = st.since // what was lost in the silence may belong to either side

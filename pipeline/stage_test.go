@@ -37,7 +37,7 @@ func TestStageEqualsEngine(t *testing.T) {
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := testModel(t, 3, policy)
+			m := ranged(testModel(t, 3, policy))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			for i, c := range shapes {

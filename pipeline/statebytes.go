@@ -22,27 +22,34 @@ import (
 // them:
 //
 //	"EUSNSNAP" version:u32 network:[32]byte partition:u32 in_seq:u64 in_time:i64
-//	words:u32 states:u32 channels:u32 lossy:u8 clock:u64 sources:u32
+//	words:u32 states:u32 channels:u32 inputs:u32 lossy:u8 clock:u64 sources:u32
 //	per source, by key: source, streams:u32, its streams by id
-//	  source: key incarnation last:u64 heard_in:u64 partial:u8 flags:u8 held:u32
+//	  source: key incarnation last:u64 heard_in:u64 partial:u8 flags:u32 held:u32
 //	          per held message: seq:u64 in_seq:u64 header data
-//	  stream: id heard_at:u64 heard_in:u64 n:i64 last:i64 since:u8 flags:[states]u8
+//	  stream: id heard_at:u64 heard_in:u64 n:i64 last:i64 since:u32 flags:[states]u32
 //	          seq:u64 row:u32 time:i64 has_sample:u8 sample:[channels]f32
+//	          per input: value:f32 run:u32, as in monitor.Channel
 //	          per state: row:u8, 0 = none, 1 = its words follow,
 //	          2 = it is stored apart: seq:u64 in <JOB>-ROWS, hash:[2]u64
 //	sha256 of everything before it
 //
 // words, states and channels are the network's row, the policy's states and,
-// where missing values are held, its channels (else 0).
+// where missing values are held, its channels (else 0). inputs are its channels,
+// or 0 where no run of them is known: of a state that was of version 2 when it
+// was exported.
+//
+// Version 2, which is read, has no inputs, neither their number nor them, and
+// flags of u8.
 const (
 	snapshotMagic = "EUSNSNAP"
 	// stateVersion changes with the bytes of a snapshot and with what a digest
 	// is of. Records without one are of version 2, or of programs before the
 	// first release.
-	stateVersion = 2
+	stateVersion = 3
+	oldestState  = 2 // that is read
 	// smallest encoded source and stream: a count that claims more of them
 	// than bytes are left for is refused before anything is allocated
-	minSource = 4 + 4 + 8 + 8 + 1 + 1 + 4 + 4
+	minSource = 4 + 4 + 8 + 8 + 1 + 1 + 4 + 4 // flags as in version 2
 	minStream = 4 + 8 + 8 + 8 + 8 + 1 + 8 + 4 + 8 + 1
 	minHeld   = 8 + 8 + 4 + 4
 )
@@ -54,6 +61,7 @@ type shape struct {
 	states   int               // per stream
 	channels int               // of a remembered sample; 0 = none is
 	width    int               // of a sample: snapshots with remembered ones and without are read; 0 = only those that fit channels
+	inputs   int               // channels that are watched
 }
 
 // shapeOf is what states of a model have in common, whatever its readouts.
@@ -65,7 +73,7 @@ func shapeOf(c Config, m *reservoir.Model, arithmetic string) (shape, error) {
 	if err != nil {
 		return shape{}, fmt.Errorf("pipeline: %w", err)
 	}
-	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States(), width: len(m.Channels)}
+	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States(), width: len(m.Channels), inputs: len(m.Channels)}
 	if arithmetic != "" {
 		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
 	}
@@ -86,11 +94,19 @@ func appendBool(dst []byte, b bool) []byte {
 	return append(dst, 0)
 }
 
-func appendSource(dst []byte, src *source) []byte {
+// appendFlag adds flags in the given form. All there were in version 2 fit it.
+func appendFlag(dst []byte, f codec.Flag, form uint32) []byte {
+	if form == oldestState {
+		return append(dst, byte(f&(codec.FlagIdle<<1-1)))
+	}
+	return binary.LittleEndian.AppendUint32(dst, uint32(f))
+}
+
+func appendSource(dst []byte, src *source, form uint32) []byte {
 	le := binary.LittleEndian
 	dst = appendString(appendString(dst, src.key), src.incarnation)
 	dst = le.AppendUint64(le.AppendUint64(dst, src.last), src.heardIn)
-	dst = append(appendBool(dst, src.partial), byte(src.flags))
+	dst = appendFlag(appendBool(dst, src.partial), src.flags, form)
 	dst = le.AppendUint32(dst, uint32(len(src.held)))
 	for _, h := range src.held {
 		dst = le.AppendUint64(le.AppendUint64(dst, h.seq), h.job.seq)
@@ -143,19 +159,24 @@ func appendAway(dst []byte, st *stream, state int) []byte {
 	return appendDigest(binary.LittleEndian.AppendUint64(append(dst, rowAway), ref.seq), ref.hash)
 }
 
-// appendStream adds a stream.
-func appendStream(dst []byte, st *stream, rows rowAppender) ([]byte, error) {
+// appendStream adds a stream in the given form.
+func appendStream(dst []byte, st *stream, rows rowAppender, form uint32) ([]byte, error) {
 	le := binary.LittleEndian
 	dst = le.AppendUint64(le.AppendUint64(appendString(dst, st.id), st.heardAt), st.heardIn)
 	dst = le.AppendUint64(le.AppendUint64(dst, uint64(st.seq.N)), uint64(st.seq.Last))
-	dst = append(dst, byte(st.since))
+	dst = appendFlag(dst, st.since, form)
 	for _, f := range st.flags {
-		dst = append(dst, byte(f))
+		dst = appendFlag(dst, f, form)
 	}
 	dst = le.AppendUint32(le.AppendUint64(dst, st.lastSeq), st.lastRow)
 	dst = appendBool(le.AppendUint64(dst, uint64(st.lastTime)), st.heard)
 	for _, v := range st.sample {
 		dst = le.AppendUint32(dst, math.Float32bits(v))
+	}
+	if form > oldestState {
+		for _, c := range st.channels {
+			dst = le.AppendUint32(le.AppendUint32(dst, math.Float32bits(c.Last)), c.Run)
+		}
 	}
 	for i := range st.slots {
 		var err error
@@ -206,18 +227,18 @@ func (p *partition) snapshot(sh shape, rows rowAppender) ([]byte, error) {
 	b = append(b, sh.network[:]...)
 	b = le.AppendUint32(b, uint32(p.id))
 	b = le.AppendUint64(le.AppendUint64(b, p.done), uint64(p.doneTime))
-	for _, n := range []int{sh.words, sh.states, sh.channels} {
+	for _, n := range []int{sh.words, sh.states, sh.channels, sh.inputs} {
 		b = le.AppendUint32(b, uint32(n))
 	}
 	b = le.AppendUint64(appendBool(b, p.lossy), p.clock)
 	b = le.AppendUint32(b, uint32(len(p.sources)))
 	for _, key := range slices.Sorted(maps.Keys(p.sources)) {
 		src := p.sources[key]
-		b = appendSource(b, src)
+		b = appendSource(b, src, stateVersion)
 		b = le.AppendUint32(b, uint32(len(src.streams)))
 		for _, st := range src.sorted() {
 			var err error
-			if b, err = appendStream(b, st, rows); err != nil {
+			if b, err = appendStream(b, st, rows, stateVersion); err != nil {
 				return nil, fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.id, st.id, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
@@ -25,13 +26,14 @@ func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 	if body < len(snapshotMagic)+4 || string(b[:len(snapshotMagic)]) != snapshotMagic {
 		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
-	if v := binary.LittleEndian.Uint32(b[len(snapshotMagic):]); v != stateVersion {
+	v := binary.LittleEndian.Uint32(b[len(snapshotMagic):])
+	if v < oldestState || v > stateVersion {
 		return nil, fmt.Errorf("%w: %w", ErrState, &versionError{uint64(v)})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
 		return nil, fmt.Errorf("%w: its sha256 does not fit its bytes: it was damaged", ErrState)
 	}
-	r := &stateReader{b: b[len(snapshotMagic)+4 : body], shape: sh}
+	r := &stateReader{b: b[len(snapshotMagic)+4 : body], shape: sh, form: v}
 	p := r.partition(id)
 	if r.err == nil && len(r.b) > 0 {
 		r.fail("%d bytes after its end", len(r.b))
@@ -47,7 +49,9 @@ func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 type stateReader struct {
 	b []byte
 	shape
-	err error
+	form  uint32
+	known int // channels whose runs are in it: inputs or 0
+	err   error
 }
 
 func (r *stateReader) fail(format string, args ...any) {
@@ -96,6 +100,19 @@ func (r *stateReader) u64() uint64 {
 	return 0
 }
 
+// flags reads what appendFlag wrote. One that has no name is of a program that
+// should have raised the version.
+func (r *stateReader) flags() codec.Flag {
+	if r.form == oldestState {
+		return codec.Flag(r.u8())
+	}
+	f := codec.Flag(r.u32())
+	if f>>len(codec.FlagNames) != 0 {
+		r.fail("flags %v, which this program does not know", f)
+	}
+	return f
+}
+
 func (r *stateReader) text() string { return string(r.bytes(int(r.u32()))) }
 
 // count is a number of things of at least size bytes each.
@@ -129,6 +146,12 @@ func (r *stateReader) partition(id int) *partition {
 		}
 		r.channels, p.recast = got, true
 	}
+	r.known = 0
+	if r.form > oldestState {
+		if r.known = int(r.u32()); r.known != 0 && r.known != r.inputs {
+			r.fail("its streams have %d channels, want %d", r.known, r.inputs)
+		}
+	}
 	p.lossy, p.clock = r.flag(), r.u64()
 	for range r.count(minSource) {
 		src := r.source(p)
@@ -137,7 +160,7 @@ func (r *stateReader) partition(id int) *partition {
 		}
 		p.sources[src.key] = src
 		p.touchSource(src)
-		for range r.count(minStream + r.states*2 + 4*r.channels) {
+		for range r.count(minStream + r.states*2 + 4*r.channels + 8*r.known) {
 			r.stream(p, src)
 		}
 		if r.err != nil {
@@ -149,7 +172,7 @@ func (r *stateReader) partition(id int) *partition {
 }
 
 func (r *stateReader) source(p *partition) *source {
-	src := &source{part: p, key: r.text(), incarnation: r.text(), last: r.u64(), heardIn: r.u64(), partial: r.flag(), flags: codec.Flag(r.u8()), streams: map[string]*stream{}}
+	src := &source{part: p, key: r.text(), incarnation: r.text(), last: r.u64(), heardIn: r.u64(), partial: r.flag(), flags: r.flags(), streams: map[string]*stream{}}
 	before := src.last + 1 // what is held lies beyond the one that is missing
 	for range r.count(minHeld) {
 		h := heldMessage{seq: r.u64(), job: job{part: p, seq: r.u64(), key: src.key}}
@@ -171,13 +194,17 @@ func (r *stateReader) source(p *partition) *source {
 func (r *stateReader) stream(p *partition, src *source) {
 	st := &stream{id: r.text(), source: src, heardAt: r.u64(), heardIn: r.u64()}
 	st.seq = sequence.Sequencer{N: int64(r.u64()), Last: int64(r.u64())}
-	st.since = codec.Flag(r.u8())
-	for _, f := range r.bytes(r.states) {
-		st.flags = append(st.flags, codec.Flag(f))
+	st.since = r.flags()
+	for range r.states {
+		st.flags = append(st.flags, r.flags())
 	}
 	st.lastSeq, st.lastRow, st.lastTime, st.heard = r.u64(), r.u32(), int64(r.u64()), r.flag()
 	if r.channels > 0 {
 		st.sample = r.floats(r.channels)
+	}
+	st.channels = make([]monitor.Channel, r.inputs)
+	for i := range r.known {
+		st.channels[i] = monitor.Channel{Last: math.Float32frombits(r.u32()), Run: r.u32()}
 	}
 	st.slots, st.rows = slices.Repeat([]int32{-1}, r.states), make([][]uint32, r.states)
 	for i := range st.rows {

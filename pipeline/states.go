@@ -88,7 +88,7 @@ const mostOfShape = 1 << 28
 
 // shapeIn reads the shape of a snapshot's states from its own bytes.
 func shapeIn(b []byte) (sh shape, part int, err error) {
-	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 12
+	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 16
 	if len(b) < fixed {
 		return sh, 0, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
@@ -96,7 +96,10 @@ func shapeIn(b []byte) (sh shape, part int, err error) {
 	copy(sh.network[:], b[12:44])
 	part = int(le.Uint32(b[44:]))
 	sh.words, sh.states, sh.channels = int(le.Uint32(b[64:])), int(le.Uint32(b[68:])), int(le.Uint32(b[72:]))
-	if max(sh.words, sh.states, sh.channels) > mostOfShape {
+	if le.Uint32(b[8:]) > oldestState {
+		sh.inputs = int(le.Uint32(b[76:]))
+	}
+	if max(sh.words, sh.states, sh.channels, sh.inputs) > mostOfShape {
 		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, want at most %d of each", ErrState, sh.words, sh.states, sh.channels, mostOfShape)
 	}
 	return sh, part, nil

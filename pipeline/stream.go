@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
@@ -40,6 +41,7 @@ type partition struct {
 	verifyAt     uint64 // after this message, sum must be want; 0 = checked
 	want         digest
 	wantVersion  uint64
+	rebuiltSum   digest // as it was compared with want
 
 	away    int      // state rows of its streams that are stored apart
 	freed   []uint64 // those that were, since the last snapshot
@@ -88,6 +90,8 @@ type stream struct {
 	lastSeq  uint64 // Eusn-Seq, row and time of its last sample
 	lastRow  uint32
 	lastTime int64
+	channels []monitor.Channel
+	told     bool      // of samples unlike the training's, since the last sequence without; no part of the state
 	sample   []float32 // its last sample, where missing values are held
 	heard    bool      // sample is set
 
@@ -139,16 +143,15 @@ func (p *partition) source(key string) (src *source, isNew bool) {
 	return src, isNew
 }
 
-// addStream makes a stream of a source. states is the policy's number of
-// states, channels is 0 where missing values are not held.
-func (p *partition) addStream(src *source, id string, states, channels int) *stream {
+// addStream makes a stream of a source.
+func (p *partition) addStream(src *source, id string, sh *shape) *stream {
 	st := &stream{
 		id: strings.Clone(id), source: src,
-		slots: slices.Repeat([]int32{-1}, states), flags: make([]codec.Flag, states),
-		since: src.flags, lastTime: codec.NoTime,
+		slots: slices.Repeat([]int32{-1}, sh.states), flags: make([]codec.Flag, sh.states),
+		since: src.flags, lastTime: codec.NoTime, channels: make([]monitor.Channel, sh.inputs),
 	}
-	if channels > 0 {
-		st.sample = make([]float32, channels)
+	if sh.channels > 0 {
+		st.sample = make([]float32, sh.channels)
 	}
 	if src.partial {
 		st.since |= codec.FlagGap

@@ -76,7 +76,7 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	t.part.tenure = t
 	v.Snapshot, v.InSeq, v.Recorded = c.snap, c.mark.seq, c.mark.digest.String()
 	err = t.rebuild(js)
-	v.Digest, v.Replayed = t.part.sum.String(), r.counters.replayed.Load()
+	v.Digest, v.Replayed = t.part.rebuiltSum.String(), r.counters.replayed.Load()
 	return v, err
 }
 

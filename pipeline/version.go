@@ -8,16 +8,16 @@ type versionError struct{ found uint64 }
 
 func (e *versionError) Error() string {
 	which := "a newer"
-	if e.found < stateVersion {
+	if e.found < oldestState {
 		which = "an older"
 	}
-	return fmt.Sprintf("version %d, this program reads %d: %s program wrote it; run that one, or begin a new job, which can answer the same input again", e.found, stateVersion, which)
+	return fmt.Sprintf("version %d, this program reads %d to %d: %s program wrote it; run that one, or begin a new job, which can answer the same input again", e.found, oldestState, stateVersion, which)
 }
 
 // otherVersion reports a record whose digest this program cannot compute. It
 // is told before the partition is claimed, so that its own program goes on.
 func (r *record) otherVersion() error {
-	if v := r.mark.version; v > 0 && v != stateVersion {
+	if v := r.mark.version; v > 0 && (v < oldestState || v > stateVersion) {
 		return fmt.Errorf("digest: %w", &versionError{v})
 	}
 	return nil

@@ -57,7 +57,7 @@ func checkRuns(e interface {
 // CheckInputs refuses samples that are not finite or beyond MaxInput, with
 // *InputError for the first. Good samples pass at vector speed.
 func CheckInputs(inputs []float32, channels int) error {
-	if s := fastest(); s != nil && len(inputs) > 0 && s.Within(&inputs[0], len(inputs), MaxInput) {
+	if Within(inputs, MaxInput) {
 		return nil
 	}
 	for i, x := range inputs {
@@ -66,6 +66,20 @@ func CheckInputs(inputs []float32, channels int) error {
 		}
 	}
 	return nil
+}
+
+// Within reports whether all values are numbers from -limit to limit, at vector
+// speed where the machine has kernels.
+func Within(values []float32, limit float32) bool {
+	if s := fastest(); s != nil && len(values) > 0 {
+		return s.Within(&values[0], len(values), limit)
+	}
+	for _, x := range values {
+		if !(x >= -limit && x <= limit) {
+			return false
+		}
+	}
+	return true
 }
 
 // fastest is the machine's best kernels, nil where it has none.

@@ -46,28 +46,32 @@ const (
 // Limits are a model's limits, one of each per channel. They do not change.
 type Limits struct {
 	low, high []float32
-	run       []uint32 // longest run that is not flat
+	run       []int64 // longest run that is not flat
+	within    float32 // what is no larger than this is in every range; 0 where that says little
 }
 
 // NewLimits makes the limits of channels from a model's training ranges, which
 // may be none.
 func NewLimits(channels int, ranges []reservoir.InputRange) *Limits {
-	l := &Limits{low: make([]float32, channels), high: make([]float32, channels), run: make([]uint32, channels)}
+	inf := float32(math.Inf(1))
+	l := &Limits{low: make([]float32, channels), high: make([]float32, channels), run: make([]int64, channels), within: inf}
 	for c := range channels {
-		l.low[c], l.high[c], l.run[c] = float32(math.Inf(-1)), float32(math.Inf(1)), math.MaxUint32
+		l.low[c], l.high[c], l.run[c] = -inf, inf, math.MaxInt64
 		if c >= len(ranges) || ranges[c].Values == 0 {
 			continue
 		}
 		r := ranges[c]
 		margin := RangeMargin * (float64(r.Max) - float64(r.Min))
 		l.low[c], l.high[c] = float32(float64(r.Min)-margin), float32(float64(r.Max)+margin)
-		l.run[c] = uint32(min(max(RunLeast, RunFactor*int64(r.LongestRun)), math.MaxUint32))
+		l.run[c] = max(RunLeast, RunFactor*int64(r.LongestRun))
+		l.within = max(0, min(l.within, l.high[c], -l.low[c]))
 	}
 	return l
 }
 
-// Channel is what a stream remembers of a channel: its last value that was not
-// missing and for how many samples it has had it, 0 where the last was missing.
+// Channel is what a stream remembers of a channel: its last value and for how
+// many samples it has had it. Both are 0 before the first sample and where the
+// last was missing.
 type Channel struct {
 	Last float32
 	Run  uint32 // math.MaxUint32 and more are one
@@ -76,60 +80,120 @@ type Channel struct {
 // Findings are the signs in some samples of one stream. The zero value has
 // none; the memory is used again.
 type Findings struct {
-	any  bool
-	rows []finding
+	any     bool
+	channel int // of the first
+	rows    []finding
 }
 
 type finding struct {
 	outside bool
-	run     uint32 // the least limit that a run there exceeds; 0: none does
+	run     int64 // the least limit that a run there exceeds; 0: none does
 }
 
 // Watch takes a stream's next samples, x, row-major with NaN for missing
 // values, moves its channels on and replaces f by what it found.
 func (l *Limits) Watch(channels []Channel, x []float32, f *Findings) {
 	f.any = false
+	if len(x) == 0 {
+		return
+	}
+	if l.within == 0 || !reservoir.Within(x, l.within) { // NaN is not within
+		l.outside(x, f)
+	}
 	width := len(channels)
 	for c := range channels {
 		ch := &channels[c]
-		low, high, limit := l.low[c], l.high[c], l.run[c]
-		last, run := ch.Last, ch.Run
-		for i := c; i < len(x); i += width {
-			v := x[i]
-			switch {
-			case v == last:
-				if run < math.MaxUint32 {
-					run++
-				}
-				if run > limit {
-					f.flat(i/width, len(x)/width, limit)
-				}
-			case v == v:
-				last, run = v, 1
-			default:
-				run = 0
-			}
-			if v < low || v > high {
-				f.at(i/width, len(x)/width).outside = true
-			}
+		run := int64(ch.Run)
+		if at := x[c:]; mayBeFlat(at, width, *ch, l.run[c]) {
+			flatRuns(at, width, *ch, l.run[c], c, f)
 		}
-		ch.Last, ch.Run = last, run
+		last := x[len(x)-width+c]
+		k := int64(0) // rows at the end that have the last value
+		i := len(x) - width + c
+		for ; i >= 0 && x[i] == last; i -= width {
+			k++
+		}
+		if i < 0 && ch.Last == last {
+			k += run
+		}
+		if last != last {
+			last, k = 0, 0
+		}
+		ch.Last, ch.Run = last, uint32(min(k, math.MaxUint32))
 	}
 }
 
-func (f *Findings) at(row, rows int) *finding {
+// outside looks for values out of range.
+func (l *Limits) outside(x []float32, f *Findings) {
+	width, rows := len(l.low), len(x)/len(l.low)
+	low, high := l.low, l.high[:width]
+	for r := range rows {
+		for c, v := range x[r*width : (r+1)*width] {
+			if v < low[c] || v > high[c] {
+				f.at(c, r, rows).outside = true
+			}
+		}
+	}
+}
+
+// mayBeFlat reports whether a channel's next samples, x[0], x[width] and so on,
+// may have a run of more than limit, from few of them: of any limit neighbours
+// in such a run, two stand where i is a multiple of limit. The run that is open
+// before the first may be shorter by what it has.
+func mayBeFlat(x []float32, width int, before Channel, limit int64) bool {
+	if x[0] == before.Last && before.Run > 0 {
+		run := int64(before.Run)
+		for i := 0; i < len(x) && x[i] == before.Last; i += width {
+			run++
+		}
+		if run > limit {
+			return true
+		}
+	}
+	if limit >= int64(len(x)) {
+		return false
+	}
+	step := int(limit) * width
+	for i := step; i < len(x); i += step {
+		if x[i] == x[i-width] {
+			return true
+		}
+	}
+	return false
+}
+
+// flatRuns marks the rows where a run of channel c is longer than limit.
+func flatRuns(x []float32, width int, before Channel, limit int64, c int, f *Findings) {
+	last, run := before.Last, int64(before.Run)
+	for i := 0; i < len(x); i += width {
+		switch v := x[i]; {
+		case v != v:
+			last, run = 0, 0
+		case v == last && run > 0:
+			last = v
+			run++
+		default:
+			last, run = v, 1
+		}
+		if run > limit {
+			at := f.at(c, i/width, (len(x)+width-1)/width)
+			if at.run == 0 || limit < at.run {
+				at.run = limit
+			}
+		}
+	}
+}
+
+// Channel is the first that shows a sign, where any does.
+func (f *Findings) Channel() int { return f.channel }
+
+func (f *Findings) at(channel, row, rows int) *finding {
 	if !f.any {
-		f.any = true
+		f.any, f.channel = true, channel
 		f.rows = slices.Grow(f.rows[:0], rows)[:rows]
 		clear(f.rows)
 	}
 	return &f.rows[row]
-}
-
-func (f *Findings) flat(row, rows int, limit uint32) {
-	if at := f.at(row, rows); at.run == 0 || limit < at.run {
-		at.run = limit
-	}
 }
 
 // In reports what rows [from, to) of the samples show of a sequence that had
@@ -140,7 +204,7 @@ func (f *Findings) In(from, to int, age int64) (outside, flat bool) {
 	}
 	for i, at := range f.rows[from:to] {
 		outside = outside || at.outside
-		flat = flat || at.run > 0 && age+int64(i)+1 > int64(at.run)
+		flat = flat || at.run > 0 && age+int64(i)+1 > at.run
 	}
 	return outside, flat
 }

@@ -24,6 +24,7 @@ const Max = reservoir.MaxSteps / 2
 type Cut struct {
 	Phase    int32 // which of the stream's states, of Policy.States
 	From, To int32 // rows [From, To) of the samples given
+	Age      int64 // samples the sequence had before row From
 	Reset    bool  // a sequence begins: the state is reset first
 	Emit     bool  // a prediction after the last row
 	End      bool  // that prediction closes the sequence; otherwise it is early
@@ -60,12 +61,13 @@ func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 	}
 	marks := p.Kind == reservoir.Marked || p.Kind == reservoir.Gap
 	start := 0 // first row not yet in a cut
-	first := q.N == 0
+	first, age := q.N == 0, q.N
 	add := func(to int, emit, end bool) {
-		dst = append(dst, Cut{From: int32(start), To: int32(to), Reset: first, Emit: emit, End: end})
+		dst = append(dst, Cut{From: int32(start), To: int32(to), Age: age, Reset: first, Emit: emit, End: end})
+		age += int64(to - start)
 		start, first = to, end
 		if end {
-			q.N = 0
+			q.N, age = 0, 0
 		}
 	}
 	for r := range s.Rows {
@@ -132,9 +134,10 @@ func (q *Sequencer) cutWindow(dst []Cut, p *reservoir.Policy, rows int) []Cut {
 			}
 		}
 		if from < to || emit {
+			age := (from - k*hop) % length
 			dst = append(dst, Cut{
-				Phase: int32(k), From: int32(from - begin), To: int32(to - begin),
-				Reset: (from-k*hop)%length == 0, Emit: emit, End: end,
+				Phase: int32(k), From: int32(from - begin), To: int32(to - begin), Age: age,
+				Reset: age == 0, Emit: emit, End: end,
 			})
 		}
 	}

@@ -30,6 +30,9 @@ func replay(t *testing.T, p reservoir.Policy, times []int64, ends []bool, last b
 			if at+int(c.From) != st.to {
 				t.Fatalf("policy %+v pieces %v: phase %d continues at %d, its state is at %d", p, pieces, c.Phase, at+int(c.From), st.to)
 			}
+			if c.Age != int64(st.to-st.from) {
+				t.Fatalf("policy %+v pieces %v: phase %d at %d has age %d, its state began at %d", p, pieces, c.Phase, st.to, c.Age, st.from)
+			}
 			st.to = at + int(c.To)
 			if c.Emit {
 				out = append(out, sequencetest.Span{From: st.from, To: st.to, End: c.End})
@@ -105,7 +108,7 @@ func TestSequencerEndWithoutRows(t *testing.T) {
 	}
 	q.Cut(nil, &p, Samples{Rows: 3})
 	got := fmt.Sprintf("%+v", q.Cut(nil, &p, Samples{EndAfter: true}))
-	if got != "[{Phase:0 From:0 To:0 Reset:false Emit:true End:true}]" || q.Open() {
+	if got != "[{Phase:0 From:0 To:0 Age:3 Reset:false Emit:true End:true}]" || q.Open() {
 		t.Fatalf("an end after samples gave %s, open %v", got, q.Open())
 	}
 }
