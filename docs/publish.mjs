@@ -28,7 +28,8 @@ for (let seq = 1; seq <= 4; seq++) {
   h.set("Eusn-Incarnation", incarnation);
   if (seq === 4) h.set("Eusn-End", "true"); // the sequence ends: predict
   // "stream": the IPC stream format. The acknowledgement says that the server has it;
-  // the next message waits for it, so that a retry cannot overtake.
+  // the next message waits for it, so that a retry cannot overtake. Who has several
+  // under way keeps to input.reorder (16) of a key, and to some hundreds in all.
   await js.publish(`sensors.${key}`, tableToIPC(batch, "stream"), { headers: h });
 }
 

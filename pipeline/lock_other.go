@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// lockDir makes dir and a lock file that no other process may make. Where the
+// lockDir makes dir, its owner's alone, and a lock file that no other process may make. Where the
 // process is killed the file stays and has to be removed by hand.
 func lockDir(dir string) (*dirLock, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("pipeline: data directory %s cannot be made: %w", dir, err)
 	}
 	path := filepath.Join(dir, "eusn.lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: data directory %s is in use or not writable: %w (after a crash remove %s)", dir, err, path)
 	}

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir makes dir and takes an exclusive lock that ends with the process,
+// lockDir makes dir, its owner's alone, and takes an exclusive lock that ends with the process,
 // however it ends.
 func lockDir(dir string) (*dirLock, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("pipeline: data directory %s cannot be made: %w", dir, err)
 	}
 	path := filepath.Join(dir, "eusn.lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: data directory %s is not writable: %w", dir, err)
 	}

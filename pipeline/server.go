@@ -31,7 +31,7 @@ const (
 
 // ServerOptions describe an embedded NATS server with a JetStream file store.
 type ServerOptions struct {
-	Dir        string // data directory, made if missing; one server at a time
+	Dir        string // data directory, made if missing, then for its owner alone; one server at a time
 	Port       int    // InProcess, RandomPort, or a TCP port
 	SyncAlways bool   // fsync before each acknowledgement: survives power failure, about a disk sync per message
 	MaxPayload int    // bytes; 0 = DefaultMaxPayload

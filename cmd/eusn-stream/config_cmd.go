@@ -41,7 +41,7 @@ func (a *app) configInit(path string, force bool) error {
 	if err := mayWrite(path, force); err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
-	if err := replaceFile(path, defaultYAML); err != nil {
+	if err := replaceFile(path, defaultYAML, public); err != nil {
 		return fail(exitFailure, fmt.Errorf("config: %w", err), "another name")
 	}
 	a.say("wrote %s", path)

@@ -129,6 +129,9 @@ func checkDir(c Config) finding {
 	if probe != dir {
 		return finding{"directory", "ok", fmt.Sprintf("%s does not exist yet and can be made.", dir)}
 	}
+	if there, err := os.Stat(dir); err == nil && there.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return finding{"directory", "note", fmt.Sprintf("%s can be written, and others on this machine may look into it (mode %04o): chmod 700 %s.", dir, there.Mode().Perm(), quoteForShell(dir))}
+	}
 	return finding{"directory", "ok", fmt.Sprintf("%s can be written.", dir)}
 }
 

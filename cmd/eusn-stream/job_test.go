@@ -3,11 +3,26 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
+
+// ownersAlone wants files and folders that hold samples to be closed to others.
+func ownersAlone(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		there, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := there.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+			t.Errorf("%s has mode %04o, want nothing for others", path, mode)
+		}
+	}
+}
 
 // A job seen while its stage runs and after it has stopped; its states as
 // files, compared and taken over by another job.
@@ -52,6 +67,7 @@ func TestJobCommands(t *testing.T) {
 	states := filepath.Join(dir, "states")
 	must(t, "state", "export", "--dir", data, "-o", states)
 	p0, p1 := filepath.Join(states, "p0.state"), filepath.Join(states, "p1.state")
+	ownersAlone(t, data, filepath.Join(data, "eusn.lock"), filepath.Join(data, "jetstream"), states, p0, p1)
 	must(t, "state", "diff", p0, p0)
 	exec(t, t.Context(), "state", "diff", p0, p1).want(t, exitFailure, "streams differ")
 	conf := filepath.Join(dir, "heir.yaml")

@@ -170,6 +170,13 @@ func TestDoctor(t *testing.T) {
 	if left := leftovers(t, dir); len(left) > 0 {
 		t.Errorf("doctor left %v behind", left)
 	}
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if r := must(t, "doctor", "--dir", open); !strings.Contains(r.out, "chmod 700 "+open) {
+		t.Errorf("doctor on a data directory that others can read:\n%s", r.out)
+	}
 	exec(t, t.Context(), "doctor", "--nats-url", "nats://127.0.0.1:1").want(t, exitUnreachable, "127.0.0.1:1", "try:")
 	file := write(t, filepath.Join(dir, "file"), "not a directory")
 	r := exec(t, t.Context(), "doctor", "--dir", file)

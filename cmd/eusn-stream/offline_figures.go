@@ -256,7 +256,7 @@ func (r figuresRun) finish(n int, c computed) (figureResult, error) {
 	}
 	result := figureResult{Figure: n, Files: r.files(n), Rows: bytes.Count(table, []byte("\n")) - 1, Checked: c.checked, Grid: c.grid}
 	for i, data := range [][]byte{table, png, svg} {
-		if err := replaceFile(result.Files[i], data); err != nil {
+		if err := replaceFile(result.Files[i], data, public); err != nil {
 			return figureResult{}, err
 		}
 	}

@@ -168,5 +168,5 @@ func writeMemoryCSV(path string, points []memoryPoint) error {
 		_ = w.Write([]string{p.Task, fmt.Sprint(p.Length), p.Model, fmt.Sprint(p.Accuracy), fmt.Sprint(p.Deviation), fmt.Sprint(p.Draws), fmt.Sprint(p.Config.Units)})
 	}
 	w.Flush()
-	return replaceFile(path, []byte(text.String()))
+	return replaceFile(path, []byte(text.String()), public)
 }

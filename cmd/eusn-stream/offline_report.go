@@ -132,7 +132,7 @@ func (r reportRun) write(f report.File, inputs []string) error {
 	if err := outputFile(path, inputs...); err != nil {
 		return err
 	}
-	return replaceFile(path, data)
+	return replaceFile(path, data, public)
 }
 
 func (a *app) endReport(r reportRun, s report.Summary, files int) error {

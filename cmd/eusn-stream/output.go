@@ -89,14 +89,21 @@ func (r *results) Write(p []byte) (int, error) {
 	return n, r.err
 }
 
+// Modes of files: results and models are for all, what holds samples of streams
+// for its owner alone.
+const (
+	public  fs.FileMode = 0o644
+	private fs.FileMode = 0o600
+)
+
 // replaceFile writes a file that appears whole or not at all.
-func replaceFile(path string, data []byte) error {
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()) // CreateTemp makes it private
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()) // CreateTemp makes it private
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -148,7 +148,8 @@ func newStateExport(a *app) *cobra.Command {
 		Use:   "export",
 		Short: "Write the snapshots of a job to files, p<n>.state, one per partition",
 		Long: `Write the snapshots that a job's records name. Stop the stage first (it stores
-its last states) if the files are to hold everything up to now.`,
+its last states) if the files are to hold everything up to now. They hold samples:
+only their owner can read them.`,
 		Example: "  eusn-stream state export --dir eusn-data -o states",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, _ []string) error {
@@ -156,7 +157,7 @@ its last states) if the files are to hold everything up to now.`,
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 		written := 0
@@ -172,7 +173,7 @@ its last states) if the files are to hold everything up to now.`,
 			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%d.state", p)), b, 0o644); err != nil {
+			if err := replaceFile(filepath.Join(dir, fmt.Sprintf("p%d.state", p)), b, private); err != nil {
 				return err
 			}
 			written++

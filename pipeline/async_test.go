@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// What package doc tells producers: nats.go refuses to send while its window is
+// full, and does not send that message later. Who sends it again under the same
+// number loses nothing; who leaves it out makes a gap.
+func TestAsyncProducers(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	for name, c := range map[string]struct {
+		again bool
+		want  codec.Flag
+	}{"sent again": {true, 0}, "left out": {false, codec.FlagGap}} {
+		t.Run(name, func(t *testing.T) {
+			b := newRig(t)
+			conf := quick("async", 1)
+			conf.Reorder = -1 // the gap is declared at once
+			r := b.start(m, conf)
+			nc, err := b.srv.Connect("producer", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			// A window of one message, and no patience: a full window on any machine.
+			js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const messages = 40
+			refused := 0
+			for seq := uint64(1); seq <= messages; seq++ {
+				p := one("a", seq, 3, float32(seq), seq == messages)
+				msg := &nats.Msg{Subject: "sensors.a", Data: p.payload(t), Header: nats.Header{HeaderSeq: {strconv.FormatUint(seq, 10)}}}
+				if p.header[HeaderEnd] != "" {
+					msg.Header.Set(HeaderEnd, "true")
+				}
+				for {
+					_, err := js.PublishMsgAsync(msg, jetstream.WithStallWait(time.Nanosecond))
+					if err == nil {
+						break
+					}
+					if !errors.Is(err, jetstream.ErrTooManyStalledMsgs) {
+						t.Fatal(err)
+					}
+					refused++
+					if !c.again && seq > 1 && seq < messages {
+						break
+					}
+				}
+			}
+			<-js.PublishAsyncComplete()
+			if refused == 0 {
+				t.Fatal("the window was never full: the test has lost its subject")
+			}
+			got := b.await("async", 1)["a"]
+			r.stop(t)
+			if got[0].Flags&codec.FlagGap != c.want {
+				t.Errorf("%d messages were refused and %s: flags %v, want %v", refused, name, got[0].Flags, c.want)
+			}
+			if c.again {
+				want := newLone(t, m, Config{})
+				var all []packet
+				for seq := uint64(1); seq <= messages; seq++ {
+					all = append(all, one("a", seq, 3, float32(seq), seq == messages))
+				}
+				same(t, map[string][]codec.Prediction{"a": got}, map[string][]codec.Prediction{"a": want.feedAll(all...)})
+			}
+		})
+	}
+}
