@@ -40,6 +40,7 @@ func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
 		h.Set(headerDropped, strconv.Itoa(dropped))
 	}
 	h.Set(headerError, d.reason)
+	h.Set(headerReason, d.why.String())
 	h.Set(headerInSeq, strconv.FormatUint(d.job.seq, 10))
 	h.Set(headerInSubject, d.job.subject)
 	h.Set(jetstream.MsgIDHeader, deadLetterID(e.job, d))

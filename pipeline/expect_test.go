@@ -50,6 +50,20 @@ func (b *rig) deadLetters(job string) []DeadLetter {
 	return out
 }
 
+// marks counts the messages that say of dead letters that they were sent again.
+func (b *rig) marks(s jetstream.Stream) (n int) {
+	state := s.CachedInfo().State
+	if !strings.HasSuffix(s.CachedInfo().Config.Name, "-DLQ") {
+		return 0
+	}
+	for seq := state.FirstSeq; seq <= state.LastSeq && state.Msgs > 0; seq++ {
+		if m, err := s.GetMsg(context.Background(), seq); err == nil && m.Header.Get(headerKind) == kindSentAgain {
+			n++
+		}
+	}
+	return n
+}
+
 // collect reads as many messages as the NATS stream holds now.
 func (b *rig) collect(stream string, reader func(ctx context.Context, seen func() error) error) {
 	b.t.Helper()
@@ -65,6 +79,7 @@ func (b *rig) collect(stream string, reader func(ctx context.Context, seen func(
 	for _, entries := range info.State.Subjects {
 		left -= int(entries)
 	}
+	left -= b.marks(s)
 	if left == 0 {
 		return
 	}

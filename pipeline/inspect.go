@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -72,6 +71,9 @@ func OpenJob(ctx context.Context, js jetstream.JetStream, name string) (*Job, er
 // NumPartitions is how many partitions the job has.
 func (j *Job) NumPartitions() int { return j.partitions }
 
+// PartitionOf is the partition that the messages of a key go to.
+func (j *Job) PartitionOf(key string) int { return partitionOf(key, j.partitions) }
+
 // record is a partition's last record; the zero one if there is none.
 func (j *Job) record(ctx context.Context, p int) (record, error) {
 	if p < 0 || p >= j.partitions {
@@ -119,23 +121,6 @@ func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) 
 	return info.NumPending, j.in.DeleteConsumer(ctx, info.Name)
 }
 
-// LastDeadLetter is the number of the job's last dead letter, 0 without any.
-func (j *Job) LastDeadLetter(ctx context.Context) (uint64, error) {
-	s, err := j.js.Stream(ctx, deadLetterStream(j.name))
-	if err != nil {
-		return 0, fmt.Errorf("pipeline: NATS stream %s: %w", deadLetterStream(j.name), err)
-	}
-	// Not the NATS stream's last number: that message may have been deleted.
-	m, err := s.GetLastMsgForSubject(ctx, j.name+".dlq.*")
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("pipeline: NATS stream %s: %w", deadLetterStream(j.name), err)
-	}
-	return m.Sequence, nil
-}
-
 // DeadLetter reads one dead letter by its number. The payload is whole: where
 // it did not fit, it is read from the input, if that still has it.
 func (j *Job) DeadLetter(ctx context.Context, seq uint64) (DeadLetter, error) {
@@ -147,9 +132,15 @@ func (j *Job) DeadLetter(ctx context.Context, seq uint64) (DeadLetter, error) {
 	if err != nil {
 		return DeadLetter{}, fmt.Errorf("pipeline: dead letter %d of job %q: %w", seq, j.name, err)
 	}
+	if m.Header.Get(headerKind) == kindSentAgain {
+		return DeadLetter{}, fmt.Errorf("pipeline: message %d of %s says that dead letter %s was sent again: want that one's number", seq, deadLetterStream(j.name), m.Header.Get(headerDead))
+	}
 	d := DeadLetter{Seq: seq, Stored: m.Time, Subject: m.Header.Get(headerInSubject), Reason: m.Header.Get(headerError), Header: m.Header, Data: m.Data}
 	if d.InSeq, err = strconv.ParseUint(m.Header.Get(headerInSeq), 10, 64); err != nil {
 		return d, fmt.Errorf("pipeline: dead letter %d: header %s: %w", seq, headerInSeq, err)
+	}
+	if d.Partition, err = strconv.Atoi(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]); err != nil {
+		return d, fmt.Errorf("pipeline: dead letter %d is on %s, which is no partition's: %w", seq, m.Subject, err)
 	}
 	if m.Header.Get(headerTruncated) != "" {
 		if d.InSeq == 0 {
@@ -162,28 +153,4 @@ func (j *Job) DeadLetter(ctx context.Context, seq uint64) (DeadLetter, error) {
 		d.Data = whole.Data
 	}
 	return d, nil
-}
-
-// Replay publishes a dead letter's original bytes to the input again, for
-// instance after the model or the policy on missing values has changed. Its
-// place in the stream is now, not where it was: so it goes without its number,
-// which counts as a repeat by now. Its incarnation and checksum go too, its
-// end mark stays. Within the server's duplicate window a second replay is
-// dropped.
-func (j *Job) Replay(ctx context.Context, d DeadLetter) error {
-	subjects := j.in.CachedInfo().Config.Subjects
-	key := d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
-	if len(subjects) != 1 || checkToken(key) != nil {
-		return fmt.Errorf("pipeline: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
-	}
-	m := &nats.Msg{Subject: strings.TrimSuffix(subjects[0], "*") + key, Data: d.Data, Header: nats.Header{
-		jetstream.MsgIDHeader: {fmt.Sprintf("%s.dlq.%d", j.name, d.Seq)},
-	}}
-	if endsAfter(d.Header) {
-		m.Header.Set(HeaderEnd, "true")
-	}
-	if _, err := j.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("pipeline: dead letter %d to %s: %w", d.Seq, m.Subject, err)
-	}
-	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -119,10 +121,35 @@ func TestDeadLetterReplay(t *testing.T) {
 	if err != nil || !bytes.Equal(d.Data, bad.payload(t)) {
 		t.Fatalf("dead letter: %v", err)
 	}
-	for range 2 { // the second is a repeat
-		if err := j.Replay(t.Context(), d); err != nil {
+	list := func(f LetterFilter) (all []ListedLetter) {
+		t.Helper()
+		if err := j.ListDeadLetters(t.Context(), f, func(d ListedLetter) error { all = append(all, d); return nil }); err != nil {
 			t.Fatal(err)
 		}
+		return all
+	}
+	if all := list(LetterFilter{Unsent: true}); len(all) != 1 || all[0].SentAgain != nil || all[0].Why != "value" || all[0].Key != "a" || all[0].Bytes != len(d.Data) {
+		t.Errorf("listed as %+v", all)
+	}
+	for range 2 { // the second is a repeat
+		if as, err := j.Replay(t.Context(), d); err != nil || as != 2 {
+			t.Fatal(as, err)
+		}
+	}
+	all := list(LetterFilter{Reason: "value", Key: "a", Until: time.Now().Add(time.Minute)})
+	if len(all) != 1 || all[0].SentAgain == nil || all[0].SentAs != 2 || all[0].Seq != d.Seq {
+		t.Errorf("sent again, it is listed as %+v", all)
+	}
+	for _, f := range []LetterFilter{{Unsent: true}, {Reason: "schema"}, {Reason: "no such words"}, {Key: "b"}, {Since: time.Now().Add(time.Minute)}, {Until: d.Stored}} {
+		if all := list(f); len(all) != 0 {
+			t.Errorf("%+v takes %+v", f, all)
+		}
+	}
+	if _, err := j.DeadLetter(t.Context(), d.Seq+1); err == nil || !strings.Contains(err.Error(), "dead letter 1 was sent again") {
+		t.Errorf("the mark is read as a dead letter: %v", err)
+	}
+	if n := len(b.deadLetters("retry")); n != 1 {
+		t.Errorf("%d dead letters, want 1 beside its mark", n)
 	}
 	c.NonFinite = codec.Zero
 	r = b.start(m, c)
@@ -143,8 +170,8 @@ func TestDeadLetterReplay(t *testing.T) {
 	if err := dlq.DeleteMsg(t.Context(), ack.Sequence); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := j.LastDeadLetter(t.Context()); n != 1 || err != nil {
-		t.Errorf("last dead letter %d, %v", n, err)
+	if all := list(LetterFilter{}); len(all) != 1 {
+		t.Errorf("%d are listed, want 1", len(all))
 	}
 }
 

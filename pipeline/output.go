@@ -80,6 +80,9 @@ func Predictions(ctx context.Context, js jetstream.JetStream, job string, from u
 func DeadLetters(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(DeadLetter) error) error {
 	return read(ctx, js, deadLetterStream(job), from, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		h := m.Headers()
+		if h.Get(headerKind) == kindSentAgain {
+			return nil
+		}
 		in, err := strconv.ParseUint(h.Get(headerInSeq), 10, 64)
 		if err != nil {
 			return fmt.Errorf("pipeline: message %d on %s: header %s: %w", meta.Sequence.Stream, m.Subject(), headerInSeq, err)

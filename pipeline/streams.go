@@ -39,6 +39,8 @@ const (
 	headerReadout   = "Eusn-Readout"
 	headerInSubject = "Eusn-In-Subject"
 	headerError     = "Eusn-Error"
+	headerReason    = "Eusn-Reason"
+	headerDead      = "Eusn-Dead-Letter"
 	headerTruncated = "Eusn-Truncated"
 	headerDropped   = "Eusn-Headers-Dropped"
 )

@@ -58,6 +58,17 @@ func TestJobCommands(t *testing.T) {
 	if out := must(t, "state", "get", "0", "--dir", data).out; !strings.Contains(out, "partition 0 after input message") {
 		t.Errorf("state get says %q", out)
 	}
+	var got pipeline.PartitionState
+	must(t, "state", "get", "0", "--dir", data, "--json").parse(t, &got)
+	first := got.Streams[0]
+	var found pipeline.PartitionState
+	must(t, "state", "get", first.ID, "--dir", data, "--json").parse(t, &found)
+	if len(found.Streams) != 1 || found.Partition != 0 || found.Streams[0].Digest != first.Digest {
+		t.Errorf("state get %s finds %+v", first.ID, found)
+	}
+	must(t, "state", "get", first.Key+"/"+first.ID, "--dir", data)
+	must(t, "state", "get", "0", first.ID, "--dir", data)
+	exec(t, t.Context(), "state", "get", "nobody", "--dir", data).want(t, exitFailure, `no snapshot of the job has a stream "nobody"`, "try: eusn-stream partitions")
 	absent := filepath.Join(dir, "absent")
 	exec(t, t.Context(), "deadletter", "list", "--dir", absent).want(t, exitFailure, absent, "try: eusn-stream deadletter list --nats-url")
 	if _, err := os.Stat(absent); err == nil {

@@ -81,7 +81,28 @@ func TestReplayWrongChannels(t *testing.T) {
 	url := serverURL.FindString(stage.messages())
 	must(t, "replay", "--archive", two, "--nats-url", url, "--streams", "3")
 	await(t, url, 0, 24)
-	stage.stop(t).want(t, exitOK, "24 dead letters", "0 predictions")
+	listed := func(args ...string) []string {
+		t.Helper()
+		return strings.Split(strings.TrimSpace(must(t, append([]string{"deadletter", "list", "--nats-url", url}, args...)...).out), "\n")
+	}
+	all := listed("--reason", "schema", "--since", "1h", "--unsent")
+	key := strings.Fields(all[0])[2]
+	key = key[strings.LastIndexByte(key, '.')+1:]
+	of := listed("--key", key)
+	if len(all) != 24 || len(of) == 0 || len(of) == 24 || listed("--until", "1h")[0] != "" {
+		t.Errorf("%d dead letters listed, %d of key %s:\n%s", len(all), len(of), key, all)
+	}
+	must(t, "deadletter", "replay", "--all", "--key", key, "--nats-url", url)
+	await(t, url, 0, 24+len(of))
+	if sent := listed("--key", key); len(sent) != 2*len(of) || !strings.Contains(sent[0], "[sent again ") || !strings.Contains(sent[len(of)], ", sent again)") {
+		t.Errorf("after a replay of key %s:\n%s", key, strings.Join(sent, "\n"))
+	}
+	number := strings.Fields(of[0])[0]
+	exec(t, t.Context(), "deadletter", "replay", number, "--nats-url", url).want(t, exitFailure, "dead letter "+number+" was sent again", "try: --again")
+	exec(t, t.Context(), "deadletter", "replay", "99999", "--nats-url", url).want(t, exitFailure, "there is no dead letter 99999")
+	exec(t, t.Context(), "deadletter", "replay", "--nats-url", url).want(t, exitUsage, "--all")
+	exec(t, t.Context(), "deadletter", "list", "--since", "yesterday", "--nats-url", url).want(t, exitUsage, "--since \"yesterday\"")
+	stage.stop(t).want(t, exitOK, fmt.Sprint(24+len(of), " dead letters"), "0 predictions")
 }
 
 // A recording keeps its own streams, ends and times.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
@@ -25,30 +26,24 @@ func newState(a *app) *cobra.Command {
 
 func newStateGet(a *app) *cobra.Command {
 	return a.jobCommand(&cobra.Command{
-		Use:   "get PARTITION [STREAM]",
-		Short: "Show the streams in a partition's snapshot",
+		Use:   "get PARTITION [STREAM] | STREAM",
+		Short: "Show the streams in a partition's snapshot, or one stream",
+		Long: `Show the streams in a partition's snapshot, or one of them: by its name alone,
+wherever it is, or with its partition. A name that is a number is taken for a
+partition's: write it behind the partition, or as key/stream.`,
 		Example: `  eusn-stream state get 0 --nats-url nats://127.0.0.1:4222
-  eusn-stream state get 3 pump-17 --dir eusn-data --json`,
+  eusn-stream state get pump-17 --dir eusn-data --json
+  eusn-stream state get gateway-2/pump-17
+  eusn-stream state get 3 17`,
 		Args: cobra.RangeArgs(1, 2),
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
-		b, err := snapshotOf(ctx, c, js, args[0])
+		j, err := pipeline.OpenJob(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}
-		s, err := pipeline.ReadState(b)
+		s, err := stateOf(ctx, j, args)
 		if err != nil {
 			return err
-		}
-		if len(args) == 2 {
-			var one []pipeline.StreamState
-			for _, st := range s.Streams {
-				if st.ID == args[1] {
-					one = append(one, st)
-				}
-			}
-			if s.Streams = one; len(one) == 0 {
-				return fmt.Errorf("partition %s has no stream %q in its snapshot", args[0], args[1])
-			}
 		}
 		if a.json {
 			return a.printJSON(s)
@@ -61,16 +56,71 @@ func newStateGet(a *app) *cobra.Command {
 	})
 }
 
-func snapshotOf(ctx context.Context, c Config, js jetstream.JetStream, partition string) ([]byte, error) {
-	p, err := strconv.Atoi(partition)
-	if err != nil {
-		return nil, fmt.Errorf("partition %q, want a number", partition)
+// stateOf reads what the arguments of state get name.
+func stateOf(ctx context.Context, j *pipeline.Job, args []string) (pipeline.PartitionState, error) {
+	p, err := strconv.Atoi(args[0])
+	switch {
+	case err != nil && len(args) == 2:
+		return pipeline.PartitionState{}, fmt.Errorf("partition %q, want a number", args[0])
+	case err != nil:
+		return findStream(ctx, j, args[0])
 	}
-	j, err := pipeline.OpenJob(ctx, js, c.Job)
-	if err != nil {
-		return nil, err
+	s, err := readSnapshot(ctx, j, p)
+	if err == nil && len(args) == 2 {
+		if s.Streams = named(s.Streams, args[1]); len(s.Streams) == 0 {
+			err = fmt.Errorf("partition %d has no stream %q in its snapshot", p, args[1])
+		}
 	}
-	return j.Snapshot(ctx, p)
+	return s, err
+}
+
+// findStream looks for a stream where its key's messages go, and then, as it may
+// be one of many under a gateway's key, in all partitions.
+func findStream(ctx context.Context, j *pipeline.Job, name string) (pipeline.PartitionState, error) {
+	key, _, _ := strings.Cut(name, "/")
+	own := j.PartitionOf(key)
+	order := []int{own}
+	for p := range j.NumPartitions() {
+		if p != own {
+			order = append(order, p)
+		}
+	}
+	for _, p := range order {
+		st, err := j.Status(ctx, p)
+		if err != nil {
+			return pipeline.PartitionState{}, err
+		}
+		if st.Snapshot == "" {
+			continue
+		}
+		s, err := readSnapshot(ctx, j, p)
+		if err != nil {
+			return s, err
+		}
+		if s.Streams = named(s.Streams, name); len(s.Streams) > 0 {
+			return s, nil
+		}
+	}
+	return pipeline.PartitionState{}, fail(exitFailure, fmt.Errorf("no snapshot of the job has a stream %q", name),
+		"eusn-stream partitions: the snapshots' age; a stream is in one once it has been stored")
+}
+
+// named are the streams of a name: their own, their key's, or key/stream.
+func named(all []pipeline.StreamState, name string) (those []pipeline.StreamState) {
+	for _, st := range all {
+		if st.ID == name || st.Key == name || st.Key+"/"+st.ID == name {
+			those = append(those, st)
+		}
+	}
+	return those
+}
+
+func readSnapshot(ctx context.Context, j *pipeline.Job, p int) (pipeline.PartitionState, error) {
+	b, err := j.Snapshot(ctx, p)
+	if err != nil {
+		return pipeline.PartitionState{}, err
+	}
+	return pipeline.ReadState(b)
 }
 
 func newStateDiff(a *app) *cobra.Command {

@@ -1,0 +1,180 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A dead letter that was sent again is marked by one more message among the
+// dead letters, of this kind.
+const kindSentAgain = "sent-again"
+
+// ListedLetter is a dead letter without its payload.
+type ListedLetter struct {
+	Seq       uint64    `json:"seq"` // in the job's dead-letter NATS stream
+	Stored    time.Time `json:"stored"`
+	Partition int       `json:"partition"`
+	InSeq     uint64    `json:"in_seq"` // in the input NATS stream
+	Subject   string    `json:"subject"`
+	Key       string    `json:"key"`
+	Bytes     int       `json:"bytes"` // of what is stored of the payload
+	Why       string    `json:"why"`   // Reason.String; empty where an older program wrote it
+	Reason    string    `json:"reason"`
+	// Of is the dead letter that this one is the second failure of; 0 = none.
+	Of uint64 `json:"of,omitempty"`
+	// When it was sent again last, and as which input message.
+	SentAgain *time.Time `json:"sent_again,omitempty"`
+	SentAs    uint64     `json:"sent_as,omitempty"`
+}
+
+// LetterFilter chooses dead letters; a zero field chooses all.
+type LetterFilter struct {
+	Reason       string    // a Reason's word, or part of the sentence
+	Key          string    // the whole key
+	Since, Until time.Time // when it was stored: not before Since, before Until
+	Unsent       bool      // not those that were sent again
+}
+
+func (f LetterFilter) takes(d *ListedLetter) bool {
+	reason := strings.Contains(d.Reason, f.Reason)
+	if d.Why != "" && slices.Contains(reasonNames[:], f.Reason) {
+		reason = d.Why == f.Reason
+	}
+	return reason &&
+		(f.Key == "" || d.Key == f.Key) &&
+		!d.Stored.Before(f.Since) && (f.Until.IsZero() || d.Stored.Before(f.Until)) &&
+		!(f.Unsent && d.SentAgain != nil)
+}
+
+// letterWait is how long the next dead letter that the server has may take.
+const letterWait = 10 * time.Second
+
+// ListDeadLetters hands those that the filter takes to fn, in order, of all
+// there are now. It reads no payloads.
+func (j *Job) ListDeadLetters(ctx context.Context, f LetterFilter, fn func(ListedLetter) error) error {
+	type mark struct {
+		at time.Time
+		as uint64
+	}
+	marks := map[uint64]mark{} // first: they come after what they mark
+	err := j.scanLetters(ctx, func(_ uint64, at time.Time, _ string, h nats.Header) error {
+		if h.Get(headerKind) == kindSentAgain {
+			seq, err1 := strconv.ParseUint(h.Get(headerDead), 10, 64)
+			as, err2 := strconv.ParseUint(h.Get(headerInSeq), 10, 64)
+			if err1 == nil && err2 == nil {
+				marks[seq] = mark{at, as}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return j.scanLetters(ctx, func(seq uint64, at time.Time, subject string, h nats.Header) error {
+		if h.Get(headerKind) == kindSentAgain {
+			return nil
+		}
+		d := ListedLetter{Seq: seq, Stored: at, Subject: h.Get(headerInSubject), Why: h.Get(headerReason), Reason: h.Get(headerError)}
+		d.Key = d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
+		d.Bytes, _ = strconv.Atoi(h.Get("Nats-Msg-Size"))
+		d.Of, _ = strconv.ParseUint(h.Get(headerDead), 10, 64)
+		var err error
+		if d.Partition, err = strconv.Atoi(subject[strings.LastIndexByte(subject, '.')+1:]); err == nil {
+			d.InSeq, err = strconv.ParseUint(h.Get(headerInSeq), 10, 64)
+		}
+		if err != nil {
+			return fmt.Errorf("pipeline: message %d on %s is no dead letter of a stage: %w", seq, subject, err)
+		}
+		if m, ok := marks[seq]; ok {
+			d.SentAgain, d.SentAs = &m.at, m.as
+		}
+		if !f.takes(&d) {
+			return nil
+		}
+		return fn(d)
+	})
+}
+
+// scanLetters reads the headers of what the NATS stream of dead letters has now.
+func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time, subject string, h nats.Header) error) error {
+	name := deadLetterStream(j.name)
+	s, err := j.js.Stream(ctx, name)
+	if err != nil {
+		return fmt.Errorf("pipeline: NATS stream %s: %w", name, err)
+	}
+	state := s.CachedInfo().State
+	if state.Msgs == 0 {
+		return nil
+	}
+	cons, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{HeadersOnly: true, InactiveThreshold: forgetAfter})
+	if err != nil {
+		return fmt.Errorf("pipeline: consumer on %s: %w", name, err)
+	}
+	it, err := cons.Messages()
+	if err != nil {
+		return fmt.Errorf("pipeline: consumer on %s: %w", name, err)
+	}
+	defer it.Stop()
+	for {
+		next, cancel := context.WithTimeout(ctx, letterWait)
+		m, err := it.Next(jetstream.NextContext(next))
+		cancel()
+		if err != nil {
+			return errors.Join(ctx.Err(), fmt.Errorf("pipeline: reading %s: %w", name, err))
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("pipeline: %s: %w", name, err)
+		}
+		if err := fn(meta.Sequence.Stream, meta.Timestamp, m.Subject(), m.Headers()); err != nil {
+			return err
+		}
+		// The last number may be a deleted message's.
+		if meta.NumPending == 0 || meta.Sequence.Stream >= state.LastSeq {
+			return nil
+		}
+	}
+}
+
+// Replay publishes a dead letter's original bytes to the input again, for
+// instance after the model or the policy on missing values has changed, and
+// marks it as sent. Its place in the stream is now, not where it was: so it goes
+// without its number, which counts as a repeat by now. Its incarnation and
+// checksum go too, its end mark stays. Within the server's duplicate window a
+// second replay is dropped. It returns the input message it has become.
+func (j *Job) Replay(ctx context.Context, d DeadLetter) (inSeq uint64, err error) {
+	subjects := j.in.CachedInfo().Config.Subjects
+	key := d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
+	if len(subjects) != 1 || checkToken(key) != nil {
+		return 0, fmt.Errorf("pipeline: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
+	}
+	number := strconv.FormatUint(d.Seq, 10)
+	m := &nats.Msg{Subject: strings.TrimSuffix(subjects[0], "*") + key, Data: d.Data, Header: nats.Header{
+		jetstream.MsgIDHeader: {j.name + ".dlq." + number}, headerDead: {number},
+	}}
+	if endsAfter(d.Header) {
+		m.Header.Set(HeaderEnd, "true")
+	}
+	ack, err := j.js.PublishMsg(ctx, m)
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: dead letter %d to %s: %w", d.Seq, m.Subject, err)
+	}
+	as := strconv.FormatUint(ack.Sequence, 10)
+	mark := &nats.Msg{Subject: deadLetterSubject(j.name, d.Partition), Header: nats.Header{
+		headerKind: {kindSentAgain}, headerDead: {number}, headerInSeq: {as}, headerInSubject: {d.Subject},
+		headerError:           {"sent again: dead letter " + number},
+		jetstream.MsgIDHeader: {j.name + ".dlq." + number + ".as." + as},
+	}}
+	if _, err := j.js.PublishMsg(ctx, mark); err != nil {
+		return ack.Sequence, fmt.Errorf("pipeline: dead letter %d was sent again, as input message %s, but could not be marked so: %w", d.Seq, as, err)
+	}
+	return ack.Sequence, nil
+}
