@@ -60,7 +60,7 @@ func (s *Stage) prepare() (*run, error) {
 	if s.Model == nil || s.NewEngine == nil || s.Dial == nil {
 		return nil, errors.New("pipeline: stage without model, engine factory or connection")
 	}
-	if err := errors.Join(s.Config.Validate(), s.Model.Validate()); err != nil {
+	if err := errors.Join(s.Config.Validate(), s.Model.Validate(), s.Model.CheckLengths()); err != nil {
 		return nil, err
 	}
 	r := &run{Stage: s, cfg: s.Config.WithDefaults(), log: s.Log, counters: s.Counters}

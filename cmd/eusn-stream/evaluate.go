@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 func newEvaluate(a *app) *cobra.Command {
@@ -20,9 +21,11 @@ func newEvaluate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evaluate",
 		Short: "Predict a part of an archive and count what is right",
-		Long: `Run every series of one part of an archive through a model, and print accuracy,
-balanced accuracy and the confusion matrix. The scores are bit for bit those the
-live stage gives.`,
+		Long: `Predict every series of one part of an archive where the live stage would, cut by
+the model's policy, and print accuracy, balanced accuracy and the confusion matrix
+of the sequences; early predictions are counted apart. A recording is evaluated
+whole; a sequence counts where all its samples have one label. The scores are bit
+for bit those the live stage gives.`,
 		Example: `  eusn-stream offline evaluate --model adiac.safetensors --archive Adiac.parquet
   eusn-stream offline evaluate --model m.safetensors --archive a.parquet --min-accuracy 0.74   # for a CI job`,
 		Args: cobra.NoArgs,
@@ -30,7 +33,7 @@ live stage gives.`,
 	f := cmd.Flags()
 	f.StringVar(&archive, "archive", "", "Parquet archive")
 	f.StringVar(&model, "model", "model.safetensors", "model file")
-	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part to predict: train or test")
+	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set to predict: train or test")
 	f.StringVar(&o.Head, "head", "", "which head predicts (default the model's first)")
 	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
 	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 where the accuracy is lower")
@@ -71,17 +74,17 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 	if err != nil {
 		return nil, err
 	}
-	d, err := readArchive(archive)
+	src, err := openMaterial(archive)
 	if err != nil {
 		return nil, err
 	}
 	o.NewEngine = newEngine(a.engine)
 	p := a.progress()
-	ev, err := offline.Evaluate(ctx, m, d, o, p.report)
+	ev, err := src.evaluate(ctx, m, o, p.report)
 	p.close()
 	if err != nil {
 		next := "eusn-stream model inspect " + quoteForShell(model)
-		if len(d.Part(o.Split)) == 0 {
+		if src.set != nil && len(src.set.Part(o.Split)) == 0 {
 			next = "the same command with --split " + otherSplit(string(o.Split))
 		}
 		return nil, fail(exitFailure, err, next)
@@ -89,19 +92,43 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 	if a.json {
 		return ev, a.printJSON(ev)
 	}
-	a.print("%s, %s part: %d of %d right, accuracy %.4f, balanced accuracy %.4f",
-		ev.Dataset, ev.Split, ev.Correct, ev.Labelled, ev.Accuracy, ev.Balanced)
+	part := "recording"
+	if ev.Split != "" {
+		part = string(ev.Split) + " part"
+	}
+	a.print("%s, %s: %d of %d right, accuracy %.4f, balanced accuracy %.4f",
+		ev.Dataset, part, ev.Correct, ev.Labelled, ev.Accuracy, ev.Balanced)
+	a.printCuts(src, m, ev)
 	if ev.Missing > 0 {
 		a.print("%d missing values were filled with the value before them", ev.Missing)
 	}
 	if ev.Empty > 0 {
-		a.say("warning: %d series have no value at all: what is predicted of them means nothing", ev.Empty)
+		a.say("warning: %d %s have no value at all: what is predicted of them means nothing", ev.Empty, src.words())
 	}
 	if ev.Labelled == 0 {
-		a.say("warning: no series of this part has a label: there is nothing to be right about, and the accuracy says nothing")
+		a.say("warning: nothing here has a label: there is nothing to be right about, and the accuracy says nothing")
 	}
 	a.print("%s", confusionText(ev.Classes, ev.Confusion))
 	return ev, nil
+}
+
+// printCuts says what was predicted, where it was not each series once.
+func (a *app) printCuts(src material, m *reservoir.Model, ev *offline.Evaluation) {
+	if m.Policy.Kind != reservoir.Marked || src.set == nil {
+		a.print("%d sequences of %d %s, cut as the stage cuts: %s", ev.Sequences, ev.Series, src.words(), policyText(m.Policy))
+	}
+	if ev.Mixed > 0 {
+		a.print("%d of them hold samples of several labels and count for none", ev.Mixed)
+	}
+	if ev.Unused > 0 {
+		a.print("%d samples behind the last prediction of their %s are in none", ev.Unused, src.words())
+	}
+	if e := ev.Early; e != nil {
+		a.print("early: %d of %d right, accuracy %.4f", e.Correct, e.Labelled, e.Accuracy)
+	}
+	if err := m.CheckLengths(); err != nil {
+		a.say("warning: %v", err)
+	}
 }
 
 // maxConfusion is how many classes still make a readable matrix.

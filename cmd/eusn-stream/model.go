@@ -116,6 +116,9 @@ func (a *app) printModel(r modelReport) {
 	row("sequences", "%s", policyText(r.Policy))
 	if t := r.Training; t.Series > 0 {
 		row("training", "%s, %d series, %d samples, alpha %s, by %s", t.Dataset, t.Series, t.Samples, t.Alpha, t.Tool)
+		if t.MinLength > 0 {
+			row("lengths", "trained on sequences of %d to %d samples; half or twice as many still are like them", t.MinLength, t.MaxLength)
+		}
 	}
 	if len(r.Training.Inputs) == 0 {
 		row("ranges", "not known: no prediction is flagged as out-of-range or flat; train again to have them")

@@ -125,7 +125,7 @@ type policyFlags struct {
 }
 
 func (p *policyFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&p.kind, "policy", "marked", "where the live stage ends a sequence: marked, window, count, gap or endless")
+	f.StringVar(&p.kind, "policy", "marked", "where training and the live stage end a sequence: marked, window, count, gap or endless")
 	f.IntVar(&p.Length, "length", 0, "window, count: samples of a sequence")
 	f.IntVar(&p.Hop, "hop", 0, "window: samples from one prediction to the next")
 	f.DurationVar(&p.Gap, "gap", 0, "gap: silence that ends a sequence")
@@ -157,19 +157,25 @@ func newRetrain(a *app) *cobra.Command {
 	var threads int
 	cmd := &cobra.Command{
 		Use:   "retrain",
-		Short: "Train a model on the training part of an archive",
+		Short: "Train a model on the training part of an archive, or on a recording",
 		Long: `Draw a reservoir from its seed, run every training series through it, and fit a
-linear classifier to its features. The default is a bank of 40 networks of 50
+linear classifier to its features. Series are cut into sequences by --policy, as the
+live stage will cut streams; leave-one-out leaves out whole series. A recording is
+trained on whole: a sequence has the label that all its samples have, and is left
+out where they have several.
+
+The default is a bank of 40 networks of 50
 units, and of ridge classifier and linear discriminant the one that exact
 leave-one-out prefers, regularised by the same; --network eusn, esn or resn, or
 one of their parameters, gives a single network as in the paper. The test part
 is never looked at.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
+  eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import")
+	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels")
 	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; an older one is replaced when the new one is whole")
 	f.StringVar(&head, "head", "", "name of the trained head (default \"default\")")
 	f.IntVar(&threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
@@ -191,21 +197,22 @@ is never looked at.`,
 			if err := outputFile(out, archive); err != nil {
 				return err
 			}
-			d, err := readArchive(archive)
+			src, err := openMaterial(archive)
 			if err != nil {
 				return err
 			}
-			o := net.options(len(d.Channels))
+			o := net.options(src.channels)
 			o.Policy, o.Head, o.Threads, o.NewEngine = policy, head, threads, newEngine(a.engine)
-			return a.retrain(ctx, d, o, archive, out)
+			return a.retrain(ctx, src, o, out)
 		})(cmd, args)
 	}
 	return cmd
 }
 
-func (a *app) retrain(ctx context.Context, d *offline.Dataset, o offline.RetrainOptions, archive, out string) error {
+func (a *app) retrain(ctx context.Context, src material, o offline.RetrainOptions, out string) error {
+	o.Planned = func(r offline.RetrainReport) { a.sayPlanned(src, o.Policy, r) }
 	p := a.progress()
-	m, report, err := offline.Retrain(ctx, d, o, p.report)
+	m, report, err := src.retrain(ctx, o, p.report)
 	p.close()
 	if err == nil {
 		err = errors.Join(ctx.Err(), m.Save(out))
@@ -228,19 +235,51 @@ func (a *app) retrain(ctx context.Context, d *offline.Dataset, o offline.Retrain
 	if report.Missing > 0 {
 		a.say("note: %d missing values were filled with the value before them", report.Missing)
 	}
-	if report.Unlabelled > 0 {
+	if report.Unlabelled > 0 && src.set != nil {
 		a.say("note: %d training series have no label and were left out", report.Unlabelled)
 	}
 	if report.Empty > 0 {
-		a.say("warning: %d training series have no value at all: they were trained on as if they were constant", report.Empty)
+		a.say("warning: %d training %s have no value at all: they were trained on as if they were constant", report.Empty, src.words())
 	}
 	if len(report.Silent) > 0 {
 		a.say("warning: no value at all in the training part of %s: the model learnt nothing from it", listText(report.Silent))
 	}
-	next := ""
-	if len(d.Part(offline.Test)) == 0 {
+	other, next := quoteForShell(src.path), ""
+	switch {
+	case src.set == nil:
+		other = "RECORDING" // another one: this one was learnt from
+	case len(src.set.Part(offline.Test)) == 0:
 		next = " --split train" // there is no other
 	}
-	a.say("next: eusn-stream offline evaluate --model %s --archive %s%s", quoteForShell(out), quoteForShell(archive), next)
+	a.say("next: eusn-stream offline evaluate --model %s --archive %s%s", quoteForShell(out), other, next)
 	return nil
+}
+
+// words is what the streams of m are called.
+func (m material) words() string {
+	if m.set == nil {
+		return "streams"
+	}
+	return "series"
+}
+
+// sayPlanned says what will be learnt from.
+func (a *app) sayPlanned(src material, p reservoir.Policy, r offline.RetrainReport) {
+	length := fmt.Sprint(r.MinLength)
+	if r.MaxLength != r.MinLength {
+		length += fmt.Sprintf(" to %d", r.MaxLength)
+	}
+	a.say("learning from %d sequences of %s samples, cut from %d %s as the stage will: %s", r.Sequences, length, r.Series, src.words(), policyText(p))
+	if r.Unused > 0 {
+		a.say("note: %d samples behind the last sequence of their %s are not used", r.Unused, src.words())
+	}
+	if r.Mixed > 0 {
+		a.say("note: %d sequences hold samples of several labels and are left out", r.Mixed)
+	}
+	if r.Unlabelled > 0 {
+		a.say("note: %d sequences have no label and are left out", r.Unlabelled)
+	}
+	if len(r.Divided) > 0 {
+		a.say("warning: all that there is of %s comes of one stretch: leave-one-out can only leave out pieces of it, whose neighbours it keeps, and says too good a result", listText(r.Divided))
+	}
 }

@@ -75,6 +75,9 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	if err := m.CheckLengths(); err != nil {
+		return fail(exitFailure, fmt.Errorf("model %s: %w", c.Model, err), "eusn-stream offline retrain with the same --policy, which cuts the training series as well")
+	}
 	log := a.newLogger(c.Log)
 	counters := new(pipeline.Counters)
 	closeMetrics, err := a.serveMetrics(c.Metrics.Listen, counters, log)
