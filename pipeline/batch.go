@@ -27,6 +27,7 @@ type job struct {
 	key     string
 	header  nats.Header
 	data    []byte // owned by the job
+	lost    bool   // input of the partition may have been lost before it
 }
 
 // batch is what one engine call works on, with the way to answer it: the
@@ -64,6 +65,8 @@ type answer struct {
 	touched  bool
 	messages int    // input messages taken into account, repeats and replayed ones included
 	digest   digest // of the state after inSeq
+	losses   string // since the snapshot in the record
+	emptyTo  uint64 // see record
 	snapshot []byte // of that state, where one is due
 }
 

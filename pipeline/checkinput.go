@@ -40,12 +40,13 @@ func (t *tenure) checkInput(ctx context.Context) error {
 	case c.inSeq > c.snapSeq && in.FirstSeq > c.inSeq:
 		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: keep more input (max_age, max_bytes) than is stored between two snapshots; restore its store, or start a new job",
 			name, in.FirstSeq, p.id, c.snapSeq+1, c.inSeq)
-	case c.inSeq == 0 && in.FirstSeq > 1:
-		p.lossy = true
-		t.log.Warn("input does not begin with its first message: predictions of sequences that may lack samples are flagged as gaps", "partition", p.id, "first", in.FirstSeq)
 	}
-	if c.inSeq > 0 && in.FirstSeq > c.inSeq+1 {
-		t.log.Warn("input behind the last answered message has aged away: if this partition had any there, nobody has read it; keys that number their messages are flagged", "partition", p.id, "answered", c.inSeq, "first", in.FirstSeq)
+	if p.losses, err = parseLosses(c.losses); err != nil {
+		return fmt.Errorf("pipeline: the record on %s: header %s is %q: %w", c.subject(), headerLosses, c.losses, err)
+	}
+	if c.emptyTo > 0 {
+		p.empty.Store(&interval{c.inSeq, c.emptyTo})
+		p.told.Store(c.emptyTo)
 	}
 	for _, at := range []place{{c.mark.seq, c.mark.time}, c.rests} {
 		if err := t.unchanged(ctx, p.id, at); err != nil {
@@ -91,6 +92,23 @@ func (r *run) unchanged(ctx context.Context, part int, at place) error {
 
 // otherHistory is what to do about an input that went back.
 const otherHistory = "nothing more is answered from it: restore the store that has these messages; without one, a restart goes on with the partitions that have answered nothing of what is lost, and a new job can answer the input as it is now"
+
+// same makes sure that the last input message that the partition stands on is
+// the one it was, and reports whether input of it may have been lost behind it.
+func (t *tenure) same() (lost bool, err error) {
+	if t.unasked() {
+		return false, nil
+	}
+	at := t.part.came.load()
+	if err := t.unchanged(t.ctx, t.part.id, at); err != nil {
+		return false, err
+	}
+	info, err := t.inputInfo(t.ctx, at.seq)
+	if err != nil {
+		return false, err
+	}
+	return info.State.FirstSeq > t.part.knows()+1, nil
+}
 
 // inputMessage asks for an input message until the server answers.
 func (r *run) inputMessage(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {

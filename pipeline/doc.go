@@ -58,6 +58,8 @@
 //	Eusn-Rests-In-Ts    when the server stored it
 //	Eusn-Snap           object in <JOB>-SNAP with the state after input Eusn-Snap-In-Seq
 //	Eusn-Snap-In-Seq
+//	Eusn-Lost-Before    inputs since Eusn-Snap-In-Seq before which some may have been lost, as "12 40-77 90-"
+//	Eusn-In-Empty-To    the partition has no input behind Eusn-In-Seq up to this one; absent: not known
 //	Eusn-Arithmetic     what computed the states (reservoir.ArithmeticOf); absent: canonical
 //	Eusn-Network        of the model without readouts, and the arithmetic: 32 hex digits of a SHA-256
 //	Eusn-Readout        of the readout that answers, likewise
@@ -197,8 +199,22 @@
 // what was acknowledged is kept, the rest is computed again.
 //
 // A partition that is idle while the input ages away keeps its state: its
-// snapshot follows its last message. Messages that age away before anybody
-// read them cannot be known to have existed, except by producers' numbers.
+// snapshot follows its last message.
+//
+// Input that is removed (max_age, a purge) before its partition has read it is
+// lost, and the sequences that may have had samples in it are flagged: FlagGap
+// on the open sequences of the partition, on the next of each stream between
+// two, and on the first of keys that the partition does not know. Where
+// producers number their messages the numbers decide instead, but for sequences
+// that silence ends before a next message. The record names the messages before which that was
+// so since its snapshot, so that a replay flags again. The input's numbers are
+// those of all partitions: whether any of what is missing was the partition's
+// cannot be seen afterwards. So while all is still there, a worker asks for
+// partitions that hear nothing, and the record says up to where they had
+// nothing. What is flagged without need is a partition that nobody worked on
+// while the input lost what came since; what is not known of, but by producers'
+// numbers, is a single message deleted by hand, and input purged by hand within
+// a lease while the stage lags behind.
 //
 // # Cold streams
 //

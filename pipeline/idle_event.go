@@ -130,7 +130,7 @@ func (s *shard) endSilent(m *message, st *stream) error {
 		return nil
 	}
 	for i := range st.flags {
-		st.flags[i] |= st.since | codec.FlagIdle
+		st.flags[i] |= st.since | st.source.flags | codec.FlagIdle
 	}
 	for _, c := range s.cuts {
 		if err := s.addRun(m, st, 0, group{}, c); err != nil {

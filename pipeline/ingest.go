@@ -37,6 +37,7 @@ func (s *shard) input(b *batch, j job) error {
 		p.waiting.Add(-1)
 		return nil // an ordered consumer never goes back; if one did, the state must not
 	}
+	before := p.done
 	p.done, p.doneTime = j.seq, j.stored
 	a := b.answer(p)
 	a.inSeq, a.inTime = j.seq, j.stored
@@ -50,6 +51,9 @@ func (s *shard) input(b *batch, j job) error {
 	} else {
 		b.used++
 		p.sinceSnapshot++
+	}
+	if j.lost || p.losses.covers(j.seq) {
+		s.follows(&m, before)
 	}
 	if !utf8.ValidString(j.key) { // no reader could decode a prediction that names it
 		s.reject(&m, j, ReasonKey, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.key))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -76,8 +77,11 @@ func (t *tenure) read() (*reader, error) {
 // client makes the next, behind the last message it has handed out, whenever
 // one was lost (a connection that broke, a server that was away), and says
 // nothing. Each counts its messages from 1. So before the first message of each
-// is used, same makes sure that the input is the one it was.
-func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func() error, fail func(error)) (*reader, error) {
+// is used, same makes sure that the input is the one it was, and says whether
+// input may have been lost before the message. It is asked too where fewer
+// messages are to come than there were, and where the input's beginning draws
+// near.
+func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func() (lost bool, err error), fail func(error)) (*reader, error) {
 	cons, err := js.OrderedConsumer(ctx, inputStream(name), jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{inputFilter(name, p.id)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -88,6 +92,9 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.id, err)
 	}
 	r := &reader{part: p}
+	// A callback that asks may still be asking when the next consumer's first
+	// message comes: that one waits its turn.
+	var turn sync.Mutex
 	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) {
 		if ctx.Err() != nil {
 			return // the message before may have been let go: none may follow it into the queue
@@ -97,20 +104,23 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 			fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
 			return
 		}
-		if meta.Sequence.Consumer == 1 {
-			if err := same(); err != nil {
+		lost, pending := false, int64(meta.NumPending)
+		if meta.Sequence.Consumer == 1 || p.doubt.Load() || pending+1 < p.unread.Load() {
+			turn.Lock()
+			defer turn.Unlock()
+			if lost, err = same(); err != nil {
 				if ctx.Err() == nil {
 					fail(err)
 				}
 				return
 			}
 		}
-		p.unread.Store(int64(meta.NumPending))
+		p.unread.Store(pending)
 		p.came.store(place{meta.Sequence.Stream, meta.Timestamp.UnixNano()})
 		subject := m.Subject()
 		j := job{
 			part: p, seq: meta.Sequence.Stream, stored: meta.Timestamp.UnixNano(), subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
-			header: m.Headers(), data: m.Data(),
+			header: m.Headers(), data: m.Data(), lost: lost,
 		}
 		select {
 		case s.queue <- j:
@@ -128,15 +138,6 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.id, err)
 	}
 	return r, nil
-}
-
-// same makes sure that the last input message that the partition stands on is
-// the one it was.
-func (t *tenure) same() error {
-	if t.unasked() {
-		return nil
-	}
-	return t.unchanged(t.ctx, t.part.id, t.part.came.load())
 }
 
 // end stops a reader: what it has not read is not this worker's any more.

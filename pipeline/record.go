@@ -48,6 +48,9 @@ type record struct {
 	snap    string // name of the snapshot, empty without one
 	snapSeq uint64 // last input message in it
 
+	losses  string // see loss.go
+	emptyTo uint64 // the partition has no input behind inSeq up to this message; 0 = not known
+
 	arithmetic string // what computed the states, where it is not the canonical one
 	identity          // of the model; empty = written before records said so
 }
@@ -82,7 +85,10 @@ func (r *record) header() nats.Header {
 	if r.snap != "" {
 		h[headerSnap], h[headerSnapSeq] = []string{r.snap}, u(r.snapSeq)
 	}
-	for name, text := range map[string]string{headerArith: r.arithmetic, headerNetwork: r.network, headerReadout: r.readout} {
+	if r.emptyTo > 0 {
+		h[headerEmptyTo] = u(r.emptyTo)
+	}
+	for name, text := range map[string]string{headerArith: r.arithmetic, headerNetwork: r.network, headerReadout: r.readout, headerLosses: r.losses} {
 		if text != "" {
 			h[name] = []string{text}
 		}
@@ -93,7 +99,10 @@ func (r *record) header() nats.Header {
 // parseRecord reads and checks a record.
 func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 	h := raw.Header
-	r := record{kind: h.Get(headerKind), worker: h.Get(headerWorker), created: h.Get(headerInCreated), snap: h.Get(headerSnap), arithmetic: h.Get(headerArith), identity: identity{h.Get(headerNetwork), h.Get(headerReadout)}}
+	r := record{
+		kind: h.Get(headerKind), worker: h.Get(headerWorker), created: h.Get(headerInCreated), snap: h.Get(headerSnap), losses: h.Get(headerLosses),
+		arithmetic: h.Get(headerArith), identity: identity{h.Get(headerNetwork), h.Get(headerReadout)},
+	}
 	var err error
 	u := func(key string, v *uint64) {
 		if err == nil {
@@ -125,6 +134,9 @@ func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 		u(headerRests, &r.rests.seq)
 		u(headerRestsTime, &at)
 		r.rests.stored = int64(at)
+	}
+	if h.Get(headerEmptyTo) != "" {
+		u(headerEmptyTo, &r.emptyTo)
 	}
 	if r.snap != "" {
 		u(headerSnapSeq, &r.snapSeq)

@@ -49,6 +49,9 @@ func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
 		case err == nil:
 			next.inSeq, next.ahead, next.mark = at.seq, 0, at
 			next.rests = place{}
+			if next.emptyTo = t.part.emptyAfter(at.seq); at.seq == t.c.inSeq {
+				next.emptyTo = max(next.emptyTo, t.c.emptyTo)
+			}
 		}
 	}
 	if now := t.ready.Load(); now != nil && now.seq <= next.mark.seq {

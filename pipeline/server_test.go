@@ -169,6 +169,18 @@ func TestExistingStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	mentions(t, run(base), "OLD-OUT", "max age", "must stay")
+	b.edit(outputStream("old"), func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgs = 0, 5 })
+	mentions(t, run(base), "OLD-OUT", "max messages 5", "must stay", "--max-msgs=-1")
+	b.edit(outputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxBytes = -1, 1<<20 })
+	mentions(t, run(base), "OLD-OUT", "max bytes 1048576", "must stay")
+	b.edit(outputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1000, jetstream.DiscardNew }) // it refuses, and the stage hears of it
+	b.edit(inputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 3 })
+	mentions(t, run(base), "OLD-IN", "max messages per subject 3", "before they are read")
+	b.edit(inputStream("old"), func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true })
+	b.start(m, base).stop(t)
+	r := b.start(m, Config{Job: "old", Partitions: 8, Lease: 300 * time.Millisecond})
+	b.edit(outputStream("old"), func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld })
+	mentions(t, r.wait(t), "OLD-OUT", "max messages 1000", "must stay") // under a running stage too
 }
 
 // An input made anew under an old output is noticed.

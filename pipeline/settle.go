@@ -31,6 +31,10 @@ func (s *shard) settle(b *batch) error {
 			return err
 		}
 		a.digest = p.sum
+		if len(p.losses) > 0 {
+			a.losses = p.losses.String()
+		}
+		a.emptyTo = p.emptyAfter(p.done)
 		if p.tenure == nil { // a shard by itself
 			continue
 		}
@@ -61,6 +65,7 @@ func (s *shard) save(a *answer) error {
 		return err
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
+	p.losses = p.losses.saved(p.tenure.saved.Load(), p.done)
 	p.tenure.free(p.done, p.freed)
 	p.freed, p.unnamed = nil, false
 	if !a.close { // a release commits by itself

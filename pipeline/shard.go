@@ -182,9 +182,15 @@ func (s *shard) take(b *batch, j job) error {
 		if !p.open || p.failed() {
 			return nil
 		}
-		if p.current() {
+		empty := p.emptyAfter(p.done)
+		if p.current() || p.done == 0 && empty > 0 {
 			a := b.answer(p)
-			a.inSeq, a.inTime, a.commit = p.done, p.doneTime, p.tenure.named() || p.due(s, time.Now())
+			a.inSeq, a.inTime = p.done, p.doneTime
+			a.commit = p.tenure.named() || p.due(s, time.Now())
+			if empty > p.told.Load() && p.tell.Swap(false) {
+				a.commit = true
+				p.told.Store(empty)
+			}
 		}
 		return s.observe(p)
 	case orderClose:

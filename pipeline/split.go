@@ -48,10 +48,18 @@ func boundary(at []uint64, from, to int) int {
 func (c *committer) advance(a *answer, from, to int, now *stored) record {
 	r := c.record
 	r.kind, r.position = kindCommit, advanceTo(r.position, a, from, to)
-	if to == len(a.preds) {
-		r.mark, r.rests = mark{a.inSeq, a.inTime, a.digest, stateVersion}, place{}
-	} else {
+	switch {
+	case to < len(a.preds):
 		r.rests = place{a.at[to-1], a.stored[to-1]}
+	case a.inSeq > 0: // there is a state
+		r.mark, r.rests = mark{a.inSeq, a.inTime, a.digest, stateVersion}, place{}
+	}
+	r.losses = a.losses
+	if r.inSeq > c.inSeq {
+		r.emptyTo = 0
+	}
+	if to == len(a.preds) {
+		r.emptyTo = max(r.emptyTo, a.emptyTo)
 	}
 	if now != nil && now.seq <= r.mark.seq {
 		r.snap, r.snapSeq = now.name, now.seq

@@ -17,7 +17,7 @@ type Counters struct {
 	messages, rows, bytes, duplicates, gaps, incarnations, held          atomic.Uint64
 	predictions, early, commits, retries, batches, replayed, restores    atomic.Uint64
 	resets, forgotten, idle, spilled, fetched, reordered, claims, fenced atomic.Uint64
-	deferred                                                             atomic.Uint64
+	deferred, losses                                                     atomic.Uint64
 	snapshots, snapshotBytes                                             atomic.Uint64
 	decodeNS, engineNS, commitNS, snapshotNS                             atomic.Int64
 	streams, slots, replaying, owned, stopped, away, parked              atomic.Int64
@@ -39,6 +39,7 @@ type Stats struct {
 	Replayed     uint64 // input messages replayed to rebuild states
 	Duplicates   uint64 // messages dropped: their sequence number was known
 	Gaps         uint64 // times a producer's missing messages were given up
+	Losses       uint64 // messages before which some of their partition may have been removed unread
 	Incarnations uint64 // times a producer began counting anew
 	DeadLetters  uint64 // messages that could not be used, published as such
 	Held         uint64 // missing values replaced by the previous sample's
@@ -88,7 +89,7 @@ func (c *Counters) Stats() Stats {
 	s := Stats{
 		Lag:      c.lag(), // first: what it does not count any more has been counted below
 		Messages: c.messages.Load(), Rows: c.rows.Load(), Bytes: c.bytes.Load(), Restores: c.restores.Load(), Replayed: c.replayed.Load(),
-		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Incarnations: c.incarnations.Load(), Held: c.held.Load(),
+		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Losses: c.losses.Load(), Incarnations: c.incarnations.Load(), Held: c.held.Load(),
 		Predictions: c.predictions.Load(), Early: c.early.Load(), Commits: c.commits.Load(),
 		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(), Idle: c.idle.Load(), Spilled: c.spilled.Load(), Fetched: c.fetched.Load(), Away: c.away.Load(),
 		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(), Deferred: c.deferred.Load(),

@@ -30,6 +30,12 @@ type partition struct {
 
 	heldBytes int // of held messages
 
+	losses losses                   // since the snapshot in the record
+	empty  atomic.Pointer[interval] // there is no input of the partition behind message from, up to message to
+	tell   atomic.Bool              // the record is to say so
+	told   atomic.Uint64            // up to where it does
+	doubt  atomic.Bool              // the input's beginning is near
+
 	// For Status, which reads them beside the work.
 	came    lastPlace    // of the input
 	unread  atomic.Int64 // input messages that the server had when the last one came

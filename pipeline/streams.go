@@ -33,6 +33,8 @@ const (
 	headerRestsTime = "Eusn-Rests-In-Ts"
 	headerSnap      = "Eusn-Snap"
 	headerSnapSeq   = "Eusn-Snap-In-Seq"
+	headerLosses    = "Eusn-Lost-Before"
+	headerEmptyTo   = "Eusn-In-Empty-To"
 	headerArith     = "Eusn-Arithmetic"
 	headerVersion   = "Eusn-Digest-Version"
 	headerNetwork   = "Eusn-Network"
@@ -197,9 +199,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	if got.Discard != want.Discard && want.SubjectTransform != nil {
 		differs("discard policy", got.Discard, want.Discard, "a full NATS stream must refuse new messages, not drop unread ones")
 	}
-	if want.SubjectTransform == nil && got.MaxAge != 0 && strings.HasSuffix(want.Name, "-OUT") {
-		differs("max age", got.MaxAge, want.MaxAge, "the last message of a partition is its position and must stay")
-	}
+	errs = append(errs, discards(got))
 	if got.MaxAge != 0 && strings.HasSuffix(want.Name, "-ROWS") {
 		differs("max age", got.MaxAge, want.MaxAge, "state rows must stay until they come back")
 	}
@@ -217,6 +217,30 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 			"max_msg_size", got.MaxMsgSize, "max_msgs_per_subject", got.MaxMsgsPerSubject)
 	}
 	return errors.Join(errs...)
+}
+
+// discards says which limit of a job's input or output would remove what the
+// stage rests on: input that nobody has read, or the last message of a
+// partition, which is its position.
+func discards(got jetstream.StreamConfig) error {
+	undo := func(limit string, has any, means, flag string) error {
+		return fmt.Errorf("pipeline: NATS stream %s has %s %v: %s; take the limit off: nats stream edit %s %s", got.Name, limit, has, means, got.Name, flag)
+	}
+	const position = "it removes messages by its own order, and the last message of a partition is its position and must stay: without it, all is predicted once more"
+	old := got.Discard == jetstream.DiscardOld
+	switch {
+	case strings.HasSuffix(got.Name, "-IN") && got.MaxMsgsPerSubject > 0 && (old || !got.DiscardNewPerSubject):
+		return undo("max messages per subject", got.MaxMsgsPerSubject, "it removes a key's messages before they are read", "--max-msgs-per-subject=-1")
+	case !strings.HasSuffix(got.Name, "-OUT"):
+		return nil
+	case got.MaxAge != 0:
+		return undo("max age", got.MaxAge, position, "--max-age=0")
+	case got.MaxMsgs > 0 && old:
+		return undo("max messages", got.MaxMsgs, position, "--max-msgs=-1, or let it refuse new messages instead (--discard=new); max messages per subject is safe")
+	case got.MaxBytes > 0 && old:
+		return undo("max bytes", got.MaxBytes, position, "--max-bytes=-1, or let it refuse new messages instead (--discard=new)")
+	}
+	return nil
 }
 
 func destination(c jetstream.StreamConfig) string {

@@ -57,6 +57,9 @@ func (w *lookout) look(ctx context.Context) error {
 		if !info.Created.Equal(began) {
 			return fmt.Errorf("pipeline: NATS stream %s was deleted and made anew %s, the stage began with one of %s: restart, and it says what can go on", name, createdText(info.Created), createdText(began))
 		}
+		if err := discards(info.Config); err != nil {
+			return err
+		}
 		if s != w.in || w.unasked() {
 			continue
 		}
@@ -65,6 +68,7 @@ func (w *lookout) look(ctx context.Context) error {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its tail; %s", name, info.State.LastSeq, seq, otherHistory)
 		}
 		w.same(ctx)
+		w.lookBehind(ctx, info)
 	}
 	if there { // nothing is made on a server that lacks the job
 		for _, name := range w.rest.names {

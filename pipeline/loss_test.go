@@ -1,0 +1,236 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// purgeTo removes a job's input up to a message, as age would.
+func (b *rig) purgeTo(job string, seq uint64) {
+	b.t.Helper()
+	in, err := b.js.Stream(b.t.Context(), inputStream(job))
+	if err == nil {
+		err = in.Purge(b.t.Context(), jetstream.WithPurgeSequence(seq+1))
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Input that was removed while nobody read: what may lack samples is flagged,
+// and a worker that is killed before the next snapshot finds the same states
+// and flags again.
+func TestLostInputIsFlagged(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "loss", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	r := b.start(m, c)
+	b.publish([]packet{one("n", 1, 2, 1, false), one("a", 0, 2, 1, false), one("b", 0, 2, 2, true)}) // a and n are in the middle of a sequence, n numbers its messages
+	b.settle(r, 3)
+	r.stop(t)
+	b.publish([]packet{one("a", 0, 2, 3, false), one("c", 0, 2, 4, false)})
+	b.purgeTo(c.Job, 5)
+	r = b.start(m, c)
+	b.publish([]packet{one("a", 0, 2, 5, true), one("a", 0, 2, 6, true)})
+	b.await(c.Job, 3)
+	if n := r.counters.Stats().Losses; n != 1 {
+		t.Errorf("%d losses counted, want 1", n)
+	}
+	r.crash(t)
+	b.expire(c.Job)
+	if _, rec := b.last(c.Job, 0); rec.losses != "6" || rec.snapSeq != 3 {
+		t.Errorf("the record names losses before %q and a snapshot of %d, want 6 and 3", rec.losses, rec.snapSeq)
+	}
+	r = b.start(m, c)
+	b.publish([]packet{one("b", 0, 2, 7, true), one("b", 0, 2, 8, true), one("c", 0, 2, 9, true), one("c", 0, 2, 10, true), one("n", 2, 2, 3, true)})
+	got := b.await(c.Job, 8)
+	r.stop(t)
+	for key, want := range map[string][]string{"a": {"gap", "complete"}, "b": {"complete", "gap", "complete"}, "c": {"gap", "complete"}, "n": {"complete"}} {
+		var words []string
+		for _, p := range got[key] {
+			words = append(words, p.Flags.Integrity())
+		}
+		if !slices.Equal(words, want) {
+			t.Errorf("key %s: %v, want %v", key, words, want)
+		}
+	}
+}
+
+// Numbers say nothing of a sequence that silence ends.
+func TestLostInputThenSilence(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "hush", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	r := b.start(m, c)
+	b.publish([]packet{one("n", 1, 2, 1, false)})
+	b.settle(r, 1)
+	r.stop(t)
+	b.publish([]packet{one("n", 2, 2, 1, false)})
+	b.purgeTo(c.Job, 2)
+	c.Idle = time.Second
+	r = b.start(m, c)
+	got := b.await(c.Job, 1)["n"][0].Flags
+	r.stop(t)
+	if want := codec.FlagIdle | codec.FlagGap; got != want {
+		t.Errorf("flags %v, want %v", got, want)
+	}
+}
+
+// An input whose beginning was removed before a partition's first message: the
+// same, also where the worker is killed before its first snapshot.
+func TestInputWithoutBeginning(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "late", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	b.start(m, c).stop(t)
+	b.publish([]packet{one("a", 0, 2, 1, false), one("a", 0, 2, 2, false)})
+	b.purgeTo(c.Job, 1)
+	r := b.start(m, c)
+	b.publish([]packet{one("a", 0, 2, 3, true)})
+	b.await(c.Job, 1)
+	r.crash(t)
+	b.expire(c.Job)
+	r = b.start(m, c)
+	b.publish([]packet{one("a", 0, 2, 4, true)})
+	got := b.await(c.Job, 2)["a"]
+	r.stop(t)
+	if got[0].Flags.Integrity() != "gap" || got[1].Flags.Integrity() != "complete" {
+		t.Errorf("flags %v and %v, want gap and none", got[0].Flags, got[1].Flags)
+	}
+}
+
+// What is removed under a running stage that lags behind is noticed when the
+// next message comes.
+func TestLostInputUnderStage(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "lag", Partitions: 64, Shards: 1, Lease: 300 * time.Millisecond, RowBudget: 1, MaxMessage: 64 << 10, StopTimeout: 300 * time.Millisecond}
+	gate := make(chan struct{})
+	closed := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := generic(net, slots)
+		return &gated{e, gate}, err
+	}
+	r := b.startWith(m, c, closed)
+	const sent = 500
+	body := make([]packet, 0, sent)
+	for i := range cap(body) { // more than a pull brings
+		p := one("a", 0, 2, float32(i%100), i%2 == 1)
+		p.header["X-Filler"] = fmt.Sprintf("%02000d", i)
+		body = append(body, p)
+	}
+	b.publish(body)
+	b.purgeTo(c.Job, sent-11)
+	part := r.counters.running.Load().view.Load().tenures[partitionOf("a", 64)].part
+	for end := time.Now().Add(patience); !part.doubt.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the watch has not seen that input is missing")
+		}
+	}
+	close(gate)
+	n := r.until(t, "the end", func(s Stats) bool { return s.Losses > 0 && part.came.load().seq == sent && s.Lag == 0 })
+	b.publish([]packet{one("a", 0, 2, 1, true)}) // nothing was lost before it
+	got := b.await(c.Job, int(n.Predictions)+1)["a"]
+	r.stop(t)
+	if len(got) >= sent/2 {
+		t.Fatalf("%d predictions: nothing was lost, the test has lost its subject", len(got))
+	}
+	first := slices.IndexFunc(got, func(p codec.Prediction) bool { return p.Flags != 0 })
+	if n := len(got); first < 0 || first > queueLength/2+1 || got[n-1].Flags.Integrity() != "complete" {
+		t.Errorf("of %d predictions, the first flagged is %d, the last is %v", n, first, got[n-1].Flags)
+	}
+	if i := len(got) - 7; got[i].Flags.Integrity() != "gap" || got[i+1].Flags != 0 { // messages 490 to 500 are left behind the loss, and one came since
+		t.Errorf("the first prediction behind the loss has %v, the next %v", got[i].Flags, got[i+1].Flags)
+	}
+}
+
+// gated is an engine that waits.
+type gated struct {
+	reservoir.Engine
+	gate chan struct{}
+}
+
+func (g *gated) Advance(x []float32, runs []reservoir.Run, scores []float32) error {
+	if len(runs) > 0 {
+		<-g.gate
+	}
+	return g.Engine.Advance(x, runs, scores)
+}
+
+// A partition that hears nothing while the others' input ages has lost nothing,
+// and its record says so before the input's end has reached it.
+func TestSilenceIsNoLoss(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "silent", Partitions: 2, InputMaxAge: time.Hour, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	keys := map[int]string{}
+	for i := 0; len(keys) < 2; i++ {
+		keys[partitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
+	}
+	r := b.start(m, c)
+	b.publish([]packet{one(keys[0], 0, 2, 1, false)})
+	b.publish(sequences(keys[1], 20, 1))
+	b.settle(r, 21)
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if _, rec := b.last(c.Job, 0); rec.inSeq == 1 && rec.emptyTo == 21 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("no record says that partition 0 has nothing up to message 21: %+v", rec)
+		}
+	}
+	r.stop(t)
+	if _, rec := b.last(c.Job, 0); rec.kind != kindReleased || rec.emptyTo != 21 {
+		t.Fatalf("released as %+v, want it to know of nothing up to message 21", rec)
+	}
+	b.purgeTo(c.Job, 21)
+	r = b.start(m, c)
+	b.publish([]packet{one(keys[0], 0, 2, 2, true)})
+	got := b.await(c.Job, 21)[keys[0]]
+	if len(got) != 1 || got[0].Flags != 0 {
+		t.Errorf("the silent key's prediction: %+v, want it complete", got)
+	}
+	r.stop(t)
+}
+
+// What a record says of losses comes back as it was; what else stands there is
+// refused.
+func TestLossesText(t *testing.T) {
+	t.Parallel()
+	var l losses
+	for seq := range uint64(40) {
+		l = l.add(10*seq+9, 10*(seq+1))
+	}
+	if len(l) != mostLosses+1 || !l.covers(170) || !l.covers(173) || !l.covers(99999) || l.covers(165) || l.covers(5) || !l.covers(10) {
+		t.Errorf("40 losses became %v", l)
+	}
+	back, err := parseLosses(l.String())
+	if err != nil || !slices.Equal(back, l) {
+		t.Errorf("%q came back as %v, %v", l, back, err)
+	}
+	l = l.saved(100, 400)
+	if l.String() != "110 120 130 140 150 160 170-400" {
+		t.Errorf("behind a snapshot of 100, at one of 400: %q", l)
+	}
+	if l = l.saved(400, 500); len(l) != 0 || l.String() != "" {
+		t.Errorf("behind a snapshot of 400: %q", l)
+	}
+	if l = l.add(3, 7).add(7, 9); l.String() != "7-9" {
+		t.Errorf("one loss: %q", l)
+	}
+	for _, text := range []string{"x", "3-2", "1 1", "5 4", "7- 9", "-3", "1-x", "18446744073709551616"} {
+		if l, err := parseLosses(text); err == nil {
+			t.Errorf("%q was read as %v", text, l)
+		}
+	}
+}
