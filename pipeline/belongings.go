@@ -25,6 +25,7 @@ type belongings struct {
 	known map[string]*jetstream.StreamInfo // as last seen
 	told  map[string]time.Time             // when their absence was last said
 	rows  uint64                           // stored apart by this run, when it was last looked
+	gone  uint64                           // dead letters that made room for newer ones, when last told
 }
 
 func snapshotStream(job string) string { return "OBJ_" + snapshotBucket(job) }
@@ -71,6 +72,9 @@ func (b *belongings) look(ctx context.Context, name string) {
 		b.rows = stored
 	}
 	info := s.CachedInfo()
+	if name == deadLetterStream(b.cfg.Job) {
+		b.dropped(info)
+	}
 	anew := !info.Created.Equal(b.known[name].Created)
 	b.known[name] = info
 	delete(b.told, name)
@@ -80,6 +84,19 @@ func (b *belongings) look(ctx context.Context, name string) {
 	b.log.Warn("a NATS stream of the job was deleted and made anew: "+b.lost(name), "stream", name)
 	if name == snapshotStream(b.cfg.Job) {
 		b.snaps.generation.Add(1)
+	}
+}
+
+// dropped tells of dead letters that made room for newer ones, again when there
+// are twice as many: the server drops them in silence.
+func (b *belongings) dropped(info *jetstream.StreamInfo) {
+	if most := info.Config.MaxMsgs; most <= 0 || info.State.Msgs < uint64(most) {
+		return
+	}
+	if gone := info.State.FirstSeq - 1; gone > 0 && gone >= 2*b.gone {
+		b.gone = gone
+		b.log.Warn("the oldest dead letters are dropped for newer ones: look why so many messages cannot be used; the input has their originals while it keeps them",
+			"stream", info.Config.Name, "dropped", gone, "kept", info.State.Msgs)
 	}
 }
 

@@ -40,6 +40,10 @@ const (
 	DefaultReorder = 16
 	// DefaultReorderBytes bounds what a partition's held messages weigh.
 	DefaultReorderBytes = 8 << 20
+	// DefaultDeadLetterKeep dead letters are enough to see what is wrong with
+	// every producer, and bound what a stage that can use nothing stores: 300 MB
+	// of messages of 3 kB. No bound by bytes: the server would reserve them.
+	DefaultDeadLetterKeep = 100_000
 	// DefaultSnapshotMessages and DefaultSnapshotEvery bound what a restart
 	// replays to a second or so.
 	DefaultSnapshotMessages = 4096
@@ -106,6 +110,10 @@ type Config struct {
 	// Default 0: all. There is no limit by age: the last one is the
 	// partition's position and must never be removed.
 	OutputKeep int64
+	// DeadLetterKeep is how many dead letters are kept; beyond it the oldest
+	// are dropped, whose originals the input has under their Eusn-In-Seq until
+	// they age. Default DefaultDeadLetterKeep; negative = all.
+	DeadLetterKeep int64
 	// Reorder is how many messages of a key may wait for one with a lower
 	// Eusn-Seq before that is given up as missing. Default DefaultReorder;
 	// negative = none: every gap is declared at once.
@@ -152,6 +160,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.MaxStreams, DefaultMaxStreams)
 	def(&c.NonFinite, "reject")
 	def(&c.Replicas, 1)
+	def(&c.DeadLetterKeep, DefaultDeadLetterKeep)
 	def(&c.Reorder, DefaultReorder)
 	def(&c.ReorderBytes, DefaultReorderBytes)
 	def(&c.SnapshotMessages, DefaultSnapshotMessages)

@@ -73,7 +73,10 @@
 // Eusn-In-Subject. Headers that the server would act on (Nats-...) are kept as
 // Eusn-In-Nats-...; Eusn-Truncated gives the original length of a payload that
 // did not fit. Headers beyond 8 KiB are left out and Eusn-Headers-Dropped counts
-// them; all are still in the input.
+// them; all are still in the input. A job keeps the newest Config.DeadLetterKeep
+// of them: the server drops the oldest, a warning says how many, and the input
+// has their originals for as long as it keeps any. A job made without that bound
+// keeps what it has; its start says so.
 //
 // # Delivery
 //

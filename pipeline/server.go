@@ -128,6 +128,16 @@ func (s *Server) URL() string {
 	return s.ns.ClientURL()
 }
 
+// Room is how many bytes the server still stores by its own limit, three
+// quarters of what was free when it started; false where it does not say.
+func (s *Server) Room() (bytes int64, ok bool) {
+	info, err := s.ns.Jsz(nil)
+	if err != nil || info.Config.MaxStore <= 0 {
+		return 0, false
+	}
+	return max(0, info.Config.MaxStore-int64(info.Store)), true
+}
+
 // Connect makes a connection inside the process, which needs no listener.
 func (s *Server) Connect(name string, log *slog.Logger) (*nats.Conn, error) {
 	nc, err := nats.Connect("", append(daemonOptions(name, log), nats.InProcessServer(s.ns))...)

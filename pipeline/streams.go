@@ -80,6 +80,7 @@ func (c Config) streams() []jetstream.StreamConfig {
 	dead := jetstream.StreamConfig{
 		Name:     deadLetterStream(c.Job),
 		Subjects: []string{c.Job + ".dlq.*"},
+		MaxMsgs:  c.DeadLetterKeep, // the oldest go: the input has their originals
 	}
 	rows := jetstream.StreamConfig{ // of the snapshots, see rowstore.go
 		Name:       rowStream(c.Job),
@@ -98,6 +99,9 @@ func (c Config) streams() []jetstream.StreamConfig {
 		all[i].AllowDirect = false
 		if all[i].MaxBytes == 0 {
 			all[i].MaxBytes = -1
+		}
+		if all[i].MaxMsgs <= 0 {
+			all[i].MaxMsgs = -1
 		}
 		if all[i].MaxMsgsPerSubject == 0 {
 			all[i].MaxMsgsPerSubject = -1
@@ -211,10 +215,10 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	}
 	if got.Storage != want.Storage || got.Replicas != want.Replicas || got.MaxAge != want.MaxAge ||
 		got.MaxBytes != want.MaxBytes || got.MaxMsgSize != want.MaxMsgSize && want.MaxMsgSize > 0 ||
-		got.MaxMsgsPerSubject != want.MaxMsgsPerSubject {
+		got.MaxMsgs != want.MaxMsgs || got.MaxMsgsPerSubject != want.MaxMsgsPerSubject {
 		log.Warn("NATS stream keeps limits that differ from the configuration", "stream", want.Name,
 			"storage", got.Storage, "replicas", got.Replicas, "max_age", got.MaxAge, "max_bytes", got.MaxBytes,
-			"max_msg_size", got.MaxMsgSize, "max_msgs_per_subject", got.MaxMsgsPerSubject)
+			"max_msg_size", got.MaxMsgSize, "max_msgs", got.MaxMsgs, "max_msgs_per_subject", got.MaxMsgsPerSubject)
 	}
 	return errors.Join(errs...)
 }

@@ -26,14 +26,15 @@ import (
 // Config is the stage's configuration: what default.yaml documents key by key.
 // It holds no resources.
 type Config struct {
-	Job    string       `mapstructure:"job"`
-	Model  string       `mapstructure:"model"`
-	NATS   NATSConfig   `mapstructure:"nats"`
-	Server ServerConfig `mapstructure:"server"`
-	Input  InputConfig  `mapstructure:"input"`
-	Output OutputConfig `mapstructure:"output"`
-	Stage  StageConfig  `mapstructure:"stage"`
-	Log    LogConfig    `mapstructure:"log"`
+	Job         string            `mapstructure:"job"`
+	Model       string            `mapstructure:"model"`
+	NATS        NATSConfig        `mapstructure:"nats"`
+	Server      ServerConfig      `mapstructure:"server"`
+	Input       InputConfig       `mapstructure:"input"`
+	Output      OutputConfig      `mapstructure:"output"`
+	DeadLetters DeadLettersConfig `mapstructure:"dead_letters"`
+	Stage       StageConfig       `mapstructure:"stage"`
+	Log         LogConfig         `mapstructure:"log"`
 
 	Metrics MetricsConfig `mapstructure:"metrics"`
 }
@@ -82,6 +83,11 @@ type InputConfig struct {
 
 // OutputConfig says what is kept of what goes out.
 type OutputConfig struct {
+	Keep int64 `mapstructure:"keep"`
+}
+
+// DeadLettersConfig says what is kept of what could not be used.
+type DeadLettersConfig struct {
 	Keep int64 `mapstructure:"keep"`
 }
 
@@ -240,7 +246,7 @@ func (c Config) pipeline() pipeline.Config {
 	return pipeline.Config{
 		Job: c.Job, InputSubject: c.Input.Subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
 		MaxMessage: c.Input.MaxMessage, InputMaxAge: c.Input.MaxAge, InputMaxBytes: c.Input.MaxBytes,
-		OutputKeep: c.Output.Keep, Replicas: c.NATS.Replicas,
+		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
 		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
 		Reorder: c.Input.Reorder, ReorderBytes: c.Input.ReorderBytes, Lease: c.Stage.Lease, SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,

@@ -61,6 +61,7 @@ func (c Config) Validate() error {
 		{"input.max_age", false, pipeline.Config{InputMaxAge: c.Input.MaxAge}},
 		{"input.max_bytes", false, pipeline.Config{InputMaxBytes: c.Input.MaxBytes}},
 		{"output.keep", false, pipeline.Config{OutputKeep: c.Output.Keep}},
+		{"dead_letters.keep", c.DeadLetters.Keep == 0, pipeline.Config{DeadLetterKeep: c.DeadLetters.Keep}},
 		{"stage.partitions", c.Stage.Partitions == 0, pipeline.Config{Partitions: c.Stage.Partitions}},
 		{"stage.rows", c.Stage.Rows == 0, pipeline.Config{RowBudget: c.Stage.Rows}},
 		{"stage.latency", c.Stage.Latency == 0, pipeline.Config{Latency: c.Stage.Latency}},

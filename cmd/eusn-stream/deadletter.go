@@ -58,6 +58,11 @@ func newDeadLetterList(a *app) *cobra.Command {
 	cmd := a.jobCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List a job's dead letters: number, time, subject, reason, and whether it was sent again",
+		Long: `List the messages of a job that could not be used, oldest first: number, time,
+subject, place in the input, size, reason, and whether it was sent again. The
+newest 100,000 are kept (dead_letters.keep; marks of what was sent again count);
+how many went before is said on standard error. The input has their originals,
+as long as it keeps them.`,
 		Example: `  eusn-stream deadletter list --nats-url nats://127.0.0.1:4222
   eusn-stream deadletter list --reason schema --since 2h --unsent`,
 		Args: cobra.NoArgs,
@@ -70,6 +75,13 @@ func newDeadLetterList(a *app) *cobra.Command {
 		j, err := pipeline.OpenJob(ctx, js, c.Job)
 		if err != nil {
 			return err
+		}
+		held, err := j.Stored(ctx)
+		if err != nil {
+			return err
+		}
+		if gone := held.Average().Dropped; gone > 0 {
+			a.say("note: %d older dead letters are gone, dropped for newer ones (dead_letters.keep) or purged", gone)
 		}
 		return j.ListDeadLetters(ctx, f, func(d pipeline.ListedLetter) error {
 			if a.json {

@@ -31,8 +31,8 @@ func newDoctor(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "What this machine has and what would stop the stage from running",
 		Long: `Look at the processor, memory, GPU, the data directory and the NATS server that
-"run" would use with the same configuration, and say in plain sentences what is
-there. Exits with 4 where the NATS server cannot be reached, 1 for any other problem.`,
+"run" would use with the same configuration, at how fast a job on it fills the
+disk and what bounds that, and say in plain sentences what is there. Exits with 4 where the NATS server cannot be reached, 1 for any other problem.`,
 		Example: "  eusn-stream doctor --nats-url nats://127.0.0.1:4222",
 		Args:    cobra.NoArgs,
 	}
@@ -52,7 +52,7 @@ there. Exits with 4 where the NATS server cannot be reached, 1 for any other pro
 
 func (a *app) doctor(ctx context.Context, c Config) error {
 	nats, next := checkNATS(ctx, c)
-	found := []finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c), nats}
+	found := []finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c), nats, checkDisk(ctx, c)}
 	if a.json {
 		if err := a.printJSON(found); err != nil {
 			return err
@@ -111,13 +111,7 @@ func checkDir(c Config) finding {
 		return finding{"directory", "ok", "none is needed: the NATS server keeps the data."}
 	}
 	dir := c.Server.Dir
-	probe := dir
-	for { // the directory, or the nearest parent that exists: it would be made there
-		if _, err := os.Stat(probe); err == nil || probe == filepath.Dir(probe) {
-			break
-		}
-		probe = filepath.Dir(probe)
-	}
+	probe := existing(dir)
 	f, err := os.CreateTemp(probe, ".eusn-doctor-*")
 	if err != nil {
 		return finding{"directory", "problem", fmt.Sprintf("%s cannot be written: %v.", dir, err)}
@@ -133,6 +127,17 @@ func checkDir(c Config) finding {
 		return finding{"directory", "note", fmt.Sprintf("%s can be written, and others on this machine may look into it (mode %04o): chmod 700 %s.", dir, there.Mode().Perm(), quoteForShell(dir))}
 	}
 	return finding{"directory", "ok", fmt.Sprintf("%s can be written.", dir)}
+}
+
+// existing is a directory, or the nearest parent that exists: it would be made
+// there.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // checkNATS connects and reads the account's limits. next is what to try where

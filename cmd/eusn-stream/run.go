@@ -38,6 +38,11 @@ and exits with 0: the last batch is committed, and the next run goes on where
 this one stopped. Several machines
 that run the same job on one NATS server share its partitions.
 
+After two minutes, and then every hour, the log says how many GB a day the job
+stores at the rate measured, what room there is, and what bounds it: by default
+nothing but the disk bounds input and predictions (input.max_age,
+input.max_bytes, output.keep), and the newest 100,000 dead letters are kept.
+
 With --metrics ADDR it serves /metrics for Prometheus, /healthz, and /readyz,
 which says 200 once every partition of its share is restored and read.`,
 		Example: `  eusn-stream run --model demo-data/machine.safetensors
@@ -115,6 +120,7 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 	stage.Ready = func() {
 		a.say("reading %s; predictions go to %s.out.*; Ctrl-C stops", c.Input.Subject, c.Job)
 		followers.Go(func() { logStatus(ctx, log, counters) })
+		followers.Go(func() { followDisk(ctx, log, b, c, diskFirst, diskEvery) })
 		if printer != nil {
 			followers.Go(func() {
 				if printed = printer.run(ctx); printed != nil {
