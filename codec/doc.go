@@ -33,6 +33,13 @@
 // out-of-range, 256 flat, 512 length; Flag.Integrity says in one word how far
 // to trust the prediction.
 //
+// seq, row and ts say where the last sample of the prediction's sequence came
+// from: seq is the Eusn-Seq of its message, 0 where messages carry none; row its
+// row in that message, from 0, counted over all of the message's record batches
+// and streams; ts its time, null where the message has none. After an end that
+// comes without a sample (an end mark behind the last row of an earlier message,
+// a silence, an end event) they are of the earlier message that had the sample.
+//
 // scores are the readout's, one per class; with two classes one, which is
 // positive for class 1. score is the class's: the largest, or the one score's
 // size. They may be any finite number, have no unit and no common scale: a

@@ -45,45 +45,47 @@ type Growth struct {
 // StreamGrowth is one NATS stream's part.
 type StreamGrowth struct {
 	Stream string
-	Bytes  uint64   // stored now
-	PerDay float64  // bytes written a day
-	Bounds []string // its limits, as "max_age 24h0m0s"; nil: none
-	Most   float64  // what it comes to at this rate by these limits, bytes; +Inf without any
+	Bytes  uint64        // stored now
+	PerDay float64       // bytes written a day
+	Over   time.Duration // the time that the rate is of
+	Bounds []string      // its limits, as "max_age 24h0m0s"; nil: none
+	Most   float64       // what it comes to at this rate by these limits, bytes; +Inf without any
 }
 
 // Since is the growth from an earlier look at the same job. Messages that went
 // meanwhile count as written: a full NATS stream goes on writing.
 func (s Stored) Since(before Stored) Growth {
-	return s.growth(s.at.Sub(before.at), func(i int) (bytes float64) {
+	return s.growth(func(i int) (bytes float64, over time.Duration) {
+		over = s.at.Sub(before.at)
 		was, is := before.streams[i].State, s.streams[i].State
 		if is.LastSeq <= was.LastSeq { // quiet, or made anew
-			return 0
+			return 0, over
 		}
 		if is.Msgs-was.Msgs == is.LastSeq-was.LastSeq && is.Bytes > was.Bytes { // nothing went
-			return float64(is.Bytes - was.Bytes)
+			return float64(is.Bytes - was.Bytes), over
 		}
-		return float64(is.LastSeq-was.LastSeq) * meanBytes(is)
+		return float64(is.LastSeq-was.LastSeq) * meanBytes(is), over
 	})
 }
 
 // Average is the growth over the time from the first to the last message that
 // each NATS stream holds.
 func (s Stored) Average() Growth {
-	return s.growth(day, func(i int) float64 {
+	return s.growth(func(i int) (bytes float64, over time.Duration) {
 		st := s.streams[i].State
-		span := st.LastTime.Sub(st.FirstTime)
-		if st.Msgs < 2 || span < time.Second {
-			return 0
+		if over = st.LastTime.Sub(st.FirstTime); st.Msgs < 2 || over < time.Second {
+			return 0, 0
 		}
-		return float64(st.Bytes) * float64(day) / float64(span)
+		return float64(st.Bytes), over
 	})
 }
 
-// growth makes the report; written gives the bytes of NATS stream i in span.
-func (s Stored) growth(span time.Duration, written func(i int) float64) Growth {
+// growth makes the report; written gives the bytes of NATS stream i in a time.
+func (s Stored) growth(written func(i int) (bytes float64, over time.Duration)) Growth {
 	var g Growth
 	for i, info := range s.streams {
-		one := StreamGrowth{Stream: info.Config.Name, Bytes: info.State.Bytes, PerDay: written(i) * float64(day) / float64(max(span, 1)), Most: math.Inf(1)}
+		bytes, over := written(i)
+		one := StreamGrowth{Stream: info.Config.Name, Bytes: info.State.Bytes, PerDay: bytes * float64(day) / float64(max(over, 1)), Over: over, Most: math.Inf(1)}
 		bound := func(what string, most float64) {
 			one.Bounds = append(one.Bounds, what)
 			one.Most = min(one.Most, most)

@@ -4,21 +4,160 @@
 // (Generic), and the model file (Model). It knows no message, file of data or
 // training.
 //
+// What follows is enough to write another program that reads a model file, or
+// draws its weights again, and computes every state, feature, score and class
+// bit for bit; docs/model_in_numpy.py is one, in float64. All numbers are IEEE
+// 754; "float32" says that an operation is rounded to float32 once, and fma(a,
+// b, c) is a*b + c, rounded once.
+//
+// # The input
+//
+// A sample has Channels values x[c]. The network sees Inputs values u, in
+// float32, one rounding for each operation:
+//
+//	u[c]            = (x[c] - norm.mean[c]) * norm.scale[c]      with Standardise; else x[c]
+//	u[Channels + c] = (x[c] - previous x[c]) * norm.diff[c]      with Difference: as many more;
+//	                                                             0 for the first sample
+//
+// The previous x is the raw one. A sample beyond MaxInput in magnitude, or not
+// finite, is refused before any state changes.
+//
 // # The step
 //
-// Every reservoir is h' = keep*h + gain*tanh(M h + U x + b); see Kind. A
+// Every reservoir is h' = keep*h + gain*tanh(M h + U u + b); see Kind. A
 // network is a bank of Members independent blocks that share the input. In
-// canonical arithmetic, for each unit i of each member, in float32:
+// canonical arithmetic, for each unit i of each member, in float32, from h = 0:
 //
 //	z  = b[i]
-//	z  = fma(U[i][c], x[c], z)   the inputs c the member sees, ascending
-//	z  = fma(M[i][k], h[k], z)   units k ascending; resn: only k = (i-1) mod N
+//	z  = fma(U[i][c], u[inputs[c]], z)   the inputs the member sees, ascending
+//	z  = fma(M[i][k], h[k], z)           units k ascending; resn: only k = (i-1) mod N
 //	v  = canon.Tanh(z)
-//	h' = fma(gain, v, keep*h)
+//	h' = fma(gain, v, keep*h)            keep*h is rounded by itself
 //
-// Engines may vectorise across units, members and streams, never inside a
-// chain, so all of them give the same bits; canon.FMA and canon.Tanh define
-// the operations, Layout the accumulators, readout.Linear the scores. A Euler
-// state neither forgets nor damps a difference: C. Gallicchio, "Euler State
-// Networks: Non-dissipative Reservoir Computing", arXiv 2203.09382.
+// All units' h' come from the same h. Engines may vectorise across units,
+// members and streams, never inside a chain, so all of them give the same bits;
+// canon.FMA and canon.Tanh define the operations (canon.TanhTable has the
+// coefficients, and Tanh says how they are used). A Euler state neither forgets nor damps a difference:
+// C. Gallicchio, "Euler State Networks: Non-dissipative Reservoir Computing",
+// arXiv 2203.09382.
+//
+// # Features
+//
+// After each sample every unit adds to its accumulators, those that the
+// features in use need, with the z, v and h' of that sample; all begin with 0,
+// max with -1:
+//
+//	sum low   += h'                        float32            mean, std
+//	square low = fma(h', h', square low)   float32            std
+//	positive  += 1 where z > 0             a 32-bit count     ppv
+//	max        = v where v > max           float32            max
+//
+// When the count of samples since the reset, this one included, is a multiple
+// of FoldEvery, each low sum is then added to its high sum (float32, from 0)
+// and becomes 0. The features of n samples, in float32 with one rounding for
+// each operation, n rounded to float32 first:
+//
+//	last = h
+//	mean = (sum high + sum low) / n
+//	ppv  = float32(positive) / n
+//	max  = max
+//	std  = sqrt(d), d = fma(-mean, mean, (square high + square low) / n); 0 where d is not positive
+//
+// Without a sample all are 0. The vector has, for each member in order, for
+// each feature in use in the order last, mean, ppv, max, std (whatever the order
+// in the recipe), a value for each unit. A head's scores are chains over it,
+// float32:
+//
+//	score[k] = intercept[k], then fma(weights[k][j], feature[j] - center[j], score[k]) for j ascending
+//
+// The class is the largest score, the first of equals; with two classes there
+// is one score, and the class is 1 where it is positive. Layout says where
+// states and accumulators stand in a stored row.
+//
+// # The model file
+//
+// One safetensors file: 8 bytes little-endian header length, a JSON header that
+// names each tensor's dtype, shape and byte range (data_offsets, from the end of
+// the header), then the tensors. Everything that is not a tensor is in the
+// header's __metadata__, whose values safetensors wants to be strings:
+//
+//	eusn.version    "1", or "2" where the file holds what 1 did not know: a
+//	                head's temperature, or in Training min_length or inputs
+//	eusn.spec       JSON of Spec
+//	eusn.policy     JSON of Policy
+//	eusn.channels   JSON list of channel names
+//	eusn.heads      JSON list of {"name", "classes", "temperature"}
+//	eusn.training   JSON of Training
+//	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
+//	                is without this entry; held against the content where it is
+//	                there, and may be left out by other programs
+//
+// Tensors are little-endian and row-major, F32 but for the input lists, which
+// are I32. R counts members and K heads, from 0, in decimal; N is Units:
+//
+//	norm.mean, norm.scale, norm.diff      [Channels]    there whether used or not
+//	member.R.inputs                       [inputs of the member]    ascending
+//	member.R.recurrent                    [N, N]: weight of unit i from unit k in row i;
+//	                                      resn: [N], of unit i from unit (i-1) mod N
+//	member.R.input                        [N, inputs of the member]
+//	member.R.bias                         [N]
+//	member.R.keep_gain                    [2]
+//	head.K.center                         [Features]
+//	head.K.weights                        [Columns, Features]
+//	head.K.intercept                      [Columns]
+//
+// Columns is the number of classes, 1 where there are two. The tensors stand in
+// this order, without gaps: the three of the norm, then the five of each member
+// in turn, then the three of each head in turn. A reader takes them by name and
+// range, whatever their order. The same model gives the same bytes, and so the
+// same fingerprint: the header is JSON without blanks, keys sorted by their
+// bytes within each object ("<", ">" and "&" written \u003c, \u003e, \u0026),
+// fields of the JSON texts inside in the order of their Go types, and blanks
+// behind it until its length is a multiple of 8. Names (of channels, heads,
+// classes, the data set) are UTF-8 of at most 256 bytes without control
+// characters.
+//
+// # The generator
+//
+// Weights follow from the recipe: Draw makes them, the same on every platform,
+// and "model verify" holds a file's against them. All modulo 2^64:
+//
+//	mix(z):  z ^= z>>30; z *= 0xbf58476d1ce4e5b9
+//	         z ^= z>>27; z *= 0x94d049bb133111eb;  z ^= z>>31
+//	bits(k) = mix(key + (k+1)*0x9e3779b97f4a7c15)      k = 0, 1, 2, ...
+//	key     = mix(mix(seed) + 16*member + tensor)
+//	tensor    0 scales, 1 recurrent, 2 input, 3 bias, 4 subset
+//
+// (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
+// generators", OOPSLA 2014.) With i = bits(k)>>40, 24 bits:
+//
+//	u(k) = (2i + 1 - 2^24) / 2^24     in (-1, 1), never 0, exact in float32
+//
+// A scale is log-uniform in [lo, hi] by bisection on the 24 bits of i, most
+// significant first: m = sqrt(a*b) becomes the new a where the bit is 1, else
+// the new b, from a, b = lo, hi; the scale is the last sqrt(a*b). Where lo
+// equals hi it is that. Only products and square roots, which every platform
+// rounds alike (no logarithm is). The k of each scale, in the tensor of scales:
+//
+//	0 eps, 1 gamma, 2 recurrent or eps_rho, 3 input, 4 bias, 5 spectral radius, 6 leak
+//
+// Weights are computed in float64, in the order written, from left to right, and
+// rounded once to float32 (then, for precision tf32, to 10 explicit mantissa
+// bits, ties to even). Each weight has its own k, from the sequence of its
+// tensor; i and j count units:
+//
+//	recurrent, eusn:  w * (u(iN+j) - u(jN+i)) for j < i, and its negative for [j][i]; diagonal -gamma
+//	                  w = recurrent scale, or eps_rho / eps / (2*sqrt(2*N/3))
+//	recurrent, esn:   v * u(iN+j), v = spectral radius / sqrt(N) * (6/sqrt(12))
+//	recurrent, resn:  spectral radius, for unit i from unit (i-1) mod N
+//	input:            input scale * u(i*Inputs + c), c the transformed input's index
+//	bias:             bias scale * u(i)
+//	keep, gain        eusn: 1, eps; esn, resn: 1-leak, leak      rounded to float32 alone
+//
+// A member sees all Inputs; but where Subset is set and there are more than 3,
+// some of them, from the sequence of the subset: count = floor(scale drawn with
+// k = 0 from lo = 1, hi = min(Inputs, Subset) + 1), at most hi - 1. Beginning
+// with 0, 1, 2, ..., for k = 0 to count-1 place k is swapped with place
+// k + ((bits(k+1)>>32) * (Inputs-k) >> 32); the first count places, sorted, are
+// the inputs.
 package reservoir

@@ -5,31 +5,8 @@ import (
 	"slices"
 )
 
-// The generator. Another program can redraw every weight from this text:
-//
-//	mix(z):  z ^= z>>30; z *= 0xbf58476d1ce4e5b9
-//	         z ^= z>>27; z *= 0x94d049bb133111eb;  z ^= z>>31
-//	bits(k) = mix(key + (k+1)*0x9e3779b97f4a7c15)      all modulo 2^64
-//	key     = mix(mix(seed) + 16*member + tensor)
-//
-// (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014.) With i = bits(k)>>40, 24 bits:
-//
-//	symmetric u(k) = (2i + 1 - 2^24) / 2^24     in (-1, 1), never 0, exact in float32
-//
-// Weights are computed in float64 and rounded once to float32 (then, for
-// precision tf32, to 10 explicit mantissa bits, ties to even):
-//
-//	recurrent, eusn:  r * (u(iN+j) - u(jN+i)), diagonal -gamma
-//	recurrent, esn:   v * u(iN+j), v = spectral radius / sqrt(N) * 6 / sqrt(12)
-//	recurrent, resn:  spectral radius, for unit i from unit (i-1) mod N
-//	input:            input scale * u(i*Inputs + c), c the transformed input's index
-//	bias:             bias scale * u(i)
-//
-// A scale is log-uniform in [lo, hi] by bisection on the 24 bits of i, most
-// significant first: m = sqrt(a*b) becomes the new a where the bit is 1, else
-// the new b, from a, b = lo, hi; the scale is the last sqrt(a*b). Only products
-// and square roots, which every platform rounds alike (no logarithm is).
+// The generator is written down in the package's documentation, doc.go, so that
+// another program can redraw every weight.
 const golden = 0x9e3779b97f4a7c15
 
 // Tensor numbers in the key.

@@ -16,7 +16,7 @@ import (
 //	  SumLow, SumHigh  sum of h                (mean or std)
 //	  Positive         samples with a positive tanh argument, uint32   (ppv)
 //	  Max              largest tanh; -1 at reset                       (max)
-//	  SquareLow, SquareHigh  sum of h*h        (std)
+//	  SquareLow, SquareHigh  sum of h*h        (std): low = fma(h, h, low)
 //
 // Sums are kept in two levels so that long sequences do not lose small
 // samples: each sample is added to the low word, which every FoldEvery samples

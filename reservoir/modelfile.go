@@ -17,36 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// The model file is one safetensors file: 8 bytes little-endian header length,
-// a JSON header naming each tensor's type, shape and byte range, then the
-// tensors. Everything that is not a tensor is in the header's __metadata__,
-// whose values safetensors wants to be strings:
-//
-//	eusn.version    "1", or "2" where the file holds what 1 did not know: a
-//	                head's temperature, or in Training min_length or inputs
-//	eusn.spec       JSON of Spec
-//	eusn.policy     JSON of Policy
-//	eusn.channels   JSON list of channel names
-//	eusn.heads      JSON list of {"name", "classes", "temperature"}
-//	eusn.training   JSON of Training
-//	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
-//	                is without this entry; held against the content where it is
-//	                there, and may be left out by other programs
-//
-// Names (of channels, heads, classes, the data set) are UTF-8 of at most 256 bytes
-// without control characters.
-//
-// Tensors, all F32 row-major but the input lists, which are I32:
-//
-//	norm.mean, norm.scale, norm.diff      [Channels]
-//	member.R.recurrent                    [N, N], or [N] for resn
-//	member.R.input                        [N, inputs of the member]
-//	member.R.inputs                       [inputs of the member]
-//	member.R.bias                         [N]
-//	member.R.keep_gain                    [2]
-//	head.K.center                         [Features]
-//	head.K.weights                        [Columns, Features]
-//	head.K.intercept                      [Columns]
+// The form of a model file is in the package's documentation, doc.go.
 const (
 	newestVersion = "2"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.

@@ -202,9 +202,12 @@ func averageDisk(g pipeline.Growth, room diskRoom) finding {
 	}
 	for i, s := range g.Streams {
 		if i > 0 {
-			f.Sentence += ", "
+			f.Sentence += "; "
 		}
-		f.Sentence += fmt.Sprintf("%s holds %s GB, on average %s GB a day", s.Stream, gigabytes(float64(s.Bytes)), gigabytes(s.PerDay))
+		f.Sentence += fmt.Sprintf("%s holds %s GB", s.Stream, gigabytes(float64(s.Bytes)))
+		if s.Over > 0 {
+			f.Sentence += fmt.Sprintf(", stored within %v at %s GB a day", s.Over.Round(time.Second), gigabytes(s.PerDay))
+		}
 		if len(s.Bounds) == 0 {
 			f.Status = "note"
 		}

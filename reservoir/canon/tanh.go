@@ -7,8 +7,10 @@ import "math"
 // Tanh is the canonical hyperbolic tangent. |x| falls into one of 16
 // logarithmically spaced intervals, chosen by bits 21..24 of v = |x| + 0.625,
 // and a polynomial of degree 5 in d = |x| - edge, the exact distance to the
-// interval's lower edge, is evaluated by Horner's rule with FMA. The edge is v
-// with its low 21 bits cleared, less 0.625: no table, no rounding.
+// interval's lower edge, is evaluated by Horner's rule with FMA:
+// r = TanhTable[5], then r = FMA(r, d, TanhTable[k]) for k = 4 to 0; at most 1,
+// with the sign of x. The edge is v with its low 21 bits cleared, less 0.625: no
+// table, no rounding. An |x| beyond Saturation is taken for Saturation.
 //
 // Odd; exact at zeros, subnormals and wherever tanh(x) rounds to x; exactly
 // 1 beyond Saturation; never above 1; NaN stays NaN. The largest relative
