@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// The state of a job that is at rest between two sequences is smaller than one
+// of its rows would be: with the default bank by a factor of twenty. It is
+// looked at, moved and gone on with all the same.
+func TestStatesAtRestOfAWideNetwork(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	spec := m.Network.Spec
+	spec.Units = 700
+	net, err := reservoir.Draw(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := spec.FeatureCount()
+	m.Network, m.Heads = net, []*readout.Linear{{Name: "wide", Classes: []string{"a", "b"}, Center: make([]float32, f), Weights: make([]float32, f), Intercept: make([]float32, 1)}}
+	b := newRig(t)
+	c := quick("rest", 1)
+	r := b.start(m, c)
+	b.publish([]packet{one("a", 1, 3, 1, true), one("b", 1, 3, 2, true)})
+	b.settle(r, 2)
+	r.stop(t)
+	j, err := OpenJob(t.Context(), b.js, c.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := j.Snapshot(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words := spec.Layout().Words; words < len(raw) {
+		t.Fatalf("rows of %d words, a snapshot of %d bytes: the test has lost its subject", words, len(raw))
+	}
+	s, err := ReadState(raw)
+	if err != nil || len(s.Streams) != 2 || s.Streams[0].LastSeq != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	heir := Config{Job: "heir", InputSubject: "other.*", Partitions: 1}
+	if err := Import(t.Context(), b.js, heir, raw); err != nil {
+		t.Fatal(err)
+	}
+	heir.Lease, heir.StopTimeout = c.Lease, c.StopTimeout
+	r = b.start(m, heir)
+	b.publishOn("other.", one("a", 1, 3, 1, true), one("a", 2, 3, 1, true)) // a repeat, and the next
+	b.settle(r, 2)
+	r.stop(t)
+	if n := r.counters.Stats().Duplicates; n != 1 {
+		t.Errorf("%d repeats, want 1: the numbers came along", n)
+	}
+}
