@@ -129,6 +129,21 @@ type MetricsConfig struct {
 //go:embed default.yaml
 var defaultYAML []byte
 
+// showDefaults lets help say what a flag is where neither it nor a file sets its
+// key. The flag itself stays unset.
+func showDefaults(flags *pflag.FlagSet, bind map[string]string) {
+	v := viper.New()
+	v.SetConfigType("yaml")
+	if err := v.ReadConfig(bytes.NewReader(defaultYAML)); err != nil {
+		panic("BUG: the built-in configuration does not parse: " + err.Error())
+	}
+	for flag, key := range bind {
+		if f := flags.Lookup(flag); f != nil { // not one of all commands'
+			f.DefValue = v.GetString(key)
+		}
+	}
+}
+
 // loadConfig merges the defaults, the file at path (none where empty), the
 // environment and the flags, whose names bind maps to keys. Every problem of
 // the file is in the error, with its line.

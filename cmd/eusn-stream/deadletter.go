@@ -139,7 +139,7 @@ without --again: its samples would count twice.`,
 		for _, text := range args {
 			seq, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
-				return fmt.Errorf("dead letter %q, want its number from deadletter list", text)
+				return fail(exitUsage, fmt.Errorf("dead letter %q, want its number", text), "eusn-stream deadletter list, which has them")
 			}
 			named[seq] = true
 		}

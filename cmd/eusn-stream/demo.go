@@ -58,8 +58,13 @@ The archive and the model stay in --dir; the server's data is removed.`,
 	f.IntVar(&o.simulate.Train, "train", offline.DefaultMachineSeries, "simulated training series")
 	f.IntVar(&o.simulate.Test, "test", offline.DefaultMachineSeries, "simulated test series")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.streams < 1 || o.members < 0 || o.units < 1 || o.simulate.Train < 1 || o.simulate.Test < 1 {
-			return errors.New("--streams, --members, --units, --train and --test: want positive numbers")
+		if o.streams < 1 || o.members < 1 && f.Changed("members") || o.units < 1 {
+			return errors.New("--streams, --members and --units: want positive numbers")
+		}
+		if o.archive == "" {
+			if o.simulate.Train < 4 || o.simulate.Test < 4 {
+				return fmt.Errorf("--train %d, --test %d: want at least 4 of each, one per class", o.simulate.Train, o.simulate.Test)
+			}
 		}
 		return a.do(func(ctx context.Context, _ []string) error {
 			err := a.demo(ctx, &o)

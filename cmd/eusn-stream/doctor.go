@@ -26,22 +26,26 @@ type finding struct {
 }
 
 func newDoctor(a *app) *cobra.Command {
-	var file, dir, url string
+	var file string
+	doctorFlags := map[string]string{"dir": "server.dir", "nats-url": "nats.url", "job": "job"}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "What this machine has and what would stop the stage from running",
 		Long: `Look at the processor, memory, GPU, the data directory and the NATS server that
 "run" would use with the same configuration, at how fast a job on it fills the
-disk and what bounds that, and say in plain sentences what is there. Exits with 4 where the NATS server cannot be reached, 1 for any other problem.`,
+disk and what bounds that, and say in plain sentences what is there. Exits with 4
+where the NATS server cannot be reached, 1 for any other problem.`,
 		Example: "  eusn-stream doctor --nats-url nats://127.0.0.1:4222",
 		Args:    cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file")
-	f.StringVar(&dir, "dir", "", "data directory of the embedded server")
-	f.StringVar(&url, "nats-url", "", "NATS server to look at; empty: only the embedded one is used")
+	f.String("dir", "", "data directory of the embedded server")
+	f.String("nats-url", "", "NATS server to look at; empty: only the embedded one is used")
+	f.String("job", "", "name of the job whose storage is looked at")
+	showDefaults(f, doctorFlags)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
-		c, err := loadConfig(file, f, map[string]string{"dir": "server.dir", "nats-url": "nats.url"})
+		c, err := loadConfig(file, f, doctorFlags)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	addJobFlags(f)
+	showDefaults(f, jobFlags)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		bind := jobFlags
 		if f.Lookup("model") != nil {

@@ -48,7 +48,9 @@ func TestJobCommands(t *testing.T) {
 		t.Errorf("no dead letters are listed as %q", out)
 	}
 	exec(t, t.Context(), "partitions", "--nats-url", url, "--job", "nosuch").want(t, exitFailure, "\"nosuch\"", "try: eusn-stream partitions --job")
-	exec(t, t.Context(), "deadletter", "replay", "1", "--nats-url", url).want(t, exitFailure, "dead letter 1")
+	exec(t, t.Context(), "deadletter", "replay", "1", "--nats-url", url).want(t, exitFailure, "dead letter 1", "try: eusn-stream deadletter list")
+	exec(t, t.Context(), "deadletter", "replay", "one", "--nats-url", url).want(t, exitUsage, `dead letter "one"`, "try: eusn-stream deadletter list")
+	exec(t, t.Context(), "state", "get", "pump", "pump", "--nats-url", url).want(t, exitUsage, `partition "pump"`, "try: eusn-stream partitions")
 	stage.stop(t).want(t, exitOK, "24 predictions committed")
 
 	// Without a URL: the directory of the server that has stopped.
@@ -80,6 +82,7 @@ func TestJobCommands(t *testing.T) {
 	p0, p1 := filepath.Join(states, "p0.state"), filepath.Join(states, "p1.state")
 	ownersAlone(t, data, filepath.Join(data, "eusn.lock"), filepath.Join(data, "jetstream"), states, p0, p1)
 	must(t, "state", "diff", p0, p0)
+	exec(t, t.Context(), "state", "diff", p0, p0+"x").want(t, exitFailure, p0+"x", "try: eusn-stream state export")
 	exec(t, t.Context(), "state", "diff", p0, p1).want(t, exitFailure, "streams differ")
 	conf := filepath.Join(dir, "heir.yaml")
 	if err := os.WriteFile(conf, []byte("job: heir\nstage: {partitions: 2}\nserver: {dir: "+filepath.Join(dir, "heir")+"}\n"), 0o600); err != nil {

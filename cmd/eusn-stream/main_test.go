@@ -109,7 +109,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"offline", "import", "a", "--num-words", "-2"}, "--num-words -2"},
 		{[]string{"replay", "--archive", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
 		{[]string{"replay", "--archive", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
-		{[]string{"demo", "--train", "0"}, "want positive numbers"},
+		{[]string{"demo", "--train", "3"}, "--train 3, --test 300: want at least 4 of each"},
+		{[]string{"demo", "--members", "0"}, "want positive numbers"},
 		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "-1"}, "--alpha"},
 		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "2,1"}, "want ascending order"},
 		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "nan"}, "--alpha"},
@@ -139,6 +140,23 @@ func TestHelp(t *testing.T) {
 	}
 	if r := must(t, "completion", "bash"); !strings.Contains(r.out, "eusn-stream") {
 		t.Error("no bash completion")
+	}
+}
+
+// Help says what a flag is where nobody sets it.
+func TestHelpShowsDefaults(t *testing.T) {
+	for args, want := range map[string][]string{
+		"run":        {`(default "eusn-data")`, "(default 4222)", "(default 64)", `(default "model.safetensors")`},
+		"replay":     {`(default "sensors.*")`, `(default "eusn")`},
+		"partitions": {`(default "eusn")`, `(default "eusn-data")`},
+		"doctor":     {`(default "eusn")`},
+	} {
+		r := must(t, args, "--help")
+		for _, w := range want {
+			if !strings.Contains(r.out, w) {
+				t.Errorf("%s --help lacks %q:\n%s", args, w, r.out)
+			}
+		}
 	}
 }
 

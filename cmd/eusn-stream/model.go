@@ -175,7 +175,7 @@ drawing the reservoir again from its recipe gives the same bits, and with --sha2
 that it is the model you expect. Exits with 5 where it is not.
 
 The sha256 is that of all the model is, the one that predictions carry, and not of
-the file's bytes: the file holds it besides, to be found damaged by.`,
+the file's bytes: the file holds it as well, so that damage is found.`,
 		Example: "  eusn-stream model verify demo-data/machine.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {

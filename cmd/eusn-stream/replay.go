@@ -69,6 +69,7 @@ After Ctrl-C the same command with --resume goes on where it stopped.`,
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	f.String("job", "", "name of the stage's job, for --resume")
 	f.String("subject", "", "subject to publish to, such as sensors.*")
+	showDefaults(f, replayFlags)
 	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error

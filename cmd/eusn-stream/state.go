@@ -61,7 +61,8 @@ func stateOf(ctx context.Context, j *pipeline.Job, args []string) (pipeline.Part
 	p, err := strconv.Atoi(args[0])
 	switch {
 	case err != nil && len(args) == 2:
-		return pipeline.PartitionState{}, fmt.Errorf("partition %q, want a number", args[0])
+		_, err := partitionNumber(args[0])
+		return pipeline.PartitionState{}, err
 	case err != nil:
 		return findStream(ctx, j, args[0])
 	}
@@ -123,6 +124,15 @@ func readSnapshot(ctx context.Context, j *pipeline.Job, p int) (pipeline.Partiti
 	return pipeline.ReadState(b)
 }
 
+// partitionNumber reads an argument.
+func partitionNumber(text string) (int, error) {
+	p, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fail(exitUsage, fmt.Errorf("partition %q, want a number", text), "eusn-stream partitions, which lists them")
+	}
+	return p, nil
+}
+
 func newStateDiff(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "diff FILE FILE",
@@ -182,7 +192,7 @@ func readStateFile(name string) ([]byte, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, fail(exitFailure, err, "eusn-stream state export, which writes such files")
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxStateFile+1))
@@ -302,9 +312,9 @@ stage is not disturbed. Configuration and model must be the stage's.`,
 		conf.Partitions = j.NumPartitions()
 		var all []pipeline.Verification
 		for _, text := range which {
-			p, err := strconv.Atoi(text)
+			p, err := partitionNumber(text)
 			if err != nil {
-				return fmt.Errorf("partition %q, want a number", text)
+				return err
 			}
 			v, err := (&pipeline.Stage{Config: conf, Model: m, NewEngine: newEngine(c.Stage.Engine)}).Verify(ctx, js, p)
 			if err != nil {
