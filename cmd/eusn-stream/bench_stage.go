@@ -87,7 +87,7 @@ func (a *app) benchStage(ctx context.Context, o *benchOptions, partitions int) (
 	p.report(0, steps, what)
 
 	b := &stageBench{cfg: pipeline.Config{Job: stageJob, Partitions: partitions, RowBudget: o.batch}.WithDefaults(), factory: newEngine(a.engine)}
-	b.log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b.log = a.newLogger(LogConfig{Level: "warn", Format: a.format()})
 	if err := b.open(ctx, dir); err != nil {
 		return row, err
 	}

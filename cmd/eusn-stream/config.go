@@ -117,6 +117,12 @@ type LogConfig struct {
 	Format string `mapstructure:"format"`
 }
 
+// Values of log.format.
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
 // MetricsConfig says where metrics and health are served.
 type MetricsConfig struct {
 	Listen string `mapstructure:"listen"` // "host:port", empty = nowhere
@@ -287,8 +293,9 @@ func (a *app) newLogger(c LogConfig) *slog.Logger {
 		level = max(level, slog.LevelError)
 	}
 	opts := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(a.stderr, opts))
+	if c.Format == formatJSON {
+		a.logAsJSON()
+		return slog.New(slog.NewJSONHandler(a.records, opts))
 	}
 	return slog.New(slog.NewTextHandler(a.stderr, opts))
 }

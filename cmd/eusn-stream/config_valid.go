@@ -46,7 +46,7 @@ func (c Config) Validate() error {
 	if c.Metrics.Listen != "" {
 		need(isAddress(c.Metrics.Listen), "metrics.listen", "%q, want host:port or :port, such as 127.0.0.1:9464; port 0 is a free one", c.Metrics.Listen)
 	}
-	oneOf("log.format", c.Log.Format, "text", "json")
+	oneOf("log.format", c.Log.Format, formatText, formatJSON)
 	// The pipeline takes a zero for its default; a zero written in a file is
 	// more likely a mistake.
 	for _, k := range []struct {

@@ -41,7 +41,7 @@ func (a *app) demoLive(ctx context.Context, o *demoOptions, d *offline.Dataset, 
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := a.newLogger(LogConfig{Level: "warn", Format: a.format()})
 	a.say("3/5  starting a NATS server and the stage")
 	server, err := pipeline.StartServer(pipeline.ServerOptions{Dir: dir, Port: pipeline.InProcess, Log: log})
 	if err != nil {

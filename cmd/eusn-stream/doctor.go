@@ -45,7 +45,7 @@ where the NATS server cannot be reached, 1 for any other problem.`,
 	f.String("job", "", "name of the job whose storage is looked at")
 	showDefaults(f, doctorFlags)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
-		c, err := loadConfig(file, f, doctorFlags)
+		c, err := a.loadConfig(file, f, doctorFlags)
 		if err != nil {
 			return err
 		}

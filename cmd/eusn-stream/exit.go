@@ -100,13 +100,12 @@ func (a *app) report(err error) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &i):
-		fmt.Fprintf(a.stderr, "eusn-stream: %v\n", i)
+		a.tell(i.Error(), "", exitInterrupted)
 		return exitInterrupted
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(a.stderr, "eusn-stream: interrupted: nothing was written")
+		a.tell("interrupted: nothing was written", "", exitInterrupted)
 		return exitInterrupted
 	}
-	fmt.Fprintf(a.stderr, "eusn-stream: %v\n", err)
 	if !errors.As(err, &f) {
 		f = &failure{code: exitFailure}
 	}
@@ -116,8 +115,6 @@ func (a *app) report(err error) int {
 	if errors.Is(err, syscall.ENOSPC) { // the command's own advice is about other failures
 		f = &failure{code: f.code, next: "more room on that disk, or another place for the file"}
 	}
-	if f.next != "" {
-		fmt.Fprintf(a.stderr, "try: %s\n", f.next)
-	}
+	a.tell(err.Error(), f.next, f.code)
 	return f.code
 }

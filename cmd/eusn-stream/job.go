@@ -33,7 +33,7 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 			bind = maps.Clone(jobFlags)
 			bind["model"] = "model"
 		}
-		c, err := loadConfig(file, f, bind)
+		c, err := a.loadConfig(file, f, bind)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 			}
 			c.Server.Port = pipeline.InProcess
 		}
-		b, err := openBroker(c, a.newLogger(LogConfig{Level: "warn", Format: "text"}))
+		b, err := openBroker(c, a.newLogger(LogConfig{Level: "warn", Format: c.Log.Format}))
 		if err != nil {
 			return err
 		}

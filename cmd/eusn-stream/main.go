@@ -33,6 +33,9 @@ func stops() []os.Signal {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &results{Writer: cleaned{stdout}}
 	a := &app{stdout: out, stderr: cleaned{stderr}}
+	if asksForJSON() {
+		a.logAsJSON()
+	}
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -83,7 +83,7 @@ After Ctrl-C the same command with --resume goes on where it stopped.`,
 			return fmt.Errorf("--streams, --rows and --rate: want positive numbers, --rate at most %g", float64(maxRate))
 		}
 		return a.do(func(ctx context.Context, _ []string) error {
-			c, err := loadConfig(file, f, replayFlags)
+			c, err := a.loadConfig(file, f, replayFlags)
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 // app is what every command shares: where output goes and the global flags.
 type app struct {
 	stdout, stderr io.Writer
+	records        io.Writer // standard error below stderr, where its lines are JSON; else nil
 	json, quiet    bool
 	progressMode   string
 	engine         string

@@ -64,7 +64,7 @@ which says 200 once every partition of its share is restored and read.`,
 	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
 	showDefaults(f, runFlags)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
-		c, err := loadConfig(file, f, runFlags)
+		c, err := a.loadConfig(file, f, runFlags)
 		if err != nil {
 			return err
 		}
