@@ -83,6 +83,7 @@ func (s *Stage) prepare() (*run, error) {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
 	r.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Head: r.head.Name, Labels: r.head.Classes, Columns: r.head.Columns()}
+	r.counters.classify(r.meta.Labels)
 	if s.Model.Policy.Kind == reservoir.Endless {
 		r.log.Warn("endless sequences: a state that never forgets drifts; use a model with gamma*eps large enough for its rate")
 	}

@@ -26,6 +26,8 @@ type Counters struct {
 	flagged                                                              [len(codec.FlagNames)]atomic.Uint64
 	batchRows, stepTime, commitTime                                      histogram
 
+	classes atomic.Pointer[classCounts] // nil before a run
+
 	running atomic.Pointer[run] // for Status; nil while none is connected
 }
 
@@ -62,6 +64,7 @@ type Stats struct {
 
 	DeadLettersBy map[string]uint64 // DeadLetters by Reason.String; every reason is in it
 	PredictionsBy map[string]uint64 // Predictions by codec.Flag.Integrity; every word is in it
+	PredictionsOf map[string]uint64 // Predictions by class; nil before the first run
 	FlaggedBy     map[string]uint64 // Predictions by each flag they carry, as codec.FlagNames has them; every flag is in it
 
 	Decode       time.Duration // time in the decoder, all shards
@@ -107,10 +110,30 @@ func (c *Counters) Stats() Stats {
 	for i := range c.integrity {
 		s.PredictionsBy[integrities[i]] = c.integrity[i].Load()
 	}
+	if k := c.classes.Load(); k != nil {
+		s.PredictionsOf = map[string]uint64{}
+		for i, label := range k.labels {
+			s.PredictionsOf[label] += k.n[i].Load()
+		}
+	}
 	for i := range c.flagged {
 		s.FlaggedBy[codec.FlagNames[i]] = c.flagged[i].Load()
 	}
 	return s
+}
+
+// classCounts counts the predictions of each class of a run's readout.
+type classCounts struct {
+	labels []string
+	n      []atomic.Uint64
+}
+
+// classify makes room for the classes of a run. Those of the run before go on
+// where they are the same.
+func (c *Counters) classify(labels []string) {
+	if k := c.classes.Load(); k == nil || !slices.Equal(k.labels, labels) {
+		c.classes.Store(&classCounts{labels, make([]atomic.Uint64, len(labels))})
+	}
 }
 
 // integrities are the words of codec.Flag.Integrity.
@@ -136,6 +159,11 @@ func (c *Counters) grade(preds []codec.Prediction) {
 		n[integrityOf[f]]++
 		for ; f != 0; f &= f - 1 {
 			flagged[bits.TrailingZeros32(uint32(f))]++
+		}
+	}
+	if k := c.classes.Load(); k != nil {
+		for i := range preds {
+			k.n[preds[i].Class].Add(1)
 		}
 	}
 	for i, n := range n {

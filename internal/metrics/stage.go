@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,6 +50,7 @@ var plain = []struct {
 var (
 	predictions = define(counter, "eusn_predictions_total", "Predictions the server has acknowledged, by their integrity.", "integrity")
 	flagged     = define(counter, "eusn_predictions_flagged_total", "Predictions the server has acknowledged that carry a flag; one with two flags counts for each.", "flag")
+	classes     = define(counter, "eusn_predictions_by_class_total", "Predictions the server has acknowledged, early ones included, by their class.", "class")
 	deadLetters = define(counter, "eusn_dead_letters_total", "Messages that could not be used, by why.", "reason")
 	stateRows   = define(gauge, "eusn_state_rows", "State rows of open sequences, by where they are.", "place")
 	rowCapacity = define(gauge, "eusn_state_rows_capacity", "State rows that all engines may hold.")
@@ -80,7 +82,7 @@ func newStage(c *pipeline.Counters, version string) *stage {
 }
 
 func (s *stage) metrics() []*metric {
-	return append([]*metric{predictions, flagged, deadLetters, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime,
+	return append([]*metric{predictions, flagged, classes, deadLetters, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime,
 		ready, engineInfo, partitions, epoch, lag, unsaved}, s.plain...)
 }
 
@@ -95,6 +97,13 @@ func (s *stage) Collect(out chan<- prometheus.Metric) {
 	}
 	for word, n := range stats.PredictionsBy {
 		predictions.send(out, float64(n), word)
+	}
+	ofClass := map[string]uint64{}
+	for class, n := range stats.PredictionsOf {
+		ofClass[strings.ToValidUTF8(class, "\uFFFD")] += n // a label that is no UTF-8 would spoil the page
+	}
+	for class, n := range ofClass {
+		classes.send(out, float64(n), class)
 	}
 	for flag, n := range stats.FlaggedBy {
 		flagged.send(out, float64(n), flag)

@@ -94,6 +94,10 @@ eusn_partitions{phase="releasing"} 0
 eusn_partitions{phase="replaying"} 0
 eusn_partitions{phase="restoring"} 0
 eusn_partitions{phase="stopped"} 0
+# HELP eusn_predictions_by_class_total Predictions the server has acknowledged, early ones included, by their class.
+# TYPE eusn_predictions_by_class_total counter
+eusn_predictions_by_class_total{class="a"} 1
+eusn_predictions_by_class_total{class="b"} 3
 # HELP eusn_predictions_flagged_total Predictions the server has acknowledged that carry a flag; one with two flags counts for each.
 # TYPE eusn_predictions_flagged_total counter
 eusn_predictions_flagged_total{flag="early"} 0
