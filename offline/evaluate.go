@@ -152,7 +152,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src material,
 			}
 			return nil
 		},
-	}.run(ctx, src.tape, pl, progress)
+	}.run(ctx, src.tape, pl, func(done int64) { progress.report(done, pl.work, "samples run") })
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,12 @@ type plan struct {
 	shortest  int64 // samples up to the point of fewest
 	farthest  int64 // samples up to the point of most
 	lessons   []lesson
+	ends      []int // lessons up to the end of each stream, in the order in which they ended
 }
 
-// lesson is what a point teaches.
-type lesson struct{ point, label, group int }
+// lesson is what a point teaches. They come sequence by sequence, in the order
+// in which these end.
+type lesson struct{ arrival, point, label, group int }
 
 // makePlan cuts the tape. also sees every piece, unless it is nil.
 func makePlan(ctx context.Context, src material, p reservoir.Policy, training bool, also func(*piece)) (*plan, error) {
@@ -40,6 +42,9 @@ func makePlan(ctx context.Context, src material, p reservoir.Policy, training bo
 				pl.count(&s.points[i])
 			}
 		}
+		if pc.last {
+			pl.ends = append(pl.ends, len(pl.lessons))
+		}
 		return nil
 	})
 	return pl, err
@@ -51,31 +56,23 @@ func (pl *plan) count(p *point) {
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.lessons = append(pl.lessons, lesson{p.k, p.label, p.group})
+		pl.lessons = append(pl.lessons, lesson{len(pl.lessons), p.k, p.label, p.group})
 	}
 }
 
-// syllabus is the lessons in the order in which they are learnt: those of a
-// group next to each other.
+// syllabus is the lessons in the order in which they come.
 type syllabus struct {
-	place   []int    // of each point
+	arrival []int    // of each point: its place in that order
 	labels  []int    // of each place
-	groups  []int    // of each place, from 0, ascending
+	groups  []int    // of each place, of one origin
+	count   int      // of groups
 	divided []string // classes whose only group had to be divided
-}
-
-// together is the groups where one has several points, else nil.
-func (s syllabus) together() []int {
-	if n := len(s.groups); s.groups[n-1] == n-1 {
-		return nil
-	}
-	return s.groups
 }
 
 // blocks is how many groups the only one of a class is divided into.
 const blocks = 5
 
-// syllabus orders the lessons. Leave-one-out must not leave out all that there
+// syllabus groups the lessons. Leave-one-out must not leave out all that there
 // is of a class, for then it says nothing. Where windows or counts of a class
 // come of one stretch alone, that is taken for as many groups as there are
 // blocks, of neighbours.
@@ -89,14 +86,15 @@ func (pl *plan) syllabus(classes []string) syllabus {
 		of[l.label][l.group] = true
 		size[l.group]++
 	}
-	s := syllabus{place: make([]int, len(pl.lessons))}
+	n := len(pl.lessons)
+	s := syllabus{arrival: make([]int, n), labels: make([]int, n), groups: make([]int, n)}
 	for c, groups := range of {
 		if len(groups) == 1 && !apart(pl.policy.Kind) {
 			s.divided = append(s.divided, classes[c])
 		}
 	}
 	group, last, block, taken := -1, -1, 0, 0
-	for i, l := range pl.lessons {
+	for _, l := range pl.lessons {
 		if l.group != last {
 			last, block, taken, group = l.group, 0, 0, group+1
 		}
@@ -104,9 +102,10 @@ func (pl *plan) syllabus(classes []string) syllabus {
 			block, group = b, group+1
 		}
 		taken++
-		s.place[l.point] = i
-		s.labels, s.groups = append(s.labels, l.label), append(s.groups, group)
+		s.arrival[l.point] = l.arrival
+		s.labels[l.arrival], s.groups[l.arrival] = l.label, group
 	}
+	s.count = group + 1
 	return s
 }
 

@@ -1,9 +1,9 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -11,9 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// maxFeatureValues bounds series times features of one training: 8 GiB of
-// float32, less where an int could not count their bytes.
-const maxFeatureValues = min(1<<31, math.MaxInt/4)
+// DefaultMemory is what a training may hold where nothing else is said.
+const DefaultMemory = 8 << 30
 
 // RetrainOptions say what to train. Zero fields take the defaults; the paper's
 // protocol is a PaperNetwork, Alphas {1}, RawFeatures and RidgeOnly.
@@ -26,6 +25,12 @@ type RetrainOptions struct {
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Head        string           // name of the head; "": "default"
 	Tool        string           // program and version, for the model's metadata
+
+	// Memory bounds what the training holds, in bytes: the data, two blocks of
+	// features, and what the readout learns from. Features that must all be kept
+	// and find no room go to a temporary file; the model is the same. 0:
+	// DefaultMemory.
+	Memory int64
 
 	Planned func(RetrainReport) // optional: told what will be trained on, before the work begins
 }
@@ -46,8 +51,9 @@ type RetrainReport struct {
 	Unlabelled   int            `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
 	Empty        int            `json:"empty"`                     // training series without a single value: they teach the class what nothing looks like
 	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
+	Plan         readout.Plan   `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout      readout.Report `json:"readout"`
-	StateSeconds float64        `json:"state_seconds"` // wall clock, of the pass over the series
+	StateSeconds float64        `json:"state_seconds"` // wall clock, of the pass over the series and of adding up their features beside it
 	FitSeconds   float64        `json:"fit_seconds"`   // wall clock, of the readout
 }
 
@@ -85,6 +91,7 @@ type material struct {
 	fingerprint func() string
 	channels    []string
 	classes     []string
+	bytes       int64 // in memory
 }
 
 func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
@@ -118,59 +125,126 @@ func trainingPart(d *Dataset) (src material, unlabelled int, err error) {
 	}
 	return material{
 		tape: t, what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes,
-		fingerprint: func() string { return d.Fingerprint(Train) },
+		fingerprint: func() string { return d.Fingerprint(Train) }, bytes: 4 * d.values(),
 	}, unlabelled, nil
 }
 
 func retrain(ctx context.Context, src material, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
-	if err := checkTraining(src, opt); err != nil {
+	t, err := newTraining(ctx, src, opt)
+	if err != nil {
 		return fail(err)
+	}
+	l, err := t.learner(0, len(t.lessons.labels))
+	if err != nil {
+		return fail(err)
+	}
+	defer l.Close()
+	if opt.Planned != nil {
+		opt.Planned(t.report)
+	}
+	cast := newForecast(progress, l.Plan(), t.plan.work, t.plan.points)
+	if err := t.teach(ctx, l, src.tape, t.plan, cast); err != nil {
+		return fail(err)
+	}
+	m, err := t.finish(ctx, l, cast)
+	if err != nil {
+		return fail(err)
+	}
+	return m, t.report, nil
+}
+
+// training is a job whose plan is made.
+type training struct {
+	src     material
+	opt     RetrainOptions
+	plan    *plan
+	lessons syllabus
+	net     *reservoir.Network
+	inputs  []reservoir.InputRange
+	report  RetrainReport
+}
+
+// newTraining reads the material once.
+func newTraining(ctx context.Context, src material, opt RetrainOptions) (*training, error) {
+	if err := checkTraining(src, opt); err != nil {
+		return nil, err
 	}
 	seen := newMoments(len(src.channels))
 	pl, err := makePlan(ctx, src, opt.Policy, true, seen.add)
 	if err == nil {
 		err = pl.check(src.what)
 	}
-	if err == nil {
-		err = checkSize(opt.Spec, pl.points)
-	}
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	lessons := pl.syllabus(src.classes)
-	r := pl.report(src.name)
-	r.Groups, r.Divided = lessons.groups[len(lessons.groups)-1]+1, lessons.divided
-	if opt.Planned != nil {
-		opt.Planned(r)
-	}
-	net, err := newNetwork(opt.Spec, seen.norm())
-	if err != nil {
-		return fail(err)
-	}
-	start := time.Now()
-	features, err := harvest(ctx, src, pl, lessons.place, net, opt.EngineOptions, &r, progress)
-	if err != nil {
-		return fail(err)
-	}
-	r.StateSeconds = time.Since(start).Seconds()
+	t := &training{src: src, opt: opt, plan: pl, lessons: pl.syllabus(src.classes), inputs: seen.inputs(), report: pl.report(src.name)}
+	t.report.Groups, t.report.Divided = t.lessons.count, t.lessons.divided
+	t.net, err = newNetwork(opt.Spec, seen.norm())
+	return t, err
+}
 
-	start = time.Now()
-	head, fit, err := readout.Fit(ctx, features, lessons.labels, src.classes, readout.Options{
-		Alphas: opt.Alphas, Standardise: !opt.RawFeatures, Discriminant: !opt.RidgeOnly, Groups: lessons.together(),
-		Progress: func(done float64) { progress.report(int64(100*done), 100, "percent of the readout fitted") },
-	})
+// readout are the options of the readout, within the memory that what else is
+// held leaves.
+func (o RetrainOptions) readout(groups []int, beside int64) readout.Options {
+	return readout.Options{
+		Alphas: o.Alphas, Standardise: !o.RawFeatures, Discriminant: !o.RidgeOnly, Groups: groups,
+		Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
+	}
+}
+
+// learner is for the lessons [from, to).
+func (t *training) learner(from, to int) (*readout.Learner, error) {
+	f := t.opt.Spec.FeatureCount()
+	beside := t.src.bytes + collectorBytes(f, to-from, t.opt.threads())
+	l, err := readout.NewPart(f, t.src.classes, t.lessons.labels, from, to, t.opt.readout(t.lessons.groups, beside))
 	if err != nil {
-		return fail(fmt.Errorf("offline: %s: %w", src.what, err))
+		return nil, fmt.Errorf("offline: %s, which takes %s itself: %w", t.src.what, readout.Size(beside), err)
 	}
-	head.Name = opt.Head
-	r.Readout = fit
-	r.FitSeconds = time.Since(start).Seconds()
-	m := newModel(src, net, head, seen.inputs(), r, opt)
-	if err := m.Validate(); err != nil {
-		return fail(err)
+	t.report.Plan = l.Plan()
+	t.report.Plan.Adding += beside
+	t.report.Plan.Solving += beside
+	return l, nil
+}
+
+// teach runs the tape of a plan through the network and gives the features to
+// the learner of its lessons.
+func (t *training) teach(ctx context.Context, l *readout.Learner, tape tape, pl *plan, cast *forecast) (err error) {
+	start := time.Now()
+	arrival := make([]int, len(pl.lessons))
+	for _, lesson := range pl.lessons {
+		arrival[lesson.point] = lesson.arrival
 	}
-	return m, r, nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := newCollector(ctx, l, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), cast)
+	t.report.Missing, err = pass{
+		EngineOptions: t.opt.EngineOptions, net: t.net,
+		take: func(e reservoir.Engine, slot int, _ *stretch, p *point, _ []float32) error {
+			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
+		},
+	}.run(ctx, tape, pl, cast.ran)
+	t.report.StateSeconds = time.Since(start).Seconds()
+	if err != nil {
+		return fmt.Errorf("offline: %s: %w", t.src.what, err)
+	}
+	return nil
+}
+
+// finish solves for the head and makes the model.
+func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecast) (*reservoir.Model, error) {
+	start := time.Now()
+	opt := t.opt.readout(nil, 0)
+	opt.Progress = cast.solving
+	head, fit, err := l.Solve(ctx, opt)
+	if err != nil {
+		return nil, fmt.Errorf("offline: %s: %w", t.src.what, err)
+	}
+	head.Name = t.opt.Head
+	t.report.Readout = fit
+	t.report.FitSeconds = time.Since(start).Seconds()
+	m := newModel(t.src, t.net, head, t.inputs, t.report, t.opt)
+	return m, m.Validate()
 }
 
 // report says what will be trained on.
@@ -212,14 +286,6 @@ func checkTraining(src material, opt RetrainOptions) error {
 	return opt.Spec.Validate()
 }
 
-// checkSize refuses more features than memory is meant for.
-func checkSize(spec reservoir.Spec, sequences int) error {
-	if f := spec.FeatureCount(); f > maxFeatureValues/sequences {
-		return fmt.Errorf("offline: %d sequences of %d features, want at most %d values in all: take fewer units or features", sequences, f, maxFeatureValues)
-	}
-	return nil
-}
-
 // checkNumeric refuses archives that no network reads as they are.
 func checkNumeric(d *Dataset) error {
 	if err := d.Validate(); err != nil {
@@ -229,21 +295,6 @@ func checkNumeric(d *Dataset) error {
 		return InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name))
 	}
 	return nil
-}
-
-// harvest returns the features at the plan's points, row-major, each in its
-// place.
-func harvest(ctx context.Context, src material, pl *plan, place []int, net *reservoir.Network, opt EngineOptions, r *RetrainReport, progress Progress) (features []float32, err error) {
-	f := net.Spec.FeatureCount()
-	features = make([]float32, pl.points*f)
-	r.Missing, err = pass{
-		EngineOptions: opt, net: net,
-		take: func(e reservoir.Engine, slot int, _ *stretch, p *point, _ []float32) error {
-			row := features[place[p.k]*f:]
-			return e.Features(slot, row[:f])
-		},
-	}.run(ctx, src.tape, pl, progress)
-	return features, err
 }
 
 func newModel(src material, net *reservoir.Network, head *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
@@ -258,13 +309,17 @@ func newModel(src material, net *reservoir.Network, head *readout.Linear, inputs
 
 // alphaText is the regularisation, and the kind of head, for people.
 func alphaText(r readout.Report) string {
+	of := ""
+	if r.LeftOutSamples > 0 {
+		of = fmt.Sprintf(" of %d", r.LeftOutSamples)
+	}
 	for _, t := range r.Trials {
 		switch {
 		case t.Alpha != r.Alpha:
 		case r.Discriminant:
-			return fmt.Sprintf("%.4g, linear discriminant by leave-one-out (accuracy %.4f, log-loss %.4g)", t.Alpha, t.Discriminant.Accuracy, t.Discriminant.LogLoss)
+			return fmt.Sprintf("%.4g, linear discriminant by leave-one-out%s (accuracy %.4f, log-loss %.4g)", t.Alpha, of, t.Discriminant.Accuracy, t.Discriminant.LogLoss)
 		default:
-			return fmt.Sprintf("%.4g, by leave-one-out (accuracy %.4f, mean squared error %.4g)", t.Alpha, t.Accuracy, t.Error)
+			return fmt.Sprintf("%.4g, by leave-one-out%s (accuracy %.4f, mean squared error %.4g)", t.Alpha, of, t.Accuracy, t.Error)
 		}
 	}
 	return fmt.Sprintf("%.4g, given", r.Alpha)

@@ -276,9 +276,8 @@ func TestRetrainRefuses(t *testing.T) {
 		`policy "sometimes"`:      func(_ *Dataset, o *RetrainOptions) { o.Policy.Kind = "sometimes" },
 		"spec: units = 0":         func(_ *Dataset, o *RetrainOptions) { o.Spec.Units = 0 },
 		"out of engines":          func(_ *Dataset, o *RetrainOptions) { o.NewEngine = noEngine },
-		"440 sequences of 4915200 features": func(d *Dataset, o *RetrainOptions) {
-			*d = *tones(440, 0)
-			o.Spec.Members, o.Spec.Units = 4096, 240
+		"12 samples of 4915200 features need": func(_ *Dataset, o *RetrainOptions) {
+			o.Spec.Members, o.Spec.Units, o.Memory = 4096, 240, 1<<20
 		},
 	} {
 		d, opt := tones(12, 0), RetrainOptions{Spec: smallBank(2)}

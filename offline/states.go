@@ -42,13 +42,18 @@ type pass struct {
 	take func(e reservoir.Engine, slot int, s *stretch, p *point, scores []float32) error
 }
 
-// run works through the tape and returns the number of missing values that
-// were filled.
-func (p pass) run(ctx context.Context, t tape, pl *plan, progress Progress) (missing int64, err error) {
-	threads := p.Threads
-	if threads < 1 {
-		threads = runtime.GOMAXPROCS(0)
+// threads is the number of engines that work at once.
+func (o EngineOptions) threads() int {
+	if o.Threads < 1 {
+		return runtime.GOMAXPROCS(0)
 	}
+	return o.Threads
+}
+
+// run works through the tape, tells how many samples it has run, and returns the number of missing values that
+// were filled.
+func (p pass) run(ctx context.Context, t tape, pl *plan, ran func(samples int64)) (missing int64, err error) {
+	threads := p.threads()
 	most := min(callSequences, (pl.stretches+4*threads-1)/(4*threads))
 	threads = min(threads, (pl.stretches+most-1)/most)
 
@@ -77,7 +82,7 @@ func (p pass) run(ctx context.Context, t tape, pl *plan, progress Progress) (mis
 	done := int64(0)
 	for n := range told {
 		done += n
-		progress.report(done, pl.work, "samples run")
+		ran(done)
 	}
 	return missing, context.Cause(ctx)
 }
@@ -89,14 +94,14 @@ func (p pass) feed(ctx context.Context, t tape, pl *plan, most int, calls chan<-
 	cuts := newShears(t, pl.policy, pl.training, pl.channels, p.net.Norm.Mean)
 	cuts.limits = p.limits
 	var done, call []*stretch
-	values := 0
+	values, points := 0, 0
 	send := func() error {
 		select {
 		case calls <- call:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		call, values = nil, 0
+		call, values, points = nil, 0, 0
 		return nil
 	}
 	err = t.read(ctx, func(pc *piece) (err error) {
@@ -104,12 +109,12 @@ func (p pass) feed(ctx context.Context, t tape, pl *plan, most int, calls chan<-
 			return err
 		}
 		for _, s := range done {
-			if len(call) > 0 && (len(call) == most || values+len(s.values) > callValues) {
+			if len(call) > 0 && (len(call) == most || values+len(s.values) > callValues || points+len(s.points) > callPoints) {
 				if err := send(); err != nil {
 					return err
 				}
 			}
-			call, values = append(call, s), values+len(s.values)
+			call, values, points = append(call, s), values+len(s.values), points+len(s.points)
 		}
 		return nil
 	})

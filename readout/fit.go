@@ -149,7 +149,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	}
 	j := job{slices.Clone(classes), labels, groups, opt}
 	if n <= f {
-		return j.throughKernel(ctx, &rows{features: f, capacity: n, n: n, x: features})
+		return j.throughKernel(ctx, &rows{features: f, n: n, x: features})
 	}
 	g := newMoments(f, len(counts))
 	share := setupShare(f, len(classes), n, opt)

@@ -1,6 +1,7 @@
 package readout
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"reflect"
@@ -74,13 +75,35 @@ func TestLearnerIsFit(t *testing.T) {
 			}
 			same("spilled", l)
 			cut := slices.Index(groups, groups[n/2])
-			first := learnt(t, x, labels, 3, opt, 0, cut)
-			if err := first.Merge(learnt(t, x, labels, 3, opt, cut, n)); err != nil {
-				t.Fatal(err)
-			}
-			same("of two parts", first)
+			same("of two parts", merge(t, opt, learnt(t, x, labels, 3, opt, 0, cut), learnt(t, x, labels, 3, opt, cut, n)))
+			same("spilled, written and read", merge(t, opt, learnt(t, x, labels, 3, little, 0, n)))
+			same("of two parts, spilled", merge(t, little, learnt(t, x, labels, 3, opt, 0, cut), learnt(t, x, labels, 3, opt, cut, n)))
 		}
 	}
+}
+
+// merge goes through what is written of the parts.
+func merge(t *testing.T, opt Options, parts ...*Learner) *Learner {
+	t.Helper()
+	l, err := mergeParts(opt, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func mergeParts(opt Options, parts ...*Learner) (l *Learner, err error) {
+	for _, p := range parts {
+		var b bytes.Buffer
+		if err := p.Encode(&b); err != nil {
+			return nil, err
+		}
+		if l, err = Merge(l, &b, int64(b.Len()), opt); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
 }
 
 // streamed makes the limit of samples kept so small that most are not.
@@ -106,10 +129,10 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 		if l.rows.n < 195 || l.rows.n > 200 {
 			t.Fatalf("%d samples kept, want about 200", l.rows.n)
 		}
-		var kept []int
-		for _, s := range l.kept {
-			for i := s.from; i < s.to; i++ {
-				kept = append(kept, i)
+		kept := make([]int, l.rows.n)
+		for i, at := range l.place {
+			if at >= 0 {
+				kept[at] = i
 			}
 		}
 		whole, part := verdictOf(t, all, 3, opt), verdictOf(t, l, 3, opt)
@@ -176,24 +199,20 @@ func TestPartsAreOne(t *testing.T) {
 	opt := Options{Standardise: true, Discriminant: true, Groups: groups}
 	want, report := solved(t, learnt(t, x, labels, classes, opt, 0, n), opt)
 	for _, parts := range []int{2, 5} {
-		merge := func() (*Linear, Report) {
-			var all *Learner
+		merged := func() (*Linear, Report) {
+			var all []*Learner
 			from := 0
 			for i := range parts {
 				to := n
 				if i < parts-1 {
 					to = slices.Index(groups, groups[(i+1)*n/parts])
 				}
-				l := learnt(t, x, labels, classes, opt, from, to)
-				if from = to; all == nil {
-					all = l
-				} else if err := all.Merge(l); err != nil {
-					t.Fatal(err)
-				}
+				all = append(all, learnt(t, x, labels, classes, opt, from, to))
+				from = to
 			}
-			return solved(t, all, opt)
+			return solved(t, merge(t, opt, all...), opt)
 		}
-		head, r := merge()
+		head, r := merged()
 		largest := float32(0)
 		for _, w := range want.Weights {
 			largest = max(largest, w, -w)
@@ -206,38 +225,64 @@ func TestPartsAreOne(t *testing.T) {
 		if r.Alpha != report.Alpha || r.LeftOutSamples != report.LeftOutSamples || !reflect.DeepEqual(r.PerClass, report.PerClass) {
 			t.Errorf("%d parts: %+v, of one %+v", parts, r, report)
 		}
-		if again, _ := merge(); !reflect.DeepEqual(again, head) {
+		if again, _ := merged(); !reflect.DeepEqual(again, head) {
 			t.Errorf("%d parts: not the same bits twice", parts)
 		}
 	}
 }
 
-// Whole groups are drawn, few of them whatever their size, and the draw does
-// not know how many samples follow the limit.
-func TestKeepDrawsWholeGroups(t *testing.T) {
-	list, err := spans(grouped(5000), 5000)
+// Groups whose samples stand apart are kept side by side: the head is that of
+// the same samples in order.
+func TestLearnerGathersGroups(t *testing.T) {
+	const n, f = 120, 200
+	x, labels := blobs(n, f, 3)
+	groups := make([]int, n)
+	for i := range groups {
+		groups[i] = i % 30
+	}
+	opt := Options{Standardise: true, Discriminant: true, Groups: groups}
+	head, report := solved(t, learnt(t, x, labels, 3, opt, 0, n), opt)
+	var xs []float32
+	var ls, gs []int
+	for g := range 30 {
+		for i := g; i < n; i += 30 {
+			xs, ls, gs = append(xs, x[i*f:(i+1)*f]...), append(ls, labels[i]), append(gs, g)
+		}
+	}
+	want, wanted, err := Fit(context.Background(), xs, ls, classNames(3), Options{Standardise: true, Discriminant: true, Groups: gs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := keep(list, 5000, 600, true)
-	count := 0
-	for i, s := range kept {
-		count += s.size()
-		if !slices.Contains(list, s) || i > 0 && s.from < kept[i-1].to {
-			t.Fatalf("kept %v after %v: not a whole group, in order", s, kept[max(0, i-1)])
+	if !reflect.DeepEqual(head, want) || !reflect.DeepEqual(report, wanted) {
+		t.Error("another head than of the same samples in order")
+	}
+}
+
+// Whole groups are drawn, few of them whatever their size.
+func TestKeepDrawsWholeGroups(t *testing.T) {
+	list, err := gather(grouped(5000), 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, count := keep(list, 5000, 600, true)
+	sum := 0
+	for g, members := range list {
+		if kept[g] {
+			sum += len(members)
 		}
 	}
-	if count < 595 || count > 600 {
-		t.Errorf("%d samples kept, want about 600", count)
+	if count < 595 || count > 600 || sum != count {
+		t.Errorf("%d samples kept, counted %d, want about 600", sum, count)
 	}
-	if got := keep([]span{{0, 900}, {900, 1800}, {1800, 2700}}, 2700, 600, true); len(got) != 3 {
-		t.Errorf("kept %v, want all of so few groups", got)
+	three := [][]int32{make([]int32, 900), make([]int32, 900), make([]int32, 900)}
+	if kept, count := keep(three, 2700, 600, true); count != 2700 || slices.Contains(kept, false) {
+		t.Errorf("kept %v, want all of so few groups", kept)
 	}
-	if got := keep(nil, 600, 600, true); got != nil {
-		t.Errorf("kept %v, want all", got)
+	if kept, count := keep(nil, 600, 600, true); kept != nil || count != 600 {
+		t.Errorf("kept %v, want all", kept)
 	}
-	if got := keep(nil, 600, 600, false); len(got) != 0 || got == nil {
-		t.Errorf("kept %v, want none", got)
+	if kept, count := keep(nil, 600, 600, false); count != 0 || slices.Contains(kept, true) {
+		t.Errorf("kept %v, want none", kept)
 	}
 }
 
@@ -269,8 +314,17 @@ func TestLearnerRefuses(t *testing.T) {
 			_, _, err := learnt(t, x, labels, 2, Options{}, 0, 30).Solve(context.Background(), Options{})
 			return err
 		},
+		"samples 0 to 10 with 0 to 60": func() error {
+			_, err := mergeParts(Options{}, learnt(t, x, labels, 2, Options{}, 0, 10), learnt(t, x, labels, 2, Options{}, 0, 60))
+			return err
+		},
+		"want at most 0 MiB": func() error {
+			_, err := mergeParts(Options{Memory: 100}, learnt(t, x, labels, 2, Options{}, 0, 60))
+			return err
+		},
 		"samples 0 to 30 with 31 to 60": func() error {
-			return learnt(t, x, labels, 2, Options{}, 0, 30).Merge(learnt(t, x, labels, 2, Options{}, 31, 60))
+			_, err := mergeParts(Options{}, learnt(t, x, labels, 2, Options{}, 0, 30), learnt(t, x, labels, 2, Options{}, 31, 60))
+			return err
 		},
 	} {
 		if err := make(); err == nil || !strings.Contains(err.Error(), what) {

@@ -34,7 +34,7 @@ func newMoments(features, classes int) *moments {
 	return &moments{counts: make([]int, classes), sums: dense.New(classes, features), outer: dense.New(features, features)}
 }
 
-func (g *moments) features() int { return g.outer.Rows }
+func (g *moments) features() int { return g.sums.Cols }
 
 // count is the number of samples added.
 func (g *moments) count() int {

@@ -3,7 +3,9 @@ package readout
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 )
 
 // Plan says how a head will be learnt, and what that takes.
@@ -21,8 +23,11 @@ type Plan struct {
 	AddWork   float64 `json:"add_work"` // for each sample
 	SolveWork float64 `json:"solve_work"`
 
-	kept []span // what is kept of the samples, in order; nil: all
+	kept []bool // of each group; nil: all
 }
+
+// keeps reports whether a group, or a sample by itself, is kept.
+func (p Plan) keeps(group int) bool { return p.kept == nil || p.kept[group] }
 
 // keptValues bounds the features of samples that are kept to choose alpha,
 // where samples outnumber features: 160 MiB of them. Of 10,000 features that
@@ -42,49 +47,37 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 		steps = searchSteps(cmp.Or(alphas, len(DefaultAlphas())))
 	}
 	p := Plan{Samples: samples, Features: features, Kernel: samples <= features}
-	groups, _ := spans(opt.Groups, samples)
-	block := 1.0 // of the largest group
+	groups, _ := gather(opt.Groups, samples) // NewLearner refuses what is wrong
+	block := 0.0                             // of the largest group
 	for _, g := range groups {
-		block = max(block, float64(g.size()))
+		block = max(block, float64(len(g)))
 	}
 	if p.Kernel {
 		if steps > 0 {
 			p.LeftOut = samples
 		}
-		all := 4 * n * f
-		tables := 16*n*n + 8*f*c
-		if groups != nil {
-			tables += 16 * block * block
-		}
-		p.Spilled = opt.Memory > 0 && int64(all+tables) > opt.Memory
-		if p.Spilled {
-			all = 8 * n * panel
-		}
-		p.Adding, p.Solving = int64(all), int64(all+tables)
+		p.Adding, p.Solving, p.Spilled = kernelBytes(n, f, c, block, opt.Memory)
 		p.SolveWork = n*n*f/2 + max(1, 2*float64(steps))*solveFactor*n*n*n/6
 		return p
 	}
-	p.kept = keep(groups, samples, keptValues/features, steps > 0)
-	m := n
-	if p.kept != nil {
-		m = 0
-		for _, s := range p.kept {
-			m += float64(s.size())
-		}
-	}
-	rows := 4 * m * f
-	if steps > 0 {
-		p.LeftOut = int(m)
-	}
-	whitened := 8 * min(m, max(panel, block)) * f
-	p.Adding = int64(8*f*f + rows + 4*panel*f)
-	p.Solving = int64(12*f*f + rows + whitened + 32*f*c)
-	if groups != nil {
-		p.Solving += int64(16 * block * block)
-	}
+	p.kept, p.LeftOut = keep(groups, samples, keptValues/features, steps > 0)
+	m := float64(p.LeftOut)
+	p.Adding = int64(8*f*f + 4*m*f + 4*panel*f)
+	p.Solving = int64(12*f*f + 4*m*f + 8*min(m, max(panel, block))*f + 32*f*c + 16*block*block)
 	p.AddWork = f * f / 2
 	p.SolveWork = max(1, float64(steps)) * solveFactor * (f*f*f/6 + m*f*f/2)
 	return p
+}
+
+// kernelBytes is what the way through the kernel holds: the features, in
+// memory or spilled, and two n x n matrices.
+func kernelBytes(n, f, columns, block float64, memory int64) (adding, solving int64, spilled bool) {
+	all, tables := 4*n*f, 16*n*n+8*f*columns+16*block*block
+	spilled = memory > 0 && int64(all+tables) > memory && n > 0 && f > 2*panel
+	if spilled {
+		all = 8 * n * panel // a panel, and its bytes
+	}
+	return int64(all), int64(all + tables), spilled
 }
 
 // solveFactor is how much longer factorisations and triangular solves take
@@ -105,6 +98,21 @@ func (p Plan) check(whole bool, memory int64) error {
 		p.Samples, p.Features, Size(need), Size(memory))
 }
 
+// ProductRate measures how many multiply-adds a second the products do that
+// learning spends its time in, on all cores: some hundredths of a second.
+func ProductRate() float64 {
+	const samples, features = panel, 768
+	m := newMoments(features, 1)
+	x, labels := make([]float32, samples*features), make([]int, samples)
+	least := math.Inf(1)
+	for range 4 { // the first finds cold memory
+		start := time.Now()
+		m.add(x, labels)
+		least = min(least, time.Since(start).Seconds())
+	}
+	return samples * features * features / 2 / least
+}
+
 // Size is a number of bytes for people.
 func Size(bytes int64) string {
 	switch {
@@ -116,42 +124,60 @@ func Size(bytes int64) string {
 	return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20))
 }
 
+// gather lists the samples of each group, groups in the order of their first;
+// nil where each sample is a group of its own.
+func gather(groups []int, n int) ([][]int32, error) {
+	if groups == nil {
+		return nil, nil
+	}
+	if len(groups) != n {
+		return nil, fmt.Errorf("readout: groups of %d samples, want %d", len(groups), n)
+	}
+	number := map[int]int{}
+	var list [][]int32
+	for i, g := range groups {
+		at, known := number[g]
+		if !known {
+			at = len(list)
+			number[g], list = at, append(list, nil)
+		}
+		list[at] = append(list[at], int32(i))
+	}
+	if len(list) == n {
+		return nil, nil
+	}
+	return list, nil
+}
+
 // keep draws the groups of samples to keep, in the order of a hash of their
 // place: whole ones, as many as go into most samples, and the first few
-// whatever their size. nil: all; empty: none is wanted.
-func keep(groups []span, n, most int, wanted bool) []span {
+// whatever their size. nil: all. It counts the samples, too.
+func keep(groups [][]int32, n, most int, wanted bool) (kept []bool, count int) {
+	size := func(g int) int { return 1 }
+	total := n
+	if groups != nil {
+		size = func(g int) int { return len(groups[g]) }
+		total = len(groups)
+	}
 	if !wanted {
-		return []span{}
+		return make([]bool, total), 0
 	}
 	if n <= most {
-		return nil
+		return nil, n
 	}
-	count := n
-	if groups != nil {
-		count = len(groups)
-	}
-	type draw struct {
-		hash uint64
-		at   int
-	}
-	order := make([]draw, count)
+	order := make([]int, total)
 	for i := range order {
-		order[i] = draw{mix(uint64(i)), i}
+		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b draw) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at)) })
-	var kept []span
-	for _, d := range order {
-		g := span{d.at, d.at + 1}
-		if groups != nil {
-			g = groups[d.at]
-		}
-		if len(kept) < keptGroups || g.size() <= most {
-			kept = append(kept, g)
-			most -= g.size()
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(mix(uint64(a)), mix(uint64(b))) })
+	kept = make([]bool, total)
+	for i, g := range order {
+		if i < keptGroups || count+size(g) <= most {
+			kept[g] = true
+			count += size(g)
 		}
 	}
-	slices.SortFunc(kept, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	return kept
+	return kept, count
 }
 
 // mix is the finaliser of SplitMix64: Steele, Lea and Flood 2014.

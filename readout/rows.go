@@ -10,24 +10,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// rows are samples that are kept, one after the other: in memory, or spilled
-// to a file. What reads all of them reads a panel of features at a time, so
-// the file has one panel after the other, all samples of each.
+// rows are samples that are kept, in memory or spilled to a file. What reads
+// all of them reads a panel of features at a time, so the file has one panel
+// after the other, all samples of each.
 type rows struct {
-	features, capacity int
-	n                  int       // samples there
-	x                  []float32 // in memory, row-major
-	file               *os.File  // where spilled
-	bytes              []byte
-	panel              []float32 // the columns read last
+	features, n int
+	x           []float32 // in memory, row-major
+	file        *os.File  // where spilled
+	bytes       []byte
+	panel       []float32 // the columns read last
 }
 
 // newRows makes room for samples, in memory or in a file without a name in
 // the system's directory for such files.
-func newRows(features, capacity int, spill bool) (*rows, error) {
-	r := &rows{features: features, capacity: capacity}
+func newRows(features, n int, spill bool) (*rows, error) {
+	r := &rows{features: features, n: n}
 	if !spill {
-		r.x = make([]float32, 0, features*capacity)
+		r.x = make([]float32, features*n)
 		return r, nil
 	}
 	f, err := os.CreateTemp("", "eusn-features-*")
@@ -49,29 +48,39 @@ func (r *rows) close() error {
 	return err
 }
 
-// add appends whole samples.
-func (r *rows) add(x []float32) error {
-	n := len(x) / r.features
-	if r.n+n > r.capacity {
-		return fmt.Errorf("readout: %d samples, want %d", r.n+n, r.capacity)
-	}
+// put stores whole samples, the first of them at the given place.
+func (r *rows) put(at int, x []float32) error {
 	if r.file == nil {
-		r.x = append(r.x, x...)
-		r.n += n
+		copy(r.x[at*r.features:], x)
 		return nil
 	}
+	n := len(x) / r.features
 	for j0 := 0; j0 < r.features; j0 += panel {
 		width := min(panel, r.features-j0)
 		r.bytes = r.bytes[:0]
 		for i := range n {
 			r.bytes = appendFloats(r.bytes, x[i*r.features+j0:][:width])
 		}
-		if _, err := r.file.WriteAt(r.bytes, 4*(int64(j0)*int64(r.capacity)+int64(r.n*width))); err != nil {
+		if _, err := r.file.WriteAt(r.bytes, 4*(int64(j0)*int64(r.n)+int64(at*width))); err != nil {
 			return fmt.Errorf("readout: features beyond the memory given: %w", err)
 		}
 	}
-	r.n += n
 	return nil
+}
+
+// get is one sample, in x where it is not in memory.
+func (r *rows) get(i int, x []float32) ([]float32, error) {
+	if r.file == nil {
+		return r.x[i*r.features : (i+1)*r.features], nil
+	}
+	for j0 := 0; j0 < r.features; j0 += panel {
+		width := min(panel, r.features-j0)
+		part := io.NewSectionReader(r.file, 4*(int64(j0)*int64(r.n)+int64(i*width)), 4*int64(width))
+		if err := readFloats(part, x[j0:j0+width]); err != nil {
+			return nil, fmt.Errorf("readout: features beyond the memory given: %w", err)
+		}
+	}
+	return x, nil
 }
 
 // columns is the width features from j0 on, which begin a panel, of all
@@ -83,7 +92,7 @@ func (r *rows) columns(j0, width int) (x []float32, stride int, err error) {
 	if r.panel == nil {
 		r.panel = make([]float32, panel*r.n)
 	}
-	part := io.NewSectionReader(r.file, 4*int64(j0)*int64(r.capacity), 4*int64(r.n*width))
+	part := io.NewSectionReader(r.file, 4*int64(j0)*int64(r.n), 4*int64(r.n*width))
 	if err := readFloats(part, r.panel[:r.n*width]); err != nil {
 		return nil, 0, fmt.Errorf("readout: features beyond the memory given: %w", err)
 	}

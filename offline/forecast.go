@@ -1,0 +1,91 @@
+package offline
+
+import (
+	"sync"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// forecast says how much of a training is done, as time and not as counts:
+// running samples through a network, adding features to a learner and solving
+// take their time in a ratio that the network and the machine decide. It is
+// measured: products before the work begins, samples until the first features
+// are added. Safe for concurrent use.
+type forecast struct {
+	progress Progress
+	plan     readout.Plan
+	samples  int64   // to run
+	points   int     // to add
+	product  float64 // seconds of a multiply-add in a product, on all cores
+	start    time.Time
+
+	mu     sync.Mutex
+	run    int64
+	sample float64 // seconds of a sample, on all cores; 0 until it is known
+	add    int
+	solved float64 // share
+}
+
+func newForecast(progress Progress, plan readout.Plan, samples int64, points int) *forecast {
+	f := &forecast{progress: progress, plan: plan, samples: samples, points: points, start: time.Now()}
+	if progress != nil {
+		f.product = 1 / readout.ProductRate()
+		f.start = time.Now()
+	}
+	return f
+}
+
+// The parts of the work tell what they have done.
+
+func (f *forecast) ran(samples int64) {
+	f.mu.Lock()
+	f.run = samples
+	f.mu.Unlock()
+	f.report()
+}
+
+// adding is told before the first features are added.
+func (f *forecast) adding() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sample == 0 && f.run > 0 {
+		f.sample = time.Since(f.start).Seconds() / float64(f.run)
+	}
+}
+
+func (f *forecast) added(n int) {
+	f.mu.Lock()
+	f.add += n
+	f.mu.Unlock()
+	f.report()
+}
+
+func (f *forecast) solving(done float64) {
+	f.adding() // where features are kept, nothing was added
+	f.mu.Lock()
+	f.solved = done
+	f.mu.Unlock()
+	f.report()
+}
+
+// share is how much of the time the work takes has passed, 0 to 1.
+func (f *forecast) share() float64 {
+	sample := f.sample
+	if sample == 0 && f.run > 0 {
+		sample = time.Since(f.start).Seconds() / float64(f.run)
+	}
+	if sample == 0 {
+		return 0
+	}
+	total := float64(f.samples)*sample + (float64(f.points)*f.plan.AddWork+f.plan.SolveWork)*f.product
+	done := float64(f.run)*sample + (float64(f.add)*f.plan.AddWork+f.solved*f.plan.SolveWork)*f.product
+	return min(1, done/total)
+}
+
+// report tells the share in thousandths.
+func (f *forecast) report() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.progress.report(int64(1000*f.share()), 1000, "thousandths trained")
+}

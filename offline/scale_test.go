@@ -1,0 +1,133 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// TestTrainingAtScale trains on EUSN_SCALE simulated series of 200 samples of 3
+// channels with the default bank, and prints a row of the table of
+// docs/measurements/training.md: time, processor time, peak memory, and the
+// floor, which is what the states and n F^2 take at the rates measured in the
+// same run.
+func TestTrainingAtScale(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("EUSN_SCALE"))
+	if err != nil {
+		t.Skip("a measurement: EUSN_SCALE=1000 asks for it")
+	}
+	ctx := context.Background()
+	d, err := SimulateMachine(ctx, MachineOptions{Train: n, Test: 4, Samples: 200}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	product, sample := productSeconds(t), stateSeconds(t, d)
+	runtime.GC()
+	cpu, start := processorTime(t), time.Now()
+	var shares []string
+	next := 0.1
+	_, r, err := Retrain(ctx, d, RetrainOptions{Spec: DefaultBank(3)}, func(done, total int64, _ string) {
+		if share := float64(done) / float64(total); share >= next {
+			spent := time.Since(start).Seconds()
+			shares = append(shares, fmt.Sprintf("%.0f %% after %.1f s: %.1f s in all", 100*share, spent, spent/share))
+			next = share + 0.1
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wall, used := time.Since(start).Seconds(), processorTime(t)-cpu
+	const f = 10000
+	states, products := sample*float64(r.Samples), product*float64(n)*f*f/2
+	fmt.Printf("| %d | %.1f | %.1f | %s | %.1f + %.1f = %.1f | %.2f | %s |\n",
+		n, wall, used, peakMemory(t), states, products, states+products, used/(states+products), alphaText(r.Readout))
+	fmt.Printf("plan %+v\nproducts %.1f GFLOP a processor second, %.2f us a sample\nstates and adding %.1f s, solving %.1f s\n%s\n",
+		r.Plan, 2e-9/product, 1e6*sample, r.StateSeconds, r.FitSeconds, strings.Join(shares, "\n"))
+}
+
+// productSeconds is the processor time of a multiply-add in the fastest
+// product there is: the outer products of a learner.
+func productSeconds(t *testing.T) float64 {
+	t.Helper()
+	const samples, features, blocks = 768, 4000, 6
+	labels := make([]int, features+blocks*samples) // more than features: moments are kept
+	l, err := readout.NewLearner(features, []string{"a", "b"}, labels, readout.Options{Alphas: []float64{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, samples*features)
+	for i := range x {
+		x[i] = float32(i%97) / 97
+	}
+	least := math.Inf(1)
+	for range blocks {
+		start := processorTime(t)
+		if err := l.Add(x); err != nil {
+			t.Fatal(err)
+		}
+		least = min(least, processorTime(t)-start)
+	}
+	return least / (samples * features * features / 2)
+}
+
+// stateSeconds is the processor time of one sample, over the first thousand
+// series.
+func stateSeconds(t *testing.T, d *Dataset) float64 {
+	t.Helper()
+	few := *d
+	few.Series = nil
+	for _, i := range d.Part(Train)[:min(1000, len(d.Part(Train)))] {
+		few.Series = append(few.Series, d.Series[i])
+	}
+	src, _, err := trainingPart(&few)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := newTraining(context.Background(), src, RetrainOptions{Spec: DefaultBank(3)}.withDefaults(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := job.learner(0, len(few.Series))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := processorTime(t)
+	if err := job.teach(context.Background(), l, src.tape, job.plan, newForecast(nil, l.Plan(), 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	return (processorTime(t) - start) / float64(job.plan.work)
+}
+
+// processorTime is what the process has used, in seconds.
+func processorTime(t *testing.T) float64 {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// peakMemory is the most memory that the process has ever held.
+func peakMemory(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "?"
+}
