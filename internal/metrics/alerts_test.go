@@ -14,7 +14,7 @@ import (
 // The alert rules are what Prometheus reads, and each is tested to fire and not
 // to fire.
 func TestAlerts(t *testing.T) {
-	const dir = "../../configs"
+	const dir = "../../configs/prometheus"
 	read := func(name string) string { // or the test cache would not see it change
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(dir, name))

@@ -96,7 +96,7 @@ func TestTable(t *testing.T) {
 	}
 	// What the alert rules ask for exists.
 	for _, file := range []string{"alerts.yaml", "alerts_test.yaml"} {
-		rules, err := os.ReadFile("../../configs/" + file)
+		rules, err := os.ReadFile("../../configs/prometheus/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
