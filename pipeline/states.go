@@ -71,7 +71,7 @@ func (j *Job) snapshot(ctx context.Context, p int) ([]byte, error) {
 		return nil, err
 	}
 	if r.snap == "" {
-		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet", p, j.name)
+		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet: the stage stores one after so many messages or so much time (snapshot_messages, snapshot_every), and when it stops", p, j.name)
 	}
 	b, err := j.store.get(ctx, r.snap)
 	if err != nil {

@@ -46,6 +46,10 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 			c.Server.Port = pipeline.InProcess
 		}
 		b, err := openBroker(c, a.newLogger(LogConfig{Level: "warn", Format: c.Log.Format}))
+		var f *failure
+		if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
+			f.next = cmd.CommandPath() + " --nats-url nats://127.0.0.1:4222, if a stage runs in that directory; else another --dir"
+		}
 		if err != nil {
 			return err
 		}

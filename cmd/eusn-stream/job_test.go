@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +84,11 @@ func TestJobCommands(t *testing.T) {
 	ownersAlone(t, data, filepath.Join(data, "eusn.lock"), filepath.Join(data, "jetstream"), states, p0, p1)
 	must(t, "state", "diff", p0, p0)
 	exec(t, t.Context(), "state", "diff", p0, p0+"x").want(t, exitFailure, p0+"x", "try: eusn-stream state export")
-	exec(t, t.Context(), "state", "diff", p0, p1).want(t, exitFailure, "streams differ")
+	differ := exec(t, t.Context(), "state", "diff", p0, p1)
+	differ.want(t, exitFailure, "streams differ")
+	if lines := strings.Split(strings.TrimSpace(differ.out), "\n"); len(lines) < 2 || !slices.IsSorted(lines) || !strings.Contains(differ.out, "  -") {
+		t.Errorf("differences, want them by stream, with - where there is none:\n%s", differ.out)
+	}
 	conf := filepath.Join(dir, "heir.yaml")
 	if err := os.WriteFile(conf, []byte("job: heir\nstage: {partitions: 2}\nserver: {dir: "+filepath.Join(dir, "heir")+"}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -58,6 +58,7 @@ func TestRunAndReplay(t *testing.T) {
 
 	port := url[strings.LastIndexByte(url, ':')+1:]
 	exec(t, t.Context(), "run", "--model", model, "--dir", data, "--port", "0").want(t, exitFailure, "in use by process", data)
+	exec(t, t.Context(), "partitions", "--dir", data).want(t, exitFailure, "in use by process", "try: eusn-stream partitions --nats-url")
 	exec(t, t.Context(), "run", "--model", model, "--dir", filepath.Join(dir, "other"), "--port", port).want(t, exitFailure, "address already in use", "try:")
 	exec(t, t.Context(), "run", "--model", model, "--nats-url", url, "--partitions", "8").want(t, exitFailure, "partitions")
 	// Another network, and the same with another readout.

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -156,17 +159,14 @@ func newStateDiff(a *app) *cobra.Command {
 					all[i][st.Key+"/"+st.ID] = st.Digest
 				}
 			}
+			either := maps.Clone(all[0])
+			maps.Copy(either, all[1])
 			differ := 0
-			for id, d := range all[0] {
-				if other, ok := all[1][id]; !ok || other != d {
+			for _, id := range slices.Sorted(maps.Keys(either)) {
+				if d, other := all[0][id], all[1][id]; d != other {
 					differ++
-					a.print("%s  %s  %s", id, d, other)
+					a.print("%s  %s  %s", id, cmp.Or(d, "-"), cmp.Or(other, "-"))
 				}
-				delete(all[1], id)
-			}
-			for id, d := range all[1] {
-				differ++
-				a.print("%s  -  %s", id, d)
 			}
 			if differ > 0 {
 				return fmt.Errorf("%d streams differ", differ)
