@@ -55,3 +55,12 @@ func TestCellAndVerdict(t *testing.T) {
 		t.Error("a verdict on a set that the paper does not have")
 	}
 }
+
+// One draw has no deviation, which 0.000 would claim.
+func TestSpread(t *testing.T) {
+	for draws, want := range map[int]string{1: "0.441 (one draw)", 2: "0.441 ± 0.008", 10: "0.441 ± 0.008"} {
+		if got := Spread(.441, .008, draws, 3); got != want {
+			t.Errorf("%d draws: %q, want %q", draws, got, want)
+		}
+	}
+}
