@@ -28,6 +28,9 @@ type Prediction struct {
 	Label    int        // index into Evaluation.Classes of the class that all samples of the sequence have; -1 where there is none
 	Class    int        // the predicted one
 	Scores   []float32  // of each class; for two classes one, positive for class 1
+	// Probability is the class's among the head's classes, see
+	// readout.Linear.Probability; 0 where the head has no temperature.
+	Probability float32
 }
 
 // Early reports whether the sequence went on.
@@ -55,6 +58,7 @@ type Evaluation struct {
 	Balanced    float64          `json:"balanced_accuracy"` // mean over the classes present of the share recognised
 	Confusion   [][]int          `json:"confusion"`         // sequences of class row predicted as class column
 	Early       *EarlyCount      `json:"early,omitempty"`   // nil where there are none, or they are counted above
+	Flagged     map[string]int   `json:"flagged,omitempty"` // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
 	Predictions []Prediction     `json:"-"`                 // all, those of a series in order
 }
 
@@ -148,7 +152,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src material,
 			mixed[p.k] = p.mixed
 			ev.Predictions[p.k] = Prediction{
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
-				Label: p.label, Class: head.Class(scores), Scores: slices.Clone(scores),
+				Label: p.label, Class: head.Class(scores), Scores: slices.Clone(scores), Probability: head.Probability(scores),
 			}
 			return nil
 		},
@@ -223,6 +227,14 @@ func (ev *Evaluation) count() {
 	}
 	for i := range ev.Predictions {
 		p := &ev.Predictions[i]
+		for _, f := range []codec.Flag{codec.FlagOutOfRange, codec.FlagFlat, codec.FlagLength} {
+			if p.Flags&f != 0 {
+				if ev.Flagged == nil {
+					ev.Flagged = map[string]int{}
+				}
+				ev.Flagged[f.String()]++
+			}
+		}
 		if !ev.counts(p) {
 			ev.countEarly(p)
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -124,7 +125,11 @@ func TestWritePredictions(t *testing.T) {
 	ids, samples, labels := rec.Column(0).(*array.String), rec.Column(1).(*array.Int32), rec.Column(2).(*array.String)
 	predicted, scores := rec.Column(3).(*array.String), rec.Column(4).(*array.List)
 	values := scores.ListValues().(*array.Float32)
+	flags, probabilities := rec.Column(6).(*array.Uint32), rec.Column(7).(*array.Float32)
 	for k, p := range ev.Predictions {
+		if got := probabilities.Value(k); got != p.Probability || !(got > 0) || codec.Flag(flags.Value(k)) != p.Flags {
+			t.Errorf("row %d: probability %v, flags %d, want %v and %d", k, got, flags.Value(k), p.Probability, p.Flags)
+		}
 		if ids.Value(k) != p.ID || int(samples.Value(k)) != p.Samples || predicted.Value(k) != ev.Classes[p.Class] {
 			t.Errorf("row %d: %s, %d, %s", k, ids.Value(k), samples.Value(k), predicted.Value(k))
 		}

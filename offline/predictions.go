@@ -15,6 +15,7 @@ var predictionFields = []arrow.Field{
 	{Name: "scores", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)},
 	{Name: "position", Type: arrow.PrimitiveTypes.Int64},
 	{Name: "flags", Type: arrow.PrimitiveTypes.Uint32},
+	{Name: "probability", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 }
 
 // WritePredictions writes a row per prediction to a Parquet file: id utf8 of
@@ -22,7 +23,8 @@ var predictionFields = []arrow.Field{
 // unknown, or the sequence has several), predicted utf8, scores list<float32> in
 // the order of the metadata key eusn.classes (one score for two classes),
 // position int64 (samples of the series so far), flags uint32 (codec.Flag; 16 is
-// an early prediction). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
+// an early prediction), probability float32 of predicted (null where the head has
+// no temperature; see package codec). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
 // eusn.head. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	meta := arrow.MetadataFrom(map[string]string{
@@ -50,6 +52,11 @@ func (ev *Evaluation) WritePredictions(path string) error {
 		list.ValueBuilder().(*array.Float32Builder).AppendValues(p.Scores, nil)
 		b.Field(5).(*array.Int64Builder).Append(p.Position)
 		b.Field(6).(*array.Uint32Builder).Append(uint32(p.Flags))
+		if p.Probability == 0 {
+			b.Field(7).AppendNull()
+		} else {
+			b.Field(7).(*array.Float32Builder).Append(p.Probability)
+		}
 	}
 	if err := writeGroup(file, b); err != nil {
 		file.abort()

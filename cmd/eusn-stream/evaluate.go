@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -101,6 +102,9 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 	a.printCuts(src, m, ev)
 	if ev.Missing > 0 {
 		a.print("%d missing values were filled with the value before them", ev.Missing)
+	}
+	if n := ev.Flagged; len(n) > 0 {
+		a.print("unlike the training: %d out of range, %d flat, %d of another length, of %d predictions", n[codec.FlagOutOfRange.String()], n[codec.FlagFlat.String()], n[codec.FlagLength.String()], len(ev.Predictions))
 	}
 	if ev.Empty > 0 {
 		a.say("warning: %d %s have no value at all: what is predicted of them means nothing", ev.Empty, src.words())

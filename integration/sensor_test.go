@@ -1,0 +1,192 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// broken is what may become of a sensor: each makes of a healthy series of
+// samples x channels what the sensor would give.
+var broken = []struct {
+	name  string
+	flags codec.Flag
+	make  func(x []float32, channels int)
+}{
+	{"healthy", 0, func([]float32, int) {}},
+	{"zeros", codec.FlagFlat, func(x []float32, _ int) { clear(x) }},
+	{"stuck", codec.FlagFlat, func(x []float32, c int) { // from a tenth on
+		for i := len(x) / c / 10 * c; i < len(x); i++ {
+			x[i] = x[i-c]
+		}
+	}},
+	// Noise within the range is not seen: nothing here looks at what a signal is
+	// like, only at single values and runs of them.
+	{"noise", 0, func(x []float32, _ int) {
+		rng := rand.New(rand.NewPCG(1, 1))
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+	}},
+	{"x1000", codec.FlagOutOfRange, func(x []float32, _ int) {
+		for i := range x {
+			x[i] *= 1000
+		}
+	}},
+	{"one channel dead", codec.FlagFlat, func(x []float32, c int) {
+		for i := 0; i < len(x); i += c {
+			x[i] = 0
+		}
+	}},
+}
+
+// TestDeadSensor: a sensor that has died is flagged, live and offline alike,
+// however sure the readout is of its class.
+func TestDeadSensor(t *testing.T) {
+	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: 160, Test: 4 * len(broken)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, test := len(d.Channels), d.Part(offline.Test)
+	for k, i := range test { // each kind befalls a series of each class
+		broken[k/4].make(d.Series[i].Values, c)
+	}
+	spec := offline.DefaultBank(c)
+	spec.Members = 10
+	m, _, err := offline.Retrain(t.Context(), d, offline.RetrainOptions{Spec: spec}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := offline.Evaluate(t.Context(), m, d, offline.EvaluateOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, stats := live(t, m, d, test)
+	flagged := map[string]uint64{}
+	for k, w := range ev.Predictions {
+		p, kind := got[w.ID], broken[k/4]
+		if int(p.Class) != w.Class || p.Flags != w.Flags || math.Float32bits(p.Probability) != math.Float32bits(w.Probability) || !slices.Equal(p.Scores, w.Scores) {
+			t.Errorf("%s (%s): live %+v, offline %+v", w.ID, kind.name, p, w)
+		}
+		if w.Flags&kind.flags != kind.flags || kind.flags == 0 && w.Flags != 0 {
+			t.Errorf("%s (%s): flags %q, want %q", w.ID, kind.name, w.Flags, kind.flags)
+		}
+		if (p.Flags.Integrity() == codec.IntegrityUnlike) != (p.Flags != 0) {
+			t.Errorf("%s (%s): integrity %s with flags %q", w.ID, kind.name, p.Flags.Integrity(), p.Flags)
+		}
+		if !(p.Probability >= 1/float32(len(ev.Classes)) && p.Probability <= 1) {
+			t.Errorf("%s (%s): probability %v of %d classes", w.ID, kind.name, p.Probability, len(ev.Classes))
+		}
+		for f := codec.FlagOutOfRange; f <= codec.FlagFlat; f <<= 1 {
+			if p.Flags&f != 0 {
+				flagged[f.String()]++
+			}
+		}
+		t.Logf("%-17s was %-10s  is said to be %-10s  score %8.2f  probability %.4f  flags %s", kind.name, ev.Classes[w.Label], ev.Classes[w.Class], slices.Max(w.Scores), p.Probability, p.Flags)
+	}
+	for f, n := range flagged {
+		if stats.FlaggedBy[f] != n || ev.Flagged[f] != int(n) {
+			t.Errorf("%d predictions with flag %s are counted as %d live, %d offline", n, f, stats.FlaggedBy[f], ev.Flagged[f])
+		}
+	}
+}
+
+// live gives the series to a stage, each as a stream in messages of 50
+// samples, and returns their predictions.
+func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int) (map[string]codec.Prediction, pipeline.Stats) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	srv, err := pipeline.StartServer(pipeline.ServerOptions{Dir: t.TempDir(), Port: pipeline.InProcess})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	var said strings.Builder
+	log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	var counters pipeline.Counters
+	ready := make(chan struct{})
+	stage := pipeline.Stage{
+		Config: pipeline.Config{Job: "sensor", InputSubject: "sensors.*", Shards: 1}, Model: m, Log: log, Counters: &counters, Ready: func() { close(ready) },
+		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			return reservoir.NewCPU(net, slots, "auto", 1)
+		},
+		Dial: func(name string) (*nats.Conn, error) { return srv.Connect(name, log) },
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- stage.Run(running) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	nc, err := srv.Connect("test", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enc, err := codec.NewInputEncoder(m.Channels, codec.InputOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := len(m.Channels)
+	for _, i := range series {
+		s := d.Series[i]
+		for x, seq := s.Values, 1; len(x) > 0; seq++ {
+			n := min(50*c, len(x))
+			body, err := enc.Encode(&codec.Batch{Rows: n / c, X: x[:n]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x = x[n:]
+			h := nats.Header{pipeline.HeaderSeq: {fmt.Sprint(seq)}}
+			if len(x) == 0 {
+				h.Set(pipeline.HeaderEnd, "true")
+			}
+			if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: "sensors." + s.ID, Data: slices.Clone(body), Header: h}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got := map[string]codec.Prediction{}
+	reading, enough := context.WithCancel(ctx)
+	err = pipeline.Predictions(reading, js, "sensor", 1, func(o pipeline.Output) error {
+		for _, p := range o.Predictions {
+			got[p.Stream] = p
+		}
+		if len(got) == len(series) {
+			enough()
+		}
+		return nil
+	})
+	if len(got) != len(series) {
+		t.Fatalf("%d predictions of %d series: %v", len(got), len(series), err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), "unlike the training's") {
+		t.Errorf("nothing is said of dead sensors; the log is\n%s", said.String())
+	}
+	return got, counters.Stats()
+}

@@ -1,0 +1,73 @@
+package offline
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
+)
+
+// TestHealthyIsRarelyUnlike holds the margins of package monitor to what is
+// held out: series of the test parts, which are as healthy as those of the
+// training parts. docs/faults.md has the shares of all data sets there are,
+// which EUSN_ACCURACY=all brings.
+func TestHealthyIsRarelyUnlike(t *testing.T) {
+	machine, err := SimulateMachine(t.Context(), MachineOptions{Test: 2000}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := []*Dataset{machine}
+	dir, list := requireDatasets(t), []string{"ECG5000", "PenDigits", "RacketSports"}
+	if os.Getenv("EUSN_ACCURACY") == "all" {
+		list = nil
+		for _, s := range append(append(append([]realSet{}, paperSets...), extraSets...), largeSets...) {
+			if s.channels > 0 && s.test > 0 {
+				list = append(list, s.name)
+			}
+		}
+	}
+	for _, name := range list {
+		d, err := Import(context.Background(), ImportOptions{Dir: dir, Name: name}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, d)
+	}
+	var all, out, still int
+	for _, d := range sets {
+		n, outside, flat := unlikeTraining(t, d)
+		t.Logf("%-26s %5d series, %d out of range, %d flat", d.Name, n, outside, flat)
+		// One in a hundred; of a small part, one.
+		if most := max(1, n/100); outside > most || flat > most && d.Name != "Blink" {
+			t.Errorf("%s: %d of %d healthy series are out of range, %d flat, want at most %d", d.Name, outside, n, flat, most)
+		}
+		all, out, still = all+n, out+outside, still+flat
+	}
+	t.Logf("%d series, %d out of range, %d flat", all, out, still)
+}
+
+// unlikeTraining counts the test series of d that are flagged after a training
+// on its training series.
+func unlikeTraining(t *testing.T, d *Dataset) (n, outside, flat int) {
+	m := newMoments(len(d.Channels))
+	if err := (&seriesTape{d: d, series: d.Part(Train)}).read(t.Context(), func(p *piece) error {
+		m.add(p)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	limits := monitor.NewLimits(len(d.Channels), m.inputs())
+	var f monitor.Findings
+	for _, i := range d.Part(Test) {
+		limits.Watch(make([]monitor.Channel, len(d.Channels)), d.Series[i].Values, &f)
+		o, fl := f.In(0, d.Len(i), 0)
+		if n++; o {
+			outside++
+		}
+		if fl {
+			flat++
+		}
+	}
+	return n, outside, flat
+}
