@@ -52,7 +52,7 @@
 //	Eusn-In-Created     creation time of <JOB>-IN: the input that the numbers refer to
 //	Eusn-Digest         of the partition's whole state after input Eusn-Digest-In-Seq, 32 hex digits
 //	Eusn-Digest-In-Seq  at most Eusn-In-Seq; less in the middle of a split commit
-//	Eusn-Digest-Version of the state's form, as in snapshots; another than ours is left to its program
+//	Eusn-Digest-Version of the state's form, as in snapshots; a newer than ours is left to its program
 //	Eusn-In-Ts          when the server stored that input, ns since 1970
 //	Eusn-Rests-In-Seq   in the middle of a split commit: the last input that predictions so far rest on
 //	Eusn-Rests-In-Ts    when the server stored it
@@ -134,7 +134,8 @@
 // never who may: that is 1. A partition whose owner still lives is claimed
 // when it is released, or after a lease.
 //
-// State is: each stream's rows, counts, flags and last sample; each key's
+// State is: each stream's rows, counts, flags and last sample, and for how long
+// each channel has had its last value; each key's
 // numbers, incarnation and waiting messages; the order in which streams were
 // heard and the input each was heard in. All of it is a function of the
 // partition's messages in order, whatever the batches, shards and engines. What
@@ -149,9 +150,22 @@
 // come, what waited is used in order and its sequences carry FlagReordered.
 // When a key has more than Reorder messages waiting, or the partition more
 // than ReorderBytes, the lowest gap is given up: FlagGap. A prediction with no
-// flag is complete; codec.Flag.Integrity says it in one word: gap,
-// poison-skipped, held, idle, early or complete, and what a sequence suffered
-// stays with all its later predictions.
+// flag is complete; codec.Flag.Integrity says it in one word: unlike-training,
+// gap, poison-skipped, held, idle, early or complete, and what a sequence
+// suffered stays with all its later predictions.
+//
+// # Samples unlike the training's
+//
+// A readout names one of its classes whatever it is given, and a dead sensor
+// with a higher score than any healthy one. So each stream's samples are held
+// to the training ranges in the model (package reservoir/monitor): FlagOutOfRange
+// where a value is far outside its channel's range, FlagFlat where a channel
+// has one value for far longer than ever in training, FlagLength where the
+// sequence is far shorter or longer than any (reservoir.Training.Unlike). They
+// are on all predictions of the sequences that hold the samples. The first of
+// a stream is logged, and the next only after a sequence without; at most a
+// line a second and shard. A missing value shows none of this, whatever stands
+// in its place: FlagHeld says that. A model from before ranges flags nothing.
 //
 // A producer may have several messages under way. One that must be sent again
 // arrives behind those: so at most Reorder of a key, or one that waits for each

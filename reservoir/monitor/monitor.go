@@ -125,12 +125,12 @@ func (l *Limits) Watch(channels []Channel, x []float32, f *Findings) {
 
 // outside looks for values out of range.
 func (l *Limits) outside(x []float32, f *Findings) {
-	width, rows := len(l.low), len(x)/len(l.low)
-	low, high := l.low, l.high[:width]
-	for r := range rows {
-		for c, v := range x[r*width : (r+1)*width] {
-			if v < low[c] || v > high[c] {
-				f.at(c, r, rows).outside = true
+	width := len(l.low)
+	for c, low := range l.low {
+		high := l.high[c]
+		for i := c; i < len(x); i += width {
+			if v := x[i]; v < low || v > high {
+				f.at(c, i/width, len(x)/width).outside = true
 			}
 		}
 	}
