@@ -40,6 +40,29 @@
 // rounded to float32, length and seq may be any integer. docs/parquet.md has the
 // statements.
 //
+// # Training
+//
+// [Retrain] and [RetrainRecording] read their material twice or more: once to
+// cut it as the policy does and for the input transform's constants, and once
+// through the network. Features go into a readout.Learner block by block, in
+// the order of the sequences, while engines run ahead; neither threads nor
+// calls change a bit of the model. What that holds is planned before the work
+// begins (RetrainReport.Plan) and bounded by RetrainOptions.Memory: where
+// sequences are more than features, F x F numbers, twelve bytes each, 160 MiB
+// of features to choose the regularisation by, two blocks of features, and the
+// data set; else all features, in memory or in a temporary file.
+//
+// [RetrainShard] does one share of a training and [MergeShards] makes the model
+// of all. A shard's file is EUSNPART, version (uint32, 1), length (uint32) and
+// JSON of the job, length and JSON of the shard, what readout.Learner.Encode
+// writes, and the SHA-256 of all that; numbers are little-endian. The job's JSON
+// is the same in all shards, to the byte: data, network, options and the
+// program's version. So shards are merged by the version that made them, and
+// the files are of no use afterwards.
+//
+// Cancelled, a training ends within the call of an engine that is under way
+// (65,536 samples at most), a block of features, or a step of a factorisation.
+//
 // # Not here
 //
 // The package never prints (see [Progress]), knows nothing of NATS, and learns
