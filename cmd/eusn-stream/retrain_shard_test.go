@@ -45,5 +45,19 @@ func TestRetrainInShards(t *testing.T) {
 	for _, s := range []string{"4", "GB", "-1GB", "4XB", "1e30GB"} {
 		exec(t, t.Context(), append([]string{"offline", "retrain", "--out", in("x"), "--memory", s}, network...)...).want(t, exitUsage, "want a size")
 	}
-	exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", in("x"), "--memory", "1MB", "--members", "20").want(t, exitFailure, "give more memory")
+	exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", in("x"), "--memory", "1MB", "--members", "100").want(t, exitFailure, "give more memory")
+
+	// Features that find no room in memory go to a file, and the bits stay.
+	for memory, where := range map[string]string{"1MB": "all features are kept, in a temporary file", "1GB": "all features are kept; at most"} {
+		must(t, "offline", "retrain", "--archive", archive, "--out", in(memory), "--memory", memory, "--members", "20").want(t, exitOK, where)
+	}
+	if a, err = os.ReadFile(in("1MB")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = os.ReadFile(in("1GB")); err != nil {
+		t.Fatal(err)
+	}
+	if string(a) != string(b) {
+		t.Error("little memory gives another model")
+	}
 }
