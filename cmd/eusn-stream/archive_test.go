@@ -41,6 +41,8 @@ func TestRecordingTrains(t *testing.T) {
 			t.Errorf("evaluate does not say %q:\n%s", want, out)
 		}
 	}
+	must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--split", "train").want(t, exitOK, "is a recording and is evaluated whole")
+	exec(t, t.Context(), "replay", "--archive", archive, "--streams", "5", "--nats-url", "nats://127.0.0.1:1").want(t, exitUnreachable, "is a recording and is played whole, with its own streams: --streams is for data sets")
 	exec(t, t.Context(), "demo", "--dir", dir, "--dataset", archive).want(t, exitIntegrity, "want a dataset archive", "recordings are for eusn-stream offline retrain")
 }
 

@@ -18,6 +18,7 @@ import (
 func newEvaluate(a *app) *cobra.Command {
 	var archive, model, predictions string
 	var least float64
+	var part bool // --split was given
 	o := offline.EvaluateOptions{Split: offline.Test}
 	cmd := &cobra.Command{
 		Use:   "evaluate",
@@ -47,6 +48,7 @@ for bit those the live stage gives.`,
 		if !(least >= 0) { // a NaN would let everything pass
 			return fmt.Errorf("--min-accuracy %v: want a share of 1, such as 0.74", least)
 		}
+		part = f.Changed("split")
 		if o.Threads < 0 {
 			return fmt.Errorf("--threads %d: want 0 or more", o.Threads)
 		}
@@ -54,7 +56,7 @@ for bit those the live stage gives.`,
 			if err := outputFile(predictions, archive, model); err != nil {
 				return err
 			}
-			ev, err := a.evaluate(ctx, model, archive, o)
+			ev, err := a.evaluate(ctx, model, archive, part, o)
 			if err == nil && predictions != "" {
 				err = errors.Join(ctx.Err(), ev.WritePredictions(predictions))
 			}
@@ -70,7 +72,7 @@ for bit those the live stage gives.`,
 	return cmd
 }
 
-func (a *app) evaluate(ctx context.Context, model, archive string, o offline.EvaluateOptions) (*offline.Evaluation, error) {
+func (a *app) evaluate(ctx context.Context, model, archive string, split bool, o offline.EvaluateOptions) (*offline.Evaluation, error) {
 	m, err := loadModel(model)
 	if err != nil {
 		return nil, err
@@ -78,6 +80,9 @@ func (a *app) evaluate(ctx context.Context, model, archive string, o offline.Eva
 	src, err := openMaterial(archive)
 	if err != nil {
 		return nil, err
+	}
+	if split && src.set == nil {
+		a.say("note: %s is a recording and is evaluated whole: --split is for data sets", archive)
 	}
 	o.NewEngine = newEngine(a.engine)
 	p := a.progress()

@@ -36,6 +36,7 @@ type replayOptions struct {
 	speed   float64 // 0 = max
 	rate    float64
 	resume  bool
+	ofSets  []string // flags given that mean nothing to a recording
 }
 
 func newReplay(a *app) *cobra.Command {
@@ -81,6 +82,11 @@ After Ctrl-C the same command with --resume goes on where it stopped.`,
 		}
 		if o.streams < 1 || o.rows < 1 || !(o.rate >= 0 && o.rate <= maxRate) {
 			return fmt.Errorf("--streams, --rows and --rate: want positive numbers, --rate at most %g", float64(maxRate))
+		}
+		for _, name := range []string{"split", "streams"} {
+			if f.Changed(name) {
+				o.ofSets = append(o.ofSets, "--"+name)
+			}
 		}
 		return a.do(func(ctx context.Context, _ []string) error {
 			c, err := a.loadConfig(file, f, replayFlags)
@@ -157,6 +163,9 @@ func (a *app) replay(ctx context.Context, c Config, o replayOptions) error {
 		return err
 	}
 	defer src.close()
+	if _, ok := src.Source.(*recordingSource); ok && len(o.ofSets) > 0 {
+		a.say("note: %s is a recording and is played whole, with its own streams: %s is for data sets", o.archive, strings.Join(o.ofSets, ", "))
+	}
 	local := c.NATS.URL == ""
 	if local { // the embedded server belongs to the stage's process
 		c.NATS.URL = fmt.Sprintf("nats://127.0.0.1:%d", c.Server.Port)
