@@ -41,7 +41,9 @@
 // A group g of residuals e becomes (I - H_gg)^-1 e, H being the hat matrix; the
 // discriminant's scatter without the group follows by Woodbury's identity (see
 // groups.go). That costs the cube of the group's size, and 16 bytes times its
-// square. Groups of one have the bits of samples without groups.
+// square; of a group of more samples than features, where those are fewer than
+// all samples, the cube and the square of the number of features (see wide.go).
+// Groups of one have the bits of samples without groups.
 //
 // Everything is computed in float64. The result depends neither on the number
 // of threads nor on an amd64 processor's instruction sets; other architectures

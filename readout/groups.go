@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
@@ -49,6 +50,7 @@ type block struct {
 	span
 	left  dense.Matrix
 	whole []float64
+	wide  *wide // of a group of more samples than features, instead of these
 }
 
 // sweep visits the blocks of all groups, in order.
@@ -76,8 +78,11 @@ func definite(ctx context.Context, l dense.Matrix, whole []float64) error {
 // groups: (I - H_gg)^-1 e_g. They are not numbers where the group determines
 // them.
 func (b block) leave(ctx context.Context, residual dense.Matrix) error {
-	l := b.left.Clone()
-	err := definite(ctx, l, b.whole)
+	solve := b.solve
+	if b.wide != nil {
+		solve = b.wide.solve
+	}
+	err := solve(ctx, residual)
 	if errors.Is(err, dense.ErrSingular) {
 		for i := range residual.Rows {
 			for c := range residual.Row(i) {
@@ -86,7 +91,12 @@ func (b block) leave(ctx context.Context, residual dense.Matrix) error {
 		}
 		return nil
 	}
-	if err != nil {
+	return err
+}
+
+func (b block) solve(ctx context.Context, residual dense.Matrix) error {
+	l := b.left.Clone()
+	if err := definite(ctx, l, b.whole); err != nil {
 		return err
 	}
 	dense.SolveLower(l, residual)
@@ -109,6 +119,9 @@ func (b block) leave(ctx context.Context, residual dense.Matrix) error {
 func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, counts []int, scores dense.Matrix) error {
 	q, k := b.size(), len(counts)
 	labels = labels[b.from:b.to]
+	if b.wide != nil {
+		return b.wide.scores(ctx, labels, counts, scores)
+	}
 	x := p.x.Sub(b.from, 0, q, k)
 	xAx := p.within(b, counts)
 	inGroup := make([]int, k)
@@ -170,7 +183,6 @@ func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, co
 	dense.SolveLower(s, moved)
 	for i := range q {
 		row := scores.Row(i)
-		lowest := math.Inf(1)
 		for j := range k {
 			d := xAx.Row(i)[i] - 2*xm.Row(i)[j] + mAm[j]
 			for a := range q {
@@ -178,15 +190,21 @@ func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, co
 				d += h * h
 			}
 			row[j] = -d / 2
-			lowest = min(lowest, row[j])
 		}
-		for j := range k {
-			if inGroup[j] > 0 && rest(j) == 0 {
-				row[j] = math.Nextafter(lowest, math.Inf(-1))
-			}
-		}
+		unknown(row, counts, inGroup)
 	}
 	return nil
+}
+
+// unknown puts the classes that have no sample outside the group below all
+// others.
+func unknown(row []float64, counts, inGroup []int) {
+	lowest := slices.Min(row)
+	for j := range row {
+		if inGroup[j] > 0 && inGroup[j] == counts[j] {
+			row[j] = math.Nextafter(lowest, math.Inf(-1))
+		}
+	}
 }
 
 // within is X A X' of a group's samples, from their block of I - H = I - 11'/n

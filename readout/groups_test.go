@@ -74,7 +74,7 @@ func TestLeaveOneGroupOutIsRefitting(t *testing.T) {
 		n, features, classes int
 		alpha                float64
 		alone                bool // the last class is in one group alone
-	}{{40, 45, 4, 3, false}, {40, 45, 2, .01, false}, {60, 20, 4, 1, false}, {60, 20, 2, 100, false}, {60, 25, 3, 1, true}, {30, 40, 3, 1, true}} {
+	}{{40, 45, 4, 3, false}, {40, 45, 2, .01, false}, {60, 20, 4, 1, false}, {60, 20, 2, 100, false}, {60, 25, 3, 1, true}, {30, 40, 3, 1, true}, {60, 3, 3, 1, false}, {60, 2, 2, .1, false}, {70, 2, 3, 3, true}} {
 		x, labels := blobs(c.n, c.features, c.classes)
 		unequal(labels, c.classes)
 		groups := grouped(c.n)

@@ -103,7 +103,7 @@ func (s *kernel) sweep(l dense.Matrix, alpha, ones float64) sweep {
 				return err
 			}
 			part := l.Sub(g.from, g.from, l.Rows-g.from, g.size())
-			b := block{g, dense.New(g.size(), g.size()), make([]float64, g.size())}
+			b := block{span: g, left: dense.New(g.size(), g.size()), whole: make([]float64, g.size())}
 			for i := range g.size() {
 				clear(part.Row(i)[i+1:]) // above the diagonal anything may stand
 			}

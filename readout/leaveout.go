@@ -104,8 +104,8 @@ func judge(errs dense.Matrix, y targets) (t Trial, scores dense.Matrix) {
 
 // whitened visits the blocks of groups whose part of the hat matrix is
 // 11'/n + u u', u being what whiten makes of their samples: some hundred
-// samples at a time, or one group.
-func whitened(groups []span, n int, whiten func(span) (dense.Matrix, error)) sweep {
+// samples at a time, or one group. means are those of the classes, whitened.
+func whitened(groups []span, n int, means dense.Matrix, whiten func(span) (dense.Matrix, error)) sweep {
 	return func(ctx context.Context, visit func(block) error) error {
 		for len(groups) > 0 {
 			if err := ctx.Err(); err != nil {
@@ -120,8 +120,14 @@ func whitened(groups []span, n int, whiten func(span) (dense.Matrix, error)) swe
 				return err
 			}
 			for _, g := range groups[:some] {
-				b := block{g, dense.New(g.size(), g.size()), make([]float64, g.size())}
 				part := u.Sub(g.from-groups[0].from, 0, g.size(), u.Cols)
+				if g.size() > u.Cols {
+					if err := visit(block{span: g, wide: &wide{part, means, n}}); err != nil {
+						return err
+					}
+					continue
+				}
+				b := block{span: g, left: dense.New(g.size(), g.size()), whole: make([]float64, g.size())}
 				dense.Multiply(b.left, -1, part, false, part, true)
 				for i := range g.size() {
 					b.whole[i] = 1

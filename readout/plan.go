@@ -63,7 +63,12 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 	p.kept, p.LeftOut = keep(groups, samples, keptValues/features, steps > 0)
 	m := float64(p.LeftOut)
 	p.Adding = int64(8*f*f + 4*m*f + 4*panel*f)
-	p.Solving = int64(12*f*f + 4*m*f + 8*min(m, max(panel, block))*f + 32*f*c + 16*block*block)
+	p.Solving = int64(12*f*f + 4*m*f + 8*min(m, max(panel, block))*f + 32*f*c)
+	if block <= f {
+		p.Solving += int64(16 * block * block)
+	} else {
+		p.Solving += int64(16*block*f + 8*f*f) // see type wide
+	}
 	p.AddWork = f * f / 2
 	p.SolveWork = max(1, float64(steps)) * solveFactor * (f*f*f/6 + m*f*f/2)
 	return p

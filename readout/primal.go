@@ -65,7 +65,9 @@ func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	}
 	whiten := func(part span) (dense.Matrix, error) { return s.whiten(ctx, l, part) }
 	if s.groups != nil {
-		r.groups = whitened(s.groups, s.n, whiten)
+		means := s.means.Clone()
+		dense.SolveRightT(means, l)
+		r.groups = whitened(s.groups, s.n, means, whiten)
 		return r, nil
 	}
 	// What each sample leaves, 1 - h_i, the hat diagonal with free intercept
