@@ -69,9 +69,12 @@
 // predictions.
 //
 // Dead letters, on <job>.dlq.<p>: the original bytes and headers, and
-// Eusn-Error (reason), Eusn-In-Seq (0: it came with an imported state),
-// Eusn-In-Subject. Headers that the server would act on (Nats-...) are kept as
-// Eusn-In-Nats-...; Eusn-Truncated gives the original length of a payload that
+// Eusn-Error (reason), Eusn-Reason (its word, see Reason), Eusn-In-Seq (0: it came
+// with an imported state), Eusn-In-Subject. One that is sent again goes with
+// Eusn-Dead-Letter, its number, and is marked by a message of Eusn-Kind
+// "sent-again" behind it: Eusn-Dead-Letter, and Eusn-In-Seq, what it has become.
+// Headers that the server would act on (Nats-...) are kept as Eusn-In-Nats-...;
+// Eusn-Truncated gives the original length of a payload that
 // did not fit. Headers beyond 8 KiB are left out and Eusn-Headers-Dropped counts
 // them; all are still in the input. A job keeps the newest Config.DeadLetterKeep
 // of them: the server drops the oldest, a warning says how many, and the input
