@@ -61,7 +61,7 @@ func TestJobFromOutside(t *testing.T) {
 			t.Fatalf("state: %v", err)
 		}
 		streamsSeen += len(st.Streams)
-		if part, err := CheckImport(Config{Partitions: 3}, raw); part != p || err != nil {
+		if part, _, err := CheckImport(Config{Partitions: 3}, raw); part != p || err != nil {
 			t.Errorf("partition %d, %v, want %d", part, err, p)
 		}
 		mentions(t, Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 4096}, raw), "with 4096 partitions its key", "want as many")

@@ -195,13 +195,14 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 }
 
 // CheckImport says what would keep Import from taking a snapshot, as far as can
-// be known without a server, and which partition it is of.
-func CheckImport(c Config, b []byte) (partition int, err error) {
-	p, _, err := importable(c.WithDefaults(), b)
+// be known without a server, which partition it is of, and of which network: a
+// job takes those of one alone.
+func CheckImport(c Config, b []byte) (partition int, network string, err error) {
+	p, sh, err := importable(c.WithDefaults(), b)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	return p.id, nil
+	return p.id, sh.identity().network, nil
 }
 
 // importable decodes a snapshot that a job of this configuration may begin

@@ -294,8 +294,11 @@ func (a *app) newLogger(c LogConfig) *slog.Logger {
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if c.Format == formatJSON {
-		a.logAsJSON()
-		return slog.New(slog.NewJSONHandler(a.records, opts))
+		w := a.stderr
+		if a.records != nil {
+			w = a.records // lines of JSON need not be made such
+		}
+		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(a.stderr, opts))
 }

@@ -96,9 +96,31 @@ func TestJobCommands(t *testing.T) {
 	cut := write(t, filepath.Join(dir, "cut.state"), "EUSNSNAP and no more")
 	exec(t, t.Context(), "state", "import", p0, cut, "-c", conf).want(t, exitIntegrity, "cut.state", "nothing was imported")
 	exec(t, t.Context(), "state", "import", p0, p0, "-c", conf).want(t, exitFailure, "both of partition 0", "nothing was imported")
-	must(t, "state", "import", p0, p1, "-c", conf)
+	other := statesOfAnother(t, archive, dir)
+	exec(t, t.Context(), "state", "import", p0, other, "-c", conf).want(t, exitFailure, "p0.state", "other.state", "are of two networks", "nothing was imported")
+	must(t, "state", "import", p0, "-c", conf)
+	exec(t, t.Context(), "state", "import", other, "-c", conf).want(t, exitOtherModel, "is of another network", "try: --job")
+	must(t, "state", "import", p1, "-c", conf)
 	exec(t, t.Context(), "state", "import", p0, "-c", conf).want(t, exitFailure, "begun already")
 	heirs := filepath.Join(dir, "heirs")
 	must(t, "state", "export", "-c", conf, "-o", heirs)
 	must(t, "state", "diff", p1, filepath.Join(heirs, "p1.state"))
+}
+
+// statesOfAnother is the state of partition 1 of a job of another network.
+func statesOfAnother(t *testing.T, archive, dir string) string {
+	t.Helper()
+	model, data, states := filepath.Join(dir, "n.safetensors"), filepath.Join(dir, "other-data"), filepath.Join(dir, "other-states")
+	must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8", "--seed", "77")
+	stage := startProgram(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2")
+	url := serverURL.FindString(stage.messages())
+	must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
+	await(t, url, 24, 0)
+	stage.stop(t).want(t, exitOK)
+	must(t, "state", "export", "--dir", data, "-o", states)
+	path := filepath.Join(dir, "other.state")
+	if err := os.Rename(filepath.Join(states, "p1.state"), path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -150,7 +150,7 @@ func (a *app) runStage(ctx context.Context, c Config) error {
 // of its own.
 func stopFailure(err error, timeout time.Duration) error {
 	if errors.Is(err, pipeline.ErrOtherModel) {
-		return fail(exitOtherModel, err, "--model with the job's model file, or --job with another name; states move to a new job by eusn-stream state export and import")
+		return fail(exitOtherModel, err, "--model with the job's model file, or --job with another name; another readout goes on with this job's states in a new one: eusn-stream state export, state import")
 	}
 	if !errors.Is(err, context.Canceled) {
 		return err

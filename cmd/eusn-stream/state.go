@@ -255,20 +255,24 @@ partitions (stage.partitions in the configuration).`,
 		Example: "  eusn-stream state import states/*.state -c new.yaml --job new",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
-		of := map[int]string{} // all are looked at before any is taken: what has begun cannot begin again
+		of, networks := map[int]string{}, map[string]string{} // all are looked at before any is taken: what has begun cannot begin again
 		for _, name := range args {
 			b, err := readStateFile(name)
 			if err != nil {
 				return err
 			}
-			p, err := pipeline.CheckImport(c.pipeline(), b)
+			p, network, err := pipeline.CheckImport(c.pipeline(), b)
 			if err != nil {
 				return ofState(fmt.Errorf("%s: %w; nothing was imported", name, err))
 			}
 			if other, twice := of[p]; twice {
 				return fmt.Errorf("%s and %s are both of partition %d; nothing was imported", other, name, p)
 			}
-			of[p] = name
+			of[p], networks[network] = name, name
+		}
+		if len(networks) > 1 {
+			one := slices.Sorted(maps.Values(networks))
+			return fmt.Errorf("%s and %s are of two networks, policies, lists of channels or arithmetics: a job runs one model; nothing was imported", one[0], one[1])
 		}
 		for _, name := range args {
 			b, err := readStateFile(name)
@@ -276,7 +280,11 @@ partitions (stage.partitions in the configuration).`,
 				return err
 			}
 			if err := pipeline.Import(ctx, js, c.pipeline(), b); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				err = fmt.Errorf("%s: %w", name, err)
+				if errors.Is(err, pipeline.ErrOtherModel) {
+					err = fail(exitOtherModel, err, "--job with a name that no job has")
+				}
+				return err
 			}
 		}
 		a.say("%d partitions imported into job %s", len(args), c.Job)
