@@ -55,7 +55,7 @@
 //	softmax(temperature * scores), of (0, s) where there is one score s
 //
 // with the temperature in the model at which the scores of training sequences,
-// each scored by the readout fitted to all others, are likeliest (package
+// each scored by the readout fitted to those of other series, are likeliest (package
 // readout). It is null where the model has none. Among sequences like those
 // of the training, of those with probability p a share of about p is right. It
 // is about the trained classes and no other: it divides 1 among them whatever

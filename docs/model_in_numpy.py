@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A model file opened with NumPy alone: states and scores of one series, in float64.
 usage: model_in_numpy.py MODEL.safetensors SERIES.npy...    each SERIES is an array (samples, channels)
-Prints one JSON line per series: {"class": label, "scores": [...], "features": [...]}"""
+Prints one JSON line per series: {"class": label, "probability": p, "scores": [...], "features": [...]}"""
 import json, struct, sys
 import numpy as np
 
@@ -40,4 +40,7 @@ for path in sys.argv[2:]:
     f = features(np.load(path).astype("f8"))
     s = T["head.0.intercept"] + T["head.0.weights"] @ (f - T["head.0.center"])
     k = int(s[0] > 0) if len(head["classes"]) == 2 else int(s.argmax())
-    print(json.dumps({"class": head["classes"][k], "scores": s.tolist(), "features": f.tolist()}))
+    all_scores = np.append([0], s) if len(s) == 1 else s
+    t = head.get("temperature")  # none: the model makes no probabilities
+    p = 1 / np.exp(t * (all_scores - all_scores.max())).sum() if t else None
+    print(json.dumps({"class": head["classes"][k], "probability": p, "scores": s.tolist(), "features": f.tolist()}))

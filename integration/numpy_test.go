@@ -76,15 +76,20 @@ func checkInNumPy(t *testing.T, python string, d *offline.Dataset) {
 	worst := 0.0
 	for k, i := range test {
 		var got struct {
-			Class    string
-			Scores   []float64
-			Features []float64
+			Class       string
+			Probability float64
+			Scores      []float64
+			Features    []float64
 		}
 		if err := lines.Decode(&got); err != nil {
 			t.Fatalf("series %d: %v", i, err)
 		}
 		if want := m.Heads[0].Classes[ev.Predictions[k].Class]; got.Class != want {
 			t.Errorf("series %s: NumPy says %s with scores %v, the engine %s with %v", d.Series[i].ID, got.Class, got.Scores, want, ev.Predictions[k].Scores)
+		}
+		// Scores of some units, off by about 1e-4 of the features' size.
+		if p := float64(ev.Predictions[k].Probability); math.Abs(got.Probability-p) > 2e-3 {
+			t.Errorf("series %s: probability %v, the engine's %v", d.Series[i].ID, got.Probability, p)
 		}
 		worst = max(worst, featureError(t, g, d.Series[i].Values, got.Features))
 	}

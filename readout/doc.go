@@ -45,6 +45,12 @@
 // all samples, the cube and the square of the number of features (see wide.go).
 // Groups of one have the bits of samples without groups.
 //
+// A head that was chosen has a temperature: the scale at which the scores that
+// leave-one-out gives are log-likelihoods, each label being doubted a little
+// (temper.go). With it Linear.Probability makes a probability of scores, for
+// samples like those of the fit. Guo et al., "On calibration of modern neural
+// networks", 2017.
+//
 // Everything is computed in float64. The result depends neither on the number
 // of threads nor on an amd64 processor's instruction sets; other architectures
 // may differ in the last bits. alpha = 0 is plain least squares and an error
