@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestClean(t *testing.T) {
@@ -85,5 +89,35 @@ func TestConfusionOfLongLabels(t *testing.T) {
 	}
 	if got := listText(make([]string, 500)); !strings.HasSuffix(got, "... (500 in all)") {
 		t.Errorf("%q", got)
+	}
+}
+
+// A producer's key may hold escape sequences, for the server takes them: the
+// stage's log, its JSON, the list of dead letters and the states show them.
+func TestHostileKeys(t *testing.T) {
+	archive, dir := importTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m")
+	must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--units", "5", "--out", model)
+	stage := startProgram(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "1")
+	url := serverURL.FindString(stage.messages())
+	const key = "x\x1b]0;pwned\a"
+	onServer(t, url, func(js jetstream.JetStream) error {
+		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "sensors." + key, Data: []byte("junk")})
+		return err
+	})
+	await(t, url, 0, 1)
+	for _, r := range []result{
+		must(t, "deadletter", "list", "--nats-url", url),
+		must(t, "deadletter", "list", "--nats-url", url, "--json"),
+		exec(t, t.Context(), "state", "get", key, "--nats-url", url),
+		stage.stop(t),
+	} {
+		text := r.out + r.errOut
+		if strings.ContainsFunc(strings.NewReplacer("\n", "", "\t", "").Replace(text), unicode.IsControl) {
+			t.Errorf("control characters: %q", text)
+		}
+		if !strings.Contains(text, "pwned") {
+			t.Errorf("the key is not shown: %q", text)
+		}
 	}
 }
