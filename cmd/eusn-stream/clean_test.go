@@ -57,7 +57,9 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 	check("JSON", out.String(), `"label": "x\u001b]0;title\u0007\u009b31m"`)
 	a.say("stream %s", bad)
 	for _, format := range []string{"json", "text"} {
-		a.newLogger(LogConfig{Level: "info", Format: format}).Info("came", "key", bad)
+		own := &app{stdout: a.stdout, stderr: a.stderr} // whose messages all take the log's form
+		own.newLogger(LogConfig{Level: "info", Format: format}).Info("came", "key", bad)
+		own.say("stream %s", bad)
 	}
 	check("messages", errOut.String(), `stream x\u001b]0;`)
 	errOut.Reset()
