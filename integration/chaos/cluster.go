@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,8 @@ type cluster struct {
 	procs *children
 	nodes []*node
 	extra []string // arguments for every server
+	owner []string // the command of a worker whose own server this is; nil = none
+	env   []string // of that
 	disks bool     // each server has an image of its own
 
 	mu sync.Mutex // one kill at a time, so that three nodes keep their quorum
@@ -83,6 +86,9 @@ func (c *cluster) url() string {
 }
 
 func (c *cluster) args(n *node) []string {
+	if c.owner != nil {
+		return append(slices.Clone(c.owner), "--dir", filepath.Join(c.dir, n.name), "--port", strconv.Itoa(n.port))
+	}
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
@@ -111,7 +117,7 @@ func (c *cluster) start(n *node) error {
 			if c.disks {
 				own = syscall.CLONE_NEWNS
 			}
-			if n.proc, err = c.procs.startIn(own, n.name, nil, c.args(n)...); err != nil {
+			if n.proc, err = c.procs.startIn(own, n.name, c.env, c.args(n)...); err != nil {
 				return err
 			}
 		}

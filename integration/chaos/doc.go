@@ -26,6 +26,11 @@
 // nobody disturbs takes it again: each partition's digest, which covers every
 // state row and all bookkeeping, must come out as it did (states.go).
 //
+// Runs that take something from the servers' stores (harm.go, power.go) compare
+// with what the producers meant, and allow each partition, run by run, to be
+// flagged or stopped with a reason instead (verdict.go): never to differ, to
+// repeat or to omit in silence.
+//
 // A run also fails when a fault it planned did not happen, when the server
 // lost what it had acknowledged, when the output's bookkeeping headers do not
 // add up, when a worker's log speaks of a stopped partition or a panic, when

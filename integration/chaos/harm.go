@@ -320,9 +320,9 @@ func deleteAnswered(at float64) harm {
 	}}
 }
 
-// limit sets limits on a NATS stream that drop old messages, and takes them
-// back after a while.
-func limit(at float64, stream string, change func(*jetstream.StreamConfig)) harm {
+// limit sets limits on a NATS stream that drop old messages; it takes them back
+// at once, or leaves them for workers that begin.
+func limit(at float64, stream string, back bool, change func(*jetstream.StreamConfig)) harm {
 	return harm{"limit on " + stream, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		s, err := js.Stream(ctx, stream)
 		if err != nil {
@@ -342,6 +342,10 @@ func limit(at float64, stream string, change func(*jetstream.StreamConfig)) harm
 		}
 		if err != nil {
 			return err
+		}
+		if !back {
+			r.fleet.killAll()
+			return nil
 		}
 		_, err = js.UpdateStream(ctx, was)
 		return err

@@ -96,7 +96,7 @@ func mainWith(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	}
 	if o.list {
 		for _, s := range catalogue() {
-			fmt.Fprintf(stdout, "%-22s %d server(s), workers %v, %s\n", s.Name, s.Nodes, s.Workers, s.Policy)
+			fmt.Fprintf(stdout, "%-23s %d server(s), workers %v, %s, %s\n", s.Name, s.Nodes, s.Workers, s.Policy, s.expects())
 		}
 		return 0
 	}

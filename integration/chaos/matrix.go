@@ -36,10 +36,19 @@ type scenario struct {
 	Classes    int           // of the readout; 0 = 3
 	MaxMessage int           // bytes, of the input; 0 = the default
 	MaxPayload int           // bytes, of the servers; 0 = a stock server's
+	Embedded   bool          // the server is the worker's own
 	Disks      bool          // each server's store is on a disk of its own, which can lose its power
 	SyncAlways bool          // servers fsync before each acknowledgement
 	Lag        time.Duration // added to every piece between workers and servers, each way
 	Handed     int           // commits of several parts that another worker must take over in the middle
+}
+
+// expects says what a run comes to.
+func (s *scenario) expects() string {
+	if s.Unsafe != "" {
+		return "a control: " + s.Unsafe + " is found"
+	}
+	return s.May.String()
 }
 
 // serverArgs are what the servers are started with beyond the usual.
@@ -184,11 +193,15 @@ func storeFaults() []*scenario {
 	}
 	trim := func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 100 }
 	few := func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 }
+	five := func(c *jetstream.StreamConfig) { c.MaxMsgs = 5 }
 	rows := func(s *scenario) { s.Slots = 12 }
 	input := rewound("rewind-input", flaggedOrStopped, rewinding{streams: []string{inputStream}})
 	restart := rewound("rewind-input-restart", flaggedOrStopped, rewinding{streams: []string{inputStream}, restart: true})
 	nameless := func(s *scenario) { s.Traffic.Unnumbered, s.Traffic.Repeat = true, 0 }
 	answered := harmed("delete-answered", flaggedOrStopped, deleteAnswered(0.5)).with(nameless)
+	flipped := harmed("flip-input", flaggedOrStopped, flip(0.5, inputStream))
+	summed := harmed("sum-input", orStopped, loseSum(0.5, inputStream))
+	embedded := func(s *scenario) { s.Embedded, s.Workers = true, []int{0} }
 	return []*scenario{
 		input,
 		input.unsafe("rewind-no-reset", "noreset"),
@@ -207,17 +220,21 @@ func storeFaults() []*scenario {
 		harmed("delete-unread", flaggedOrStopped, deleteUnread(0.4)),
 		answered,
 		answered.unsafe("delete-no-digest", "nodigest"),
-		harmed("limit-input", flaggedOrStopped, limit(0.4, inputStream, trim)).with(func(s *scenario) { s.Kills = 1 }),
-		harmed("limit-output", may{Stop: true, Shown: true}, limit(0.4, outputStream, few)).with(func(s *scenario) { s.Kills = 1 }),
+		harmed("limit-input", flaggedOrStopped, limit(0.4, inputStream, true, trim)).with(func(s *scenario) { s.Kills = 1 }),
+		harmed("limit-output", may{Stop: true, Shown: true}, limit(0.4, outputStream, true, few)).with(func(s *scenario) { s.Kills = 1 }),
+		harmed("limit-output-all", may{Stop: true, Shown: true}, limit(0.4, outputStream, false, five)),
 		harmed("purge-output", orStopped, purge(0.4, outputStream)),
 		harmed("purge-states", orStopped, purge(0.3, snapStream), purge(0.4, memberStream), purge(0.6, deadStream)).with(func(s *scenario) { s.Kills = 2 }),
 
-		harmed("flip-input", flaggedOrStopped, flip(0.5, inputStream)),
+		flipped,
+		flipped.unsafe("flip-no-input", "noinput"),
 		harmed("flip-output", may{Flag: true, Stop: true, Shown: true}, flip(0.5, outputStream)),
 		harmed("flip-states", orStopped, flip(0.3, memberStream), flip(0.6, snapStream)).with(func(s *scenario) { s.Kills = 2 }),
 		harmed("flip-rows", orStopped, flip(0.5, rowStream)).with(rows),
-		harmed("sum-input", orStopped, loseSum(0.5, inputStream)),
+		summed,
+		summed.unsafe("sum-no-input", "noinput"),
 		harmed("sum-output", orStopped, loseSum(0.5, outputStream)),
+		harmed("sum-embedded", may{}, loseSum(0.3, inputStream), loseSum(0.5, outputStream), loseSum(0.7, snapStream)).with(embedded),
 		harmed("sum-states", orStopped, loseSum(0.5, snapStream), loseSum(0.7, rowStream)).with(rows),
 	}
 }
@@ -247,6 +264,7 @@ func workerFaults() []*scenario {
 		base("worker-kills-window").with(func(s *scenario) { s.Kills, s.Policy = 8, "window" }),
 		base("worker-kills-count").with(func(s *scenario) { s.Kills, s.Policy = 8, "count" }),
 		base("worker-kills-early").with(func(s *scenario) { s.Kills, s.Policy, s.Partitions = 8, "early", 32 }),
+		base("embedded-kills").with(func(s *scenario) { s.Embedded, s.Workers, s.ServerKills = true, []int{0}, 5 }),
 		base("server-kills").with(func(s *scenario) { s.ServerKills, s.Kills = 5, 3 }),
 		base("links").with(func(s *scenario) { s.Cuts, s.Slow, s.Restarts = 4, 3, 3 }),
 		base("zombies").with(func(s *scenario) { s.Zombies, s.Kills = 3, 2 }),
