@@ -22,6 +22,7 @@ const (
 	streamsWithin   = 60 * time.Second // until a first worker has made the NATS streams
 	noProgress      = 45 * time.Second // without a new prediction: stuck
 	controlPatience = 8 * time.Second  // the same for a negative control, which may well lose some
+	askAgainAfter   = 8 * time.Second  // without one, producers look for what the servers have lost
 	silenceWithin   = 90 * time.Second // of the load's end a sequence ends for its silence
 	settleTime      = time.Second      // for a prediction too many to show up
 )
@@ -203,15 +204,7 @@ func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error 
 // closeMeant does so where the truth is what producers meant.
 func (r *run) closeMeant(ctx context.Context, js jetstream.JetStream) error {
 	taken := map[string]int{}
-	if _, err := readOn(ctx, js, inputStream, 0, true, r.input); err != nil {
-		return err
-	}
-	if !r.scenario.Loses {
-		if err := r.allStored(); err != nil {
-			return err
-		}
-	}
-	if err := r.producers.findMissing(ctx, r.hasOrHad); err != nil {
+	if err := r.sendAgain(ctx, js); err != nil {
 		return err
 	}
 	if err := r.truth.meant(taken); err != nil {
@@ -221,6 +214,21 @@ func (r *run) closeMeant(ctx context.Context, js jetstream.JetStream) error {
 		return err
 	}
 	return r.truth.meant(taken)
+}
+
+// sendAgain publishes what the input does not hold: a producer that keeps its
+// numbers asks, and sends again.
+func (r *run) sendAgain(ctx context.Context, js jetstream.JetStream) error {
+	clear(r.stored)
+	if _, err := readOn(ctx, js, inputStream, 0, true, r.input); err != nil {
+		return err
+	}
+	if !r.scenario.Loses {
+		if err := r.allStored(); err != nil {
+			return err
+		}
+	}
+	return r.producers.findMissing(ctx, r.hasOrHad)
 }
 
 // hasOrHad reports whether nobody is to send a message again: the input has
@@ -320,8 +328,17 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	var read uint64
 	var stopped stops
 	var err error
+	asked := time.Now()
 	for last := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		before := r.audit.seen
+		if holes && time.Since(last) > askAgainAfter && time.Since(asked) > askAgainAfter {
+			// Servers that come back from a power loss one by one may have
+			// lost more than they knew of.
+			asked = time.Now()
+			if err := r.sendAgain(ctx, js); err != nil {
+				return err
+			}
+		}
 		if read, err = readOn(ctx, js, outputStream, read, holes, r.audit.message); err != nil {
 			return err
 		}
