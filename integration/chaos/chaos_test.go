@@ -324,8 +324,8 @@ func TestMatrices(t *testing.T) {
 	var runs, kills, zombies, servers, splits, messages int
 	controls := map[string]bool{}
 	for _, s := range list {
-		if s.Unsafe != "" {
-			controls[s.Unsafe] = true
+		if s.control() != "" {
+			controls[s.control()] = true
 			continue
 		}
 		runs++

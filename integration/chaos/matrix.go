@@ -27,6 +27,7 @@ type scenario struct {
 	Slots      int           // state rows of a shard; 0 = the default, room for all
 	Idle       time.Duration // silence that ends a sequence; 0 = never
 	Unsafe     string        // safety switched off in the workers; a negative control
+	Control    string        // or something else that is missing, with the workers as they are
 
 	Kills, Zombies, Splits, OneWay, Cuts, Slow, Restarts, ServerKills int
 
@@ -43,10 +44,13 @@ type scenario struct {
 	Handed     int           // commits of several parts that another worker must take over in the middle
 }
 
+// control is what a negative control lacks, empty for other runs.
+func (s *scenario) control() string { return cmp.Or(s.Unsafe, s.Control) }
+
 // expects says what a run comes to.
 func (s *scenario) expects() string {
-	if s.Unsafe != "" {
-		return "a control: " + s.Unsafe + " is found"
+	if s.control() != "" {
+		return "a control: " + s.control() + " is found"
 	}
 	return s.May.String()
 }
@@ -199,8 +203,8 @@ func storeFaults() []*scenario {
 	restart := rewound("rewind-input-restart", flaggedOrStopped, rewinding{streams: []string{inputStream}, restart: true})
 	nameless := func(s *scenario) { s.Traffic.Unnumbered, s.Traffic.Repeat = true, 0 }
 	answered := harmed("delete-answered", flaggedOrStopped, deleteAnswered(0.5)).with(nameless)
-	flipped := harmed("flip-input", flaggedOrStopped, flip(0.5, inputStream))
-	summed := harmed("sum-input", orStopped, loseSum(0.5, inputStream))
+	flipped := harmed("flip-unnumbered", flaggedOrStopped, flip(0.5, inputStream)).with(nameless)
+	sums := []harm{loseSum(0.3, inputStream), loseSum(0.5, outputStream), loseSum(0.7, snapStream)}
 	embedded := func(s *scenario) { s.Embedded, s.Workers = true, []int{0} }
 	return []*scenario{
 		input,
@@ -226,32 +230,40 @@ func storeFaults() []*scenario {
 		harmed("purge-output", orStopped, purge(0.4, outputStream)),
 		harmed("purge-states", orStopped, purge(0.3, snapStream), purge(0.4, memberStream), purge(0.6, deadStream)).with(func(s *scenario) { s.Kills = 2 }),
 
+		harmed("flip-input", flaggedOrStopped, flip(0.5, inputStream)),
 		flipped,
 		flipped.unsafe("flip-no-input", "noinput"),
 		harmed("flip-output", may{Flag: true, Stop: true, Shown: true}, flip(0.5, outputStream)),
 		harmed("flip-states", orStopped, flip(0.3, memberStream), flip(0.6, snapStream)).with(func(s *scenario) { s.Kills = 2 }),
 		harmed("flip-rows", orStopped, flip(0.5, rowStream)).with(rows),
-		summed,
-		summed.unsafe("sum-no-input", "noinput"),
+		harmed("sum-input", orStopped, loseSum(0.5, inputStream)),
 		harmed("sum-output", orStopped, loseSum(0.5, outputStream)),
-		harmed("sum-embedded", may{}, loseSum(0.3, inputStream), loseSum(0.5, outputStream), loseSum(0.7, snapStream)).with(embedded),
+		harmed("sum-embedded", may{}, sums...).with(embedded),
+		harmed("sum-stock", may{}, sums...).with(func(s *scenario) { s.Control = "norepair" }),
 		harmed("sum-states", orStopped, loseSum(0.5, snapStream), loseSum(0.7, rowStream)).with(rows),
 	}
 }
 
-// powerFaults are runs whose servers lose their power.
+// powerFaults are runs whose servers lose their power. Those of a server alone
+// begin with a job that nothing was ever synced of; in a cluster, whose servers
+// do not agree on what they never synced, the job is older than that.
 func powerFaults() []*scenario {
 	power := func(name string, nodes int, always bool) *scenario {
-		m := flaggedOrStopped
-		if always {
-			m = may{}
+		m, syncs := flaggedOrStopped, syncs(0.2, 0.6)
+		if nodes > 1 {
+			syncs = syncNodes(0.05, 0.6, 3)
 		}
-		return harmed(name, m, append(syncs(0.2, 0.6), powerLoss(0.75, 1500*time.Millisecond))...).with(func(s *scenario) {
+		if always {
+			m, syncs = may{}, nil
+		}
+		return harmed(name, m, append(syncs, powerLoss(0.75, 1500*time.Millisecond))...).with(func(s *scenario) {
 			s.Nodes, s.Disks, s.SyncAlways, s.Load = nodes, true, always, 20*time.Second
 		})
 	}
-	one := power("power", 1, false)
-	return []*scenario{one, power("power-always", 1, true), power("power-three", 3, false), power("power-three-always", 3, true)}
+	careless := power("power-no-input", 1, false).with(func(s *scenario) { s.Unsafe = "noinput" })
+	return []*scenario{
+		power("power", 1, false), power("power-always", 1, true), power("power-three", 3, false), power("power-three-always", 3, true), careless,
+	}
 }
 
 // workerFaults are runs whose workers, servers and links break.
@@ -349,7 +361,7 @@ var matrices = map[string][]entry{
 // controls is every negative control once.
 func controls() (list []entry) {
 	for _, s := range catalogue() {
-		if s.Unsafe != "" {
+		if s.control() != "" {
 			list = append(list, entry{s.Name, 1})
 		}
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,22 +75,35 @@ func (c *cluster) image(n *node) string { return filepath.Join(c.dir, n.name+".i
 // syncs lets one NATS stream after the other reach the disk, in a drawn order:
 // a stock server syncs each at its own time, every two minutes.
 func syncs(from, to float64) (list []harm) {
-	const streams = 6
-	for i := range streams {
-		at := from + (to-from)*float64(i)/streams
-		list = append(list, harm{"NATS stream synced", at, func(_ context.Context, r *run, _ jetstream.JetStream) error {
-			names := []string{inputStream, outputStream, snapStream, rowStream, memberStream, deadStream}
-			for k, n := range r.cluster.nodes {
-				order := rand.New(rand.NewPCG(r.seed, uint64(k)+uint64(1000*from))).Perm(streams)
-				root := "/proc/" + strconv.Itoa(n.proc.cmd.Process.Pid) + "/root"
-				if err := syncFiles(root + r.cluster.storeDir(n, names[order[i]])); err != nil {
-					return err
-				}
-			}
-			return nil
+	names := []string{inputStream, outputStream, snapStream, rowStream, memberStream, deadStream}
+	return spread("NATS stream synced", from, to, len(names), func(r *run, i int) error {
+		n := r.cluster.nodes[0]
+		return syncFiles(n.seen(r.cluster.storeDir(n, names[r.rng("syncs").Perm(len(names))[i]])))
+	})
+}
+
+// syncNodes lets the servers reach their disks one after the other, several
+// times: all that they hold, the cluster's own logs too.
+func syncNodes(from, to float64, rounds int) []harm {
+	return spread("server synced", from, to, 3*rounds, func(r *run, i int) error {
+		n := r.cluster.nodes[i%len(r.cluster.nodes)]
+		return syncFiles(n.seen(filepath.Join(r.cluster.dir, n.name)))
+	})
+}
+
+// spread is n harms of a kind, evenly.
+func spread(what string, from, to float64, n int, do func(r *run, i int) error) (list []harm) {
+	for i := range n {
+		list = append(list, harm{what, from + (to-from)*float64(i)/float64(n), func(_ context.Context, r *run, _ jetstream.JetStream) error {
+			return do(r, i)
 		}})
 	}
 	return list
+}
+
+// seen is a path as a server sees it, in its mount namespace.
+func (n *node) seen(path string) string {
+	return filepath.Join("/proc", strconv.Itoa(n.proc.cmd.Process.Pid), "root", path)
 }
 
 func syncFiles(dir string) error {

@@ -58,7 +58,7 @@ type inputCounts struct {
 
 func newResult(s *scenario, seed uint64) *result {
 	return &result{
-		Run: s.Name, Seed: seed, Control: s.Unsafe, Nodes: s.Nodes, Workers: s.Workers, Policy: s.Policy, May: s.May.String(),
+		Run: s.Name, Seed: seed, Control: s.control(), Nodes: s.Nodes, Workers: s.Workers, Policy: s.Policy, May: s.May.String(),
 		Repeat: fmt.Sprintf("go run ./integration/chaos --run %s --seed %d", s.Name, seed),
 	}
 }

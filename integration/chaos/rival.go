@@ -43,7 +43,7 @@ func rival(at float64, what string, other func() (*reservoir.Model, error)) harm
 		case <-p.done:
 		case <-time.After(rivalWithin):
 			p.stop(workerStop)
-			if r.scenario.Unsafe == "" {
+			if r.scenario.control() == "" {
 				r.result.fail("a %s worked for %v", what, rivalWithin)
 			}
 			return nil

@@ -147,7 +147,7 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.closeSequences(ctx, js); err != nil {
 		return err
 	}
-	if err := r.compare(ctx, js); err != nil || r.scenario.Unsafe != "" || r.scenario.May.lenient() || r.scenario.Embedded {
+	if err := r.compare(ctx, js); err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded {
 		return err // what was lost may be in the states, and a server that is a worker's own is not left alone with another
 	}
 	return r.states(ctx, js)
@@ -352,12 +352,12 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 		}
 		if r.audit.seen > before {
 			last = time.Now()
-		} else if quiet := time.Since(last); quiet > noProgress || r.scenario.Unsafe != "" && quiet > controlPatience {
+		} else if quiet := time.Since(last); quiet > noProgress || r.scenario.control() != "" && quiet > controlPatience {
 			break // what is missing is counted as lost
 		}
 	}
 	time.Sleep(settleTime)
-	if unclean := r.fleet.stopAll(); len(unclean) > 0 && r.scenario.Unsafe == "" && len(stopped) == 0 {
+	if unclean := r.fleet.stopAll(); len(unclean) > 0 && r.scenario.control() == "" && len(stopped) == 0 {
 		r.result.fail("at the end, workers did not stop cleanly: %v", unclean)
 	}
 	if _, err := readOn(ctx, js, outputStream, read, holes, r.audit.message); err != nil {
@@ -401,7 +401,7 @@ func (r *run) clean() {
 		r.cluster.stopAll()
 	}
 	for _, cry := range r.procs.cries() {
-		if r.scenario.Unsafe == "" && !(r.scenario.May.Stop && strings.Contains(cry, "STOPPED")) {
+		if r.scenario.control() == "" && !(r.scenario.May.Stop && strings.Contains(cry, "STOPPED")) {
 			r.result.fail("a worker's log: %s", cry)
 		}
 	}
