@@ -163,6 +163,6 @@ func powerLoss(at float64, skew time.Duration) harm {
 		if len(r.cluster.nodes) == 1 {
 			return nil
 		}
-		return r.cluster.healthy(ctx, js)
+		return r.cluster.led(ctx, js)
 	}}
 }
