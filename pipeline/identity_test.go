@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -128,52 +129,98 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 	}
 }
 
+// race starts a worker of each model at once, waits until each has begun or was
+// refused, and stops them.
+func (b *rig) race(t *testing.T, c Config, models ...*reservoir.Model) (began map[*reservoir.Model]int, refused int) {
+	t.Helper()
+	var mu sync.Mutex
+	var ends sync.WaitGroup
+	began = map[*reservoir.Model]int{}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer ends.Wait()
+	defer cancel()
+	decided := make(chan struct{}, 2*len(models))
+	for _, model := range models {
+		ends.Go(func() {
+			s := &Stage{Config: c, Model: model, NewEngine: generic, Dial: b.dial, Log: b.log, Ready: func() {
+				mu.Lock()
+				defer mu.Unlock()
+				began[model]++
+				decided <- struct{}{}
+			}}
+			err := s.Run(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, ErrOtherModel):
+				refused++
+				decided <- struct{}{}
+			case err != nil:
+				t.Error(err)
+				decided <- struct{}{}
+			}
+		})
+	}
+	for range models {
+		select {
+		case <-decided:
+		case <-time.After(patience):
+			t.Fatal("a worker neither begins nor is refused")
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return began, refused
+}
+
 // Of workers with different models that begin a job at once, those of one begin
 // it and the others are refused.
 func TestModelsRaceForANewJob(t *testing.T) {
 	m, network, head := twoModels(t)
 	b := newRig(t)
 	for round := range 4 {
-		c := quick("race"+string(rune('a'+round)), 2)
+		c := quick(fmt.Sprint("race", round), 2)
 		c.InputSubject = c.Job + ".*"
-		var mu sync.Mutex
-		var ends sync.WaitGroup
-		began, refused := map[*reservoir.Model]int{}, 0
-		ctx, cancel := context.WithCancel(t.Context())
-		decided := make(chan struct{}, 6)
-		for _, model := range []*reservoir.Model{m, network, head, m, network, head} {
-			ends.Go(func() {
-				s := &Stage{Config: c, Model: model, NewEngine: generic, Dial: b.dial, Log: b.log, Ready: func() {
-					mu.Lock()
-					defer mu.Unlock()
-					began[model]++
-					decided <- struct{}{}
-				}}
-				err := s.Run(ctx)
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case errors.Is(err, ErrOtherModel):
-					refused++
-					decided <- struct{}{}
-				case err != nil:
-					t.Error(err)
-					decided <- struct{}{}
-				}
-			})
-		}
-		for range 6 {
-			select {
-			case <-decided:
-			case <-time.After(patience):
-				t.Fatal("a worker neither begins nor is refused")
-			}
-		}
-		cancel()
-		ends.Wait()
-		if len(began) != 1 || refused != 4 {
+		if began, refused := b.race(t, c, m, network, head, m, network, head); len(began) != 1 || refused != 4 {
 			t.Errorf("round %d: workers of %d models began, %d were refused, want 1 and 4", round, len(began), refused)
 		}
+	}
+}
+
+// A worker that is killed once it has said what the job's model is, and before it
+// has claimed anything, leaves a job of that model.
+func TestKilledBetweenEntryAndClaim(t *testing.T) {
+	m, network, head := twoModels(t)
+	b := newRig(t)
+	c := quick("begun", 2)
+	b.startUp(c)
+	out, err := b.js.Stream(t.Context(), outputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh, err := shapeOf(c.WithDefaults(), m, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := entry{identity: sh.identity(), worker: "killed", meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Head: "test"}}
+	if killed.readout, err = readoutOf(m, m.Heads[0]); err != nil {
+		t.Fatal(err)
+	}
+	body, err := (&run{meta: killed.meta}).newEmpty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := killed.write(t.Context(), b.js, c.Job, 0, body); err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := killed.write(t.Context(), b.js, c.Job, 0, body); !taken || err == nil {
+		t.Errorf("a second entry was taken (%v)", err)
+	}
+	if began, refused := b.race(t, c, network, m, head); began[m] != 1 || refused != 2 {
+		t.Errorf("%d workers of the job's model began, %d of others were refused, want 1 and 2", began[m], refused)
+	}
+	if _, seq, err := readEntry(t.Context(), out, c.Job); seq != 1 || err != nil {
+		t.Errorf("the entry is message %d (%v), want the first", seq, err)
 	}
 }
 
@@ -210,7 +257,9 @@ func TestOlderJobsAreAdopted(t *testing.T) {
 	r.stop(t)
 	b.asBefore(t, c)
 	b.refusedFor(t, network, c, "network", "test-model")
-	b.start(m, c).stop(t)
+	if began, refused := b.race(t, c, m, network, m, network); began[m] != 2 || refused != 2 {
+		t.Errorf("%d workers of the job's network began, %d of another were refused, want 2 and 2", began[m], refused)
+	}
 	b.refusedFor(t, network, c, "network")
 	b.refusedFor(t, head, c, "readout")
 	for p := range c.Partitions {
