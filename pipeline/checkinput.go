@@ -33,6 +33,7 @@ func (t *tenure) checkInput(ctx context.Context) error {
 	c.created = created
 	p.replayTo, p.skip, p.verifyAt, p.want, p.wantVersion = c.inSeq, c.ahead, c.mark.seq, c.mark.digest, c.mark.version
 	in := info.State
+	t.first = in.FirstSeq
 	switch {
 	case in.LastSeq < c.inSeq:
 		return fmt.Errorf("pipeline: %s ends at message %d, but %s answers message %d: the input lost its tail; restore its store, or start a new job",

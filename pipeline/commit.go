@@ -40,10 +40,12 @@ type committer struct {
 	model   identity
 	log     *slog.Logger
 	retries func()
-	waits   func(error) error // told what the server did not do; see tenure.waits
-	unsafe  string            // see Stage.unsafe
+	begins  func(context.Context) error // nil, or asked before a partition without a record is begun
+	waits   func(error) error           // told what the server did not do; see tenure.waits
+	unsafe  string                      // see Stage.unsafe
 
 	record        // as last acknowledged
+	begun  bool   // begins had nothing against it
 	last   uint64 // sequence number of the message that says so; 0 = none
 
 	// the publish under way
@@ -96,6 +98,14 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 		case seq > 0 && r.otherVersion() != nil:
 			return fmt.Errorf("pipeline: the record on %s: %w", c.subject(), r.otherVersion())
 		case seq > 0 && wait(r):
+		case seq == 0 && c.begins != nil && !c.begun:
+			err = c.begins(ctx)
+			if c.begun = err == nil; c.begun {
+				continue
+			}
+			if errors.Is(err, errRecordLost) {
+				return err
+			}
 		default:
 			r.kind, r.worker, r.arithmetic, r.identity = kindClaim, c.worker, c.ours, c.model
 			r.epoch++
@@ -224,7 +234,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 				staleSince = time.Now()
 			}
 			if time.Since(staleSince) > staleGrace {
-				return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d; restore its store, or start a new job", c.subject(), c.last)
+				return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d, and with it what was predicted since: restore its store; without a backup restart, and what is lost is predicted once more", c.subject(), c.last)
 			}
 		default:
 			staleSince = time.Time{}

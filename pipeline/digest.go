@@ -153,7 +153,7 @@ func (p *partition) verify() error {
 // form of the state its digest is of.
 func (p *partition) orOlder() string {
 	if p.wantVersion > 0 {
-		return ""
+		return p.instead
 	}
-	return ", or a program from before the first release wrote the record"
+	return p.instead + ", or a program from before the first release wrote the record"
 }

@@ -102,14 +102,17 @@
 //     place again is found out, whatever it holds there now;
 //  3. restores the snapshot that the record names, replays the input behind it
 //     silently up to the position, and compares the state's digest with the
-//     record's. A difference stops p with a message that says what to do;
+//     record's. Where that snapshot is lost, it begins from an earlier one, or
+//     from message 1 of an input that has it. A difference stops p with a message that says what to do;
 //     nothing is predicted from a state that may be wrong;
 //  4. commits predictions, position and digest in one message per batch. An
 //     outcome that is not known is resolved by reading the record from the
 //     leader: ours, our predecessor's (publish again), or another's (fenced);
 //  5. every so many messages or seconds, at a commit, copies p's state and
-//     stores it beside the work; the next commit names it, and the one before
-//     is deleted. What killed workers left behind is swept after a claim;
+//     stores it beside the work; the next commit names it. The one before is
+//     deleted ten minutes or more later (retire.go), for an output that goes
+//     back to what it was names it again. What killed workers left behind is
+//     swept as long after a claim;
 //  6. on a stop, or when p falls to another worker, stores the last state and
 //     commits "released": the next owner replays nothing and need not wait.
 //

@@ -144,11 +144,11 @@ func (e *emitter) await(ctx context.Context, t *tenure) error {
 	}
 	if t.c.snap != snap {
 		t.saved.Store(t.c.snapSeq)
-		rows := t.freedBy(t.c.snapSeq)
-		if snap != "" || len(rows) > 0 { // rows may come and go before the first snapshot
+		old, rows := t.retire(snap, t.freedBy(t.c.snapSeq), time.Now())
+		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
-				if snap != "" {
-					t.snaps.remove(ctx, snap, t.log)
+				for _, name := range old {
+					t.snaps.remove(ctx, name, t.log)
 				}
 				t.snaps.removeRows(ctx, rows, t.log)
 			})

@@ -168,6 +168,7 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 		},
 	}
 	t.c.waits = func(err error) error { return t.waits("commit on "+t.c.subject(), err) }
+	t.c.begins = t.unanswered
 	t.part.tenure = t
 	t.home.Store(m.snaps.generation.Load())
 	m.tenures[p] = t

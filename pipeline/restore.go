@@ -7,39 +7,86 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// restore reads the snapshot that the record names.
+// restore reads the snapshot that the record names, or does without.
 func (t *tenure) restore() error {
-	c := t.c
+	err := t.restoreFrom(t.c.snap, t.c.snapSeq)
+	if lostSnapshot(err) {
+		return t.instead(err)
+	}
+	return err
+}
+
+// restoreFrom reads a snapshot of the state after input message seq.
+func (t *tenure) restoreFrom(name string, seq uint64) error {
 	for {
-		b, err := t.snaps.get(t.ctx, c.snap)
+		b, err := t.snaps.get(t.ctx, name)
 		switch {
 		case err == nil:
 			p, err := decodeSnapshot(b, t.shard.shape, t.part.id)
-			if err == nil && p.done != c.snapSeq {
-				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.done, c.snapSeq)
+			if err == nil && p.done != seq {
+				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.done, seq)
 			}
 			if other := (*versionError)(nil); errors.As(err, &other) {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", c.snap, t.snaps.bucket, other)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.snaps.bucket, other)
 			}
 			if err != nil {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", c.snap, t.snaps.bucket, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.snaps.bucket, err)
 			}
 			t.saved.Store(p.done)
-			t.kept = p.stored()
+			t.kept, t.began = p.stored(), name
 			t.part.restored(p, t.cfg.Job)
 			t.counters.restores.Add(1)
 			return nil
 		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
-			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", c.snap, t.part.id, t.snaps.bucket, errLater)
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.id, t.snaps.bucket, errLater)
 		case lostSnapshot(err):
-			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w; restore the store, or start a new job", c.snap, t.snaps.bucket, t.part.id, err)
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.bucket, t.part.id, err)
 		}
-		t.log.Warn("snapshot cannot be read, trying again", "name", c.snap, "err", err)
+		t.log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
 		if err := pause(t.ctx, retryWait); err != nil {
 			return err
 		}
 	}
 }
+
+// instead does without a snapshot that is lost: it begins from one before it,
+// or from the input's first message. What comes out must have the digest that
+// the record has; see verify.
+func (t *tenure) instead(lost error) error {
+	if err := t.c.overtaken(t.ctx, lost); errors.Is(err, errFenced) {
+		return err // whoever has the partition now has deleted it
+	}
+	if t.c.mark.seq == 0 {
+		return fmt.Errorf("%w; restore the store, or start a new job", lost)
+	}
+	all, err := t.snaps.entries(t.ctx, t.part.id)
+	if err != nil {
+		return fmt.Errorf("%w: %w: %w", lost, err, errLater)
+	}
+	for _, e := range all {
+		if e.name == t.c.snap || e.seq > t.c.snapSeq || t.first > e.seq+1 {
+			continue
+		}
+		if err := t.restoreFrom(e.name, e.seq); err == nil || t.ctx.Err() != nil {
+			t.withoutSnapshot(lost, "an earlier snapshot, "+e.name, e.seq+1)
+			return err
+		}
+	}
+	if t.first > 1 {
+		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, inputStream(t.cfg.Job), t.first)
+	}
+	t.withoutSnapshot(lost, "nothing", 1)
+	return nil
+}
+
+func (t *tenure) withoutSnapshot(lost error, from string, first uint64) {
+	t.home.Store(nowhere)
+	t.part.instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
+	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.id, "from", from, "input", first, "to", t.c.inSeq, "err", lost)
+}
+
+// nowhere is the home of a snapshot that is lost; see tenure.unstored.
+const nowhere = ^uint64(0)
 
 // restored takes over what a snapshot holds.
 func (p *partition) restored(from *partition, jobName string) {

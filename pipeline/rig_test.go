@@ -20,6 +20,7 @@ type rig struct {
 	bar     func(name string) error               // if set, may keep a stage's connection from being made
 	connect func(name string) (*nats.Conn, error) // if set, how stages connect
 	now     func() time.Time                      // if set, the clock of stages that are started
+	keep    time.Duration                         // how long their replaced snapshots are kept; 0 = not
 	js      jetstream.JetStream
 	log     *slog.Logger
 }

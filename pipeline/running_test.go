@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -42,7 +43,7 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 	r.cancel = cancel
 	ready := make(chan struct{})
 	s := &Stage{
-		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters, clock: b.now,
+		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters, clock: b.now, keep: cmp.Or(b.keep, -1),
 		Dial: func(name string) (*nats.Conn, error) {
 			nc, err := b.dial(name)
 			mu.Lock()

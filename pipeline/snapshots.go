@@ -110,14 +110,15 @@ func snapshotName(part int, epoch, inSeq uint64) string {
 }
 
 // parseSnapshotName takes a name apart; ok is false for what is not ours.
-func parseSnapshotName(name string) (part int, epoch uint64, ok bool) {
+func parseSnapshotName(name string) (part int, epoch, inSeq uint64, ok bool) {
 	parts := strings.Split(name, ".")
 	if len(parts) != 3 || !strings.HasPrefix(parts[0], "p") || !strings.HasPrefix(parts[1], "e") {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
 	part, err1 := strconv.Atoi(parts[0][1:])
 	epoch, err2 := strconv.ParseUint(parts[1][1:], 10, 64)
-	return part, epoch, err1 == nil && err2 == nil
+	inSeq, err3 := strconv.ParseUint(parts[2], 10, 64)
+	return part, epoch, inSeq, err1 == nil && err2 == nil && err3 == nil
 }
 
 // put stores a snapshot. It gives up early, for whoever releases a partition

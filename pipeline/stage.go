@@ -33,6 +33,7 @@ type Stage struct {
 	Counters *Counters    // optional: counted into, for the caller to read
 	Ready    func()       // optional: called once when the worker reads its first share of the partitions
 
+	keep   time.Duration    // how long what a record names no more is kept; 0 = keepReplaced, less = not
 	unsafe string           // leaves a safety out, for tests that must see it fail
 	clock  func() time.Time // what leases read; nil = time.Now
 }

@@ -48,6 +48,7 @@ type partition struct {
 	want         digest
 	wantVersion  uint64
 	rebuiltSum   digest // as it was compared with want
+	instead      string // of the snapshot, where that is lost
 
 	away    int      // state rows of its streams that are stored apart
 	freed   []uint64 // those that were, since the last snapshot

@@ -33,7 +33,7 @@ func (s *snapshots) sweep(ctx context.Context, ours map[int]claimed, pieces bool
 	entries := map[string]bool{}
 	for _, o := range all {
 		entries[o.NUID] = true
-		part, epoch, ok := parseSnapshotName(o.Name)
+		part, epoch, _, ok := parseSnapshotName(o.Name)
 		if !ok {
 			continue
 		}
@@ -86,7 +86,8 @@ type sweeper struct {
 	done   chan struct{}
 }
 
-// sweepOrphans begins a sweep if it is time: after claims, and now and then.
+// sweepOrphans begins a sweep if it is time: after claims, and now and then. Of
+// a partition claimed lately nothing is swept yet, see retire.go.
 func (m *manager) sweepOrphans(ctx context.Context) {
 	s := &m.sweeper
 	if s.done != nil {
@@ -107,7 +108,7 @@ func (m *manager) sweepOrphans(ctx context.Context) {
 		if epoch == 0 {
 			return // not yet claimed: later
 		}
-		if !t.failed.Load() {
+		if !t.failed.Load() && time.Since(t.claimed) >= m.keeps() { // what was replaced before the claim has been kept long enough
 			ours[p] = claimed{epoch, t.found}
 		}
 	}

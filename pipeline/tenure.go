@@ -33,6 +33,11 @@ type tenure struct {
 	found     string          // the snapshot that the claim found; written before epoch
 	kept      map[uint64]bool // the stored rows it names
 	freed     []freedRows     // behind mu, in order
+	claimed   time.Time       // when; written before epoch
+	first     uint64          // input message at the claim
+	began     string          // snapshot it was restored from, empty = from message 1
+	replaced  []retired       // kept still, oldest first; of whoever commits, as is
+	lastKept  time.Time       // when the last of these was replaced
 	epoch     atomic.Uint64   // 0 before the claim
 
 	reading, rebuilt atomic.Bool // how far it has come, for Status
@@ -120,7 +125,9 @@ func (t *tenure) hold(started func()) {
 		defer t.counters.owned.Add(-1)
 		t.reading.Store(true)
 		started()
-		t.snaps.sweepRows(t.ctx, orphans, t.part.id, t.epoch.Load(), t.kept, t.log)
+		if pause(t.ctx, t.keeps()) == nil { // see retire.go
+			t.snaps.sweepRows(t.ctx, orphans, t.part.id, t.epoch.Load(), t.kept, t.log)
+		}
 	}
 	<-t.ctx.Done()
 	t.lastLook()
@@ -170,7 +177,7 @@ func (t *tenure) begin() error {
 		return err
 	}
 	t.taken()
-	t.found = t.c.snap
+	t.found, t.claimed = t.c.snap, time.Now()
 	t.epoch.Store(t.c.epoch) // from here on the manager's sweep reads found
 	if err := t.checkInput(t.ctx); err != nil && t.unsafe != unsafeNoInput {
 		return err

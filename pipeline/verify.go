@@ -75,7 +75,9 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	t := &tenure{run: r, shard: sh, c: c, part: newPartition(part, 0), ctx: ctx, stop: cancel}
 	t.part.tenure = t
 	v.Snapshot, v.InSeq, v.Recorded = c.snap, c.mark.seq, c.mark.digest.String()
-	err = t.rebuild(js)
+	if err = t.rebuild(js); err == nil {
+		v.Snapshot = t.began
+	}
 	v.Digest, v.Replayed = t.part.rebuiltSum.String(), r.counters.replayed.Load()
 	return v, err
 }

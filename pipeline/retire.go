@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// An output can go back to what it was a moment before (a power failure, a copy
+// put back). The record that comes to light then names a snapshot that was
+// replaced since. So what a record does not name any more, snapshots and the
+// rows they name, is deleted a while later; of snapshots that follow closely on
+// each other some are left out, for an earlier one serves as well: what lies
+// between is replayed, and the digest says whether it came out as it was.
+
+const (
+	// keepReplaced is how far back an output may go and find its snapshots:
+	// several times the two minutes that a server without sync_always may lose.
+	keepReplaced = 10 * time.Minute
+	// keptApart is how many snapshots are kept in that time at most.
+	keptApart = 4
+)
+
+// retired is what a record named before.
+type retired struct {
+	at   time.Time
+	snap string // empty: it was deleted at once
+	rows []uint64
+}
+
+// keeps is how long what was replaced is kept.
+func (s *Stage) keeps() time.Duration {
+	if s.keep == 0 {
+		return keepReplaced
+	}
+	return max(0, s.keep)
+}
+
+// retire notes a snapshot that the record names no more, and rows that only it
+// and those before it name, and returns what is to be deleted now. Whoever
+// commits calls it.
+func (t *tenure) retire(snap string, rows []uint64, now time.Time) (snaps []string, unused []uint64) {
+	keep := t.keeps()
+	if keep == 0 {
+		return []string{snap}, rows
+	}
+	if now.Sub(t.lastKept) >= keep/keptApart {
+		t.lastKept = now
+	} else {
+		snaps, snap = append(snaps, snap), ""
+	}
+	t.replaced = append(t.replaced, retired{now, snap, rows})
+	// What is kept must outlive every record that was there keep ago, which may
+	// name a snapshot that was left out behind it.
+	for len(t.replaced) > 0 && now.Sub(t.replaced[0].at) > keep+2*keep/keptApart {
+		if t.replaced[0].snap != "" {
+			snaps = append(snaps, t.replaced[0].snap)
+		}
+		unused = append(unused, t.replaced[0].rows...)
+		t.replaced = t.replaced[1:]
+	}
+	return slices.DeleteFunc(snaps, func(s string) bool { return s == "" }), unused
+}
+
+// snapshotEntry is what the bucket has an entry of.
+type snapshotEntry struct {
+	name       string
+	epoch, seq uint64
+}
+
+// entries lists a partition's snapshots in the bucket, the latest input first.
+// Some may have been deleted, and left a marker.
+func (s *snapshots) entries(ctx context.Context, part int) (all []snapshotEntry, err error) {
+	prefix := "$O." + s.bucket + ".M."
+	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %s: %w", s.bucket, err)
+	}
+	for subject := range info.State.Subjects {
+		name, err := base64.URLEncoding.DecodeString(strings.TrimPrefix(subject, prefix))
+		if err != nil {
+			continue
+		}
+		if p, epoch, seq, ok := parseSnapshotName(string(name)); ok && p == part {
+			all = append(all, snapshotEntry{string(name), epoch, seq})
+		}
+	}
+	slices.SortFunc(all, func(a, b snapshotEntry) int {
+		return cmp.Or(cmp.Compare(b.seq, a.seq), cmp.Compare(b.epoch, a.epoch))
+	})
+	return all, nil
+}
+
+// errRecordLost is a partition that has begun, and has no record.
+var errRecordLost = errors.New("nothing is answered")
+
+// unanswered refuses to begin a partition that has begun before: it has
+// snapshots, but no record. Imported ones (epoch 0) come before the record.
+func (t *tenure) unanswered(ctx context.Context) error {
+	try, cancel := t.link.attempt(ctx)
+	defer cancel()
+	all, err := t.snaps.entries(try, t.part.id)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if e.epoch > 0 {
+			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or is lost with the NATS stream it was in, and all input would be answered once more: %w: restore %s; without a backup begin a new job, which answers the same input again, or have this one answer it again by removing the snapshots (nats stream purge %s), which cannot be undone",
+				t.c.subject(), t.snaps.bucket, e.name, errRecordLost, outputStream(t.cfg.Job), snapshotStream(t.cfg.Job))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// What is kept of what was replaced: as far apart and as long as said, each row
+// as long as a snapshot that names it.
+func TestReplacedIsKept(t *testing.T) {
+	t.Parallel()
+	const step = 7 * time.Second
+	tn := &tenure{run: &run{Stage: &Stage{}}}
+	began := time.Now()
+	type was struct{ replaced, gone time.Duration }
+	snaps, rows := map[string]*was{}, map[uint64]*was{}
+	for i := range uint64(300) {
+		at := time.Duration(i) * step
+		name := fmt.Sprint(i)
+		snaps[name], rows[i] = &was{replaced: at}, &was{replaced: at}
+		old, unused := tn.retire(name, []uint64{i}, began.Add(at))
+		for _, s := range old {
+			snaps[s].gone = at
+		}
+		for _, r := range unused {
+			rows[r].gone = at
+		}
+		if n := len(tn.replaced); n > 0 {
+			kept := 0
+			for _, r := range tn.replaced {
+				if r.snap != "" {
+					kept++
+				}
+			}
+			if kept > keptApart+3 {
+				t.Fatalf("%d snapshots are kept", kept)
+			}
+		}
+		// A record of any time in the last keepReplaced finds a snapshot at or
+		// before the one it named, and the rows of that.
+		for back := at - keepReplaced; back <= at; back += step {
+			if back < 0 {
+				continue
+			}
+			named := uint64(back/step) + 1 // replaced next after that
+			found := false
+			for k := range min(named, i) + 1 {
+				if w := snaps[fmt.Sprint(k)]; w.gone == 0 {
+					found = true
+					for r := k; r <= i; r++ { // rows freed since are in it
+						if rows[r].gone != 0 {
+							t.Fatalf("at %v, row %d, which snapshot %d may name, is deleted", at, r, k)
+						}
+					}
+				}
+			}
+			if !found {
+				t.Fatalf("at %v, a record of %v finds no snapshot", at, back)
+			}
+		}
+	}
+	tn.keep = -1
+	if old, unused := tn.retire("a", []uint64{1}, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
+		t.Errorf("keeping nothing: %v, %v", old, unused)
+	}
+}
+
+// An output that went back names a snapshot that was replaced since. It is
+// still there; where it is not, an earlier one or the whole input serves.
+func TestOutputGoesBack(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	for name, lose := range map[string]func(b *rig, job string, r record){
+		"the replaced snapshot is kept": func(*rig, string, record) {},
+		"an earlier one is there": func(b *rig, job string, r record) {
+			b.dropSnapshot(job, r.snap)
+		},
+		"no snapshot at all": func(b *rig, job string, r record) {
+			b.remove(snapshotStream(job))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPast(t)
+			b := p.rig()
+			b.keep = time.Hour
+			c := quick("older", 1)
+			c.SnapshotMessages, c.MaxSlots = 3, 4 // rows are stored apart
+			var packets []packet
+			for i := range 60 {
+				packets = append(packets, one(fmt.Sprint("k", i%9), uint64(i/9+1), 2, float32(i)/9, i/9%2 == 1))
+			}
+			feed := func(b *rig, r *running, from, to int) {
+				for i := from; i < to; i += 4 {
+					b.publish(packets[i:min(i+4, to)])
+					b.settle(r, min(i+4, to))
+				}
+			}
+			r := b.start(m, c)
+			feed(b, r, 0, 24)
+			r.until(t, "two snapshots", func(s Stats) bool { return s.Snapshots >= 2 })
+			feed(b, r, 24, 40)
+			r.crash(t)
+			putBack := p.keep(outputStream(c.Job))
+			b = p.rig()
+			b.keep = time.Hour
+			_, old := b.last(c.Job, 0)
+			b.expire(c.Job)
+			r = b.start(m, c)
+			feed(b, r, 40, 60)
+			want := b.predictions(c.Job)
+			r.crash(t)
+			p.srv.Close()
+			putBack()
+			p.start(p.port)
+			b = p.rig()
+			b.keep = time.Hour
+			b.expire(c.Job)
+			if _, now := b.last(c.Job, 0); now != old || now.snap == "" {
+				t.Fatalf("the record is %+v, want %+v", now, old)
+			}
+			lose(b, c.Job, old)
+			r = b.launch(m, c, generic)
+			got := b.await(c.Job, count(want))
+			r.stop(t)
+			same(t, got, want)
+		})
+	}
+}
+
+func (b *rig) dropSnapshot(job, name string) {
+	b.t.Helper()
+	store, err := b.js.ObjectStore(b.t.Context(), snapshotBucket(job))
+	if err == nil {
+		err = store.Delete(b.t.Context(), name)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A partition that has snapshots and no record is not begun anew: all of its
+// input would be answered once more.
+func TestRecordLost(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("bare", 1)
+	r := b.start(m, c)
+	b.publish([]packet{one("a", 1, 2, 1, true)})
+	b.settle(r, 1)
+	r.stop(t)
+	out, err := b.js.Stream(t.Context(), outputStream(c.Job))
+	if err == nil {
+		err = out.Purge(t.Context(), jetstream.WithPurgeSubject(outputSubject(c.Job, 0)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+	mentions(t, s.Run(t.Context()), "bare.out.0 holds no record", "snapshot of the partition, p0.e1.1", "restore BARE-OUT; without a backup")
+}
