@@ -27,8 +27,8 @@ func (t *tenure) checkInput(ctx context.Context) error {
 	}
 	created := createdText(info.Created)
 	if c.created != "" && c.created != created {
-		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and made anew; use a new job name, or delete %s too",
-			c.subject(), c.created, name, created, outputStream(t.cfg.Job))
+		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and made anew, or its server did not find it; %s",
+			c.subject(), c.created, name, created, lostTrack)
 	}
 	c.created = created
 	p.replayTo, p.skip, p.verifyAt, p.want, p.wantVersion = c.inSeq, c.ahead, c.mark.seq, c.mark.digest, c.mark.version
@@ -90,6 +90,9 @@ func (r *run) unchanged(ctx context.Context, part int, at place) error {
 	}
 	return err
 }
+
+// lostTrack is what to do about a NATS stream that is not there, or is new.
+const lostTrack = "look in the server's log for \"Missing stream checksum file\": if it says so, all is still there: stop the server, run eusn-stream doctor --repair STORE_DIR, and start both; else restore it from a backup; without one, a new job can answer what there is now"
 
 // otherHistory is what to do about an input that went back.
 const otherHistory = "nothing more is answered from it: restore the store that has these messages; without one, a restart goes on with the partitions that have answered nothing of what is lost, and a new job can answer the input as it is now"

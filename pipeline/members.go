@@ -50,7 +50,7 @@ func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 		return nil, fmt.Errorf("pipeline: key-value bucket %s: %w", name, err)
 	}
 	if got := stream.CachedInfo().Config.MaxAge; got < c.Lease {
-		return nil, fmt.Errorf("pipeline: key-value bucket %s has a lease of %v, the configuration says %v: workers of a job must have the same; delete the bucket while none runs", name, got, c.Lease)
+		return nil, fmt.Errorf("pipeline: key-value bucket %s has a lease of %v, the configuration says %v: workers of a job must have the same: set this worker's to %v (stage.lease); to change it for all, stop them all and delete the bucket, which holds nothing but who is there", name, got, c.Lease, got)
 	}
 	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self, clock: clock, created: stream.CachedInfo().Created}, nil
 }

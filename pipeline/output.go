@@ -120,7 +120,7 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 				err = fn(m, meta, part)
 			} else {
 				seq := meta.Sequence.Stream
-				err = &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: the subject ends in no partition: something else publishes there: delete it (nats stream rmm %s %d) and keep its sender off", seq, m.Subject(), stream, seq)}
+				err = &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: the subject ends in no partition: something else publishes there: keep its sender off, look at it (nats stream get %s %d), and take it out (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
 			}
 		}
 		if err != nil {

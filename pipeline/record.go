@@ -58,11 +58,12 @@ type record struct {
 // errRecord is a record that cannot be read: asking again does not help.
 var errRecord = errors.New("something else publishes there, or it was changed")
 
-// wayOut says what to do about a message on an output subject that is not
-// ours. Deleting it is safe: the record before it is the last one again.
+// wayOut says what to do about a message on an output subject that cannot be
+// read. One that is foreign may be deleted: the record before it is the last
+// one again.
 func wayOut(subject string, seq uint64) string {
 	job, _, _ := strings.Cut(subject, ".")
-	return fmt.Sprintf("if it is foreign, delete it (nats stream rmm %s %d) and keep its sender off; else restore the job's streams, or begin a new job", outputStream(job), seq)
+	return fmt.Sprintf("look at it (nats stream get %s %d): if it is not this job's, keep its sender off and take out this one message (nats stream rmm %s %d), and the record before it counts again; else restore the job's streams, or begin a new job", outputStream(job), seq, outputStream(job), seq)
 }
 
 func (r *record) header() nats.Header {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -205,6 +207,7 @@ func (r *run) openJob(ctx context.Context) error {
 	if r.rest, err = openBelongings(ctx, r); err != nil {
 		return err
 	}
+	r.warnOfLoss()
 	if r.empty, err = r.newEmpty(); err != nil {
 		return err
 	}
@@ -215,6 +218,30 @@ func (r *run) openJob(ctx context.Context) error {
 	r.pull, r.perConnection = pullBytes(r.cfg.Partitions, maxMessage)
 	r.readers = make([]jetstream.JetStream, (r.cfg.Partitions+r.perConnection-1)/r.perConnection)
 	return nil
+}
+
+// startsTogether is how far apart a job's NATS streams are made at most.
+const startsTogether = time.Minute
+
+// warnOfLoss tells of a job whose output has never held anything although
+// others of its NATS streams are older: it may have been lost (a power failure
+// under the default sync takes what was made in the last minutes), or it is a
+// new job on an input made before it. Nothing but its operator can know.
+func (r *run) warnOfLoss() {
+	out, in := r.out.CachedInfo(), r.in.CachedInfo()
+	if out.State.LastSeq > 0 {
+		return
+	}
+	var older []string
+	for _, info := range append(slices.Collect(maps.Values(r.rest.known)), in) {
+		if out.Created.Sub(info.Created) > startsTogether {
+			older = append(older, fmt.Sprintf("%s (%d messages)", info.Config.Name, info.State.Msgs))
+		}
+	}
+	if len(older) > 0 {
+		slices.Sort(older)
+		r.log.Warn("the output is new and empty, but other NATS streams of the job are older: if this job has answered before, its output is lost, and all that the input holds is answered once more: then stop, and restore the output; if the job is new, all is well", "output", out.Config.Name, "created", createdText(out.Created), "older", strings.Join(older, ", "))
+	}
 }
 
 // newEmpty encodes a message of no predictions.

@@ -62,6 +62,14 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Only now: no server of ours is at work there.
+	repaired, err := RepairStore(o.Dir)
+	for _, dir := range repaired {
+		o.Log.Warn("a checksum that the server had not written to its end was made anew from the configuration beside it (meta.sum of meta.inf): without it the server would leave this out", "dir", dir)
+	}
+	if err != nil {
+		o.Log.Warn("the store's configurations cannot all be read", "err", err)
+	}
 	s := &Server{lock: lock}
 	if err := s.start(o); err != nil {
 		s.Close()

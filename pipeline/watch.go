@@ -119,9 +119,9 @@ func (w *lookout) lasts(what string, wrong, clustered bool) bool {
 // lostStream words the loss of a job's input or output.
 func lostStream(job, name string) error {
 	if name == inputStream(job) {
-		return fmt.Errorf("pipeline: NATS stream %s is gone: restore it, or delete %s too and begin anew", name, outputStream(job))
+		return fmt.Errorf("pipeline: NATS stream %s is gone: %s", name, lostTrack)
 	}
-	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come: restore it; a restart without it predicts all that %s still holds once more", name, inputStream(job))
+	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come; a restart without it predicts all that %s still holds once more: %s", name, inputStream(job), lostTrack)
 }
 
 // furthest is the last input message that any partition stands on.

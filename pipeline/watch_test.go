@@ -31,7 +31,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			if err := b.js.DeleteStream(t.Context(), inputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
-		}, "LOST-IN is gone: restore it, or delete LOST-OUT too"},
+		}, "LOST-IN is gone: look in the server's log"},
 		"input made anew": {func(t *testing.T, b *rig, _ *running, c Config) { makeAnew(t, b, c) }, "LOST-IN was deleted and made anew"},
 		"output deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
 			if err := b.js.DeleteStream(t.Context(), outputStream(c.Job)); err != nil {

@@ -26,7 +26,7 @@ type finding struct {
 }
 
 func newDoctor(a *app) *cobra.Command {
-	var file string
+	var file, store string
 	doctorFlags := map[string]string{"dir": "server.dir", "nats-url": "nats.url", "job": "job"}
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -34,8 +34,16 @@ func newDoctor(a *app) *cobra.Command {
 		Long: `Look at the processor, memory, GPU, the data directory and the NATS server that
 "run" would use with the same configuration, at how fast a job on it fills the
 disk and what bounds that, and say in plain sentences what is there. Exits with 4
-where the NATS server cannot be reached, 1 for any other problem.`,
-		Example: "  eusn-stream doctor --nats-url nats://127.0.0.1:4222",
+where the NATS server cannot be reached, 1 for any other problem.
+
+With --repair, look at the store of a NATS server that is stopped instead. Where
+the server was interrupted between writing a NATS stream's configuration
+(meta.inf) and that file's checksum (meta.sum), it leaves the NATS stream out at
+its start ("Missing stream checksum file" in its log), and whoever makes it again
+finds it under a new time of creation each time. The checksum is made anew from the
+configuration; nothing else is touched. "run" does so with its embedded server by
+itself. Run it as the server's user.`,
+		Example: "  eusn-stream doctor --nats-url nats://127.0.0.1:4222\n  eusn-stream doctor --repair /var/lib/nats",
 		Args:    cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -43,8 +51,12 @@ where the NATS server cannot be reached, 1 for any other problem.`,
 	f.String("dir", "", "data directory of the embedded server")
 	f.String("nats-url", "", "NATS server to look at; empty: only the embedded one is used")
 	f.String("job", "", "name of the job whose storage is looked at")
+	f.StringVar(&store, "repair", "", "store_dir of a stopped NATS server whose lost checksums are made anew; nothing else is done")
 	showDefaults(f, doctorFlags)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		if f.Changed("repair") {
+			return a.repairStore(store)
+		}
 		c, err := a.loadConfig(file, f, doctorFlags)
 		if err != nil {
 			return err
@@ -52,6 +64,30 @@ where the NATS server cannot be reached, 1 for any other problem.`,
 		return a.doctor(ctx, c)
 	})
 	return cmd
+}
+
+// repairStore makes lost checksums of a server's store anew.
+func (a *app) repairStore(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "jetstream")); err != nil {
+		return fail(exitUsage, fmt.Errorf("no store of a NATS server in %q: %w", dir, err), "name the directory that the server's configuration calls store_dir")
+	}
+	repaired, err := pipeline.RepairStore(dir)
+	if a.json {
+		if repaired == nil {
+			repaired = []string{}
+		}
+		if err := a.printJSON(map[string]any{"repaired": repaired}); err != nil {
+			return err
+		}
+	} else {
+		for _, d := range repaired {
+			a.print("repaired %s", d)
+		}
+		if len(repaired) == 0 && err == nil {
+			a.print("nothing to repair: every configuration has its checksum")
+		}
+	}
+	return err
 }
 
 func (a *app) doctor(ctx context.Context, c Config) error {
