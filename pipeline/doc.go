@@ -35,7 +35,9 @@
 // Input, all optional; names in any case, one spelling in a message:
 //
 //	Eusn-Seq          uint64 from 1, +1 per message of a key: repeats are dropped, early ones wait, gaps are flagged
-//	Eusn-Incarnation  changes when a producer starts counting anew; up to 128 bytes
+//	Eusn-Incarnation  changes when a producer starts counting anew; up to 128 bytes. One that
+//	                  counts anew without it is dropped as repeats; where the content of a
+//	                  key's last number differs, the log says so and a counter counts it
 //	Eusn-Crc          CRC-32C of the payload, 8 hex digits: checked
 //	Eusn-End          "true" or "1": closes the sequence after the message's last row;
 //	                  "false" and "0" do not, anything else is an error

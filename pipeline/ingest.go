@@ -116,16 +116,31 @@ func (s *shard) arrive(m *message, j job, isNew bool) error {
 		if !m.silent {
 			m.b.used--
 			s.counters.duplicates.Add(1)
+			s.compare(src, n, j)
 		}
 		return nil
 	case n > src.last+1:
 		return s.park(m, j, n)
 	}
-	src.last = n // even if the message turns out to be unusable: it has arrived
+	src.took(n, j.data) // even if the message turns out to be unusable: it has arrived
 	if err := s.use(m, j, n); err != nil {
 		return err
 	}
 	return s.drain(m, codec.FlagReordered)
+}
+
+// compare tells of a number that comes again with other content: nobody repeats
+// that message, somebody counts anew under an incarnation that has these
+// numbers behind it, or two count under one key. What they send is dropped.
+func (s *shard) compare(src *source, n uint64, j job) {
+	if !src.contradicts(n, j.data) {
+		return
+	}
+	s.counters.contradictions.Add(1)
+	if !src.told {
+		src.told = true
+		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that counts anew must say so ("+HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", src.part.id, "key", src.key, "number", n, "input", j.seq)
+	}
 }
 
 // use gives a message whose turn it is to its streams, or to the dead

@@ -61,7 +61,7 @@ func (s *shard) giveUp(m *message) error {
 		s.counters.gaps.Add(1)
 		s.warn("messages missing: predictions are flagged", "key", src.key, "after", src.last, "got", src.held[0].seq)
 	}
-	src.last = src.held[0].seq - 1
+	src.last, src.sum = src.held[0].seq-1, 0
 	return s.drain(m, 0)
 }
 
@@ -74,7 +74,7 @@ func (s *shard) drain(m *message, f codec.Flag) error {
 		src.held = slices.Delete(src.held, 0, 1)
 		m.p.heldBytes -= h.size()
 		s.counters.parked.Add(-1)
-		src.last = h.seq
+		src.took(h.seq, h.job.data)
 		m.flags = f
 		if f != 0 && !m.silent {
 			s.counters.reordered.Add(1)
@@ -105,6 +105,6 @@ func (s *shard) incarnate(m *message, inc string) error {
 			s.counters.incarnations.Add(1)
 		}
 	}
-	src.incarnation, src.last = strings.Clone(inc), 0
+	src.incarnation, src.last, src.sum = strings.Clone(inc), 0, 0
 	return nil
 }

@@ -17,7 +17,7 @@ type Counters struct {
 	messages, rows, bytes, duplicates, gaps, incarnations, held          atomic.Uint64
 	predictions, early, commits, retries, batches, replayed, restores    atomic.Uint64
 	resets, forgotten, idle, spilled, fetched, reordered, claims, fenced atomic.Uint64
-	deferred, losses                                                     atomic.Uint64
+	deferred, losses, contradictions                                     atomic.Uint64
 	snapshots, snapshotBytes                                             atomic.Uint64
 	decodeNS, engineNS, commitNS, snapshotNS                             atomic.Int64
 	streams, slots, replaying, owned, stopped, away, parked              atomic.Int64
@@ -34,33 +34,37 @@ type Counters struct {
 // Stats is a snapshot of Counters: totals since the start unless they say
 // "now".
 type Stats struct {
-	Messages     uint64 // input messages taken into account, replay excluded
-	Rows         uint64 // samples in them that reached a state
-	Bytes        uint64 // payload bytes of Messages
-	Restores     uint64 // partitions whose state came from a snapshot
-	Replayed     uint64 // input messages replayed to rebuild states
-	Duplicates   uint64 // messages dropped: their sequence number was known
-	Gaps         uint64 // times a producer's missing messages were given up
-	Losses       uint64 // messages before which some of their partition may have been removed unread
-	Incarnations uint64 // times a producer began counting anew
-	DeadLetters  uint64 // messages that could not be used, published as such
-	Held         uint64 // missing values replaced by the previous sample's
-	Predictions  uint64 // published and acknowledged, early ones included
-	Early        uint64 // of these, before the end of their sequence
-	Commits      uint64 // output messages acknowledged
-	Retries      uint64 // publishes repeated because no answer came
-	Batches      uint64 // engine calls
-	Resets       uint64 // consumers that reported an error and recovered
-	Forgotten    uint64 // streams forgotten at Config.MaxStreams, or after Config.Forget
-	Idle         uint64 // sequences ended by a stream's silence, Config.Idle
-	Spilled      uint64 // state rows stored because a shard had no free one
-	Fetched      uint64 // of these, read back
-	Reordered    uint64 // messages that came too early and were put in order
-	Claims       uint64 // partitions taken over
-	Fenced       uint64 // partitions another worker took over from this one
-	Deferred     uint64 // partitions given up for a while: the server refused what they need, or did not answer
-	Snapshots    uint64 // states of partitions stored
-	SnapshotSize uint64 // bytes of them
+	Messages   uint64 // input messages taken into account, replay excluded
+	Rows       uint64 // samples in them that reached a state
+	Bytes      uint64 // payload bytes of Messages
+	Restores   uint64 // partitions whose state came from a snapshot
+	Replayed   uint64 // input messages replayed to rebuild states
+	Duplicates uint64 // messages dropped: their sequence number was known
+	Gaps       uint64 // times a producer's missing messages were given up
+	// Contradictions are Duplicates whose content was another than that of the
+	// message that had their number, where the stage still knew it: of a key's
+	// last message since the stage began, and of those that wait.
+	Contradictions uint64
+	Losses         uint64 // messages before which some of their partition may have been removed unread
+	Incarnations   uint64 // times a producer began counting anew
+	DeadLetters    uint64 // messages that could not be used, published as such
+	Held           uint64 // missing values replaced by the previous sample's
+	Predictions    uint64 // published and acknowledged, early ones included
+	Early          uint64 // of these, before the end of their sequence
+	Commits        uint64 // output messages acknowledged
+	Retries        uint64 // publishes repeated because no answer came
+	Batches        uint64 // engine calls
+	Resets         uint64 // consumers that reported an error and recovered
+	Forgotten      uint64 // streams forgotten at Config.MaxStreams, or after Config.Forget
+	Idle           uint64 // sequences ended by a stream's silence, Config.Idle
+	Spilled        uint64 // state rows stored because a shard had no free one
+	Fetched        uint64 // of these, read back
+	Reordered      uint64 // messages that came too early and were put in order
+	Claims         uint64 // partitions taken over
+	Fenced         uint64 // partitions another worker took over from this one
+	Deferred       uint64 // partitions given up for a while: the server refused what they need, or did not answer
+	Snapshots      uint64 // states of partitions stored
+	SnapshotSize   uint64 // bytes of them
 
 	DeadLettersBy map[string]uint64 // DeadLetters by Reason.String; every reason is in it
 	PredictionsBy map[string]uint64 // Predictions by codec.Flag.Integrity; every word is in it
@@ -92,7 +96,7 @@ func (c *Counters) Stats() Stats {
 	s := Stats{
 		Lag:      c.lag(), // first: what it does not count any more has been counted below
 		Messages: c.messages.Load(), Rows: c.rows.Load(), Bytes: c.bytes.Load(), Restores: c.restores.Load(), Replayed: c.replayed.Load(),
-		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Losses: c.losses.Load(), Incarnations: c.incarnations.Load(), Held: c.held.Load(),
+		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Losses: c.losses.Load(), Contradictions: c.contradictions.Load(), Incarnations: c.incarnations.Load(), Held: c.held.Load(),
 		Predictions: c.predictions.Load(), Early: c.early.Load(), Commits: c.commits.Load(),
 		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(), Idle: c.idle.Load(), Spilled: c.spilled.Load(), Fetched: c.fetched.Load(), Away: c.away.Load(),
 		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(), Deferred: c.deferred.Load(),

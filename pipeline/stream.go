@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"container/list"
 	"slices"
 	"strings"
@@ -68,6 +69,8 @@ type source struct {
 	part        *partition
 	incarnation string
 	last        uint64     // last sequence number; 0 = none seen
+	sum         checksum   // of the message that had it; no part of the state
+	told        bool       // that its numbers came again with other content; no part of the state
 	partial     bool       // its first messages were not seen
 	flags       codec.Flag // for streams that appear in its next good message
 	held        []heldMessage
@@ -77,6 +80,24 @@ type source struct {
 
 	hash        digest // as counted in the partition's
 	dirty, gone bool
+}
+
+// checksum is a payload's, 1<<32 and above; 0 = not known, as after a restart.
+type checksum uint64
+
+func sumOf(data []byte) checksum { return 1<<32 | checksum(codec.CRC(data)) }
+
+// took notes that a key's message has arrived in its turn.
+func (src *source) took(seq uint64, data []byte) { src.last, src.sum = seq, sumOf(data) }
+
+// contradicts reports whether a message that comes again is another than the
+// one that had its number, where that is known: of the last one, and of those
+// that wait.
+func (src *source) contradicts(seq uint64, data []byte) bool {
+	if i, held := slices.BinarySearchFunc(src.held, seq, bySeq); held {
+		return !bytes.Equal(src.held[i].job.data, data)
+	}
+	return seq == src.last && src.sum != 0 && src.sum != sumOf(data)
 }
 
 // stream is one source of sequences. flags has one entry per state.

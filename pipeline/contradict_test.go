@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A number that comes again with other content is told of, once for each key,
+// and counted apart; a repeat is not.
+func TestNumberWithOtherContent(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	book := &logBook{}
+	b.log = book.logger()
+	c := quick("twice", 1)
+	r := b.start(m, c)
+	b.publish([]packet{
+		one("a", 1, 2, 1, false), one("a", 1, 2, 1, false), // a repeat
+		one("a", 1, 2, 9, false), one("a", 1, 2, 8, false), // somebody else
+		one("a", 2, 2, 2, true), one("a", 1, 2, 9, false), // not the last any more: not known
+		one("a", 4, 2, 4, false), one("a", 4, 2, 4, false), one("a", 4, 2, 5, false), // one that waits
+		one("a", 3, 2, 3, false), one("a", 4, 2, 6, true), // and was used when its turn came
+	})
+	b.settle(r, 11)
+	s := r.counters.Stats()
+	if s.Duplicates != 7 || s.Contradictions != 4 {
+		t.Errorf("%d duplicates, %d contradictions, want 7 and 4", s.Duplicates, s.Contradictions)
+	}
+	if n := book.lines("came again with other content"); n != 1 {
+		t.Errorf("told %d times, want once for the key", n)
+	}
+	r.stop(t)
+	r = b.start(m, c) // what the message was is not known any more
+	b.publish([]packet{one("a", 4, 2, 7, false), one("a", 5, 2, 5, true), one("a", 5, 2, 6, true)})
+	r.until(t, "both", func(s Stats) bool { return s.Duplicates == 2 })
+	if s := r.counters.Stats(); s.Contradictions != 1 {
+		t.Errorf("after a restart: %d contradictions, want 1", s.Contradictions)
+	}
+	r.stop(t)
+	if got := b.predictions(c.Job)["a"]; len(got) != 2 {
+		t.Errorf("%d predictions, want 2", len(got))
+	}
+}
