@@ -98,8 +98,9 @@ const lostTrack = "look in the server's log for \"Missing stream checksum file\"
 const otherHistory = "nothing more is answered from it: restore the store that has these messages; without one, a restart goes on with the partitions that have answered nothing of what is lost, and a new job can answer the input as it is now"
 
 // same makes sure that the last input message that the partition stands on is
-// the one it was, and reports whether input of it may have been lost behind it.
-func (t *tenure) same() (lost bool, err error) {
+// the one it was, and reports whether input of it may have been lost between
+// that and the message that has come.
+func (t *tenure) same(next place) (lost bool, err error) {
 	if t.unasked() {
 		return false, nil
 	}
@@ -111,7 +112,9 @@ func (t *tenure) same() (lost bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return info.State.FirstSeq > t.part.knows()+1, nil
+	lost = info.State.FirstSeq > t.part.knows()+1
+	t.part.doubt.Store(info.State.FirstSeq > next.seq+1 || t.overtakes(info, next))
+	return lost, nil
 }
 
 // inputMessage asks for an input message until the server answers.

@@ -112,8 +112,8 @@
 //     leader: ours, our predecessor's (publish again), or another's (fenced);
 //  5. every so many messages or seconds, at a commit, copies p's state and
 //     stores it beside the work; the next commit names it. The one before is
-//     deleted ten minutes or more later (retire.go), for an output that goes
-//     back to what it was names it again. What killed workers left behind is
+//     kept or, of those that follow closely, one before it, for ten minutes and
+//     more (retire.go): an output that goes back to what it was names it again. What killed workers left behind is
 //     swept as long after a claim;
 //  6. on a stop, or when p falls to another worker, stores the last state and
 //     commits "released": the next owner replays nothing and need not wait.

@@ -176,7 +176,7 @@ func (p *partition) emptyAfter(seq uint64) uint64 {
 // input's beginning draws near to, or has passed, ask with each message; see
 // receive.
 func (w *lookout) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
-	in, age := info.State, info.Config.MaxAge
+	in := info.State
 	type silence struct {
 		interval
 		known uint64
@@ -188,8 +188,10 @@ func (w *lookout) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
 		}
 		p := t.part
 		at, known := p.came.load(), p.knows()
-		p.doubt.Store(in.FirstSeq > known+1 || age > 0 && info.TimeStamp.Sub(time.Unix(0, at.stored))+doubtLeases*w.cfg.Lease > age)
-		if in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.follow(ctx, p.id, known) {
+		p.doubt.Store(in.FirstSeq > known+1 || w.overtakes(info, at))
+		silent := w.heard[p.id] == at
+		w.heard[p.id] = at
+		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.follow(ctx, p.id, known) {
 			found[p] = silence{interval{at.seq, in.LastSeq}, known}
 		}
 	}
@@ -207,10 +209,17 @@ func (w *lookout) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
 			continue
 		}
 		p.empty.Store(&e.interval)
-		if removed := age > 0 || in.FirstSeq > 1; removed && e.to-max(e.from, p.told.Load()) > (in.LastSeq-in.FirstSeq)/2 {
+		if removed := info.Config.MaxAge > 0 || in.FirstSeq > 1; removed && e.to-max(e.from, p.told.Load()) > (in.LastSeq-in.FirstSeq)/2 {
 			p.tell.Store(true)
 		}
 	}
+}
+
+// overtakes reports whether the input's beginning may reach a message by age
+// before the next look but one. The times are the server's.
+func (r *run) overtakes(info *jetstream.StreamInfo, at place) bool {
+	age := info.Config.MaxAge
+	return age > 0 && info.TimeStamp.Sub(time.Unix(0, at.stored))+doubtLeases*r.cfg.Lease > age
 }
 
 const (

@@ -59,7 +59,7 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	pull, _ := pullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
 		part := newPartition(p, p/c.Shards)
-		cc, err := receive(ctx, in, c.Job, part, 1, pull, shards[p%c.Shards], func() (bool, error) { return false, nil }, func(err error) { b.t.Error(err) })
+		cc, err := receive(ctx, in, c.Job, part, 1, pull, shards[p%c.Shards], func(place) (bool, error) { return false, nil }, func(err error) { b.t.Error(err) })
 		if err != nil {
 			b.t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func (t *tenure) read() (*reader, error) {
 // input may have been lost before the message. It is asked too where fewer
 // messages are to come than there were, and where the input's beginning draws
 // near.
-func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func() (lost bool, err error), fail func(error)) (*reader, error) {
+func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func(next place) (lost bool, err error), fail func(error)) (*reader, error) {
 	cons, err := js.OrderedConsumer(ctx, inputStream(name), jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{inputFilter(name, p.id)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -104,11 +104,11 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 			fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
 			return
 		}
-		lost, pending := false, int64(meta.NumPending)
+		lost, pending, at := false, int64(meta.NumPending), place{meta.Sequence.Stream, meta.Timestamp.UnixNano()}
 		if meta.Sequence.Consumer == 1 || p.doubt.Load() || pending+1 < p.unread.Load() {
 			turn.Lock()
 			defer turn.Unlock()
-			if lost, err = same(); err != nil {
+			if lost, err = same(at); err != nil {
 				if ctx.Err() == nil {
 					fail(err)
 				}
@@ -116,10 +116,10 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 			}
 		}
 		p.unread.Store(pending)
-		p.came.store(place{meta.Sequence.Stream, meta.Timestamp.UnixNano()})
+		p.came.store(at)
 		subject := m.Subject()
 		j := job{
-			part: p, seq: meta.Sequence.Stream, stored: meta.Timestamp.UnixNano(), subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
+			part: p, seq: at.seq, stored: at.stored, subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
 			header: m.Headers(), data: m.Data(), lost: lost,
 		}
 		select {

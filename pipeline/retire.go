@@ -15,17 +15,18 @@ import (
 
 // An output can go back to what it was a moment before (a power failure, a copy
 // put back). The record that comes to light then names a snapshot that was
-// replaced since. So what a record does not name any more, snapshots and the
-// rows they name, is deleted a while later; of snapshots that follow closely on
-// each other some are left out, for an earlier one serves as well: what lies
-// between is replayed, and the digest says whether it came out as it was.
+// replaced since. So of what a record does not name any more, one snapshot is
+// kept that is older than all records of the last minutes, and one since, with
+// the rows they name: what lies between an earlier snapshot and the one that is
+// gone is replayed, and the digest says whether it came out as it was.
 
 const (
-	// keepReplaced is how far back an output may go and find its snapshots:
-	// several times the two minutes that a server without sync_always may lose.
+	// keepReplaced is how far back an output may go and find a snapshot: several
+	// times the two minutes that a server without sync_always may lose.
 	keepReplaced = 10 * time.Minute
-	// keptApart is how many snapshots are kept in that time at most.
-	keptApart = 4
+	// mostKeptRows bounds, for each partition, the rows that are kept for
+	// replaced snapshots alone; beyond them these go sooner.
+	mostKeptRows = DefaultMaxStreams
 )
 
 // retired is what a record named before.
@@ -48,25 +49,37 @@ func (s *Stage) keeps() time.Duration {
 // commits calls it.
 func (t *tenure) retire(snap string, rows []uint64, now time.Time) (snaps []string, unused []uint64) {
 	keep := t.keeps()
-	if keep == 0 {
-		return []string{snap}, rows
+	if snap != "" && (keep == 0 || t.lastKept.Add(keep).After(now)) {
+		snaps, snap = []string{snap}, ""
 	}
-	if now.Sub(t.lastKept) >= keep/keptApart {
+	if keep == 0 {
+		return snaps, rows
+	}
+	if snap != "" {
 		t.lastKept = now
-	} else {
-		snaps, snap = append(snaps, snap), ""
 	}
 	t.replaced = append(t.replaced, retired{now, snap, rows})
-	// What is kept must outlive every record that was there keep ago, which may
-	// name a snapshot that was left out behind it.
-	for len(t.replaced) > 0 && now.Sub(t.replaced[0].at) > keep+2*keep/keptApart {
-		if t.replaced[0].snap != "" {
-			snaps = append(snaps, t.replaced[0].snap)
+	t.keptRows += len(rows)
+	for len(t.replaced) > 0 {
+		// The first snapshot and all that stands behind it go together, once
+		// the next serves every record of the time.
+		next := 1 + slices.IndexFunc(t.replaced[1:], func(r retired) bool { return r.snap != "" })
+		if t.keptRows <= mostKeptRows && (next == 0 || now.Sub(t.replaced[next].at) < keep) {
+			break
 		}
-		unused = append(unused, t.replaced[0].rows...)
-		t.replaced = t.replaced[1:]
+		if next == 0 {
+			next = len(t.replaced)
+		}
+		for _, r := range t.replaced[:next] {
+			if r.snap != "" {
+				snaps = append(snaps, r.snap)
+			}
+			unused = append(unused, r.rows...)
+			t.keptRows -= len(r.rows)
+		}
+		t.replaced = t.replaced[next:]
 	}
-	return slices.DeleteFunc(snaps, func(s string) bool { return s == "" }), unused
+	return snaps, unused
 }
 
 // snapshotEntry is what the bucket has an entry of.

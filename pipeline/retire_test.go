@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What is kept of what was replaced: as far apart and as long as said, each row
-// as long as a snapshot that names it.
+// What is kept of what was replaced: no more and as long as said, each row as
+// long as a snapshot that names it.
 func TestReplacedIsKept(t *testing.T) {
 	t.Parallel()
 	const step = 7 * time.Second
@@ -38,7 +38,7 @@ func TestReplacedIsKept(t *testing.T) {
 					kept++
 				}
 			}
-			if kept > keptApart+3 {
+			if kept > 2 {
 				t.Fatalf("%d snapshots are kept", kept)
 			}
 		}
@@ -63,6 +63,16 @@ func TestReplacedIsKept(t *testing.T) {
 			if !found {
 				t.Fatalf("at %v, a record of %v finds no snapshot", at, back)
 			}
+		}
+	}
+	for i := range uint64(20) { // no more rows than said, whatever the time
+		tn.retire(fmt.Sprint(1000+i), make([]uint64, mostKeptRows/4), began.Add(300*step+time.Duration(i)))
+		held := 0
+		for _, r := range tn.replaced {
+			held += len(r.rows)
+		}
+		if held != tn.keptRows || held > mostKeptRows {
+			t.Fatalf("%d rows are kept, counted as %d", held, tn.keptRows)
 		}
 	}
 	tn.keep = -1

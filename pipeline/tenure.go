@@ -37,7 +37,8 @@ type tenure struct {
 	first     uint64          // input message at the claim
 	began     string          // snapshot it was restored from, empty = from message 1
 	replaced  []retired       // kept still, oldest first; of whoever commits, as is
-	lastKept  time.Time       // when the last of these was replaced
+	keptRows  int             // of these
+	lastKept  time.Time       // when the last snapshot of these was replaced
 	epoch     atomic.Uint64   // 0 before the claim
 
 	reading, rebuilt atomic.Bool // how far it has come, for Status

@@ -19,13 +19,14 @@ import (
 type lookout struct {
 	*run
 	wrong  map[string]time.Time // since when, by what
+	heard  map[int]place        // what each partition stood on at the last look
 	breaks uint64               // of connections and consumers, when all was last found to be as it was
 	nobody uint64               // messages of no partition, when last told
 }
 
 // watchStreams looks until ctx ends or something is lost, and returns that.
 func (r *run) watchStreams(ctx context.Context) error {
-	w := &lookout{run: r, wrong: map[string]time.Time{}}
+	w := &lookout{run: r, wrong: map[string]time.Time{}, heard: map[int]place{}}
 	for pause(ctx, r.cfg.Lease) == nil {
 		if err := w.look(ctx); err != nil {
 			return err
