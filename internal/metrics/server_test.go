@@ -65,12 +65,14 @@ func TestStoppedPartition(t *testing.T) {
 	r.publish("a", []float32{1})
 	until(t, "an answer", func() bool { return counters.Stats().Messages == 1 })
 	stop()
-	store, err := r.js.Stream(context.Background(), "OBJ_EUSN-SNAP")
-	if err == nil {
-		err = store.Purge(context.Background())
-	}
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"OBJ_EUSN-SNAP", "EUSN-IN"} { // a state that nothing brings back
+		store, err := r.js.Stream(context.Background(), name)
+		if err == nil {
+			err = store.Purge(context.Background())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
