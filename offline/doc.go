@@ -61,7 +61,7 @@
 // the files are of no use afterwards.
 //
 // Cancelled, a training ends within the call of an engine that is under way
-// (65,536 samples at most), a block of features, or a step of a factorisation.
+// (32,768 samples at most), a block of features, or a step of a factorisation.
 //
 // # Not here
 //

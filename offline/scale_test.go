@@ -37,8 +37,8 @@ func TestTrainingAtScale(t *testing.T) {
 	next := 0.1
 	_, r, err := Retrain(ctx, d, RetrainOptions{Spec: DefaultBank(3)}, func(done, total int64, _ string) {
 		if share := float64(done) / float64(total); share >= next {
-			spent := time.Since(start).Seconds()
-			shares = append(shares, fmt.Sprintf("%.0f %% after %.1f s: %.1f s in all", 100*share, spent, spent/share))
+			spent, used := time.Since(start).Seconds(), processorTime(t)-cpu
+			shares = append(shares, fmt.Sprintf("%.0f %% after %.1f s, %.1f s of processors: %.1f and %.1f s in all", 100*share, spent, used, spent/share, used/share))
 			next = share + 0.1
 		}
 	})
@@ -50,8 +50,8 @@ func TestTrainingAtScale(t *testing.T) {
 	states, products := sample*float64(r.Samples), product*float64(n)*f*f/2
 	fmt.Printf("| %d | %.1f | %.1f | %s | %.1f + %.1f = %.1f | %.2f | %s |\n",
 		n, wall, used, peakMemory(t), states, products, states+products, used/(states+products), alphaText(r.Readout))
-	fmt.Printf("plan %+v\nproducts %.1f GFLOP a processor second, %.2f us a sample\nstates and adding %.1f s, solving %.1f s\n%s\n",
-		r.Plan, 2e-9/product, 1e6*sample, r.StateSeconds, r.FitSeconds, strings.Join(shares, "\n"))
+	fmt.Printf("kernel %v, %d left out, planned %s\nproducts %.1f GFLOP in a processor second, %.2f us a sample\nstates and adding %.1f s, solving %.1f s\n%s\n",
+		r.Plan.Kernel, r.Plan.LeftOut, readout.Size(max(r.Plan.Adding, r.Plan.Solving)), 2e-9/product, 1e6*sample, r.StateSeconds, r.FitSeconds, strings.Join(shares, "\n"))
 }
 
 // productSeconds is the processor time of a multiply-add in the fastest

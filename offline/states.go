@@ -25,7 +25,7 @@ type EngineOptions struct {
 // lanes with, and no more samples than a cancelled job should still wait for.
 const (
 	callSequences = 64
-	callSamples   = 1 << 16
+	callSamples   = 1 << 15
 	callValues    = 1 << 20 // of the sequences given to an engine together
 )
 
