@@ -141,7 +141,7 @@ func (b *belongings) lacks(name string) string {
 	case rowStream(b.cfg.Job):
 		return "a partition that needs it waits for it: restore it; without a backup delete nothing more and restart a worker, which makes it anew: sequences whose rows it held are lost, and stop their partitions when they are heard"
 	case snapshotStream(b.cfg.Job):
-		return "no state is stored, and a worker that ends now leaves partitions that nobody can restore: let the stage make NATS streams, or start a worker that may"
+		return "no state is stored, and a worker that ends now leaves partitions that only an input that begins at message 1 brings back: let the stage make NATS streams, or start a worker that may"
 	}
 	return "this worker goes on with its partitions, nobody takes them over: let the stage make NATS streams, or start a worker that may"
 }

@@ -77,7 +77,8 @@ func TestDamageStops(t *testing.T) {
 			data[len(data)/2] ^= 4
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
-		}, []string{"sha256", "damaged"}},
+			beheaded(b)
+		}, []string{"sha256", "damaged", "restore either"}},
 		"a snapshot's pieces gone": {func(b *rig) {
 			s, n := object(b)
 			info, err := s.GetInfo(context.Background(), n)

@@ -10,7 +10,7 @@ import (
 // restore reads the snapshot that the record names, or does without.
 func (t *tenure) restore() error {
 	err := t.restoreFrom(t.c.snap, t.c.snapSeq)
-	if lostSnapshot(err) {
+	if lostSnapshot(err) || errors.Is(err, errDamaged) {
 		return t.instead(err)
 	}
 	return err
@@ -28,6 +28,9 @@ func (t *tenure) restoreFrom(name string, seq uint64) error {
 			}
 			if other := (*versionError)(nil); errors.As(err, &other) {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.snaps.bucket, other)
+			}
+			if errors.Is(err, errDamaged) {
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.bucket, t.part.id, err)
 			}
 			if err != nil {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.snaps.bucket, err)

@@ -18,6 +18,9 @@ import (
 // ErrState is of bytes that are no snapshot, or a damaged one.
 var ErrState = errors.New("pipeline: snapshot")
 
+// errDamaged is of a snapshot that is not what was stored.
+var errDamaged = errors.New("its sha256 does not fit its bytes: it was damaged")
+
 // decodeSnapshot reads what snapshot wrote, into a partition whose streams
 // have rows instead of slots. What it allocates is bounded by a multiple of
 // the bytes.
@@ -31,7 +34,7 @@ func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 		return nil, fmt.Errorf("%w: %w", ErrState, &versionError{uint64(v)})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
-		return nil, fmt.Errorf("%w: its sha256 does not fit its bytes: it was damaged", ErrState)
+		return nil, fmt.Errorf("%w: %w", ErrState, errDamaged)
 	}
 	r := &stateReader{b: b[len(snapshotMagic)+4 : body], shape: sh, form: v}
 	p := r.partition(id)
