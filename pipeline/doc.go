@@ -186,6 +186,12 @@
 // number before the next of its key: nothing is lost. A producer that goes on to
 // the next number makes a gap.
 //
+// FlagLength marks a sequence that is far shorter or longer than those the
+// model learnt from: less than half of the shortest, more than twice the longest
+// (reservoir.Training.Unlike; an early prediction is only ever too long). It
+// depends on the sequence's length alone. A model whose policy makes windows or
+// counts of other lengths than its head was trained on is not run at all.
+//
 // # Silence
 //
 // A clock may not end a sequence: a replay would end it elsewhere. With

@@ -40,6 +40,7 @@ type shard struct {
 	last       context.Context // for the store: ends when a stop has taken too long
 	decoder    *codec.Decoder
 	limits     *monitor.Limits
+	training   reservoir.Training
 	counters   *Counters
 	log        *slog.Logger
 
@@ -84,7 +85,7 @@ func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory Engine
 	}
 	s := &shard{
 		shape: sh, arithmetic: arithmetic, reorder: max(0, c.Reorder), reorderBytes: c.ReorderBytes, snapshotMessages: c.SnapshotMessages, snapshotEvery: c.SnapshotEvery,
-		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels), names: m.Channels, limits: monitor.NewLimits(len(m.Channels), m.Training.Inputs),
+		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels), names: m.Channels, limits: monitor.NewLimits(len(m.Channels), m.Training.Inputs), training: m.Training,
 		mean: make([]float32, len(m.Channels)), hold: c.NonFinite == codec.Hold, pool: p, decoder: dec,
 		counters: counters, log: log, rowBudget: c.RowBudget, maxStreams: c.MaxStreams, latency: c.Latency,
 		lease: c.Lease, idle: c.Idle, forget: c.Forget, idleBytes: c.MaxMessage / 2, began: time.Now(),

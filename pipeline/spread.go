@@ -222,6 +222,9 @@ func (s *shard) predict(m *message, st *stream, g group, c sequence.Cut, flags c
 			p.Flags |= codec.FlagWarmUp
 		}
 	}
+	if s.training.Unlike(c.Age+int64(c.To-c.From), !c.End) {
+		p.Flags |= codec.FlagLength
+	}
 	a := m.b.answer(m.p)
 	m.b.emits = append(m.b.emits, emit{m.p.index, len(a.preds)})
 	a.preds = append(a.preds, p)
