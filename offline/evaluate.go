@@ -162,7 +162,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src material,
 	}
 	ev.count()
 	for k := range mixed {
-		if mixed[k] && ev.counts(&ev.Predictions[k]) {
+		if mixed[k] && ev.Counts(&ev.Predictions[k]) {
 			ev.Mixed++
 		}
 	}
@@ -214,8 +214,8 @@ func matchModel(m *reservoir.Model, head *readout.Linear, src material) error {
 	return nil
 }
 
-// counts reports whether a prediction is one of Sequences.
-func (ev *Evaluation) counts(p *Prediction) bool {
+// Counts reports whether a prediction is one of Sequences.
+func (ev *Evaluation) Counts(p *Prediction) bool {
 	return p.Early() == (ev.Policy.Kind == reservoir.Endless)
 }
 
@@ -235,7 +235,7 @@ func (ev *Evaluation) count() {
 				ev.Flagged[f.String()]++
 			}
 		}
-		if !ev.counts(p) {
+		if !ev.Counts(p) {
 			ev.countEarly(p)
 			continue
 		}

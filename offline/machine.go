@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
@@ -32,6 +33,11 @@ const (
 
 // maxMachineSamples bounds one call: 3 axes of float32 each.
 const maxMachineSamples = 1 << 28
+
+var (
+	machineChannels = []string{"horizontal", "vertical", "axial"}
+	machineClasses  = []string{"healthy", "imbalance", "inner-race", "outer-race"}
+)
 
 // The conditions simulated, sorted as Dataset.Classes wants them.
 const (
@@ -102,8 +108,8 @@ func SimulateMachine(ctx context.Context, o MachineOptions, progress Progress) (
 	}
 	d := &Dataset{
 		Name:     "machine",
-		Channels: []string{"horizontal", "vertical", "axial"},
-		Classes:  []string{"healthy", "imbalance", "inner-race", "outer-race"},
+		Channels: slices.Clone(machineChannels),
+		Classes:  slices.Clone(machineClasses),
 		Series:   make([]Series, 0, o.Train+o.Test),
 		Source: Provenance{
 			Format: "simulation",

@@ -22,6 +22,9 @@ func (d *draw) between(lo, hi float64) float64 {
 	return math.FMA(hi-lo, float64(d.pcg.Uint64()>>11)/(1<<53), lo)
 }
 
+// below is a whole number from 0 to n-1.
+func (d *draw) below(n int) int { return int(d.between(0, float64(n))) }
+
 // normal is standard normal by the sum of twelve uniforms, less 6: no
 // logarithm whose last bit may differ, and the sum of integers is exact. Its
 // tails end at 6 deviations, which no sensor noise here would show.

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -25,7 +24,7 @@ const (
 	demoBatch = 1024
 )
 
-// liveResult is what came out of the stage, in the order of the test part.
+// liveResult is what came out of the stage, in the order of the evaluation.
 type liveResult struct {
 	predictions []codec.Prediction // Class -1: none came
 	stats       pipeline.Stats
@@ -34,23 +33,22 @@ type liveResult struct {
 }
 
 // demoLive runs server, stage, replay and reader in this process until every
-// series has its prediction.
-func (a *app) demoLive(ctx context.Context, o *demoOptions, d *offline.Dataset, m *reservoir.Model, name string) (*liveResult, error) {
+// prediction has come.
+func (a *app) demoLive(ctx context.Context, o *demoOptions, src demoReplay, m *reservoir.Model, name string) (*liveResult, error) {
 	dir, err := os.MkdirTemp(o.dir, "nats-*")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	log := a.newLogger(LogConfig{Level: "warn", Format: a.format()})
-	a.say("3/5  starting a NATS server and the stage")
+	a.say("4/5  starting a NATS server and the stage")
 	server, err := pipeline.StartServer(pipeline.ServerOptions{Dir: dir, Port: pipeline.InProcess, Log: log})
 	if err != nil {
 		return nil, err
 	}
 	defer server.Close()
 
-	src := newSeriesSource(d, offline.Test, o.streams)
-	l := &demoRun{app: a, server: server, log: log, src: src, collect: newCollector(src, m.Heads[0].Classes)}
+	l := &demoRun{app: a, server: server, log: log, src: src, collect: newCollector(src)}
 	l.stage = pipeline.Stage{
 		Config: pipeline.Config{Job: demoJob, RowBudget: demoBatch, NonFinite: codec.Hold},
 		Model:  m, ModelName: name, NewEngine: newEngine(a.engine), Log: log, Counters: &l.counters,
@@ -60,8 +58,8 @@ func (a *app) demoLive(ctx context.Context, o *demoOptions, d *offline.Dataset, 
 		return nil, err
 	}
 	stats := l.counters.Stats()
-	if stats.Predictions != uint64(len(src.series)) {
-		return nil, fail(exitIntegrity, fmt.Errorf("the stage made %d predictions of %d series", stats.Predictions, len(src.series)), "")
+	if want := len(src.ev.Predictions); stats.Predictions != uint64(want) {
+		return nil, fail(exitIntegrity, fmt.Errorf("the stage made %d predictions, the evaluation %d", stats.Predictions, want), "")
 	}
 	return &liveResult{l.collect.got, stats, l.seconds, src.streams}, nil
 }
@@ -71,7 +69,7 @@ type demoRun struct {
 	app      *app
 	server   *pipeline.Server
 	log      *slog.Logger
-	src      *seriesSource
+	src      demoReplay
 	collect  *collector
 	stage    pipeline.Stage
 	counters pipeline.Counters
@@ -79,7 +77,7 @@ type demoRun struct {
 	seconds  float64 // until the last prediction
 }
 
-// run returns when every series has its prediction, or something failed, or
+// run returns when every prediction has come, or something failed, or
 // ctx ended. By then every part has ended.
 func (l *demoRun) run(outer context.Context) error {
 	nc, err := l.server.Connect("eusn-stream/demo/replay", l.log)
@@ -110,7 +108,7 @@ func (l *demoRun) run(outer context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	l.app.say("4/5  replaying %d test series on %d concurrent streams", len(l.src.series), l.src.streams)
+	l.app.say("5/5  %s", l.src.text)
 	l.begin = time.Now()
 	start("reading predictions", func(ctx context.Context) error {
 		return pipeline.Predictions(ctx, js, demoJob, 1, l.collect.take)
@@ -154,43 +152,30 @@ func (l *demoRun) watch(ctx context.Context) error {
 
 func (l *demoRun) text(rowsPerSecond float64) string {
 	predicted, right := l.collect.score()
-	text := fmt.Sprintf("     %7.0f rows/s   %d of %d predictions", rowsPerSecond, predicted, len(l.src.series))
+	text := fmt.Sprintf("     %7.0f rows/s   %d of %d predictions", rowsPerSecond, predicted, len(l.collect.got))
 	if predicted > 0 {
-		text += fmt.Sprintf("   accuracy so far %.3f", float64(right)/float64(predicted))
+		text += fmt.Sprintf("   right so far %.3f", float64(right)/float64(predicted))
 	}
 	return text
 }
 
-// collector puts predictions in the order of the series they are of: the n-th
-// of a stream belongs to the n-th series dealt to it.
+// collector puts predictions in the order of the evaluation: the n-th of a
+// stream is the n-th that the evaluation has of it.
 type collector struct {
-	src      *seriesSource
-	classes  int   // of the head
-	label    []int // of each series of the part, as an index into the head's classes; -1 unknown
+	src      demoReplay
 	complete chan struct{}
 
 	mu        sync.Mutex
-	got       []codec.Prediction
-	seen      map[string]int // predictions of each stream so far
+	got       []codec.Prediction // Class -1: none came
+	seen      map[string]int     // predictions of each stream so far
 	predicted int
 	right     int
 }
 
-func newCollector(src *seriesSource, classes []string) *collector {
-	c := &collector{src: src, classes: len(classes), complete: make(chan struct{}), seen: map[string]int{}, got: make([]codec.Prediction, len(src.series))}
-	index := map[string]int{}
-	for i, name := range classes {
-		index[name] = i
-	}
-	for k, i := range src.series {
+func newCollector(src demoReplay) *collector {
+	c := &collector{src: src, complete: make(chan struct{}), seen: map[string]int{}, got: make([]codec.Prediction, len(src.ev.Predictions))}
+	for k := range c.got {
 		c.got[k].Class = -1
-		label := -1
-		if l := src.d.Series[i].Label; l >= 0 {
-			if known, ok := index[src.d.Classes[l]]; ok {
-				label = known
-			}
-		}
-		c.label = append(c.label, label)
 	}
 	return c
 }
@@ -200,21 +185,20 @@ func (c *collector) take(o pipeline.Output) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range o.Predictions {
-		var n int
-		if _, err := fmt.Sscanf(p.Stream, "s%d", &n); err != nil || n < 0 || n >= c.src.streams {
-			return fmt.Errorf("a prediction of stream %q, which was never published", p.Stream)
+		want, known := c.src.want[p.Stream]
+		n := c.seen[p.Stream]
+		switch {
+		case !known:
+			return fail(exitIntegrity, fmt.Errorf("a prediction of stream %q, of which the evaluation has none", p.Stream), "")
+		case n == len(want):
+			return fail(exitIntegrity, fmt.Errorf("stream %q has more than the %d predictions of the evaluation", p.Stream, n), "")
+		case int(p.Class) < 0 || int(p.Class) >= len(c.src.ev.Classes):
+			return fail(exitIntegrity, fmt.Errorf("stream %q has a prediction of class %d of %d", p.Stream, p.Class, len(c.src.ev.Classes)), "")
 		}
-		k := n + c.src.streams*c.seen[p.Stream]
 		c.seen[p.Stream]++
-		if int(p.Class) < 0 || int(p.Class) >= c.classes {
-			return fail(exitIntegrity, fmt.Errorf("stream %q has a prediction of class %d of %d", p.Stream, p.Class, c.classes), "")
-		}
-		if k >= len(c.got) {
-			return fail(exitIntegrity, fmt.Errorf("stream %q has more predictions than sequences", p.Stream), "")
-		}
-		c.got[k] = p
+		c.got[want[n]] = p
 		c.predicted++
-		if int(p.Class) == c.label[k] {
+		if int(p.Class) == c.src.ev.Predictions[want[n]].Label {
 			c.right++
 		}
 		if c.predicted == len(c.got) {

@@ -17,6 +17,7 @@ type demoReport struct {
 	LiveRows      uint64  `json:"live_rows"`
 	LiveSeconds   float64 `json:"live_seconds"`
 	RowsPerSecond float64 `json:"live_rows_per_second"`
+	Live          int     `json:"live_predictions"` // early ones, too
 	Equal         int     `json:"live_predictions_equal_offline"`
 	Seconds       float64 `json:"seconds"`
 }
@@ -27,14 +28,18 @@ func (a *app) demoResult(live *liveResult, ev *offline.Evaluation, spent time.Du
 	differences := compare(live.predictions, ev.Predictions)
 	equal := len(ev.Predictions) - len(differences)
 	if a.json {
-		err := a.printJSON(demoReport{ev, live.streams, live.stats.Rows, live.seconds, float64(live.stats.Rows) / live.seconds, equal, spent.Seconds()})
+		err := a.printJSON(demoReport{ev, live.streams, live.stats.Rows, live.seconds, float64(live.stats.Rows) / live.seconds, len(ev.Predictions), equal, spent.Seconds()})
 		if err != nil {
 			return err
 		}
 	} else {
 		a.print("\n%s", confusionText(ev.Classes, liveConfusion(live.predictions, ev)))
 		a.print("\nlive: %d rows of %d streams in %.1f s, %.0f rows/s", live.stats.Rows, live.streams, live.seconds, float64(live.stats.Rows)/live.seconds)
-		a.print("live accuracy %.4f", liveAccuracy(live.predictions, ev))
+		if right, labelled := liveRight(live.predictions, ev, true); labelled > 0 {
+			a.print("early live accuracy %.4f of %d predictions", float64(right)/float64(labelled), labelled)
+		}
+		right, labelled := liveRight(live.predictions, ev, false)
+		a.print("live accuracy %.4f", float64(right)/float64(max(1, labelled)))
 		a.print("%d of %d predictions equal the offline evaluation", equal, len(ev.Predictions))
 	}
 	if len(differences) == 0 {
@@ -48,16 +53,16 @@ func (a *app) demoResult(live *liveResult, ev *offline.Evaluation, spent time.Du
 		"eusn-stream doctor, and send its output with the report")
 }
 
-// compare tells, for each series whose live prediction is not bit for bit the
-// offline one, what differs.
+// compare tells, for each live prediction that is not the offline one, bit for
+// bit and with the same flags, what differs.
 func compare(live []codec.Prediction, want []offline.Prediction) []string {
 	var out []string
 	for k, w := range want {
 		p := live[k]
 		same := slices.EqualFunc(p.Scores, w.Scores, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 		if int(p.Class) != w.Class || !same || p.Flags != w.Flags || math.Float32bits(p.Probability) != math.Float32bits(w.Probability) {
-			out = append(out, fmt.Sprintf("%s: live class %d, scores %v, probability %v, flags %q; offline class %d, scores %v, probability %v, flags %q",
-				w.ID, p.Class, p.Scores, p.Probability, p.Flags, w.Class, w.Scores, w.Probability, w.Flags))
+			out = append(out, fmt.Sprintf("%s, sample %d: live class %d, scores %v, probability %v, flags %q; offline class %d, scores %v, probability %v, flags %q",
+				w.ID, w.Position, p.Class, p.Scores, p.Probability, p.Flags, w.Class, w.Scores, w.Probability, w.Flags))
 		}
 	}
 	return out
@@ -69,22 +74,23 @@ func liveConfusion(live []codec.Prediction, ev *offline.Evaluation) [][]int {
 		m[i] = make([]int, len(ev.Classes))
 	}
 	for k, w := range ev.Predictions {
-		if w.Label >= 0 && live[k].Class >= 0 {
+		if w.Label >= 0 && live[k].Class >= 0 && ev.Counts(&w) {
 			m[w.Label][live[k].Class]++
 		}
 	}
 	return m
 }
 
-func liveAccuracy(live []codec.Prediction, ev *offline.Evaluation) float64 {
-	right, labelled := 0, 0
+// liveRight counts the live predictions with a label and those that are right,
+// of those that the accuracy is of, or of the other, early ones.
+func liveRight(live []codec.Prediction, ev *offline.Evaluation, early bool) (right, labelled int) {
 	for k, w := range ev.Predictions {
-		if w.Label >= 0 {
+		if w.Label >= 0 && ev.Counts(&w) != early {
 			labelled++
 			if int(live[k].Class) == w.Label {
 				right++
 			}
 		}
 	}
-	return float64(right) / float64(max(1, labelled))
+	return right, labelled
 }

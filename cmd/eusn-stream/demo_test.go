@@ -24,7 +24,7 @@ func TestDemo(t *testing.T) {
 	dir := t.TempDir()
 	var r demoReport
 	must(t, smallDemo(dir, "--json", "--quiet")...).parse(t, &r)
-	if r.Series != 40 || r.Equal != 40 || r.Streams != 15 || r.LiveRows != 40*offline.DefaultMachineSamples {
+	if r.Series != 40 || r.Equal != 40 || r.Live != 40 || r.Streams != 15 || r.LiveRows != 40*offline.DefaultMachineSamples {
 		t.Errorf("demo --json gives %+v", r)
 	}
 	if left := leftovers(t, dir, "machine.parquet", "machine.safetensors"); len(left) > 0 {
@@ -34,6 +34,42 @@ func TestDemo(t *testing.T) {
 	if !strings.Contains(out, "40 of 40 predictions equal the offline evaluation") || !strings.Contains(out, "inner-race") {
 		t.Errorf("demo says:\n%s", out)
 	}
+}
+
+// Under every policy the stage predicts what the evaluation says, all of it:
+// where series follow each other on a stream and where a stream goes on, early
+// predictions, and those of windows that overlap.
+func TestDemoPolicies(t *testing.T) {
+	for _, c := range []struct {
+		policy, more         string
+		sequences, all, rows int
+	}{
+		{"marked", "--early 100", 40, 40 + 3*40, 320},
+		{"gap", "--gap 300ms --early 150", 40, 40 + 2*40, 320},
+		{"window", "--length 64 --hop 32 --early 24", 40 * 19, 40 * (19 + 20), 640}, // early at the 26 multiples of 24 but 6 where a window ends
+		{"count", "--length 100 --early 30", 40 * 6, 40 * (6 + 19), 640},            // and early once after the last
+		{"endless", "--early 100", 40 * 6, 40 * 6, 640},
+	} {
+		t.Run(c.policy, func(t *testing.T) {
+			var r demoReport
+			must(t, smallDemo(t.TempDir(), append(strings.Fields(c.more), "--policy", c.policy, "--json", "--quiet")...)...).parse(t, &r)
+			if r.Series != 40 || r.Sequences != c.sequences || r.Live != c.all || r.Equal != c.all || r.LiveRows != uint64(40*c.rows) {
+				t.Errorf("%d series, %d sequences, %d predictions, %d equal, %d rows; want 40, %d, %d, as many, %d", r.Series, r.Sequences, r.Live, r.Equal, r.LiveRows, c.sequences, c.all, 40*c.rows)
+			}
+			if r.Accuracy < .6 { // chance is .25; the figures of banks of a useful size are docs/policies.md's
+				t.Errorf("accuracy %.3f", r.Accuracy)
+			}
+		})
+	}
+	// Continuous streams with labelled intervals, recorded.
+	var r demoReport
+	must(t, smallDemo(t.TempDir(), "--continuous", "--policy", "window", "--length", "80", "--hop", "40", "--json", "--quiet")...).parse(t, &r)
+	if r.Series != 8 || r.Live < 40*300/40-8*2 || r.Live != r.Equal || r.Live != r.Sequences || r.Mixed < 8*4 || r.Accuracy < .6 {
+		t.Errorf("continuous: %d streams, %d predictions, %d equal, %d of %d with several labels, accuracy %.3f", r.Series, r.Live, r.Equal, r.Mixed, r.Sequences, r.Accuracy)
+	}
+	exec(t, t.Context(), "demo", "--continuous").want(t, exitUsage, "wants --policy window or count")
+	exec(t, t.Context(), "demo", "--policy", "window", "--length", "50", "--hop", "7").want(t, exitUsage, "length 50 is not a multiple of hop 7")
+	exec(t, t.Context(), "demo", "--policy", "marked", "--length", "50").want(t, exitUsage, "--length is a parameter of --policy")
 }
 
 // What the README says that the demo ends with is what it ends with, on every

@@ -4,24 +4,42 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // seriesSource plays one part of a data set on a number of streams: series k
-// of the part goes to stream k mod streams, whole, and ends a sequence.
+// of the part goes to stream k mod streams, whole, and ends a sequence: by a
+// mark, or by silence where times are given.
 type seriesSource struct {
 	d       *offline.Dataset
 	series  []int
 	streams int
 	next    int
+
+	step    time.Duration // from a sample to the next; 0: no times
+	silence time.Duration // after each series but a stream's last, which ends by a mark
+	clocks  []int64       // time of each stream's next sample, ns since 1970
 }
 
+// newSeriesSource deals the part out to streams; 0: each series is a stream of
+// its own, as policies need that see no end of a series.
 func newSeriesSource(d *offline.Dataset, split offline.Split, streams int) *seriesSource {
 	s := &seriesSource{d: d, series: d.Part(split)}
+	if streams == 0 {
+		streams = len(s.series)
+	}
 	s.streams = max(1, min(streams, len(s.series)))
 	return s
+}
+
+// bySilence lets the series' samples have times, and silence end them.
+func (s *seriesSource) bySilence(step, silence time.Duration) {
+	s.step, s.silence = step, silence
+	s.clocks = slices.Repeat([]int64{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()}, s.streams)
 }
 
 // Next implements pipeline.Source.
@@ -31,7 +49,17 @@ func (s *seriesSource) Next() (pipeline.Item, error) {
 	}
 	k := s.next
 	s.next++
-	return pipeline.Item{Stream: streamName(k % s.streams), X: s.d.Series[s.series[k]].Values, End: true}, nil
+	it := pipeline.Item{Stream: streamName(k % s.streams), X: s.d.Series[s.series[k]].Values, End: true}
+	if s.step > 0 {
+		clock := &s.clocks[k%s.streams]
+		for range s.d.Len(s.series[k]) {
+			it.Times = append(it.Times, *clock)
+			*clock += int64(s.step)
+		}
+		*clock += int64(s.silence)
+		it.End = k+s.streams >= len(s.series)
+	}
+	return it, nil
 }
 
 func streamName(n int) string { return fmt.Sprintf("s%05d", n) }
