@@ -40,6 +40,18 @@
 // rounded to float32, length and seq may be any integer. docs/parquet.md has the
 // statements.
 //
+// # What is learnt and predicted
+//
+// [Retrain] and [Evaluate] read streams of labelled samples: the series of a data
+// set, or with [RetrainRecording] and [EvaluateRecording] a recording's streams,
+// row group by row group. They cut them with the live stage's own sequencer
+// (package reservoir/sequence) and fill missing values as it does, so a model
+// learns from the sequences it will meet, and an evaluation makes the predictions
+// that the stage makes, bit for bit and with the same flags. A sequence has the
+// label that all its samples have; others teach nothing. Sequences of one series,
+// or of one labelled stretch of a stream, are left out together to choose the
+// regularisation. See docs/policies.md.
+//
 // # Training
 //
 // [Retrain] and [RetrainRecording] read their material twice or more: once to

@@ -48,7 +48,9 @@ func newReplay(a *app) *cobra.Command {
 		Long: `Publish an archive to the subjects that a running stage reads, as producers
 would: many streams side by side, each message numbered. A data set's series are
 dealt out to --streams streams, each ending a sequence; a recording plays the
-streams it holds.
+streams it holds. Under the policies window, count and endless a stream goes on
+where a series ends: --streams 0 makes each series a stream of its own, as
+evaluate does.
 
 --speed 1x plays as recorded, 10x ten times as fast, max as fast as the server
 takes it. Series without times need --rate, samples per second of each stream.
@@ -62,7 +64,7 @@ After Ctrl-C the same command with --resume goes on where it stopped.`,
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVar(&o.archive, "archive", "", "Parquet archive: a data set or a recording")
 	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to play: train or test")
-	f.IntVar(&o.streams, "streams", 300, "streams a data set is dealt out to")
+	f.IntVar(&o.streams, "streams", 300, "streams a data set is dealt out to; 0 = each series a stream of its own")
 	f.IntVar(&o.rows, "rows", pipeline.DefaultRowsPerMessage, "samples per message")
 	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max")
 	f.Float64Var(&o.rate, "rate", 0, "samples per second of each stream, where the archive has no times")
@@ -80,7 +82,7 @@ After Ctrl-C the same command with --resume goes on where it stopped.`,
 		if o.split != string(offline.Train) && o.split != string(offline.Test) {
 			return fmt.Errorf("--split %s: want train or test", o.split)
 		}
-		if o.streams < 1 || o.rows < 1 || !(o.rate >= 0 && o.rate <= maxRate) {
+		if o.streams < 0 || o.rows < 1 || !(o.rate >= 0 && o.rate <= maxRate) {
 			return fmt.Errorf("--streams, --rows and --rate: want positive numbers, --rate at most %g", float64(maxRate))
 		}
 		for _, name := range []string{"split", "streams"} {
