@@ -221,24 +221,32 @@ func parseHeader(s string) (nats.Header, error) {
 
 // snapshot encodes a partition as it is now.
 func (p *partition) snapshot(sh shape, rows rowAppender) ([]byte, error) {
+	return p.encode(sh, rows, stateVersion)
+}
+
+// encode writes a snapshot in one of the forms that are read.
+func (p *partition) encode(sh shape, rows rowAppender, form uint32) ([]byte, error) {
 	le := binary.LittleEndian
 	b := append([]byte(snapshotMagic), 0, 0, 0, 0)
-	le.PutUint32(b[len(snapshotMagic):], stateVersion)
+	le.PutUint32(b[len(snapshotMagic):], form)
 	b = append(b, sh.network[:]...)
 	b = le.AppendUint32(b, uint32(p.id))
 	b = le.AppendUint64(le.AppendUint64(b, p.done), uint64(p.doneTime))
-	for _, n := range []int{sh.words, sh.states, sh.channels, sh.inputs} {
+	for _, n := range []int{sh.words, sh.states, sh.channels} {
 		b = le.AppendUint32(b, uint32(n))
+	}
+	if form > oldestState {
+		b = le.AppendUint32(b, uint32(sh.inputs))
 	}
 	b = le.AppendUint64(appendBool(b, p.lossy), p.clock)
 	b = le.AppendUint32(b, uint32(len(p.sources)))
 	for _, key := range slices.Sorted(maps.Keys(p.sources)) {
 		src := p.sources[key]
-		b = appendSource(b, src, stateVersion)
+		b = appendSource(b, src, form)
 		b = le.AppendUint32(b, uint32(len(src.streams)))
 		for _, st := range src.sorted() {
 			var err error
-			if b, err = appendStream(b, st, rows, stateVersion); err != nil {
+			if b, err = appendStream(b, st, rows, form); err != nil {
 				return nil, fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.id, st.id, err)
 			}
 		}

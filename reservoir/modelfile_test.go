@@ -292,6 +292,13 @@ func FuzzDecode(f *testing.F) {
 	f.Add(good)
 	f.Add(bare)
 	f.Add(bare[:len(bare)/2])
+	newer := testModel(f)
+	newer.Heads[0].Temperature, newer.Training.MinLength, newer.Training.MaxLength = 1.5, 2, 3
+	newer.Training.Inputs = []InputRange{{Values: 1, Min: -1, Max: 1, LongestRun: 1}, {}, {}}
+	if bare, err = newer.encode(map[string]string{}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bare)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Decode(b)
 		if err != nil {
