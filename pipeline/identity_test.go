@@ -91,6 +91,9 @@ func TestOtherModelIsRefused(t *testing.T) {
 	b.settle(r, 2*third)
 	r.stop(t)
 	refused()
+	ranges := testModel(t, 3, m.Policy) // the same scores, but other flags
+	ranges.Training.Inputs = ranged(testModel(t, 3, m.Policy)).Training.Inputs
+	b.refusedFor(t, ranges, c, "readout", `job "one"`)
 	r = b.start(m, c)
 	b.publish(packets[2*third:])
 	got := b.await("one", count(want))
