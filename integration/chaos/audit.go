@@ -207,6 +207,8 @@ func difference(got, want codec.Prediction) string {
 		return fmt.Sprintf("class %d score %v, want %d and %v", got.Class, got.Score, want.Class, want.Score)
 	case !slices.Equal(bits(got.Scores), bits(want.Scores)):
 		return fmt.Sprintf("scores %v, want %v", got.Scores, want.Scores)
+	case math.Float32bits(got.Probability) != math.Float32bits(want.Probability):
+		return fmt.Sprintf("probability %v, want %v", got.Probability, want.Probability)
 	case got.Flags != want.Flags:
 		return fmt.Sprintf("flags %q, want %q", got.Flags, want.Flags)
 	case got.Time != want.Time:

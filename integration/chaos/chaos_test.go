@@ -71,7 +71,7 @@ func handmade(seqs int, damaged ...uint64) *plan {
 	p := &plan{keys: []string{"k"}, messages: map[string][]*input{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: true}
 	for seq := uint64(1); seq <= uint64(seqs); seq++ {
 		p.messages["k"] = append(p.messages["k"], &input{
-			key: "k", seq: seq, x: []float32{1, float32(seq), 2, -1}, times: []int64{int64(seq), int64(seq)}, ends: []bool{false, true},
+			key: "k", seq: seq, x: []float32{1, float32(seq) / 8, 1.5, -1}, times: []int64{int64(seq), int64(seq)}, ends: []bool{false, true},
 			damaged: slices.Contains(damaged, seq),
 		})
 	}
@@ -106,6 +106,39 @@ func TestTruth(t *testing.T) {
 		if got := tr.says("k"); got != c.want {
 			t.Errorf("%s: predictions %q, want %q", c.what, got, c.want)
 		}
+	}
+}
+
+// Samples unlike the model's ranges, worked out by hand; and the plan has both
+// kinds, and sequences of neither.
+func TestTruthOfSamples(t *testing.T) {
+	hang := func(n int) (x []float32) {
+		for i := range n {
+			x = append(x, .5, float32(i%5)/4)
+		}
+		return x
+	}
+	for _, c := range []struct {
+		x    []float32
+		want codec.Flag
+	}{
+		{hang(8), 0}, {hang(9), codec.FlagFlat}, {append(hang(8), hang(1)...), codec.FlagFlat}, {append(append(hang(8), .6, 0), hang(8)...), 0},
+		{[]float32{1.93, -1.93, 1.94, -1.94}, 0}, {[]float32{0, 1.95}, codec.FlagOutOfRange}, {[]float32{-1.95, 0}, codec.FlagOutOfRange},
+		{append(hang(9), 0, 2), codec.FlagFlat | codec.FlagOutOfRange},
+	} {
+		if got := unlike(c.x); got != c.want {
+			t.Errorf("%v: flags %q, want %q", c.x, got, c.want)
+		}
+	}
+	seen := map[codec.Flag]int{}
+	tr := told(t, newPlan(3, traffic{Keys: 2, Messages: 200}, true), "window", 0, nil)
+	for _, ps := range tr.predictions {
+		for _, p := range ps {
+			seen[p.Flags&(codec.FlagFlat|codec.FlagOutOfRange)]++
+		}
+	}
+	if seen[0] < 20 || seen[codec.FlagFlat] < 20 || seen[codec.FlagOutOfRange] < 20 {
+		t.Errorf("predictions by flags %v: one kind is hardly there", seen)
 	}
 }
 

@@ -20,6 +20,10 @@ var policies = map[string]reservoir.Policy{
 	"window": {Kind: reservoir.Window, Length: 12, Hop: 4},
 }
 
+// ranged is half of each channel's range in the model. Samples from -2 to 2 are
+// drawn: one in thirty is beyond twice of it, where it is flagged.
+const ranged = 0.97
+
 // newModel has 16 units that hardly forget (gamma*eps is 0.001), so that a
 // sample lost, repeated or swapped is in every later state of its sequence,
 // and inputs that depend on the sample before. The readout's numbers are
@@ -51,6 +55,10 @@ func drawModel(policy string, network, head uint64, columns int) (*reservoir.Mod
 	}
 	n := net.Spec.FeatureCount()
 	linear := &readout.Linear{Name: "chaos", Classes: classes, Center: draw(n), Weights: draw(n * len(classes)), Intercept: draw(len(classes))}
+	linear.Temperature = 0.75
 	m := &reservoir.Model{Network: net, Heads: []*readout.Linear{linear}, Policy: policies[policy], Channels: channelNames}
+	for range channels {
+		m.Training.Inputs = append(m.Training.Inputs, reservoir.InputRange{Values: 1, Min: -ranged, Max: ranged, LongestRun: 1})
+	}
 	return m, m.Validate()
 }

@@ -137,6 +137,9 @@ func (p *plan) row(rng *rand.Rand, m *input, id string, end bool) {
 	for range channels {
 		m.x = append(m.x, 4*rng.Float32()-2)
 	}
+	if m.seq%16 >= 12 { // the first channel's sensor hangs
+		m.x[len(m.x)-channels] = 0.5
+	}
 	m.times = append(m.times, int64(1_700_000_000+m.seq)*1e9+int64(m.rows()))
 	if p.marked {
 		m.ends = append(m.ends, end)

@@ -268,10 +268,34 @@ func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 		}
 	}
 	t.predictions[id] = append(t.predictions[id], codec.Prediction{
-		Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Class: int32(class), Score: scores[class], Scores: scores, Flags: f,
+		Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Class: int32(class), Score: scores[class], Scores: scores,
+		Probability: head.Probability(scores), Flags: f | unlike(x),
 	})
 	t.total++
 	return nil
+}
+
+// unlike is what a sequence's samples are to be flagged with: any beyond the
+// range by more than half of it, any channel that has one value nine times in a
+// row.
+func unlike(x []float32) (f codec.Flag) {
+	for c := range channels {
+		run := 0
+		for i := c; i < len(x); i += channels {
+			if x[i] > 2*ranged || x[i] < -2*ranged {
+				f |= codec.FlagOutOfRange
+			}
+			if i > c && x[i] == x[i-channels] {
+				run++
+			} else {
+				run = 1
+			}
+			if run > 8 {
+				f |= codec.FlagFlat
+			}
+		}
+	}
+	return f
 }
 
 // forget drops samples before number from, and events before it.
