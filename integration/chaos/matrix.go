@@ -349,7 +349,7 @@ var matrices = map[string][]entry{
 		{"purge-unread", 1}, {"purge-unread-unnumbered", 1}, {"delete-unread", 1}, {"delete-answered", 1}, {"limit-input", 1}, {"limit-output", 1}, {"limit-output-all", 1},
 		{"purge-output", 1}, {"purge-states", 1},
 		{"flip-input", 1}, {"flip-unnumbered", 1}, {"flip-output", 1}, {"flip-states", 1}, {"flip-rows", 1},
-		{"sum-input", 1}, {"sum-output", 1}, {"sum-states", 1},
+		{"sum-input", 1}, {"sum-embedded", 1}, {"sum-output", 1}, {"sum-states", 1},
 		{"power", 1}, {"power-always", 1}, {"power-three", 1}, {"power-three-always", 1},
 		{"no-fence", 2}, {"no-dedup", 2}, {"msg-id-only", 2},
 		{"unnumbered-no-fence", 1}, {"deaths-no-dedup", 1}, {"split-no-ahead", 1}, {"rivals-any-model", 1}, {"one-way-no-fence", 1},
