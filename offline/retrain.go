@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -234,6 +235,9 @@ func (t *training) teach(ctx context.Context, l *readout.Learner, tape tape, pl 
 // finish solves for the head and makes the model.
 func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecast) (*reservoir.Model, error) {
 	start := time.Now()
+	if !l.Plan().Kernel {
+		runtime.GC() // what the pass held makes room for what the solver holds
+	}
 	opt := t.opt.readout(nil, 0)
 	opt.Progress = cast.solving
 	head, fit, err := l.Solve(ctx, opt)

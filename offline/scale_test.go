@@ -19,7 +19,8 @@ import (
 // channels with the default bank, and prints a row of the table of
 // docs/measurements/training.md: time, processor time, peak memory, and the
 // floor, which is what the states and n F^2 take at the rates measured in the
-// same run.
+// same run. With EUSN_SCALE_ARCHIVE it only writes the series to that archive,
+// for the program itself.
 func TestTrainingAtScale(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("EUSN_SCALE"))
 	if err != nil {
@@ -29,6 +30,12 @@ func TestTrainingAtScale(t *testing.T) {
 	d, err := SimulateMachine(ctx, MachineOptions{Train: n, Test: 4, Samples: 200}, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if path := os.Getenv("EUSN_SCALE_ARCHIVE"); path != "" {
+		if err := WriteArchive(path, d); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 	product, sample := productSeconds(t), stateSeconds(t, d)
 	runtime.GC()

@@ -3,7 +3,6 @@ package readout
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -104,18 +103,19 @@ func (p Plan) check(whole bool, memory int64) error {
 }
 
 // ProductRate measures how many multiply-adds a second the products do that
-// learning spends its time in, on all cores: some hundredths of a second.
+// learning spends its time in, on all cores and beside whatever else the
+// machine does: some hundredths of a second, long enough for its scheduler.
 func ProductRate() float64 {
-	const samples, features = panel, 768
+	const samples, features, atLeast = panel, 768, 60 * time.Millisecond
 	m := newMoments(features, 1)
 	x, labels := make([]float32, samples*features), make([]int, samples)
-	least := math.Inf(1)
-	for range 4 { // the first finds cold memory
-		start := time.Now()
+	m.add(x, labels) // finds cold memory
+	start, rounds := time.Now(), 0
+	for time.Since(start) < atLeast {
 		m.add(x, labels)
-		least = min(least, time.Since(start).Seconds())
+		rounds++
 	}
-	return samples * features * features / 2 / least
+	return float64(rounds) * samples * features * features / 2 / time.Since(start).Seconds()
 }
 
 // Size is a number of bytes for people.
