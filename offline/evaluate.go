@@ -87,9 +87,9 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 	if err := checkNumeric(d); err != nil {
 		return nil, err
 	}
-	src := material{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes}
+	src := labelledData{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes}
 	src.fingerprint = func() string { return d.Fingerprint(opt.Split) }
-	t := &seriesTape{d: d, series: d.Part(opt.Split)}
+	t := &seriesSource{d: d, series: d.Part(opt.Split)}
 	ev, err := newEvaluation(m, src, opt)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 	if len(t.series) == 0 {
 		return nil, fmt.Errorf("offline: data set %q has no %s part", d.Name, opt.Split)
 	}
-	t.class, src.tape = ev.index(d.Classes), t
+	t.class, src.sampleSource = ev.index(d.Classes), t
 	if err := ev.run(ctx, m, src, opt, progress); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 }
 
 // newEvaluation holds material against the model.
-func newEvaluation(m *reservoir.Model, src material, opt EvaluateOptions) (*Evaluation, error) {
+func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*Evaluation, error) {
 	head, err := chooseHead(m, opt.Head)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (ev *Evaluation) index(names []string) []int {
 }
 
 // run predicts all there is to predict and counts it.
-func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src material, opt EvaluateOptions, progress Progress) error {
+func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledData, opt EvaluateOptions, progress Progress) error {
 	head, err := chooseHead(m, opt.Head)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src material,
 	mixed := make([]bool, pl.points)
 	ev.Missing, err = pass{
 		EngineOptions: opt.EngineOptions, net: m.Network, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs), heads: []*readout.Linear{head},
-		take: func(_ reservoir.Engine, _ int, s *stretch, p *point, scores []float32) error {
+		take: func(_ reservoir.Engine, _ int, s *cutSequence, p *point, scores []float32) error {
 			mixed[p.k] = p.mixed
 			ev.Predictions[p.k] = Prediction{
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
@@ -156,7 +156,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src material,
 			}
 			return nil
 		},
-	}.run(ctx, src.tape, pl, func(done int64) { progress.report(done, pl.work, "samples run") })
+	}.run(ctx, src.sampleSource, pl, func(done int64) { progress.report(done, pl.work, "samples run") })
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func chooseHead(m *reservoir.Model, name string) (*readout.Linear, error) {
 }
 
 // matchModel holds channels and classes of the material against the model's.
-func matchModel(m *reservoir.Model, head *readout.Linear, src material) error {
+func matchModel(m *reservoir.Model, head *readout.Linear, src labelledData) error {
 	if got, want := len(src.channels), len(m.Channels); got != want {
 		return fmt.Errorf("offline: the model reads %d channels, %s has %d", want, src.what, got)
 	}

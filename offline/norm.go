@@ -73,8 +73,8 @@ func newMoments(channels int) *moments {
 	return &moments{make([]channelRange, channels), make([]spread, channels), map[int]*streamEnd{}}
 }
 
-// add takes the labelled samples of a piece. Missing values are passed over.
-func (m *moments) add(p *piece) {
+// add takes the labelled samples of a chunk. Missing values are passed over.
+func (m *moments) add(p *chunk) {
 	c := len(m.value)
 	s := m.streams[p.stream]
 	if s == nil {

@@ -9,26 +9,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// plan is what a policy makes of a tape, known before any state is computed.
+// plan is what a policy makes of a source, known before any state is computed.
 type plan struct {
-	*shears
-	stretches int   // sequences that states are computed of
+	*cutter
+	sequences int   // sequences that states are computed of
 	work      int64 // their samples
 	shortest  int64 // samples up to the point of fewest
 	farthest  int64 // samples up to the point of most
-	lessons   []lesson
-	ends      []int // lessons up to the end of each stream, in the order in which they ended
+	examples  []example
+	ends      []int // examples up to the end of each stream, in the order in which they ended
 }
 
-// lesson is what a point teaches. They come sequence by sequence, in the order
+// example is what a point teaches. They come sequence by sequence, in the order
 // in which these end.
-type lesson struct{ arrival, point, label, group int }
+type example struct{ arrival, point, label, group int }
 
-// makePlan cuts the tape. also sees every piece, unless it is nil.
-func makePlan(ctx context.Context, src material, p reservoir.Policy, training bool, also func(*piece)) (*plan, error) {
-	pl := &plan{shears: newShears(src.tape, p, training, src.channels, nil)}
-	var done []*stretch
-	err := src.read(ctx, func(pc *piece) (err error) {
+// makePlan cuts the source. also sees every chunk, unless it is nil.
+func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, also func(*chunk)) (*plan, error) {
+	pl := &plan{cutter: newCutter(src.sampleSource, p, training, src.channels, nil)}
+	var done []*cutSequence
+	err := src.read(ctx, func(pc *chunk) (err error) {
 		if done, err = pl.cut(done[:0], pc); err != nil {
 			return err
 		}
@@ -36,14 +36,14 @@ func makePlan(ctx context.Context, src material, p reservoir.Policy, training bo
 			also(pc)
 		}
 		for _, s := range done {
-			pl.stretches++
+			pl.sequences++
 			pl.work += s.points[len(s.points)-1].samples()
 			for i := range s.points {
 				pl.count(&s.points[i])
 			}
 		}
 		if pc.last {
-			pl.ends = append(pl.ends, len(pl.lessons))
+			pl.ends = append(pl.ends, len(pl.examples))
 		}
 		return nil
 	})
@@ -56,12 +56,12 @@ func (pl *plan) count(p *point) {
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.lessons = append(pl.lessons, lesson{len(pl.lessons), p.k, p.label, p.group})
+		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group})
 	}
 }
 
-// syllabus is the lessons in the order in which they come.
-type syllabus struct {
+// trainingOrder is the examples in the order in which they come.
+type trainingOrder struct {
 	arrival []int    // of each point: its place in that order
 	labels  []int    // of each place
 	groups  []int    // of each place, of one origin
@@ -72,29 +72,29 @@ type syllabus struct {
 // blocks is how many groups the only one of a class is divided into.
 const blocks = 5
 
-// syllabus groups the lessons. Leave-one-out must not leave out all that there
+// trainingOrder groups the examples. Leave-one-out must not leave out all that there
 // is of a class, for then it says nothing. Where windows or counts of a class
 // come of one stretch alone, that is taken for as many groups as there are
 // blocks, of neighbours.
-func (pl *plan) syllabus(classes []string) syllabus {
-	slices.SortFunc(pl.lessons, func(a, b lesson) int { return cmp.Or(a.group-b.group, a.point-b.point) })
+func (pl *plan) trainingOrder(classes []string) trainingOrder {
+	slices.SortFunc(pl.examples, func(a, b example) int { return cmp.Or(a.group-b.group, a.point-b.point) })
 	of, size := make([]map[int]bool, len(classes)), map[int]int{}
-	for _, l := range pl.lessons {
+	for _, l := range pl.examples {
 		if of[l.label] == nil {
 			of[l.label] = map[int]bool{}
 		}
 		of[l.label][l.group] = true
 		size[l.group]++
 	}
-	n := len(pl.lessons)
-	s := syllabus{arrival: make([]int, n), labels: make([]int, n), groups: make([]int, n)}
+	n := len(pl.examples)
+	s := trainingOrder{arrival: make([]int, n), labels: make([]int, n), groups: make([]int, n)}
 	for c, groups := range of {
 		if len(groups) == 1 && !apart(pl.policy.Kind) {
 			s.divided = append(s.divided, classes[c])
 		}
 	}
 	group, last, block, taken := -1, -1, 0, 0
-	for _, l := range pl.lessons {
+	for _, l := range pl.examples {
 		if l.group != last {
 			last, block, taken, group = l.group, 0, 0, group+1
 		}

@@ -84,9 +84,9 @@ func Retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progr
 	return m, report, err
 }
 
-// material is what a model is trained on.
-type material struct {
-	tape
+// labelledData is what a model is trained on.
+type labelledData struct {
+	sampleSource
 	what        string // for messages: data set "x"
 	name        string
 	fingerprint func() string
@@ -109,11 +109,11 @@ func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 }
 
 // trainingPart lists the labelled training series.
-func trainingPart(d *Dataset) (src material, unlabelled int, err error) {
+func trainingPart(d *Dataset) (src labelledData, unlabelled int, err error) {
 	if err := checkNumeric(d); err != nil {
 		return src, 0, err
 	}
-	t := &seriesTape{d: d}
+	t := &seriesSource{d: d}
 	for _, i := range d.Part(Train) {
 		if d.Series[i].Label < 0 {
 			unlabelled++
@@ -124,19 +124,19 @@ func trainingPart(d *Dataset) (src material, unlabelled int, err error) {
 	if len(t.series) == 0 {
 		return src, 0, fmt.Errorf("offline: data set %q has no labelled training series", d.Name)
 	}
-	return material{
-		tape: t, what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes,
+	return labelledData{
+		sampleSource: t, what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes,
 		fingerprint: func() string { return d.Fingerprint(Train) }, bytes: 4 * d.values(),
 	}, unlabelled, nil
 }
 
-func retrain(ctx context.Context, src material, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	t, err := newTraining(ctx, src, opt)
 	if err != nil {
 		return fail(err)
 	}
-	l, err := t.learner(0, len(t.lessons.labels))
+	l, err := t.learner(0, len(t.examples.labels))
 	if err != nil {
 		return fail(err)
 	}
@@ -145,7 +145,7 @@ func retrain(ctx context.Context, src material, opt RetrainOptions, progress Pro
 		opt.Planned(t.report)
 	}
 	cast := newForecast(progress, l.Plan(), t.plan.work, t.plan.points)
-	if err := t.teach(ctx, l, src.tape, t.plan, cast); err != nil {
+	if err := t.teach(ctx, l, src.sampleSource, t.plan, cast); err != nil {
 		return fail(err)
 	}
 	m, err := t.finish(ctx, l, cast)
@@ -157,17 +157,17 @@ func retrain(ctx context.Context, src material, opt RetrainOptions, progress Pro
 
 // training is a job whose plan is made.
 type training struct {
-	src     material
-	opt     RetrainOptions
-	plan    *plan
-	lessons syllabus
-	net     *reservoir.Network
-	inputs  []reservoir.InputRange
-	report  RetrainReport
+	src      labelledData
+	opt      RetrainOptions
+	plan     *plan
+	examples trainingOrder
+	net      *reservoir.Network
+	inputs   []reservoir.InputRange
+	report   RetrainReport
 }
 
 // newTraining reads the material once.
-func newTraining(ctx context.Context, src material, opt RetrainOptions) (*training, error) {
+func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*training, error) {
 	if err := checkTraining(src, opt); err != nil {
 		return nil, err
 	}
@@ -179,8 +179,8 @@ func newTraining(ctx context.Context, src material, opt RetrainOptions) (*traini
 	if err != nil {
 		return nil, err
 	}
-	t := &training{src: src, opt: opt, plan: pl, lessons: pl.syllabus(src.classes), inputs: seen.inputs(), report: pl.report(src.name)}
-	t.report.Groups, t.report.Divided = t.lessons.count, t.lessons.divided
+	t := &training{src: src, opt: opt, plan: pl, examples: pl.trainingOrder(src.classes), inputs: seen.inputs(), report: pl.report(src.name)}
+	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
 	t.net, err = newNetwork(opt.Spec, seen.norm())
 	return t, err
 }
@@ -194,11 +194,11 @@ func (o RetrainOptions) readout(groups []int, beside int64) readout.Options {
 	}
 }
 
-// learner is for the lessons [from, to).
+// learner is for the examples [from, to).
 func (t *training) learner(from, to int) (*readout.Learner, error) {
 	f := t.opt.Spec.FeatureCount()
 	beside := t.src.bytes + collectorBytes(f, to-from, t.opt.threads())
-	l, err := readout.NewPart(f, t.src.classes, t.lessons.labels, from, to, t.opt.readout(t.lessons.groups, beside))
+	l, err := readout.NewPart(f, t.src.classes, t.examples.labels, from, to, t.opt.readout(t.examples.groups, beside))
 	if err != nil {
 		return nil, fmt.Errorf("offline: %s, which takes %s itself: %w", t.src.what, readout.Size(beside), err)
 	}
@@ -208,23 +208,23 @@ func (t *training) learner(from, to int) (*readout.Learner, error) {
 	return l, nil
 }
 
-// teach runs the tape of a plan through the network and gives the features to
-// the learner of its lessons.
-func (t *training) teach(ctx context.Context, l *readout.Learner, tape tape, pl *plan, cast *forecast) (err error) {
+// teach runs the source of a plan through the network and gives the features to
+// the learner of its examples.
+func (t *training) teach(ctx context.Context, l *readout.Learner, sampleSource sampleSource, pl *plan, cast *forecast) (err error) {
 	start := time.Now()
-	arrival := make([]int, len(pl.lessons))
-	for _, lesson := range pl.lessons {
-		arrival[lesson.point] = lesson.arrival
+	arrival := make([]int, len(pl.examples))
+	for _, example := range pl.examples {
+		arrival[example.point] = example.arrival
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := newCollector(ctx, l, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), cast)
 	t.report.Missing, err = pass{
 		EngineOptions: t.opt.EngineOptions, net: t.net,
-		take: func(e reservoir.Engine, slot int, _ *stretch, p *point, _ []float32) error {
+		take: func(e reservoir.Engine, slot int, _ *cutSequence, p *point, _ []float32) error {
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
 		},
-	}.run(ctx, tape, pl, cast.ran)
+	}.run(ctx, sampleSource, pl, cast.ran)
 	t.report.StateSeconds = time.Since(start).Seconds()
 	if err != nil {
 		return fmt.Errorf("offline: %s: %w", t.src.what, err)
@@ -277,7 +277,7 @@ func newNetwork(spec reservoir.Spec, norm reservoir.Norm) (*reservoir.Network, e
 }
 
 // checkTraining checks what can be wrong before anything is read.
-func checkTraining(src material, opt RetrainOptions) error {
+func checkTraining(src labelledData, opt RetrainOptions) error {
 	if err := opt.Policy.Validate(); err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func checkNumeric(d *Dataset) error {
 	return nil
 }
 
-func newModel(src material, net *reservoir.Network, head *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
+func newModel(src labelledData, net *reservoir.Network, head *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
 	return &reservoir.Model{
 		Network: net, Heads: []*readout.Linear{head}, Policy: opt.Policy, Channels: slices.Clone(src.channels),
 		Training: reservoir.Training{

@@ -212,7 +212,7 @@ func TestNormAndMissingValues(t *testing.T) {
 		{ID: "3", Split: Test, Label: 1, Values: []float32{500, 70, 10, -3}},
 	}}
 	of := newMoments(4)
-	if err := (&seriesTape{d: d, series: d.Part(Train)}).read(context.Background(), func(p *piece) error { of.add(p); return nil }); err != nil {
+	if err := (&seriesSource{d: d, series: d.Part(Train)}).read(context.Background(), func(p *chunk) error { of.add(p); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	n := of.norm()

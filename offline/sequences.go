@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
-// stretch is one sequence of a stream: its samples [from, to of the last point).
-type stretch struct {
+// cutSequence is one sequence of a stream: its samples [from, to of the last point).
+type cutSequence struct {
 	id     string // of the stream
 	from   int64
 	group  int        // where sequences do not go on from one to the next
@@ -24,7 +24,7 @@ type stretch struct {
 // point is a place in a stream where the stage predicts: the sequence has
 // then the samples [from, to).
 type point struct {
-	k        int        // its number on the tape, in the order of predictions
+	k        int        // its number in the source, in the order of predictions
 	from, to int64      // samples of the stream, from 0
 	early    bool       // the sequence goes on
 	label    int        // class that all its samples have; -1 where there is none
@@ -36,8 +36,8 @@ type point struct {
 // samples is the length of the sequence up to the point.
 func (p *point) samples() int64 { return p.to - p.from }
 
-// shears cut the streams of a tape as the stage does.
-type shears struct {
+// cutter cuts the streams of a source as the stage does.
+type cutter struct {
 	policy   reservoir.Policy
 	word     string // what a stream is called
 	channels []string
@@ -45,10 +45,10 @@ type shears struct {
 	mean     []float32       // stands for values missing at a beginning; nil: samples are not kept
 	limits   *monitor.Limits // of the samples kept; nil: no flags are wanted
 
-	cutters map[int]*cutter // of the streams that go on
-	points  int             // kept so far
-	groups  int             // so far
-	kept    int             // values in all buffers
+	cutters map[int]*streamCutter // of the streams that go on
+	points  int                   // kept so far
+	groups  int                   // so far
+	kept    int                   // values in all buffers
 
 	streams    int    // that have ended
 	samples    int64  // of all streams
@@ -61,19 +61,19 @@ type shears struct {
 	unlabelled int    // points not learnt from: their samples have none
 }
 
-func newShears(t tape, p reservoir.Policy, training bool, channels []string, mean []float32) *shears {
-	return &shears{
+func newCutter(t sampleSource, p reservoir.Policy, training bool, channels []string, mean []float32) *cutter {
+	return &cutter{
 		policy: t.policy(p), word: t.word(), channels: channels, training: training, mean: mean,
-		cutters: map[int]*cutter{}, heard: make([]bool, len(channels)),
+		cutters: map[int]*streamCutter{}, heard: make([]bool, len(channels)),
 	}
 }
 
-// cut takes the next piece of a stream. It appends to done the sequences that
+// cut takes the next chunk of a stream. It appends to done the sequences that
 // have ended, and at the stream's end those that have not but predicted.
-func (s *shears) cut(done []*stretch, p *piece) ([]*stretch, error) {
+func (s *cutter) cut(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 	c := s.cutters[p.stream]
 	if c == nil {
-		c = &cutter{shears: s, open: make([]*stretch, s.policy.States()), watch: make([]monitor.Channel, len(s.mean))}
+		c = &streamCutter{cutter: s, open: make([]*cutSequence, s.policy.States()), watch: make([]monitor.Channel, len(s.mean))}
 		s.cutters[p.stream] = c
 	}
 	if err := c.inspect(p); err != nil {
@@ -100,7 +100,7 @@ func (s *shears) cut(done []*stretch, p *piece) ([]*stretch, error) {
 }
 
 // silent lists the channels without a single value.
-func (s *shears) silent() (names []string) {
+func (s *cutter) silent() (names []string) {
 	for c, heard := range s.heard {
 		if !heard && s.samples > 0 {
 			names = append(names, s.channels[c])
@@ -109,21 +109,21 @@ func (s *shears) silent() (names []string) {
 	return names
 }
 
-// cutter follows one stream.
-type cutter struct {
-	*shears
+// streamCutter follows one stream.
+type streamCutter struct {
+	*cutter
 	q    sequence.Sequencer
 	cuts []sequence.Cut
-	open []*stretch // one per state of the policy, nil where no sequence is open
-	at   int64      // samples seen
-	runs []labelRun // from the one that holds the last sample of the piece before
+	open []*cutSequence // one per state of the policy, nil where no sequence is open
+	at   int64          // samples seen
+	runs []labelRun     // from the one that holds the last sample of the chunk before
 
 	buffer []float32 // samples from base on, none missing
 	base   int64
 	before []float32 // the last sample, none missing; nil: none was seen
-	holes  []int32   // rows of the piece of which a value was missing
+	holes  []int32   // rows of the chunk of which a value was missing
 	watch  []monitor.Channel
-	found  monitor.Findings // in the piece
+	found  monitor.Findings // in the chunk
 
 	lastPoint int64 // samples up to the last point
 	any       bool  // whether it has a value
@@ -138,7 +138,7 @@ type labelRun struct {
 
 // inspect refuses values that no network takes, where they stand, and notes
 // what is there at all.
-func (c *cutter) inspect(p *piece) error {
+func (c *streamCutter) inspect(p *chunk) error {
 	k := len(c.channels)
 	for i, v := range p.values {
 		if v != v {
@@ -153,8 +153,8 @@ func (c *cutter) inspect(p *piece) error {
 	return nil
 }
 
-// add is shears.cut of one stream.
-func (c *cutter) add(done []*stretch, p *piece) ([]*stretch, error) {
+// add is cutter.cut of one stream.
+func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 	rows := len(p.labels)
 	if err := c.checkTimes(p); err != nil {
 		return done, err
@@ -168,7 +168,7 @@ func (c *cutter) add(done []*stretch, p *piece) ([]*stretch, error) {
 	for _, u := range c.cuts {
 		s := c.open[u.Phase]
 		if u.Reset {
-			s = &stretch{id: p.id, from: c.at + int64(u.From), group: c.newGroup()}
+			s = &cutSequence{id: p.id, from: c.at + int64(u.From), group: c.newGroup()}
 			c.open[u.Phase] = s
 		}
 		s.flags |= c.signs(s, u)
@@ -194,7 +194,7 @@ func (c *cutter) add(done []*stretch, p *piece) ([]*stretch, error) {
 }
 
 // checkTimes wants what the stage wants.
-func (c *cutter) checkTimes(p *piece) error {
+func (c *streamCutter) checkTimes(p *chunk) error {
 	if c.policy.Kind != reservoir.Gap || len(p.labels) == 0 {
 		return nil
 	}
@@ -204,13 +204,13 @@ func (c *cutter) checkTimes(p *piece) error {
 	return nil
 }
 
-func (c *cutter) newGroup() int {
+func (c *streamCutter) newGroup() int {
 	c.groups++
 	return c.groups - 1
 }
 
 // follow notes where the label changes.
-func (c *cutter) follow(p *piece) {
+func (c *streamCutter) follow(p *chunk) {
 	if n := len(c.runs); n > 1 {
 		c.runs = append(c.runs[:0], c.runs[n-1])
 	}
@@ -227,7 +227,7 @@ func (c *cutter) follow(p *piece) {
 func apart(k reservoir.PolicyKind) bool { return k == reservoir.Marked || k == reservoir.Gap }
 
 // signs are the flags that a cut's samples give its sequence.
-func (c *cutter) signs(s *stretch, u sequence.Cut) (f codec.Flag) {
+func (c *streamCutter) signs(s *cutSequence, u sequence.Cut) (f codec.Flag) {
 	if c.limits == nil {
 		return 0
 	}
@@ -246,7 +246,7 @@ func (c *cutter) signs(s *stretch, u sequence.Cut) (f codec.Flag) {
 }
 
 // point notes a prediction of an open sequence.
-func (c *cutter) point(s *stretch, to int64, early bool) {
+func (c *streamCutter) point(s *cutSequence, to int64, early bool) {
 	c.lastPoint = to
 	i := sort.Search(len(c.runs), func(i int) bool { return c.runs[i].from >= to }) - 1 // holds sample to-1
 	run := c.runs[i]
@@ -265,7 +265,7 @@ func (c *cutter) point(s *stretch, to int64, early bool) {
 
 // keeps reports whether a point is one to keep, and counts those that would
 // teach if they had one label.
-func (c *cutter) keeps(p *point) bool {
+func (c *streamCutter) keeps(p *point) bool {
 	switch {
 	case !c.training:
 		return true
@@ -280,7 +280,7 @@ func (c *cutter) keeps(p *point) bool {
 }
 
 // finish completes a sequence with its samples, if it has a point.
-func (c *cutter) finish(done []*stretch, s *stretch) []*stretch {
+func (c *streamCutter) finish(done []*cutSequence, s *cutSequence) []*cutSequence {
 	if len(s.points) == 0 {
 		return done
 	}
@@ -291,12 +291,12 @@ func (c *cutter) finish(done []*stretch, s *stretch) []*stretch {
 	return append(done, s)
 }
 
-// keep appends the piece's samples to the buffer, with what is missing filled
+// keep appends the chunk's samples to the buffer, with what is missing filled
 // in as the stage does under hold: by the value before it of its channel. A
 // sequence does not see the one before it, so at its beginning the mean
 // stands for it; windows overlap, so there only the stream's first sample has
 // none before it.
-func (c *cutter) keep(p *piece) {
+func (c *streamCutter) keep(p *chunk) {
 	k := len(c.mean)
 	if k == 0 {
 		return
@@ -335,7 +335,7 @@ func (c *cutter) keep(p *piece) {
 }
 
 // trim forgets the samples that no open sequence needs.
-func (c *cutter) trim() {
+func (c *streamCutter) trim() {
 	base := c.at
 	for _, s := range c.open {
 		if s != nil {

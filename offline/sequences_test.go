@@ -69,7 +69,7 @@ func (t *stripTape) word() string { return "strip" }
 
 func (t *stripTape) policy(p reservoir.Policy) reservoir.Policy { return p }
 
-func (t *stripTape) read(_ context.Context, yield func(*piece) error) error {
+func (t *stripTape) read(_ context.Context, yield func(*chunk) error) error {
 	rng := rand.New(rand.NewPCG(t.seed, 1))
 	at := make([]int, len(t.strips))
 	for open := len(t.strips); open > 0; {
@@ -79,13 +79,13 @@ func (t *stripTape) read(_ context.Context, yield func(*piece) error) error {
 			continue
 		}
 		from, to := at[n], min(len(s.labels), at[n]+rng.IntN(20))
-		p := &piece{stream: n, id: fmt.Sprint(n), values: slices.Clone(s.values[2*from : 2*to]), labels: s.labels[from:to], times: s.times[from:to], ends: s.ends[from:to]}
+		p := &chunk{stream: n, id: fmt.Sprint(n), values: slices.Clone(s.values[2*from : 2*to]), labels: s.labels[from:to], times: s.times[from:to], ends: s.ends[from:to]}
 		at[n] = to
 		if p.last = to == len(s.labels); p.last {
 			at[n], open = to+1, open-1
 		}
 		err := yield(p)
-		for i := range p.values { // a piece is the reader's again
+		for i := range p.values { // a chunk is the reader's again
 			p.values[i] = 1e9
 		}
 		if err != nil {
@@ -131,12 +131,12 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 	for trial, policy := range slices.Concat(every, every, every) {
 		m := *trained
 		m.Policy = policy
-		tape := &stripTape{seed: uint64(trial)}
+		sampleSource := &stripTape{seed: uint64(trial)}
 		for range 6 {
-			tape.strips = append(tape.strips, randomStrip(rng))
+			sampleSource.strips = append(sampleSource.strips, randomStrip(rng))
 		}
 		ev := &Evaluation{Policy: policy, Classes: m.Heads[0].Classes}
-		src := material{tape: tape, what: "strips", channels: m.Channels}
+		src := labelledData{sampleSource: sampleSource, what: "strips", channels: m.Channels}
 		if err := ev.run(context.Background(), &m, src, EvaluateOptions{EngineOptions: EngineOptions{Threads: 1 + trial%3}}, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 			got[p.ID] = append(got[p.ID], p)
 		}
 		mixed += ev.Mixed
-		for n, s := range tape.strips {
+		for n, s := range sampleSource.strips {
 			want := defined(t, &m, s, fmt.Sprint(n))
 			if len(got[fmt.Sprint(n)]) != len(want) {
 				t.Fatalf("policy %+v: %d predictions of a stream, want %d", policy, len(got[fmt.Sprint(n)]), len(want))

@@ -80,7 +80,7 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 		return fail(err)
 	}
 	t.report.Unlabelled = unlabelled
-	series := src.tape.(*seriesTape).series
+	series := src.sampleSource.(*seriesSource).series
 	if s.N < 1 || s.I < 1 || s.I > s.N {
 		return fail(fmt.Errorf("offline: shard %d of %d: want 1 of 1 or more", s.I, s.N))
 	}
@@ -90,7 +90,7 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 		return fail(fmt.Errorf("offline: shard %d of %d has none of the %d sequences that are learnt from: take fewer shards", s.I, s.N, t.plan.points))
 	}
 	share := src
-	share.tape = &seriesTape{d: d, series: series[first:last]}
+	share.sampleSource = &seriesSource{d: d, series: series[first:last]}
 	pl, err := makePlan(ctx, share, opt.Policy, true, nil)
 	if err != nil {
 		return fail(err)
@@ -109,7 +109,7 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	}
 	p := l.Plan()
 	p.SolveWork = 0
-	if err := t.teach(ctx, l, share.tape, pl, newForecast(progress, p, pl.work, pl.points)); err != nil {
+	if err := t.teach(ctx, l, share.sampleSource, pl, newForecast(progress, p, pl.work, pl.points)); err != nil {
 		return fail(err)
 	}
 	own, err := json.Marshal(shardOwn{s.I, t.report.Missing, t.report.StateSeconds})
@@ -119,7 +119,7 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	return t.report, writeShard(path, job, own, l)
 }
 
-// upTo is how many lessons the first streams have.
+// upTo is how many examples the first streams have.
 func (t *training) upTo(streams int) int {
 	if streams == 0 {
 		return 0
@@ -365,7 +365,7 @@ func (s *shardFile) training(memory int64) (*training, error) {
 		Spec: j.Spec, Alphas: j.Alphas, RawFeatures: j.RawFeatures, RidgeOnly: j.RidgeOnly,
 		Policy: j.Policy, Head: j.Head, Tool: j.Tool, Memory: memory,
 	}
-	src := material{
+	src := labelledData{
 		what: fmt.Sprintf("data set %q", j.Report.Dataset), name: j.Report.Dataset,
 		channels: j.Channels, classes: j.Classes, fingerprint: func() string { return j.Fingerprint },
 	}

@@ -39,7 +39,7 @@ type pass struct {
 	// take receives a point once its sequence has come to it: its features are
 	// those of the slot, scores the heads' row. Threads call it at the same
 	// time, for different points.
-	take func(e reservoir.Engine, slot int, s *stretch, p *point, scores []float32) error
+	take func(e reservoir.Engine, slot int, s *cutSequence, p *point, scores []float32) error
 }
 
 // threads is the number of engines that work at once.
@@ -50,16 +50,16 @@ func (o EngineOptions) threads() int {
 	return o.Threads
 }
 
-// run works through the tape, tells how many samples it has run, and returns the number of missing values that
+// run works through the source, tells how many samples it has run, and returns the number of missing values that
 // were filled.
-func (p pass) run(ctx context.Context, t tape, pl *plan, ran func(samples int64)) (missing int64, err error) {
+func (p pass) run(ctx context.Context, t sampleSource, pl *plan, ran func(samples int64)) (missing int64, err error) {
 	threads := p.threads()
-	most := min(callSequences, (pl.stretches+4*threads-1)/(4*threads))
-	threads = min(threads, (pl.stretches+most-1)/most)
+	most := min(callSequences, (pl.sequences+4*threads-1)/(4*threads))
+	threads = min(threads, (pl.sequences+most-1)/most)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calls := make(chan []*stretch)
+	calls := make(chan []*cutSequence)
 	told := make(chan int64) // unbuffered: the caller is never far behind
 	var parts sync.WaitGroup
 	part := func(f func() error) {
@@ -75,7 +75,7 @@ func (p pass) run(ctx context.Context, t tape, pl *plan, ran func(samples int64)
 		return err
 	})
 	for range threads {
-		part(func() error { return p.work(ctx, min(callSequences, pl.stretches), calls, told) })
+		part(func() error { return p.work(ctx, min(callSequences, pl.sequences), calls, told) })
 	}
 	go func() { parts.Wait(); close(told) }() // ends the loop below
 
@@ -87,13 +87,13 @@ func (p pass) run(ctx context.Context, t tape, pl *plan, ran func(samples int64)
 	return missing, context.Cause(ctx)
 }
 
-// feed cuts the tape once more, now with its samples, and gives the sequences
+// feed cuts the source once more, now with its samples, and gives the sequences
 // to the engines: full calls where there is enough for every thread, always
 // within the limits.
-func (p pass) feed(ctx context.Context, t tape, pl *plan, most int, calls chan<- []*stretch) (missing int64, err error) {
-	cuts := newShears(t, pl.policy, pl.training, pl.channels, p.net.Norm.Mean)
+func (p pass) feed(ctx context.Context, t sampleSource, pl *plan, most int, calls chan<- []*cutSequence) (missing int64, err error) {
+	cuts := newCutter(t, pl.policy, pl.training, pl.channels, p.net.Norm.Mean)
 	cuts.limits = p.limits
-	var done, call []*stretch
+	var done, call []*cutSequence
 	values, points := 0, 0
 	send := func() error {
 		select {
@@ -104,7 +104,7 @@ func (p pass) feed(ctx context.Context, t tape, pl *plan, most int, calls chan<-
 		call, values, points = nil, 0, 0
 		return nil
 	}
-	err = t.read(ctx, func(pc *piece) (err error) {
+	err = t.read(ctx, func(pc *chunk) (err error) {
 		if done, err = cuts.cut(done[:0], pc); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (p pass) feed(ctx context.Context, t tape, pl *plan, most int, calls chan<-
 }
 
 // work is one engine's share.
-func (p pass) work(ctx context.Context, slots int, calls <-chan []*stretch, told chan<- int64) error {
+func (p pass) work(ctx context.Context, slots int, calls <-chan []*cutSequence, told chan<- int64) error {
 	open := p.NewEngine
 	if open == nil {
 		open = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -163,7 +163,7 @@ func (p pass) work(ctx context.Context, slots int, calls <-chan []*stretch, told
 type worker struct {
 	pass
 	engine reservoir.Engine
-	call   []*stretch
+	call   []*cutSequence
 	at     []int64 // samples that each sequence has taken
 	next   []int   // point that each comes to
 	inputs []float32
@@ -171,7 +171,7 @@ type worker struct {
 	scores []float32
 }
 
-func (w *worker) begin(call []*stretch) {
+func (w *worker) begin(call []*cutSequence) {
 	w.call = call
 	w.at, w.next = make([]int64, len(call)), make([]int, len(call))
 }

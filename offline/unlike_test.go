@@ -51,7 +51,7 @@ func TestHealthyIsRarelyUnlike(t *testing.T) {
 // on its training series.
 func unlikeTraining(t *testing.T, d *Dataset) (n, outside, flat int) {
 	m := newMoments(len(d.Channels))
-	if err := (&seriesTape{d: d, series: d.Part(Train)}).read(t.Context(), func(p *piece) error {
+	if err := (&seriesSource{d: d, series: d.Part(Train)}).read(t.Context(), func(p *chunk) error {
 		m.add(p)
 		return nil
 	}); err != nil {

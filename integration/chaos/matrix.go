@@ -143,7 +143,6 @@ func harmed(name string, m may, harms ...harm) *scenario {
 
 var (
 	orStopped        = may{Stop: true}
-	orFlagged        = may{Flag: true}
 	flaggedOrStopped = may{Flag: true, Stop: true}
 )
 

@@ -6,21 +6,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// tape is streams of labelled samples as a plant gives them: what is trained
+// sampleSource is streams of labelled samples as a plant gives them: what is trained
 // on and what is scored. It can be read any number of times and is the same
 // each time.
-type tape interface {
-	// read hands out the pieces, those of a stream in order. A piece is the
+type sampleSource interface {
+	// read hands out the chunks, those of a stream in order. A chunk is the
 	// reader's again when yield returns; an error of yield ends the reading.
-	read(ctx context.Context, yield func(*piece) error) error
+	read(ctx context.Context, yield func(*chunk) error) error
 	// word is what a stream of it is called.
 	word() string
-	// policy is how the stage cuts the tape's streams under p.
+	// policy is how the stage cuts the source's streams under p.
 	policy(p reservoir.Policy) reservoir.Policy
 }
 
-// piece is the next samples of one stream.
-type piece struct {
+// chunk is the next samples of one stream.
+type chunk struct {
 	stream int       // its number, from 0 in the order of appearance
 	id     string    // its name
 	values []float32 // samples x channels, row-major; NaN where missing
@@ -30,26 +30,26 @@ type piece struct {
 	last   bool      // the stream ends here
 }
 
-// seriesTape is series of a data set: each is a stream of its own, of one
+// seriesSource is series of a data set: each is a stream of its own, of one
 // sequence where the policy goes by end marks or silence.
-type seriesTape struct {
+type seriesSource struct {
 	d      *Dataset
 	series []int
 	class  []int // of each label of d; nil: the labels are the classes
 }
 
-func (t *seriesTape) word() string { return "series" }
+func (t *seriesSource) word() string { return "series" }
 
 // policy replaces silence, of which series know nothing for want of times, by
 // the series' end.
-func (t *seriesTape) policy(p reservoir.Policy) reservoir.Policy {
+func (t *seriesSource) policy(p reservoir.Policy) reservoir.Policy {
 	if p.Kind == reservoir.Gap {
 		return reservoir.Policy{Kind: reservoir.Marked, Early: p.Early}
 	}
 	return p
 }
 
-func (t *seriesTape) read(ctx context.Context, yield func(*piece) error) error {
+func (t *seriesSource) read(ctx context.Context, yield func(*chunk) error) error {
 	var labels []int
 	var ends []bool
 	for k, i := range t.series {
@@ -65,7 +65,7 @@ func (t *seriesTape) read(ctx context.Context, yield func(*piece) error) error {
 		for r := range n {
 			labels, ends = append(labels, label), append(ends, r == n-1)
 		}
-		if err := yield(&piece{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, last: true}); err != nil {
+		if err := yield(&chunk{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, last: true}); err != nil {
 			return err
 		}
 	}

@@ -16,19 +16,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// recordingTape is the streams of a recording archive, read row group by row
+// recordingSource is the streams of a recording archive, read row group by row
 // group. Each reading opens the file anew.
-type recordingTape struct {
+type recordingSource struct {
 	path     string
 	channels int
 	class    map[string]int // of each label
 }
 
-func (t *recordingTape) word() string { return "stream" }
+func (t *recordingSource) word() string { return "stream" }
 
-func (t *recordingTape) policy(p reservoir.Policy) reservoir.Policy { return p }
+func (t *recordingSource) policy(p reservoir.Policy) reservoir.Policy { return p }
 
-func (t *recordingTape) read(ctx context.Context, yield func(*piece) error) error {
+func (t *recordingSource) read(ctx context.Context, yield func(*chunk) error) error {
 	var ids []string
 	number := map[string]int{}
 	rows := map[int][]int{} // of each stream in the chunk in hand
@@ -57,15 +57,15 @@ func (t *recordingTape) read(ctx context.Context, yield func(*piece) error) erro
 	})
 	for n, id := range ids {
 		if err == nil {
-			err = yield(&piece{stream: n, id: id, last: true})
+			err = yield(&chunk{stream: n, id: id, last: true})
 		}
 	}
 	return err
 }
 
-// gather makes a piece of one stream's rows.
-func (t *recordingTape) gather(c *RecordingChunk, rows []int) *piece {
-	p := &piece{}
+// gather makes a chunk of one stream's rows.
+func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
+	p := &chunk{}
 	for _, r := range rows {
 		p.values = append(p.values, c.Values[r*t.channels:(r+1)*t.channels]...)
 		p.times, p.ends = append(p.times, c.Time[r]), append(p.ends, c.End[r])
@@ -105,7 +105,7 @@ func eachChunk(ctx context.Context, path string, take func(*RecordingChunk) erro
 
 // openMaterial reads a recording once: for its classes, and for what
 // identifies it.
-func openMaterial(ctx context.Context, path string) (src material, err error) {
+func openMaterial(ctx context.Context, path string) (src labelledData, err error) {
 	r, err := ReadRecording(path)
 	if err != nil {
 		return src, err
@@ -131,7 +131,7 @@ func openMaterial(ctx context.Context, path string) (src material, err error) {
 	}
 	src.what = fmt.Sprintf("recording %q", src.name)
 	src.fingerprint = func() string { return hex.EncodeToString(sum.h.Sum(nil)) }
-	src.tape = &recordingTape{path, len(src.channels), labels}
+	src.sampleSource = &recordingSource{path, len(src.channels), labels}
 	return src, err
 }
 
@@ -211,7 +211,7 @@ func EvaluateRecording(ctx context.Context, m *reservoir.Model, path string, opt
 		return nil, err
 	}
 	// From here on classes are the head's.
-	labels := src.tape.(*recordingTape).class
+	labels := src.sampleSource.(*recordingSource).class
 	class := ev.index(src.classes)
 	for label, i := range labels {
 		labels[label] = class[i]
