@@ -18,6 +18,8 @@ type result struct {
 	Why     []string `json:"why,omitempty"`
 	Skipped string   `json:"skipped,omitempty"` // why it was not carried out
 
+	Attempts int `json:"attempts"` // 1, or of a negative control up to controlAttempts
+
 	Nodes       int      `json:"nodes"`
 	Workers     []int    `json:"workers"`
 	Policy      string   `json:"policy"`
@@ -158,6 +160,9 @@ func (r *result) line() string {
 		verdict, r.Run, r.Seed, r.Seconds, r.Predictions, r.Lost, r.Duplicated, r.Wrong, r.Flagged, r.Excused, len(r.Stopped), r.Differing, r.States,
 		f.WorkerKills, f.Zombies, f.Partitions, f.LatePartitions, f.Overtaken, f.Cuts, f.Slow, f.CleanRestarts, f.ScaleSteps, f.ServerKills, f.LeaderKills, f.OneWay, r.Handed, f.harms(),
 		r.Input.Messages, r.Input.Repeats, r.Input.Late, r.Input.Damaged, r.Input.Retries)
+	if r.Attempts > 1 {
+		s += fmt.Sprintf(" | attempt %d", r.Attempts)
+	}
 	for _, w := range r.Why {
 		s += "\n     " + w
 	}
