@@ -40,9 +40,9 @@
 // comes without a sample (an end mark behind the last row of an earlier message,
 // a silence, an end event) they are of the earlier message that had the sample.
 //
-// scores are the readout's, one per class; with two classes one, which is
-// positive for class 1. score is the class's: the largest, or the one score's
-// size. They may be any finite number, have no unit and no common scale: a
+// scores are the readout's, one per class; with two classes there is one score,
+// which is positive for class 1. score is that of the predicted class: the largest,
+// or the absolute value of the one score. They may be any finite number, have no unit and no common scale: a
 // ridge classifier's lie near -1 and 1 (its targets), a discriminant's are
 // log-likelihoods up to what all classes share. Scores of one model may be
 // compared with each other, those of two models may not. A large score says
@@ -54,15 +54,14 @@
 //
 //	softmax(temperature * scores), of (0, s) where there is one score s
 //
-// with the temperature in the model at which the scores of training sequences,
-// each scored by the readout fitted to those of other series, are likeliest (package
-// readout). It is null where the model has none. Among sequences like those
-// of the training, of those with probability p a share of about p is right. It
-// is about the trained classes and no other: it divides 1 among them whatever
-// the samples are, so it is near 1 for a dead sensor, too, and says nothing of
-// a state of the machine that has no class. For that look at the flags
-// out-of-range, flat and length, which say that a sequence is unlike the
-// training's; their absence is no proof.
+// with a temperature from the model. Training chooses it by maximum likelihood on
+// leave-one-out scores (package readout). probability is null where the model has
+// no temperature. It is calibrated for sequences like those of the training: of
+// predictions with probability p a share of about p is right. It divides 1 among
+// the trained classes whatever the samples are, so it is near 1 for a dead sensor,
+// too, and says nothing of a state of the machine that has no class. For that look
+// at the flags out-of-range, flat and length, which say that a sequence is unlike
+// the training's; their absence is no proof.
 //
 // # Untrusted bytes
 //

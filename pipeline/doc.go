@@ -35,8 +35,8 @@
 // Input, all optional; names in any case, one spelling in a message:
 //
 //	Eusn-Seq          uint64 from 1, +1 per message of a key: repeats are dropped, early ones wait, gaps are flagged
-//	Eusn-Incarnation  changes when a producer starts counting anew; up to 128 bytes. One that
-//	                  counts anew without it is dropped as repeats; where the content of a
+//	Eusn-Incarnation  changes when a producer starts counting anew; up to 128 bytes. Without the
+//	                  change its messages are dropped as repeats; where the content of a
 //	                  key's last number differs, the log says so and a counter counts it
 //	Eusn-Crc          CRC-32C of the payload, 8 hex digits: checked
 //	Eusn-End          "true" or "1": closes the sequence after the message's last row;
@@ -54,7 +54,7 @@
 //	Eusn-In-Created     creation time of <JOB>-IN: the input that the numbers refer to
 //	Eusn-Digest         of the partition's whole state after input Eusn-Digest-In-Seq, 32 hex digits
 //	Eusn-Digest-In-Seq  at most Eusn-In-Seq; less in the middle of a split commit
-//	Eusn-Digest-Version of the state's form, as in snapshots; a newer than ours is left to its program
+//	Eusn-Digest-Version version of the digest, that of snapshots; one newer than ours is left to its program
 //	Eusn-In-Ts          when the server stored that input, ns since 1970
 //	Eusn-Rests-In-Seq   in the middle of a split commit: the last input that predictions so far rest on
 //	Eusn-Rests-In-Ts    when the server stored it
@@ -79,9 +79,9 @@
 // Eusn-Truncated gives the original length of a payload that
 // did not fit. Headers beyond 8 KiB are left out and Eusn-Headers-Dropped counts
 // them; all are still in the input. A job keeps the newest Config.DeadLetterKeep
-// of them: the server drops the oldest, a warning says how many, and the input
-// has their originals for as long as it keeps any. A job made without that bound
-// keeps what it has; its start says so.
+// dead letters: the server drops the oldest, a warning says how many, and the input
+// has the originals for as long as it keeps them. A job made without that bound
+// keeps all of them; its start says so.
 //
 // # Delivery
 //
@@ -97,33 +97,32 @@
 //     is refused from then on (fenced), however late it wakes up;
 //  2. checks that the input is the one the record speaks of: created when it
 //     was, not shorter than the position, its last answered message stored when
-//     it was. So it does each time a consumer begins anew, which the client does
-//     by itself and behind the last message it has seen: before the message that
-//     comes then is used, the one before it must still be the one it was. An
-//     input that went back (a power failure, a backup) and has grown beyond that
-//     place again is found out, whatever it holds there now;
+//     it was. It checks again each time the client makes a consumer anew, which
+//     then goes on behind the last message seen: that message must still be the
+//     one it was. So an input that went back (a power failure, a backup) is
+//     found out even where it has grown beyond that place again;
 //  3. restores the snapshot that the record names, replays the input behind it
 //     silently up to the position, and compares the state's digest with the
 //     record's. Where that snapshot is lost, it begins from an earlier one, or
-//     from message 1 of an input that has it. A difference stops p with a message that says what to do;
-//     nothing is predicted from a state that may be wrong;
+//     from message 1 of an input that has it. A difference stops p with a
+//     message that says what to do: nothing is predicted from a state that may
+//     be wrong;
 //  4. commits predictions, position and digest in one message per batch. An
 //     outcome that is not known is resolved by reading the record from the
 //     leader: ours, our predecessor's (publish again), or another's (fenced);
 //  5. every so many messages or seconds, at a commit, copies p's state and
-//     stores it beside the work; the next commit names it. The one before is
-//     kept or, of those that follow closely, one before it, for ten minutes and
-//     more (retire.go): an output that goes back to what it was names it again. What killed workers left behind is
-//     swept as long after a claim;
+//     stores it beside the work; the next commit names it. Of replaced
+//     snapshots at most two are kept for each partition, so that an output that
+//     goes back by up to ten minutes still finds one to begin from (retire.go).
+//     What killed workers left behind is deleted ten minutes after a claim;
 //  6. on a stop, or when p falls to another worker, stores the last state and
 //     commits "released": the next owner replays nothing and need not wait.
 //
 // While it works, a worker asks once a lease whether input and output are those
 // it began with, and stops if not: their consumers would wait in silence. A
-// partition whose last message the input does not have any more, or has another
-// in the place of, is stopped: so it is asked after each break. The
-// job's other NATS streams decide nothing of that kind, and are made anew where
-// they were deleted; whose snapshot was in one is stored once more.
+// partition whose last message is gone from the input, or is another one there,
+// is stopped. The job's other NATS streams are made anew where they were
+// deleted, and every state is stored once more where snapshots were.
 //
 // A job runs one model. Its first worker says which in one message on
 // <job>.out.job, which the server takes only if there is none; every record
@@ -143,8 +142,8 @@
 // when it is released, or after a lease.
 //
 // State is: each stream's rows, counts, flags and last sample, and for how long
-// each channel has had its last value; each key's
-// numbers, incarnation and waiting messages; the order in which streams were
+// each channel has had its last value; each key's numbers, incarnation and
+// waiting messages; the order in which streams were
 // heard and the input each was heard in. All of it is a function of the
 // partition's messages in order, whatever the batches, shards and engines. What
 // bounds it (MaxStreams, Reorder, ReorderBytes) counts streams, messages and
@@ -152,45 +151,47 @@
 // after a release, where nothing is replayed; after a crash the digest finds it
 // out. Where the policy on missing values becomes hold, a stream has no last
 // sample to hold yet: until its next one, the training data's mean stands for
-// what is missing. MaxSlots bounds no state, only where it is, and may change at any time.
+// what is missing. MaxSlots decides only where state is held, and may change at any
+// time.
 //
 // A message whose Eusn-Seq is too high waits for the missing ones; when they
 // come, what waited is used in order and its sequences carry FlagReordered.
 // When a key has more than Reorder messages waiting, or the partition more
 // than ReorderBytes, the lowest gap is given up: FlagGap. A prediction with no
 // flag is complete; codec.Flag.Integrity says it in one word: unlike-training,
-// gap, poison-skipped, held, idle, early or complete, and what a sequence
-// suffered stays with all its later predictions.
+// gap, poison-skipped, held, idle, early or complete (unknown: a flag of a later
+// version). What a sequence suffered stays with all its later predictions.
+//
+// A producer may have several messages under way. One that must be sent again
+// arrives behind those, so have at most Reorder messages of a key under way, or
+// wait for each acknowledgement. Of all keys together, have some hundreds: nats.go's PublishAsync allows 4,000 by default and, where all
+// of them have waited 200 ms for their answers, returns
+// ErrTooManyStalledMsgs and does not send the message. On two busy cores, which
+// stored 6,000 to 15,000 messages of 640 bytes a second, four of six runs with
+// 4,000 had such refusals, two of six with 512. So use
+// WithPublishAsyncMaxPending(512) and WithStallWait of some seconds, and send
+// what was refused again under its number before the next of its key: then
+// nothing is lost. A producer that goes on to the next number makes a gap.
 //
 // # Samples unlike the training's
 //
 // A readout names one of its classes whatever it is given, and a dead sensor
-// with a higher score than any healthy one. So each stream's samples are held
-// to the training ranges in the model (package reservoir/monitor): FlagOutOfRange
+// with a higher score than any healthy one. So each stream's samples are compared
+// with the training ranges in the model (package reservoir/monitor): FlagOutOfRange
 // where a value is far outside its channel's range, FlagFlat where a channel
-// has one value for far longer than ever in training, FlagLength where the
-// sequence is far shorter or longer than any (reservoir.Training.Unlike). They
-// are on all predictions of the sequences that hold the samples. The first of
-// a stream is logged, and the next only after a sequence without; at most a
-// line a second and shard. A missing value shows none of this, whatever stands
-// in its place: FlagHeld says that. A model from before ranges flags nothing.
+// has one value for far longer than ever in training. Both are on all later
+// predictions of the sequences that hold the samples. The first of a stream is
+// logged, and the next only after a sequence without; at most a line a second
+// and shard. A missing value shows neither, whatever stands in its place:
+// FlagHeld says that.
 //
-// A producer may have several messages under way. One that must be sent again
-// arrives behind those: so at most Reorder of a key, or one that waits for each
-// acknowledgement. In all, some hundreds: nats.go's PublishAsync allows 4,000 by
-// default and, where all of them have waited 200 ms for their answers, returns
-// ErrTooManyStalledMsgs and does not send the message. On two busy cores, which
-// stored 6,000 to 15,000 messages of 640 bytes a second, four of six runs with
-// 4,000 had such refusals, two of six with 512. So: WithPublishAsyncMaxPending(512),
-// WithStallWait of some seconds, and what was refused is sent again under its
-// number before the next of its key: nothing is lost. A producer that goes on to
-// the next number makes a gap.
+// FlagLength depends on the length of the sequence alone: less than half of the
+// shortest in training, or more than twice the longest; an early prediction is
+// only ever too long (reservoir.Training.Unlike). A model whose policy makes
+// windows or counts of other lengths than its head was trained on is not run at
+// all.
 //
-// FlagLength marks a sequence that is far shorter or longer than those the
-// model learnt from: less than half of the shortest, more than twice the longest
-// (reservoir.Training.Unlike; an early prediction is only ever too long). It
-// depends on the sequence's length alone. A model whose policy makes windows or
-// counts of other lengths than its head was trained on is not run at all.
+// A model without ranges and lengths, from an earlier version, flags nothing.
 //
 // # Silence
 //
@@ -218,6 +219,8 @@
 // up; it begins anew after a claim and after each absence longer than a lease,
 // for producers may have been cut off too. The stage's account must be allowed
 // to publish to the input subject.
+//
+// # When room or input runs out
 //
 // A partition full of open sequences (MaxStreams) stops with an error: it
 // cannot tell which of its producers is one too many. One message that alone

@@ -94,8 +94,8 @@ evaluation: they must be equal bit for bit, or the exit code is 5.
 --policy says where sequences end, in training, evaluation and live. Under marked
 and gap, streams carry series one after the other, each ended by a mark or by
 silence; under window, count and endless each series is a stream of its own, longer
-than a sequence, and --streams of them play at a time. With --continuous machines
-run on while their condition changes, as in a plant.
+than a sequence, and --streams of them play at a time. With --continuous the
+simulated machines run on while their condition changes, as in a plant.
 
 The archive and the model stay in --dir; the server's data is removed.`,
 		Example: `  eusn-stream demo

@@ -32,17 +32,16 @@ func newDoctor(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "What this machine has and what would stop the stage from running",
 		Long: `Look at the processor, memory, GPU, the data directory and the NATS server that
-"run" would use with the same configuration, at how fast a job on it fills the
-disk and what bounds that, and say in plain sentences what is there. Exits with 4
-where the NATS server cannot be reached, 1 for any other problem.
+"run" would use with the same configuration, and at how fast a job on it fills the
+disk and what bounds that. Exits with 4 where the NATS server cannot be reached, 1
+for any other problem found.
 
-With --repair, look at the store of a NATS server that is stopped instead. Where
-the server was interrupted between writing a NATS stream's configuration
-(meta.inf) and that file's checksum (meta.sum), it leaves the NATS stream out at
-its start ("Missing stream checksum file" in its log), and whoever makes it again
-finds it under a new time of creation each time. The checksum is made anew from the
-configuration; nothing else is touched. "run" does so with its embedded server by
-itself. Run it as the server's user.`,
+--repair mends the store of a NATS server. Stop the server first, and run this as the
+server's user. It is for a server that was interrupted between writing a NATS
+stream's configuration (meta.inf) and that file's checksum (meta.sum): at its start
+it leaves the NATS stream out ("Missing stream checksum file" in its log), though all
+messages are still there. The checksum is made anew from the configuration; nothing
+else is touched. "run" does this for its embedded server by itself.`,
 		Example: "  eusn-stream doctor --nats-url nats://127.0.0.1:4222\n  eusn-stream doctor --repair /var/lib/nats",
 		Args:    cobra.NoArgs,
 	}

@@ -161,25 +161,25 @@ func newRetrain(a *app) *cobra.Command {
 		Short: "Train a model on the training part of an archive, or on a recording",
 		Long: `Draw a reservoir from its seed, run every training series through it, and fit a
 linear classifier to its features. Series are cut into sequences by --policy, as the
-live stage will cut streams; leave-one-out leaves out whole series. A recording is
-trained on whole: a sequence has the label that all its samples have, and is left
-out where they have several.
+live stage will cut streams; leave-one-out leaves out whole series. A recording has
+no test part: all of it is trained on. A sequence has the label that all its samples
+have, and is not used where they have several.
 
-The default is a bank of 40 networks of 50
-units, and of ridge classifier and linear discriminant the one that exact
-leave-one-out prefers, regularised by the same; --network eusn, esn or resn, or
-one of their parameters, gives a single network as in the paper. The test part
-is never looked at.
+The default is a bank of 40 networks of 50 units. Leave-one-out chooses between
+ridge classifier and linear discriminant, and how much to regularise. --network eusn,
+esn or resn, or one of their parameters, gives a single network as in the paper. The
+test part is never looked at.
 
-Where sequences are more than features, features are added up and forgotten, and
-memory does not grow with the data: 10,000 features take 1.2 GB. The regularisation
-is then chosen by leaving out some 4,000 sequences, each of all. What the training
-will take is said before it begins; --memory bounds it.
+Where there are more sequences than features, features are summed up instead of kept,
+and memory does not grow with their number: 10,000 features take 1.4 GB beside the
+data. Leave-one-out then leaves out a drawn part only, 4,194 sequences of 10,000
+features. How much memory the training needs is printed before it begins; --memory
+bounds it.
 
-A cluster trains one model: each job does --shard i/n of the same command, with an
---out of its own, and --merge makes the model. Each job reads the whole archive, for
-the input's scale is that of all series. The model is that of one job, up to the last
-bits where sequences are more than features; the same shards give the same bits.`,
+Several jobs can train one model: run the same command with --shard 1/n to n/n, each
+with an --out of its own, then --merge. Each job reads the whole archive, because the
+input is scaled by all series. The model equals that of a single job; where there are
+more sequences than features, up to the last bits. The same shards give the same bits.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
   eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors

@@ -25,7 +25,7 @@ type scaleFlags struct {
 }
 
 func (s *scaleFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&s.memory, "memory", "", "memory that the training may take, such as 4GB (default three quarters of the machine's); features that find no room go to a temporary file. The result does not depend on it")
+	f.StringVar(&s.memory, "memory", "", "memory that the training may take, such as 4GB (default three quarters of the machine's); where features are kept and find no room, they go to a temporary file. The result does not depend on it")
 	f.StringVar(&s.shard, "shard", "", "do share i of n of the training, such as 3/8, and write a file of statistics to --out")
 	f.BoolVar(&s.merge, "merge", false, "make the model of the files of all shards, which are the arguments")
 }

@@ -250,8 +250,8 @@ func newStateImport(a *app) *cobra.Command {
 		Use:   "import FILE...",
 		Short: "Begin a new job with exported states",
 		Long: `Begin a job that has not run yet with the states of another: streams go on in
-the middle of their sequences. Same model but for its readouts, same number of
-partitions (stage.partitions in the configuration).`,
+the middle of their sequences. The new job needs the same model, though its readout
+may be another, and the same number of partitions (stage.partitions).`,
 		Example: "  eusn-stream state import states/*.state -c new.yaml --job new",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, c Config, js jetstream.JetStream, args []string) error {
