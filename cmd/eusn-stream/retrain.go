@@ -129,7 +129,7 @@ func (p *policyFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&p.Length, "length", 0, "window, count: samples of a sequence")
 	f.IntVar(&p.Hop, "hop", 0, "window: samples from one prediction to the next")
 	f.DurationVar(&p.Gap, "gap", 0, "gap: silence that ends a sequence")
-	f.IntVar(&p.Early, "early", 0, "also predict every so many samples; 0 = never")
+	f.IntVar(&p.Early, "early", 0, "also predict every so many samples; 0 = never; endless needs it")
 }
 
 // policyParameters are the policies each of the flags is for.
@@ -176,8 +176,8 @@ data. Leave-one-out then leaves out a drawn part only, 4,194 sequences of 10,000
 features. How much memory the training needs is printed before it begins; --memory
 bounds it.
 
-Several jobs can train one model: run the same command with --shard 1/n to n/n, each
-with an --out of its own, then --merge. Each job reads the whole archive, because the
+Several jobs can train one model of a data set: run the same command with --shard 1/n
+to n/n, each with an --out of its own, then --merge. Each job reads the whole archive, because the
 input is scaled by all series. The model equals that of a single job; where there are
 more sequences than features, up to the last bits. The same shards give the same bits.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
