@@ -103,9 +103,9 @@ func eachChunk(ctx context.Context, path string, take func(*RecordingChunk) erro
 	}
 }
 
-// openMaterial reads a recording once: for its classes, and for what
+// openLabelled reads a recording once: for its classes, and for what
 // identifies it.
-func openMaterial(ctx context.Context, path string) (src labelledData, err error) {
+func openLabelled(ctx context.Context, path string) (src labelledData, err error) {
 	r, err := ReadRecording(path)
 	if err != nil {
 		return src, err
@@ -185,7 +185,7 @@ func (s *recordingSum) add(c *RecordingChunk) {
 // The file is read three times, a row group at a time. Beyond that, memory
 // holds the samples of open sequences, at most DefaultMaxValues values.
 func RetrainRecording(ctx context.Context, path string, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
-	src, err := openMaterial(ctx, path)
+	src, err := openLabelled(ctx, path)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
@@ -201,7 +201,7 @@ func EvaluateRecording(ctx context.Context, m *reservoir.Model, path string, opt
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	src, err := openMaterial(ctx, path)
+	src, err := openLabelled(ctx, path)
 	if err != nil {
 		return nil, err
 	}

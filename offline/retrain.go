@@ -84,7 +84,7 @@ func Retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progr
 	return m, report, err
 }
 
-// labelledData is what a model is trained on.
+// labelledData is what a model is trained on, or evaluated with.
 type labelledData struct {
 	sampleSource
 	what        string // for messages: data set "x"

@@ -19,7 +19,7 @@ func lockDir(dir string) (*dirLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("pipeline: data directory %s cannot be made: %w", dir, err)
 	}
-	path := filepath.Join(dir, "eusn.lock")
+	path := filepath.Join(dir, lockFile)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: data directory %s is not writable: %w", dir, err)

@@ -63,7 +63,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	// Only now: no server of ours is at work there.
-	repaired, err := RepairStore(o.Dir)
+	repaired, err := repairStore(o.Dir)
 	for _, dir := range repaired {
 		o.Log.Warn("a checksum that the server had not written to its end was made anew from the configuration beside it (meta.sum of meta.inf): without it the server would leave this out", "dir", dir)
 	}
@@ -229,3 +229,6 @@ func (l *serverLog) Fatalf(f string, v ...any) {
 // dirLock keeps a second process out of a data directory: two servers on one
 // store both start, and acknowledged messages of one of them vanish.
 type dirLock struct{ file *os.File }
+
+// lockFile is there in a directory that an eusn-stream has run on.
+const lockFile = "eusn.lock"

@@ -37,7 +37,21 @@ const (
 // returns the directories it has repaired; the errors are of what it could not
 // read or write. Run it as the server's user, who must be able to read the
 // checksums.
+// A store that an eusn-stream runs on is refused; whether another server runs on
+// one cannot be told from it.
 func RepairStore(dir string) (repaired []string, err error) {
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); err == nil {
+		lock, err := lockDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer lock.release()
+	}
+	return repairStore(dir)
+}
+
+// repairStore is RepairStore of a directory that is ours.
+func repairStore(dir string) (repaired []string, err error) {
 	var errs []error
 	for _, c := range []struct{ what, pattern string }{{"stream", "jetstream/*/streams/*"}, {"consumer", "jetstream/*/streams/*/obs/*"}} {
 		dirs, err := filepath.Glob(filepath.Join(literal(dir), c.pattern))

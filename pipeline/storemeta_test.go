@@ -174,3 +174,18 @@ func TestChecksumsLeftAlone(t *testing.T) {
 		t.Errorf("no store: %v, %v", got, err)
 	}
 }
+
+func TestRepairLeavesARunningStoreAlone(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RepairStore(dir); err == nil || !strings.Contains(err.Error(), "in use by process") {
+		t.Errorf("the store of a running server: %v, want that it is in use", err)
+	}
+	lock.release()
+	if got, err := RepairStore(dir); len(got) > 0 || err != nil {
+		t.Errorf("after its end: %q, %v", got, err)
+	}
+}

@@ -122,7 +122,7 @@ func lostStream(job, name string) error {
 	if name == inputStream(job) {
 		return fmt.Errorf("pipeline: NATS stream %s is gone: %s", name, lostTrack)
 	}
-	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come; a restart without it predicts all that %s still holds once more: %s", name, inputStream(job), lostTrack)
+	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come; a restart without it does not begin with partitions that have snapshots, and answers all that %s still holds of the others once more: %s", name, inputStream(job), lostTrack)
 }
 
 // furthest is the last input message that any partition stands on.

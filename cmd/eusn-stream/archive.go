@@ -46,38 +46,38 @@ func recordingChannels(path string) (channels int, ok bool) {
 	return len(r.Channels), r.Close() == nil
 }
 
-// material is what a model is trained on and evaluated with: a data set, or
+// labelledData is what a model is trained on and evaluated with: a data set, or
 // the recording at path.
-type material struct {
+type labelledData struct {
 	path     string
 	set      *offline.Dataset // nil: a recording
 	channels int
 }
 
-func openMaterial(path string) (material, error) {
+func openLabelled(path string) (labelledData, error) {
 	if there, err := os.Stat(path); err != nil || !there.IsDir() { // one stands for the archive in it
 		if err := wholeFile(path); err != nil {
-			return material{}, err
+			return labelledData{}, err
 		}
 		if channels, ok := recordingChannels(path); ok {
-			return material{path: path, channels: channels}, nil
+			return labelledData{path: path, channels: channels}, nil
 		}
 	}
 	d, err := readArchive(path)
 	if err != nil {
-		return material{}, err
+		return labelledData{}, err
 	}
-	return material{path: path, set: d, channels: len(d.Channels)}, nil
+	return labelledData{path: path, set: d, channels: len(d.Channels)}, nil
 }
 
-func (m material) retrain(ctx context.Context, o offline.RetrainOptions, p offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
+func (m labelledData) retrain(ctx context.Context, o offline.RetrainOptions, p offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
 	if m.set == nil {
 		return offline.RetrainRecording(ctx, m.path, o, p)
 	}
 	return offline.Retrain(ctx, m.set, o, p)
 }
 
-func (m material) evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p offline.Progress) (*offline.Evaluation, error) {
+func (m labelledData) evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p offline.Progress) (*offline.Evaluation, error) {
 	if m.set == nil {
 		return offline.EvaluateRecording(ctx, model, m.path, o, p)
 	}

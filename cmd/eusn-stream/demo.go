@@ -182,7 +182,7 @@ type demoReplay struct {
 }
 
 // replay plays the test part as the policy needs it.
-func (o *demoOptions) replay(test material, ev *offline.Evaluation) (demoReplay, error) {
+func (o *demoOptions) replay(test labelledData, ev *offline.Evaluation) (demoReplay, error) {
 	r := demoReplay{want: map[string][]int{}, ev: ev, close: func() error { return nil }}
 	stream := func(id string) string { return id }
 	if test.set == nil {
@@ -222,7 +222,7 @@ func (o *demoOptions) deal(d *offline.Dataset) (src *seriesSource, stream map[st
 }
 
 // demoData simulates the machine or the plant, or reads the archive asked for.
-func (a *app) demoData(ctx context.Context, o *demoOptions) (train, test material, err error) {
+func (a *app) demoData(ctx context.Context, o *demoOptions) (train, test labelledData, err error) {
 	o.simulate.Seed = o.seed
 	if o.continuous {
 		if train, err = a.demoPlant(ctx, o, offline.Train); err == nil {
@@ -234,12 +234,12 @@ func (a *app) demoData(ctx context.Context, o *demoOptions) (train, test materia
 	if err != nil {
 		return train, test, err
 	}
-	train = material{set: d, channels: len(d.Channels)}
+	train = labelledData{set: d, channels: len(d.Channels)}
 	return train, train, nil
 }
 
 // demoPlant simulates continuous streams of machines and records them.
-func (a *app) demoPlant(ctx context.Context, o *demoOptions, part offline.Split) (material, error) {
+func (a *app) demoPlant(ctx context.Context, o *demoOptions, part offline.Split) (labelledData, error) {
 	intervals := map[offline.Split]int{offline.Train: o.simulate.Train, offline.Test: o.simulate.Test}[part]
 	machines := max(1, min(intervals/5, demoMachines))
 	path := filepath.Join(o.dir, fmt.Sprintf("plant-%s.parquet", part))
@@ -248,11 +248,11 @@ func (a *app) demoPlant(ctx context.Context, o *demoOptions, part offline.Split)
 	err := offline.SimulatePlant(ctx, path, part, machines, o.simulate, p.report)
 	p.close()
 	if err != nil {
-		return material{}, fail(exitFailure, err, "eusn-stream demo --dir ANOTHER")
+		return labelledData{}, fail(exitFailure, err, "eusn-stream demo --dir ANOTHER")
 	}
 	o.keep(path)
 	a.say("     wrote %s", path)
-	return material{path: path, channels: 3}, nil
+	return labelledData{path: path, channels: 3}, nil
 }
 
 // demoSeries simulates series, or reads the archive asked for.
@@ -286,7 +286,7 @@ func (o *demoOptions) keep(path string) { o.kept = append(o.kept, path) }
 
 // demoModel trains and saves the model, and reads it back: what the stage
 // uses is what the file holds.
-func (a *app) demoModel(ctx context.Context, o *demoOptions, train material) (*reservoir.Model, string, error) {
+func (a *app) demoModel(ctx context.Context, o *demoOptions, train labelledData) (*reservoir.Model, string, error) {
 	spec := offline.DefaultBank(train.channels)
 	spec.Units, spec.Seed = o.units, o.seed
 	if o.archive == "" {

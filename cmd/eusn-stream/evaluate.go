@@ -77,7 +77,7 @@ func (a *app) evaluate(ctx context.Context, model, archive string, split bool, o
 	if err != nil {
 		return nil, err
 	}
-	src, err := openMaterial(archive)
+	src, err := openLabelled(archive)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (a *app) evaluate(ctx context.Context, model, archive string, split bool, o
 }
 
 // printCuts says what was predicted, where it was not each series once.
-func (a *app) printCuts(src material, m *reservoir.Model, ev *offline.Evaluation) {
+func (a *app) printCuts(src labelledData, m *reservoir.Model, ev *offline.Evaluation) {
 	if m.Policy.Kind != reservoir.Marked || src.set == nil {
 		a.print("%d sequences of %d %s, cut as the stage cuts: %s", ev.Sequences, ev.Series, src.words(), policyText(m.Policy))
 	}

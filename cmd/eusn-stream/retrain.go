@@ -227,7 +227,7 @@ more sequences than features, up to the last bits. The same shards give the same
 			if scale.merge {
 				return a.mergeShards(ctx, files, offline.RetrainOptions{Memory: budget}, out)
 			}
-			src, err := openMaterial(archive)
+			src, err := openLabelled(archive)
 			if err != nil {
 				return err
 			}
@@ -243,7 +243,7 @@ more sequences than features, up to the last bits. The same shards give the same
 	return cmd
 }
 
-func (a *app) retrain(ctx context.Context, src material, o offline.RetrainOptions, out string) error {
+func (a *app) retrain(ctx context.Context, src labelledData, o offline.RetrainOptions, out string) error {
 	o.Planned = func(r offline.RetrainReport) { a.sayPlanned(src, o.Policy, r) }
 	p := a.progress()
 	m, report, err := src.retrain(ctx, o, p.report)
@@ -298,7 +298,7 @@ func (a *app) sayTrained(out string, report offline.RetrainReport) error {
 }
 
 // words is what the streams of m are called.
-func (m material) words() string {
+func (m labelledData) words() string {
 	if m.set == nil {
 		return "streams"
 	}
@@ -306,7 +306,7 @@ func (m material) words() string {
 }
 
 // sayPlanned says what will be learnt from.
-func (a *app) sayPlanned(src material, p reservoir.Policy, r offline.RetrainReport) {
+func (a *app) sayPlanned(src labelledData, p reservoir.Policy, r offline.RetrainReport) {
 	length := fmt.Sprint(r.MinLength)
 	if r.MaxLength != r.MinLength {
 		length += fmt.Sprintf(" to %d", r.MaxLength)
@@ -323,6 +323,6 @@ func (a *app) sayPlanned(src material, p reservoir.Policy, r offline.RetrainRepo
 		a.say("note: %d sequences have no label and are left out", r.Unlabelled)
 	}
 	if len(r.Divided) > 0 {
-		a.say("warning: all that there is of %s comes of one stretch: leave-one-out can only leave out pieces of it, whose neighbours it keeps, and says too good a result", listText(r.Divided))
+		a.say("warning: all that there is of %s comes of one stretch: leave-one-out can only leave out pieces of it, whose neighbours it keeps, so its accuracy is too optimistic", listText(r.Divided))
 	}
 }

@@ -136,9 +136,9 @@ func parseShard(text string) (s offline.Shard, err error) {
 func keepWithin(bytes int64) { debug.SetMemoryLimit(min(bytes, debug.SetMemoryLimit(-1))) }
 
 // retrainShard does one share of a training.
-func (a *app) retrainShard(ctx context.Context, src material, o offline.RetrainOptions, s offline.Shard, out string) error {
+func (a *app) retrainShard(ctx context.Context, src labelledData, o offline.RetrainOptions, s offline.Shard, out string) error {
 	if src.set == nil {
-		return fail(exitFailure, fmt.Errorf("%s is a recording, whose streams are interleaved: only data sets are divided into shards", src.path), "eusn-stream offline retrain --help")
+		return fail(exitUsage, fmt.Errorf("%s is a recording, whose streams are interleaved: only data sets are divided into shards", src.path), "eusn-stream offline retrain --help")
 	}
 	o.Planned = func(r offline.RetrainReport) { a.sayPlanned(src, o.Policy, r) }
 	p := a.progress()
