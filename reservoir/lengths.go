@@ -18,10 +18,14 @@ func (t Training) Unlike(samples int64, early bool) bool {
 }
 
 // CheckLengths refuses a model whose policy makes sequences that its head has
-// never seen: windows or counts of other lengths than it was trained on. A
-// model that does not say what it was trained on passes.
+// never seen: windows or counts of other lengths than it was trained on, and
+// endless ones of which it has seen the ends of series alone. A model that does not say what it was trained on passes.
 func (m *Model) CheckLengths() error {
 	p, t := m.Policy, m.Training
+	if p.Kind == Endless && t.MaxLength > 0 && t.MinLength == 0 { // by a program that trained on whole series
+		return fmt.Errorf("%w: its head was trained on whole series of up to %d samples, its policy endless predicts every %d: its predictions would mean little; train again with --policy endless --early %d, which learns from early predictions too",
+			ErrModel, t.MaxLength, p.Early, p.Early)
+	}
 	if p.Kind != Window && p.Kind != Count || t.MaxLength == 0 {
 		return nil
 	}

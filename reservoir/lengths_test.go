@@ -37,7 +37,8 @@ func TestCheckLengths(t *testing.T) {
 		{count, Training{MinLength: 200, MaxLength: 200}, "of 200 samples, its policy count cuts sequences of 100: its predictions would mean nothing; train again with --policy count --length 100"},
 		{window, Training{MinLength: 90, MaxLength: 100}, "of 90 to 100 samples"},
 		{window, Training{MinLength: 100, MaxLength: 100}, ""}, {count, Training{MaxLength: 100}, ""}, {window, Training{}, ""},
-		{Policy{Kind: Marked}, Training{MinLength: 1, MaxLength: 200}, ""}, {Policy{Kind: Endless, Early: 10}, Training{MaxLength: 200}, ""},
+		{Policy{Kind: Marked}, Training{MinLength: 1, MaxLength: 200}, ""}, {Policy{Kind: Endless, Early: 10}, Training{MinLength: 10, MaxLength: 200}, ""},
+		{Policy{Kind: Endless, Early: 10}, Training{MaxLength: 200}, "whole series of up to 200 samples, its policy endless predicts every 10"},
 	} {
 		err := (&Model{Policy: c.p, Training: c.t}).CheckLengths()
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !errors.Is(err, ErrModel)) {
