@@ -45,6 +45,10 @@ func (t *tenure) checkInput(ctx context.Context) error {
 	if p.losses, err = parseLosses(c.losses); err != nil {
 		return fmt.Errorf("pipeline: the record on %s: header %s is %q: %w", c.subject(), headerLosses, c.losses, err)
 	}
+	if c.ahead > 0 && c.rests.seq > 0 && in.FirstSeq > c.rests.seq {
+		p.skip, c.ahead = 0, 0 // they are of one message, which will not come again
+	}
+	p.rests = c.rests.seq
 	if c.emptyTo > 0 {
 		p.empty.Store(&interval{c.inSeq, c.emptyTo})
 		p.told.Store(c.emptyTo)

@@ -152,7 +152,10 @@ func (s *shard) follows(m *message, before uint64) {
 // knows is what a partition knows of the input: up to this message, it has
 // read all that is its own.
 func (p *partition) knows() uint64 {
-	n := max(p.came.load().seq, p.replayTo)
+	n := p.replayTo
+	if seq := p.came.load().seq; seq > p.rests { // what a split commit rests on lies behind the state
+		n = max(n, seq)
+	}
 	if e := p.empty.Load(); e != nil {
 		n = max(n, e.to)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -61,6 +62,50 @@ func TestLostInputIsFlagged(t *testing.T) {
 		if !slices.Equal(words, want) {
 			t.Errorf("key %s: %v, want %v", key, words, want)
 		}
+	}
+}
+
+// A worker was killed when some of a message's predictions were out, and that
+// message was removed before the next owner came: the others are lost, what
+// comes behind is answered in full, and flagged.
+func TestLostInputOfASplitCommit(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "halves", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	r := b.start(m, c)
+	b.publish(sequences("s", 1, 1))
+	b.settle(r, 1)
+	r.stop(t)
+	b.publish(sequences("s", 1, 2))
+	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := in.GetMsg(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rec := b.last(c.Job, 0)
+	if rec.inSeq != 1 || rec.snapSeq != 1 {
+		t.Fatalf("the record has position %d and a snapshot of %d, want 1 and 1", rec.inSeq, rec.snapSeq)
+	}
+	rec.kind, rec.position, rec.rests = kindCommit, position{inSeq: 1, ahead: 2, outs: 3}, place{2, second.Time.UnixNano()}
+	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: outputSubject(c.Job, 0), Header: rec.header()}); err != nil {
+		t.Fatal(err)
+	}
+	b.purgeTo(c.Job, 2)
+	b.publish(sequences("s", 3, 3))
+	b.expire(c.Job)
+	r = b.start(m, c)
+	r.until(t, "all of the input", func(s Stats) bool { return s.Messages == 3 })
+	r.stop(t)
+	_, rec = b.last(c.Job, 0)
+	if want := (position{inSeq: 5, outs: 6}); rec.position != want {
+		t.Errorf("the record is at %+v, want %+v", rec.position, want)
+	}
+	if n := r.counters.Stats().Losses; n != 1 {
+		t.Errorf("%d losses counted, want 1", n)
 	}
 }
 

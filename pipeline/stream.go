@@ -27,6 +27,7 @@ type partition struct {
 	doneTime int64     // when it was stored, ns
 	replayTo uint64    // messages up to this one are answered already
 	skip     uint64    // predictions beyond replayTo that are answered already
+	rests    uint64    // the message that these are of, where the record says it
 	lossy    bool      // the input before the first message was not available
 
 	heldBytes int // of held messages
