@@ -3,6 +3,9 @@ package readout
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/json"
+	"runtime"
 	"testing"
 )
 
@@ -40,4 +43,28 @@ func FuzzMerge(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The number of samples that a header claims takes no memory.
+func TestMergeTakesNoMemoryForClaims(t *testing.T) {
+	h := partHeader{Features: 40, Classes: []string{"a", "b"}, Samples: 4 << 20, To: 1, Counts: []int{1, 0}}
+	text, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := append(binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text...)
+	b = append(b, make([]byte, 8*(40+2*40+40*41/2))...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	l, err := Merge(nil, bytes.NewReader(b), int64(len(b)), Options{Memory: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<22 {
+		t.Errorf("%d bytes taken for a file of %d", n, len(b))
+	}
+	if got, want := l.Plan().SolveWork, NewPlan(h.Features, len(h.Classes), h.Samples, Options{}).SolveWork; got != want {
+		t.Errorf("solving takes %g, want %g as planned", got, want)
+	}
 }

@@ -41,10 +41,7 @@ const keptGroups = 8
 // Groups and Memory.
 func NewPlan(features, classes, samples int, opt Options) Plan {
 	n, f, c := float64(samples), float64(features), float64(columnsFor(classes))
-	steps := 0
-	if alphas := len(opt.Alphas); alphas != 1 {
-		steps = searchSteps(cmp.Or(alphas, len(DefaultAlphas())))
-	}
+	steps := opt.steps()
 	p := Plan{Samples: samples, Features: features, Kernel: samples <= features}
 	groups, _ := gather(opt.Groups, samples) // NewLearner refuses what is wrong
 	block := 0.0                             // of the largest group
@@ -69,8 +66,22 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 		p.Solving += int64(16*block*f + 8*f*f) // see type wide
 	}
 	p.AddWork = f * f / 2
-	p.SolveWork = max(1, float64(steps)) * solveFactor(f) * (f*f*f/6 + m*f*f/2)
+	p.SolveWork = momentsWork(f, m, steps)
 	return p
+}
+
+// steps is how many alphas are tried; 0: there is one.
+func (o Options) steps() int {
+	if alphas := len(o.Alphas); alphas != 1 {
+		return searchSteps(cmp.Or(alphas, len(DefaultAlphas())))
+	}
+	return 0
+}
+
+// momentsWork is what solving takes through moments, with so many samples left
+// out in turn.
+func momentsWork(features, leftOut float64, steps int) float64 {
+	return max(1, float64(steps)) * solveFactor(features) * (features*features*features/6 + leftOut*features*features/2)
 }
 
 // kernelBytes is what the way through the kernel holds: the features, in

@@ -211,7 +211,15 @@ func (h *partHeader) learner(opt Options) (*Learner, error) {
 	if err := p.check(true, opt.Memory); err != nil {
 		return nil, err
 	}
-	p.SolveWork = NewPlan(h.Features, len(h.Classes), h.Samples, Options{Alphas: opt.Alphas}).SolveWork
+	alphas := Options{Alphas: opt.Alphas}
+	switch steps := alphas.steps(); {
+	case h.Kernel:
+		p.SolveWork = NewPlan(h.Features, len(h.Classes), h.Samples, alphas).SolveWork
+	case steps == 0:
+		p.SolveWork = momentsWork(f, 0, 0)
+	default: // NewPlan would draw from as many samples as the header claims
+		p.SolveWork = momentsWork(f, min(n, float64(max(keptGroups, keptValues/h.Features))), steps)
+	}
 	l := &Learner{classes: h.Classes, features: h.Features, samples: h.Samples, kernel: h.Kernel, plan: p}
 	if !h.Kernel {
 		l.moments = newMoments(h.Features, len(h.Classes))
