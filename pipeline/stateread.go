@@ -65,7 +65,7 @@ func (r *stateReader) fail(format string, args ...any) {
 }
 
 func (r *stateReader) bytes(n int) []byte {
-	if n > len(r.b) {
+	if n < 0 || n > len(r.b) { // below: int has 32 bits
 		r.fail("cut short: %d bytes left, want %d", len(r.b), n)
 		return nil
 	}
@@ -121,7 +121,7 @@ func (r *stateReader) text() string { return string(r.bytes(int(r.u32()))) }
 // count is a number of things of at least size bytes each.
 func (r *stateReader) count(size int) int {
 	n := int(r.u32())
-	if n > len(r.b)/size {
+	if n < 0 || n > len(r.b)/size {
 		r.fail("%d entries in %d bytes", n, len(r.b))
 		return 0
 	}

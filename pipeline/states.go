@@ -84,7 +84,7 @@ func (j *Job) snapshot(ctx context.Context, p int) ([]byte, error) {
 // what can be multiplied without overflow. It bounds nothing that is allocated:
 // a partition without streams has few bytes, whatever the shape of its states,
 // and rows are read as far as there are bytes.
-const mostOfShape = 1 << 28
+const mostOfShape = 1 << 27
 
 // shapeIn reads the shape of a snapshot's states from its own bytes.
 func shapeIn(b []byte) (sh shape, part int, err error) {
@@ -95,13 +95,14 @@ func shapeIn(b []byte) (sh shape, part int, err error) {
 	le := binary.LittleEndian
 	copy(sh.network[:], b[12:44])
 	part = int(le.Uint32(b[44:]))
-	sh.words, sh.states, sh.channels = int(le.Uint32(b[64:])), int(le.Uint32(b[68:])), int(le.Uint32(b[72:]))
+	words, states, channels, inputs := le.Uint32(b[64:]), le.Uint32(b[68:]), le.Uint32(b[72:]), uint32(0)
 	if le.Uint32(b[8:]) > oldestState {
-		sh.inputs = int(le.Uint32(b[76:]))
+		inputs = le.Uint32(b[76:])
 	}
-	if max(sh.words, sh.states, sh.channels, sh.inputs) > mostOfShape {
-		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, want at most %d of each", ErrState, sh.words, sh.states, sh.channels, mostOfShape)
+	if max(words, states, channels, inputs) > mostOfShape {
+		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, want at most %d of each", ErrState, words, states, channels, mostOfShape)
 	}
+	sh.words, sh.states, sh.channels, sh.inputs = int(words), int(states), int(channels), int(inputs)
 	return sh, part, nil
 }
 
