@@ -108,6 +108,9 @@ func (m *manager) sweepOrphans(ctx context.Context) {
 		if epoch == 0 {
 			return // not yet claimed: later
 		}
+		if t.home.Load() == nowhere {
+			continue // it was rebuilt without the snapshot it should have had: until one is stored, any may be needed once more
+		}
 		if !t.failed.Load() && time.Since(t.claimed) >= m.keeps() { // what was replaced before the claim has been kept long enough
 			ours[p] = claimed{epoch, t.found}
 		}
