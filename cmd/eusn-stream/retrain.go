@@ -243,16 +243,24 @@ more sequences than features, up to the last bits. The same shards give the same
 	return cmd
 }
 
-func (a *app) retrain(ctx context.Context, src labelledData, o offline.RetrainOptions, out string) error {
-	o.Planned = func(r offline.RetrainReport) { a.sayPlanned(src, o.Policy, r) }
-	p := a.progress()
-	m, report, err := src.retrain(ctx, o, p.report)
-	p.close()
+// saveTrained saves a model, if its training had no error.
+func saveTrained(ctx context.Context, m *reservoir.Model, err error, out string) error {
 	if err == nil {
 		err = errors.Join(ctx.Err(), m.Save(out))
 	}
 	if err != nil {
 		return fail(exitFailure, orInterrupted(err, "%s is as it was before, or whole and new", out), "eusn-stream offline retrain --help")
+	}
+	return nil
+}
+
+func (a *app) retrain(ctx context.Context, src labelledData, o offline.RetrainOptions, out string) error {
+	o.Planned = func(r offline.RetrainReport) { a.sayPlanned(src, o.Policy, r) }
+	p := a.progress()
+	m, report, err := src.retrain(ctx, o, p.report)
+	p.close()
+	if err := saveTrained(ctx, m, err, out); err != nil {
+		return err
 	}
 	if err := a.sayTrained(out, report); err != nil || a.json {
 		return err

@@ -165,11 +165,8 @@ func (a *app) mergeShards(ctx context.Context, files []string, o offline.Retrain
 	p := a.progress()
 	m, report, err := offline.MergeShards(ctx, files, o, p.report)
 	p.close()
-	if err == nil {
-		err = errors.Join(ctx.Err(), m.Save(out))
-	}
-	if err != nil {
-		return fail(exitFailure, orInterrupted(err, "%s is as it was before, or whole and new", out), "eusn-stream offline retrain --help")
+	if err := saveTrained(ctx, m, err, out); err != nil {
+		return err
 	}
 	if err := a.sayTrained(out, report); err != nil || a.json {
 		return err
