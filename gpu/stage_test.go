@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -33,7 +34,7 @@ const (
 // the predictions of each key.
 func runStage(t *testing.T, s pipeline.Stage) map[string][]codec.Prediction {
 	t.Helper()
-	server, err := pipeline.StartServer(pipeline.ServerOptions{Dir: t.TempDir(), Port: pipeline.InProcess, Log: s.Log})
+	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.InProcess, Log: s.Log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -111,7 +112,7 @@ func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int) (m
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	srv, err := pipeline.StartServer(pipeline.ServerOptions{Dir: t.TempDir(), Port: pipeline.InProcess})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.InProcess})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -52,9 +53,9 @@ func serving(t *testing.T, o *server.Options) *server.Server {
 }
 
 // rigAs is a rig whose connections are a user's, with the name for a password.
-func rigAs(t *testing.T, addr, user string, book *logBook) *rig {
+func rigAs(t *testing.T, addr, user string, book *pipelinetest.LogBook) *rig {
 	t.Helper()
-	b := &rig{t: t, url: "nats://" + user + ":" + user + "@" + addr, log: book.logger()}
+	b := &rig{t: t, url: "nats://" + user + ":" + user + "@" + addr, log: book.Logger()}
 	var err error
 	if b.nc, err = b.dial("test"); err != nil {
 		t.Fatal(err)
@@ -79,7 +80,7 @@ func TestDocumentedPermissions(t *testing.T) {
 		t.Fatal("docs/nats.md has no accounts")
 	}
 	addr := configured(t, strings.NewReplacer("$STAGE", "stage", "$SETUP", "setup", "$SENSOR", "sensor").Replace(string(accounts[1])))
-	book := &logBook{}
+	book := &pipelinetest.LogBook{}
 	setup, stage, sensor := rigAs(t, addr, "setup", book), rigAs(t, addr, "stage", book), rigAs(t, addr, "sensor", book)
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Partitions: 2, Shards: 1, MaxSlots: 2, SnapshotEvery: 20 * time.Millisecond}
@@ -119,8 +120,8 @@ func TestDocumentedPermissions(t *testing.T) {
 	if n := len(stage.deadLetters(c.WithDefaults().Job)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
-	if book.lines("violation") > 0 {
-		t.Errorf("rights were missing:\n%s", &book.text)
+	if book.Lines("violation") > 0 {
+		t.Errorf("rights were missing:\n%s", book)
 	}
 }
 
@@ -128,7 +129,7 @@ func TestDocumentedPermissions(t *testing.T) {
 func TestAccountLimits(t *testing.T) {
 	t.Parallel()
 	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)
-	b := rigAs(t, addr, "u", &logBook{})
+	b := rigAs(t, addr, "u", &pipelinetest.LogBook{})
 	s := Stage{Config: Config{Partitions: 1}, Model: testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: generic, Dial: b.dial}
 	mentions(t, s.Run(t.Context()), "maximum number of streams", "a job needs 6 NATS streams", "max_streams")
 }

@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -13,11 +15,11 @@ import (
 func TestServerAway(t *testing.T) {
 	dir := t.TempDir()
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	srv, err := StartServer(ServerOptions{Dir: dir, Port: RandomPort})
+	srv, err := natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := srv.ns.Addr().(*net.TCPAddr).Port
+	port := pipelinetest.Port(t, srv)
 	b := rigOf(t, srv)
 	b.url = srv.URL()
 	streams := recordings(8, 60)
@@ -25,7 +27,7 @@ func TestServerAway(t *testing.T) {
 	r := b.start(m, Config{Job: "away", Partitions: 2})
 	b.publish(packets[:len(packets)/2])
 	srv.Close() // whatever is in hand has no answer now
-	if srv, err = StartServer(ServerOptions{Dir: dir, Port: port}); err != nil {
+	if srv, err = natsserver.Start(natsserver.Options{Dir: dir, Port: port}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(srv.Close)
@@ -39,13 +41,13 @@ func TestServerAway(t *testing.T) {
 // A stop while the server is away ends in time, whatever is in hand and
 // however many partitions there are, and is no alarm: nothing is lost.
 func TestStopWithoutServer(t *testing.T) {
-	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: RandomPort})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := rigOf(t, srv)
-	book := &logBook{}
-	b.url, b.log = srv.URL(), book.logger()
+	book := &pipelinetest.LogBook{}
+	b.url, b.log = srv.URL(), book.Logger()
 	packets, _ := mixed(recordings(64, 60), 12)
 	c := Config{Job: "gone", Partitions: 32, StopTimeout: 500 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
@@ -61,8 +63,8 @@ func TestStopWithoutServer(t *testing.T) {
 	if took := time.Since(begin); took > c.StopTimeout+leaveDeadline+2*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if book.lines("STOPPED") > 0 || book.lines("stopped before the server answered") != 1 {
-		t.Errorf("what the stage said:\n%s", book.text.String())
+	if book.Lines("STOPPED") > 0 || book.Lines("stopped before the server answered") != 1 {
+		t.Errorf("what the stage said:\n%s", book.String())
 	}
 }
 
@@ -70,12 +72,12 @@ func TestStopWithoutServer(t *testing.T) {
 // on the next.
 func TestAttemptEndsWithConnection(t *testing.T) {
 	dir := t.TempDir()
-	srv, err := StartServer(ServerOptions{Dir: dir, Port: RandomPort})
+	srv, err := natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { srv.Close() }()
-	nc, err := Connect(NATSOptions{URL: srv.URL()})
+	nc, err := natsclient.Connect(natsclient.Options{URL: srv.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,12 +96,12 @@ func TestAttemptEndsWithConnection(t *testing.T) {
 	if asked.Err() != nil {
 		t.Fatal("an attempt on a good connection ends at once")
 	}
-	port := srv.ns.Addr().(*net.TCPAddr).Port
+	port := pipelinetest.Port(t, srv)
 	srv.Close()
 	if !over(asked) {
 		t.Fatal("the connection is gone, the question still waits")
 	}
-	if srv, err = StartServer(ServerOptions{Dir: dir, Port: port}); err != nil {
+	if srv, err = natsserver.Start(natsserver.Options{Dir: dir, Port: port}); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(patience); !nc.IsConnected(); time.Sleep(10 * time.Millisecond) {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -174,8 +175,8 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	book := &logBook{}
-	b.log = book.logger()
+	book := &pipelinetest.LogBook{}
+	b.log = book.Logger()
 	c := Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.remove(deadLetterStream(c.Job))
@@ -185,7 +186,7 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	if n := len(b.deadLetters(c.Job)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
-	if n := book.lines("NATS stream of the job was deleted and made anew: the dead letters in it are lost"); n != 1 {
+	if n := book.Lines("NATS stream of the job was deleted and made anew: the dead letters in it are lost"); n != 1 {
 		t.Errorf("said %d times, want once", n)
 	}
 }
@@ -195,8 +196,8 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 func TestBelongingNotMade(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	book := &logBook{}
-	b.log = book.logger()
+	book := &pipelinetest.LogBook{}
+	b.log = book.Logger()
 	c := Config{Job: "barred", Partitions: 1, Lease: 300 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.remove(deadLetterStream(c.Job))
@@ -213,13 +214,13 @@ func TestBelongingNotMade(t *testing.T) {
 		s := r.counters.Status()
 		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: the server does not take it: dead letter on barred.dlq.0: nats: no response from stream")
 	})
-	waitFor(t, "a line in the log", func() bool { return book.lines("dead letter on barred.dlq.0") > 0 })
+	waitFor(t, "a line in the log", func() bool { return book.Lines("dead letter on barred.dlq.0") > 0 })
 	waitFor(t, "its cause", func() bool {
-		return book.lines("is gone and is not made anew: a partition that has a dead letter waits") > 0
+		return book.Lines("is gone and is not made anew: a partition that has a dead letter waits") > 0
 	})
-	n := book.lines("is not made anew")
+	n := book.Lines("is not made anew")
 	time.Sleep(3 * c.Lease)
-	if now := book.lines("is not made anew"); now != n {
+	if now := book.Lines("is not made anew"); now != n {
 		t.Errorf("said %d times within %v", now-n, 3*c.Lease)
 	}
 	b.remove("OTHER")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 type ackOf struct {
@@ -86,7 +88,7 @@ func (b *broadcast) retry(pl *played, err error) error {
 func (b *broadcast) complain(pl *played, err error) {
 	b.unsaid++
 	if now := time.Now(); now.Sub(b.refusal) >= time.Second {
-		b.Log.Warn("messages not taken, sending them again", "refusals", b.unsaid, "stream", pl.key, "seq", pl.seq, "err", plain(err))
+		b.Log.Warn("messages not taken, sending them again", "refusals", b.unsaid, "stream", pl.key, "seq", pl.seq, "err", natsclient.Plain(err))
 		b.refusal, b.unsaid = now, 0
 	}
 }

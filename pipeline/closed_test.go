@@ -6,6 +6,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -54,8 +56,8 @@ func TestMaxPayloadLowered(t *testing.T) {
 func TestClosedConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	book := &logBook{}
-	b.log = book.logger()
+	book := &pipelinetest.LogBook{}
+	b.log = book.Logger()
 	streams := recordings(6, 24)
 	packets, sent := mixed(streams, 3)
 	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
@@ -69,8 +71,8 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 	exp := direct(t, m, streams, sent)
 	same(t, b.await("shut", count(exp)), exp)
 	r.stop(t)
-	if book.lines("eusn-stream/shut/commit") == 0 || book.lines("beginning anew on new connections") != 1 {
-		t.Errorf("the log does not say why, once:\n%s", &book.text)
+	if book.Lines("eusn-stream/shut/commit") == 0 || book.Lines("beginning anew on new connections") != 1 {
+		t.Errorf("the log does not say why, once:\n%s", book)
 	}
 }
 
@@ -91,20 +93,20 @@ func (b *rig) look() {
 // renewed, in words.
 func TestReconnectSaysWhy(t *testing.T) {
 	t.Parallel()
-	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: RandomPort, Log: testLog(t)})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort, Log: testLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	book := &logBook{}
+	book := &pipelinetest.LogBook{}
 	r := rigOf(t, srv)
-	r.url, r.log = "nats://"+srv.ns.Addr().String(), book.logger()
+	r.url, r.log = srv.URL(), book.Logger()
 	stage := r.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), quick("why", 1))
 	srv.Close()
 	waitFor(t, "the reason in the log", func() bool {
-		return book.lines("connection refused") > 0 && book.lines("no connection to the server now") > 0
+		return book.Lines("connection refused") > 0 && book.Lines("no connection to the server now") > 0
 	})
-	if n := book.lines("lease not renewed"); n != 1 {
-		t.Errorf("%d lines on the lease, want 1 in ten seconds:\n%s", n, &book.text)
+	if n := book.Lines("lease not renewed"); n != 1 {
+		t.Errorf("%d lines on the lease, want 1 in ten seconds:\n%s", n, book)
 	}
 	stage.cancel()
 	_ = stage.wait(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -83,7 +84,7 @@ func TestBoundary(t *testing.T) {
 func TestSplitCommits(t *testing.T) {
 	dir := t.TempDir()
 	c := Config{Job: "split", Partitions: 1, MaxMessage: 32 << 10}
-	srv, err := StartServer(ServerOptions{Dir: dir, MaxPayload: 48 << 10})
+	srv, err := natsserver.Start(natsserver.Options{Dir: dir, MaxPayload: 48 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestSplitCommits(t *testing.T) {
 
 // A dead letter whose headers leave no room loses bytes, not its place.
 func TestDeadLetterTooLarge(t *testing.T) {
-	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), MaxPayload: 48 << 10})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), MaxPayload: 48 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // connection is one of a run's, and whether it is up. Asked directly, the
-// client waits for a dial under way: up to connectWait, again and again, where
+// client waits for a dial under way: up to natsclient's 10 s, again and again, where
 // the server's machine is gone.
 type connection struct {
 	*nats.Conn

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // slowDialer connects once; the next attempts wait until they are let through.
@@ -28,14 +31,14 @@ func (d *slowDialer) Dial(network, address string) (net.Conn, error) {
 // Status does not wait for a server that does not answer a dial: the client
 // holds its lock meanwhile.
 func TestStatusWhileDialing(t *testing.T) {
-	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: -1, Log: testLog(t)})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Log: testLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(srv.Close)
 	d := &slowDialer{waiting: make(chan struct{}, 100), through: make(chan struct{})}
 	r := &run{Stage: &Stage{Dial: func(name string) (*nats.Conn, error) {
-		return nats.Connect(srv.URL(), append(daemonOptions(name, testLog(t)), nats.SetCustomDialer(d))...)
+		return nats.Connect(srv.URL(), append(natsclient.LongLived(name, testLog(t)), nats.SetCustomDialer(d))...)
 	}}}
 	nc, err := r.dial("test")
 	if err != nil {

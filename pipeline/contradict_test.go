@@ -3,6 +3,7 @@ package pipeline
 import (
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -12,8 +13,8 @@ func TestNumberWithOtherContent(t *testing.T) {
 	t.Parallel()
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	book := &logBook{}
-	b.log = book.logger()
+	book := &pipelinetest.LogBook{}
+	b.log = book.Logger()
 	c := quick("twice", 1)
 	r := b.start(m, c)
 	b.publish([]packet{
@@ -28,7 +29,7 @@ func TestNumberWithOtherContent(t *testing.T) {
 	if s.Duplicates != 7 || s.Contradictions != 4 {
 		t.Errorf("%d duplicates, %d contradictions, want 7 and 4", s.Duplicates, s.Contradictions)
 	}
-	if n := book.lines("came again with other content"); n != 1 {
+	if n := book.Lines("came again with other content"); n != 1 {
 		t.Errorf("told %d times, want once for the key", n)
 	}
 	r.stop(t)

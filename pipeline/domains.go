@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // elsewhere refuses to begin a job where another JetStream domain, linked by
@@ -20,7 +22,7 @@ func (r *run) elsewhere(ctx context.Context, nc *nats.Conn) error {
 	if _, err := r.js.Stream(ctx, rowStream(r.cfg.Job)); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil // the job is here; or what is wrong is told by who needs it
 	}
-	try, cancel := context.WithTimeout(ctx, jetStreamWait)
+	try, cancel := context.WithTimeout(ctx, natsclient.JetStreamWait)
 	defer cancel()
 	subject := rowSubject(r.cfg.Job, 0, 0)
 	answer, err := nc.RequestWithContext(try, subject, nil)

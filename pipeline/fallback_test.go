@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -51,8 +52,8 @@ func TestFallback(t *testing.T) {
 		t.Run(fmt.Sprint(calls), func(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
-			book := &logBook{}
-			b.log = book.logger()
+			book := &pipelinetest.LogBook{}
+			b.log = book.Logger()
 			c := quick("lost", 4)
 			c.Shards, c.RowBudget = 2, 10
 			var left atomic.Int64
@@ -82,7 +83,7 @@ func TestFallback(t *testing.T) {
 			got := b.await("lost", count(want))
 			r.stop(t)
 			same(t, clean(got, 0), want)
-			if n := book.lines("engine lost"); n != 1 {
+			if n := book.Lines("engine lost"); n != 1 {
 				t.Errorf("%d lines say that an engine was lost, want 1", n)
 			}
 			if n := readies.Load(); n != 1 {

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // A server that takes nothing is a line a second in the publisher's log,
@@ -22,16 +27,16 @@ func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
-	book := &logBook{}
+	book := &pipelinetest.LogBook{}
 	list, _ := series(200, 60, true)
-	got, err := Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 2, Log: book.logger()}.Publish(ctx, b.nc, &items{list: list})
+	got, err := Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 2, Log: book.Logger()}.Publish(ctx, b.nc, &items{list: list})
 	if !errors.Is(err, context.DeadlineExceeded) || got.Retries < 100 {
 		t.Fatalf("%+v, %v: too few refusals to see anything", got, err)
 	}
 	// One at the first refusal and one for each whole second; another if the
 	// machine is slow to end it.
-	if n := book.lines("messages not taken"); n < 1 || n > 3 || book.lines("refusals=") != n {
-		t.Errorf("%d lines for %d refusals:\n%s", n, got.Retries, &book.text)
+	if n := book.Lines("messages not taken"); n < 1 || n > 3 || book.Lines("refusals=") != n {
+		t.Errorf("%d lines for %d refusals:\n%s", n, got.Retries, book)
 	}
 }
 
@@ -98,12 +103,12 @@ func pour(to, from net.Conn) (n int, err error) {
 // A server that greets after three seconds is still reached.
 func TestConnectWaits(t *testing.T) {
 	t.Parallel()
-	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: RandomPort})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(srv.Close)
-	nc, err := Connect(NATSOptions{URL: "nats://" + slowPort(t, srv.ns.Addr().String(), 3*time.Second)})
+	nc, err := natsclient.Connect(natsclient.Options{URL: "nats://" + slowPort(t, strings.TrimPrefix(srv.URL(), "nats://"), 3*time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +119,8 @@ func TestConnectWaits(t *testing.T) {
 func TestConsumerRefused(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	book := &logBook{}
-	r := &run{Stage: &Stage{Dial: b.dial}, cfg: Config{Job: "none"}, log: book.logger(), readers: make([]jetstream.JetStream, 1), perConnection: 1}
+	book := &pipelinetest.LogBook{}
+	r := &run{Stage: &Stage{Dial: b.dial}, cfg: Config{Job: "none"}, log: book.Logger(), readers: make([]jetstream.JetStream, 1), perConnection: 1}
 	defer func() {
 		for _, nc := range r.conns {
 			nc.Close()
@@ -126,15 +131,15 @@ func TestConsumerRefused(t *testing.T) {
 	tn := &tenure{run: r, part: newPartition(0, 0), shard: &shard{}, ctx: ctx, stop: stop}
 	_, err := tn.read()
 	mentions(t, err, "consumer of partition 0", "refused 10 times")
-	if n := book.lines("trying again"); n != consumerAttempts-1 {
+	if n := book.Lines("trying again"); n != consumerAttempts-1 {
 		t.Errorf("%d attempts logged, want %d", n, consumerAttempts-1)
 	}
 }
 
 // What is not answered in time while starting is asked again, a few times.
 func TestStartAsksAgain(t *testing.T) {
-	book := &logBook{}
-	r := &run{log: book.logger()}
+	book := &pipelinetest.LogBook{}
+	r := &run{log: book.Logger()}
 	late, calls := context.DeadlineExceeded, 0
 	err := r.patiently(t.Context(), func() error {
 		if calls++; calls < 3 {
@@ -142,11 +147,11 @@ func TestStartAsksAgain(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || calls != 3 || book.lines("asking again") != 2 {
+	if err != nil || calls != 3 || book.Lines("asking again") != 2 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	calls = 0
-	if err := r.patiently(t.Context(), func() error { calls++; return late }); !errors.Is(err, late) || calls != jetStreamAttempts {
+	if err := r.patiently(t.Context(), func() error { calls++; return late }); !errors.Is(err, late) || calls != natsclient.JetStreamAttempts {
 		t.Errorf("never answered: %d calls, %v", calls, err)
 	}
 	calls = 0

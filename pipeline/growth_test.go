@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -17,15 +18,15 @@ import (
 func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	book := &logBook{}
-	b.log = book.logger()
+	book := &pipelinetest.LogBook{}
+	b.log = book.Logger()
 	c := Config{Job: "many", Partitions: 2, Lease: 300 * time.Millisecond, DeadLetterKeep: 3}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	for i := range 10 {
 		b.publish([]packet{{key: fmt.Sprint("s", i), raw: []byte("x")}})
 	}
 	b.settle(r, 10)
-	waitFor(t, "the log to say it", func() bool { return book.lines("the oldest dead letters are dropped") >= 1 })
+	waitFor(t, "the log to say it", func() bool { return book.Lines("the oldest dead letters are dropped") >= 1 })
 	j, err := OpenJob(t.Context(), b.js, c.Job)
 	if err != nil {
 		t.Fatal(err)
@@ -62,14 +63,14 @@ func TestDeadLettersOfOldJobs(t *testing.T) {
 		t.Errorf("a new job keeps %d dead letters, want %d", got, DefaultDeadLetterKeep)
 	}
 	b.edit(name, func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
-	book := &logBook{}
-	if err := ensureStreams(t.Context(), b.js, c, book.logger()); err != nil || book.lines("keeps limits that differ") != 1 || b.config(name).MaxMsgs != -1 {
-		t.Errorf("%v; said %d times; keeps %d", err, book.lines("keeps limits that differ"), b.config(name).MaxMsgs)
+	book := &pipelinetest.LogBook{}
+	if err := ensureStreams(t.Context(), b.js, c, book.Logger()); err != nil || book.Lines("keeps limits that differ") != 1 || b.config(name).MaxMsgs != -1 {
+		t.Errorf("%v; said %d times; keeps %d", err, book.Lines("keeps limits that differ"), b.config(name).MaxMsgs)
 	}
 	c.DeadLetterKeep = -1 // all, as that job does
-	book = &logBook{}
-	if err := ensureStreams(t.Context(), b.js, c, book.logger()); err != nil || book.lines("keeps limits that differ") != 0 {
-		t.Errorf("%v; said %d times", err, book.lines("keeps limits that differ"))
+	book = &pipelinetest.LogBook{}
+	if err := ensureStreams(t.Context(), b.js, c, book.Logger()); err != nil || book.Lines("keeps limits that differ") != 0 {
+		t.Errorf("%v; said %d times", err, book.Lines("keeps limits that differ"))
 	}
 }
 

@@ -1,22 +1,18 @@
 package pipeline
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-const patience = 20 * time.Second // far beyond what any test needs, so that only a hang fails by it
+const patience = pipelinetest.Patience
 
 // testModel has 12 units, two channels, difference inputs (so that every
 // sample's predecessor matters) and a readout of drawn numbers: tests compare
@@ -99,63 +95,8 @@ func generic(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 
 var float32Nan = float32(math.NaN())
 
-// testLog writes to the test's log, which is shown when it fails. Lines that
-// come after the test are dropped: reporting them would panic.
-func testLog(t testing.TB) *slog.Logger {
-	w := &testWriter{t: t}
-	t.Cleanup(func() { w.mu.Lock(); w.over = true; w.mu.Unlock() })
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
-}
-
-type testWriter struct {
-	t    testing.TB
-	mu   sync.Mutex
-	over bool
-}
-
-func (w *testWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.over {
-		w.t.Log(strings.TrimRight(string(p), "\n"))
-	}
-	return len(p), nil
-}
-
-// logBook keeps a log's text.
-type logBook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBook) lines(word string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
-		if strings.Contains(line, word) {
-			n++
-		}
-	}
-	return n
-}
-
-func (l *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-func mentions(t *testing.T, err error, words ...string) {
-	t.Helper()
-	if err == nil {
-		t.Errorf("no error, want one with %q", words)
-		return
-	}
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("error %q does not mention %q", err, w)
-		}
-	}
-}
+// The packages below have these, too.
+var (
+	testLog  = pipelinetest.Log
+	mentions = pipelinetest.Mentions
+)

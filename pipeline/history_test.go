@@ -3,15 +3,15 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -21,27 +21,21 @@ type past struct {
 	t    *testing.T
 	dir  string
 	port int
-	srv  *Server
+	srv  *natsserver.Server
 }
 
 func newPast(t *testing.T) *past {
 	t.Helper()
-	p := &past{t: t, dir: t.TempDir(), port: RandomPort}
+	p := &past{t: t, dir: t.TempDir(), port: natsserver.RandomPort}
 	p.start(p.port)
-	u, err := url.Parse(p.srv.URL())
-	if err == nil {
-		p.port, err = strconv.Atoi(u.Port())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.port = pipelinetest.Port(t, p.srv)
 	t.Cleanup(func() { p.srv.Close() })
 	return p
 }
 
 func (p *past) start(port int) {
 	p.t.Helper()
-	srv, err := StartServer(ServerOptions{Dir: p.dir, Port: port, Log: testLog(p.t)})
+	srv, err := natsserver.Start(natsserver.Options{Dir: p.dir, Port: port, Log: testLog(p.t)})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -89,7 +83,7 @@ func (p *past) keep(names ...string) (putBack func()) {
 // alone starts the server where no stage finds it, does something, and stops it.
 func (p *past) alone(do func(b *rig)) {
 	p.t.Helper()
-	p.start(InProcess)
+	p.start(natsserver.InProcess)
 	do(rigOf(p.t, p.srv))
 	p.srv.Close()
 }
@@ -110,8 +104,8 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
 	b := p.rig()
-	book := &logBook{}
-	b.log = book.logger()
+	book := &pipelinetest.LogBook{}
+	b.log = book.Logger()
 	c := Config{Job: "back", Partitions: 2, Lease: time.Minute} // the watch comes too late
 	r := b.start(m, c)
 	keys := map[int]string{}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -162,9 +163,9 @@ func (b *rig) repeatEvents(job string) {
 // right to publish, silent streams would stay open and nobody would know.
 func TestLostIdleEventIsLogged(t *testing.T) {
 	b := newRig(t)
-	book := &logBook{}
+	book := &pipelinetest.LogBook{}
 	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
-	l.log = book.logger()
+	l.log = book.Logger()
 	l.p.tenure = &tenure{run: &run{cfg: Config{Job: "lost"}.WithDefaults(), js: b.js}} // there is no such input
 	l.feedAll(rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {
@@ -172,8 +173,8 @@ func TestLostIdleEventIsLogged(t *testing.T) {
 		if err := l.observe(l.p); err != nil {
 			t.Fatal(err)
 		}
-		if n := book.lines("has not come back"); n != want {
-			t.Errorf("pass %d: %d lines, want %d:\n%s", pass, n, want, &book.text)
+		if n := book.Lines("has not come back"); n != want {
+			t.Errorf("pass %d: %d lines, want %d:\n%s", pass, n, want, book)
 		}
 		if pass > 0 && l.p.asked == 0 {
 			t.Errorf("pass %d: nothing was asked for", pass)

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -40,7 +42,7 @@ func clientsOwnLeak(g string) bool {
 func TestNothingLeaks(t *testing.T) {
 	before := len(ours())
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	srv, err := StartServer(ServerOptions{Dir: t.TempDir()})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,9 @@ func TestStageRefuses(t *testing.T) {
 	headless.Heads = nil
 	badPolicy := *good
 	badPolicy.Policy = reservoir.Policy{Kind: "sometimes"}
-	away := func(string) (*nats.Conn, error) { return Connect(NATSOptions{URL: "nats://127.0.0.1:1"}) }
+	away := func(string) (*nats.Conn, error) {
+		return natsclient.Connect(natsclient.Options{URL: "nats://127.0.0.1:1"})
+	}
 	noEngine := func(*reservoir.Network, int) (reservoir.Engine, error) { return nil, errors.New("no such device") }
 	for _, c := range []struct {
 		s    Stage

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -27,13 +28,13 @@ import (
 // names, and a connection without it is refused.
 func TestLogins(t *testing.T) {
 	t.Parallel()
-	for name, login := range map[string]func(t *testing.T) (conf string, o NATSOptions){
+	for name, login := range map[string]func(t *testing.T) (conf string, o natsclient.Options){
 		"nkey":               nkeyLogin,
 		"JWT":                jwtLogin,
 		"client certificate": certificateLogin(false),
 		"TLS first":          certificateLogin(true),
-		"token": func(*testing.T) (string, NATSOptions) {
-			return `authorization { token: "s3cret" }`, NATSOptions{Token: "s3cret"}
+		"token": func(*testing.T) (string, natsclient.Options) {
+			return `authorization { token: "s3cret" }`, natsclient.Options{Token: "s3cret"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,11 +42,11 @@ func TestLogins(t *testing.T) {
 			conf, o := login(t)
 			o.URL = "nats://" + configured(t, conf)
 			o.Log = testLog(t)
-			if nc, err := Connect(NATSOptions{URL: o.URL}); err == nil {
+			if nc, err := natsclient.Connect(natsclient.Options{URL: o.URL}); err == nil {
 				nc.Close()
 				t.Error("the server takes anybody: the test has lost its subject")
 			}
-			b := &rig{t: t, log: o.Log, connect: func(name string) (*nats.Conn, error) { o := o; o.Name = name; return Connect(o) }}
+			b := &rig{t: t, log: o.Log, connect: func(name string) (*nats.Conn, error) { o := o; o.Name = name; return natsclient.Connect(o) }}
 			b.work(t)
 		})
 	}
@@ -126,17 +127,17 @@ func (b *rig) work(t *testing.T) {
 	r.stop(t)
 }
 
-func nkeyLogin(t *testing.T) (string, NATSOptions) {
+func nkeyLogin(t *testing.T) (string, natsclient.Options) {
 	pair, pub := newKey(t, nkeys.CreateUser)
 	seed, err := pair.Seed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("accounts { A { jetstream: enabled, users: [ { nkey: %s } ] } }", pub), NATSOptions{NKey: file(t, "user.nk", seed)}
+	return fmt.Sprintf("accounts { A { jetstream: enabled, users: [ { nkey: %s } ] } }", pub), natsclient.Options{NKey: file(t, "user.nk", seed)}
 }
 
 // jwtLogin is an operator, an account with JetStream and a user of it.
-func jwtLogin(t *testing.T) (string, NATSOptions) {
+func jwtLogin(t *testing.T) (string, natsclient.Options) {
 	operator, operatorPub := newKey(t, nkeys.CreateOperator)
 	account, accountPub := newKey(t, nkeys.CreateAccount)
 	_, systemPub := newKey(t, nkeys.CreateAccount)
@@ -163,7 +164,7 @@ func jwtLogin(t *testing.T) (string, NATSOptions) {
 	}
 	conf := fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload { %s: %s, %s: %s }\n",
 		sign(oc.Encode(operator)), systemPub, accountPub, sign(ac.Encode(operator)), systemPub, sign(jwt.NewAccountClaims(systemPub).Encode(operator)))
-	return conf, NATSOptions{Creds: file(t, "user.creds", creds)}
+	return conf, natsclient.Options{Creds: file(t, "user.creds", creds)}
 }
 
 func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, public string) {
@@ -179,8 +180,8 @@ func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyP
 }
 
 // certificateLogin is a server that asks for certificates of one authority.
-func certificateLogin(first bool) func(t *testing.T) (string, NATSOptions) {
-	return func(t *testing.T) (string, NATSOptions) {
+func certificateLogin(first bool) func(t *testing.T) (string, natsclient.Options) {
+	return func(t *testing.T) (string, natsclient.Options) {
 		ca := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "authority"}}
 		caKey, caFile, _ := certificate(t, "ca", ca, ca, nil)
 		leaf := func(name string, use x509.ExtKeyUsage) (cert, key string) {
@@ -189,7 +190,7 @@ func certificateLogin(first bool) func(t *testing.T) (string, NATSOptions) {
 		}
 		cert, key := leaf("server", x509.ExtKeyUsageServerAuth)
 		conf := fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: 10, handshake_first: %v }", cert, key, caFile, first)
-		o := NATSOptions{CA: caFile, TLSHandshakeFirst: first}
+		o := natsclient.Options{CA: caFile, TLSHandshakeFirst: first}
 		o.Cert, o.Key = leaf("worker", x509.ExtKeyUsageClientAuth)
 		return conf, o
 	}

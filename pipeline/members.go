@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // members is the job's list of living workers: a key each in a bucket whose
@@ -58,7 +60,7 @@ func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 // renew extends our lease and reads who else lives, from the leader.
 func (m *members) renew(ctx context.Context) ([]string, error) {
 	if _, err := m.kv.Put(ctx, m.self, []byte(m.clock().UTC().Format(time.RFC3339))); err != nil {
-		return nil, fmt.Errorf("pipeline: lease not renewed: %w", plain(err))
+		return nil, fmt.Errorf("pipeline: lease not renewed: %w", natsclient.Plain(err))
 	}
 	info, err := m.stream.Info(ctx, jetstream.WithSubjectFilter(m.prefix+">"))
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -25,8 +27,8 @@ func TestDiskFull(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	dir := filepath.Join(disk, "store")
-	book := &logBook{}
-	srv, err := StartServer(ServerOptions{Dir: dir, Log: book.logger()})
+	book := &pipelinetest.LogBook{}
+	srv, err := natsserver.Start(natsserver.Options{Dir: dir, Log: book.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +58,8 @@ func TestDiskFull(t *testing.T) {
 			t.Fatal("the full disk takes everything")
 		}
 	}
-	if book.lines("free space, then restart") == 0 {
-		t.Errorf("the log does not say what to do:\n%s", tail(book.text.String(), 2000))
+	if book.Lines("free space, then restart") == 0 {
+		t.Errorf("the log does not say what to do:\n%s", tail(book.String(), 2000))
 	}
 	r.crash(t)
 	b.nc.Close()

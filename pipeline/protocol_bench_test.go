@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -115,7 +116,7 @@ func benchRig(b *testing.B, sync bool) *rig {
 		}
 		return r
 	}
-	srv, err := StartServer(ServerOptions{Dir: b.TempDir(), SyncAlways: sync, Log: testLog(b)})
+	srv, err := natsserver.Start(natsserver.Options{Dir: b.TempDir(), SyncAlways: sync, Log: testLog(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,12 +9,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // rig is a real server with a connection for the test.
 type rig struct {
 	t       testing.TB
-	srv     *Server
+	srv     *natsserver.Server
 	nc      *nats.Conn
 	url     string                                // if set, stages connect by TCP
 	bar     func(name string) error               // if set, may keep a stage's connection from being made
@@ -29,14 +32,14 @@ func newRig(t testing.TB) *rig { return newRigAt(t, t.TempDir()) }
 
 func newRigAt(t testing.TB, dir string) *rig {
 	t.Helper()
-	srv, err := StartServer(ServerOptions{Dir: dir, Log: testLog(t)})
+	srv, err := natsserver.Start(natsserver.Options{Dir: dir, Log: testLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rigOf(t, srv)
 }
 
-func rigOf(t testing.TB, srv *Server) *rig {
+func rigOf(t testing.TB, srv *natsserver.Server) *rig {
 	t.Helper()
 	t.Cleanup(srv.Close)
 	nc, err := srv.Connect("test", nil)
@@ -63,7 +66,7 @@ func (b *rig) dial(name string) (*nats.Conn, error) {
 		return b.connect(name)
 	}
 	if b.url != "" {
-		return Connect(NATSOptions{URL: b.url, Name: name, Log: b.log})
+		return natsclient.Connect(natsclient.Options{URL: b.url, Name: name, Log: b.log})
 	}
 	return b.srv.Connect(name, b.log)
 }

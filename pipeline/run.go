@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -108,7 +109,7 @@ func (r *run) open(ctx context.Context) error {
 			nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MinPayload(), lower)
 	}
 	r.limit = int(nc.MaxPayload()) - headerRoom
-	if err := awaitJetStream(ctx, nc); err != nil {
+	if err := natsclient.AwaitJetStream(ctx, nc); err != nil {
 		return err
 	}
 	r.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(commitTimeout), jetstream.WithPublishAsyncMaxPending(2*r.cfg.Partitions))
@@ -174,7 +175,7 @@ const joinWait = 3 * commitTimeout
 func (r *run) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
-		if !errors.Is(err, context.DeadlineExceeded) && !unheard(err) || ctx.Err() != nil || attempt == jetStreamAttempts {
+		if !errors.Is(err, context.DeadlineExceeded) && !unheard(err) || ctx.Err() != nil || attempt == natsclient.JetStreamAttempts {
 			return accountWants(err)
 		}
 		if unheard(err) {

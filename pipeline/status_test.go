@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -60,7 +61,7 @@ func TestLagAfterIdleTime(t *testing.T) {
 // A stage that has all of its share is ready; one that starts, stops or has
 // lost its server is not, and says why.
 func TestStatus(t *testing.T) {
-	srv, err := StartServer(ServerOptions{Dir: t.TempDir(), Port: -1, Log: testLog(t)})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Log: testLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

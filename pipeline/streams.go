@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // Message headers; package doc says what they mean.
@@ -149,7 +151,7 @@ func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		return s, err
 	}
 	// A cluster knows a name before its leader can be asked.
-	for range jetStreamAttempts {
+	for range natsclient.JetStreamAttempts {
 		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || pause(ctx, retryWait) != nil {
 			break
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // lookout watches the NATS streams a run stands on, once a lease. A consumer
@@ -233,13 +235,13 @@ func (t *tenure) waits(what string, err error) error {
 	}
 	w := t.waiting.Load()
 	now := time.Now()
-	next := &waiting{since: now, told: now, why: fmt.Sprintf("%s: %v", what, plain(err))}
+	next := &waiting{since: now, told: now, why: fmt.Sprintf("%s: %v", what, natsclient.Plain(err))}
 	if w != nil {
 		next.since, next.told = w.since, w.told
 	}
 	if now.Sub(next.told) >= toldEvery {
 		next.told = now
-		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.id, "what", what, "err", plain(err))
+		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.id, "what", what, "err", natsclient.Plain(err))
 	}
 	t.waiting.Store(next)
 	return nil

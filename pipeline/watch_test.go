@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -70,18 +71,18 @@ func TestStreamsLostUnderStage(t *testing.T) {
 func TestKeysThatAreWildcards(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	book := &logBook{}
-	b.log = book.logger()
+	book := &pipelinetest.LogBook{}
+	b.log = book.Logger()
 	c := Config{Job: "wild", Partitions: 2, Lease: 300 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.publish([]packet{one("*", 0, 2, 1, true), one(">", 0, 2, 1, true), one("a*b", 0, 2, 1, true)})
 	b.settle(r, 1)
 	const told = "belong to no partition"
-	r.until(t, "both told", func(Stats) bool { return book.lines("messages=2") > 0 })
-	before := book.lines(told)
+	r.until(t, "both told", func(Stats) bool { return book.Lines("messages=2") > 0 })
+	before := book.Lines(told)
 	time.Sleep(3 * c.Lease)
 	r.stop(t)
-	if after := book.lines(told); after != before {
+	if after := book.Lines(told); after != before {
 		t.Errorf("told %d times, then %d: want no more while there are no more", before, after)
 	}
 	if got := len(b.predictions(c.Job)["a*b"]); got != 1 {

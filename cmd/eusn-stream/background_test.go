@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // background is a program running until stopped.
@@ -79,7 +80,7 @@ func (b *background) stop(t *testing.T) result {
 // letters.
 func await(t *testing.T, url string, predictions, deadLetters int) {
 	t.Helper()
-	nc, err := pipeline.Connect(pipeline.NATSOptions{URL: url})
+	nc, err := natsclient.Connect(natsclient.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func await(t *testing.T, url string, predictions, deadLetters int) {
 
 // awaitInput returns when the stage's input holds a message.
 func awaitInput(t *testing.T, url string) {
-	nc, err := pipeline.Connect(pipeline.NATSOptions{URL: url})
+	nc, err := natsclient.Connect(natsclient.Options{URL: url})
 	if err != nil {
 		t.Error(err)
 		return

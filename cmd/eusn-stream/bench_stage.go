@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -63,7 +64,7 @@ type stageBench struct {
 	cfg     pipeline.Config
 	model   *reservoir.Model
 	factory pipeline.EngineFactory
-	server  *pipeline.Server
+	server  *natsserver.Server
 	log     *slog.Logger
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -146,7 +147,7 @@ func (b *stageBench) open(ctx context.Context, dir string) (err error) {
 	if b.model, err = stageModel(); err != nil {
 		return err
 	}
-	if b.server, err = pipeline.StartServer(pipeline.ServerOptions{Dir: dir, Port: pipeline.InProcess, Log: b.log}); err != nil {
+	if b.server, err = natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: b.log}); err != nil {
 		return fail(exitFailure, err, "--dir, with a folder that can be written")
 	}
 	if b.nc, err = b.server.Connect("eusn-stream/bench", b.log); err == nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // Config is the stage's configuration: what default.yaml documents key by key.
@@ -276,8 +277,8 @@ func (c Config) pipeline() pipeline.Config {
 }
 
 // options is how to reach c's server, for a connection of that name.
-func (c NATSConfig) options(name string, log *slog.Logger) pipeline.NATSOptions {
-	return pipeline.NATSOptions{
+func (c NATSConfig) options(name string, log *slog.Logger) natsclient.Options {
+	return natsclient.Options{
 		URL: c.URL, Name: name, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token,
 		CA: c.TLSCA, Cert: c.TLSCert, Key: c.TLSKey, TLSHandshakeFirst: c.TLSFirst, InboxPrefix: c.InboxPrefix, Log: log,
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -42,7 +43,7 @@ func (a *app) demoLive(ctx context.Context, o *demoOptions, src demoReplay, m *r
 	defer os.RemoveAll(dir)
 	log := a.newLogger(LogConfig{Level: "warn", Format: a.format()})
 	a.say("4/5  starting a NATS server and the stage")
-	server, err := pipeline.StartServer(pipeline.ServerOptions{Dir: dir, Port: pipeline.InProcess, Log: log})
+	server, err := natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (a *app) demoLive(ctx context.Context, o *demoOptions, src demoReplay, m *r
 // demoRun is the live part of one demo.
 type demoRun struct {
 	app      *app
-	server   *pipeline.Server
+	server   *natsserver.Server
 	log      *slog.Logger
 	src      demoReplay
 	collect  *collector

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // A running stage says how its disk fills after diskFirst, when the rate has
@@ -93,7 +95,7 @@ func lookAtDisk(ctx context.Context, nc *nats.Conn, b *broker, c Config) (pipeli
 
 // localRoom is what the embedded server may still store: its own limit, three
 // quarters of what was free when it started, or the disk, if that has less.
-func localRoom(s *pipeline.Server, dir string) diskRoom {
+func localRoom(s *natsserver.Server, dir string) diskRoom {
 	room := diskRoom{math.NaN(), "the server's limit, three quarters of the disk that was free at its start"}
 	if bytes, ok := s.Room(); ok {
 		room.bytes = float64(bytes)
@@ -175,7 +177,7 @@ func checkDisk(ctx context.Context, c Config) finding {
 		return plannedDisk(c)
 	}
 	f := finding{"disk", "note", fmt.Sprintf("how the job %q fills its server's disk cannot be told", c.Job)}
-	b := &broker{dial: func(name string) (*nats.Conn, error) { return pipeline.Connect(c.NATS.options(name, nil)) }}
+	b := &broker{dial: func(name string) (*nats.Conn, error) { return natsclient.Connect(c.NATS.options(name, nil)) }}
 	nc, err := b.dial("eusn-doctor/disk")
 	if err != nil {
 		f.Sentence += ": the server is not reached."

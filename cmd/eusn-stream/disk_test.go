@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // What a running stage logs of its disk, and what doctor says of the job.
@@ -174,7 +175,7 @@ func purgeFirst(t *testing.T, url string) {
 
 func onServer(t *testing.T, url string, do func(js jetstream.JetStream) error) {
 	t.Helper()
-	nc, err := pipeline.Connect(pipeline.NATSOptions{URL: url})
+	nc, err := natsclient.Connect(natsclient.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}

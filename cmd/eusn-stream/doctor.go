@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -70,7 +72,7 @@ func (a *app) repairStore(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "jetstream")); err != nil {
 		return fail(exitUsage, fmt.Errorf("no store of a NATS server in %q: %w", dir, err), "name the directory that the server's configuration calls store_dir")
 	}
-	repaired, err := pipeline.RepairStore(dir)
+	repaired, err := natsserver.Repair(dir)
 	if a.json {
 		if repaired == nil {
 			repaired = []string{}
@@ -185,7 +187,7 @@ func checkNATS(ctx context.Context, c Config) (f finding, next string) {
 	if c.NATS.URL == "" {
 		return finding{"nats", "ok", "no URL is configured: run starts an embedded server."}, ""
 	}
-	nc, err := pipeline.Connect(c.NATS.options("eusn-doctor", nil))
+	nc, err := natsclient.Connect(c.NATS.options("eusn-doctor", nil))
 	if err != nil {
 		return finding{"nats", "problem", err.Error()}, connectHint(err, "start that server, or leave --nats-url away to use the embedded one")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // jobFlags are those of the commands that look at a job.
@@ -43,7 +44,7 @@ func (a *app) jobCommand(cmd *cobra.Command, do func(ctx context.Context, c Conf
 				return fail(exitFailure, fmt.Errorf("%s is no data directory: has an embedded server stored there?", c.Server.Dir),
 					cmd.CommandPath()+" --nats-url nats://127.0.0.1:4222, or --dir with the directory of eusn-stream run")
 			}
-			c.Server.Port = pipeline.InProcess
+			c.Server.Port = natsserver.InProcess
 		}
 		b, err := openBroker(c, a.newLogger(LogConfig{Level: "warn", Format: c.Log.Format}))
 		var f *failure

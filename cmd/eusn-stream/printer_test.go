@@ -13,13 +13,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // What stands among a job's output and is no prediction is left out and said,
 // not once a message; what follows is printed.
 func TestPrinterGoesOn(t *testing.T) {
-	srv, err := pipeline.StartServer(pipeline.ServerOptions{Dir: t.TempDir()})
+	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -42,13 +43,13 @@ func testModel(t *testing.T) *reservoir.Model {
 // rig is a real server with a connection for the test.
 type rig struct {
 	*testing.T
-	server *pipeline.Server
+	server *natsserver.Server
 	js     jetstream.JetStream
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	s, err := pipeline.StartServer(pipeline.ServerOptions{Dir: t.TempDir()})
+	s, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -39,16 +41,16 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 	durable := filepath.Join(input, "obs", "kept")
 	before := map[string][]byte{}
 	for _, dir := range []string{input, output, durable} {
-		if before[dir], err = os.ReadFile(filepath.Join(dir, metaSum)); err != nil {
+		if before[dir], err = os.ReadFile(filepath.Join(dir, server.JetStreamMetaFileSum)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	later := time.Now().Add(time.Minute)
 	for _, err := range []error{
-		os.Remove(filepath.Join(input, metaSum)),
-		os.WriteFile(filepath.Join(durable, metaSum), nil, 0o640),
-		os.WriteFile(filepath.Join(output, metaSum), []byte("0123456789abcdef"), 0o640), // of the configuration before
-		os.Chtimes(filepath.Join(output, metaFile), later, later),
+		os.Remove(filepath.Join(input, server.JetStreamMetaFileSum)),
+		os.WriteFile(filepath.Join(durable, server.JetStreamMetaFileSum), nil, 0o640),
+		os.WriteFile(filepath.Join(output, server.JetStreamMetaFileSum), []byte("0123456789abcdef"), 0o640), // of the configuration before
+		os.Chtimes(filepath.Join(output, server.JetStreamMetaFile), later, later),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +58,7 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 	}
 	p.start(p.port)
 	for dir, sum := range before {
-		if got, err := os.ReadFile(filepath.Join(dir, metaSum)); err != nil || !slices.Equal(got, sum) {
+		if got, err := os.ReadFile(filepath.Join(dir, server.JetStreamMetaFileSum)); err != nil || !slices.Equal(got, sum) {
 			t.Errorf("%s: checksum %q, %v, want %q", dir, got, err, sum)
 		}
 	}
@@ -95,7 +97,7 @@ func TestYoungOutputIsTold(t *testing.T) {
 	}
 	created := in.CachedInfo().Created
 	p.srv.Close()
-	inf := filepath.Join(p.stream(inputStream(c.Job)), metaFile)
+	inf := filepath.Join(p.stream(inputStream(c.Job)), server.JetStreamMetaFile)
 	text, err := os.ReadFile(inf)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +107,7 @@ func TestYoungOutputIsTold(t *testing.T) {
 		t.Fatalf("no time of creation %v in %s", created, text)
 	}
 	for _, err := range []error{
-		os.WriteFile(inf, []byte(aged), 0o600), os.Remove(filepath.Join(filepath.Dir(inf), metaSum)),
+		os.WriteFile(inf, []byte(aged), 0o600), os.Remove(filepath.Join(filepath.Dir(inf), server.JetStreamMetaFileSum)),
 		os.RemoveAll(p.stream(outputStream(c.Job))),
 	} {
 		if err != nil {
@@ -116,76 +118,13 @@ func TestYoungOutputIsTold(t *testing.T) {
 	const told = "the output is new and empty, but other NATS streams of the job are older"
 	for i, want := range []int{1, 0} {
 		b = p.rig()
-		book := &logBook{}
-		b.log = book.logger()
+		book := &pipelinetest.LogBook{}
+		b.log = book.Logger()
 		r := b.start(m, c)
 		b.await(c.Job, 2)
 		r.stop(t)
-		if n := book.lines(told); n != want || n > 0 && book.lines("YOUNG-IN (2 messages)") != 1 {
+		if n := book.Lines(told); n != want || n > 0 && book.Lines("YOUNG-IN (2 messages)") != 1 {
 			t.Errorf("start %d: told %d times, want %d", i, n, want)
 		}
-	}
-}
-
-// What may be damaged is left to its owner.
-func TestChecksumsLeftAlone(t *testing.T) {
-	t.Parallel()
-	whole := `{"Created":"2026-01-02T03:04:05Z","name":"S"}`
-	for name, c := range map[string]struct{ inf, sum, key string }{
-		"cut short":              {inf: whole[:20]},
-		"empty":                  {inf: " "},
-		"of another NATS stream": {inf: `{"Created":"2026-01-02T03:04:05Z","name":"T"}`},
-		"without a time":         {inf: `{"name":"S"}`},
-		"encrypted":              {inf: whole, key: "k"},
-		"changed since":          {inf: whole, sum: "0123456789abcdef"},
-	} {
-		store := filepath.Join(t.TempDir(), "a[b]*")
-		dir := filepath.Join(store, "jetstream", "$G", "streams", "S")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range []struct{ name, text string }{{metaFile, c.inf}, {metaKey, c.key}, {metaSum, c.sum}} {
-			if f.text != "" {
-				if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if got, err := RepairStore(store); len(got) > 0 || err != nil {
-			t.Errorf("%s: repaired %v, %v", name, got, err)
-		}
-		if got, _ := os.ReadFile(filepath.Join(dir, metaSum)); string(got) != c.sum {
-			t.Errorf("%s: the checksum is %q now, was %q", name, got, c.sum)
-		}
-		if name != "cut short" {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(dir, metaFile), []byte(whole), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := RepairStore(store); len(got) != 1 || got[0] != dir || err != nil {
-			t.Errorf("a whole one: repaired %v, %v", got, err)
-		}
-		if got, err := RepairStore(store); len(got) != 0 || err != nil {
-			t.Errorf("once more: repaired %v, %v", got, err)
-		}
-	}
-	if got, err := RepairStore(filepath.Join(t.TempDir(), "nothing")); len(got) > 0 || err != nil {
-		t.Errorf("no store: %v, %v", got, err)
-	}
-}
-
-func TestRepairLeavesARunningStoreAlone(t *testing.T) {
-	dir := t.TempDir()
-	lock, err := lockDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := RepairStore(dir); err == nil || !strings.Contains(err.Error(), "in use by process") {
-		t.Errorf("the store of a running server: %v, want that it is in use", err)
-	}
-	lock.release()
-	if got, err := RepairStore(dir); len(got) > 0 || err != nil {
-		t.Errorf("after its end: %q, %v", got, err)
 	}
 }

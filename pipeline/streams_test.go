@@ -1,15 +1,9 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,88 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
-
-// One directory, one server: also against another process, whose number the
-// error names.
-func TestDirectoryLock(t *testing.T) {
-	if dir := os.Getenv("EUSN_TEST_LOCK"); dir != "" { // the other process
-		_, err := lockDir(dir)
-		fmt.Println("second:", err)
-		return
-	}
-	dir := t.TempDir()
-	s, err := StartServer(ServerOptions{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = StartServer(ServerOptions{Dir: dir})
-	mentions(t, err, dir, "in use", fmt.Sprintf("process %d", os.Getpid()))
-	cmd := exec.Command(os.Args[0], "-test.run=^TestDirectoryLock$")
-	cmd.Env = append(os.Environ(), "EUSN_TEST_LOCK="+dir)
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), fmt.Sprintf("in use by process %d", os.Getpid())) {
-		t.Errorf("another process got in: %v\n%s", err, out)
-	}
-	s.Close()
-	s.Close()
-	if s, err = StartServer(ServerOptions{Dir: dir}); err != nil {
-		t.Fatalf("after Close: %v", err)
-	}
-	s.Close()
-}
-
-func TestServerRefuses(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
-	dir := t.TempDir()
-	_, err = StartServer(ServerOptions{Dir: dir, Port: port})
-	mentions(t, err, fmt.Sprint(port), "in use", "another port")
-	if s, err := StartServer(ServerOptions{Dir: dir}); err != nil {
-		t.Errorf("the failed start kept the directory locked: %v", err)
-	} else {
-		s.Close()
-	}
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = StartServer(ServerOptions{Dir: file})
-	mentions(t, err, file, "not a directory")
-	_, err = StartServer(ServerOptions{})
-	mentions(t, err, "no data directory")
-}
-
-func TestReadOnlyDirectory(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("SKIPPED: permissions do not bind the superuser; run as another user to test a read-only data directory")
-	}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	_, err := StartServer(ServerOptions{Dir: dir})
-	mentions(t, err, dir, "not writable")
-}
-
-func TestConnectErrors(t *testing.T) {
-	_, err := Connect(NATSOptions{URL: "nats://user:secret@127.0.0.1:1"})
-	mentions(t, err, "127.0.0.1:1", "is it running")
-	if err != nil && strings.Contains(err.Error(), "secret") {
-		t.Errorf("the password is in the error: %v", err)
-	}
-	_, err = Connect(NATSOptions{Creds: "a", Token: "b"})
-	mentions(t, err, "one of")
-	_, err = Connect(NATSOptions{Cert: "a"})
-	mentions(t, err, "both")
-	_, err = Connect(NATSOptions{NKey: filepath.Join(t.TempDir(), "none")})
-	mentions(t, err, "nkey", "none")
-}
 
 // The documentation says how a key finds its partition; the server is asked
 // whether that is so.
@@ -258,35 +173,8 @@ func TestNoJetStream(t *testing.T) {
 		t.Fatal("server not ready")
 	}
 	s := Stage{Model: testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: generic,
-		Dial: func(name string) (*nats.Conn, error) { return Connect(NATSOptions{URL: ns.ClientURL(), Name: name}) }}
+		Dial: func(name string) (*nats.Conn, error) {
+			return natsclient.Connect(natsclient.Options{URL: ns.ClientURL(), Name: name})
+		}}
 	mentions(t, s.Run(t.Context()), "JetStream", "enabled")
-}
-
-// Two clients that ask at once right after the start both get an answer.
-func TestFirstRequests(t *testing.T) {
-	for range 20 {
-		srv, err := StartServer(ServerOptions{Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		for range 4 {
-			nc, err := srv.Connect("first", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer nc.Close()
-			wg.Go(func() {
-				js, err := jetstream.New(nc)
-				if err == nil {
-					_, err = js.Stream(t.Context(), "NONE")
-				}
-				if !errors.Is(err, jetstream.ErrStreamNotFound) {
-					t.Errorf("asked for what is not there: %v", err)
-				}
-			})
-		}
-		wg.Wait()
-		srv.Close()
-	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package natsserver
 
 import (
 	"crypto/sha256"
@@ -28,7 +28,7 @@ const (
 	metaKey  = server.JetStreamMetaFileKey // of a store that is encrypted: left alone
 )
 
-// RepairStore writes the checksums that are missing or unfinished beside the
+// Repair writes the checksums that are missing or unfinished beside the
 // configurations of NATS streams and consumers in the file store of a NATS
 // server that does not run. dir is what the server calls store_dir. A
 // configuration is trusted if it is whole JSON with the name of its directory;
@@ -39,7 +39,7 @@ const (
 // checksums.
 // A store that an eusn-stream runs on is refused; whether another server runs on
 // one cannot be told from it.
-func RepairStore(dir string) (repaired []string, err error) {
+func Repair(dir string) (repaired []string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err == nil {
 		lock, err := lockDir(dir)
 		if err != nil {
@@ -47,11 +47,11 @@ func RepairStore(dir string) (repaired []string, err error) {
 		}
 		defer lock.release()
 	}
-	return repairStore(dir)
+	return repair(dir)
 }
 
-// repairStore is RepairStore of a directory that is ours.
-func repairStore(dir string) (repaired []string, err error) {
+// repair is Repair of a directory that is ours.
+func repair(dir string) (repaired []string, err error) {
 	var errs []error
 	for _, c := range []struct{ what, pattern string }{{"stream", "jetstream/*/streams/*"}, {"consumer", "jetstream/*/streams/*/obs/*"}} {
 		dirs, err := filepath.Glob(filepath.Join(literal(dir), c.pattern))

@@ -1,4 +1,4 @@
-package pipeline
+package natsserver
 
 import (
 	"context"
@@ -14,23 +14,25 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 const (
 	// DefaultMaxPayload of the embedded server, bytes: commits of large
 	// batches fit, and the server warns above it.
 	DefaultMaxPayload = 8 << 20
-	// InProcess is the ServerOptions.Port of a server without a listener.
+	// InProcess is the Options.Port of a server without a listener.
 	InProcess = 0
-	// RandomPort is the ServerOptions.Port that lets the system choose.
+	// RandomPort is the Options.Port that lets the system choose.
 	RandomPort = -1
 
 	localhost          = "127.0.0.1"      // it listens here alone: it asks nobody who they are
 	serverStartTimeout = 30 * time.Second // recovery of a large store takes seconds, not minutes
 )
 
-// ServerOptions describe an embedded NATS server with a JetStream file store.
-type ServerOptions struct {
+// Options describe an embedded NATS server with a JetStream file store.
+type Options struct {
 	Dir        string // data directory, made if missing, then for its owner alone; one server at a time
 	Port       int    // InProcess, RandomPort, or a TCP port
 	SyncAlways bool   // fsync before each acknowledgement: survives power failure, about a disk sync per message
@@ -45,10 +47,10 @@ type Server struct {
 	once sync.Once
 }
 
-// StartServer locks the data directory, starts the server and returns when it
+// Start locks the data directory, starts the server and returns when it
 // accepts connections. Errors name the directory or the address: directory in
 // use by another process, not writable, port taken, store not readable.
-func StartServer(o ServerOptions) (*Server, error) {
+func Start(o Options) (*Server, error) {
 	if o.Dir == "" {
 		return nil, errors.New("pipeline: embedded server: no data directory given")
 	}
@@ -63,7 +65,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	// Only now: no server of ours is at work there.
-	repaired, err := repairStore(o.Dir)
+	repaired, err := repair(o.Dir)
 	for _, dir := range repaired {
 		o.Log.Warn("a checksum that the server had not written to its end was made anew from the configuration beside it (meta.sum of meta.inf): without it the server would leave this out", "dir", dir)
 	}
@@ -78,7 +80,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) start(o ServerOptions) error {
+func (s *Server) start(o Options) error {
 	if o.Port > 0 {
 		// The server reports a taken port only in its log, after opening the
 		// store; asking first keeps the store out of it.
@@ -124,7 +126,7 @@ func (s *Server) warm() error {
 		return err
 	}
 	defer nc.Close()
-	return awaitJetStream(context.Background(), nc)
+	return natsclient.AwaitJetStream(context.Background(), nc)
 }
 
 // URL is where other processes reach the server; empty when it is in-process
@@ -148,7 +150,7 @@ func (s *Server) Room() (bytes int64, ok bool) {
 
 // Connect makes a connection inside the process, which needs no listener.
 func (s *Server) Connect(name string, log *slog.Logger) (*nats.Conn, error) {
-	nc, err := nats.Connect("", append(daemonOptions(name, log), nats.InProcessServer(s.ns))...)
+	nc, err := nats.Connect("", append(natsclient.LongLived(name, log), nats.InProcessServer(s.ns))...)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: in-process connection to the embedded server: %w", err)
 	}

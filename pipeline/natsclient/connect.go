@@ -1,4 +1,4 @@
-package pipeline
+package natsclient
 
 import (
 	"context"
@@ -15,14 +15,18 @@ import (
 )
 
 const (
-	connectWait       = 10 * time.Second // the client's 2 s are short on a loaded machine
-	jetStreamWait     = 3 * time.Second
-	jetStreamAttempts = 4
+	// JetStreamWait is how long one question to JetStream waits for its answer.
+	JetStreamWait = 3 * time.Second
+	// JetStreamAttempts is how often a question is asked that has no answer.
+	JetStreamAttempts = 4
+
+	connectWait = 10 * time.Second // the client's 2 s are short on a loaded machine
+	toldEvery   = 10 * time.Second // a server that is away is one line in the log so often
 )
 
-// NATSOptions say how to reach a NATS server. At most one of Creds, NKey,
+// Options say how to reach a NATS server. At most one of Creds, NKey,
 // User and Token is given.
-type NATSOptions struct {
+type Options struct {
 	URL               string // nats:// or tls:// address, several joined by commas; empty = nats://127.0.0.1:4222
 	Name              string // connection name the server shows
 	Creds             string // file with a user JWT and its seed
@@ -38,7 +42,7 @@ type NATSOptions struct {
 
 // Connect connects once, so that a wrong address or credential is an error
 // now; a connection lost later is taken up again for ever.
-func Connect(o NATSOptions) (*nats.Conn, error) {
+func Connect(o Options) (*nats.Conn, error) {
 	opts, err := o.options()
 	if err != nil {
 		return nil, err
@@ -57,7 +61,7 @@ func Connect(o NATSOptions) (*nats.Conn, error) {
 	return nc, nil
 }
 
-func (o NATSOptions) options() ([]nats.Option, error) {
+func (o Options) options() ([]nats.Option, error) {
 	ways := 0
 	for _, w := range []string{o.Creds, o.NKey, o.User, o.Token} {
 		if w != "" {
@@ -70,7 +74,7 @@ func (o NATSOptions) options() ([]nats.Option, error) {
 	if (o.Cert == "") != (o.Key == "") {
 		return nil, errors.New("pipeline: NATS TLS: give both cert and key, or neither")
 	}
-	opts := daemonOptions(o.Name, o.Log)
+	opts := LongLived(o.Name, o.Log)
 	add := func(on bool, opt func() nats.Option) {
 		if on {
 			opts = append(opts, opt())
@@ -93,10 +97,10 @@ func (o NATSOptions) options() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// daemonOptions replace client defaults made for short programs: those give
+// LongLived options replace client defaults made for short programs: those give
 // up after 60 attempts, notice a dead link after four minutes, and publish
 // buffered messages long after their time.
-func daemonOptions(name string, log *slog.Logger) []nats.Option {
+func LongLived(name string, log *slog.Logger) []nats.Option {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -136,25 +140,25 @@ func daemonOptions(name string, log *slog.Logger) []nats.Option {
 	}
 }
 
-// plain words what the client says while it has no connection: with no buffer
-// for what is published then (daemonOptions), that there is no room in it.
-func plain(err error) error {
+// Plain says in words what the client says while it has no connection: with no buffer
+// for what is published then (LongLived), that there is no room in it.
+func Plain(err error) error {
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
 		return fmt.Errorf("no connection to the server now: %w", err)
 	}
 	return err
 }
 
-// awaitJetStream returns when JetStream answers. A server asked for the first
-// time by two clients at once may leave one without an answer (Server.warm),
+// AwaitJetStream returns when JetStream answers. A server asked for the first
+// time by two clients at once may leave one without an answer (natsserver does it once at its start),
 // and a cluster may be choosing a leader, so it asks again before it gives up.
-func awaitJetStream(ctx context.Context, nc *nats.Conn) error {
+func AwaitJetStream(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
-	for range jetStreamAttempts {
-		try, cancel := context.WithTimeout(ctx, jetStreamWait)
+	for range JetStreamAttempts {
+		try, cancel := context.WithTimeout(ctx, JetStreamWait)
 		_, err = js.AccountInfo(try)
 		cancel()
 		if err == nil || ctx.Err() != nil || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {

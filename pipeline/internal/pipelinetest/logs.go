@@ -1,0 +1,85 @@
+package pipelinetest
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Patience is far beyond what any test needs, so that only a hang fails by it.
+const Patience = 20 * time.Second
+
+// Log writes warnings and errors to the test's log, which is shown when the test
+// fails. Lines that come after the test are dropped: reporting them would panic.
+func Log(t testing.TB) *slog.Logger {
+	w := &testWriter{t: t}
+	t.Cleanup(func() { w.mu.Lock(); w.over = true; w.mu.Unlock() })
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+type testWriter struct {
+	t    testing.TB
+	mu   sync.Mutex
+	over bool
+}
+
+func (w *testWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		w.t.Log(strings.TrimRight(string(p), "\n"))
+	}
+	return len(p), nil
+}
+
+// LogBook keeps a log's text, for tests that count its lines.
+type LogBook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds to the text.
+func (l *LogBook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String is all of the text so far.
+func (l *LogBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Lines is how many lines hold word.
+func (l *LogBook) Lines(word string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, word) {
+			n++
+		}
+	}
+	return n
+}
+
+// Logger writes into the book, from level Info on.
+func (l *LogBook) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// Mentions fails the test unless err is an error whose text has all words.
+func Mentions(t testing.TB, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want one with %q", words)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not mention %q", err, w)
+		}
+	}
+}
