@@ -16,10 +16,15 @@ const (
 	commitTimeout = 5 * time.Second        // an answer not here by then is asked for
 	retryWait     = 100 * time.Millisecond // between attempts while the server is away
 	staleGrace    = 10 * time.Second       // a deposed leader may answer from the past this long
+	surely        = time.Second            // an answer from the server is relied on this long; see committer.sure
 )
 
 // errFenced says that a partition belongs to another worker now.
 var errFenced = errors.New("pipeline: another worker has claimed the partition")
+
+// errUnsure is a commit that was not sent, because the output may have gone back
+// to what it was before.
+var errUnsure = errors.New("the connection broke after the last answer, or the last answer is old: reading the record first")
 
 // errUnfinished says that a stop's time ran out before the server answered.
 // Nothing is lost by it: what has no commit is computed again.
@@ -27,8 +32,11 @@ var errUnfinished = errors.New("pipeline: stopped before the server answered")
 
 // committer is the only writer of a partition's output subject, whose last
 // message is the partition's record. What keeps it the only one is the
-// server's check that nothing was published in between. It belongs to one
-// goroutine at a time: first its tenure's, then the emitter's.
+// server's check that nothing was published in between. The check knows the
+// last message by its number alone, and an output that went back gives a number
+// a second time. So nothing is published unless the server has said a moment
+// before, on the same connection, that the record is the one we know. It belongs
+// to one goroutine at a time: first its tenure's, then the emitter's.
 type committer struct {
 	js      jetstream.JetStream
 	stream  jetstream.Stream // the output NATS stream
@@ -44,14 +52,47 @@ type committer struct {
 	waits   func(error) error           // told what the server did not do; see tenure.waits
 	unsafe  string                      // see Stage.unsafe
 
-	record        // as last acknowledged
+	record        // as last acknowledged; a claim's restore corrects it
+	acked  record // as last acknowledged, to the letter
 	begun  bool   // begins had nothing against it
 	last   uint64 // sequence number of the message that says so; 0 = none
+	heard  asked  // the question by whose answer we know that
 
 	// the publish under way
 	msg    *nats.Msg
 	next   record
+	sent   asked
 	future jetstream.PubAckFuture
+}
+
+// asked is when a question went to the server, and on which connection.
+type asked struct {
+	at         time.Time
+	reconnects uint64
+}
+
+func (c *committer) ask() asked { return asked{time.Now(), c.js.Conn().Stats().Reconnects} }
+
+// sure reports whether a record that the server has shown by its answer to q is
+// still the last, unless another worker published after it in order. A server
+// that comes back from before breaks every connection first. A cluster's leader
+// may come back without that: then the time is too short for another worker to
+// claim the partition and bring the numbers to where they were.
+func (c *committer) sure(q asked) bool {
+	now := c.ask()
+	return now.reconnects == q.reconnects && now.at.Sub(q.at) < surely
+}
+
+// reassure reads the record again where it is not sure any more. Where the
+// answer is another, or does not come, begin sends nothing and await finds out.
+func (c *committer) reassure(ctx context.Context) {
+	q := c.ask()
+	if c.sure(c.heard) {
+		return
+	}
+	if r, seq, err := c.read(ctx); err == nil && seq == c.last && r == c.acked {
+		c.heard = q
+	}
 }
 
 func (c *committer) subject() string { return outputSubject(c.job, c.part) }
@@ -81,6 +122,7 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 	var tried uint64 // the epoch of an attempt without an answer
 	var gone missing
 	for {
+		q := c.ask()
 		r, seq, err := c.read(ctx)
 		switch {
 		case errors.Is(err, errRecord):
@@ -89,7 +131,7 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 			return lostStream(c.job, outputStream(c.job))
 		case err != nil: // server away: ask again
 		case seq > 0 && r.worker == c.worker && r.kind == kindClaim && r.epoch == tried:
-			c.record, c.last = r, seq
+			c.accept(r, seq, q)
 			return nil
 		case seq > 0 && !r.continues(c.ours):
 			return c.otherArithmetic(r)
@@ -106,13 +148,15 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 			if errors.Is(err, errRecordLost) {
 				return err
 			}
+		case !c.sure(q): // read it again
 		default:
 			r.kind, r.worker, r.arithmetic, r.identity = kindClaim, c.worker, c.ours, c.model
 			r.epoch++
 			tried = r.epoch
+			q = c.ask()
 			var ack *jetstream.PubAck
 			if ack, err = c.publish(ctx, r, seq, body); err == nil {
-				c.record, c.last = r, ack.Sequence
+				c.accept(r, ack.Sequence, q)
 				return nil
 			}
 		}
@@ -166,13 +210,16 @@ func (c *committer) message(r record, expect uint64, body []byte) *nats.Msg {
 	return m
 }
 
-// begin publishes predictions (body) with the record they lead to. await must
-// follow. body must not change until then.
+// begin publishes predictions (body) with the record they lead to, if the
+// record before it is sure. await must follow. body must not change until then.
 func (c *committer) begin(body []byte, next record) {
 	c.next = next
 	c.msg = c.message(next, c.last, body)
-	// A nil future means that it could not even be sent; await sees to it.
-	c.future, _ = c.js.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
+	// A nil future means that it was not sent; await sees to it.
+	if c.future = nil; c.sure(c.heard) {
+		c.sent = c.ask()
+		c.future, _ = c.js.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
+	}
 }
 
 // await returns when the commit is stored, or an error when it never can be:
@@ -181,7 +228,7 @@ func (c *committer) begin(body []byte, next record) {
 func (c *committer) await(ctx context.Context) error {
 	var err error
 	if c.future == nil {
-		err = nats.ErrDisconnected
+		err = errUnsure
 	} else {
 		// The client answers for the server after commitTimeout. One whose
 		// connection broke at a bad moment has been seen to answer never.
@@ -189,7 +236,7 @@ func (c *committer) await(ctx context.Context) error {
 		defer late.Stop()
 		select {
 		case ack := <-c.future.Ok():
-			c.accept(ack.Sequence)
+			c.accept(c.next, ack.Sequence, c.sent)
 			return nil
 		case err = <-c.future.Err():
 		case <-late.C:
@@ -201,8 +248,9 @@ func (c *committer) await(ctx context.Context) error {
 	return c.resolve(ctx, err)
 }
 
-func (c *committer) accept(seq uint64) {
-	c.record, c.last, c.future = c.next, seq, nil
+// accept takes down what the server has stored: it says so in its answer to q.
+func (c *committer) accept(r record, seq uint64, q asked) {
+	c.record, c.acked, c.last, c.heard, c.future = r, r, seq, q, nil
 }
 
 // resolve finds out what became of a commit without an answer: it reads the
@@ -215,6 +263,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 	var staleSince time.Time
 	var gone missing
 	for {
+		q := c.ask()
 		r, seq, err := c.read(ctx)
 		switch {
 		case gone.confirmed(err):
@@ -225,10 +274,12 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 			return fmt.Errorf("%w: commit on %s", errUnfinished, c.subject())
 		case err != nil: // server away: ask again
 		case seq > c.last && r == c.next:
-			c.accept(seq)
+			c.accept(r, seq, q)
 			return nil
 		case seq > c.last && c.unsafe == "":
 			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", errFenced, c.subject(), r.epoch, r.worker, c.epoch)
+		case seq == c.last && r != c.acked && c.unsafe == "":
+			return fmt.Errorf("%w: message %d on %s was ours of epoch %d, and is of epoch %d of worker %s now: the output has gone back to what it was before (a power failure? a restored backup?), what we had published since is lost, and is predicted once more", errFenced, c.last, c.subject(), c.epoch, r.epoch, r.worker)
 		case seq < c.last:
 			if staleSince.IsZero() {
 				staleSince = time.Now()
@@ -236,6 +287,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 			if time.Since(staleSince) > staleGrace {
 				return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d, and with it what was predicted since: restore its store; without a backup restart, and what is lost is predicted once more", c.subject(), c.last)
 			}
+		case !c.sure(q) && c.unsafe == "": // read it again
 		default:
 			staleSince = time.Time{}
 			switch err = c.again(ctx); {
@@ -264,9 +316,10 @@ func (c *committer) again(ctx context.Context) error {
 	c.retries()
 	ctx, cancel := c.link.attempt(ctx)
 	defer cancel()
+	q := c.ask()
 	ack, err := c.js.PublishMsg(ctx, c.msg, jetstream.WithRetryAttempts(0))
 	if err == nil {
-		c.accept(ack.Sequence)
+		c.accept(c.next, ack.Sequence, q)
 	}
 	return err
 }

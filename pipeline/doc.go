@@ -109,7 +109,11 @@
 //     be wrong;
 //  4. commits predictions, position and digest in one message per batch. An
 //     outcome that is not known is resolved by reading the record from the
-//     leader: ours, our predecessor's (publish again), or another's (fenced);
+//     leader: ours, our predecessor's (publish again), or another's (fenced).
+//     An output that goes back gives its numbers a second time, perhaps to
+//     another worker's records. So nothing is published on an answer from before
+//     the connection broke, or from more than a second ago: the record is read
+//     first, and must be the one we know;
 //  5. every so many messages or seconds, at a commit, copies p's state and
 //     stores it beside the work; the next commit names it. Of replaced
 //     snapshots at most two are kept for each partition, so that an output that

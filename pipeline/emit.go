@@ -23,6 +23,7 @@ type emitter struct {
 	limit    int // bytes of an output message's body
 	counters *Counters
 	releases sync.WaitGroup // uploads and last records, each in its goroutine
+	reading  sync.WaitGroup // records, before a commit
 
 	commits int   // of the batch in hand
 	cursor  []int // by partition.index: predictions of the batch already published, -1 = nothing more to say
@@ -84,14 +85,14 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 // side by side, and reports whether any has more. An answer without
 // predictions and dead letters needs no commit: a replay repeats it.
 func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
+	e.reassure(ctx, b)
 	for _, i := range b.touched {
 		if e.cursor[i] < 0 {
 			continue
 		}
 		a := &b.answers[i]
 		t, from := a.part.tenure, e.cursor[i]
-		due := from < len(a.preds) || from == 0 && (a.dead && t.c.inSeq < a.inSeq || a.commit && t.c.inSeq <= a.inSeq)
-		if !due || a.part.failed() {
+		if !a.due(from) {
 			e.cursor[i] = -1
 			continue
 		}
@@ -124,6 +125,27 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 		more = more || e.cursor[i] >= 0
 	}
 	return more
+}
+
+// due reports whether an answer whose first predictions are out has something
+// to commit.
+func (a *answer) due(from int) bool {
+	c := a.part.tenure.c
+	return !a.part.failed() && (from < len(a.preds) || from == 0 && (a.dead && c.inSeq < a.inSeq || a.commit && c.inSeq <= a.inSeq))
+}
+
+// reassure reads the records that are not sure any more, side by side, of the
+// partitions that are about to commit.
+func (e *emitter) reassure(ctx context.Context, b *batch) {
+	for _, i := range b.touched {
+		a := &b.answers[i]
+		if e.cursor[i] < 0 || !a.due(e.cursor[i]) || a.part.tenure.c.sure(a.part.tenure.c.heard) {
+			continue
+		}
+		c := a.part.tenure.c
+		e.reading.Go(func() { c.reassure(ctx) })
+	}
+	e.reading.Wait()
 }
 
 // await waits for a commit, and deletes the snapshot that it put out of use.

@@ -57,6 +57,7 @@ func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
 	if now := t.ready.Load(); now != nil && now.seq <= next.mark.seq {
 		next.snap, next.snapSeq = now.name, now.seq
 	}
+	t.c.reassure(ctx)
 	t.c.begin(t.empty, next)
 	if err := e.await(ctx, t); err != nil && !errors.Is(err, errFenced) {
 		t.fail(err)

@@ -152,6 +152,7 @@ func (t *tenure) giveBack() {
 	}
 	next := t.c.record
 	next.kind = kindReleased
+	t.c.reassure(t.shard.last)
 	t.c.begin(t.empty, next)
 	if err := t.c.await(t.shard.last); err != nil && !errors.Is(err, errFenced) {
 		t.fail(err)

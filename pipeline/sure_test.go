@@ -1,0 +1,138 @@
+package pipeline
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// The server's check before a publish knows the last message by its number
+// alone. An output that goes back and has grown to the same number again, by
+// another worker's hand, must not take what rests on the message that is lost.
+func TestOutputGoesBackToTheSameNumber(t *testing.T) {
+	for _, what := range []string{"commit", "release"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			cfg := quick("back", 1)
+			m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+			p := newPast(t)
+			b := p.rig()
+			r := b.start(m, cfg)
+			b.publish(sequences("a", 1, 1))
+			b.settle(r, 1)
+			r.stop(t)
+			putBack := p.keep(outputStream(cfg.Job))
+
+			b = p.rig()
+			r = b.start(m, cfg)
+			b.publish(sequences("a", 1, 2))
+			r.until(t, "a commit", func(Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.inSeq == 2 })
+			raw, ours := b.last(cfg.Job, 0)
+			p.srv.Close()
+			putBack()
+			var theirs record
+			p.alone(func(b *rig) { // another worker answers message 2, and what has come since
+				answered := position{inSeq: 2, outs: 2}
+				if what == "commit" {
+					b.publish(sequences("a", 1, 3))
+					answered = position{inSeq: 3, outs: 3}
+				}
+				out, err := b.js.Stream(t.Context(), outputStream(cfg.Job))
+				if err != nil {
+					t.Fatal(err)
+				}
+				empty, err := (&run{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}).newEmpty()
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := &committer{js: b.js, stream: out, job: cfg.Job, worker: "other", log: b.log, retries: func() {}, model: ours.identity}
+				if err := other.claim(t.Context(), empty, func(record) bool { return false }); err != nil {
+					t.Fatal(err)
+				}
+				for other.last < raw.Sequence {
+					next := ours
+					next.kind, next.worker, next.epoch = kindCommit, other.worker, other.epoch
+					next.position = answered
+					q := other.ask()
+					ack, err := other.publish(t.Context(), next, other.last, empty)
+					if err != nil {
+						t.Fatal(err)
+					}
+					other.accept(next, ack.Sequence, q)
+				}
+				theirs = other.record
+			})
+			p.start(p.port)
+			b = p.rig()
+			if what == "release" {
+				r.until(t, "connection", func(Stats) bool { return r.conns[0].IsConnected() })
+				r.stop(t)
+				if now, rec := b.last(cfg.Job, 0); now.Sequence != raw.Sequence || rec != theirs {
+					t.Errorf("the worker that was stopped published over another's record: message %d, %+v", now.Sequence, rec)
+				}
+				return
+			}
+			r.until(t, "fencing", func(s Stats) bool { return s.Fenced == 1 })
+			b.publish(sequences("a", 1, 4))
+			r.until(t, "the next commit", func(Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.inSeq == 4 })
+			r.stop(t)
+			if _, rec := b.last(cfg.Job, 0); rec.outs != 4 || rec.epoch != theirs.epoch+1 {
+				t.Errorf("%d predictions in epoch %d, want 4 in epoch %d", rec.outs, rec.epoch, theirs.epoch+1)
+			}
+		})
+	}
+}
+
+// An answer that is old, or of an earlier connection, is not relied on: nothing
+// is sent before the record was read again and is as it was.
+func TestOldAnswersAreNotReliedOn(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	c := quick("old", 1).WithDefaults()
+	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
+		t.Fatal(err)
+	}
+	out, err := b.js.Stream(t.Context(), outputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	com := &committer{js: b.js, stream: out, job: c.Job, worker: "w", log: b.log, retries: func() {}}
+	if err := com.claim(t.Context(), nil, func(record) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	commit := func() (sent bool, err error) {
+		next := com.record
+		next.kind, next.inSeq = kindCommit, next.inSeq+1
+		com.begin(nil, next)
+		sent = com.future != nil
+		return sent, com.await(t.Context())
+	}
+	old := func() { com.heard.at = com.heard.at.Add(-2 * surely) }
+	earlier := func() { com.heard.reconnects-- }
+	for what, unsure := range map[string]func(){"old": old, "of an earlier connection": earlier} {
+		if sent, err := commit(); !sent || err != nil {
+			t.Fatalf("a commit after an answer: sent %v, %v", sent, err)
+		}
+		unsure()
+		if sent, err := commit(); sent || err != nil {
+			t.Errorf("the answer is %s: sent %v before the record was read, then %v", what, sent, err)
+		}
+		unsure()
+		com.reassure(t.Context())
+		if sent, err := commit(); !sent || err != nil {
+			t.Errorf("the answer was %s, the record has been read: sent %v, %v", what, sent, err)
+		}
+	}
+	last := com.last
+	com.acked.worker = "somebody else" // as if that had been acknowledged
+	old()
+	com.reassure(t.Context())
+	if sent, err := commit(); sent || !errors.Is(err, errFenced) {
+		t.Errorf("another message has the number of ours: sent %v, %v", sent, err)
+	}
+	if raw, _ := b.last(c.Job, 0); raw.Sequence != last {
+		t.Errorf("message %d was published", raw.Sequence)
+	}
+}
