@@ -40,8 +40,8 @@ type Options struct {
 	Log               *slog.Logger
 }
 
-// Connect connects once, so that a wrong address or credential is an error
-// now; a connection lost later is taken up again for ever.
+// Connect tries to connect once, so that a wrong address or login is an error
+// now. A connection that is lost later is restored without a limit of attempts.
 func Connect(o Options) (*nats.Conn, error) {
 	opts, err := o.options()
 	if err != nil {
@@ -56,7 +56,7 @@ func Connect(o Options) (*nats.Conn, error) {
 		if errors.As(err, &unreadable) {
 			err = unreadable.Err
 		}
-		return nil, fmt.Errorf("pipeline: no connection to the NATS server at %s: %w (is it running there, and are the credentials right?)", redact(o.URL), err)
+		return nil, fmt.Errorf("natsclient: cannot connect to the NATS server at %s: %w (is it running there, and are the credentials right?)", redact(o.URL), err)
 	}
 	return nc, nil
 }
@@ -69,10 +69,10 @@ func (o Options) options() ([]nats.Option, error) {
 		}
 	}
 	if ways > 1 {
-		return nil, errors.New("pipeline: NATS credentials: give one of creds, nkey, user, token")
+		return nil, errors.New("natsclient: NATS credentials: give one of creds, nkey, user, token")
 	}
 	if (o.Cert == "") != (o.Key == "") {
-		return nil, errors.New("pipeline: NATS TLS: give both cert and key, or neither")
+		return nil, errors.New("natsclient: NATS TLS: give both cert and key, or neither")
 	}
 	opts := LongLived(o.Name, o.Log)
 	add := func(on bool, opt func() nats.Option) {
@@ -83,7 +83,7 @@ func (o Options) options() ([]nats.Option, error) {
 	if o.NKey != "" {
 		opt, err := nats.NkeyOptionFromSeed(o.NKey)
 		if err != nil {
-			return nil, fmt.Errorf("pipeline: NATS nkey file %s: %w", o.NKey, err)
+			return nil, fmt.Errorf("natsclient: NATS nkey file %s: %w", o.NKey, err)
 		}
 		opts = append(opts, opt)
 	}
@@ -97,8 +97,9 @@ func (o Options) options() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// LongLived options replace client defaults made for short programs: those give
-// up after 60 attempts, notice a dead link after four minutes, and publish
+// LongLived are the options of a connection for months, named name, which logs
+// to log (nil: nowhere). They replace defaults made for short programs: to give
+// up after 60 attempts, to notice a dead link after four minutes, and to publish
 // buffered messages long after their time.
 func LongLived(name string, log *slog.Logger) []nats.Option {
 	if log == nil {
@@ -120,8 +121,8 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 				log.Warn("NATS connection lost, reconnecting", "connection", name, "err", err)
 			}
 		}),
-		// An expired certificate, a login that was taken away and a name that no
-		// longer resolves would all look alike.
+		// Without this, an expired certificate, a revoked login and a name that
+		// no longer resolves would all look the same.
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			now := time.Now().UnixNano()
 			if before := told.Load(); now-before >= int64(toldEvery) && told.CompareAndSwap(before, now) {
@@ -140,8 +141,8 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 	}
 }
 
-// Plain says in words what the client says while it has no connection: with no buffer
-// for what is published then (LongLived), that there is no room in it.
+// Plain adds what it means to the error of a publish without a connection. There
+// is no buffer for such messages (LongLived), so the client says that it is full.
 func Plain(err error) error {
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
 		return fmt.Errorf("no connection to the server now: %w", err)
@@ -149,13 +150,13 @@ func Plain(err error) error {
 	return err
 }
 
-// AwaitJetStream returns when JetStream answers. A server asked for the first
-// time by two clients at once may leave one without an answer (natsserver does it once at its start),
-// and a cluster may be choosing a leader, so it asks again before it gives up.
+// AwaitJetStream returns when JetStream answers. It asks again before it gives
+// up: a server that two clients ask at once for the first time may answer only
+// one of them, and a cluster may be choosing a leader.
 func AwaitJetStream(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return fmt.Errorf("pipeline: JetStream: %w", err)
+		return fmt.Errorf("natsclient: JetStream: %w", err)
 	}
 	for range JetStreamAttempts {
 		try, cancel := context.WithTimeout(ctx, JetStreamWait)
@@ -166,7 +167,7 @@ func AwaitJetStream(ctx context.Context, nc *nats.Conn) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("pipeline: JetStream does not answer at %s: %w (is it enabled on the server and for this account?)", nc.ConnectedUrlRedacted(), err)
+		return fmt.Errorf("natsclient: JetStream does not answer at %s: %w (is it enabled on the server and for this account?)", nc.ConnectedUrlRedacted(), err)
 	}
 	return nil
 }

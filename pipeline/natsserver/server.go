@@ -27,20 +27,20 @@ const (
 	// RandomPort is the Options.Port that lets the system choose.
 	RandomPort = -1
 
-	localhost          = "127.0.0.1"      // it listens here alone: it asks nobody who they are
+	localhost          = "127.0.0.1"      // the only address it listens on: it asks for no login
 	serverStartTimeout = 30 * time.Second // recovery of a large store takes seconds, not minutes
 )
 
 // Options describe an embedded NATS server with a JetStream file store.
 type Options struct {
-	Dir        string // data directory, made if missing, then for its owner alone; one server at a time
+	Dir        string // data directory; created if missing, with access for its owner only; one server at a time
 	Port       int    // InProcess, RandomPort, or a TCP port
 	SyncAlways bool   // fsync before each acknowledgement: survives power failure, about a disk sync per message
 	MaxPayload int    // bytes; 0 = DefaultMaxPayload
 	Log        *slog.Logger
 }
 
-// Server is an embedded NATS server that owns its data directory.
+// Server is a running server. It owns its data directory until Close.
 type Server struct {
 	ns   *server.Server
 	lock *dirLock
@@ -52,7 +52,7 @@ type Server struct {
 // use by another process, not writable, port taken, store not readable.
 func Start(o Options) (*Server, error) {
 	if o.Dir == "" {
-		return nil, errors.New("pipeline: embedded server: no data directory given")
+		return nil, errors.New("natsserver: no data directory given")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -64,13 +64,13 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only now: no server of ours is at work there.
+	// Only with the lock: no other server of ours uses the directory now.
 	repaired, err := repair(o.Dir)
 	for _, dir := range repaired {
-		o.Log.Warn("a checksum that the server had not written to its end was made anew from the configuration beside it (meta.sum of meta.inf): without it the server would leave this out", "dir", dir)
+		o.Log.Warn("repaired a checksum file (meta.sum) that was missing or incomplete: without it the server does not load this NATS stream or consumer", "dir", dir)
 	}
 	if err != nil {
-		o.Log.Warn("the store's configurations cannot all be read", "err", err)
+		o.Log.Warn("some configuration files of the store cannot be read", "err", err)
 	}
 	s := &Server{lock: lock}
 	if err := s.start(o); err != nil {
@@ -86,7 +86,7 @@ func (s *Server) start(o Options) error {
 		// store; asking first keeps the store out of it.
 		l, err := net.Listen("tcp", net.JoinHostPort(localhost, strconv.Itoa(o.Port)))
 		if err != nil {
-			return fmt.Errorf("pipeline: embedded server cannot listen on %s:%d: %w (choose another port, or connect to the server that is there)", localhost, o.Port, err)
+			return fmt.Errorf("natsserver: cannot listen on %s:%d: %w (choose another port, or connect to the server that is there)", localhost, o.Port, err)
 		}
 		l.Close()
 	}
@@ -96,7 +96,7 @@ func (s *Server) start(o Options) error {
 		MaxPayload: int32(o.MaxPayload), NoSigs: true, DisableJetStreamBanner: true,
 	})
 	if err != nil {
-		return fmt.Errorf("pipeline: embedded server: %w", err)
+		return fmt.Errorf("natsserver: %w", err)
 	}
 	s.ns = ns
 	log := &serverLog{log: o.Log, dir: o.Dir, fatal: make(chan string, 1)}
@@ -106,20 +106,20 @@ func (s *Server) start(o Options) error {
 		return err
 	}
 	if err := s.warm(); err != nil {
-		return fmt.Errorf("pipeline: embedded server on %s: %w", o.Dir, err)
+		return fmt.Errorf("natsserver: %s: %w", o.Dir, err)
 	}
 	if o.SyncAlways {
-		o.Log.Info("embedded NATS server started; every acknowledged message is on disk", "dir", o.Dir, "url", s.URL())
+		o.Log.Info("embedded NATS server started: every acknowledged message is on disk", "dir", o.Dir, "url", s.URL())
 	} else {
-		o.Log.Info("embedded NATS server started; acknowledged messages survive a killed process, a power failure may lose the last two minutes (--sync always prevents that)", "dir", o.Dir, "url", s.URL())
+		o.Log.Info("embedded NATS server started: acknowledged messages survive a killed process; a power failure can lose the last two minutes of them (--sync always prevents this)", "dir", o.Dir, "url", s.URL())
 	}
 	return nil
 }
 
-// warm asks JetStream one question before anybody else can. The account's
-// first request makes the server subscribe to the answers; a second one that
-// overtakes this subscription never gets its own (seen in one of twenty
-// starts with two clients, server 2.15.2).
+// warm asks JetStream one question before any client can. The account's first
+// request makes the server subscribe to the answers; a second request that
+// overtakes this subscription is never answered (seen in one of twenty starts
+// with two clients, server 2.15.2).
 func (s *Server) warm() error {
 	nc, err := s.Connect("eusn-stream/start", nil)
 	if err != nil {
@@ -138,8 +138,9 @@ func (s *Server) URL() string {
 	return s.ns.ClientURL()
 }
 
-// Room is how many bytes the server still stores by its own limit, three
-// quarters of what was free when it started; false where it does not say.
+// Room is how many bytes the server still stores by its own limit, which is
+// three quarters of the disk space that was free when it started. ok is false
+// if the server does not say.
 func (s *Server) Room() (bytes int64, ok bool) {
 	info, err := s.ns.Jsz(nil)
 	if err != nil || info.Config.MaxStore <= 0 {
@@ -152,7 +153,7 @@ func (s *Server) Room() (bytes int64, ok bool) {
 func (s *Server) Connect(name string, log *slog.Logger) (*nats.Conn, error) {
 	nc, err := nats.Connect("", append(natsclient.LongLived(name, log), nats.InProcessServer(s.ns))...)
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: in-process connection to the embedded server: %w", err)
+		return nil, fmt.Errorf("natsserver: in-process connection: %w", err)
 	}
 	return nc, nil
 }
@@ -184,22 +185,22 @@ func (l *serverLog) awaitStart(ns *server.Server, dir string) error {
 	select {
 	case msg := <-l.fatal:
 		ns.Shutdown()
-		return fmt.Errorf("pipeline: embedded server on %s: %s", dir, msg)
+		return fmt.Errorf("natsserver: %s: %s", dir, msg)
 	case ok := <-ready:
 		select {
 		case msg := <-l.fatal:
-			return fmt.Errorf("pipeline: embedded server on %s: %s", dir, msg)
+			return fmt.Errorf("natsserver: %s: %s", dir, msg)
 		default:
 		}
 		if !ok || !ns.JetStreamEnabled() {
-			return fmt.Errorf("pipeline: embedded server on %s did not start within %v", dir, serverStartTimeout)
+			return fmt.Errorf("natsserver: the server on %s did not start within %v", dir, serverStartTimeout)
 		}
 		return nil
 	}
 }
 
-// A connection that the server closes for reading too slowly is a notice to
-// it; to an operator it is why a client lost its connection.
+// Noticef logs notices at level Debug, but for one: that a client reads too
+// slowly tells an operator why it lost its connection.
 func (l *serverLog) Noticef(f string, v ...any) {
 	if strings.Contains(f, "Slow Consumer") {
 		l.Warnf(f, v...)
@@ -216,7 +217,7 @@ func (l *serverLog) Errorf(f string, v ...any) {
 	// After a failed write the server takes nothing into that NATS stream
 	// again and answers nobody, so clients see timeouts alone.
 	if strings.Contains(msg, "no space left") || strings.Contains(msg, "failed to store a msg") {
-		l.log.Error("the embedded NATS server could not write its store and takes nothing more until it is started again: free space, then restart; everything acknowledged is kept", "dir", l.dir)
+		l.log.Error("the embedded NATS server cannot write to its store and accepts no more messages until it is restarted: free space, then restart; acknowledged messages are kept", "dir", l.dir)
 	}
 }
 func (l *serverLog) Fatalf(f string, v ...any) {
@@ -229,8 +230,8 @@ func (l *serverLog) Fatalf(f string, v ...any) {
 }
 
 // dirLock keeps a second process out of a data directory: two servers on one
-// store both start, and acknowledged messages of one of them vanish.
+// store both start, and acknowledged messages of one of them are lost.
 type dirLock struct{ file *os.File }
 
-// lockFile is there in a directory that an eusn-stream has run on.
+// lockFile marks a directory that this package has run a server on.
 const lockFile = "eusn.lock"

@@ -19,26 +19,26 @@ import (
 // <dir>/jetstream/<account>/streams/<NATS stream>/meta.inf is its configuration
 // as JSON, meta.sum the HighwayHash-64 of that file, in hex, keyed by the
 // SHA-256 of its name; obs/<consumer>/ has the same of a durable consumer. The
-// server writes one after the other. Without meta.sum it leaves the NATS stream
-// out at its start, with a warning in its log; who makes it again gets its
-// messages under a new time of creation, at every start anew.
+// server writes one after the other. Without meta.sum it does not load the NATS
+// stream when it starts and logs a warning; a stream that is then created under
+// the same name has the messages, but a new time of creation, at every start.
 const (
 	metaFile = server.JetStreamMetaFile
 	metaSum  = server.JetStreamMetaFileSum
-	metaKey  = server.JetStreamMetaFileKey // of a store that is encrypted: left alone
+	metaKey  = server.JetStreamMetaFileKey // of an encrypted store, which is left alone
 )
 
-// Repair writes the checksums that are missing or unfinished beside the
-// configurations of NATS streams and consumers in the file store of a NATS
-// server that does not run. dir is what the server calls store_dir. A
-// configuration is trusted if it is whole JSON with the name of its directory;
-// a checksum that does not fit is replaced only where the configuration was
-// written after it. Nothing else is touched, an encrypted store not at all. It
-// returns the directories it has repaired; the errors are of what it could not
-// read or write. Run it as the server's user, who must be able to read the
-// checksums.
-// A store that an eusn-stream runs on is refused; whether another server runs on
-// one cannot be told from it.
+// Repair writes missing or incomplete checksum files of NATS streams and
+// consumers in the file store of a NATS server that does not run. dir is what
+// the server calls store_dir. A configuration is trusted if it is complete JSON
+// with the name of its directory; a checksum that does not fit is replaced only
+// if the configuration was written after it. Nothing else is changed, and
+// nothing at all in an encrypted store. It returns the directories it has
+// repaired; the errors name what it could not read or write. Run it as the
+// server's user, who must be able to read the checksums.
+//
+// It refuses a store on which an embedded server runs. It cannot see whether
+// another server runs on it: stop that first.
 func Repair(dir string) (repaired []string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err == nil {
 		lock, err := lockDir(dir)
@@ -50,13 +50,13 @@ func Repair(dir string) (repaired []string, err error) {
 	return repair(dir)
 }
 
-// repair is Repair of a directory that is ours.
+// repair is Repair of a directory whose lock we hold.
 func repair(dir string) (repaired []string, err error) {
 	var errs []error
 	for _, c := range []struct{ what, pattern string }{{"stream", "jetstream/*/streams/*"}, {"consumer", "jetstream/*/streams/*/obs/*"}} {
 		dirs, err := filepath.Glob(filepath.Join(literal(dir), c.pattern))
 		if err != nil {
-			return nil, fmt.Errorf("pipeline: %s: %w", dir, err)
+			return nil, fmt.Errorf("natsserver: %s: %w", dir, err)
 		}
 		for _, d := range dirs {
 			key := filepath.Base(d)
@@ -73,7 +73,7 @@ func repair(dir string) (repaired []string, err error) {
 	return repaired, errors.Join(errs...)
 }
 
-// literal is a path as a pattern that matches it alone.
+// literal is a glob pattern that matches only this path.
 func literal(path string) string {
 	var b []rune
 	for _, r := range path {
@@ -88,8 +88,8 @@ func literal(path string) string {
 	return string(b)
 }
 
-// repairMeta looks at one directory and writes its checksum where that is
-// needed.
+// repairMeta writes the checksum of one directory if it needs one. key is what
+// the checksum is keyed by.
 func repairMeta(dir, key string) (done bool, err error) {
 	if _, err := os.Stat(filepath.Join(dir, metaKey)); err == nil {
 		return false, nil
@@ -105,17 +105,17 @@ func repairMeta(dir, key string) (done bool, err error) {
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("pipeline: %w", err)
+		return false, fmt.Errorf("natsserver: %w", err)
 	}
 	want, err := metaChecksum(inf, key)
 	if err != nil || want == string(sum) || !wholeMeta(inf, filepath.Base(dir)) {
 		return false, err
 	}
 	if b, err := hex.DecodeString(string(sum)); err == nil && len(b) == highwayhash.Size64 && !writtenAfter(dir) {
-		return false, nil // the configuration itself was changed: not ours to bless
+		return false, nil // the configuration itself was changed: it must not be made valid
 	}
 	if err := writeWhole(filepath.Join(dir, metaSum), []byte(want)); err != nil {
-		return false, fmt.Errorf("pipeline: %w", err)
+		return false, fmt.Errorf("natsserver: %w", err)
 	}
 	return true, nil
 }
@@ -124,13 +124,13 @@ func metaChecksum(inf []byte, key string) (string, error) {
 	k := sha256.Sum256([]byte(key))
 	h, err := highwayhash.NewDigest64(k[:])
 	if err != nil {
-		return "", fmt.Errorf("pipeline: %w", err)
+		return "", fmt.Errorf("natsserver: %w", err)
 	}
 	h.Write(inf)
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// wholeMeta reports whether a configuration is complete, and that of its
+// wholeMeta reports whether a configuration is complete and has the name of its
 // directory.
 func wholeMeta(inf []byte, name string) bool {
 	var m struct {
@@ -148,7 +148,7 @@ func writtenAfter(dir string) bool {
 	return err1 == nil && err2 == nil && inf.ModTime().After(sum.ModTime())
 }
 
-// writeWhole replaces a file by one that is on disk before it has the name.
+// writeWhole replaces a file by one that is on disk before it gets the name.
 func writeWhole(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".repair-*")
 	if err != nil {
