@@ -1,0 +1,266 @@
+package integration
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// documents are the project's Markdown files by path from the root.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	for _, name := range tracked(t, "*.md") {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs[name] = string(text)
+	}
+	if len(docs) < 10 {
+		t.Fatalf("%d documents found, want all of them", len(docs))
+	}
+	return docs
+}
+
+// tracked are the files git knows, those not yet added included, by path from
+// the root.
+func tracked(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"ls-files", "-z", "-co", "--exclude-standard", "--"}, patterns...)...)
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	files := slices.DeleteFunc(strings.Split(string(out), "\x00"), func(name string) bool {
+		if name == "" {
+			return true
+		}
+		_, err := os.Stat(filepath.Join("..", name)) // a file removed but not committed
+		return err != nil
+	})
+	return slices.Compact(files)
+}
+
+var (
+	mdLink  = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+// anchors are the names that GitHub gives a document's headings.
+func anchors(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_', r > 127:
+				return r
+			case r == ' ':
+				return '-'
+			}
+			return -1
+		}, strings.ToLower(m[1]))
+		set[name] = true
+	}
+	return set
+}
+
+// Each link of a document to a file, or to a heading of one, leads somewhere.
+func TestLinks(t *testing.T) {
+	docs := documents(t)
+	links := 0
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		for _, m := range mdLink.FindAllStringSubmatch(fenced.ReplaceAllString(docs[name], ""), -1) {
+			link := m[1]
+			if strings.Contains(link, "://") {
+				continue
+			}
+			links++
+			path, anchor, _ := strings.Cut(link, "#")
+			to := name
+			if path != "" {
+				to = filepath.Join(filepath.Dir(name), path)
+			}
+			if _, err := os.Stat(filepath.Join("..", to)); err != nil {
+				t.Errorf("%s: link to %s: no such file", name, link)
+				continue
+			}
+			if anchor != "" && !anchors(docs[to])[anchor] {
+				t.Errorf("%s: link to %s: %s has no such heading", name, link, to)
+			}
+		}
+	}
+	if links < 40 {
+		t.Errorf("%d links found, want all of the documents'", links)
+	}
+}
+
+// A document is named only where it is: in documents, sources and configurations.
+func TestDocsNamed(t *testing.T) {
+	named := regexp.MustCompile(`\b(docs/[A-Za-z0-9_./-]+\.(?:md|sh|py|mjs|svg))\b`)
+	for _, name := range tracked(t, "*.md", "*.go", "*.yaml", "*.sh", "*.mjs", "*.py", "Makefile", ".ci/run") {
+		if name == "CHANGELOG.md" { // says what was
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+				t.Errorf("%s names %s, which is not there", name, m[1])
+			}
+		}
+	}
+}
+
+// commandLine is a documented call of the program, without what a shell does
+// with it.
+var (
+	commandLine = regexp.MustCompile("(?m)(?:^ {4,}|^\\$ |`|&& |\\| )(?:\\./|\\.\\./)?(?:go run \\./cmd/)?eusn-stream((?: [^\\n`|#>&;)]+)?)")
+	flagWord    = regexp.MustCompile(`^--?[a-z][a-z0-9-]*`)
+	command     = regexp.MustCompile(`^[a-z][a-z-]*$`)
+)
+
+// Each command that a document shows exists and knows the flags it is given.
+func TestDocsCommands(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "eusn-stream")
+	if out, err := exec.Command("go", "build", "-o", program, "../cmd/eusn-stream").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	help := map[string]string{}
+	helpOf := func(path []string) string {
+		key := strings.Join(path, " ")
+		if _, known := help[key]; !known {
+			out, err := exec.Command(program, append([]string{"help"}, path...)...).CombinedOutput()
+			if err != nil {
+				t.Errorf("eusn-stream help %s: %v", key, err)
+			}
+			help[key] = string(out)
+		}
+		return help[key]
+	}
+	checked := 0
+	for name, text := range documents(t) {
+		if name == "CHANGELOG.md" { // says what was
+			continue
+		}
+		text = strings.ReplaceAll(text, "\\\n", " ") // a line that goes on
+		for _, m := range commandLine.FindAllStringSubmatch(text, -1) {
+			words := strings.Fields(strings.ReplaceAll(m[1], "\n", " "))
+			path := documentedCommand(words, helpOf)
+			if len(path) == 0 && len(words) > 0 && command.MatchString(words[0]) {
+				t.Errorf("%s: eusn-stream%s: there is no command %s", name, m[1], words[0])
+				continue
+			}
+			checked++
+			for _, w := range words[len(path):] {
+				if w == "..." || !flagWord.MatchString(w) {
+					continue
+				}
+				f := flagWord.FindString(w)
+				if !regexp.MustCompile(`(?m)(^|[ ,])` + regexp.QuoteMeta(f) + `([ ,]|$)`).MatchString(flagsOf(helpOf(path))) {
+					t.Errorf("%s: eusn-stream%s: %s has no flag %s", name, m[1], strings.Join(path, " "), f)
+				}
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("%d commands found in the documents, want all of them", checked)
+	}
+}
+
+// documentedCommand is the longest beginning of words that names a command.
+func documentedCommand(words []string, helpOf func([]string) string) (path []string) {
+	for _, w := range words {
+		if !command.MatchString(w) {
+			break
+		}
+		if !regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(w) + ` `).MatchString(subcommands(helpOf(path))) {
+			break
+		}
+		path = append(path, w)
+	}
+	return path
+}
+
+func subcommands(help string) string {
+	var b strings.Builder
+	in := false
+	for line := range strings.Lines(help) {
+		switch {
+		case strings.HasSuffix(strings.TrimSpace(line), "ommands:"), strings.HasPrefix(line, "Additional help topics:"):
+			in = true
+		case in && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, " "):
+			in = false
+		case in:
+			b.WriteString(strings.Replace(line, "  eusn-stream ", "  ", 1))
+		}
+	}
+	return b.String()
+}
+
+func flagsOf(help string) string {
+	_, flags, _ := strings.Cut(help, "Flags:\n")
+	return flags
+}
+
+// Each test that a document tells to run exists, and so does each task of the
+// Makefile.
+func TestDocsTests(t *testing.T) {
+	goTest := regexp.MustCompile("go test ([^`\n]*)")
+	runName := regexp.MustCompile(`-(?:run|bench|fuzz)[ =]'?"?([A-Za-z0-9_|]+)`)
+	makeTask := regexp.MustCompile("(?:^ {4}|`)make ([a-z0-9-]+)")
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`func (?:Test|Benchmark|Fuzz)(\w+)|"(\w+)"`) // subtests are named by strings
+	var tests []string
+	for _, name := range tracked(t, "*_test.go") {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range names.FindAllSubmatch(text, -1) {
+			tests = append(tests, string(m[1])+string(m[2]))
+		}
+	}
+	exists := func(name string) bool {
+		for _, kind := range []string{"Test", "Benchmark", "Fuzz"} {
+			name = strings.TrimPrefix(name, kind)
+		}
+		return slices.ContainsFunc(tests, func(test string) bool { return strings.Contains(test, name) })
+	}
+	for name, text := range documents(t) {
+		for _, m := range goTest.FindAllStringSubmatch(text, -1) {
+			for _, list := range runName.FindAllStringSubmatch(m[1], -1) {
+				for _, one := range strings.Split(list[1], "|") {
+					if one != "xxx" && one != "NAME" && !exists(one) { // none, any
+						t.Errorf("%s: go test %s: there is no test %s", name, m[1], one)
+					}
+				}
+			}
+			for _, w := range strings.Fields(m[1]) {
+				if strings.HasPrefix(w, "./") && !strings.Contains(w, "...") {
+					if _, err := os.Stat(filepath.Join("..", strings.Trim(w, `)"';,`))); err != nil {
+						t.Errorf("%s: go test %s: no package %s", name, m[1], w)
+					}
+				}
+			}
+		}
+		for _, m := range makeTask.FindAllStringSubmatch(text, -1) {
+			if !bytes.Contains(makefile, []byte("\n"+m[1]+":")) {
+				t.Errorf("%s: make %s: no such task", name, m[1])
+			}
+		}
+	}
+}
