@@ -49,7 +49,7 @@ func (t *tenure) checkInput(ctx context.Context) error {
 		p.skip, c.ahead = 0, 0 // they are of one message, which will not come again
 	}
 	p.rests = c.rests.seq
-	if c.emptyTo > 0 {
+	if c.emptyTo > 0 && c.emptyTo <= in.LastSeq { // else the input has gone back since, and it says nothing
 		p.empty.Store(&interval{c.inSeq, c.emptyTo})
 		p.told.Store(c.emptyTo)
 	}

@@ -35,6 +35,11 @@ func (t *tenure) restoreFrom(name string, seq uint64) error {
 			if err != nil {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.snaps.bucket, err)
 			}
+			if name != t.c.snap { // the digest's input is known to be the one it was; what lies before it may be another
+				if err := t.unchanged(t.ctx, p.id, place{p.done, p.doneTime}); err != nil {
+					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.snaps.bucket, err)
+				}
+			}
 			t.saved.Store(p.done)
 			t.kept, t.began = p.stored(), name
 			t.part.restored(p, t.cfg.Job)
@@ -70,10 +75,12 @@ func (t *tenure) instead(lost error) error {
 		if e.name == t.c.snap || e.seq > t.c.snapSeq || t.first > e.seq+1 {
 			continue
 		}
-		if err := t.restoreFrom(e.name, e.seq); err == nil || t.ctx.Err() != nil {
+		err := t.restoreFrom(e.name, e.seq)
+		if err == nil || t.ctx.Err() != nil {
 			t.withoutSnapshot(lost, "an earlier snapshot, "+e.name, e.seq+1)
 			return err
 		}
+		t.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.id, "err", err)
 	}
 	if t.first > 1 {
 		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, inputStream(t.cfg.Job), t.first)

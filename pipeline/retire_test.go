@@ -90,6 +90,10 @@ func TestOutputGoesBack(t *testing.T) {
 		"an earlier one is there": func(b *rig, job string, r record) {
 			b.dropSnapshot(job, r.snap)
 		},
+		"an earlier one is there, and one of another history": func(b *rig, job string, r record) {
+			b.dropSnapshot(job, r.snap)
+			b.otherHistory(job, r.snapSeq)
+		},
 		"no snapshot at all": func(b *rig, job string, r record) {
 			b.remove(snapshotStream(job))
 		},
@@ -141,6 +145,46 @@ func TestOutputGoesBack(t *testing.T) {
 			same(t, got, want)
 		})
 	}
+}
+
+// otherHistory stores one more snapshot, after the latest input message up to
+// seq that has one: of an input that was another then.
+func (b *rig) otherHistory(job string, seq uint64) {
+	b.t.Helper()
+	s, err := findSnapshots(b.t.Context(), b.js, job)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	all, err := s.entries(b.t.Context(), 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, e := range all { // one is deleted and has left a marker
+		raw, err := s.get(b.t.Context(), e.name)
+		if e.seq > seq || err != nil {
+			continue
+		}
+		sh, _, err := shapeIn(raw)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		p, err := decodeSnapshot(raw, sh, 0)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		p.doneTime--
+		for _, src := range p.sources {
+			src.last++
+		}
+		if raw, err = p.snapshot(sh, decodedRows{}); err == nil {
+			err = s.put(b.t.Context(), snapshotName(0, e.epoch+10, e.seq), raw)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		return
+	}
+	b.t.Fatal("there is no earlier snapshot")
 }
 
 func (b *rig) dropSnapshot(job, name string) {
