@@ -38,7 +38,7 @@ func TestModelInNumPy(t *testing.T) {
 
 func checkInNumPy(t *testing.T, python string, d *offline.Dataset) {
 	ctx, dir := context.Background(), t.TempDir()
-	spec := offline.DefaultBank(len(d.Channels))
+	spec := reservoir.DefaultBank(len(d.Channels))
 	spec.Members = 8 // what is checked does not depend on the size
 	m, _, err := offline.Retrain(ctx, d, offline.RetrainOptions{Spec: spec}, nil)
 	if err != nil {

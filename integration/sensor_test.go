@@ -66,7 +66,7 @@ func TestDeadSensor(t *testing.T) {
 	for k, i := range test { // each kind befalls a series of each class
 		broken[k/4].make(d.Series[i].Values, c)
 	}
-	spec := offline.DefaultBank(c)
+	spec := reservoir.DefaultBank(c)
 	spec.Members = 10
 	m, _, err := offline.Retrain(t.Context(), d, offline.RetrainOptions{Spec: spec}, nil)
 	if err != nil {

@@ -193,7 +193,7 @@ func TestDefaultBankAccuracy(t *testing.T) {
 // .03 is about three deviations between weight draws.
 func TestPaperNetworkOnAdiac(t *testing.T) {
 	d := benchmark(t, "Adiac")
-	spec := PaperNetwork(1, reservoir.EuSN, PaperScales{Units: 200, Gamma: 0.1, Eps: 1, Input: 10, Recurrent: 0.01, Bias: 0.01, Seed: 1})
+	spec := reservoir.Paper(1, reservoir.PaperOptions{Units: 200, Gamma: 0.1, Eps: 1, Input: 10, Recurrent: 0.01, Bias: 0.01, Seed: 1})
 	m, _ := retrained(t, d, RetrainOptions{Spec: spec, Alphas: []float64{1}, RawFeatures: true})
 	ev := evaluated(t, m, d, EvaluateOptions{})
 	t.Logf("accuracy %.4f", ev.Accuracy)

@@ -16,10 +16,10 @@ import (
 const DefaultMemory = 8 << 30
 
 // RetrainOptions say what to train. Zero fields take the defaults; the paper's
-// protocol is a PaperNetwork, Alphas {1}, RawFeatures and RidgeOnly.
+// protocol is reservoir.Paper, Alphas {1}, RawFeatures and RidgeOnly.
 type RetrainOptions struct {
 	EngineOptions
-	Spec        reservoir.Spec   // zero: DefaultBank of the data's channels
+	Spec        reservoir.Spec   // zero: reservoir.DefaultBank of the data's channels
 	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; one is taken as it is; nil: readout.DefaultAlphas
 	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
 	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
@@ -96,9 +96,10 @@ type labelledData struct {
 }
 
 func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
-	if o.Spec.Kind == "" {
-		o.Spec = DefaultBank(channels)
+	if o.Spec.Channels == 0 {
+		o.Spec = reservoir.DefaultBank(channels)
 	}
+	o.Spec = o.Spec.WithDefaults()
 	if o.Policy == (reservoir.Policy{}) {
 		o.Policy = reservoir.Policy{Kind: reservoir.Marked}
 	}
@@ -171,7 +172,11 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 	if err := checkTraining(src, opt); err != nil {
 		return nil, err
 	}
-	seen := newMoments(len(src.channels))
+	net, err := reservoir.Draw(opt.Spec)
+	if err != nil {
+		return nil, err
+	}
+	seen := newInputs(len(src.channels))
 	pl, err := makePlan(ctx, src, opt.Policy, true, seen.add)
 	if err == nil {
 		err = pl.check(src.what)
@@ -179,10 +184,10 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 	if err != nil {
 		return nil, err
 	}
-	t := &training{src: src, opt: opt, plan: pl, examples: pl.trainingOrder(src.classes), inputs: seen.inputs(), report: pl.report(src.name)}
+	net.Norm = seen.statistics.Norm(opt.Spec)
+	t := &training{src: src, opt: opt, plan: pl, examples: pl.trainingOrder(src.classes), net: net, inputs: seen.statistics.Ranges(), report: pl.report(src.name)}
 	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
-	t.net, err = newNetwork(opt.Spec, seen.norm())
-	return t, err
+	return t, nil
 }
 
 // readout are the options of the readout, within the memory that what else is
@@ -260,22 +265,6 @@ func (pl *plan) report(name string) RetrainReport {
 	}
 }
 
-// newNetwork draws the network and gives it the constants that its transform
-// uses.
-func newNetwork(spec reservoir.Spec, norm reservoir.Norm) (*reservoir.Network, error) {
-	net, err := reservoir.Draw(spec)
-	if err != nil {
-		return nil, err
-	}
-	if spec.Standardise {
-		net.Norm.Mean, net.Norm.Scale = norm.Mean, norm.Scale
-	}
-	if spec.Difference {
-		net.Norm.Diff = norm.Diff
-	}
-	return net, nil
-}
-
 // checkTraining checks what can be wrong before anything is read.
 func checkTraining(src labelledData, opt RetrainOptions) error {
 	if err := opt.Policy.Validate(); err != nil {
@@ -306,25 +295,7 @@ func newModel(src labelledData, net *reservoir.Network, head *readout.Linear, in
 		Network: net, Heads: []*readout.Linear{head}, Policy: opt.Policy, Channels: slices.Clone(src.channels),
 		Training: reservoir.Training{
 			Dataset: src.name, Fingerprint: src.fingerprint(), Series: r.Series, Samples: r.Samples,
-			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: alphaText(r.Readout), Tool: opt.Tool, Inputs: inputs,
+			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: r.Readout.String(), Tool: opt.Tool, Inputs: inputs,
 		},
 	}
-}
-
-// alphaText is the regularisation, and the kind of head, for people.
-func alphaText(r readout.Report) string {
-	of := ""
-	if r.LeftOutSamples > 0 {
-		of = fmt.Sprintf(" of %d", r.LeftOutSamples)
-	}
-	for _, t := range r.Trials {
-		switch {
-		case t.Alpha != r.Alpha:
-		case r.Discriminant:
-			return fmt.Sprintf("%.4g, linear discriminant by leave-one-out%s (accuracy %.4f, log-loss %.4g)", t.Alpha, of, t.Discriminant.Accuracy, t.Discriminant.LogLoss)
-		default:
-			return fmt.Sprintf("%.4g, by leave-one-out%s (accuracy %.4f, mean squared error %.4g)", t.Alpha, of, t.Accuracy, t.Error)
-		}
-	}
-	return fmt.Sprintf("%.4g, given", r.Alpha)
 }

@@ -39,7 +39,7 @@ func tones(train, test int) *Dataset {
 
 // smallBank is the default bank cut down to what a test has time for.
 func smallBank(channels int) reservoir.Spec {
-	s := DefaultBank(channels)
+	s := reservoir.DefaultBank(channels)
 	s.Members, s.Units = 4, 8
 	return s
 }
@@ -74,7 +74,7 @@ func fingerprint(t *testing.T, m *reservoir.Model) string {
 
 func TestDefaultBankIsValid(t *testing.T) {
 	for _, channels := range []int{1, 3, 24} {
-		s := DefaultBank(channels)
+		s := reservoir.DefaultBank(channels)
 		if err := s.Validate(); err != nil {
 			t.Error(err)
 		}
@@ -83,8 +83,8 @@ func TestDefaultBankIsValid(t *testing.T) {
 		}
 	}
 	for _, kind := range []reservoir.Kind{reservoir.EuSN, reservoir.ESN, reservoir.RESN} {
-		p := PaperScales{Units: 10, Eps: 0.01, Gamma: 0.001, Recurrent: 1, SpectralRadius: 0.9, Leak: 0.1, Input: 1, Bias: 1}
-		if err := PaperNetwork(2, kind, p).Validate(); err != nil {
+		p := reservoir.PaperOptions{Kind: kind, Units: 10, Eps: 0.01, Gamma: 0.001, Recurrent: 1, SpectralRadius: 0.9, Leak: 0.1, Input: 1, Bias: 1}
+		if err := reservoir.Paper(2, p).Validate(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestEvaluateIsTheStream(t *testing.T) {
 // states with alpha 1.
 func TestRetrainByThePaper(t *testing.T) {
 	d := tones(60, 0)
-	spec := PaperNetwork(2, reservoir.EuSN, PaperScales{Units: 12, Eps: 0.1, Gamma: 0.01, Recurrent: 0.5, Input: 0.3, Bias: 0.1, Seed: 4})
+	spec := reservoir.Paper(2, reservoir.PaperOptions{Units: 12, Eps: 0.1, Gamma: 0.01, Recurrent: 0.5, Input: 0.3, Bias: 0.1, Seed: 4})
 	m, r := retrained(t, d, RetrainOptions{Spec: spec, Alphas: []float64{1}, RawFeatures: true})
 	if r.Readout.Alpha != 1 || len(r.Readout.Trials) != 0 || m.Training.Alpha != "1, given" {
 		t.Errorf("alpha %g, trials %v, %q", r.Readout.Alpha, r.Readout.Trials, m.Training.Alpha)
@@ -211,11 +211,11 @@ func TestNormAndMissingValues(t *testing.T) {
 		{ID: "2", Split: Train, Label: 1, Values: []float32{5, 7, nan, 1e6 + 1}},
 		{ID: "3", Split: Test, Label: 1, Values: []float32{500, 70, 10, -3}},
 	}}
-	of := newMoments(4)
+	of := newInputs(4)
 	if err := (&seriesSource{d: d, series: d.Part(Train)}).read(context.Background(), func(p *chunk) error { of.add(p); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	n := of.norm()
+	n := of.statistics.Norm(reservoir.DefaultBank(4))
 	// a: mean 3, variance 8/3, and no two neighbours. d: two values half each.
 	want := reservoir.Norm{
 		Mean:  []float32{3, 7, 0, 1e6 + 0.5},
@@ -274,7 +274,7 @@ func TestRetrainRefuses(t *testing.T) {
 		"alpha = -1":              func(_ *Dataset, o *RetrainOptions) { o.Alphas = []float64{-1} },
 		`series "s-Ba", sample 3`: func(d *Dataset, _ *RetrainOptions) { d.Series[1].Values[6] = 2e15 },
 		`policy "sometimes"`:      func(_ *Dataset, o *RetrainOptions) { o.Policy.Kind = "sometimes" },
-		"spec: units = 0":         func(_ *Dataset, o *RetrainOptions) { o.Spec.Units = 0 },
+		"spec: units = -1":        func(_ *Dataset, o *RetrainOptions) { o.Spec.Units = -1 },
 		"out of engines":          func(_ *Dataset, o *RetrainOptions) { o.NewEngine = noEngine },
 		"12 samples of 4915200 features need": func(_ *Dataset, o *RetrainOptions) {
 			o.Spec.Members, o.Spec.Units, o.Memory = 4096, 240, 1<<20

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // TestTrainingAtScale trains on EUSN_SCALE simulated series of 200 samples of 3
@@ -42,7 +43,7 @@ func TestTrainingAtScale(t *testing.T) {
 	cpu, start := processorTime(t), time.Now()
 	var shares []string
 	next := 0.1
-	_, r, err := Retrain(ctx, d, RetrainOptions{Spec: DefaultBank(3)}, func(done, total int64, _ string) {
+	_, r, err := Retrain(ctx, d, RetrainOptions{Spec: reservoir.DefaultBank(3)}, func(done, total int64, _ string) {
 		if share := float64(done) / float64(total); share >= next {
 			spent, used := time.Since(start).Seconds(), processorTime(t)-cpu
 			shares = append(shares, fmt.Sprintf("%.0f %% after %.1f s, %.1f s of processors: %.1f and %.1f s in all", 100*share, spent, used, spent/share, used/share))
@@ -56,7 +57,7 @@ func TestTrainingAtScale(t *testing.T) {
 	const f = 10000
 	states, products := sample*float64(r.Samples), product*float64(n)*f*f/2
 	fmt.Printf("| %d | %.1f | %.1f | %s | %.1f + %.1f = %.1f | %.2f | %s |\n",
-		n, wall, used, peakMemory(t), states, products, states+products, used/(states+products), alphaText(r.Readout))
+		n, wall, used, peakMemory(t), states, products, states+products, used/(states+products), r.Readout)
 	fmt.Printf("kernel %v, %d left out, planned %s\nproducts %.1f GFLOP in a processor second, %.2f us a sample\nstates and adding %.1f s, solving %.1f s\n%s\n",
 		r.Plan.Kernel, r.Plan.LeftOut, readout.Size(max(r.Plan.Adding, r.Plan.Solving)), 2e-9/product, 1e6*sample, r.StateSeconds, r.FitSeconds, strings.Join(shares, "\n"))
 }
@@ -99,7 +100,7 @@ func stateSeconds(t *testing.T, d *Dataset) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := newTraining(context.Background(), src, RetrainOptions{Spec: DefaultBank(3)}.withDefaults(3))
+	job, err := newTraining(context.Background(), src, RetrainOptions{Spec: reservoir.DefaultBank(3)}.withDefaults(3))
 	if err != nil {
 		t.Fatal(err)
 	}

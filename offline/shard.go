@@ -375,10 +375,11 @@ func (s *shardFile) training(memory int64) (*training, error) {
 	if err := checkTraining(src, opt); err != nil {
 		return bad(err)
 	}
-	net, err := newNetwork(opt.Spec, j.Norm)
+	net, err := reservoir.Draw(opt.Spec)
 	if err != nil {
 		return bad(err)
 	}
+	net.Norm = j.Norm
 	return &training{src: src, opt: opt, net: net, inputs: j.Inputs, report: j.Report}, net.Validate()
 }
 

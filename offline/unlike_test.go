@@ -50,14 +50,14 @@ func TestHealthyIsRarelyUnlike(t *testing.T) {
 // unlikeTraining counts the test series of d that are flagged after a training
 // on its training series.
 func unlikeTraining(t *testing.T, d *Dataset) (n, outside, flat int) {
-	m := newMoments(len(d.Channels))
+	in := newInputs(len(d.Channels))
 	if err := (&seriesSource{d: d, series: d.Part(Train)}).read(t.Context(), func(p *chunk) error {
-		m.add(p)
+		in.add(p)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	limits := monitor.NewLimits(len(d.Channels), m.inputs())
+	limits := monitor.NewLimits(len(d.Channels), in.statistics.Ranges())
 	var f monitor.Findings
 	for _, i := range d.Part(Test) {
 		limits.Watch(make([]monitor.Channel, len(d.Channels)), d.Series[i].Values, &f)

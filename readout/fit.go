@@ -80,6 +80,24 @@ func (r Report) LeftOut() (accuracy float64, ok bool) {
 	return 0, false
 }
 
+// String says which head was taken, and how it was chosen.
+func (r Report) String() string {
+	of := ""
+	if r.LeftOutSamples > 0 {
+		of = fmt.Sprintf(" of %d", r.LeftOutSamples)
+	}
+	for _, t := range r.Trials {
+		switch {
+		case t.Alpha != r.Alpha:
+		case r.Discriminant:
+			return fmt.Sprintf("%.4g, linear discriminant by leave-one-out%s (accuracy %.4f, log-loss %.4g)", t.Alpha, of, t.Discriminant.Accuracy, t.Discriminant.LogLoss)
+		default:
+			return fmt.Sprintf("%.4g, by leave-one-out%s (accuracy %.4f, mean squared error %.4g)", t.Alpha, of, t.Accuracy, t.Error)
+		}
+	}
+	return fmt.Sprintf("%.4g, given", r.Alpha)
+}
+
 // Trial is the exact leave-one-out result of one alpha: every sample is
 // predicted by the head fitted to all others, or to all other groups. The
 // features' scale alone is still that of all samples.

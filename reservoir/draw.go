@@ -1,6 +1,7 @@
 package reservoir
 
 import (
+	"errors"
 	"math"
 	"slices"
 )
@@ -69,26 +70,23 @@ func (s source) scale(k int, d Dist) float64 {
 	return math.Sqrt(a * b)
 }
 
-// Draw makes the weights of a recipe, the same on every platform. The
-// transform's constants start as the identity (mean 0, scale 1); training
-// replaces them.
+// Draw makes the weights of a recipe, completed by WithDefaults, the same on
+// every platform. The transform's constants start as the identity (mean 0,
+// scale 1); training replaces them, see InputStatistics. A recipe without Input
+// is refused: no sample would reach a unit.
 func Draw(s Spec) (*Network, error) {
+	s = s.WithDefaults()
 	if err := s.Validate(); err != nil {
 		return nil, err
+	}
+	if s.Input.Hi == 0 {
+		return nil, errors.New("reservoir: spec: input: want a positive scale, got 0: no sample would reach a unit; set for example Input: reservoir.Fixed(1)")
 	}
 	net := &Network{Spec: s, Norm: identityNorm(s.Channels), Members: make([]Member, s.Members)}
 	for r := range net.Members {
 		net.Members[r] = drawMember(s, r)
 	}
 	return net, nil
-}
-
-func identityNorm(channels int) Norm {
-	n := Norm{Mean: make([]float32, channels), Scale: make([]float32, channels), Diff: make([]float32, channels)}
-	for i := range n.Scale {
-		n.Scale[i], n.Diff[i] = 1, 1
-	}
-	return n
 }
 
 func drawMember(s Spec, r int) Member {

@@ -17,14 +17,6 @@ type Network struct {
 	Members []Member
 }
 
-// Norm holds the input transform's constants, one per channel.
-//
-//	input c            = (x[c] - Mean[c]) * Scale[c]      float32, one subtraction, one product
-//	input Channels + c = (x[c] - previous x[c]) * Diff[c]  0 for the first sample
-type Norm struct {
-	Mean, Scale, Diff []float32
-}
-
 // Member is one block of the bank. N is Spec.Units.
 type Member struct {
 	Inputs     []int32   // which transformed inputs it sees, ascending
@@ -56,31 +48,6 @@ type Training struct {
 	Tool        string `json:"tool,omitzero"`       // program and version
 
 	Inputs []InputRange `json:"inputs,omitzero"` // of each channel; none: not known
-}
-
-// InputRange is what the labelled training series held of one channel, missing
-// values aside, before the input transform.
-type InputRange struct {
-	Values     int64   `json:"values"` // how many; where there are none, all the rest is 0
-	Min        float32 `json:"min"`
-	Max        float32 `json:"max"`
-	Mean       float64 `json:"mean"`
-	Deviation  float64 `json:"deviation"`   // population
-	LongestRun int     `json:"longest_run"` // most samples in a row, within a series, that had one value
-}
-
-// validate reports what cannot be.
-func (r InputRange) validate() error {
-	finite := func(x float64) bool { return x-x == 0 }
-	switch {
-	case r.Values < 0, r.LongestRun < 0, int64(r.LongestRun) > r.Values, r.Values > 0 && r.LongestRun == 0:
-		return fmt.Errorf("%d values, the longest run %d", r.Values, r.LongestRun)
-	case !(r.Min <= r.Max) || !finite(float64(r.Min)) || !finite(float64(r.Max)):
-		return fmt.Errorf("values from %v to %v", r.Min, r.Max)
-	case !finite(r.Mean) || !(r.Deviation >= 0) || !finite(r.Deviation):
-		return fmt.Errorf("mean %v, deviation %v", r.Mean, r.Deviation)
-	}
-	return nil
 }
 
 // Validate reports everything that is wrong with the model.

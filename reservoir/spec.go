@@ -57,8 +57,10 @@ type Dist struct {
 func Fixed(v float64) Dist { return Dist{v, v} }
 
 // Spec is the recipe of a reservoir: a few hundred bytes from which Draw makes
-// the same weights on every platform. The paper's network is one member with
-// fixed scales, no transform and the feature Last.
+// the same weights on every platform. DefaultBank and Paper make one; of your
+// own, Channels and Input must be given, and WithDefaults has the rest. The
+// paper's network is one member with fixed scales, no transform and the feature
+// Last.
 type Spec struct {
 	Arithmetic int       `json:"arithmetic"`
 	Kind       Kind      `json:"kind"`

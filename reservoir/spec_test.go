@@ -2,6 +2,8 @@ package reservoir
 
 import (
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,6 +27,40 @@ func TestSpecRefusals(t *testing.T) {
 		spoil(&s)
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSpecDefaults: a recipe of channels and Input alone draws a network that
+// says all it is; what is given stays.
+func TestSpecDefaults(t *testing.T) {
+	for _, kind := range []Kind{"", EuSN, ESN, RESN} {
+		net, err := Draw(Spec{Channels: 2, Kind: kind, Input: Fixed(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := net.Validate(); err != nil {
+			t.Error(err)
+		}
+		paper := Paper(2, PaperOptions{Kind: kind, Input: 1})
+		if !reflect.DeepEqual(net.Spec, paper) || paper.Units != DefaultUnits || paper.Members != 1 || !slices.Equal(paper.Features, []Feature{Last}) {
+			t.Errorf("drawn from %+v, Paper gives %+v", net.Spec, paper)
+		}
+	}
+	for _, s := range []Spec{DefaultBank(3), paperSpec(10, 2, .1, 0, 0), {
+		Arithmetic: Arithmetic, Kind: ESN, Channels: 1, Members: 2, Units: 3, Precision: TF32, Features: []Feature{Std}, Leak: Fixed(.1),
+	}} {
+		if got := s.WithDefaults(); !reflect.DeepEqual(got, s) {
+			t.Errorf("%+v became %+v", s, got)
+		}
+	}
+}
+
+// TestDrawRefusesForgottenInput: its states would say nothing of the samples.
+func TestDrawRefusesForgottenInput(t *testing.T) {
+	for _, s := range []Spec{{Channels: 1}, Paper(1, PaperOptions{Bias: 1}), {Channels: 1, Kind: ESN, Input: Fixed(0)}} {
+		if _, err := Draw(s); err == nil || !strings.Contains(err.Error(), "input: want a positive scale") {
+			t.Errorf("%v, want an error that asks for Input", err)
 		}
 	}
 }

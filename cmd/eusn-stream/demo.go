@@ -110,8 +110,8 @@ The archive and the model stay in --dir; the server's data is removed.`,
 	f.BoolVar(&o.continuous, "continuous", false, "record machines whose condition changes as they run, with labelled intervals, and train, evaluate and replay those recordings")
 	o.pol.add(f)
 	f.IntVar(&o.streams, "streams", demoStreams, "concurrent streams of the replay")
-	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank (default %d, with --dataset %d)", demoMembers, offline.DefaultBank(1).Members))
-	f.IntVar(&o.units, "units", offline.DefaultBank(1).Units, "units of each network")
+	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank (default %d, with --dataset %d)", demoMembers, reservoir.DefaultBank(1).Members))
+	f.IntVar(&o.units, "units", reservoir.DefaultBank(1).Units, "units of each network")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the simulation and of the weights")
 	f.IntVar(&o.simulate.Train, "train", offline.DefaultMachineSeries, "simulated training series")
 	f.IntVar(&o.simulate.Test, "test", offline.DefaultMachineSeries, "simulated test series")
@@ -287,7 +287,7 @@ func (o *demoOptions) keep(path string) { o.kept = append(o.kept, path) }
 // demoModel trains and saves the model, and reads it back: what the stage
 // uses is what the file holds.
 func (a *app) demoModel(ctx context.Context, o *demoOptions, train labelledData) (*reservoir.Model, string, error) {
-	spec := offline.DefaultBank(train.channels)
+	spec := reservoir.DefaultBank(train.channels)
 	spec.Units, spec.Seed = o.units, o.seed
 	if o.archive == "" {
 		spec.Members = demoMembers

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // embedRun is what offline embed is asked for.
@@ -49,7 +50,7 @@ Text archives are large: 25,000 + 25,000 documents of IMDB take some hundred MB.
 	f.StringVarP(&e.out, "out", "o", "", "archive to write (default NAME.parquet)")
 	f.BoolVar(&e.force, "force", false, "overwrite an existing archive")
 	f.IntVar(&e.Epochs, "epochs", 100, "longest learning, in epochs")
-	f.Uint64Var(&e.Seed, "seed", offline.DefaultSeed, "seed of the first weights and of the order of batches")
+	f.Uint64Var(&e.Seed, "seed", reservoir.DefaultSeed, "seed of the first weights and of the order of batches")
 	f.BoolVar(&e.FromStart, "from-start", false, "take the first 200 tokens of longer documents, not the last")
 	f.BoolVar(&e.LastEpoch, "last-epoch", false, "take the vectors of the last epoch, not those of the smallest validation loss")
 	f.IntVar(&e.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")

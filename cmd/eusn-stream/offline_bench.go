@@ -14,6 +14,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/bench"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // benchRun is what offline bench and offline memory are asked for.
@@ -38,7 +39,7 @@ func (b *benchRun) add(f *pflag.FlagSet, out string) {
 // addRun adds the flags of every search that goes into a results file.
 func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
 	f.IntVar(&b.plan.Draws, "draws", 10, "drawings of the weights of the chosen configuration")
-	f.Uint64Var(&b.settings.Seed, "seed", offline.DefaultSeed, "first seed of the weights")
+	f.Uint64Var(&b.settings.Seed, "seed", reservoir.DefaultSeed, "first seed of the weights")
 	f.StringVarP(&b.out, "out", "o", out, "results file, one line of JSON each")
 	f.BoolVar(&b.resume, "resume", false, "go on with the results file where it exists, also with more draws, models or sets")
 	f.IntVar(&b.threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")

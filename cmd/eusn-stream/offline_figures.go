@@ -15,6 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/figures"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // figuresRun is what offline figures is asked for.
@@ -57,7 +58,7 @@ same each time.`,
 	f.IntSliceVar(&r.only, "only", nil, "which figures (default 1,2,3, and 4 with --memory)")
 	f.StringSliceVar(&r.memory, "memory", nil, "CSV files of offline memory, for figure 4")
 	f.BoolVar(&r.quick, "quick", false, "a small grid: 20 units, every third decade, 2 draws, 100 steps")
-	f.Uint64Var(&seed, "seed", offline.DefaultSeed, "first seed of the weights")
+	f.Uint64Var(&seed, "seed", reservoir.DefaultSeed, "first seed of the weights")
 	f.IntVar(&draws, "draws", 3, "drawings of the weights")
 	f.IntVar(&steps, "steps", 500, "steps of the driven reservoir of figure 3")
 	f.IntVar(&every, "every", 10, "of figure 3: decompose one Jacobian in so many where the state changes slowly (eps*rho < .1); 1 = all, as the paper, in 6 times the time")

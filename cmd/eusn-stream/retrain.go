@@ -20,7 +20,7 @@ import (
 type networkFlags struct {
 	network  string // bank, eusn, esn, resn
 	members  int
-	scales   offline.PaperScales // of the paper's networks; Units and Seed of the bank too
+	scales   reservoir.PaperOptions // of the paper's networks; Units and Seed of the bank too
 	features []string
 	tf32     bool
 	alphas   []float64
@@ -46,7 +46,7 @@ func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&n.scales.Leak, "leak", 0.1, "esn, resn: leak rate")
 	f.Float64Var(&n.scales.Input, "input", 1, "single network: range of the input weights")
 	f.Float64Var(&n.scales.Bias, "bias", 0.1, "single network: range of the biases")
-	f.Uint64Var(&n.scales.Seed, "seed", offline.DefaultSeed, "seed of the weights")
+	f.Uint64Var(&n.scales.Seed, "seed", reservoir.DefaultSeed, "seed of the weights")
 	f.StringSliceVar(&n.features, "features", nil, "what the readout sees of each unit: last, mean, ppv, max, std (default all in a bank, last alone)")
 	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
 	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; several: chosen by leave-one-out (default 1e-3..1e6 for a bank, 1 for a single network)")
@@ -91,16 +91,14 @@ func (n *networkFlags) check(f *pflag.FlagSet) error {
 func (n *networkFlags) options(channels int) offline.RetrainOptions {
 	o := offline.RetrainOptions{Alphas: n.alphas, RawFeatures: n.raw, RidgeOnly: n.ridge, Tool: toolName()}
 	if n.network == "bank" {
-		o.Spec = offline.DefaultBank(channels)
+		o.Spec = reservoir.DefaultBank(channels)
 		o.Spec.Members, o.Spec.Seed = n.members, n.scales.Seed
 		if n.scales.Units != 0 {
 			o.Spec.Units = n.scales.Units
 		}
 	} else {
-		if n.scales.Units == 0 {
-			n.scales.Units = 100
-		}
-		o.Spec = offline.PaperNetwork(channels, reservoir.Kind(n.network), n.scales)
+		n.scales.Kind = reservoir.Kind(n.network)
+		o.Spec = reservoir.Paper(channels, n.scales)
 		o.RawFeatures, o.RidgeOnly = true, true
 		if len(o.Alphas) == 0 {
 			o.Alphas = []float64{1}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/internal/energy"
-	"github.com/eusn-stream/eusn-stream/offline"
 )
 
 // Cell is the result of one model on one data set.
@@ -15,15 +14,15 @@ type Cell struct {
 	Missing string `json:"missing,omitempty"` // why there is no result; all else is zero then
 
 	// Of the search; zero for the bank.
-	Selected       int                 `json:"selected"` // index of the configuration
-	Config         offline.PaperScales `json:"config"`   // its seed is the search's
-	Validation     Share               `json:"validation,omitzero"`
-	Configurations int                 `json:"configurations"`           // tried
-	Tied           []int               `json:"tied,omitempty"`           // later configurations as good on the validation part
-	AtPaper        Share               `json:"at_paper_units,omitzero"`  // the best of those with the paper's number of units
-	Searched       float64             `json:"search_seconds,omitempty"` // of all trials, one thread each
-	SearchEnergy   energy.Used         `json:"search_energy,omitzero"`   // of all trials
-	Training       Training            `json:"training,omitzero"`        // of trained models
+	Selected       int         `json:"selected"` // index of the configuration
+	Config         Scales      `json:"config"`   // its seed is the search's
+	Validation     Share       `json:"validation,omitzero"`
+	Configurations int         `json:"configurations"`           // tried
+	Tied           []int       `json:"tied,omitempty"`           // later configurations as good on the validation part
+	AtPaper        Share       `json:"at_paper_units,omitzero"`  // the best of those with the paper's number of units
+	Searched       float64     `json:"search_seconds,omitempty"` // of all trials, one thread each
+	SearchEnergy   energy.Used `json:"search_energy,omitzero"`   // of all trials
+	Training       Training    `json:"training,omitzero"`        // of trained models
 
 	// Of the draws.
 	Draws      int         `json:"draws"`

@@ -4,15 +4,13 @@ import (
 	"math"
 	"slices"
 	"testing"
-
-	"github.com/eusn-stream/eusn-stream/offline"
 )
 
 // Choosing, averaging and judging, on figures made up here.
 func TestCellAndVerdict(t *testing.T) {
 	st := newStore("", NewSettings(PaperExact, 1))
 	for i, right := range []int{7, 9, 8, 9} {
-		st.trials[key{"Adiac", "eusn", i}] = Trial{Index: i, Config: offline.PaperScales{Units: []int{10, 20, 200, 30}[i]}, Validation: Share{right, 10}, Seconds: 1}
+		st.trials[key{"Adiac", "eusn", i}] = Trial{Index: i, Config: Scales{Units: []int{10, 20, 200, 30}[i]}, Validation: Share{right, 10}, Seconds: 1}
 	}
 	for i, right := range []int{44, 48} {
 		st.draws[key{"Adiac", "eusn", i}] = Draw{Test: Share{right, 100}, Seconds: float64(i)}

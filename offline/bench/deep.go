@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -12,9 +11,9 @@ import (
 // DeepESN. These have the same scales and floor(Units/Layers) units each; the
 // first has those left over as well. Layer l is drawn with seed Seed + l*2^32,
 // so that a DeepESN's first layer is the ESN of its seed.
-func specs(model string, channels int, c offline.PaperScales) []reservoir.Spec {
+func specs(model string, channels int, c Scales) []reservoir.Spec {
 	if model != DeepESN {
-		return []reservoir.Spec{offline.PaperNetwork(channels, reservoir.Kind(model), c)}
+		return []reservoir.Spec{c.spec(channels, reservoir.Kind(model))}
 	}
 	each := c.Units / c.Layers
 	units := c.Units - each*(c.Layers-1)
@@ -22,7 +21,7 @@ func specs(model string, channels int, c offline.PaperScales) []reservoir.Spec {
 	for l := range layers {
 		of := c
 		of.Units, of.Seed = units, c.Seed+uint64(l)<<32
-		layers[l] = offline.PaperNetwork(channels, reservoir.ESN, of)
+		layers[l] = of.spec(channels, reservoir.ESN)
 		channels, units = units, each
 	}
 	return layers

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -50,7 +49,7 @@ func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, s
 	return last
 }
 
-var deepScales = offline.PaperScales{Units: 31, Leak: 0.3, SpectralRadius: 0.9, Input: 1, Bias: 0.1, Seed: 5}
+var deepScales = Scales{Units: 31, Leak: 0.3, SpectralRadius: 0.9, Input: 1, Bias: 0.1, Seed: 5}
 
 // A DeepESN of one layer is the ESN: weights, states, heads and answers.
 func TestOneLayerIsESN(t *testing.T) {
@@ -205,7 +204,7 @@ func leaky(m reservoir.Member, h, x []float64) []float64 {
 func TestTableSaysLayers(t *testing.T) {
 	st := newStore("", NewSettings(PaperExact, 1))
 	var text strings.Builder
-	c := Cell{Dataset: "tones", Model: DeepESN, Config: offline.PaperScales{Units: 31, Layers: 3}, Validation: Share{1, 2}}
+	c := Cell{Dataset: "tones", Model: DeepESN, Config: Scales{Units: 31, Layers: 3}, Validation: Share{1, 2}}
 	if err := WriteTable(&text, st, []Cell{c}); err != nil || !strings.Contains(text.String(), "31 in 3 layers") {
 		t.Errorf("%v:\n%s", err, text.String())
 	}

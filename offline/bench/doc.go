@@ -20,7 +20,7 @@
 // chosen by exact leave-one-out, features are divided by their deviation
 // before the penalty, and the draws are fitted to the whole training part.
 //
-// bank searches nothing: offline.DefaultBank, drawn ten times, alpha and kind
+// bank searches nothing: reservoir.DefaultBank, drawn ten times, alpha and kind
 // of head, ridge classifier or linear discriminant, by leave-one-out on the
 // training part.
 //

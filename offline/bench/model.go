@@ -110,7 +110,7 @@ func (r *runner) toModel(p *problem) (list []Modelled) {
 }
 
 // modellingJob is one rmse.
-func (p *problem) modellingJob(model string, c offline.PaperScales, learn, ask []int, do func(context.Context, openEngine) error) job {
+func (p *problem) modellingJob(model string, c Scales, learn, ask []int, do func(context.Context, openEngine) error) job {
 	all := modellingWork(model, c, p.rows(learn), p.rows(ask))
 	return job{all, all / float64((p.rows(learn)+p.rows(ask))*max(1, c.Layers)), do}
 }
@@ -145,7 +145,7 @@ func (r *runner) expectedModelling(p *problem, m Modelled) {
 	draws := 0.0
 	for i := range r.Draws {
 		if _, ok := r.draws[key{p.name, m.name(), i}]; !ok {
-			draws += modellingWork(m.Model, offline.PaperScales{Units: modellingUnits, Layers: 2}, p.rows(p.train), p.rows(p.test))
+			draws += modellingWork(m.Model, Scales{Units: modellingUnits, Layers: 2}, p.rows(p.train), p.rows(p.test))
 		}
 	}
 	r.plan(phase{p.name, m.name(), true}, draws)

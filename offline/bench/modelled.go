@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
-	"github.com/eusn-stream/eusn-stream/offline"
 )
 
 // Modelled is how well one model, whose readout sees the input or does not,
@@ -21,11 +20,11 @@ type Modelled struct {
 	Input   bool   `json:"input_to_readout"`
 
 	// Of the search.
-	Selected       int                 `json:"selected"` // index of the configuration
-	Config         offline.PaperScales `json:"config"`   // its seed is the search's
-	Validation     float64             `json:"validation_rmse"`
-	Configurations int                 `json:"configurations"` // tried
-	Searched       float64             `json:"search_seconds"` // of all trials, one thread each
+	Selected       int     `json:"selected"` // index of the configuration
+	Config         Scales  `json:"config"`   // its seed is the search's
+	Validation     float64 `json:"validation_rmse"`
+	Configurations int     `json:"configurations"` // tried
+	Searched       float64 `json:"search_seconds"` // of all trials, one thread each
 
 	// Of the draws, fitted to the whole training part.
 	Draws     int     `json:"draws"`

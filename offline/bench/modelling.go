@@ -38,7 +38,7 @@ func fed(model string) string { return model + "+input" }
 // the published ones: one stream of NumPy's legacy generator for each data set,
 // ESN before EuSN, with input before without. The lists of R-ESN and DeepESN,
 // which the published program does not model with, continue it.
-func ModellingConfigurations(model string, input bool) []offline.PaperScales {
+func ModellingConfigurations(model string, input bool) []Scales {
 	rng := newRandomState(searchSeed)
 	d := scaleDraws{rng, func() int { return modellingUnits }, func() float64 { return float64(3*rng.randint(1, 5)) / 10 }}
 	for _, m := range []reservoir.Kind{reservoir.ESN, reservoir.EuSN, reservoir.RESN, DeepESN} {

@@ -22,7 +22,7 @@ import (
 // NumPy and scikit-learn.
 type goldenModelling struct {
 	Learn, Ask [][]float32
-	Configs    map[string]offline.PaperScales
+	Configs    map[string]Scales
 	RMSE       map[string]struct{ Without, With float64 }
 	Lists      map[string]string
 }

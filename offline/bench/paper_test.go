@@ -66,7 +66,7 @@ type redrawn struct {
 	*problem
 	Settings
 	model string
-	list  []offline.PaperScales
+	list  []Scales
 }
 
 func redraw(t *testing.T, d *offline.Dataset, model string) redrawn {
@@ -219,7 +219,7 @@ func (r redrawn) accuracies(first, second int, paper Published) {
 func embedded(t *testing.T, d *offline.Dataset) *offline.Dataset {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), d.Name+".parquet")
-	if _, err := offline.Embed(t.Context(), path, d, offline.EmbedOptions{Seed: offline.DefaultSeed}, nil); err != nil {
+	if _, err := offline.Embed(t.Context(), path, d, offline.EmbedOptions{Seed: reservoir.DefaultSeed}, nil); err != nil {
 		t.Fatal(err)
 	}
 	d, err := offline.ReadArchive(path)

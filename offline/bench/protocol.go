@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -50,7 +49,7 @@ func NewSettings(p Protocol, seed uint64) Settings {
 }
 
 // configurations is the search list of a reservoir.
-func (s Settings) configurations(model string) []offline.PaperScales {
+func (s Settings) configurations(model string) []Scales {
 	return Configurations(model, cmp.Or(s.ListLength, MaxConfigurations))
 }
 

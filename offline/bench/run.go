@@ -246,7 +246,7 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 }
 
 // job is an assessment of one network.
-func (r *runner) job(p *problem, model string, c offline.PaperScales, a assessment, do func(context.Context, openEngine) error) job {
+func (r *runner) job(p *problem, model string, c Scales, a assessment, do func(context.Context, openEngine) error) job {
 	samples := p.samples(a.learn) + p.samples(a.ask)
 	all := r.settings.work(model, p.channels, c, samples, len(a.learn))
 	return job{all, all / float64(max(1, samples*max(1, c.Layers))), do}
@@ -259,7 +259,7 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		if _, ok := r.draws[key{d.Name, BankModel, i}]; ok {
 			continue
 		}
-		spec := offline.DefaultBank(len(d.Channels))
+		spec := reservoir.DefaultBank(len(d.Channels))
 		spec.Seed = r.settings.trialSeed(i)
 		var m *reservoir.Model
 		var report offline.RetrainReport
@@ -281,7 +281,7 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		}
 		leftOut, _ := report.Readout.LeftOut()
 		if err := r.write(record{Draw: &Draw{
-			Dataset: d.Name, Model: BankModel, Index: i, Config: offline.PaperScales{Units: spec.Units, Seed: spec.Seed},
+			Dataset: d.Name, Model: BankModel, Index: i, Config: Scales{Units: spec.Units, Seed: spec.Seed},
 			Alpha: report.Readout.Alpha, Readout: kind, LeftOut: leftOut, Parameters: head.Columns() * (head.Features() + 1), Learnt: report.Series,
 			Test: Share{ev.Correct, ev.Labelled}, Seconds: took.seconds, Energy: took.energy,
 			Predicted: storable(bankClasses(d, ev)),

@@ -170,7 +170,7 @@ func TestSharedBeginningsChangeNoBit(t *testing.T) {
 		if !p.shares(series) {
 			t.Fatal("the test's series share too little")
 		}
-		net, err := reservoir.Draw(offline.PaperNetwork(2, reservoir.EuSN, offline.PaperScales{Units: 20, Eps: 0.1, Gamma: 0.01, Recurrent: 1, Input: 1, Bias: 1}))
+		net, err := reservoir.Draw(reservoir.Paper(2, reservoir.PaperOptions{Units: 20, Eps: 0.1, Gamma: 0.01, Recurrent: 1, Input: 1, Bias: 1}))
 		if err != nil {
 			t.Fatal(err)
 		}

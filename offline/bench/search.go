@@ -3,7 +3,6 @@ package bench
 import (
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -21,7 +20,7 @@ const searchSeed = 42
 // They are the same for every data set where each search came to its end, with
 // 200; one that is stopped earlier lets the next list begin earlier. Seeds are
 // left zero.
-func Configurations(model string, length int) []offline.PaperScales {
+func Configurations(model string, length int) []Scales {
 	rng := newRandomState(searchSeed)
 	d := scaleDraws{rng, func() int { return 10 * rng.randint(1, 21) }, func() float64 { return float64(rng.randint(1, 16)) / 10 }}
 	for _, m := range slices.Concat(PaperModels, []string{DeepESN}) {
@@ -40,27 +39,27 @@ type scaleDraws struct {
 	radius func() float64 // of leaky networks
 }
 
-func (d scaleDraws) list(model string, n int) []offline.PaperScales {
-	list := make([]offline.PaperScales, n)
+func (d scaleDraws) list(model string, n int) []Scales {
+	list := make([]Scales, n)
 	for i := range list {
 		list[i] = d.scales(model)
 	}
 	return list
 }
 
-func (d scaleDraws) scales(model string) offline.PaperScales {
+func (d scaleDraws) scales(model string) Scales {
 	wide := func() float64 { return decade(d.rng.randint(-5, 1)) }
 	scale := func() float64 { return decade(d.rng.randint(-3, 2)) }
 	switch model {
 	case string(reservoir.EuSN):
-		return offline.PaperScales{Units: d.units(), Gamma: wide(), Eps: wide(), Input: scale(), Recurrent: scale(), Bias: scale()}
+		return Scales{Units: d.units(), Gamma: wide(), Eps: wide(), Input: scale(), Recurrent: scale(), Bias: scale()}
 	case DeepESN:
 		layers := d.rng.randint(2, 6)
 		c := d.scales(string(reservoir.ESN))
 		c.Layers = layers
 		return c
 	}
-	return offline.PaperScales{Units: d.units(), Leak: wide(), Input: scale(), SpectralRadius: d.radius(), Bias: scale()}
+	return Scales{Units: d.units(), Leak: wide(), Input: scale(), SpectralRadius: d.radius(), Bias: scale()}
 }
 
 // decade is 10^n, correctly rounded.

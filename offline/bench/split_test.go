@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
 )
 
@@ -127,7 +126,7 @@ func TestSplitRefusals(t *testing.T) {
 }
 
 // fields are a configuration in the units of the published code.
-func fields(model string, c offline.PaperScales) []int {
+func fields(model string, c Scales) []int {
 	log := func(x float64) int { return int(math.Round(math.Log10(x))) }
 	if model == "eusn" {
 		return []int{c.Units, log(c.Gamma), log(c.Eps), log(c.Input), log(c.Recurrent), log(c.Bias)}
@@ -163,7 +162,7 @@ func TestSearchListsAreNumPys(t *testing.T) {
 // selected there for ESN and R-ESN among them.
 func TestStoppedListsMeet(t *testing.T) {
 	for length := 133; length <= 152; length++ {
-		for model, want := range map[string]offline.PaperScales{
+		for model, want := range map[string]Scales{
 			"esn":  {Units: 110, SpectralRadius: 1.1, Leak: .01, Input: 10, Bias: .1},
 			"resn": {Units: 80, SpectralRadius: 1.3, Leak: .01, Input: 1, Bias: .1},
 		} {

@@ -31,7 +31,7 @@ type Settings struct {
 // format is the version of the lines' meaning.
 const format = 1
 
-// bank is the version of offline.DefaultBank and of what offline.Retrain makes
+// bank is the version of reservoir.DefaultBank and of what offline.Retrain makes
 // of its features; results of another are not averaged with this one's.
 const bank = 2
 
@@ -46,39 +46,39 @@ func (s Share) Accuracy() float64 { return float64(s.Correct) / float64(s.Of) }
 
 // Trial is one configuration of a search.
 type Trial struct {
-	Dataset    string              `json:"dataset"`
-	Model      string              `json:"model"`
-	Index      int                 `json:"index"` // in the search list
-	Config     offline.PaperScales `json:"config"`
-	Alpha      float64             `json:"alpha"`
-	Validation Share               `json:"validation,omitzero"`
-	RMSE       float64             `json:"rmse,omitzero"`     // of modelling, over the validation part
-	Singular   bool                `json:"singular,omitzero"` // of modelling: the regression has no solution
-	Seconds    float64             `json:"seconds"`           // wall clock of the one thread that did it
-	Energy     energy.Used         `json:"energy,omitzero"`
-	Training   Training            `json:"training,omitzero"`
-	Epochs     int                 `json:"epochs,omitzero"` // trained for
-	Cut        bool                `json:"cut,omitzero"`    // by the budget: it has no other result
+	Dataset    string      `json:"dataset"`
+	Model      string      `json:"model"`
+	Index      int         `json:"index"` // in the search list
+	Config     Scales      `json:"config"`
+	Alpha      float64     `json:"alpha"`
+	Validation Share       `json:"validation,omitzero"`
+	RMSE       float64     `json:"rmse,omitzero"`     // of modelling, over the validation part
+	Singular   bool        `json:"singular,omitzero"` // of modelling: the regression has no solution
+	Seconds    float64     `json:"seconds"`           // wall clock of the one thread that did it
+	Energy     energy.Used `json:"energy,omitzero"`
+	Training   Training    `json:"training,omitzero"`
+	Epochs     int         `json:"epochs,omitzero"` // trained for
+	Cut        bool        `json:"cut,omitzero"`    // by the budget: it has no other result
 }
 
 // Draw is one drawing of the weights of the chosen configuration.
 type Draw struct {
-	Dataset    string              `json:"dataset"`
-	Model      string              `json:"model"`
-	Index      int                 `json:"index"`
-	Config     offline.PaperScales `json:"config"` // of the bank only its seed and units
-	Alpha      float64             `json:"alpha"`
-	Readout    string              `json:"readout,omitzero"`  // of the bank: ridge or discriminant, by leave-one-out
-	LeftOut    float64             `json:"left_out,omitzero"` // its leave-one-out accuracy on the training part
-	Parameters int                 `json:"parameters"`        // trained ones
-	Learnt     int                 `json:"learnt"`            // series the head was fitted to
-	Test       Share               `json:"test,omitzero"`
-	RMSE       float64             `json:"rmse,omitzero"` // of modelling, over the test part
-	Seconds    float64             `json:"seconds"`       // training and test
-	Energy     energy.Used         `json:"energy,omitzero"`
-	Training   Training            `json:"training,omitzero"`
-	Epochs     int                 `json:"epochs,omitzero"`     // trained for
-	Predicted  []int               `json:"predicted,omitempty"` // class of each test series, as Data.Truth
+	Dataset    string      `json:"dataset"`
+	Model      string      `json:"model"`
+	Index      int         `json:"index"`
+	Config     Scales      `json:"config"` // of the bank only its seed and units
+	Alpha      float64     `json:"alpha"`
+	Readout    string      `json:"readout,omitzero"`  // of the bank: ridge or discriminant, by leave-one-out
+	LeftOut    float64     `json:"left_out,omitzero"` // its leave-one-out accuracy on the training part
+	Parameters int         `json:"parameters"`        // trained ones
+	Learnt     int         `json:"learnt"`            // series the head was fitted to
+	Test       Share       `json:"test,omitzero"`
+	RMSE       float64     `json:"rmse,omitzero"` // of modelling, over the test part
+	Seconds    float64     `json:"seconds"`       // training and test
+	Energy     energy.Used `json:"energy,omitzero"`
+	Training   Training    `json:"training,omitzero"`
+	Epochs     int         `json:"epochs,omitzero"`     // trained for
+	Predicted  []int       `json:"predicted,omitempty"` // class of each test series, as Data.Truth
 }
 
 // Origin is where and with what results were made.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/internal/baseline"
 )
 
@@ -26,8 +25,8 @@ func trained(model string) bool { return slices.Contains(TrainedModels, model) }
 
 // trainable is a configuration of a search among trained models.
 type trainable struct {
-	scales   offline.PaperScales // units, and of arnn eps and gamma
-	training Training            // without its Epochs
+	scales   Scales   // units, and of arnn eps and gamma
+	training Training // without its Epochs
 }
 
 // trainables is the published list of 200 random configurations of a model:

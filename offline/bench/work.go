@@ -31,7 +31,7 @@ func layered(list []reservoir.Spec, samples int) (sum float64) {
 
 // work is that of a trial or draw of a reservoir: so many samples through its
 // networks, and a head fitted to so many series.
-func (s Settings) work(model string, channels int, c offline.PaperScales, samples, series int) float64 {
+func (s Settings) work(model string, channels int, c Scales, samples, series int) float64 {
 	list := specs(model, channels, c)
 	run := steps(list[0], samples)
 	if len(list) > 1 {
@@ -46,7 +46,7 @@ func (s Settings) work(model string, channels int, c offline.PaperScales, sample
 
 // modellingWork is that of one rmse: the states, and the moments of those to
 // learn from, in numbers twice as long.
-func modellingWork(model string, c offline.PaperScales, learn, ask int) float64 {
+func modellingWork(model string, c Scales, learn, ask int) float64 {
 	n := float64(c.Units)
 	return layered(specs(model, 1, c), learn+ask) + gigaflops(n*n*float64(learn))
 }
@@ -55,7 +55,7 @@ func modellingWork(model string, c offline.PaperScales, learn, ask int) float64 
 // and the readout, a product and about nine factorisations and inverses of the
 // smaller of its two systems, in numbers twice as long.
 func bankWork(d *offline.Dataset) float64 {
-	s := offline.DefaultBank(len(d.Channels))
+	s := reservoir.DefaultBank(len(d.Channels))
 	samples, series := 0, len(labelled(d, offline.Train))
 	for i := range d.Series {
 		samples += d.Len(i)
@@ -93,7 +93,7 @@ func (r *runner) expected(d *offline.Dataset, model string) {
 		if model == BankModel {
 			draws += bankWork(d)
 		} else { // large networks win
-			draws += r.settings.work(model, channels, offline.PaperScales{Units: 170, Layers: 2}, train+test, series)
+			draws += r.settings.work(model, channels, Scales{Units: 170, Layers: 2}, train+test, series)
 		}
 	}
 	r.plan(phase{d.Name, model, false}, trials)

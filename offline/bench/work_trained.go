@@ -121,7 +121,7 @@ func (r *runner) expectedTraining(d *offline.Dataset, model string) {
 	}
 	for i := range r.Draws {
 		if _, ok := r.draws[key{d.Name, model, i}]; !ok {
-			draws += one(trainable{scales: offline.PaperScales{Units: 100}})
+			draws += one(trainable{scales: Scales{Units: 100}})
 		}
 	}
 	r.plan(phase{d.Name, model, false}, trials)

@@ -34,11 +34,21 @@ func single(kind reservoir.Kind, channels, units int) reservoir.Spec {
 	return s
 }
 
+// draw takes a recipe without Input, too, which reservoir.Draw refuses.
 func draw(t testing.TB, s reservoir.Spec) *reservoir.Network {
 	t.Helper()
+	blind := s.Input == reservoir.Dist{}
+	if blind {
+		s.Input = reservoir.Fixed(1)
+	}
 	net, err := reservoir.Draw(s)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, m := range net.Members {
+		if blind {
+			clear(m.Input)
+		}
 	}
 	for c := range s.Channels {
 		net.Norm.Mean[c] = float32(c%5)/4 - .5

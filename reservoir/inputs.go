@@ -1,0 +1,199 @@
+package reservoir
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Norm holds the input transform's constants, one per channel.
+//
+//	input c            = (x[c] - Mean[c]) * Scale[c]      float32, one subtraction, one product
+//	input Channels + c = (x[c] - previous x[c]) * Diff[c]  0 for the first sample
+type Norm struct {
+	Mean, Scale, Diff []float32
+}
+
+// InputRange is what the labelled training series held of one channel, missing
+// values aside, before the input transform.
+type InputRange struct {
+	Values     int64   `json:"values"` // how many; where there are none, all the rest is 0
+	Min        float32 `json:"min"`
+	Max        float32 `json:"max"`
+	Mean       float64 `json:"mean"`
+	Deviation  float64 `json:"deviation"`   // population
+	LongestRun int     `json:"longest_run"` // most samples in a row, within a series, that had one value
+}
+
+// validate reports what cannot be.
+func (r InputRange) validate() error {
+	finite := func(x float64) bool { return x-x == 0 }
+	switch {
+	case r.Values < 0, r.LongestRun < 0, int64(r.LongestRun) > r.Values, r.Values > 0 && r.LongestRun == 0:
+		return fmt.Errorf("%d values, the longest run %d", r.Values, r.LongestRun)
+	case !(r.Min <= r.Max) || !finite(float64(r.Min)) || !finite(float64(r.Max)):
+		return fmt.Errorf("values from %v to %v", r.Min, r.Max)
+	case !finite(r.Mean) || !(r.Deviation >= 0) || !finite(r.Deviation):
+		return fmt.Errorf("mean %v, deviation %v", r.Mean, r.Deviation)
+	}
+	return nil
+}
+
+// InputStatistics accumulate what a model knows of its training samples: the
+// input transform's constants and each channel's range. The same samples in
+// the same order give the same bits on every platform.
+type InputStatistics struct {
+	value []channelStatistics
+	diff  []spread
+}
+
+// NewInputStatistics starts with no sample.
+func NewInputStatistics(channels int) *InputStatistics {
+	return &InputStatistics{make([]channelStatistics, channels), make([]spread, channels)}
+}
+
+// SeriesStatistics adds the samples of one series to InputStatistics.
+type SeriesStatistics struct {
+	to     *InputStatistics
+	before []float32 // the sample before; empty: none
+	run    []int     // samples for which each channel has had its last value
+}
+
+// Series begins a series: differences and runs do not reach over its start.
+func (s *InputStatistics) Series() *SeriesStatistics {
+	return &SeriesStatistics{to: s, run: make([]int, len(s.value))}
+}
+
+// Add takes the next samples, row-major, Channels values each. NaN is a missing
+// value and is passed over.
+func (f *SeriesStatistics) Add(samples []float32) {
+	for c := len(f.run); len(samples) >= c && c > 0; samples = samples[c:] {
+		f.add(samples[:c])
+	}
+}
+
+func (f *SeriesStatistics) add(sample []float32) {
+	first := len(f.before) == 0
+	for k, x := range sample {
+		if x != x {
+			f.run[k] = 0
+			continue
+		}
+		if first || f.before[k] != x {
+			f.run[k] = 0
+		}
+		f.run[k]++
+		f.to.value[k].add(x, f.run[k])
+		if !first && f.before[k] == f.before[k] {
+			f.to.diff[k].add(float64(x) - float64(f.before[k]))
+		}
+	}
+	f.before = append(f.before[:0], sample...)
+}
+
+// Skip says that samples were left out: the next one does not follow the last.
+func (f *SeriesStatistics) Skip() {
+	f.before = f.before[:0]
+	clear(f.run)
+}
+
+// Norm is the input transform of a recipe: each channel's mean and deviation
+// over all samples, and the deviation of its differences between neighbouring
+// samples. What the recipe does not use is the identity.
+func (s *InputStatistics) Norm(spec Spec) Norm {
+	n := identityNorm(len(s.value))
+	for k := range s.value {
+		value := &s.value[k]
+		size := math.Abs(value.mean()) + value.deviation()
+		if spec.Standardise {
+			n.Mean[k], n.Scale[k] = float32(value.mean()), value.inverse(size)
+		}
+		if spec.Difference {
+			n.Diff[k] = s.diff[k].inverse(size)
+		}
+	}
+	return n
+}
+
+// identityNorm changes no sample.
+func identityNorm(channels int) Norm {
+	ones := slices.Repeat([]float32{1}, channels)
+	return Norm{Mean: make([]float32, channels), Scale: ones, Diff: slices.Clone(ones)}
+}
+
+// Ranges are those of all channels.
+func (s *InputStatistics) Ranges() []InputRange {
+	out := make([]InputRange, len(s.value))
+	for c, v := range s.value {
+		out[c] = InputRange{
+			Values: int64(v.n), Min: v.min, Max: v.max, Mean: v.mean(), Deviation: v.deviation(), LongestRun: v.longest,
+		}
+	}
+	return out
+}
+
+// channelStatistics are what the training data hold of a channel.
+type channelStatistics struct {
+	spread
+	min, max float32
+	longest  int // run of one value
+}
+
+// add takes a value that is there, the run-th of its kind in a row.
+func (r *channelStatistics) add(x float32, run int) {
+	if r.n == 0 || x < r.min {
+		r.min = x
+	}
+	if r.n == 0 || x > r.max {
+		r.max = x
+	}
+	r.longest = max(r.longest, run)
+	r.spread.add(float64(x))
+}
+
+// rounding is the share of a channel's magnitude below which a deviation is
+// taken for float32 rounding: four units in the last place.
+const rounding = 0x1p-22
+
+// spread accumulates the mean and the deviation of numbers, about the first of
+// them so that a large mean costs no digits.
+type spread struct {
+	n                  int
+	first, sum, square float64
+}
+
+func (s *spread) add(x float64) {
+	if s.n == 0 {
+		s.first = x
+	}
+	s.n++
+	d := x - s.first
+	s.sum += d
+	s.square += float64(d * d) // converted, so that no platform fuses it: states depend on these bits
+}
+
+func (s *spread) mean() float64 {
+	if s.n == 0 {
+		return 0
+	}
+	return s.first + s.sum/float64(s.n)
+}
+
+func (s *spread) deviation() float64 {
+	if s.n == 0 {
+		return 0
+	}
+	m := s.sum / float64(s.n)
+	return math.Sqrt(max(0, s.square/float64(s.n)-float64(m*m)))
+}
+
+// inverse is 1/deviation, or 0 where that is no more than rounding of numbers
+// of the given size: an input that never varied in training has taught the
+// readout nothing and is left out.
+func (s *spread) inverse(size float64) float32 {
+	dev := s.deviation()
+	if dev <= rounding*size || dev < 1/MaxScale {
+		return 0
+	}
+	return float32(1 / dev)
+}

@@ -1,0 +1,96 @@
+package reservoir
+
+import (
+	"math"
+	"slices"
+)
+
+// DefaultSeed draws the default bank: fixed once, chosen on no data.
+const DefaultSeed = 1
+
+// DefaultBank is the network that needs no search: 40 Euler State Networks of
+// 50 units whose scales are drawn log-uniformly, each seeing the standardised
+// channels and their first differences, or 1 to 9 of those where there are
+// many, with five features per unit.
+//
+// eps is 1: it only sets the size of the states, which standardised features
+// do not show. What it multiplies is drawn: gamma, so that a member forgets
+// within 2 to 3,300 samples, and eps times the spectral radius, the fastest
+// turn of a member's state in radians a sample, short of chaos. Short memories
+// see local shapes, long ones the course of the whole sequence.
+func DefaultBank(channels int) Spec {
+	return Spec{
+		Arithmetic: Arithmetic, Kind: EuSN, Channels: channels,
+		Members: 40, Units: 50, Seed: DefaultSeed, Precision: Float32,
+		Standardise: true, Difference: true, Subset: 9,
+		Features: slices.Clone(AllFeatures),
+		Eps:      Fixed(1),
+		EpsRho:   Dist{Lo: 1e-2, Hi: 0.3},
+		Gamma:    Dist{Lo: 3e-4, Hi: 0.5},
+		Input:    Dist{Lo: math.Sqrt(1e-3), Hi: math.Sqrt(10)},
+		Bias:     Dist{Lo: 1e-2, Hi: math.Sqrt(10)},
+	}
+}
+
+// PaperOptions are the hyper-parameters of one network of the paper. Those of
+// other kinds stay zero. Input must be given; of the rest see Spec.WithDefaults.
+type PaperOptions struct {
+	Kind           Kind    // zero: EuSN
+	Units          int     // zero: DefaultUnits
+	Eps            float64 // eusn: step size
+	Gamma          float64 // eusn: diffusion
+	Recurrent      float64 // eusn: W is uniform in [-Recurrent, Recurrent]
+	SpectralRadius float64 // esn, resn
+	Leak           float64 // esn, resn
+	Input          float64 // input weights are uniform in [-Input, Input]
+	Bias           float64 // biases are uniform in [-Bias, Bias]
+	Seed           uint64
+}
+
+// Paper is a single network of the paper: raw samples in, the last state out.
+// The paper fits its readout to raw features with alpha 1.
+func Paper(channels int, o PaperOptions) Spec {
+	s := Spec{Kind: o.Kind, Channels: channels, Units: o.Units, Seed: o.Seed, Input: Fixed(o.Input), Bias: Fixed(o.Bias)}
+	if o.Kind == ESN || o.Kind == RESN {
+		s.SpectralRadius, s.Leak = Fixed(o.SpectralRadius), Fixed(o.Leak)
+	} else {
+		s.Eps, s.Gamma, s.Recurrent = Fixed(o.Eps), Fixed(o.Gamma), Fixed(o.Recurrent)
+	}
+	return s.WithDefaults()
+}
+
+// DefaultUnits is the size of a member where nothing else is said.
+const DefaultUnits = 100
+
+// WithDefaults completes a recipe. What is zero, and would mean nothing, takes
+// its default: this build's Arithmetic, EuSN, 1 member of DefaultUnits,
+// Float32, and the feature Last. Where no scale of the kind is given all take
+// theirs: of eusn eps 0.01, gamma 0.001, recurrent 0.1; of esn and resn
+// spectral radius 0.9, leak 0.1. Channels and Input have no default. A recipe
+// that Validate accepts is returned as it is.
+func (s Spec) WithDefaults() Spec {
+	fill(&s.Arithmetic, Arithmetic)
+	fill(&s.Kind, EuSN)
+	fill(&s.Members, 1)
+	fill(&s.Units, DefaultUnits)
+	fill(&s.Precision, Float32)
+	if len(s.Features) == 0 {
+		s.Features = []Feature{Last}
+	}
+	var none Dist
+	switch {
+	case s.Kind == EuSN && s.Eps == none && s.Gamma == none && s.Recurrent == none && s.EpsRho == none:
+		s.Eps, s.Gamma, s.Recurrent = Fixed(0.01), Fixed(0.001), Fixed(0.1)
+	case (s.Kind == ESN || s.Kind == RESN) && s.SpectralRadius == none && s.Leak == none:
+		s.SpectralRadius, s.Leak = Fixed(0.9), Fixed(0.1)
+	}
+	return s
+}
+
+// fill gives v its default where it is zero.
+func fill[T comparable](v *T, byDefault T) {
+	var zero T
+	if *v == zero {
+		*v = byDefault
+	}
+}
