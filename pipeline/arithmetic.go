@@ -15,14 +15,6 @@ func arithmeticOf(e reservoir.Engine) string {
 	return ""
 }
 
-// continues reports whether an engine of that arithmetic may go on from the
-// record. What lies behind a snapshot is replayed, and comes out as it was in
-// the same arithmetic only. Where nothing was answered nothing is replayed; an
-// imported snapshot is checked by itself (shape).
-func (r *record) continues(arithmetic string) bool {
-	return r.inSeq == 0 || r.arithmetic == arithmetic
-}
-
 func (c *committer) otherArithmetic(r record) error {
 	return otherArithmetic(c.subject(), r.arithmetic, c.ours)
 }

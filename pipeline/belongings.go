@@ -28,9 +28,6 @@ type belongings struct {
 	gone  uint64                           // dead letters that made room for newer ones, when last told
 }
 
-func snapshotStream(job string) string { return "OBJ_" + snapshotBucket(job) }
-func memberStream(job string) string   { return "KV_" + memberBucket(job) }
-
 // openBelongings notes what there is when the stage starts.
 func openBelongings(ctx context.Context, r *run) (*belongings, error) {
 	b := &belongings{run: r, known: map[string]*jetstream.StreamInfo{}, told: map[string]time.Time{}}

@@ -9,14 +9,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// place is an input message: its number, and when the server stored it. Two
-// histories of one input may give a number twice; they do not give it the same
-// time.
-type place struct {
-	seq    uint64
-	stored int64 // ns
-}
-
 // checkInput compares the input with what the record says of it, and decides
 // from where to replay.
 func (t *tenure) checkInput(ctx context.Context) error {

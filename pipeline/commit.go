@@ -108,7 +108,7 @@ func (c *committer) read(ctx context.Context) (record, uint64, error) {
 	if err != nil {
 		return record{}, 0, fmt.Errorf("pipeline: position on %s: %w", c.subject(), err)
 	}
-	r, err := parseRecord(raw)
+	r, err := parseRecord(raw.Header, raw.Subject, raw.Sequence)
 	return r, raw.Sequence, err
 }
 

@@ -13,10 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A dead letter that was sent again is marked by one more message among the
-// dead letters, of this kind.
-const kindSentAgain = "sent-again"
-
 // ListedLetter is a dead letter without its payload.
 type ListedLetter struct {
 	Seq       uint64    `json:"seq"` // in the job's dead-letter NATS stream

@@ -133,7 +133,7 @@ func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, record) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	r, err := parseRecord(raw)
+	r, err := parseRecord(raw.Header, raw.Subject, raw.Sequence)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -5,16 +5,26 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/nats-io/nats.go"
 )
+
+// wireHeader is a message's headers. Any client's can be used as one.
+type wireHeader = map[string][]string
+
+// headerValue is the first value of a header, empty without one. A name has one
+// spelling here: see spellHeaders.
+func headerValue(h wireHeader, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
 
 // spellHeaders gives a producer's headers their names. NATS tells "eusn-seq"
 // from "Eusn-Seq", but a producer who writes it means it, and gateways that
 // come from HTTP/2 write every name so: unread, it would let repeats and gaps
 // pass, or join two sequences, without a word. A header that stands there
 // under two spellings is an error: one of them would have to be ignored.
-func spellHeaders(h nats.Header) error {
+func spellHeaders(h wireHeader) error {
 	for k := range h {
 		switch k {
 		case HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd: // most messages have no others
@@ -41,7 +51,7 @@ func producerHeader(k string) string {
 	return ""
 }
 
-func respell(h nats.Header) error {
+func respell(h wireHeader) error {
 	spelt := map[string]string{} // name -> how it is written
 	for _, k := range slices.Sorted(maps.Keys(h)) {
 		name := producerHeader(k)

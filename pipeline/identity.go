@@ -19,16 +19,6 @@ import (
 // ErrOtherModel is that of a worker whose model is not the one its job runs.
 var ErrOtherModel = errors.New("nothing was claimed")
 
-// identity is which model a job runs: 32 hexadecimal digits each, of SHA-256;
-// empty = not said, as by programs from before identities.
-type identity struct {
-	network string // of the model without readouts, and the arithmetic: shape.network
-	readout string // of the readout that answers
-}
-
-// hashDigits is how many hexadecimal digits of a SHA-256 tell models apart.
-const hashDigits = 32
-
 func (s shape) identity() identity {
 	return identity{network: hex.EncodeToString(s.network[:])[:hashDigits]}
 }
@@ -47,63 +37,6 @@ func readoutOf(m *reservoir.Model, head *readout.Linear) (string, error) {
 	return print[:hashDigits], nil
 }
 
-// differs names what of two identities is not the same; what one of them does
-// not say is no difference.
-func (i identity) differs(o identity) string {
-	other := func(a, b string) bool { return a != "" && b != "" && a != b }
-	switch {
-	case other(i.network, o.network):
-		return "network"
-	case other(i.readout, o.readout):
-		return "readout"
-	}
-	return ""
-}
-
-// The list of workers holds their names alone, so these end in the beginnings
-// of both.
-const nameDigits = 12
-
-// sign adds the identity to a worker's name.
-func (i identity) sign(worker string) string {
-	return worker + "-" + i.network[:nameDigits] + "-" + i.readout[:nameDigits]
-}
-
-// differsFrom names what the identity that a worker's name ends in does not have
-// in common with i.
-func (i identity) differsFrom(worker string) string {
-	parts := strings.Split(worker, "-")
-	if len(parts) != 3 || len(parts[1]) != nameDigits || len(parts[2]) != nameDigits {
-		return "" // a program from before identities
-	}
-	return identity{i.network[:nameDigits], i.readout[:nameDigits]}.differs(identity{parts[1], parts[2]})
-}
-
-// entry is what a job says of itself on <job>.out.job, beside its partitions'
-// records: the first worker writes it, on the condition that nobody has, and
-// the others compare.
-type entry struct {
-	identity
-	arithmetic string // for people; network has it
-	worker     string // who wrote it
-	meta       codec.PredictionMeta
-}
-
-const kindJob = "job"
-
-func entrySubject(job string) string { return job + ".out." + kindJob }
-
-func (e *entry) header() nats.Header {
-	h := nats.Header{headerKind: {kindJob}, headerWorker: {e.worker}, headerNetwork: {e.network}, headerInSeq: {"0"}, headerOuts: {"0"}}
-	if e.readout != "" {
-		h[headerReadout] = []string{e.readout}
-	}
-	if e.arithmetic != "" {
-		h[headerArith] = []string{e.arithmetic}
-	}
-	return h
-}
-
 // readEntry returns a job's entry and its sequence number, 0 if there is none.
 func readEntry(ctx context.Context, out jetstream.Stream, job string) (entry, uint64, error) {
 	subject := entrySubject(job)
@@ -114,20 +47,13 @@ func readEntry(ctx context.Context, out jetstream.Stream, job string) (entry, ui
 	if err != nil {
 		return entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
 	}
-	h := raw.Header
-	e := entry{identity{h.Get(headerNetwork), h.Get(headerReadout)}, h.Get(headerArith), h.Get(headerWorker), codec.PredictionMeta{}}
-	if e.meta, _, err = codec.DecodePredictions(raw.Data); err == nil && (h.Get(headerKind) != kindJob || len(e.network) != hashDigits) {
-		err = fmt.Errorf("headers %s %q and %s %q: want %s and %d digits", headerKind, h.Get(headerKind), headerNetwork, e.network, kindJob, hashDigits)
-	}
-	if err != nil {
-		return entry{}, raw.Sequence, foreign(raw.Sequence, subject, err)
-	}
-	return e, raw.Sequence, nil
+	e, err := parseEntry(raw.Header, raw.Data, subject, raw.Sequence)
+	return e, raw.Sequence, err
 }
 
-// write publishes the entry in the place of message expect, 0 = of none. taken
+// writeEntry publishes the entry in the place of message expect, 0 = of none. taken
 // says that somebody else wrote meanwhile.
-func (e *entry) write(ctx context.Context, js jetstream.JetStream, job string, expect uint64, body []byte) (taken bool, err error) {
+func writeEntry(ctx context.Context, js jetstream.JetStream, e *entry, job string, expect uint64, body []byte) (taken bool, err error) {
 	m := &nats.Msg{Subject: entrySubject(job), Data: body, Header: e.header()}
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
 	_, err = js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
@@ -157,7 +83,7 @@ func (r *run) join(ctx context.Context) error {
 	if err := r.compareMembers(ctx); err != nil {
 		return err
 	}
-	theirs, err = own.settle(ctx, r.js, r.out, r.snaps, r.cfg.Job, r.empty)
+	theirs, err = agree(ctx, &own, r.js, r.out, r.snaps, r.cfg.Job, r.empty)
 	if what := r.model.differs(theirs.identity); what != "" {
 		return r.refuse(what, theirs)
 	}
@@ -168,18 +94,18 @@ func (r *run) join(ctx context.Context) error {
 	return err
 }
 
-// settle returns what a job says of itself, which becomes own where that is no
+// agree returns what a job says of itself, which becomes own where that is no
 // contradiction: in a job that says nothing, or no readout.
-func (own *entry) settle(ctx context.Context, js jetstream.JetStream, out jetstream.Stream, snaps *snapshots, job string, body []byte) (entry, error) {
+func agree(ctx context.Context, own *entry, js jetstream.JetStream, out jetstream.Stream, snaps *snapshots, job string, body []byte) (entry, error) {
 	for {
 		e, seq, err := readEntry(ctx, out, job)
 		if err == nil && seq == 0 {
-			e, err = own.recorded(ctx, out, snaps, job)
+			e, err = recorded(ctx, own, out, snaps, job)
 		}
 		if err != nil || own.differs(e.identity) != "" || seq > 0 && (own.readout == "" || e.readout != "") {
 			return e, err
 		}
-		if taken, err := own.write(ctx, js, job, seq, body); !taken {
+		if taken, err := writeEntry(ctx, js, own, job, seq, body); !taken {
 			return *own, err
 		}
 	}
@@ -234,7 +160,7 @@ func nameOf(m codec.PredictionMeta) string {
 // a job's model: what is no contradiction to own where anything is, else what
 // is one, or nothing. Where both are found, as programs from before identities
 // let it happen, the others' partitions are stopped when they are claimed.
-func (own *entry) recorded(ctx context.Context, out jetstream.Stream, snaps *snapshots, job string) (other entry, err error) {
+func recorded(ctx context.Context, own *entry, out jetstream.Stream, snaps *snapshots, job string) (other entry, err error) {
 	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
 	if err != nil {
 		return entry{}, fmt.Errorf("pipeline: records not listed: %w", err)
@@ -265,7 +191,7 @@ func recordedOn(ctx context.Context, out jetstream.Stream, snaps *snapshots, sub
 	if err != nil {
 		return entry{}, fmt.Errorf("pipeline: record on %s: %w", subject, err)
 	}
-	rec, err := parseRecord(raw)
+	rec, err := parseRecord(raw.Header, raw.Subject, raw.Sequence)
 	if err != nil {
 		return entry{}, nil
 	}

@@ -213,10 +213,10 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := killed.write(t.Context(), b.js, c.Job, 0, body); err != nil {
+	if _, err := writeEntry(t.Context(), b.js, &killed, c.Job, 0, body); err != nil {
 		t.Fatal(err)
 	}
-	if taken, err := killed.write(t.Context(), b.js, c.Job, 0, body); !taken || err == nil {
+	if taken, err := writeEntry(t.Context(), b.js, &killed, c.Job, 0, body); !taken || err == nil {
 		t.Errorf("a second entry was taken (%v)", err)
 	}
 	if began, refused := b.race(t, c, network, m, head); began[m] != 1 || refused != 2 {

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"time"
 
@@ -12,16 +11,9 @@ import (
 )
 
 const (
-	// idleEntries is how many streams one end event may name; the next event
-	// follows when this one has come back.
-	idleEntries = 1024
 	// askAgain is when an end event that has not come back is given up for
 	// lost.
 	askAgain = 2 * commitTimeout
-	// idlePrefix begins the keys of end events. An event under any other key is
-	// refused, so that a producer who may publish under its own keys alone can
-	// end nobody else's sequences.
-	idlePrefix = "eusn-idle-"
 	// idleParts is into how many parts the shortest limit is divided to look
 	// for silent streams.
 	idleParts = 8
@@ -131,22 +123,4 @@ func idleMessage(c Config, part int, data []byte) *nats.Msg {
 		Subject: strings.TrimSuffix(c.InputSubject, "*") + idleKey(part, c.Partitions),
 		Header:  nats.Header{headerKind: {kindIdle}}, Data: data,
 	}
-}
-
-// idleKey is a key of a partition that no producer uses, so that an end event
-// comes between its streams' messages and on none of their subjects: there,
-// producers look for the last number they have used.
-func idleKey(part, partitions int) string {
-	for i := 0; ; i++ {
-		if key := fmt.Sprintf("%s%d", idlePrefix, i); partitionOf(key, partitions) == part {
-			return key
-		}
-	}
-}
-
-// partitionOf is the partition that the server gives a key.
-func partitionOf(key string, partitions int) int {
-	h := fnv.New32a()
-	h.Write([]byte(key))
-	return int(h.Sum32() % uint32(partitions))
 }

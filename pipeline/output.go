@@ -37,21 +37,6 @@ type DeadLetter struct {
 	Data      []byte // the original payload
 }
 
-// ForeignError is a message among a job's output that is no prediction:
-// something else publishes there.
-type ForeignError struct {
-	Seq uint64 // in the output NATS stream
-	err error
-}
-
-func (e *ForeignError) Error() string { return e.err.Error() }
-func (e *ForeignError) Unwrap() error { return e.err }
-
-// foreign words what is wrong with a message of a partition's output.
-func foreign(seq uint64, subject string, err error) error {
-	return &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: %w: %s", seq, subject, err, wayOut(subject, seq))}
-}
-
 // Predictions hands a job's output to fn, in the order of the output NATS
 // stream, from message from on: 1 = everything kept, 0 = what comes from now
 // on. It runs until ctx ends (nil) or fn returns an error, which it returns.

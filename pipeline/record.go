@@ -6,16 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-)
-
-// kinds of a partition's records
-const (
-	kindClaim    = "claim"    // a worker takes the partition over
-	kindCommit   = "commit"   // predictions, and the position behind them
-	kindReleased = "released" // its worker has given it up, with a snapshot of the last state
 )
 
 // position is how far a partition has come.
@@ -55,6 +45,14 @@ type record struct {
 	identity          // of the model; empty = written before records said so
 }
 
+// place is an input message: its number, and when the server stored it. Two
+// histories of one input may give a number twice; they do not give it the same
+// time.
+type place struct {
+	seq    uint64
+	stored int64 // ns
+}
+
 // errRecord is a record that cannot be read: asking again does not help.
 var errRecord = errors.New("something else publishes there, or it was changed")
 
@@ -66,9 +64,9 @@ func wayOut(subject string, seq uint64) string {
 	return fmt.Sprintf("look at it (nats stream get %s %d): if it is not this job's, keep its sender off and take out this one message (nats stream rmm %s %d), and the record before it counts again; else restore the job's streams, or begin a new job", outputStream(job), seq, outputStream(job), seq)
 }
 
-func (r *record) header() nats.Header {
+func (r *record) header() wireHeader {
 	u := func(v uint64) []string { return []string{strconv.FormatUint(v, 10)} }
-	h := nats.Header{
+	h := wireHeader{
 		headerKind: {r.kind}, headerEpoch: u(r.epoch), headerWorker: {r.worker}, headerInCreated: {r.created},
 		headerInSeq: u(r.inSeq), headerAhead: u(r.ahead), headerOuts: u(r.outs),
 	}
@@ -97,18 +95,18 @@ func (r *record) header() nats.Header {
 	return h
 }
 
-// parseRecord reads and checks a record.
-func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
-	h := raw.Header
+// parseRecord reads and checks a record: the headers of message seq on a
+// subject.
+func parseRecord(h wireHeader, subject string, seq uint64) (record, error) {
 	r := record{
-		kind: h.Get(headerKind), worker: h.Get(headerWorker), created: h.Get(headerInCreated), snap: h.Get(headerSnap), losses: h.Get(headerLosses),
-		arithmetic: h.Get(headerArith), identity: identity{h.Get(headerNetwork), h.Get(headerReadout)},
+		kind: headerValue(h, headerKind), worker: headerValue(h, headerWorker), created: headerValue(h, headerInCreated), snap: headerValue(h, headerSnap), losses: headerValue(h, headerLosses),
+		arithmetic: headerValue(h, headerArith), identity: identity{headerValue(h, headerNetwork), headerValue(h, headerReadout)},
 	}
 	var err error
 	u := func(key string, v *uint64) {
 		if err == nil {
-			if *v, err = strconv.ParseUint(h.Get(key), 10, 64); err != nil {
-				err = fmt.Errorf("header %s is %q, want a number", key, h.Get(key))
+			if *v, err = strconv.ParseUint(headerValue(h, key), 10, 64); err != nil {
+				err = fmt.Errorf("header %s is %q, want a number", key, headerValue(h, key))
 			}
 		}
 	}
@@ -116,27 +114,27 @@ func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 	u(headerInSeq, &r.inSeq)
 	u(headerAhead, &r.ahead)
 	u(headerOuts, &r.outs)
-	if h.Get(headerDigestSeq) != "" {
+	if headerValue(h, headerDigestSeq) != "" {
 		u(headerDigestSeq, &r.mark.seq)
 		var at uint64
 		u(headerInTime, &at)
 		r.mark.time = int64(at)
-		if h.Get(headerVersion) != "" {
+		if headerValue(h, headerVersion) != "" {
 			u(headerVersion, &r.mark.version)
 		}
-		if d, derr := parseDigest(h.Get(headerDigest)); derr != nil && err == nil {
-			err = fmt.Errorf("header %s is %q: %w", headerDigest, h.Get(headerDigest), derr)
+		if d, derr := parseDigest(headerValue(h, headerDigest)); derr != nil && err == nil {
+			err = fmt.Errorf("header %s is %q: %w", headerDigest, headerValue(h, headerDigest), derr)
 		} else {
 			r.mark.digest = d
 		}
 	}
-	if h.Get(headerRests) != "" {
+	if headerValue(h, headerRests) != "" {
 		var at uint64
 		u(headerRests, &r.rests.seq)
 		u(headerRestsTime, &at)
 		r.rests.stored = int64(at)
 	}
-	if h.Get(headerEmptyTo) != "" {
+	if headerValue(h, headerEmptyTo) != "" {
 		u(headerEmptyTo, &r.emptyTo)
 	}
 	if r.snap != "" {
@@ -152,9 +150,17 @@ func parseRecord(raw *jetstream.RawStreamMsg) (record, error) {
 		err = fmt.Errorf("it names a position of %d, whose predictions rest on nothing behind message %d", r.inSeq, r.rests.seq)
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w: %s", raw.Sequence, raw.Subject, err, errRecord, wayOut(raw.Subject, raw.Sequence))
+		return record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w: %s", seq, subject, err, errRecord, wayOut(subject, seq))
 	}
 	return r, nil
+}
+
+// continues reports whether an engine of that arithmetic may go on from the
+// record. What lies behind a snapshot is replayed, and comes out as it was in
+// the same arithmetic only. Where nothing was answered nothing is replayed; an
+// imported snapshot is checked by itself (shape).
+func (r *record) continues(arithmetic string) bool {
+	return r.inSeq == 0 || r.arithmetic == arithmetic
 }
 
 func createdText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

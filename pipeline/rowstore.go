@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -49,14 +48,6 @@ type storedRow struct {
 // rowLimit is how many bytes a row may have: the server says so with each
 // connection.
 func (s *snapshots) rowLimit() int { return int(s.rowJS.Conn().MaxPayload()) - headerRoom }
-
-func rowStream(job string) string { return strings.ToUpper(job) + "-ROWS" }
-
-func rowSubjects(job string, part int) string { return fmt.Sprintf("%s.rows.%d.*", job, part) }
-
-func rowSubject(job string, part int, epoch uint64) string {
-	return fmt.Sprintf("%s.rows.%d.%d", job, part, epoch)
-}
 
 // openRows finds the job's store of rows. It has a publisher of its own, for
 // its messages come in groups.

@@ -83,7 +83,7 @@ func (b *rig) restored(c Config) int {
 	snaps := map[string]uint64{}
 	for p := range c.Partitions {
 		if raw, err := out.GetLastMsgForSubject(context.Background(), outputSubject(c.Job, p)); err == nil {
-			if r, err := parseRecord(raw); err == nil && r.snapSeq > 0 {
+			if r, err := parseRecord(raw.Header, raw.Subject, raw.Sequence); err == nil && r.snapSeq > 0 {
 				snaps[fmt.Sprint(p)] = r.snapSeq
 			}
 		}

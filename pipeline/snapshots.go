@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -101,24 +99,6 @@ func findSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*sn
 func (s *snapshots) chunks(id string) string { return "$O." + s.bucket + ".C." + id }
 func (s *snapshots) entry(name string) string {
 	return "$O." + s.bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
-}
-
-// snapshotName is unique: a partition has one owner per epoch, who takes one
-// snapshot per input message at most.
-func snapshotName(part int, epoch, inSeq uint64) string {
-	return fmt.Sprintf("p%d.e%d.%d", part, epoch, inSeq)
-}
-
-// parseSnapshotName takes a name apart; ok is false for what is not ours.
-func parseSnapshotName(name string) (part int, epoch, inSeq uint64, ok bool) {
-	parts := strings.Split(name, ".")
-	if len(parts) != 3 || !strings.HasPrefix(parts[0], "p") || !strings.HasPrefix(parts[1], "e") {
-		return 0, 0, 0, false
-	}
-	part, err1 := strconv.Atoi(parts[0][1:])
-	epoch, err2 := strconv.ParseUint(parts[1][1:], 10, 64)
-	inSeq, err3 := strconv.ParseUint(parts[2], 10, 64)
-	return part, epoch, inSeq, err1 == nil && err2 == nil && err3 == nil
 }
 
 // put stores a snapshot. It gives up early, for whoever releases a partition

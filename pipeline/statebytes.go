@@ -42,11 +42,6 @@ import (
 // flags of u8.
 const (
 	snapshotMagic = "EUSNSNAP"
-	// stateVersion changes with the bytes of a snapshot and with what a digest
-	// is of. Records without one are of version 2, or of programs before the
-	// first release.
-	stateVersion = 3
-	oldestState  = 2 // that is read
 	// smallest encoded source and stream: a count that claims more of them
 	// than bytes are left for is refused before anything is allocated
 	minSource = 4 + 4 + 8 + 8 + 1 + 1 + 4 + 4 // flags as in version 2

@@ -179,7 +179,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	}
 	// The readout is the first worker's: any may go on from these states.
 	own := entry{identity: sh.identity(), worker: "import"}
-	switch job, err := own.settle(ctx, js, out, snaps, c.Job, empty); {
+	switch job, err := agree(ctx, &own, js, out, snaps, c.Job, empty); {
 	case err != nil:
 		return err
 	case own.differs(job.identity) != "":

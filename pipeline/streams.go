@@ -14,52 +14,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
-// Message headers; package doc says what they mean.
-const (
-	HeaderSeq         = "Eusn-Seq"
-	HeaderIncarnation = "Eusn-Incarnation"
-	HeaderCRC         = "Eusn-Crc"
-	HeaderEnd         = "Eusn-End"
-
-	headerKind      = "Eusn-Kind"
-	headerWorker    = "Eusn-Worker"
-	headerInSeq     = "Eusn-In-Seq"
-	headerAhead     = "Eusn-Ahead"
-	headerOuts      = "Eusn-Outs"
-	headerInCreated = "Eusn-In-Created"
-	headerEpoch     = "Eusn-Epoch"
-	headerDigest    = "Eusn-Digest"
-	headerDigestSeq = "Eusn-Digest-In-Seq"
-	headerInTime    = "Eusn-In-Ts"
-	headerRests     = "Eusn-Rests-In-Seq"
-	headerRestsTime = "Eusn-Rests-In-Ts"
-	headerSnap      = "Eusn-Snap"
-	headerSnapSeq   = "Eusn-Snap-In-Seq"
-	headerLosses    = "Eusn-Lost-Before"
-	headerEmptyTo   = "Eusn-In-Empty-To"
-	headerArith     = "Eusn-Arithmetic"
-	headerVersion   = "Eusn-Digest-Version"
-	headerNetwork   = "Eusn-Network"
-	headerReadout   = "Eusn-Readout"
-	headerInSubject = "Eusn-In-Subject"
-	headerError     = "Eusn-Error"
-	headerReason    = "Eusn-Reason"
-	headerDead      = "Eusn-Dead-Letter"
-	headerTruncated = "Eusn-Truncated"
-	headerDropped   = "Eusn-Headers-Dropped"
-)
-
-// Names of a job's NATS streams and subjects.
-func inputStream(job string) string      { return strings.ToUpper(job) + "-IN" }
-func outputStream(job string) string     { return strings.ToUpper(job) + "-OUT" }
-func deadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" }
-func snapshotBucket(job string) string   { return strings.ToUpper(job) + "-SNAP" }
-func memberBucket(job string) string     { return strings.ToUpper(job) + "-MEMBERS" }
-
-func inputFilter(job string, p int) string       { return fmt.Sprintf("%s.in.%d.*", job, p) }
-func outputSubject(job string, p int) string     { return fmt.Sprintf("%s.out.%d", job, p) }
-func deadLetterSubject(job string, p int) string { return fmt.Sprintf("%s.dlq.%d", job, p) }
-
 func (c Config) streams() []jetstream.StreamConfig {
 	in := jetstream.StreamConfig{
 		Name:     inputStream(c.Job),

@@ -2,6 +2,14 @@ package pipeline
 
 import "fmt"
 
+const (
+	// stateVersion changes with the bytes of a snapshot and with what a digest
+	// is of. Records without one are of version 2, or of programs before the
+	// first release.
+	stateVersion = 3
+	oldestState  = 2 // that is read
+)
+
 // versionError is a state in a form that another version of the program
 // writes. Nothing is wrong with the store.
 type versionError struct{ found uint64 }
