@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -15,8 +16,8 @@ func arithmeticOf(e reservoir.Engine) string {
 	return ""
 }
 
-func (c *committer) otherArithmetic(r record) error {
-	return otherArithmetic(c.subject(), r.arithmetic, c.ours)
+func (c *committer) otherArithmetic(r wire.Record) error {
+	return otherArithmetic(c.subject(), r.Arithmetic, c.ours)
 }
 
 // otherArithmetic words that states were computed in an arithmetic that is not

@@ -75,7 +75,7 @@ func TestArithmetic(t *testing.T) {
 			b.publish(packets[third : 2*third])
 			r.until(t, "snapshot of partition 0", func(Stats) bool {
 				_, last := b.last("bits", 0)
-				return last.snap != ""
+				return last.Snap != ""
 			})
 			b.settle(r, 2*third)
 			r.stop(t)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -41,9 +42,9 @@ func TestAsyncProducers(t *testing.T) {
 			refused := 0
 			for seq := uint64(1); seq <= messages; seq++ {
 				p := one("a", seq, 3, float32(seq), seq == messages)
-				msg := &nats.Msg{Subject: "sensors.a", Data: p.payload(t), Header: nats.Header{HeaderSeq: {strconv.FormatUint(seq, 10)}}}
-				if p.header[HeaderEnd] != "" {
-					msg.Header.Set(HeaderEnd, "true")
+				msg := &nats.Msg{Subject: "sensors.a", Data: p.payload(t), Header: nats.Header{wire.HeaderSeq: {strconv.FormatUint(seq, 10)}}}
+				if p.header[wire.HeaderEnd] != "" {
+					msg.Header.Set(wire.HeaderEnd, "true")
 				}
 				for {
 					_, err := js.PublishMsgAsync(msg, jetstream.WithStallWait(time.Nanosecond))

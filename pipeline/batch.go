@@ -4,6 +4,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -63,11 +64,11 @@ type answer struct {
 	commit   bool               // the position is due, whatever there is to say
 	close    bool               // the partition's last answer
 	touched  bool
-	messages int    // input messages taken into account, repeats and replayed ones included
-	digest   digest // of the state after inSeq
-	losses   string // since the snapshot in the record
-	emptyTo  uint64 // see record
-	snapshot []byte // of that state, where one is due
+	messages int         // input messages taken into account, repeats and replayed ones included
+	digest   wire.Digest // of the state after inSeq
+	losses   string      // since the snapshot in the record
+	emptyTo  uint64      // see record
+	snapshot []byte      // of that state, where one is due
 }
 
 func newBatch(partitions int) *batch { return &batch{answers: make([]answer, partitions)} }

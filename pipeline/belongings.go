@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // belongings are the NATS streams that a job has beside its input and output:
@@ -31,7 +33,7 @@ type belongings struct {
 // openBelongings notes what there is when the stage starts.
 func openBelongings(ctx context.Context, r *run) (*belongings, error) {
 	b := &belongings{run: r, known: map[string]*jetstream.StreamInfo{}, told: map[string]time.Time{}}
-	b.names = []string{deadLetterStream(r.cfg.Job), rowStream(r.cfg.Job), snapshotStream(r.cfg.Job), memberStream(r.cfg.Job)}
+	b.names = []string{wire.DeadLetterStream(r.cfg.Job), wire.RowStream(r.cfg.Job), wire.SnapshotStream(r.cfg.Job), wire.MemberStream(r.cfg.Job)}
 	for _, name := range b.names {
 		s, err := r.js.Stream(ctx, name)
 		if err != nil {
@@ -65,11 +67,11 @@ func (b *belongings) look(ctx context.Context, name string) {
 	default:
 		return
 	}
-	if name == rowStream(b.cfg.Job) {
+	if name == wire.RowStream(b.cfg.Job) {
 		b.rows = stored
 	}
 	info := s.CachedInfo()
-	if name == deadLetterStream(b.cfg.Job) {
+	if name == wire.DeadLetterStream(b.cfg.Job) {
 		b.dropped(info)
 	}
 	anew := !info.Created.Equal(b.known[name].Created)
@@ -79,7 +81,7 @@ func (b *belongings) look(ctx context.Context, name string) {
 		return
 	}
 	b.log.Warn("a NATS stream of the job was deleted and made anew: "+b.lost(name), "stream", name)
-	if name == snapshotStream(b.cfg.Job) {
+	if name == wire.SnapshotStream(b.cfg.Job) {
 		b.snaps.generation.Add(1)
 	}
 }
@@ -108,7 +110,7 @@ func (t *tenure) lastLook() {
 	}
 	ctx, cancel := context.WithTimeout(t.shard.last, lastLookTime)
 	defer cancel()
-	t.rest.look(ctx, snapshotStream(t.cfg.Job))
+	t.rest.look(ctx, wire.SnapshotStream(t.cfg.Job))
 }
 
 // errHolds keeps a store of state rows from being made anew: rows that are not
@@ -119,7 +121,7 @@ var errHolds = errors.New("it held state rows when it was seen last, which only 
 // was first, that one's stands.
 func (b *belongings) restore(ctx context.Context, name string) (jetstream.Stream, error) {
 	cfg := b.known[name].Config
-	if name == rowStream(b.cfg.Job) {
+	if name == wire.RowStream(b.cfg.Job) {
 		if b.known[name].State.Msgs > 0 || b.counters.spilled.Load() != b.rows {
 			return nil, errHolds
 		}
@@ -133,11 +135,11 @@ func (b *belongings) restore(ctx context.Context, name string) (jetstream.Stream
 // lacks says what a stage cannot do without a NATS stream, and what helps.
 func (b *belongings) lacks(name string) string {
 	switch name {
-	case deadLetterStream(b.cfg.Job):
+	case wire.DeadLetterStream(b.cfg.Job):
 		return "a partition that has a dead letter waits for it: restore it, or let the stage make NATS streams"
-	case rowStream(b.cfg.Job):
+	case wire.RowStream(b.cfg.Job):
 		return "a partition that needs it waits for it: restore it; without a backup delete nothing more and restart a worker, which makes it anew: sequences whose rows it held are lost, and stop their partitions when they are heard"
-	case snapshotStream(b.cfg.Job):
+	case wire.SnapshotStream(b.cfg.Job):
 		return "no state is stored, and a worker that ends now leaves partitions that only an input that begins at message 1 brings back: let the stage make NATS streams, or start a worker that may"
 	}
 	return "this worker goes on with its partitions, nobody takes them over: let the stage make NATS streams, or start a worker that may"
@@ -146,11 +148,11 @@ func (b *belongings) lacks(name string) string {
 // lost says what went with a NATS stream that was made anew.
 func (b *belongings) lost(name string) string {
 	switch name {
-	case deadLetterStream(b.cfg.Job):
+	case wire.DeadLetterStream(b.cfg.Job):
 		return "the dead letters in it are lost, new ones go on"
-	case rowStream(b.cfg.Job):
+	case wire.RowStream(b.cfg.Job):
 		return "partitions whose state rows it held stop when they are needed"
-	case snapshotStream(b.cfg.Job):
+	case wire.SnapshotStream(b.cfg.Job):
 		return "every partition stores its state once more"
 	}
 	return "workers enter themselves again"

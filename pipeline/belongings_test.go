@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -36,11 +37,11 @@ func (b *rig) config(name string) *jetstream.StreamConfig {
 func (b *rig) stored(job string, part int) bool {
 	b.t.Helper()
 	_, r := b.last(job, part)
-	store, err := b.js.ObjectStore(context.Background(), snapshotBucket(job))
-	if err != nil || r.snap == "" {
+	store, err := b.js.ObjectStore(context.Background(), wire.SnapshotBucket(job))
+	if err != nil || r.Snap == "" {
 		return false
 	}
-	_, err = store.GetBytes(context.Background(), r.snap)
+	_, err = store.GetBytes(context.Background(), r.Snap)
 	return err == nil
 }
 
@@ -64,22 +65,22 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			before := []packet{one(busy, 1, 2, 1, false), one(silent, 1, 2, 2, false)}
 			after := []packet{one(busy, 2, 2, 3, true), one(silent, 2, 2, 4, true)}
 			r := b.start(m, conf)
-			b.edit(snapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
+			b.edit(wire.SnapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
 			if c.lease < time.Second { // it has seen that
 				waitFor(t, "a look", func() bool {
 					k := r.counters.running.Load().rest
 					k.mu.Lock()
 					defer k.mu.Unlock()
-					return k.known[snapshotStream(conf.Job)].Config.Description == "ours"
+					return k.known[wire.SnapshotStream(conf.Job)].Config.Description == "ours"
 				})
 			}
 			b.publish(before)
 			waitFor(t, "snapshots", func() bool { return b.stored(conf.Job, 0) && b.stored(conf.Job, 1) })
 			waitFor(t, "their commits", func() bool { return r.counters.Stats().Snapshots >= 2 })
-			b.remove(snapshotStream(conf.Job))
+			b.remove(wire.SnapshotStream(conf.Job))
 			if c.lease < time.Second {
 				waitFor(t, "snapshots once more", func() bool { return b.stored(conf.Job, 0) && b.stored(conf.Job, 1) })
-				if got := b.config(snapshotStream(conf.Job)); got.Description != "ours" || got.AllowDirect {
+				if got := b.config(wire.SnapshotStream(conf.Job)); got.Description != "ours" || got.AllowDirect {
 					t.Errorf("made anew as %+v", got)
 				}
 				// What was stored once more is named, and nothing is stored or committed again and again.
@@ -119,7 +120,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 // purgeInput forgets all input there is.
 func (b *rig) purgeInput(job string) {
 	b.t.Helper()
-	s, err := b.js.Stream(context.Background(), inputStream(job))
+	s, err := b.js.Stream(context.Background(), wire.InputStream(job))
 	if err == nil {
 		err = s.Purge(context.Background())
 	}
@@ -147,13 +148,13 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 		return mine
 	}
 	waitFor(t, "halves", func() bool { return len(share(first)) == 4 && len(share(second)) == 4 })
-	lease := b.config(memberStream(c.Job)).MaxAge
+	lease := b.config(wire.MemberStream(c.Job)).MaxAge
 	before := []uint64{first.counters.Stats().Claims, second.counters.Stats().Claims}
 	mine := share(first)
 	for range 3 {
-		b.remove(memberStream(c.Job))
+		b.remove(wire.MemberStream(c.Job))
 		waitFor(t, "both in a new list", func() bool {
-			s, err := b.js.Stream(t.Context(), memberStream(c.Job))
+			s, err := b.js.Stream(t.Context(), wire.MemberStream(c.Job))
 			return err == nil && s.CachedInfo().State.Msgs == 2
 		})
 	}
@@ -162,7 +163,7 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 	if !slices.Equal(before, after) || !slices.Equal(share(first), mine) {
 		t.Errorf("claims %d, before %d; the first has %d, before %d", after, before, share(first), mine)
 	}
-	if got := b.config(memberStream(c.Job)).MaxAge; got != lease {
+	if got := b.config(wire.MemberStream(c.Job)).MaxAge; got != lease {
 		t.Errorf("leases of %v, before %v", got, lease)
 	}
 	second.stop(t)
@@ -179,7 +180,7 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	b.log = book.Logger()
 	c := Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.remove(deadLetterStream(c.Job))
+	b.remove(wire.DeadLetterStream(c.Job))
 	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
 	b.settle(r, 2)
 	r.stop(t)
@@ -200,14 +201,14 @@ func TestBelongingNotMade(t *testing.T) {
 	b.log = book.Logger()
 	c := Config{Job: "barred", Partitions: 1, Lease: 300 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.remove(deadLetterStream(c.Job))
+	b.remove(wire.DeadLetterStream(c.Job))
 	other := jetstream.StreamConfig{Name: "OTHER", Subjects: []string{c.Job + ".dlq.7"}} // overlaps
 	for {                                                                                // the stage may be faster
 		_, err := b.js.CreateStream(t.Context(), other)
 		if err == nil {
 			break
 		}
-		b.remove(deadLetterStream(c.Job))
+		b.remove(wire.DeadLetterStream(c.Job))
 	}
 	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
 	waitFor(t, "a health that says what is waited for", func() bool {
@@ -244,20 +245,20 @@ func TestRowsDeletedUnderStage(t *testing.T) {
 	c.Shards, c.MaxSlots, c.StopTimeout = 1, 2, patience
 	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 	r := b.start(m, c)
-	old := b.config(rowStream(c.Job)).FirstSeq
-	b.remove(rowStream(c.Job))
-	waitFor(t, "an empty store made anew", func() bool { now := b.config(rowStream(c.Job)); return now != nil && now.FirstSeq > old })
+	old := b.config(wire.RowStream(c.Job)).FirstSeq
+	b.remove(wire.RowStream(c.Job))
+	waitFor(t, "an empty store made anew", func() bool { now := b.config(wire.RowStream(c.Job)); return now != nil && now.FirstSeq > old })
 	keys := keysIn(0, 1, 3)
 	for i, k := range keys {
 		b.publish([]packet{one(k, 1, 2, float32(i), false)})
 	}
 	b.await(c.Job, 3)
 	r.until(t, "rows stored apart", func(s Stats) bool { return s.Spilled > 0 && s.Deferred == 0 })
-	b.remove(rowStream(c.Job))
+	b.remove(wire.RowStream(c.Job))
 	b.publish([]packet{one(keys[0], 2, 2, 9, false)})
 	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
 	time.Sleep(3 * c.Lease)
-	if b.config(rowStream(c.Job)) != nil {
+	if b.config(wire.RowStream(c.Job)) != nil {
 		t.Error("a store that held rows was made anew")
 	}
 	if phase, why := r.phase(0); phase == Stopped {
@@ -279,10 +280,10 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 	r.stop(t)
 	_, rec := b.last(c.Job, 0)
 	s, err := snapshotsOf(t.Context(), b.js, c)
-	if err != nil || rec.snap == "" {
+	if err != nil || rec.Snap == "" {
 		t.Fatal(err, rec)
 	}
-	b.remove(snapshotStream(c.Job))
-	tn := &tenure{run: &run{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &committer{record: rec}, ctx: t.Context()}
+	b.remove(wire.SnapshotStream(c.Job))
+	tn := &tenure{run: &run{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &committer{Record: rec}, ctx: t.Context()}
 	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", errLater.Error())
 }

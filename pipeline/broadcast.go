@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // broadcast is one Publisher.Publish: an event loop in the caller's goroutine.
@@ -70,12 +71,12 @@ func (b *broadcast) open(ctx context.Context, nc *nats.Conn) error {
 	if !b.Resume {
 		return nil
 	}
-	b.input, err = b.js.Stream(ctx, inputStream(b.Job))
+	b.input, err = b.js.Stream(ctx, wire.InputStream(b.Job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("pipeline: publisher: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", inputStream(b.Job))
+		return fmt.Errorf("pipeline: publisher: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(b.Job))
 	}
 	if err != nil {
-		return fmt.Errorf("pipeline: publisher: NATS stream %s: %w", inputStream(b.Job), err)
+		return fmt.Errorf("pipeline: publisher: NATS stream %s: %w", wire.InputStream(b.Job), err)
 	}
 	return nil
 }

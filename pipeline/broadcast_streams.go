@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // played is one stream's progress.
@@ -74,11 +75,11 @@ func (b *broadcast) continueAfter(ctx context.Context, pl *played) error {
 	if err != nil {
 		return fmt.Errorf("pipeline: publisher: last message of stream %q: %w", pl.key, err)
 	}
-	pl.stored, err = strconv.ParseUint(last.Header.Get(HeaderSeq), 10, 64)
+	pl.stored, err = strconv.ParseUint(last.Header.Get(wire.HeaderSeq), 10, 64)
 	if err != nil {
 		return fmt.Errorf("pipeline: publisher: stream %q: its last message has no number to continue from: another producer writes it", pl.key)
 	}
-	pl.incarnation, pl.storedCRC = last.Header.Get(HeaderIncarnation), last.Header.Get(HeaderCRC)
+	pl.incarnation, pl.storedCRC = last.Header.Get(wire.HeaderIncarnation), last.Header.Get(wire.HeaderCRC)
 	return nil
 }
 
@@ -97,7 +98,7 @@ func (b *broadcast) next(pl *played) error {
 			heap.Push(&b.ready, pl)
 			return nil
 		}
-		if pl.seq == pl.stored && pl.msg.Header.Get(HeaderCRC) != pl.storedCRC {
+		if pl.seq == pl.stored && pl.msg.Header.Get(wire.HeaderCRC) != pl.storedCRC {
 			return b.differs(pl)
 		}
 		b.done.Skipped++
@@ -148,12 +149,12 @@ func (b *broadcast) build(pl *played, to int) error {
 	subject := strings.TrimSuffix(b.Subject, "*") + pl.key
 	seq := strconv.FormatUint(pl.seq, 10)
 	h := nats.Header{
-		HeaderSeq: {seq}, HeaderIncarnation: {pl.incarnation}, HeaderCRC: {fmt.Sprintf("%08x", codec.CRC(data))},
+		wire.HeaderSeq: {seq}, wire.HeaderIncarnation: {pl.incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", codec.CRC(data))},
 		jetstream.MsgIDHeader: {subject + ":" + pl.incarnation + ":" + seq},
 	}
 	pl.over = to == len(it.X)/ch
 	if it.End && pl.over {
-		h.Set(HeaderEnd, "true")
+		h.Set(wire.HeaderEnd, "true")
 	}
 	pl.msg = &nats.Msg{Subject: subject, Header: h, Data: append([]byte(nil), data...)}
 	pl.due = b.pace.due(pl.clock, to, last, timed)

@@ -7,45 +7,47 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // checkInput compares the input with what the record says of it, and decides
 // from where to replay.
 func (t *tenure) checkInput(ctx context.Context) error {
-	c, p, name := t.c, t.part, inputStream(t.cfg.Job)
-	info, err := t.inputInfo(ctx, c.inSeq)
+	c, p, name := t.c, t.part, wire.InputStream(t.cfg.Job)
+	info, err := t.inputInfo(ctx, c.InSeq)
 	if err != nil {
 		return err
 	}
-	created := createdText(info.Created)
-	if c.created != "" && c.created != created {
+	created := wire.CreatedText(info.Created)
+	if c.Created != "" && c.Created != created {
 		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and made anew, or its server did not find it; %s",
-			c.subject(), c.created, name, created, lostTrack)
+			c.subject(), c.Created, name, created, lostTrack)
 	}
-	c.created = created
-	p.replayTo, p.skip, p.verifyAt, p.want, p.wantVersion = c.inSeq, c.ahead, c.mark.seq, c.mark.digest, c.mark.version
+	c.Created = created
+	p.replayTo, p.skip, p.verifyAt, p.want, p.wantVersion = c.InSeq, c.Ahead, c.Mark.Seq, c.Mark.Digest, c.Mark.Version
 	in := info.State
 	t.first = in.FirstSeq
 	switch {
-	case in.LastSeq < c.inSeq:
+	case in.LastSeq < c.InSeq:
 		return fmt.Errorf("pipeline: %s ends at message %d, but %s answers message %d: the input lost its tail; restore its store, or start a new job",
-			name, in.LastSeq, c.subject(), c.inSeq)
-	case c.inSeq > c.snapSeq && in.FirstSeq > c.inSeq:
+			name, in.LastSeq, c.subject(), c.InSeq)
+	case c.InSeq > c.SnapSeq && in.FirstSeq > c.InSeq:
 		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: keep more input (max_age, max_bytes) than is stored between two snapshots; restore its store, or start a new job",
-			name, in.FirstSeq, p.id, c.snapSeq+1, c.inSeq)
+			name, in.FirstSeq, p.id, c.SnapSeq+1, c.InSeq)
 	}
-	if p.losses, err = parseLosses(c.losses); err != nil {
-		return fmt.Errorf("pipeline: the record on %s: header %s is %q: %w", c.subject(), headerLosses, c.losses, err)
+	if p.losses, err = parseLosses(c.Losses); err != nil {
+		return fmt.Errorf("pipeline: the record on %s: header %s is %q: %w", c.subject(), wire.HeaderLosses, c.Losses, err)
 	}
-	if c.ahead > 0 && c.rests.seq > 0 && in.FirstSeq > c.rests.seq {
-		p.skip, c.ahead = 0, 0 // they are of one message, which will not come again
+	if c.Ahead > 0 && c.Rests.Seq > 0 && in.FirstSeq > c.Rests.Seq {
+		p.skip, c.Ahead = 0, 0 // they are of one message, which will not come again
 	}
-	p.rests = c.rests.seq
-	if c.emptyTo > 0 && c.emptyTo <= in.LastSeq { // else the input has gone back since, and it says nothing
-		p.empty.Store(&interval{c.inSeq, c.emptyTo})
-		p.told.Store(c.emptyTo)
+	p.rests = c.Rests.Seq
+	if c.EmptyTo > 0 && c.EmptyTo <= in.LastSeq { // else the input has gone back since, and it says nothing
+		p.empty.Store(&interval{c.InSeq, c.EmptyTo})
+		p.told.Store(c.EmptyTo)
 	}
-	for _, at := range []place{{c.mark.seq, c.mark.time}, c.rests} {
+	for _, at := range []wire.Place{{Seq: c.Mark.Seq, Stored: c.Mark.Time}, c.Rests} {
 		if err := t.unchanged(ctx, p.id, at); err != nil {
 			return err
 		}
@@ -59,30 +61,30 @@ func (t *tenure) checkInput(ctx context.Context) error {
 // was before, as after a power failure or when a backup was put in its place,
 // and may have grown beyond that message again. One that was removed from the
 // input's beginning cannot be asked for, and passes.
-func (r *run) unchanged(ctx context.Context, part int, at place) error {
-	if at.seq == 0 {
+func (r *run) unchanged(ctx context.Context, part int, at wire.Place) error {
+	if at.Seq == 0 {
 		return nil
 	}
-	name := inputStream(r.cfg.Job)
-	info, err := r.inputInfo(ctx, at.seq)
+	name := wire.InputStream(r.cfg.Job)
+	info, err := r.inputInfo(ctx, at.Seq)
 	switch {
 	case err != nil:
 		return err
-	case info.State.LastSeq < at.seq:
-		return fmt.Errorf("pipeline: %s ends at message %d, but partition %d has read message %d: the input lost its tail; %s", name, info.State.LastSeq, part, at.seq, otherHistory)
-	case info.State.FirstSeq > at.seq:
+	case info.State.LastSeq < at.Seq:
+		return fmt.Errorf("pipeline: %s ends at message %d, but partition %d has read message %d: the input lost its tail; %s", name, info.State.LastSeq, part, at.Seq, otherHistory)
+	case info.State.FirstSeq > at.Seq:
 		return nil
 	}
-	msg, err := r.inputMessage(ctx, at.seq)
+	msg, err := r.inputMessage(ctx, at.Seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		if info, err = r.inputInfo(ctx, at.seq); err == nil && info.State.FirstSeq <= at.seq { // it has not aged away meanwhile
-			err = fmt.Errorf("pipeline: message %d of %s, which partition %d has read, was deleted: restore the store, or start a new job", at.seq, name, part)
+		if info, err = r.inputInfo(ctx, at.Seq); err == nil && info.State.FirstSeq <= at.Seq { // it has not aged away meanwhile
+			err = fmt.Errorf("pipeline: message %d of %s, which partition %d has read, was deleted: restore the store, or start a new job", at.Seq, name, part)
 		}
 		return err
 	}
-	if err == nil && msg.Time.UnixNano() != at.stored {
+	if err == nil && msg.Time.UnixNano() != at.Stored {
 		err = fmt.Errorf("pipeline: message %d of %s was stored %s, but partition %d has read one stored %s: the input is not the one it was (a restored backup? a power failure?); %s",
-			at.seq, name, createdText(msg.Time), part, createdText(time.Unix(0, at.stored)), otherHistory)
+			at.Seq, name, wire.CreatedText(msg.Time), part, wire.CreatedText(time.Unix(0, at.Stored)), otherHistory)
 	}
 	return err
 }
@@ -96,7 +98,7 @@ const otherHistory = "nothing more is answered from it: restore the store that h
 // same makes sure that the last input message that the partition stands on is
 // the one it was, and reports whether input of it may have been lost between
 // that and the message that has come.
-func (t *tenure) same(next place) (lost bool, err error) {
+func (t *tenure) same(next wire.Place) (lost bool, err error) {
 	if t.unasked() {
 		return false, nil
 	}
@@ -104,12 +106,12 @@ func (t *tenure) same(next place) (lost bool, err error) {
 	if err := t.unchanged(t.ctx, t.part.id, at); err != nil {
 		return false, err
 	}
-	info, err := t.inputInfo(t.ctx, at.seq)
+	info, err := t.inputInfo(t.ctx, at.Seq)
 	if err != nil {
 		return false, err
 	}
 	lost = info.State.FirstSeq > t.part.knows()+1
-	t.part.doubt.Store(info.State.FirstSeq > next.seq+1 || t.overtakes(info, next))
+	t.part.doubt.Store(info.State.FirstSeq > next.Seq+1 || t.overtakes(info, next))
 	return lost, nil
 }
 
@@ -137,7 +139,7 @@ func (r *run) inputInfo(ctx context.Context, seq uint64) (*jetstream.StreamInfo,
 		info, err := r.in.Info(try)
 		cancel()
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil, lostStream(r.cfg.Job, inputStream(r.cfg.Job))
+			return nil, lostStream(r.cfg.Job, wire.InputStream(r.cfg.Job))
 		}
 		if err == nil {
 			if late.IsZero() {

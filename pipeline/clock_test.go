@@ -34,7 +34,7 @@ func TestClocksAnHourApart(t *testing.T) {
 	epochs := func() (all []uint64) {
 		for p := range c.Partitions {
 			_, r := b.last("clocks", p)
-			all = append(all, r.epoch)
+			all = append(all, r.Epoch)
 		}
 		return all
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
@@ -45,22 +47,22 @@ type committer struct {
 	part    int
 	worker  string // of this run, to know our own messages
 	ours    string // arithmetic of our engine, as in a record
-	model   identity
+	model   wire.Identity
 	log     *slog.Logger
 	retries func()
 	begins  func(context.Context) error // nil, or asked before a partition without a record is begun
 	waits   func(error) error           // told what the server did not do; see tenure.waits
 	unsafe  string                      // see Stage.unsafe
 
-	record        // as last acknowledged; a claim's restore corrects it
-	acked  record // as last acknowledged, to the letter
-	begun  bool   // begins had nothing against it
-	last   uint64 // sequence number of the message that says so; 0 = none
-	heard  asked  // the question by whose answer we know that
+	wire.Record             // as last acknowledged; a claim's restore corrects it
+	acked       wire.Record // as last acknowledged, to the letter
+	begun       bool        // begins had nothing against it
+	last        uint64      // sequence number of the message that says so; 0 = none
+	heard       asked       // the question by whose answer we know that
 
 	// the publish under way
 	msg    *nats.Msg
-	next   record
+	next   wire.Record
 	sent   asked
 	future jetstream.PubAckFuture
 }
@@ -95,20 +97,20 @@ func (c *committer) reassure(ctx context.Context) {
 	}
 }
 
-func (c *committer) subject() string { return outputSubject(c.job, c.part) }
+func (c *committer) subject() string { return wire.OutputSubject(c.job, c.part) }
 
 // read returns the last record and its sequence number, 0 if there is none.
-func (c *committer) read(ctx context.Context) (record, uint64, error) {
+func (c *committer) read(ctx context.Context) (wire.Record, uint64, error) {
 	ctx, cancel := c.link.attempt(ctx)
 	defer cancel()
 	raw, err := c.stream.GetLastMsgForSubject(ctx, c.subject())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return record{}, 0, nil
+		return wire.Record{}, 0, nil
 	}
 	if err != nil {
-		return record{}, 0, fmt.Errorf("pipeline: position on %s: %w", c.subject(), err)
+		return wire.Record{}, 0, fmt.Errorf("pipeline: position on %s: %w", c.subject(), err)
 	}
-	r, err := parseRecord(raw.Header, raw.Subject, raw.Sequence)
+	r, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
 	return r, raw.Sequence, err
 }
 
@@ -118,27 +120,27 @@ func (c *committer) read(ctx context.Context) (record, uint64, error) {
 // time to release it. body is a message of no predictions. A record of another
 // arithmetic or model than ours, or of a program whose states have another form,
 // is left as it is.
-func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bool) error {
+func (c *committer) claim(ctx context.Context, body []byte, wait func(wire.Record) bool) error {
 	var tried uint64 // the epoch of an attempt without an answer
 	var gone missing
 	for {
 		q := c.ask()
 		r, seq, err := c.read(ctx)
 		switch {
-		case errors.Is(err, errRecord):
+		case errors.Is(err, wire.ErrRecord):
 			return err
 		case gone.confirmed(err):
-			return lostStream(c.job, outputStream(c.job))
+			return lostStream(c.job, wire.OutputStream(c.job))
 		case err != nil: // server away: ask again
-		case seq > 0 && r.worker == c.worker && r.kind == kindClaim && r.epoch == tried:
+		case seq > 0 && r.Worker == c.worker && r.Kind == wire.KindClaim && r.Epoch == tried:
 			c.accept(r, seq, q)
 			return nil
-		case seq > 0 && !r.continues(c.ours):
+		case seq > 0 && !r.Continues(c.ours):
 			return c.otherArithmetic(r)
-		case seq > 0 && c.model.differs(r.identity) != "":
+		case seq > 0 && c.model.Differs(r.Identity) != "":
 			return c.otherIdentity(r)
-		case seq > 0 && r.otherVersion() != nil:
-			return fmt.Errorf("pipeline: the record on %s: %w", c.subject(), r.otherVersion())
+		case seq > 0 && r.OtherVersion() != nil:
+			return fmt.Errorf("pipeline: the record on %s: %w", c.subject(), r.OtherVersion())
 		case seq > 0 && wait(r):
 		case seq == 0 && c.begins != nil && !c.begun:
 			err = c.begins(ctx)
@@ -150,9 +152,9 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(record) bo
 			}
 		case !c.sure(q): // read it again
 		default:
-			r.kind, r.worker, r.arithmetic, r.identity = kindClaim, c.worker, c.ours, c.model
-			r.epoch++
-			tried = r.epoch
+			r.Kind, r.Worker, r.Arithmetic, r.Identity = wire.KindClaim, c.worker, c.ours, c.model
+			r.Epoch++
+			tried = r.Epoch
 			q = c.ask()
 			var ack *jetstream.PubAck
 			if ack, err = c.publish(ctx, r, seq, body); err == nil {
@@ -183,9 +185,9 @@ func (c *committer) overtaken(ctx context.Context, cause error) error {
 	for {
 		r, seq, err := c.read(ctx)
 		switch {
-		case err == nil && seq > c.last && r.epoch > c.epoch:
-			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d, and then: %v", errFenced, c.subject(), r.epoch, r.worker, c.epoch, cause)
-		case err == nil, errors.Is(err, errRecord), pause(ctx, retryWait) != nil:
+		case err == nil && seq > c.last && r.Epoch > c.Epoch:
+			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d, and then: %v", errFenced, c.subject(), r.Epoch, r.Worker, c.Epoch, cause)
+		case err == nil, errors.Is(err, wire.ErrRecord), pause(ctx, retryWait) != nil:
 			return cause
 		}
 	}
@@ -193,26 +195,26 @@ func (c *committer) overtaken(ctx context.Context, cause error) error {
 
 // publish is not cut short by ctx: what was claimed must be known, to be given
 // back.
-func (c *committer) publish(ctx context.Context, r record, expect uint64, body []byte) (*jetstream.PubAck, error) {
+func (c *committer) publish(ctx context.Context, r wire.Record, expect uint64, body []byte) (*jetstream.PubAck, error) {
 	ctx, cancel := c.link.attempt(context.WithoutCancel(ctx))
 	defer cancel()
 	return c.js.PublishMsg(ctx, c.message(r, expect, body), jetstream.WithRetryAttempts(0))
 }
 
-func (c *committer) message(r record, expect uint64, body []byte) *nats.Msg {
-	m := &nats.Msg{Subject: c.subject(), Data: body, Header: r.header()}
+func (c *committer) message(r wire.Record, expect uint64, body []byte) *nats.Msg {
+	m := &nats.Msg{Subject: c.subject(), Data: body, Header: r.Header()}
 	switch c.unsafe {
 	case "":
 		m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
 	case unsafeMsgID:
-		m.Header[jetstream.MsgIDHeader] = []string{fmt.Sprintf("%s.%d.%s.%d.%d", c.job, c.part, r.kind, r.inSeq, r.ahead)}
+		m.Header[jetstream.MsgIDHeader] = []string{fmt.Sprintf("%s.%d.%s.%d.%d", c.job, c.part, r.Kind, r.InSeq, r.Ahead)}
 	}
 	return m
 }
 
 // begin publishes predictions (body) with the record they lead to, if the
 // record before it is sure. await must follow. body must not change until then.
-func (c *committer) begin(body []byte, next record) {
+func (c *committer) begin(body []byte, next wire.Record) {
 	c.next = next
 	c.msg = c.message(next, c.last, body)
 	// A nil future means that it was not sent; await sees to it.
@@ -249,8 +251,8 @@ func (c *committer) await(ctx context.Context) error {
 }
 
 // accept takes down what the server has stored: it says so in its answer to q.
-func (c *committer) accept(r record, seq uint64, q asked) {
-	c.record, c.acked, c.last, c.heard, c.future = r, r, seq, q, nil
+func (c *committer) accept(r wire.Record, seq uint64, q asked) {
+	c.Record, c.acked, c.last, c.heard, c.future = r, r, seq, q, nil
 }
 
 // resolve finds out what became of a commit without an answer: it reads the
@@ -259,7 +261,7 @@ func (c *committer) accept(r record, seq uint64, q asked) {
 // alone proves nothing: a cluster's leader may refuse the right expectation
 // for a moment.
 func (c *committer) resolve(ctx context.Context, cause error) error {
-	c.log.Warn("commit without an answer, asking the server", "subject", c.subject(), "input", c.next.inSeq, "err", cause)
+	c.log.Warn("commit without an answer, asking the server", "subject", c.subject(), "input", c.next.InSeq, "err", cause)
 	var staleSince time.Time
 	var gone missing
 	for {
@@ -267,8 +269,8 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 		r, seq, err := c.read(ctx)
 		switch {
 		case gone.confirmed(err):
-			return lostStream(c.job, outputStream(c.job))
-		case errors.Is(err, errRecord):
+			return lostStream(c.job, wire.OutputStream(c.job))
+		case errors.Is(err, wire.ErrRecord):
 			return err
 		case errors.Is(err, nats.ErrConnectionClosed): // for good
 			return fmt.Errorf("%w: commit on %s", errUnfinished, c.subject())
@@ -277,9 +279,9 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 			c.accept(r, seq, q)
 			return nil
 		case seq > c.last && c.unsafe == "":
-			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", errFenced, c.subject(), r.epoch, r.worker, c.epoch)
+			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", errFenced, c.subject(), r.Epoch, r.Worker, c.Epoch)
 		case seq == c.last && r != c.acked && c.unsafe == "":
-			return fmt.Errorf("%w: message %d on %s was ours of epoch %d, and is of epoch %d of worker %s now: the output has gone back to what it was before (a power failure? a restored backup?), what we had published since is lost, and is predicted once more", errFenced, c.last, c.subject(), c.epoch, r.epoch, r.worker)
+			return fmt.Errorf("%w: message %d on %s was ours of epoch %d, and is of epoch %d of worker %s now: the output has gone back to what it was before (a power failure? a restored backup?), what we had published since is lost, and is predicted once more", errFenced, c.last, c.subject(), c.Epoch, r.Epoch, r.Worker)
 		case seq < c.last:
 			if staleSince.IsZero() {
 				staleSince = time.Now()
@@ -294,7 +296,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 			case err == nil:
 				return nil
 			case permanent(err) && !errors.Is(err, nats.ErrConnectionClosed):
-				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s, or give it and its account room: %w", c.subject(), err, outputStream(c.job), errLater)
+				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s, or give it and its account room: %w", c.subject(), err, wire.OutputStream(c.job), errLater)
 			}
 		}
 		if err != nil {

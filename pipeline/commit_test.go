@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,7 +19,7 @@ import (
 // exactly what has not been published.
 func TestAdvanceTo(t *testing.T) {
 	a := &answer{inSeq: 30, preds: make([]codec.Prediction, 9), at: []uint64{12, 12, 15, 15, 15, 15, 20, 21, 21}}
-	start := position{inSeq: 11, ahead: 2, outs: 100} // two of message 12's four went out before
+	start := wire.Position{InSeq: 11, Ahead: 2, Outs: 100} // two of message 12's four went out before
 	for first := 1; first <= len(a.at); first++ {
 		for second := first + 1; second <= len(a.at); second++ {
 			p := advanceTo(start, a, 0, first)
@@ -34,37 +35,37 @@ func TestAdvanceTo(t *testing.T) {
 func TestAdvanceRests(t *testing.T) {
 	a := &answer{inSeq: 30, inTime: 300, preds: make([]codec.Prediction, 3), at: []uint64{12, 12, 15}, stored: []int64{120, 120, 150}}
 	c := &committer{}
-	for i, want := range []place{{12, 120}, {12, 120}, {}} {
-		c.record = c.advance(a, i, i+1, nil)
-		if c.rests != want {
-			t.Errorf("after %d of 3: rests on %+v, want %+v", i+1, c.rests, want)
+	for i, want := range []wire.Place{{Seq: 12, Stored: 120}, {Seq: 12, Stored: 120}, {}} {
+		c.Record = c.advance(a, i, i+1, nil)
+		if c.Rests != want {
+			t.Errorf("after %d of 3: rests on %+v, want %+v", i+1, c.Rests, want)
 		}
 	}
-	if c.mark.seq != 30 || c.mark.time != 300 {
-		t.Errorf("at the end: mark %+v", c.mark)
+	if c.Mark.Seq != 30 || c.Mark.Time != 300 {
+		t.Errorf("at the end: mark %+v", c.Mark)
 	}
 }
 
-func check(t *testing.T, a *answer, p position, published int) {
+func check(t *testing.T, a *answer, p wire.Position, published int) {
 	t.Helper()
 	var beyond uint64 // published predictions of messages after p.inSeq
 	for _, at := range a.at[:published] {
-		if at > p.inSeq {
+		if at > p.InSeq {
 			beyond++
 		}
 	}
-	if p.inSeq == 11 {
+	if p.InSeq == 11 {
 		beyond += 2
 	}
 	for _, at := range a.at[published:] {
-		if at <= p.inSeq {
+		if at <= p.InSeq {
 			t.Fatalf("after %d: %+v claims message %d, which has more to say", published, p, at)
 		}
 	}
-	if p.ahead != beyond || p.outs != 100+uint64(published) {
+	if p.Ahead != beyond || p.Outs != 100+uint64(published) {
 		t.Fatalf("after %d: %+v, want ahead %d", published, p, beyond)
 	}
-	if published == len(a.at) && p.inSeq != a.inSeq {
+	if published == len(a.at) && p.InSeq != a.inSeq {
 		t.Fatalf("after all: %+v, want input %d", p, a.inSeq)
 	}
 }
@@ -113,11 +114,11 @@ func TestSplitCommits(t *testing.T) {
 	}
 	same(t, b.predictions("split"), exp)
 
-	out, err := b.js.Stream(t.Context(), outputStream("split"))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("split"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := out.GetLastMsgForSubject(t.Context(), outputSubject("split", 0))
+	last, err := out.GetLastMsgForSubject(t.Context(), wire.OutputSubject("split", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestSplitCommits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if before.Header.Get(headerAhead) != "0" {
+		if before.Header.Get(wire.HeaderAhead) != "0" {
 			ahead++
 		}
 		r := b.start(m, c)
@@ -167,7 +168,7 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	c := Config{Job: "large", Partitions: 1, MaxMessage: 32 << 10}
 	r := b.start(m, c)
 	r.stop(t)
-	in, err := b.js.Stream(t.Context(), inputStream("large"))
+	in, err := b.js.Stream(t.Context(), wire.InputStream("large"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	b.settle(r, 2)
 	r.stop(t)
 	dead := b.deadLetters("large")
-	if len(dead) != 1 || dead[0].Header.Get(headerTruncated) != "49000" || len(dead[0].Data) < 48000 {
+	if len(dead) != 1 || dead[0].Header.Get(wire.HeaderTruncated) != "49000" || len(dead[0].Data) < 48000 {
 		t.Fatalf("%d dead letters, want one of 49000 bytes cut short", len(dead))
 	}
 	if got := flags(b.predictions("large")["a"]); got != "2.0:poison-skipped" {
@@ -202,13 +203,13 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	}
 	b.settle(r, 4)
 	r.stop(t)
-	out, err := b.js.Stream(t.Context(), outputStream("late"))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("late"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	open := func(worker string) *committer {
 		c := &committer{js: b.js, stream: out, job: "late", worker: worker, log: b.log}
-		if err := c.claim(t.Context(), nil, func(record) bool { return false }); err != nil {
+		if err := c.claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		return c

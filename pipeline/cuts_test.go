@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -78,8 +79,8 @@ func drawnLog(t testing.TB, rng *rand.Rand) (log []packet) {
 // cutUp feeds a log to a shard in batches that end where border says, and
 // returns what it predicts and its state after each batch, by the number of
 // messages before.
-func cutUp(t testing.TB, m *reservoir.Model, log []packet, room int, border func() bool) (out []string, sums map[int]digest) {
-	sums = map[int]digest{}
+func cutUp(t testing.TB, m *reservoir.Model, log []packet, room int, border func() bool) (out []string, sums map[int]wire.Digest) {
+	sums = map[int]wire.Digest{}
 	l := newLone(t, m, Config{MaxStreams: room, Reorder: 2, NonFinite: codec.Hold})
 	for i, p := range log {
 		switch err := l.ingest(l.b, l.job(p)); {

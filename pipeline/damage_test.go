@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -27,15 +28,15 @@ func TestDamageStops(t *testing.T) {
 		}
 	}
 	object := func(b *rig) (jetstream.ObjectStore, string) {
-		s, err := b.js.ObjectStore(context.Background(), snapshotBucket("hurt"))
+		s, err := b.js.ObjectStore(context.Background(), wire.SnapshotBucket("hurt"))
 		if err != nil {
 			b.t.Fatal(err)
 		}
 		_, r := b.last("hurt", 0)
-		return s, r.snap
+		return s, r.Snap
 	}
 	input := func(b *rig) jetstream.Stream {
-		s, err := b.js.Stream(context.Background(), inputStream("hurt"))
+		s, err := b.js.Stream(context.Background(), wire.InputStream("hurt"))
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestDamageStops(t *testing.T) {
 	// Without its snapshot a state is rebuilt from the input's first message.
 	beheaded := func(b *rig) {
 		_, r := b.last("hurt", 0)
-		b.purgeTo("hurt", r.snapSeq)
+		b.purgeTo("hurt", r.SnapSeq)
 	}
 	for name, c := range map[string]struct {
 		hurt func(b *rig)
@@ -63,7 +64,7 @@ func TestDamageStops(t *testing.T) {
 		"snapshot deleted, digest edited": {func(b *rig) {
 			s, n := object(b)
 			must(b, s.Delete(context.Background(), n))
-			rewrite(b, func(h nats.Header) { h.Set(headerDigest, strings.Repeat("0", 32)) })
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderDigest, strings.Repeat("0", 32)) })
 		}, []string{"digest", "the snapshot it names is lost, and the state was rebuilt from nothing and the input from message 1 on"}},
 		"snapshot deleted, input changed": {func(b *rig) {
 			s, n := object(b)
@@ -83,9 +84,9 @@ func TestDamageStops(t *testing.T) {
 			s, n := object(b)
 			info, err := s.GetInfo(context.Background(), n)
 			must(b, err)
-			bucket, err := b.js.Stream(context.Background(), "OBJ_"+snapshotBucket("hurt"))
+			bucket, err := b.js.Stream(context.Background(), "OBJ_"+wire.SnapshotBucket("hurt"))
 			must(b, err)
-			must(b, bucket.Purge(context.Background(), jetstream.WithPurgeSubject("$O."+snapshotBucket("hurt")+".C."+info.NUID)))
+			must(b, bucket.Purge(context.Background(), jetstream.WithPurgeSubject("$O."+wire.SnapshotBucket("hurt")+".C."+info.NUID)))
 			beheaded(b)
 		}, []string{"lost", "0 of 1 are there", "restore either"}},
 		"a snapshot's piece flipped": {func(b *rig) {
@@ -95,8 +96,8 @@ func TestDamageStops(t *testing.T) {
 			data, err := s.GetBytes(context.Background(), n)
 			must(b, err)
 			data[len(data)/2] ^= 4
-			subject := "$O." + snapshotBucket("hurt") + ".C." + info.NUID
-			bucket, err := b.js.Stream(context.Background(), "OBJ_"+snapshotBucket("hurt"))
+			subject := "$O." + wire.SnapshotBucket("hurt") + ".C." + info.NUID
+			bucket, err := b.js.Stream(context.Background(), "OBJ_"+wire.SnapshotBucket("hurt"))
 			must(b, err)
 			must(b, bucket.Purge(context.Background(), jetstream.WithPurgeSubject(subject)))
 			_, err = b.js.Publish(context.Background(), subject, data)
@@ -104,25 +105,25 @@ func TestDamageStops(t *testing.T) {
 			beheaded(b)
 		}, []string{"lost", "digest", "restore either"}},
 		"digest edited": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerDigest, strings.Repeat("0", 32)) })
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderDigest, strings.Repeat("0", 32)) })
 		}, []string{"digest", "nothing is predicted from a wrong state"}},
 		"position edited": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerInSeq, "999999") })
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderInSeq, "999999") })
 		}, []string{"lost its tail"}},
 		"header garbled": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerEpoch, "three") })
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderEpoch, "three") })
 		}, []string{"Eusn-Epoch", "restore the job's streams"}},
 		"a digest of a newer program": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerVersion, "4") })
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "4") })
 		}, []string{"record on hurt.out.0", "version 4, this program reads 2 to 3: a newer program wrote it; run that one"}},
 		"a digest's version garbled": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerVersion, "x") })
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "x") })
 		}, []string{"Eusn-Digest-Version is \"x\", want a number"}},
 		"digest of an older program": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Del(headerVersion); h.Set(headerDigest, strings.Repeat("0", 32)) })
+			rewrite(b, func(h nats.Header) { h.Del(wire.HeaderVersion); h.Set(wire.HeaderDigest, strings.Repeat("0", 32)) })
 		}, []string{"digest", "or a program from before the first release wrote the record"}},
 		"digest of the form before, of another state": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(headerVersion, "2") }) // the digest is of our form
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "2") }) // the digest is of our form
 		}, []string{"digest", "nothing is predicted from a wrong state"}},
 		"snapshot of an older program": {func(b *rig) {
 			s, n := object(b)
@@ -134,7 +135,7 @@ func TestDamageStops(t *testing.T) {
 		}, []string{"version 1, this program reads 2 to 3: an older program wrote it; run that one, or begin a new job"}},
 		"snapshot of another place": {func(b *rig) {
 			_, r := b.last("hurt", 0)
-			rewrite(b, func(h nats.Header) { h.Set(headerSnapSeq, fmt.Sprint(r.snapSeq-1)) })
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderSnapSeq, fmt.Sprint(r.SnapSeq-1)) })
 		}, []string{"the record says"}},
 		"input recreated": {func(b *rig) {
 			cfg := input(b).CachedInfo().Config
@@ -145,17 +146,17 @@ func TestDamageStops(t *testing.T) {
 		"input purged": {func(b *rig) { must(b, input(b).Purge(context.Background())) }, []string{"begins at message", "keep more input"}},
 		"one input message removed": {func(b *rig) {
 			_, r := b.last("hurt", 0)
-			must(b, input(b).DeleteMsg(context.Background(), r.snapSeq+1))
+			must(b, input(b).DeleteMsg(context.Background(), r.SnapSeq+1))
 		}, []string{"digest", "removed or changed"}},
 		"last input message removed": {func(b *rig) {
 			_, r := b.last("hurt", 0)
-			must(b, input(b).DeleteMsg(context.Background(), r.mark.seq))
+			must(b, input(b).DeleteMsg(context.Background(), r.Mark.Seq))
 		}, []string{"was deleted"}},
 		"clock moved": {func(b *rig) { // another history with the same numbers
 			_, r := b.last("hurt", 0)
-			rewrite(b, func(h nats.Header) { h.Set(headerInTime, fmt.Sprint(r.mark.time-int64(time.Hour))) })
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderInTime, fmt.Sprint(r.Mark.Time-int64(time.Hour))) })
 		}, []string{"was stored", "restored backup"}},
-		"input gone": {func(b *rig) { must(b, b.js.DeleteStream(context.Background(), inputStream("hurt"))) }, []string{"deleted and made anew"}},
+		"input gone": {func(b *rig) { must(b, b.js.DeleteStream(context.Background(), wire.InputStream("hurt"))) }, []string{"deleted and made anew"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +173,7 @@ func TestDamageStops(t *testing.T) {
 			r.until(t, "all predictions", func(s Stats) bool { return s.Predictions == 12 })
 			r.crash(t)
 			b.expire("hurt")
-			if _, rec := b.last("hurt", 0); rec.snap == "" || rec.snapSeq >= rec.inSeq {
+			if _, rec := b.last("hurt", 0); rec.Snap == "" || rec.SnapSeq >= rec.InSeq {
 				t.Fatalf("no snapshot with messages after it to begin from: %+v", rec)
 			}
 			c.hurt(b)
@@ -183,12 +184,12 @@ func TestDamageStops(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatal("it went on")
 			}
-			raw, _ := b.js.Stream(t.Context(), outputStream("hurt"))
-			msg, err := raw.GetLastMsgForSubject(t.Context(), outputSubject("hurt", 0))
+			raw, _ := b.js.Stream(t.Context(), wire.OutputStream("hurt"))
+			msg, err := raw.GetLastMsgForSubject(t.Context(), wire.OutputSubject("hurt", 0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, ps, err := codec.DecodePredictions(msg.Data); err == nil && len(ps) > 0 && msg.Header.Get(headerKind) != kindCommit {
+			if _, ps, err := codec.DecodePredictions(msg.Data); err == nil && len(ps) > 0 && msg.Header.Get(wire.HeaderKind) != wire.KindCommit {
 				t.Errorf("something was predicted: %v", ps)
 			}
 		})

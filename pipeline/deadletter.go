@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 // deadLetter is an input message that could not be used.
 type deadLetter struct {
 	job    job
-	why    Reason
+	why    wire.Reason
 	reason string
 }
 
@@ -37,17 +39,17 @@ type deadLetter struct {
 func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
 	h, dropped := copyHeaders(d.job.header, copiedHeaders)
 	if dropped > 0 {
-		h.Set(headerDropped, strconv.Itoa(dropped))
+		h.Set(wire.HeaderDropped, strconv.Itoa(dropped))
 	}
-	h.Set(headerError, d.reason)
-	h.Set(headerReason, d.why.String())
-	h.Set(headerInSeq, strconv.FormatUint(d.job.seq, 10))
-	h.Set(headerInSubject, d.job.subject)
+	h.Set(wire.HeaderError, d.reason)
+	h.Set(wire.HeaderReason, d.why.String())
+	h.Set(wire.HeaderInSeq, strconv.FormatUint(d.job.seq, 10))
+	h.Set(wire.HeaderInSubject, d.job.subject)
 	h.Set(jetstream.MsgIDHeader, deadLetterID(e.job, d))
-	msg := &nats.Msg{Subject: deadLetterSubject(e.job, d.job.part.id), Header: h, Data: d.job.data}
+	msg := &nats.Msg{Subject: wire.DeadLetterSubject(e.job, d.job.part.id), Header: h, Data: d.job.data}
 	most := e.limit + headerRoom
 	if len(msg.Data) > most-headerBytes(h) {
-		h.Set(headerTruncated, strconv.Itoa(len(d.job.data)))
+		h.Set(wire.HeaderTruncated, strconv.Itoa(len(d.job.data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
 	return e.publishOnce(ctx, d.job.part.tenure, msg)
@@ -76,7 +78,7 @@ func (e *emitter) publishOnce(ctx context.Context, t *tenure, msg *nats.Msg) err
 			since = time.Now()
 		}
 		if refused(err) || !since.IsZero() && time.Since(since) > deadLetterPatience {
-			return fmt.Errorf("pipeline: %s is not taken: %w: make room in %s, restore it or undo what was changed, or let the stage publish there: %w", what, err, deadLetterStream(e.job), errLater)
+			return fmt.Errorf("pipeline: %s is not taken: %w: make room in %s, restore it or undo what was changed, or let the stage publish there: %w", what, err, wire.DeadLetterStream(e.job), errLater)
 		}
 		e.counters.retries.Add(1)
 		if err := t.waits(what, err); err != nil {
@@ -91,7 +93,7 @@ func (e *emitter) publishOnce(ctx context.Context, t *tenure, msg *nats.Msg) err
 // among its key's.
 func deadLetterID(job string, d *deadLetter) string {
 	if d.job.seq == 0 {
-		return fmt.Sprintf("%s.%d.0.%s.%s", job, d.job.part.id, d.job.key, d.job.header.Get(HeaderSeq))
+		return fmt.Sprintf("%s.%d.0.%s.%s", job, d.job.part.id, d.job.key, d.job.header.Get(wire.HeaderSeq))
 	}
 	return fmt.Sprintf("%s.%d.%d", job, d.job.part.id, d.job.seq)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // ListedLetter is a dead letter without its payload.
@@ -41,7 +43,7 @@ type LetterFilter struct {
 
 func (f LetterFilter) takes(d *ListedLetter) bool {
 	reason := strings.Contains(d.Reason, f.Reason)
-	if d.Why != "" && slices.Contains(reasonNames[:], f.Reason) {
+	if d.Why != "" && slices.Contains(wire.ReasonNames[:], f.Reason) {
 		reason = d.Why == f.Reason
 	}
 	return reason &&
@@ -62,9 +64,9 @@ func (j *Job) ListDeadLetters(ctx context.Context, f LetterFilter, fn func(Liste
 	}
 	marks := map[uint64]mark{} // first: they come after what they mark
 	err := j.scanLetters(ctx, func(_ uint64, at time.Time, _ string, h nats.Header) error {
-		if h.Get(headerKind) == kindSentAgain {
-			seq, err1 := strconv.ParseUint(h.Get(headerDead), 10, 64)
-			as, err2 := strconv.ParseUint(h.Get(headerInSeq), 10, 64)
+		if h.Get(wire.HeaderKind) == wire.KindSentAgain {
+			seq, err1 := strconv.ParseUint(h.Get(wire.HeaderDead), 10, 64)
+			as, err2 := strconv.ParseUint(h.Get(wire.HeaderInSeq), 10, 64)
 			if err1 == nil && err2 == nil {
 				marks[seq] = mark{at, as}
 			}
@@ -75,16 +77,16 @@ func (j *Job) ListDeadLetters(ctx context.Context, f LetterFilter, fn func(Liste
 		return err
 	}
 	return j.scanLetters(ctx, func(seq uint64, at time.Time, subject string, h nats.Header) error {
-		if h.Get(headerKind) == kindSentAgain {
+		if h.Get(wire.HeaderKind) == wire.KindSentAgain {
 			return nil
 		}
-		d := ListedLetter{Seq: seq, Stored: at, Subject: h.Get(headerInSubject), Why: h.Get(headerReason), Reason: h.Get(headerError)}
+		d := ListedLetter{Seq: seq, Stored: at, Subject: h.Get(wire.HeaderInSubject), Why: h.Get(wire.HeaderReason), Reason: h.Get(wire.HeaderError)}
 		d.Key = d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
 		d.Bytes, _ = strconv.Atoi(h.Get("Nats-Msg-Size"))
-		d.Of, _ = strconv.ParseUint(h.Get(headerDead), 10, 64)
+		d.Of, _ = strconv.ParseUint(h.Get(wire.HeaderDead), 10, 64)
 		var err error
 		if d.Partition, err = strconv.Atoi(subject[strings.LastIndexByte(subject, '.')+1:]); err == nil {
-			d.InSeq, err = strconv.ParseUint(h.Get(headerInSeq), 10, 64)
+			d.InSeq, err = strconv.ParseUint(h.Get(wire.HeaderInSeq), 10, 64)
 		}
 		if err != nil {
 			return fmt.Errorf("pipeline: message %d on %s is no dead letter of a stage: %w", seq, subject, err)
@@ -101,7 +103,7 @@ func (j *Job) ListDeadLetters(ctx context.Context, f LetterFilter, fn func(Liste
 
 // scanLetters reads the headers of what the NATS stream of dead letters has now.
 func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time, subject string, h nats.Header) error) error {
-	name := deadLetterStream(j.name)
+	name := wire.DeadLetterStream(j.name)
 	s, err := j.js.Stream(ctx, name)
 	if err != nil {
 		return fmt.Errorf("pipeline: NATS stream %s: %w", name, err)
@@ -154,19 +156,19 @@ func (j *Job) Replay(ctx context.Context, d DeadLetter) (inSeq uint64, err error
 	}
 	number := strconv.FormatUint(d.Seq, 10)
 	m := &nats.Msg{Subject: strings.TrimSuffix(subjects[0], "*") + key, Data: d.Data, Header: nats.Header{
-		jetstream.MsgIDHeader: {j.name + ".dlq." + number}, headerDead: {number},
+		jetstream.MsgIDHeader: {j.name + ".dlq." + number}, wire.HeaderDead: {number},
 	}}
 	if endsAfter(d.Header) {
-		m.Header.Set(HeaderEnd, "true")
+		m.Header.Set(wire.HeaderEnd, "true")
 	}
 	ack, err := j.js.PublishMsg(ctx, m)
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: dead letter %d to %s: %w", d.Seq, m.Subject, err)
 	}
 	as := strconv.FormatUint(ack.Sequence, 10)
-	mark := &nats.Msg{Subject: deadLetterSubject(j.name, d.Partition), Header: nats.Header{
-		headerKind: {kindSentAgain}, headerDead: {number}, headerInSeq: {as}, headerInSubject: {d.Subject},
-		headerError:           {"sent again: dead letter " + number},
+	mark := &nats.Msg{Subject: wire.DeadLetterSubject(j.name, d.Partition), Header: nats.Header{
+		wire.HeaderKind: {wire.KindSentAgain}, wire.HeaderDead: {number}, wire.HeaderInSeq: {as}, wire.HeaderInSubject: {d.Subject},
+		wire.HeaderError:      {"sent again: dead letter " + number},
 		jetstream.MsgIDHeader: {j.name + ".dlq." + number + ".as." + as},
 	}}
 	if _, err := j.js.PublishMsg(ctx, mark); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -82,7 +83,7 @@ func TestRestartWithoutHistory(t *testing.T) {
 	b.publish([]packet{one("a", 1, 3, 1, true), one("a", 2, 3, 1, false), one("n", 0, 1, 1, true)})
 	b.settle(r, 3)
 	r.stop(t)
-	in, err := b.js.Stream(t.Context(), inputStream("cut"))
+	in, err := b.js.Stream(t.Context(), wire.InputStream("cut"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestInputBeginsLate(t *testing.T) {
 	c := Config{Job: "late", Partitions: 1}
 	b.start(m, c).stop(t)
 	b.publish([]packet{one("n", 0, 1, 1, true)})
-	in, err := b.js.Stream(t.Context(), inputStream("late"))
+	in, err := b.js.Stream(t.Context(), wire.InputStream("late"))
 	if err != nil {
 		t.Fatal(err)
 	}

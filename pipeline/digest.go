@@ -2,15 +2,17 @@ package pipeline
 
 import (
 	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // form is the version of the state's bytes that the partition's digest is of:
 // ours, but where it is to be compared with a record of an older program, its.
 func (p *partition) form() uint32 {
-	if p.verifyAt > 0 && p.wantVersion < stateVersion { // 0: of a program before records said so
-		return oldestState
+	if p.verifyAt > 0 && p.wantVersion < wire.StateVersion { // 0: of a program before records said so
+		return wire.OldestState
 	}
-	return stateVersion
+	return wire.StateVersion
 }
 
 // rehash brings a partition's digest up to date with what was touched since
@@ -28,9 +30,9 @@ func (s *shard) rehash(p *partition) error {
 			return fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.id, st.id, err)
 		}
 		s.bytes = buf
-		h := hashOf(buf)
-		p.sum.sub(st.hash)
-		p.sum.add(h)
+		h := wire.HashOf(buf)
+		p.sum.Sub(st.hash)
+		p.sum.Add(h)
 		st.hash = h
 	}
 	for _, src := range p.dirtySources {
@@ -39,9 +41,9 @@ func (s *shard) rehash(p *partition) error {
 			continue
 		}
 		s.bytes = appendSource(append(s.bytes[:0], 'k'), src, form)
-		h := hashOf(s.bytes)
-		p.sum.sub(src.hash)
-		p.sum.add(h)
+		h := wire.HashOf(s.bytes)
+		p.sum.Sub(src.hash)
+		p.sum.Add(h)
 		src.hash = h
 	}
 	clear(p.dirty)
@@ -64,9 +66,9 @@ func (h *rowHasher) appendRow(dst []byte, st *stream, state int) ([]byte, error)
 	case st.slots[state] >= 0:
 		row, err := (*shard)(h).readRow(st.slots[state])
 		h.rowBytes = appendRowWords(h.rowBytes[:0], row)
-		return appendDigest(append(dst, rowHere), hashOf(h.rowBytes)), err
+		return wire.AppendDigest(append(dst, rowHere), wire.HashOf(h.rowBytes)), err
 	case st.isAway(state):
-		return appendDigest(append(dst, rowHere), st.away[state].hash), nil
+		return wire.AppendDigest(append(dst, rowHere), st.away[state].hash), nil
 	}
 	return append(dst, rowNone), nil
 }
@@ -82,7 +84,7 @@ func (s *shard) check(p *partition) error {
 		p.tenure.fail(err)
 		return nil
 	}
-	if p.wantVersion >= stateVersion {
+	if p.wantVersion >= wire.StateVersion {
 		return nil
 	}
 	return s.recount(p)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
@@ -19,12 +20,12 @@ import (
 // which the other job sweeps; where nobody has the job, the server says so at
 // once. Two jobs that begin before their servers are linked are not found out.
 func (r *run) elsewhere(ctx context.Context, nc *nats.Conn) error {
-	if _, err := r.js.Stream(ctx, rowStream(r.cfg.Job)); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := r.js.Stream(ctx, wire.RowStream(r.cfg.Job)); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil // the job is here; or what is wrong is told by who needs it
 	}
 	try, cancel := context.WithTimeout(ctx, natsclient.JetStreamWait)
 	defer cancel()
-	subject := rowSubject(r.cfg.Job, 0, 0)
+	subject := wire.RowSubject(r.cfg.Job, 0, 0)
 	answer, err := nc.RequestWithContext(try, subject, nil)
 	if err != nil {
 		return nil

@@ -111,14 +111,14 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 		}
 		a := &b.answers[i]
 		t, to := a.part.tenure, e.cursor[i]
-		outs := t.c.outs
+		outs := t.c.Outs
 		if err := e.await(ctx, t); err != nil {
 			t.fail(err)
 			e.cursor[i] = -1
 			continue
 		}
 		e.commits++
-		e.counters.grade(a.preds[to-int(t.c.outs-outs) : to])
+		e.counters.grade(a.preds[to-int(t.c.Outs-outs) : to])
 		if e.cursor[i] == len(a.preds) {
 			e.cursor[i] = -1
 		}
@@ -131,7 +131,7 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 // to commit.
 func (a *answer) due(from int) bool {
 	c := a.part.tenure.c
-	return !a.part.failed() && (from < len(a.preds) || from == 0 && (a.dead && c.inSeq < a.inSeq || a.commit && c.inSeq <= a.inSeq))
+	return !a.part.failed() && (from < len(a.preds) || from == 0 && (a.dead && c.InSeq < a.inSeq || a.commit && c.InSeq <= a.inSeq))
 }
 
 // reassure reads the records that are not sure any more, side by side, of the
@@ -150,13 +150,13 @@ func (e *emitter) reassure(ctx context.Context, b *batch) {
 
 // await waits for a commit, and deletes the snapshot that it put out of use.
 func (e *emitter) await(ctx context.Context, t *tenure) error {
-	snap := t.c.snap
+	snap := t.c.Snap
 	if err := t.c.await(ctx); err != nil {
 		return err
 	}
 	e.counters.commits.Add(1)
 	t.taken()
-	if now := t.ready.Load(); now != nil && now.name == t.c.snap { // perhaps the same name as before: see tenure.unstored
+	if now := t.ready.Load(); now != nil && now.name == t.c.Snap { // perhaps the same name as before: see tenure.unstored
 		t.home.Store(now.home)
 		t.unsaved.Store(0)
 		if t.answered > now.seq {
@@ -164,9 +164,9 @@ func (e *emitter) await(ctx context.Context, t *tenure) error {
 		}
 		t.ready.CompareAndSwap(now, nil)
 	}
-	if t.c.snap != snap {
-		t.saved.Store(t.c.snapSeq)
-		old, rows := t.retire(snap, t.freedBy(t.c.snapSeq), time.Now())
+	if t.c.Snap != snap {
+		t.saved.Store(t.c.SnapSeq)
+		old, rows := t.retire(snap, t.freedBy(t.c.SnapSeq), time.Now())
 		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
 				for _, name := range old {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence/sequencetest"
 )
@@ -23,7 +24,7 @@ func (b *rig) predictions(job string) map[string][]codec.Prediction {
 	b.t.Helper()
 	out := map[string][]codec.Prediction{}
 	outs := map[int]uint64{}
-	b.collect(outputStream(job), func(ctx context.Context, seen func() error) error {
+	b.collect(wire.OutputStream(job), func(ctx context.Context, seen func() error) error {
 		return Predictions(ctx, b.js, job, 1, func(o Output) error {
 			outs[o.Partition] += uint64(len(o.Predictions))
 			if outs[o.Partition] != o.Outs {
@@ -41,7 +42,7 @@ func (b *rig) predictions(job string) map[string][]codec.Prediction {
 func (b *rig) deadLetters(job string) []DeadLetter {
 	b.t.Helper()
 	var out []DeadLetter
-	b.collect(deadLetterStream(job), func(ctx context.Context, seen func() error) error {
+	b.collect(wire.DeadLetterStream(job), func(ctx context.Context, seen func() error) error {
 		return DeadLetters(ctx, b.js, job, 1, func(d DeadLetter) error {
 			out = append(out, d)
 			return seen()
@@ -57,7 +58,7 @@ func (b *rig) marks(s jetstream.Stream) (n int) {
 		return 0
 	}
 	for seq := state.FirstSeq; seq <= state.LastSeq && state.Msgs > 0; seq++ {
-		if m, err := s.GetMsg(context.Background(), seq); err == nil && m.Header.Get(headerKind) == kindSentAgain {
+		if m, err := s.GetMsg(context.Background(), seq); err == nil && m.Header.Get(wire.HeaderKind) == wire.KindSentAgain {
 			n++
 		}
 	}
@@ -71,7 +72,7 @@ func (b *rig) collect(stream string, reader func(ctx context.Context, seen func(
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	info, err := s.Info(context.Background(), jetstream.WithSubjectFilter("*.out."+kindJob))
+	info, err := s.Info(context.Background(), jetstream.WithSubjectFilter("*.out."+wire.KindJob))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -123,17 +124,17 @@ func count(m map[string][]codec.Prediction) (n int) {
 }
 
 // last is a partition's record.
-func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, record) {
+func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, wire.Record) {
 	b.t.Helper()
-	out, err := b.js.Stream(context.Background(), outputStream(job))
+	out, err := b.js.Stream(context.Background(), wire.OutputStream(job))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	raw, err := out.GetLastMsgForSubject(context.Background(), outputSubject(job, p))
+	raw, err := out.GetLastMsgForSubject(context.Background(), wire.OutputSubject(job, p))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	r, err := parseRecord(raw.Header, raw.Subject, raw.Sequence)
+	r, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -145,10 +146,10 @@ func (b *rig) digests(job string, partitions int) (all []string) {
 	b.t.Helper()
 	for p := range partitions {
 		_, r := b.last(job, p)
-		if r.kind != kindReleased {
-			b.t.Fatalf("partition %d ends with %q, want a release", p, r.kind)
+		if r.Kind != wire.KindReleased {
+			b.t.Fatalf("partition %d ends with %q, want a release", p, r.Kind)
 		}
-		all = append(all, r.mark.digest.String())
+		all = append(all, r.Mark.Digest.String())
 	}
 	return all
 }
@@ -156,7 +157,7 @@ func (b *rig) digests(job string, partitions int) (all []string) {
 // forgetOutput leaves nothing of a job but its input.
 func (b *rig) forgetOutput(job string) {
 	b.t.Helper()
-	for _, name := range []string{outputStream(job), deadLetterStream(job), rowStream(job), "OBJ_" + snapshotBucket(job), "KV_" + memberBucket(job)} {
+	for _, name := range []string{wire.OutputStream(job), wire.DeadLetterStream(job), wire.RowStream(job), "OBJ_" + wire.SnapshotBucket(job), "KV_" + wire.MemberBucket(job)} {
 		if err := b.js.DeleteStream(b.t.Context(), name); err != nil {
 			b.t.Fatal(name, err)
 		}

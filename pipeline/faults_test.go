@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
@@ -155,7 +156,7 @@ func TestStartAsksAgain(t *testing.T) {
 		t.Errorf("never answered: %d calls, %v", calls, err)
 	}
 	calls = 0
-	if err := r.patiently(t.Context(), func() error { calls++; return errRecord }); err != errRecord || calls != 1 {
+	if err := r.patiently(t.Context(), func() error { calls++; return wire.ErrRecord }); err != wire.ErrRecord || calls != 1 {
 		t.Errorf("another error: %d calls, %v", calls, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -96,7 +97,7 @@ func TestStoredJobsGoOn(t *testing.T) {
 			}
 			c := j.configure()
 			b := newRigAt(t, filepath.Join(dir, "server"))
-			if j.form == stateVersion {
+			if j.form == wire.StateVersion {
 				b.writtenAlike(c, m)
 			}
 			before, answered := b.predictions(c.Job), b.restored(c)
@@ -111,7 +112,7 @@ func TestStoredJobsGoOn(t *testing.T) {
 				t.Errorf("%d restores, %d messages replayed, %d rows read back: the file has lost its subject", s.Restores, s.Replayed, s.Fetched)
 			}
 			got := b.ending(c)
-			if j.form != stateVersion {
+			if j.form != wire.StateVersion {
 				got.Digests = b.digestsIn(c, m, j.form)
 			}
 			if !reflect.DeepEqual(got, want) {
@@ -130,29 +131,29 @@ func (b *rig) digestsIn(c Config, m *reservoir.Model, form uint32) (all []string
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	store, err := b.js.ObjectStore(b.t.Context(), snapshotBucket(c.Job))
+	store, err := b.js.ObjectStore(b.t.Context(), wire.SnapshotBucket(c.Job))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	for id := range c.Partitions {
 		_, r := b.last(c.Job, id)
-		snap, err := store.GetBytes(b.t.Context(), r.snap)
-		if err != nil || r.snapSeq != r.mark.seq {
-			b.t.Fatalf("partition %d: snapshot of %d, position %d: %v", id, r.snapSeq, r.mark.seq, err)
+		snap, err := store.GetBytes(b.t.Context(), r.Snap)
+		if err != nil || r.SnapSeq != r.Mark.Seq {
+			b.t.Fatalf("partition %d: snapshot of %d, position %d: %v", id, r.SnapSeq, r.Mark.Seq, err)
 		}
 		p, err := decodeSnapshot(snap, sh, id)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		var sum digest
+		var sum wire.Digest
 		for _, src := range p.sources {
-			sum.add(hashOf(appendSource([]byte{'k'}, src, form)))
+			sum.Add(wire.HashOf(appendSource([]byte{'k'}, src, form)))
 			for _, st := range src.streams {
 				buf, err := appendStream(appendString([]byte{'s'}, src.key), st, hashedRows{}, form)
 				if err != nil {
 					b.t.Fatal(err)
 				}
-				sum.add(hashOf(buf))
+				sum.Add(wire.HashOf(buf))
 			}
 		}
 		all = append(all, sum.String())
@@ -165,9 +166,9 @@ type hashedRows struct{}
 
 func (hashedRows) appendRow(dst []byte, st *stream, state int) ([]byte, error) {
 	if row := st.rows[state]; row != nil {
-		return appendDigest(append(dst, rowHere), hashOf(appendRowWords(nil, row))), nil
+		return wire.AppendDigest(append(dst, rowHere), wire.HashOf(appendRowWords(nil, row))), nil
 	} else if st.isAway(state) {
-		return appendDigest(append(dst, rowHere), st.away[state].hash), nil
+		return wire.AppendDigest(append(dst, rowHere), st.away[state].hash), nil
 	}
 	return append(dst, rowNone), nil
 }
@@ -183,7 +184,7 @@ func (b *rig) writtenAlike(c Config, m *reservoir.Model) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := js.ObjectStore(ctx, snapshotBucket(c.Job))
+	store, err := js.ObjectStore(ctx, wire.SnapshotBucket(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,10 +196,10 @@ func (b *rig) writtenAlike(c Config, m *reservoir.Model) {
 				delete(raw.Header, name) // the condition it was stored under
 			}
 		}
-		if got := r.header(); !reflect.DeepEqual(map[string][]string(got), map[string][]string(raw.Header)) {
+		if got := r.Header(); !reflect.DeepEqual(map[string][]string(got), map[string][]string(raw.Header)) {
 			t.Errorf("partition %d: today's record has the headers\n%v, the stored one\n%v", p, got, raw.Header)
 		}
-		snap, err := store.GetBytes(ctx, r.snap)
+		snap, err := store.GetBytes(ctx, r.Snap)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +230,7 @@ func (b *rig) writtenAlike(c Config, m *reservoir.Model) {
 
 // encodedAlike holds stored predictions to what this program would encode.
 func (b *rig) encodedAlike(job string) {
-	out, err := b.js.Stream(b.t.Context(), outputStream(job))
+	out, err := b.js.Stream(b.t.Context(), wire.OutputStream(job))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -324,7 +325,7 @@ func (j storedJob) input(t *testing.T, c Config) (packets []packet, half int) {
 	packets, _ = mixed(streams, 5)
 	packets = disorder(packets, rand.New(rand.NewPCG(1, 9)))
 	for i := range packets {
-		packets[i].header = map[string]string{HeaderIncarnation: "boot-1", "X-Site": "north"}
+		packets[i].header = map[string]string{wire.HeaderIncarnation: "boot-1", "X-Site": "north"}
 	}
 	half = len(packets) / 2
 	waiting := packets[half]
@@ -334,17 +335,17 @@ func (j storedJob) input(t *testing.T, c Config) (packets []packet, half int) {
 	packets = slices.Insert(packets, half/2, bad)
 	half++
 	for p := range c.Partitions { // an end event for each partition, of what has been silent since its first messages
-		e := idleEvent{Partition: p, After: uint64(half / 3)}
+		e := wire.IdleEvent{Partition: p, After: uint64(half / 3)}
 		for _, r := range streams {
-			if partitionOf(r.name, c.Partitions) == p {
-				e.Streams = append(e.Streams, streamName{Key: r.name, Stream: r.name})
+			if wire.PartitionOf(r.name, c.Partitions) == p {
+				e.Streams = append(e.Streams, wire.StreamName{Key: r.name, Stream: r.name})
 			}
 		}
 		data, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		packets = append(packets, packet{key: idleKey(p, c.Partitions), raw: data, header: map[string]string{headerKind: kindIdle}})
+		packets = append(packets, packet{key: wire.IdleKey(p, c.Partitions), raw: data, header: map[string]string{wire.HeaderKind: wire.KindIdle}})
 	}
 	return packets, half
 }

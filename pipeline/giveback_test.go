@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -24,10 +25,10 @@ func TestStopWhileClaiming(t *testing.T) {
 	b.publish(packets)
 	b.await(c.Job, count(direct(t, m, streams, sent)))
 	r.stop(t)
-	var want [6]record
+	var want [6]wire.Record
 	for p := range want {
-		if _, want[p] = b.last(c.Job, p); want[p].kind != kindReleased {
-			t.Fatalf("partition %d ended with %q", p, want[p].kind)
+		if _, want[p] = b.last(c.Job, p); want[p].Kind != wire.KindReleased {
+			t.Fatalf("partition %d ended with %q", p, want[p].Kind)
 		}
 	}
 	claimed := 0
@@ -42,10 +43,10 @@ func TestStopWhileClaiming(t *testing.T) {
 		cancel()
 		for p := range want {
 			_, got := b.last(c.Job, p)
-			if got.epoch > want[p].epoch {
+			if got.Epoch > want[p].Epoch {
 				claimed++
 			}
-			want[p].epoch, want[p].worker = got.epoch, got.worker
+			want[p].Epoch, want[p].Worker = got.Epoch, got.Worker
 			if got != want[p] {
 				t.Fatalf("stopped after %v: partition %d ended as %+v, want %+v", after, p, got, want[p])
 			}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const day = 24 * time.Hour
@@ -23,7 +25,7 @@ type Stored struct {
 // Stored asks the server what the job's NATS streams hold now.
 func (j *Job) Stored(ctx context.Context) (Stored, error) {
 	s := Stored{partitions: j.partitions}
-	for _, name := range []string{inputStream(j.name), outputStream(j.name), deadLetterStream(j.name)} {
+	for _, name := range []string{wire.InputStream(j.name), wire.OutputStream(j.name), wire.DeadLetterStream(j.name)} {
 		stream, err := j.js.Stream(ctx, name) // asks for its state
 		if err != nil {
 			return s, fmt.Errorf("pipeline: NATS stream %s: %w", name, err)

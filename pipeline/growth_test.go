@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -58,7 +59,7 @@ func TestDeadLettersOfOldJobs(t *testing.T) {
 	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
 		t.Fatal(err)
 	}
-	name := deadLetterStream(c.Job)
+	name := wire.DeadLetterStream(c.Job)
 	if got := b.config(name).MaxMsgs; got != DefaultDeadLetterKeep {
 		t.Errorf("a new job keeps %d dead letters, want %d", got, DefaultDeadLetterKeep)
 	}
@@ -114,7 +115,7 @@ func TestGrowthOfARealJob(t *testing.T) {
 		t.Errorf("full in %v days, want 3; bounds %v", days, g.Streams[0].Bounds)
 	}
 	// With messages going as others come, the rate is the same.
-	b.edit(inputStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 5, jetstream.DiscardOld })
+	b.edit(wire.InputStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 5, jetstream.DiscardOld })
 	third := look()
 	publish(30)
 	fourth := look()

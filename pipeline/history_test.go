@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -110,11 +111,11 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 	r := b.start(m, c)
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
-		keys[partitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
+		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
 	}
 	b.publish(append(sequences(keys[0], 4, 0), sequences(keys[1], 4, 1)...))
 	b.settle(r, 8)
-	putBack := p.keep(inputStream(c.Job))
+	putBack := p.keep(wire.InputStream(c.Job))
 	b = p.rig()
 	b.publish(sequences(keys[0], 5, 2)) // messages 9 to 13, of partition 0 alone
 	b.settle(r, 13)
@@ -149,11 +150,11 @@ func TestInputGoesBackUnderSilence(t *testing.T) {
 	r := b.start(m, c)
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
-		keys[partitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
+		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
 	}
 	b.publish(sequences(keys[1], 4, 1))
 	b.settle(r, 4)
-	putBack := p.keep(inputStream(c.Job))
+	putBack := p.keep(wire.InputStream(c.Job))
 	b = p.rig()
 	b.publish(sequences(keys[0], 5, 2))
 	b.settle(r, 9)
@@ -176,7 +177,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	b := newRig(t)
 	c := quick("split", 1)
 	r := b.start(m, c)
-	var marks []record
+	var marks []wire.Record
 	for i := range 3 {
 		b.publish(sequences("s", 1, float32(i)))
 		b.settle(r, i+1)
@@ -185,18 +186,18 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	}
 	r.crash(t)
 	b.expire(c.Job)
-	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, halfWay := range map[string]position{"one of its messages": {inSeq: 2, outs: 3}, "part of the next message": {inSeq: 1, ahead: 1, outs: 3}} {
+	for name, halfWay := range map[string]wire.Position{"one of its messages": {InSeq: 2, Outs: 3}, "part of the next message": {InSeq: 1, Ahead: 1, Outs: 3}} {
 		// As committed in the middle: the digest is of the state before the batch.
 		rec := marks[0]
-		rec.kind, rec.position = kindCommit, halfWay
-		rec.rests = place{2, marks[1].mark.time}
-		publish := func(rec record) {
+		rec.Kind, rec.Position = wire.KindCommit, halfWay
+		rec.Rests = wire.Place{Seq: 2, Stored: marks[1].Mark.Time}
+		publish := func(rec wire.Record) {
 			t.Helper()
-			if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: outputSubject(c.Job, 0), Header: rec.header()}); err != nil {
+			if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: wire.OutputSubject(c.Job, 0), Header: rec.Header()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -204,18 +205,18 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 		if _, got := b.last(c.Job, 0); got != rec {
 			t.Fatalf("%s: record %+v came back as %+v", name, rec, got)
 		}
-		rec.rests.stored++ // as if the message had been another when it was answered
+		rec.Rests.Stored++ // as if the message had been another when it was answered
 		publish(rec)
 		s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		mentions(t, s.Run(ctx), "message 2 of SPLIT-IN was stored", "the input is not the one it was")
 		cancel()
-		rec.rests.stored, rec.rests.seq = 0, 99
+		rec.Rests.Stored, rec.Rests.Seq = 0, 99
 		publish(rec)
 		ctx, cancel = context.WithTimeout(t.Context(), patience)
 		mentions(t, s.Run(ctx), "SPLIT-IN ends at message 3, but partition 0 has read message 99")
 		cancel()
-		rec.rests = place{2, marks[1].mark.time}
+		rec.Rests = wire.Place{Seq: 2, Stored: marks[1].Mark.Time}
 		publish(rec)
 	}
 	if err := in.DeleteMsg(t.Context(), 2); err != nil {

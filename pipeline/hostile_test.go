@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -55,11 +56,11 @@ func TestHostileMessages(t *testing.T) {
 		want string
 	}{
 		"key not UTF-8":    {one("\xff\xfe\xfd", 1, 1, 1, true), `key "\xff\xfe\xfd"`},
-		"long incarnation": {with(one("x", 1, 1, 1, true), HeaderIncarnation, strings.Repeat("i", maxIncarnation+1)), "129 bytes, want at most 128"},
-		"end mark":         {with(one("x", 1, 1, 1, false), HeaderEnd, "yes"), `header Eusn-End is "yes"`},
-		"end mark twice":   {with(with(one("x", 1, 1, 1, false), HeaderEnd, "true"), "eusn-end", "false"), "headers Eusn-End and eusn-end are the same but for case"},
+		"long incarnation": {with(one("x", 1, 1, 1, true), wire.HeaderIncarnation, strings.Repeat("i", maxIncarnation+1)), "129 bytes, want at most 128"},
+		"end mark":         {with(one("x", 1, 1, 1, false), wire.HeaderEnd, "yes"), `header Eusn-End is "yes"`},
+		"end mark twice":   {with(with(one("x", 1, 1, 1, false), wire.HeaderEnd, "true"), "eusn-end", "false"), "headers Eusn-End and eusn-end are the same but for case"},
 		"empty":            {packet{key: "x", seq: 1, raw: []byte{}}, "empty message"},
-		"long number":      {with(one("x", 0, 1, 1, true), HeaderSeq, strings.Repeat("\x7f", 60000)), "header Eusn-Seq"},
+		"long number":      {with(one("x", 0, 1, 1, true), wire.HeaderSeq, strings.Repeat("\x7f", 60000)), "header Eusn-Seq"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +81,7 @@ func TestDeadLetterOfLongHeaders(t *testing.T) {
 		bad.header[fmt.Sprint("Long-", i)] = strings.Repeat("v", 10<<10)
 	}
 	d := oneDead(t, Config{Job: "headers", Partitions: 1}, bad)
-	if h := d.Header; h.Get(headerDropped) != "6" || len(h.Get("Short")) != 3940 || h.Get(HeaderSeq) != "1" || h.Get(headerTruncated) != "" {
+	if h := d.Header; h.Get(wire.HeaderDropped) != "6" || len(h.Get("Short")) != 3940 || h.Get(wire.HeaderSeq) != "1" || h.Get(wire.HeaderTruncated) != "" {
 		t.Errorf("headers %.300q", h)
 	}
 	if !bytes.Equal(d.Data, bad.raw) || !strings.Contains(d.Reason, "codec: ") {
@@ -244,8 +245,8 @@ func TestRowlessKeysAreBounded(t *testing.T) {
 func TestEndWords(t *testing.T) {
 	for word, end := range map[string]bool{"true": true, "TRUE": true, "1": true, "false": false, "False": false, "0": false, "": false} {
 		l := newLone(t, testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
-		if got := l.feedAll(with(one("a", 1, 1, 1, false), HeaderEnd, word)); (len(got) == 1) != end {
-			t.Errorf("%s %q: %d predictions", HeaderEnd, word, len(got))
+		if got := l.feedAll(with(one("a", 1, 1, 1, false), wire.HeaderEnd, word)); (len(got) == 1) != end {
+			t.Errorf("%s %q: %d predictions", wire.HeaderEnd, word, len(got))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -19,8 +20,8 @@ import (
 // ErrOtherModel is that of a worker whose model is not the one its job runs.
 var ErrOtherModel = errors.New("nothing was claimed")
 
-func (s shape) identity() identity {
-	return identity{network: hex.EncodeToString(s.network[:])[:hashDigits]}
+func (s shape) identity() wire.Identity {
+	return wire.Identity{Network: hex.EncodeToString(s.network[:])[:wire.HashDigits]}
 }
 
 // readoutOf identifies a readout, whatever others the model has, with what its
@@ -34,27 +35,27 @@ func readoutOf(m *reservoir.Model, head *readout.Linear) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("pipeline: %w", err)
 	}
-	return print[:hashDigits], nil
+	return print[:wire.HashDigits], nil
 }
 
 // readEntry returns a job's entry and its sequence number, 0 if there is none.
-func readEntry(ctx context.Context, out jetstream.Stream, job string) (entry, uint64, error) {
-	subject := entrySubject(job)
+func readEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entry, uint64, error) {
+	subject := wire.EntrySubject(job)
 	raw, err := out.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return entry{}, 0, nil
+		return wire.Entry{}, 0, nil
 	}
 	if err != nil {
-		return entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
+		return wire.Entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
 	}
-	e, err := parseEntry(raw.Header, raw.Data, subject, raw.Sequence)
+	e, err := wire.ParseEntry(raw.Header, raw.Data, subject, raw.Sequence)
 	return e, raw.Sequence, err
 }
 
 // writeEntry publishes the entry in the place of message expect, 0 = of none. taken
 // says that somebody else wrote meanwhile.
-func writeEntry(ctx context.Context, js jetstream.JetStream, e *entry, job string, expect uint64, body []byte) (taken bool, err error) {
-	m := &nats.Msg{Subject: entrySubject(job), Data: body, Header: e.header()}
+func writeEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job string, expect uint64, body []byte) (taken bool, err error) {
+	m := &nats.Msg{Subject: wire.EntrySubject(job), Data: body, Header: e.Header()}
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
 	_, err = js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 	return overtakenBy(err), err
@@ -77,18 +78,18 @@ func (r *run) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if what := r.model.differs(theirs.identity); what != "" {
+	if what := r.model.Differs(theirs.Identity); what != "" {
 		return r.refuse(what, theirs)
 	}
 	if err := r.compareMembers(ctx); err != nil {
 		return err
 	}
 	theirs, err = agree(ctx, &own, r.js, r.out, r.snaps, r.cfg.Job, r.empty)
-	if what := r.model.differs(theirs.identity); what != "" {
+	if what := r.model.Differs(theirs.Identity); what != "" {
 		return r.refuse(what, theirs)
 	}
 	if refused(err) { // as a partition's records are, which is dealt with there
-		r.log.Warn("which model the job runs is not stored: another model is told by the partitions' records alone", "subject", entrySubject(r.cfg.Job), "err", err)
+		r.log.Warn("which model the job runs is not stored: another model is told by the partitions' records alone", "subject", wire.EntrySubject(r.cfg.Job), "err", err)
 		return nil
 	}
 	return err
@@ -96,13 +97,13 @@ func (r *run) join(ctx context.Context) error {
 
 // agree returns what a job says of itself, which becomes own where that is no
 // contradiction: in a job that says nothing, or no readout.
-func agree(ctx context.Context, own *entry, js jetstream.JetStream, out jetstream.Stream, snaps *snapshots, job string, body []byte) (entry, error) {
+func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, snaps *snapshots, job string, body []byte) (wire.Entry, error) {
 	for {
 		e, seq, err := readEntry(ctx, out, job)
 		if err == nil && seq == 0 {
 			e, err = recorded(ctx, own, out, snaps, job)
 		}
-		if err != nil || own.differs(e.identity) != "" || seq > 0 && (own.readout == "" || e.readout != "") {
+		if err != nil || own.Differs(e.Identity) != "" || seq > 0 && (own.Readout == "" || e.Readout != "") {
 			return e, err
 		}
 		if taken, err := writeEntry(ctx, js, own, job, seq, body); !taken {
@@ -111,8 +112,8 @@ func agree(ctx context.Context, own *entry, js jetstream.JetStream, out jetstrea
 	}
 }
 
-func (r *run) entry() entry {
-	return entry{r.model, r.shards[0].arithmetic, r.worker, r.meta}
+func (r *run) entry() wire.Entry {
+	return wire.Entry{Identity: r.model, Arithmetic: r.shards[0].arithmetic, Worker: r.worker, Meta: r.meta}
 }
 
 // compareMembers refuses a model that is not that of the workers who live.
@@ -123,7 +124,7 @@ func (r *run) compareMembers(ctx context.Context) error {
 	}
 	for subject := range info.State.Subjects {
 		worker := strings.TrimPrefix(subject, r.members.prefix)
-		if what := r.model.differsFrom(worker); what != "" {
+		if what := r.model.DiffersFrom(worker); what != "" {
 			return r.otherModel(what, "worker "+worker+" has another one")
 		}
 	}
@@ -131,14 +132,14 @@ func (r *run) compareMembers(ctx context.Context) error {
 }
 
 // refuse words what of a job's entry is not this worker's.
-func (r *run) refuse(what string, e entry) error {
+func (r *run) refuse(what string, e wire.Entry) error {
 	own := r.entry()
-	if e.arithmetic != own.arithmetic && e.meta.SHA256 != "" {
-		return fmt.Errorf("%w: %w", otherArithmetic("job "+strconv.Quote(r.cfg.Job), e.arithmetic, own.arithmetic), ErrOtherModel)
+	if e.Arithmetic != own.Arithmetic && e.Meta.SHA256 != "" {
+		return fmt.Errorf("%w: %w", otherArithmetic("job "+strconv.Quote(r.cfg.Job), e.Arithmetic, own.Arithmetic), ErrOtherModel)
 	}
 	theirs := "it runs one that nobody has named"
-	if e.meta.SHA256 != "" {
-		theirs = "it runs " + nameOf(e.meta)
+	if e.Meta.SHA256 != "" {
+		theirs = "it runs " + nameOf(e.Meta)
 	}
 	return r.otherModel(what, theirs)
 }
@@ -160,20 +161,20 @@ func nameOf(m codec.PredictionMeta) string {
 // a job's model: what is no contradiction to own where anything is, else what
 // is one, or nothing. Where both are found, as programs from before identities
 // let it happen, the others' partitions are stopped when they are claimed.
-func recorded(ctx context.Context, own *entry, out jetstream.Stream, snaps *snapshots, job string) (other entry, err error) {
+func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, snaps *snapshots, job string) (other wire.Entry, err error) {
 	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
 	if err != nil {
-		return entry{}, fmt.Errorf("pipeline: records not listed: %w", err)
+		return wire.Entry{}, fmt.Errorf("pipeline: records not listed: %w", err)
 	}
 	for subject := range info.State.Subjects {
 		e, err := recordedOn(ctx, out, snaps, subject)
 		if err != nil {
-			return entry{}, err
+			return wire.Entry{}, err
 		}
-		if e.network == "" {
+		if e.Network == "" {
 			continue
 		}
-		if own.differs(e.identity) == "" {
+		if own.Differs(e.Identity) == "" {
 			return e, nil
 		}
 		other = e
@@ -183,24 +184,24 @@ func recorded(ctx context.Context, own *entry, out jetstream.Stream, snaps *snap
 
 // recordedOn is what one partition's record says. What cannot be read says
 // nothing: who claims the partition tells.
-func recordedOn(ctx context.Context, out jetstream.Stream, snaps *snapshots, subject string) (entry, error) {
+func recordedOn(ctx context.Context, out jetstream.Stream, snaps *snapshots, subject string) (wire.Entry, error) {
 	raw, err := out.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return entry{}, nil
+		return wire.Entry{}, nil
 	}
 	if err != nil {
-		return entry{}, fmt.Errorf("pipeline: record on %s: %w", subject, err)
+		return wire.Entry{}, fmt.Errorf("pipeline: record on %s: %w", subject, err)
 	}
-	rec, err := parseRecord(raw.Header, raw.Subject, raw.Sequence)
+	rec, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
 	if err != nil {
-		return entry{}, nil
+		return wire.Entry{}, nil
 	}
-	e := entry{identity: rec.identity, arithmetic: rec.arithmetic, worker: rec.worker}
-	if e.network == "" && rec.snap != "" {
-		e.network, err = snaps.network(ctx, rec.snap)
+	e := wire.Entry{Identity: rec.Identity, Arithmetic: rec.Arithmetic, Worker: rec.Worker}
+	if e.Network == "" && rec.Snap != "" {
+		e.Network, err = snaps.network(ctx, rec.Snap)
 	}
 	if meta, _, wrong := codec.DecodePredictions(raw.Data); wrong == nil {
-		e.meta = meta
+		e.Meta = meta
 	}
 	return e, err
 }
@@ -223,12 +224,12 @@ func (s *snapshots) network(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("pipeline: snapshot %s: %w", name, err)
 	}
 	if sh, _, err := shapeIn(first.Data); err == nil {
-		return sh.identity().network, nil
+		return sh.identity().Network, nil
 	}
 	return "", nil
 }
 
 // otherIdentity words that a partition's record is of another model.
-func (c *committer) otherIdentity(r record) error {
-	return fmt.Errorf("pipeline: the record on %s is of another %s than this worker's: run the job with the model it began with, or begin a new job", c.subject(), c.model.differs(r.identity))
+func (c *committer) otherIdentity(r wire.Record) error {
+	return fmt.Errorf("pipeline: the record on %s is of another %s than this worker's: run the job with the model it began with, or begin a new job", c.subject(), c.model.Differs(r.Identity))
 }

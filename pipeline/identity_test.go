@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -40,7 +41,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 	if n := counters.claims.Load(); n > 0 {
 		t.Errorf("%d partitions were claimed", n)
 	}
-	s, err := b.js.Stream(t.Context(), memberStream(c.Job))
+	s, err := b.js.Stream(t.Context(), wire.MemberStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 		t.Fatal(err)
 	}
 	for subject := range info.State.Subjects {
-		if strings.HasSuffix(subject, id[:nameDigits]) {
+		if strings.HasSuffix(subject, id[:wire.NameDigits]) {
 			t.Errorf("%s is among the workers", subject)
 		}
 	}
@@ -110,11 +111,11 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 	r := b.start(m, c)
 	b.publish([]packet{one("a", 1, 6, 1, true), one("b", 1, 6, 1, true)})
 	b.settle(r, 2)
-	out, err := b.js.Stream(t.Context(), outputStream("bare"))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("bare"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Purge(t.Context(), jetstream.WithPurgeSubject(entrySubject("bare"))); err != nil {
+	if err := out.Purge(t.Context(), jetstream.WithPurgeSubject(wire.EntrySubject("bare"))); err != nil {
 		t.Fatal(err)
 	}
 	b.refusedFor(t, network, c, "network", "worker ")
@@ -127,7 +128,7 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 		t.Error("a worker that was refused has written the entry")
 	}
 	b.start(m, c).stop(t)
-	if e, seq, err := readEntry(t.Context(), out, "bare"); seq == 0 || e.readout == "" {
+	if e, seq, err := readEntry(t.Context(), out, "bare"); seq == 0 || e.Readout == "" {
 		t.Errorf("entry %+v, %v: want the job's", e, err)
 	}
 }
@@ -197,7 +198,7 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	b := newRig(t)
 	c := quick("begun", 2)
 	b.startUp(c)
-	out, err := b.js.Stream(t.Context(), outputStream(c.Job))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,11 +206,11 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := entry{identity: sh.identity(), worker: "killed", meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Head: "test"}}
-	if killed.readout, err = readoutOf(m, m.Heads[0]); err != nil {
+	killed := wire.Entry{Identity: sh.identity(), Worker: "killed", Meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Head: "test"}}
+	if killed.Readout, err = readoutOf(m, m.Heads[0]); err != nil {
 		t.Fatal(err)
 	}
-	body, err := (&run{meta: killed.meta}).newEmpty()
+	body, err := (&run{meta: killed.Meta}).newEmpty()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,16 +232,16 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 // records that say no identity.
 func (b *rig) asBefore(t *testing.T, c Config) {
 	t.Helper()
-	out, err := b.js.Stream(t.Context(), outputStream(c.Job))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Purge(t.Context(), jetstream.WithPurgeSubject(entrySubject(c.Job))); err != nil {
+	if err := out.Purge(t.Context(), jetstream.WithPurgeSubject(wire.EntrySubject(c.Job))); err != nil {
 		t.Fatal(err)
 	}
 	for p := range c.Partitions {
 		raw, r := b.last(c.Job, p)
-		r.identity = identity{}
+		r.Identity = wire.Identity{}
 		com := &committer{js: b.js, stream: out, job: c.Job, part: p}
 		if _, err := com.publish(t.Context(), r, raw.Sequence, raw.Data); err != nil {
 			t.Fatal(err)
@@ -266,8 +267,8 @@ func TestOlderJobsAreAdopted(t *testing.T) {
 	b.refusedFor(t, network, c, "network")
 	b.refusedFor(t, head, c, "readout")
 	for p := range c.Partitions {
-		if _, r := b.last("old", p); r.network == "" || r.readout == "" {
-			t.Errorf("the record of partition %d says %+v", p, r.identity)
+		if _, r := b.last("old", p); r.Network == "" || r.Readout == "" {
+			t.Errorf("the record of partition %d says %+v", p, r.Identity)
 		}
 	}
 }
@@ -339,7 +340,7 @@ func TestEntryIsNoPrediction(t *testing.T) {
 	if !errors.Is(err, stop) {
 		t.Error(err)
 	}
-	raw, err := b.js.Stream(t.Context(), outputStream("only"))
+	raw, err := b.js.Stream(t.Context(), wire.OutputStream("only"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
@@ -53,7 +55,7 @@ func (s *shard) observe(p *partition) error {
 	}
 	w.looked, w.asked = now, 0
 	e := s.silent(p)
-	if e.empty() {
+	if e.Empty() {
 		return nil
 	}
 	data, err := json.Marshal(e)
@@ -79,31 +81,31 @@ func (s *shard) shortest() time.Duration {
 }
 
 // silent collects what has been silent too long.
-func (s *shard) silent(p *partition) *idleEvent {
-	e := &idleEvent{Partition: p.id, After: p.done}
+func (s *shard) silent(p *partition) *wire.IdleEvent {
+	e := &wire.IdleEvent{Partition: p.id, After: p.done}
 	room := s.idleBytes
 	var gaps map[*source]bool
-	for el := p.recency.Back(); el != nil && len(e.Streams)+len(e.Gaps) < idleEntries; el = el.Prev() {
+	for el := p.recency.Back(); el != nil && len(e.Streams)+len(e.Gaps) < wire.IdleEntries; el = el.Prev() {
 		st := el.Value.(*stream)
 		quiet := p.watch.silence(st.heardTime)
 		if quiet < s.shortest() {
 			break // the others were heard later
 		}
 		src := st.source
-		n := streamName{Key: src.key, Stream: st.id, Forget: s.forget > 0 && quiet >= s.forget}
+		n := wire.StreamName{Key: src.key, Stream: st.id, Forget: s.forget > 0 && quiet >= s.forget}
 		switch {
 		case len(src.held) > 0:
 			if gaps[src] || p.watch.silence(src.heardTime) < s.shortest() {
 				continue
 			}
-			n = streamName{Key: src.key}
+			n = wire.StreamName{Key: src.key}
 		case !st.seq.Open() && !n.Forget:
 			continue
 		}
-		if n.size() > room {
+		if n.Size() > room {
 			continue
 		}
-		room -= n.size()
+		room -= n.Size()
 		if len(src.held) == 0 {
 			e.Streams = append(e.Streams, n)
 			continue
@@ -120,7 +122,7 @@ func (s *shard) silent(p *partition) *idleEvent {
 // idleMessage is an end event for a partition, on its way to the input.
 func idleMessage(c Config, part int, data []byte) *nats.Msg {
 	return &nats.Msg{
-		Subject: strings.TrimSuffix(c.InputSubject, "*") + idleKey(part, c.Partitions),
-		Header:  nats.Header{headerKind: {kindIdle}}, Data: data,
+		Subject: strings.TrimSuffix(c.InputSubject, "*") + wire.IdleKey(part, c.Partitions),
+		Header:  nats.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data,
 	}
 }

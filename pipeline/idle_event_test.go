@@ -8,24 +8,25 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // event is an end event as an input message.
-func event(t testing.TB, e idleEvent) packet {
+func event(t testing.TB, e wire.IdleEvent) packet {
 	t.Helper()
 	data, err := json.Marshal(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return packet{key: idleKey(e.Partition, 1), raw: data, header: map[string]string{headerKind: kindIdle}}
+	return packet{key: wire.IdleKey(e.Partition, 1), raw: data, header: map[string]string{wire.HeaderKind: wire.KindIdle}}
 }
 
 // ends names the only streams of keys.
-func ends(after uint64, keys ...string) idleEvent {
-	e := idleEvent{After: after}
+func ends(after uint64, keys ...string) wire.IdleEvent {
+	e := wire.IdleEvent{After: after}
 	for _, k := range keys {
-		e.Streams = append(e.Streams, streamName{Key: k, Stream: k})
+		e.Streams = append(e.Streams, wire.StreamName{Key: k, Stream: k})
 	}
 	return e
 }
@@ -37,7 +38,7 @@ func TestIdleEndsLikeAMark(t *testing.T) {
 		l, exp := newLone(t, m, Config{}), newLone(t, m, Config{})
 		first, second := rows("a", 1, false, 1, 2, 3, 4, 5, 6), rows("a", 2, true, 7, 8)
 		got := l.feedAll(first, event(t, ends(1, "a")), event(t, ends(2, "a")), second)
-		first.header[HeaderEnd] = "true"
+		first.header[wire.HeaderEnd] = "true"
 		want := exp.feedAll(first, second)
 		last := len(want) - 2
 		want[last].Flags |= codec.FlagIdle
@@ -84,7 +85,7 @@ func TestIdleEventComesTooLate(t *testing.T) {
 		t.Errorf("predictions %q", flags(got))
 	}
 	multi := packet{key: "g", batch: codec.Batch{Rows: 4, X: []float32{1, 2, 3, 4, 5, 6, 7, 8}, Keys: []string{"u", "v"}, Key: []int32{0, 1, 0, 1}}}
-	e := idleEvent{After: 6, Streams: []streamName{{Key: "g", Stream: "v"}}}
+	e := wire.IdleEvent{After: 6, Streams: []wire.StreamName{{Key: "g", Stream: "v"}}}
 	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.sources["g"].streams["u"].seq.Open() {
 		t.Errorf("a gateway's stream: %+v", got)
 	}
@@ -96,10 +97,10 @@ func TestIdleGivesGapsUp(t *testing.T) {
 	l := newLone(t, m, Config{})
 	got := l.feedAll(
 		rows("a", 1, false, 1, 2), rows("a", 3, false, 3, 4), // 3 waits
-		event(t, ends(2, "a")),                             // not yet
-		event(t, idleEvent{After: 1, Gaps: []string{"a"}}), // has been heard since
+		event(t, ends(2, "a")),                                  // not yet
+		event(t, wire.IdleEvent{After: 1, Gaps: []string{"a"}}), // has been heard since
 		rows("a", 3, false, 3, 4),
-		event(t, idleEvent{After: 5, Gaps: []string{"a", "x"}}),
+		event(t, wire.IdleEvent{After: 5, Gaps: []string{"a", "x"}}),
 		rows("a", 4, true, 5, 6))
 	if flags(got) != "4.0:gap" || len(l.p.sources["a"].held) != 0 || l.p.heldBytes != 0 {
 		t.Errorf("predictions %q, %d held", flags(got), len(l.p.sources["a"].held))
@@ -120,7 +121,7 @@ func TestIdleForgets(t *testing.T) {
 		if err := l.rehash(l.p); err != nil {
 			t.Fatal(err)
 		}
-		if s := l.counters.Stats(); len(l.p.sources) != 0 || l.p.recency.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.sum != (digest{}) {
+		if s := l.counters.Stats(); len(l.p.sources) != 0 || l.p.recency.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.sum != (wire.Digest{}) {
 			t.Errorf("%v: %d keys, %d rows in use, %+v, digest %v", policy, len(l.p.sources), l.pool.used(), s, l.p.sum)
 		}
 	}
@@ -134,10 +135,10 @@ func TestIdleEventRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := l.p.sum
-	many := ends(1, slices.Repeat([]string{"a"}, idleEntries+1)...)
+	many := ends(1, slices.Repeat([]string{"a"}, wire.IdleEntries+1)...)
 	for _, raw := range []string{"", "{", `{"partition":1}`, `{"partition":0,"after":-1}`, `{"partition":0} x`, `{"other":0}`, "[1]", string(event(t, many).raw)} {
 		l.b.reset()
-		j := l.job(packet{key: idleKey(0, 1), raw: []byte(raw), header: map[string]string{headerKind: kindIdle}})
+		j := l.job(packet{key: wire.IdleKey(0, 1), raw: []byte(raw), header: map[string]string{wire.HeaderKind: wire.KindIdle}})
 		if err := l.ingest(l.b, j); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestIdleAnywhereInABatch(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Count, Length: 9}, {Kind: reservoir.Window, Length: 4, Hop: 2}} {
 		m := testModel(t, 3, policy)
 		packets := []packet{rows("a", 1, false, 1, 2, 3, 4, 5, 6), event(t, ends(1, "a")), rows("a", 2, false, 7, 8)}
-		var sums []digest
+		var sums []wire.Digest
 		for cuts := range 4 { // a bit per border between two messages
 			l := newLone(t, m, Config{})
 			for i, p := range packets {
@@ -205,7 +206,7 @@ func TestIdleAnywhereInABatch(t *testing.T) {
 func FuzzIdleEvent(f *testing.F) {
 	f.Add([]byte(`{"partition":0,"after":3,"streams":[{"key":"a","stream":"a","forget":true}],"gaps":["b"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e, err := parseIdle(data, 0, 1<<63)
+		e, err := wire.ParseIdle(data, 0, 1<<63)
 		if err != nil {
 			return
 		}
@@ -213,7 +214,7 @@ func FuzzIdleEvent(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := parseIdle(again, 0, 1<<63); err != nil || fmt.Sprint(*back) != fmt.Sprint(*e) {
+		if back, err := wire.ParseIdle(again, 0, 1<<63); err != nil || fmt.Sprint(*back) != fmt.Sprint(*e) {
 			t.Fatalf("%q reads as %+v, written again as %+v, %v", data, e, back, err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -22,7 +23,7 @@ func TestIdleKeyIsInItsPartition(t *testing.T) {
 	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
 		t.Fatal(err)
 	}
-	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestSilent(t *testing.T) {
 		t.Error(e)
 	}
 	l.p.resumed = 61 * time.Minute
-	if e := l.silent(l.p); !e.empty() {
+	if e := l.silent(l.p); !e.Empty() {
 		t.Errorf("after an outage: %+v", e)
 	}
 	l.idleBytes = 100
@@ -140,7 +141,7 @@ func TestIdleThroughCrashes(t *testing.T) {
 // would that wakes up late.
 func (b *rig) repeatEvents(job string) {
 	b.t.Helper()
-	in, err := b.js.Stream(b.t.Context(), inputStream(job))
+	in, err := b.js.Stream(b.t.Context(), wire.InputStream(job))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func (b *rig) repeatEvents(job string) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if m.Header.Get(headerKind) != kindIdle {
+		if m.Header.Get(wire.HeaderKind) != wire.KindIdle {
 			continue
 		}
 		key := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]

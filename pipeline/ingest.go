@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -56,10 +57,10 @@ func (s *shard) input(b *batch, j job) error {
 		s.follows(&m, before)
 	}
 	if !utf8.ValidString(j.key) { // no reader could decode a prediction that names it
-		s.reject(&m, j, ReasonKey, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.key))
+		s.reject(&m, j, wire.ReasonKey, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.key))
 		return nil
 	}
-	if j.header.Get(headerKind) == kindIdle {
+	if j.header.Get(wire.HeaderKind) == wire.KindIdle {
 		return s.silence(&m, j)
 	}
 	var isNew bool
@@ -91,21 +92,21 @@ func (s *shard) anchor(m *message) error {
 // arrive puts a message in its place among its key's: used, held or dropped.
 func (s *shard) arrive(m *message, j job, isNew bool) error {
 	src := m.src
-	if err := spellHeaders(j.header); err != nil {
-		return s.poison(m, j, ReasonHeader, err)
+	if err := wire.SpellHeaders(j.header); err != nil {
+		return s.poison(m, j, wire.ReasonHeader, err)
 	}
-	text := j.header.Get(HeaderSeq)
+	text := j.header.Get(wire.HeaderSeq)
 	if text == "" {
 		src.partial = src.partial || isNew && m.p.lossy
 		return s.use(m, j, 0)
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || n == 0 {
-		return s.poison(m, j, ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", HeaderSeq, text))
+		return s.poison(m, j, wire.ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", wire.HeaderSeq, text))
 	}
-	inc := j.header.Get(HeaderIncarnation)
+	inc := j.header.Get(wire.HeaderIncarnation)
 	if len(inc) > maxIncarnation {
-		return s.poison(m, j, ReasonHeader, fmt.Errorf("pipeline: header %s has %d bytes, want at most %d", HeaderIncarnation, len(inc), maxIncarnation))
+		return s.poison(m, j, wire.ReasonHeader, fmt.Errorf("pipeline: header %s has %d bytes, want at most %d", wire.HeaderIncarnation, len(inc), maxIncarnation))
 	}
 	if err := s.incarnate(m, inc); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (s *shard) compare(src *source, n uint64, j job) {
 	s.counters.contradictions.Add(1)
 	if !src.told {
 		src.told = true
-		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that counts anew must say so ("+HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", src.part.id, "key", src.key, "number", n, "input", j.seq)
+		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that counts anew must say so ("+wire.HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", src.part.id, "key", src.key, "number", n, "input", j.seq)
 	}
 }
 
@@ -162,55 +163,55 @@ func (s *shard) use(m *message, j job, seq uint64) error {
 }
 
 // examine decodes a message into s.in and says what is wrong with it.
-func (s *shard) examine(m *message, j job) (Reason, error) {
+func (s *shard) examine(m *message, j job) (wire.Reason, error) {
 	if why, err := checkCRC(j.header, j.data); err != nil {
 		return why, err
 	}
 	if err := checkEnd(j.header); err != nil {
-		return ReasonHeader, err
+		return wire.ReasonHeader, err
 	}
 	if why, err := s.decode(m.b, j); err != nil {
 		return why, err
 	}
-	return ReasonStreams, s.admits(m)
+	return wire.ReasonStreams, s.admits(m)
 }
 
-func checkCRC(h nats.Header, data []byte) (Reason, error) {
-	text := h.Get(HeaderCRC)
+func checkCRC(h nats.Header, data []byte) (wire.Reason, error) {
+	text := h.Get(wire.HeaderCRC)
 	if text == "" {
 		return 0, nil
 	}
 	want, err := strconv.ParseUint(text, 16, 32)
 	if err != nil {
-		return ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want up to 8 hex digits", HeaderCRC, text)
+		return wire.ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want up to 8 hex digits", wire.HeaderCRC, text)
 	}
 	if got := codec.CRC(data); got != uint32(want) {
-		return ReasonChecksum, fmt.Errorf("pipeline: payload has CRC-32C %08x, header %s says %08x: damaged on the way", got, HeaderCRC, want)
+		return wire.ReasonChecksum, fmt.Errorf("pipeline: payload has CRC-32C %08x, header %s says %08x: damaged on the way", got, wire.HeaderCRC, want)
 	}
 	return 0, nil
 }
 
 // endsAfter reads the end mark.
 func endsAfter(h nats.Header) bool {
-	text := h.Get(HeaderEnd)
+	text := h.Get(wire.HeaderEnd)
 	return text == "1" || strings.EqualFold(text, "true")
 }
 
 // checkEnd refuses an end mark that is no known word: to take it for no would
 // join two sequences into one.
 func checkEnd(h nats.Header) error {
-	text := h.Get(HeaderEnd)
+	text := h.Get(wire.HeaderEnd)
 	if endsAfter(h) || text == "" || text == "0" || strings.EqualFold(text, "false") {
 		return nil
 	}
-	return fmt.Errorf("pipeline: header %s is %q, want true, false, 1 or 0", HeaderEnd, text)
+	return fmt.Errorf("pipeline: header %s is %q, want true, false, 1 or 0", wire.HeaderEnd, text)
 }
 
 // decode fills s.in from the payload and checks what the codec cannot know.
 // The samples of a message of one stream go where the engine reads them. Those
 // of many streams are sorted on the way there, from room of their own, which a
 // message is given if the one before it had many.
-func (s *shard) decode(b *batch, j job) (Reason, error) {
+func (s *shard) decode(b *batch, j job) (wire.Reason, error) {
 	start := time.Now()
 	defer func() { s.counters.decodeNS.Add(int64(time.Since(start))) }()
 	if len(s.in.Keys) > 0 {
@@ -219,22 +220,22 @@ func (s *shard) decode(b *batch, j job) (Reason, error) {
 		s.in.X = b.x[len(b.x):]
 	}
 	if len(j.data) == 0 {
-		return ReasonMalformed, errors.New("pipeline: empty message, want an Arrow record batch (one without rows to close a sequence)")
+		return wire.ReasonMalformed, errors.New("pipeline: empty message, want an Arrow record batch (one without rows to close a sequence)")
 	}
 	if err := s.decoder.Decode(j.data, &s.in); err != nil {
-		return reasonOf(err), err
+		return wire.ReasonOf(err), err
 	}
 	if s.policy.Kind == reservoir.Gap && s.in.Rows > 0 {
 		if len(s.in.Times) == 0 || slices.Contains(s.in.Times, codec.NoTime) {
-			return ReasonTime, errors.New("pipeline: the model closes sequences by silence, want a ts field without nulls")
+			return wire.ReasonTime, errors.New("pipeline: the model closes sequences by silence, want a ts field without nulls")
 		}
 	}
 	if len(s.in.Missing) == 0 {
-		return ReasonValue, reservoir.CheckInputs(s.in.X, s.channels)
+		return wire.ReasonValue, reservoir.CheckInputs(s.in.X, s.channels)
 	}
 	for i, x := range s.in.X {
 		if math.Abs(float64(x)) > reservoir.MaxInput { // a NaN to be held passes
-			return ReasonValue, &reservoir.InputError{Row: i / s.channels, Channel: i % s.channels, Value: x}
+			return wire.ReasonValue, &reservoir.InputError{Row: i / s.channels, Channel: i % s.channels, Value: x}
 		}
 	}
 	return 0, nil
@@ -242,14 +243,14 @@ func (s *shard) decode(b *batch, j job) (Reason, error) {
 
 // poison turns a message into a dead letter. Which streams it was about may
 // be unknown, so all of its source are flagged.
-func (s *shard) poison(m *message, j job, why Reason, err error) error {
+func (s *shard) poison(m *message, j job, why wire.Reason, err error) error {
 	m.p.raise(m.src, codec.FlagPoisonSkipped)
 	s.reject(m, j, why, err)
 	return nil
 }
 
 // reject sends a message to the dead letters, unless that was done before.
-func (s *shard) reject(m *message, j job, why Reason, err error) {
+func (s *shard) reject(m *message, j job, why wire.Reason, err error) {
 	if m.silent {
 		return
 	}

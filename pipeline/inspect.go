@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // Job looks at a job from outside: its partitions, states and dead letters.
@@ -46,8 +48,8 @@ var ErrNoJob = errors.New("there is no job")
 func OpenJob(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
 	j := &Job{name: name, js: js}
 	var err error
-	if j.in, err = js.Stream(ctx, inputStream(name)); err == nil {
-		j.out, err = js.Stream(ctx, outputStream(name))
+	if j.in, err = js.Stream(ctx, wire.InputStream(name)); err == nil {
+		j.out, err = js.Stream(ctx, wire.OutputStream(name))
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("pipeline: %w %q: has the stage run with this job name?", ErrNoJob, name)
@@ -57,10 +59,10 @@ func OpenJob(ctx context.Context, js jetstream.JetStream, name string) (*Job, er
 	}
 	found := destinationPartitions.FindStringSubmatch(destination(j.in.CachedInfo().Config))
 	if found == nil {
-		return nil, fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", inputStream(name))
+		return nil, fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", wire.InputStream(name))
 	}
 	if j.partitions, err = strconv.Atoi(found[1]); err != nil || j.partitions < 1 || j.partitions > maxPartitions {
-		return nil, fmt.Errorf("pipeline: NATS stream %s has %s partitions, want 1 to %d", inputStream(name), found[1], maxPartitions)
+		return nil, fmt.Errorf("pipeline: NATS stream %s has %s partitions, want 1 to %d", wire.InputStream(name), found[1], maxPartitions)
 	}
 	if j.store, err = findSnapshots(ctx, js, name); err != nil {
 		return nil, err
@@ -72,12 +74,12 @@ func OpenJob(ctx context.Context, js jetstream.JetStream, name string) (*Job, er
 func (j *Job) NumPartitions() int { return j.partitions }
 
 // PartitionOf is the partition that the messages of a key go to.
-func (j *Job) PartitionOf(key string) int { return partitionOf(key, j.partitions) }
+func (j *Job) PartitionOf(key string) int { return wire.PartitionOf(key, j.partitions) }
 
 // record is a partition's last record; the zero one if there is none.
-func (j *Job) record(ctx context.Context, p int) (record, error) {
+func (j *Job) record(ctx context.Context, p int) (wire.Record, error) {
 	if p < 0 || p >= j.partitions {
-		return record{}, fmt.Errorf("pipeline: partition %d, job %q has 0 to %d", p, j.name, j.partitions-1)
+		return wire.Record{}, fmt.Errorf("pipeline: partition %d, job %q has 0 to %d", p, j.name, j.partitions-1)
 	}
 	c := &committer{stream: j.out, job: j.name, part: p}
 	r, _, err := c.read(ctx)
@@ -90,28 +92,28 @@ func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
 	if err != nil {
 		return PartitionStatus{}, err
 	}
-	s := PartitionStatus{Partition: p, Epoch: r.epoch, InSeq: r.inSeq, Outs: r.outs, Snapshot: r.snap, SnapshotSeq: r.snapSeq}
-	if r.kind != kindReleased {
-		s.Owner = r.worker
+	s := PartitionStatus{Partition: p, Epoch: r.Epoch, InSeq: r.InSeq, Outs: r.Outs, Snapshot: r.Snap, SnapshotSeq: r.SnapSeq}
+	if r.Kind != wire.KindReleased {
+		s.Owner = r.Worker
 	}
-	if r.mark.seq > 0 {
-		s.Digest = r.mark.digest.String()
+	if r.Mark.Seq > 0 {
+		s.Digest = r.Mark.Digest.String()
 	}
-	if r.snap != "" {
-		info, err := j.store.store.GetInfo(ctx, r.snap)
+	if r.Snap != "" {
+		info, err := j.store.store.GetInfo(ctx, r.Snap)
 		if err != nil {
-			return s, fmt.Errorf("pipeline: snapshot %s of partition %d: %w", r.snap, p, err)
+			return s, fmt.Errorf("pipeline: snapshot %s of partition %d: %w", r.Snap, p, err)
 		}
 		s.SnapshotBytes, s.SnapshotAge = info.Size, time.Since(info.ModTime)
 	}
-	s.Lag, err = j.pending(ctx, p, r.inSeq)
+	s.Lag, err = j.pending(ctx, p, r.InSeq)
 	return s, err
 }
 
 // pending asks the server how many messages of a partition come after one.
 func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) {
 	c, err := j.in.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject: inputFilter(j.name, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,
+		FilterSubject: wire.InputFilter(j.name, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1, MemoryStorage: true,
 	})
 	if err != nil {
@@ -124,25 +126,25 @@ func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) 
 // DeadLetter reads one dead letter by its number. The payload is whole: where
 // it did not fit, it is read from the input, if that still has it.
 func (j *Job) DeadLetter(ctx context.Context, seq uint64) (DeadLetter, error) {
-	s, err := j.js.Stream(ctx, deadLetterStream(j.name))
+	s, err := j.js.Stream(ctx, wire.DeadLetterStream(j.name))
 	if err != nil {
-		return DeadLetter{}, fmt.Errorf("pipeline: NATS stream %s: %w", deadLetterStream(j.name), err)
+		return DeadLetter{}, fmt.Errorf("pipeline: NATS stream %s: %w", wire.DeadLetterStream(j.name), err)
 	}
 	m, err := s.GetMsg(ctx, seq)
 	if err != nil {
 		return DeadLetter{}, fmt.Errorf("pipeline: dead letter %d of job %q: %w", seq, j.name, err)
 	}
-	if m.Header.Get(headerKind) == kindSentAgain {
-		return DeadLetter{}, fmt.Errorf("pipeline: message %d of %s says that dead letter %s was sent again: want that one's number", seq, deadLetterStream(j.name), m.Header.Get(headerDead))
+	if m.Header.Get(wire.HeaderKind) == wire.KindSentAgain {
+		return DeadLetter{}, fmt.Errorf("pipeline: message %d of %s says that dead letter %s was sent again: want that one's number", seq, wire.DeadLetterStream(j.name), m.Header.Get(wire.HeaderDead))
 	}
-	d := DeadLetter{Seq: seq, Stored: m.Time, Subject: m.Header.Get(headerInSubject), Reason: m.Header.Get(headerError), Header: m.Header, Data: m.Data}
-	if d.InSeq, err = strconv.ParseUint(m.Header.Get(headerInSeq), 10, 64); err != nil {
-		return d, fmt.Errorf("pipeline: dead letter %d: header %s: %w", seq, headerInSeq, err)
+	d := DeadLetter{Seq: seq, Stored: m.Time, Subject: m.Header.Get(wire.HeaderInSubject), Reason: m.Header.Get(wire.HeaderError), Header: m.Header, Data: m.Data}
+	if d.InSeq, err = strconv.ParseUint(m.Header.Get(wire.HeaderInSeq), 10, 64); err != nil {
+		return d, fmt.Errorf("pipeline: dead letter %d: header %s: %w", seq, wire.HeaderInSeq, err)
 	}
 	if d.Partition, err = strconv.Atoi(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]); err != nil {
 		return d, fmt.Errorf("pipeline: dead letter %d is on %s, which is no partition's: %w", seq, m.Subject, err)
 	}
-	if m.Header.Get(headerTruncated) != "" {
+	if m.Header.Get(wire.HeaderTruncated) != "" {
 		if d.InSeq == 0 {
 			return d, fmt.Errorf("pipeline: dead letter %d was cut short, and its original came with an imported state: send it again from its source", seq)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -164,7 +165,7 @@ func TestDeadLetterReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dlq, err := b.js.Stream(t.Context(), deadLetterStream("retry"))
+	dlq, err := b.js.Stream(t.Context(), wire.DeadLetterStream("retry"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(seed[:len(seed)-sha256.Size])
 	for e := l.p.recency.Front(); e != nil; e = e.Next() { // and with rows that are stored apart
 		st := e.Value.(*stream)
-		st.away = []rowRef{{7, digest{1, 2}}, {}}
+		st.away = []rowRef{{7, wire.Digest{1, 2}}, {}}
 		st.slots[0] = -1
 	}
 	if seed, err = l.p.snapshot(l.shape, (*rowCopier)(l.shard)); err != nil {
@@ -208,7 +209,7 @@ func FuzzSnapshot(f *testing.F) {
 		copy(wild[at:], "\xf0\xff\xff\xff")
 		f.Add(wild)
 	}
-	if seed, err = l.p.encode(l.shape, (*rowCopier)(l.shard), oldestState); err != nil {
+	if seed, err = l.p.encode(l.shape, (*rowCopier)(l.shard), wire.OldestState); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
@@ -225,7 +226,7 @@ func FuzzSnapshot(f *testing.F) {
 				t.Fatalf("not read again: %v", err)
 			}
 		}
-		if _, err := ReadState(b); err != nil && errors.Is(err, errRecord) {
+		if _, err := ReadState(b); err != nil && errors.Is(err, wire.ErrRecord) {
 			t.Fatal(err)
 		}
 	})
@@ -323,7 +324,7 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 		}
 		for _, src := range p.sources {
 			for _, st := range src.streams {
-				if len(st.channels) != 2 || (st.channels[0].Run > 0) != (form == stateVersion) {
+				if len(st.channels) != 2 || (st.channels[0].Run > 0) != (form == wire.StateVersion) {
 					t.Errorf("version %d: stream %s has the channels %+v", form, st.id, st.channels)
 				}
 			}
@@ -337,7 +338,7 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 		}
 		return s
 	}
-	before, now := read(oldestState), read(stateVersion)
+	before, now := read(wire.OldestState), read(wire.StateVersion)
 	if !reflect.DeepEqual(before, now) || len(now.Streams) != 3 {
 		t.Errorf("read as\n%+v, want\n%+v", before, now)
 	}

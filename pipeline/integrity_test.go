@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -47,14 +48,14 @@ func TestGapsAndDeadLetters(t *testing.T) {
 	nan.batch.X = []float32{1, 2, float32Nan, 4}
 	huge := one("huge", 2, 1, 1e20, false)
 	crc := one("crc", 2, 2, 2, false)
-	crc.header[HeaderCRC] = "00000001"
+	crc.header[wire.HeaderCRC] = "00000001"
 	wrong := packet{key: "wrong", seq: 2, raw: []byte("this is not Arrow")}
 	number := one("number", 0, 1, 1, false)
-	number.header[HeaderSeq] = "twelve"
+	number.header[wire.HeaderSeq] = "twelve"
 	zero := one("number", 0, 1, 1, false)
-	zero.header[HeaderSeq] = "0"
+	zero.header[wire.HeaderSeq] = "0"
 	okCRC := one("crc", 4, 1, 1, true)
-	okCRC.header[HeaderCRC] = fmt.Sprintf("%08x", codec.CRC(okCRC.payload(t)))
+	okCRC.header[wire.HeaderCRC] = fmt.Sprintf("%08x", codec.CRC(okCRC.payload(t)))
 	var packets []packet
 	add := func(p ...packet) { packets = append(packets, p...) }
 	for _, k := range []string{"gap", "nan", "huge", "crc", "wrong", "number", "clean"} {
@@ -94,7 +95,7 @@ func TestGapsAndDeadLetters(t *testing.T) {
 		}
 	}
 	i := slices.IndexFunc(dead, func(d DeadLetter) bool { return string(d.Data) == "this is not Arrow" })
-	if i < 0 || dead[i].Header.Get(HeaderSeq) != "2" || !strings.HasSuffix(dead[i].Subject, ".wrong") || dead[i].InSeq == 0 {
+	if i < 0 || dead[i].Header.Get(wire.HeaderSeq) != "2" || !strings.HasSuffix(dead[i].Subject, ".wrong") || dead[i].InSeq == 0 {
 		t.Errorf("the original bytes, headers and place are not in a dead letter: %+v", dead)
 	}
 }

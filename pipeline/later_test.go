@@ -12,13 +12,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // keysIn are n keys of one of so many partitions.
 func keysIn(part, partitions, n int) (keys []string) {
 	for i := 0; len(keys) < n; i++ {
-		if key := fmt.Sprint("k", i); partitionOf(key, partitions) == part {
+		if key := fmt.Sprint("k", i); wire.PartitionOf(key, partitions) == part {
 			keys = append(keys, key)
 		}
 	}
@@ -110,13 +111,13 @@ func TestRowStoreRefuses(t *testing.T) {
 			r := b.start(m, conf)
 			b.publish(first)
 			b.await(conf.Job, len(first))
-			c.hurt(b, rowStream(conf.Job), conf.WithDefaults())
+			c.hurt(b, wire.RowStream(conf.Job), conf.WithDefaults())
 			b.publish(fifth)
 			r.until(t, "wait", func(s Stats) bool { return s.Deferred > 0 })
 			b.publish(more) // the others go on, wherever they stand among the streams used least
 			b.await(conf.Job, len(first)+len(more))
 			waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
-			if _, err := r.phase(0); !strings.Contains(err, c.says) || !strings.Contains(err, rowStream(conf.Job)) {
+			if _, err := r.phase(0); !strings.Contains(err, c.says) || !strings.Contains(err, wire.RowStream(conf.Job)) {
 				t.Errorf("it says %q, want %q", err, c.says)
 			}
 			if phase, _ := r.phase(1); phase != Reading {
@@ -126,7 +127,7 @@ func TestRowStoreRefuses(t *testing.T) {
 			if why := strings.Join(status.Unready(), "\n"); !strings.Contains(why, "partition 0: deferred: ") {
 				t.Errorf("unready for %q", why)
 			}
-			c.mend(b, rowStream(conf.Job), conf.WithDefaults())
+			c.mend(b, wire.RowStream(conf.Job), conf.WithDefaults())
 			b.await(conf.Job, len(first)+len(more)+len(fifth)) // by itself
 			b.publish(last)
 			got := b.await(conf.Job, 2*len(last)+2)
@@ -180,7 +181,7 @@ func TestDeadLettersRefused(t *testing.T) {
 	c := quick("letters", 2)
 	c.Shards, c.StopTimeout = 1, patience
 	r := b.start(m, c)
-	b.edit(deadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
+	b.edit(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
 	mine, others := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
 	b.publish([]packet{one(mine, 1, 1, 1, false), {key: mine, seq: 2, raw: []byte("?")}, one(mine, 3, 1, 1, true)})
 	r.until(t, "wait", func(s Stats) bool { return s.Deferred > 0 })
@@ -190,7 +191,7 @@ func TestDeadLettersRefused(t *testing.T) {
 	if _, err := r.phase(0); !strings.Contains(err, "dead letter on letters.dlq.0 is not taken") {
 		t.Errorf("it says %q", err)
 	}
-	b.edit(deadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
+	b.edit(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
 	got := b.await(c.Job, 2)
 	r.stop(t)
 	if f := flags(got[mine]); f != "3.0:poison-skipped" {
@@ -228,10 +229,10 @@ func TestCommitsRefused(t *testing.T) {
 			packets := []packet{one("a", 1, 1, 1, true), one("a", 2, 200, 1, true), one("a", 3, 3, 1, true)}
 			b.publish(packets[:1])
 			b.await(conf.Job, 1)
-			b.edit(outputStream(conf.Job), c.hurt)
+			b.edit(wire.OutputStream(conf.Job), c.hurt)
 			b.publish(packets[1:2])
 			waitFor(t, "refusal", func() bool { phase, _ := r.phase(0); return phase == c.phase && r.counters.Stats().Retries > 0 })
-			b.edit(outputStream(conf.Job), c.mend)
+			b.edit(wire.OutputStream(conf.Job), c.mend)
 			b.publish(packets[2:])
 			got := b.await(conf.Job, 204)
 			if s := r.counters.Stats(); s.Stopped != 0 {
@@ -278,7 +279,7 @@ func TestMuteRowStore(t *testing.T) {
 	s.rowJS, s.patience = d, time.Second
 	put := func() error {
 		data := []byte("row")
-		return s.putRows(t.Context(), []storedRow{{subject: rowSubject("mute", 0, 1), id: "1", data: data, ref: rowRef{hash: hashOf(data)}}})
+		return s.putRows(t.Context(), []storedRow{{subject: wire.RowSubject("mute", 0, 1), id: "1", data: data, ref: rowRef{hash: wire.HashOf(data)}}})
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- put() }()
@@ -300,7 +301,7 @@ func TestMuteRowStore(t *testing.T) {
 	if err := put(); err != nil {
 		t.Errorf("after its answer: %v", err)
 	}
-	stream, err := b.js.Stream(t.Context(), rowStream("mute"))
+	stream, err := b.js.Stream(t.Context(), wire.RowStream("mute"))
 	if err != nil {
 		t.Fatal(err)
 	}

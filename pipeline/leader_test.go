@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // jetStreamAt connects to a server until the test ends.
@@ -94,7 +96,7 @@ func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 	}
 	state := make([]byte, 3<<20/2) // two pieces
 	for round := range 30 {
-		name := snapshotName(0, 1, uint64(round))
+		name := wire.SnapshotName(0, 1, uint64(round))
 		if err := all[round%3].put(t.Context(), name, state); err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -91,14 +92,14 @@ func TestJobInLinkedDomain(t *testing.T) {
 			other := &rig{t: t, log: testLog(t), url: "nats://" + hub}
 			other.look()
 			waitFor(t, "the link", func() bool {
-				_, err := other.nc.Request(rowSubject("twice", 0, 0), nil, time.Second)
+				_, err := other.nc.Request(wire.RowSubject("twice", 0, 0), nil, time.Second)
 				return err == nil
 			})
 			s := &Stage{Config: c, Model: m, NewEngine: generic, Dial: other.dial}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), "twice", "domain \"edge\"", "another name")
-			if _, err := other.js.Stream(t.Context(), inputStream("twice")); err == nil {
+			if _, err := other.js.Stream(t.Context(), wire.InputStream("twice")); err == nil {
 				t.Error("it has made its NATS streams")
 			}
 			first.stop(t)

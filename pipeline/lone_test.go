@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -37,7 +38,7 @@ func (l *lone) job(p packet) job {
 	l.next++
 	h := nats.Header{}
 	if p.seq > 0 {
-		h.Set(HeaderSeq, fmt.Sprint(p.seq))
+		h.Set(wire.HeaderSeq, fmt.Sprint(p.seq))
 	}
 	for k, v := range p.header {
 		h.Set(k, v)
@@ -72,7 +73,7 @@ func (l *lone) feedAll(packets ...packet) []codec.Prediction {
 func rows(key string, seq uint64, end bool, values ...float32) packet {
 	p := packet{key: key, seq: seq, batch: codec.Batch{Rows: len(values) / 2, X: values}, header: map[string]string{}}
 	if end {
-		p.header[HeaderEnd] = "true"
+		p.header[wire.HeaderEnd] = "true"
 	}
 	return p
 }

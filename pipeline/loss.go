@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // Known loss: input that was removed, by age or by hand, before its partition
@@ -153,7 +154,7 @@ func (s *shard) follows(m *message, before uint64) {
 // read all that is its own.
 func (p *partition) knows() uint64 {
 	n := p.replayTo
-	if seq := p.came.load().seq; seq > p.rests { // what a split commit rests on lies behind the state
+	if seq := p.came.load().Seq; seq > p.rests { // what a split commit rests on lies behind the state
 		n = max(n, seq)
 	}
 	if e := p.empty.Load(); e != nil {
@@ -195,7 +196,7 @@ func (w *lookout) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
 		silent := w.heard[p.id] == at
 		w.heard[p.id] = at
 		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.follow(ctx, p.id, known) {
-			found[p] = silence{interval{at.seq, in.LastSeq}, known}
+			found[p] = silence{interval{at.Seq, in.LastSeq}, known}
 		}
 	}
 	if len(found) == 0 {
@@ -220,9 +221,9 @@ func (w *lookout) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
 
 // overtakes reports whether the input's beginning may reach a message by age
 // before the next look but one. The times are the server's.
-func (r *run) overtakes(info *jetstream.StreamInfo, at place) bool {
+func (r *run) overtakes(info *jetstream.StreamInfo, at wire.Place) bool {
 	age := info.Config.MaxAge
-	return age > 0 && info.TimeStamp.Sub(time.Unix(0, at.stored))+doubtLeases*r.cfg.Lease > age
+	return age > 0 && info.TimeStamp.Sub(time.Unix(0, at.Stored))+doubtLeases*r.cfg.Lease > age
 }
 
 const (
@@ -240,6 +241,6 @@ const (
 func (r *run) follow(ctx context.Context, part int, known uint64) bool {
 	try, cancel := r.link.attempt(ctx)
 	defer cancel()
-	_, err := r.in.GetMsg(try, known+1, jetstream.WithGetMsgSubject(inputFilter(r.cfg.Job, part)))
+	_, err := r.in.GetMsg(try, known+1, jetstream.WithGetMsgSubject(wire.InputFilter(r.cfg.Job, part)))
 	return !errors.Is(err, jetstream.ErrMsgNotFound)
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // purgeTo removes a job's input up to a message, as age would.
 func (b *rig) purgeTo(job string, seq uint64) {
 	b.t.Helper()
-	in, err := b.js.Stream(b.t.Context(), inputStream(job))
+	in, err := b.js.Stream(b.t.Context(), wire.InputStream(job))
 	if err == nil {
 		err = in.Purge(b.t.Context(), jetstream.WithPurgeSequence(seq+1))
 	}
@@ -47,8 +48,8 @@ func TestLostInputIsFlagged(t *testing.T) {
 	}
 	r.crash(t)
 	b.expire(c.Job)
-	if _, rec := b.last(c.Job, 0); rec.losses != "6" || rec.snapSeq != 3 {
-		t.Errorf("the record names losses before %q and a snapshot of %d, want 6 and 3", rec.losses, rec.snapSeq)
+	if _, rec := b.last(c.Job, 0); rec.Losses != "6" || rec.SnapSeq != 3 {
+		t.Errorf("the record names losses before %q and a snapshot of %d, want 6 and 3", rec.Losses, rec.SnapSeq)
 	}
 	r = b.start(m, c)
 	b.publish([]packet{one("b", 0, 2, 7, true), one("b", 0, 2, 8, true), one("c", 0, 2, 9, true), one("c", 0, 2, 10, true), one("n", 2, 2, 3, true)})
@@ -78,7 +79,7 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	b.settle(r, 1)
 	r.stop(t)
 	b.publish(sequences("s", 1, 2))
-	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +88,11 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rec := b.last(c.Job, 0)
-	if rec.inSeq != 1 || rec.snapSeq != 1 {
-		t.Fatalf("the record has position %d and a snapshot of %d, want 1 and 1", rec.inSeq, rec.snapSeq)
+	if rec.InSeq != 1 || rec.SnapSeq != 1 {
+		t.Fatalf("the record has position %d and a snapshot of %d, want 1 and 1", rec.InSeq, rec.SnapSeq)
 	}
-	rec.kind, rec.position, rec.rests = kindCommit, position{inSeq: 1, ahead: 2, outs: 3}, place{2, second.Time.UnixNano()}
-	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: outputSubject(c.Job, 0), Header: rec.header()}); err != nil {
+	rec.Kind, rec.Position, rec.Rests = wire.KindCommit, wire.Position{InSeq: 1, Ahead: 2, Outs: 3}, wire.Place{Seq: 2, Stored: second.Time.UnixNano()}
+	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: wire.OutputSubject(c.Job, 0), Header: rec.Header()}); err != nil {
 		t.Fatal(err)
 	}
 	b.purgeTo(c.Job, 2)
@@ -101,8 +102,8 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	r.until(t, "all of the input", func(s Stats) bool { return s.Messages == 3 })
 	r.stop(t)
 	_, rec = b.last(c.Job, 0)
-	if want := (position{inSeq: 5, outs: 6}); rec.position != want {
-		t.Errorf("the record is at %+v, want %+v", rec.position, want)
+	if want := (wire.Position{InSeq: 5, Outs: 6}); rec.Position != want {
+		t.Errorf("the record is at %+v, want %+v", rec.Position, want)
 	}
 	if n := r.counters.Stats().Losses; n != 1 {
 		t.Errorf("%d losses counted, want 1", n)
@@ -176,14 +177,14 @@ func TestLostInputUnderStage(t *testing.T) {
 	}
 	b.publish(body)
 	b.purgeTo(c.Job, sent-11)
-	part := r.counters.running.Load().view.Load().tenures[partitionOf("a", 64)].part
+	part := r.counters.running.Load().view.Load().tenures[wire.PartitionOf("a", 64)].part
 	for end := time.Now().Add(patience); !part.doubt.Load(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the watch has not seen that input is missing")
 		}
 	}
 	close(gate)
-	n := r.until(t, "the end", func(s Stats) bool { return s.Losses > 0 && part.came.load().seq == sent && s.Lag == 0 })
+	n := r.until(t, "the end", func(s Stats) bool { return s.Losses > 0 && part.came.load().Seq == sent && s.Lag == 0 })
 	b.publish([]packet{one("a", 0, 2, 1, true)}) // nothing was lost before it
 	got := b.await(c.Job, int(n.Predictions)+1)["a"]
 	r.stop(t)
@@ -221,21 +222,21 @@ func TestSilenceIsNoLoss(t *testing.T) {
 	c := Config{Job: "silent", Partitions: 2, InputMaxAge: time.Hour, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
-		keys[partitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
+		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
 	}
 	r := b.start(m, c)
 	b.publish([]packet{one(keys[0], 0, 2, 1, false)})
 	b.publish(sequences(keys[1], 20, 1))
 	b.settle(r, 21)
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if _, rec := b.last(c.Job, 0); rec.inSeq == 1 && rec.emptyTo == 21 {
+		if _, rec := b.last(c.Job, 0); rec.InSeq == 1 && rec.EmptyTo == 21 {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("no record says that partition 0 has nothing up to message 21: %+v", rec)
 		}
 	}
 	r.stop(t)
-	if _, rec := b.last(c.Job, 0); rec.kind != kindReleased || rec.emptyTo != 21 {
+	if _, rec := b.last(c.Job, 0); rec.Kind != wire.KindReleased || rec.EmptyTo != 21 {
 		t.Fatalf("released as %+v, want it to know of nothing up to message 21", rec)
 	}
 	b.purgeTo(c.Job, 21)

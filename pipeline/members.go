@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
@@ -36,7 +37,7 @@ type members struct {
 }
 
 func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self string, clock func() time.Time) (*members, error) {
-	name := memberBucket(c.Job)
+	name := wire.MemberBucket(c.Job)
 	kv, err := js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, TTL: c.Lease, Storage: jetstream.FileStorage, Replicas: c.Replicas})
@@ -47,7 +48,7 @@ func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: key-value bucket %s: %w", name, err)
 	}
-	stream, err := js.Stream(ctx, memberStream(c.Job))
+	stream, err := js.Stream(ctx, wire.MemberStream(c.Job))
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: key-value bucket %s: %w", name, err)
 	}

@@ -89,7 +89,7 @@ func TestNonFiniteChangedAfterCrash(t *testing.T) {
 	b.settle(r, 2)
 	r.crash(t)
 	b.expire("change")
-	if _, last := b.last("change", 0); last.mark.seq <= last.snapSeq {
+	if _, last := b.last("change", 0); last.Mark.Seq <= last.SnapSeq {
 		t.Fatalf("%+v: the test has lost its subject", last)
 	}
 	c.NonFinite = codec.Hold

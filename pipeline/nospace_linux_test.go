@@ -14,6 +14,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/parts"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -46,7 +47,7 @@ func TestDiskFull(t *testing.T) {
 	for seq := uint64(2); ; seq++ {
 		msg := one("a", seq, 100, 1, false)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		numbered := &nats.Msg{Subject: "sensors.a", Data: msg.payload(t), Header: nats.Header{HeaderSeq: {fmt.Sprint(seq)}}}
+		numbered := &nats.Msg{Subject: "sensors.a", Data: msg.payload(t), Header: nats.Header{wire.HeaderSeq: {fmt.Sprint(seq)}}}
 		_, err := b.js.PublishMsg(ctx, numbered)
 		cancel()
 		if err != nil {
@@ -68,7 +69,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	b = newRigAt(t, dir)
-	in, err := b.js.Stream(t.Context(), inputStream("disk"))
+	in, err := b.js.Stream(t.Context(), wire.InputStream("disk"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // Output is one message of predictions.
@@ -43,18 +44,18 @@ type DeadLetter struct {
 // A message that is no prediction is a *ForeignError; who wants to go on behind
 // it begins again with the next message.
 func Predictions(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(Output) error) error {
-	return read(ctx, js, outputStream(job), from, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return read(ctx, js, wire.OutputStream(job), from, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := Output{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err != nil {
-			return foreign(o.Seq, m.Subject(), err)
+			return wire.Foreign(o.Seq, m.Subject(), err)
 		}
-		o.InSeq, err = strconv.ParseUint(m.Headers().Get(headerInSeq), 10, 64)
+		o.InSeq, err = strconv.ParseUint(m.Headers().Get(wire.HeaderInSeq), 10, 64)
 		if err == nil {
-			o.Outs, err = strconv.ParseUint(m.Headers().Get(headerOuts), 10, 64)
+			o.Outs, err = strconv.ParseUint(m.Headers().Get(wire.HeaderOuts), 10, 64)
 		}
 		if err != nil {
-			return foreign(o.Seq, m.Subject(), fmt.Errorf("headers %s and %s: %w", headerInSeq, headerOuts, err))
+			return wire.Foreign(o.Seq, m.Subject(), fmt.Errorf("headers %s and %s: %w", wire.HeaderInSeq, wire.HeaderOuts, err))
 		}
 		return fn(o)
 	})
@@ -63,18 +64,18 @@ func Predictions(ctx context.Context, js jetstream.JetStream, job string, from u
 // DeadLetters hands a job's dead letters to fn, as Predictions does its
 // output.
 func DeadLetters(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(DeadLetter) error) error {
-	return read(ctx, js, deadLetterStream(job), from, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return read(ctx, js, wire.DeadLetterStream(job), from, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		h := m.Headers()
-		if h.Get(headerKind) == kindSentAgain {
+		if h.Get(wire.HeaderKind) == wire.KindSentAgain {
 			return nil
 		}
-		in, err := strconv.ParseUint(h.Get(headerInSeq), 10, 64)
+		in, err := strconv.ParseUint(h.Get(wire.HeaderInSeq), 10, 64)
 		if err != nil {
-			return fmt.Errorf("pipeline: message %d on %s: header %s: %w", meta.Sequence.Stream, m.Subject(), headerInSeq, err)
+			return fmt.Errorf("pipeline: message %d on %s: header %s: %w", meta.Sequence.Stream, m.Subject(), wire.HeaderInSeq, err)
 		}
 		return fn(DeadLetter{
 			Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, InSeq: in,
-			Subject: h.Get(headerInSubject), Reason: h.Get(headerError), Header: h, Data: m.Data(),
+			Subject: h.Get(wire.HeaderInSubject), Reason: h.Get(wire.HeaderError), Header: h, Data: m.Data(),
 		})
 	})
 }
@@ -95,7 +96,7 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	cc, err := cons.Consume(func(m jetstream.Msg) {
-		if inner.Err() != nil || m.Headers().Get(headerKind) == kindJob {
+		if inner.Err() != nil || m.Headers().Get(wire.HeaderKind) == wire.KindJob {
 			return
 		}
 		meta, err := m.Metadata()
@@ -105,7 +106,7 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 				err = fn(m, meta, part)
 			} else {
 				seq := meta.Sequence.Stream
-				err = &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: the subject ends in no partition: something else publishes there: keep its sender off, look at it (nats stream get %s %d), and take it out (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
+				err = &wire.ForeignError{Seq: seq, Err: fmt.Errorf("pipeline: message %d on %s: the subject ends in no partition: something else publishes there: keep its sender off, look at it (nats stream get %s %d), and take it out (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
 			}
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // recording is everything one stream sends.
@@ -117,7 +118,7 @@ func mixed(streams []recording, seed uint64) (packets []packet, sent map[string]
 func one(key string, seq uint64, n int, v float32, end bool) packet {
 	p := packet{key: key, seq: seq, batch: codec.Batch{Rows: n, X: slices.Repeat([]float32{v, -v}, n)}, header: map[string]string{}}
 	if end {
-		p.header[HeaderEnd] = "true"
+		p.header[wire.HeaderEnd] = "true"
 	}
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -58,7 +59,7 @@ func TestBatchesInTurn(t *testing.T) {
 				case 2: // poison, found after the samples are where they would go
 					p.batch.X[len(p.batch.X)-1] = 2 * reservoir.MaxInput
 				case 3: // no samples
-					p.batch.Rows, p.batch.X, p.header[HeaderEnd] = 0, nil, "true"
+					p.batch.Rows, p.batch.X, p.header[wire.HeaderEnd] = 0, nil, "true"
 				case 4: // nothing at all
 					p.raw = []byte{}
 				case 5: // with numbers, some too early

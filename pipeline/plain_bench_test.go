@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -59,7 +60,7 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	pull, _ := pullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
 		part := newPartition(p, p/c.Shards)
-		cc, err := receive(ctx, in, c.Job, part, 1, pull, shards[p%c.Shards], func(place) (bool, error) { return false, nil }, func(err error) { b.t.Error(err) })
+		cc, err := receive(ctx, in, c.Job, part, 1, pull, shards[p%c.Shards], func(wire.Place) (bool, error) { return false, nil }, func(err error) { b.t.Error(err) })
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *ba
 			for from := 0; from < len(a.preds); {
 				body, to, err := e.encode(a, from)
 				if err == nil {
-					_, err = s.js.PublishAsync(outputSubject(job, a.part.id), body)
+					_, err = s.js.PublishAsync(wire.OutputSubject(job, a.part.id), body)
 				}
 				if err != nil {
 					t.Error(err)

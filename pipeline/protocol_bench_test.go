@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -141,7 +142,7 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 	if os.Getenv(serverVariable) != "" {
 		l.c.Replicas = 3
 	}
-	_ = r.js.DeleteStream(b.Context(), inputStream(l.c.Job)) // of an earlier run on a given server
+	_ = r.js.DeleteStream(b.Context(), wire.InputStream(l.c.Job)) // of an earlier run on a given server
 	l.clear()
 	if err := ensureStreams(b.Context(), r.js, l.c.WithDefaults(), r.log); err != nil {
 		b.Fatal(err)
@@ -162,9 +163,9 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 // clear makes the job forget what it has answered.
 func (l *load) clear() {
 	ctx := context.Background()
-	_ = l.rig.js.DeleteStream(ctx, outputStream(l.c.Job)) // absent the first time
-	_ = l.rig.js.DeleteObjectStore(ctx, snapshotBucket(l.c.Job))
-	_ = l.rig.js.DeleteKeyValue(ctx, memberBucket(l.c.Job))
+	_ = l.rig.js.DeleteStream(ctx, wire.OutputStream(l.c.Job)) // absent the first time
+	_ = l.rig.js.DeleteObjectStore(ctx, wire.SnapshotBucket(l.c.Job))
+	_ = l.rig.js.DeleteKeyValue(ctx, wire.MemberBucket(l.c.Job))
 	if err := ensureStreams(ctx, l.rig.js, l.c.WithDefaults(), l.rig.log); err != nil {
 		l.b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -74,7 +75,7 @@ func TestScaleOutAndIn(t *testing.T) {
 	w3.stop(t)
 	same(t, got, exp)
 	for p := range 8 {
-		if _, r := b.last("scale", p); r.kind != kindReleased || r.epoch < 2 {
+		if _, r := b.last("scale", p); r.Kind != wire.KindReleased || r.Epoch < 2 {
 			t.Errorf("partition %d ends with %+v, want a release after at least two claims", p, r)
 		}
 	}
@@ -103,7 +104,7 @@ func TestZombieIsFenced(t *testing.T) {
 	b.publish(packets[:len(packets)/2])
 	<-asleep
 	_, before := b.last("zombie", 0)
-	out, err := b.js.Stream(t.Context(), outputStream("zombie"))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("zombie"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +113,11 @@ func TestZombieIsFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.claim(t.Context(), empty, func(record) bool { return false }); err != nil {
+	if err := other.claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	if other.epoch != before.epoch+1 || other.position != before.position {
-		t.Errorf("claimed %+v after %+v", other.record, before)
+	if other.Epoch != before.Epoch+1 || other.Position != before.Position {
+		t.Errorf("claimed %+v after %+v", other.Record, before)
 	}
 	close(wake)
 	b.publish(packets[len(packets)/2:])
@@ -124,8 +125,8 @@ func TestZombieIsFenced(t *testing.T) {
 	got := b.await("zombie", count(exp)) // it has claimed the partition again by then
 	z.stop(t)
 	same(t, got, exp)
-	if _, r := b.last("zombie", 0); r.epoch != before.epoch+2 {
-		t.Errorf("epoch %d, want %d", r.epoch, before.epoch+2)
+	if _, r := b.last("zombie", 0); r.Epoch != before.Epoch+2 {
+		t.Errorf("epoch %d, want %d", r.Epoch, before.Epoch+2)
 	}
 }
 
@@ -152,7 +153,7 @@ func TestOneStoppedOthersGoOn(t *testing.T) {
 	b.publish(packets)
 	b.settle(r, 16)
 	r.stop(t)
-	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: outputSubject("partly", 2), Data: []byte("?")}); err != nil {
+	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: wire.OutputSubject("partly", 2), Data: []byte("?")}); err != nil {
 		t.Fatal(err)
 	}
 	r = b.start(m, c)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
@@ -81,9 +83,9 @@ func (t *tenure) read() (*reader, error) {
 // input may have been lost before the message. It is asked too where fewer
 // messages are to come than there were, and where the input's beginning draws
 // near.
-func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func(next place) (lost bool, err error), fail func(error)) (*reader, error) {
-	cons, err := js.OrderedConsumer(ctx, inputStream(name), jetstream.OrderedConsumerConfig{
-		FilterSubjects:    []string{inputFilter(name, p.id)},
+func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func(next wire.Place) (lost bool, err error), fail func(error)) (*reader, error) {
+	cons, err := js.OrderedConsumer(ctx, wire.InputStream(name), jetstream.OrderedConsumerConfig{
+		FilterSubjects:    []string{wire.InputFilter(name, p.id)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
@@ -104,7 +106,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 			fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
 			return
 		}
-		lost, pending, at := false, int64(meta.NumPending), place{meta.Sequence.Stream, meta.Timestamp.UnixNano()}
+		lost, pending, at := false, int64(meta.NumPending), wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
 		if meta.Sequence.Consumer == 1 || p.doubt.Load() || pending+1 < p.unread.Load() {
 			turn.Lock()
 			defer turn.Unlock()
@@ -119,7 +121,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 		p.came.store(at)
 		subject := m.Subject()
 		j := job{
-			part: p, seq: at.seq, stored: at.stored, subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
+			part: p, seq: at.Seq, stored: at.Stored, subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
 			header: m.Headers(), data: m.Data(), lost: lost,
 		}
 		select {

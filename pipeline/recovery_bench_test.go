@@ -90,7 +90,7 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	snaps, err := openSnapshots(ctx, b.js, c)
 	fatal(err)
 	lap = time.Now()
-	raw, err := snaps.get(ctx, rec.snap)
+	raw, err := snaps.get(ctx, rec.Snap)
 	fatal(err)
 	took(get)
 	sh, err := newShard(c.WithDefaults(), m, m.Heads[0], fastest, new(Counters), b.log)

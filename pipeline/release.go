@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // finish uploads the snapshot of an answer whose commit is out, and gives the
@@ -12,7 +14,7 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 	t, b, seq := a.part.tenure, a.snapshot, a.inSeq
 	switch {
 	case a.close:
-		at := mark{a.inSeq, a.inTime, a.digest, stateVersion}
+		at := wire.Mark{Seq: a.inSeq, Time: a.inTime, Digest: a.digest, Version: wire.StateVersion}
 		e.releases.Go(func() {
 			defer close(t.closed)
 			if !t.failed.Load() {
@@ -22,7 +24,7 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 	case b != nil && t.failed.Load():
 		t.uploading.Store(false)
 	case b != nil:
-		epoch := t.c.epoch
+		epoch := t.c.Epoch
 		e.releases.Go(func() {
 			defer t.uploading.Store(false)
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
@@ -35,27 +37,27 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 // release stores a partition's last state and says in its last record that
 // whoever claims it next need not wait. The snapshot under way, if there is
 // one, is waited for: it may be the last.
-func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
+func (e *emitter) release(ctx context.Context, t *tenure, at wire.Mark, b []byte) {
 	for t.uploading.Load() && ctx.Err() == nil {
 		_ = pause(ctx, time.Millisecond)
 	}
-	next := t.c.record
-	next.kind = kindReleased
+	next := t.c.Record
+	next.Kind = wire.KindReleased
 	if b != nil {
-		err := t.upload(ctx, t.c.epoch, at.seq, b)
+		err := t.upload(ctx, t.c.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			t.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.id, "err", err)
 		case err == nil:
-			next.inSeq, next.ahead, next.mark = at.seq, 0, at
-			next.rests = place{}
-			if next.emptyTo = t.part.emptyAfter(at.seq); at.seq == t.c.inSeq {
-				next.emptyTo = max(next.emptyTo, t.c.emptyTo)
+			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
+			next.Rests = wire.Place{}
+			if next.EmptyTo = t.part.emptyAfter(at.Seq); at.Seq == t.c.InSeq {
+				next.EmptyTo = max(next.EmptyTo, t.c.EmptyTo)
 			}
 		}
 	}
-	if now := t.ready.Load(); now != nil && now.seq <= next.mark.seq {
-		next.snap, next.snapSeq = now.name, now.seq
+	if now := t.ready.Load(); now != nil && now.seq <= next.Mark.Seq {
+		next.Snap, next.SnapSeq = now.name, now.seq
 	}
 	t.c.reassure(ctx)
 	t.c.begin(t.empty, next)
@@ -66,7 +68,7 @@ func (e *emitter) release(ctx context.Context, t *tenure, at mark, b []byte) {
 
 // upload stores a snapshot taken after seq; the next commit names it.
 func (t *tenure) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
-	name, home := snapshotName(t.part.id, epoch, seq), t.snaps.generation.Load()
+	name, home := wire.SnapshotName(t.part.id, epoch, seq), t.snaps.generation.Load()
 	begin := time.Now()
 	if err := t.snaps.put(ctx, name, b); err != nil {
 		return err

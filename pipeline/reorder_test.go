@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -62,7 +63,7 @@ func TestReorderIncarnation(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
 	anew := one("s", 1, 1, 1, true)
-	anew.header[HeaderIncarnation] = "b"
+	anew.header[wire.HeaderIncarnation] = "b"
 	got := flags(l.feedAll(one("s", 1, 1, 1, true), one("s", 3, 1, 1, true), anew))
 	if want := "1.0: 3.0:gap 1.0:gap"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -28,7 +29,7 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 	b.publish(sequences("a", 3, 1))
 	b.settle(r, 3)
 	r.stop(t)
-	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.srv.Close()
-	input, output := p.stream(inputStream(c.Job)), p.stream(outputStream(c.Job))
+	input, output := p.stream(wire.InputStream(c.Job)), p.stream(wire.OutputStream(c.Job))
 	durable := filepath.Join(input, "obs", "kept")
 	before := map[string][]byte{}
 	for _, dir := range []string{input, output, durable} {
@@ -63,7 +64,7 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 		}
 	}
 	b = p.rig()
-	in, err = b.js.Stream(t.Context(), inputStream(c.Job))
+	in, err = b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil || !in.CachedInfo().Created.Equal(created) {
 		t.Fatalf("the input was created %v, want %v: %v", in.CachedInfo().Created, created, err)
 	}
@@ -91,13 +92,13 @@ func TestYoungOutputIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.publish(sequences("a", 2, 1))
-	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
 	created := in.CachedInfo().Created
 	p.srv.Close()
-	inf := filepath.Join(p.stream(inputStream(c.Job)), server.JetStreamMetaFile)
+	inf := filepath.Join(p.stream(wire.InputStream(c.Job)), server.JetStreamMetaFile)
 	text, err := os.ReadFile(inf)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +109,7 @@ func TestYoungOutputIsTold(t *testing.T) {
 	}
 	for _, err := range []error{
 		os.WriteFile(inf, []byte(aged), 0o600), os.Remove(filepath.Join(filepath.Dir(inf), server.JetStreamMetaFileSum)),
-		os.RemoveAll(p.stream(outputStream(c.Job))),
+		os.RemoveAll(p.stream(wire.OutputStream(c.Job))),
 	} {
 		if err != nil {
 			t.Fatal(err)

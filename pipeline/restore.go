@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // restore reads the snapshot that the record names, or does without.
 func (t *tenure) restore() error {
-	err := t.restoreFrom(t.c.snap, t.c.snapSeq)
+	err := t.restoreFrom(t.c.Snap, t.c.SnapSeq)
 	if lostSnapshot(err) || errors.Is(err, errDamaged) {
 		return t.instead(err)
 	}
@@ -26,7 +28,7 @@ func (t *tenure) restoreFrom(name string, seq uint64) error {
 			if err == nil && p.done != seq {
 				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.done, seq)
 			}
-			if other := (*versionError)(nil); errors.As(err, &other) {
+			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.snaps.bucket, other)
 			}
 			if errors.Is(err, errDamaged) {
@@ -35,8 +37,8 @@ func (t *tenure) restoreFrom(name string, seq uint64) error {
 			if err != nil {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.snaps.bucket, err)
 			}
-			if name != t.c.snap { // the digest's input is known to be the one it was; what lies before it may be another
-				if err := t.unchanged(t.ctx, p.id, place{p.done, p.doneTime}); err != nil {
+			if name != t.c.Snap { // the digest's input is known to be the one it was; what lies before it may be another
+				if err := t.unchanged(t.ctx, p.id, wire.Place{Seq: p.done, Stored: p.doneTime}); err != nil {
 					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.snaps.bucket, err)
 				}
 			}
@@ -64,7 +66,7 @@ func (t *tenure) instead(lost error) error {
 	if err := t.c.overtaken(t.ctx, lost); errors.Is(err, errFenced) {
 		return err // whoever has the partition now has deleted it
 	}
-	if t.c.mark.seq == 0 {
+	if t.c.Mark.Seq == 0 {
 		return fmt.Errorf("%w; restore the store, or start a new job", lost)
 	}
 	all, err := t.snaps.entries(t.ctx, t.part.id)
@@ -72,7 +74,7 @@ func (t *tenure) instead(lost error) error {
 		return fmt.Errorf("%w: %w: %w", lost, err, errLater)
 	}
 	for _, e := range all {
-		if e.name == t.c.snap || e.seq > t.c.snapSeq || t.first > e.seq+1 {
+		if e.name == t.c.Snap || e.seq > t.c.SnapSeq || t.first > e.seq+1 {
 			continue
 		}
 		err := t.restoreFrom(e.name, e.seq)
@@ -83,7 +85,7 @@ func (t *tenure) instead(lost error) error {
 		t.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.id, "err", err)
 	}
 	if t.first > 1 {
-		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, inputStream(t.cfg.Job), t.first)
+		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, wire.InputStream(t.cfg.Job), t.first)
 	}
 	t.withoutSnapshot(lost, "nothing", 1)
 	return nil
@@ -92,7 +94,7 @@ func (t *tenure) instead(lost error) error {
 func (t *tenure) withoutSnapshot(lost error, from string, first uint64) {
 	t.home.Store(nowhere)
 	t.part.instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
-	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.id, "from", from, "input", first, "to", t.c.inSeq, "err", lost)
+	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.id, "from", from, "input", first, "to", t.c.InSeq, "err", lost)
 }
 
 // nowhere is the home of a snapshot that is lost; see tenure.unstored.

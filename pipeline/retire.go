@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // An output can go back to what it was a moment before (a power failure, a copy
@@ -101,7 +103,7 @@ func (s *snapshots) entries(ctx context.Context, part int) (all []snapshotEntry,
 		if err != nil {
 			continue
 		}
-		if p, epoch, seq, ok := parseSnapshotName(string(name)); ok && p == part {
+		if p, epoch, seq, ok := wire.ParseSnapshotName(string(name)); ok && p == part {
 			all = append(all, snapshotEntry{string(name), epoch, seq})
 		}
 	}
@@ -126,7 +128,7 @@ func (t *tenure) unanswered(ctx context.Context) error {
 	for _, e := range all {
 		if e.epoch > 0 {
 			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or is lost with the NATS stream it was in, and all input would be answered once more: %w: restore %s; without a backup begin a new job, which answers the same input again, or have this one answer it again by removing the snapshots (nats stream purge %s), which cannot be undone",
-				t.c.subject(), t.snaps.bucket, e.name, errRecordLost, outputStream(t.cfg.Job), snapshotStream(t.cfg.Job))
+				t.c.subject(), t.snaps.bucket, e.name, errRecordLost, wire.OutputStream(t.cfg.Job), wire.SnapshotStream(t.cfg.Job))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -85,17 +86,17 @@ func TestReplacedIsKept(t *testing.T) {
 // still there; where it is not, an earlier one or the whole input serves.
 func TestOutputGoesBack(t *testing.T) {
 	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	for name, lose := range map[string]func(b *rig, job string, r record){
-		"the replaced snapshot is kept": func(*rig, string, record) {},
-		"an earlier one is there": func(b *rig, job string, r record) {
-			b.dropSnapshot(job, r.snap)
+	for name, lose := range map[string]func(b *rig, job string, r wire.Record){
+		"the replaced snapshot is kept": func(*rig, string, wire.Record) {},
+		"an earlier one is there": func(b *rig, job string, r wire.Record) {
+			b.dropSnapshot(job, r.Snap)
 		},
-		"an earlier one is there, and one of another history": func(b *rig, job string, r record) {
-			b.dropSnapshot(job, r.snap)
-			b.otherHistory(job, r.snapSeq)
+		"an earlier one is there, and one of another history": func(b *rig, job string, r wire.Record) {
+			b.dropSnapshot(job, r.Snap)
+			b.otherHistory(job, r.SnapSeq)
 		},
-		"no snapshot at all": func(b *rig, job string, r record) {
-			b.remove(snapshotStream(job))
+		"no snapshot at all": func(b *rig, job string, r wire.Record) {
+			b.remove(wire.SnapshotStream(job))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestOutputGoesBack(t *testing.T) {
 			r.until(t, "two snapshots", func(s Stats) bool { return s.Snapshots >= 2 })
 			feed(b, r, 24, 40)
 			r.crash(t)
-			putBack := p.keep(outputStream(c.Job))
+			putBack := p.keep(wire.OutputStream(c.Job))
 			b = p.rig()
 			b.keep = time.Hour
 			_, old := b.last(c.Job, 0)
@@ -135,7 +136,7 @@ func TestOutputGoesBack(t *testing.T) {
 			b = p.rig()
 			b.keep = time.Hour
 			b.expire(c.Job)
-			if _, now := b.last(c.Job, 0); now != old || now.snap == "" {
+			if _, now := b.last(c.Job, 0); now != old || now.Snap == "" {
 				t.Fatalf("the record is %+v, want %+v", now, old)
 			}
 			lose(b, c.Job, old)
@@ -177,7 +178,7 @@ func (b *rig) otherHistory(job string, seq uint64) {
 			src.last++
 		}
 		if raw, err = p.snapshot(sh, decodedRows{}); err == nil {
-			err = s.put(b.t.Context(), snapshotName(0, e.epoch+10, e.seq), raw)
+			err = s.put(b.t.Context(), wire.SnapshotName(0, e.epoch+10, e.seq), raw)
 		}
 		if err != nil {
 			b.t.Fatal(err)
@@ -189,7 +190,7 @@ func (b *rig) otherHistory(job string, seq uint64) {
 
 func (b *rig) dropSnapshot(job, name string) {
 	b.t.Helper()
-	store, err := b.js.ObjectStore(b.t.Context(), snapshotBucket(job))
+	store, err := b.js.ObjectStore(b.t.Context(), wire.SnapshotBucket(job))
 	if err == nil {
 		err = store.Delete(b.t.Context(), name)
 	}
@@ -209,9 +210,9 @@ func TestRecordLost(t *testing.T) {
 	b.publish([]packet{one("a", 1, 2, 1, true)})
 	b.settle(r, 1)
 	r.stop(t)
-	out, err := b.js.Stream(t.Context(), outputStream(c.Job))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err == nil {
-		err = out.Purge(t.Context(), jetstream.WithPurgeSubject(outputSubject(c.Job, 0)))
+		err = out.Purge(t.Context(), jetstream.WithPurgeSubject(wire.OutputSubject(c.Job, 0)))
 	}
 	if err != nil {
 		t.Fatal(err)

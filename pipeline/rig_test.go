@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
@@ -85,7 +86,7 @@ func (b *rig) publishOn(prefix string, packets ...packet) {
 		msg := nats.NewMsg(prefix + p.key)
 		msg.Data = p.payload(b.t)
 		if p.seq > 0 {
-			msg.Header.Set(HeaderSeq, strconv.FormatUint(p.seq, 10))
+			msg.Header.Set(wire.HeaderSeq, strconv.FormatUint(p.seq, 10))
 		}
 		for k, v := range p.header {
 			msg.Header.Set(k, v)
@@ -99,7 +100,7 @@ func (b *rig) publishOn(prefix string, packets ...packet) {
 // expire ends the leases of a job's workers, as time would.
 func (b *rig) expire(job string) {
 	b.t.Helper()
-	s, err := b.js.Stream(context.Background(), "KV_"+memberBucket(job))
+	s, err := b.js.Stream(context.Background(), "KV_"+wire.MemberBucket(job))
 	if err == nil {
 		err = s.Purge(context.Background())
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // How long a stored row lives: it is written when its stream leaves the
@@ -143,7 +145,7 @@ func (s *snapshots) removeRows(ctx context.Context, rows []uint64, log *slog.Log
 func (s *snapshots) orphans(ctx context.Context, part int, epoch uint64, kept map[uint64]bool) (n int, err error) {
 	ctx, cancel := s.link.attempt(ctx)
 	defer cancel()
-	info, err := s.rows.Info(ctx, jetstream.WithSubjectFilter(rowSubjects(s.job, part)))
+	info, err := s.rows.Info(ctx, jetstream.WithSubjectFilter(wire.RowSubjects(s.job, part)))
 	if err != nil {
 		return 0, err
 	}
@@ -166,7 +168,7 @@ func olderRow(subject string, epoch uint64) bool {
 // deletes nothing of theirs.
 func (s *snapshots) sweepRows(ctx context.Context, orphans, part int, epoch uint64, kept map[uint64]bool, log *slog.Logger) {
 	for seq := uint64(1); orphans > 0; seq++ {
-		m, err := s.rows.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(rowSubjects(s.job, part)))
+		m, err := s.rows.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(wire.RowSubjects(s.job, part)))
 		if err != nil {
 			if !errors.Is(err, jetstream.ErrMsgNotFound) {
 				log.Debug("state rows not swept", "partition", part, "err", err)

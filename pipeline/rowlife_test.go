@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -21,7 +22,7 @@ func TestRowsAreSwept(t *testing.T) {
 		}
 	}
 	r := b.start(m, c)
-	s, err := b.js.Stream(t.Context(), rowStream("rows"))
+	s, err := b.js.Stream(t.Context(), wire.RowStream("rows"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func (b *rig) onlyNamedRows(job string, partitions int) {
 			named[ref.seq] = true
 		}
 	}
-	s, err := b.js.Stream(b.t.Context(), rowStream(job))
+	s, err := b.js.Stream(b.t.Context(), wire.RowStream(job))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -106,14 +107,14 @@ func (b *rig) onlyNamedRows(job string, partitions int) {
 func (b *rig) named(job string, part int) (refs []rowRef) {
 	b.t.Helper()
 	_, r := b.last(job, part)
-	if r.snap == "" {
+	if r.Snap == "" {
 		return nil
 	}
-	store, err := b.js.ObjectStore(b.t.Context(), snapshotBucket(job))
+	store, err := b.js.ObjectStore(b.t.Context(), wire.SnapshotBucket(job))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	raw, err := store.GetBytes(b.t.Context(), r.snap)
+	raw, err := store.GetBytes(b.t.Context(), r.Snap)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -147,14 +148,14 @@ func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := []byte("row")
-		rows := []storedRow{{subject: rowSubject("anew", 0, 1), id: "1", data: data, ref: rowRef{hash: hashOf(data)}}}
+		rows := []storedRow{{subject: wire.RowSubject("anew", 0, 1), id: "1", data: data, ref: rowRef{hash: wire.HashOf(data)}}}
 		if err := s.putRows(t.Context(), rows); err != nil {
 			t.Fatal(err)
 		}
 		return rows[0].ref.seq
 	}
 	before := put()
-	if err := b.js.DeleteStream(t.Context(), rowStream("anew")); err != nil {
+	if err := b.js.DeleteStream(t.Context(), wire.RowStream("anew")); err != nil {
 		t.Fatal(err)
 	}
 	if after := put(); after <= before {

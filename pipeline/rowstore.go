@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
@@ -33,7 +35,7 @@ var errRow = errors.New("restore the store, or start a new job")
 // stream <JOB>-ROWS, and what its bytes must hash to.
 type rowRef struct {
 	seq  uint64 // 0 = none
-	hash digest
+	hash wire.Digest
 }
 
 // storedRow is a row on its way out.
@@ -53,8 +55,8 @@ func (s *snapshots) rowLimit() int { return int(s.rowJS.Conn().MaxPayload()) - h
 // its messages come in groups.
 func (s *snapshots) openRows(ctx context.Context, js jetstream.JetStream, job string) error {
 	var err error
-	if s.rows, err = js.Stream(ctx, rowStream(job)); err != nil {
-		return fmt.Errorf("pipeline: NATS stream %s: %w", rowStream(job), err)
+	if s.rows, err = js.Stream(ctx, wire.RowStream(job)); err != nil {
+		return fmt.Errorf("pipeline: NATS stream %s: %w", wire.RowStream(job), err)
 	}
 	s.rowJS, err = jetstream.New(js.Conn(), jetstream.WithPublishAsyncTimeout(commitTimeout), jetstream.WithPublishAsyncMaxPending(maxShards*rowsAtOnce))
 	if err != nil {
@@ -68,7 +70,7 @@ func (s *snapshots) openRows(ctx context.Context, js jetstream.JetStream, job st
 // are not, it returns why: the server refuses them, or has not answered for so
 // long (errLater), or a stop's time ran out.
 func (s *snapshots) putRows(ctx context.Context, rows []storedRow) error {
-	where := rowStream(s.job)
+	where := wire.RowStream(s.job)
 	if s.mute.Load() {
 		return fmt.Errorf("pipeline: %s has not answered: %w", where, errLater)
 	}
@@ -155,7 +157,7 @@ func (s *snapshots) putGroup(ctx context.Context, rows []storedRow) (failure err
 func (s *snapshots) probe(ctx context.Context, part, size int, log *slog.Logger) {
 	ctx, cancel := s.link.attempt(ctx)
 	defer cancel()
-	ack, err := s.rowJS.PublishMsg(ctx, &nats.Msg{Subject: rowSubject(s.job, part, 0), Data: make([]byte, size)}, jetstream.WithRetryAttempts(0))
+	ack, err := s.rowJS.PublishMsg(ctx, &nats.Msg{Subject: wire.RowSubject(s.job, part, 0), Data: make([]byte, size)}, jetstream.WithRetryAttempts(0))
 	if err == nil {
 		s.removeRows(ctx, []uint64{ack.Sequence}, log)
 	}
@@ -183,7 +185,7 @@ func (s *snapshots) getRows(ctx context.Context, refs []rowRef, words int) ([][]
 }
 
 func (s *snapshots) getRow(ctx context.Context, ref rowRef, words int) ([]uint32, error) {
-	begin, where := time.Now(), rowStream(s.job)
+	begin, where := time.Now(), wire.RowStream(s.job)
 	for {
 		try, cancel := s.link.attempt(ctx)
 		m, err := s.rows.GetMsg(try, ref.seq)
@@ -211,7 +213,7 @@ func (s *snapshots) getRow(ctx context.Context, ref rowRef, words int) ([]uint32
 
 // parseRow reads a row's bytes, which must be those that were stored.
 func parseRow(data []byte, ref rowRef, words int, where string) ([]uint32, error) {
-	if len(data) != 4*words || hashOf(data) != ref.hash {
+	if len(data) != 4*words || wire.HashOf(data) != ref.hash {
 		return nil, fmt.Errorf("pipeline: state row %d of %s is not the one that was stored there: it was damaged or replaced; %w", ref.seq, where, errRow)
 	}
 	row := make([]uint32, words)

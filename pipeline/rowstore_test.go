@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -57,7 +58,7 @@ func TestRowDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, m, conf := opened(t, "hurt", 6)
-			s, err := b.js.Stream(t.Context(), rowStream("hurt"))
+			s, err := b.js.Stream(t.Context(), wire.RowStream("hurt"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +94,7 @@ func TestRowDamage(t *testing.T) {
 func TestMissingRowOfTheOvertaken(t *testing.T) {
 	b, m, c := opened(t, "late", 6)
 	r := b.start(m, c)
-	out, err := b.js.Stream(t.Context(), outputStream("late"))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("late"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +103,10 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.claim(t.Context(), empty, func(record) bool { return false }); err != nil {
+	if err := other.claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	s, err := b.js.Stream(t.Context(), rowStream("late"))
+	s, err := b.js.Stream(t.Context(), wire.RowStream("late"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 func TestParseRow(t *testing.T) {
 	row := []uint32{1, 2, 0xffffffff}
 	data := appendRowWords(nil, row)
-	ref := rowRef{3, hashOf(data)}
+	ref := rowRef{3, wire.HashOf(data)}
 	if got, err := parseRow(data, ref, 3, "X"); err != nil || !slices.Equal(got, row) {
 		t.Fatalf("%v, %v", got, err)
 	}

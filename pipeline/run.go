@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -26,7 +27,7 @@ type run struct {
 	*Stage
 	cfg      Config
 	head     *readout.Linear
-	model    identity
+	model    wire.Identity
 	meta     codec.PredictionMeta
 	log      *slog.Logger
 	counters *Counters
@@ -155,13 +156,13 @@ func (r *run) openShards() error {
 	}
 	r.model = r.shards[0].shape.identity()
 	var err error
-	if r.model.readout, err = readoutOf(r.Model, r.head); err != nil {
+	if r.model.Readout, err = readoutOf(r.Model, r.head); err != nil {
 		return err
 	}
 	if r.unsafe == unsafeAnyModel {
-		r.model = identity{strings.Repeat("0", hashDigits), strings.Repeat("0", hashDigits)}
+		r.model = wire.Identity{Network: strings.Repeat("0", wire.HashDigits), Readout: strings.Repeat("0", wire.HashDigits)}
 	}
-	r.worker = r.model.sign(r.worker)
+	r.worker = r.model.Sign(r.worker)
 	return nil
 }
 
@@ -188,13 +189,13 @@ func (r *run) patiently(ctx context.Context, f func() error) error {
 // openJob finds the NATS streams and buckets of the job.
 func (r *run) openJob(ctx context.Context) error {
 	var err error
-	if r.in, err = r.js.Stream(ctx, inputStream(r.cfg.Job)); err != nil {
+	if r.in, err = r.js.Stream(ctx, wire.InputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	if r.out, err = r.js.Stream(ctx, outputStream(r.cfg.Job)); err != nil {
+	if r.out, err = r.js.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.began = map[string]time.Time{inputStream(r.cfg.Job): r.in.CachedInfo().Created, outputStream(r.cfg.Job): r.out.CachedInfo().Created}
+	r.began = map[string]time.Time{wire.InputStream(r.cfg.Job): r.in.CachedInfo().Created, wire.OutputStream(r.cfg.Job): r.out.CachedInfo().Created}
 	if r.snaps, err = openSnapshots(ctx, r.js, r.cfg); err != nil {
 		return err
 	}
@@ -241,7 +242,7 @@ func (r *run) warnOfLoss() {
 	}
 	if len(older) > 0 {
 		slices.Sort(older)
-		r.log.Warn("the output is new and empty, but other NATS streams of the job are older: if this job has answered before, its output is lost, and all that the input holds is answered once more: then stop, and restore the output; if the job is new, all is well", "output", out.Config.Name, "created", createdText(out.Created), "older", strings.Join(older, ", "))
+		r.log.Warn("the output is new and empty, but other NATS streams of the job are older: if this job has answered before, its output is lost, and all that the input holds is answered once more: then stop, and restore the output; if the job is new, all is well", "output", out.Config.Name, "created", wire.CreatedText(out.Created), "older", strings.Join(older, ", "))
 	}
 }
 

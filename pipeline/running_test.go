@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -71,20 +72,20 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 func (b *rig) restored(c Config) int {
 	b.t.Helper()
 	c = c.WithDefaults()
-	out, err := b.js.Stream(context.Background(), outputStream(c.Job))
+	out, err := b.js.Stream(context.Background(), wire.OutputStream(c.Job))
 	if err != nil {
 		return 0 // a new job
 	}
-	in, err := b.js.Stream(context.Background(), inputStream(c.Job))
+	in, err := b.js.Stream(context.Background(), wire.InputStream(c.Job))
 	if err != nil {
 		return 0
 	}
 	n, first := 0, in.CachedInfo().State.FirstSeq
 	snaps := map[string]uint64{}
 	for p := range c.Partitions {
-		if raw, err := out.GetLastMsgForSubject(context.Background(), outputSubject(c.Job, p)); err == nil {
-			if r, err := parseRecord(raw.Header, raw.Subject, raw.Sequence); err == nil && r.snapSeq > 0 {
-				snaps[fmt.Sprint(p)] = r.snapSeq
+		if raw, err := out.GetLastMsgForSubject(context.Background(), wire.OutputSubject(c.Job, p)); err == nil {
+			if r, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence); err == nil && r.SnapSeq > 0 {
+				snaps[fmt.Sprint(p)] = r.SnapSeq
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -40,7 +41,7 @@ func TestHoldMissing(t *testing.T) {
 	}
 
 	// Two streams in one message hold their own values.
-	multi := packet{key: "g", seq: 1, header: map[string]string{HeaderEnd: "true"}, batch: codec.Batch{
+	multi := packet{key: "g", seq: 1, header: map[string]string{wire.HeaderEnd: "true"}, batch: codec.Batch{
 		Rows: 4, X: []float32{1, 2, 3, 4, nan, 5, 6, nan}, Keys: []string{"a", "b"}, Key: []int32{0, 1, 0, 1},
 	}}
 	filled := multi
@@ -164,7 +165,7 @@ func TestEndWithoutRows(t *testing.T) {
 // A new incarnation starts counting anew; an open sequence is flagged.
 func TestIncarnation(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	of := func(p packet, inc string) packet { p.header[HeaderIncarnation] = inc; return p }
+	of := func(p packet, inc string) packet { p.header[wire.HeaderIncarnation] = inc; return p }
 	l := newLone(t, m, Config{})
 	got := flags(l.feedAll(of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, true, 1, 1), "b"), of(rows("s", 2, true, 1, 1), "b")))
 	if want := "1.0:gap 2.0:"; got != want || l.counters.duplicates.Load() != 1 {

@@ -5,16 +5,17 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // silence does what an end event asks for.
 func (s *shard) silence(m *message, j job) error {
-	e, err := parseIdle(j.data, m.p.id, j.seq)
-	if !strings.HasPrefix(j.key, idlePrefix) {
-		err = fmt.Errorf("pipeline: header %s is %q on key %q: end events come under keys %sN, from the stage alone", headerKind, kindIdle, j.key, idlePrefix)
+	e, err := wire.ParseIdle(j.data, m.p.id, j.seq)
+	if !strings.HasPrefix(j.key, wire.IdlePrefix) {
+		err = fmt.Errorf("pipeline: header %s is %q on key %q: end events come under keys %sN, from the stage alone", wire.HeaderKind, wire.KindIdle, j.key, wire.IdlePrefix)
 	}
 	if err != nil {
-		s.reject(m, j, ReasonEvent, err)
+		s.reject(m, j, wire.ReasonEvent, err)
 		return nil
 	}
 	if m.p.asked > 0 {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
@@ -54,7 +56,7 @@ type snapshots struct {
 // replica that lags may not know yet what was stored, and a state that seems
 // lost stops a partition.
 func openSnapshots(ctx context.Context, js jetstream.JetStream, c Config) (*snapshots, error) {
-	name := snapshotBucket(c.Job)
+	name := wire.SnapshotBucket(c.Job)
 	_, err := js.ObjectStore(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.FileStorage, Replicas: c.Replicas})
@@ -64,7 +66,7 @@ func openSnapshots(ctx context.Context, js jetstream.JetStream, c Config) (*snap
 	}
 	var stream jetstream.Stream
 	if err == nil {
-		stream, err = js.Stream(ctx, snapshotStream(c.Job))
+		stream, err = js.Stream(ctx, wire.SnapshotStream(c.Job))
 	}
 	if err == nil && stream.CachedInfo().Config.AllowDirect {
 		cfg := stream.CachedInfo().Config
@@ -79,12 +81,12 @@ func openSnapshots(ctx context.Context, js jetstream.JetStream, c Config) (*snap
 
 // findSnapshots opens a bucket that is there, as it is.
 func findSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*snapshots, error) {
-	name := snapshotBucket(job)
+	name := wire.SnapshotBucket(job)
 	store, err := js.ObjectStore(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}
-	stream, err := js.Stream(ctx, snapshotStream(job))
+	stream, err := js.Stream(ctx, wire.SnapshotStream(job))
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}

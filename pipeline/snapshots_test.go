@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -22,7 +23,7 @@ func TestOrphansAreSwept(t *testing.T) {
 	b.publish([]packet{one("a", 1, 2, 1, false)})
 	b.settle(r, 1)
 	r.stop(t)
-	store, err := b.js.ObjectStore(t.Context(), snapshotBucket("sweep"))
+	store, err := b.js.ObjectStore(t.Context(), wire.SnapshotBucket("sweep"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,13 +111,13 @@ func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if err := s.put(ctx, snapshotName(0, 1, uint64(i)), []byte("state")); err != nil {
+		if err := s.put(ctx, wire.SnapshotName(0, 1, uint64(i)), []byte("state")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.remove(ctx, snapshotName(0, 1, 0), b.log)
-	s.remove(ctx, snapshotName(0, 1, 1), b.log)
-	if err := s.store.Delete(ctx, snapshotName(0, 1, 2)); err != nil { // leaves a marker
+	s.remove(ctx, wire.SnapshotName(0, 1, 0), b.log)
+	s.remove(ctx, wire.SnapshotName(0, 1, 1), b.log)
+	if err := s.store.Delete(ctx, wire.SnapshotName(0, 1, 2)); err != nil { // leaves a marker
 		t.Fatal(err)
 	}
 	s.sweep(ctx, map[int]claimed{0: {2, ""}}, false, b.log)

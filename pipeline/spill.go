@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // evictShare is the part of a full pool that is stored at once: one round
@@ -140,8 +142,8 @@ func (s *shard) evict(full error) error {
 			s.stored++
 			from = append(from, st)
 			rows = append(rows, storedRow{
-				subject: rowSubject(s.store.job, p.id, p.tenure.epoch.Load()), id: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.id, s.stored),
-				data: data, slot: slot, ref: rowRef{hash: hashOf(data)},
+				subject: wire.RowSubject(s.store.job, p.id, p.tenure.epoch.Load()), id: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.id, s.stored),
+				data: data, slot: slot, ref: rowRef{hash: wire.HashOf(data)},
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -136,7 +137,7 @@ func TestSpilledStatesMove(t *testing.T) {
 	}
 	heir := quick("heir", 1)
 	heir.InputSubject, heir.MaxSlots = "other.*", 3
-	store, err := b.js.ObjectStore(t.Context(), snapshotBucket("old"))
+	store, err := b.js.ObjectStore(t.Context(), wire.SnapshotBucket("old"))
 	if err != nil {
 		t.Fatal(err)
 	}

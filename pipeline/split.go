@@ -1,6 +1,10 @@
 package pipeline
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
 
 // predictionBytes is a prediction's size without name and scores, padding
 // included: a first guess of what fits a message.
@@ -45,42 +49,42 @@ func boundary(at []uint64, from, to int) int {
 
 // advance is the record once the answer's predictions [from, to) are out. It
 // names the snapshot that was stored meanwhile.
-func (c *committer) advance(a *answer, from, to int, now *stored) record {
-	r := c.record
-	r.kind, r.position = kindCommit, advanceTo(r.position, a, from, to)
+func (c *committer) advance(a *answer, from, to int, now *stored) wire.Record {
+	r := c.Record
+	r.Kind, r.Position = wire.KindCommit, advanceTo(r.Position, a, from, to)
 	switch {
 	case to < len(a.preds):
-		r.rests = place{a.at[to-1], a.stored[to-1]}
+		r.Rests = wire.Place{Seq: a.at[to-1], Stored: a.stored[to-1]}
 	case a.inSeq > 0: // there is a state
-		r.mark, r.rests = mark{a.inSeq, a.inTime, a.digest, stateVersion}, place{}
+		r.Mark, r.Rests = wire.Mark{Seq: a.inSeq, Time: a.inTime, Digest: a.digest, Version: wire.StateVersion}, wire.Place{}
 	}
-	r.losses = a.losses
-	if r.inSeq > c.inSeq {
-		r.emptyTo = 0
+	r.Losses = a.losses
+	if r.InSeq > c.InSeq {
+		r.EmptyTo = 0
 	}
 	if to == len(a.preds) {
-		r.emptyTo = max(r.emptyTo, a.emptyTo)
+		r.EmptyTo = max(r.EmptyTo, a.emptyTo)
 	}
-	if now != nil && now.seq <= r.mark.seq {
-		r.snap, r.snapSeq = now.name, now.seq
+	if now != nil && now.seq <= r.Mark.Seq {
+		r.Snap, r.SnapSeq = now.name, now.seq
 	}
 	return r
 }
 
 // advanceTo is the position once the answer's predictions [from, to) are out.
-func advanceTo(p position, a *answer, from, to int) position {
-	p.outs += uint64(to - from)
+func advanceTo(p wire.Position, a *answer, from, to int) wire.Position {
+	p.Outs += uint64(to - from)
 	if to == len(a.preds) {
-		p.inSeq, p.ahead = a.inSeq, 0
+		p.InSeq, p.Ahead = a.inSeq, 0
 		return p
 	}
 	// The last input all of whose predictions are out, if there is one.
 	for k := to - 1; k >= from; k-- {
 		if a.at[k] < a.at[to] {
-			p.inSeq, p.ahead = a.at[k], uint64(to-1-k)
+			p.InSeq, p.Ahead = a.at[k], uint64(to-1-k)
 			return p
 		}
 	}
-	p.ahead += uint64(to - from)
+	p.Ahead += uint64(to - from)
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -43,7 +44,7 @@ func TestStageEqualsEngine(t *testing.T) {
 			for i, c := range shapes {
 				c.Job, c.InputSubject = "job"+string('a'+rune(i)), "sensors.*"
 				if i > 0 { // one job's input at a time may own the subject
-					if err := b.js.DeleteStream(t.Context(), inputStream("job"+string('a'+rune(i-1)))); err != nil {
+					if err := b.js.DeleteStream(t.Context(), wire.InputStream("job"+string('a'+rune(i-1)))); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -91,7 +92,7 @@ func appendBool(dst []byte, b bool) []byte {
 
 // appendFlag adds flags in the given form. All there were in version 2 fit it.
 func appendFlag(dst []byte, f codec.Flag, form uint32) []byte {
-	if form == oldestState {
+	if form == wire.OldestState {
 		return append(dst, byte(f&(codec.FlagIdle<<1-1)))
 	}
 	return binary.LittleEndian.AppendUint32(dst, uint32(f))
@@ -151,7 +152,7 @@ func appendAway(dst []byte, st *stream, state int) []byte {
 		return append(dst, rowNone)
 	}
 	ref := st.away[state]
-	return appendDigest(binary.LittleEndian.AppendUint64(append(dst, rowAway), ref.seq), ref.hash)
+	return wire.AppendDigest(binary.LittleEndian.AppendUint64(append(dst, rowAway), ref.seq), ref.hash)
 }
 
 // appendStream adds a stream in the given form.
@@ -168,7 +169,7 @@ func appendStream(dst []byte, st *stream, rows rowAppender, form uint32) ([]byte
 	for _, v := range st.sample {
 		dst = le.AppendUint32(dst, math.Float32bits(v))
 	}
-	if form > oldestState {
+	if form > wire.OldestState {
 		for _, c := range st.channels {
 			dst = le.AppendUint32(le.AppendUint32(dst, math.Float32bits(c.Last)), c.Run)
 		}
@@ -216,7 +217,7 @@ func parseHeader(s string) (nats.Header, error) {
 
 // snapshot encodes a partition as it is now.
 func (p *partition) snapshot(sh shape, rows rowAppender) ([]byte, error) {
-	return p.encode(sh, rows, stateVersion)
+	return p.encode(sh, rows, wire.StateVersion)
 }
 
 // encode writes a snapshot in one of the forms that are read.
@@ -230,7 +231,7 @@ func (p *partition) encode(sh shape, rows rowAppender, form uint32) ([]byte, err
 	for _, n := range []int{sh.words, sh.states, sh.channels} {
 		b = le.AppendUint32(b, uint32(n))
 	}
-	if form > oldestState {
+	if form > wire.OldestState {
 		b = le.AppendUint32(b, uint32(sh.inputs))
 	}
 	b = le.AppendUint64(appendBool(b, p.lossy), p.clock)

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
@@ -30,8 +31,8 @@ func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
 	v := binary.LittleEndian.Uint32(b[len(snapshotMagic):])
-	if v < oldestState || v > stateVersion {
-		return nil, fmt.Errorf("%w: %w", ErrState, &versionError{uint64(v)})
+	if v < wire.OldestState || v > wire.StateVersion {
+		return nil, fmt.Errorf("%w: %w", ErrState, &wire.VersionError{Found: uint64(v)})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
 		return nil, fmt.Errorf("%w: %w", ErrState, errDamaged)
@@ -106,7 +107,7 @@ func (r *stateReader) u64() uint64 {
 // flags reads what appendFlag wrote. One that has no name is of a program that
 // should have raised the version.
 func (r *stateReader) flags() codec.Flag {
-	if r.form == oldestState {
+	if r.form == wire.OldestState {
 		return codec.Flag(r.u8())
 	}
 	f := codec.Flag(r.u32())
@@ -150,7 +151,7 @@ func (r *stateReader) partition(id int) *partition {
 		r.channels, p.recast = got, true
 	}
 	r.known = 0
-	if r.form > oldestState {
+	if r.form > wire.OldestState {
 		if r.known = int(r.u32()); r.known != 0 && r.known != r.inputs {
 			r.fail("its streams have %d channels, want %d", r.known, r.inputs)
 		}
@@ -219,7 +220,7 @@ func (r *stateReader) stream(p *partition, src *source) {
 			if st.away == nil {
 				st.away = make([]rowRef, r.states)
 			}
-			st.away[i] = rowRef{r.u64(), digest{r.u64(), r.u64()}}
+			st.away[i] = rowRef{r.u64(), wire.Digest{r.u64(), r.u64()}}
 			p.away++
 			if st.away[i].seq == 0 {
 				r.fail("stream %q: its row is stored nowhere", st.id)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // PartitionState is what a snapshot holds of a partition, to look at.
@@ -56,7 +57,7 @@ func (j *Job) still(ctx context.Context, p int, f func() error) error {
 		if err = f(); !errors.Is(err, errRow) && !lostSnapshot(err) || attempt == snapshotAttempts {
 			return err
 		}
-		if now, again := j.record(ctx, p); again != nil || now.snap == before.snap {
+		if now, again := j.record(ctx, p); again != nil || now.Snap == before.Snap {
 			return err
 		}
 	}
@@ -70,12 +71,12 @@ func (j *Job) snapshot(ctx context.Context, p int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.snap == "" {
+	if r.Snap == "" {
 		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet: the stage stores one after so many messages or so much time (snapshot_messages, snapshot_every), and when it stops", p, j.name)
 	}
-	b, err := j.store.get(ctx, r.snap)
+	b, err := j.store.get(ctx, r.Snap)
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: snapshot %s: %w", r.snap, err)
+		return nil, fmt.Errorf("pipeline: snapshot %s: %w", r.Snap, err)
 	}
 	return j.store.whole(ctx, b)
 }
@@ -96,7 +97,7 @@ func shapeIn(b []byte) (sh shape, part int, err error) {
 	copy(sh.network[:], b[12:44])
 	part = int(le.Uint32(b[44:]))
 	words, states, channels, inputs := le.Uint32(b[64:]), le.Uint32(b[68:]), le.Uint32(b[72:]), uint32(0)
-	if le.Uint32(b[8:]) > oldestState {
+	if le.Uint32(b[8:]) > wire.OldestState {
 		inputs = le.Uint32(b[76:])
 	}
 	if max(words, states, channels, inputs) > mostOfShape {
@@ -128,7 +129,7 @@ func ReadState(b []byte) (PartitionState, error) {
 				f |= g
 			}
 			s.Flags, s.Integrity = f.String(), f.Integrity()
-			s.Digest = hashOf(fmt.Appendf(nil, "%q %q %d %d %d %v", s.Key, s.ID, s.LastSeq, s.Held, s.Samples, s.Rows)).String()
+			s.Digest = wire.HashOf(fmt.Appendf(nil, "%q %q %d %d %d %v", s.Key, s.ID, s.LastSeq, s.Held, s.Samples, s.Rows)).String()
 			out.Streams = append(out.Streams, s)
 		}
 	}
@@ -159,7 +160,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	if err != nil {
 		return err
 	}
-	out, err := js.Stream(ctx, outputStream(c.Job))
+	out, err := js.Stream(ctx, wire.OutputStream(c.Job))
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
@@ -178,15 +179,15 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 		return err
 	}
 	// The readout is the first worker's: any may go on from these states.
-	own := entry{identity: sh.identity(), worker: "import"}
+	own := wire.Entry{Identity: sh.identity(), Worker: "import"}
 	switch job, err := agree(ctx, &own, js, out, snaps, c.Job, empty); {
 	case err != nil:
 		return err
-	case own.differs(job.identity) != "":
+	case own.Differs(job.Identity) != "":
 		return fmt.Errorf("pipeline: partition %d is of another network, policy, channels or arithmetic than job %q runs: import into a new job: %w", part, c.Job, ErrOtherModel)
 	}
-	r := record{kind: kindReleased, worker: own.worker, snap: snapshotName(part, 0, 0), identity: own.identity}
-	if err := snaps.put(ctx, r.snap, b); err != nil {
+	r := wire.Record{Kind: wire.KindReleased, Worker: own.Worker, Snap: wire.SnapshotName(part, 0, 0), Identity: own.Identity}
+	if err := snaps.put(ctx, r.Snap, b); err != nil {
 		return err
 	}
 	if _, err := com.publish(ctx, r, 0, empty); err != nil {
@@ -203,7 +204,7 @@ func CheckImport(c Config, b []byte) (partition int, network string, err error) 
 	if err != nil {
 		return 0, "", err
 	}
-	return p.id, sh.identity().network, nil
+	return p.id, sh.identity().Network, nil
 }
 
 // importable decodes a snapshot that a job of this configuration may begin
@@ -226,7 +227,7 @@ func importable(c Config, b []byte) (*partition, shape, error) {
 		return nil, sh, fmt.Errorf("pipeline: the snapshot is of partition %d, job %q has %d: a state belongs to its partition; want as many (stage.partitions) as the job it comes from", part, c.Job, c.Partitions)
 	}
 	for key := range p.sources {
-		if got := partitionOf(key, c.Partitions); got != part {
+		if got := wire.PartitionOf(key, c.Partitions); got != part {
 			return nil, sh, fmt.Errorf("pipeline: the snapshot is of partition %d, but with %d partitions its key %q falls into partition %d: want as many (stage.partitions) as the job it comes from", part, c.Partitions, key, got)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // Counters is what a running stage counts, and the way to see how it stands.
@@ -21,7 +22,7 @@ type Counters struct {
 	snapshots, snapshotBytes                                             atomic.Uint64
 	decodeNS, engineNS, commitNS, snapshotNS                             atomic.Int64
 	streams, slots, replaying, owned, stopped, away, parked              atomic.Int64
-	deadLetters                                                          [len(reasonNames)]atomic.Uint64
+	deadLetters                                                          [len(wire.ReasonNames)]atomic.Uint64
 	integrity                                                            [len(integrities)]atomic.Uint64
 	flagged                                                              [len(codec.FlagNames)]atomic.Uint64
 	batchRows, stepTime, commitTime                                      histogram
@@ -108,7 +109,7 @@ func (c *Counters) Stats() Stats {
 	}
 	for r := range c.deadLetters {
 		n := c.deadLetters[r].Load()
-		s.DeadLettersBy[Reason(r).String()] = n
+		s.DeadLettersBy[wire.Reason(r).String()] = n
 		s.DeadLetters += n
 	}
 	for i := range c.integrity {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
@@ -43,14 +44,14 @@ type partition struct {
 	unread  atomic.Int64 // input messages that the server had when the last one came
 	waiting atomic.Int64 // those that came and are not answered
 
-	sum          digest
+	sum          wire.Digest
 	dirty        []*stream // whose bytes in sum are not theirs any more
 	dirtySources []*source
 	verifyAt     uint64 // after this message, sum must be want; 0 = checked
-	want         digest
+	want         wire.Digest
 	wantVersion  uint64
-	rebuiltSum   digest // as it was compared with want
-	instead      string // of the snapshot, where that is lost
+	rebuiltSum   wire.Digest // as it was compared with want
+	instead      string      // of the snapshot, where that is lost
 
 	away    int      // state rows of its streams that are stored apart
 	freed   []uint64 // those that were, since the last snapshot
@@ -79,7 +80,7 @@ type source struct {
 	heardIn     uint64        // last input message of the key
 	heardTime   time.Duration // when that was, by the partition's watch
 
-	hash        digest // as counted in the partition's
+	hash        wire.Digest // as counted in the partition's
 	dirty, gone bool
 }
 
@@ -126,7 +127,7 @@ type stream struct {
 
 	newer, older *stream // among those with slots, by their last use
 
-	hash        digest // as counted in the partition's
+	hash        wire.Digest // as counted in the partition's
 	dirty, gone bool
 }
 
@@ -212,7 +213,7 @@ func (p *partition) forget(keep *source) bool {
 func (p *partition) forgetStream(st *stream, keep *source) {
 	p.recency.Remove(st.element)
 	delete(st.source.streams, st.id)
-	p.sum.sub(st.hash)
+	p.sum.Sub(st.hash)
 	st.gone = true
 	if src := st.source; len(src.streams) == 0 && src != keep {
 		p.forgetSource(src)
@@ -221,7 +222,7 @@ func (p *partition) forgetStream(st *stream, keep *source) {
 
 func (p *partition) forgetSource(src *source) {
 	delete(p.sources, src.key)
-	p.sum.sub(src.hash)
+	p.sum.Sub(src.hash)
 	src.gone = true
 }
 

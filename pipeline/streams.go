@@ -11,12 +11,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 func (c Config) streams() []jetstream.StreamConfig {
 	in := jetstream.StreamConfig{
-		Name:     inputStream(c.Job),
+		Name:     wire.InputStream(c.Job),
 		Subjects: []string{c.InputSubject},
 		SubjectTransform: &jetstream.SubjectTransformConfig{
 			Source:      c.InputSubject,
@@ -29,17 +30,17 @@ func (c Config) streams() []jetstream.StreamConfig {
 		Duplicates: 2 * time.Minute,
 	}
 	out := jetstream.StreamConfig{
-		Name:              outputStream(c.Job),
+		Name:              wire.OutputStream(c.Job),
 		Subjects:          []string{c.Job + ".out.*"},
 		MaxMsgsPerSubject: c.OutputKeep,
 	}
 	dead := jetstream.StreamConfig{
-		Name:     deadLetterStream(c.Job),
+		Name:     wire.DeadLetterStream(c.Job),
 		Subjects: []string{c.Job + ".dlq.*"},
 		MaxMsgs:  c.DeadLetterKeep, // the oldest go: the input has their originals
 	}
 	rows := jetstream.StreamConfig{ // of the snapshots, see rowstore.go
-		Name:       rowStream(c.Job),
+		Name:       wire.RowStream(c.Job),
 		Subjects:   []string{c.Job + ".rows.*.*"},
 		Discard:    jetstream.DiscardNew, // when full, the stage hears of it; no row in use is dropped
 		Duplicates: 2 * time.Minute,

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -23,7 +24,7 @@ func TestPartitionIsFNV(t *testing.T) {
 	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
 		t.Fatal(err)
 	}
-	in, err := b.js.Stream(t.Context(), inputStream(c.Job))
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestExistingStreams(t *testing.T) {
 	c = base
 	c.OutputKeep, c.InputMaxAge = 5, time.Hour // differences that do not matter
 	b.start(m, c).stop(t)
-	out, err := b.js.Stream(t.Context(), outputStream("old"))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("old"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,17 +85,17 @@ func TestExistingStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	mentions(t, run(base), "OLD-OUT", "max age", "must stay")
-	b.edit(outputStream("old"), func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgs = 0, 5 })
+	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgs = 0, 5 })
 	mentions(t, run(base), "OLD-OUT", "max messages 5", "must stay", "--max-msgs=-1")
-	b.edit(outputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxBytes = -1, 1<<20 })
+	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxBytes = -1, 1<<20 })
 	mentions(t, run(base), "OLD-OUT", "max bytes 1048576", "must stay")
-	b.edit(outputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1000, jetstream.DiscardNew }) // it refuses, and the stage hears of it
-	b.edit(inputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 3 })
+	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1000, jetstream.DiscardNew }) // it refuses, and the stage hears of it
+	b.edit(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 3 })
 	mentions(t, run(base), "OLD-IN", "max messages per subject 3", "before they are read")
-	b.edit(inputStream("old"), func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true })
+	b.edit(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true })
 	b.start(m, base).stop(t)
 	r := b.start(m, Config{Job: "old", Partitions: 8, Lease: 300 * time.Millisecond})
-	b.edit(outputStream("old"), func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld })
+	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld })
 	mentions(t, r.wait(t), "OLD-OUT", "max messages 1000", "must stay") // under a running stage too
 }
 
@@ -107,7 +108,7 @@ func TestInputRecreated(t *testing.T) {
 	b.publish([]packet{one("a", 1, 1, 1, true)})
 	b.settle(r, 1)
 	r.stop(t)
-	if err := b.js.DeleteStream(t.Context(), inputStream("new")); err != nil {
+	if err := b.js.DeleteStream(t.Context(), wire.InputStream("new")); err != nil {
 		t.Fatal(err)
 	}
 	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
@@ -131,7 +132,7 @@ func TestForeignOutput(t *testing.T) {
 	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there", advice)
 	err = Predictions(t.Context(), b.js, "foreign", 1, func(Output) error { return nil })
 	mentions(t, err, fmt.Sprint("message ", ack.Sequence), advice)
-	out, err := b.js.Stream(t.Context(), outputStream("foreign"))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("foreign"))
 	if err == nil {
 		err = out.DeleteMsg(t.Context(), ack.Sequence)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -23,23 +24,23 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 			b.publish(sequences("a", 1, 1))
 			b.settle(r, 1)
 			r.stop(t)
-			putBack := p.keep(outputStream(cfg.Job))
+			putBack := p.keep(wire.OutputStream(cfg.Job))
 
 			b = p.rig()
 			r = b.start(m, cfg)
 			b.publish(sequences("a", 1, 2))
-			r.until(t, "a commit", func(Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.inSeq == 2 })
+			r.until(t, "a commit", func(Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.InSeq == 2 })
 			raw, ours := b.last(cfg.Job, 0)
 			p.srv.Close()
 			putBack()
-			var theirs record
+			var theirs wire.Record
 			p.alone(func(b *rig) { // another worker answers message 2, and what has come since
-				answered := position{inSeq: 2, outs: 2}
+				answered := wire.Position{InSeq: 2, Outs: 2}
 				if what == "commit" {
 					b.publish(sequences("a", 1, 3))
-					answered = position{inSeq: 3, outs: 3}
+					answered = wire.Position{InSeq: 3, Outs: 3}
 				}
-				out, err := b.js.Stream(t.Context(), outputStream(cfg.Job))
+				out, err := b.js.Stream(t.Context(), wire.OutputStream(cfg.Job))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -47,14 +48,14 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				other := &committer{js: b.js, stream: out, job: cfg.Job, worker: "other", log: b.log, retries: func() {}, model: ours.identity}
-				if err := other.claim(t.Context(), empty, func(record) bool { return false }); err != nil {
+				other := &committer{js: b.js, stream: out, job: cfg.Job, worker: "other", log: b.log, retries: func() {}, model: ours.Identity}
+				if err := other.claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 					t.Fatal(err)
 				}
 				for other.last < raw.Sequence {
 					next := ours
-					next.kind, next.worker, next.epoch = kindCommit, other.worker, other.epoch
-					next.position = answered
+					next.Kind, next.Worker, next.Epoch = wire.KindCommit, other.worker, other.Epoch
+					next.Position = answered
 					q := other.ask()
 					ack, err := other.publish(t.Context(), next, other.last, empty)
 					if err != nil {
@@ -62,7 +63,7 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 					}
 					other.accept(next, ack.Sequence, q)
 				}
-				theirs = other.record
+				theirs = other.Record
 			})
 			p.start(p.port)
 			b = p.rig()
@@ -76,10 +77,10 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 			}
 			r.until(t, "fencing", func(s Stats) bool { return s.Fenced == 1 })
 			b.publish(sequences("a", 1, 4))
-			r.until(t, "the next commit", func(Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.inSeq == 4 })
+			r.until(t, "the next commit", func(Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.InSeq == 4 })
 			r.stop(t)
-			if _, rec := b.last(cfg.Job, 0); rec.outs != 4 || rec.epoch != theirs.epoch+1 {
-				t.Errorf("%d predictions in epoch %d, want 4 in epoch %d", rec.outs, rec.epoch, theirs.epoch+1)
+			if _, rec := b.last(cfg.Job, 0); rec.Outs != 4 || rec.Epoch != theirs.Epoch+1 {
+				t.Errorf("%d predictions in epoch %d, want 4 in epoch %d", rec.Outs, rec.Epoch, theirs.Epoch+1)
 			}
 		})
 	}
@@ -94,17 +95,17 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
 		t.Fatal(err)
 	}
-	out, err := b.js.Stream(t.Context(), outputStream(c.Job))
+	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
 	com := &committer{js: b.js, stream: out, job: c.Job, worker: "w", log: b.log, retries: func() {}}
-	if err := com.claim(t.Context(), nil, func(record) bool { return false }); err != nil {
+	if err := com.claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	commit := func() (sent bool, err error) {
-		next := com.record
-		next.kind, next.inSeq = kindCommit, next.inSeq+1
+		next := com.Record
+		next.Kind, next.InSeq = wire.KindCommit, next.InSeq+1
 		com.begin(nil, next)
 		sent = com.future != nil
 		return sent, com.await(t.Context())
@@ -126,7 +127,7 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 		}
 	}
 	last := com.last
-	com.acked.worker = "somebody else" // as if that had been acknowledged
+	com.acked.Worker = "somebody else" // as if that had been acknowledged
 	old()
 	com.reassure(t.Context())
 	if sent, err := commit(); sent || !errors.Is(err, errFenced) {

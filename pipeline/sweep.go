@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // sweepEvery is how often uploads that nobody finished are looked for. It must
@@ -33,7 +35,7 @@ func (s *snapshots) sweep(ctx context.Context, ours map[int]claimed, pieces bool
 	entries := map[string]bool{}
 	for _, o := range all {
 		entries[o.NUID] = true
-		part, epoch, _, ok := parseSnapshotName(o.Name)
+		part, epoch, _, ok := wire.ParseSnapshotName(o.Name)
 		if !ok {
 			continue
 		}

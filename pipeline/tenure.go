@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // tenure is the time between a claim of a partition and its end: released,
@@ -150,8 +152,8 @@ func (t *tenure) giveBack() {
 	if t.c.last == 0 { // nor claimed
 		return
 	}
-	next := t.c.record
-	next.kind = kindReleased
+	next := t.c.Record
+	next.Kind = wire.KindReleased
 	t.c.reassure(t.shard.last)
 	t.c.begin(t.empty, next)
 	if err := t.c.await(t.shard.last); err != nil && !errors.Is(err, errFenced) {
@@ -172,20 +174,20 @@ func (t *tenure) send(j job) bool {
 // begin claims the partition, checks the input and restores the state.
 func (t *tenure) begin() error {
 	patience := t.now().Add(t.cfg.Lease)
-	err := t.c.claim(t.ctx, t.empty, func(r record) bool {
-		return r.kind != kindReleased && t.members.others(r.worker) && t.now().Before(patience)
+	err := t.c.claim(t.ctx, t.empty, func(r wire.Record) bool {
+		return r.Kind != wire.KindReleased && t.members.others(r.Worker) && t.now().Before(patience)
 	})
 	if err != nil {
 		return err
 	}
 	t.taken()
-	t.found, t.claimed = t.c.snap, time.Now()
-	t.epoch.Store(t.c.epoch) // from here on the manager's sweep reads found
+	t.found, t.claimed = t.c.Snap, time.Now()
+	t.epoch.Store(t.c.Epoch) // from here on the manager's sweep reads found
 	if err := t.checkInput(t.ctx); err != nil && t.unsafe != unsafeNoInput {
 		return err
 	}
 	t.leaveOut()
-	if t.c.snap != "" {
+	if t.c.Snap != "" {
 		if err := t.restore(); err != nil {
 			return err
 		}

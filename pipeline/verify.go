@@ -46,10 +46,10 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	js := j.js
 	r.js, r.in, r.out, r.snaps = js, j.in, j.out, j.store
 	c := &committer{stream: j.out, job: r.cfg.Job, part: part}
-	if c.record, err = j.record(ctx, part); err != nil {
+	if c.Record, err = j.record(ctx, part); err != nil {
 		return v, err
 	}
-	if c.mark.seq == 0 {
+	if c.Mark.Seq == 0 {
 		return v, nil // nothing was ever committed
 	}
 	r.cfg.MaxSlots = mostSlots // rows are read from the store, none are stored there
@@ -60,13 +60,13 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	c.ours, sh.shape.width = sh.arithmetic, 0 // the stage's own policy on missing values
 	sh.store, sh.last = j.store, ctx
 	defer func() { sh.pool.engine.Close() }() // the one it has grown to
-	if !c.continues(c.ours) {
-		return v, c.otherArithmetic(c.record)
+	if !c.Continues(c.ours) {
+		return v, c.otherArithmetic(c.Record)
 	}
-	if c.model = sh.shape.identity(); c.model.differs(c.identity) != "" { // whatever the readout
-		return v, c.otherIdentity(c.record)
+	if c.model = sh.shape.identity(); c.model.Differs(c.Identity) != "" { // whatever the readout
+		return v, c.otherIdentity(c.Record)
 	}
-	if err := c.otherVersion(); err != nil {
+	if err := c.OtherVersion(); err != nil {
 		return v, fmt.Errorf("pipeline: the record on %s: %w", c.subject(), err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -74,7 +74,7 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	r.workers = ctx
 	t := &tenure{run: r, shard: sh, c: c, part: newPartition(part, 0), ctx: ctx, stop: cancel}
 	t.part.tenure = t
-	v.Snapshot, v.InSeq, v.Recorded = c.snap, c.mark.seq, c.mark.digest.String()
+	v.Snapshot, v.InSeq, v.Recorded = c.Snap, c.Mark.Seq, c.Mark.Digest.String()
 	if err = t.rebuild(js); err == nil {
 		v.Snapshot = t.began
 	}
@@ -87,12 +87,12 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 	if err := t.checkInput(t.ctx); err != nil {
 		return err
 	}
-	if t.c.snap != "" {
+	if t.c.Snap != "" {
 		if err := t.restore(); err != nil {
 			return err
 		}
 	}
-	t.part.replayTo = t.c.mark.seq
+	t.part.replayTo = t.c.Mark.Seq
 	// A damaged row that nobody asks for is a fault all the same.
 	if err := t.snaps.storedRows(t.ctx, t.part, t.shard.shape.words, func(*stream, int, []uint32) {}); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
@@ -21,14 +22,14 @@ import (
 type lookout struct {
 	*run
 	wrong  map[string]time.Time // since when, by what
-	heard  map[int]place        // what each partition stood on at the last look
+	heard  map[int]wire.Place   // what each partition stood on at the last look
 	breaks uint64               // of connections and consumers, when all was last found to be as it was
 	nobody uint64               // messages of no partition, when last told
 }
 
 // watchStreams looks until ctx ends or something is lost, and returns that.
 func (r *run) watchStreams(ctx context.Context) error {
-	w := &lookout{run: r, wrong: map[string]time.Time{}, heard: map[int]place{}}
+	w := &lookout{run: r, wrong: map[string]time.Time{}, heard: map[int]wire.Place{}}
 	for pause(ctx, r.cfg.Lease) == nil {
 		if err := w.look(ctx); err != nil {
 			return err
@@ -58,7 +59,7 @@ func (w *lookout) look(ctx context.Context) error {
 			continue // away for now: who needs it asks again
 		}
 		if !info.Created.Equal(began) {
-			return fmt.Errorf("pipeline: NATS stream %s was deleted and made anew %s, the stage began with one of %s: restart, and it says what can go on", name, createdText(info.Created), createdText(began))
+			return fmt.Errorf("pipeline: NATS stream %s was deleted and made anew %s, the stage began with one of %s: restart, and it says what can go on", name, wire.CreatedText(info.Created), wire.CreatedText(began))
 		}
 		if err := discards(info.Config); err != nil {
 			return err
@@ -121,16 +122,16 @@ func (w *lookout) lasts(what string, wrong, clustered bool) bool {
 
 // lostStream words the loss of a job's input or output.
 func lostStream(job, name string) error {
-	if name == inputStream(job) {
+	if name == wire.InputStream(job) {
 		return fmt.Errorf("pipeline: NATS stream %s is gone: %s", name, lostTrack)
 	}
-	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come; a restart without it does not begin with partitions that have snapshots, and answers all that %s still holds of the others once more: %s", name, inputStream(job), lostTrack)
+	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come; a restart without it does not begin with partitions that have snapshots, and answers all that %s still holds of the others once more: %s", name, wire.InputStream(job), lostTrack)
 }
 
 // furthest is the last input message that any partition stands on.
 func (r *run) furthest() (seq uint64) {
 	for _, t := range r.tenures() {
-		seq = max(seq, t.part.came.load().seq)
+		seq = max(seq, t.part.came.load().Seq)
 	}
 	return seq
 }
@@ -184,19 +185,19 @@ type lastPlace struct {
 
 // store takes note of a message behind all before it; one that is replayed is
 // none.
-func (l *lastPlace) store(at place) {
-	if at.seq <= l.seq.Load() {
+func (l *lastPlace) store(at wire.Place) {
+	if at.Seq <= l.seq.Load() {
 		return
 	}
 	l.seq.Store(0) // a reader between the two sees that
-	l.stored.Store(at.stored)
-	l.seq.Store(at.seq)
+	l.stored.Store(at.Stored)
+	l.seq.Store(at.Seq)
 }
 
-func (l *lastPlace) load() place {
-	at := place{l.seq.Load(), l.stored.Load()}
-	if l.seq.Load() != at.seq {
-		return place{}
+func (l *lastPlace) load() wire.Place {
+	at := wire.Place{Seq: l.seq.Load(), Stored: l.stored.Load()}
+	if l.seq.Load() != at.Seq {
+		return wire.Place{}
 	}
 	return at
 }

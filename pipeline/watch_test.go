@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -16,7 +17,7 @@ import (
 // ends the stage with the reason: what its consumers would do is wait.
 func TestStreamsLostUnderStage(t *testing.T) {
 	makeAnew := func(t *testing.T, b *rig, c Config) {
-		if err := b.js.DeleteStream(t.Context(), inputStream(c.Job)); err != nil {
+		if err := b.js.DeleteStream(t.Context(), wire.InputStream(c.Job)); err != nil {
 			t.Fatal(err)
 		}
 		if err := ensureStreams(t.Context(), b.js, c.WithDefaults(), slog.New(slog.DiscardHandler)); err != nil {
@@ -29,13 +30,13 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		want string
 	}{
 		"input deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
-			if err := b.js.DeleteStream(t.Context(), inputStream(c.Job)); err != nil {
+			if err := b.js.DeleteStream(t.Context(), wire.InputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
 		}, "LOST-IN is gone: look in the server's log"},
 		"input made anew": {func(t *testing.T, b *rig, _ *running, c Config) { makeAnew(t, b, c) }, "LOST-IN was deleted and made anew"},
 		"output deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
-			if err := b.js.DeleteStream(t.Context(), outputStream(c.Job)); err != nil {
+			if err := b.js.DeleteStream(t.Context(), wire.OutputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
 			b.publish([]packet{one("s", 2, 2, 1, true)}) // whose commit must not hold up the end
@@ -43,7 +44,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		"input cut short": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().tenures {
 				at := tn.part.came.load()
-				tn.part.came.store(place{at.seq + 7, at.stored}) // as if the server had lost seven messages
+				tn.part.came.store(wire.Place{Seq: at.Seq + 7, Stored: at.Stored}) // as if the server had lost seven messages
 			}
 		}, "the input lost its tail"},
 		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c Config) {

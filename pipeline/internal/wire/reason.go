@@ -1,4 +1,4 @@
-package pipeline
+package wire
 
 import (
 	"errors"
@@ -23,12 +23,13 @@ const (
 	ReasonEvent                   // an end event that is not one of the stage's
 )
 
-var reasonNames = [...]string{"key", "header", "checksum", "malformed", "schema", "value", "time", "streams", "event"}
+// ReasonNames are the words of the reasons.
+var ReasonNames = [...]string{"key", "header", "checksum", "malformed", "schema", "value", "time", "streams", "event"}
 
-func (r Reason) String() string { return reasonNames[r] }
+func (r Reason) String() string { return ReasonNames[r] }
 
-// reasonOf is what a decoder's error, or one about a sample, counts as.
-func reasonOf(err error) Reason {
+// ReasonOf is what a decoder's error, or one about a sample, counts as.
+func ReasonOf(err error) Reason {
 	switch {
 	case errors.Is(err, codec.ErrMalformed):
 		return ReasonMalformed

@@ -1,4 +1,4 @@
-package pipeline
+package wire
 
 import (
 	"bytes"
@@ -8,38 +8,38 @@ import (
 	"io"
 )
 
-const (
-	// idleEntries is how many streams one end event may name; the next event
-	// follows when this one has come back.
-	idleEntries = 1024
-)
+// IdleEntries is how many streams one end event may name; the next event
+// follows when this one has come back.
+const IdleEntries = 1024
 
-// idleEvent is an end event's body: what its writer had not heard of for too
+// IdleEvent is an end event's body: what its writer had not heard of for too
 // long when it had read the partition's input up to message After. Whatever
 // has been heard of since then in the input is left alone. So it does not
 // matter how old an event is, who wrote it and how often.
-type idleEvent struct {
+type IdleEvent struct {
 	Partition int          `json:"partition"`
 	After     uint64       `json:"after"`
-	Streams   []streamName `json:"streams,omitempty"` // whose sequences end
+	Streams   []StreamName `json:"streams,omitempty"` // whose sequences end
 	Gaps      []string     `json:"gaps,omitempty"`    // keys whose missing messages are given up
 }
 
-type streamName struct {
+// StreamName is one of the streams that an end event names.
+type StreamName struct {
 	Key    string `json:"key"`
 	Stream string `json:"stream"`
 	Forget bool   `json:"forget,omitempty"` // and the stream is forgotten
 }
 
-// size is more than the name takes in an event, escapes included.
-func (n *streamName) size() int { return 6*(len(n.Key)+len(n.Stream)) + 48 }
+// Size is more than the name takes in an event, escapes included.
+func (n *StreamName) Size() int { return 6*(len(n.Key)+len(n.Stream)) + 48 }
 
-func (e *idleEvent) empty() bool { return len(e.Streams)+len(e.Gaps) == 0 }
+// Empty reports whether an event asks for nothing.
+func (e *IdleEvent) Empty() bool { return len(e.Streams)+len(e.Gaps) == 0 }
 
-// parseIdle reads an end event of a partition, which may come from anywhere;
+// ParseIdle reads an end event of a partition, which may come from anywhere;
 // seq is its own number in the input.
-func parseIdle(data []byte, part int, seq uint64) (*idleEvent, error) {
-	e := new(idleEvent)
+func ParseIdle(data []byte, part int, seq uint64) (*IdleEvent, error) {
+	e := new(IdleEvent)
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	err := d.Decode(e)
@@ -54,11 +54,11 @@ func parseIdle(data []byte, part int, seq uint64) (*idleEvent, error) {
 	if err == nil && e.After >= seq {
 		err = fmt.Errorf("it speaks of the input up to message %d, and is message %d: copied from another input?", e.After, seq)
 	}
-	if err == nil && len(e.Streams)+len(e.Gaps) > idleEntries {
-		err = fmt.Errorf("it names %d streams, want at most %d", len(e.Streams)+len(e.Gaps), idleEntries)
+	if err == nil && len(e.Streams)+len(e.Gaps) > IdleEntries {
+		err = fmt.Errorf("it names %d streams, want at most %d", len(e.Streams)+len(e.Gaps), IdleEntries)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: end event (header %s is %q): %w", headerKind, kindIdle, err)
+		return nil, fmt.Errorf("pipeline: end event (header %s is %q): %w", HeaderKind, KindIdle, err)
 	}
 	return e, nil
 }

@@ -1,0 +1,46 @@
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Digest identifies everything a partition remembers: the sum, in two words
+// modulo 2^64, of a 128-bit hash of each key's and each stream's bytes: those
+// of a snapshot, with a hash in the place of each state row. A sum follows a change of one
+// stream without looking at the others. It finds faults; it is no defence against somebody who wants two
+// states to look alike.
+type Digest [2]uint64
+
+// Add counts a hash in, Sub takes one out.
+func (d *Digest) Add(h Digest) { d[0] += h[0]; d[1] += h[1] }
+func (d *Digest) Sub(h Digest) { d[0] -= h[0]; d[1] -= h[1] }
+
+func (d Digest) String() string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], d[0])
+	binary.BigEndian.PutUint64(b[8:], d[1])
+	return hex.EncodeToString(b[:])
+}
+
+func parseDigest(s string) (Digest, error) {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != 16 {
+		return Digest{}, errors.New("want 32 hex digits")
+	}
+	return Digest{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}, nil
+}
+
+// HashOf is the hash of some bytes.
+func HashOf(b []byte) Digest {
+	h := xxh3.Hash128(b)
+	return Digest{h.Hi, h.Lo}
+}
+
+// AppendDigest adds a digest to bytes, as snapshots have it.
+func AppendDigest(dst []byte, d Digest) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, d[0]), d[1])
+}

@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// Identity is which model a job runs: 32 hexadecimal digits each, of SHA-256;
+// empty = not said, as by programs from before identities.
+type Identity struct {
+	Network string // of the model without readouts, and the arithmetic
+	Readout string // of the readout that answers
+}
+
+// Differs names what of two identities is not the same; what one of them does
+// not say is no difference.
+func (i Identity) Differs(o Identity) string {
+	other := func(a, b string) bool { return a != "" && b != "" && a != b }
+	switch {
+	case other(i.Network, o.Network):
+		return "network"
+	case other(i.Readout, o.Readout):
+		return "readout"
+	}
+	return ""
+}
+
+// NameDigits is how many digits of both a worker's name ends in: the list of
+// workers holds their names alone.
+const NameDigits = 12
+
+// Sign adds the identity to a worker's name.
+func (i Identity) Sign(worker string) string {
+	return worker + "-" + i.Network[:NameDigits] + "-" + i.Readout[:NameDigits]
+}
+
+// DiffersFrom names what the identity that a worker's name ends in does not have
+// in common with i.
+func (i Identity) DiffersFrom(worker string) string {
+	parts := strings.Split(worker, "-")
+	if len(parts) != 3 || len(parts[1]) != NameDigits || len(parts[2]) != NameDigits {
+		return "" // a program from before identities
+	}
+	return Identity{i.Network[:NameDigits], i.Readout[:NameDigits]}.Differs(Identity{parts[1], parts[2]})
+}
+
+// Entry is what a job says of itself on <job>.out.job, beside its partitions'
+// records: the first worker writes it, on the condition that nobody has, and
+// the others compare.
+type Entry struct {
+	Identity
+	Arithmetic string // for people; network has it
+	Worker     string // who wrote it
+	Meta       codec.PredictionMeta
+}
+
+// HashDigits is how many hexadecimal digits of a SHA-256 tell models apart.
+const HashDigits = 32
+
+// Header is an entry as it is stored.
+func (e *Entry) Header() Header {
+	h := Header{HeaderKind: {KindJob}, HeaderWorker: {e.Worker}, HeaderNetwork: {e.Network}, HeaderInSeq: {"0"}, HeaderOuts: {"0"}}
+	if e.Readout != "" {
+		h[HeaderReadout] = []string{e.Readout}
+	}
+	if e.Arithmetic != "" {
+		h[HeaderArith] = []string{e.Arithmetic}
+	}
+	return h
+}
+
+// ParseEntry reads a job's entry: headers and body of message seq.
+func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error) {
+	e := Entry{Identity{Get(h, HeaderNetwork), Get(h, HeaderReadout)}, Get(h, HeaderArith), Get(h, HeaderWorker), codec.PredictionMeta{}}
+	var err error
+	if e.Meta, _, err = codec.DecodePredictions(body); err == nil && (Get(h, HeaderKind) != KindJob || len(e.Network) != HashDigits) {
+		err = fmt.Errorf("headers %s %q and %s %q: want %s and %d digits", HeaderKind, Get(h, HeaderKind), HeaderNetwork, e.Network, KindJob, HashDigits)
+	}
+	if err != nil {
+		return Entry{}, Foreign(seq, subject, err)
+	}
+	return e, nil
+}
+
+// ForeignError is a message among a job's output that is no prediction:
+// something else publishes there.
+type ForeignError struct {
+	Seq uint64 // in the output NATS stream
+	Err error  // what is wrong
+}
+
+func (e *ForeignError) Error() string { return e.Err.Error() }
+
+func (e *ForeignError) Unwrap() error { return e.Err }
+
+// Foreign words what is wrong with a message of a partition's output.
+func Foreign(seq uint64, subject string, err error) error {
+	return &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: %w: %s", seq, subject, err, wayOut(subject, seq))}
+}

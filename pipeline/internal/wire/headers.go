@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Message headers, first those of producers. Package pipeline's documentation
+// says what they mean.
+const (
+	HeaderSeq         = "Eusn-Seq"
+	HeaderIncarnation = "Eusn-Incarnation"
+	HeaderCRC         = "Eusn-Crc"
+	HeaderEnd         = "Eusn-End"
+
+	HeaderKind      = "Eusn-Kind"
+	HeaderWorker    = "Eusn-Worker"
+	HeaderInSeq     = "Eusn-In-Seq"
+	HeaderAhead     = "Eusn-Ahead"
+	HeaderOuts      = "Eusn-Outs"
+	HeaderInCreated = "Eusn-In-Created"
+	HeaderEpoch     = "Eusn-Epoch"
+	HeaderDigest    = "Eusn-Digest"
+	HeaderDigestSeq = "Eusn-Digest-In-Seq"
+	HeaderInTime    = "Eusn-In-Ts"
+	HeaderRests     = "Eusn-Rests-In-Seq"
+	HeaderRestsTime = "Eusn-Rests-In-Ts"
+	HeaderSnap      = "Eusn-Snap"
+	HeaderSnapSeq   = "Eusn-Snap-In-Seq"
+	HeaderLosses    = "Eusn-Lost-Before"
+	HeaderEmptyTo   = "Eusn-In-Empty-To"
+	HeaderArith     = "Eusn-Arithmetic"
+	HeaderVersion   = "Eusn-Digest-Version"
+	HeaderNetwork   = "Eusn-Network"
+	HeaderReadout   = "Eusn-Readout"
+	HeaderInSubject = "Eusn-In-Subject"
+	HeaderError     = "Eusn-Error"
+	HeaderReason    = "Eusn-Reason"
+	HeaderDead      = "Eusn-Dead-Letter"
+	HeaderTruncated = "Eusn-Truncated"
+	HeaderDropped   = "Eusn-Headers-Dropped"
+)
+
+// Kinds of messages, in Eusn-Kind: those of a partition's records, and others.
+const (
+	KindClaim    = "claim"    // a worker takes the partition over
+	KindCommit   = "commit"   // predictions, and the position behind them
+	KindReleased = "released" // its worker has given it up, with a snapshot of the last state
+
+	KindJob       = "job"        // which model the job runs
+	KindIdle      = "idle"       // an end event, of the input
+	KindSentAgain = "sent-again" // marks a dead letter that was sent again
+)
+
+// Header is a message's headers. Any client's can be used as one.
+type Header = map[string][]string
+
+// Get is the first value of a header, empty without one. A name has one
+// spelling here: see SpellHeaders.
+func Get(h Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// SpellHeaders gives a producer's headers their names. NATS tells "eusn-seq"
+// from "Eusn-Seq", but a producer who writes it means it, and gateways that
+// come from HTTP/2 write every name so: unread, it would let repeats and gaps
+// pass, or join two sequences, without a word. A header that stands there
+// under two spellings is an error: one of them would have to be ignored.
+func SpellHeaders(h Header) error {
+	for k := range h {
+		switch k {
+		case HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd: // most messages have no others
+		default:
+			if producerHeader(k) != "" {
+				return respell(h)
+			}
+		}
+	}
+	return nil
+}
+
+// producerHeader is the name of the header that k spells in some case, "" if
+// it is none of a producer's.
+func producerHeader(k string) string {
+	if len(k) < len(HeaderSeq) || !strings.EqualFold(k[:len("Eusn-")], "Eusn-") {
+		return ""
+	}
+	for _, name := range [...]string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd} {
+		if strings.EqualFold(k, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func respell(h Header) error {
+	spelt := map[string]string{} // name -> how it is written
+	for _, k := range slices.Sorted(maps.Keys(h)) {
+		name := producerHeader(k)
+		if other, twice := spelt[name]; twice && name != "" {
+			return fmt.Errorf("pipeline: headers %s and %s are the same but for case: give it once, as %s", other, k, name)
+		}
+		spelt[name] = k
+	}
+	delete(spelt, "")
+	for name, k := range spelt {
+		values := h[k]
+		delete(h, k)
+		h[name] = values
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Position is how far a partition has come.
+type Position struct {
+	InSeq uint64 // last input message fully answered
+	Ahead uint64 // predictions published beyond it
+	Outs  uint64 // predictions published in all
+}
+
+// Mark is a state that can be checked: after the input message Seq, stored at
+// Time, it has that digest. It may lie behind a position in the middle of a
+// batch.
+type Mark struct {
+	Seq     uint64
+	Time    int64 // ns
+	Digest  Digest
+	Version uint64 // of the state's form that the digest is of; 0 = written before records said so
+}
+
+// Record is the last message on a partition's output subject, without its
+// predictions: everything the next owner needs to know.
+type Record struct {
+	Position
+	Kind    string
+	Epoch   uint64 // rises with every claim
+	Worker  string
+	Created string // identity of the input NATS stream: when it was created
+	Mark    Mark
+	Rests   Place  // last input message that predictions rest on, in the middle of a split commit: it lies behind mark's
+	Snap    string // name of the snapshot, empty without one
+	SnapSeq uint64 // last input message in it
+
+	Losses  string // see package state, Losses
+	EmptyTo uint64 // the partition has no input behind InSeq up to this message; 0 = not known
+
+	Arithmetic string // what computed the states, where it is not the canonical one
+	Identity          // of the model; empty = written before records said so
+}
+
+// Place is an input message: its number, and when the server stored it. Two
+// histories of one input may give a number twice; they do not give it the same
+// time.
+type Place struct {
+	Seq    uint64
+	Stored int64 // ns
+}
+
+// ErrRecord is a record that cannot be read: asking again does not help.
+var ErrRecord = errors.New("something else publishes there, or it was changed")
+
+// wayOut says what to do about a message on an output subject that cannot be
+// read. One that is foreign may be deleted: the record before it is the last
+// one again.
+func wayOut(subject string, seq uint64) string {
+	job, _, _ := strings.Cut(subject, ".")
+	return fmt.Sprintf("look at it (nats stream get %s %d): if it is not this job's, keep its sender off and take out this one message (nats stream rmm %s %d), and the record before it counts again; else restore the job's streams, or begin a new job", OutputStream(job), seq, OutputStream(job), seq)
+}
+
+// Header is a record as it is stored.
+func (r *Record) Header() Header {
+	u := func(v uint64) []string { return []string{strconv.FormatUint(v, 10)} }
+	h := Header{
+		HeaderKind: {r.Kind}, HeaderEpoch: u(r.Epoch), HeaderWorker: {r.Worker}, HeaderInCreated: {r.Created},
+		HeaderInSeq: u(r.InSeq), HeaderAhead: u(r.Ahead), HeaderOuts: u(r.Outs),
+	}
+	if r.Mark.Seq > 0 {
+		h[HeaderDigest] = []string{r.Mark.Digest.String()}
+		h[HeaderDigestSeq] = u(r.Mark.Seq)
+		h[HeaderInTime] = []string{strconv.FormatInt(r.Mark.Time, 10)}
+		if r.Mark.Version > 0 {
+			h[HeaderVersion] = u(r.Mark.Version)
+		}
+	}
+	if r.Rests.Seq > 0 {
+		h[HeaderRests], h[HeaderRestsTime] = u(r.Rests.Seq), []string{strconv.FormatInt(r.Rests.Stored, 10)}
+	}
+	if r.Snap != "" {
+		h[HeaderSnap], h[HeaderSnapSeq] = []string{r.Snap}, u(r.SnapSeq)
+	}
+	if r.EmptyTo > 0 {
+		h[HeaderEmptyTo] = u(r.EmptyTo)
+	}
+	for name, text := range map[string]string{HeaderArith: r.Arithmetic, HeaderNetwork: r.Network, HeaderReadout: r.Readout, HeaderLosses: r.Losses} {
+		if text != "" {
+			h[name] = []string{text}
+		}
+	}
+	return h
+}
+
+// ParseRecord reads and checks a record: the headers of message seq on a
+// subject.
+func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
+	r := Record{
+		Kind: Get(h, HeaderKind), Worker: Get(h, HeaderWorker), Created: Get(h, HeaderInCreated), Snap: Get(h, HeaderSnap), Losses: Get(h, HeaderLosses),
+		Arithmetic: Get(h, HeaderArith), Identity: Identity{Get(h, HeaderNetwork), Get(h, HeaderReadout)},
+	}
+	var err error
+	u := func(key string, v *uint64) {
+		if err == nil {
+			if *v, err = strconv.ParseUint(Get(h, key), 10, 64); err != nil {
+				err = fmt.Errorf("header %s is %q, want a number", key, Get(h, key))
+			}
+		}
+	}
+	u(HeaderEpoch, &r.Epoch)
+	u(HeaderInSeq, &r.InSeq)
+	u(HeaderAhead, &r.Ahead)
+	u(HeaderOuts, &r.Outs)
+	if Get(h, HeaderDigestSeq) != "" {
+		u(HeaderDigestSeq, &r.Mark.Seq)
+		var at uint64
+		u(HeaderInTime, &at)
+		r.Mark.Time = int64(at)
+		if Get(h, HeaderVersion) != "" {
+			u(HeaderVersion, &r.Mark.Version)
+		}
+		if d, derr := parseDigest(Get(h, HeaderDigest)); derr != nil && err == nil {
+			err = fmt.Errorf("header %s is %q: %w", HeaderDigest, Get(h, HeaderDigest), derr)
+		} else {
+			r.Mark.Digest = d
+		}
+	}
+	if Get(h, HeaderRests) != "" {
+		var at uint64
+		u(HeaderRests, &r.Rests.Seq)
+		u(HeaderRestsTime, &at)
+		r.Rests.Stored = int64(at)
+	}
+	if Get(h, HeaderEmptyTo) != "" {
+		u(HeaderEmptyTo, &r.EmptyTo)
+	}
+	if r.Snap != "" {
+		u(HeaderSnapSeq, &r.SnapSeq)
+	}
+	switch {
+	case err != nil:
+	case r.Kind != KindClaim && r.Kind != KindCommit && r.Kind != KindReleased:
+		err = fmt.Errorf("header %s is %q", HeaderKind, r.Kind)
+	case r.Mark.Seq > r.InSeq || r.SnapSeq > r.Mark.Seq:
+		err = fmt.Errorf("it names a snapshot after message %d, a digest after %d and a position of %d", r.SnapSeq, r.Mark.Seq, r.InSeq)
+	case r.Rests.Seq > 0 && r.Rests.Seq < r.InSeq:
+		err = fmt.Errorf("it names a position of %d, whose predictions rest on nothing behind message %d", r.InSeq, r.Rests.Seq)
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w: %s", seq, subject, err, ErrRecord, wayOut(subject, seq))
+	}
+	return r, nil
+}
+
+// Continues reports whether an engine of that arithmetic may go on from the
+// record. What lies behind a snapshot is replayed, and comes out as it was in
+// the same arithmetic only. Where nothing was answered nothing is replayed; an
+// imported snapshot is checked by itself (state.Shape).
+func (r *Record) Continues(arithmetic string) bool {
+	return r.InSeq == 0 || r.Arithmetic == arithmetic
+}
+
+// CreatedText is a time as records and messages have it.
+func CreatedText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// Names of a job's NATS streams. A bucket is a NATS stream under a name of its
+// own.
+func InputStream(job string) string      { return strings.ToUpper(job) + "-IN" }
+func OutputStream(job string) string     { return strings.ToUpper(job) + "-OUT" }
+func DeadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" }
+func RowStream(job string) string        { return strings.ToUpper(job) + "-ROWS" }
+func SnapshotBucket(job string) string   { return strings.ToUpper(job) + "-SNAP" }
+func SnapshotStream(job string) string   { return "OBJ_" + SnapshotBucket(job) }
+func MemberBucket(job string) string     { return strings.ToUpper(job) + "-MEMBERS" }
+func MemberStream(job string) string     { return "KV_" + MemberBucket(job) }
+
+// Subjects in them, by partition.
+func InputFilter(job string, p int) string       { return fmt.Sprintf("%s.in.%d.*", job, p) }
+func OutputSubject(job string, p int) string     { return fmt.Sprintf("%s.out.%d", job, p) }
+func DeadLetterSubject(job string, p int) string { return fmt.Sprintf("%s.dlq.%d", job, p) }
+func RowSubjects(job string, p int) string       { return fmt.Sprintf("%s.rows.%d.*", job, p) }
+func RowSubject(job string, p int, epoch uint64) string {
+	return fmt.Sprintf("%s.rows.%d.%d", job, p, epoch)
+}
+
+// EntrySubject is that of a job's Entry, in its output.
+func EntrySubject(job string) string { return job + ".out." + KindJob }
+
+// SnapshotName is unique: a partition has one owner per epoch, who takes one
+// snapshot per input message at most.
+func SnapshotName(part int, epoch, inSeq uint64) string {
+	return fmt.Sprintf("p%d.e%d.%d", part, epoch, inSeq)
+}
+
+// ParseSnapshotName takes a name apart; ok is false for what is not ours.
+func ParseSnapshotName(name string) (part int, epoch, inSeq uint64, ok bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 || !strings.HasPrefix(parts[0], "p") || !strings.HasPrefix(parts[1], "e") {
+		return 0, 0, 0, false
+	}
+	part, err1 := strconv.Atoi(parts[0][1:])
+	epoch, err2 := strconv.ParseUint(parts[1][1:], 10, 64)
+	inSeq, err3 := strconv.ParseUint(parts[2], 10, 64)
+	return part, epoch, inSeq, err1 == nil && err2 == nil && err3 == nil
+}
+
+// IdlePrefix begins the keys of end events. An event under any other key is
+// refused, so that a producer who may publish under its own keys alone can
+// end nobody else's sequences.
+const IdlePrefix = "eusn-idle-"
+
+// IdleKey is a key of a partition that no producer uses, so that an end event
+// comes between its streams' messages and on none of their subjects: there,
+// producers look for the last number they have used.
+func IdleKey(part, partitions int) string {
+	for i := 0; ; i++ {
+		if key := fmt.Sprintf("%s%d", IdlePrefix, i); PartitionOf(key, partitions) == part {
+			return key
+		}
+	}
+}
+
+// PartitionOf is the partition that the server gives a key.
+func PartitionOf(key string, partitions int) int {
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return int(h.Sum32() % uint32(partitions))
+}

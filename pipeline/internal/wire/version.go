@@ -1,0 +1,32 @@
+package wire
+
+import "fmt"
+
+const (
+	// StateVersion changes with the bytes of a snapshot and with what a digest
+	// is of. Records without one are of version 2, or of programs before the
+	// first release.
+	StateVersion = 3
+	OldestState  = 2 // that is read
+)
+
+// VersionError is a state in a form that another version of the program
+// writes. Nothing is wrong with the store.
+type VersionError struct{ Found uint64 }
+
+func (e *VersionError) Error() string {
+	which := "a newer"
+	if e.Found < OldestState {
+		which = "an older"
+	}
+	return fmt.Sprintf("version %d, this program reads %d to %d: %s program wrote it; run that one, or begin a new job, which can answer the same input again", e.Found, OldestState, StateVersion, which)
+}
+
+// OtherVersion reports a record whose digest this program cannot compute. It
+// is told before the partition is claimed, so that its own program goes on.
+func (r *Record) OtherVersion() error {
+	if v := r.Mark.Version; v > 0 && (v < OldestState || v > StateVersion) {
+		return fmt.Errorf("digest: %w", &VersionError{v})
+	}
+	return nil
+}
