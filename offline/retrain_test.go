@@ -90,6 +90,31 @@ func TestDefaultBankIsValid(t *testing.T) {
 	}
 }
 
+// TestLibraryTrainsTheSameModel: reservoir.Train on slices is Retrain on a data
+// set, but for the names that slices do not have; no bit differs, with fewer
+// series than features and with more.
+func TestLibraryTrainsTheSameModel(t *testing.T) {
+	for _, n := range []int{30, 120} {
+		d := tones(n, 0)
+		spec := smallBank(2)
+		spec.Members, spec.Units = 2, 6 // 60 features
+		want, _ := retrained(t, d, RetrainOptions{Spec: spec})
+		var series [][]float32
+		var labels []string
+		for _, s := range d.Series {
+			series, labels = append(series, s.Values), append(labels, d.Classes[s.Label])
+		}
+		got, err := reservoir.Train(context.Background(), spec, series, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Channels, got.Training.Dataset, got.Training.Fingerprint = want.Channels, want.Training.Dataset, want.Training.Fingerprint
+		if fingerprint(t, got) != fingerprint(t, want) {
+			t.Errorf("%d series: %+v, want %+v", n, got.Training, want.Training)
+		}
+	}
+}
+
 // What is learnt is kept through the model file, and no number of threads and
 // no size of call changes a bit.
 func TestRetrainLearnsAndIsDeterministic(t *testing.T) {

@@ -60,6 +60,11 @@ func CheckInputs(inputs []float32, channels int) error {
 	if Within(inputs, MaxInput) {
 		return nil
 	}
+	return firstBad(inputs, channels)
+}
+
+// firstBad is CheckInputs value by value; inputs do not escape.
+func firstBad(inputs []float32, channels int) error {
 	for i, x := range inputs {
 		if !(x >= -MaxInput && x <= MaxInput) {
 			return &InputError{Row: i / channels, Channel: i % channels, Value: x}

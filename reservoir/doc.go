@@ -1,8 +1,12 @@
 // Package reservoir holds the untrained part: the recipe (Spec), the weights
 // drawn from it (Network), the state row of a stream (Layout), the contract
 // every engine keeps (Engine) with the plain Go engine that defines the truth
-// (Generic), and the model file (Model). It knows no message, file of data or
-// training.
+// (Generic), and the model file (Model). It knows no message and no file of
+// data.
+//
+// A Go program needs little of that: Train makes a model of labelled series,
+// NewStream classifies a stream with it; see the examples. Features are what
+// any readout can be fitted to.
 //
 // What follows is enough to write another program that reads a model file, or
 // draws its weights again, and computes every state, feature, score and class

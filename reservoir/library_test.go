@@ -1,0 +1,170 @@
+package reservoir
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// waves are noisy sines of two frequencies on two channels, of lengths that
+// cross the limits of one engine call and of one step.
+func waves(n int) (series [][]float32, labels []string) {
+	rng := rand.New(rand.NewPCG(8, 5))
+	for i := range n {
+		s := make([]float32, 0, 400)
+		for t := range 20 + rng.IntN(180) {
+			s = append(s, float32(math.Sin(float64(t)*[]float64{.2, .9}[i%2])+.1*rng.NormFloat64()), float32(rng.NormFloat64()))
+		}
+		series, labels = append(series, s), append(labels, []string{"slow", "fast"}[i%2])
+	}
+	return series, labels
+}
+
+func smallBank(channels int) Spec {
+	s := DefaultBank(channels)
+	s.Members, s.Units = 3, 8
+	return s
+}
+
+// TestFeaturesEqualOneByOne: what else is in the call, and how many calls it
+// takes, changes no bit; nor does it for a stream that is fed by the sample.
+func TestFeaturesEqualOneByOne(t *testing.T) {
+	series, labels := waves(seriesAtOnce + 9)
+	m, err := Train(context.Background(), smallBank(2), series, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	features, err := Features(context.Background(), m.Network, series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewGeneric(m.Network, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.SetHeads(m.Heads); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := NewStream(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := m.Network.Spec.FeatureCount()
+	want, scores := make([]float32, f), make([]float32, g.ScoreWidth())
+	correct := 0
+	for i, s := range series {
+		if err := g.Advance(s, []Run{{Reset: true, Emit: true, To: int32(len(s) / 2)}}, scores); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Features(0, want); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(features[i*f:(i+1)*f], want) {
+			t.Fatalf("series %d: features differ", i)
+		}
+		cut := i % len(s) / 2 * 2
+		if err := errors.Join(stream.Step(s[:cut]...), stream.Step(s[cut:]...)); err != nil {
+			t.Fatal(err)
+		}
+		class, p := stream.Classify()
+		if again, q := stream.Classify(); class != again || p != q {
+			t.Errorf("series %d: asked twice: %s %g, then %s %g", i, class, p, again, q)
+		}
+		if h := m.Heads[0]; class != h.Classes[h.Class(scores)] || p != h.Probability(scores) {
+			t.Fatalf("series %d: %s with probability %g, the generic engine says otherwise", i, class, p)
+		}
+		if class == labels[i] {
+			correct++
+		}
+		stream.Reset()
+	}
+	if correct < len(series)*9/10 {
+		t.Errorf("%d of %d training series predicted", correct, len(series))
+	}
+}
+
+// TestStreamAllocatesNothing: sample by sample, the price of a step is the
+// engine's.
+func TestStreamAllocatesNothing(t *testing.T) {
+	series, labels := waves(8)
+	m, err := Train(context.Background(), smallBank(2), series, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewStream(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := float32(0)
+	if n := testing.AllocsPerRun(100, func() {
+		x += .01
+		if err := s.Step(x, -x); err != nil {
+			t.Fatal(err)
+		}
+		s.Classify()
+	}); n != 0 {
+		t.Errorf("%g allocations a step, want none", n)
+	}
+}
+
+// TestLibraryRefuses: each mistake has an error that says what was wanted.
+func TestLibraryRefuses(t *testing.T) {
+	ctx := context.Background()
+	nan := float32(math.NaN())
+	good := [][]float32{{1, 2}, {2, 1}}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	for says, c := range map[string]struct {
+		ctx    context.Context
+		series [][]float32
+		labels []string
+	}{
+		"series 1: want samples of 1 values": {ctx, [][]float32{{1}, {}}, []string{"a", "b"}},
+		"series 1: reservoir: ":              {ctx, [][]float32{{1, 2}, {3, nan}}, []string{"a", "b"}},
+		"want a label for each of 2 series":  {ctx, good, []string{"a"}},
+		"10000 features and 1 classes":       {ctx, good, []string{"a", "a"}},
+		"10000 features and 0 classes":       {ctx, nil, []string{}},
+		context.Canceled.Error():             {cancelled, good, []string{"a", "b"}},
+		"class name":                         {ctx, good, []string{"a", "b\x1b"}},
+	} {
+		if m, err := Train(c.ctx, DefaultBank(1), c.series, c.labels); err == nil || m != nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+	net := mustDraw(t, smallBank(2))
+	if _, err := Features(ctx, net, [][]float32{{1, 2, 3}}); err == nil || !strings.Contains(err.Error(), "want samples of 2 values each, got 3 values") {
+		t.Error(err)
+	}
+	if f, err := Features(ctx, net, nil); err != nil || len(f) != 0 {
+		t.Errorf("%v, %v, want no features of no series", f, err)
+	}
+
+	series, labels := waves(4)
+	m, err := Train(ctx, smallBank(2), series, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewStream(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Step(1, 2, 3); err == nil || !strings.Contains(err.Error(), "samples of 2 values") {
+		t.Error(err)
+	}
+	_, before := s.Classify()
+	var bad *InputError
+	if err := s.Step(1, 2, nan, 4); !errors.As(err, &bad) || bad.Row != 1 || bad.Channel != 0 {
+		t.Error(err)
+	}
+	if _, after := s.Classify(); after != before {
+		t.Error("a refused sample changed the state")
+	}
+	m.Heads = nil
+	if _, err := NewStream(m); err == nil || !strings.Contains(err.Error(), "readout") {
+		t.Error(err)
+	}
+}

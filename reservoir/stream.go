@@ -1,0 +1,88 @@
+package reservoir
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// streamSamples is how many samples a Stream gives its engine at a time.
+const streamSamples = 64
+
+// Stream is one stream of samples and what a model says of it: the state is
+// advanced sample by sample, and any moment has its class. It owns nothing but
+// memory, so there is nothing to close; it belongs to one goroutine at a time.
+// Many streams are faster in one Engine.
+//
+// The model's policy is not applied: whoever feeds the stream calls Reset where
+// a sequence ends.
+type Stream struct {
+	engine  Engine
+	readout *readout.Linear
+	inputs  []float32 // a copy, so that no caller's slice escapes
+	scores  []float32
+	run     [1]Run
+	reset   bool // before the next sample
+}
+
+// NewStream begins a stream in the zero state. The class is that of the model's
+// first readout.
+func NewStream(m *Model) (*Stream, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	if len(m.Heads) == 0 {
+		return nil, errors.New("reservoir: stream: want a model with a readout, got none: train one")
+	}
+	e, err := NewCPU(m.Network, 1, "auto", 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.SetHeads(m.Heads[:1]); err != nil {
+		return nil, err
+	}
+	return &Stream{
+		engine: e, readout: m.Heads[0],
+		inputs: make([]float32, streamSamples*m.Network.Spec.Channels), scores: make([]float32, e.ScoreWidth()),
+	}, nil
+}
+
+// Step takes the next sample, Channels values, or several, one after the other.
+// Samples with a value that is not finite or beyond MaxInput are refused with
+// *InputError, and none of them is taken.
+func (s *Stream) Step(samples ...float32) error {
+	c := s.engine.Network().Spec.Channels
+	if len(samples)%c != 0 {
+		return fmt.Errorf("reservoir: stream: want samples of %d values each, got %d values", c, len(samples))
+	}
+	if err := firstBad(samples, c); err != nil {
+		return err
+	}
+	for len(samples) > 0 {
+		n := copy(s.inputs, samples)
+		samples = samples[n:]
+		s.run[0] = Run{Reset: s.reset, To: int32(n / c)}
+		if err := s.engine.Advance(s.inputs[:n], s.run[:], nil); err != nil {
+			return err
+		}
+		s.reset = false
+	}
+	return nil
+}
+
+// Classify is the class of the samples since the stream began or was reset, and
+// its probability among the model's classes; 0 where the model knows none.
+// Further samples may follow. Before the first one it says nothing of the
+// stream.
+func (s *Stream) Classify() (class string, probability float32) {
+	s.run[0] = Run{Reset: s.reset, Emit: true}
+	if err := s.engine.Advance(nil, s.run[:], s.scores); err != nil {
+		panic(err) // a run without samples, of a slot that is there
+	}
+	s.reset = false
+	return s.readout.Classes[s.readout.Class(s.scores)], s.readout.Probability(s.scores)
+}
+
+// Reset begins a new sequence: what came before is forgotten.
+func (s *Stream) Reset() { s.reset = true }

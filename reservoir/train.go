@@ -1,0 +1,82 @@
+package reservoir
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// Train makes a classifier of labelled series in memory: it draws the network
+// of the recipe, takes the input transform's constants from all samples, runs
+// every series through the network and learns a readout of the features at
+// their ends. Regularisation and kind of readout are chosen by leave-one-out on
+// these series. DefaultBank is the recipe that needs no search.
+//
+// Series are as Features takes them, one label each. The model's classes are
+// the labels in ascending order, its channels c0, c1, ..., its policy is Marked.
+// The same series give the same model on any number of CPUs, bit for bit.
+//
+// Up to FeatureCount series all features are held in memory, 4 bytes each, and
+// as many numbers of 16 bytes as the square of the series; see readout.Plan.
+// offline.Retrain makes the same model of an archive, within a memory bound, and
+// for other policies.
+func Train(ctx context.Context, spec Spec, series [][]float32, labels []string) (*Model, error) {
+	net, err := Draw(spec)
+	if err != nil {
+		return nil, err
+	}
+	if len(labels) != len(series) {
+		return nil, fmt.Errorf("reservoir: train: want a label for each of %d series, got %d", len(series), len(labels))
+	}
+	if err := checkSeries(series, net.Spec.Channels); err != nil {
+		return nil, err
+	}
+	m := &Model{Network: net, Policy: Policy{Kind: Marked}, Training: Training{Series: len(series)}}
+	for c := range net.Spec.Channels {
+		m.Channels = append(m.Channels, "c"+strconv.Itoa(c))
+	}
+	seen := NewInputStatistics(net.Spec.Channels)
+	for i, s := range series {
+		seen.Series().Add(s)
+		m.Training.count(len(s)/net.Spec.Channels, i == 0)
+	}
+	net.Norm, m.Training.Inputs = seen.Norm(net.Spec), seen.Ranges()
+
+	head, report, err := learn(ctx, net, series, labels)
+	if err != nil {
+		return nil, err
+	}
+	head.Name, m.Heads, m.Training.Alpha = "default", []*readout.Linear{head}, report.String()
+	return m, m.Validate()
+}
+
+// count takes a sequence of so many samples into account.
+func (t *Training) count(samples int, first bool) {
+	if first {
+		t.MinLength = samples
+	}
+	t.Samples += int64(samples)
+	t.MinLength, t.MaxLength = min(t.MinLength, samples), max(t.MaxLength, samples)
+}
+
+// learn is the readout of the series' features.
+func learn(ctx context.Context, net *Network, series [][]float32, labels []string) (*readout.Linear, readout.Report, error) {
+	classes := slices.Compact(slices.Sorted(slices.Values(labels)))
+	numbers := make([]int, len(labels))
+	for i, label := range labels {
+		numbers[i], _ = slices.BinarySearch(classes, label)
+	}
+	opt := readout.Options{Standardise: true, Discriminant: true}
+	l, err := readout.NewLearner(net.Spec.FeatureCount(), classes, numbers, opt)
+	if err != nil {
+		return nil, readout.Report{}, err
+	}
+	defer l.Close()
+	if err := eachBlock(ctx, net, series, l.Add); err != nil {
+		return nil, readout.Report{}, err
+	}
+	return l.Solve(ctx, opt)
+}
