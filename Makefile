@@ -33,8 +33,9 @@ arm64: ## the NEON engine's tests under qemu-aarch64 (Debian: qemu-user), about 
 avx512: ## the AVX-512 kernels' tests under Bochs, for machines without it (Debian: bochs bochs-term isolinux syslinux-common genisoimage), minutes
 	go run ./tools/bochs $(if $(KERNEL),-kernel $(KERNEL))
 
-cross: ## builds that must work: no cgo, arm64, other systems
+cross: ## builds that must work: no cgo, no NVML, arm64, other systems
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/eusn-stream
+	go test -tags nonvml ./gpu/telemetry
 	go vet -tags purego ./reservoir/... && go build -tags purego -o /dev/null ./cmd/eusn-stream
 	GOARCH=arm64 go build -o /dev/null ./cmd/eusn-stream
 	GOARCH=386 go build -o /dev/null ./cmd/eusn-stream
@@ -44,7 +45,7 @@ cross: ## builds that must work: no cgo, arm64, other systems
 	GOARCH=arm64 go vet ./reservoir/...
 
 generate: ## regenerate what is generated
-	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense
+	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./gpu/telemetry
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 	go generate ./gpu/kernels

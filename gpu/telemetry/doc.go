@@ -1,17 +1,26 @@
-// Package telemetry reads what NVIDIA GPUs say of themselves through NVML, the
-// driver's management library: energy, power, memory, utilisation, temperature.
+// Package telemetry reads what NVIDIA GPUs report about themselves through
+// NVML, the driver's management library: energy, power, memory, utilisation,
+// temperature.
 //
-// The library (libnvidia-ml.so.1) is opened at run time, as the driver itself
-// is, so that a program with this package starts without it; outside linux and
-// cgo, Open says that the build cannot. A Reader may be used by several
-// goroutines at once; every reading asks the driver, which takes up to some
-// milliseconds, so once a second is often enough.
+// It calls NVML through NVIDIA's Go binding, go-nvml. That binding leaves 396
+// functions for the dynamic linker to find, and a program built with it does
+// not start under LD_BIND_NOW=1, or linked with -z now, where there is no
+// driver. So this package defines all of them (stubs_*.S, names in
+// functions.h): each jumps through a slot, and Open fills the slots from the
+// library it has opened (slots.c).
+//
+// Telemetry is compiled in on Linux, on amd64 and arm64, with cgo and glibc.
+// Elsewhere Open returns ErrUnavailable. go-nvml does not compile with musl:
+// build with -tags nonvml there.
+//
+// A Reader may be used by several goroutines at the same time. Each reading
+// asks the driver, which takes up to some milliseconds, so once a second is
+// often enough.
 package telemetry
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
+
+//go:generate go run ./internal/functions
 
 // Library is the file that Open opens.
 var Library = "libnvidia-ml.so.1"
@@ -19,7 +28,7 @@ var Library = "libnvidia-ml.so.1"
 // ErrUnavailable is a machine, or a build, without NVML.
 var ErrUnavailable = errors.New("no NVIDIA management library")
 
-// Reading is one GPU at one moment. What a card or driver does not tell is
+// Reading is one GPU at one moment. What a card or driver does not report is
 // listed in Missing and 0 here.
 type Reading struct {
 	Index       int     `json:"index"`         // in NVML's order
@@ -35,18 +44,4 @@ type Reading struct {
 	Temperature float64 `json:"temperature_c"` // degrees Celsius
 
 	Missing []string `json:"missing,omitempty"` // fields' names in JSON
-}
-
-// code is a result of NVML's.
-type code int
-
-// failure says which call failed.
-type failure struct {
-	op   string
-	code code
-	text string
-}
-
-func (f *failure) Error() string {
-	return fmt.Sprintf("telemetry: %s: %s (error %d)", f.op, f.text, f.code)
 }

@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nonvml && (amd64 || arm64)
 
 package telemetry
 
@@ -6,7 +6,7 @@ package telemetry
 #cgo CFLAGS: -O2 -Wall
 #cgo LDFLAGS: -ldl
 #include <stdlib.h>
-#include "nvml.h"
+#include "slots.h"
 */
 import "C"
 
@@ -15,92 +15,138 @@ import (
 	"fmt"
 	"sync"
 	"unsafe"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Reader is an opened NVML.
+// tables guards what is global here: the slots, and go-nvml's choice of
+// versions. Open and Close change them, readings use them.
+var tables sync.RWMutex
+
+// Reader is an opened NVML. All Readers of a program use the library that was
+// opened last.
 type Reader struct {
-	mu sync.RWMutex // written by Close
-	n  *C.eusn_nvml
+	lib nvml.Interface // nil after Close
 }
 
 // Open opens NVML. Without it the error is ErrUnavailable.
 func Open() (*Reader, error) {
-	path := C.CString(Library)
+	tables.Lock()
+	defer tables.Unlock()
+	if err := bind(Library); err != nil {
+		return nil, fmt.Errorf("telemetry: %w: %w", ErrUnavailable, err)
+	}
+	lib := nvml.New(nvml.WithLibraryPath(Library))
+	if rc := lib.Init(); rc != nvml.SUCCESS {
+		return nil, fmt.Errorf("telemetry: %w: nvmlInit: %v (error %d)", ErrUnavailable, rc, rc)
+	}
+	return &Reader{lib}, nil
+}
+
+// bind points go-nvml's functions at those of a library.
+func bind(library string) error {
+	path := C.CString(library)
 	defer C.free(unsafe.Pointer(path))
 	var why [256]C.char
-	n := C.eusn_nvml_open(path, &why[0], C.size_t(len(why)))
-	if n == nil {
-		return nil, fmt.Errorf("telemetry: %w: %s", ErrUnavailable, C.GoString(&why[0]))
+	if C.eusn_nvml_bind(path, &why[0], C.size_t(len(why))) == 0 {
+		return errors.New(C.GoString(&why[0]))
 	}
-	return &Reader{n: n}, nil
+	return nil
 }
 
 var errClosed = errors.New("telemetry: the reader is closed")
 
 // Read asks every GPU of the machine, in NVML's order; the PCI address says
 // which of gpu.Devices each is. A GPU that does not answer is left out, and the
-// error says why; the others are there beside it.
+// error says why; the list then has the others.
 func (r *Reader) Read() ([]Reading, error) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.n == nil {
+	tables.RLock()
+	defer tables.RUnlock()
+	if r.lib == nil {
 		return nil, errClosed
 	}
-	var count C.unsigned
-	if rc := C.eusn_nvml_count(r.n, &count); rc != 0 {
-		return nil, r.fail("count devices", rc)
+	count, rc := r.lib.DeviceGetCount()
+	if rc != nvml.SUCCESS {
+		return nil, failure("count devices", rc)
 	}
 	var list []Reading
 	var errs []error
-	for i := range int(count) {
-		var c C.eusn_reading
-		if rc := C.eusn_nvml_read(r.n, C.unsigned(i), &c); rc != 0 {
-			errs = append(errs, r.fail(fmt.Sprintf("device %d", i), rc))
+	for i := range count {
+		v, rc := read(r.lib, i)
+		if rc != nvml.SUCCESS {
+			errs = append(errs, failure(fmt.Sprintf("device %d", i), rc))
 			continue
 		}
-		v := reading(&c)
-		v.Index = i
 		list = append(list, v)
 	}
 	return list, errors.Join(errs...)
 }
 
-func reading(c *C.eusn_reading) Reading {
-	v := Reading{
-		UUID: C.GoString(&c.uuid[0]), Name: C.GoString(&c.name[0]), PCI: C.GoString(&c.pci[0]),
-		Energy: float64(c.energy_mj) / 1e3, Power: float64(c.power_mw) / 1e3,
-		MemoryUsed: uint64(c.memory_used), MemoryTotal: uint64(c.memory_total),
-		Utilisation: float64(c.busy) / 100, MemoryBusy: float64(c.memory_busy) / 100, Temperature: float64(c.temperature),
+// read asks one GPU.
+func read(lib nvml.Interface, index int) (Reading, nvml.Return) {
+	device, rc := lib.DeviceGetHandleByIndex(index)
+	if rc != nvml.SUCCESS {
+		return Reading{}, rc
 	}
-	for _, f := range []struct {
-		rc    C.int
-		names []string
-	}{
-		{c.uuid_rc, []string{"uuid"}}, {c.energy_rc, []string{"energy_j"}}, {c.power_rc, []string{"power_w"}}, {c.memory_rc, []string{"memory_used", "memory_total"}},
-		{c.busy_rc, []string{"utilisation", "memory_busy"}}, {c.temperature_rc, []string{"temperature_c"}},
-	} {
-		if f.rc != 0 {
-			v.Missing = append(v.Missing, f.names...)
+	name, rc := device.GetName()
+	if rc != nvml.SUCCESS {
+		return Reading{}, rc
+	}
+	pci, rc := device.GetPciInfo()
+	if rc != nvml.SUCCESS {
+		return Reading{}, rc
+	}
+	// The driver interface writes the domain with four digits, NVML with eight.
+	v := Reading{Index: index, Name: name, PCI: fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)}
+	v.measure(device)
+	return v, nvml.SUCCESS
+}
+
+// measure asks for what a card may lack. The value of a call that failed is
+// not used: it may have written something.
+func (v *Reading) measure(device nvml.Device) {
+	known := func(rc nvml.Return, fields ...string) bool {
+		if rc != nvml.SUCCESS {
+			v.Missing = append(v.Missing, fields...)
 		}
+		return rc == nvml.SUCCESS
 	}
-	return v
+	if uuid, rc := device.GetUUID(); known(rc, "uuid") {
+		v.UUID = uuid
+	}
+	if millijoules, rc := device.GetTotalEnergyConsumption(); known(rc, "energy_j") {
+		v.Energy = float64(millijoules) / 1e3
+	}
+	if milliwatts, rc := device.GetPowerUsage(); known(rc, "power_w") {
+		v.Power = float64(milliwatts) / 1e3
+	}
+	if memory, rc := device.GetMemoryInfo(); known(rc, "memory_used", "memory_total") {
+		v.MemoryUsed, v.MemoryTotal = memory.Used, memory.Total
+	}
+	if percent, rc := device.GetUtilizationRates(); known(rc, "utilisation", "memory_busy") {
+		v.Utilisation, v.MemoryBusy = float64(percent.Gpu)/100, float64(percent.Memory)/100
+	}
+	if celsius, rc := device.GetTemperature(nvml.TEMPERATURE_GPU); known(rc, "temperature_c") {
+		v.Temperature = float64(celsius)
+	}
 }
 
-func (r *Reader) fail(op string, rc C.int) error {
-	return &failure{op, code(rc), C.GoString(C.eusn_nvml_text(r.n, rc))}
+// failure says which call failed, in the driver's words.
+func failure(op string, rc nvml.Return) error {
+	return fmt.Errorf("telemetry: %s: %v (error %d)", op, rc, rc)
 }
 
-// Close gives NVML back.
+// Close closes NVML.
 func (r *Reader) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.n == nil {
+	tables.Lock()
+	defer tables.Unlock()
+	if r.lib == nil {
 		return nil
 	}
-	rc := C.eusn_nvml_close(r.n)
-	r.n = nil
-	if rc != 0 {
-		return &failure{op: "close", code: code(rc), text: "the library did not shut down"}
+	rc := r.lib.Shutdown()
+	r.lib = nil
+	if rc != nvml.SUCCESS {
+		return failure("close", rc)
 	}
 	return nil
 }

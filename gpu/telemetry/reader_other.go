@@ -1,15 +1,15 @@
-//go:build !linux || !cgo
+//go:build !linux || !cgo || nonvml || !(amd64 || arm64)
 
 package telemetry
 
 import "fmt"
 
-// Reader cannot be had in this build.
+// Reader cannot be opened in this build.
 type Reader struct{}
 
 // Open returns ErrUnavailable.
 func Open() (*Reader, error) {
-	return nil, fmt.Errorf("telemetry: %w: this build has no GPU support (it needs Linux and cgo)", ErrUnavailable)
+	return nil, fmt.Errorf("telemetry: %w: this build has no GPU telemetry (it needs Linux on amd64 or arm64, cgo, and no build tag nonvml)", ErrUnavailable)
 }
 
 // Read is never reached.

@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nonvml && (amd64 || arm64)
 
 package metrics
 
