@@ -18,6 +18,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -34,11 +35,7 @@ const (
 // the predictions of each key.
 func runStage(t *testing.T, s pipeline.Stage) map[string][]codec.Prediction {
 	t.Helper()
-	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.InProcess, Log: s.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	server := pipelinetest.Server(t, natsserver.Options{Log: s.Log})
 	s.Config = pipeline.Config{Job: "gpu", Partitions: 3, Shards: 1, RowBudget: 20, SnapshotMessages: 5, Lease: time.Second}
 	s.Dial = func(name string) (*nats.Conn, error) { return server.Connect(name, s.Log) }
 	ready, done := make(chan struct{}), make(chan error, 1)
@@ -51,21 +48,13 @@ func runStage(t *testing.T, s pipeline.Stage) map[string][]codec.Prediction {
 	case err := <-done:
 		t.Fatalf("the stage ended with %v", err)
 	}
-	nc, err := server.Connect("test", s.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, js := pipelinetest.Connect(t, server)
 	publishStage(t, js)
 	got := map[string][]codec.Prediction{}
 	n := 0
 	read, enough := context.WithTimeout(t.Context(), time.Minute)
 	defer enough()
-	err = pipeline.Predictions(read, js, "gpu", 1, func(o pipeline.Output) error {
+	err := pipeline.Predictions(read, js, "gpu", 1, func(o pipeline.Output) error {
 		for _, p := range o.Predictions {
 			got[p.Stream] = append(got[p.Stream], p)
 		}

@@ -43,7 +43,7 @@ var graph = map[string]struct {
 	"pipeline":                        {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
 	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/natsserver":             {[]string{"pipeline/natsclient"}, "a server and its directory; asks itself one question at the start, as a client"},
-	"pipeline/internal/pipelinetest":  {[]string{"pipeline/natsserver"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
+	"internal/pipelinetest":           {[]string{"pipeline/natsserver"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
 	"internal/metrics":                {[]string{"gpu/telemetry", "pipeline"}, "reads what the stage and the GPUs tell; neither knows it"},
 	"cmd/eusn-stream":                 {[]string{"codec", "gpu", "gpu/telemetry", "internal/energy", "internal/metrics", "internal/names", "offline", "offline/bench", "offline/figures", "offline/report", "pipeline", "pipeline/natsclient", "pipeline/natsserver", "readout", "reservoir"}, "the only place that wires"},
 	"tools/bochs":                     {nil, "boots test binaries on an emulated machine; knows them by path"},
@@ -59,7 +59,7 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"pipeline", "pipeline/natsclient", "pipeline/natsserver", "cmd/eusn-stream", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"internal/pipelinetest", "pipeline", "pipeline/natsclient", "pipeline/natsserver", "cmd/eusn-stream", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"cmd/eusn-stream"}, "flags and configuration belong to the command"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/figures", "offline/report", "tools/peers/gonum"}, "the step needs no linear algebra library"},
@@ -69,7 +69,7 @@ var forbidden = []struct {
 	{"gonum.org/v1/plot", []string{"offline/figures"}, "one package draws"},
 	{"github.com/eusn-stream/eusn-stream/reservoir/sequence/sequencetest", nil, "a test suite does not ship"},
 	{"github.com/eusn-stream/eusn-stream/reservoir/enginetest", nil, "a test suite does not ship"},
-	{"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest", nil, "test support does not ship"},
+	{"github.com/eusn-stream/eusn-stream/internal/pipelinetest", nil, "test support does not ship"},
 }
 
 func TestImports(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -15,10 +15,7 @@ import (
 func TestServerAway(t *testing.T) {
 	dir := t.TempDir()
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	srv, err := natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
 	port := pipelinetest.Port(t, srv)
 	b := rigOf(t, srv)
 	b.url = srv.URL()
@@ -27,11 +24,7 @@ func TestServerAway(t *testing.T) {
 	r := b.start(m, Config{Job: "away", Partitions: 2})
 	b.publish(packets[:len(packets)/2])
 	srv.Close() // whatever is in hand has no answer now
-	if srv, err = natsserver.Start(natsserver.Options{Dir: dir, Port: port}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(srv.Close)
-	b2 := rigOf(t, srv)
+	b2 := rigOf(t, pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: port}))
 	b2.publish(packets[len(packets)/2:])
 	b2.settle(r, len(packets))
 	r.stop(t)
@@ -41,10 +34,7 @@ func TestServerAway(t *testing.T) {
 // A stop while the server is away ends in time, whatever is in hand and
 // however many partitions there are, and is no alarm: nothing is lost.
 func TestStopWithoutServer(t *testing.T) {
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	b := rigOf(t, srv)
 	book := &pipelinetest.LogBook{}
 	b.url, b.log = srv.URL(), book.Logger()
@@ -72,11 +62,7 @@ func TestStopWithoutServer(t *testing.T) {
 // on the next.
 func TestAttemptEndsWithConnection(t *testing.T) {
 	dir := t.TempDir()
-	srv, err := natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { srv.Close() }()
+	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
 	nc, err := natsclient.Connect(natsclient.Options{URL: srv.URL()})
 	if err != nil {
 		t.Fatal(err)
@@ -101,14 +87,8 @@ func TestAttemptEndsWithConnection(t *testing.T) {
 	if !over(asked) {
 		t.Fatal("the connection is gone, the question still waits")
 	}
-	if srv, err = natsserver.Start(natsserver.Options{Dir: dir, Port: port}); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(patience); !nc.IsConnected(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no reconnection")
-		}
-	}
+	pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: port})
+	waitFor(t, "reconnection", nc.IsConnected)
 	again, cancel := l.attempt(t.Context())
 	defer cancel()
 	if again.Err() != nil {

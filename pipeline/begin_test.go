@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 )
 
 // Workers that begin a job at the same time each find part of it missing: who
@@ -21,12 +23,7 @@ func TestManyBeginAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(nc.Close)
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clients = append(clients, js)
+		clients = append(clients, pipelinetest.JetStream(t, nc))
 	}
 	for round := range rounds {
 		c := Config{Job: fmt.Sprint("job", round), InputSubject: fmt.Sprintf("in%d.*", round)}.WithDefaults()

@@ -4,9 +4,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -83,20 +82,14 @@ func (b *rig) look() {
 	if b.nc, err = b.dial("test"); err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(b.nc.Close)
-	if b.js, err = jetstream.New(b.nc); err != nil {
-		b.t.Fatal(err)
-	}
+	b.js = pipelinetest.JetStream(b.t, b.nc)
 }
 
 // Why a server is not reached again is told, and once a lease that is not
 // renewed, in words.
 func TestReconnectSaysWhy(t *testing.T) {
 	t.Parallel()
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort, Log: testLog(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	book := &pipelinetest.LogBook{}
 	r := rigOf(t, srv)
 	r.url, r.log = srv.URL(), book.Logger()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -85,10 +86,7 @@ func TestBoundary(t *testing.T) {
 func TestSplitCommits(t *testing.T) {
 	dir := t.TempDir()
 	c := Config{Job: "split", Partitions: 1, MaxMessage: 32 << 10}
-	srv, err := natsserver.Start(natsserver.Options{Dir: dir, MaxPayload: 48 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, MaxPayload: 48 << 10})
 	b := rigOf(t, srv)
 	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	streams := recordings(2, 2500)
@@ -159,10 +157,7 @@ func TestSplitCommits(t *testing.T) {
 
 // A dead letter whose headers leave no room loses bytes, not its place.
 func TestDeadLetterTooLarge(t *testing.T) {
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), MaxPayload: 48 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10})
 	b := rigOf(t, srv)
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Job: "large", Partitions: 1, MaxMessage: 32 << 10}

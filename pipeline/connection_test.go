@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
@@ -31,11 +32,7 @@ func (d *slowDialer) Dial(network, address string) (net.Conn, error) {
 // Status does not wait for a server that does not answer a dial: the client
 // holds its lock meanwhile.
 func TestStatusWhileDialing(t *testing.T) {
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Log: testLog(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(srv.Close)
+	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	d := &slowDialer{waiting: make(chan struct{}, 100), through: make(chan struct{})}
 	r := &run{Stage: &Stage{Dial: func(name string) (*nats.Conn, error) {
 		return nats.Connect(srv.URL(), append(natsclient.LongLived(name, testLog(t)), nats.SetCustomDialer(d))...)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
@@ -104,11 +104,7 @@ func pour(to, from net.Conn) (n int, err error) {
 // A server that greets after three seconds is still reached.
 func TestConnectWaits(t *testing.T) {
 	t.Parallel()
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(srv.Close)
+	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	nc, err := natsclient.Connect(natsclient.Options{URL: "nats://" + slowPort(t, strings.TrimPrefix(srv.URL(), "nats://"), 3*time.Second)})
 	if err != nil {
 		t.Fatal(err)

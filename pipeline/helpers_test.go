@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -99,4 +99,5 @@ var float32Nan = float32(math.NaN())
 var (
 	testLog  = pipelinetest.Log
 	mentions = pipelinetest.Mentions
+	waitFor  = pipelinetest.Until
 )

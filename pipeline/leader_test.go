@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -22,12 +23,7 @@ func jetStreamAt(t testing.TB, url string, opts ...nats.Option) jetstream.JetStr
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
+	return pipelinetest.JetStream(t, nc)
 }
 
 // trio is a cluster of three servers in this process.

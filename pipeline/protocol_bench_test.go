@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -110,17 +109,10 @@ func benchRig(b *testing.B, sync bool) *rig {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(nc.Close)
-		r.nc = nc
-		if r.js, err = jetstream.New(nc); err != nil {
-			b.Fatal(err)
-		}
+		r.nc, r.js = nc, pipelinetest.JetStream(b, nc)
 		return r
 	}
-	srv, err := natsserver.Start(natsserver.Options{Dir: b.TempDir(), SyncAlways: sync, Log: testLog(b)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	srv := pipelinetest.Server(b, natsserver.Options{SyncAlways: sync})
 	return rigOf(b, srv)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
@@ -33,25 +34,13 @@ func newRig(t testing.TB) *rig { return newRigAt(t, t.TempDir()) }
 
 func newRigAt(t testing.TB, dir string) *rig {
 	t.Helper()
-	srv, err := natsserver.Start(natsserver.Options{Dir: dir, Log: testLog(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rigOf(t, srv)
+	return rigOf(t, pipelinetest.Server(t, natsserver.Options{Dir: dir}))
 }
 
 func rigOf(t testing.TB, srv *natsserver.Server) *rig {
 	t.Helper()
 	t.Cleanup(srv.Close)
-	nc, err := srv.Connect("test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, js := pipelinetest.Connect(t, srv)
 	return &rig{t: t, srv: srv, nc: nc, js: js, log: testLog(t)}
 }
 

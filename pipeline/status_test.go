@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -61,10 +62,7 @@ func TestLagAfterIdleTime(t *testing.T) {
 // A stage that has all of its share is ready; one that starts, stops or has
 // lost its server is not, and says why.
 func TestStatus(t *testing.T) {
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Log: testLog(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	b := rigOf(t, srv)
 	b.url = srv.URL()
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -196,15 +194,6 @@ func TestPhases(t *testing.T) {
 	v := &view{share: []int{4, 5}, stopped: map[int]error{4: errors.New("lost")}}
 	if p := v.partitions(); p[0].Phase != Stopped || p[1].Phase != Claiming {
 		t.Errorf("%+v, want 4 stopped and 5 to be claimed", p)
-	}
-}
-
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %s within %v", what, patience)
-		}
 	}
 }
 

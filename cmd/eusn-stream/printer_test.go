@@ -13,26 +13,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // What stands among a job's output and is no prediction is left out and said,
 // not once a message; what follows is printed.
 func TestPrinterGoesOn(t *testing.T) {
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(srv.Close)
-	nc, err := srv.Connect("test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err == nil {
-		_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-OUT", Subjects: []string{"eusn.out.*"}})
-	}
+	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-OUT", Subjects: []string{"eusn.out.*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

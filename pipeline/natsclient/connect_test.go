@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 

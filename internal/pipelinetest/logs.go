@@ -70,6 +70,16 @@ func (l *LogBook) Lines(word string) (n int) {
 // Logger writes into the book, from level Info on.
 func (l *LogBook) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
+// Until waits until something is so.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s within %v", what, Patience)
+		}
+	}
+}
+
 // Mentions fails the test unless err is an error whose text has all words.
 func Mentions(t testing.TB, err error, words ...string) {
 	t.Helper()
