@@ -2,5 +2,5 @@
 // server or another program: who may import whom, the model file opened by
 // NumPy, and the stage broken on purpose (command chaos, below it). The stage
 // on simulated and recorded data is tested where its commands are, in
-// cmd/eusn-stream.
+// internal/cli.
 package integration

@@ -1,9 +1,10 @@
 // Command eusn-stream classifies time series as they stream by, with Euler
-// State Networks. Its library packages do the work; this one is where they are
-// wired together, where the configuration, the environment and signals are
-// read, and the only place that exits.
+// State Networks. This package handles signals and exits; the commands are in
+// internal/cli, which wires the library packages together and reads the
+// configuration and the environment.
 //
 // Data goes to standard output, messages and progress to standard error. With
 // --json the data is one JSON document (one per line where there are many).
-// Exit codes are listed by "eusn-stream help exit-codes"; see exit.go.
+// Exit codes are listed by "eusn-stream help exit-codes"; see
+// internal/cli/exit.go.
 package main

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli/root"
 )
 
 func main() {
@@ -14,7 +14,7 @@ func main() {
 	// After the first signal the default handling is back: a second Ctrl-C
 	// ends the process at once, whatever still hangs.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(root.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // stops are the signals that end the program in order: Ctrl-C, SIGTERM, and
@@ -26,24 +26,4 @@ func stops() []os.Signal {
 		all = append(all, syscall.SIGHUP)
 	}
 	return all
-}
-
-// run is the whole program but for signals and the exit, so that tests drive
-// what the binary does. It returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	out := &results{Writer: cleaned{stdout}}
-	a := &app{stdout: out, stderr: cleaned{stderr}}
-	if asksForJSON() {
-		a.logAsJSON()
-	}
-	root := newRoot(a)
-	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
-	if !a.started && out.err == nil {
-		err = fail(exitUsage, err, cmd.CommandPath()+" --help")
-	}
-	if out.err != nil && !errors.Is(err, out.err) {
-		err = errors.Join(err, out.err)
-	}
-	return a.report(err)
 }

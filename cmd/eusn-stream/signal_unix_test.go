@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
 // childArgs holds, as JSON, what a test's child process is to be run with.
@@ -79,9 +81,9 @@ func startChild(t *testing.T, before, text string, args ...string) *child {
 // SIGHUP, as a closed terminal sends it, stops the stage in order; one that was
 // started with nohup goes on.
 func TestHangUp(t *testing.T) {
-	archive, dir := importTiny(t, 1), t.TempDir()
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "5")
 	args := []string{"run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2"}
 
 	c := startChild(t, "", "reading sensors.*", args...)

@@ -1,8 +1,0 @@
-//go:build !chaos
-
-package main
-
-import "github.com/eusn-stream/eusn-stream/pipeline"
-
-// makeUnsafe does nothing: an ordinary build has no way to leave a safety out.
-func makeUnsafe(*pipeline.Stage) error { return nil }

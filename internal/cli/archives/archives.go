@@ -1,0 +1,102 @@
+package archives
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Read reads a dataset archive. A directory stands for the only
+// archive in it.
+func Read(path string) (*offline.Dataset, error) {
+	if there, err := os.Stat(path); err == nil && there.IsDir() {
+		found, _ := filepath.Glob(filepath.Join(path, "*.parquet"))
+		if len(found) != 1 {
+			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is a folder with %d archives (*.parquet), want one of them", path, len(found)), "the archive's own name")
+		}
+		path = found[0]
+	}
+	if err := cli.WholeFile(path); err != nil {
+		return nil, err
+	}
+	d, err := offline.ReadArchive(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --out "+cli.QuoteForShell(path))
+	}
+	next := "another file, or make the archive anew with eusn-stream offline import"
+	if _, recording := recordingChannels(path); recording {
+		next = "a data set; recordings are for eusn-stream offline retrain, offline evaluate and replay"
+	}
+	return d, cli.Fail(cli.ExitFailure, err, next)
+}
+
+// recordingChannels counts the channels of a recording archive; false where
+// the file is none.
+func recordingChannels(path string) (channels int, ok bool) {
+	r, err := offline.ReadRecording(path)
+	if err != nil {
+		return 0, false
+	}
+	return len(r.Channels), r.Close() == nil
+}
+
+// Labelled is what a model is trained on and evaluated with: a data set, or
+// the recording at path.
+type Labelled struct {
+	Path     string
+	Set      *offline.Dataset // nil: a recording
+	Channels int
+}
+
+func Open(path string) (Labelled, error) {
+	if there, err := os.Stat(path); err != nil || !there.IsDir() { // one stands for the archive in it
+		if err := cli.WholeFile(path); err != nil {
+			return Labelled{}, err
+		}
+		if channels, ok := recordingChannels(path); ok {
+			return Labelled{Path: path, Channels: channels}, nil
+		}
+	}
+	d, err := Read(path)
+	if err != nil {
+		return Labelled{}, err
+	}
+	return Labelled{Path: path, Set: d, Channels: len(d.Channels)}, nil
+}
+
+func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
+	if m.Set == nil {
+		return offline.RetrainRecording(ctx, m.Path, o, p)
+	}
+	return offline.Retrain(ctx, m.Set, o, p)
+}
+
+func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p offline.Progress) (*offline.Evaluation, error) {
+	if m.Set == nil {
+		return offline.EvaluateRecording(ctx, model, m.Path, o, p)
+	}
+	return offline.Evaluate(ctx, model, m.Set, o, p)
+}
+
+// OtherSplit is the part that an archive without this one has.
+func OtherSplit(split string) string {
+	if split == string(offline.Train) {
+		return string(offline.Test)
+	}
+	return string(offline.Train)
+}
+
+// Words is what the streams of m are called.
+func (m Labelled) Words() string {
+	if m.Set == nil {
+		return "streams"
+	}
+	return "series"
+}

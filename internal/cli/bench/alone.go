@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// enginesAlone are engines on each core with the stage's work in memory: what
+// the stage's rate is held against.
+type enginesAlone struct {
+	engines []reservoir.Engine
+	in      []float32
+	runs    []reservoir.Run
+	scores  [][]float32
+}
+
+func newEnginesAlone(m *reservoir.Model, factory pipeline.EngineFactory) (*enginesAlone, error) {
+	cores := runtime.GOMAXPROCS(0)
+	e := &enginesAlone{}
+	for i := range stageAlone {
+		e.runs = append(e.runs, reservoir.Run{Slot: int32(i), Reset: true, Emit: true, From: int32(i * stageRows), To: int32((i + 1) * stageRows)})
+	}
+	e.in = stageSamples(stageAlone * stageRows)
+	for range cores {
+		engine, err := factory(m.Network, stageAlone)
+		if err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
+		e.engines = append(e.engines, engine)
+		if err := engine.SetHeads([]*readout.Linear{m.Heads[0]}); err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
+		e.scores = append(e.scores, make([]float32, stageAlone*engine.ScoreWidth()))
+	}
+	return e, nil
+}
+
+func (e *enginesAlone) close() {
+	for _, engine := range e.engines {
+		engine.Close()
+	}
+}
+
+// measure runs all engines side by side for about d and returns their rows a
+// second.
+func (e *enginesAlone) measure(d time.Duration) (float64, error) {
+	return sideBySide(len(e.engines), func(i int) (float64, error) {
+		begin, calls := time.Now(), 0
+		for ; calls == 0 || time.Since(begin) < d; calls++ {
+			if err := e.engines[i].Advance(e.in, e.runs, e.scores[i]); err != nil {
+				return 0, fmt.Errorf("bench: %w", err)
+			}
+		}
+		return float64(calls*len(e.runs)*stageRows) / time.Since(begin).Seconds(), nil
+	})
+}
+
+// stageModel predicts after every message's worth of samples, with a readout
+// of drawn numbers: what it says means nothing, what it costs is real.
+func stageModel() (*reservoir.Model, error) {
+	net, err := reservoir.Draw(benchShape{0, stageUnits, len(stageChannels), 1, 1, false}.spec())
+	if err != nil {
+		return nil, err
+	}
+	n := net.Spec.FeatureCount()
+	rng := rand.New(rand.NewPCG(2, 3))
+	h := &readout.Linear{Name: "bench", Center: make([]float32, n), Weights: make([]float32, n*stageClasses), Intercept: make([]float32, stageClasses)}
+	for i := range h.Weights {
+		h.Weights[i] = float32(rng.NormFloat64())
+	}
+	for c := range stageClasses {
+		h.Classes = append(h.Classes, fmt.Sprint(c))
+	}
+	m := &reservoir.Model{
+		Network: net, Heads: []*readout.Linear{h}, Channels: stageChannels,
+		Policy: reservoir.Policy{Kind: reservoir.Count, Length: stageRows},
+	}
+	return m, m.Validate()
+}

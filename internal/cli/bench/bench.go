@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// benchOptions are the flags of bench. Empty lists mean the default shapes.
+type benchOptions struct {
+	units, inputs, streams, steps, threads []int
+	bank                                   int
+	random                                 bool
+	only                                   string
+	time                                   time.Duration
+	partitions                             []int
+	batch                                  int
+	dir, profile                           string
+}
+
+func NewCommand(a *cli.App) *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "How fast the engines and the whole stage are on this machine",
+		Long: `Measure the engines and the whole stage on this machine, in about a minute.
+
+Engines. First the machine's own peak of fused multiply-adds, for each
+instruction set an engine uses, on one thread and on all. Then every shape in
+turn, many times: a burst of calls, and right after it bare multiply-adds for as
+long on as many threads. Rates are medians over the bursts; the share of the
+peak is the median of the paired ratios, so that other programs on the machine
+disturb it less than the rates. Floating-point operations count 2 N (N + X) a
+sample and member: tanh, bias, update and features are done but not counted.
+
+Stage. An embedded server with file storage, messages of 1,000 rows of 6
+channels from 512 producers, a network of 100 units, a prediction for every
+message. rows_per_s: a stored backlog is worked off, from stored message to
+committed prediction. engine_share: that rate over what engines alone reach on
+the same cores, measured right before and after: one engine on each core, fed
+1,000 samples of 64 streams a call from memory, with the predictions' scores.
+engine_time_share: time in engine calls over the time of all cores. p50_ms and
+p99_ms: from the moment a message was due to be published until its prediction
+is read from the output, at half of the measured rate.
+
+Energy, of GPUs only. After the rates, each shape runs without a pause for --time,
+a second at least, between two readings of the card's energy counter (NVML):
+joules_per_mstep, joules for a million steps of a stream, and watts, the mean
+power, both with all that else the card does. Where the counter cannot be read
+both are absent, and energy says why.
+
+--json prints one JSON object a line: field bench says peak, engine or stage.
+Flags that take lists (50,100) measure every combination. --engine auto
+measures every CPU engine there is; generic at one small shape only, and
+not at shapes asked for.`,
+		Example: `  eusn-stream bench
+  eusn-stream bench --only engine --units 100 --inputs 6 --streams 1024 --steps 128 --threads 1 --json
+  eusn-stream bench --only engine --bank 40 --units 50 --inputs 4
+  eusn-stream bench --only stage --partitions 1,8 --dir /data/scratch --profile stage`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&o.units, "units", nil, "units of the network, or of each member of a bank")
+	f.IntSliceVar(&o.inputs, "inputs", nil, "inputs after the transform; with --bank half of them are differences, so an even number")
+	f.IntSliceVar(&o.streams, "streams", nil, "streams advanced by one call")
+	f.IntSliceVar(&o.steps, "steps", nil, "samples of each stream in one call")
+	f.IntSliceVar(&o.threads, "threads", nil, fmt.Sprintf("threads of the engine (default 1 and all, here %d)", runtime.GOMAXPROCS(0)))
+	f.IntVar(&o.bank, "bank", 0, "members of a bank with all features; 0: one network as in the paper")
+	f.BoolVar(&o.random, "random", false, "streams in random order, so that states come from all over memory")
+	f.StringVar(&o.only, "only", "", "measure only this: engine or stage")
+	f.DurationVar(&o.time, "time", time.Second, "time for each row of results")
+	f.IntSliceVar(&o.partitions, "partitions", []int{1, 8}, "partitions of the stage")
+	f.IntVar(&o.batch, "batch", pipeline.DefaultRowBudget, "rows that close a batch of the stage (stage.rows of its configuration)")
+	f.StringVar(&o.dir, "dir", "", "where the stage's server stores; empty: the system's temporary files")
+	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the stage at work: PROFILE-<partitions>.pprof, for go tool pprof")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		return a.Do(func(ctx context.Context, _ []string) error { return bench(ctx, a, &o) })(cmd, args)
+	}
+	return cmd
+}
+
+// check refuses what cannot be measured. Further bounds are the network's own.
+func (o *benchOptions) check() error {
+	if o.only != "" && o.only != "engine" && o.only != "stage" {
+		return fmt.Errorf("--only %s: want engine or stage", o.only)
+	}
+	if o.time <= 0 || o.time > time.Hour {
+		return fmt.Errorf("--time %v: want more than 0, at most 1h", o.time)
+	}
+	if o.bank < 0 {
+		return fmt.Errorf("--bank %d: want 0 or more members", o.bank)
+	}
+	for _, list := range []struct {
+		flag   string
+		values []int
+		most   int
+	}{
+		{"--units", o.units, 8192}, {"--inputs", o.inputs, 4096}, {"--streams", o.streams, 1 << 24},
+		{"--steps", o.steps, 1 << 20}, {"--threads", o.threads, 1024}, {"--partitions", o.partitions, 4096},
+		{"--batch", []int{o.batch}, 1 << 24},
+	} {
+		for _, v := range list.values {
+			if v < 1 || v > list.most {
+				return fmt.Errorf("%s %d: want 1 to %d", list.flag, v, list.most)
+			}
+			if o.bank > 0 && list.flag == "--inputs" && v%2 != 0 {
+				return fmt.Errorf("--inputs %d with --bank: want an even number, half of them are differences", v)
+			}
+		}
+	}
+	if o.only == "stage" && o.shaped() {
+		return errors.New("--only stage: its network is fixed, so --units, --inputs, --streams, --steps, --threads, --bank and --random do not apply")
+	}
+	return nil
+}
+
+// shaped reports whether a flag asks for engines in particular.
+func (o *benchOptions) shaped() bool { return len(o.threads) > 0 || o.reshaped() }
+
+// reshaped reports whether a flag asks for other shapes than the default ones.
+func (o *benchOptions) reshaped() bool {
+	return o.bank > 0 || o.random || len(o.units)+len(o.inputs)+len(o.streams)+len(o.steps) > 0
+}
+
+// bench measures what is asked for and prints it, also what there is when ctx
+// ends.
+func bench(ctx context.Context, a *cli.App, o *benchOptions) error {
+	out := &benchPrinter{App: a}
+	err := benchAll(ctx, a, o, out)
+	if out.rows == 0 {
+		return cli.OrInterrupted(err, "nothing was measured")
+	}
+	return cli.OrInterrupted(err, "%d rows measured by then are printed", out.rows)
+}
+
+func benchAll(ctx context.Context, a *cli.App, o *benchOptions, out *benchPrinter) error {
+	if o.only != "stage" {
+		if err := benchEngines(ctx, a, o, out); err != nil {
+			return err
+		}
+	}
+	// Shapes of engines say nothing of the stage: asking for some asks for
+	// engines alone.
+	if o.only == "engine" || o.only == "" && o.shaped() {
+		return nil
+	}
+	for _, partitions := range o.partitions {
+		row, err := benchStage(ctx, a, o, partitions)
+		if err != nil {
+			return err
+		}
+		if err := out.stage(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+func TestBenchRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		part string
+	}{
+		{"--only gpu", cli.ExitUsage, "want engine or stage"},
+		{"--time 0s", cli.ExitUsage, "--time 0s"},
+		{"--units 0", cli.ExitUsage, "--units 0: want 1 to 8192"},
+		{"--threads 1,-2", cli.ExitUsage, "--threads -2"},
+		{"--bank 4 --inputs 3", cli.ExitUsage, "want an even number"},
+		{"--bank -1", cli.ExitUsage, "--bank -1"},
+		{"--only stage --units 50", cli.ExitUsage, "its network is fixed"},
+		{"extra", cli.ExitUsage, "unknown command"},
+		{"--engine gpu --only engine", cli.ExitUnreachable, "gpu: "},
+		{"--streams 1000000 --steps 1000", cli.ExitFailure, "more than 1 GiB"},
+		{"--only stage --dir /nowhere/at/all", cli.ExitFailure, "--dir"},
+	} {
+		r := clitest.Exec(t, t.Context(), append([]string{"bench"}, strings.Fields(c.args)...)...)
+		r.Want(t, c.code, c.part)
+		if c.code == cli.ExitUsage && r.Out != "" {
+			t.Errorf("%s: printed %q", c.args, r.Out)
+		}
+	}
+}
+
+func TestBenchEngine(t *testing.T) {
+	kind := reservoir.CPUKinds()[0]
+	r := clitest.Must(t, "bench", "--json", "-q", "--engine", kind, "--time", "1ms", "--units", "12,20", "--inputs", "3", "--streams", "5", "--steps", "4", "--threads", "1")
+	var engines []map[string]any
+	peak := 0.0
+	for _, m := range r.Lines(t) {
+		switch m["bench"] {
+		case "peak":
+			peak = m["peak_gflops"].(float64)
+		case "engine":
+			engines = append(engines, m)
+		default:
+			t.Errorf("a line of %v", m)
+		}
+	}
+	if len(engines) != 2 {
+		t.Fatalf("%d rows, want one for each number of units:\n%s", len(engines), r.Out)
+	}
+	for i, m := range engines {
+		n := []float64{12, 20}[i]
+		number := func(key string) float64 {
+			v, ok := m[key].(float64)
+			if !ok {
+				t.Errorf("%s is %v in %v", key, m[key], m)
+			}
+			return v
+		}
+		if m["engine"] != kind || number("units") != n || number("inputs") != 3 || number("streams") != 5 || number("steps") != 4 || number("threads") != 1 || number("members") != 1 {
+			t.Errorf("row %v", m)
+		}
+		if got, want := number("gflops")*1e3, number("mstep_per_s")*2*n*(n+3); math.Abs(got-want) > 1e-6*want {
+			t.Errorf("%g MFLOP/s, the rate says %g", got, want)
+		}
+		if kind == "generic" {
+			continue // has no peak
+		}
+		if share := number("peak_share"); share <= 0 || peak <= 0 {
+			t.Errorf("share %g of the peak, which is %g GFLOP/s", share, peak)
+		}
+	}
+}
+
+// What was measured before an interruption is printed.
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out, errOut bytes.Buffer
+	watch := &onWrite{&out, func() { time.AfterFunc(300*time.Millisecond, cancel) }} // the peaks come first
+	code := root.Run(ctx, []string{"bench", "--json", "--only", "engine", "--time", "1m", "--units", "10", "--inputs", "1", "--streams", "1", "--threads", "1,1"}, watch, &errOut)
+	clitest.Result{Code: code, Out: out.String(), ErrOut: errOut.String()}.Want(t, cli.ExitInterrupted, "rows measured by then are printed")
+	if !strings.Contains(out.String(), `"bench":"engine"`) {
+		t.Errorf("no row of an engine in %s", out.String())
+	}
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	clitest.Exec(t, gone, "bench", "--only", "stage").Want(t, cli.ExitInterrupted, "nothing was measured")
+}
+
+type onWrite struct {
+	*bytes.Buffer
+	then func()
+}
+
+func (w *onWrite) Write(p []byte) (int, error) {
+	w.then()
+	return w.Buffer.Write(p)
+}
+
+func TestBenchStage(t *testing.T) {
+	dir := t.TempDir()
+	r := clitest.Must(t, "bench", "--json", "-q", "--only", "stage", "--partitions", "2", "--time", "100ms", "--dir", dir)
+	m := r.Lines(t)[0]
+	// Bounds catch wrong units; a busy machine does not reach them.
+	for key, most := range map[string]float64{
+		"rows_per_s": 1e10, "bytes_per_s": 1e12, "engine_rows_per_s": 1e10, "engine_share": 1e3, "engine_time_share": 1e3,
+		"paced_rows_per_s": 1e10, "p50_ms": 1e5, "p99_ms": 1e5, "latencies": 1e6,
+	} {
+		if v, ok := m[key].(float64); !ok || v <= 0 || v > most {
+			t.Errorf("%s is %v, want more than 0, at most %g", key, m[key], most)
+		}
+	}
+	if m["p99_ms"].(float64) < m["p50_ms"].(float64) || m["partitions"] != 2. || m["shards"] != float64(min(2, runtime.GOMAXPROCS(0))) {
+		t.Errorf("row %v", m)
+	}
+	if left := clitest.Leftovers(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+)
+
+// leastEnergyTime: the energy counter of a card is brought up to date some ten
+// times a second, which then is an error of a tenth at most.
+const leastEnergyTime = time.Second
+
+// rowEnergy is what a card took while an engine worked without a pause, all that
+// else ran on it included.
+type rowEnergy struct {
+	joules, watts float64 // joules for a million steps
+	missing       string  // why both are 0
+}
+
+// measureEnergy lets the engine work for a while between two readings of its
+// card's energy counter. What the card does not tell is not made up.
+func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Duration) error {
+	r, err := telemetry.Open()
+	if err != nil {
+		b.energy.missing = "not measured: " + err.Error()
+		return nil
+	}
+	defer r.Close()
+	from, err := energyOf(r, pci)
+	begin, calls := time.Now(), 0
+	for ; err == nil && (calls == 0 || time.Since(begin) < d); calls++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := b.engine.Advance(b.in, b.runs, nil); err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
+	}
+	took := time.Since(begin)
+	var to float64
+	if err == nil {
+		to, err = energyOf(r, pci)
+	}
+	if err == nil && to <= from {
+		err = fmt.Errorf("the card's energy counter stood still for %v", took.Round(time.Millisecond))
+	}
+	if err != nil {
+		b.energy.missing = "not measured: " + err.Error()
+		return nil
+	}
+	steps := float64(b.shape.streams) * float64(b.shape.steps) * float64(calls)
+	b.energy = rowEnergy{joules: (to - from) / steps * 1e6, watts: (to - from) / took.Seconds()}
+	return nil
+}
+
+// energyOf reads one card's counter, joules.
+func energyOf(r *telemetry.Reader, pci string) (float64, error) {
+	list, err := r.Read()
+	if err != nil {
+		return 0, err
+	}
+	for _, v := range list {
+		switch {
+		case v.PCI != pci:
+		case slices.Contains(v.Missing, "energy_j"):
+			return 0, fmt.Errorf("%s has no energy counter", v.Name)
+		default:
+			return v.Energy, nil
+		}
+	}
+	return 0, fmt.Errorf("NVML does not know the card at %s", pci)
+}

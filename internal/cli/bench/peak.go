@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// peakRow is the machine's own limit.
+type peakRow struct {
+	Bench   string  `json:"bench"` // peak
+	Set     string  `json:"engine"`
+	Threads int     `json:"threads"`
+	Peak    float64 `json:"peak_gflops"`
+}
+
+// measurePeaks measures each instruction set's fused multiply-adds on each
+// number of threads.
+func measurePeaks(ctx context.Context, kinds []benchKind, threads []int, d time.Duration) ([]peakRow, error) {
+	var rows []peakRow
+	for _, k := range kinds {
+		if k.set == "" || slices.ContainsFunc(rows, func(r peakRow) bool { return r.Set == k.set }) {
+			continue
+		}
+		for _, n := range threads {
+			flops, err := fmaPeak(k.set, n, d)
+			if err != nil {
+				return nil, fmt.Errorf("bench: %w", err)
+			}
+			rows = append(rows, peakRow{"peak", k.set, n, flops / 1e9})
+			if ctx.Err() != nil {
+				return rows, ctx.Err()
+			}
+		}
+	}
+	return rows, nil
+}
+
+// fmaPeak is what threads side by side reach, in operations a second: what
+// the machine can do.
+func fmaPeak(set string, threads int, d time.Duration) (float64, error) {
+	return sideBySide(threads, func(int) (float64, error) { return reservoir.FMAPeak(set, d) })
+}
+
+// fmaRate is as fmaPeak, but the mean over the time: other programs slow it
+// down as they do an engine's burst, so that the ratio of the two is fair on a
+// busy machine too.
+func fmaRate(set string, threads int, d time.Duration) (float64, error) {
+	return sideBySide(threads, func(int) (float64, error) {
+		bursts, inverse := 0, 0.0 // all bursts do as many operations
+		for begin := time.Now(); bursts == 0 || time.Since(begin) < d; bursts++ {
+			rate, err := reservoir.FMAPeak(set, 0)
+			if err != nil {
+				return 0, err
+			}
+			inverse += 1 / rate
+		}
+		return float64(bursts) / inverse, nil
+	})
+}
+
+// sideBySide is the sum of what f gives on each thread.
+func sideBySide(threads int, f func(thread int) (float64, error)) (float64, error) {
+	rates, errs := make([]float64, threads), make([]error, threads)
+	var wg sync.WaitGroup
+	for i := range threads {
+		wg.Go(func() { rates[i], errs[i] = f(i) })
+	}
+	wg.Wait()
+	sum := 0.0
+	for i, r := range rates {
+		if errs[i] != nil {
+			return 0, errs[i]
+		}
+		sum += r
+	}
+	return sum, nil
+}

@@ -1,0 +1,300 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// The stage's workload.
+const (
+	stageJob     = "bench"
+	stageUnits   = 100
+	stageRows    = 1000 // per message, and of a sequence: a prediction each
+	stageKeys    = 512  // producers
+	stageAlone   = 64   // streams of each engine that works without a stage
+	stageClasses = 4
+
+	stagePasses  = 3
+	stageFirst   = 512 // messages of the pass that finds out how long the others should be
+	stageMost    = 8192
+	stagePace    = .5 // of the measured rate, when latency is measured
+	stageWarmUp  = 500 * time.Millisecond
+	stageForever = 2 * time.Minute // a stage that takes longer than this for one pass hangs
+)
+
+var stageChannels = []string{"a", "b", "c", "d", "e", "f"}
+
+// stageRow is the result of the stage with one number of partitions.
+type stageRow struct {
+	Bench          string  `json:"bench"` // stage
+	Engine         string  `json:"engine"`
+	Units          int     `json:"units"`
+	Inputs         int     `json:"inputs"`
+	Partitions     int     `json:"partitions"`
+	Shards         int     `json:"shards"`
+	RowsPerMessage int     `json:"rows_per_message"`
+	Messages       int     `json:"messages"`
+	RowsPerSecond  float64 `json:"rows_per_s"`
+	BytesPerSecond float64 `json:"bytes_per_s"` // of payload
+	EngineRows     float64 `json:"engine_rows_per_s"`
+	EngineShare    float64 `json:"engine_share"`
+	EngineTime     float64 `json:"engine_time_share"`
+	Paced          float64 `json:"paced_rows_per_s"`
+	Latencies      int     `json:"latencies"` // messages that were timed
+	P50            float64 `json:"p50_ms"`
+	P99            float64 `json:"p99_ms"`
+}
+
+// stageBench is a server with a job on it.
+type stageBench struct {
+	cfg     pipeline.Config
+	model   *reservoir.Model
+	factory pipeline.EngineFactory
+	server  *natsserver.Server
+	log     *slog.Logger
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	load    *benchLoad
+	stats   pipeline.Counters
+	profile string // file for the next pass; empty: none
+}
+
+// benchStage measures the stage with so many partitions: passes over a backlog,
+// then latency at a steady pace.
+func benchStage(ctx context.Context, a *cli.App, o *benchOptions, partitions int) (row stageRow, err error) {
+	dir, err := os.MkdirTemp(o.dir, "eusn-bench-*")
+	if err != nil {
+		return row, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--dir, with a folder that can be written")
+	}
+	defer os.RemoveAll(dir)
+	p := a.Progress()
+	defer p.Close()
+	what := fmt.Sprintf("stage, %d partition(s), steps", partitions)
+	const steps = stagePasses + 3
+	p.Report(0, steps, what)
+
+	b := &stageBench{cfg: pipeline.Config{Job: stageJob, Partitions: partitions, RowBudget: o.batch}.WithDefaults(), factory: engines.New(a.Engine)}
+	b.log = a.Logger("warn", a.LogFormat())
+	if err := b.open(ctx, dir); err != nil {
+		return row, err
+	}
+	defer b.close()
+	alone, err := newEnginesAlone(b.model, b.factory)
+	if err != nil {
+		return row, err
+	}
+	defer alone.close()
+
+	first, err := b.pass(ctx, stageFirst)
+	if err != nil {
+		return row, err
+	}
+	p.Report(1, steps, what)
+	messages := min(stageMost, max(stageFirst, int(first.rows*o.time.Seconds()/stageRows)))
+	var rows, shares, times, engine []float64
+	before, err := alone.measure(o.time / 4)
+	if err != nil {
+		return row, err
+	}
+	for i := range stagePasses {
+		if i == stagePasses-1 && o.profile != "" {
+			b.profile = fmt.Sprintf("%s-%d.pprof", o.profile, partitions)
+		}
+		r, err := b.pass(ctx, messages)
+		if err != nil {
+			return row, err
+		}
+		after, err := alone.measure(o.time / 4)
+		if err != nil {
+			return row, err
+		}
+		beside := (before + after) / 2
+		rows, shares, times, engine = append(rows, r.rows), append(shares, r.rows/beside), append(times, r.engine), append(engine, beside)
+		before = after
+		p.Report(int64(i+2), steps, what)
+	}
+	row = stageRow{
+		Bench: "stage", Engine: alone.engines[0].Name(), Units: stageUnits, Inputs: len(stageChannels), Partitions: partitions, Shards: b.cfg.Shards,
+		RowsPerMessage: stageRows, Messages: messages, RowsPerSecond: median(rows), EngineRows: median(engine),
+		EngineShare: median(shares), EngineTime: median(times),
+	}
+	row.BytesPerSecond = row.RowsPerSecond / stageRows * float64(len(b.load.payload))
+	row.Paced = stagePace * row.RowsPerSecond
+	late, err := b.latency(ctx, row.Paced, stageWarmUp+2*o.time)
+	if err != nil {
+		return row, err
+	}
+	row.Latencies = len(late)
+	row.P50, row.P99 = quantile(late, .5), quantile(late, .99)
+	return row, nil
+}
+
+func (b *stageBench) open(ctx context.Context, dir string) (err error) {
+	if b.model, err = stageModel(); err != nil {
+		return err
+	}
+	if b.server, err = natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: b.log}); err != nil {
+		return cli.Fail(cli.ExitFailure, err, "--dir, with a folder that can be written")
+	}
+	if b.nc, err = b.server.Connect("eusn-stream/bench", b.log); err == nil {
+		b.js, err = jetstream.New(b.nc, jetstream.WithPublishAsyncMaxPending(512))
+	}
+	if err == nil {
+		b.load, err = newBenchLoad(b.js)
+	}
+	if err == nil { // the job's NATS streams must be there before anything is published
+		err = b.run(ctx, func(context.Context) error { return nil })
+	}
+	if err != nil {
+		b.close()
+	}
+	return err
+}
+
+func (b *stageBench) close() {
+	if b.nc != nil {
+		b.nc.Close()
+	}
+	b.server.Close()
+}
+
+// run does f while the stage works, from its first assignment on.
+func (b *stageBench) run(outer context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(outer)
+	ready, done := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	stage := pipeline.Stage{
+		Config: b.cfg, Model: b.model, NewEngine: b.factory, Log: b.log, Counters: &b.stats,
+		Dial:  func(name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
+		Ready: func() { once.Do(func() { close(ready) }) },
+	}
+	var failed error
+	go func() {
+		defer close(done)
+		if failed = stage.Run(ctx); failed != nil {
+			cancel(failed)
+		}
+	}()
+	var err error
+	select {
+	case <-ready:
+		err = f(ctx)
+	case <-ctx.Done():
+	}
+	cancel(nil)
+	<-done
+	return errors.Join(outer.Err(), failed, err)
+}
+
+// passed is what one pass over a backlog came to.
+type passed struct {
+	rows   float64 // a second
+	engine float64 // share of all cores' time spent in engine calls
+}
+
+// pass stores messages and then lets a stage work them off. The clock runs
+// from the first batch that is committed to the last.
+func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err error) {
+	begin := b.stats.Stats()
+	if err := b.load.burst(ctx, messages); err != nil {
+		return r, err
+	}
+	stop, err := b.startProfile()
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	want := begin.Rows + uint64(messages*stageRows)
+	err = b.run(ctx, func(ctx context.Context) error {
+		var first pipeline.Stats
+		var at time.Time
+		late := time.Now().Add(stageForever)
+		for {
+			s := b.stats.Stats()
+			now := time.Now()
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case s.DeadLetters > 0:
+				return cli.Fail(cli.ExitIntegrity, fmt.Errorf("bench: the stage could not use %d messages", s.DeadLetters), "")
+			case at.IsZero() && s.Rows > begin.Rows && s.Rows < want:
+				first, at = s, now
+			case s.Rows == want && at.IsZero():
+				return errors.New("bench: the stage was done before it could be watched: more --time makes it last")
+			case s.Rows == want:
+				wall := now.Sub(at).Seconds()
+				r.rows = float64(s.Rows-first.Rows) / wall
+				r.engine = (s.Engine - first.Engine).Seconds() / wall / float64(runtime.GOMAXPROCS(0))
+				return nil
+			case now.After(late):
+				return fmt.Errorf("bench: %d of %d rows after %v", s.Rows-begin.Rows, messages*stageRows, stageForever)
+			}
+			time.Sleep(500 * time.Microsecond)
+		}
+	})
+	return r, err
+}
+
+// startProfile begins to write the profile asked for, if any, until stop.
+func (b *stageBench) startProfile() (stop func() error, err error) {
+	if b.profile == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(b.profile)
+	if err != nil {
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--profile, with a path that can be written")
+	}
+	b.profile = ""
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error { pprof.StopCPUProfile(); return f.Close() }, nil
+}
+
+// latency publishes at a steady pace and returns how long after the moment it
+// was due each message's prediction could be read, in ms, ascending.
+func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.Duration) ([]float64, error) {
+	every := time.Duration(stageRows / rowsPerSecond * float64(time.Second))
+	messages := max(1, int(d/every))
+	got := &arrivals{due: map[string][]time.Time{}, left: messages, all: make(chan struct{})}
+	err := b.run(ctx, func(ctx context.Context) error {
+		reading, stop := context.WithCancelCause(ctx)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer stop(nil)
+		wg.Go(func() {
+			if err := pipeline.Predictions(reading, b.js, stageJob, 0, got.take); err != nil {
+				stop(err)
+			}
+		})
+		time.Sleep(stageWarmUp / 2) // until the reader listens
+		if err := b.load.pace(reading, messages, every, got.expect); err != nil {
+			return err
+		}
+		select {
+		case <-got.all:
+			return nil
+		case <-reading.Done():
+			return context.Cause(reading)
+		case <-time.After(stageForever):
+			return errors.New("bench: predictions are missing at the output")
+		}
+	})
+	return got.sorted(stageWarmUp), err
+}

@@ -1,0 +1,125 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+func TestExampleConfigs(t *testing.T) {
+	files, err := filepath.Glob("../../../configs/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no example configurations found: %v", err)
+	}
+	for _, f := range files {
+		clitest.Must(t, "config", "check", f)
+	}
+}
+
+func TestConfigInit(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	clitest.Must(t, "config", "init", file)
+	if r := clitest.Must(t, "config", "check", file); !strings.Contains(r.Out, "ok") {
+		t.Errorf("check says %q", r.Out)
+	}
+	if err := os.WriteFile(file, []byte("job: mine\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Exec(t, t.Context(), "config", "init", file).Want(t, cli.ExitFailure, "left as it is", "--force")
+	if text, _ := os.ReadFile(file); string(text) != "job: mine\n" {
+		t.Error("init without --force replaced the file")
+	}
+	clitest.Must(t, "config", "init", "--force", file)
+
+	// What cannot be replaced stays, with --force, too: a folder of the file's
+	// name, a device (which a failed write once removed).
+	dir := t.TempDir()
+	clitest.Exec(t, t.Context(), "config", "init", "--force", dir).Want(t, cli.ExitFailure, "no regular file", "try: another name")
+	pipe := filepath.Join(dir, "pipe")
+	if err := os.Symlink(os.DevNull, pipe); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Exec(t, t.Context(), "config", "init", "--force", pipe).Want(t, cli.ExitFailure, "no regular file")
+	if to, err := os.Readlink(pipe); err != nil || to != os.DevNull {
+		t.Errorf("init --force replaced a device: %q, %v", to, err)
+	}
+	clitest.Exec(t, t.Context(), "config", "init", filepath.Join(dir, "none", "c.yaml")).Want(t, cli.ExitFailure, "there is no folder", "try: mkdir -p")
+}
+
+// A file that is no configuration is not read to its end.
+func TestConfigOfAnySize(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "huge")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, config.MaxConfig+1); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, "is longer than 1024 KiB", "try:")
+	clitest.Exec(t, t.Context(), "config", "check", filepath.Dir(file)).Want(t, cli.ExitConfig, "is a folder", "try:")
+}
+
+func TestConfigProblems(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for _, c := range []struct {
+		name, yaml string
+		says       []string
+	}{
+		{"unknown key", "stage:\n  row: 5\n", []string{`c.yaml:2: unknown key "stage.row", nearest is "stage.rows"`}},
+		{"unknown section", "nets:\n  url: x\n", []string{`c.yaml:2`, `"nats.url"`}},
+		{"section as value", "stage: 5\n", []string{"c.yaml:1: stage is a group of keys"}},
+		{"two at once", "job: A B\nlog:\n  level: loud\n", []string{"c.yaml:1: key job", "c.yaml:3: key log.level"}},
+		{"one of each kind", "modle: x\nstage:\n  rows: many\n  engine: turbo\nnats: nope\n", []string{`c.yaml:1: unknown key "modle"`, "c.yaml:3: key stage.rows", "c.yaml:4: key stage.engine", "c.yaml:5: nats is a group"}},
+		{"wrong type", "\nstage:\n  rows: many\n", []string{"c.yaml:3: key stage.rows"}},
+		{"duration", "stage:\n  latency: soon\n", []string{"c.yaml:2: key stage.latency"}},
+		{"duration without unit", "stage:\n  latency: 5\n", []string{"c.yaml:2: key stage.latency", "with its unit"}},
+		{"half a row", "stage:\n  rows: 1.5\n", []string{"c.yaml:2: key stage.rows: want a whole number, got 1.5"}},
+		{"beyond 64 bits", "stage:\n  rows: 99999999999999999999\n", []string{"c.yaml:2: key stage.rows", "whole number"}},
+		{"zero", "stage:\n  partitions: 0\n", []string{"c.yaml:2: key stage.partitions"}},
+		{"range", "stage:\n  partitions: 100000\n", []string{"c.yaml:2", "want 1 to 4096"}},
+		{"shards", "stage:\n  shards: 7\n  partitions: 2\n", []string{"c.yaml:2: key stage.shards"}},
+		{"logins", "nats:\n  user: a\n  token: b\n", []string{"2 ways to log in"}},
+		{"password", "nats:\n  password: a\n", []string{"c.yaml:2: key nats.password"}},
+		{"sync", "server:\n  sync: often\n", []string{"c.yaml:2: key server.sync", `"often", want default or always`}},
+		{"not YAML", "job: [\n", []string{"c.yaml"}},
+		{"a list", "- job\n", []string{"c.yaml:1: want keys and values"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clitest.Write(t, file, c.yaml)
+			r := clitest.Exec(t, t.Context(), "config", "check", file)
+			r.Want(t, cli.ExitConfig, append(c.says, "try:")...)
+			if n := strings.Count(r.ErrOut, "\n"); c.name == "one of each kind" && n != 5 { // and what to try
+				t.Errorf("%d lines, want 5:\n%s", n, r.ErrOut)
+			}
+			if c.name == "two at once" {
+				var out struct {
+					OK       bool
+					Problems []string
+				}
+				clitest.Exec(t, t.Context(), "config", "check", "--json", file).Parse(t, &out)
+				if out.OK || len(out.Problems) != 2 {
+					t.Errorf("--json tells %+v, want two problems", out)
+				}
+			}
+		})
+	}
+	clitest.Exec(t, t.Context(), "config", "check", file+".none").Want(t, cli.ExitConfig, "no such file", "config init")
+	clitest.Write(t, file, "# nothing changed\n")
+	clitest.Must(t, "config", "check", file)
+}
+
+func TestEnvironmentOverridesFile(t *testing.T) {
+	file := clitest.Write(t, filepath.Join(t.TempDir(), "c.yaml"), "job: from-file\nstage:\n  rows: 7\n")
+	t.Setenv("EUSN_STAGE_ROWS", "9")
+	c, err := config.Load(file, nil, nil)
+	if err != nil || c.Stage.Rows != 9 || c.Job != "from-file" {
+		t.Errorf("rows %d, job %q, error %v; want 9 from the environment, from-file from the file", c.Stage.Rows, c.Job, err)
+	}
+	t.Setenv("EUSN_STAGE_ROWS", "0")
+	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, "EUSN_STAGE_ROWS: key stage.rows")
+}

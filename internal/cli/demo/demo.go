@@ -1,0 +1,321 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
+	"github.com/eusn-stream/eusn-stream/internal/cli/source"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Defaults of the demo, chosen so that it ends within a minute on two cores.
+const (
+	demoStreams = 300
+	demoMembers = 12 // for the simulated machine; a given archive gets the default bank
+
+	// Where a stream goes on after a sequence, series hold several.
+	demoLength  = 160 // samples of a window or count, and between an endless stream's predictions
+	demoSamples = 4 * demoLength
+	demoGap     = time.Second
+
+	demoMachines = 15 // of a plant
+)
+
+type demoOptions struct {
+	dir, archive string
+	streams      int
+	members      int // 0 = the default for the data
+	units        int
+	seed         uint64
+	simulate     offline.MachineOptions
+	continuous   bool
+	pol          offlinecmd.PolicyFlags
+	policy       reservoir.Policy
+	kept         []string // files that are complete
+}
+
+// setPolicy reads the policy's flags and, where data are simulated, chooses
+// what is not given.
+func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
+	def := func(to *int, value int, kinds ...reservoir.PolicyKind) {
+		if *to == 0 && o.archive == "" && slices.Contains(kinds, reservoir.PolicyKind(o.pol.Name)) {
+			*to = value
+		}
+	}
+	def(&o.pol.Length, demoLength, reservoir.Window, reservoir.Count)
+	def(&o.pol.Hop, max(1, o.pol.Length/2), reservoir.Window)
+	def(&o.pol.Early, demoLength, reservoir.Endless)
+	if o.pol.Name == string(reservoir.Gap) {
+		o.pol.Gap = cmp.Or(o.pol.Gap, demoGap)
+		if !f.Changed("streams") {
+			o.streams = demoStreams / 3 // for silence to stand between series
+		}
+	}
+	if o.policy, err = o.pol.Parse(f); err != nil {
+		return err
+	}
+	if o.continuous && (o.archive != "" || o.policy.Kind != reservoir.Window && o.policy.Kind != reservoir.Count) {
+		return errors.New("--continuous: a stream without marks and silences wants --policy window or count, and is simulated: no --dataset")
+	}
+	if o.simulate.Samples == 0 && o.goesOn() {
+		o.simulate.Samples = max(demoSamples, 4*o.pol.Length)
+	}
+	return nil
+}
+
+// goesOn reports whether a stream goes on where a series ends, so that each
+// must be a stream of its own.
+func (o *demoOptions) goesOn() bool {
+	return o.policy.Kind != reservoir.Marked && o.policy.Kind != reservoir.Gap
+}
+
+func NewCommand(a *cli.App) *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See all of it work: simulate, train, stream, predict, compare",
+		Long: `Make sensor data by simulation (vibration of a rotating machine: healthy,
+imbalance, two kinds of bearing fault), write it as a Parquet archive, train a
+model, start a NATS server and the stage, and replay the test part as hundreds of
+concurrent streams. Then compare every live prediction with an offline
+evaluation: they must be equal bit for bit, or the exit code is 5.
+
+--policy says where sequences end, in training, evaluation and live. Under marked
+and gap, streams carry series one after the other, each ended by a mark or by
+silence; under window, count and endless each series is a stream of its own, longer
+than a sequence, and --streams of them play at a time. With --continuous the
+simulated machines run on while their condition changes, as in a plant.
+
+The archive and the model stay in --dir; the server's data is removed.`,
+		Example: `  eusn-stream demo
+  eusn-stream demo --policy window
+  eusn-stream demo --policy window --continuous
+  eusn-stream demo --dataset Adiac.parquet --streams 100`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "dir", "demo-data", "where archive and model are written")
+	f.StringVar(&o.archive, "dataset", "", "use this archive instead of simulated data")
+	f.BoolVar(&o.continuous, "continuous", false, "record machines whose condition changes as they run, with labelled intervals, and train, evaluate and replay those recordings")
+	o.pol.Add(f)
+	f.IntVar(&o.streams, "streams", demoStreams, "concurrent streams of the replay")
+	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank (default %d, with --dataset %d)", demoMembers, reservoir.DefaultBank(1).Members))
+	f.IntVar(&o.units, "units", reservoir.DefaultBank(1).Units, "units of each network")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the simulation and of the weights")
+	f.IntVar(&o.simulate.Train, "train", offline.DefaultMachineSeries, "simulated training series")
+	f.IntVar(&o.simulate.Test, "test", offline.DefaultMachineSeries, "simulated test series")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.setPolicy(f); err != nil {
+			return err
+		}
+		if o.streams < 1 || o.members < 1 && f.Changed("members") || o.units < 1 {
+			return errors.New("--streams, --members and --units: want positive numbers")
+		}
+		if o.archive == "" {
+			if o.simulate.Train < 4 || o.simulate.Test < 4 {
+				return fmt.Errorf("--train %d, --test %d: want at least 4 of each, one per class", o.simulate.Train, o.simulate.Test)
+			}
+		}
+		return a.Do(func(ctx context.Context, _ []string) error {
+			err := demo(ctx, a, &o)
+			kept := "nothing was kept"
+			if len(o.kept) > 0 {
+				kept = "complete and kept: " + strings.Join(o.kept, ", ")
+			}
+			return cli.OrInterrupted(err, "%s", kept)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func demo(ctx context.Context, a *cli.App, o *demoOptions) error {
+	begin := time.Now()
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("demo: %w", err), "eusn-stream demo --dir ANOTHER")
+	}
+	train, test, err := demoData(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	m, name, err := demoModel(ctx, a, o, train)
+	if err != nil {
+		return err
+	}
+	a.Say("3/5  evaluating the test part offline: %s", models.PolicyText(m.Policy))
+	p := a.Progress()
+	ev, err := test.Evaluate(ctx, m, offline.EvaluateOptions{EngineOptions: offline.EngineOptions{NewEngine: engines.New(a.Engine)}}, p.Report)
+	p.Close()
+	if err != nil {
+		return err
+	}
+	src, err := o.replay(test, ev)
+	if err != nil {
+		return err
+	}
+	live, err := demoLive(ctx, a, o, src, m, name)
+	err = errors.Join(err, src.close())
+	if err != nil {
+		return err
+	}
+	return demoResult(a, live, ev, time.Since(begin))
+}
+
+// demoReplay is what is played, and what is to come of it.
+type demoReplay struct {
+	pipeline.Source
+	close   func() error
+	streams int // at a time
+	text    string
+	want    map[string][]int // of each stream, its predictions in order: indices into those of ev
+	ev      *offline.Evaluation
+}
+
+// replay plays the test part as the policy needs it.
+func (o *demoOptions) replay(test archives.Labelled, ev *offline.Evaluation) (demoReplay, error) {
+	r := demoReplay{want: map[string][]int{}, ev: ev, close: func() error { return nil }}
+	stream := func(id string) string { return id }
+	if test.Set == nil {
+		rec, err := offline.ReadRecording(test.Path)
+		if err != nil {
+			return r, err
+		}
+		r.Source, r.close, r.streams = source.NewRecording(rec), rec.Close, ev.Series
+		r.text = fmt.Sprintf("replaying %d continuous streams of %d samples", ev.Series, rec.Rows)
+	} else {
+		src, names := o.deal(test.Set)
+		r.Source, r.streams = src, min(o.streams, src.Streams)
+		r.text = fmt.Sprintf("replaying %d test series on %d concurrent streams", len(src.Series), r.streams)
+		stream = func(id string) string { return names[id] }
+	}
+	for k, p := range ev.Predictions { // those of a series in order, and so are the series
+		r.want[stream(p.ID)] = append(r.want[stream(p.ID)], k)
+	}
+	return r, nil
+}
+
+// deal gives each test series to a stream.
+func (o *demoOptions) deal(d *offline.Dataset) (src *source.Series, stream map[string]string) {
+	deal := o.streams
+	if o.goesOn() {
+		deal = 0
+	}
+	src = source.NewSeries(d, offline.Test, deal)
+	if o.policy.Kind == reservoir.Gap {
+		src.BySilence(min(time.Second/offline.DefaultMachineRate, o.policy.Gap), 2*o.policy.Gap)
+	}
+	stream = map[string]string{} // of each series
+	for k, i := range src.Series {
+		stream[d.Series[i].ID] = source.StreamName(k % src.Streams)
+	}
+	return src, stream
+}
+
+// demoData simulates the machine or the plant, or reads the archive asked for.
+func demoData(ctx context.Context, a *cli.App, o *demoOptions) (train, test archives.Labelled, err error) {
+	o.simulate.Seed = o.seed
+	if o.continuous {
+		if train, err = demoPlant(ctx, a, o, offline.Train); err == nil {
+			test, err = demoPlant(ctx, a, o, offline.Test)
+		}
+		return train, test, err
+	}
+	d, err := demoSeries(ctx, a, o)
+	if err != nil {
+		return train, test, err
+	}
+	train = archives.Labelled{Set: d, Channels: len(d.Channels)}
+	return train, train, nil
+}
+
+// demoPlant simulates continuous streams of machines and records them.
+func demoPlant(ctx context.Context, a *cli.App, o *demoOptions, part offline.Split) (archives.Labelled, error) {
+	intervals := map[offline.Split]int{offline.Train: o.simulate.Train, offline.Test: o.simulate.Test}[part]
+	machines := max(1, min(intervals/5, demoMachines))
+	path := filepath.Join(o.dir, fmt.Sprintf("plant-%s.parquet", part))
+	a.Say("1/5  simulating a plant of %d rotating machines, %d labelled intervals to %s, seed %d", machines, intervals, part, o.seed)
+	p := a.Progress()
+	err := offline.SimulatePlant(ctx, path, part, machines, o.simulate, p.Report)
+	p.Close()
+	if err != nil {
+		return archives.Labelled{}, cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
+	}
+	o.keep(path)
+	a.Say("     wrote %s", path)
+	return archives.Labelled{Path: path, Channels: 3}, nil
+}
+
+// demoSeries simulates series, or reads the archive asked for.
+func demoSeries(ctx context.Context, a *cli.App, o *demoOptions) (*offline.Dataset, error) {
+	if o.archive != "" {
+		a.Say("1/5  reading %s", o.archive)
+		d, err := archives.Read(o.archive)
+		if err == nil && len(d.Part(offline.Test)) == 0 {
+			err = fmt.Errorf("%s has no test part to replay", o.archive)
+		}
+		return d, err
+	}
+	a.Say("1/5  simulating a rotating machine: %d training and %d test series, seed %d", o.simulate.Train, o.simulate.Test, o.seed)
+	p := a.Progress()
+	defer p.Close()
+	d, err := offline.SimulateMachine(ctx, o.simulate, p.Report)
+	if err != nil {
+		return nil, err
+	}
+	d.Source.Tool = cli.ToolName()
+	path := filepath.Join(o.dir, "machine.parquet")
+	if err := offline.WriteArchive(path, d); err != nil {
+		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
+	}
+	o.keep(path)
+	a.Say("     wrote %s", path)
+	return d, nil
+}
+
+func (o *demoOptions) keep(path string) { o.kept = append(o.kept, path) }
+
+// demoModel trains and saves the model, and reads it back: what the stage
+// uses is what the file holds.
+func demoModel(ctx context.Context, a *cli.App, o *demoOptions, train archives.Labelled) (*reservoir.Model, string, error) {
+	spec := reservoir.DefaultBank(train.Channels)
+	spec.Units, spec.Seed = o.units, o.seed
+	if o.archive == "" {
+		spec.Members = demoMembers
+	}
+	spec.Members = cmp.Or(o.members, spec.Members)
+	a.Say("2/5  training a bank of %d x %d units", spec.Members, spec.Units)
+	p := a.Progress()
+	m, report, err := train.Retrain(ctx, offline.RetrainOptions{
+		EngineOptions: offline.EngineOptions{NewEngine: engines.New(a.Engine)}, Spec: spec, Policy: o.policy, Tool: cli.ToolName(),
+		Planned: func(r offline.RetrainReport) { offlinecmd.SayPlanned(a, train, o.policy, r) },
+	}, p.Report)
+	p.Close()
+	if err != nil {
+		return nil, "", err
+	}
+	name := strings.ReplaceAll(m.Training.Dataset, string(os.PathSeparator), "-") + ".safetensors"
+	path := filepath.Join(o.dir, name)
+	if err := m.Save(path); err != nil {
+		return nil, "", cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
+	}
+	o.keep(path)
+	a.Say("     wrote %s after %.1f s; regularisation %s", path, report.StateSeconds+report.FitSeconds, m.Training.Alpha)
+	m, err = reservoir.Load(path)
+	return m, name, err
+}

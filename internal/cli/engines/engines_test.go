@@ -1,0 +1,130 @@
+package engines
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/gpu"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// withoutGPU skips a test on machines that have one.
+func withoutGPU(t *testing.T) {
+	t.Helper()
+	if list, err := gpu.Devices(); err == nil {
+		t.Skipf("this machine has %s", list[0].Name)
+	}
+}
+
+// tiny is a network of two units.
+func tiny(t *testing.T) *reservoir.Network {
+	t.Helper()
+	net, err := reservoir.Draw(reservoir.Spec{
+		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 1, Members: 1, Units: 2, Seed: 1, Precision: reservoir.Float32,
+		Features: []reservoir.Feature{reservoir.Last}, Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(1), Input: reservoir.Fixed(1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net
+}
+
+// Auto takes the CPU where there is no GPU, and says so once.
+func TestAutoWithoutGPU(t *testing.T) {
+	withoutGPU(t)
+	var book bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&book, nil))
+	open, fallback := ForStage("auto", 100, log)
+	for range 3 {
+		e, err := open(tiny(t), 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Name() != reservoir.CPUKinds()[0] {
+			t.Errorf("engine %s, want %s", e.Name(), reservoir.CPUKinds()[0])
+		}
+		e.Close()
+	}
+	if s := book.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "the CPU computes") || !strings.Contains(s, "gpu: ") {
+		t.Errorf("log is\n%swant one line that says who computes and why", s)
+	}
+	if fallback != nil {
+		t.Error("a CPU engine has a fallback")
+	}
+}
+
+// A GPU that fails while engines are opened is left alone from then on.
+func TestAutoWithBadGPU(t *testing.T) {
+	if reservoir.CPUKinds()[0] == "generic" {
+		t.Skip("the generic engine stands for the GPU's here, and this CPU has no other")
+	}
+	var book bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&book, nil))
+	asked := 0
+	gpus := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		if asked++; asked > 1 {
+			return nil, gpuFailure(fmt.Errorf("gpu: %w", gpu.ErrSelfTest))
+		}
+		return reservoir.NewGeneric(net, slots)
+	}
+	open := gpuOr(gpus, New("auto"), log)
+	for i := range 4 {
+		e, err := open(tiny(t), 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gpus := e.Name() == "generic"; gpus != (i == 0) {
+			t.Errorf("engine %d is %s", i, e.Name())
+		}
+		e.Close()
+	}
+	if asked != 2 || strings.Count(book.String(), "\n") != 1 {
+		t.Errorf("the GPU was asked %d times, want 2; log:\n%s", asked, &book)
+	}
+}
+
+// An engine of other bits says so once, and has no engine of the promised ones
+// to fall back on.
+func TestOtherBits(t *testing.T) {
+	withoutGPU(t)
+	for _, kind := range Kinds {
+		var book bytes.Buffer
+		first, fallback := ForStage(kind, 100, slog.New(slog.NewTextHandler(&book, nil)))
+		other := kind == "gpu-3xtf32" || kind == "gpu-2xtf32"
+		if n := strings.Count(book.String(), "an approximate engine computes"); (n == 1) != other || n > 1 || (OtherBits(kind) != "") != other {
+			t.Errorf("%s: log is\n%s", kind, &book)
+		}
+		if !other {
+			continue
+		}
+		for _, open := range []pipeline.EngineFactory{first, fallback} {
+			var none *gpu.UnavailableError
+			if e, err := open(tiny(t), 4); !errors.As(err, &none) {
+				t.Errorf("%s opens %v, %v: want UnavailableError", kind, e, err)
+			}
+		}
+	}
+}
+
+func TestGPUFailures(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{&gpu.UnavailableError{Reason: errors.New("x")}, cli.ExitUnreachable},
+		{fmt.Errorf("gpu: %w", gpu.ErrSelfTest), cli.ExitIntegrity},
+		{fmt.Errorf("gpu: %w", gpu.ErrTF32), cli.ExitUsage},
+		{&gpu.MemoryError{}, cli.ExitFailure},
+	} {
+		var f *cli.Failure
+		if err := fmt.Errorf("pipeline: %w", gpuFailure(c.err)); !errors.As(err, &f) || f.Code != c.code || f.Next == "" {
+			t.Errorf("%v: %+v, want code %d and a next step", c.err, f, c.code)
+		}
+	}
+}

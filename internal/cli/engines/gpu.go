@@ -1,0 +1,85 @@
+package engines
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/eusn-stream/eusn-stream/gpu"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// cpuInstead is what to try where a GPU cannot be used.
+const cpuInstead = "--engine auto, which takes the CPU where there is no GPU"
+
+// gpuFailure gives an error of package gpu its exit code and a next step.
+func gpuFailure(err error) error {
+	var none *gpu.UnavailableError
+	switch {
+	case errors.As(err, &none):
+		return cli.Fail(cli.ExitUnreachable, err, cpuInstead)
+	case errors.Is(err, gpu.ErrTF32):
+		return cli.Fail(cli.ExitUsage, err, "--engine gpu-3xtf32, or a model of eusn-stream offline retrain --tf32")
+	case errors.Is(err, gpu.ErrSelfTest):
+		return cli.Fail(cli.ExitIntegrity, err, "another driver version; "+cpuInstead)
+	}
+	return cli.Fail(cli.ExitFailure, err, cpuInstead)
+}
+
+// NewGPU opens engines on the machine's GPUs, each on the one with the most
+// free memory that has not failed, with pools of up to maxSlots rows at once.
+func NewGPU(kind string, maxSlots int) pipeline.EngineFactory {
+	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := gpu.New(net, slots, gpu.Options{MaxSlots: maxSlots, Products: gpuProducts[kind], SkipLost: true})
+		if err != nil {
+			return nil, gpuFailure(err)
+		}
+		return e, nil
+	}
+}
+
+// ForStage makes the engines of a running stage, and those that take over
+// when one is lost (nil where none can be): another GPU where there is one,
+// else the CPU if it gives the same bits. Auto takes a GPU where there is one
+// and the CPU where not, and says once which and why.
+func ForStage(kind string, maxSlots int, log *slog.Logger) (first, fallback pipeline.EngineFactory) {
+	cpu := New("auto")
+	if IsGPU(kind) {
+		first = NewGPU(kind, maxSlots)
+		if s := OtherBits(kind); s != "" {
+			log.Warn("an approximate engine computes", "engine", kind, "note", s)
+			return first, first
+		}
+		return first, gpuOr(first, cpu, log)
+	}
+	if kind == "auto" {
+		if _, err := gpu.Devices(); err != nil {
+			log.Info("the CPU computes", "engine", reservoir.CPUKinds()[0], "why", err)
+			return cpu, nil
+		}
+		gpus := NewGPU("gpu", maxSlots)
+		return gpuOr(gpus, cpu, log), gpuOr(gpus, cpu, log)
+	}
+	return New(kind), nil
+}
+
+// gpuOr opens GPU engines until one cannot be had, and from then on the CPU's.
+func gpuOr(gpus, cpu pipeline.EngineFactory, log *slog.Logger) pipeline.EngineFactory {
+	var mu sync.Mutex // shards open larger pools by themselves
+	failed := false
+	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !failed {
+			e, err := gpus(net, slots)
+			if err == nil {
+				return e, nil
+			}
+			failed = true
+			log.Warn("the GPU cannot be used; the CPU computes instead", "engine", reservoir.CPUKinds()[0], "why", err)
+		}
+		return cpu(net, slots)
+	}
+}

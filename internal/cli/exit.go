@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Exit codes. Scripts rely on them: they never change their meaning.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1
+	ExitUsage       = 2
+	ExitConfig      = 3
+	ExitUnreachable = 4
+	ExitIntegrity   = 5
+	ExitTolerance   = 6
+	ExitOtherModel  = 7
+	ExitInterrupted = 130
+)
+
+const exitCodesHelp = `Exit codes:
+
+  0    success
+  1    failure: the message says what, and what to try next
+  2    usage: unknown command or flag, missing argument
+  3    the configuration is invalid
+  4    something needed is not reachable (the NATS server, the GPU)
+  5    integrity: results that must be equal differ, or the content of a file that
+       is read (archive, recording, data, model, results, states) is damaged, of
+       another kind or against its rules, or two do not belong together; a
+       configuration's is 3
+  6    a result is outside the asked tolerance
+  7    the job runs another model (network or readout): nothing was claimed, and
+       starting again with the same model changes nothing
+  130  interrupted (Ctrl-C, SIGTERM or SIGHUP); what was kept is said before
+`
+
+func NewExitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What each exit code means",
+		Long:  exitCodesHelp,
+	}
+}
+
+// Failure is an error that knows its exit code and what to try next.
+type Failure struct {
+	err  error
+	Code int
+	Next string // a command line or a sentence; empty where nothing helps
+}
+
+func (f *Failure) Error() string { return f.err.Error() }
+
+func (f *Failure) Unwrap() error { return f.err }
+
+// Fail gives err an exit code and a next step; nil stays nil, and an error
+// that already has them keeps them.
+func Fail(code int, err error, next string) error {
+	var f *Failure
+	var i *Interrupted
+	if err == nil || errors.As(err, &f) || errors.As(err, &i) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &Failure{err, code, next}
+}
+
+// Interrupted is what a command returns when its context ended: kept says what
+// remains on disk, in a sentence.
+type Interrupted struct{ kept string }
+
+func (i *Interrupted) Error() string { return "interrupted: " + i.kept }
+
+// OrInterrupted replaces the error of a cancelled context by one that says
+// what was kept. Every other error passes.
+func OrInterrupted(err error, format string, args ...any) error {
+	if err == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &Interrupted{fmt.Sprintf(format, args...)}
+}
+
+// ofContent reports whether the content of a file is at fault for err.
+func ofContent(err error) bool {
+	var data *offline.ContentError
+	return errors.As(err, &data) || errors.Is(err, reservoir.ErrModel)
+}
+
+// Report prints err for people and gives its exit code.
+func (a *App) Report(err error) int {
+	var i *Interrupted
+	var f *Failure
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &i):
+		a.tell(i.Error(), "", ExitInterrupted)
+		return ExitInterrupted
+	case errors.Is(err, context.Canceled):
+		a.tell("interrupted: nothing was written", "", ExitInterrupted)
+		return ExitInterrupted
+	}
+	if !errors.As(err, &f) {
+		f = &Failure{Code: ExitFailure}
+	}
+	if f.Code == ExitFailure && ofContent(err) { // whatever the command that met it
+		f = &Failure{Code: ExitIntegrity, Next: f.Next}
+	}
+	if errors.Is(err, syscall.ENOSPC) { // the command's own advice is about other failures
+		f = &Failure{Code: f.Code, Next: "more room on that disk, or another place for the file"}
+	}
+	a.tell(err.Error(), f.Next, f.Code)
+	return f.Code
+}

@@ -1,0 +1,35 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+// A full disk is told from other failures, whatever else a command advises.
+func TestFullDisk(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	for _, err := range []error{full, fmt.Errorf("bench: %w", full), cli.Fail(cli.ExitFailure, full, "--help")} {
+		var errOut bytes.Buffer
+		code := (&cli.App{Stderr: &errOut}).Report(err)
+		clitest.Result{Code: code, ErrOut: errOut.String()}.Want(t, cli.ExitFailure, "try: more room on that disk, or another place for the file\n")
+		if strings.Contains(errOut.String(), "--help") {
+			t.Errorf("%v: two advices:\n%s", err, errOut.String())
+		}
+	}
+}
+
+// What is printed to be pasted means the same to a shell, and is no flag.
+func TestQuoteForShell(t *testing.T) {
+	for s, want := range map[string]string{"a/b.c": "a/b.c", "a b": "'a b'", "it's": `'it'\''s'`, "-r": "./-r", "-a b": "'./-a b'", "": "''"} {
+		if got := cli.QuoteForShell(s); got != want {
+			t.Errorf("%q becomes %s, want %s", s, got, want)
+		}
+	}
+}

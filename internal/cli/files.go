@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MayWrite refuses to replace what is there already, unless forced; an input
+// is not even replaced then.
+func MayWrite(path string, force bool, inputs ...string) error {
+	if path == "" || force {
+		return OutputFile(path, inputs...)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return Fail(ExitFailure, fmt.Errorf("%s exists and is left as it is", path), "another name, or the same command with --force")
+	}
+	return OutputFile(path, inputs...)
+}
+
+// QuoteForShell quotes a path where a shell would take it apart or lose it, and
+// keeps it from being taken for a flag.
+func QuoteForShell(s string) string {
+	if strings.HasPrefix(s, "-") {
+		s = "./" + s
+	}
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$`*?[]{}()<>|&;!#~", r) }) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// OutputFile refuses, before any work is done, a path that could not be
+// written at its end, or whose file is something other than an older output:
+// a folder, a device, or one of the command's own inputs. Files are put in
+// their place by renaming, so even /dev/null would be replaced. An empty path
+// passes.
+func OutputFile(path string, inputs ...string) error {
+	if path == "" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	probe, err := os.CreateTemp(dir, ".eusn-probe-*")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Fail(ExitFailure, fmt.Errorf("%s: there is no folder %s to write it in", path, dir), "mkdir -p "+QuoteForShell(dir))
+	case err != nil:
+		return Fail(ExitFailure, fmt.Errorf("%s cannot be written: %w", path, err), "another place for it")
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	there, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if !there.Mode().IsRegular() {
+		return Fail(ExitFailure, fmt.Errorf("%s is no regular file and is left as it is", path), "another name")
+	}
+	for _, in := range inputs {
+		if from, err := os.Stat(in); err == nil && os.SameFile(there, from) {
+			return Fail(ExitFailure, fmt.Errorf("%s is what is being read: writing there would destroy it", path), "another name")
+		}
+	}
+	return nil
+}
+
+// WholeFile is NotWhole for what a command reads.
+func WholeFile(path string) error {
+	return Fail(ExitFailure, NotWhole(path), "write what it gives into a file, and name that")
+}
+
+// NotWhole refuses what a command cannot read whole and more than once: a
+// folder, a device, a pipe, whose opening waits for somebody to write and hears
+// no Ctrl-C. What is not there passes: who opens it says so.
+func NotWhole(path string) error {
+	there, err := os.Stat(path)
+	if err != nil || there.Mode().IsRegular() {
+		return nil
+	}
+	what := "no regular file"
+	switch mode := there.Mode(); {
+	case mode.IsDir():
+		what = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a pipe"
+	case mode&fs.ModeDevice != 0:
+		what = "a device"
+	}
+	return fmt.Errorf("%s is %s, want a file", path, what)
+}
+
+// Results is standard output that remembers the first error, for what prints
+// a table line by line does not ask after each.
+type Results struct {
+	io.Writer
+	Err error
+}
+
+func (r *Results) Write(p []byte) (int, error) {
+	n, err := r.Writer.Write(p)
+	if err == nil {
+		return n, nil
+	}
+	if r.Err == nil {
+		r.Err = fmt.Errorf("results could not be written: %w", err)
+	}
+	return n, r.Err
+}
+
+// Modes of files: results and models are for all, what holds samples of streams
+// for its owner alone.
+const (
+	Public  fs.FileMode = 0o644
+	Private fs.FileMode = 0o600
+)
+
+// ReplaceFile writes a file that appears whole or not at all.
+func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()) // CreateTemp makes it private
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

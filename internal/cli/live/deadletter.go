@@ -1,0 +1,197 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+func NewDeadLetter(a *cli.App) *cobra.Command {
+	return cli.Group("deadletter", "List messages the stage could not use, and send them again",
+		newDeadLetterList(a), newDeadLetterReplay(a))
+}
+
+// letterFlags choose dead letters.
+type letterFlags struct{ reason, key, since, until string }
+
+func (l *letterFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&l.reason, "reason", "", "only those of this reason: a word of docs/metrics.md (key, header, checksum, malformed, schema, value, time, streams, event) or a part of the sentence")
+	f.StringVar(&l.key, "key", "", "only those that came under this key")
+	f.StringVar(&l.since, "since", "", "only those stored since: 2h (ago), or a time like 2026-01-31T12:00:00Z")
+	f.StringVar(&l.until, "until", "", "only those stored before, likewise")
+}
+
+func (l *letterFlags) given() bool { return *l != letterFlags{} }
+
+func (l *letterFlags) filter(now time.Time) (pipeline.LetterFilter, error) {
+	since, err1 := pointInTime("since", l.since, now)
+	until, err2 := pointInTime("until", l.until, now)
+	return pipeline.LetterFilter{Reason: l.reason, Key: l.key, Since: since, Until: until}, errors.Join(err1, err2)
+}
+
+// pointInTime reads how long ago, or when; empty is the zero time.
+func pointInTime(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, cli.Fail(cli.ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, or a time, like 2026-01-31T12:00:00Z", flag, text), "eusn-stream deadletter list --help")
+	}
+	return t, nil
+}
+
+func newDeadLetterList(a *cli.App) *cobra.Command {
+	var which letterFlags
+	var unsent bool
+	cmd := jobCommand(a, &cobra.Command{
+		Use:   "list",
+		Short: "List a job's dead letters: number, time, subject, reason, and whether it was sent again",
+		Long: `List the messages of a job that could not be used, oldest first: number, time,
+subject, place in the input, size, reason, and whether it was sent again. The
+newest 100,000 are kept (dead_letters.keep; marks of what was sent again count);
+how many went before is said on standard error. The input has their originals,
+as long as it keeps them.`,
+		Example: `  eusn-stream deadletter list --nats-url nats://127.0.0.1:4222
+  eusn-stream deadletter list --reason schema --since 2h --unsent`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+		f, err := which.filter(time.Now())
+		if err != nil {
+			return err
+		}
+		f.Unsent = unsent
+		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		if err != nil {
+			return err
+		}
+		held, err := j.Stored(ctx)
+		if err != nil {
+			return err
+		}
+		if gone := held.Average().Dropped; gone > 0 {
+			a.Say("note: %d older dead letters are gone, dropped for newer ones (dead_letters.keep) or purged", gone)
+		}
+		return j.ListDeadLetters(ctx, f, func(d pipeline.ListedLetter) error {
+			if a.JSON {
+				return a.PrintJSON(d)
+			}
+			a.Print("%d  %s  %s  input %d, %d bytes: %s%s", d.Seq, d.Stored.UTC().Format(time.RFC3339), d.Subject, d.InSeq, d.Bytes, d.Reason, resent(d))
+			return nil
+		})
+	})
+	which.add(cmd.Flags())
+	cmd.Flags().BoolVar(&unsent, "unsent", false, "only those that were not sent again")
+	return cmd
+}
+
+// resent says what became of a dead letter.
+func resent(d pipeline.ListedLetter) (s string) {
+	if d.Of > 0 {
+		s = fmt.Sprintf(" (dead letter %d, sent again)", d.Of)
+	}
+	if d.SentAgain != nil {
+		s += fmt.Sprintf(" [sent again %s as input %d]", d.SentAgain.UTC().Format(time.RFC3339), d.SentAs)
+	}
+	return s
+}
+
+func newDeadLetterReplay(a *cli.App) *cobra.Command {
+	var which letterFlags
+	var all, again bool
+	cmd := jobCommand(a, &cobra.Command{
+		Use:   "replay NUMBER... | --all",
+		Short: "Publish the original bytes of dead letters to the input again",
+		Long: `Publish the original bytes of dead letters to the input again, for instance
+after the stage was given another model or another policy on missing values.
+The samples take their place in the stream now, not where they were: a sequence
+that went on without them has been predicted, with the flag poison-skipped.
+
+--all sends all that were not sent before, or those of them that --reason, --key,
+--since and --until choose. What was sent is marked, and not sent once more
+without --again: its samples would count twice.`,
+		Example: `  eusn-stream deadletter replay 12 13 --nats-url nats://127.0.0.1:4222
+  eusn-stream deadletter replay --all --reason value --since 24h`,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+		const help = "eusn-stream deadletter replay --help"
+		switch {
+		case all == (len(args) > 0):
+			return cli.Fail(cli.ExitUsage, errors.New("want the numbers of dead letters, or --all"), help)
+		case which.given() && !all:
+			return cli.Fail(cli.ExitUsage, errors.New("--reason, --key, --since and --until choose among --all"), help)
+		}
+		f, err := which.filter(time.Now())
+		if err != nil {
+			return err
+		}
+		named := map[uint64]bool{}
+		for _, text := range args {
+			seq, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return cli.Fail(cli.ExitUsage, fmt.Errorf("dead letter %q, want its number", text), "eusn-stream deadletter list, which has them")
+			}
+			named[seq] = true
+		}
+		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		if err != nil {
+			return err
+		}
+		chosen, err := chooseLetters(ctx, j, f, named, all, again)
+		if err != nil {
+			return err
+		}
+		for n, seq := range chosen {
+			d, err := j.DeadLetter(ctx, seq)
+			if err == nil {
+				_, err = j.Replay(ctx, d)
+			}
+			if err != nil {
+				return cli.OrInterrupted(fmt.Errorf("after %d of %d: %w", n, len(chosen), err), "%d of %d dead letters were published and are marked", n, len(chosen))
+			}
+		}
+		a.Say("%d dead letters published to the input again", len(chosen))
+		return nil
+	})
+	which.add(cmd.Flags())
+	cmd.Flags().BoolVar(&all, "all", false, "all that were not sent again before")
+	cmd.Flags().BoolVar(&again, "again", false, "also those that were")
+	return cmd
+}
+
+// chooseLetters finds the dead letters to be sent, before any is.
+func chooseLetters(ctx context.Context, j *pipeline.Job, f pipeline.LetterFilter, named map[uint64]bool, all, again bool) ([]uint64, error) {
+	var chosen []uint64
+	err := j.ListDeadLetters(ctx, f, func(d pipeline.ListedLetter) error {
+		switch {
+		case !all && !named[d.Seq]:
+			return nil
+		case d.SentAgain != nil && !again && !all:
+			return cli.Fail(cli.ExitFailure, fmt.Errorf("dead letter %d was sent again %s, as input message %d: its samples would count twice; nothing was sent", d.Seq, d.SentAgain.UTC().Format(time.RFC3339), d.SentAs),
+				"--again, if it is meant")
+		case d.SentAgain != nil && !again:
+			return nil
+		}
+		delete(named, d.Seq)
+		chosen = append(chosen, d.Seq)
+		return nil
+	})
+	for seq := range named {
+		if err == nil {
+			err = cli.Fail(cli.ExitFailure, fmt.Errorf("there is no dead letter %d; nothing was sent", seq), "eusn-stream deadletter list")
+		}
+	}
+	return chosen, err
+}

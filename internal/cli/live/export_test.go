@@ -1,0 +1,7 @@
+package live
+
+// What tests of the whole program also look into.
+var (
+	OpenBroker = openBroker
+	FollowDisk = followDisk
+)

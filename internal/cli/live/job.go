@@ -1,0 +1,94 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// jobFlags are those of the commands that look at a job.
+var jobFlags = map[string]string{"job": "job", "nats-url": "nats.url", "dir": "server.dir"}
+
+// jobCommand makes a command that works on a job's NATS server: the one given
+// by URL, or the embedded one's directory while no stage runs in it.
+func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	var file string
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	addJobFlags(f)
+	config.ShowDefaults(f, jobFlags)
+	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+		bind := jobFlags
+		if f.Lookup("model") != nil {
+			bind = maps.Clone(jobFlags)
+			bind["model"] = "model"
+		}
+		c, err := stageConfig(a, file, f, bind)
+		if err != nil {
+			return err
+		}
+		if c.NATS.URL == "" {
+			// The server would make the directory, and an empty job's answer hide the mistake.
+			if _, err := os.Stat(filepath.Join(c.Server.Dir, "jetstream")); errors.Is(err, os.ErrNotExist) && cmd.Name() != "import" {
+				return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is no data directory: has an embedded server stored there?", c.Server.Dir),
+					cmd.CommandPath()+" --nats-url nats://127.0.0.1:4222, or --dir with the directory of eusn-stream run")
+			}
+			c.Server.Port = natsserver.InProcess
+		}
+		b, err := openBroker(c, a.Logger("warn", c.Log.Format))
+		var f *cli.Failure
+		if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
+			f.Next = cmd.CommandPath() + " --nats-url nats://127.0.0.1:4222, if a stage runs in that directory; else another --dir"
+		}
+		if err != nil {
+			return err
+		}
+		defer b.close()
+		nc, err := b.dial("eusn-stream/" + c.Job + "/" + cmd.Name())
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return err
+		}
+		err = do(ctx, c, js, args)
+		if errors.Is(err, pipeline.ErrNoJob) {
+			err = cli.Fail(cli.ExitFailure, err, cmd.CommandPath()+" --job with the name the stage runs under, --nats-url with its server")
+		}
+		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+			err = cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url or configuration: is JetStream enabled on the server and for the account?")
+		}
+		return err
+	})
+	return cmd
+}
+
+func addJobFlags(f *pflag.FlagSet) {
+	f.String("job", "", "name of the job")
+	f.String("nats-url", "", "NATS server; a running embedded one is at nats://127.0.0.1:4222")
+	f.String("dir", "", "without a URL: data directory of an embedded server that is not running")
+}
+
+// stageConfig loads the configuration and takes over its form of messages.
+func stageConfig(a *cli.App, path string, flags *pflag.FlagSet, bind map[string]string) (config.Config, error) {
+	c, err := config.Load(path, flags, bind)
+	if c.Log.Format == cli.FormatJSON {
+		a.LogAsJSON()
+	}
+	return c, err
+}

@@ -1,0 +1,206 @@
+package live_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+// A stage and a replay as two programs, joined by TCP; then what goes wrong
+// when a second one comes.
+func TestRunAndReplay(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	model := filepath.Join(dir, "m.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	data := filepath.Join(dir, "data")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--json", "--model", model, "--dir", data, "--port", "-1", "--partitions", "4")
+	url := clitest.ServerURL.FindString(stage.Messages())
+
+	lines := make(chan live.PredictionLine, 100)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(stage.Out); in.Scan(); {
+			var p live.PredictionLine
+			if err := json.Unmarshal(in.Bytes(), &p); err != nil {
+				t.Errorf("run --json printed %q: %v", in.Text(), err)
+			}
+			lines <- p
+		}
+	}()
+	var published struct{ Rows, Messages, Streams int }
+	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json").Parse(t, &published)
+	if published.Rows != 24*40 || published.Streams != 5 || published.Messages != 24*3 {
+		t.Errorf("replay --json gives %+v, want 24 series of 40 rows in 3 messages each", published)
+	}
+	for n := range 24 {
+		select {
+		case p := <-lines:
+			if p.Class != "fast" && p.Class != "slow" || p.Row != 7 {
+				t.Errorf("prediction %+v, want class fast or slow after row 7 of the last message", p)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d of 24 predictions after 10 s:\n%s", n, stage.Messages())
+		}
+	}
+	r := clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--resume")
+	if !strings.Contains(r.Out, "72 messages were there already") {
+		t.Errorf("replay --resume of all that is there says:\n%s", r.Out)
+	}
+	clitest.Must(t, "doctor", "--nats-url", url)
+
+	port := url[strings.LastIndexByte(url, ':')+1:]
+	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", data, "--port", "0").Want(t, cli.ExitFailure, "in use by process", data)
+	clitest.Exec(t, t.Context(), "partitions", "--dir", data).Want(t, cli.ExitFailure, "in use by process", "try: eusn-stream partitions --nats-url")
+	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", filepath.Join(dir, "other"), "--port", port).Want(t, cli.ExitFailure, "address already in use", "try:")
+	clitest.Exec(t, t.Context(), "run", "--model", model, "--nats-url", url, "--partitions", "8").Want(t, cli.ExitFailure, "partitions")
+	// Another network, and the same with another readout.
+	for what, flag := range map[string]string{"network": "--seed", "readout": "--alpha"} {
+		other := filepath.Join(dir, what)
+		clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", other, "--members", "2", "--units", "8", flag, "77")
+		clitest.Exec(t, t.Context(), "run", "--model", other, "--nats-url", url, "--partitions", "4").Want(t, cli.ExitOtherModel,
+			"does not have this worker's "+what, "m.safetensors", "nothing was claimed", "try: --model")
+	}
+	clitest.Exec(t, t.Context(), "replay", "--archive", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
+	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages and 960 rows taken, 24 predictions committed, 0 dead letters")
+}
+
+// Samples of two channels for a model of three: each message is a dead letter
+// that says why, and nothing else stops.
+func TestReplayWrongChannels(t *testing.T) {
+	two, three, dir := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3), t.TempDir()
+	model := filepath.Join(dir, "m")
+	clitest.Must(t, "offline", "retrain", "--archive", three, "--out", model, "--members", "2", "--units", "5")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	clitest.Must(t, "replay", "--archive", two, "--nats-url", url, "--streams", "3")
+	clitest.Await(t, url, 0, 24)
+	listed := func(args ...string) []string {
+		t.Helper()
+		return strings.Split(strings.TrimSpace(clitest.Must(t, append([]string{"deadletter", "list", "--nats-url", url}, args...)...).Out), "\n")
+	}
+	all := listed("--reason", "schema", "--since", "1h", "--unsent")
+	key := strings.Fields(all[0])[2]
+	key = key[strings.LastIndexByte(key, '.')+1:]
+	of := listed("--key", key)
+	if len(all) != 24 || len(of) == 0 || len(of) == 24 || listed("--until", "1h")[0] != "" {
+		t.Errorf("%d dead letters listed, %d of key %s:\n%s", len(all), len(of), key, all)
+	}
+	clitest.Must(t, "deadletter", "replay", "--all", "--key", key, "--nats-url", url)
+	clitest.Await(t, url, 0, 24+len(of))
+	if sent := listed("--key", key); len(sent) != 2*len(of) || !strings.Contains(sent[0], "[sent again ") || !strings.Contains(sent[len(of)], ", sent again)") {
+		t.Errorf("after a replay of key %s:\n%s", key, strings.Join(sent, "\n"))
+	}
+	number := strings.Fields(of[0])[0]
+	clitest.Exec(t, t.Context(), "deadletter", "replay", number, "--nats-url", url).Want(t, cli.ExitFailure, "dead letter "+number+" was sent again", "try: --again")
+	clitest.Exec(t, t.Context(), "deadletter", "replay", "99999", "--nats-url", url).Want(t, cli.ExitFailure, "there is no dead letter 99999")
+	clitest.Exec(t, t.Context(), "deadletter", "replay", "--nats-url", url).Want(t, cli.ExitUsage, "--all")
+	clitest.Exec(t, t.Context(), "deadletter", "list", "--since", "yesterday", "--nats-url", url).Want(t, cli.ExitUsage, "--since \"yesterday\"")
+	stage.Stop(t).Want(t, cli.ExitOK, fmt.Sprint(24+len(of), " dead letters"), "0 predictions")
+}
+
+// A recording keeps its own streams, ends and times.
+func TestReplayRecording(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
+	var csv strings.Builder
+	csv.WriteString("stream,seq,c0,end\n")
+	for k := range 30 {
+		for _, s := range []string{"left", "right"} {
+			fmt.Fprintf(&csv, "%s,%d,%.3f,%v\n", s, k, math.Sin(float64(k)), k%10 == 9)
+		}
+	}
+	recording := filepath.Join(dir, "r.parquet")
+	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "r.csv"), csv.String()), "--out", recording)
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	clitest.Exec(t, t.Context(), "replay", "--archive", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "rate")
+	clitest.Must(t, "replay", "--archive", recording, "--nats-url", url)
+	clitest.Await(t, url, 6, 0)
+	stage.Stop(t).Want(t, cli.ExitOK, "60 rows taken, 6 predictions")
+}
+
+func TestReplayInterrupted(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { defer stop(); clitest.AwaitInput(t, url) }() // the replay takes 4 s: it is stopped on the way
+	r := clitest.Exec(t, ctx, "replay", "--archive", archive, "--nats-url", url, "--speed", "1x", "--rate", "10", "--rows", "4", "--streams", "24")
+	r.Want(t, cli.ExitInterrupted, "interrupted:", "--resume")
+	r = clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--rows", "4", "--streams", "24", "--resume")
+	if !strings.Contains(r.Out, "were there already") {
+		t.Errorf("resuming says:\n%s", r.Out)
+	}
+	clitest.Await(t, url, 24, 0)
+	stage.Stop(t).Want(t, cli.ExitOK, "960 rows taken, 24 predictions", "0 dead letters")
+}
+
+// A password in the URL must not come back in the messages.
+func TestPasswordsAreNotTold(t *testing.T) {
+	archive, model := clitest.ImportTiny(t, 1), filepath.Join(t.TempDir(), "m.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--out", model)
+	const url = "nats://someone:hunter2@127.0.0.1:1"
+	const unreadable = "nats://someone:hunter2%zz@127.0.0.1:1" // a URL wants %25
+	for _, args := range [][]string{
+		{"run", "--model", model, "--nats-url", unreadable},
+		{"doctor", "--nats-url", unreadable},
+		{"run", "--model", model, "--nats-url", url},
+		{"replay", "--archive", archive, "--nats-url", url},
+		{"doctor", "--nats-url", url},
+	} {
+		r := clitest.Exec(t, t.Context(), args...)
+		r.Want(t, cli.ExitUnreachable, "no connection")
+		if strings.Contains(r.ErrOut+r.Out, "hunter2") {
+			t.Errorf("%s tells the password:\n%s%s", args[0], r.ErrOut, r.Out)
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "nats://" + l.Addr().String()
+	l.Close() // nothing listens there now
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
+	clitest.Exec(t, t.Context(), "run", "--model", model, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
+	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
+	clitest.Exec(t, t.Context(), "run", "--model", filepath.Join(dir, "none")).Want(t, cli.ExitFailure, "none", "try: eusn-stream offline retrain")
+	clitest.Exec(t, t.Context(), "run", "--model", model, "--non-finite", "ignore").Want(t, cli.ExitConfig, "--non-finite", "reject, hold, zero")
+}
+
+// A directory nobody can write. Root can write everywhere, so a plain file
+// stands in the way there.
+func TestReadOnlyDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if os.Geteuid() == 0 {
+		clitest.Write(t, dir, "")
+	} else if err := os.Mkdir(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	inside := filepath.Join(dir, "data")
+	clitest.Exec(t, t.Context(), "demo", "--dir", inside).Want(t, cli.ExitFailure, dir, "try: eusn-stream demo --dir ANOTHER")
+	archive := clitest.ImportTiny(t, 1)
+	model := filepath.Join(t.TempDir(), "m")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "5")
+	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", inside).Want(t, cli.ExitFailure, inside, "try:")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", filepath.Join(dir, "m"), "--members", "1", "--units", "5").Want(t, cli.ExitFailure, dir)
+}

@@ -1,0 +1,20 @@
+package live
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// The end does not wait for a driver that hangs.
+func TestInTime(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	if err := inTime(func() error { <-hang; return nil }, time.Millisecond); err == nil || err.Error() != "no answer within 1ms" {
+		t.Errorf("a call that hangs: %v", err)
+	}
+	want := errors.New("no")
+	if err := inTime(func() error { return want }, time.Hour); err != want {
+		t.Errorf("a call that fails: %v", err)
+	}
+}

@@ -1,0 +1,91 @@
+package live_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+func TestRunMetrics(t *testing.T) {
+	saved := telemetry.Library
+	telemetry.Library = "/nonexistent/libnvidia-ml.so.1"
+	defer func() { telemetry.Library = saved }()
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	model := filepath.Join(dir, "m.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	args := func(addr string, more ...string) []string {
+		return append([]string{"run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2", "--metrics", addr}, more...)
+	}
+	stage := clitest.Start(t, "reading sensors.*", args("127.0.0.1:0")...)
+	base := regexp.MustCompile(`metrics at (http://127\.0\.0\.1:\d+)/metrics`).FindStringSubmatch(stage.Messages())
+	if base == nil {
+		t.Fatalf("no address is told:\n%s", stage.Messages())
+	}
+	get := func(path string) (int, string) {
+		t.Helper()
+		res, err := http.Get(base[1] + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(body)
+	}
+	for range 200 {
+		if code, _ := get("/readyz"); code == 200 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if code, body := get("/readyz"); code != 200 || body != "ready: 2 partitions\n" {
+		t.Errorf("/readyz: %d %q", code, body)
+	}
+	code, page := get("/metrics")
+	if code != 200 || !strings.Contains(page, "\neusn_ready 1\n") || !strings.Contains(page, fmt.Sprintf(`version="%s"`, cli.ReadBuildInfo().Version)) || !strings.Contains(page, "\ngo_goroutines ") || strings.Contains(page, "eusn_gpu") {
+		t.Errorf("/metrics: %d\n%s", code, page)
+	}
+
+	addr := strings.TrimPrefix(base[1], "http://")
+	clitest.Exec(t, t.Context(), args(addr, "--dir", filepath.Join(dir, "other"))...).Want(t, cli.ExitUnreachable, "metrics: listen tcp "+addr, "address already in use", "try: --metrics")
+	if _, err := os.Stat(filepath.Join(dir, "other")); err == nil {
+		t.Error("a stage whose address is taken began to work")
+	}
+
+	r := stage.Stop(t)
+	r.Want(t, cli.ExitOK, "stopped: 0 messages")
+	if n := strings.Count(r.ErrOut, "no GPU metrics"); n != 1 {
+		t.Errorf("the missing driver is told %d times, want once:\n%s", n, r.ErrOut)
+	}
+	if conn, err := net.Dial("tcp", addr); err == nil {
+		conn.Close()
+		t.Error("somebody listens there after the stage's end")
+	}
+}
+
+func TestMetricsAddress(t *testing.T) {
+	for _, addr := range []string{"9464", "localhost", "localhost:http", "localhost:70000", "a:b:1", "http://localhost:9464"} {
+		clitest.Exec(t, t.Context(), "run", "--metrics", addr).Want(t, cli.ExitConfig, fmt.Sprintf("config: --metrics: key metrics.listen: %q, want host:port", addr))
+	}
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("job: a\nmetrics:\n  listen: here\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, file+`:3: key metrics.listen: "here", want host:port`)
+	for _, addr := range []string{"127.0.0.1:9464", ":9464", "[::1]:0", "example.org:80"} {
+		clitest.Must(t, "config", "check", clitest.Write(t, file, fmt.Sprintf("metrics:\n  listen: %q\n", addr)))
+	}
+}

@@ -1,0 +1,62 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+func NewPartitions(a *cli.App) *cobra.Command {
+	return jobCommand(a, &cobra.Command{
+		Use:   "partitions",
+		Short: "Show who owns which partition of a job, and how far it is",
+		Long: `Show each partition of a job: the worker that owns it ("-" = nobody), its epoch
+(one more with every claim), input messages that wait, predictions so far, and
+its snapshot with its age.`,
+		Example: "  eusn-stream partitions --nats-url nats://127.0.0.1:4222",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		if err != nil {
+			return err
+		}
+		var all []pipeline.PartitionStatus
+		for p := range j.NumPartitions() {
+			s, err := j.Status(ctx, p)
+			if err != nil {
+				return err
+			}
+			all = append(all, s)
+		}
+		if a.JSON {
+			return a.PrintJSON(all)
+		}
+		return printPartitions(a, all)
+	})
+}
+
+func printPartitions(a *cli.App, all []pipeline.PartitionStatus) error {
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PARTITION\tOWNER\tEPOCH\tINPUT\tLAG\tPREDICTIONS\tSNAPSHOT\tAGE\tBYTES")
+	for _, s := range all {
+		owner, snap, age := s.Owner, s.Snapshot, "-"
+		if owner == "" {
+			owner = "-"
+		}
+		if snap == "" {
+			snap = "-"
+		} else {
+			age = s.SnapshotAge.Round(time.Second).String()
+		}
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%d\n", s.Partition, owner, s.Epoch, s.InSeq, s.Lag, s.Outs, snap, age, s.SnapshotBytes)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,129 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// printer prints what a stage publishes as lines of JSON.
+type printer struct {
+	w    io.Writer
+	job  string
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	from uint64 // first message of the output to print
+	log  *slog.Logger
+
+	foreign int       // messages that were no predictions, since they were told
+	told    time.Time // when they were
+}
+
+// newPrinter notes where the output ends before the stage starts, so that
+// nothing it publishes is missed and nothing old is printed. The caller closes
+// nc.
+func newPrinter(ctx context.Context, w io.Writer, job string, b *broker, log *slog.Logger) (*printer, error) {
+	nc, err := b.dial("eusn-stream/" + job + "/print")
+	if err != nil {
+		return nil, err
+	}
+	p := &printer{w: w, job: job, nc: nc, from: 1, log: log}
+	if p.js, err = jetstream.New(nc); err == nil {
+		err = p.findEnd(ctx)
+	}
+	if err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("output of job %s: %w", job, err)
+	}
+	return p, nil
+}
+
+func (p *printer) findEnd(ctx context.Context) error {
+	name, err := p.js.StreamNameBySubject(ctx, p.job+".out.*")
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil // the stage will make it
+	}
+	if err != nil {
+		return err
+	}
+	s, err := p.js.Stream(ctx, name)
+	if err != nil {
+		return err
+	}
+	p.from = s.CachedInfo().State.LastSeq + 1
+	return nil
+}
+
+// PredictionLine is one prediction on standard output.
+type PredictionLine struct {
+	Stream string     `json:"stream"`
+	Seq    uint64     `json:"seq"`
+	Row    uint32     `json:"row"`
+	Time   *time.Time `json:"time,omitempty"`
+	Class  string     `json:"class"`
+	Score  float32    `json:"score"`
+	// Probability is the class's among the model's classes; absent where the
+	// model makes none of its scores.
+	Probability float32   `json:"probability,omitempty"`
+	Scores      []float32 `json:"scores,omitempty"`
+	// Integrity says in a word how far to trust it, codec.Flag.Integrity;
+	// Flags say all there is.
+	Integrity string `json:"integrity"`
+	Flags     string `json:"flags,omitempty"`
+}
+
+// run prints until ctx ends. What is among the output and no prediction is said
+// and left out: it is the stage that judges what it does to a partition.
+func (p *printer) run(ctx context.Context) error {
+	enc := json.NewEncoder(p.w)
+	for {
+		err := pipeline.Predictions(ctx, p.js, p.job, p.from, func(o pipeline.Output) error {
+			for _, row := range o.Predictions {
+				if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		var other *pipeline.ForeignError
+		if !errors.As(err, &other) {
+			return err
+		}
+		p.from = other.Seq + 1
+		p.skip(err)
+	}
+}
+
+// foreignEvery is how often messages that are not printed are told.
+const foreignEvery = 10 * time.Second
+
+// skip says that a message is not printed: the first, and then how many at once.
+func (p *printer) skip(err error) {
+	p.foreign++
+	if now := time.Now(); now.Sub(p.told) >= foreignEvery {
+		p.log.Warn("not printed: no prediction of this job", "messages", p.foreign, "err", err)
+		p.told, p.foreign = now, 0
+	}
+}
+
+func newPredictionLine(p codec.Prediction, labels []string) PredictionLine {
+	line := PredictionLine{
+		Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: labels[p.Class],
+		Score: p.Score, Probability: p.Probability, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(),
+	}
+	if p.Time != codec.NoTime {
+		t := time.Unix(0, p.Time).UTC()
+		line.Time = &t
+	}
+	return line
+}

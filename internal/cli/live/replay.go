@@ -1,0 +1,218 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/cli/source"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// replayFlags are the flags of replay that override keys of the configuration.
+var replayFlags = map[string]string{"nats-url": "nats.url", "job": "job", "subject": "input.subject"}
+
+// Faster than these nothing is waited for: max is meant.
+const (
+	maxSpeed = 1e6
+	maxRate  = 1e9
+)
+
+// replayOptions are what only replay knows.
+type replayOptions struct {
+	archive string
+	split   string
+	streams int
+	rows    int
+	speed   float64 // 0 = max
+	rate    float64
+	resume  bool
+	ofSets  []string // flags given that mean nothing to a recording
+}
+
+func NewReplay(a *cli.App) *cobra.Command {
+	var o replayOptions
+	var file, speed string
+	cmd := &cobra.Command{
+		Use:   "replay",
+		Short: "Publish an archive as live data",
+		Long: `Publish an archive to the subjects that a running stage reads, as producers
+would: many streams side by side, each message numbered. A data set's series are
+dealt out to --streams streams, each ending a sequence; a recording plays the
+streams it holds. Under the policies window, count and endless a stream goes on
+where a series ends: --streams 0 makes each series a stream of its own, as
+evaluate does.
+
+--speed 1x plays as recorded, 10x ten times as fast, max as fast as the server
+takes it. Series without times need --rate, samples per second of each stream.
+
+After Ctrl-C the same command with --resume goes on where it stopped.`,
+		Example: `  eusn-stream replay --archive demo-data/machine.parquet
+  eusn-stream replay --archive recording.parquet --speed 10x --nats-url nats://host:4222`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.StringVar(&o.archive, "archive", "", "Parquet archive: a data set or a recording")
+	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to play: train or test")
+	f.IntVar(&o.streams, "streams", 300, "streams a data set is dealt out to; 0 = each series a stream of its own")
+	f.IntVar(&o.rows, "rows", pipeline.DefaultRowsPerMessage, "samples per message")
+	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max")
+	f.Float64Var(&o.rate, "rate", 0, "samples per second of each stream, where the archive has no times")
+	f.BoolVar(&o.resume, "resume", false, "go on after what the stage's input already holds")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	f.String("job", "", "name of the stage's job, for --resume")
+	f.String("subject", "", "subject to publish to, such as sensors.*")
+	config.ShowDefaults(f, replayFlags)
+	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if o.speed, err = parseSpeed(speed); err != nil {
+			return err
+		}
+		if o.split != string(offline.Train) && o.split != string(offline.Test) {
+			return fmt.Errorf("--split %s: want train or test", o.split)
+		}
+		if o.streams < 0 || o.rows < 1 || !(o.rate >= 0 && o.rate <= maxRate) {
+			return fmt.Errorf("--streams, --rows and --rate: want positive numbers, --rate at most %g", float64(maxRate))
+		}
+		for _, name := range []string{"split", "streams"} {
+			if f.Changed(name) {
+				o.ofSets = append(o.ofSets, "--"+name)
+			}
+		}
+		return a.Do(func(ctx context.Context, _ []string) error {
+			c, err := stageConfig(a, file, f, replayFlags)
+			if err != nil {
+				return err
+			}
+			return replay(ctx, a, c, o)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// parseSpeed reads 10x, 10 or max; 0 means max.
+func parseSpeed(s string) (float64, error) {
+	if s == "max" {
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "x"), 64)
+	if err != nil || !(v > 0 && v <= maxSpeed) {
+		return 0, fmt.Errorf("--speed %s: want 1x, 10x, ... or max", s)
+	}
+	return v, nil
+}
+
+// archiveSource is an archive open for playing.
+type archiveSource struct {
+	pipeline.Source
+	channels []string
+	rows     int64
+	close    func() error
+}
+
+func (o replayOptions) open() (archiveSource, error) {
+	if there, err := os.Stat(o.archive); err != nil || !there.IsDir() { // one stands for the archive in it
+		if err := cli.WholeFile(o.archive); err != nil {
+			return archiveSource{}, err
+		}
+	}
+	rec, notRecording := offline.ReadRecording(o.archive)
+	if notRecording == nil {
+		return archiveSource{source.NewRecording(rec), rec.Channels, rec.Rows, rec.Close}, nil
+	}
+	d, err := archives.Read(o.archive)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return archiveSource{}, err
+	case err != nil && err.Error() == notRecording.Error():
+		return archiveSource{}, err
+	case err != nil: // a damaged archive of one kind is also no archive of the other
+		return archiveSource{}, fmt.Errorf("%w\nand as a recording: %w", err, notRecording)
+	case len(d.Channels) == 0:
+		err = offline.InContent(fmt.Errorf("%s holds token lists: there are no samples to play", o.archive))
+		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "eusn-stream offline embed "+cli.QuoteForShell(o.archive)+", and play what it writes")
+	}
+	s := source.NewSeries(d, offline.Split(o.split), o.streams)
+	if len(s.Series) == 0 {
+		err = fmt.Errorf("%s has no %s part", o.archive, o.split)
+		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "the same command with --split "+archives.OtherSplit(o.split))
+	}
+	return archiveSource{s, d.Channels, s.Rows(), func() error { return nil }}, nil
+}
+
+func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) error {
+	src, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	if _, ok := src.Source.(*source.Recording); ok && len(o.ofSets) > 0 {
+		a.Say("note: %s is a recording and is played whole, with its own streams: %s is for data sets", o.archive, strings.Join(o.ofSets, ", "))
+	}
+	local := c.NATS.URL == ""
+	if local { // the embedded server belongs to the stage's process
+		c.NATS.URL = fmt.Sprintf("nats://127.0.0.1:%d", c.Server.Port)
+	}
+	log := a.Logger(c.Log.Level, c.Log.Format)
+	b, err := openBroker(c, log)
+	var f *cli.Failure
+	switch {
+	case local && errors.As(err, &f):
+		f.Next = "eusn-stream run --model MODEL, in another terminal"
+		return f
+	case err != nil:
+		return err
+	}
+	defer b.close()
+	nc, err := b.dial("eusn-stream/" + c.Job + "/replay")
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	p := a.Progress()
+	done, err := pipeline.Publisher{
+		Subject: c.Input.Subject, Channels: src.channels, RowsPerMessage: o.rows, Playing: o.streams,
+		Speed: o.speed, Rate: o.rate, Resume: o.resume, Job: c.Job, Log: log,
+		Progress: func(now pipeline.Published) { p.Report(int64(now.Rows), src.rows, "samples published") },
+	}.Publish(ctx, nc, source.Until(ctx, src))
+	p.Close()
+	if err == nil || done.Streams > 0 {
+		err = errors.Join(printPublished(a, done), err)
+	}
+	next := "" // most errors say themselves what to do
+	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
+		next = "eusn-stream run, and there the same subject " + c.Input.Subject
+	}
+	err = cli.OrInterrupted(err, "what was published is stored; the same command with --resume goes on from there")
+	return cli.Fail(cli.ExitFailure, err, next)
+}
+
+func printPublished(a *cli.App, p pipeline.Published) error {
+	if a.JSON {
+		return a.PrintJSON(map[string]any{
+			"streams": p.Streams, "messages": p.Messages, "rows": p.Rows, "bytes": p.Bytes, "skipped_messages": p.Skipped,
+			"retries": p.Retries, "seconds": p.Elapsed.Seconds(), "rows_per_second": p.RowsPerSecond(),
+		})
+	}
+	a.Print("%d rows of %d streams in %d messages acknowledged in %v, %.0f rows/s", p.Rows, p.Streams, p.Messages,
+		p.Elapsed.Round(time.Millisecond), p.RowsPerSecond())
+	if p.Skipped > 0 {
+		a.Print("%d messages were there already", p.Skipped)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// statusEvery is how often a running stage logs what it has done.
+const statusEvery = 10 * time.Second
+
+// runFlags are the flags of run that override keys of the configuration.
+var runFlags = map[string]string{
+	"model": "model", "job": "job", "nats-url": "nats.url", "dir": "server.dir", "port": "server.port", "sync": "server.sync",
+	"partitions": "stage.partitions", "shards": "stage.shards", "non-finite": "input.non_finite", "engine": "stage.engine",
+	"metrics": "metrics.listen",
+}
+
+func NewRun(a *cli.App) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the stage: samples in on NATS, predictions out",
+		Long: `Run the stage until it is stopped. Without a NATS URL it starts an embedded
+server that keeps its streams in --dir; producers connect to its port.
+
+With --json every prediction is printed as a line of JSON on standard output.
+Ctrl-C, SIGTERM or SIGHUP (a closed terminal; not under nohup) stops it in order
+and exits with 0: the last batch is committed, and the next run goes on where
+this one stopped. Several machines
+that run the same job on one NATS server share its partitions.
+
+After two minutes, and then every hour, the log says how many GB a day the job
+stores at the rate measured, what room there is, and what bounds it: by default
+nothing but the disk bounds input and predictions (input.max_age,
+input.max_bytes, output.keep), and the newest 100,000 dead letters are kept.
+
+With --metrics ADDR it serves /metrics for Prometheus, /healthz, and /readyz,
+which says 200 once every partition of its share is restored and read.`,
+		Example: `  eusn-stream run --model demo-data/machine.safetensors
+  eusn-stream run -c configs/embedded.yaml
+  eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file (see eusn-stream config init)")
+	f.String("model", "", "model file")
+	f.String("job", "", "name of the job")
+	f.String("nats-url", "", "NATS server; empty: an embedded one")
+	f.String("dir", "", "data directory of the embedded server")
+	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
+	f.String("sync", "", "when the embedded server fsyncs: default (every two minutes) or always (before each acknowledgement)")
+	f.Int("partitions", 0, "partitions of the job, fixed for its life")
+	f.Int("shards", 0, "engines working side by side; 0 = one per core")
+	f.String("non-finite", "", "what to do with nulls, NaN, infinities: reject, hold or zero")
+	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
+	config.ShowDefaults(f, runFlags)
+	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+		c, err := stageConfig(a, file, f, runFlags)
+		if err != nil {
+			return err
+		}
+		return runStage(ctx, a, c)
+	})
+	return cmd
+}
+
+func runStage(ctx context.Context, a *cli.App, c config.Config) error {
+	if err := engines.Check(c.Stage.Engine); err != nil {
+		return err
+	}
+	m, err := models.Load(c.Model)
+	if err != nil {
+		return err
+	}
+	if err := m.CheckLengths(); err != nil {
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", c.Model, err), "eusn-stream offline retrain with the same --policy, which cuts the training series as well")
+	}
+	log := a.Logger(c.Log.Level, c.Log.Format)
+	counters := new(pipeline.Counters)
+	closeMetrics, err := serveMetrics(a, c.Metrics.Listen, counters, log)
+	if err != nil {
+		return err
+	}
+	defer closeMetrics()
+	b, err := openBroker(c, log)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if b.server != nil && b.server.URL() != "" {
+		a.Say("embedded NATS server at %s, data in %s", b.server.URL(), c.Server.Dir)
+	}
+	stage := &pipeline.Stage{
+		Config: c.Pipeline(), Model: m, ModelName: filepath.Base(c.Model),
+		Dial: b.dial, Log: log, Counters: counters,
+	}
+	stage.NewEngine, stage.Fallback = engines.ForStage(c.Stage.Engine, stage.Config.WithDefaults().MaxSlots, log)
+	if err := makeUnsafe(stage); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var printer *printer
+	if a.JSON {
+		if printer, err = newPrinter(ctx, a.Stdout, c.Job, b, log); err != nil {
+			return err
+		}
+		defer printer.nc.Close()
+	}
+	var followers sync.WaitGroup
+	var printed error
+	stage.Ready = func() {
+		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", c.Input.Subject, c.Job)
+		followers.Go(func() { logStatus(ctx, log, counters) })
+		followers.Go(func() { followDisk(ctx, log, b, c, diskFirst, diskEvery) })
+		if printer != nil {
+			followers.Go(func() {
+				if printed = printer.run(ctx); printed != nil {
+					cancel()
+				}
+			})
+		}
+	}
+	err = stage.Run(ctx)
+	cancel()
+	followers.Wait()
+	s := counters.Stats()
+	done := fmt.Sprintf("%d messages and %d rows taken, %d predictions committed, %d dead letters", s.Messages, s.Rows, s.Predictions, s.DeadLetters)
+	switch {
+	case err == nil:
+		a.Say("stopped: %s; the next run goes on from here", done)
+	case s.Messages > 0:
+		a.Say("until then: %s", done)
+	}
+	return errors.Join(stopFailure(err, c.Stage.StopTimeout), printed)
+}
+
+// stopFailure words the error of a stop whose last batch found no server to
+// take it: it is no interruption, which ends well; so its cause is told but
+// not kept, or it would pass for one. A model that is not the job's has a code
+// of its own.
+func stopFailure(err error, timeout time.Duration) error {
+	if errors.Is(err, pipeline.ErrOtherModel) {
+		return cli.Fail(cli.ExitOtherModel, err, "--model with the job's model file, or --job with another name; another readout goes on with this job's states in a new one: eusn-stream state export, state import")
+	}
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return cli.Fail(cli.ExitFailure, fmt.Errorf("stopped, but the last batch could not be committed within %v; the next run takes it again (%v)", timeout, err),
+		"eusn-stream doctor: is the NATS server up, is its disk full?")
+}
+
+// logStatus logs what the stage has done, whenever that has changed.
+func logStatus(ctx context.Context, log *slog.Logger, counters *pipeline.Counters) {
+	tick := time.NewTicker(statusEvery)
+	defer tick.Stop()
+	for last := counters.Stats(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s := counters.Stats()
+		if s.Messages == last.Messages && s.Predictions == last.Predictions && s.Replayed == last.Replayed {
+			continue
+		}
+		log.Info("stage", "rows_per_s", int64(float64(s.Rows-last.Rows)/statusEvery.Seconds()), "rows", s.Rows,
+			"predictions", s.Predictions, "lag", s.Lag, "streams", s.Streams, "slots", s.Slots, "duplicates", s.Duplicates,
+			"gaps", s.Gaps, "dead_letters", s.DeadLetters, "replaying_partitions", s.Replaying)
+		last = s
+	}
+}

@@ -1,0 +1,222 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// MaxClassWidth is how many characters of a class a table shows.
+const MaxClassWidth = 24
+
+func NewCommand(a *cli.App) *cobra.Command {
+	return cli.Group("model", "Look into model files", newModelInspect(a), newModelVerify(a))
+}
+
+// Load reads a model file.
+func Load(path string) (*reservoir.Model, error) {
+	if err := cli.WholeFile(path); err != nil {
+		return nil, err
+	}
+	m, err := reservoir.Load(path)
+	switch {
+	case errors.Is(err, reservoir.ErrModel):
+		// No command that writes to path: it may be an archive given by mistake.
+		return nil, cli.Fail(cli.ExitFailure, err, "another file, or make the model anew with eusn-stream offline retrain")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+cli.QuoteForShell(path))
+	}
+	return m, cli.Fail(cli.ExitFailure, err, "another file")
+}
+
+// Report is what inspect prints.
+type Report struct {
+	Path     string             `json:"path"`
+	SHA256   string             `json:"sha256"`
+	Spec     reservoir.Spec     `json:"spec"`
+	Weights  int64              `json:"weights"`
+	RowBytes int                `json:"bytes_per_state_row"`
+	Channels []string           `json:"channels"`
+	Heads    []headReport       `json:"heads"`
+	Policy   reservoir.Policy   `json:"policy"`
+	Training reservoir.Training `json:"training"`
+}
+
+type headReport struct {
+	Name        string   `json:"name"`
+	Classes     []string `json:"classes"`
+	Features    int      `json:"features"`
+	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: not known
+}
+
+func Inspect(path string) (Report, error) {
+	m, err := Load(path)
+	if err != nil {
+		return Report{}, err
+	}
+	sum, err := m.Fingerprint()
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{
+		Path: path, SHA256: sum, Spec: m.Network.Spec, RowBytes: 4 * m.Network.Spec.Layout().Words,
+		Channels: m.Channels, Policy: m.Policy, Training: m.Training,
+	}
+	for _, b := range m.Network.Members {
+		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
+	}
+	for _, h := range m.Heads {
+		r.Heads = append(r.Heads, headReport{h.Name, h.Classes, h.Features(), h.Temperature})
+	}
+	return r, nil
+}
+
+func newModelInspect(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "inspect FILE",
+		Short:   "Print what a model file holds",
+		Example: "  eusn-stream model inspect demo-data/machine.safetensors",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.Do(func(_ context.Context, args []string) error {
+			r, err := Inspect(args[0])
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.PrintJSON(r)
+			}
+			Print(a, r)
+			return nil
+		}),
+	}
+}
+
+func Print(a *cli.App, r Report) {
+	s := r.Spec
+	row := func(name, format string, args ...any) { a.Print("%-10s "+format, append([]any{name}, args...)...) }
+	row("model", "%s", r.Path)
+	row("sha256", "%s", r.SHA256)
+	row("reservoir", "%s, %d x %d units, %d weights, seed %d, %s", s.Kind, s.Members, s.Units, r.Weights, s.Seed, s.Precision)
+	row("input", "%s; standardise %v, difference %v", ListText(r.Channels), s.Standardise, s.Difference)
+	row("features", "%d: %v of each unit", s.FeatureCount(), s.Features)
+	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
+	for _, h := range r.Heads {
+		row("head", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
+		if h.Temperature > 0 {
+			row("", "probabilities at temperature %.4g", h.Temperature)
+		} else {
+			row("", "no probabilities: its temperature is not known")
+		}
+	}
+	row("sequences", "%s", PolicyText(r.Policy))
+	if t := r.Training; t.Series > 0 {
+		row("training", "%s, %d series, %d samples, alpha %s, by %s", t.Dataset, t.Series, t.Samples, t.Alpha, t.Tool)
+		if t.MinLength > 0 {
+			row("lengths", "trained on sequences of %d to %d samples; half or twice as many still are like them", t.MinLength, t.MaxLength)
+		}
+	}
+	if len(r.Training.Inputs) == 0 {
+		row("ranges", "not known: no prediction is flagged as out-of-range or flat; train again to have them")
+	}
+	for i, in := range r.Training.Inputs {
+		name := ""
+		if i == 0 {
+			name = "ranges"
+		}
+		if in.Values == 0 {
+			row(name, "%s: no value", r.Channels[i])
+			continue
+		}
+		row(name, "%s: %.4g to %.4g, mean %.4g, deviation %.4g, longest constant run %d samples", r.Channels[i], in.Min, in.Max, in.Mean, in.Deviation, in.LongestRun)
+	}
+}
+
+// ListText names the first of many, each as long as a table shows it.
+func ListText(all []string) string {
+	const most = 60
+	var shown []string
+	for _, s := range all[:min(most, len(all))] {
+		shown = append(shown, names.Cut(s, MaxClassWidth))
+	}
+	if len(all) > most {
+		shown = append(shown, fmt.Sprintf("... (%d in all)", len(all)))
+	}
+	return strings.Join(shown, ", ")
+}
+
+func PolicyText(p reservoir.Policy) string {
+	text := string(p.Kind)
+	switch p.Kind {
+	case reservoir.Window:
+		text = fmt.Sprintf("window of %d samples every %d", p.Length, p.Hop)
+	case reservoir.Count:
+		text = fmt.Sprintf("count: every %d samples", p.Length)
+	case reservoir.Gap:
+		text = fmt.Sprintf("gap: after %v of silence", p.Gap)
+	}
+	if p.Early > 0 {
+		text += fmt.Sprintf(", early predictions every %d samples", p.Early)
+	}
+	return text
+}
+
+func newModelVerify(a *cli.App) *cobra.Command {
+	var want string
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check a model file: shapes, numbers, and that its weights follow from its seed",
+		Long: `Check a model file: that it is complete, undamaged and its numbers are finite, that
+drawing the reservoir again from its recipe gives the same bits, and with --sha256
+that it is the model you expect. Exits with 5 where it is not.
+
+The sha256 is that of all the model is, the one that predictions carry, and not of
+the file's bytes: the file holds it as well, so that damage is found.`,
+		Example: "  eusn-stream model verify demo-data/machine.safetensors",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.Do(func(_ context.Context, args []string) error {
+			return verifyModel(a, args[0], want)
+		}),
+	}
+	cmd.Flags().StringVar(&want, "sha256", "", "what model inspect says of the model you expect")
+	return cmd
+}
+
+func verifyModel(a *cli.App, path, want string) error {
+	m, err := Load(path)
+	if err != nil {
+		return err
+	}
+	sum, err := m.Fingerprint()
+	if err != nil {
+		return err
+	}
+	if want != "" && !strings.EqualFold(want, sum) {
+		return cli.Fail(cli.ExitIntegrity, fmt.Errorf("model %s: sha256 is %s, want %s", path, sum, want), "")
+	}
+	drawn, err := reservoir.Draw(m.Network.Spec)
+	if err != nil {
+		return err
+	}
+	redrawn := reflect.DeepEqual(drawn.Members, m.Network.Members)
+	if a.JSON {
+		if err := a.PrintJSON(map[string]any{"path": path, "sha256": sum, "weights_follow_from_seed": redrawn}); err != nil {
+			return err
+		}
+	}
+	if !redrawn {
+		return cli.Fail(cli.ExitIntegrity, fmt.Errorf("model %s: its weights are not those its seed %d draws: it was edited, or made by another program", path, m.Network.Spec.Seed), "")
+	}
+	if !a.JSON {
+		a.Print("%s: ok, sha256 %s", path, sum)
+	}
+	return nil
+}

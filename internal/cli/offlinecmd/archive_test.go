@@ -1,0 +1,74 @@
+package offlinecmd_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A labelled CSV recording is imported, trained on, evaluated and run; where a
+// data set is wanted, the hint says what recordings are for.
+func TestRecordingTrains(t *testing.T) {
+	dir := t.TempDir()
+	csv, archive, model := filepath.Join(dir, "plant.csv"), filepath.Join(dir, "plant.parquet"), filepath.Join(dir, "m.safetensors")
+	var b strings.Builder
+	b.WriteString("stream,x,label\n")
+	for r := range 400 {
+		label, x := "calm", float64(r%7)
+		if r/100%2 == 1 {
+			label, x = "busy", float64(r*r%11)
+		}
+		for n := range 3 {
+			fmt.Fprintf(&b, "m%d,%g,%s\n", n, x+0.1*float64(n), label)
+		}
+	}
+	clitest.Write(t, csv, b.String())
+	clitest.Must(t, "offline", "import", "--csv", csv, "--out", archive)
+	policy := []string{"--policy", "window", "--length", "20", "--hop", "10", "--members", "2", "--units", "8"}
+	r := clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--out", model}, policy...)...)
+	for _, want := range []string{"learning from 108 sequences of 20 samples, cut from 3 streams as the stage will: window of 20 samples every 10", "9 sequences hold samples of several labels", "--archive RECORDING"} {
+		if !strings.Contains(r.ErrOut, want) {
+			t.Errorf("retrain does not say %q:\n%s", want, r.ErrOut)
+		}
+	}
+	out := clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--min-accuracy", "0.95").Out
+	for _, want := range []string{"plant, recording:", "117 sequences of 3 streams", "9 of them hold samples of several labels"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("evaluate does not say %q:\n%s", want, out)
+		}
+	}
+	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--split", "train").Want(t, cli.ExitOK, "is a recording and is evaluated whole")
+	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--streams", "5", "--nats-url", "nats://127.0.0.1:1").Want(t, cli.ExitUnreachable, "is a recording and is played whole, with its own streams: --streams is for data sets")
+	clitest.Exec(t, t.Context(), "demo", "--dir", dir, "--dataset", archive).Want(t, cli.ExitIntegrity, "want a dataset archive", "recordings are for eusn-stream offline retrain")
+}
+
+// A model that was trained on whole series and cuts windows, as every one
+// before training cut them, is refused before anything is started.
+func TestRunRefusesOtherLengths(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	path := filepath.Join(dir, "m.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", path, "--members", "2", "--units", "8")
+	m, err := reservoir.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Policy, m.Training.MinLength = reservoir.Policy{Kind: reservoir.Window, Length: 20, Hop: 10}, 0
+	if err := m.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Exec(t, t.Context(), "run", "--model", path, "--dir", filepath.Join(dir, "data"), "--port", "-1").
+		Want(t, cli.ExitIntegrity, "trained on sequences of up to 40 samples, its policy window cuts sequences of 20", "train again with --policy window --length 20 --hop 10")
+	if _, err := os.Stat(filepath.Join(dir, "data")); err == nil {
+		t.Error("a server was started")
+	}
+	r := clitest.Must(t, "offline", "evaluate", "--model", path, "--archive", archive)
+	if !strings.Contains(r.ErrOut, "its predictions would mean nothing") {
+		t.Errorf("evaluate does not warn:\n%s", r.ErrOut)
+	}
+}

@@ -1,0 +1,174 @@
+package offlinecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+func newEvaluate(a *cli.App) *cobra.Command {
+	var archive, model, predictions string
+	var least float64
+	var part bool // --split was given
+	o := offline.EvaluateOptions{Split: offline.Test}
+	cmd := &cobra.Command{
+		Use:   "evaluate",
+		Short: "Predict a part of an archive and count what is right",
+		Long: `Predict every series of one part of an archive where the live stage would, cut by
+the model's policy, and print accuracy, balanced accuracy and the confusion matrix
+of the sequences; early predictions are counted apart. A recording is evaluated
+whole; a sequence counts where all its samples have one label. The scores are bit
+for bit those the live stage gives.`,
+		Example: `  eusn-stream offline evaluate --model adiac.safetensors --archive Adiac.parquet
+  eusn-stream offline evaluate --model m.safetensors --archive a.parquet --min-accuracy 0.74   # for a CI job`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&archive, "archive", "", "Parquet archive")
+	f.StringVar(&model, "model", "model.safetensors", "model file")
+	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set to predict: train or test")
+	f.StringVar(&o.Head, "head", "", "which head predicts (default the model's first)")
+	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
+	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 where the accuracy is lower")
+	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
+	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.Split != offline.Train && o.Split != offline.Test {
+			return fmt.Errorf("--split %s: want train or test", o.Split)
+		}
+		if !(least >= 0) { // a NaN would let everything pass
+			return fmt.Errorf("--min-accuracy %v: want a share of 1, such as 0.74", least)
+		}
+		part = f.Changed("split")
+		if o.Threads < 0 {
+			return fmt.Errorf("--threads %d: want 0 or more", o.Threads)
+		}
+		return a.Do(func(ctx context.Context, _ []string) error {
+			if err := cli.OutputFile(predictions, archive, model); err != nil {
+				return err
+			}
+			ev, err := evaluate(ctx, a, model, archive, part, o)
+			if err == nil && predictions != "" {
+				err = errors.Join(ctx.Err(), ev.WritePredictions(predictions))
+			}
+			if err != nil {
+				return cli.OrInterrupted(err, "nothing was written")
+			}
+			if ev.Accuracy < least {
+				return cli.Fail(cli.ExitTolerance, fmt.Errorf("accuracy %.4f is below the asked %.4f", ev.Accuracy, least), "")
+			}
+			return nil
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func evaluate(ctx context.Context, a *cli.App, model, archive string, split bool, o offline.EvaluateOptions) (*offline.Evaluation, error) {
+	m, err := models.Load(model)
+	if err != nil {
+		return nil, err
+	}
+	src, err := archives.Open(archive)
+	if err != nil {
+		return nil, err
+	}
+	if split && src.Set == nil {
+		a.Say("note: %s is a recording and is evaluated whole: --split is for data sets", archive)
+	}
+	o.NewEngine = engines.New(a.Engine)
+	p := a.Progress()
+	ev, err := src.Evaluate(ctx, m, o, p.Report)
+	p.Close()
+	if err != nil {
+		next := "eusn-stream model inspect " + cli.QuoteForShell(model)
+		if src.Set != nil && len(src.Set.Part(o.Split)) == 0 {
+			next = "the same command with --split " + archives.OtherSplit(string(o.Split))
+		}
+		return nil, cli.Fail(cli.ExitFailure, err, next)
+	}
+	if a.JSON {
+		return ev, a.PrintJSON(ev)
+	}
+	part := "recording"
+	if ev.Split != "" {
+		part = string(ev.Split) + " part"
+	}
+	a.Print("%s, %s: %d of %d right, accuracy %.4f, balanced accuracy %.4f",
+		ev.Dataset, part, ev.Correct, ev.Labelled, ev.Accuracy, ev.Balanced)
+	printCuts(a, src, m, ev)
+	if ev.Missing > 0 {
+		a.Print("%d missing values were filled with the value before them", ev.Missing)
+	}
+	if n := ev.Flagged; len(n) > 0 {
+		a.Print("unlike the training: %d out of range, %d flat, %d of another length, of %d predictions", n[codec.FlagOutOfRange.String()], n[codec.FlagFlat.String()], n[codec.FlagLength.String()], len(ev.Predictions))
+	}
+	if ev.Empty > 0 {
+		a.Say("warning: %d %s have no value at all: what is predicted of them means nothing", ev.Empty, src.Words())
+	}
+	if ev.Labelled == 0 {
+		a.Say("warning: nothing here has a label: there is nothing to be right about, and the accuracy says nothing")
+	}
+	a.Print("%s", ConfusionText(ev.Classes, ev.Confusion))
+	return ev, nil
+}
+
+// printCuts says what was predicted, where it was not each series once.
+func printCuts(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offline.Evaluation) {
+	if m.Policy.Kind != reservoir.Marked || src.Set == nil {
+		a.Print("%d sequences of %d %s, cut as the stage cuts: %s", ev.Sequences, ev.Series, src.Words(), models.PolicyText(m.Policy))
+	}
+	if ev.Mixed > 0 {
+		a.Print("%d of them hold samples of several labels and count for none", ev.Mixed)
+	}
+	if ev.Unused > 0 {
+		a.Print("%d samples behind the last prediction of their %s are in none", ev.Unused, src.Words())
+	}
+	if e := ev.Early; e != nil {
+		a.Print("early: %d of %d right, accuracy %.4f", e.Correct, e.Labelled, e.Accuracy)
+	}
+	if err := m.CheckLengths(); err != nil {
+		a.Say("warning: %v", err)
+	}
+}
+
+// maxConfusion is how many classes still make a readable matrix.
+const maxConfusion = 20
+
+// ConfusionText is the confusion matrix for people: rows true, columns
+// predicted.
+func ConfusionText(classes []string, confusion [][]int) string {
+	if len(classes) > maxConfusion {
+		return fmt.Sprintf("(%d classes: the confusion matrix is in the --json output)", len(classes))
+	}
+	name, shown := 5, make([]string, len(classes))
+	for i, c := range classes {
+		shown[i] = names.Cut(c, models.MaxClassWidth)
+		name = max(name, utf8.RuneCountInString(shown[i]))
+	}
+	cell := max(name, 6)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%*s", name, "true\\")
+	for _, c := range shown {
+		fmt.Fprintf(&b, " %*s", cell, c)
+	}
+	for i, row := range confusion {
+		fmt.Fprintf(&b, "\n%*s", name, shown[i])
+		for _, n := range row {
+			fmt.Fprintf(&b, " %*d", cell, n)
+		}
+	}
+	return b.String()
+}

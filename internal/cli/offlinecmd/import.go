@@ -1,0 +1,151 @@
+package offlinecmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+func NewCommand(a *cli.App) *cobra.Command {
+	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newRetrain(a), newEvaluate(a), newOfflineBench(a), newOfflineMemory(a), newOfflineModel(a), newOfflineFigures(a), newOfflineReport(a))
+}
+
+func newImport(a *cli.App) *cobra.Command {
+	var o offline.ImportOptions
+	var out, csv string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "import [DIR]",
+		Short: "Make a Parquet archive of a published data set",
+		Long: `Read a data set as its publisher gives it (.ts, .tsv, .arff, idx, token lists;
+gzip or not), check it against what its files claim, and write one Parquet
+archive with labels, split and provenance.
+
+DIR is searched for NAME_TRAIN.* and NAME_TEST.*; or name the files yourself.
+--csv makes an archive of a recording instead: a header line, a column stream,
+optionally seq, time, end and label, and the channels.`,
+		Example: `  eusn-stream offline import datasets/Adiac
+  eusn-stream offline import datasets --name Adiac --out adiac.parquet
+  eusn-stream offline import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --out adiac.parquet
+  eusn-stream offline import --csv recording.csv.gz --out recording.parquet`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Name, "name", "", "which data set in DIR")
+	f.StringVar(&o.Train, "train", "", "file of the training part, instead of DIR")
+	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
+	f.StringVar(&csv, "csv", "", "CSV recording, instead of a data set")
+	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", offline.DefaultNumWords))
+	f.StringVar(&o.License, "license", "", "licence to note in the archive")
+	f.StringVar(&o.Note, "note", "", "remark to note in the archive")
+	f.StringVarP(&out, "out", "o", "", "archive to write (default NAME.parquet)")
+	f.BoolVar(&force, "force", false, "overwrite an existing archive")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			o.Dir = args[0]
+		}
+		o.Tool = cli.ToolName()
+		if o.NumWords < -1 {
+			return fmt.Errorf("--num-words %d: want a number of words, or -1 for all", o.NumWords)
+		}
+		if csv != "" {
+			if o.Dir != "" || o.Train != "" || o.Test != "" {
+				return errors.New("--csv imports one recording: give no DIR, --train or --test with it")
+			}
+			r := offline.RecordingImport{CSV: csv, Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note}
+			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, out, force) })(cmd, args)
+		}
+		if o.Dir == "" && o.Train == "" && o.Test == "" {
+			return errors.New("nothing to import: give DIR, or --train and --test, or --csv")
+		}
+		return a.Do(func(ctx context.Context, _ []string) error { return importDataset(ctx, a, o, out, force) })(cmd, args)
+	}
+	return cmd
+}
+
+func importDataset(ctx context.Context, a *cli.App, o offline.ImportOptions, out string, force bool) error {
+	inputs, err := o.Files()
+	if err != nil {
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline import --help")
+	}
+	for _, in := range inputs {
+		if err := cli.WholeFile(in); err != nil {
+			return err
+		}
+	}
+	if err := cli.MayWrite(out, force, inputs...); err != nil {
+		return err
+	}
+	p := a.Progress()
+	d, err := offline.Import(ctx, o, p.Report)
+	p.Close()
+	if err != nil {
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
+	}
+	out = cmp.Or(out, strings.ReplaceAll(d.Name, string(os.PathSeparator), "-")+".parquet")
+	if err := cli.MayWrite(out, force, inputs...); err != nil {
+		return err
+	}
+	if err := errors.Join(ctx.Err(), offline.WriteArchive(out, d)); err != nil {
+		return cli.OrInterrupted(err, "the import was complete; %s may be there, and whole", out)
+	}
+	s := d.Summary()
+	if a.JSON {
+		return a.PrintJSON(struct {
+			Archive string `json:"archive"`
+			offline.Summary
+		}{out, s})
+	}
+	printSummary(a, s)
+	a.Say("wrote %s", out)
+	return nil
+}
+
+func importRecording(ctx context.Context, a *cli.App, r offline.RecordingImport, out string, force bool) error {
+	base, _, _ := strings.Cut(filepath.Base(r.CSV), ".")
+	r.Out = cmp.Or(out, base+".parquet")
+	if err := cmp.Or(cli.WholeFile(r.CSV), cli.MayWrite(r.Out, force, r.CSV)); err != nil {
+		return err
+	}
+	p := a.Progress()
+	sum, err := offline.ImportRecording(ctx, r, p.Report)
+	p.Close()
+	if err != nil {
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
+	}
+	if a.JSON {
+		return a.PrintJSON(struct {
+			Archive string `json:"archive"`
+			offline.RecordingSummary
+		}{r.Out, sum})
+	}
+	a.Print("%d samples of %d streams, %d channel(s), %d sequence ends, %d values missing", sum.Rows, sum.Streams, len(sum.Channels), sum.Ends, sum.Missing)
+	a.Say("wrote %s", r.Out)
+	return nil
+}
+
+func printSummary(a *cli.App, s offline.Summary) {
+	a.Print("%s (%s): %d channel(s), %d classes", s.Name, s.Format, s.Channels, len(s.Classes))
+	for _, part := range []struct {
+		name string
+		s    offline.SplitSummary
+	}{{"train", s.Train}, {"test", s.Test}} {
+		length := fmt.Sprint(part.s.MinLength)
+		if part.s.MaxLength != part.s.MinLength {
+			length += fmt.Sprintf(" to %d", part.s.MaxLength)
+		}
+		a.Print("  %-6s %6d series of length %s, %d values missing", part.name, part.s.Series, length, part.s.Missing)
+	}
+	for _, w := range s.Warnings {
+		a.Print("  note: %s", w)
+	}
+}

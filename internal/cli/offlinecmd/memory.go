@@ -1,0 +1,174 @@
+package offlinecmd
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/bench"
+)
+
+func newOfflineMemory(a *cli.App) *cobra.Command {
+	var b benchRun
+	var lengths []int
+	var table string
+	cmd := &cobra.Command{
+		Use:   "memory [ARCHIVE...]",
+		Short: "How long each reservoir remembers (the paper's Fig. 4)",
+		Long: `Hide a pattern near the beginning of a series, let noise follow up to a total
+length, and ask for the pattern's class at the end: accuracy against length, as
+mean and standard deviation over draws. The model is searched anew for each
+length, by the paper's protocol.
+
+Without an archive the task is synthetic: two patterns of 10 samples, 500 series
+to train and 500 to test. With archives, their own series are the patterns and
+the noise has their channels, as the paper does it with LSST, PenDigits and
+RacketSports.`,
+		Example: `  eusn-stream offline memory --csv memory.csv
+  eusn-stream offline memory racketsports.parquet --lengths 50,100,200,400 --configurations 50 --draws 3`,
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&lengths, "lengths", []int{30, 50, 100, 150, 200, 250, 300, 350, 400}, "total lengths, in samples")
+	f.StringVar(&table, "csv", "", "also write the curves to this CSV file")
+	b.add(f, "memory.jsonl")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(lengths) == 0 || slices.Min(lengths) < 1 {
+			return fmt.Errorf("--lengths %v: want positive numbers", lengths)
+		}
+		if err := b.check(f, bench.PaperExact); err != nil {
+			return err
+		}
+		if table != "" && filepath.Clean(table) == filepath.Clean(b.out) {
+			return fmt.Errorf("--csv and --out are both %s: want two files", table)
+		}
+		return a.Do(func(ctx context.Context, paths []string) error {
+			if err := cli.OutputFile(table, append(paths, b.out)...); err != nil {
+				return err
+			}
+			return memory(ctx, a, paths, lengths, table, b)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// MemoryPoint is one point of a curve.
+type MemoryPoint struct {
+	Task   string `json:"task"`
+	Length int    `json:"length"` // samples
+	bench.Cell
+}
+
+func memory(ctx context.Context, a *cli.App, paths []string, lengths []int, table string, b benchRun) error {
+	archive := map[string]string{} // of each task; none of the synthetic one
+	var sets []*offline.Dataset
+	add := func(path string, d *offline.Dataset) error {
+		for _, n := range lengths {
+			m, err := hidden(d, n, b.settings.Seed)
+			if err := errors.Join(err, ctx.Err()); err != nil {
+				return cli.Fail(cli.ExitFailure, err, "other --lengths")
+			}
+			sets, archive[m.Name] = append(sets, m), path
+		}
+		return nil
+	}
+	if len(paths) == 0 {
+		if err := add("", nil); err != nil {
+			return err
+		}
+	}
+	for _, path := range paths {
+		d, err := archives.Read(path)
+		if err != nil {
+			return err
+		}
+		if err := add(path, d); err != nil {
+			return err
+		}
+	}
+	done, err := runBench(ctx, a, sets, b, func(dataset string) string {
+		words := []string{"memory"}
+		if path := archive[dataset]; path != "" {
+			words = append(words, cli.QuoteForShell(path))
+		}
+		_, length, _ := bench.MemoryTask(dataset)
+		return strings.Join(append(words, "--lengths", fmt.Sprint(length)), " ")
+	})
+	if err != nil {
+		return err
+	}
+	points := make([]MemoryPoint, len(done.cells))
+	for i, c := range done.cells {
+		task, length, _ := bench.MemoryTask(c.Dataset)
+		points[i] = MemoryPoint{task, length, c}
+	}
+	if table != "" {
+		if err := writeMemoryCSV(table, points); err != nil {
+			return err
+		}
+		a.Say("wrote %s", table)
+	}
+	if a.JSON {
+		err = a.PrintJSON(struct {
+			Results string        `json:"results"`
+			Points  []MemoryPoint `json:"points"`
+		}{b.out, points})
+	} else {
+		err = printMemory(a, points, b.plan.Models)
+	}
+	if err == nil {
+		err = done.missing()
+	}
+	return err
+}
+
+// hidden is the task made of d, or of nothing.
+func hidden(d *offline.Dataset, length int, seed uint64) (*offline.Dataset, error) {
+	if d == nil {
+		return bench.SyntheticMemory(length, seed)
+	}
+	return bench.Memory(d, length, seed)
+}
+
+// printMemory prints a line per task and length, a column per model. Points
+// are in the order of models.
+func printMemory(a *cli.App, points []MemoryPoint, models []string) error {
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "task\tlength\t%s\n", strings.Join(models, "\t"))
+	for row := range slices.Chunk(points, len(models)) {
+		fmt.Fprintf(t, "%s\t%d", row[0].Task, row[0].Length)
+		for _, p := range row {
+			if p.Missing != "" {
+				fmt.Fprint(t, "\tno result")
+				continue
+			}
+			fmt.Fprintf(t, "\t%s", bench.Spread(p.Accuracy, p.Deviation, p.Draws, 3))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// writeMemoryCSV writes one line per point.
+func writeMemoryCSV(path string, points []MemoryPoint) error {
+	var text strings.Builder
+	w := csv.NewWriter(&text)
+	_ = w.Write([]string{"task", "length", "model", "accuracy", "deviation", "draws", "units"}) // to memory: cannot fail
+	for _, p := range points {
+		if p.Missing != "" {
+			continue // no point of a curve
+		}
+		_ = w.Write([]string{p.Task, fmt.Sprint(p.Length), p.Model, fmt.Sprint(p.Accuracy), fmt.Sprint(p.Deviation), fmt.Sprint(p.Draws), fmt.Sprint(p.Config.Units)})
+	}
+	w.Flush()
+	return cli.ReplaceFile(path, []byte(text.String()), cli.Public)
+}

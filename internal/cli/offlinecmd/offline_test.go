@@ -1,0 +1,120 @@
+package offlinecmd_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+func TestImportRetrainEvaluate(t *testing.T) {
+	source, dir := clitest.TinyData(t, "Tiny", 2, 24, 40), t.TempDir()
+	archive, model := filepath.Join(dir, "tiny.parquet"), filepath.Join(dir, "m.safetensors")
+
+	var imported struct {
+		Archive string
+		offline.Summary
+	}
+	clitest.Must(t, "offline", "import", source, "--out", archive, "--json").Parse(t, &imported)
+	if imported.Archive != archive || imported.Channels != 2 || imported.Train.Series != 24 || imported.Test.Series != 24 {
+		t.Errorf("import --json gives %+v", imported)
+	}
+	clitest.Exec(t, t.Context(), "offline", "import", source, "--out", archive).Want(t, cli.ExitFailure, "left as it is", "--force")
+	clitest.Must(t, "offline", "import", source, "--out", archive, "--force")
+
+	var trained struct {
+		Model  models.Report
+		Report offline.RetrainReport
+	}
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "4", "--units", "10", "--json").Parse(t, &trained)
+	if trained.Model.Spec.Members != 4 || trained.Model.Spec.Units != 10 || trained.Report.Series != 24 {
+		t.Errorf("retrain --json gives %+v", trained)
+	}
+
+	predictions := filepath.Join(dir, "p.parquet")
+	var ev offline.Evaluation
+	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--predictions", predictions, "--json").Parse(t, &ev)
+	if ev.Series != 24 || ev.Accuracy < 0.9 {
+		t.Errorf("evaluate --json gives %+v, want 24 series and an accuracy of at least 0.9 on waves of 0.2 and 0.6 rad per sample", ev)
+	}
+	if _, err := os.Stat(predictions); err != nil {
+		t.Error(err)
+	}
+	if r := clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model); !strings.Contains(r.Out, "fast") {
+		t.Errorf("no confusion matrix:\n%s", r.Out)
+	}
+	clitest.Exec(t, t.Context(), "offline", "evaluate", "--archive", archive, "--model", model, "--min-accuracy", "1.1").Want(t, cli.ExitTolerance, "below")
+
+	var inspected models.Report
+	clitest.Must(t, "model", "inspect", "--json", model).Parse(t, &inspected)
+	if inspected.SHA256 != trained.Model.SHA256 {
+		t.Error("inspect and retrain tell different fingerprints")
+	}
+	clitest.Must(t, "model", "verify", model, "--sha256", inspected.SHA256)
+	clitest.Exec(t, t.Context(), "model", "verify", model, "--sha256", "00").Want(t, cli.ExitIntegrity, "want 00")
+	if left := clitest.Leftovers(t, dir, "tiny.parquet", "m.safetensors", "p.parquet"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestPaperNetworks(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	for _, args := range [][]string{{"--eps", "0.1"}, {"--network", "esn", "--leak", "0.5"}, {"--network", "resn"}, {"--spectral-radius", "0.5"}} {
+		var out struct{ Model models.Report }
+		args = append([]string{"offline", "retrain", "--json", "--archive", archive, "--units", "12", "--out", filepath.Join(dir, "m")}, args...)
+		clitest.Must(t, args...).Parse(t, &out)
+		if s := out.Model.Spec; s.Members != 1 || s.Units != 12 || s.Standardise || len(s.Features) != 1 {
+			t.Errorf("%v trained %+v, want one plain network of 12 units", args, s)
+		}
+	}
+}
+
+// A model must not be fed what it was not made for.
+func TestWrongData(t *testing.T) {
+	two, three := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3)
+	dir := t.TempDir()
+	model := filepath.Join(dir, "m")
+	clitest.Must(t, "offline", "retrain", "--archive", three, "--out", model, "--members", "2", "--units", "5")
+	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", two).
+		Want(t, cli.ExitIntegrity, "reads 3 channels", "has 2", "try: eusn-stream model inspect")
+	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", "none.parquet").
+		Want(t, cli.ExitFailure, "no archive none.parquet", "try: eusn-stream offline import")
+	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", dir).Want(t, cli.ExitFailure, dir+" is a folder with 0 archives")
+	source := clitest.TinyData(t, "Tiny", 1, 8, 20)
+	clitest.Exec(t, t.Context(), "offline", "import", filepath.Dir(source), "--name", "Tinny").Want(t, cli.ExitFailure, "Tinny", "Tiny")
+	clitest.Exec(t, t.Context(), "offline", "import", filepath.Join(dir, "nothing")).Want(t, cli.ExitFailure, "nothing", "try:")
+	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", model).Want(t, cli.ExitIntegrity, model, "try: another file")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", two, "--out", model, "--units", "-1").Want(t, cli.ExitUsage, "--units -1", "try: eusn-stream offline retrain --help")
+}
+
+// Ctrl-C before the work begins, which every loop must notice.
+func TestInterrupted(t *testing.T) {
+	source, archive, dir := clitest.TinyData(t, "Tiny", 1, 8, 20), clitest.ImportTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
+	before, err := os.ReadFile(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, args := range [][]string{
+		{"offline", "import", source, "--out", filepath.Join(dir, "new.parquet")},
+		{"offline", "retrain", "--archive", archive, "--out", model, "--seed", "9"},
+		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", filepath.Join(dir, "p.parquet")},
+	} {
+		clitest.Exec(t, ctx, args...).Want(t, cli.ExitInterrupted, "interrupted:")
+	}
+	if left := clitest.Leftovers(t, dir, "m.safetensors"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if after, _ := os.ReadFile(model); string(after) != string(before) {
+		t.Error("the interrupted training changed the model file")
+	}
+}

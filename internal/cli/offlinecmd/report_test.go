@@ -1,0 +1,91 @@
+package offlinecmd_test
+
+import (
+	"context"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/hardware"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/offline/report"
+)
+
+// From an archive to a report, with the paper's figures and without.
+func TestOfflineReport(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--out", in("a.parquet"))
+	clitest.Must(t, "offline", "bench", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--out", in("paper.jsonl"))
+	clitest.Must(t, "offline", "bench", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--out", in("bank.jsonl"))
+	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", in("memory.jsonl"))
+	clitest.Must(t, "offline", "model", in("a.parquet"), "--models", "eusn", "--configurations", "1", "--draws", "1", "--out", in("modelling.jsonl"))
+	args := []string{"offline", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), in("modelling.jsonl"), "--out", in("report")}
+
+	var s struct {
+		Page  string
+		Files int
+		report.Summary
+	}
+	clitest.Must(t, append(args, "--json")...).Parse(t, &s)
+	// Two tables, results, page; two models of two draws and a bank of one.
+	if s.Files != 4+2*2+1 || s.Page != filepath.Join(in("report"), "report.html") || s.Compared != 3 || len(s.Protocols) != 4 || len(s.Missing) != 0 || len(s.Date) != len("2006-01-02") {
+		t.Errorf("report --json gives %+v", s)
+	}
+	page, err := os.ReadFile(s.Page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<span>--protocol</span> <span>paper-exact</span> <span>--models</span> <span>eusn</span>", hardware.MachineName(), "Fig. 4", "repeating"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	table, err := os.Open(filepath.Join(in("report"), "table.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	if rows, err := csv.NewReader(table).ReadAll(); err != nil || len(rows) != 1+4 {
+		t.Errorf("table of %d rows, %v", len(rows), err)
+	}
+
+	again := clitest.Must(t, args...) // over the old one
+	if !strings.Contains(again.Out, "paper-exact: 2 results") || !strings.Contains(again.Out, "outside: paper-exact Adiac eusn") {
+		t.Errorf("printed:\n%s", again.Out)
+	}
+	if after, _ := os.ReadFile(s.Page); string(after) != string(page) {
+		t.Error("the same files gave another page")
+	}
+	clitest.Exec(t, t.Context(), append(args, "--gate")...).Want(t, cli.ExitTolerance, "outside the tolerance of the paper: paper-exact Adiac eusn")
+	clitest.Must(t, "offline", "report", in("bank.jsonl"), "--gate", "--out", in("bank"))
+	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).Want(t, cli.ExitFailure, "is of another report", "rm -r")
+	if err := os.Rename(in("report/tsml"), in("tsml")); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).Want(t, cli.ExitFailure, "modelling.csv is of another report", "try: another --out, or rm ")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	clitest.Exec(t, ctx, args...).Want(t, cli.ExitInterrupted, "no new report.html")
+}
+
+func TestOfflineReportUsage(t *testing.T) {
+	dir := t.TempDir()
+	torn, empty := filepath.Join(dir, "torn"), filepath.Join(dir, "empty")
+	for path, text := range map[string]string{torn: `{"settings":{"protocol":"bank","seed":1,"arithmetic":1,"format":1}}` + "\n{", empty: ""} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clitest.Exec(t, t.Context(), "offline", "report").Want(t, cli.ExitUsage, "at least 1 arg")
+	clitest.Exec(t, t.Context(), "offline", "report", "none.jsonl").Want(t, cli.ExitFailure, "none.jsonl", "try: eusn-stream offline bench")
+	clitest.Exec(t, t.Context(), "offline", "report", torn).Want(t, cli.ExitFailure, "the last line has no end", "still writing", "--resume")
+	clitest.Exec(t, t.Context(), "offline", "report", empty).Want(t, cli.ExitIntegrity, "is empty")
+	results := filepath.Join(dir, "r.jsonl")
+	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", results)
+	clitest.Exec(t, t.Context(), "offline", "report", results, "--out", empty).Want(t, cli.ExitFailure, "is no folder", "try: another --out")
+}

@@ -1,0 +1,181 @@
+package offlinecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/hardware"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// scaleFlags are for trainings that are large.
+type scaleFlags struct {
+	memory string
+	shard  string
+	merge  bool
+}
+
+func (s *scaleFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&s.memory, "memory", "", "memory that the training may take, such as 4GB (default three quarters of the machine's); where features are kept and find no room, they go to a temporary file. The result does not depend on it")
+	f.StringVar(&s.shard, "shard", "", "do share i of n of the training, such as 3/8, and write a file of statistics to --out")
+	f.BoolVar(&s.merge, "merge", false, "make the model of the files of all shards, which are the arguments")
+}
+
+// check holds the flags against each other and against the arguments.
+func (s *scaleFlags) check(cmd *cobra.Command, args []string) error {
+	f := cmd.Flags()
+	if !s.merge {
+		if err := cobra.NoArgs(cmd, args); err != nil {
+			return err
+		}
+		if !f.Changed("archive") {
+			return errors.New(`required flag(s) "archive" not set`)
+		}
+		if s.shard != "" && !f.Changed("out") {
+			return errors.New("--shard: want --out, a file of its own for each shard")
+		}
+		return nil
+	}
+	if len(args) == 0 {
+		return errors.New("--merge: want the files of all shards as arguments")
+	}
+	var others []string
+	f.Visit(func(g *pflag.Flag) {
+		switch g.Name {
+		case "merge", "out", "memory", "json", "quiet", "progress", "threads":
+		default:
+			if cmd.InheritedFlags().Lookup(g.Name) == nil {
+				others = append(others, "--"+g.Name)
+			}
+		}
+	})
+	if len(others) > 0 {
+		return fmt.Errorf("--merge: %s is said when the shards are made", strings.Join(others, ", "))
+	}
+	return nil
+}
+
+// bytes is the memory to train in. The collector of garbage works to keep it.
+func (s *scaleFlags) bytes() (int64, error) {
+	if s.memory == "" {
+		total := hardware.MachineMemory()
+		if total == 0 {
+			return offline.DefaultMemory, nil
+		}
+		return int64(total / 4 * 3), nil
+	}
+	return parseSize(s.memory)
+}
+
+// parseSize reads a number of bytes: 500MB, 4GB, 1.5GiB.
+func parseSize(text string) (int64, error) {
+	number := strings.TrimRight(text, "BKMGTi")
+	unit := 1.0
+	switch text[len(number):] {
+	case "B", "":
+	case "KB", "K":
+		unit = 1e3
+	case "MB", "M":
+		unit = 1e6
+	case "GB", "G":
+		unit = 1e9
+	case "TB", "T":
+		unit = 1e12
+	case "KiB":
+		unit = 1 << 10
+	case "MiB":
+		unit = 1 << 20
+	case "GiB":
+		unit = 1 << 30
+	case "TiB":
+		unit = 1 << 40
+	default:
+		unit = math.NaN()
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if v *= unit; err != nil || !(v >= 1e6 && v <= 1<<60) {
+		return 0, fmt.Errorf("--memory %s: want a size of at least 1MB, such as 500MB or 4GB", text)
+	}
+	return int64(v), nil
+}
+
+// parseShard reads i/n.
+func parseShard(text string) (s offline.Shard, err error) {
+	i, n, ok := strings.Cut(text, "/")
+	if s.I, err = strconv.Atoi(i); ok && err == nil {
+		s.N, err = strconv.Atoi(n)
+	}
+	if !ok || err != nil || s.I < 1 || s.I > s.N {
+		return s, fmt.Errorf("--shard %s: want i/n with i from 1 to n, such as 3/8", text)
+	}
+	return s, nil
+}
+
+// keepWithin lets garbage be collected before memory is exceeded.
+func keepWithin(bytes int64) { debug.SetMemoryLimit(min(bytes, debug.SetMemoryLimit(-1))) }
+
+// retrainShard does one share of a training.
+func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, s offline.Shard, out string) error {
+	if src.Set == nil {
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("%s is a recording, whose streams are interleaved: only data sets are divided into shards", src.Path), "eusn-stream offline retrain --help")
+	}
+	o.Planned = func(r offline.RetrainReport) { SayPlanned(a, src, o.Policy, r) }
+	p := a.Progress()
+	report, err := offline.RetrainShard(ctx, src.Set, o, s, out, p.Report)
+	p.Close()
+	if err != nil {
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is as it was before, or whole and new", out), "eusn-stream offline retrain --help")
+	}
+	if a.JSON {
+		return a.PrintJSON(struct {
+			File   string                `json:"file"`
+			Shard  int                   `json:"shard"`
+			Shards int                   `json:"shards"`
+			Report offline.RetrainReport `json:"report"`
+		}{out, s.I, s.N, report})
+	}
+	a.Say("shard %d of %d is in %s, after %.1f s", s.I, s.N, out, report.StateSeconds)
+	a.Say("next, when all %d are there: eusn-stream offline retrain --merge FILES --out model.safetensors", s.N)
+	return nil
+}
+
+// mergeShards makes the model of all shards.
+func mergeShards(ctx context.Context, a *cli.App, files []string, o offline.RetrainOptions, out string) error {
+	p := a.Progress()
+	m, report, err := offline.MergeShards(ctx, files, o, p.Report)
+	p.Close()
+	if err := saveTrained(ctx, m, err, out); err != nil {
+		return err
+	}
+	if err := sayTrained(a, out, report); err != nil || a.JSON {
+		return err
+	}
+	a.Say("next: eusn-stream offline evaluate --model %s --archive ARCHIVE", cli.QuoteForShell(out))
+	return nil
+}
+
+// planText is how the readout will learn, and what that takes.
+func planText(p readout.Plan) string {
+	how := "all features are kept"
+	switch {
+	case p.Spilled:
+		how = "all features are kept, in a temporary file for want of memory"
+	case !p.Kernel:
+		how = "features are added up and forgotten"
+	}
+	if !p.Kernel && 0 < p.LeftOut && p.LeftOut < p.Samples {
+		how += fmt.Sprintf(", but those of the %d sequences that choose the regularisation", p.LeftOut)
+	}
+	return fmt.Sprintf("%d features of each: %s; at most %s of memory", p.Features, how, readout.Size(max(p.Adding, p.Solving)))
+}

@@ -1,0 +1,66 @@
+package offlinecmd_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+// A job array's shards make the model of one job, and what is said before the
+// work begins tells how.
+func TestRetrainInShards(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	network := []string{"--archive", archive, "--members", "2", "--units", "8"}
+	one := clitest.Must(t, append([]string{"offline", "retrain", "--out", in("one"), "--memory", "100MB"}, network...)...)
+	one.Want(t, cli.ExitOK, "80 features of each", "of memory")
+	merge := []string{"offline", "retrain", "--merge", "--out", in("all")}
+	for i := range 2 {
+		part := in(fmt.Sprint("part", i))
+		clitest.Must(t, append([]string{"offline", "retrain", "--out", part, "--shard", fmt.Sprintf("%d/2", i+1)}, network...)...).
+			Want(t, cli.ExitOK, "offline retrain --merge FILES")
+		merge = append(merge, part)
+	}
+	clitest.Must(t, merge...).Want(t, cli.ExitOK, "eusn-stream offline evaluate --model")
+	a, err := os.ReadFile(in("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(in("all"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(a) != string(b) {
+		t.Error("the shards give another model than one job")
+	}
+	clitest.Exec(t, t.Context(), merge[:len(merge)-1]...).Want(t, cli.ExitIntegrity, "shard 2 of 2 is missing")
+	clitest.Exec(t, t.Context(), append(merge, "--members", "3")...).Want(t, cli.ExitUsage, "--members is said when the shards are made")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--merge").Want(t, cli.ExitUsage, "want the files of all shards")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--out", in("x")).Want(t, cli.ExitUsage, `"archive" not set`)
+	clitest.Exec(t, t.Context(), append([]string{"offline", "retrain", "--shard", "1/2"}, network...)...).Want(t, cli.ExitUsage, "want --out")
+	for _, s := range []string{"0/2", "3/2", "2", "a/b"} {
+		clitest.Exec(t, t.Context(), append([]string{"offline", "retrain", "--out", in("x"), "--shard", s}, network...)...).Want(t, cli.ExitUsage, "want i/n")
+	}
+	for _, s := range []string{"4", "GB", "-1GB", "4XB", "1e30GB"} {
+		clitest.Exec(t, t.Context(), append([]string{"offline", "retrain", "--out", in("x"), "--memory", s}, network...)...).Want(t, cli.ExitUsage, "want a size")
+	}
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", in("x"), "--memory", "1MB", "--members", "100").Want(t, cli.ExitFailure, "give more memory")
+
+	// Features that find no room in memory go to a file, and the bits stay.
+	for memory, where := range map[string]string{"1MB": "all features are kept, in a temporary file", "1GB": "all features are kept; at most"} {
+		clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", in(memory), "--memory", memory, "--members", "20").Want(t, cli.ExitOK, where)
+	}
+	if a, err = os.ReadFile(in("1MB")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = os.ReadFile(in("1GB")); err != nil {
+		t.Fatal(err)
+	}
+	if string(a) != string(b) {
+		t.Error("little memory gives another model")
+	}
+}

@@ -1,0 +1,114 @@
+package root_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+// What files hold decides the exit code also where each is whole, but breaks a
+// rule or does not belong to the other.
+func TestExitCodesOfContent(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	one, two := clitest.TinyData(t, "Tiny", 1, 24, 40), clitest.TinyData(t, "Tiny", 2, 24, 40)
+	clitest.Must(t, "offline", "import", one, "--out", in("one"))
+	clitest.Must(t, "offline", "import", two, "--out", in("two"))
+	clitest.Must(t, "offline", "import", "--train", filepath.Join(one, "Tiny_TRAIN.ts"), "--out", in("train"))
+	clitest.Must(t, "offline", "import", "--test", filepath.Join(one, "Tiny_TEST.ts"), "--out", in("test"))
+	clitest.Must(t, "offline", "retrain", "--archive", in("one"), "--out", in("model"), "--members", "1", "--units", "5")
+	clitest.Must(t, "offline", "import", "--train", clitest.Write(t, in("a_TRAIN.txt"), "0\t1 2 3\n1\t2 3\n"), "--out", in("tokens"))
+	clitest.Must(t, "offline", "import", "--train", clitest.Write(t, in("b_TRAIN.ts"), "@problemName b\n@classLabel true x fast\n@data\n1,2,3:x\n3,4,1e30:fast\n"), "--out", in("other"))
+	clitest.Write(t, in("h.csv"), "stream,c0\n")
+	clitest.Write(t, in("long_TRAIN.tsv"), strings.Repeat("l", 2<<20)+"\t1\t2\n")
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"offline import --train " + one + "/Tiny_TRAIN.ts --test " + two + "/Tiny_TEST.ts --out OUT", cli.ExitIntegrity, []string{"the train part has 1 channels, the test part 2"}},
+		{"offline import --csv DIR/h.csv --out OUT", cli.ExitIntegrity, []string{"no samples after the header line"}},
+		{"offline model DIR/h.csv --out OUT", cli.ExitIntegrity, []string{"h.csv: no samples after the header line"}},
+		{"offline import --train DIR/long_TRAIN.tsv --out OUT", cli.ExitIntegrity, []string{"long_TRAIN.tsv:1: label", "want at most 256"}},
+		{"offline evaluate --model DIR/model --archive DIR/two", cli.ExitIntegrity, []string{"the model reads 1 channels", "model inspect"}},
+		{"offline evaluate --model DIR/model --archive DIR/other --split train", cli.ExitIntegrity, []string{`class "x" of data set "b" is not among`}},
+		{"offline retrain --archive DIR/tokens --out OUT", cli.ExitIntegrity, []string{"embed the tokens first"}},
+		{"offline evaluate --model DIR/model --archive DIR/tokens --split train", cli.ExitIntegrity, []string{"embed the tokens first"}},
+		{"offline retrain --archive DIR/other --out OUT --members 1 --units 5", cli.ExitIntegrity, []string{`series "train-1", sample 2, channel "c0": value 1e+30 is out of range`}},
+		{"offline evaluate --model DIR/model --archive DIR/train", cli.ExitFailure, []string{"no test part", "try: the same command with --split train"}},
+		{"offline evaluate --model DIR/model --archive DIR/test --split train", cli.ExitFailure, []string{"no train part", "try: the same command with --split test"}},
+		{"replay --archive DIR/train", cli.ExitFailure, []string{"no test part", "try: the same command with --split train"}},
+		{"replay --archive DIR/tokens", cli.ExitIntegrity, []string{"token lists", "offline embed"}},
+	} {
+		args := strings.Fields(strings.NewReplacer("DIR", dir, "OUT", in("out")).Replace(c.args))
+		t.Run(c.args, func(t *testing.T) { clitest.Exec(t, t.Context(), args...).Want(t, c.code, c.says...) })
+	}
+	r := clitest.Must(t, "offline", "retrain", "--archive", in("one"), "--out", in("again"), "--members", "1", "--units", "5")
+	r.Want(t, cli.ExitOK, "next: eusn-stream offline evaluate --model "+in("again")+" --archive "+in("one"))
+}
+
+// One rule gives the exit code of a file that cannot be used, whatever kind of
+// file and command: 1 where it is not there, 5 where its content is at fault, 3
+// for a configuration's.
+func TestExitCodesOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 1, 24, 40), "--out", in("archive"))
+	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, in("r.csv"), "stream,seq,c0,end\ns,0,1.5,false\ns,1,2.5,true\n"), "--out", in("recording"))
+	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--out", in("model"), "--members", "1", "--units", "5")
+	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", in("results"), "--csv", in("table"))
+	for _, c := range []struct {
+		file, args string
+		code       int
+	}{
+		{"archive", "offline evaluate --model MODEL --archive FILE", cli.ExitIntegrity},
+		{"archive", "offline retrain --archive FILE --out OUT", cli.ExitIntegrity},
+		{"archive", "offline bench FILE --out OUT", cli.ExitIntegrity},
+		{"archive", "offline model FILE --out OUT", cli.ExitIntegrity},
+		{"archive", "offline embed FILE --out OUT", cli.ExitIntegrity},
+		{"archive", "replay --archive FILE", cli.ExitIntegrity},
+		{"recording", "replay --archive FILE", cli.ExitIntegrity},
+		{"r.csv", "offline import --csv FILE --out OUT", cli.ExitIntegrity},
+		{"model", "offline evaluate --model FILE --archive ARCHIVE", cli.ExitIntegrity},
+		{"model", "model inspect FILE", cli.ExitIntegrity},
+		{"model", "run --model FILE", cli.ExitIntegrity},
+		{"results", "offline report FILE --out OUT", cli.ExitIntegrity},
+		{"results", "offline memory --models eusn --lengths 30 --configurations 1 --draws 1 --resume --out FILE", cli.ExitIntegrity},
+		{"table", "offline figures --only 4 --memory FILE --out OUT", cli.ExitIntegrity},
+		{"model", "state diff FILE FILE", cli.ExitIntegrity},
+		{"model", "run -c FILE", cli.ExitConfig},
+		{"table", "config check FILE", cli.ExitConfig},
+	} {
+		whole := clitest.Read(t, in(c.file))
+		for name, content := range map[string][]byte{
+			"of another kind": []byte("hello: world\n"),
+			"damaged":         append([]byte("?"), whole[:len(whole)/2]...),
+		} {
+			t.Run(c.args+" "+c.file+" "+name, func(t *testing.T) {
+				path := in("broken")
+				if strings.HasSuffix(c.file, ".csv") {
+					path += ".csv"
+				}
+				if err := os.WriteFile(path, append(content, '\n'), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				args := func(path string) []string {
+					return strings.Fields(strings.NewReplacer("FILE", path, "MODEL", in("model"), "ARCHIVE", in("archive"), "OUT", in("out")).Replace(c.args))
+				}
+				clitest.Exec(t, t.Context(), args(path)...).Want(t, c.code, path)
+				if c.file == "results" && strings.Contains(c.args, "--resume") {
+					return // begins one that is not there
+				}
+				code := cli.ExitFailure
+				if c.code == cli.ExitConfig {
+					code = cli.ExitConfig
+				}
+				clitest.Exec(t, t.Context(), args(in("none"))...).Want(t, code, in("none"))
+			})
+		}
+	}
+}

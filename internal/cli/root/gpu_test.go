@@ -1,0 +1,29 @@
+package root_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/gpu"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+// Every command that computes says in one sentence what is missing, before it
+// has started anything.
+func TestNoGPU(t *testing.T) {
+	if list, err := gpu.Devices(); err == nil {
+		t.Skipf("this machine has %s", list[0].Name)
+	}
+	for _, args := range [][]string{
+		{"run", "--model", "none.safetensors"}, {"demo"}, {"offline", "retrain"}, {"offline", "evaluate"}, {"bench"},
+	} {
+		for _, kind := range []string{"gpu", "gpu-3xtf32", "gpu-2xtf32"} {
+			r := clitest.Exec(t, t.Context(), append(args, "--engine", kind)...)
+			r.Want(t, cli.ExitUnreachable, "eusn-stream: gpu: ", "try: --engine auto")
+			if n := strings.Count(r.ErrOut, "\n"); n != 2 || r.Out != "" {
+				t.Errorf("%v: %d lines of errors, want a sentence and what to try; printed %q:\n%s", args, n, r.Out, r.ErrOut)
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package root_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+// TestInputsAreNeverOverwritten gives inputs as outputs, under their own and
+// another name, and wants them untouched.
+func TestInputsAreNeverOverwritten(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--out", model)
+	link := filepath.Join(dir, "link.parquet")
+	if err := os.Symlink(archive, link); err != nil {
+		t.Fatal(err)
+	}
+	csv := clitest.Write(t, filepath.Join(dir, "r.csv"), "stream,a\ns,1\n")
+	ts := clitest.Write(t, filepath.Join(t.TempDir(), "X_TRAIN.ts"), "@classLabel true a\n@data\n1:a\n")
+	before := map[string][]byte{archive: nil, model: nil, csv: nil, ts: nil}
+	for path := range before {
+		before[path] = clitest.Read(t, path)
+	}
+	const says = "is what is being read"
+	for _, args := range [][]string{
+		{"offline", "retrain", "--archive", archive, "--out", archive},
+		{"offline", "retrain", "--archive", archive, "--out", link},
+		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", archive},
+		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", model},
+		{"offline", "import", "--csv", csv, "--out", csv, "--force"},
+		{"offline", "import", filepath.Dir(ts), "--out", ts, "--force"},
+		{"offline", "import", "--train", ts, "--out", ts, "--force"},
+	} {
+		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, says)
+	}
+	for path, content := range before {
+		if !bytes.Equal(content, clitest.Read(t, path)) {
+			t.Errorf("%s has changed", path)
+		}
+	}
+	// What a wrong file is answered with must not be a command that destroys it.
+	if r := clitest.Exec(t, t.Context(), "model", "inspect", archive); strings.Contains(r.ErrOut, "--out") {
+		t.Errorf("a wrong file named as output:\n%s", r.ErrOut)
+	}
+}
+
+// TestOutputsAreCheckedBeforeTheWork wants refusals that come before any
+// result, and nothing left behind.
+func TestOutputsAreCheckedBeforeTheWork(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	for out, says := range map[string]string{
+		filepath.Join(dir, "none", "m.safetensors"): "there is no folder",
+		dir:        "no regular file",
+		os.DevNull: "no regular file",
+	} {
+		r := clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", out)
+		r.Want(t, cli.ExitFailure, says)
+		if r.Out != "" {
+			t.Errorf("--out %s: refused after the work:\n%s", out, r.Out)
+		}
+	}
+	if left := clitest.Leftovers(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// brokenWriter takes nothing, as a full disk does.
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+// TestLostResultsAreAFailure: a table that could not be written is no success.
+func TestLostResultsAreAFailure(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"doctor"}, {"help"}, {"completion", "bash"}} {
+		var errOut bytes.Buffer
+		if code := root.Run(t.Context(), args, brokenWriter{}, &errOut); code != cli.ExitFailure {
+			t.Errorf("%v: exit code %d, want %d", args, code, cli.ExitFailure)
+		}
+		if got := errOut.String(); strings.Count(got, "results could not be written: disk full") != 1 {
+			t.Errorf("%v: messages %q, want the reason once", args, got)
+		}
+	}
+}

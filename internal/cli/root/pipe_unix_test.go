@@ -1,0 +1,89 @@
+//go:build unix
+
+package root_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+// A pipe in the place of a file is refused by whatever command, but where a
+// configuration comes out of it: opening one that nobody writes to would wait,
+// and hear no Ctrl-C. So is a folder, but
+// where it stands for the files in it.
+func TestPipesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	pipe, figure := filepath.Join(dir, "X_TRAIN.ts"), filepath.Join(dir, "out")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	csv := filepath.Join(dir, "pipe.csv")
+	if err := syscall.Mkfifo(csv, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(dir, "X_TEST.ts"), "@problemName X\n@classLabel true a b\n@data\n1,2:a\n")
+	model := filepath.Join(dir, "m")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--out", model, "--members", "1", "--units", "5")
+	for _, c := range []struct {
+		args string
+		code int
+	}{
+		{"run -c PIPE", cli.ExitConfig},
+		{"config check PIPE", cli.ExitConfig},
+		{"run --model PIPE", cli.ExitFailure},
+		{"model inspect PIPE", cli.ExitFailure},
+		{"model verify PIPE", cli.ExitFailure},
+		{"replay --archive PIPE", cli.ExitFailure},
+		{"state diff PIPE PIPE", cli.ExitFailure},
+		{"offline import DIR", cli.ExitFailure},
+		{"offline import --train PIPE --test PIPE", cli.ExitFailure},
+		{"offline import --csv CSV", cli.ExitFailure},
+		{"offline embed PIPE", cli.ExitFailure},
+		{"offline embed DIR", cli.ExitFailure},
+		{"offline retrain --archive PIPE --out OUT", cli.ExitFailure},
+		{"offline evaluate --model MODEL --archive PIPE", cli.ExitFailure},
+		{"offline evaluate --model PIPE --archive PIPE", cli.ExitFailure},
+		{"offline bench PIPE --out OUT", cli.ExitFailure},
+		{"offline model PIPE --out OUT", cli.ExitFailure},
+		{"offline model CSV --out OUT", cli.ExitFailure},
+		{"offline memory --models eusn --lengths 30 --configurations 1 --draws 1 --resume --out PIPE", cli.ExitFailure},
+		{"offline figures --only 4 --memory PIPE --out OUT", cli.ExitFailure},
+		{"offline report PIPE --out OUT", cli.ExitFailure},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			args := strings.Fields(strings.NewReplacer("PIPE", pipe, "CSV", csv, "DIR", dir, "OUT", figure, "MODEL", model).Replace(c.args))
+			ended := make(chan clitest.Result, 1)
+			go func() { ended <- clitest.Exec(t, t.Context(), args...) }()
+			select {
+			case r := <-ended:
+				r.Want(t, c.code, "is a pipe, want a file", "try:")
+			case <-time.After(20 * time.Second):
+				t.Fatal("it waits for somebody to write")
+			}
+		})
+	}
+	clitest.Exec(t, t.Context(), "model", "inspect", dir).Want(t, cli.ExitFailure, dir+" is a folder, want a file")
+}
+
+// A configuration may come out of a pipe that something writes into, as a
+// shell's <(...) gives it.
+func TestConfigurationFromPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("stage: {shards: -3}\n"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	clitest.Exec(t, t.Context(), "config", "check", fmt.Sprintf("/dev/fd/%d", r.Fd())).Want(t, cli.ExitConfig, "stage.shards", "try:")
+}

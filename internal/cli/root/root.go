@@ -1,0 +1,109 @@
+package root
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/bench"
+	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/cli/demo"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
+	"github.com/eusn-stream/eusn-stream/internal/cli/term"
+)
+
+// Run is the whole program but for signals and the exit, so that tests drive
+// what the binary does. It returns the exit code.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	out := &cli.Results{Writer: term.Cleaned{Writer: stdout}}
+	a := &cli.App{Stdout: out, Stderr: term.Cleaned{Writer: stderr}}
+	if cli.AsksForJSON() {
+		a.LogAsJSON()
+	}
+	root := newRoot(a)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if !a.Started && out.Err == nil {
+		err = cli.Fail(cli.ExitUsage, err, cmd.CommandPath()+" --help")
+	}
+	if out.Err != nil && !errors.Is(err, out.Err) {
+		err = errors.Join(err, out.Err)
+	}
+	return a.Report(err)
+}
+
+func newRoot(a *cli.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "eusn-stream",
+		Short: "Streaming time-series classification with Euler State Networks on NATS",
+		Long: `eusn-stream classifies time series as they stream by: Arrow record batches come
+in on NATS subjects, one Euler State Network state per stream advances with each
+sample, and predictions go out, also as Arrow.
+
+  eusn-stream demo                 see all of it work, in under a minute
+  eusn-stream offline import ...   make a Parquet archive of a data set
+  eusn-stream offline retrain ...  train a model on it
+  eusn-stream run --model M        start the stage
+  eusn-stream replay --archive A   publish an archive as live data`,
+		SilenceErrors: true, // report prints them, once
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.Version = cli.ReadBuildInfo().Version // the flag that people try first
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	f := root.PersistentFlags()
+	f.BoolVar(&a.JSON, "json", false, "print results as JSON")
+	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print results and errors only")
+	f.StringVar(&a.ProgressMode, "progress", "auto", "progress display: auto, plain or none")
+	f.StringVar(&a.Engine, "engine", "auto", "what computes: auto, gpu, avx512, avx2, neon or generic, all with the same bits; gpu-3xtf32 or gpu-2xtf32, with others")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		switch a.ProgressMode {
+		case "auto", "plain", "none":
+			err := engines.Check(a.Engine)
+			if s := engines.OtherBits(a.Engine); err == nil && s != "" && cmd.Name() != "run" { // whose log says it
+				a.Say("--engine %s: %s", a.Engine, s)
+			}
+			return err
+		}
+		return fmt.Errorf("--progress %s: want auto, plain or none", a.ProgressMode)
+	}
+	root.SetHelpCommand(newHelp())
+	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewPartitions(a), live.NewState(a), live.NewDeadLetter(a), offlinecmd.NewCommand(a), models.NewCommand(a), config.NewCommand(a),
+		live.NewDoctor(a), bench.NewCommand(a), newVersion(a), cli.NewExitCodesTopic())
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	return root
+}
+
+// newHelp is cobra's help command, but a topic that does not exist is an
+// error.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil || topic == cmd.Root() && len(args) > 0 || len(rest) > 0 {
+				return cli.Fail(cli.ExitUsage, fmt.Errorf("no help on %q", strings.Join(args, " ")), "eusn-stream --help")
+			}
+			topic.InitDefaultHelpFlag()
+			return topic.Help()
+		},
+	}
+}

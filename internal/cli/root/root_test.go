@@ -1,0 +1,143 @@
+package root_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"bogus"}, `unknown command "bogus"`},
+		{[]string{"version", "--bogus"}, "unknown flag: --bogus"},
+		{[]string{"version", "extra"}, "extra"},
+		{[]string{"completion", "tcsh"}, `unknown command "tcsh" for "eusn-stream completion"`},
+		{[]string{"config", "bogus"}, `unknown command "bogus" for "eusn-stream config"`},
+		{[]string{"--progress", "loud", "version"}, "want auto, plain or none"},
+		{[]string{"offline", "retrain"}, `"archive" not set`},
+		{[]string{"offline", "import"}, "nothing to import"},
+		{[]string{"offline", "retrain", "--archive", "a", "--network", "rnn"}, "want bank, eusn, esn or resn"},
+		{[]string{"offline", "retrain", "--archive", "a", "--network", "bank", "--eps", "0.1"}, "--eps is a parameter of --network eusn"},
+		{[]string{"offline", "retrain", "--archive", "a", "--eps", "0.1", "--members", "3"}, "--members is a parameter of --network bank"},
+		{[]string{"offline", "retrain", "--archive", "a", "--policy", "window", "--length", "7", "--hop", "2"}, "not a multiple"},
+		{[]string{"offline", "evaluate", "--archive", "a", "--split", "half"}, "want train or test"},
+		{[]string{"model", "inspect"}, "accepts 1 arg"},
+		{[]string{"help", "bogus"}, `no help on "bogus"`},
+		{[]string{"help", "offline", "bogus"}, `no help on "offline bogus"`},
+		{[]string{"offline", "retrain", "--archive", "a", "--length", "20"}, "--length is a parameter of --policy window, count, not of marked"},
+		{[]string{"offline", "retrain", "--archive", "a", "--policy", "count", "--length", "9", "--hop", "3"}, "--hop is a parameter of --policy window"},
+		{[]string{"offline", "retrain", "--archive", "a", "--threads", "-1"}, "--threads -1"},
+		{[]string{"offline", "evaluate", "--archive", "a", "--min-accuracy", "nan"}, "--min-accuracy NaN: want a share of 1"},
+		{[]string{"offline", "evaluate", "--archive", "a", "--threads", "-1"}, "--threads -1: want 0 or more"},
+		{[]string{"offline", "retrain", "--archive", "a", "--out", ""}, "--out: want the name of a file"},
+		{[]string{"offline", "import", "a", "--num-words", "-2"}, "--num-words -2"},
+		{[]string{"replay", "--archive", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
+		{[]string{"replay", "--archive", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
+		{[]string{"demo", "--train", "3"}, "--train 3, --test 300: want at least 4 of each"},
+		{[]string{"demo", "--members", "0"}, "want positive numbers"},
+		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "-1"}, "--alpha"},
+		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "2,1"}, "want ascending order"},
+		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "nan"}, "--alpha"},
+		{[]string{"offline", "retrain", "--archive", "a", "--members", "100000"}, "members = 100000, want 1 to 4096"},
+		{[]string{"offline", "retrain", "--archive", "a", "--members", "0"}, "members = 0, want 1 to 4096"},
+		{[]string{"offline", "retrain", "--archive", "a", "--members", "4096", "--units", "8192"}, "weights, want at most"},
+		{[]string{"offline", "retrain", "--archive", "a", "--units", "0"}, "--units 0: want 1 to 8192"},
+		{[]string{"offline", "retrain", "--archive", "a", "--network", "eusn", "--units", "-3"}, "--units -3: want 1 to 8192"},
+		{[]string{"offline", "retrain", "--archive", "a", "--eps", "-1"}, "eps = -1..-1, want positive values"},
+		{[]string{"offline", "retrain", "--archive", "a", "--leak", "2"}, "leak = 2, want at most 1"},
+		{[]string{"offline", "retrain", "--archive", "a", "--features", "first"}, `feature "first", want last`},
+	} {
+		clitest.Exec(t, t.Context(), c.args...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
+	}
+	clitest.Exec(t, t.Context(), "help", "bogus").Want(t, cli.ExitUsage, "try: eusn-stream --help") // not help's own help
+}
+
+func TestHelp(t *testing.T) {
+	if r := clitest.Must(t); !strings.Contains(r.Out, "eusn-stream demo") {
+		t.Errorf("help does not begin with the demo:\n%s", r.Out)
+	}
+	if r := clitest.Must(t, "help", "exit-codes"); !strings.Contains(r.Out, "130  interrupted") {
+		t.Errorf("help exit-codes:\n%s", r.Out)
+	}
+	if r := clitest.Must(t, "help", "offline", "retrain"); !strings.Contains(r.Out, "Draw a reservoir") || !strings.Contains(r.Out, "--help") {
+		t.Errorf("help offline retrain:\n%s", r.Out)
+	}
+	if r := clitest.Must(t, "completion", "bash"); !strings.Contains(r.Out, "eusn-stream") {
+		t.Error("no bash completion")
+	}
+}
+
+// Help says what a flag is where nobody sets it.
+func TestHelpShowsDefaults(t *testing.T) {
+	for args, want := range map[string][]string{
+		"run":        {`(default "eusn-data")`, "(default 4222)", "(default 64)", `(default "model.safetensors")`},
+		"replay":     {`(default "sensors.*")`, `(default "eusn")`},
+		"partitions": {`(default "eusn")`, `(default "eusn-data")`},
+		"doctor":     {`(default "eusn")`},
+	} {
+		r := clitest.Must(t, args, "--help")
+		for _, w := range want {
+			if !strings.Contains(r.Out, w) {
+				t.Errorf("%s --help lacks %q:\n%s", args, w, r.Out)
+			}
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var b cli.BuildInfo
+	clitest.Must(t, "version", "--json").Parse(t, &b)
+	if r := clitest.Must(t, "--version"); !strings.Contains(r.Out, b.Version) {
+		t.Errorf("--version prints %q, want version %s in it", r.Out, b.Version)
+	}
+	if b.Go == "" || b.Arithmetic < 1 {
+		t.Errorf("version --json gives %+v", b)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	dir := t.TempDir()
+	var found []live.Finding
+	clitest.Must(t, "doctor", "--json", "--dir", filepath.Join(dir, "a", "b")).Parse(t, &found)
+	seen := map[string]string{}
+	for _, f := range found {
+		seen[f.Subject] = f.Status
+		if !strings.HasSuffix(f.Sentence, ".") {
+			t.Errorf("%q is not a sentence", f.Sentence)
+		}
+	}
+	if seen["cpu"] != "ok" || seen["directory"] != "ok" || seen["nats"] != "ok" || seen["gpu"] == "" || seen["memory"] == "" {
+		t.Errorf("findings %v", seen)
+	}
+	if left := clitest.Leftovers(t, dir); len(left) > 0 {
+		t.Errorf("doctor left %v behind", left)
+	}
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if r := clitest.Must(t, "doctor", "--dir", open); !strings.Contains(r.Out, "chmod 700 "+open) {
+		t.Errorf("doctor on a data directory that others can read:\n%s", r.Out)
+	}
+	clitest.Exec(t, t.Context(), "doctor", "--nats-url", "nats://127.0.0.1:1").Want(t, cli.ExitUnreachable, "127.0.0.1:1", "try:")
+	file := clitest.Write(t, filepath.Join(dir, "file"), "not a directory")
+	r := clitest.Exec(t, t.Context(), "doctor", "--dir", file)
+	r.Want(t, cli.ExitFailure)
+	if !strings.Contains(r.Out, "cannot be written") {
+		t.Errorf("doctor on a file as data directory:\n%s", r.Out)
+	}
+}
+
+func TestModelFiles(t *testing.T) {
+	clitest.Exec(t, t.Context(), "model", "inspect", "none.safetensors").Want(t, cli.ExitFailure, "none.safetensors", "try: eusn-stream offline retrain")
+	bad := clitest.Write(t, filepath.Join(t.TempDir(), "bad"), "these are not tensors")
+	clitest.Exec(t, t.Context(), "model", "verify", bad).Want(t, cli.ExitIntegrity, bad)
+}

@@ -1,0 +1,144 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// Series plays one part of a data set on a number of streams: series k
+// of the part goes to stream k mod streams, whole, and ends a sequence: by a
+// mark, or by silence where times are given.
+type Series struct {
+	d       *offline.Dataset
+	Series  []int
+	Streams int
+	next    int
+
+	step    time.Duration // from a sample to the next; 0: no times
+	silence time.Duration // after each series but a stream's last, which ends by a mark
+	clocks  []int64       // time of each stream's next sample, ns since 1970
+}
+
+// NewSeries deals the part out to streams; 0: each series is a stream of
+// its own, as policies need that see no end of a series.
+func NewSeries(d *offline.Dataset, split offline.Split, streams int) *Series {
+	s := &Series{d: d, Series: d.Part(split)}
+	if streams == 0 {
+		streams = len(s.Series)
+	}
+	s.Streams = max(1, min(streams, len(s.Series)))
+	return s
+}
+
+// BySilence lets the series' samples have times, and silence end them.
+func (s *Series) BySilence(step, silence time.Duration) {
+	s.step, s.silence = step, silence
+	s.clocks = slices.Repeat([]int64{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()}, s.Streams)
+}
+
+// Next implements pipeline.Source.
+func (s *Series) Next() (pipeline.Item, error) {
+	if s.next == len(s.Series) {
+		return pipeline.Item{}, io.EOF
+	}
+	k := s.next
+	s.next++
+	it := pipeline.Item{Stream: StreamName(k % s.Streams), X: s.d.Series[s.Series[k]].Values, End: true}
+	if s.step > 0 {
+		clock := &s.clocks[k%s.Streams]
+		for range s.d.Len(s.Series[k]) {
+			it.Times = append(it.Times, *clock)
+			*clock += int64(s.step)
+		}
+		*clock += int64(s.silence)
+		it.End = k+s.Streams >= len(s.Series)
+	}
+	return it, nil
+}
+
+func StreamName(n int) string { return fmt.Sprintf("s%05d", n) }
+
+// Rows is how many samples the source will have played.
+func (s *Series) Rows() (n int64) {
+	for _, i := range s.Series {
+		n += int64(s.d.Len(i))
+	}
+	return n
+}
+
+// Recording plays a recording archive, row group by row group. Within a
+// row group each stream's samples up to the end of a sequence are one item, so
+// memory is bounded by the row group.
+type Recording struct {
+	r     *offline.RecordingReader
+	chunk offline.RecordingChunk
+	items []pipeline.Item // of the row group in hand, those before next are gone
+	next  int
+}
+
+// NewRecording plays what r has not read yet.
+func NewRecording(r *offline.RecordingReader) *Recording { return &Recording{r: r} }
+
+// Next implements pipeline.Source.
+func (s *Recording) Next() (pipeline.Item, error) {
+	for s.next == len(s.items) {
+		if err := s.r.Next(&s.chunk); err != nil {
+			return pipeline.Item{}, err
+		}
+		s.items, s.next = cutChunk(&s.chunk, len(s.r.Channels)), 0
+	}
+	s.next++
+	return s.items[s.next-1], nil
+}
+
+// cutChunk gathers the samples of each stream into items, in the order of
+// their first samples. The items hold copies: the chunk is read into again.
+func cutChunk(c *offline.RecordingChunk, channels int) []pipeline.Item {
+	var items []pipeline.Item
+	open := map[string]int{} // stream to its item that has not ended
+	for i, stream := range c.Stream {
+		at, ok := open[stream]
+		if !ok {
+			at = len(items)
+			open[stream] = at
+			items = append(items, pipeline.Item{Stream: stream})
+		}
+		it := &items[at]
+		samples := len(it.X) / channels
+		it.X = append(it.X, c.Values[i*channels:(i+1)*channels]...)
+		if c.Time[i] != offline.NoTime && len(it.Times) == samples {
+			it.Times = append(it.Times, c.Time[i])
+		}
+		if it.End = c.End[i]; it.End {
+			delete(open, stream)
+		}
+	}
+	for i := range items { // times are for every sample of an item or for none
+		if len(items[i].Times) != len(items[i].X)/channels {
+			items[i].Times = nil
+		}
+	}
+	return items
+}
+
+// Until ends a source when a context does, so that a long skip over what
+// was published before can be interrupted.
+func Until(ctx context.Context, s pipeline.Source) pipeline.Source { return stopping{ctx, s} }
+
+type stopping struct {
+	ctx context.Context
+	pipeline.Source
+}
+
+func (s stopping) Next() (pipeline.Item, error) {
+	if err := s.ctx.Err(); err != nil {
+		return pipeline.Item{}, err
+	}
+	return s.Source.Next()
+}

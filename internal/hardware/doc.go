@@ -1,0 +1,2 @@
+// Package hardware says what this machine is: processor, memory, NVIDIA devices.
+package hardware

@@ -1,0 +1,174 @@
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+// background is a program running until stopped.
+type background struct {
+	cancel context.CancelFunc
+	done   chan Result
+	mu     sync.Mutex
+	errOut bytes.Buffer
+	Out    io.Reader // standard output, as a pipe
+}
+
+func (b *background) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.errOut.Write(p)
+}
+
+func (b *background) Messages() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.errOut.String()
+}
+
+// Start runs the program until its messages hold text.
+func Start(t *testing.T, text string, args ...string) *background {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	b := &background{cancel: cancel, done: make(chan Result, 1), Out: r}
+	go func() {
+		code := root.Run(ctx, args, w, b)
+		w.Close()
+		b.done <- Result{Code: code, ErrOut: b.Messages()}
+	}()
+	t.Cleanup(func() { b.cancel(); r.Close() })
+	for range 200 {
+		if strings.Contains(b.Messages(), text) {
+			return b
+		}
+		select {
+		case r := <-b.done:
+			t.Fatalf("%v ended with code %d:\n%s", args, r.Code, r.ErrOut)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Fatalf("%v did not say %q within 10 s:\n%s", args, text, b.Messages())
+	return nil
+}
+
+func (b *background) Stop(t *testing.T) Result {
+	t.Helper()
+	b.cancel()
+	select {
+	case r := <-b.done:
+		return r
+	case <-time.After(20 * time.Second):
+		t.Fatalf("did not stop within 20 s:\n%s", b.Messages())
+		return Result{}
+	}
+}
+
+// Await returns when the stage has published so many predictions and dead
+// letters.
+func Await(t *testing.T, url string, predictions, deadLetters int) {
+	t.Helper()
+	nc, err := natsclient.Connect(natsclient.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	n := 0
+	enough := errors.New("enough")
+	if predictions > 0 {
+		err = pipeline.Predictions(ctx, js, "eusn", 1, func(o pipeline.Output) error {
+			if n += len(o.Predictions); n >= predictions {
+				return enough
+			}
+			return nil
+		})
+	} else {
+		err = pipeline.DeadLetters(ctx, js, "eusn", 1, func(pipeline.DeadLetter) error {
+			if n++; n >= deadLetters {
+				return enough
+			}
+			return nil
+		})
+	}
+	if err != enough {
+		t.Fatalf("%d of %d predictions or %d dead letters after 10 s: %v", n, predictions, deadLetters, err)
+	}
+}
+
+// AwaitInput returns when the stage's input holds a message.
+func AwaitInput(t *testing.T, url string) {
+	nc, err := natsclient.Connect(natsclient.Options{URL: url})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for range 500 {
+		s, err := js.Stream(t.Context(), "EUSN-IN")
+		if err == nil && s.CachedInfo().State.Msgs > 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("no message in the input within 10 s")
+}
+
+var ServerURL = regexp.MustCompile(`nats://127\.0\.0\.1:\d+`)
+
+// LockedBuffer is written by the stage while the test reads it.
+type LockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *LockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *LockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func OnServer(t *testing.T, url string, do func(js jetstream.JetStream) error) {
+	t.Helper()
+	nc, err := natsclient.Connect(natsclient.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		err = do(js)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
