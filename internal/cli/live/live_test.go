@@ -164,7 +164,7 @@ func TestPasswordsAreNotTold(t *testing.T) {
 		{"doctor", "--nats-url", url},
 	} {
 		r := clitest.Exec(t, t.Context(), args...)
-		r.Want(t, cli.ExitUnreachable, "no connection")
+		r.Want(t, cli.ExitUnreachable, "cannot connect")
 		if strings.Contains(r.ErrOut+r.Out, "hunter2") {
 			t.Errorf("%s tells the password:\n%s%s", args[0], r.ErrOut, r.Out)
 		}
