@@ -42,6 +42,7 @@ var graph = map[string]struct {
 	"pipeline/internal/wire":          {[]string{"codec"}, "names and formats: knows neither a client nor what they are for"},
 	"pipeline":                        {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
 	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
+	"pipeline/producer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
 	"pipeline/natsserver":             {[]string{"pipeline/natsclient"}, "a server and its directory; asks itself one question at the start, as a client"},
 	"internal/pipelinetest":           {[]string{"pipeline/natsserver"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
 	"internal/metrics":                {[]string{"gpu/telemetry", "pipeline"}, "reads what the stage and the GPUs tell; neither knows it"},
@@ -52,12 +53,12 @@ var graph = map[string]struct {
 	"internal/cli/engines":            {[]string{"internal/cli", "gpu", "pipeline", "reservoir"}, "the only place that chooses between processor and card"},
 	"internal/cli/archives":           {[]string{"internal/cli", "offline", "reservoir"}, "opens files; runs nothing"},
 	"internal/cli/models":             {[]string{"internal/cli", "internal/names", "reservoir"}, "reads and shows model files"},
-	"internal/cli/source":             {[]string{"offline", "pipeline"}, "archives as a stage's input; needs no command"},
+	"internal/cli/source":             {[]string{"offline", "pipeline/producer"}, "archives as a stage's input; needs no command"},
 	"internal/cli/config":             {[]string{"codec", "internal/cli", "internal/cli/engines", "pipeline", "pipeline/natsclient"}, "the stage's configuration: starts nothing"},
-	"internal/cli/live":               {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/config", "internal/cli/engines", "internal/cli/models", "internal/cli/source", "internal/hardware", "internal/metrics", "offline", "pipeline", "pipeline/natsclient", "pipeline/natsserver", "reservoir"}, "wires the stage; trains nothing"},
+	"internal/cli/live":               {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/config", "internal/cli/engines", "internal/cli/models", "internal/cli/source", "internal/hardware", "internal/metrics", "offline", "pipeline", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "wires the stage; trains nothing"},
 	"internal/cli/offlinecmd":         {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/energy", "internal/hardware", "internal/names", "offline", "offline/bench", "offline/figures", "offline/report", "readout", "reservoir"}, "wires training and experiments; no server"},
 	"internal/cli/bench":              {[]string{"codec", "gpu/telemetry", "internal/cli", "internal/cli/engines", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "measures engines and stage under its own load"},
-	"internal/cli/demo":               {[]string{"codec", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/source", "offline", "pipeline", "pipeline/natsserver", "reservoir"}, "trains and streams in one process, which no other command does"},
+	"internal/cli/demo":               {[]string{"codec", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/source", "offline", "pipeline", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "trains and streams in one process, which no other command does"},
 	"internal/cli/root":               {[]string{"internal/cli", "internal/cli/bench", "internal/cli/config", "internal/cli/demo", "internal/cli/engines", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/term"}, "puts the commands together"},
 	"internal/testing/clitest":        {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/natsclient"}, "runs the whole program in tests"},
 	"tools/bochs":                     {nil, "boots test binaries on an emulated machine; knows them by path"},
@@ -73,7 +74,7 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"internal/pipelinetest", "pipeline", "pipeline/natsclient", "pipeline/natsserver", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"internal/pipelinetest", "pipeline", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"internal/cli", "internal/cli/bench", "internal/cli/config", "internal/cli/demo", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root"}, "flags and configuration belong to the command"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/figures", "offline/report", "tools/peers/gonum"}, "the step needs no linear algebra library"},

@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -193,7 +194,7 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	r := b.start(m, quick("late", 1))
 	list, _ := series(4, 5, true)
-	if _, err := (Publisher{Channels: m.Channels}).Publish(t.Context(), b.nc, &items{list: list}); err != nil {
+	if _, err := (producer.Publisher{Channels: m.Channels}).Publish(t.Context(), b.nc, producer.FromSlice(list)); err != nil {
 		t.Fatal(err)
 	}
 	b.settle(r, 4)

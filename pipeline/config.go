@@ -6,16 +6,16 @@ import (
 	"math"
 	"regexp"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // Defaults of Config.
 const (
-	DefaultJob          = "eusn"
-	DefaultInputSubject = "sensors.*"
+	DefaultJob          = wire.DefaultJob
+	DefaultInputSubject = wire.DefaultInputSubject
 	// DefaultPartitions bounds how many workers can ever share the job, for
 	// the number cannot change later; up to 64 consumers cost the server
 	// little.
@@ -199,8 +199,8 @@ func (c Config) Validate() error {
 	if !jobToken.MatchString(c.Job) {
 		bad("job %q, want at most 32 lower-case letters, digits, - and _", c.Job)
 	}
-	if err := checkInputSubject(c.InputSubject); err != nil {
-		errs = append(errs, err)
+	if err := wire.CheckInputSubject(c.InputSubject); err != nil {
+		bad("%w", err)
 	}
 	within("partitions", c.Partitions, 1, maxPartitions)
 	within("shards", c.Shards, 1, max(1, min(c.Partitions, maxShards)))
@@ -228,25 +228,4 @@ func (c Config) Validate() error {
 		bad("input max age, input max bytes, output keep and stop timeout must not be negative")
 	}
 	return errors.Join(errs...)
-}
-
-func checkInputSubject(s string) error {
-	prefix, ok := strings.CutSuffix(s, ".*")
-	if !ok || prefix == "" {
-		return fmt.Errorf(`pipeline: config: input subject %q, want tokens ending in ".*", like %q`, s, DefaultInputSubject)
-	}
-	for tok := range strings.SplitSeq(prefix, ".") {
-		if err := checkToken(tok); err != nil || strings.HasPrefix(prefix, "$") {
-			return fmt.Errorf("pipeline: config: input subject %q: only its last token may be a wildcard, none may be empty, hold blanks or begin with $", s)
-		}
-	}
-	return nil
-}
-
-// checkToken refuses what cannot be one token of a subject.
-func checkToken(s string) error {
-	if s == "" || strings.ContainsAny(s, " \t\r\n.*>\x00") {
-		return fmt.Errorf("pipeline: %q cannot be a subject token: it must not be empty nor hold blanks, dots, * or >", s)
-	}
-	return nil
 }

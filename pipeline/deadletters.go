@@ -151,7 +151,7 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 func (j *Job) Replay(ctx context.Context, d DeadLetter) (inSeq uint64, err error) {
 	subjects := j.in.CachedInfo().Config.Subjects
 	key := d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
-	if len(subjects) != 1 || checkToken(key) != nil {
+	if len(subjects) != 1 || wire.CheckToken(key) != nil {
 		return 0, fmt.Errorf("pipeline: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
 	}
 	number := strconv.FormatUint(d.Seq, 10)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -204,7 +205,7 @@ func TestInputFull(t *testing.T) {
 	r := b.start(m, Config{Job: "full", Partitions: 1, InputMaxBytes: 64 << 10})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	got, err := Publisher{Channels: m.Channels}.Publish(ctx, b.nc, &items{list: []Item{{Stream: "a", X: make([]float32, 1<<16), End: true}}})
+	got, err := producer.Publisher{Channels: m.Channels}.Publish(ctx, b.nc, producer.FromSlice([]producer.Item{{Stream: "a", X: make([]float32, 1<<16), End: true}}))
 	if !errors.Is(err, context.DeadlineExceeded) || got.Retries == 0 || got.Messages == 0 {
 		t.Fatalf("publishing 512 kB into 64 kB: %+v, %v", got, err)
 	}

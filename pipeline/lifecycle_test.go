@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -22,7 +23,7 @@ func ours() []string {
 	buf := make([]byte, 4<<20)
 	var out []string
 	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		if (strings.Contains(g, "/pipeline.") || strings.Contains(g, "nats.go@")) && !strings.Contains(g, "testing.tRunner") &&
+		if (strings.Contains(g, "/eusn-stream/pipeline") || strings.Contains(g, "nats.go@")) && !strings.Contains(g, "testing.tRunner") &&
 			!strings.Contains(g, "nats-server") && !clientsOwnLeak(g) {
 			out = append(out, g)
 		}
@@ -57,7 +58,7 @@ func TestNothingLeaks(t *testing.T) {
 	b := &rig{t: t, srv: srv, nc: nc, js: js, log: testLog(t)}
 	r := b.start(m, Config{Job: "leak", Partitions: 16})
 	list, _ := series(10, 5, true)
-	if _, err := (Publisher{Channels: m.Channels}).Publish(t.Context(), nc, &items{list: list}); err != nil {
+	if _, err := (producer.Publisher{Channels: m.Channels}).Publish(t.Context(), nc, producer.FromSlice(list)); err != nil {
 		t.Fatal(err)
 	}
 	b.settle(r, 10)

@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -122,7 +123,7 @@ type load struct {
 	rig       *rig
 	m         *reservoir.Model
 	c         Config
-	published Published
+	published producer.Published
 }
 
 func newLoad(b *testing.B, r *rig, partitions int) *load {
@@ -140,12 +141,12 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 		b.Fatal(err)
 	}
 	x := noise(rand.New(rand.NewPCG(1, 2)), 6*loadRows*loadMessages/loadStreams)
-	var list []Item
+	var list []producer.Item
 	for i := range loadStreams {
-		list = append(list, Item{Stream: fmt.Sprintf("s%d", i), X: x})
+		list = append(list, producer.Item{Stream: fmt.Sprintf("s%d", i), X: x})
 	}
 	var err error
-	l.published, err = Publisher{Channels: m.Channels, RowsPerMessage: loadRows, Playing: 64}.Publish(b.Context(), r.nc, &items{list: list})
+	l.published, err = producer.Publisher{Channels: m.Channels, RowsPerMessage: loadRows, Playing: 64}.Publish(b.Context(), r.nc, producer.FromSlice(list))
 	if err != nil {
 		b.Fatal(err)
 	}

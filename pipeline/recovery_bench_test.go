@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -65,11 +66,11 @@ func BenchmarkRecovery(b *testing.B) {
 
 // oneRowEach publishes a row of each of n streams and waits for the stage.
 func (b *rig) oneRowEach(r *running, m *reservoir.Model, n int) {
-	list := make([]Item, n)
+	list := make([]producer.Item, n)
 	for i := range list {
-		list[i] = Item{Stream: fmt.Sprintf("stream-%d", i), X: make([]float32, 6)}
+		list[i] = producer.Item{Stream: fmt.Sprintf("stream-%d", i), X: make([]float32, 6)}
 	}
-	if _, err := (Publisher{Channels: m.Channels, Playing: 256}).Publish(b.t.Context(), b.nc, &items{list: list}); err != nil {
+	if _, err := (producer.Publisher{Channels: m.Channels, Playing: 256}).Publish(b.t.Context(), b.nc, producer.FromSlice(list)); err != nil {
 		b.t.Fatal(err)
 	}
 	r.until(b.t, "all taken", func(s Stats) bool { return s.Messages == uint64(n) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -70,13 +71,13 @@ func BenchmarkStage(b *testing.B) {
 			rig := newRig(b)
 			c := Config{Job: "bench"}
 			rig.start(m, c).stop(b)
-			var list []Item
+			var list []producer.Item
 			for i := range 256 {
-				list = append(list, Item{Stream: fmt.Sprintf("s%d", i), X: make([]float32, 2*rows*4)})
+				list = append(list, producer.Item{Stream: fmt.Sprintf("s%d", i), X: make([]float32, 2*rows*4)})
 			}
 			messages := 0
 			for range b.N {
-				got, err := Publisher{Channels: m.Channels, RowsPerMessage: rows, Playing: 256}.Publish(b.Context(), rig.nc, &items{list: list})
+				got, err := producer.Publisher{Channels: m.Channels, RowsPerMessage: rows, Playing: 256}.Publish(b.Context(), rig.nc, producer.FromSlice(list))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,12 +1,16 @@
 package natsclient_test
 
 import (
+	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 func TestConnectErrors(t *testing.T) {
@@ -21,4 +25,60 @@ func TestConnectErrors(t *testing.T) {
 	pipelinetest.Mentions(t, err, "both")
 	_, err = natsclient.Connect(natsclient.Options{NKey: filepath.Join(t.TempDir(), "none")})
 	pipelinetest.Mentions(t, err, "nkey", "none")
+}
+
+// slowPort accepts connections to addr and lets them through after a while,
+// as a machine does that has too much to do.
+func slowPort(t *testing.T, addr string, wait time.Duration) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	t.Cleanup(func() { l.Close() })
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				time.Sleep(wait)
+				s, err := net.Dial("tcp", addr)
+				if err != nil {
+					return
+				}
+				defer s.Close()
+				wg.Go(func() { defer c.Close(); _, _ = pour(c, s) })
+				_, _ = pour(s, c)
+			})
+		}
+	})
+	return l.Addr().String()
+}
+
+func pour(to, from net.Conn) (n int, err error) {
+	buf := make([]byte, 4096)
+	for {
+		if n, err = from.Read(buf); err != nil {
+			return n, err
+		}
+		if _, err = to.Write(buf[:n]); err != nil {
+			return n, err
+		}
+	}
+}
+
+// A server that greets after three seconds is still reached.
+func TestConnectWaits(t *testing.T) {
+	t.Parallel()
+	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
+	nc, err := natsclient.Connect(natsclient.Options{URL: "nats://" + slowPort(t, strings.TrimPrefix(srv.URL(), "nats://"), 3*time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
 }

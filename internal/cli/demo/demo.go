@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -179,7 +179,7 @@ func demo(ctx context.Context, a *cli.App, o *demoOptions) error {
 
 // demoReplay is what is played, and what is to come of it.
 type demoReplay struct {
-	pipeline.Source
+	producer.Source
 	close   func() error
 	streams int // at a time
 	text    string

@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -117,7 +118,7 @@ func (l *demoRun) run(outer context.Context) error {
 		return pipeline.Predictions(ctx, js, demoJob, 1, l.collect.take)
 	})
 	start("replay", func(ctx context.Context) error {
-		_, err := pipeline.Publisher{
+		_, err := producer.Publisher{
 			Channels: l.stage.Model.Channels, RowsPerMessage: demoRows, Playing: l.src.streams, Job: demoJob, Log: l.log,
 		}.Publish(ctx, nc, l.src)
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/config"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 
 // replayFlags are the flags of replay that override keys of the configuration.
@@ -69,7 +69,7 @@ After Ctrl-C the same command with --resume goes on where it stopped.`,
 	f.StringVar(&o.archive, "archive", "", "Parquet archive: a data set or a recording")
 	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to play: train or test")
 	f.IntVar(&o.streams, "streams", 300, "streams a data set is dealt out to; 0 = each series a stream of its own")
-	f.IntVar(&o.rows, "rows", pipeline.DefaultRowsPerMessage, "samples per message")
+	f.IntVar(&o.rows, "rows", producer.DefaultRowsPerMessage, "samples per message")
 	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max")
 	f.Float64Var(&o.rate, "rate", 0, "samples per second of each stream, where the archive has no times")
 	f.BoolVar(&o.resume, "resume", false, "go on after what the stage's input already holds")
@@ -119,7 +119,7 @@ func parseSpeed(s string) (float64, error) {
 
 // archiveSource is an archive open for playing.
 type archiveSource struct {
-	pipeline.Source
+	producer.Source
 	channels []string
 	rows     int64
 	close    func() error
@@ -185,10 +185,10 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 	}
 	defer nc.Close()
 	p := a.Progress()
-	done, err := pipeline.Publisher{
+	done, err := producer.Publisher{
 		Subject: c.Input.Subject, Channels: src.channels, RowsPerMessage: o.rows, Playing: o.streams,
 		Speed: o.speed, Rate: o.rate, Resume: o.resume, Job: c.Job, Log: log,
-		Progress: func(now pipeline.Published) { p.Report(int64(now.Rows), src.rows, "samples published") },
+		Progress: func(now producer.Published) { p.Report(int64(now.Rows), src.rows, "samples published") },
 	}.Publish(ctx, nc, source.Until(ctx, src))
 	p.Close()
 	if err == nil || done.Streams > 0 {
@@ -202,7 +202,7 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 	return cli.Fail(cli.ExitFailure, err, next)
 }
 
-func printPublished(a *cli.App, p pipeline.Published) error {
+func printPublished(a *cli.App, p producer.Published) error {
 	if a.JSON {
 		return a.PrintJSON(map[string]any{
 			"streams": p.Streams, "messages": p.Messages, "rows": p.Rows, "bytes": p.Bytes, "skipped_messages": p.Skipped,

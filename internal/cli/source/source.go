@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 
 // Series plays one part of a data set on a number of streams: series k
@@ -42,14 +42,14 @@ func (s *Series) BySilence(step, silence time.Duration) {
 	s.clocks = slices.Repeat([]int64{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()}, s.Streams)
 }
 
-// Next implements pipeline.Source.
-func (s *Series) Next() (pipeline.Item, error) {
+// Next implements producer.Source.
+func (s *Series) Next() (producer.Item, error) {
 	if s.next == len(s.Series) {
-		return pipeline.Item{}, io.EOF
+		return producer.Item{}, io.EOF
 	}
 	k := s.next
 	s.next++
-	it := pipeline.Item{Stream: StreamName(k % s.Streams), X: s.d.Series[s.Series[k]].Values, End: true}
+	it := producer.Item{Stream: StreamName(k % s.Streams), X: s.d.Series[s.Series[k]].Values, End: true}
 	if s.step > 0 {
 		clock := &s.clocks[k%s.Streams]
 		for range s.d.Len(s.Series[k]) {
@@ -78,18 +78,18 @@ func (s *Series) Rows() (n int64) {
 type Recording struct {
 	r     *offline.RecordingReader
 	chunk offline.RecordingChunk
-	items []pipeline.Item // of the row group in hand, those before next are gone
+	items []producer.Item // of the row group in hand, those before next are gone
 	next  int
 }
 
 // NewRecording plays what r has not read yet.
 func NewRecording(r *offline.RecordingReader) *Recording { return &Recording{r: r} }
 
-// Next implements pipeline.Source.
-func (s *Recording) Next() (pipeline.Item, error) {
+// Next implements producer.Source.
+func (s *Recording) Next() (producer.Item, error) {
 	for s.next == len(s.items) {
 		if err := s.r.Next(&s.chunk); err != nil {
-			return pipeline.Item{}, err
+			return producer.Item{}, err
 		}
 		s.items, s.next = cutChunk(&s.chunk, len(s.r.Channels)), 0
 	}
@@ -99,15 +99,15 @@ func (s *Recording) Next() (pipeline.Item, error) {
 
 // cutChunk gathers the samples of each stream into items, in the order of
 // their first samples. The items hold copies: the chunk is read into again.
-func cutChunk(c *offline.RecordingChunk, channels int) []pipeline.Item {
-	var items []pipeline.Item
+func cutChunk(c *offline.RecordingChunk, channels int) []producer.Item {
+	var items []producer.Item
 	open := map[string]int{} // stream to its item that has not ended
 	for i, stream := range c.Stream {
 		at, ok := open[stream]
 		if !ok {
 			at = len(items)
 			open[stream] = at
-			items = append(items, pipeline.Item{Stream: stream})
+			items = append(items, producer.Item{Stream: stream})
 		}
 		it := &items[at]
 		samples := len(it.X) / channels
@@ -129,16 +129,16 @@ func cutChunk(c *offline.RecordingChunk, channels int) []pipeline.Item {
 
 // Until ends a source when a context does, so that a long skip over what
 // was published before can be interrupted.
-func Until(ctx context.Context, s pipeline.Source) pipeline.Source { return stopping{ctx, s} }
+func Until(ctx context.Context, s producer.Source) producer.Source { return stopping{ctx, s} }
 
 type stopping struct {
 	ctx context.Context
-	pipeline.Source
+	producer.Source
 }
 
-func (s stopping) Next() (pipeline.Item, error) {
+func (s stopping) Next() (producer.Item, error) {
 	if err := s.ctx.Err(); err != nil {
-		return pipeline.Item{}, err
+		return producer.Item{}, err
 	}
 	return s.Source.Next()
 }

@@ -1,13 +1,17 @@
-package pipeline
+package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // Item is a piece of one stream to publish: a whole series, or the next
@@ -25,13 +29,30 @@ type Source interface {
 	Next() (Item, error)
 }
 
+// FromSlice is a Source of the items of a slice, which it reads in place.
+func FromSlice(items []Item) Source { return &slice{items} }
+
+type slice struct{ left []Item }
+
+func (s *slice) Next() (Item, error) {
+	if len(s.left) == 0 {
+		return Item{}, io.EOF
+	}
+	it := s.left[0]
+	s.left = s.left[1:]
+	return it, nil
+}
+
 // Defaults of Publisher.
 const (
 	DefaultRowsPerMessage = 256 // messages of about 8 kB for 6 channels: cheap per sample, small in delay
 	DefaultPlaying        = 64  // streams at a time
 
-	maxPending       = 16 << 20         // bytes without an acknowledgement
-	noStreamPatience = 10 * time.Second // a stage that is just starting makes its NATS streams meanwhile
+	answerTimeout    = 5 * time.Second        // an acknowledgement not here by then is not waited for
+	retryWait        = 100 * time.Millisecond // before a message that was refused is sent again
+	headerRoom       = 4 << 10                // bytes kept free in a message for its headers
+	maxPending       = 16 << 20               // bytes without an acknowledgement
+	noStreamPatience = 10 * time.Second       // a stage that is just starting makes its NATS streams meanwhile
 	progressEvery    = 100 * time.Millisecond
 )
 
@@ -39,7 +60,7 @@ const (
 // stream, messages numbered by Eusn-Seq, many streams side by side. Each stream
 // has one message under way at a time, so that no failure changes its order.
 type Publisher struct {
-	Subject        string   // as Config.InputSubject; empty = DefaultInputSubject
+	Subject        string   // the job's input subject; empty = "sensors.*"
 	Channels       []string // of the samples, in order
 	RowsPerMessage int      // 0 = DefaultRowsPerMessage
 	Playing        int      // streams side by side; 0 = DefaultPlaying
@@ -51,7 +72,7 @@ type Publisher struct {
 	// to publish everything would not be to resume. Otherwise streams are numbered anew, as a new
 	// incarnation.
 	Resume   bool
-	Job      string
+	Job      string          // needed to resume; empty = "eusn"
 	Log      *slog.Logger    // optional
 	Progress func(Published) // optional: called about ten times a second
 }
@@ -79,10 +100,10 @@ func (p Published) RowsPerSecond() float64 {
 // acknowledged. When ctx ends it waits for the messages under way and returns
 // ctx's error with what has been done.
 func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Published, error) {
-	def(&p.Subject, DefaultInputSubject)
-	def(&p.RowsPerMessage, DefaultRowsPerMessage)
-	def(&p.Playing, DefaultPlaying)
-	def(&p.Job, DefaultJob)
+	p.Subject = cmp.Or(p.Subject, wire.DefaultInputSubject)
+	p.RowsPerMessage = cmp.Or(p.RowsPerMessage, DefaultRowsPerMessage)
+	p.Playing = cmp.Or(p.Playing, DefaultPlaying)
+	p.Job = cmp.Or(p.Job, wire.DefaultJob)
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
 	}
@@ -100,10 +121,10 @@ func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Publ
 func (p Publisher) check() error {
 	var errs []error
 	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("pipeline: publisher: "+format, args...))
+		errs = append(errs, fmt.Errorf("producer: "+format, args...))
 	}
-	if err := checkInputSubject(p.Subject); err != nil {
-		errs = append(errs, err)
+	if err := wire.CheckInputSubject(p.Subject); err != nil {
+		bad("%w", err)
 	}
 	if p.RowsPerMessage < 1 || p.Playing < 1 {
 		bad("rows per message and streams side by side must be positive")

@@ -1,4 +1,4 @@
-package pipeline
+package producer
 
 import (
 	"container/heap"
@@ -50,11 +50,11 @@ func (b *broadcast) answered(a ackOf) error {
 }
 
 // overdue sends again what the client gives no answer for, though it should
-// after commitTimeout (see committer.await). The message's id makes it count
+// after answerTimeout. The message's id makes it count
 // once.
 func (b *broadcast) overdue() error {
 	for msg, pl := range b.flight {
-		if time.Since(pl.sent) > 2*commitTimeout {
+		if time.Since(pl.sent) > 2*answerTimeout {
 			if err := b.answered(ackOf{msg, nats.ErrTimeout}); err != nil {
 				return err
 			}
@@ -72,9 +72,9 @@ func (b *broadcast) retry(pl *played, err error) error {
 	nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 	switch {
 	case nobody && now.Sub(pl.refused) > noStreamPatience:
-		return fmt.Errorf("pipeline: publisher: message %d of stream %q: %w (does a stage listen on %s?)", pl.seq, pl.key, err, b.Subject)
+		return fmt.Errorf("producer: message %d of stream %q: %w (does a stage listen on %s?)", pl.seq, pl.key, err, b.Subject)
 	case permanent(err):
-		return fmt.Errorf("pipeline: publisher: message %d of stream %q: %w", pl.seq, pl.key, err)
+		return fmt.Errorf("producer: message %d of stream %q: %w", pl.seq, pl.key, err)
 	}
 	b.done.Retries++
 	pl.due = now.Add(retryWait)
@@ -96,7 +96,7 @@ func (b *broadcast) complain(pl *played, err error) {
 // leave waits for the messages under way, so that the report is right, and
 // returns why it ends.
 func (b *broadcast) leave(cause error) error {
-	late := time.After(commitTimeout)
+	late := time.After(answerTimeout)
 	for len(b.flight) > 0 {
 		select {
 		case a := <-b.answers:
@@ -113,4 +113,10 @@ func (b *broadcast) leave(cause error) error {
 		}
 	}
 	return cause
+}
+
+// permanent reports whether sending again can never succeed.
+func permanent(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.Code == 400 || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
 }

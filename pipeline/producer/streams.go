@@ -1,4 +1,4 @@
-package pipeline
+package producer
 
 import (
 	"container/heap"
@@ -45,12 +45,12 @@ func (b *broadcast) stream(ctx context.Context, it *Item) (*played, error) {
 	}
 	ch := len(b.Channels)
 	switch {
-	case checkToken(it.Stream) != nil:
-		return nil, fmt.Errorf("pipeline: publisher: stream name: %w", checkToken(it.Stream))
+	case wire.CheckToken(it.Stream) != nil:
+		return nil, fmt.Errorf("producer: stream name: %w", wire.CheckToken(it.Stream))
 	case len(it.X)%ch != 0 || len(it.Times) > 0 && len(it.Times) != len(it.X)/ch:
-		return nil, fmt.Errorf("pipeline: publisher: stream %q: %d values of %d channels with %d times", it.Stream, len(it.X), ch, len(it.Times))
+		return nil, fmt.Errorf("producer: stream %q: %d values of %d channels with %d times", it.Stream, len(it.X), ch, len(it.Times))
 	case b.Speed > 0 && len(it.Times) == 0 && b.Rate == 0:
-		return nil, fmt.Errorf("pipeline: publisher: stream %q has no times: give a rate, or publish as fast as possible", it.Stream)
+		return nil, fmt.Errorf("producer: stream %q has no times: give a rate, or publish as fast as possible", it.Stream)
 	}
 	pl := b.known[it.Stream]
 	if pl == nil {
@@ -73,11 +73,11 @@ func (b *broadcast) continueAfter(ctx context.Context, pl *played) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("pipeline: publisher: last message of stream %q: %w", pl.key, err)
+		return fmt.Errorf("producer: last message of stream %q: %w", pl.key, err)
 	}
 	pl.stored, err = strconv.ParseUint(last.Header.Get(wire.HeaderSeq), 10, 64)
 	if err != nil {
-		return fmt.Errorf("pipeline: publisher: stream %q: its last message has no number to continue from: another producer writes it", pl.key)
+		return fmt.Errorf("producer: stream %q: its last message has no number to continue from: another producer writes it", pl.key)
 	}
 	pl.incarnation, pl.storedCRC = last.Header.Get(wire.HeaderIncarnation), last.Header.Get(wire.HeaderCRC)
 	return nil
@@ -124,7 +124,7 @@ func (b *broadcast) checkReached() error {
 }
 
 func (b *broadcast) differs(pl *played) error {
-	return fmt.Errorf("pipeline: publisher: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start anew", pl.key, pl.seq, pl.stored, b.RowsPerMessage)
+	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start anew", pl.key, pl.seq, pl.stored, b.RowsPerMessage)
 }
 
 // build encodes the item's samples up to row to as the stream's next message.
@@ -140,10 +140,10 @@ func (b *broadcast) build(pl *played, to int) error {
 	}
 	data, err := enc.Encode(&in)
 	if err != nil {
-		return fmt.Errorf("pipeline: publisher: stream %q: %w", pl.key, err)
+		return fmt.Errorf("producer: stream %q: %w", pl.key, err)
 	}
 	if len(data) > b.maxBytes {
-		return fmt.Errorf("pipeline: publisher: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", in.Rows, len(data), b.maxBytes)
+		return fmt.Errorf("producer: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", in.Rows, len(data), b.maxBytes)
 	}
 	pl.seq++
 	subject := strings.TrimSuffix(b.Subject, "*") + pl.key

@@ -1,4 +1,4 @@
-package pipeline
+package producer
 
 import (
 	"container/heap"
@@ -56,33 +56,33 @@ func (b *broadcast) open(ctx context.Context, nc *nats.Conn) error {
 	for i := range b.encoders {
 		var err error
 		if b.encoders[i], err = codec.NewInputEncoder(b.Channels, codec.InputOptions{Times: i == 1}); err != nil {
-			return fmt.Errorf("pipeline: publisher: %w", err)
+			return fmt.Errorf("producer: %w", err)
 		}
 	}
 	var err error
-	b.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(commitTimeout),
+	b.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout),
 		jetstream.WithPublishAsyncMaxPending(b.Playing+1),
 		// Room for every message that can be in flight, so neither blocks.
 		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { b.answers <- ackOf{msg: m} }),
 		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { b.answers <- ackOf{m, err} }))
 	if err != nil {
-		return fmt.Errorf("pipeline: publisher: JetStream: %w", err)
+		return fmt.Errorf("producer: JetStream: %w", err)
 	}
 	if !b.Resume {
 		return nil
 	}
 	b.input, err = b.js.Stream(ctx, wire.InputStream(b.Job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("pipeline: publisher: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(b.Job))
+		return fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(b.Job))
 	}
 	if err != nil {
-		return fmt.Errorf("pipeline: publisher: NATS stream %s: %w", wire.InputStream(b.Job), err)
+		return fmt.Errorf("producer: NATS stream %s: %w", wire.InputStream(b.Job), err)
 	}
 	return nil
 }
 
 func (b *broadcast) run(ctx context.Context) error {
-	watch := time.NewTicker(commitTimeout)
+	watch := time.NewTicker(answerTimeout)
 	defer watch.Stop()
 	for {
 		if err := b.fill(ctx); err != nil {
@@ -143,7 +143,7 @@ func (b *broadcast) fill(ctx context.Context) error {
 				return nil
 			}
 			if err != nil {
-				return fmt.Errorf("pipeline: publisher: source: %w", err)
+				return fmt.Errorf("producer: source: %w", err)
 			}
 			b.held = &it
 		}

@@ -1,0 +1,10 @@
+// Package producer publishes samples to a job's input as producers should: one
+// subject per stream, one Arrow record batch a message, numbered by Eusn-Seq and
+// with a checksum (Publisher). It plays a recording in its own time or faster,
+// keeps each stream in order through any failure, and can continue where an
+// earlier run ended.
+//
+// It owns no data and no schema: a Source gives it the samples, package codec
+// encodes them. It knows nothing of the stage that reads them but the names of
+// subjects and headers.
+package producer

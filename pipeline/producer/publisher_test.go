@@ -1,0 +1,170 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// serve starts a server with a NATS stream that takes what publishers send.
+func serve(t *testing.T, c jetstream.StreamConfig) *nats.Conn {
+	t.Helper()
+	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	c.Subjects = []string{wire.DefaultInputSubject}
+	if _, err := js.CreateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return nc
+}
+
+// series makes n series of two channels on k streams, of 30 to 50 samples with
+// times.
+func series(n, k int) (list []Item) {
+	for i := range n {
+		rows := 30 + i%21
+		it := Item{Stream: fmt.Sprint("s", i%k), X: make([]float32, 2*rows), End: true}
+		for row := range rows {
+			it.Times = append(it.Times, int64(i/k*100+row)*int64(time.Millisecond))
+		}
+		list = append(list, it)
+	}
+	return list
+}
+
+// A server that takes nothing is a line a second in the publisher's log,
+// whatever the number of streams and attempts.
+func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
+	t.Parallel()
+	nc := serve(t, jetstream.StreamConfig{Name: "FULL", MaxBytes: 4 << 10, Discard: jetstream.DiscardNew})
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	book := &pipelinetest.LogBook{}
+	list := series(200, 60)
+	got, err := Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 2, Log: book.Logger()}.Publish(ctx, nc, FromSlice(list))
+	if !errors.Is(err, context.DeadlineExceeded) || got.Retries < 100 {
+		t.Fatalf("%+v, %v: too few refusals to see anything", got, err)
+	}
+	// One at the first refusal and one for each whole second; another if the
+	// machine is slow to end it.
+	if n := book.Lines("messages not taken"); n < 1 || n > 3 || book.Lines("refusals=") != n {
+		t.Errorf("%d lines for %d refusals:\n%s", n, got.Retries, book)
+	}
+}
+
+// Resuming what does not exist is an error, not a first run.
+func TestResumeWithoutJob(t *testing.T) {
+	t.Parallel()
+	nc := serve(t, jetstream.StreamConfig{Name: "OTHER-IN"})
+	list := series(2, 5)
+	got, err := Publisher{Channels: []string{"x", "y"}, Resume: true, Job: "nosuch"}.Publish(t.Context(), nc, FromSlice(list))
+	pipelinetest.Mentions(t, err, "nothing to resume", "NOSUCH-IN")
+	if got.Messages != 0 {
+		t.Errorf("%d messages published all the same", got.Messages)
+	}
+}
+
+func TestPublisherPaces(t *testing.T) {
+	nc := serve(t, jetstream.StreamConfig{Name: "ALL"})
+	it := Item{Stream: "a", X: make([]float32, 2*101), End: true}
+	for i := range 101 {
+		it.Times = append(it.Times, int64(i)*int64(20*time.Millisecond)) // 2 s of recording
+	}
+	for _, c := range []struct {
+		p Publisher
+		i Item
+	}{
+		{Publisher{Speed: 10}, it},
+		{Publisher{Speed: 2, Rate: 252.5}, Item{Stream: "b", X: it.X, End: true}}, // 101 samples at 505 per second
+	} {
+		c.p.Channels, c.p.RowsPerMessage = []string{"x", "y"}, 10
+		got, err := c.p.Publish(t.Context(), nc, FromSlice([]Item{c.i}))
+		// 200 ms as planned; more only where the machine is busy, so the upper
+		// bound is loose: it must not be 1x (2 s).
+		if err != nil || got.Elapsed < 199*time.Millisecond || got.Elapsed > 1500*time.Millisecond {
+			t.Errorf("%+v took %v (%v), want about 200 ms", c.p, got.Elapsed, err)
+		}
+	}
+	_, err := Publisher{Channels: []string{"x", "y"}, Speed: 1}.Publish(t.Context(), nc, FromSlice([]Item{{Stream: "c", X: it.X}}))
+	if err == nil || !strings.Contains(err.Error(), "rate") {
+		t.Errorf("pacing without times or rate: %v", err)
+	}
+}
+
+func TestPublisherRefuses(t *testing.T) {
+	ctx := t.Context()
+	nc := serve(t, jetstream.StreamConfig{Name: "SMALL", MaxMsgSize: 4096})
+	good := Publisher{Channels: []string{"x", "y"}}
+	x := make([]float32, 4096)
+	for _, c := range []struct {
+		name string
+		p    Publisher
+		it   Item
+		want string
+	}{
+		{"dot in name", good, Item{Stream: "a.b", X: x[:2]}, "subject token"},
+		{"odd values", good, Item{Stream: "a", X: x[:3]}, "3 values of 2 channels"},
+		{"times", good, Item{Stream: "a", X: x[:4], Times: []int64{1}}, "with 1 times"},
+		{"too large for the NATS stream", Publisher{Channels: good.Channels, RowsPerMessage: 2048}, Item{Stream: "a", X: x}, "maximum"},
+		{"speed", Publisher{Channels: good.Channels, Speed: math.NaN()}, Item{}, "speed"},
+		{"subject", Publisher{Channels: good.Channels, Subject: "a.>"}, Item{}, "input subject"},
+		{"channels", Publisher{}, Item{}, "channel"},
+	} {
+		_, err := c.p.Publish(ctx, nc, FromSlice([]Item{c.it}))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
+		}
+	}
+	failing := FromSlice(nil)
+	if got, err := good.Publish(ctx, nc, failing); err != nil || got.Messages != 0 {
+		t.Errorf("an empty source: %+v, %v", got, err)
+	}
+}
+
+// forgetful is a JetStream whose client loses the first message and gives no
+// answer for it.
+type forgetful struct {
+	jetstream.JetStream
+	lost bool
+}
+
+func (f *forgetful) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
+	if !f.lost {
+		f.lost = true
+		return noAnswer{}, nil
+	}
+	return f.JetStream.PublishMsgAsync(m, opts...)
+}
+
+type noAnswer struct{ jetstream.PubAckFuture }
+
+func (noAnswer) Ok() <-chan *jetstream.PubAck { return nil }
+func (noAnswer) Err() <-chan error            { return nil }
+
+// A message for which the client never gives an answer is sent again.
+func TestPublisherAsksAgain(t *testing.T) {
+	t.Parallel()
+	nc := serve(t, jetstream.StreamConfig{Name: "ALL"})
+	list := series(2, 2)
+	p := Publisher{Subject: wire.DefaultInputSubject, Channels: []string{"x", "y"}, RowsPerMessage: 50, Playing: 2, Log: pipelinetest.Log(t)}
+	loop := newBroadcast(p, FromSlice(list))
+	if err := loop.open(t.Context(), nc); err != nil {
+		t.Fatal(err)
+	}
+	loop.js = &forgetful{JetStream: loop.js}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*pipelinetest.Patience)
+	defer cancel()
+	if err := loop.run(ctx); err != nil || loop.done.Messages != 2 || loop.done.Retries != 1 {
+		t.Errorf("%+v, %v", loop.done, err)
+	}
+}
