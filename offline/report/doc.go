@@ -4,8 +4,8 @@
 //
 // # Input
 //
-// Results files of offline bench (one protocol each), offline memory and offline
-// model, in any number and order. Files of one protocol must agree in seed and
+// Results files of offline paper (one protocol each), offline memory and offline
+// modelling, in any number and order. Files of one protocol must agree in seed and
 // arithmetic, a model on a data set may be in one of them only, and a data set's
 // name must mean the same data everywhere: otherwise Load refuses. Models that a
 // run has not finished are listed and left out.

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
-// modelling is the results of offline model. The paper has no figure for them.
+// modelling is the results of offline modelling. The paper has no figure for them.
 type modelling struct {
 	bench.Settings
 	Results    []*modelled
@@ -21,7 +21,7 @@ type modelling struct {
 	from       string // the first file; empty: there is none
 }
 
-// there reports whether any file is of offline model.
+// there reports whether any file is of offline modelling.
 func (m *modelling) there() bool { return m.from != "" }
 
 // modelled is one model, with the input to its readout or without, on one data set.
@@ -32,7 +32,7 @@ type modelled struct {
 	from  string
 }
 
-// addModelling takes in one file of offline model.
+// addModelling takes in one file of offline modelling.
 func (r *Report) addModelling(rs *bench.Results, path string) error {
 	m := &r.modelling
 	if !m.there() {

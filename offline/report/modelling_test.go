@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
-// modelledFile runs offline model on a small data set. The name is the data set's.
+// modelledFile runs offline modelling on a small data set. The name is the data set's.
 func modelledFile(t *testing.T, name string, seed uint64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "modelling.jsonl")
@@ -21,7 +21,7 @@ func modelledFile(t *testing.T, name string, seed uint64) string {
 		t.Fatal(err)
 	}
 	o := bench.ModelOptions{Plan: bench.Plan{Models: []string{"eusn", "deepesn"}, Configurations: 2, Draws: 2}}
-	o.Command = func(m bench.Modelled) string { return "eusn-stream offline model --models " + m.Model }
+	o.Command = func(m bench.Modelled) string { return "eusn-stream offline modelling --models " + m.Model }
 	_, err = bench.Model(t.Context(), []*offline.Dataset{waves(name, 2, 1)}, o, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func modelledFile(t *testing.T, name string, seed uint64) string {
 	return path
 }
 
-// The page, modelling.csv and results.jsonl have what offline model gives.
+// The page, modelling.csv and results.jsonl have what offline modelling gives.
 func TestModelling(t *testing.T) {
 	path := modelledFile(t, "tides", 1)
 	rs, err := bench.ReadResults(path)
@@ -108,7 +108,7 @@ func TestModellingRefuses(t *testing.T) {
 		}
 	})
 	r := loaded(t, Options{}, unfinished)
-	if missing := strings.Join(r.Summary().Missing, "\n"); !strings.Contains(missing, "modelling, Blink, EuSN with the input is not finished (2 trials, 2 draws): offline model --resume goes on") {
+	if missing := strings.Join(r.Summary().Missing, "\n"); !strings.Contains(missing, "modelling, Blink, EuSN with the input is not finished (2 trials, 2 draws): offline modelling --resume goes on") {
 		t.Errorf("missing: %s", missing)
 	}
 	if len(r.Summary().Unfinished) != 1 || r.Summary().Protocols[0].Cells != 3 {

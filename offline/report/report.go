@@ -124,11 +124,15 @@ func (r *Report) missing() (all []string) {
 			all = append(all, s.Title+", "+w)
 		}
 		for _, u := range s.Unfinished {
-			all = append(all, notFinished(s.Title, u, "bench"))
+			command := "paper"
+			if s == r.memory {
+				command = "memory"
+			}
+			all = append(all, notFinished(s.Title, u, command))
 		}
 	}
 	for _, u := range r.modelling.Unfinished {
-		all = append(all, notFinished(string(bench.Modelling), u, "model"))
+		all = append(all, notFinished(string(bench.Modelling), u, "modelling"))
 	}
 	return all
 }

@@ -18,7 +18,7 @@ import (
 
 func NewDeadLetter(a *cli.App) *cobra.Command {
 	return cli.Group("deadletter", "List messages the stage could not use, and send them again",
-		newDeadLetterList(a), newDeadLetterReplay(a))
+		newDeadLetterList(a), newResend(a), cli.Renamed(a, newResend(a), "replay", "eusn-stream deadletter resend"))
 }
 
 // letterFlags choose dead letters.
@@ -109,11 +109,11 @@ func resent(d pipeline.ListedLetter) (s string) {
 	return s
 }
 
-func newDeadLetterReplay(a *cli.App) *cobra.Command {
+func newResend(a *cli.App) *cobra.Command {
 	var which letterFlags
 	var all, again bool
 	cmd := jobCommand(a, &cobra.Command{
-		Use:   "replay NUMBER... | --all",
+		Use:   "resend NUMBER... | --all",
 		Short: "Publish the original bytes of dead letters to the input again",
 		Long: `Publish the original bytes of dead letters to the input again, for instance
 after the stage was given another model or another policy on missing values.
@@ -123,10 +123,10 @@ that went on without them has been predicted, with the flag poison-skipped.
 --all sends all that were not sent before, or those of them that --reason, --key,
 --since and --until choose. What was sent is marked, and not sent once more
 without --again: its samples would count twice.`,
-		Example: `  eusn-stream deadletter replay 12 13 --nats-url nats://127.0.0.1:4222
-  eusn-stream deadletter replay --all --reason value --since 24h`,
+		Example: `  eusn-stream deadletter resend 12 13 --nats-url nats://127.0.0.1:4222
+  eusn-stream deadletter resend --all --reason value --since 24h`,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
-		const help = "eusn-stream deadletter replay --help"
+		const help = "eusn-stream deadletter resend --help"
 		switch {
 		case all == (len(args) > 0):
 			return cli.Fail(cli.ExitUsage, errors.New("want the numbers of dead letters, or --all"), help)

@@ -51,8 +51,8 @@ func TestJobCommands(t *testing.T) {
 		t.Errorf("no dead letters are listed as %q", out)
 	}
 	clitest.Exec(t, t.Context(), "partitions", "--nats-url", url, "--job", "nosuch").Want(t, cli.ExitFailure, "\"nosuch\"", "try: eusn-stream partitions --job")
-	clitest.Exec(t, t.Context(), "deadletter", "replay", "1", "--nats-url", url).Want(t, cli.ExitFailure, "dead letter 1", "try: eusn-stream deadletter list")
-	clitest.Exec(t, t.Context(), "deadletter", "replay", "one", "--nats-url", url).Want(t, cli.ExitUsage, `dead letter "one"`, "try: eusn-stream deadletter list")
+	clitest.Exec(t, t.Context(), "deadletter", "resend", "1", "--nats-url", url).Want(t, cli.ExitFailure, "dead letter 1", "try: eusn-stream deadletter list")
+	clitest.Exec(t, t.Context(), "deadletter", "resend", "one", "--nats-url", url).Want(t, cli.ExitUsage, `dead letter "one"`, "try: eusn-stream deadletter list")
 	clitest.Exec(t, t.Context(), "state", "get", "pump", "pump", "--nats-url", url).Want(t, cli.ExitUsage, `partition "pump"`, "try: eusn-stream partitions")
 	stage.Stop(t).Want(t, cli.ExitOK, "24 predictions committed")
 

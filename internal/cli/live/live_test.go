@@ -97,15 +97,15 @@ func TestReplayWrongChannels(t *testing.T) {
 	if len(all) != 24 || len(of) == 0 || len(of) == 24 || listed("--until", "1h")[0] != "" {
 		t.Errorf("%d dead letters listed, %d of key %s:\n%s", len(all), len(of), key, all)
 	}
-	clitest.Must(t, "deadletter", "replay", "--all", "--key", key, "--nats-url", url)
+	clitest.Must(t, "deadletter", "resend", "--all", "--key", key, "--nats-url", url)
 	clitest.Await(t, url, 0, 24+len(of))
 	if sent := listed("--key", key); len(sent) != 2*len(of) || !strings.Contains(sent[0], "[sent again ") || !strings.Contains(sent[len(of)], ", sent again)") {
 		t.Errorf("after a replay of key %s:\n%s", key, strings.Join(sent, "\n"))
 	}
 	number := strings.Fields(of[0])[0]
-	clitest.Exec(t, t.Context(), "deadletter", "replay", number, "--nats-url", url).Want(t, cli.ExitFailure, "dead letter "+number+" was sent again", "try: --again")
-	clitest.Exec(t, t.Context(), "deadletter", "replay", "99999", "--nats-url", url).Want(t, cli.ExitFailure, "there is no dead letter 99999")
-	clitest.Exec(t, t.Context(), "deadletter", "replay", "--nats-url", url).Want(t, cli.ExitUsage, "--all")
+	clitest.Exec(t, t.Context(), "deadletter", "resend", number, "--nats-url", url).Want(t, cli.ExitFailure, "dead letter "+number+" was sent again", "try: --again")
+	clitest.Exec(t, t.Context(), "deadletter", "resend", "99999", "--nats-url", url).Want(t, cli.ExitFailure, "there is no dead letter 99999")
+	clitest.Exec(t, t.Context(), "deadletter", "resend", "--nats-url", url).Want(t, cli.ExitUsage, "--all")
 	clitest.Exec(t, t.Context(), "deadletter", "list", "--since", "yesterday", "--nats-url", url).Want(t, cli.ExitUsage, "--since \"yesterday\"")
 	stage.Stop(t).Want(t, cli.ExitOK, fmt.Sprint(24+len(of), " dead letters"), "0 predictions")
 }

@@ -44,7 +44,7 @@ label of the test part is used. Shorter documents get token 0 in front.
 Text archives are large: 25,000 + 25,000 documents of IMDB take some hundred MB.`,
 		Example: `  eusn-stream offline embed datasets/Reuters
   eusn-stream offline embed datasets/IMDB --out imdb.parquet --threads 1
-  eusn-stream offline bench reuters.parquet --models eusn`,
+  eusn-stream offline paper reuters.parquet --models eusn`,
 		Args: cobra.ExactArgs(1),
 	}
 	f := cmd.Flags()

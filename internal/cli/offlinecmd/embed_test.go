@@ -61,8 +61,8 @@ func TestOfflineEmbed(t *testing.T) {
 		t.Errorf("%s from text, %s from its archive", x, y)
 	}
 	out := filepath.Join(dir, "r.jsonl")
-	clitest.Must(t, "offline", "bench", archive, "--models", "eusn", "--configurations", "2", "--draws", "1", "--out", out)
-	clitest.Exec(t, t.Context(), "offline", "bench", tokens, "--out", out).Want(t, cli.ExitFailure, "token lists", "eusn-stream offline embed")
+	clitest.Must(t, "offline", "paper", archive, "--models", "eusn", "--configurations", "2", "--draws", "1", "--out", out)
+	clitest.Exec(t, t.Context(), "offline", "paper", tokens, "--out", out).Want(t, cli.ExitFailure, "token lists", "eusn-stream offline embed")
 
 	for _, bad := range [][]string{{"--epochs", "0"}, {"--threads", "-1"}} {
 		clitest.Exec(t, t.Context(), append([]string{"offline", "embed", source}, bad...)...).Want(t, cli.ExitUsage, bad[0])

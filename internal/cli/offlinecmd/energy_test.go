@@ -21,9 +21,9 @@ func (s *steps) Source() string { return "steps" }
 func (s *steps) Joules() (float64, error) { s.n++; return s.n, nil }
 
 // What cannot be measured is said with its reason, and is no field of a cell.
-func TestOfflineBenchEnergy(t *testing.T) {
+func TestPaperEnergy(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
-	args := []string{"offline", "bench", archive, "--configurations", "2", "--draws", "1", "--models", "esn", "--out"}
+	args := []string{"offline", "paper", archive, "--configurations", "2", "--draws", "1", "--models", "esn", "--out"}
 	const why = "energy of the CPU is not measured: energy: "
 	clitest.Exec(t, t.Context(), append(args, filepath.Join(dir, "a"))...).Want(t, cli.ExitOK, why, os.DevNull)
 	r := clitest.Must(t, append(args, filepath.Join(dir, "b"), "--json")...)
@@ -32,7 +32,7 @@ func TestOfflineBenchEnergy(t *testing.T) {
 	}
 
 	offlinecmd.SetMeter(t, func() (energy.Meter, error) { return &steps{}, nil }, time.Millisecond)
-	var report offlineBenchReport
+	var report paperReport
 	out := filepath.Join(dir, "c")
 	r = clitest.Must(t, append(args, out, "--json")...)
 	r.Parse(t, &report)

@@ -29,7 +29,7 @@ type figuresRun struct {
 	options figures.Options
 }
 
-func newOfflineFigures(a *cli.App) *cobra.Command {
+func newFigures(a *cli.App) *cobra.Command {
 	var r figuresRun
 	var seed uint64
 	var draws, steps, every int
@@ -80,7 +80,7 @@ same each time.`,
 		if err := r.check(); err != nil {
 			return err
 		}
-		return a.Do(func(ctx context.Context, _ []string) error { return offlineFigures(ctx, a, r) })(cmd, args)
+		return a.Do(func(ctx context.Context, _ []string) error { return makeFigures(ctx, a, r) })(cmd, args)
 	}
 	return cmd
 }
@@ -137,7 +137,7 @@ type FigureResult struct {
 
 var figureNames = [...]string{1: "fig1-phase-portraits", 2: "fig2-spectral-radius", 3: "fig3-lyapunov", 4: "fig4-memory"}
 
-func offlineFigures(ctx context.Context, a *cli.App, r figuresRun) error {
+func makeFigures(ctx context.Context, a *cli.App, r figuresRun) error {
 	memory, err := readMemories(r.memory)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func TestOfflineFiguresInterrupted(t *testing.T) {
 			cancel()
 		}
 	}
-	err := offlineFigures(ctx, a, r)
+	err := makeFigures(ctx, a, r)
 	var i *cli.Interrupted
 	if !errors.As(err, &i) || !strings.Contains(err.Error(), "whole in "+out) {
 		t.Fatalf("%v, want an interruption", err)

@@ -16,7 +16,9 @@ import (
 )
 
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newRetrain(a), newEvaluate(a), newOfflineBench(a), newOfflineMemory(a), newOfflineModel(a), newOfflineFigures(a), newOfflineReport(a))
+	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newRetrain(a), newEvaluate(a), newPaper(a, "paper.jsonl"), newMemory(a), newModelling(a), newFigures(a), newReport(a),
+		cli.Renamed(a, newPaper(a, "bench.jsonl"), "bench", "eusn-stream offline paper, which writes paper.jsonl where --out names no file"),
+		cli.Renamed(a, newModelling(a), "model", "eusn-stream offline modelling"))
 }
 
 func newImport(a *cli.App) *cobra.Command {

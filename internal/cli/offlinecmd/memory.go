@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
-func newOfflineMemory(a *cli.App) *cobra.Command {
+func newMemory(a *cli.App) *cobra.Command {
 	var b benchRun
 	var lengths []int
 	var table string

@@ -16,11 +16,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
-func newOfflineModel(a *cli.App) *cobra.Command {
+func newModelling(a *cli.App) *cobra.Command {
 	b := benchRun{plan: bench.ModellingPlan()}
 	var length int
 	cmd := &cobra.Command{
-		Use:   "model ARCHIVE|CSV...",
+		Use:   "modelling ARCHIVE|CSV...",
 		Short: "Predict the next sample of series (the journal version's modelling)",
 		Long: `Learn to predict each next sample of series of one channel from the reservoir's
 state, as the paper's journal version does: networks of 200 units, 100
@@ -30,7 +30,7 @@ error over the test part. Each model is searched twice: its readout sees the sta
 alone, or the sample, too.
 
 The search learns from 67 % of the training series and asks the others, divided as
-offline bench divides them. The lists of eusn and esn are the published ones;
+offline paper divides them. The lists of eusn and esn are the published ones;
 resn and deepesn, which the published program does not model with, continue them.
 "repeating" in the table is the error of predicting that the last sample comes
 again.
@@ -42,9 +42,9 @@ which cuts it.
 Each finished trial is a line of JSON in --out at once; after Ctrl-C or a crash
 the same command with --resume goes on. Results do not depend on the number of
 threads.`,
-		Example: `  eusn-stream offline model adiac.parquet
-  eusn-stream offline model pump.csv --length 500 --configurations 20
-  eusn-stream offline model *.parquet --models eusn,esn --out modelling.jsonl --resume --json`,
+		Example: `  eusn-stream offline modelling adiac.parquet
+  eusn-stream offline modelling pump.csv --length 500 --configurations 20
+  eusn-stream offline modelling *.parquet --models eusn,esn --out modelling.jsonl --resume --json`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
@@ -66,12 +66,12 @@ threads.`,
 		if err := b.plan.ValidateModelling(); err != nil {
 			return err
 		}
-		return a.Do(func(ctx context.Context, files []string) error { return offlineModel(ctx, a, files, length, b) })(cmd, args)
+		return a.Do(func(ctx context.Context, files []string) error { return modelling(ctx, a, files, length, b) })(cmd, args)
 	}
 	return cmd
 }
 
-func offlineModel(ctx context.Context, a *cli.App, files []string, length int, b benchRun) error {
+func modelling(ctx context.Context, a *cli.App, files []string, length int, b benchRun) error {
 	if err := checkCanonical(a); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func offlineModel(ctx context.Context, a *cli.App, files []string, length int, b
 		return err
 	}
 	o := bench.ModelOptions{Plan: b.plan, Origin: benchOrigin(), Command: func(m bench.Modelled) string {
-		return fmt.Sprintf("eusn-stream offline model %s --models %s --configurations %d --draws %d --seed %d",
+		return fmt.Sprintf("eusn-stream offline modelling %s --models %s --configurations %d --draws %d --seed %d",
 			source[m.Dataset], m.Model, m.Configurations, m.Draws, b.settings.Seed)
 	}}
 	o.Threads, o.NewEngine = b.threads, engines.New(a.Engine)

@@ -14,10 +14,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
-func TestOfflineModel(t *testing.T) {
+func TestModelling(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	out := filepath.Join(dir, "m.jsonl")
-	args := []string{"offline", "model", archive, "--configurations", "2", "--draws", "2", "--models", "eusn,deepesn", "--out", out}
+	args := []string{"offline", "modelling", archive, "--configurations", "2", "--draws", "2", "--models", "eusn,deepesn", "--out", out}
 	var first, again struct {
 		Results  string
 		Settings bench.Settings
@@ -46,7 +46,7 @@ func TestOfflineModel(t *testing.T) {
 	if after, _ := os.ReadFile(out); string(after) != string(before) {
 		t.Error("resuming a finished run changed its file")
 	}
-	clitest.Exec(t, t.Context(), "offline", "bench", archive, "--resume", "--out", out).Want(t, cli.ExitFailure, "cannot be mixed", "another --out")
+	clitest.Exec(t, t.Context(), "offline", "paper", archive, "--resume", "--out", out).Want(t, cli.ExitFailure, "cannot be mixed", "another --out")
 
 	// The command of a result gives that result.
 	words := strings.Fields(first.Modelled[3].Command)[1:]
@@ -57,14 +57,14 @@ func TestOfflineModel(t *testing.T) {
 }
 
 // A recording of one long sequence is cut.
-func TestOfflineModelCSV(t *testing.T) {
+func TestModellingCSV(t *testing.T) {
 	dir := t.TempDir()
 	text := "stream,x\n"
 	for i := range 200 {
 		text += fmt.Sprintf("pump,%.4f\n", math.Sin(0.2*float64(i)))
 	}
 	recording := clitest.Write(t, filepath.Join(dir, "pump.csv"), text)
-	args := []string{"offline", "model", recording, "--configurations", "8", "--draws", "2", "--models", "esn"}
+	args := []string{"offline", "modelling", recording, "--configurations", "8", "--draws", "2", "--models", "esn"}
 	out := filepath.Join(dir, "m.jsonl")
 	clitest.Exec(t, t.Context(), append(args, "--out", out)...).Want(t, cli.ExitFailure, "1 sequence(s), want at least 3", "--length")
 	var r struct{ Modelled []bench.Modelled }
@@ -79,7 +79,7 @@ func TestOfflineModelCSV(t *testing.T) {
 	}
 }
 
-func TestOfflineModelUsage(t *testing.T) {
+func TestModellingUsage(t *testing.T) {
 	archive, out := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "r.jsonl")
 	for _, c := range []struct {
 		args []string
@@ -92,14 +92,14 @@ func TestOfflineModelUsage(t *testing.T) {
 		{[]string{"a", "--length", "1"}, "--length 1"},
 		{[]string{"a", "--length", "9"}, "--length cuts sequences of CSV files"},
 	} {
-		clitest.Exec(t, t.Context(), append([]string{"offline", "model"}, c.args...)...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
+		clitest.Exec(t, t.Context(), append([]string{"offline", "modelling"}, c.args...)...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
 	}
-	clitest.Exec(t, t.Context(), "offline", "bench", "a", "--protocol", "modelling").Want(t, cli.ExitUsage, `protocol "modelling"`)
-	clitest.Exec(t, t.Context(), "offline", "model", archive, "--out", out).Want(t, cli.ExitFailure, "has 2 channels")
+	clitest.Exec(t, t.Context(), "offline", "paper", "a", "--protocol", "modelling").Want(t, cli.ExitUsage, `protocol "modelling"`)
+	clitest.Exec(t, t.Context(), "offline", "modelling", archive, "--out", out).Want(t, cli.ExitFailure, "has 2 channels")
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a run that could not begin left a results file")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	clitest.Exec(t, ctx, "offline", "model", clitest.ImportTiny(t, 1), "--out", out).Want(t, cli.ExitInterrupted, "interrupted:")
+	clitest.Exec(t, ctx, "offline", "modelling", clitest.ImportTiny(t, 1), "--out", out).Want(t, cli.ExitInterrupted, "interrupted:")
 }

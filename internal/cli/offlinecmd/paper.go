@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// benchRun is what offline bench and offline memory are asked for.
+// benchRun is what offline paper and offline memory are asked for.
 type benchRun struct {
 	settings     bench.Settings
 	plan         bench.Plan
@@ -77,11 +77,12 @@ func (b *benchRun) check(f *pflag.FlagSet, protocol bench.Protocol) error {
 	return b.plan.Validate(b.settings)
 }
 
-func newOfflineBench(a *cli.App) *cobra.Command {
+// newPaper is "offline paper"; out is the results file where --out names none.
+func newPaper(a *cli.App, out string) *cobra.Command {
 	var b benchRun
 	var protocol string
 	cmd := &cobra.Command{
-		Use:   "bench ARCHIVE...",
+		Use:   "paper ARCHIVE...",
 		Short: "Rerun the paper's experiments on archives",
 		Long: `Run data sets x models x random search x draws, as in the paper, and print the
 table beside its published figures.
@@ -120,27 +121,27 @@ threads. --gate exits with 6 where an accuracy is further from the paper's than
 twice the larger standard deviation, or .02 where that is more (best and bank:
 where it is that much lower). What holds that by our own deviation alone, and
 not by twice the paper's or .02, passes and is marked.`,
-		Example: `  eusn-stream offline bench adiac.parquet
-  eusn-stream offline bench *.parquet --protocol bank --out bank.jsonl --json
-  eusn-stream offline bench adiac.parquet --models eusn --out adiac.jsonl --resume --gate
-  eusn-stream offline bench adiac.parquet --models eusn,arnn,gru --budget 10m --epochs 300 --draws 3`,
+		Example: `  eusn-stream offline paper adiac.parquet
+  eusn-stream offline paper *.parquet --protocol bank --out bank.jsonl --json
+  eusn-stream offline paper adiac.parquet --models eusn --out adiac.jsonl --resume --gate
+  eusn-stream offline paper adiac.parquet --models eusn,arnn,gru --budget 10m --epochs 300 --draws 3`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVar(&protocol, "protocol", string(bench.PaperExact), "paper-exact, best or bank")
 	f.BoolVar(&b.gate, "gate", false, "exit with 6 where a result leaves the tolerance of the paper")
-	b.add(f, "bench.jsonl")
+	b.add(f, out)
 	f.IntVar(&b.listLength, "list-length", bench.MaxConfigurations, "configurations in each reservoir's search list; the next one's begins behind")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := b.check(f, bench.Protocol(protocol)); err != nil {
 			return err
 		}
-		return a.Do(func(ctx context.Context, paths []string) error { return offlineBench(ctx, a, paths, b) })(cmd, args)
+		return a.Do(func(ctx context.Context, paths []string) error { return paper(ctx, a, paths, b) })(cmd, args)
 	}
 	return cmd
 }
 
-func offlineBench(ctx context.Context, a *cli.App, paths []string, b benchRun) error {
+func paper(ctx context.Context, a *cli.App, paths []string, b benchRun) error {
 	var sets []*offline.Dataset
 	archive := map[string]string{}
 	for _, path := range paths {
@@ -151,7 +152,7 @@ func offlineBench(ctx context.Context, a *cli.App, paths []string, b benchRun) e
 		sets, archive[d.Name] = append(sets, d), path
 	}
 	done, err := runBench(ctx, a, sets, b, func(dataset string) string {
-		return "bench " + cli.QuoteForShell(archive[dataset]) + " --protocol " + string(b.settings.Protocol)
+		return "paper " + cli.QuoteForShell(archive[dataset]) + " --protocol " + string(b.settings.Protocol)
 	})
 	if err != nil {
 		return err

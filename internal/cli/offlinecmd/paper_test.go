@@ -13,19 +13,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
-// offlineBenchReport is what offline bench --json prints.
-type offlineBenchReport struct {
+// paperReport is what offline paper --json prints.
+type paperReport struct {
 	Results  string
 	Settings bench.Settings
 	Cells    []offlinecmd.PaperRow
 }
 
-func TestOfflineBench(t *testing.T) {
+func TestPaper(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	out := filepath.Join(dir, "r.jsonl")
-	args := []string{"offline", "bench", archive, "--configurations", "12", "--draws", "2", "--out", out}
+	args := []string{"offline", "paper", archive, "--configurations", "12", "--draws", "2", "--out", out}
 
-	var first, again offlineBenchReport
+	var first, again paperReport
 	clitest.Must(t, append(args, "--json")...).Parse(t, &first)
 	if len(first.Cells) != 3 || first.Results != out || first.Settings.Protocol != bench.PaperExact {
 		t.Fatalf("bench --json gives %+v", first)
@@ -37,8 +37,8 @@ func TestOfflineBench(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "exists", "--resume")
 	other := clitest.ImportTiny(t, 1) // of the same name
-	clitest.Exec(t, t.Context(), "offline", "bench", other, "--configurations", "12", "--out", out, "--resume").Want(t, cli.ExitFailure, "cannot be mixed", "try: another --out")
-	clitest.Exec(t, t.Context(), "offline", "bench", archive, "--seed", "2", "--out", out, "--resume").Want(t, cli.ExitFailure, "cannot be mixed", "try: another --out")
+	clitest.Exec(t, t.Context(), "offline", "paper", other, "--configurations", "12", "--out", out, "--resume").Want(t, cli.ExitFailure, "cannot be mixed", "try: another --out")
+	clitest.Exec(t, t.Context(), "offline", "paper", archive, "--seed", "2", "--out", out, "--resume").Want(t, cli.ExitFailure, "cannot be mixed", "try: another --out")
 	before, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestOfflineBench(t *testing.T) {
 
 	// The command of a cell gives that cell.
 	words := strings.Fields(first.Cells[1].Command)
-	var one offlineBenchReport
+	var one paperReport
 	clitest.Must(t, append(words[1:], "--json", "--out", filepath.Join(dir, "one"))...).Parse(t, &one)
 	if len(one.Cells) != 1 || one.Cells[0].Accuracy != first.Cells[1].Accuracy || one.Cells[0].Selected != first.Cells[1].Selected {
 		t.Errorf("%v gives %+v, want %+v", words, one.Cells, first.Cells[1])
@@ -63,7 +63,7 @@ func TestOfflineBench(t *testing.T) {
 	// Shorter lists are other lists, behind the first; its file is a file of its
 	// own, and both go into one report, where a model comes from one of them.
 	stopped := filepath.Join(dir, "stopped")
-	short := []string{"offline", "bench", archive, "--list-length", "9", "--draws", "1", "--out", stopped, "--json", "--models"}
+	short := []string{"offline", "paper", archive, "--list-length", "9", "--draws", "1", "--out", stopped, "--json", "--models"}
 	clitest.Must(t, append(short, "deepesn")...).Parse(t, &one)
 	if c := one.Cells[0]; c.Configurations != 9 || one.Settings.ListLength != 9 || !strings.Contains(c.Command, " --configurations 9 --list-length 9 ") {
 		t.Errorf("settings %+v, cell %+v", one.Settings, c)
@@ -80,10 +80,10 @@ func TestOfflineBench(t *testing.T) {
 }
 
 // A search that a budget ends is asked for again by what it came to.
-func TestOfflineBenchTrained(t *testing.T) {
+func TestPaperTrained(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
-	var first, again offlineBenchReport
-	clitest.Must(t, "offline", "bench", archive, "--models", "gru", "--configurations", "2", "--draws", "1", "--epochs", "2",
+	var first, again paperReport
+	clitest.Must(t, "offline", "paper", archive, "--models", "gru", "--configurations", "2", "--draws", "1", "--epochs", "2",
 		"--budget", "1h", "--json", "--out", filepath.Join(dir, "a")).Parse(t, &first)
 	c := first.Cells[0]
 	if c.Model != "gru" || c.Training.Epochs != 2 || !strings.Contains(c.Command, "--epochs 2 --budget 0") {
@@ -96,7 +96,7 @@ func TestOfflineBenchTrained(t *testing.T) {
 
 	// A budget too small for one model: the others have their rows, the exit code
 	// says that something is missing, and more of it goes on.
-	args := []string{"offline", "bench", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--out", filepath.Join(dir, "c")}
+	args := []string{"offline", "paper", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--out", filepath.Join(dir, "c")}
 	r := clitest.Exec(t, t.Context(), append(args, "--budget", "1ns")...)
 	r.Want(t, cli.ExitFailure, `no result of data set "Tiny", arnn: not one configuration was trained in the budget of 1ns`, "--resume and a larger --budget")
 	if !strings.Contains(r.Out, "no result") || !strings.Contains(r.Out, "esn") {
@@ -115,28 +115,28 @@ func TestOfflineBenchTrained(t *testing.T) {
 
 // A set of the paper's name with other contents is far from the paper's
 // figures: the gate must close, and only with --gate.
-func TestOfflineBenchGate(t *testing.T) {
+func TestPaperGate(t *testing.T) {
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "a.parquet")
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--out", archive)
-	args := []string{"offline", "bench", archive, "--models", "eusn", "--configurations", "12", "--draws", "2", "--out", filepath.Join(dir, "r.jsonl")}
+	args := []string{"offline", "paper", archive, "--models", "eusn", "--configurations", "12", "--draws", "2", "--out", filepath.Join(dir, "r.jsonl")}
 	if r := clitest.Must(t, args...); !strings.Contains(r.Out, "NO") || !strings.Contains(r.Out, "0.442") {
 		t.Errorf("the table says nothing of the paper:\n%s", r.Out)
 	}
 	clitest.Exec(t, t.Context(), append(args, "--resume", "--gate")...).Want(t, cli.ExitTolerance, "outside the tolerance of the paper: Adiac eusn")
-	clitest.Must(t, "offline", "bench", archive, "--protocol", "bank", "--draws", "1", "--gate", "--out", filepath.Join(dir, "b.jsonl"))
+	clitest.Must(t, "offline", "paper", archive, "--protocol", "bank", "--draws", "1", "--gate", "--out", filepath.Join(dir, "b.jsonl"))
 }
 
-func TestOfflineBenchInterrupted(t *testing.T) {
+func TestPaperInterrupted(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	out := filepath.Join(dir, "r.jsonl")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	clitest.Exec(t, ctx, "offline", "bench", archive, "--out", out).Want(t, cli.ExitInterrupted, "interrupted:")
-	clitest.Must(t, "offline", "bench", archive, "--out", out, "--resume", "--configurations", "200", "--draws", "1", "--models", "resn", "--draws", "10", "--quiet")
+	clitest.Exec(t, ctx, "offline", "paper", archive, "--out", out).Want(t, cli.ExitInterrupted, "interrupted:")
+	clitest.Must(t, "offline", "paper", archive, "--out", out, "--resume", "--configurations", "200", "--draws", "1", "--models", "resn", "--draws", "10", "--quiet")
 }
 
-func TestOfflineBenchUsage(t *testing.T) {
+func TestPaperUsage(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		says string
@@ -155,12 +155,12 @@ func TestOfflineBenchUsage(t *testing.T) {
 		{[]string{"a", "--models", "rnn", "--epochs", "0"}, `0 epochs`},
 		{[]string{"a", "--protocol", "bank", "--budget", "1m"}, "--budget"},
 	} {
-		clitest.Exec(t, t.Context(), append([]string{"offline", "bench"}, c.args...)...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
+		clitest.Exec(t, t.Context(), append([]string{"offline", "paper"}, c.args...)...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
 	}
-	clitest.Exec(t, t.Context(), "offline", "bench", "none.parquet").Want(t, cli.ExitFailure, "no archive none.parquet", "try: eusn-stream offline import")
+	clitest.Exec(t, t.Context(), "offline", "paper", "none.parquet").Want(t, cli.ExitFailure, "no archive none.parquet", "try: eusn-stream offline import")
 	out := filepath.Join(t.TempDir(), "r.jsonl")
 	archive := clitest.ImportTiny(t, 1)
-	clitest.Exec(t, t.Context(), "offline", "bench", archive, archive, "--out", out).Want(t, cli.ExitFailure, "listed twice")
+	clitest.Exec(t, t.Context(), "offline", "paper", archive, archive, "--out", out).Want(t, cli.ExitFailure, "listed twice")
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a bench that could not begin left a results file")
 	}

@@ -23,18 +23,18 @@ type reportRun struct {
 	options report.Options
 }
 
-func newOfflineReport(a *cli.App) *cobra.Command {
+func newReport(a *cli.App) *cobra.Command {
 	var r reportRun
 	cmd := &cobra.Command{
 		Use:   "report RESULTS...",
 		Short: "One web page, tables and tsml files of results",
-		Long: `Make one report of the results files of offline bench, memory and model:
+		Long: `Make one report of the results files of offline paper, memory and model:
 
   report.html    a page without scripts that needs no network: tables beside the
                  paper's figures, ranks and critical differences, memory curves,
                  and every result's configuration, seeds and command
   table.csv      a line per data set and model
-  modelling.csv  the same of offline model, if there is any
+  modelling.csv  the same of offline modelling, if there is any
   results.jsonl  all that is known of each, its draws included
   tsml/          <Classifier>/Predictions/<Dataset>/testResample<k>.csv for
                  tsml-eval and aeon, k being the draw
@@ -43,7 +43,7 @@ Files of one protocol must have the same seed, and each model on a data set may
 be in one of them only. The same files give the same bytes. A file that a run is
 still writing can be read between its results: what is not finished is listed.
 --gate exits with 6 where an accuracy leaves the tolerance of the paper, as in
-offline bench; the report is written all the same.`,
+offline paper; the report is written all the same.`,
 		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl modelling.jsonl -o report
   eusn-stream offline report paper.jsonl --figures figures --gate --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -54,11 +54,11 @@ offline bench; the report is written all the same.`,
 	f.StringVar(&r.options.Date, "date", "", "date to print (default: the day of the latest run in the files)")
 	f.StringVar(&r.options.Machine, "machine", "", "machine to print (default: those the files name)")
 	f.BoolVar(&r.gate, "gate", false, "exit with 6 where a result leaves the tolerance of the paper")
-	cmd.RunE = a.Do(func(ctx context.Context, paths []string) error { return offlineReport(ctx, a, paths, r) })
+	cmd.RunE = a.Do(func(ctx context.Context, paths []string) error { return makeReport(ctx, a, paths, r) })
 	return cmd
 }
 
-func offlineReport(ctx context.Context, a *cli.App, paths []string, r reportRun) error {
+func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) error {
 	for _, path := range paths {
 		if err := cli.WholeFile(path); err != nil {
 			return err
@@ -69,7 +69,7 @@ func offlineReport(ctx context.Context, a *cli.App, paths []string, r reportRun)
 	case errors.Is(err, bench.ErrTorn):
 		return cli.Fail(cli.ExitFailure, err, "the same command again, if a run is still writing that file; if it was cut off, what made it with --resume, which drops the line and goes on")
 	case errors.Is(err, fs.ErrNotExist):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline bench ARCHIVE... --out FILE makes results")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper ARCHIVE... --out FILE makes results")
 	case err != nil:
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline report --help")
 	}

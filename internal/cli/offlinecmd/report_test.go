@@ -19,10 +19,10 @@ func TestOfflineReport(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--out", in("a.parquet"))
-	clitest.Must(t, "offline", "bench", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--out", in("paper.jsonl"))
-	clitest.Must(t, "offline", "bench", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--out", in("bank.jsonl"))
+	clitest.Must(t, "offline", "paper", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--out", in("paper.jsonl"))
+	clitest.Must(t, "offline", "paper", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--out", in("bank.jsonl"))
 	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", in("memory.jsonl"))
-	clitest.Must(t, "offline", "model", in("a.parquet"), "--models", "eusn", "--configurations", "1", "--draws", "1", "--out", in("modelling.jsonl"))
+	clitest.Must(t, "offline", "modelling", in("a.parquet"), "--models", "eusn", "--configurations", "1", "--draws", "1", "--out", in("modelling.jsonl"))
 	args := []string{"offline", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), in("modelling.jsonl"), "--out", in("report")}
 
 	var s struct {
@@ -82,7 +82,7 @@ func TestOfflineReportUsage(t *testing.T) {
 		}
 	}
 	clitest.Exec(t, t.Context(), "offline", "report").Want(t, cli.ExitUsage, "at least 1 arg")
-	clitest.Exec(t, t.Context(), "offline", "report", "none.jsonl").Want(t, cli.ExitFailure, "none.jsonl", "try: eusn-stream offline bench")
+	clitest.Exec(t, t.Context(), "offline", "report", "none.jsonl").Want(t, cli.ExitFailure, "none.jsonl", "try: eusn-stream offline paper")
 	clitest.Exec(t, t.Context(), "offline", "report", torn).Want(t, cli.ExitFailure, "the last line has no end", "still writing", "--resume")
 	clitest.Exec(t, t.Context(), "offline", "report", empty).Want(t, cli.ExitIntegrity, "is empty")
 	results := filepath.Join(dir, "r.jsonl")
