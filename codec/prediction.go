@@ -26,7 +26,7 @@ type Prediction struct {
 type PredictionMeta struct {
 	Model   string   // name
 	SHA256  string   // of the model file, hexadecimal
-	Head    string   // which readout
+	Readout string   // which readout
 	Labels  []string // class names
 	Columns int      // scores per row; 0: no field scores
 }
@@ -44,10 +44,10 @@ const (
 
 // Keys of the output's schema metadata.
 const (
-	metaModel  = "eusn.model"
-	metaSHA256 = "eusn.model_sha256"
-	metaHead   = "eusn.head"
-	metaLabels = "eusn.labels"
+	metaModel   = "eusn.model"
+	metaSHA256  = "eusn.model_sha256"
+	metaReadout = "eusn.head"
+	metaLabels  = "eusn.labels"
 )
 
 // predictionVersion is the newest eusn.version of output messages. Version 1
@@ -57,7 +57,7 @@ const predictionVersion = "2"
 // maxColumns is far beyond any model; the encoder's template holds one row.
 const maxColumns = 1 << 20
 
-// PredictionEncoder writes output messages of one model and head. It belongs to
+// PredictionEncoder writes output messages of one model and readout. It belongs to
 // one goroutine.
 type PredictionEncoder struct {
 	columns int
@@ -91,8 +91,8 @@ func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
 	}
 	fields = append(fields, arrow.Field{Name: fieldFlags, Type: arrow.PrimitiveTypes.Uint32})
 	md := arrow.NewMetadata(
-		[]string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaHead, metaLabels},
-		[]string{"prediction", predictionVersion, meta.Model, meta.SHA256, meta.Head, string(labels)})
+		[]string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaReadout, metaLabels},
+		[]string{"prediction", predictionVersion, meta.Model, meta.SHA256, meta.Readout, string(labels)})
 	t, err := newTemplate(arrow.NewSchema(fields, &md))
 	if err != nil {
 		return nil, err

@@ -102,15 +102,15 @@ func (r *predictionReader) readSchema(fr *frame) error {
 // readMeta keeps views until the end: a hostile schema may repeat one long
 // value many times.
 func (r *predictionReader) readMeta(fr *frame) error {
-	var model, sha, head, labels []byte
+	var model, sha, linear, labels []byte
 	err := walkMetadata(fr, func(key, value []byte) {
 		switch string(key) {
 		case metaModel:
 			model = value
 		case metaSHA256:
 			sha = value
-		case metaHead:
-			head = value
+		case metaReadout:
+			linear = value
 		case metaLabels:
 			labels = value
 		}
@@ -118,7 +118,7 @@ func (r *predictionReader) readMeta(fr *frame) error {
 	if err != nil {
 		return err
 	}
-	r.meta.Model, r.meta.SHA256, r.meta.Head = string(model), string(sha), string(head)
+	r.meta.Model, r.meta.SHA256, r.meta.Readout = string(model), string(sha), string(linear)
 	if labels == nil {
 		return nil
 	}

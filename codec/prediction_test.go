@@ -19,7 +19,7 @@ import (
 
 func testMeta(columns int) PredictionMeta {
 	return PredictionMeta{
-		Model: "pump", SHA256: strings.Repeat("0f", 32), Head: "fault",
+		Model: "pump", SHA256: strings.Repeat("0f", 32), Readout: "fault",
 		Labels: []string{"healthy", "inner race", "\"quoted\"", "größer"}, Columns: columns,
 	}
 }
@@ -84,7 +84,7 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 	labels, _ := json.Marshal(meta.Labels)
 	for key, value := range map[string]string{
 		"eusn.schema": "prediction", "eusn.version": "2", "eusn.model": meta.Model,
-		"eusn.model_sha256": meta.SHA256, "eusn.head": meta.Head, "eusn.labels": string(labels),
+		"eusn.model_sha256": meta.SHA256, "eusn.head": meta.Readout, "eusn.labels": string(labels),
 	} {
 		if got, ok := md.GetValue(key); !ok || got != value {
 			t.Errorf("metadata %s is %q, want %q", key, got, value)
@@ -206,7 +206,7 @@ func TestPredictionVersion1(t *testing.T) {
 	labels, _ := json.Marshal(meta.Labels)
 	md := arrow.NewMetadata(
 		[]string{"eusn.schema", "eusn.version", "eusn.model", "eusn.model_sha256", "eusn.head", "eusn.labels"},
-		[]string{"prediction", "1", meta.Model, meta.SHA256, meta.Head, string(labels)})
+		[]string{"prediction", "1", meta.Model, meta.SHA256, meta.Readout, string(labels)})
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "stream_id", Type: arrow.BinaryTypes.String}, {Name: "seq", Type: arrow.PrimitiveTypes.Uint64},
 		{Name: "row", Type: arrow.PrimitiveTypes.Uint32}, {Name: "ts", Type: timestampNS, Nullable: true},

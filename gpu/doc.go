@@ -18,19 +18,19 @@
 //	work, the next is packed and copied up; kernels of all pieces run in order,
 //	because pieces may touch the same slots.
 //
-// # State rows
+// # States
 //
 // They stand in device memory as reservoir.Layout says, slot after slot. The
 // pool is planned when the engine is made, from the memory that is free then:
-// nothing that Advance needs is allocated later. ReadRow and WriteRow go
-// through pinned windows that hold many rows (rows.go), because a copy of one
-// row costs as much as one of thousands.
+// nothing that Advance needs is allocated later. ReadState and WriteState go
+// through pinned windows that hold many states (states.go), because a copy of one
+// state costs as much as one of thousands.
 //
 // # Failure
 //
-// When a device fails in the middle of its work, nobody can tell what its rows
+// When a device fails in the middle of its work, nobody can tell what its states
 // hold. The engine is lost then: every call returns an error that is
-// reservoir.ErrLost, Close still frees what it can, and the rows must come
+// reservoir.ErrLost, Close still frees what it can, and the states must come
 // from a snapshot. Before an engine is given out it computes a few sequences
 // and compares them with the generic engine's, bit for bit.
 package gpu

@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// MaxSlots lets the pool be larger than asked for, up to so many slots, as
 	// long as half of the device's free memory is left to others: a stage then
-	// need not move its rows to a larger pool later.
+	// need not move its states to a larger pool later.
 	MaxSlots int
 	// Products other than Canonical use tensor cores and give other states.
 	Products Products
@@ -30,7 +30,7 @@ type Engine struct {
 	layout   reservoir.Layout
 	products Products
 	slots    int
-	heads    []*readout.Linear
+	readouts []*readout.Linear
 	channels int
 	width    int
 
@@ -39,7 +39,7 @@ type Engine struct {
 	plan    plan
 	buffers kernels.Buffers
 	rounds  *kernels.Batch
-	taken   []uint64 // samples of each slot: its row's first words, but here
+	taken   []uint64 // samples of each slot: its state's first words, but here
 	kernels []cuda.Function
 
 	ring     [ringDepth]piece
@@ -48,7 +48,7 @@ type Engine struct {
 	runs     []reservoir.Run
 	launches []kernels.Launch
 	ops      cuda.Batch
-	rows     rowWindows
+	states   stateWindows
 
 	lost error
 }
@@ -108,7 +108,7 @@ func (e *Engine) size(slots int, o Options, l limits) (err error) {
 	return nil
 }
 
-// setUp loads the kernels, allocates everything and resets the rows.
+// setUp loads the kernels, allocates everything and resets the states.
 func (e *Engine) setUp(l limits) error {
 	if err := e.load(); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (e *Engine) setUp(l limits) error {
 	for _, b := range []struct {
 		at    *uint64
 		bytes int
-	}{{&e.buffers.Rows, 4 * e.plan.rowWords * e.slots}, {&e.buffers.Image, e.plan.image}, {&e.buffers.Work, e.plan.work}} {
+	}{{&e.buffers.Rows, 4 * e.plan.stateWords * e.slots}, {&e.buffers.Image, e.plan.image}, {&e.buffers.Work, e.plan.work}} {
 		if b.bytes == 0 {
 			continue
 		}
@@ -131,13 +131,13 @@ func (e *Engine) setUp(l limits) error {
 			return err
 		}
 	}
-	if err := e.rows.setUp(e, l.window); err != nil {
+	if err := e.states.setUp(e, l.window); err != nil {
 		return err
 	}
 	if err := e.upload(cuda.Pointer(e.buffers.Image), e.program.Image()); err != nil {
 		return err
 	}
-	return e.resetRows()
+	return e.resetStates()
 }
 
 // load compiles the kernels for the device; the driver keeps the result in its
@@ -178,22 +178,22 @@ func (e *Engine) Slots() int { return e.slots }
 func (e *Engine) ScoreWidth() int { return e.width }
 
 // Steps is what reservoir.CheckCall asks for.
-func (e *Engine) Steps(slot int) uint64 { return e.taken[slot] }
+func (e *Engine) Steps(slot int32) uint64 { return e.taken[slot] }
 
-// SetHeads implements Engine. It fails with ErrMemory where the device has no
+// SetReadouts implements Engine. It fails with ErrMemory where the device has no
 // room for them.
-func (e *Engine) SetHeads(heads []*readout.Linear) error {
+func (e *Engine) SetReadouts(readouts []*readout.Linear) error {
 	if e.lost != nil {
 		return e.lost
 	}
-	width, err := reservoir.CheckHeads(e.net, heads)
+	width, err := reservoir.CheckReadouts(e.net, readouts)
 	if err != nil {
 		return err
 	}
 	if 4*width > e.plan.out {
-		return fmt.Errorf("gpu: the heads have %d columns, want at most %d", width, e.plan.out/4)
+		return fmt.Errorf("gpu: the readouts have %d columns, want at most %d", width, e.plan.out/4)
 	}
-	image, err := e.program.Heads(heads)
+	image, err := e.program.Readouts(readouts)
 	if err != nil {
 		return fmt.Errorf("gpu: %w", err)
 	}
@@ -204,28 +204,28 @@ func (e *Engine) SetHeads(heads []*readout.Linear) error {
 		}
 	}
 	if err != nil {
-		e.program.Heads(e.heads) // as it was
+		e.program.Readouts(e.readouts) // as it was
 		e.ctx.Free(at)
 		return e.failed(err)
 	}
 	old := cuda.Pointer(e.buffers.Heads)
-	e.heads, e.width, e.buffers.Heads = heads, width, uint64(at)
+	e.readouts, e.width, e.buffers.Heads = readouts, width, uint64(at)
 	return e.failed(e.ctx.Free(old))
 }
 
 // Features implements Engine.
-func (e *Engine) Features(slot int, dst []float32) error {
+func (e *Engine) Features(slot int32, dst []float32) error {
 	if err := reservoir.CheckSlot(e, slot); err != nil {
 		return err
 	}
 	if n := e.net.Spec.FeatureCount(); len(dst) != n {
 		return fmt.Errorf("gpu: room for %d features, want %d", len(dst), n)
 	}
-	row, err := e.row(slot)
+	state, err := e.state(slot)
 	if err != nil {
 		return err
 	}
-	e.layout.FeaturesOf(e.net.Spec, row, dst)
+	e.layout.FeaturesOf(e.net.Spec, state, dst)
 	return nil
 }
 

@@ -52,7 +52,7 @@ func classify(err error) error {
 	return fmt.Errorf("gpu: %w", err)
 }
 
-// MemoryError is a pool of state rows that does not fit the device. It is
+// MemoryError is a pool of states that does not fit the device. It is
 // ErrMemory.
 type MemoryError struct {
 	Device      string
@@ -62,7 +62,7 @@ type MemoryError struct {
 
 func (e *MemoryError) Error() string {
 	const mib = 1 << 20
-	return fmt.Sprintf("gpu: %d state rows and buffers need %d MiB, %s has %d MiB free, room for %d rows; use fewer slots or shards, or a CPU engine",
+	return fmt.Sprintf("gpu: %d states and buffers need %d MiB, %s has %d MiB free, room for %d states; use fewer slots or shards, or a CPU engine",
 		e.Slots, (e.Need+mib-1)/mib, e.Device, e.Free/mib, e.Room)
 }
 

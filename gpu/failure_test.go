@@ -65,7 +65,7 @@ func TestUnavailable(t *testing.T) {
 }
 
 // TestOutOfMemory fails every allocation once. Nothing leaks, and an engine
-// that had no room for new heads works on with its old ones.
+// that had no room for new readouts works on with its old ones.
 func TestOutOfMemory(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)
@@ -97,24 +97,24 @@ func TestOutOfMemory(t *testing.T) {
 		}
 		return s
 	}
-	heads := []*readout.Linear{testHead(net.Spec.FeatureCount())}
-	if err := e.SetHeads(heads); err != nil {
+	readouts := []*readout.Linear{testReadout(net.Spec.FeatureCount())}
+	if err := e.SetReadouts(readouts); err != nil {
 		t.Fatal(err)
 	}
 	want := scores()
 	f.Set("oom_at", f.Count("created")+1)
-	more := *heads[0]
+	more := *readouts[0]
 	more.Name = "other"
-	if err := e.SetHeads([]*readout.Linear{&more, heads[0]}); !errors.Is(err, ErrMemory) {
+	if err := e.SetReadouts([]*readout.Linear{&more, readouts[0]}); !errors.Is(err, ErrMemory) {
 		t.Fatalf("heads without room: %v, want ErrMemory", err)
 	}
 	if got := scores(); !slices.Equal(got, want) {
-		t.Errorf("scores %v after refused heads, want %v", got, want)
+		t.Errorf("scores %v after refused readouts, want %v", got, want)
 	}
 }
 
-// TestHeadsReplaced: old heads give their memory back.
-func TestHeadsReplaced(t *testing.T) {
+// TestHeadsReplaced: old readouts give their memory back.
+func TestReadoutsReplaced(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)
 	e, err := openTwin(f, net, 4, small)
@@ -122,11 +122,11 @@ func TestHeadsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	heads := []*readout.Linear{testHead(net.Spec.FeatureCount())}
+	readouts := []*readout.Linear{testReadout(net.Spec.FeatureCount())}
 	without := f.Count("used0")
 	with := 0
 	for i := range 5 {
-		if err := e.SetHeads(heads); err != nil {
+		if err := e.SetReadouts(readouts); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
@@ -136,11 +136,11 @@ func TestHeadsReplaced(t *testing.T) {
 			t.Errorf("heads set %d times: %d bytes in use, want %d", i+1, n, with)
 		}
 	}
-	if err := e.SetHeads(nil); err != nil {
+	if err := e.SetReadouts(nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := f.Count("used0"); n != without {
-		t.Errorf("without heads: %d bytes in use, want %d", n, without)
+		t.Errorf("without readouts: %d bytes in use, want %d", n, without)
 	}
 }
 
@@ -165,10 +165,10 @@ func TestLost(t *testing.T) {
 			}
 			break
 		}
-		row := make([]uint32, e.layout.Words)
+		state := make([]uint32, e.layout.Words)
 		for what, err := range map[string]error{
-			"Advance": err, "Advance again": e.Advance(inputs, runs, nil), "ReadRow": e.ReadRow(0, row),
-			"WriteRow": e.WriteRow(0, row), "Features": e.Features(0, make([]float32, net.Spec.FeatureCount())), "SetHeads": e.SetHeads(nil),
+			"Advance": err, "Advance again": e.Advance(inputs, runs, nil), "ReadState": e.ReadState(0, state),
+			"WriteState": e.WriteState(0, state), "Features": e.Features(0, make([]float32, net.Spec.FeatureCount())), "SetReadouts": e.SetReadouts(nil),
 		} {
 			if !errors.Is(err, reservoir.ErrLost) || !strings.Contains(err.Error(), "Fake GPU 0") || !strings.Contains(err.Error(), "719") {
 				t.Errorf("launch %d, %s: %v, want a loss of Fake GPU 0 by error 719", k, what, err)
@@ -211,10 +211,10 @@ func TestSelfTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	reset, row := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
+	reset, state := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
 	e.layout.Reset(net.Spec, reset)
-	for slot := range e.Slots() {
-		if err := e.ReadRow(slot, row); err != nil || !slices.Equal(row, reset) || e.Steps(slot) != 0 {
+	for slot := range int32(e.Slots()) {
+		if err := e.ReadState(slot, state); err != nil || !slices.Equal(state, reset) || e.Steps(slot) != 0 {
 			t.Errorf("slot %d is not reset after the self-test (%v)", slot, err)
 		}
 	}
@@ -238,7 +238,7 @@ func TestPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Run(w)
-	row := 4 * net.Spec.Layout().Words
+	state := 4 * net.Spec.Layout().Words
 	open := func(slots, most int) *Engine {
 		t.Helper()
 		e, err := newEngine(net, slots, Options{MaxSlots: most}, small, false)
@@ -249,7 +249,7 @@ func TestPool(t *testing.T) {
 		return e
 	}
 	for _, c := range []struct{ ask, most, low, high int }{
-		{10, 0, 10, 10}, {10, 500, 500, 500}, {10, 1 << 28, (24 << 20) / row, (32 << 20) / row},
+		{10, 0, 10, 10}, {10, 500, 500, 500}, {10, 1 << 28, (24 << 20) / state, (32 << 20) / state},
 	} {
 		e := open(c.ask, c.most)
 		if n := e.Slots(); n < c.low || n > c.high {
@@ -289,9 +289,9 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestRows mixes reads, writes and calls in every order and compares with the
+// TestStates mixes reads, writes and calls in every order and compares with the
 // generic engine.
-func TestRows(t *testing.T) {
+func TestStates(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)
 	const slots = 23
@@ -305,27 +305,27 @@ func TestRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(1, 2))
-		row, want := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
+		state, want := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
 		for range 3000 {
-			slot := rng.IntN(slots)
+			slot := int32(rng.IntN(slots))
 			switch rng.IntN(5) {
 			case 0:
 				inputs := []float32{rng.Float32(), rng.Float32()}
-				runs := []reservoir.Run{{Slot: int32(slot), To: 1}, {Slot: int32(rng.IntN(slots)), Reset: rng.IntN(4) == 0, To: 1}}
+				runs := []reservoir.Run{{Slot: slot, To: 1}, {Slot: int32(rng.IntN(slots)), Reset: rng.IntN(4) == 0, To: 1}}
 				if err := errors.Join(g.Advance(inputs, runs, nil), e.Advance(inputs, runs, nil)); err != nil {
 					t.Fatal(err)
 				}
 			case 1, 2:
-				from := rng.IntN(slots)
-				if err := errors.Join(g.ReadRow(from, row), g.WriteRow(slot, row), e.WriteRow(slot, row)); err != nil {
+				from := int32(rng.IntN(slots))
+				if err := errors.Join(g.ReadState(from, state), g.WriteState(slot, state), e.WriteState(slot, state)); err != nil {
 					t.Fatal(err)
 				}
 			default:
-				if err := errors.Join(g.ReadRow(slot, want), e.ReadRow(slot, row)); err != nil {
+				if err := errors.Join(g.ReadState(slot, want), e.ReadState(slot, state)); err != nil {
 					t.Fatal(err)
 				}
-				if !slices.Equal(row, want) {
-					t.Fatalf("row %d differs", slot)
+				if !slices.Equal(state, want) {
+					t.Fatalf("state %d differs", slot)
 				}
 			}
 		}
@@ -335,9 +335,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRowCopies: the rows that a call touched come back together, wherever
+// TestStateCopies: the states that a call touched come back together, wherever
 // they are, and those written go out together; neighbours are one copy.
-func TestRowCopies(t *testing.T) {
+func TestStateCopies(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)
 	e, err := openTwin(f, net, 4096, limits{1 << 12, 100, 1 << 10, 1 << 16})
@@ -345,7 +345,7 @@ func TestRowCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	row := make([]uint32, e.layout.Words)
+	state := make([]uint32, e.layout.Words)
 	for _, c := range []struct{ apart, operations int }{{1, 2}, {60, 64 + 64}} {
 		var runs []reservoir.Run
 		for i := range 64 {
@@ -356,12 +356,12 @@ func TestRowCopies(t *testing.T) {
 		}
 		operations, waits := f.Count("submitted"), f.Count("waits")
 		for _, r := range runs {
-			if err := e.ReadRow(int(r.Slot), row); err != nil {
+			if err := e.ReadState(r.Slot, state); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, r := range runs {
-			if err := e.WriteRow(int(r.Slot), row); err != nil {
+			if err := e.WriteState(r.Slot, state); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -370,7 +370,7 @@ func TestRowCopies(t *testing.T) {
 		}
 		operations, waits = f.Count("submitted")-operations, f.Count("waits")-waits
 		if operations != c.operations || waits != 2 {
-			t.Errorf("64 rows %d apart, read and written: %d operations and %d waits, want %d and 2", c.apart, operations, waits, c.operations)
+			t.Errorf("64 states %d apart, read and written: %d operations and %d waits, want %d and 2", c.apart, operations, waits, c.operations)
 		}
 	}
 }

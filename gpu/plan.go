@@ -9,11 +9,11 @@ const (
 	// ringDepth pieces are under way at once: one being packed, one computed,
 	// one on its way back.
 	ringDepth = 3
-	// workBytes bounds what streamed kernels keep beside the rows, mostLength
+	// workBytes bounds what streamed kernels keep beside the states, mostLength
 	// their launches for one run of a piece: they take one for each sample.
 	workBytes  = 64 << 20
 	mostLength = 1 << 10
-	// spareBytes of device memory are left alone: for heads and other programs.
+	// spareBytes of device memory are left alone: for readouts and other programs.
 	spareBytes = 64 << 20
 	// alignment of device allocations, and of what kernels read in a piece.
 	alignment = 256
@@ -27,25 +27,25 @@ type limits struct {
 	samples int // bytes of a piece's samples: copies of a megabyte reach the bus's rate and hide what a launch costs
 	runs    int // of a piece
 	scores  int // bytes of a piece's scores
-	window  int // bytes of state rows read or written at once
+	window  int // bytes of states read or written at once
 }
 
 var defaultLimits = limits{samples: 4 << 20, runs: 1 << 16, scores: 1 << 20, window: 1 << 20}
 
 // plan is an engine's use of memory.
 type plan struct {
-	rowWords int
-	image    int // bytes
-	in, out  int // bytes of one piece
-	work     int // bytes
-	runs     int // of a piece
-	samples  int // rows of a piece
-	round    int // runs of a round; 0: no limit
-	length   int // samples of one run in a piece
+	stateWords int
+	image      int // bytes
+	in, out    int // bytes of one piece
+	work       int // bytes
+	runs       int // of a piece
+	samples    int // states of a piece
+	round      int // runs of a round; 0: no limit
+	length     int // samples of one run in a piece
 }
 
 func newPlan(p *kernels.Program, channels int, l limits) plan {
-	v := plan{rowWords: p.RowWords(), image: 4 * len(p.Image()), runs: l.runs, out: l.scores}
+	v := plan{stateWords: p.StateWords(), image: 4 * len(p.Image()), runs: l.runs, out: l.scores}
 	v.samples = max(1, l.samples/(4*channels))
 	v.length = v.samples
 	if one := p.WorkBytes(1); one > 0 {
@@ -57,22 +57,22 @@ func newPlan(p *kernels.Program, channels int, l limits) plan {
 	return v
 }
 
-// fixed is the device memory beside the rows.
+// fixed is the device memory beside the states.
 func (v *plan) fixed() uint64 {
 	return uint64(v.image) + uint64(v.work) + ringDepth*uint64(v.in+v.out) + (3+2*ringDepth)*alignment
 }
 
-// slots is how many rows the engine gets: at least least, more up to most as
+// slots is how many states the engine gets: at least least, more up to most as
 // long as half of the free memory is left to others.
 func (v *plan) slots(dev cuda.Device, free uint64, least, most int) (int, error) {
-	row := 4 * uint64(v.rowWords)
+	state := 4 * uint64(v.stateWords)
 	taken := v.fixed() + spareBytes
 	room := uint64(0)
 	if free > taken {
-		room = (free - taken) / row
+		room = (free - taken) / state
 	}
 	if uint64(least) > room {
-		return 0, &MemoryError{Device: dev.Name, Slots: least, Room: int(room), Need: taken + uint64(least)*row, Free: free}
+		return 0, &MemoryError{Device: dev.Name, Slots: least, Room: int(room), Need: taken + uint64(least)*state, Free: free}
 	}
 	return max(least, int(min(uint64(most), room/2))), nil
 }

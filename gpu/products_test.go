@@ -35,7 +35,7 @@ func stableNetwork(t testing.TB, precision reservoir.Precision) *reservoir.Netwo
 const productsLimit = 6e-7
 
 // TestProducts runs the tensor-core kernels through host, driver and
-// interpreter: with the self-test, in pieces, with a row handed over, and with
+// interpreter: with the self-test, in pieces, with a state handed over, and with
 // scores that are the features' own.
 func TestProducts(t *testing.T) {
 	cudatest.Use(t, cudatest.Interpreter())
@@ -85,11 +85,11 @@ func checkProducts(t *testing.T) {
 			first = append(first, reservoir.Run{Slot: i, From: from, To: from + 5})
 			second = append(second, reservoir.Run{Slot: i, From: from + 5, To: to, Emit: true})
 		}
-		head := testHead(net.Spec.FeatureCount())
-		scores := make([]float32, 6*head.Columns())
+		linear := testReadout(net.Spec.FeatureCount())
+		scores := make([]float32, 6*linear.Columns())
 		again := slices.Clone(scores)
 		for _, x := range []reservoir.Engine{g, e, other} {
-			if err := x.SetHeads([]*readout.Linear{head}); err != nil {
+			if err := x.SetReadouts([]*readout.Linear{linear}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -98,8 +98,8 @@ func checkProducts(t *testing.T) {
 		if err := errors.Join(g.Advance(inputs, whole, scores), e.Advance(inputs, whole, scores), other.Advance(inputs, first, nil)); err != nil {
 			t.Fatal(err)
 		}
-		for slot := range 6 { // rows are as portable as any
-			if err := errors.Join(other.ReadRow(slot, handed), other.WriteRow(slot, handed)); err != nil {
+		for slot := range int32(6) { // states are as portable as any
+			if err := errors.Join(other.ReadState(slot, handed), other.WriteState(slot, handed)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -110,12 +110,12 @@ func checkProducts(t *testing.T) {
 			t.Errorf("%s: scores differ when a call is cut in two", c.name)
 		}
 		largest, equal := 0.0, true
-		for slot := range 6 {
-			if err := errors.Join(g.ReadRow(slot, want), e.ReadRow(slot, got), other.ReadRow(slot, handed)); err != nil {
+		for slot := range int32(6) {
+			if err := errors.Join(g.ReadState(slot, want), e.ReadState(slot, got), other.ReadState(slot, handed)); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(got, handed) {
-				t.Errorf("%s: row %d differs when a call is cut in two", c.name, slot)
+				t.Errorf("%s: state %d differs when a call is cut in two", c.name, slot)
 			}
 			equal = equal && slices.Equal(want, got)
 			d, norm := 0.0, 0.0

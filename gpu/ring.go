@@ -46,11 +46,11 @@ func (e *Engine) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 	}
 	err := e.flushWrites()
 	if err == nil {
-		e.rows.forget()
+		e.states.forget()
 		err = e.advance(inputs, runs, scores)
 	}
 	if err != nil {
-		return e.fail(err) // some rows may be ahead of others now
+		return e.fail(err) // some states may be ahead of others now
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ const opsAtOnce = 4 << 10
 // submit hands a packed piece to the device.
 func (e *Engine) submit(p *piece, samples int) error {
 	e.rounds.Cut(e.runs, e.taken)
-	e.rows.touch(e.rounds.Runs)
+	e.states.touch(e.rounds.Runs)
 	records := align(4 * samples * e.channels)
 	emits := align(records + copy(p.in[records:], bytesOf(e.rounds.Runs)))
 	used := emits + copy(p.in[emits:], bytesOf(e.rounds.Emits))
@@ -176,7 +176,7 @@ func (e *Engine) fail(err error) error {
 	return e.lost
 }
 
-// failed words an error after which the rows are still what they were, unless
+// failed words an error after which the states are still what they were, unless
 // the device says otherwise.
 func (e *Engine) failed(err error) error {
 	if errors.Is(err, cuda.Lost) {

@@ -30,9 +30,9 @@ const (
 )
 
 // selfTest lets the device compute a few sequences of the network and compares
-// scores and rows with the generic engine's, bit for bit: a driver that
+// scores and states with the generic engine's, bit for bit: a driver that
 // compiles a kernel wrongly or a card that makes errors is found before it has
-// computed anything that counts. It leaves all rows reset and no heads.
+// computed anything that counts. It leaves all states reset and no readouts.
 func (e *Engine) selfTest() error {
 	passed.Lock()
 	known := passed.by[e.PCI()] == tested{e.net, e.products}
@@ -55,10 +55,10 @@ func (e *Engine) selfTest() error {
 	if err := compare(truth, samples); err != nil {
 		return err
 	}
-	if err := e.SetHeads(nil); err != nil {
+	if err := e.SetReadouts(nil); err != nil {
 		return err
 	}
-	if err := e.resetRows(); err != nil {
+	if err := e.resetStates(); err != nil {
 		return classify(err)
 	}
 	passed.Lock()
@@ -71,7 +71,7 @@ func (e *Engine) selfTest() error {
 }
 
 func (e *Engine) compare(truth *reservoir.Generic, samples int) error {
-	heads := []*readout.Linear{testHead(e.net.Spec.FeatureCount())}
+	readouts := []*readout.Linear{testReadout(e.net.Spec.FeatureCount())}
 	inputs := make([]float32, samples*e.channels)
 	fill(inputs, 1)
 	used := min(testSlots, e.slots)
@@ -85,7 +85,7 @@ func (e *Engine) compare(truth *reservoir.Generic, samples int) error {
 		reservoir.Run{Slot: int32(used - 1), Reset: true, To: 1, Emit: true})
 	var scores [2][]float32
 	for i, g := range []reservoir.Engine{truth, e} {
-		if err := g.SetHeads(heads); err != nil {
+		if err := g.SetReadouts(readouts); err != nil {
 			return err
 		}
 		scores[i] = make([]float32, len(runs)*g.ScoreWidth())
@@ -102,11 +102,11 @@ func (e *Engine) compare(truth *reservoir.Generic, samples int) error {
 		}
 	}
 	want, got := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
-	for slot := range used {
-		if err := truth.ReadRow(slot, want); err != nil {
+	for slot := range int32(used) {
+		if err := truth.ReadState(slot, want); err != nil {
 			return err
 		}
-		if err := e.ReadRow(slot, got); err != nil {
+		if err := e.ReadState(slot, got); err != nil {
 			return err
 		}
 		if !slices.Equal(want, got) {
@@ -114,14 +114,14 @@ func (e *Engine) compare(truth *reservoir.Generic, samples int) error {
 			for want[i] == got[i] {
 				i++
 			}
-			return differs(fmt.Sprintf("word %d of row %d", i, slot), want[i], got[i])
+			return differs(fmt.Sprintf("word %d of state %d", i, slot), want[i], got[i])
 		}
 	}
 	return nil
 }
 
 // testHead is a readout with weights of every size.
-func testHead(features int) *readout.Linear {
+func testReadout(features int) *readout.Linear {
 	h := &readout.Linear{Name: "self-test", Classes: []string{"a", "b", "c"}}
 	h.Center, h.Weights, h.Intercept = make([]float32, features), make([]float32, 3*features), make([]float32, 3)
 	fill(h.Center, 2)

@@ -23,7 +23,7 @@ const (
 // states are as near as rounding explains, and scores are exactly those of the
 // device's own features.
 func (e *Engine) compareNearly(truth *reservoir.Generic, samples int) error {
-	head := testHead(e.net.Spec.FeatureCount())
+	linear := testReadout(e.net.Spec.FeatureCount())
 	inputs := make([]float32, samples*e.channels)
 	fill(inputs, 1)
 	used := min(testSlots, e.slots)
@@ -31,9 +31,9 @@ func (e *Engine) compareNearly(truth *reservoir.Generic, samples int) error {
 	for i := range used {
 		runs = append(runs, reservoir.Run{Slot: int32(i), Reset: i > 0, To: int32(samples - i%samples), Emit: true})
 	}
-	scores := make([]float32, len(runs)*head.Columns())
+	scores := make([]float32, len(runs)*linear.Columns())
 	for _, g := range []reservoir.Engine{truth, e} {
-		if err := g.SetHeads([]*readout.Linear{head}); err != nil {
+		if err := g.SetReadouts([]*readout.Linear{linear}); err != nil {
 			return err
 		}
 		if err := g.Advance(inputs, runs, scores); err != nil { // the device's are left
@@ -42,30 +42,30 @@ func (e *Engine) compareNearly(truth *reservoir.Generic, samples int) error {
 	}
 	bounds := e.nearBounds(inputs, samples)
 	want, got := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
-	features, own := make([]float32, e.net.Spec.FeatureCount()), make([]float32, head.Columns())
-	for slot := range used {
-		if err := truth.ReadRow(slot, want); err != nil {
+	features, own := make([]float32, e.net.Spec.FeatureCount()), make([]float32, linear.Columns())
+	for slot := range int32(used) {
+		if err := truth.ReadState(slot, want); err != nil {
 			return err
 		}
-		if err := e.ReadRow(slot, got); err != nil {
+		if err := e.ReadState(slot, got); err != nil {
 			return err
 		}
 		if !slices.Equal(want[:e.layout.First], got[:e.layout.First]) {
-			return fmt.Errorf("gpu: self-test on %s: %w: the counts of row %d are %x, want %x", e.Device(), ErrSelfTest, slot, got[:e.layout.First], want[:e.layout.First])
+			return fmt.Errorf("gpu: self-test on %s: %w: the counts of slot %d are %x, want %x", e.Device(), ErrSelfTest, slot, got[:e.layout.First], want[:e.layout.First])
 		}
 		for r, bound := range bounds {
 			for i := range e.net.Spec.Units {
 				at := e.layout.Member(r) + e.layout.State + i
 				a, b := math.Float32frombits(want[at]), math.Float32frombits(got[at])
 				if !(math.Abs(float64(a)-float64(b)) <= bound) {
-					return fmt.Errorf("gpu: self-test on %s: %w: state %d of member %d in row %d is %v, want %v within %.2g", e.Device(), ErrSelfTest, i, r, slot, b, a, bound)
+					return fmt.Errorf("gpu: self-test on %s: %w: state %d of member %d in slot %d is %v, want %v within %.2g", e.Device(), ErrSelfTest, i, r, slot, b, a, bound)
 				}
 			}
 		}
 		e.layout.FeaturesOf(e.net.Spec, got, features)
-		head.Scores(own, features)
-		if of := scores[slot*len(own):][:len(own)]; !sameBits(of, own) {
-			return fmt.Errorf("gpu: self-test on %s: %w: row %d scores %v, want %v", e.Device(), ErrSelfTest, slot, of, own)
+		linear.Scores(own, features)
+		if of := scores[int(slot)*len(own):][:len(own)]; !sameBits(of, own) {
+			return fmt.Errorf("gpu: self-test on %s: %w: slot %d: scores %v, want %v", e.Device(), ErrSelfTest, slot, of, own)
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func TestStage(t *testing.T) {
 	f := cudatest.Use(t, cudatest.Interpreter())
 	net := testNetwork(t)
 	m := &reservoir.Model{
-		Network: net, Heads: []*readout.Linear{testHead(net.Spec.FeatureCount())}, Channels: []string{"x", "y"},
+		Network: net, Readouts: []*readout.Linear{testReadout(net.Spec.FeatureCount())}, Channels: []string{"x", "y"},
 		Policy: reservoir.Policy{Kind: reservoir.Count, Length: stageLength},
 	}
 	cpu := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {

@@ -55,9 +55,9 @@ func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []by
 			if finish := name == "eusn_finish"; finish != (r.Count == 0) || !finish && a.Step > 0 { // streamed kernels: all at step 0
 				continue
 			}
-			row := at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords))
+			state := at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords))
 			inputs := at[float32](w, a.Inputs, int(r.From+r.Count)*int(a.Shape.Channels))
-			if err := g.WriteRow(0, row); err != nil {
+			if err := g.WriteState(0, state); err != nil {
 				return err
 			}
 			if steps := uint32(g.Steps(0)); r.Flags&kernels.RunReset == 0 && steps != r.Steps {
@@ -66,7 +66,7 @@ func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []by
 			if err := g.Advance(inputs, []reservoir.Run{{Reset: r.Flags&kernels.RunReset != 0, From: int32(r.From), To: int32(r.From + r.Count)}}, nil); err != nil {
 				return err
 			}
-			if err := g.ReadRow(0, row); err != nil {
+			if err := g.ReadState(0, state); err != nil {
 				return err
 			}
 		}

@@ -84,7 +84,7 @@ func checkInNumPy(t *testing.T, python string, d *offline.Dataset) {
 		if err := lines.Decode(&got); err != nil {
 			t.Fatalf("series %d: %v", i, err)
 		}
-		if want := m.Heads[0].Classes[ev.Predictions[k].Class]; got.Class != want {
+		if want := m.Readouts[0].Classes[ev.Predictions[k].Class]; got.Class != want {
 			t.Errorf("series %s: NumPy says %s with scores %v, the engine %s with %v", d.Series[i].ID, got.Class, got.Scores, want, ev.Predictions[k].Scores)
 		}
 		// Scores of some units, off by about 1e-4 of the features' size.

@@ -14,8 +14,8 @@ import (
 // EvaluateOptions say what to evaluate.
 type EvaluateOptions struct {
 	EngineOptions
-	Split Split  // zero: the test part
-	Head  string // "": the model's first head
+	Split   Split  // zero: the test part
+	Readout string // "": the model's first readout
 }
 
 // Prediction is what the stage predicts at one place of a series, or of a
@@ -28,24 +28,24 @@ type Prediction struct {
 	Label    int        // index into Evaluation.Classes of the class that all samples of the sequence have; -1 where there is none
 	Class    int        // the predicted one
 	Scores   []float32  // of each class; for two classes one, positive for class 1
-	// Probability is the class's among the head's classes, see
-	// readout.Linear.Probability; 0 where the head has no temperature.
+	// Probability is the class's among the readout's classes, see
+	// readout.Linear.Probability; 0 where the readout has no temperature.
 	Probability float32
 }
 
 // Early reports whether the sequence went on.
 func (p *Prediction) Early() bool { return p.Flags&codec.FlagEarly != 0 }
 
-// Evaluation is what a head makes of one part of a data set, or of a
+// Evaluation is what a readout makes of one part of a data set, or of a
 // recording.
 type Evaluation struct {
 	Dataset     string           `json:"dataset"`
 	Split       Split            `json:"split,omitempty"` // empty for a recording
 	Fingerprint string           `json:"fingerprint"`     // of the data, see Dataset.Fingerprint
 	Model       string           `json:"model"`           // fingerprint of the model
-	Head        string           `json:"head"`
+	Readout     string           `json:"head"`
 	Policy      reservoir.Policy `json:"policy"`            // of the model: how the series were cut
-	Classes     []string         `json:"classes"`           // the head's, in its order
+	Classes     []string         `json:"classes"`           // the readout's, in its order
 	Series      int              `json:"series"`            // all of the part; of a recording: its streams
 	Sequences   int              `json:"sequences"`         // predictions counted below: those that close a sequence; under the policy endless, which closes none, the early ones
 	Unused      int64            `json:"unused_samples"`    // behind the last prediction of their series
@@ -76,7 +76,7 @@ type EarlyCount struct {
 // them. Under gap a series is one sequence, for it has no times. Scores are the
 // engine's own, so they are bit for bit those the live stage gives for the same
 // samples. The data set needs the model's channels by name and order, and no
-// class that the head does not know. Missing values are filled as Retrain does.
+// class that the readout does not know. Missing values are filled as Retrain does.
 func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
 	if opt.Split == "" {
 		opt.Split = Test
@@ -106,22 +106,22 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 
 // newEvaluation holds material against the model.
 func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*Evaluation, error) {
-	head, err := chooseHead(m, opt.Head)
+	linear, err := chooseReadout(m, opt.Readout)
 	if err != nil {
 		return nil, err
 	}
-	if err := matchModel(m, head, src); err != nil {
+	if err := matchModel(m, linear, src); err != nil {
 		return nil, InContent(err)
 	}
 	ev := &Evaluation{
-		Dataset: src.name, Split: opt.Split, Fingerprint: src.fingerprint(), Head: head.Name,
-		Policy: m.Policy, Classes: head.Classes,
+		Dataset: src.name, Split: opt.Split, Fingerprint: src.fingerprint(), Readout: linear.Name,
+		Policy: m.Policy, Classes: linear.Classes,
 	}
 	ev.Model, err = m.Fingerprint()
 	return ev, err
 }
 
-// index gives the head's class of each of the names, all of which it knows.
+// index gives the readout's class of each of the names, all of which it knows.
 func (ev *Evaluation) index(names []string) []int {
 	class := make([]int, len(names))
 	for i, name := range names {
@@ -132,7 +132,7 @@ func (ev *Evaluation) index(names []string) []int {
 
 // run predicts all there is to predict and counts it.
 func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledData, opt EvaluateOptions, progress Progress) error {
-	head, err := chooseHead(m, opt.Head)
+	linear, err := chooseReadout(m, opt.Readout)
 	if err != nil {
 		return err
 	}
@@ -147,12 +147,12 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	ev.Predictions = make([]Prediction, pl.points)
 	mixed := make([]bool, pl.points)
 	ev.Missing, err = pass{
-		EngineOptions: opt.EngineOptions, net: m.Network, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs), heads: []*readout.Linear{head},
-		take: func(_ reservoir.Engine, _ int, s *cutSequence, p *point, scores []float32) error {
+		EngineOptions: opt.EngineOptions, net: m.Network, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs), readouts: []*readout.Linear{linear},
+		take: func(_ reservoir.Engine, _ int32, s *cutSequence, p *point, scores []float32) error {
 			mixed[p.k] = p.mixed
 			ev.Predictions[p.k] = Prediction{
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
-				Label: p.label, Class: head.Class(scores), Scores: slices.Clone(scores), Probability: head.Probability(scores),
+				Label: p.label, Class: linear.Class(scores), Scores: slices.Clone(scores), Probability: linear.Probability(scores),
 			}
 			return nil
 		},
@@ -184,22 +184,22 @@ func flags(m *reservoir.Model, p *point) (f codec.Flag) {
 	return f
 }
 
-func chooseHead(m *reservoir.Model, name string) (*readout.Linear, error) {
+func chooseReadout(m *reservoir.Model, name string) (*readout.Linear, error) {
 	var names []string
-	for _, h := range m.Heads {
+	for _, h := range m.Readouts {
 		if name == "" || h.Name == name {
 			return h, nil
 		}
 		names = append(names, h.Name)
 	}
 	if name == "" {
-		return nil, fmt.Errorf("offline: the model has no head, want a trained one")
+		return nil, fmt.Errorf("offline: the model has no readout, want a trained one")
 	}
-	return nil, fmt.Errorf("offline: the model has no head %q, it has %q", name, names)
+	return nil, fmt.Errorf("offline: the model has no readout %q, it has %q", name, names)
 }
 
 // matchModel holds channels and classes of the material against the model's.
-func matchModel(m *reservoir.Model, head *readout.Linear, src labelledData) error {
+func matchModel(m *reservoir.Model, linear *readout.Linear, src labelledData) error {
 	if got, want := len(src.channels), len(m.Channels); got != want {
 		return fmt.Errorf("offline: the model reads %d channels, %s has %d", want, src.what, got)
 	}
@@ -207,8 +207,8 @@ func matchModel(m *reservoir.Model, head *readout.Linear, src labelledData) erro
 		return fmt.Errorf("offline: the model reads channels %q, %s has %q: want the same names in the same order", m.Channels, src.what, src.channels)
 	}
 	for _, c := range src.classes {
-		if !slices.Contains(head.Classes, c) {
-			return fmt.Errorf("offline: class %q of %s is not among the %d classes of head %q", c, src.what, len(head.Classes), head.Name)
+		if !slices.Contains(linear.Classes, c) {
+			return fmt.Errorf("offline: class %q of %s is not among the %d classes of readout %q", c, src.what, len(linear.Classes), linear.Name)
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func TestEvaluateRefuses(t *testing.T) {
 		"same names in the same order":               func(d *Dataset, _ *EvaluateOptions) { d.Channels = []string{"b", "a"} },
 		`class "hum"`:                                func(d *Dataset, _ *EvaluateOptions) { d.Classes[1] = "hum" },
 		"no test part":                               func(d *Dataset, _ *EvaluateOptions) { setSplit(d, Train) },
-		`no head "spare", it has ["default"]`:        func(_ *Dataset, o *EvaluateOptions) { o.Head = "spare" },
+		`no readout "spare", it has ["default"]`:     func(_ *Dataset, o *EvaluateOptions) { o.Readout = "spare" },
 		"token lists": func(d *Dataset, _ *EvaluateOptions) {
 			d.Channels = nil
 			for i := range d.Series {
@@ -80,8 +80,8 @@ func TestEvaluateRefuses(t *testing.T) {
 			t.Errorf("got %v, want an error saying %q", err, what)
 		}
 	}
-	m.Heads = nil
-	if _, err := Evaluate(context.Background(), m, tones(3, 6), EvaluateOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no head") {
+	m.Readouts = nil
+	if _, err := Evaluate(context.Background(), m, tones(3, 6), EvaluateOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no readout") {
 		t.Errorf("headless model: %v", err)
 	}
 }

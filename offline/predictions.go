@@ -23,13 +23,13 @@ var predictionFields = []arrow.Field{
 // unknown, or the sequence has several), predicted utf8, scores list<float32> in
 // the order of the metadata key eusn.classes (one score for two classes),
 // position int64 (samples of the series so far), flags uint32 (codec.Flag; 16 is
-// an early prediction), probability float32 of predicted (null where the head has
+// an early prediction), probability float32 of predicted (null where the readout has
 // no temperature; see package codec). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
 // eusn.head. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	meta := arrow.MetadataFrom(map[string]string{
 		keyProblem: ev.Dataset, keyClasses: toJSON(ev.Classes),
-		"eusn.split": string(ev.Split), "eusn.model": ev.Model, "eusn.head": ev.Head,
+		"eusn.split": string(ev.Split), "eusn.model": ev.Model, "eusn.head": ev.Readout,
 	})
 	schema := arrow.NewSchema(predictionFields, &meta)
 	file, err := createArchive(path, schema, writerProps([]string{"label", "predicted"}, false))

@@ -210,7 +210,7 @@ func EvaluateRecording(ctx context.Context, m *reservoir.Model, path string, opt
 	if err != nil {
 		return nil, err
 	}
-	// From here on classes are the head's.
+	// From here on classes are the readout's.
 	labels := src.sampleSource.(*recordingSource).class
 	class := ev.index(src.classes)
 	for label, i := range labels {

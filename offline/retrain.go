@@ -24,7 +24,7 @@ type RetrainOptions struct {
 	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
 	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
-	Head        string           // name of the head; "": "default"
+	Readout     string           // name of the readout; "": "default"
 	Tool        string           // program and version, for the model's metadata
 
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
@@ -67,7 +67,7 @@ type RetrainReport struct {
 // which closes nothing, every early prediction is learnt from; under gap a
 // series is one sequence, for it has no times. The same data and options give
 // the same model on any number of threads, engine and amd64 processor. On other
-// architectures the network is still the same, but the head may differ in its
+// architectures the network is still the same, but the readout may differ in its
 // last bits: there compilers fuse float64 products and sums.
 //
 // A missing value holds the one before it in its channel; at the beginning of
@@ -103,8 +103,8 @@ func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 	if o.Policy == (reservoir.Policy{}) {
 		o.Policy = reservoir.Policy{Kind: reservoir.Marked}
 	}
-	if o.Head == "" {
-		o.Head = "default"
+	if o.Readout == "" {
+		o.Readout = "default"
 	}
 	return o
 }
@@ -226,7 +226,7 @@ func (t *training) teach(ctx context.Context, l *readout.Learner, sampleSource s
 	c := newCollector(ctx, l, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), cast)
 	t.report.Missing, err = pass{
 		EngineOptions: t.opt.EngineOptions, net: t.net,
-		take: func(e reservoir.Engine, slot int, _ *cutSequence, p *point, _ []float32) error {
+		take: func(e reservoir.Engine, slot int32, _ *cutSequence, p *point, _ []float32) error {
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
 		},
 	}.run(ctx, sampleSource, pl, cast.ran)
@@ -237,7 +237,7 @@ func (t *training) teach(ctx context.Context, l *readout.Learner, sampleSource s
 	return nil
 }
 
-// finish solves for the head and makes the model.
+// finish solves for the readout and makes the model.
 func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecast) (*reservoir.Model, error) {
 	start := time.Now()
 	if !l.Plan().Kernel {
@@ -245,14 +245,14 @@ func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecas
 	}
 	opt := t.opt.readout(nil, 0)
 	opt.Progress = cast.solving
-	head, fit, err := l.Solve(ctx, opt)
+	linear, fit, err := l.Solve(ctx, opt)
 	if err != nil {
 		return nil, fmt.Errorf("offline: %s: %w", t.src.what, err)
 	}
-	head.Name = t.opt.Head
+	linear.Name = t.opt.Readout
 	t.report.Readout = fit
 	t.report.FitSeconds = time.Since(start).Seconds()
-	m := newModel(t.src, t.net, head, t.inputs, t.report, t.opt)
+	m := newModel(t.src, t.net, linear, t.inputs, t.report, t.opt)
 	return m, m.Validate()
 }
 
@@ -290,9 +290,9 @@ func checkNumeric(d *Dataset) error {
 	return nil
 }
 
-func newModel(src labelledData, net *reservoir.Network, head *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
+func newModel(src labelledData, net *reservoir.Network, linear *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
 	return &reservoir.Model{
-		Network: net, Heads: []*readout.Linear{head}, Policy: opt.Policy, Channels: slices.Clone(src.channels),
+		Network: net, Readouts: []*readout.Linear{linear}, Policy: opt.Policy, Channels: slices.Clone(src.channels),
 		Training: reservoir.Training{
 			Dataset: src.name, Fingerprint: src.fingerprint(), Series: r.Series, Samples: r.Samples,
 			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: r.Readout.String(), Tool: opt.Tool, Inputs: inputs,

@@ -180,7 +180,7 @@ func TestEvaluateIsTheStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.SetHeads(m.Heads); err != nil {
+	if err := e.SetReadouts(m.Readouts); err != nil {
 		t.Fatal(err)
 	}
 	scores := make([]float32, e.ScoreWidth())
@@ -197,7 +197,7 @@ func TestEvaluateIsTheStream(t *testing.T) {
 	}
 }
 
-// The paper's protocol: the head is the plain ridge classifier of the last
+// The paper's protocol: the readout is the plain ridge classifier of the last
 // states with alpha 1.
 func TestRetrainByThePaper(t *testing.T) {
 	d := tones(60, 0)
@@ -220,12 +220,12 @@ func TestRetrainByThePaper(t *testing.T) {
 		}
 		labels[i] = s.Label
 	}
-	head, _, err := readout.Fit(context.Background(), last, labels, d.Classes, readout.Options{Alphas: []float64{1}})
+	linear, _, err := readout.Fit(context.Background(), last, labels, d.Classes, readout.Options{Alphas: []float64{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(head, m.Heads[0]) {
-		t.Error("the last states, one series after the other, give another head")
+	if !reflect.DeepEqual(linear, m.Readouts[0]) {
+		t.Error("the last states, one series after the other, give another readout")
 	}
 }
 

@@ -135,7 +135,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 		for range 6 {
 			sampleSource.strips = append(sampleSource.strips, randomStrip(rng))
 		}
-		ev := &Evaluation{Policy: policy, Classes: m.Heads[0].Classes}
+		ev := &Evaluation{Policy: policy, Classes: m.Readouts[0].Classes}
 		src := labelledData{sampleSource: sampleSource, what: "strips", channels: m.Channels}
 		if err := ev.run(context.Background(), &m, src, EvaluateOptions{EngineOptions: EngineOptions{Threads: 1 + trial%3}}, nil); err != nil {
 			t.Fatal(err)
@@ -211,7 +211,7 @@ func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Predic
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.SetHeads(m.Heads); err != nil {
+		if err := e.SetReadouts(m.Readouts); err != nil {
 			t.Fatal(err)
 		}
 		x, missing := s.whole(sp.From, sp.To, m.Policy, m.Network.Norm.Mean)

@@ -52,7 +52,7 @@ type shardJob struct {
 	Alphas      []float64              `json:"alphas"`
 	RawFeatures bool                   `json:"raw_features"`
 	RidgeOnly   bool                   `json:"ridge_only"`
-	Head        string                 `json:"head"`
+	Readout     string                 `json:"head"`
 	Tool        string                 `json:"tool"`
 }
 
@@ -131,7 +131,7 @@ func (t *training) shardJob(shards int) shardJob {
 	return shardJob{
 		Shards: shards, Report: t.report, Fingerprint: t.src.fingerprint(), Channels: t.src.channels, Classes: t.src.classes,
 		Spec: t.opt.Spec, Norm: t.net.Norm, Inputs: t.inputs, Policy: t.opt.Policy, Alphas: t.opt.Alphas,
-		RawFeatures: t.opt.RawFeatures, RidgeOnly: t.opt.RidgeOnly, Head: t.opt.Head, Tool: t.opt.Tool,
+		RawFeatures: t.opt.RawFeatures, RidgeOnly: t.opt.RidgeOnly, Readout: t.opt.Readout, Tool: t.opt.Tool,
 	}
 }
 
@@ -267,7 +267,7 @@ func (j shardJob) differs(other shardJob) string {
 		a, b any
 	}{
 		{"number of shards", j.Shards, other.Shards}, {"data", j.Fingerprint, other.Fingerprint}, {"network", j.Spec, other.Spec},
-		{"policy", j.Policy, other.Policy}, {"regularisations", j.Alphas, other.Alphas}, {"program", j.Tool, other.Tool}, {"head", j.Head, other.Head},
+		{"policy", j.Policy, other.Policy}, {"regularisations", j.Alphas, other.Alphas}, {"program", j.Tool, other.Tool}, {"readout", j.Readout, other.Readout},
 	} {
 		if a, b := fmt.Sprint(c.a), fmt.Sprint(c.b); a != b {
 			return fmt.Sprintf("the %s of one is %s, of the other %s", c.what, b, a)
@@ -363,7 +363,7 @@ func (s *shardFile) training(memory int64) (*training, error) {
 	}
 	opt := RetrainOptions{
 		Spec: j.Spec, Alphas: j.Alphas, RawFeatures: j.RawFeatures, RidgeOnly: j.RidgeOnly,
-		Policy: j.Policy, Head: j.Head, Tool: j.Tool, Memory: memory,
+		Policy: j.Policy, Readout: j.Readout, Tool: j.Tool, Memory: memory,
 	}
 	src := labelledData{
 		what: fmt.Sprintf("data set %q", j.Report.Dataset), name: j.Report.Dataset,

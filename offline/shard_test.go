@@ -86,11 +86,11 @@ func TestShardsOfMoments(t *testing.T) {
 		t.Errorf("alpha %g, of one job %g", r.Readout.Alpha, report.Readout.Alpha)
 	}
 	largest := 0.0
-	for _, w := range want.Heads[0].Weights {
+	for _, w := range want.Readouts[0].Weights {
 		largest = max(largest, math.Abs(float64(w)))
 	}
-	for i, w := range want.Heads[0].Weights {
-		if got := m.Heads[0].Weights[i]; math.Abs(float64(got-w)) > 1e-5*largest {
+	for i, w := range want.Readouts[0].Weights {
+		if got := m.Readouts[0].Weights[i]; math.Abs(float64(got-w)) > 1e-5*largest {
 			t.Fatalf("weight %d: %g, of one job %g", i, got, w)
 		}
 	}

@@ -33,13 +33,13 @@ const (
 // through its points, as the live stage does.
 type pass struct {
 	EngineOptions
-	net    *reservoir.Network
-	limits *monitor.Limits   // nil: points need no flags
-	heads  []*readout.Linear // may be none
+	net      *reservoir.Network
+	limits   *monitor.Limits   // nil: points need no flags
+	readouts []*readout.Linear // may be none
 	// take receives a point once its sequence has come to it: its features are
-	// those of the slot, scores the heads' row. Threads call it at the same
+	// those of the slot, scores the readouts' row. Threads call it at the same
 	// time, for different points.
-	take func(e reservoir.Engine, slot int, s *cutSequence, p *point, scores []float32) error
+	take func(e reservoir.Engine, slot int32, s *cutSequence, p *point, scores []float32) error
 }
 
 // threads is the number of engines that work at once.
@@ -137,7 +137,7 @@ func (p pass) work(ctx context.Context, slots int, calls <-chan []*cutSequence, 
 		return err
 	}
 	defer e.Close()
-	if err := e.SetHeads(p.heads); err != nil {
+	if err := e.SetReadouts(p.readouts); err != nil {
 		return err
 	}
 	w := &worker{pass: p, engine: e, scores: make([]float32, callSequences*e.ScoreWidth())}
@@ -208,7 +208,7 @@ func (w *worker) step() (samples int64, more bool, err error) {
 	}
 	emitted := 0
 	for _, r := range w.runs {
-		slot := int(r.Slot)
+		slot := r.Slot
 		w.at[slot] += int64(r.To - r.From)
 		if !r.Emit {
 			continue

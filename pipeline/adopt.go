@@ -29,7 +29,7 @@ func (s *shard) adopt(b *batch, p *partition) error {
 			}
 			st.slots[i] = slot
 			s.residents.use(st)
-			if err := s.pool.engine.WriteRow(int(slot), row); err != nil {
+			if err := s.pool.engine.WriteState(slot, row); err != nil {
 				p.tenure.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.id, st.id, err))
 			}
 			st.rows[i] = nil

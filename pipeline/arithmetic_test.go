@@ -129,7 +129,7 @@ func TestArithmeticGrows(t *testing.T) {
 	p, err := newPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		opened++
 		return inArithmetic(fmt.Sprintf("card %d", opened))(net, slots)
-	}, m.Network, m.Heads[0], 1000)
+	}, m.Network, m.Readouts[0], 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

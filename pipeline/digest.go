@@ -54,7 +54,7 @@ func (s *shard) rehash(p *partition) error {
 
 // readRow reads a state row, valid until the next call.
 func (s *shard) readRow(slot int32) ([]uint32, error) {
-	return s.pool.row, s.pool.engine.ReadRow(int(slot), s.pool.row)
+	return s.pool.row, s.pool.engine.ReadState(slot, s.pool.row)
 }
 
 // rowHasher writes the hash of a row in the place of the row, so that a row

@@ -169,7 +169,7 @@ func (b *rig) forgetOutput(job string) {
 func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[string][]packet) map[string][]codec.Prediction {
 	t.Helper()
 	out := map[string][]codec.Prediction{}
-	head := m.Heads[0]
+	head := m.Readouts[0]
 	for _, r := range streams {
 		type place struct {
 			seq uint64
@@ -186,7 +186,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := e.SetHeads(m.Heads); err != nil {
+			if err := e.SetReadouts(m.Readouts); err != nil {
 				t.Fatal(err)
 			}
 			scores := make([]float32, e.ScoreWidth())

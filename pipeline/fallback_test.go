@@ -33,11 +33,11 @@ func (e failing) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 	return e.Engine.Advance(inputs, runs, scores)
 }
 
-func (e failing) ReadRow(slot int, row []uint32) error {
+func (e failing) ReadState(slot int32, row []uint32) error {
 	if e.lost() {
 		return errDevice
 	}
-	return e.Engine.ReadRow(slot, row)
+	return e.Engine.ReadState(slot, row)
 }
 
 // A stage whose engines are lost in the middle of its work goes on with

@@ -46,7 +46,7 @@ func testBank(t testing.TB, members int, seed uint64, classes int, policy reserv
 	for c := range classes {
 		head.Classes = append(head.Classes, fmt.Sprintf("c%d", c))
 	}
-	m := &reservoir.Model{Network: net, Heads: []*readout.Linear{head}, Policy: policy, Channels: []string{"x", "y"}}
+	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{head}, Policy: policy, Channels: []string{"x", "y"}}
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func testBank(t testing.TB, members int, seed uint64, classes int, policy reserv
 // some values of recordings are beyond, and a temperature.
 func ranged(m *reservoir.Model) *reservoir.Model {
 	m.Training.Inputs = []reservoir.InputRange{{Values: 1, Min: -.5, Max: .47, LongestRun: 1}, {Values: 1, Min: -.5, Max: .5, LongestRun: 1}}
-	m.Heads[0].Temperature = 1.5
+	m.Readouts[0].Temperature = 1.5
 	return m
 }
 

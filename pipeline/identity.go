@@ -29,7 +29,7 @@ func (s shape) identity() wire.Identity {
 // predictions.
 func readoutOf(m *reservoir.Model, head *readout.Linear) (string, error) {
 	alone := *m
-	alone.Heads = []*readout.Linear{head}
+	alone.Readouts = []*readout.Linear{head}
 	alone.Training = reservoir.Training{MinLength: m.Training.MinLength, MaxLength: m.Training.MaxLength, Inputs: m.Training.Inputs}
 	print, err := alone.Fingerprint()
 	if err != nil {
@@ -154,7 +154,7 @@ func (r *run) otherModel(what, theirs string) error {
 
 // nameOf words a model for people.
 func nameOf(m codec.PredictionMeta) string {
-	return fmt.Sprintf("%s (sha256 %.12s, readout %q)", m.Model, m.SHA256, m.Head)
+	return fmt.Sprintf("%s (sha256 %.12s, readout %q)", m.Model, m.SHA256, m.Readout)
 }
 
 // recorded is what the partitions' records, or the snapshots they name, say of

@@ -22,7 +22,7 @@ func twoModels(t *testing.T) (m, network, head *reservoir.Model) {
 	t.Helper()
 	policy := reservoir.Policy{Kind: reservoir.Marked, Early: 3}
 	m, network, head = testModel(t, 3, policy), testBank(t, 1, 8, 3, policy), testModel(t, 3, policy)
-	head.Heads[0].Weights[0]++
+	head.Readouts[0].Weights[0]++
 	return m, network, head
 }
 
@@ -49,7 +49,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := readoutOf(m, m.Heads[0])
+	id, err := readoutOf(m, m.Readouts[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,8 +206,8 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := wire.Entry{Identity: sh.identity(), Worker: "killed", Meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Head: "test"}}
-	if killed.Readout, err = readoutOf(m, m.Heads[0]); err != nil {
+	killed := wire.Entry{Identity: sh.identity(), Worker: "killed", Meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Readout: "test"}}
+	if killed.Readout, err = readoutOf(m, m.Readouts[0]); err != nil {
 		t.Fatal(err)
 	}
 	body, err := (&run{meta: killed.Meta}).newEmpty()

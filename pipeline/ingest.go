@@ -235,7 +235,7 @@ func (s *shard) decode(b *batch, j job) (wire.Reason, error) {
 	}
 	for i, x := range s.in.X {
 		if math.Abs(float64(x)) > reservoir.MaxInput { // a NaN to be held passes
-			return wire.ReasonValue, &reservoir.InputError{Row: i / s.channels, Channel: i % s.channels, Value: x}
+			return wire.ReasonValue, &reservoir.InputError{Sample: i / s.channels, Channel: i % s.channels, Value: x}
 		}
 	}
 	return 0, nil

@@ -20,7 +20,7 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := spec.FeatureCount()
-	m.Network, m.Heads = net, []*readout.Linear{{Name: "wide", Classes: []string{"a", "b"}, Center: make([]float32, f), Weights: make([]float32, f), Intercept: make([]float32, 1)}}
+	m.Network, m.Readouts = net, []*readout.Linear{{Name: "wide", Classes: []string{"a", "b"}, Center: make([]float32, f), Weights: make([]float32, f), Intercept: make([]float32, 1)}}
 	b := newRig(t)
 	c := quick("rest", 1)
 	r := b.start(m, c)

@@ -122,7 +122,7 @@ func TestStageRefuses(t *testing.T) {
 	b := newRig(t)
 	good := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	headless := *good
-	headless.Heads = nil
+	headless.Readouts = nil
 	badPolicy := *good
 	badPolicy.Policy = reservoir.Policy{Kind: "sometimes"}
 	away := func(string) (*nats.Conn, error) {
@@ -153,9 +153,9 @@ func TestStageRefuses(t *testing.T) {
 // The named head is the one that speaks.
 func TestHeadByName(t *testing.T) {
 	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	second := *testModel(t, 2, m.Policy).Heads[0]
+	second := *testModel(t, 2, m.Policy).Readouts[0]
 	second.Name, second.Classes = "second", []string{"no", "yes"}
-	m.Heads = append(m.Heads, &second)
+	m.Readouts = append(m.Readouts, &second)
 	b := newRig(t)
 	r := b.start(m, Config{Job: "heads", Partitions: 1, Head: "second"})
 	b.publish([]packet{one("a", 1, 3, 1, true)})
@@ -163,7 +163,7 @@ func TestHeadByName(t *testing.T) {
 	r.stop(t)
 	got := b.predictions("heads")["a"][0]
 	only := *m
-	only.Heads = []*readout.Linear{&second}
+	only.Readouts = []*readout.Linear{&second}
 	exp := newLone(t, &only, Config{}).feedAll(one("a", 1, 3, 1, true))[0]
 	if !sameBits(got.Scores, exp.Scores) || got.Score != score(got.Scores, int(got.Class)) || got.Score <= 0 {
 		t.Errorf("%+v, want %+v", got, exp)

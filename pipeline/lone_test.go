@@ -27,7 +27,7 @@ func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newShard(c.WithDefaults(), m, m.Heads[0], generic, new(Counters), slog.New(slog.DiscardHandler))
+	s, err := newShard(c.WithDefaults(), m, m.Readouts[0], generic, new(Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

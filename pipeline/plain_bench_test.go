@@ -41,12 +41,12 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	per := (c.Partitions + c.Shards - 1) / c.Shards
 	var shards []*shard
 	for range c.Shards {
-		sh, err := newShard(c, m, m.Heads[0], engine, &s.counters, b.log)
+		sh, err := newShard(c, m, m.Readouts[0], engine, &s.counters, b.log)
 		if err != nil {
 			b.t.Fatal(err)
 		}
 		shards = append(shards, sh)
-		enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Model: "test-model", Labels: m.Heads[0].Classes, Columns: m.Heads[0].Columns()})
+		enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Model: "test-model", Labels: m.Readouts[0].Classes, Columns: m.Readouts[0].Columns()})
 		if err != nil {
 			b.t.Fatal(err)
 		}

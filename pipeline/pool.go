@@ -46,7 +46,7 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: engine with %d slots: %w", slots, err)
 	}
-	if err := e.SetHeads(p.heads); err != nil {
+	if err := e.SetReadouts(p.heads); err != nil {
 		e.Close()
 		return nil, fmt.Errorf("pipeline: engine: %w", err)
 	}
@@ -96,9 +96,9 @@ func (p *pool) grow() error {
 		next.Close()
 		return fmt.Errorf("pipeline: the larger pool computes in the arithmetic %s, the states are of %s: let a worker see GPUs of one kind only (CUDA_VISIBLE_DEVICES)", b, a)
 	}
-	for s := range old.Slots() {
-		if err = old.ReadRow(s, p.row); err == nil {
-			err = next.WriteRow(s, p.row)
+	for s := range int32(old.Slots()) {
+		if err = old.ReadState(s, p.row); err == nil {
+			err = next.WriteState(s, p.row)
 		}
 		if err != nil {
 			next.Close()

@@ -94,7 +94,7 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	raw, err := snaps.get(ctx, rec.Snap)
 	fatal(err)
 	took(get)
-	sh, err := newShard(c.WithDefaults(), m, m.Heads[0], fastest, new(Counters), b.log)
+	sh, err := newShard(c.WithDefaults(), m, m.Readouts[0], fastest, new(Counters), b.log)
 	fatal(err)
 	defer sh.pool.engine.Close()
 	lap = time.Now()

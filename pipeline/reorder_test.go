@@ -172,7 +172,7 @@ func TestDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	row[len(row)-1] ^= 1
-	if err := single.pool.engine.WriteRow(int(st.slots[0]), row); err != nil {
+	if err := single.pool.engine.WriteState(st.slots[0], row); err != nil {
 		t.Fatal(err)
 	}
 	single.p.touch(st)

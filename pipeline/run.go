@@ -86,7 +86,7 @@ func (s *Stage) prepare() (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	r.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Head: r.head.Name, Labels: r.head.Classes, Columns: r.head.Columns()}
+	r.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.head.Name, Labels: r.head.Classes, Columns: r.head.Columns()}
 	r.counters.classify(r.meta.Labels)
 	if s.Model.Policy.Kind == reservoir.Endless {
 		r.log.Warn("endless sequences: a state that never forgets drifts; use a model with gamma*eps large enough for its rate")
@@ -278,14 +278,14 @@ func (r *run) close() {
 
 // pickHead finds the named readout, the first where no name is given.
 func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
-	if len(m.Heads) == 0 {
+	if len(m.Readouts) == 0 {
 		return nil, errors.New("pipeline: the model has no readout: train one")
 	}
 	if name == "" {
-		return m.Heads[0], nil
+		return m.Readouts[0], nil
 	}
 	var names []string
-	for _, h := range m.Heads {
+	for _, h := range m.Readouts {
 		if h.Name == name {
 			return h, nil
 		}

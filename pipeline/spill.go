@@ -215,7 +215,7 @@ func (s *shard) fetch() {
 	rows, errs := s.store.getRows(s.last, refs, s.shape.words)
 	for i, a := range s.arrivals {
 		if errs[i] == nil {
-			errs[i] = s.pool.engine.WriteRow(int(a.slot), rows[i])
+			errs[i] = s.pool.engine.WriteState(a.slot, rows[i])
 		}
 		if errs[i] != nil {
 			s.giveUpOn(a.part, errs[i])

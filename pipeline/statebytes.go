@@ -64,7 +64,7 @@ type shape struct {
 // Another arithmetic (as in a record) is as good as another network.
 func shapeOf(c Config, m *reservoir.Model, arithmetic string) (shape, error) {
 	bare := *m
-	bare.Heads, bare.Training = nil, reservoir.Training{}
+	bare.Readouts, bare.Training = nil, reservoir.Training{}
 	print, err := bare.Fingerprint()
 	if err != nil {
 		return shape{}, fmt.Errorf("pipeline: %w", err)

@@ -86,10 +86,10 @@ func unequal(labels []int, classes int) {
 	}
 }
 
-// Through both systems, for two classes and for more, the head and every
+// Through both systems, for two classes and for more, the readout and every
 // leave-one-out score are those of the definition, each sample's computed from
 // all the others alone. 1e-8 is for two ways through matrices of condition up
-// to 1e5; a head's float32 weights are compared through its scores, within
+// to 1e5; a readout's float32 weights are compared through its scores, within
 // 1e-4 of the largest.
 func TestDiscriminantIsItsDefinition(t *testing.T) {
 	for _, c := range []struct {
@@ -132,13 +132,13 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		head, err := newLinear(classNames(c.classes), tab.space, w, d.bias)
+		linear, err := newLinear(classNames(c.classes), tab.space, w, d.bias)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := make([]float32, head.Columns())
+		got := make([]float32, linear.Columns())
 		for i := range z {
-			head.Scores(got, x[i*c.features:(i+1)*c.features])
+			linear.Scores(got, x[i*c.features:(i+1)*c.features])
 			want := distances(t, z, labels, c.classes, c.alpha, z[i])
 			for j := range got {
 				g, w := float64(got[j]), tau*(want[(j+1)%c.classes]-want[0])
@@ -165,13 +165,13 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 		x[i*features] = float32(label) + 0.1*x[i*features]
 	}
 	fit := func(opt Options) (*Linear, Report) {
-		head, r, err := Fit(context.Background(), x, labels, classNames(classes), opt)
+		linear, r, err := Fit(context.Background(), x, labels, classNames(classes), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return head, r
+		return linear, r
 	}
-	head, r := fit(Options{Standardise: true, Discriminant: true})
+	linear, r := fit(Options{Standardise: true, Discriminant: true})
 	if !r.Discriminant {
 		t.Fatalf("the ridge classifier was taken: %+v", r)
 	}
@@ -185,10 +185,10 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 		t.Errorf("accuracy %g, the ridge classifier's %g: not what was to be shown", a, r.Trials[at].Accuracy)
 	}
 	right := 0
-	scores := make([]float32, head.Columns())
+	scores := make([]float32, linear.Columns())
 	for i, label := range labels {
-		head.Scores(scores, x[i*features:(i+1)*features])
-		if head.Class(scores) == label {
+		linear.Scores(scores, x[i*features:(i+1)*features])
+		if linear.Class(scores) == label {
 			right++
 		}
 	}
@@ -196,7 +196,7 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 		t.Errorf("%d of %d training samples are right", right, n)
 	}
 
-	// Not asked for, nothing of it is seen; the alpha and head stay those of
+	// Not asked for, nothing of it is seen; the alpha and readout stay those of
 	// the ridge classifier where both are as good.
 	if _, r := fit(Options{Standardise: true}); r.Discriminant || r.Trials[0].Discriminant != nil {
 		t.Errorf("a discriminant nobody asked for: %+v", r)

@@ -1,6 +1,6 @@
 // Package readout turns a feature vector into class scores and learns how.
 //
-// A head (Linear) computes
+// A readout (Linear) computes
 //
 //	scores = Intercept + Weights (features - Center)
 //
@@ -32,12 +32,12 @@
 //     leave-one-out errors are where they are not of all.
 //
 // Which way is taken, and which samples are drawn, depends on nothing but
-// their numbers: neither on memory nor on threads. The head of merged parts is
+// their numbers: neither on memory nor on threads. The readout of merged parts is
 // that of one pass up to the rounding of float64 sums, and the same bits for
 // the same parts.
 //
 // Alpha, and the discriminant, are chosen by exact leave-one-out: no sample is
-// predicted by a head that has seen it, nor one of its group (Options.Groups).
+// predicted by a readout that has seen it, nor one of its group (Options.Groups).
 // A group g of residuals e becomes (I - H_gg)^-1 e, H being the hat matrix; the
 // discriminant's scatter without the group follows by Woodbury's identity (see
 // groups.go). That costs the cube of the group's size, and 16 bytes times its
@@ -45,7 +45,7 @@
 // all samples, the cube and the square of the number of features (see wide.go).
 // Groups of one have the bits of samples without groups.
 //
-// A head that was chosen has a temperature: the scale at which the scores that
+// A readout that was chosen has a temperature: the scale at which the scores that
 // leave-one-out gives are log-likelihoods, each label being doubted a little
 // (temper.go). With it Linear.Probability makes a probability of scores, for
 // samples like those of the fit. Guo et al., "On calibration of modern neural

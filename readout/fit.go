@@ -50,7 +50,7 @@ func DefaultAlphas() []float64 {
 // ErrConstant says that no feature varies, so that there is nothing to learn from.
 var ErrConstant = errors.New("features are constant")
 
-// Report says how a head was fitted.
+// Report says how a readout was fitted.
 type Report struct {
 	Samples        int     `json:"samples"`
 	Features       int     `json:"features"`
@@ -62,12 +62,12 @@ type Report struct {
 	LeftOutSamples int     `json:"left_out_samples,omitempty"` // samples the trials are of, each left out of all; 0: all
 	Kernel         bool    `json:"kernel"`                     // solved through the n x n kernel, not the features' Gram matrix
 
-	Discriminant bool `json:"discriminant,omitempty"` // the head is the linear discriminant, not the ridge classifier
+	Discriminant bool `json:"discriminant,omitempty"` // the readout is the linear discriminant, not the ridge classifier
 
-	Temperature float64 `json:"temperature,omitempty"` // the head's, see Linear; 0: unknown, for want of leave-one-out
+	Temperature float64 `json:"temperature,omitempty"` // the readout's, see Linear; 0: unknown, for want of leave-one-out
 }
 
-// LeftOut is the leave-one-out accuracy of the head that was taken; false
+// LeftOut is the leave-one-out accuracy of the readout that was taken; false
 // where there was no choice.
 func (r Report) LeftOut() (accuracy float64, ok bool) {
 	for _, t := range r.Trials {
@@ -80,7 +80,7 @@ func (r Report) LeftOut() (accuracy float64, ok bool) {
 	return 0, false
 }
 
-// String says which head was taken, and how it was chosen.
+// String says which readout was taken, and how it was chosen.
 func (r Report) String() string {
 	of := ""
 	if r.LeftOutSamples > 0 {
@@ -99,7 +99,7 @@ func (r Report) String() string {
 }
 
 // Trial is the exact leave-one-out result of one alpha: every sample is
-// predicted by the head fitted to all others, or to all other groups. The
+// predicted by the readout fitted to all others, or to all other groups. The
 // features' scale alone is still that of all samples.
 type Trial struct {
 	Alpha    float64 `json:"alpha"`
@@ -117,7 +117,7 @@ type DiscriminantTrial struct {
 }
 
 // system solves for one alpha. Its two implementations differ in the matrix
-// they factor and give the same head up to rounding.
+// they factor and give the same readout up to rounding.
 type system interface {
 	// solve returns coefficients and, if wanted, what leave-one-out needs.
 	solve(ctx context.Context, alpha float64, leaveOneOut bool) (solution, error)
@@ -140,7 +140,7 @@ type solution struct {
 	centres dense.Matrix
 }
 
-// Fit learns a head from len(labels) samples; features is their row-major
+// Fit learns a readout from len(labels) samples; features is their row-major
 // matrix and stays the caller's. alpha is the one of least mean squared
 // leave-one-out error; see search for which of many alphas are tried. Classes
 // without a sample are allowed, as long as two have some; such a class
@@ -276,13 +276,13 @@ func (j *job) finish(ctx context.Context, s space, counts []int, open func(targe
 	if err != nil {
 		return fail(err)
 	}
-	head, err := newLinear(j.classes, s, w, bias)
+	linear, err := newLinear(j.classes, s, w, bias)
 	if err != nil {
 		return fail(err)
 	}
-	head.Temperature = r.Temperature
+	linear.Temperature = r.Temperature
 	j.opt.Progress(1)
-	return head, r, nil
+	return linear, r, nil
 }
 
 // choose fills in the report's Alpha, Trials and Discriminant and returns the
@@ -338,7 +338,7 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	return coef, other.other.bias, nil
 }
 
-// candidate is the best head of one kind so far, the first of equals.
+// candidate is the best readout of one kind so far, the first of equals.
 type candidate struct {
 	least, accuracy float64
 	verdict

@@ -84,16 +84,16 @@ func TestFitIgnoresThreads(t *testing.T) {
 		x, labels := blobs(150, features, 3)
 		fit := func(threads int) (*Linear, Report) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-			head, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Discriminant: true})
+			linear, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Discriminant: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return head, r
+			return linear, r
 		}
-		head, r := fit(1)
+		linear, r := fit(1)
 		for _, threads := range []int{2, 7} {
-			if h, q := fit(threads); !reflect.DeepEqual(h, head) || !reflect.DeepEqual(q, r) {
-				t.Errorf("%d features: %d threads give another head than 1", features, threads)
+			if h, q := fit(threads); !reflect.DeepEqual(h, linear) || !reflect.DeepEqual(q, r) {
+				t.Errorf("%d features: %d threads give another readout than 1", features, threads)
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func TestFitWithAnAbsentClass(t *testing.T) {
 	for i := range labels {
 		labels[i] *= 2
 	}
-	head, r, err := Fit(context.Background(), x, labels, classNames(3), Options{})
+	linear, r, err := Fit(context.Background(), x, labels, classNames(3), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestFitWithAnAbsentClass(t *testing.T) {
 	}
 	scores := make([]float32, 3)
 	for i := range labels {
-		if head.Scores(scores, x[5*i:5*i+5]); scores[1] != -1 {
+		if linear.Scores(scores, x[5*i:5*i+5]); scores[1] != -1 {
 			t.Fatalf("absent class scores %g, want -1", scores[1])
 		}
 	}
@@ -238,19 +238,19 @@ func TestFitCopiesNoFeatures(t *testing.T) {
 	}
 }
 
-// The temperature of a head that was chosen is the one at which the scores of
-// heads fitted to all other samples, each found by fitting it, are likeliest;
+// The temperature of a readout that was chosen is the one at which the scores of
+// readouts fitted to all other samples, each found by fitting it, are likeliest;
 // so probabilities come true as often as they say.
 func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		const n, features = 60, 5
 		x, labels := blobs(n, features, classes)
-		head, r, err := Fit(t.Context(), x, labels, classNames(classes), Options{})
+		linear, r, err := Fit(t.Context(), x, labels, classNames(classes), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if head.Temperature != r.Temperature || !(r.Temperature > 0) || r.Discriminant {
-			t.Fatalf("head %v, report %v", head.Temperature, r.Temperature)
+		if linear.Temperature != r.Temperature || !(r.Temperature > 0) || r.Discriminant {
+			t.Fatalf("head %v, report %v", linear.Temperature, r.Temperature)
 		}
 		scores := dense.New(n, classes)
 		for i := range n {
@@ -269,15 +269,15 @@ func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 			}
 		}
 		want, _ := temper(scores, labels, 1./(n+2))
-		if math.Abs(head.Temperature/want-1) > 3./1024 { // steps of the grid, which rounding may move
-			t.Errorf("%d classes: temperature %v, want %v", classes, head.Temperature, want)
+		if math.Abs(linear.Temperature/want-1) > 3./1024 { // steps of the grid, which rounding may move
+			t.Errorf("%d classes: temperature %v, want %v", classes, linear.Temperature, want)
 		}
 	}
 }
 
 // What was seen n times and never wrong is not certain: the largest
-// probability is about that of the rule of succession, for either kind of head.
-func TestTemperatureOfPerfectHeads(t *testing.T) {
+// probability is about that of the rule of succession, for either kind of readout.
+func TestTemperatureOfPerfectReadouts(t *testing.T) {
 	for _, classes := range []int{2, 4} {
 		for _, discriminant := range []bool{false, true} {
 			n := 25 * classes
@@ -286,15 +286,15 @@ func TestTemperatureOfPerfectHeads(t *testing.T) {
 				label := labels[i/30]
 				x[i] += 9 * float32(label*(i%30%(label+1))) // far apart
 			}
-			head, r, err := Fit(t.Context(), x, labels, classNames(classes), Options{Discriminant: discriminant, Standardise: true})
+			linear, r, err := Fit(t.Context(), x, labels, classNames(classes), Options{Discriminant: discriminant, Standardise: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			sum := 0.0
-			scores := make([]float32, head.Columns())
+			scores := make([]float32, linear.Columns())
 			for i := range n {
-				head.Scores(scores, x[i*30:(i+1)*30])
-				sum += float64(head.Probability(scores))
+				linear.Scores(scores, x[i*30:(i+1)*30])
+				sum += float64(linear.Probability(scores))
 			}
 			// The mean doubt is 1/(n+2) of samples left out; of those learnt it is less.
 			if mean := sum / float64(n); mean < 1-2/float64(n+2) || mean == 1 {

@@ -37,8 +37,8 @@ func FuzzMerge(f *testing.F) {
 		if l.samples > 1000 || l.features > 100 || len(l.classes) > 10 {
 			return
 		}
-		if head, _, err := l.Solve(context.Background(), Options{Alphas: []float64{1, 10}}); err == nil {
-			if err := head.Validate(); err != nil {
+		if linear, _, err := l.Solve(context.Background(), Options{Alphas: []float64{1, 10}}); err == nil {
+			if err := linear.Validate(); err != nil {
 				t.Error(err)
 			}
 		}

@@ -74,7 +74,7 @@ func definite(ctx context.Context, l dense.Matrix, whole []float64) error {
 	return nil
 }
 
-// leave turns a group's residuals into those of the head fitted to all other
+// leave turns a group's residuals into those of the readout fitted to all other
 // groups: (I - H_gg)^-1 e_g. They are not numbers where the group determines
 // them.
 func (b block) leave(ctx context.Context, residual dense.Matrix) error {

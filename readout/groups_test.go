@@ -66,7 +66,7 @@ func grouped(n int) []int {
 }
 
 // Every score of every sample, of the ridge classifier and of the
-// discriminant, is that of a head fitted to all other groups: through both
+// discriminant, is that of a readout fitted to all other groups: through both
 // systems, of two classes and of more, one class in one group alone. 1e-8 is
 // for two ways through matrices of condition up to 1e5.
 func TestLeaveOneGroupOutIsRefitting(t *testing.T) {
@@ -201,12 +201,12 @@ func TestKernelKeepsItsBits(t *testing.T) {
 		for i := range groups {
 			groups[i] = i
 		}
-		head, _, err := Fit(context.Background(), x, labels, classNames(c.classes), Options{Standardise: true, Discriminant: c.discriminant, Groups: groups})
+		linear, _, err := Fit(context.Background(), x, labels, classNames(c.classes), Options{Standardise: true, Discriminant: c.discriminant, Groups: groups})
 		if err != nil {
 			t.Fatal(err)
 		}
 		h := sha256.New()
-		for _, v := range [][]float32{head.Center, head.Weights, head.Intercept} {
+		for _, v := range [][]float32{linear.Center, linear.Weights, linear.Intercept} {
 			_ = binary.Write(h, binary.LittleEndian, v)
 		}
 		if got := hex.EncodeToString(h.Sum(nil)[:8]); got != c.want {

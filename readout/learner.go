@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Learner learns a head from samples that come one after the other, and holds
+// Learner learns a readout from samples that come one after the other, and holds
 // no more of them than it must.
 //
 // Where samples are no more than features it keeps all of them, in memory or,
@@ -176,7 +176,7 @@ func (l *Learner) Add(features []float32) error {
 // Plan is how it learns, and what that takes.
 func (l *Learner) Plan() Plan { return l.plan }
 
-// Solve is the head, once all samples have been added. It uses the learner up,
+// Solve is the readout, once all samples have been added. It uses the learner up,
 // but for Close.
 func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, error) {
 	if err := l.added(); err != nil || !l.whole() {

@@ -35,15 +35,15 @@ func learnt(t *testing.T, x []float32, labels []int, classes int, opt Options, f
 
 func solved(t *testing.T, l *Learner, opt Options) (*Linear, Report) {
 	t.Helper()
-	head, r, err := l.Solve(context.Background(), opt)
+	linear, r, err := l.Solve(context.Background(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return head, r
+	return linear, r
 }
 
 // Added block by block, kept in memory or spilled, in one part or in several:
-// where all samples are kept the head has the bits of Fit.
+// where all samples are kept the readout has the bits of Fit.
 func TestLearnerIsFit(t *testing.T) {
 	for _, d := range [][2]int{{90, 1700}, {200, 200}, {1700, 90}} {
 		n, f := d[0], d[1]
@@ -56,8 +56,8 @@ func TestLearnerIsFit(t *testing.T) {
 			}
 			same := func(how string, l *Learner) {
 				t.Helper()
-				if head, r := solved(t, l, opt); !reflect.DeepEqual(head, want) || !reflect.DeepEqual(r, report) {
-					t.Errorf("%d samples of %d features, %s: another head than Fit's", n, f, how)
+				if linear, r := solved(t, l, opt); !reflect.DeepEqual(linear, want) || !reflect.DeepEqual(r, report) {
+					t.Errorf("%d samples of %d features, %s: another readout than Fit's", n, f, how)
 				}
 			}
 			same("in blocks", learnt(t, x, labels, 3, opt, 0, n))
@@ -149,7 +149,7 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 				}
 			}
 		}
-		head, r := solved(t, learnt(t, x, labels, classes, opt, 0, n), opt)
+		linear, r := solved(t, learnt(t, x, labels, classes, opt, 0, n), opt)
 		if r.LeftOutSamples != l.rows.n || r.Samples != n {
 			t.Errorf("report %+v, want %d of %d samples left out", r, l.rows.n, n)
 		}
@@ -160,9 +160,9 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want.Temperature = head.Temperature // of leave-one-out
-			if !reflect.DeepEqual(head, want) {
-				t.Errorf("another head than Fit's of alpha %g", r.Alpha)
+			want.Temperature = linear.Temperature // of leave-one-out
+			if !reflect.DeepEqual(linear, want) {
+				t.Errorf("another readout than Fit's of alpha %g", r.Alpha)
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
 	return v
 }
 
-// However the samples are cut into parts, the same are kept, and the head
+// However the samples are cut into parts, the same are kept, and the readout
 // differs by rounding alone: weights by 1e-6 of the largest, which is 16 units
 // of float32.
 func TestPartsAreOne(t *testing.T) {
@@ -212,12 +212,12 @@ func TestPartsAreOne(t *testing.T) {
 			}
 			return solved(t, merge(t, opt, all...), opt)
 		}
-		head, r := merged()
+		linear, r := merged()
 		largest := float32(0)
 		for _, w := range want.Weights {
 			largest = max(largest, w, -w)
 		}
-		for i, w := range head.Weights {
+		for i, w := range linear.Weights {
 			if d := w - want.Weights[i]; d > 1e-6*largest || -d > 1e-6*largest {
 				t.Fatalf("%d parts: weight %d is %g, of one part %g", parts, i, w, want.Weights[i])
 			}
@@ -225,13 +225,13 @@ func TestPartsAreOne(t *testing.T) {
 		if r.Alpha != report.Alpha || r.LeftOutSamples != report.LeftOutSamples || !reflect.DeepEqual(r.PerClass, report.PerClass) {
 			t.Errorf("%d parts: %+v, of one %+v", parts, r, report)
 		}
-		if again, _ := merged(); !reflect.DeepEqual(again, head) {
+		if again, _ := merged(); !reflect.DeepEqual(again, linear) {
 			t.Errorf("%d parts: not the same bits twice", parts)
 		}
 	}
 }
 
-// Groups whose samples stand apart are kept side by side: the head is that of
+// Groups whose samples stand apart are kept side by side: the readout is that of
 // the same samples in order.
 func TestLearnerGathersGroups(t *testing.T) {
 	const n, f = 120, 200
@@ -241,7 +241,7 @@ func TestLearnerGathersGroups(t *testing.T) {
 		groups[i] = i % 30
 	}
 	opt := Options{Standardise: true, Discriminant: true, Groups: groups}
-	head, report := solved(t, learnt(t, x, labels, 3, opt, 0, n), opt)
+	linear, report := solved(t, learnt(t, x, labels, 3, opt, 0, n), opt)
 	var xs []float32
 	var ls, gs []int
 	for g := range 30 {
@@ -253,8 +253,8 @@ func TestLearnerGathersGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(head, want) || !reflect.DeepEqual(report, wanted) {
-		t.Error("another head than of the same samples in order")
+	if !reflect.DeepEqual(linear, want) || !reflect.DeepEqual(report, wanted) {
+		t.Error("another readout than of the same samples in order")
 	}
 }
 

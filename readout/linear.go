@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
-// Linear is one trained readout (a head): scores = Intercept + Weights (f - Center).
+// Linear is one trained readout (a readout): scores = Intercept + Weights (f - Center).
 //
 // Subtracting Center before the product, rather than folding it into the
 // intercept, keeps float32 scores accurate where a feature's mean is large
@@ -17,7 +17,7 @@ import (
 //
 // A Linear is immutable once an engine or a model holds it.
 type Linear struct {
-	Name      string    // unique within a model; names the head in predictions
+	Name      string    // unique within a model; names the readout in predictions
 	Classes   []string  // label of each class, at least two, in class order
 	Center    []float32 // Features values
 	Weights   []float32 // Columns x Features, row-major
@@ -27,7 +27,7 @@ type Linear struct {
 	Temperature float64
 }
 
-// Features is the number of features the head reads.
+// Features is the number of features the readout reads.
 func (l *Linear) Features() int { return len(l.Center) }
 
 // Columns is the number of scores: one for two classes (positive means class
@@ -44,26 +44,26 @@ func (l *Linear) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if len(l.Classes) < 2 {
-		bad("readout: head %q: want at least 2 classes, got %d", l.Name, len(l.Classes))
+		bad("readout: %q: want at least 2 classes, got %d", l.Name, len(l.Classes))
 	}
 	if err := names.Check("name", l.Name); err != nil {
-		bad("readout: head: %w", err)
+		bad("readout: %w", err)
 	}
 	for _, class := range l.Classes {
 		if err := names.Check("class name", class); err != nil {
-			bad("readout: head %q: %w", names.Cut(l.Name, 40), err)
+			bad("readout: %q: %w", names.Cut(l.Name, 40), err)
 			break
 		}
 	}
 	f, c := l.Features(), l.Columns()
 	if f == 0 {
-		bad("readout: head %q: center is empty, want one value per feature", l.Name)
+		bad("readout: %q: center is empty, want one value per feature", l.Name)
 	}
 	if len(l.Weights) != c*f {
-		bad("readout: head %q: want %d weights (%d columns x %d features), got %d", l.Name, c*f, c, f, len(l.Weights))
+		bad("readout: %q: want %d weights (%d columns x %d features), got %d", l.Name, c*f, c, f, len(l.Weights))
 	}
 	if len(l.Intercept) != c {
-		bad("readout: head %q: want %d intercepts, got %d", l.Name, c, len(l.Intercept))
+		bad("readout: %q: want %d intercepts, got %d", l.Name, c, len(l.Intercept))
 	}
 	for _, t := range []struct {
 		name string
@@ -71,18 +71,18 @@ func (l *Linear) Validate() error {
 	}{{"center", l.Center}, {"weights", l.Weights}, {"intercept", l.Intercept}} {
 		for i, x := range t.v {
 			if x != x || math.IsInf(float64(x), 0) {
-				bad("readout: head %q: %s[%d] is %v, want a finite number", l.Name, t.name, i, x)
+				bad("readout: %q: %s[%d] is %v, want a finite number", l.Name, t.name, i, x)
 				break
 			}
 		}
 	}
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
-		bad("readout: head %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
+		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}
 	return errors.Join(errs...)
 }
 
-// Scores writes the head's Columns scores for one feature vector to dst.
+// Scores writes the readout's Columns scores for one feature vector to dst.
 // Canonical arithmetic: each score is one chain of float32 fused
 // multiply-adds over the features in ascending order, starting at the
 // intercept; f - Center is one rounded subtraction.
@@ -118,7 +118,7 @@ func (l *Linear) Class(scores []float32) int {
 }
 
 // Probability is that of the class that Class picks of one score row, among
-// the head's classes: the largest entry of softmax(Temperature * scores); with
+// the readout's classes: the largest entry of softmax(Temperature * scores); with
 // two classes and one score s, 1 / (1 + exp(-Temperature |s|)). 0 where the
 // temperature is not known, else from 1/classes to 1; the same bits on every
 // platform.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Plan says how a head will be learnt, and what that takes.
+// Plan says how a readout will be learnt, and what that takes.
 type Plan struct {
 	Samples  int  `json:"samples"`
 	Features int  `json:"features"`

@@ -55,32 +55,32 @@ func classNames(n int) []string {
 // float32Half is the relative error of one rounding to float32.
 const float32Half = 0x1p-24
 
-// A head is compared through its weights, one rounding to float32 each plus
+// A readout is compared through its weights, one rounding to float32 each plus
 // 1e-9 for two float64 solvers on matrices of condition up to about 1e6, and
 // through its training scores.
-func checkHead(t *testing.T, head *Linear, r reference, coef, decision []float64) {
+func checkHead(t *testing.T, linear *Linear, r reference, coef, decision []float64) {
 	t.Helper()
 	largest := 0.0
 	for _, w := range coef {
 		largest = max(largest, math.Abs(w))
 	}
 	for i, want := range coef {
-		if d := math.Abs(float64(head.Weights[i]) - want); !(d <= float32Half*math.Abs(want)+1e-9*largest) {
-			t.Fatalf("weight %d: got %g, want %g", i, head.Weights[i], want)
+		if d := math.Abs(float64(linear.Weights[i]) - want); !(d <= float32Half*math.Abs(want)+1e-9*largest) {
+			t.Fatalf("weight %d: got %g, want %g", i, linear.Weights[i], want)
 		}
 	}
-	scores := make([]float32, head.Columns())
+	scores := make([]float32, linear.Columns())
 	for i := range r.Labels {
 		x := r.X[i*r.Features : (i+1)*r.Features]
-		head.Scores(scores, x)
+		linear.Scores(scores, x)
 		for c, s := range scores {
 			// Per feature: the weight's rounding, the centre's, the
 			// difference's and the chain's (which grows with its length).
 			bound := 1e-9
-			for j, w := range head.Weights[c*r.Features : (c+1)*r.Features] {
-				bound += math.Abs(float64(w)*float64(x[j]-head.Center[j])) * float32Half * float64(r.Features+3)
+			for j, w := range linear.Weights[c*r.Features : (c+1)*r.Features] {
+				bound += math.Abs(float64(w)*float64(x[j]-linear.Center[j])) * float32Half * float64(r.Features+3)
 			}
-			bound += math.Abs(float64(head.Intercept[c])) * float32Half * float64(r.Features+1)
+			bound += math.Abs(float64(linear.Intercept[c])) * float32Half * float64(r.Features+1)
 			if want := decision[i*len(scores)+c]; !(math.Abs(float64(s)-want) <= bound) {
 				t.Fatalf("sample %d column %d: score %g, want %g within %g", i, c, s, want, bound)
 			}
@@ -92,11 +92,11 @@ func TestFitIsScikitLearns(t *testing.T) {
 	for _, r := range references(t) {
 		for _, f := range r.Fits {
 			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardise)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
-				head, _, err := Fit(context.Background(), r.X, r.Labels, classNames(r.Classes), Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise})
+				linear, _, err := Fit(context.Background(), r.X, r.Labels, classNames(r.Classes), Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise})
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkHead(t, head, r, f.Coef, f.Decision)
+				checkHead(t, linear, r, f.Coef, f.Decision)
 			})
 		}
 	}
@@ -107,11 +107,11 @@ func TestMomentsAreScikitLearns(t *testing.T) {
 		for _, f := range r.Fits {
 			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardise)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
 				j := job{classes: classNames(r.Classes), opt: Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise, Progress: func(float64) {}}}
-				head, _, err := j.throughMoments(context.Background(), momentsOf(r, 0, len(r.Labels)), nil)
+				linear, _, err := j.throughMoments(context.Background(), momentsOf(r, 0, len(r.Labels)), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkHead(t, head, r, f.Coef, f.Decision)
+				checkHead(t, linear, r, f.Coef, f.Decision)
 			})
 		}
 	}

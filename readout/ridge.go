@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// newLinear folds the space into a float32 head. w is features x columns.
+// newLinear folds the space into a float32 readout. w is features x columns.
 // Center cannot hold the means exactly, nor Weights the solution, so the
 // intercept is computed for the rounded values of both: the scores' mean over
 // the training samples stays the targets' mean.

@@ -14,7 +14,7 @@ import (
 // before any state has changed. steps gives the samples a slot has taken.
 func CheckCall(e interface {
 	Engine
-	Steps(slot int) uint64
+	Steps(slot int32) uint64
 }, inputs []float32, runs []Run, scores []float32) error {
 	if err := checkRuns(e, inputs, runs, scores); err != nil {
 		return err
@@ -25,24 +25,24 @@ func CheckCall(e interface {
 // checkRuns is CheckCall without the values of the inputs.
 func checkRuns(e interface {
 	Engine
-	Steps(slot int) uint64
+	Steps(slot int32) uint64
 }, inputs []float32, runs []Run, scores []float32) error {
 	c := e.Network().Spec.Channels
 	if len(inputs)%c != 0 {
 		return fmt.Errorf("reservoir: %d input values, want a multiple of %d channels", len(inputs), c)
 	}
-	rows, emits := len(inputs)/c, 0
-	if rows > math.MaxInt32 { // no run could name them; and no count of samples overflows below
-		return fmt.Errorf("reservoir: %d samples in a call, want at most %d", rows, math.MaxInt32)
+	samples, emits := len(inputs)/c, 0
+	if samples > math.MaxInt32 { // no run could name them; and no count of samples overflows below
+		return fmt.Errorf("reservoir: %d samples in a call, want at most %d", samples, math.MaxInt32)
 	}
 	for i, r := range runs {
 		switch {
 		case r.Slot < 0 || int(r.Slot) >= e.Slots():
 			return fmt.Errorf("reservoir: run %d: slot %d, want 0 to %d", i, r.Slot, e.Slots()-1)
-		case r.From < 0 || r.To < r.From || int(r.To) > rows:
-			return fmt.Errorf("reservoir: run %d: rows [%d, %d) of %d", i, r.From, r.To, rows)
-		case e.Steps(int(r.Slot))+uint64(rows) > MaxSteps && !r.Reset:
-			return fmt.Errorf("reservoir: run %d: slot %d has taken %d samples, a sequence has at most %d", i, r.Slot, e.Steps(int(r.Slot)), uint64(MaxSteps))
+		case r.From < 0 || r.To < r.From || int(r.To) > samples:
+			return fmt.Errorf("reservoir: run %d: samples [%d, %d) of %d", i, r.From, r.To, samples)
+		case e.Steps(r.Slot)+uint64(samples) > MaxSteps && !r.Reset:
+			return fmt.Errorf("reservoir: run %d: slot %d has taken %d samples, a sequence has at most %d", i, r.Slot, e.Steps(r.Slot), uint64(MaxSteps))
 		}
 		if r.Emit {
 			emits++
@@ -67,7 +67,7 @@ func CheckInputs(inputs []float32, channels int) error {
 func firstBad(inputs []float32, channels int) error {
 	for i, x := range inputs {
 		if !(x >= -MaxInput && x <= MaxInput) {
-			return &InputError{Row: i / channels, Channel: i % channels, Value: x}
+			return &InputError{Sample: i / channels, Channel: i % channels, Value: x}
 		}
 	}
 	return nil
@@ -96,24 +96,24 @@ var fastest = sync.OnceValue(func() *kernel.Set {
 })
 
 // CheckSlot refuses a slot the engine does not have.
-func CheckSlot(e interface{ Slots() int }, slot int) error {
-	if slot < 0 || slot >= e.Slots() {
+func CheckSlot(e interface{ Slots() int }, slot int32) error {
+	if slot < 0 || int(slot) >= e.Slots() {
 		return fmt.Errorf("reservoir: slot %d, want 0 to %d", slot, e.Slots()-1)
 	}
 	return nil
 }
 
-// CheckHeads validates readouts for a network and returns the length of a
-// score row.
-func CheckHeads(net *Network, heads []*readout.Linear) (width int, err error) {
+// CheckReadouts validates readouts for a network and returns how many
+// scores they give.
+func CheckReadouts(net *Network, readouts []*readout.Linear) (width int, err error) {
 	var errs []error
-	for _, h := range heads {
+	for _, h := range readouts {
 		if err := h.Validate(); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		if h.Features() != net.Spec.FeatureCount() {
-			errs = append(errs, fmt.Errorf("reservoir: head %q reads %d features, the network has %d", h.Name, h.Features(), net.Spec.FeatureCount()))
+			errs = append(errs, fmt.Errorf("reservoir: readout %q reads %d features, the network has %d", h.Name, h.Features(), net.Spec.FeatureCount()))
 		}
 		if width > math.MaxInt32-h.Columns() {
 			errs = append(errs, errors.New("reservoir: too many scores"))

@@ -1,5 +1,5 @@
 // Package reservoir holds the untrained part: the recipe (Spec), the weights
-// drawn from it (Network), the state row of a stream (Layout), the contract
+// drawn from it (Network), the state of a stream (Layout), the contract
 // every engine keeps (Engine) with the plain Go engine that defines the truth
 // (Generic), and the model file (Model). It knows no message and no file of
 // data.
@@ -69,14 +69,14 @@
 //
 // Without a sample all are 0. The vector has, for each member in order, for
 // each feature in use in the order last, mean, ppv, max, std (whatever the order
-// in the recipe), a value for each unit. A head's scores are chains over it,
+// in the recipe), a value for each unit. A readout's scores are chains over it,
 // float32:
 //
 //	score[k] = intercept[k], then fma(weights[k][j], feature[j] - center[j], score[k]) for j ascending
 //
 // The class is the largest score, the first of equals; with two classes there
 // is one score, and the class is 1 where it is positive. Layout says where
-// states and accumulators stand in a stored row.
+// unit states and accumulators stand in a stored state.
 //
 // # The model file
 //
@@ -86,7 +86,7 @@
 // header's __metadata__, whose values safetensors wants to be strings:
 //
 //	eusn.version    "1", or "2" where the file holds what 1 did not know: a
-//	                head's temperature, or in Training min_length or inputs
+//	                readout's temperature, or in Training min_length or inputs
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
@@ -97,7 +97,7 @@
 //	                there, and may be left out by other programs
 //
 // Tensors are little-endian and row-major, F32 but for the input lists, which
-// are I32. R counts members and K heads, from 0, in decimal; N is Units:
+// are I32. R counts members and K readouts, from 0, in decimal; N is Units:
 //
 //	norm.mean, norm.scale, norm.diff      [Channels]    there whether used or not
 //	member.R.inputs                       [inputs of the member]    ascending
@@ -112,12 +112,12 @@
 //
 // Columns is the number of classes, 1 where there are two. The tensors stand in
 // this order, without gaps: the three of the norm, then the five of each member
-// in turn, then the three of each head in turn. A reader takes them by name and
+// in turn, then the three of each readout in turn. A reader takes them by name and
 // range, whatever their order. The same model gives the same bytes, and so the
 // same fingerprint: the header is JSON without blanks, keys sorted by their
 // bytes within each object ("<", ">" and "&" written \u003c, \u003e, \u0026),
 // fields of the JSON texts inside in the order of their Go types, and blanks
-// behind it until its length is a multiple of 8. Names (of channels, heads,
+// behind it until its length is a multiple of 8. Names (of channels, readouts,
 // classes, the data set) are UTF-8 of at most 256 bytes without control
 // characters.
 //

@@ -7,17 +7,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Run advances one slot by the input rows [From, To) of a call, 0 <= From <=
-// To <= rows.
+// Run advances one slot by the samples [From, To) of a call, 0 <= From <= To <=
+// samples of the call.
 type Run struct {
 	Slot     int32
-	Reset    bool // start a new sequence: the slot's row is reset first
-	Emit     bool // write a score row after the last sample
+	Reset    bool // start a new sequence: the slot's state is reset first
+	Emit     bool // write scores after the last sample
 	From, To int32
 }
 
-// Engine owns a pool of state rows (slots) of one network and advances many
-// of them by many samples each per call. Every implementation gives the same
+// Engine owns a pool of states (slots) of one network and advances many of them
+// by many samples each per call. Every implementation gives the same
 // bits for the same samples, whatever else is in the call: package enginetest
 // holds them to it. The exceptions say so themselves: see ArithmeticOf.
 //
@@ -29,28 +29,28 @@ type Engine interface {
 	Network() *Network
 	// Slots is the size of the pool; slots are 0..Slots-1, all reset at first.
 	Slots() int
-	// SetHeads replaces the readouts without touching a state. No heads at
+	// SetReadouts replaces the readouts without touching a state. No readouts at
 	// all is allowed: emitting runs then write nothing.
-	SetHeads(heads []*readout.Linear) error
-	// ScoreWidth is the length of one score row: the heads' columns, in
-	// order.
+	SetReadouts(readouts []*readout.Linear) error
+	// ScoreWidth is how many scores an emitting run writes: the readouts'
+	// columns, in order.
 	ScoreWidth() int
-	// Advance takes the runs in order. inputs is rows x Channels, row-major,
-	// raw samples (the engine applies the transform). scores receives one row
-	// of ScoreWidth values per emitting run, in the order of the runs. A slot
-	// may appear in several runs. A run of no rows is allowed.
+	// Advance takes the runs in order. inputs is samples x Channels, row-major,
+	// as they were measured (the engine applies the transform). scores receives
+	// ScoreWidth values per emitting run, in the order of the runs. A slot may
+	// appear in several runs. A run of no samples is allowed.
 	//
 	// A sample that is not finite, or beyond MaxInput, is refused with
 	// *InputError before any state changes; so is everything else that is
 	// wrong with the arguments.
 	Advance(inputs []float32, runs []Run, scores []float32) error
 	// Features writes the slot's FeatureCount features to dst.
-	Features(slot int, dst []float32) error
-	// ReadRow copies the slot's row (RowWords words, see Layout) to row.
-	ReadRow(slot int, row []uint32) error
-	// WriteRow replaces the slot's row. A row with non-finite values is
-	// refused.
-	WriteRow(slot int, row []uint32) error
+	Features(slot int32, dst []float32) error
+	// ReadState copies the slot's state (Words words, see Layout) to state.
+	ReadState(slot int32, state []uint32) error
+	// WriteState replaces the slot's state. One with values that are not finite
+	// is refused.
+	WriteState(slot int32, state []uint32) error
 	// Close frees the pool. The engine must not be used afterwards.
 	Close() error
 }
@@ -73,17 +73,17 @@ func ArithmeticOf(e Engine) string {
 	return Canonical
 }
 
-// ErrLost is an engine whose device failed: its rows are gone, every call
-// returns this error, and only Close is left. The rows must be written to
+// ErrLost is an engine whose device failed: its states are gone, every call
+// returns this error, and only Close is left. The states must be written to
 // another engine from where they were saved.
 var ErrLost = errors.New("engine lost")
 
 // InputError is a sample that would poison a state for ever.
 type InputError struct {
-	Row, Channel int
-	Value        float32
+	Sample, Channel int // of the call
+	Value           float32
 }
 
 func (e *InputError) Error() string {
-	return fmt.Sprintf("reservoir: input row %d, channel %d is %v, want a finite number of magnitude at most %g", e.Row, e.Channel, e.Value, float64(MaxInput))
+	return fmt.Sprintf("reservoir: sample %d, channel %d: want a finite number of magnitude at most %g, got %v", e.Sample, e.Channel, float64(MaxInput), e.Value)
 }

@@ -128,7 +128,7 @@ func ExampleEngine() {
 	}
 	features := make([]float32, net.Spec.FeatureCount())
 	for _, r := range runs {
-		if err := engine.Features(int(r.Slot), features); err != nil {
+		if err := engine.Features(r.Slot, features); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(r.Slot, features)
@@ -159,6 +159,6 @@ func ExampleModel_Save() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(loaded.Channels, loaded.Heads[0].Classes, loaded.Training.Series, "series")
+	fmt.Println(loaded.Channels, loaded.Readouts[0].Classes, loaded.Training.Series, "series")
 	// Output: [temperature] [down up] 4 series
 }

@@ -22,7 +22,7 @@ func ForceShape(e Engine, shape string) Engine {
 }
 
 // ForceThreads makes a vector engine use its threads however little work there
-// is, and ask for rows ahead however few there are.
+// is, and ask for states ahead however few there are.
 func ForceThreads(e Engine) Engine {
 	v := e.(*Vector)
 	v.plan.perSample, v.plan.perEmit = 1e12, 1e12

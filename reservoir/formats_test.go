@@ -25,9 +25,9 @@ func TestStoredModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	ring.Network, ring.Policy = net, Policy{Kind: Window, Length: 12, Hop: 4}
-	ring.Heads[0].Center, ring.Heads[0].Weights = ring.Heads[0].Center[:10], ring.Heads[0].Weights[:30]
+	ring.Readouts[0].Center, ring.Readouts[0].Weights = ring.Readouts[0].Center[:10], ring.Readouts[0].Weights[:30]
 	ranges := testModel(t)
-	ranges.Heads[0].Temperature = 2.8125
+	ranges.Readouts[0].Temperature = 2.8125
 	ranges.Training.MinLength, ranges.Training.MaxLength = 40, 320
 	ranges.Training.Inputs = []InputRange{{Values: 960, Min: -1.5, Max: 2.7, Mean: .1, Deviation: 1. / 3, LongestRun: 1}, {}, {Values: 9, Min: 7, Max: 7, Mean: 7, LongestRun: 9}}
 	for name, m := range map[string]*Model{"bank-1": testModel(t), "ring-1": ring, "bank-2": ranges} {

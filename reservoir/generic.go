@@ -10,8 +10,8 @@ import (
 // and the fallback where no faster one runs.
 type Generic struct {
 	pool
-	heads []*readout.Linear
-	width int
+	readouts []*readout.Linear
+	width    int
 
 	members  []packed
 	inputs   []float64 // chunk x Inputs: transformed samples of the run in hand
@@ -61,13 +61,13 @@ func (g *Generic) Close() error {
 	return nil
 }
 
-// SetHeads implements Engine.
-func (g *Generic) SetHeads(heads []*readout.Linear) error {
-	width, err := CheckHeads(g.net, heads)
+// SetReadouts implements Engine.
+func (g *Generic) SetReadouts(readouts []*readout.Linear) error {
+	width, err := CheckReadouts(g.net, readouts)
 	if err != nil {
 		return err
 	}
-	g.heads, g.width = heads, width
+	g.readouts, g.width = readouts, width
 	return nil
 }
 
@@ -77,14 +77,14 @@ func (g *Generic) Advance(inputs []float32, runs []Run, scores []float32) error 
 		return err
 	}
 	for _, r := range runs {
-		row := g.row(int(r.Slot))
+		state := g.state(r.Slot)
 		if r.Reset {
-			g.layout.Reset(g.net.Spec, row)
+			g.layout.Reset(g.net.Spec, state)
 		}
-		g.advanceRow(row, inputs, int(r.From), int(r.To))
+		g.advanceState(state, inputs, int(r.From), int(r.To))
 		if r.Emit && g.width > 0 {
-			g.layout.FeaturesOf(g.net.Spec, row, g.features)
-			for _, h := range g.heads {
+			g.layout.FeaturesOf(g.net.Spec, state, g.features)
+			for _, h := range g.readouts {
 				h.Scores(scores, g.features)
 				scores = scores[h.Columns():]
 			}
@@ -95,44 +95,44 @@ func (g *Generic) Advance(inputs []float32, runs []Run, scores []float32) error 
 
 // Steps is how many samples a slot has taken since its reset: what CheckCall
 // asks of an engine beyond Engine.
-func (g *Generic) Steps(slot int) uint64 { return g.layout.Steps(g.row(slot)) }
+func (g *Generic) Steps(slot int32) uint64 { return g.layout.Steps(g.state(slot)) }
 
 // Features implements Engine.
-func (g *Generic) Features(slot int, dst []float32) error {
+func (g *Generic) Features(slot int32, dst []float32) error {
 	if err := g.checkFeatures(slot, dst); err != nil {
 		return err
 	}
-	g.layout.FeaturesOf(g.net.Spec, g.row(slot), dst)
+	g.layout.FeaturesOf(g.net.Spec, g.state(slot), dst)
 	return nil
 }
 
-// advanceRow takes samples [from, to) into one row, chunk by chunk.
-func (g *Generic) advanceRow(row []uint32, inputs []float32, from, to int) {
+// advanceState takes samples [from, to) into one state, chunk by chunk.
+func (g *Generic) advanceState(state []uint32, inputs []float32, from, to int) {
 	c := g.net.Spec.Channels
-	steps := g.layout.Steps(row)
+	steps := g.layout.Steps(state)
 	for from < to {
 		n := min(chunk, to-from)
 		for t := range n {
-			g.transform(row, inputs[(from+t)*c:(from+t+1)*c], t, steps+uint64(t) == 0)
+			g.transform(state, inputs[(from+t)*c:(from+t+1)*c], t, steps+uint64(t) == 0)
 		}
 		for r := range g.members {
 			m := g.layout.Member(r)
-			g.advanceMember(&g.members[r], row[m:m+g.layout.MemberWords], n, steps)
+			g.advanceMember(&g.members[r], state[m:m+g.layout.MemberWords], n, steps)
 		}
 		from += n
 		steps += uint64(n)
 	}
-	g.layout.setSteps(row, steps)
+	g.layout.setSteps(state, steps)
 }
 
 // transform puts one sample's transformed inputs into place t of the chunk and
-// the sample into the row.
-func (g *Generic) transform(row []uint32, sample []float32, t int, first bool) {
+// the sample into the state.
+func (g *Generic) transform(state []uint32, sample []float32, t int, first bool) {
 	var previous []float32
 	if at := g.layout.Previous; at >= 0 {
 		for i, v := range sample {
-			g.previous[i] = math.Float32frombits(row[at+i])
-			row[at+i] = math.Float32bits(v)
+			g.previous[i] = math.Float32frombits(state[at+i])
+			state[at+i] = math.Float32bits(v)
 		}
 		if !first {
 			previous = g.previous

@@ -43,7 +43,7 @@ func TestCallsStayInside(t *testing.T) {
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 3, Members: 1, Units: 9, Precision: reservoir.Float32,
 		Features: []reservoir.Feature{reservoir.Last}, Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(.1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1),
 	}
-	head := &readout.Linear{Name: "h", Classes: []string{"a", "b", "c"}, Center: make([]float32, 9), Weights: make([]float32, 27), Intercept: make([]float32, 3)}
+	linear := &readout.Linear{Name: "h", Classes: []string{"a", "b", "c"}, Center: make([]float32, 9), Weights: make([]float32, 27), Intercept: make([]float32, 3)}
 	for _, kind := range reservoir.CPUKinds() {
 		t.Run(kind, func(t *testing.T) {
 			for _, difference := range []bool{false, true} {
@@ -60,7 +60,7 @@ func TestCallsStayInside(t *testing.T) {
 					if kind != "generic" {
 						reservoir.ForceShape(e, shape)
 					}
-					if err := e.SetHeads([]*readout.Linear{head}); err != nil {
+					if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
 						t.Fatal(err)
 					}
 					staysInside(t, e)
@@ -81,16 +81,16 @@ func staysInside(t *testing.T, e reservoir.Engine) {
 	for _, atEnd := range []bool{false, true} {
 		for call := range 6 {
 			var runs []reservoir.Run
-			rows := int32(0)
+			samples := int32(0)
 			for i := range int32(1 + rng.IntN(guardedStreams)) {
 				n := int32(1)
 				if call > 1 { // the first calls are of equal lengths
 					n += rng.Int32N(6)
 				}
-				runs = append(runs, reservoir.Run{Slot: i, From: rows, To: rows + n, Emit: true})
-				rows += n
+				runs = append(runs, reservoir.Run{Slot: i, From: samples, To: samples + n, Emit: true})
+				samples += n
 			}
-			inputs, scores := guarded(t, int(rows)*3, atEnd), guarded(t, len(runs)*3, atEnd)
+			inputs, scores := guarded(t, int(samples)*3, atEnd), guarded(t, len(runs)*3, atEnd)
 			if err := e.Advance(inputs, runs, scores); err != nil {
 				t.Fatal(err)
 			}

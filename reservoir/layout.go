@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Layout says where things stand in a slot's row, in 32-bit words. The row is
+// Layout says where things stand in a slot's state, in 32-bit words. The state is
 // the whole state of a stream's sequence: what a snapshot stores, a digest
 // covers and a reset clears. Numbers are float32 bits but for the counts.
 //
@@ -22,7 +22,7 @@ import (
 // samples: each sample is added to the low word, which every FoldEvery samples
 // is added to the high word and cleared.
 //
-// An offset is -1 where the row has no such part.
+// An offset is -1 where the state has no such part.
 type Layout struct {
 	Words       int
 	Previous    int
@@ -45,7 +45,7 @@ const (
 	maxWeight = 4e6
 )
 
-// Layout is the row layout of the recipe.
+// Layout is the state layout of the recipe.
 func (s Spec) Layout() Layout {
 	l := Layout{Words: 2, Previous: -1}
 	if s.Difference {
@@ -75,22 +75,22 @@ func (s Spec) Layout() Layout {
 // Member is the first word of member r.
 func (l Layout) Member(r int) int { return l.First + r*l.MemberWords }
 
-// Steps reads the samples since the reset from a row.
-func (l Layout) Steps(row []uint32) uint64 { return uint64(row[0]) | uint64(row[1])<<32 }
+// Steps reads the samples since the reset from a state.
+func (l Layout) Steps(state []uint32) uint64 { return uint64(state[0]) | uint64(state[1])<<32 }
 
-func (l *Layout) setSteps(row []uint32, n uint64) { row[0], row[1] = uint32(n), uint32(n>>32) }
+func (l *Layout) setSteps(state []uint32, n uint64) { state[0], state[1] = uint32(n), uint32(n>>32) }
 
-// Reset starts a new sequence in a row.
-func (l Layout) Reset(s Spec, row []uint32) {
-	clear(row[:l.First])
+// Reset starts a new sequence in a state.
+func (l Layout) Reset(s Spec, state []uint32) {
+	clear(state[:l.First])
 	for r := range s.Members {
-		l.resetMember(s.Units, row, r)
+		l.resetMember(s.Units, state, r)
 	}
 }
 
-// resetMember resets member r's part of a row.
-func (l *Layout) resetMember(units int, row []uint32, r int) {
-	words := row[l.Member(r):][:l.MemberWords]
+// resetMember resets member r's part of a state.
+func (l *Layout) resetMember(units int, state []uint32, r int) {
+	words := state[l.Member(r):][:l.MemberWords]
 	clear(words)
 	if l.Max < 0 {
 		return
@@ -100,44 +100,44 @@ func (l *Layout) resetMember(units int, row []uint32, r int) {
 	}
 }
 
-// CheckRow reports whether a row could have come from an engine of this
+// CheckState reports whether a state could have come from an engine of this
 // recipe, as far as can be told: length, finite numbers, counts in range.
-func (l Layout) CheckRow(s Spec, row []uint32) error {
-	if len(row) != l.Words {
-		return fmt.Errorf("reservoir: state row has %d words, want %d", len(row), l.Words)
+func (l Layout) CheckState(s Spec, state []uint32) error {
+	if len(state) != l.Words {
+		return fmt.Errorf("reservoir: state has %d words, want %d", len(state), l.Words)
 	}
-	steps := l.Steps(row)
+	steps := l.Steps(state)
 	if steps > MaxSteps {
-		return fmt.Errorf("reservoir: state row counts %d samples, want at most %d", steps, uint64(MaxSteps))
+		return fmt.Errorf("reservoir: state counts %d samples, want at most %d", steps, uint64(MaxSteps))
 	}
 	for w := 2; w < l.Words; w++ {
 		if l.Positive >= 0 && w >= l.First {
 			if in := (w - l.First) % l.MemberWords; in >= l.Positive && in < l.Positive+s.Units {
-				if uint64(row[w]) > steps {
-					return fmt.Errorf("reservoir: state row, word %d: %d positive samples of %d", w, row[w], steps)
+				if uint64(state[w]) > steps {
+					return fmt.Errorf("reservoir: state, word %d: %d positive samples of %d", w, state[w], steps)
 				}
 				continue
 			}
 		}
-		if row[w]&0x7f800000 == 0x7f800000 {
-			return fmt.Errorf("reservoir: state row, word %d is %v, want a finite number", w, math.Float32frombits(row[w]))
+		if state[w]&0x7f800000 == 0x7f800000 {
+			return fmt.Errorf("reservoir: state, word %d is %v, want a finite number", w, math.Float32frombits(state[w]))
 		}
 	}
 	return nil
 }
 
-// FeaturesOf computes the feature vector of a row into dst (FeatureCount
+// FeaturesOf computes the feature vector of a state into dst (FeatureCount
 // values). Canonical: one rounding per operation; the mean is sum/n, the
 // standard deviation sqrt(max(0, fma(-mean, mean, squares/n))). Before the
 // first sample every feature is 0.
-func (l Layout) FeaturesOf(s Spec, row []uint32, dst []float32) {
-	steps := l.Steps(row)
+func (l Layout) FeaturesOf(s Spec, state []uint32, dst []float32) {
+	steps := l.Steps(state)
 	if steps == 0 {
 		clear(dst[:s.FeatureCount()])
 		return
 	}
 	n := float32(int64(steps))
-	at := func(w int) float32 { return math.Float32frombits(row[w]) }
+	at := func(w int) float32 { return math.Float32frombits(state[w]) }
 	k := 0
 	for r := range s.Members {
 		m := l.Member(r)
@@ -153,7 +153,7 @@ func (l Layout) FeaturesOf(s Spec, row []uint32, dst []float32) {
 				case Mean:
 					v = (at(i+l.SumHigh) + at(i+l.SumLow)) / n
 				case Positive:
-					v = float32(int64(row[i+l.Positive])) / n
+					v = float32(int64(state[i+l.Positive])) / n
 				case Max:
 					v = at(i + l.Max)
 				case Std:

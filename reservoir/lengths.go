@@ -17,13 +17,13 @@ func (t Training) Unlike(samples int64, early bool) bool {
 		t.MaxLength > 0 && samples > lengthFactor*int64(t.MaxLength)
 }
 
-// CheckLengths refuses a model whose policy makes sequences that its head has
+// CheckLengths refuses a model whose policy makes sequences that its readout has
 // never seen: windows or counts of other lengths than it was trained on, and
 // endless ones of which it has seen the ends of series alone. A model that does not say what it was trained on passes.
 func (m *Model) CheckLengths() error {
 	p, t := m.Policy, m.Training
 	if p.Kind == Endless && t.MaxLength > 0 && t.MinLength == 0 { // by a program that trained on whole series
-		return fmt.Errorf("%w: its head was trained on whole series of up to %d samples, its policy endless predicts every %d: its predictions would mean little; train again with --policy endless --early %d, which learns from early predictions too",
+		return fmt.Errorf("%w: its readout was trained on whole series of up to %d samples, its policy endless predicts every %d: its predictions would mean little; train again with --policy endless --early %d, which learns from early predictions too",
 			ErrModel, t.MaxLength, p.Early, p.Early)
 	}
 	if p.Kind != Window && p.Kind != Count || t.MaxLength == 0 {
@@ -43,6 +43,6 @@ func (m *Model) CheckLengths() error {
 	if p.Kind == Window {
 		again += fmt.Sprintf(" --hop %d", p.Hop)
 	}
-	return fmt.Errorf("%w: its head was trained on sequences of %s samples, its policy %s cuts sequences of %d: its predictions would mean nothing; train again with %s, which cuts the training series too",
+	return fmt.Errorf("%w: its readout was trained on sequences of %s samples, its policy %s cuts sequences of %d: its predictions would mean nothing; train again with %s, which cuts the training series too",
 		ErrModel, trained, p.Kind, p.Length, again)
 }

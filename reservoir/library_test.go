@@ -46,7 +46,7 @@ func TestFeaturesEqualOneByOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.SetHeads(m.Heads); err != nil {
+	if err := g.SetReadouts(m.Readouts); err != nil {
 		t.Fatal(err)
 	}
 	stream, err := NewStream(m)
@@ -74,7 +74,7 @@ func TestFeaturesEqualOneByOne(t *testing.T) {
 		if again, q := stream.Classify(); class != again || p != q {
 			t.Errorf("series %d: asked twice: %s %g, then %s %g", i, class, p, again, q)
 		}
-		if h := m.Heads[0]; class != h.Classes[h.Class(scores)] || p != h.Probability(scores) {
+		if h := m.Readouts[0]; class != h.Classes[h.Class(scores)] || p != h.Probability(scores) {
 			t.Fatalf("series %d: %s with probability %g, the generic engine says otherwise", i, class, p)
 		}
 		if class == labels[i] {
@@ -157,13 +157,13 @@ func TestLibraryRefuses(t *testing.T) {
 	}
 	_, before := s.Classify()
 	var bad *InputError
-	if err := s.Step(1, 2, nan, 4); !errors.As(err, &bad) || bad.Row != 1 || bad.Channel != 0 {
+	if err := s.Step(1, 2, nan, 4); !errors.As(err, &bad) || bad.Sample != 1 || bad.Channel != 0 {
 		t.Error(err)
 	}
 	if _, after := s.Classify(); after != before {
 		t.Error("a refused sample changed the state")
 	}
-	m.Heads = nil
+	m.Readouts = nil
 	if _, err := NewStream(m); err == nil || !strings.Contains(err.Error(), "readout") {
 		t.Error(err)
 	}

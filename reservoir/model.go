@@ -26,17 +26,17 @@ type Member struct {
 	Bias       []float32 // N
 }
 
-// Model is what people exchange: a network, its trained heads, and how
+// Model is what people exchange: a network, its trained readouts, and how
 // streams are cut and read. Save and Load are its file form.
 type Model struct {
 	Network  *Network
-	Heads    []*readout.Linear
+	Readouts []*readout.Linear
 	Policy   Policy
 	Channels []string // channel names, Spec.Channels of them, in order
 	Training Training
 }
 
-// Training says where the heads came from.
+// Training says where the readouts came from.
 type Training struct {
 	Dataset     string `json:"dataset,omitzero"`
 	Fingerprint string `json:"fingerprint,omitzero"` // sha256 of the training series
@@ -75,13 +75,13 @@ func (m *Model) Validate() error {
 	}
 	errs = append(errs, named("name of the data set", m.Training.Dataset))
 	seen := map[string]bool{}
-	for _, h := range m.Heads {
+	for _, h := range m.Readouts {
 		errs = append(errs, h.Validate())
 		if got, want := h.Features(), m.Network.Spec.FeatureCount(); got != want {
-			errs = append(errs, fmt.Errorf("reservoir: head %q reads %d features, the network has %d", h.Name, got, want))
+			errs = append(errs, fmt.Errorf("reservoir: readout %q reads %d features, the network has %d", h.Name, got, want))
 		}
 		if seen[h.Name] {
-			errs = append(errs, fmt.Errorf("reservoir: two heads named %q", h.Name))
+			errs = append(errs, fmt.Errorf("reservoir: two readouts named %q", h.Name))
 		}
 		seen[h.Name] = true
 	}

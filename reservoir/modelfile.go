@@ -34,7 +34,7 @@ type tensorInfo struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-type headInfo struct {
+type readoutInfo struct {
 	Name        string   `json:"name"`
 	Classes     []string `json:"classes"`
 	Temperature float64  `json:"temperature,omitzero"`
@@ -42,12 +42,12 @@ type headInfo struct {
 
 // version is the oldest file version that can hold the model. So the model
 // that was read from an older file keeps its bytes and its fingerprint, and so
-// does a network without heads, which states in snapshots name.
+// does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
 	if m.Training.MinLength != 0 || m.Training.Inputs != nil {
 		return newestVersion
 	}
-	for _, h := range m.Heads {
+	for _, h := range m.Readouts {
 		if h.Temperature != 0 {
 			return newestVersion
 		}
@@ -69,14 +69,14 @@ func (m *Model) encode(meta map[string]string) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	heads := make([]headInfo, len(m.Heads))
-	for i, h := range m.Heads {
-		heads[i] = headInfo{h.Name, h.Classes, h.Temperature}
+	readouts := make([]readoutInfo, len(m.Readouts))
+	for i, h := range m.Readouts {
+		readouts[i] = readoutInfo{h.Name, h.Classes, h.Temperature}
 	}
 	meta["eusn.version"] = m.version()
 	for key, v := range map[string]any{
 		"eusn.spec": m.Network.Spec, "eusn.policy": m.Policy, "eusn.channels": m.Channels,
-		"eusn.heads": heads, "eusn.training": m.Training,
+		"eusn.heads": readouts, "eusn.training": m.Training,
 	} {
 		text, err := json.Marshal(v)
 		if err != nil {
@@ -195,13 +195,13 @@ func decode(b []byte) (*Model, error) {
 		return nil, fmt.Errorf("model version %s, this build reads versions 1 to %s: a newer one wrote it", v, newestVersion)
 	}
 	m := &Model{Network: &Network{}}
-	var heads []headInfo
+	var readouts []readoutInfo
 	for _, part := range []struct {
 		key string
 		to  any
 	}{
 		{"eusn.spec", &m.Network.Spec}, {"eusn.policy", &m.Policy}, {"eusn.channels", &m.Channels},
-		{"eusn.heads", &heads}, {"eusn.training", &m.Training},
+		{"eusn.heads", &readouts}, {"eusn.training", &m.Training},
 	} {
 		d := json.NewDecoder(bytes.NewReader([]byte(meta[part.key])))
 		d.DisallowUnknownFields()
@@ -224,9 +224,9 @@ func decode(b []byte) (*Model, error) {
 		}
 		m.Network.Members = append(m.Network.Members, mem)
 	}
-	for i, h := range heads {
+	for i, h := range readouts {
 		p := "head." + strconv.Itoa(i) + "."
-		m.Heads = append(m.Heads, &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature,
+		m.Readouts = append(m.Readouts, &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature,
 			Center: r.floats(p + "center"), Weights: r.floats(p + "weights"), Intercept: r.floats(p + "intercept")})
 	}
 	if r.err != nil {
@@ -275,7 +275,7 @@ func (m *Model) tensors() []tensor {
 			tensor{p + "bias", []int64{n}, mem.Bias, nil},
 			tensor{p + "keep_gain", []int64{2}, []float32{mem.Keep, mem.Gain}, nil})
 	}
-	for i, h := range m.Heads {
+	for i, h := range m.Readouts {
 		p := "head." + strconv.Itoa(i) + "."
 		f, k := int64(h.Features()), int64(h.Columns())
 		ts = append(ts,

@@ -26,11 +26,11 @@ func testModel(t testing.TB) *Model {
 		t.Fatal(err)
 	}
 	f := spec.FeatureCount()
-	head := &readout.Linear{Name: "state", Classes: []string{"a", "b", "c"}, Center: make([]float32, f), Weights: make([]float32, 3*f), Intercept: []float32{1, 2, 3}}
-	for i := range head.Weights {
-		head.Weights[i] = float32(i) / 8
+	linear := &readout.Linear{Name: "state", Classes: []string{"a", "b", "c"}, Center: make([]float32, f), Weights: make([]float32, 3*f), Intercept: []float32{1, 2, 3}}
+	for i := range linear.Weights {
+		linear.Weights[i] = float32(i) / 8
 	}
-	return &Model{Network: net, Heads: []*readout.Linear{head}, Policy: Policy{Kind: Marked}, Channels: []string{"x", "y", "z"},
+	return &Model{Network: net, Readouts: []*readout.Linear{linear}, Policy: Policy{Kind: Marked}, Channels: []string{"x", "y", "z"},
 		Training: Training{Dataset: "made up", Series: 3, Alpha: "1"}}
 }
 
@@ -66,7 +66,7 @@ func TestModelFileVersion(t *testing.T) {
 		want   string
 	}{
 		"as before":   {func(*Model) {}, "1"},
-		"temperature": {func(m *Model) { m.Heads[0].Temperature = 2 }, "2"},
+		"temperature": {func(m *Model) { m.Readouts[0].Temperature = 2 }, "2"},
 		"min_length":  {func(m *Model) { m.Training.MinLength, m.Training.MaxLength = 3, 3 }, "2"},
 		"inputs":      {func(m *Model) { m.Training.Inputs = make([]InputRange, 3) }, "2"},
 	} {
@@ -79,8 +79,8 @@ func TestModelFileVersion(t *testing.T) {
 		if got, err := Decode(b); err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("%s: read as\n%+v\n%+v (%v)", name, got, m, err)
 		}
-		m.Heads, m.Training = nil, Training{}
-		plain.Heads, plain.Training = nil, Training{}
+		m.Readouts, m.Training = nil, Training{}
+		plain.Readouts, plain.Training = nil, Training{}
 		a, _ := m.Fingerprint()
 		if b, _ := plain.Fingerprint(); a != b {
 			t.Errorf("%s: another network's fingerprint", name)
@@ -132,8 +132,8 @@ func TestModelFileRefused(t *testing.T) {
 			t.Fatalf("the file does not contain %q", old)
 		}
 		n := binary.LittleEndian.Uint64(good)
-		head := strings.Replace(string(good[8:8+n]), old, new, 1)
-		return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...), good[8+n:]...)
+		linear := strings.Replace(string(good[8:8+n]), old, new, 1)
+		return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(linear))), linear...), good[8+n:]...)
 	}
 	header := func(n uint64) []byte { return append(binary.LittleEndian.AppendUint64(nil, n), good[8:]...) }
 	nan := bytes.Clone(good)
@@ -168,7 +168,7 @@ func TestModelFileRefused(t *testing.T) {
 		{"escape sequence in a class", edit(`\"classes\":[\"a\"`, `\"classes\":[\"\\u001b[31m\"`), `class name "\x1b[31m" holds the control character U+001B`},
 		{"endless class", edit(`\"classes\":[\"a\"`, `\"classes\":[\"`+strings.Repeat("a", 2<<20)+`\"`), "has 2097152 bytes, want at most 256"},
 		{"line end in a channel", edit(`[\"x\",`, `[\"x\\n\",`), "U+000A"},
-		{"name of a head", edit(`\"name\":\"state\"`, `\"name\":\"\\u009b\"`), "U+009B"},
+		{"name of a readout", edit(`\"name\":\"state\"`, `\"name\":\"\\u009b\"`), "U+009B"},
 		{"name of the data set", edit(`made up`, `made\\tup`), "U+0009"},
 		{"policy", edit(`{\"kind\":\"marked\"}`, `{\"kind\":\"window\"}`), "length 0"},
 	} {
@@ -293,7 +293,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(bare)
 	f.Add(bare[:len(bare)/2])
 	newer := testModel(f)
-	newer.Heads[0].Temperature, newer.Training.MinLength, newer.Training.MaxLength = 1.5, 2, 3
+	newer.Readouts[0].Temperature, newer.Training.MinLength, newer.Training.MaxLength = 1.5, 2, 3
 	newer.Training.Inputs = []InputRange{{Values: 1, Min: -1, Max: 1, LongestRun: 1}, {}, {}}
 	if bare, err = newer.encode(map[string]string{}); err != nil {
 		f.Fatal(err)

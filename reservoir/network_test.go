@@ -58,16 +58,16 @@ func TestNetworkRefusals(t *testing.T) {
 	}
 }
 
-// TestModelRefusals: a model names its channels, and its heads fit.
+// TestModelRefusals: a model names its channels, and its readouts fit.
 func TestModelRefusals(t *testing.T) {
 	for says, spoil := range map[string]func(*Model){
-		"model without a network":   func(m *Model) { m.Network = nil },
-		"names 2 channels":          func(m *Model) { m.Channels = m.Channels[:2] },
-		`two heads named "state"`:   func(m *Model) { m.Heads = append(m.Heads, m.Heads[0]) },
-		"reads 7 features":          func(m *Model) { m.Heads[0] = emptyHead(7, "a", "b") },
-		"policy":                    func(m *Model) { m.Policy.Kind = "sometimes" },
-		"network: member 1: inputs": func(m *Model) { m.Network.Members[1].Inputs = nil },
-		"want a finite number":      func(m *Model) { m.Heads[0].Intercept[1] = float32(math.NaN()) },
+		"model without a network":    func(m *Model) { m.Network = nil },
+		"names 2 channels":           func(m *Model) { m.Channels = m.Channels[:2] },
+		`two readouts named "state"`: func(m *Model) { m.Readouts = append(m.Readouts, m.Readouts[0]) },
+		"reads 7 features":           func(m *Model) { m.Readouts[0] = emptyReadout(7, "a", "b") },
+		"policy":                     func(m *Model) { m.Policy.Kind = "sometimes" },
+		"network: member 1: inputs":  func(m *Model) { m.Network.Members[1].Inputs = nil },
+		"want a finite number":       func(m *Model) { m.Readouts[0].Intercept[1] = float32(math.NaN()) },
 	} {
 		m := testModel(t)
 		spoil(m)
@@ -77,7 +77,7 @@ func TestModelRefusals(t *testing.T) {
 	}
 }
 
-func emptyHead(features int, classes ...string) *readout.Linear {
+func emptyReadout(features int, classes ...string) *readout.Linear {
 	h := &readout.Linear{Name: "h", Classes: classes}
 	h.Center, h.Weights, h.Intercept = make([]float32, features), make([]float32, h.Columns()*features), make([]float32, h.Columns())
 	return h
@@ -90,24 +90,24 @@ func TestCheckInputs(t *testing.T) {
 		t.Error(err)
 	}
 	var bad *InputError
-	if err := CheckInputs(in, 2); !errors.As(err, &bad) || bad.Row != 2 || bad.Channel != 0 {
-		t.Errorf("%v, want row 2, channel 0", err)
+	if err := CheckInputs(in, 2); !errors.As(err, &bad) || bad.Sample != 2 || bad.Channel != 0 {
+		t.Errorf("%v, want sample 2, channel 0", err)
 	}
-	if err := CheckInputs([]float32{0, MaxInput, -2 * MaxInput, 0}, 2); !errors.As(err, &bad) || bad.Row != 1 || bad.Channel != 0 {
-		t.Errorf("%v, want row 1, channel 0", err)
+	if err := CheckInputs([]float32{0, MaxInput, -2 * MaxInput, 0}, 2); !errors.As(err, &bad) || bad.Sample != 1 || bad.Channel != 0 {
+		t.Errorf("%v, want sample 1, channel 0", err)
 	}
 }
 
-// TestCheckHeads: each head that does not fit is named.
-func TestCheckHeads(t *testing.T) {
+// TestCheckHeads: each readout that does not fit is named.
+func TestCheckReadouts(t *testing.T) {
 	net := mustDraw(t, paperSpec(4, 1, .1, .01, 1))
-	spoiled := emptyHead(4, "a", "b")
+	spoiled := emptyReadout(4, "a", "b")
 	spoiled.Weights[3] = float32(math.Inf(1))
-	width, err := CheckHeads(net, []*readout.Linear{emptyHead(4, "a", "b", "c"), emptyHead(4, "a", "b", "c", "d")})
+	width, err := CheckReadouts(net, []*readout.Linear{emptyReadout(4, "a", "b", "c"), emptyReadout(4, "a", "b", "c", "d")})
 	if err != nil || width != 7 {
 		t.Errorf("width %d, %v, want 7", width, err)
 	}
-	_, err = CheckHeads(net, []*readout.Linear{spoiled, emptyHead(5, "a", "b", "c")})
+	_, err = CheckReadouts(net, []*readout.Linear{spoiled, emptyReadout(5, "a", "b", "c")})
 	for _, says := range []string{"Inf", "reads 5 features, the network has 4"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error with %q", err, says)

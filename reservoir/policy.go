@@ -70,7 +70,7 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// States is how many state rows one stream needs.
+// States is how many states, and slots, one stream needs.
 func (p Policy) States() int {
 	if p.Kind == Window {
 		return p.Length / p.Hop

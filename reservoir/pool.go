@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// pool is the state rows of an engine on this machine, and the part of Engine
+// pool is the states of an engine on this machine, and the part of Engine
 // that needs nothing else.
 type pool struct {
 	net    *Network
 	layout Layout
 	slots  int
-	rows   []uint32 // slots x layout.Words
+	states []uint32 // slots x layout.Words
 }
 
 // newPool makes a pool of slots, all reset.
@@ -26,10 +26,10 @@ func newPool(net *Network, slots int) (pool, error) {
 	if l.Words > math.MaxInt/4/slots {
 		return pool{}, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
 	}
-	p := pool{net: net, layout: l, slots: slots, rows: make([]uint32, slots*l.Words)}
-	if l.Max >= 0 { // the rest of a row that is reset is zeros
+	p := pool{net: net, layout: l, slots: slots, states: make([]uint32, slots*l.Words)}
+	if l.Max >= 0 { // the rest of a state that is reset is zeros
 		for i := range slots {
-			l.Reset(net.Spec, p.row(i))
+			l.Reset(net.Spec, p.state(int32(i)))
 		}
 	}
 	return p, nil
@@ -41,32 +41,32 @@ func (p *pool) Network() *Network { return p.net }
 // Slots implements Engine.
 func (p *pool) Slots() int { return p.slots }
 
-// ReadRow implements Engine.
-func (p *pool) ReadRow(slot int, row []uint32) error {
+// ReadState implements Engine.
+func (p *pool) ReadState(slot int32, state []uint32) error {
 	if err := CheckSlot(p, slot); err != nil {
 		return err
 	}
-	if len(row) != p.layout.Words {
-		return fmt.Errorf("reservoir: room for %d words of state, want %d", len(row), p.layout.Words)
+	if len(state) != p.layout.Words {
+		return fmt.Errorf("reservoir: room for %d words of state, want %d", len(state), p.layout.Words)
 	}
-	copy(row, p.row(slot))
+	copy(state, p.state(slot))
 	return nil
 }
 
-// WriteRow implements Engine.
-func (p *pool) WriteRow(slot int, row []uint32) error {
+// WriteState implements Engine.
+func (p *pool) WriteState(slot int32, state []uint32) error {
 	if err := CheckSlot(p, slot); err != nil {
 		return err
 	}
-	if err := p.layout.CheckRow(p.net.Spec, row); err != nil {
+	if err := p.layout.CheckState(p.net.Spec, state); err != nil {
 		return err
 	}
-	copy(p.row(slot), row)
+	copy(p.state(slot), state)
 	return nil
 }
 
 // checkFeatures refuses arguments of Engine.Features.
-func (p *pool) checkFeatures(slot int, dst []float32) error {
+func (p *pool) checkFeatures(slot int32, dst []float32) error {
 	if err := CheckSlot(p, slot); err != nil {
 		return err
 	}
@@ -77,8 +77,9 @@ func (p *pool) checkFeatures(slot int, dst []float32) error {
 }
 
 // free ends the pool: no slot is valid afterwards.
-func (p *pool) free() { p.rows, p.slots = nil, 0 }
+func (p *pool) free() { p.states, p.slots = nil, 0 }
 
-func (p *pool) row(slot int) []uint32 {
-	return p.rows[slot*p.layout.Words : (slot+1)*p.layout.Words]
+func (p *pool) state(slot int32) []uint32 {
+	at := int(slot) * p.layout.Words
+	return p.states[at : at+p.layout.Words]
 }

@@ -57,7 +57,7 @@ func eachBlock(ctx context.Context, net *Network, series [][]float32, yield func
 			return err
 		}
 		for slot := range block {
-			if err := e.Features(slot, features[slot*width:(slot+1)*width]); err != nil {
+			if err := e.Features(int32(slot), features[slot*width:(slot+1)*width]); err != nil {
 				return err
 			}
 		}

@@ -55,7 +55,7 @@ func pack(s Spec, m Member) packed {
 }
 
 // advanceMember takes n transformed samples of the chunk into one member's
-// part of a row; steps is the samples before them.
+// part of a state; steps is the samples before them.
 //
 // Canonical step, unit i: z = bias; z = fma(U[i][c], x[c], z) for the inputs c
 // it sees, ascending; z = fma(M[i][k], h[k], z) for the units k, ascending
@@ -120,7 +120,7 @@ func (m *packed) arguments(w, in, h []float64) ([lanes]float64, []float64) {
 	return [lanes]float64{z0, z1, z2, z3}, w
 }
 
-// accumulate adds one sample of unit i to the row's accumulators: z the tanh
+// accumulate adds one sample of unit i to the state's accumulators: z the tanh
 // argument, v the tanh, s the new state.
 func (g *Generic) accumulate(words []uint32, i int, z, v, s float32, fold bool) {
 	l := &g.layout

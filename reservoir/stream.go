@@ -32,18 +32,18 @@ func NewStream(m *Model) (*Stream, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	if len(m.Heads) == 0 {
+	if len(m.Readouts) == 0 {
 		return nil, errors.New("reservoir: stream: want a model with a readout, got none: train one")
 	}
 	e, err := NewCPU(m.Network, 1, "auto", 1)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.SetHeads(m.Heads[:1]); err != nil {
+	if err := e.SetReadouts(m.Readouts[:1]); err != nil {
 		return nil, err
 	}
 	return &Stream{
-		engine: e, readout: m.Heads[0],
+		engine: e, readout: m.Readouts[0],
 		inputs: make([]float32, streamSamples*m.Network.Spec.Channels), scores: make([]float32, e.ScoreWidth()),
 	}, nil
 }

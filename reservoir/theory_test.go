@@ -33,21 +33,21 @@ func TestUpdateIsNotLeaky(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := net.Spec.Layout()
-	row := make([]uint32, l.Words)
+	state := make([]uint32, l.Words)
 	for i := range 8 {
-		row[l.State+l.First+i] = math.Float32bits(100)
+		state[l.State+l.First+i] = math.Float32bits(100)
 	}
-	if err := g.WriteRow(0, row); err != nil {
+	if err := g.WriteState(0, state); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Advance([]float32{0}, []Run{{To: 1}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.ReadRow(0, row); err != nil {
+	if err := g.ReadState(0, state); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 8 {
-		h := float64(math.Float32frombits(row[l.First+l.State+i]))
+		h := float64(math.Float32frombits(state[l.First+l.State+i]))
 		if math.Abs(h-100) > .25*(1+1e-6) { // |eps*tanh| <= eps
 			t.Fatalf("unit %d went from 100 to %v in one step of eps .25: the update leaks", i, h)
 		}

@@ -45,11 +45,11 @@ func Train(ctx context.Context, spec Spec, series [][]float32, labels []string) 
 	}
 	net.Norm, m.Training.Inputs = seen.Norm(net.Spec), seen.Ranges()
 
-	head, report, err := learn(ctx, net, series, labels)
+	linear, report, err := learn(ctx, net, series, labels)
 	if err != nil {
 		return nil, err
 	}
-	head.Name, m.Heads, m.Training.Alpha = "default", []*readout.Linear{head}, report.String()
+	linear.Name, m.Readouts, m.Training.Alpha = "default", []*readout.Linear{linear}, report.String()
 	return m, m.Validate()
 }
 

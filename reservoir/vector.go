@@ -12,14 +12,14 @@ import (
 // It equals Generic bit for bit.
 type Vector struct {
 	pool
-	book  []slot
-	heads []head
-	width int
+	book     []slot
+	readouts []linear
+	width    int
 
 	// What of net.Spec every call needs.
 	units, channels, inputs, features int
 	transforms                        bool      // inputs are not the samples themselves
-	far                               bool      // rows are in memory more than in a cache
+	far                               bool      // states are in memory more than in a cache
 	kept                              []Feature // in canonical order
 	sums                              []accumulator
 
@@ -32,10 +32,10 @@ type Vector struct {
 	gang    gang
 }
 
-// slot is what every call asks about a slot beside its row: of random slots as
+// slot is what every call asks about a slot apart from its state: of random slots as
 // much as can be in a cache.
 type slot struct {
-	steps uint32 // samples since the reset, at most MaxSteps: the row's first words
+	steps uint32 // samples since the reset, at most MaxSteps: the state's first words
 	call  uint32 // the last call with a run of this slot; see plan
 }
 
@@ -51,7 +51,7 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 	v := &Vector{pool: p, set: set, book: make([]slot, slots)}
 	v.units, v.channels, v.inputs, v.features = s.Units, s.Channels, s.Inputs(), s.FeatureCount()
 	v.transforms = s.Standardise || s.Difference
-	v.far = 4*len(v.rows) > nearBytes
+	v.far = 4*len(v.states) > nearBytes
 	for _, f := range AllFeatures {
 		if s.Has(f) {
 			v.kept = append(v.kept, f)
@@ -80,17 +80,17 @@ func (v *Vector) Close() error {
 	return nil
 }
 
-// SetHeads implements Engine.
-func (v *Vector) SetHeads(heads []*readout.Linear) error {
-	width, err := CheckHeads(v.net, heads)
+// SetReadouts implements Engine.
+func (v *Vector) SetReadouts(readouts []*readout.Linear) error {
+	width, err := CheckReadouts(v.net, readouts)
 	if err != nil {
 		return err
 	}
-	packed := make([]head, len(heads))
-	for i, h := range heads {
-		packed[i] = packHead(h, v.set.Vector)
+	packed := make([]linear, len(readouts))
+	for i, h := range readouts {
+		packed[i] = packReadout(h, v.set.Vector)
 	}
-	v.heads, v.width = packed, width
+	v.readouts, v.width = packed, width
 	v.plan.perEmit = float64(v.features) * float64(4+width)
 	return nil
 }
@@ -121,16 +121,16 @@ func (v *Vector) Advance(inputs []float32, runs []Run, scores []float32) error {
 // say. It is plain if it needs no further planning: one run a slot and none
 // longer than the one before. Then it is planned.
 func (v *Vector) survey(inputs []float32, runs []Run, scores []float32) (allowed, plain bool) {
-	rows := len(inputs)
+	samples := len(inputs)
 	if v.channels > 1 {
-		rows /= v.channels
+		samples /= v.channels
 	}
-	if rows*v.channels != len(inputs) || rows > math.MaxInt32 {
+	if samples*v.channels != len(inputs) || samples > math.MaxInt32 {
 		return false, false
 	}
 	p := &v.plan
 	p.begin(v.book, len(runs))
-	emits, allowed, plain := lookAt(v.book, p.score, p.call, rows, runs)
+	emits, allowed, plain := lookAt(v.book, p.score, p.call, samples, runs)
 	if plain {
 		p.plain(len(runs), emits)
 	}
@@ -138,23 +138,23 @@ func (v *Vector) survey(inputs []float32, runs []Run, scores []float32) (allowed
 }
 
 // Steps is what CheckCall asks for.
-func (v *Vector) Steps(slot int) uint64 { return uint64(v.book[slot].steps) }
+func (v *Vector) Steps(slot int32) uint64 { return uint64(v.book[slot].steps) }
 
 // Features implements Engine.
-func (v *Vector) Features(slot int, dst []float32) error {
+func (v *Vector) Features(slot int32, dst []float32) error {
 	if err := v.checkFeatures(slot, dst); err != nil {
 		return err
 	}
-	v.featuresOf(v.row(slot), dst)
+	v.featuresOf(v.state(slot), dst)
 	return nil
 }
 
-// WriteRow implements Engine.
-func (v *Vector) WriteRow(slot int, row []uint32) error {
-	if err := v.pool.WriteRow(slot, row); err != nil {
+// WriteState implements Engine.
+func (v *Vector) WriteState(slot int32, state []uint32) error {
+	if err := v.pool.WriteState(slot, state); err != nil {
 		return err
 	}
 	v.forget()
-	v.book[slot].steps = uint32(v.layout.Steps(row))
+	v.book[slot].steps = uint32(v.layout.Steps(state))
 	return nil
 }

@@ -122,7 +122,7 @@ func benchVector(b *testing.B, s Spec, set *kernel.Set, threads, streams, sample
 }
 
 // BenchmarkRandom reports the rate at which samples of random streams are
-// taken, one each, 1,024 a call, where the streams' rows together are larger
+// taken, one each, 1,024 a call, where the streams' states together are larger
 // than the caches.
 func BenchmarkRandom(b *testing.B) {
 	const streams, batch = 131072, 1024
@@ -190,7 +190,7 @@ func BenchmarkEmit(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer e.Close()
-			if err := e.SetHeads([]*readout.Linear{h}); err != nil {
+			if err := e.SetReadouts([]*readout.Linear{h}); err != nil {
 				b.Fatal(err)
 			}
 			var runs []Run

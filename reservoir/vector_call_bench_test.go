@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkCall splits the time of a call with one sample a stream: the step
-// kernel alone, the moves of its states and sums between rows and tile alone,
+// kernel alone, the moves of its states and sums between slots and tile alone,
 // and what is left of the whole call. All take turns in bursts of some 50 µs;
 // reported are nanoseconds a call of the 20th part of bursts that were
 // quickest, the machine's quiet moments.
@@ -73,14 +73,14 @@ func benchCall(b *testing.B, s Spec, set *kernel.Set, streams int) {
 	}
 	moves := func(tile, m int) {
 		if shape == single {
-			words := v.row(tile)[v.layout.Member(m):]
+			words := v.state(int32(tile))[v.layout.Member(m):]
 			w.moveSingle(words, set.Spread)
 			w.moveSingle(words, set.Collect)
 			return
 		}
-		rows := w.rows[:v.shapes[shape].lanes]
-		w.load(m, rows)
-		w.store(m, rows)
+		slots := w.slots[:v.shapes[shape].lanes]
+		w.load(m, slots)
+		w.store(m, slots)
 	}
 	parts := []func(){
 		call,

@@ -8,17 +8,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
-// head is a readout arranged for the kernels: its columns in vectors.
-type head struct {
+// readout is a readout arranged for the kernels: its columns in vectors.
+type linear struct {
 	*readout.Linear
 	// For each vector of columns: one vector of intercepts, then one of
 	// weights for each feature; columns that do not exist are zeros.
 	blocks []float32
 }
 
-func packHead(l *readout.Linear, vector int) head {
+func packReadout(l *readout.Linear, vector int) linear {
 	n, columns := l.Features(), l.Columns()
-	h := head{Linear: l, blocks: kernel.Aligned((columns + vector - 1) / vector * vector * (1 + n))}
+	h := linear{Linear: l, blocks: kernel.Aligned((columns + vector - 1) / vector * vector * (1 + n))}
 	for c := range columns {
 		block := h.blocks[c/vector*vector*(1+n):]
 		block[c%vector] = l.Intercept[c]
@@ -32,29 +32,29 @@ func packHead(l *readout.Linear, vector int) head {
 // emission collects emitting streams, so that a readout's weights are read
 // once for several.
 type emission struct {
-	features []float32 // kernel.Streams rows of FeatureCount values, or 1 where they are many
-	rows     int
+	features []float32 // features of kernel.Streams states, or of 1 where they are many
+	room     int
 	filled   int
 	first    [kernel.Streams]int // where in the call's scores each one's go
 	dst      []float32           // a vector for each
 }
 
 func (e *emission) init(v *Vector) {
-	e.rows = kernel.Streams
+	e.room = kernel.Streams
 	if v.features > 1<<16 { // beyond the caches anyway
-		e.rows = 1
+		e.room = 1
 	}
-	e.features = make([]float32, e.rows*v.features)
+	e.features = make([]float32, e.room*v.features)
 	e.dst = kernel.Aligned(kernel.Streams * v.set.Vector)
 }
 
-// emit takes in a row whose scores go to scores[first:]; flush must follow.
-func (w *worker) emit(c *call, row []uint32, first int) {
+// emit takes in a state whose scores go to scores[first:]; flush must follow.
+func (w *worker) emit(c *call, state []uint32, first int) {
 	e := &w.emission
 	n := w.v.features
-	w.v.featuresOf(row, e.features[e.filled*n:(e.filled+1)*n])
+	w.v.featuresOf(state, e.features[e.filled*n:(e.filled+1)*n])
 	e.first[e.filled] = first
-	if e.filled++; e.filled == e.rows {
+	if e.filled++; e.filled == e.room {
 		w.flush(c)
 	}
 }
@@ -69,9 +69,9 @@ func (w *worker) flush(c *call) {
 	if e.filled == 1 {
 		scores = v.set.Scores
 	}
-	at := 0 // column of the score row
-	for i := range v.heads {
-		h := &v.heads[i]
+	at := 0 // first of the readout's scores
+	for i := range v.readouts {
+		h := &v.readouts[i]
 		n := h.Features()
 		for column := 0; column < h.Columns(); column += vector {
 			block := h.blocks[column*(1+n):]
@@ -86,16 +86,16 @@ func (w *worker) flush(c *call) {
 }
 
 // featuresOf is Layout.FeaturesOf by vector kernels.
-func (v *Vector) featuresOf(row []uint32, dst []float32) {
+func (v *Vector) featuresOf(state []uint32, dst []float32) {
 	l, n, set := &v.layout, v.units, v.set
-	steps := l.Steps(row)
+	steps := l.Steps(state)
 	if steps == 0 || steps > math.MaxInt32 { // Share's counts
-		l.FeaturesOf(v.net.Spec, row, dst)
+		l.FeaturesOf(v.net.Spec, state, dst)
 		return
 	}
 	count := float32(int64(steps))
 	for r := range v.members {
-		m := row[l.Member(r):]
+		m := state[l.Member(r):]
 		for _, f := range v.kept {
 			out := &dst[0]
 			switch f {

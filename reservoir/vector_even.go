@@ -4,7 +4,7 @@ import "github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 
 // advanceEven takes a tile through all its samples at once, where its runs have
 // equally many, no more than a chunk, and nothing happens before the end: no
-// row is reset or folds its sums, no sample is a sequence's first and has no
+// state is reset or folds its sums, no sample is a sequence's first and has no
 // difference. It reports whether it could. Calls with one sample a stream are
 // made of such tiles, and spend most of what is not arithmetic on looking at
 // each stream.
@@ -26,13 +26,13 @@ func (w *worker) advanceEven(c *call, it *item, runs []Run) bool {
 		w.use(m, shape)
 		w.args.Inputs = kernel.Address(w.x)
 		if !held {
-			w.load(m, w.rows[:lanes])
+			w.load(m, w.slots[:lanes])
 		}
 		if n <= prefetchSteps && v.far {
 			w.prefetch(m+1, it.last, len(runs))
 		}
 		w.steps(n)
-		w.store(m, w.rows[:lanes])
+		w.store(m, w.slots[:lanes])
 	}
 	return true
 }
@@ -47,20 +47,20 @@ func (w *worker) gatherEven(c *call, runs []Run, lanes, n int) {
 	}
 	w.loadWords(w.raw[channels*lanes:], w.source[:lanes], 0, n*channels)
 	if previous := w.v.layout.Previous; previous >= 0 {
-		w.loadWords(w.raw, w.rows[:lanes], previous, channels)
+		w.loadWords(w.raw, w.slots[:lanes], previous, channels)
 	}
 }
 
-// hold points rows at those of the runs' slots. The tile is held if it is all
+// hold points slots at those of the runs' slots. The tile is held if it is all
 // there is to do, and has one member: then only this worker's next item can
-// come between its states and their rows, or what calls forget. Where the same
+// come between it and the slots, or what calls forget. Where the same
 // few streams come call after call, their states are stored each time but not
 // loaded.
 func (w *worker) hold(c *call, runs []Run, lanes int) {
 	v := w.v
-	pointRows(w.rows[:], v.rows, v.layout.Words, 0, runs)
+	pointWords(w.slots[:], v.states, v.layout.Words, 0, runs)
 	for i := len(runs); i < lanes; i++ {
-		w.rows[i] = &w.idle[0]
+		w.slots[i] = &w.idle[0]
 	}
 	w.held = w.held[:0]
 	if len(c.items) > 1 || len(v.members) > 1 {
@@ -71,7 +71,7 @@ func (w *worker) hold(c *call, runs []Run, lanes int) {
 	}
 }
 
-// forget is called where rows may change otherwise than by the caller's worker.
+// forget is called where states may change otherwise than by the caller's worker.
 func (v *Vector) forget() {
 	w := v.gang.workers[0]
 	w.held = w.held[:0]

@@ -11,7 +11,7 @@ import (
 )
 
 // TestEven: calls of as many samples for each of a few streams take the way
-// made for them, and whatever may come between two of them leaves the same rows
+// made for them, and whatever may come between two of them leaves the same states
 // as in the plain engine.
 func TestEven(t *testing.T) {
 	if len(kernel.Levels()) == 0 {
@@ -60,14 +60,14 @@ func newTwins(t *testing.T, s Spec, set *kernel.Set, streams int) *twins {
 	return &twins{T: t, v: v, g: g, streams: streams, rng: rand.New(rand.NewPCG(1, uint64(streams)))}
 }
 
-// advance gives both the runs, whose rows it draws, and compares the slots.
+// advance gives both the runs, whose samples it draws, and compares the slots.
 func (w *twins) advance(what string, runs []Run) {
 	w.Helper()
-	rows := 0
+	samples := 0
 	for _, r := range runs {
-		rows = max(rows, int(r.To))
+		samples = max(samples, int(r.To))
 	}
-	in := make([]float32, rows*w.v.channels)
+	in := make([]float32, samples*w.v.channels)
 	for i := range in {
 		in[i] = float32(w.rng.NormFloat64())
 	}
@@ -81,8 +81,8 @@ func (w *twins) advance(what string, runs []Run) {
 		}
 	}
 	for i := range w.v.Slots() {
-		if !slices.Equal(w.v.row(i), w.g.row(i)) {
-			w.Fatalf("%s: the rows of slot %d differ", what, i)
+		if !slices.Equal(w.v.state(int32(i)), w.g.state(int32(i))) {
+			w.Fatalf("%s: the states of slot %d differ", what, i)
 		}
 	}
 }
@@ -133,11 +133,11 @@ func (w *twins) run() {
 		even    bool // the call after it takes the short way
 	}{
 		{"nothing", func(string) {}, true},
-		{"a row written", func(what string) {
-			row := slices.Clone(v.row(1))
+		{"a state written", func(what string) {
+			row := slices.Clone(v.state(1))
 			row[state] ^= 1 << 20
 			for _, e := range []Engine{v, w.g} {
-				if err := e.WriteRow(1, row); err != nil {
+				if err := e.WriteState(1, row); err != nil {
 					w.Fatalf("%s: %v", what, err)
 				}
 			}
@@ -199,10 +199,10 @@ func (w *twins) run() {
 				v.book[i].call = 1
 			}
 			// A call that is planned although not every run was looked at.
-			row := slices.Clone(v.row(2 * w.streams))
+			row := slices.Clone(v.state(int32(2 * w.streams)))
 			row[0] = MaxSteps
 			for _, e := range []Engine{v, w.g} {
-				if err := e.WriteRow(2*w.streams, row); err != nil {
+				if err := e.WriteState(int32(2*w.streams), row); err != nil {
 					w.Fatalf("%s: %v", what, err)
 				}
 			}
@@ -235,7 +235,7 @@ func (w *twins) run() {
 			w.Errorf("before %s: states are held: %v, want %v", between.name, got, holds)
 		}
 		if holds { // what is held is not loaded
-			v.row(0)[state] ^= 1 << 22
+			v.state(0)[state] ^= 1 << 22
 			w.evenly("before "+between.name, 1, true)
 		}
 		between.disturb(between.name)

@@ -10,14 +10,14 @@ import (
 // an iteration takes up to twice as long. In a call of 16 streams with one
 // sample each that was a tenth of what is not arithmetic.
 
-// lookAt reports whether the runs are allowed, of existing slots and rows and
+// lookAt reports whether the runs are allowed, of existing slots and samples and
 // none of a slot that could be taken too far, and whether they are plain, no
 // two of one slot and none longer than the one before. It leaves the call's
 // number in the slots and counts emitting runs, in score those before each.
 //
 //go:noinline
-func lookAt(book []slot, score []int32, call uint32, rows int, runs []Run) (emits int, allowed, plain bool) {
-	most, before := MaxSteps-uint64(rows), int32(math.MaxInt32)
+func lookAt(book []slot, score []int32, call uint32, samples int, runs []Run) (emits int, allowed, plain bool) {
+	most, before := MaxSteps-uint64(samples), int32(math.MaxInt32)
 	plain = true
 	for i := range runs {
 		r := &runs[i]
@@ -26,7 +26,7 @@ func lookAt(book []slot, score []int32, call uint32, rows int, runs []Run) (emit
 		}
 		s := &book[r.Slot]
 		// Unsigned, so that a negative number is too large.
-		if uint32(r.From) > uint32(r.To) || uint(uint32(r.To)) > uint(rows) || uint64(s.steps) > most {
+		if uint32(r.From) > uint32(r.To) || uint(uint32(r.To)) > uint(samples) || uint64(s.steps) > most {
 			return 0, false, false
 		}
 		n := r.To - r.From
@@ -82,12 +82,12 @@ func sameSlots(runs []Run, slots []int32) bool {
 	return true
 }
 
-// pointRows points at a word of the rows of the runs' slots.
+// pointWords points at a word of the states of the runs' slots.
 //
 //go:noinline
-func pointRows(dst []*uint32, rows []uint32, words, word int, runs []Run) {
+func pointWords(dst []*uint32, states []uint32, words, word int, runs []Run) {
 	for i := range runs {
-		dst[i] = &rows[int(runs[i].Slot)*words+word]
+		dst[i] = &states[int(runs[i].Slot)*words+word]
 	}
 }
 
@@ -103,7 +103,7 @@ func pointSamples(dst []*uint32, inputs []float32, channels int, runs []Run) {
 // takeSamples adds the runs' samples to those their slots have taken.
 //
 //go:noinline
-func takeSamples(book []slot, rows []uint32, words int, runs []Run) {
+func takeSamples(book []slot, states []uint32, words int, runs []Run) {
 	for i := range runs {
 		r := &runs[i]
 		s := &book[r.Slot]
@@ -113,7 +113,7 @@ func takeSamples(book []slot, rows []uint32, words int, runs []Run) {
 		}
 		steps += uint32(r.To - r.From)
 		s.steps = steps
-		row := int(r.Slot) * words
-		rows[row], rows[row+1] = steps, 0
+		at := int(r.Slot) * words
+		states[at], states[at+1] = steps, 0
 	}
 }

@@ -71,7 +71,7 @@ type accumulator struct {
 	high       int // and of its high-level sum, or -1
 }
 
-// sums are the accumulators rows have.
+// sums are the accumulators that states have.
 func (l *Layout) sums() (has []accumulator) {
 	for i, a := range [kernel.Kinds]accumulator{
 		{flag: kernel.Sum, at: l.SumLow, high: l.SumHigh},
@@ -125,26 +125,26 @@ func (w *worker) states() []float32 {
 	return w.nxt[w.first:]
 }
 
-// load brings member m's states and sums from rows into the tile in use, store
-// takes them back.
-func (w *worker) load(m int, rows []*uint32) { w.move(m, rows, w.v.set.Load) }
+// load brings member m's unit states and sums from the slots into the tile in
+// use, store takes them back.
+func (w *worker) load(m int, slots []*uint32) { w.move(m, slots, w.v.set.Load) }
 
-func (w *worker) store(m int, rows []*uint32) { w.move(m, rows, w.v.set.Store) }
+func (w *worker) store(m int, slots []*uint32) { w.move(m, slots, w.v.set.Store) }
 
-func (w *worker) move(m int, rows []*uint32, move func(*float32, int, **uint32, int, int)) {
+func (w *worker) move(m int, slots []*uint32, move func(*float32, int, **uint32, int, int)) {
 	v, states := w.v, w.states()
-	at, vector, lanes := v.layout.Member(m), v.set.Vector, len(rows)
+	at, vector, lanes := v.layout.Member(m), v.set.Vector, len(slots)
 	for i := 0; i < lanes; i += vector {
-		move(&states[i], 4*lanes, &rows[i], 4*(at+v.layout.State), v.units)
+		move(&states[i], 4*lanes, &slots[i], 4*(at+v.layout.State), v.units)
 		for k := range v.sums {
 			a := &v.sums[k]
-			move(&w.sums[i*kernel.Kinds+a.kind*vector], 4*lanes*kernel.Kinds, &rows[i], 4*(at+a.at), v.units)
+			move(&w.sums[i*kernel.Kinds+a.kind*vector], 4*lanes*kernel.Kinds, &slots[i], 4*(at+a.at), v.units)
 		}
 	}
 }
 
 // fold adds the low-level sums of one lane of the tile in use to the high-level
-// sums in its row's words.
+// sums in its slot's words.
 func (w *worker) fold(words []uint32, lane int) {
 	v := w.v
 	vector, lanes := v.set.Vector, v.shapes[w.shape].lanes

@@ -43,7 +43,7 @@ const enoughLane = 3e5
 // tile is the runs of one tile of streams. Its last item to end commits it.
 type tile struct {
 	runs   []int32
-	list   []Run        // those, where they stand in a row in the call
+	list   []Run        // those, where they are next to each other in the call
 	shared bool         // by several items
 	left   atomic.Int32 // items, if shared
 }

@@ -72,7 +72,7 @@ func (w *worker) transformSingle(c *call, i int) {
 			copy(previous, c.inputs[(l.from-1)*channels:])
 		} else {
 			for k := range previous {
-				previous[k] = float32frombits(l.row[v.layout.Previous+k])
+				previous[k] = float32frombits(l.words[v.layout.Previous+k])
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func (w *worker) transformSingle(c *call, i int) {
 // advanceSingle takes one lane's chunk through member m, which is in use.
 func (w *worker) advanceSingle(m, i int) {
 	v, l := w.v, &w.lanes[i]
-	n, words := min(w.chunk, l.left), l.row[v.layout.Member(m):][:v.layout.MemberWords]
+	n, words := min(w.chunk, l.left), l.words[v.layout.Member(m):][:v.layout.MemberWords]
 	w.args.Inputs = kernel.Address(l.inputs)
 	w.moveSingle(words, v.set.Spread)
 	for done := 0; done < n; {
@@ -104,7 +104,7 @@ func (w *worker) advanceSingle(m, i int) {
 	w.moveSingle(words, v.set.Collect)
 }
 
-// moveSingle moves a single stream's states and sums from or to its row's words.
+// moveSingle moves a single stream's states and sums from or to its slot's words.
 func (w *worker) moveSingle(words []uint32, move func(*float32, int, *uint32, int)) {
 	v := w.v
 	vector := v.set.Vector

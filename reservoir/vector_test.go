@@ -122,7 +122,7 @@ func TestNewCPU(t *testing.T) {
 			}
 		}
 		if e.Slots() != 0 {
-			t.Errorf("%s: a closed engine keeps its rows", kind)
+			t.Errorf("%s: a closed engine keeps its states", kind)
 		}
 	}
 	if _, err := reservoir.NewCPU(net, 1, "avx1024", 0); err == nil || !strings.Contains(err.Error(), "generic") {
@@ -201,7 +201,7 @@ func TestAdvanceAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := s.FeatureCount()
-		head := &readout.Linear{Name: "h", Classes: []string{"a", "b", "c"}, Center: make([]float32, n), Weights: make([]float32, 3*n), Intercept: make([]float32, 3)}
+		linear := &readout.Linear{Name: "h", Classes: []string{"a", "b", "c"}, Center: make([]float32, n), Weights: make([]float32, 3*n), Intercept: make([]float32, 3)}
 		const streams, samples = 40, 5
 		in, scores := make([]float32, 2*streams*samples), make([]float32, 3*streams)
 		var runs, even []reservoir.Run
@@ -218,7 +218,7 @@ func TestAdvanceAllocatesNothing(t *testing.T) {
 				if threads > 1 && engine != "generic" {
 					reservoir.ForceThreads(e)
 				}
-				if err := e.SetHeads([]*readout.Linear{head}); err != nil {
+				if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
 					t.Fatal(err)
 				}
 				for name, runs := range map[string][]reservoir.Run{"ragged": runs, "even": even} {

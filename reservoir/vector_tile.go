@@ -47,12 +47,12 @@ func (v *Vector) shapeOf(streams int) int {
 func (w *worker) gather(c *call, active, lanes, n int) {
 	channels, l := w.v.channels, &w.v.layout
 	for i := range lanes {
-		w.rows[i], w.source[i] = &w.zero[0], &w.zero[0]
+		w.slots[i], w.source[i] = &w.zero[0], &w.zero[0]
 		if i >= active {
 			continue
 		}
 		a := &w.lanes[i]
-		w.rows[i] = &a.row[0]
+		w.slots[i] = &a.words[0]
 		have := c.inputs[a.from*channels:]
 		if len(have) < n*channels {
 			tail := w.tails[i*w.chunk*channels:][:n*channels]
@@ -69,16 +69,16 @@ func (w *worker) gather(c *call, active, lanes, n int) {
 		if a := &w.lanes[i]; a.from > a.begin {
 			w.source[i] = wordsOf(c.inputs[(a.from-1)*channels:])
 		} else {
-			w.source[i] = &a.row[l.Previous]
+			w.source[i] = &a.words[l.Previous]
 		}
 	}
 	w.loadWords(w.raw, w.source[:lanes], 0, channels)
 }
 
-// loadWords brings n words of every lane's row, from one on, side by side.
-func (w *worker) loadWords(dst []float32, rows []*uint32, word, n int) {
-	for i := 0; i < len(rows); i += w.v.set.Vector {
-		w.v.set.Load(&dst[i], 4*len(rows), &rows[i], 4*word, n)
+// loadWords brings n words of every lane's slot, from one on, into vectors.
+func (w *worker) loadWords(dst []float32, slots []*uint32, word, n int) {
+	for i := 0; i < len(slots); i += w.v.set.Vector {
+		w.v.set.Load(&dst[i], 4*len(slots), &slots[i], 4*word, n)
 	}
 }
 
@@ -155,7 +155,7 @@ func (w *worker) findCuts(active, n int) {
 func (w *worker) advanceMember(m, last, active, lanes, n int) {
 	v := w.v
 	w.args.Inputs = kernel.Address(w.x)
-	w.load(m, w.rows[:lanes])
+	w.load(m, w.slots[:lanes])
 	if n <= prefetchSteps && v.far {
 		w.prefetch(m+1, last, active)
 	}
@@ -168,24 +168,24 @@ func (w *worker) advanceMember(m, last, active, lanes, n int) {
 	}
 }
 
-// With so few samples of a tile its rows take longer to come from memory than
+// With so few samples of a tile its states take longer to come from memory than
 // they are worked on: they are asked for one member or tile ahead. Not where
-// all rows together are no more than a level 2 cache holds beside the weights.
+// all states together are no more than a level 2 cache holds beside the weights.
 const (
 	prefetchSteps = 8
 	nearBytes     = 128 << 10
 )
 
-// prefetch asks for the rows' words of member m, or, where m is beyond the
+// prefetch asks for the slots' words of member m, or, where m is beyond the
 // item's members, for the next item's first; but not for the high-level sums,
 // which a sample in 256 touches.
 func (w *worker) prefetch(m, last, active int) {
 	l := &w.v.layout
-	rows, at := w.rows[:active], l.Member(m)
+	slots, at := w.slots[:active], l.Member(m)
 	if m >= last {
-		rows, at = w.next[:w.nexts], 0
+		slots, at = w.next[:w.nexts], 0
 	}
-	if len(rows) == 0 {
+	if len(slots) == 0 {
 		return
 	}
 	for from := 0; from < l.MemberWords; {
@@ -194,7 +194,7 @@ func (w *worker) prefetch(m, last, active int) {
 			for to < l.MemberWords && to != l.SumHigh && to != l.SquareHigh {
 				to += w.v.units
 			}
-			w.v.set.Prefetch(&rows[0], len(rows), 4*(at+from), 4*(to-from))
+			w.v.set.Prefetch(&slots[0], len(slots), 4*(at+from), 4*(to-from))
 		}
 		from = to
 	}
@@ -213,10 +213,10 @@ func (w *worker) settle(m, active, lanes, t int, end bool) {
 		}
 		l := &w.lanes[i]
 		if v.layout.SumLow >= 0 && l.left >= t && (l.steps+uint64(t))%FoldEvery == 0 {
-			w.fold(l.row[at:at+v.layout.MemberWords], i)
+			w.fold(l.words[at:at+v.layout.MemberWords], i)
 		}
 		if l.left == t || end && l.left > t {
-			w.stores[i] = w.rows[i]
+			w.stores[i] = w.slots[i]
 			store = true
 		}
 	}

@@ -17,10 +17,10 @@ type worker struct {
 
 	runs   [maxLanes]Run // of the tile in hand, where they are scattered
 	lanes  [maxLanes]lane
-	rows   [maxLanes]*uint32 // of the lanes in hand, for Load and Store
+	slots  [maxLanes]*uint32 // states of the lanes in hand, for Load and Store
 	stores [maxLanes]*uint32
 	source [maxLanes]*uint32 // their samples
-	next   [maxLanes]*uint32 // rows of the item that probably comes next
+	next   [maxLanes]*uint32 // states of the item that probably comes next
 	nexts  int
 
 	raw, x   []float32 // chunk of samples, one lane each; raw starts with the sample before
@@ -28,9 +28,9 @@ type worker struct {
 	sums     []float32
 	pending  []float32
 	tails    []float32 // copies of the samples of lanes near the end of the inputs
-	zero     []uint32  // a row nobody writes
-	trash    []uint32  // a row nobody reads
-	idle     []uint32  // a row of lanes without a stream, which goes on like theirs
+	zero     []uint32  // a state that nothing writes
+	trash    []uint32  // a state that nothing reads
+	idle     []uint32  // a state of lanes without a stream, advanced like the others
 	cuts     []bool    // cuts[t]: something happens after t samples of the chunk
 	single   []float32 // transformed samples of streams advanced one by one
 	sample   []float32
@@ -45,8 +45,8 @@ type worker struct {
 
 // lane is the stream in one lane of the tile in hand.
 type lane struct {
-	row    []uint32
-	begin  int       // the run's first input row
+	words  []uint32  // of its slot
+	begin  int       // the run's first sample
 	from   int       // and its next
 	left   int       // samples to go
 	steps  uint64    // samples taken
@@ -102,7 +102,7 @@ func (w *worker) advance(c *call, it, next *item) {
 	w.nexts = 0
 	if next != nil && v.far {
 		w.nexts = len(next.tile.runs)
-		pointRows(w.next[:], v.rows, v.layout.Words, v.layout.Member(next.first), w.list(c, next.tile))
+		pointWords(w.next[:], v.states, v.layout.Words, v.layout.Member(next.first), w.list(c, next.tile))
 	}
 	runs := w.list(c, it.tile)
 	if len(runs) <= v.singles || !w.advanceEven(c, it, runs) {
@@ -117,7 +117,7 @@ func (w *worker) advance(c *call, it, next *item) {
 	}
 }
 
-// list is a tile's runs in a row, until the next tile's are asked for.
+// list is a tile's runs one after another, until the next tile's are asked for.
 func (w *worker) list(c *call, t *tile) []Run {
 	if t.list != nil {
 		return t.list
@@ -134,32 +134,32 @@ func (w *worker) open(it *item, runs []Run) {
 	v := w.v
 	for i := range runs {
 		r, n := &runs[i], &w.lanes[i]
-		n.row, n.from, n.left, n.steps = v.row(int(r.Slot)), int(r.From), int(r.To-r.From), uint64(v.book[r.Slot].steps)
+		n.words, n.from, n.left, n.steps = v.state(r.Slot), int(r.From), int(r.To-r.From), uint64(v.book[r.Slot].steps)
 		n.begin = n.from
 		if r.Reset {
 			n.steps = 0
 			for m := it.first; m < it.last; m++ {
-				v.layout.resetMember(v.units, n.row, m)
+				v.layout.resetMember(v.units, n.words, m)
 			}
 		}
 	}
 }
 
-// commit writes what belongs to all members of the tile's rows, and the scores
+// commit writes what belongs to all members of the tile's states, and the scores
 // of its runs. Every item of the tile has ended.
 func (w *worker) commit(c *call, t *tile, runs []Run) {
 	v := w.v
-	takeSamples(v.book, v.rows, v.layout.Words, runs)
+	takeSamples(v.book, v.states, v.layout.Words, runs)
 	if v.layout.Previous >= 0 {
 		for i := range runs {
 			r := &runs[i]
-			w.setPrevious(v.row(int(r.Slot))[v.layout.Previous:][:v.channels], c, r)
+			w.setPrevious(v.state(r.Slot)[v.layout.Previous:][:v.channels], c, r)
 		}
 	}
 	if c.emits && v.width > 0 {
 		for i := range runs {
 			if r := &runs[i]; r.Emit {
-				w.emit(c, v.row(int(r.Slot)), int(c.score[t.runs[i]])*v.width)
+				w.emit(c, v.state(r.Slot), int(c.score[t.runs[i]])*v.width)
 			}
 		}
 		w.flush(c)

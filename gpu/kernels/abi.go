@@ -1,17 +1,17 @@
 package kernels
 
-// Run is one record of the buffer Args.Runs: advance Slot by Count input rows
-// from row From on. Cut makes them.
+// Run is one record of the buffer Args.Runs: advance Slot by Count samples
+// from sample From on. Cut makes them.
 type Run struct {
 	Slot, From, Count uint32
 	Flags             uint32 // RunReset, RunEmit
 	Steps             uint32 // samples of the sequence before this run; 0 with RunReset
-	Score             uint32 // with RunEmit: which score row of the call it fills
+	Score             uint32 // with RunEmit: whose scores of the call it fills
 }
 
 // Flags of a Run.
 const (
-	RunReset = 1 << iota // the row starts a new sequence first
+	RunReset = 1 << iota // the state starts a new sequence first
 	RunEmit              // scores are written after the last sample
 )
 
@@ -23,13 +23,13 @@ type member struct {
 	_               [3]uint32
 }
 
-// tile is up to scoreColumns columns of one head, in the heads image.
+// tile is up to scoreColumns columns of one readout, in the readouts image.
 type tile struct {
-	Center, Weights uint32 // words of the heads image
+	Center, Weights uint32 // words of the readouts image
 	Columns, First  uint32
 }
 
-// Shape is what of the network and its heads every kernel needs; Program fills
+// Shape is what of the network and its readouts every kernel needs; Program fills
 // it.
 type Shape struct {
 	Channels, Inputs, Members, Units, Stride, Flags                  uint32

@@ -11,7 +11,7 @@ import (
 type Batch struct {
 	Runs   []Run    // by round; within one, longest first
 	Emits  []uint32 // by round: numbers, within the round, of the emitting runs
-	Scores int      // score rows of the call
+	Scores int      // scores of the call
 	Rounds []Round
 
 	most  int
@@ -95,11 +95,11 @@ func (b *Batch) sort(runs []reservoir.Run, rounds int) {
 	}
 }
 
-// record writes Runs in the order found. Score rows are numbered in the order
+// record writes Runs in the order found. Scores are numbered in the order
 // of the call, samples counted in the order of the rounds.
 func (b *Batch) record(runs []reservoir.Run, taken []uint64) {
 	b.Runs, b.Scores = resize(b.Runs, len(runs)), 0
-	for i := range runs { // of is no longer needed: it holds the score rows now
+	for i := range runs { // of is no longer needed: it holds the scores now
 		b.of[i] = uint32(b.Scores)
 		if runs[i].Emit {
 			b.Scores++

@@ -93,6 +93,6 @@ func checkBatch(t *testing.T, b *Batch, most int, queues map[uint32][]Run, total
 		seen, emits = seen+r.Runs, emits+r.Emits
 	}
 	if seen != total || emits != len(b.Emits) || emits != b.Scores {
-		t.Fatalf("%d runs and %d emits in rounds, want %d and %d (%d score rows)", seen, emits, total, len(b.Emits), b.Scores)
+		t.Fatalf("%d runs and %d emits in rounds, want %d and %d (%d scores)", seen, emits, total, len(b.Emits), b.Scores)
 	}
 }

@@ -1,6 +1,6 @@
 // Package kernels holds the GPU side: the CUDA C++ sources, the PTX compiled
 // from them, and everything of the host side that needs no driver: the layout
-// of every buffer, the packing of a network and its heads into device images,
+// of every buffer, the packing of a network and its readouts into device images,
 // the cutting of a call into rounds, and the launches each round takes. It
 // knows no driver and no device memory, so that a driver, a fake one and the
 // PTX interpreter run the same launches.
@@ -10,22 +10,23 @@
 // The kernels compute the canonical arithmetic of package reservoir: the chain
 // of each unit in the documented order by fma.rn.f32, nothing contracted,
 // denormals kept, canon.Tanh by canon's own table (which stands in the image),
-// accumulators and features as reservoir.Layout documents them. So a row
-// advanced here equals the generic engine's row, bit for bit.
+// accumulators and features as reservoir.Layout documents them. So a state
+// advanced here equals the generic engine's state, bit for bit.
 //
 // # Buffers
 //
-// All are 256-byte aligned device memory (what the driver's allocator gives):
+// All are 256-byte aligned device memory (what the driver's allocator gives).
+// Rows (states) and Heads (readouts) are named as the CUDA sources do:
 //
-//	Rows    slots x Program.RowWords() words. A row is reservoir.Layout's, so
-//	        ReadRow and WriteRow are plain copies. A new pool must hold reset
-//	        rows: zeros, but Max words -1 (Layout.Reset).
+//	Rows    slots x Program.StateWords() words. A state is reservoir.Layout's, so
+//	        ReadState and WriteState are plain copies. A new pool must hold reset
+//	        states: zeros, but Max words -1 (Layout.Reset).
 //	Image   Program.Image(), uploaded once: tanh table, input transform, members.
-//	Heads   Program.Heads(heads), uploaded at SetHeads. Unused without heads.
-//	Inputs  rows x Channels float32: the call's raw samples, row-major.
+//	Heads   Program.Readouts(readouts), uploaded at SetReadouts. Unused without readouts.
+//	Inputs  samples x Channels float32: the call's raw samples, row-major.
 //	Runs    Batch.Runs, uploaded each call (24 bytes each).
 //	Emits   Batch.Emits, uploaded each call (4 bytes each).
-//	Scores  Batch.Scores rows of ScoreWidth float32: the call's scores, in the
+//	Scores  Batch.Scores times ScoreWidth float32: the call's scores, in the
 //	        order reservoir.Engine asks for.
 //	Work    Program.WorkBytes(runs of the largest round), 0 for resident networks.
 //
@@ -42,7 +43,7 @@
 // All launches of a call, and of calls that touch the same slots, go to one
 // stream or are ordered by events: a launch relies on the one before it. Runs
 // of one slot in a call fall into successive rounds. Nothing is left in
-// device memory between calls but the rows.
+// device memory between calls but the states.
 //
 // Checking samples and arguments (reservoir.CheckCall) is the host's, before
 // any launch; the kernels trust what they are given. The host also keeps each

@@ -25,14 +25,14 @@ type engine struct {
 	modules []*ptx.Module // a kernel is the first one's that has it
 	mem     ptx.Memory
 	buffers Buffers
-	rows    []byte
+	states  []byte
 	taken   []uint64
 	kinds   map[string]int // launches of each kernel
 	// Uploads of a call, kept: buffers grow and never shrink.
 	inputs, runs, emits, scores buffer
-	heads                       buffer
+	readouts                    buffer
 	launches                    []Launch
-	row                         []uint32
+	state                       []uint32
 	params                      [unsafe.Sizeof(Args{})]byte
 }
 
@@ -84,11 +84,11 @@ func newEngineOf(modules []*ptx.Module, net *reservoir.Network, slots, most int,
 	}
 	e := &engine{net: net, slots: slots, program: p, modules: modules, taken: make([]uint64, slots), kinds: map[string]int{}}
 	e.batch = NewBatch(slots, most)
-	e.buffers.Rows, e.rows = e.mem.Alloc(4 * slots * p.RowWords())
-	e.row = make([]uint32, p.RowWords())
-	net.Spec.Layout().Reset(net.Spec, e.row)
+	e.buffers.Rows, e.states = e.mem.Alloc(4 * slots * p.StateWords())
+	e.state = make([]uint32, p.StateWords())
+	net.Spec.Layout().Reset(net.Spec, e.state)
 	for i := range slots {
-		e.putRow(i, e.row)
+		e.putState(int32(i), e.state)
 	}
 	var image buffer
 	e.buffers.Image = put(e, &image, p.Image())
@@ -98,20 +98,20 @@ func newEngineOf(modules []*ptx.Module, net *reservoir.Network, slots, most int,
 	return e, nil
 }
 
-func (e *engine) putRow(slot int, row []uint32) {
-	at := 4 * slot * len(row)
-	for i, w := range row {
-		binary.LittleEndian.PutUint32(e.rows[at+4*i:], w)
+func (e *engine) putState(slot int32, state []uint32) {
+	at := 4 * int(slot) * len(state)
+	for i, w := range state {
+		binary.LittleEndian.PutUint32(e.states[at+4*i:], w)
 	}
-	if err := e.mem.Written(e.buffers.Rows+uint64(at), 4*len(row)); err != nil {
+	if err := e.mem.Written(e.buffers.Rows+uint64(at), 4*len(state)); err != nil {
 		panic(err)
 	}
-	e.taken[slot] = e.net.Spec.Layout().Steps(row)
+	e.taken[slot] = e.net.Spec.Layout().Steps(state)
 }
 
-func (e *engine) getRow(slot int, row []uint32) {
-	for i := range row {
-		row[i] = binary.LittleEndian.Uint32(e.rows[4*(slot*len(row)+i):])
+func (e *engine) getState(slot int32, state []uint32) {
+	for i := range state {
+		state[i] = binary.LittleEndian.Uint32(e.states[4*(int(slot)*len(state)+i):])
 	}
 }
 
@@ -119,15 +119,15 @@ func (e *engine) Name() string                { return "ptx" }
 func (e *engine) Network() *reservoir.Network { return e.net }
 func (e *engine) Slots() int                  { return e.slots }
 func (e *engine) ScoreWidth() int             { return e.program.ScoreWidth() }
-func (e *engine) Steps(slot int) uint64       { return e.taken[slot] }
+func (e *engine) Steps(slot int32) uint64     { return e.taken[slot] }
 func (e *engine) Close() error                { e.slots = 0; return nil }
 
-func (e *engine) SetHeads(heads []*readout.Linear) error {
-	image, err := e.program.Heads(heads)
+func (e *engine) SetReadouts(readouts []*readout.Linear) error {
+	image, err := e.program.Readouts(readouts)
 	if err != nil {
 		return err
 	}
-	e.buffers.Heads = put(e, &e.heads, image)
+	e.buffers.Heads = put(e, &e.readouts, image)
 	return nil
 }
 
@@ -170,37 +170,37 @@ func (e *engine) launch(name string, l *Launch) error {
 	return m.Launch(&e.mem, ptx.Launch{Kernel: name, Grid: l.Grid, Block: [3]uint32{l.Block, 1, 1}, Shared: int(l.Shared), Params: e.params[:], Limit: 1 << 24})
 }
 
-func (e *engine) Features(slot int, dst []float32) error {
+func (e *engine) Features(slot int32, dst []float32) error {
 	if err := reservoir.CheckSlot(e, slot); err != nil {
 		return err
 	}
 	if len(dst) != e.net.Spec.FeatureCount() {
 		return fmt.Errorf("kernels: room for %d features, want %d", len(dst), e.net.Spec.FeatureCount())
 	}
-	e.getRow(slot, e.row)
-	e.net.Spec.Layout().FeaturesOf(e.net.Spec, e.row, dst)
+	e.getState(slot, e.state)
+	e.net.Spec.Layout().FeaturesOf(e.net.Spec, e.state, dst)
 	return nil
 }
 
-func (e *engine) ReadRow(slot int, row []uint32) error {
+func (e *engine) ReadState(slot int32, state []uint32) error {
 	if err := reservoir.CheckSlot(e, slot); err != nil {
 		return err
 	}
-	if len(row) != e.program.RowWords() {
-		return fmt.Errorf("kernels: room for %d words of state, want %d", len(row), e.program.RowWords())
+	if len(state) != e.program.StateWords() {
+		return fmt.Errorf("kernels: room for %d words of state, want %d", len(state), e.program.StateWords())
 	}
-	e.getRow(slot, row)
+	e.getState(slot, state)
 	return nil
 }
 
-func (e *engine) WriteRow(slot int, row []uint32) error {
+func (e *engine) WriteState(slot int32, state []uint32) error {
 	if err := reservoir.CheckSlot(e, slot); err != nil {
 		return err
 	}
-	if err := e.net.Spec.Layout().CheckRow(e.net.Spec, row); err != nil {
+	if err := e.net.Spec.Layout().CheckState(e.net.Spec, state); err != nil {
 		return err
 	}
-	e.putRow(slot, row)
+	e.putState(slot, state)
 	return nil
 }
 

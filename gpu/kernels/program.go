@@ -18,14 +18,14 @@ type Device struct {
 }
 
 // Program is one network made ready for a device: its image and how its
-// launches look. It changes only with SetHeads.
+// launches look. It changes only with SetReadouts.
 type Program struct {
 	device Device
 	net    *reservoir.Network
 	shape  Shape
 	image  []uint32
 	fits   []fit // resident kernels that can run it, most streams first; none: streamed
-	tiles  int   // of the heads
+	tiles  int   // of the readouts
 
 	products Products
 }
@@ -164,10 +164,10 @@ func (p *Program) column(v []float32, width, at int) {
 // them.
 func (p *Program) Image() []uint32 { return p.image }
 
-// RowWords is the length of a state row in words.
-func (p *Program) RowWords() int { return int(p.shape.RowWords) }
+// StateWords is the length of a state in words.
+func (p *Program) StateWords() int { return int(p.shape.RowWords) }
 
-// ScoreWidth is the length of a score row, as set by Heads.
+// ScoreWidth is how many scores an emitting run writes, as set by Readouts.
 func (p *Program) ScoreWidth() int { return int(p.shape.ScoreWidth) }
 
 // Resident reports whether weights and states fit the device's shared memory,

@@ -121,9 +121,18 @@ func TestShapes(t *testing.T) {
 // compare runs calls on both engines and returns the kernels launched, and the
 // first difference.
 func (s *shape) compare(modules []*ptx.Module) (kinds map[string]int, err error) {
-	net, err := reservoir.Draw(s.spec)
+	spec, blind := s.spec, s.spec.Input == reservoir.Dist{}
+	if blind { // Draw refuses it
+		spec.Input = reservoir.Fixed(1)
+	}
+	net, err := reservoir.Draw(spec)
 	if err != nil {
 		return nil, err
+	}
+	for _, m := range net.Members {
+		if blind {
+			clear(m.Input)
+		}
 	}
 	rng := rand.New(rand.NewPCG(uint64(len(s.name)), 1))
 	for c := range s.spec.Channels {
@@ -146,8 +155,8 @@ func (s *shape) compare(modules []*ptx.Module) (kinds map[string]int, err error)
 	}
 	for call, classes := range [][]int{{2, 11}, {2, 11}, nil, {3}} {
 		if call != 1 {
-			heads := randomHeads(rng, s.spec.FeatureCount(), classes)
-			if err := errorOf(want.SetHeads(heads), got.SetHeads(heads)); err != nil {
+			readouts := randomReadouts(rng, s.spec.FeatureCount(), classes)
+			if err := errorOf(want.SetReadouts(readouts), got.SetReadouts(readouts)); err != nil {
 				return nil, err
 			}
 		}
@@ -161,7 +170,7 @@ func (s *shape) compare(modules []*ptx.Module) (kinds map[string]int, err error)
 				return nil, fmt.Errorf("call %d: score %d is %x, generic has %x", call, i, b[i], a[i])
 			}
 		}
-		if err := sameRows(want, got); err != nil {
+		if err := sameStates(want, got); err != nil {
 			return nil, fmt.Errorf("call %d: %w", call, err)
 		}
 	}
@@ -185,7 +194,7 @@ func (s *shape) warm(rng *rand.Rand, want *reservoir.Generic, got *engine) error
 		long = 3
 	}
 	inputs := samples(rng, long*s.spec.Channels)
-	row := make([]uint32, s.spec.Layout().Words)
+	state := make([]uint32, s.spec.Layout().Words)
 	l := s.spec.Layout()
 	for slot := range shapeSlots {
 		n := rng.IntN(3)
@@ -195,16 +204,16 @@ func (s *shape) warm(rng *rand.Rand, want *reservoir.Generic, got *engine) error
 		if err := want.Advance(inputs, []reservoir.Run{{Slot: int32(slot), To: int32(n)}}, nil); err != nil {
 			return err
 		}
-		if err := want.ReadRow(slot, row); err != nil {
+		if err := want.ReadState(int32(slot), state); err != nil {
 			return err
 		}
 		if long == 3 && slot%2 == 0 { // only the count decides when to fold
-			row[0] = uint32(250 + rng.IntN(6))
+			state[0] = uint32(250 + rng.IntN(6))
 			if l.Positive >= 0 {
-				row[l.Member(0)+l.Positive] = row[0]
+				state[l.Member(0)+l.Positive] = state[0]
 			}
 		}
-		if err := errorOf(want.WriteRow(slot, row), got.WriteRow(slot, row)); err != nil {
+		if err := errorOf(want.WriteState(int32(slot), state), got.WriteState(int32(slot), state)); err != nil {
 			return err
 		}
 	}
@@ -218,15 +227,15 @@ func (s *shape) call(rng *rand.Rand, call int) (inputs []float32, runs []reservo
 	if s.spec.Units > 100 {
 		most = 4
 	}
-	rows := 0
+	taken := 0
 	add := func(slot int) {
 		n := rng.IntN(most + 1)
 		runs = append(runs, reservoir.Run{
-			Slot: int32(slot), Reset: rng.IntN(5) == 0, Emit: rng.IntN(3) > 0, From: int32(rows), To: int32(rows + n),
+			Slot: int32(slot), Reset: rng.IntN(5) == 0, Emit: rng.IntN(3) > 0, From: int32(taken), To: int32(taken + n),
 		})
-		rows += n
-		if rng.IntN(6) == 0 { // rows may be shared
-			rows -= rng.IntN(n + 1)
+		taken += n
+		if rng.IntN(6) == 0 { // samples may be shared
+			taken -= rng.IntN(n + 1)
 		}
 	}
 	slots := rng.Perm(shapeSlots)
@@ -261,8 +270,8 @@ func samples(rng *rand.Rand, n int) []float32 {
 	return v
 }
 
-func randomHeads(rng *rand.Rand, features int, classes []int) []*readout.Linear {
-	var heads []*readout.Linear
+func randomReadouts(rng *rand.Rand, features int, classes []int) []*readout.Linear {
+	var readouts []*readout.Linear
 	for i, n := range classes {
 		h := &readout.Linear{Name: fmt.Sprint(i), Classes: strings.Split(strings.Repeat("c ", n-1)+"c", " ")}
 		for _, v := range []struct {
@@ -274,15 +283,15 @@ func randomHeads(rng *rand.Rand, features int, classes []int) []*readout.Linear 
 				(*v.to)[i] = float32(rng.NormFloat64())
 			}
 		}
-		heads = append(heads, h)
+		readouts = append(readouts, h)
 	}
-	return heads
+	return readouts
 }
 
-func sameRows(want *reservoir.Generic, got *engine) error {
-	a, b := make([]uint32, got.program.RowWords()), make([]uint32, got.program.RowWords())
+func sameStates(want *reservoir.Generic, got *engine) error {
+	a, b := make([]uint32, got.program.StateWords()), make([]uint32, got.program.StateWords())
 	for slot := range shapeSlots {
-		if err := errorOf(want.ReadRow(slot, a), got.ReadRow(slot, b)); err != nil {
+		if err := errorOf(want.ReadState(int32(slot), a), got.ReadState(int32(slot), b)); err != nil {
 			return err
 		}
 		if slices.Equal(a, b) {

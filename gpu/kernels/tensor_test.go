@@ -112,15 +112,15 @@ func exactStates(net *reservoir.Network, inputs []float32, streams, samples int)
 
 func worst(e reservoir.Engine, exact [][]float64) float64 {
 	l := e.Network().Spec.Layout()
-	row := make([]uint32, l.Words)
+	state := make([]uint32, l.Words)
 	largest := 0.0
 	for slot, want := range exact {
-		if err := e.ReadRow(slot, row); err != nil {
+		if err := e.ReadState(int32(slot), state); err != nil {
 			panic(err)
 		}
 		d, norm := 0.0, 0.0
 		for i, v := range want {
-			h := float64(math.Float32frombits(row[l.Member(0)+l.State+i]))
+			h := float64(math.Float32frombits(state[l.Member(0)+l.State+i]))
 			d += (h - v) * (h - v)
 			norm += v * v
 		}
@@ -164,22 +164,22 @@ func TestTensorBank(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		heads := randomHeads(rng, s.FeatureCount(), []int{2, 9})
-		if err := errorOf(g.SetHeads(heads), e.SetHeads(heads)); err != nil {
+		readouts := randomReadouts(rng, s.FeatureCount(), []int{2, 9})
+		if err := errorOf(g.SetReadouts(readouts), e.SetReadouts(readouts)); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
 			_, runs := (&shape{spec: s}).call(rng, 0)
-			rows := int32(0)
+			states := int32(0)
 			for _, r := range runs {
-				rows = max(rows, r.To)
+				states = max(states, r.To)
 			}
-			inputs := make([]float32, int(rows)*s.Channels)
+			inputs := make([]float32, int(states)*s.Channels)
 			for i := range inputs {
 				inputs[i] = float32(rng.IntN(9)-4) / 8
 			}
 			a, b := make([]float32, len(runs)*g.ScoreWidth()), make([]float32, len(runs)*g.ScoreWidth())
-			if err := errorOf(g.Advance(inputs, runs, a), e.Advance(inputs, runs, b), sameRows(g, e)); err != nil {
+			if err := errorOf(g.Advance(inputs, runs, a), e.Advance(inputs, runs, b), sameStates(g, e)); err != nil {
 				t.Fatal(err)
 			}
 			for i := range a {

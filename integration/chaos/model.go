@@ -56,7 +56,7 @@ func drawModel(policy string, network, head uint64, columns int) (*reservoir.Mod
 	n := net.Spec.FeatureCount()
 	linear := &readout.Linear{Name: "chaos", Classes: classes, Center: draw(n), Weights: draw(n * len(classes)), Intercept: draw(len(classes))}
 	linear.Temperature = 0.75
-	m := &reservoir.Model{Network: net, Heads: []*readout.Linear{linear}, Policy: policies[policy], Channels: channelNames}
+	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{linear}, Policy: policies[policy], Channels: channelNames}
 	for range channels {
 		m.Training.Inputs = append(m.Training.Inputs, reservoir.InputRange{Values: 1, Min: -ranged, Max: ranged, LongestRun: 1})
 	}

@@ -78,7 +78,7 @@ func newTruth(p *plan, m *reservoir.Model, reorder int) (*truth, error) {
 	return &truth{
 		plan: p, model: m, engine: e, reorder: reorder, keys: map[string]*producer{},
 		predictions: map[string][]codec.Prediction{}, owner: map[string]string{}, damaged: map[uint64]bool{},
-	}, e.SetHeads(m.Heads[:1])
+	}, e.SetReadouts(m.Readouts[:1])
 }
 
 // take is called with each stored message in order. inSeq is its number in the
@@ -248,7 +248,7 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 // what it says besides what happened to its samples.
 func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 	x := s.x[(begin-s.from)*channels:]
-	head := t.model.Heads[0]
+	head := t.model.Readouts[0]
 	scores := make([]float32, head.Columns())
 	run := reservoir.Run{Reset: true, Emit: true, To: int32(len(x) / channels)}
 	if err := t.engine.Advance(x, []reservoir.Run{run}, scores); err != nil {

@@ -52,15 +52,15 @@ func (p *problem) assessDeep(ctx context.Context, specs []reservoir.Spec, open o
 	if err != nil {
 		return o, err
 	}
-	head, o, err := p.fitHead(ctx, features[:len(a.learn)*f], a)
+	linear, o, err := p.fitReadout(ctx, features[:len(a.learn)*f], a)
 	if err != nil {
 		return o, err
 	}
-	scores := make([]float32, head.Columns())
+	scores := make([]float32, linear.Columns())
 	for n := range a.ask {
 		k := len(a.learn) + n
-		head.Scores(scores, features[k*f:(k+1)*f])
-		o.predicted = append(o.predicted, head.Class(scores))
+		linear.Scores(scores, features[k*f:(k+1)*f])
+		o.predicted = append(o.predicted, linear.Class(scores))
 	}
 	o.correct = p.count(a.ask, o.predicted)
 	return o, nil

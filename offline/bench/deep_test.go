@@ -51,7 +51,7 @@ func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, s
 
 var deepScales = Scales{Units: 31, Leak: 0.3, SpectralRadius: 0.9, Input: 1, Bias: 0.1, Seed: 5}
 
-// A DeepESN of one layer is the ESN: weights, states, heads and answers.
+// A DeepESN of one layer is the ESN: weights, states, readouts and answers.
 func TestOneLayerIsESN(t *testing.T) {
 	for _, pad := range []bool{true, false} {
 		p, err := newProblem(tones(240, 15), pad)
@@ -79,7 +79,7 @@ func TestOneLayerIsESN(t *testing.T) {
 		}
 		want := make([]float32, c.Units)
 		for k, got := range walked(t, p, deep, openAuto, series, nil) {
-			if err := e.Features(k, want); err != nil {
+			if err := e.Features(int32(k), want); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(got, want) {

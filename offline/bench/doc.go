@@ -11,7 +11,7 @@
 // seeded with 42 (see Configurations). Ten hours ended the published searches on
 // MNIST, so that the lists of ESN and R-ESN were others there
 // (Settings.ListLength). Series shorter than the longest of both parts get zeros
-// in front, which are fed in. The head is a ridge classifier with alpha 1 on the
+// in front, which are fed in. The readout is a ridge classifier with alpha 1 on the
 // raw last state, fitted to the 67 %. The first of the configurations with the
 // best validation accuracy is drawn again ten times, fitted to the 67 % each
 // time and asked about the test part.
@@ -21,11 +21,11 @@
 // before the penalty, and the draws are fitted to the whole training part.
 //
 // bank searches nothing: reservoir.DefaultBank, drawn ten times, alpha and kind
-// of head, ridge classifier or linear discriminant, by leave-one-out on the
+// of readout, ridge classifier or linear discriminant, by leave-one-out on the
 // training part.
 //
 // DeepESN (the paper's journal version) is layers of leaky ESNs, each fed with
-// the state that the one before has reached at the same sample; the head reads
+// the state that the one before has reached at the same sample; the readout reads
 // the last states of all. All layers have one configuration; the units are
 // shared out, those left over go to the first. Layer l is drawn with the seed
 // of the trial or draw + l*2^32.
@@ -69,7 +69,7 @@
 // The weights: the published ones come from another generator. Ours are those
 // of package reservoir; configuration i of a search is drawn with seed
 // Settings.Seed + i, draw i with Seed + 10000 + i, draw i of the bank with
-// Seed + i. Heads are solved in float64 where the published ones were float32.
+// Seed + i. Readouts are solved in float64 where the published ones were float32.
 //
 // Classes without a training series cannot be learnt and count as wrong in the
 // test part (Data.Unknown). Series without a label are left out. A missing
@@ -107,7 +107,7 @@
 // Lines come in the order in which threads finish. Apart from that, from
 // origins, metering and fields that end in seconds or energy, a file does not
 // depend on threads, engines, or interruptions; on other architectures than
-// amd64 heads may differ in their
+// amd64 readouts may differ in their
 // last bits (see package readout), and trained models in more. How many trials
 // a budget allows depends on the machine. A last line without its end, torn by
 // a crash, is cut off by Resume. Cells follow from trials and draws. Of two

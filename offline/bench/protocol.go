@@ -32,7 +32,7 @@ var PaperModels = []string{string(reservoir.EuSN), string(reservoir.ESN), string
 
 // DeepESN is the reservoir the paper's journal version adds: leaky ESNs in
 // layers, each fed with the states of the one before, all of them read by the
-// head. It is asked for by name.
+// readout. It is asked for by name.
 const DeepESN = "deepesn"
 
 // TrainedModels are those that protocols of the paper train whole, by gradient

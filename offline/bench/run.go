@@ -275,14 +275,14 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		if err != nil {
 			return err
 		}
-		head, kind := m.Heads[0], "ridge"
+		linear, kind := m.Readouts[0], "ridge"
 		if report.Readout.Discriminant {
 			kind = "discriminant"
 		}
 		leftOut, _ := report.Readout.LeftOut()
 		if err := r.write(record{Draw: &Draw{
 			Dataset: d.Name, Model: BankModel, Index: i, Config: Scales{Units: spec.Units, Seed: spec.Seed},
-			Alpha: report.Readout.Alpha, Readout: kind, LeftOut: leftOut, Parameters: head.Columns() * (head.Features() + 1), Learnt: report.Series,
+			Alpha: report.Readout.Alpha, Readout: kind, LeftOut: leftOut, Parameters: linear.Columns() * (linear.Features() + 1), Learnt: report.Series,
 			Test: Share{ev.Correct, ev.Labelled}, Seconds: took.seconds, Energy: took.energy,
 			Predicted: storable(bankClasses(d, ev)),
 		}}); err != nil {

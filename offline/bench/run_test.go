@@ -191,7 +191,7 @@ func TestSharedBeginningsChangeNoBit(t *testing.T) {
 			if pad && len(values) != 2*(p.to[0]-p.from[0]) {
 				t.Fatal("padded series differ in length")
 			}
-			err := errors.Join(alone.Advance(values, []reservoir.Run{{Reset: true, To: int32(len(values) / 2)}}, nil), alone.Features(0, want), e.Features(k, got))
+			err := errors.Join(alone.Advance(values, []reservoir.Run{{Reset: true, To: int32(len(values) / 2)}}, nil), alone.Features(0, want), e.Features(int32(k), got))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,7 +71,7 @@ type Draw struct {
 	Readout    string      `json:"readout,omitzero"`  // of the bank: ridge or discriminant, by leave-one-out
 	LeftOut    float64     `json:"left_out,omitzero"` // its leave-one-out accuracy on the training part
 	Parameters int         `json:"parameters"`        // trained ones
-	Learnt     int         `json:"learnt"`            // series the head was fitted to
+	Learnt     int         `json:"learnt"`            // series the readout was fitted to
 	Test       Share       `json:"test,omitzero"`
 	RMSE       float64     `json:"rmse,omitzero"` // of modelling, over the test part
 	Seconds    float64     `json:"seconds"`       // training and test

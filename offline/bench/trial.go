@@ -13,7 +13,7 @@ import (
 // cancelled job is still waited for.
 const callValues = 1 << 19
 
-// assessment says which series a head learns from and which it is asked about.
+// assessment says which series a readout learns from and which it is asked about.
 type assessment struct {
 	learn, ask  []int // series of the problem
 	alphas      []float64
@@ -25,14 +25,14 @@ type outcome struct {
 	predicted  []int // class of each asked series
 	correct    int   // of them
 	alpha      float64
-	parameters int // of the head
+	parameters int // of the readout
 }
 
 // openEngine opens an engine of so many slots.
 type openEngine func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
 // assess draws a network, or several as layers, runs the series through it
-// once, fits a head to the states at the ends of those to learn from and counts
+// once, fits a readout to the states at the ends of those to learn from and counts
 // the right classes among the others. It uses one thread but for the readout's
 // matrix products, and gives the same for every engine.
 func (p *problem) assess(ctx context.Context, specs []reservoir.Spec, open openEngine, a assessment) (o outcome, err error) {
@@ -56,39 +56,39 @@ func (p *problem) assess(ctx context.Context, specs []reservoir.Spec, open openE
 	f := specs[0].FeatureCount()
 	features := make([]float32, len(a.learn)*f)
 	for k := range a.learn {
-		if err := e.Features(k, features[k*f:(k+1)*f]); err != nil {
+		if err := e.Features(int32(k), features[k*f:(k+1)*f]); err != nil {
 			return o, err
 		}
 	}
-	head, o, err := p.fitHead(ctx, features, a)
+	linear, o, err := p.fitReadout(ctx, features, a)
 	if err != nil {
 		return o, err
 	}
-	if o.predicted, err = p.predict(e, head, a); err != nil {
+	if o.predicted, err = p.predict(e, linear, a); err != nil {
 		return o, err
 	}
 	o.correct = p.count(a.ask, o.predicted)
 	return o, nil
 }
 
-// fitHead fits a head to one row of features for each series to learn from.
-func (p *problem) fitHead(ctx context.Context, features []float32, a assessment) (*readout.Linear, outcome, error) {
+// fitHead fits a readout to one row of features for each series to learn from.
+func (p *problem) fitReadout(ctx context.Context, features []float32, a assessment) (*readout.Linear, outcome, error) {
 	labels := make([]int, len(a.learn))
 	for k, i := range a.learn {
 		labels[k] = p.label[i]
 	}
-	head, report, err := readout.Fit(ctx, features, labels, p.classes, readout.Options{Alphas: a.alphas, Standardise: a.standardise})
+	linear, report, err := readout.Fit(ctx, features, labels, p.classes, readout.Options{Alphas: a.alphas, Standardise: a.standardise})
 	if errors.Is(err, readout.ErrConstant) { // every series saturates the reservoir: a bad configuration, no end of the search
-		head, err = majority(p.classes, labels, len(features)/len(labels)), nil
+		linear, err = majority(p.classes, labels, len(features)/len(labels)), nil
 		report.Alpha = a.alphas[0]
 	}
 	if err != nil {
 		return nil, outcome{}, err
 	}
-	return head, outcome{alpha: report.Alpha, parameters: head.Columns() * (head.Features() + 1)}, nil
+	return linear, outcome{alpha: report.Alpha, parameters: linear.Columns() * (linear.Features() + 1)}, nil
 }
 
-// majority is the head of a ridge where no feature says anything: it answers with
+// majority is the readout of a ridge where no feature says anything: it answers with
 // the class that has most series, the first of equals.
 func majority(classes []string, labels []int, features int) *readout.Linear {
 	h := &readout.Linear{Classes: classes, Center: make([]float32, features)}
@@ -109,9 +109,9 @@ func majority(classes []string, labels []int, features int) *readout.Linear {
 	return h
 }
 
-// predict asks the head about the states in the engine's slots.
-func (p *problem) predict(e reservoir.Engine, head *readout.Linear, a assessment) ([]int, error) {
-	if err := e.SetHeads([]*readout.Linear{head}); err != nil {
+// predict asks the readout about the states in the engine's slots.
+func (p *problem) predict(e reservoir.Engine, linear *readout.Linear, a assessment) ([]int, error) {
+	if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
 		return nil, err
 	}
 	runs := make([]reservoir.Run, len(a.ask))
@@ -125,7 +125,7 @@ func (p *problem) predict(e reservoir.Engine, head *readout.Linear, a assessment
 	}
 	predicted := make([]int, len(a.ask))
 	for k := range predicted {
-		predicted[k] = head.Class(scores[k*width : (k+1)*width])
+		predicted[k] = linear.Class(scores[k*width : (k+1)*width])
 	}
 	return predicted, nil
 }
@@ -207,19 +207,19 @@ func (p *problem) begin(e reservoir.Engine, series []int) error {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return p.lead[series[a]] - p.lead[series[b]] })
 	row := make([]uint32, e.Network().Spec.Layout().Words)
-	slot, at := len(series), 0
+	slot, at := int32(len(series)), 0
 	for _, k := range order {
 		if lead := p.lead[series[k]]; lead > at {
-			run := reservoir.Run{Slot: int32(slot), Reset: at == 0, To: int32(lead - at)}
+			run := reservoir.Run{Slot: slot, Reset: at == 0, To: int32(lead - at)}
 			if err := e.Advance(slices.Repeat(p.first, lead-at), []reservoir.Run{run}, nil); err != nil {
 				return err
 			}
-			if err := e.ReadRow(slot, row); err != nil {
+			if err := e.ReadState(slot, row); err != nil {
 				return err
 			}
 			at = lead
 		}
-		if err := e.WriteRow(k, row); err != nil {
+		if err := e.WriteState(int32(k), row); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEng
 	runs := make([]reservoir.Run, 0, walkSeries)
 	for live := range slices.Chunk(order, walkSeries) {
 		for n, k := range live {
-			if err := engines.write(n, begin[lead[k]]); err != nil {
+			if err := engines.write(int32(n), begin[lead[k]]); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func (s stack) step(inputs []float32, runs []reservoir.Run, states []float32) ([
 		inputs = inputs[:0]
 		for n := range runs {
 			h := states[n*total+at:][:units]
-			if err := e.Features(int(runs[n].Slot), h); err != nil {
+			if err := e.Features(runs[n].Slot, h); err != nil {
 				return inputs, err
 			}
 			inputs = append(inputs, h...)
@@ -166,7 +166,7 @@ func (s stack) begin(ctx context.Context, lead []int, first []float32, states []
 		}
 		for _, e := range s {
 			row := make([]uint32, e.Network().Spec.Layout().Words)
-			if err := e.ReadRow(0, row); err != nil {
+			if err := e.ReadState(0, row); err != nil {
 				return nil, err
 			}
 			rows[t+1] = append(rows[t+1], row)
@@ -176,9 +176,9 @@ func (s stack) begin(ctx context.Context, lead []int, first []float32, states []
 }
 
 // write puts the layers' rows, if there are any, into a slot.
-func (s stack) write(slot int, rows [][]uint32) error {
+func (s stack) write(slot int32, rows [][]uint32) error {
 	for l, row := range rows {
-		if err := s[l].WriteRow(slot, row); err != nil {
+		if err := s[l].WriteState(slot, row); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ func layered(list []reservoir.Spec, samples int) (sum float64) {
 }
 
 // work is that of a trial or draw of a reservoir: so many samples through its
-// networks, and a head fitted to so many series.
+// networks, and a readout fitted to so many series.
 func (s Settings) work(model string, channels int, c Scales, samples, series int) float64 {
 	list := specs(model, channels, c)
 	run := steps(list[0], samples)

@@ -168,7 +168,7 @@ func (r *Report) origins() (machines, programs []string) {
 var notes = map[bench.Protocol]string{
 	bench.PaperExact: "The published experiments rerun: the training part split 67/33 again as they split it, their lists of configurations, alpha 1, zeros in front of short series, the first of the best on the validation part drawn again and fitted to the 67 %. The test part is looked at once, by the draws.",
 	bench.Best:       "The same search, but every series as long as it is, features divided by their deviation, alpha by exact leave-one-out, draws fitted to the whole training part. Being better than the paper is within the tolerance.",
-	bench.Bank:       "One bank of small Euler State Networks, nothing searched: one pass over the training part; alpha and the kind of head, ridge classifier or linear discriminant, by exact leave-one-out there. The paper's figure is that of its searched EuSN; being better is within the tolerance. 1NN-DTW, ROCKET and HIVE-COTE 2 are published figures for the archives' default splits, for orientation.",
+	bench.Bank:       "One bank of small Euler State Networks, nothing searched: one pass over the training part; alpha and the kind of readout, ridge classifier or linear discriminant, by exact leave-one-out there. The paper's figure is that of its searched EuSN; being better is within the tolerance. 1NN-DTW, ROCKET and HIVE-COTE 2 are published figures for the archives' default splits, for orientation.",
 }
 
 func (s *section) view(views map[*entry]*cellView) sectionView {

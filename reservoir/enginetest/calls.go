@@ -13,7 +13,7 @@ import (
 )
 
 // batchComposition: the same samples of each slot, dealt out to calls in
-// different ways, leave the same rows.
+// different ways, leave the same states.
 func batchComposition(t *testing.T, open New) {
 	for _, s := range []reservoir.Spec{bank(2, 3, 10), single(reservoir.EuSN, 3, 37), single(reservoir.RESN, 1, 12)} {
 		net := draw(t, s)
@@ -27,18 +27,18 @@ func batchComposition(t *testing.T, open New) {
 		for _, way := range []struct{ streams, samples int }{{1, 1}, {1, 1000}, {slots, 1}, {slots, 1000}, {16, 5}, {33, 3}} {
 			e := start(t, open, net, slots)
 			deal(t, e, data, way.streams, way.samples)
-			rows := make([][]uint32, slots)
-			for i := range rows {
-				rows[i] = make([]uint32, s.Layout().Words)
-				if err := e.ReadRow(i, rows[i]); err != nil {
+			states := make([][]uint32, slots)
+			for i := range states {
+				states[i] = make([]uint32, s.Layout().Words)
+				if err := e.ReadState(int32(i), states[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if first == nil {
-				first = rows
+				first = states
 			}
-			for i := range rows {
-				if !slices.Equal(rows[i], first[i]) {
+			for i := range states {
+				if !slices.Equal(states[i], first[i]) {
 					t.Fatalf("%s: %d streams by %d samples a call: slot %d differs from one sample a call", s.Kind, way.streams, way.samples, i)
 				}
 			}
@@ -46,7 +46,7 @@ func batchComposition(t *testing.T, open New) {
 	}
 }
 
-// deal feeds every slot its data, at most streams slots and samples rows of
+// deal feeds every slot its data, at most streams slots and samples of
 // each per call.
 func deal(t *testing.T, e reservoir.Engine, data [][]float32, streams, samples int) {
 	t.Helper()
@@ -105,13 +105,13 @@ func folds(t *testing.T, open New) {
 	}
 	for range 12 {
 		var runs []reservoir.Run
-		rows := 0
+		samples := 0
 		for i := range slots {
 			n := 1 + rng.IntN(90)
-			runs = append(runs, reservoir.Run{Slot: int32(i), From: int32(rows), To: int32(rows + n)})
-			rows += n
+			runs = append(runs, reservoir.Run{Slot: int32(i), From: int32(samples), To: int32(samples + n)})
+			samples += n
 		}
-		inputs := randomInputs(rng, rows)
+		inputs := randomInputs(rng, samples)
 		if err := e.Advance(inputs, runs, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func folds(t *testing.T, open New) {
 			for k := r.From; k < r.To; k++ {
 				refs[i].step(inputs[k : k+1])
 			}
-			checkSlot(t, e, i, refs[i])
+			checkSlot(t, e, int32(i), refs[i])
 		}
 	}
 }
@@ -162,7 +162,7 @@ func roundings(t *testing.T, open New) {
 			ref.members[0].h[0] = b
 		}
 		e := start(t, open, net, 1)
-		if err := e.WriteRow(0, ref.row()); err != nil {
+		if err := e.WriteState(0, ref.words()); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Advance([]float32{input}, []reservoir.Run{{To: 1}}, nil); err != nil {
@@ -178,7 +178,7 @@ func roundings(t *testing.T, open New) {
 func longestSequence(t *testing.T, open New) {
 	s := bank(1, 2, 5)
 	e := start(t, open, draw(t, s), 1)
-	row := make([]uint32, s.Layout().Words)
+	state := make([]uint32, s.Layout().Words)
 	advance := func(samples int32, reset bool) error {
 		inputs := randomInputs(rand.New(rand.NewPCG(9, 9)), int(samples))
 		return e.Advance(inputs, []reservoir.Run{{To: samples, Reset: reset}}, nil)
@@ -188,27 +188,27 @@ func longestSequence(t *testing.T, open New) {
 		if (err == nil) != allowed {
 			t.Fatalf("%v, want the call taken: %v", err, allowed)
 		}
-		if err := e.ReadRow(0, row); err != nil {
+		if err := e.ReadState(0, state); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Layout().Steps(row); got != steps {
-			t.Fatalf("the row counts %d samples, want %d", got, steps)
+		if got := s.Layout().Steps(state); got != steps {
+			t.Fatalf("the state counts %d samples, want %d", got, steps)
 		}
 	}
 	check(advance(1, false), true, 1)
-	row[0] = uint32(reservoir.MaxSteps - 3)
-	check(e.WriteRow(0, row), true, reservoir.MaxSteps-3)
+	state[0] = uint32(reservoir.MaxSteps - 3)
+	check(e.WriteState(0, state), true, reservoir.MaxSteps-3)
 	check(advance(4, false), false, reservoir.MaxSteps-3)
 	check(advance(3, false), true, reservoir.MaxSteps)
 	check(advance(1, false), false, reservoir.MaxSteps)
 
 	l := s.Layout()
 	for i, positive := range []uint32{0, 1 << 24, 1<<31 - 1, 1 << 31, reservoir.MaxSteps} {
-		row[l.Member(1)+l.Positive+i] = positive
+		state[l.Member(1)+l.Positive+i] = positive
 	}
-	check(e.WriteRow(0, row), true, reservoir.MaxSteps)
+	check(e.WriteState(0, state), true, reservoir.MaxSteps)
 	want, got := make([]float32, s.FeatureCount()), make([]float32, s.FeatureCount())
-	l.FeaturesOf(s, row, want)
+	l.FeaturesOf(s, state, want)
 	if err := e.Features(0, got); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func refusals(t *testing.T, open New) {
 	net := draw(t, s)
 	e := start(t, open, net, 3)
 	rng := rand.New(rand.NewPCG(6, 6))
-	if err := e.SetHeads([]*readout.Linear{randomHead(rng, "h", 3, s.FeatureCount())}); err != nil {
+	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, s.FeatureCount())}); err != nil {
 		t.Fatal(err)
 	}
 	inputs := randomInputs(rng, 20)
@@ -251,9 +251,9 @@ func refusals(t *testing.T, open New) {
 		{"ragged inputs", inputs[:19], reservoir.Run{Slot: 1, To: 9}, 0},
 		{"slot below", inputs, reservoir.Run{Slot: -1, To: 10}, 0},
 		{"slot above", inputs, reservoir.Run{Slot: 3, To: 10}, 0},
-		{"rows beyond", inputs, reservoir.Run{Slot: 1, To: 11}, 0},
-		{"rows backwards", inputs, reservoir.Run{Slot: 1, From: 5, To: 4}, 0},
-		{"negative row", inputs, reservoir.Run{Slot: 1, From: -1, To: 4}, 0},
+		{"samples beyond", inputs, reservoir.Run{Slot: 1, To: 11}, 0},
+		{"samples backwards", inputs, reservoir.Run{Slot: 1, From: 5, To: 4}, 0},
+		{"negative sample", inputs, reservoir.Run{Slot: 1, From: -1, To: 4}, 0},
 		{"no room for scores", inputs, reservoir.Run{Slot: 1, To: 10, Emit: true}, 2},
 	} {
 		first := reservoir.Run{Slot: 1, Reset: true, To: 3} // would change the state if taken
@@ -262,8 +262,8 @@ func refusals(t *testing.T, open New) {
 			t.Errorf("%s: taken", c.name)
 		}
 		var bad *reservoir.InputError
-		if c.inputs[len(c.inputs)-1] == inputs[len(c.inputs)-1] && c.name == "NaN" && (!errors.As(err, &bad) || bad.Row != 6 || bad.Channel != 1) {
-			t.Errorf("NaN: %v, want an InputError at row 6, channel 1", err)
+		if c.inputs[len(c.inputs)-1] == inputs[len(c.inputs)-1] && c.name == "NaN" && (!errors.As(err, &bad) || bad.Sample != 6 || bad.Channel != 1) {
+			t.Errorf("NaN: %v, want an InputError at sample 6, channel 1", err)
 		}
 	}
 	for _, in := range [][]float32{nil, inputs} {
@@ -273,21 +273,21 @@ func refusals(t *testing.T, open New) {
 	}
 	checkSlot(t, e, 1, ref)
 	words, features := s.Layout().Words, s.FeatureCount()
-	for _, slot := range []int{-1, 3} {
-		if e.ReadRow(slot, make([]uint32, words)) == nil || e.Features(slot, make([]float32, features)) == nil {
+	for _, slot := range []int32{-1, 3} {
+		if e.ReadState(slot, make([]uint32, words)) == nil || e.Features(slot, make([]float32, features)) == nil {
 			t.Errorf("slot %d of 3 was read", slot)
 		}
 	}
 	for _, n := range []int{-1, 1} {
-		if e.ReadRow(0, make([]uint32, words+n)) == nil || e.Features(0, make([]float32, features+n)) == nil {
-			t.Errorf("a row or features were read to room for %d values more", n)
+		if e.ReadState(0, make([]uint32, words+n)) == nil || e.Features(0, make([]float32, features+n)) == nil {
+			t.Errorf("a state or features were read to room for %d values more", n)
 		}
 	}
-	if err := e.SetHeads([]*readout.Linear{randomHead(rng, "h", 3, 7)}); err == nil {
-		t.Error("a head of another network was taken")
+	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, 7)}); err == nil {
+		t.Error("a readout of another network was taken")
 	}
 	if e.ScoreWidth() != 3 {
-		t.Errorf("score width %d after a refused head, want 3", e.ScoreWidth())
+		t.Errorf("score width %d after a refused readout, want 3", e.ScoreWidth())
 	}
 }
 
@@ -296,7 +296,7 @@ func NoAllocation(t *testing.T, open New) {
 	s := bank(2, 2, 9)
 	e := start(t, open, draw(t, s), 4)
 	rng := rand.New(rand.NewPCG(8, 8))
-	if err := e.SetHeads([]*readout.Linear{randomHead(rng, "h", 3, s.FeatureCount())}); err != nil {
+	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, s.FeatureCount())}); err != nil {
 		t.Fatal(err)
 	}
 	inputs := randomInputs(rng, 40)

@@ -34,17 +34,17 @@ func expectedScores(hs []*readout.Linear, f []float32) []float32 {
 	return all
 }
 
-func checkSlot(t *testing.T, e reservoir.Engine, slot int, ref *reference) {
+func checkSlot(t *testing.T, e reservoir.Engine, slot int32, ref *reference) {
 	t.Helper()
 	s := e.Network().Spec
-	row := make([]uint32, s.Layout().Words)
-	if err := e.ReadRow(slot, row); err != nil {
+	state := make([]uint32, s.Layout().Words)
+	if err := e.ReadState(slot, state); err != nil {
 		t.Fatal(err)
 	}
-	if want := ref.row(); !slices.Equal(row, want) {
-		for w := range row {
-			if row[w] != want[w] {
-				t.Fatalf("slot %d, word %d of %d: %#x (%v), want %#x (%v)", slot, w, len(row), row[w], math.Float32frombits(row[w]), want[w], math.Float32frombits(want[w]))
+	if want := ref.words(); !slices.Equal(state, want) {
+		for w := range state {
+			if state[w] != want[w] {
+				t.Fatalf("slot %d, word %d of %d: %#x (%v), want %#x (%v)", slot, w, len(state), state[w], math.Float32frombits(state[w]), want[w], math.Float32frombits(want[w]))
 			}
 		}
 	}

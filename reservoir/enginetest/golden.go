@@ -55,8 +55,8 @@ func (c goldenCase) check(t *testing.T, open New) {
 	net.Norm = reservoir.Norm{Mean: goldenSequence(101, s.Channels, 0), Scale: goldenSequence(102, s.Channels, 3), Diff: goldenSequence(103, s.Channels, 3)}
 	f := s.FeatureCount()
 	e := start(t, open, net, len(c.Lengths))
-	head := &readout.Linear{Name: "golden", Classes: []string{"a", "b", "c"}, Center: goldenSequence(104, f, 0), Weights: goldenSequence(105, 3*f, 0), Intercept: goldenSequence(106, 3, 0)}
-	if err := e.SetHeads([]*readout.Linear{head}); err != nil {
+	linear := &readout.Linear{Name: "golden", Classes: []string{"a", "b", "c"}, Center: goldenSequence(104, f, 0), Weights: goldenSequence(105, 3*f, 0), Intercept: goldenSequence(106, 3, 0)}
+	if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
 		t.Fatal(err)
 	}
 	var runs []reservoir.Run
@@ -69,24 +69,24 @@ func (c goldenCase) check(t *testing.T, open New) {
 	if err := e.Advance(goldenSequence(107, total*s.Channels, 0), runs, scores); err != nil {
 		t.Fatal(err)
 	}
-	rows, features := sha256.New(), sha256.New()
-	row, feat := make([]uint32, s.Layout().Words), make([]float32, f)
+	states, features := sha256.New(), sha256.New()
+	state, feat := make([]uint32, s.Layout().Words), make([]float32, f)
 	for i := range runs {
-		if err := e.ReadRow(i, row); err != nil {
+		if err := e.ReadState(int32(i), state); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Features(i, feat); err != nil {
+		if err := e.Features(int32(i), feat); err != nil {
 			t.Fatal(err)
 		}
-		words(rows, row)
+		words(states, state)
 		words(features, feat)
 		equal(t, fmt.Sprintf("scores of sequence %d", i), scores[3*i:3*i+3], c.Scores[i])
 	}
-	same(t, "state rows", rows, c.Rows)
+	same(t, "states", states, c.Rows)
 	same(t, "features", features, c.Features)
 }
 
-// goldenSequence is the inputs, norms and heads of the golden cases, as
+// goldenSequence is the inputs, norms and readouts of the golden cases, as
 // golden.py makes them: 2*u(k) + add, with the generator of reservoir.Draw at
 // member 0, tensor 9.
 func goldenSequence(seed uint64, n int, add float32) []float32 {

@@ -59,7 +59,7 @@ func draw(t testing.TB, s reservoir.Spec) *reservoir.Network {
 }
 
 // randomHead has no meaning, only weights of every size.
-func randomHead(rng *rand.Rand, name string, classes, features int) *readout.Linear {
+func randomReadout(rng *rand.Rand, name string, classes, features int) *readout.Linear {
 	h := &readout.Linear{Name: name}
 	for c := range classes {
 		h.Classes = append(h.Classes, fmt.Sprint(c))
@@ -86,12 +86,12 @@ func randomInputs(rng *rand.Rand, n int) []float32 {
 	return v
 }
 
-// randomRuns cuts rows into ragged runs, empty ones and repeated slots among
-// them; rows are shared by runs here and there, as nothing forbids it.
-func randomRuns(rng *rand.Rand, slots, rows int) []reservoir.Run {
+// randomRuns cuts samples into ragged runs, empty ones and repeated slots among
+// them; samples are shared by runs here and there, as nothing forbids it.
+func randomRuns(rng *rand.Rand, slots, samples int) []reservoir.Run {
 	var runs []reservoir.Run
-	for at := 0; at < rows; {
-		n := min(rng.IntN(9)*rng.IntN(4), rows-at)
+	for at := 0; at < samples; {
+		n := min(rng.IntN(9)*rng.IntN(4), samples-at)
 		runs = append(runs, reservoir.Run{
 			Slot: int32(rng.IntN(slots)), Reset: rng.IntN(6) == 0, Emit: rng.IntN(2) == 0, From: int32(at), To: int32(at + n),
 		})

@@ -91,14 +91,14 @@ func (m *refMember) step(s reservoir.Spec, w reservoir.Member, x []float32, fold
 	m.h = next
 }
 
-// row is the sequence's state in the row layout of the recipe.
-func (r *reference) row() []uint32 {
+// words is the sequence's state in the layout of the recipe.
+func (r *reference) words() []uint32 {
 	s, l := r.net.Spec, r.net.Spec.Layout()
-	row := make([]uint32, l.Words)
-	row[0], row[1] = uint32(r.steps), uint32(r.steps>>32)
+	words := make([]uint32, l.Words)
+	words[0], words[1] = uint32(r.steps), uint32(r.steps>>32)
 	put := func(at int, v []float32) {
 		for i, x := range v {
-			row[at+i] = math.Float32bits(x)
+			words[at+i] = math.Float32bits(x)
 		}
 	}
 	if l.Previous >= 0 {
@@ -115,10 +115,10 @@ func (r *reference) row() []uint32 {
 			}
 		}
 		if l.Positive >= 0 {
-			copy(row[at+l.Positive:at+l.Positive+s.Units], m.positive)
+			copy(words[at+l.Positive:at+l.Positive+s.Units], m.positive)
 		}
 	}
-	return row
+	return words
 }
 
 // features is the sequence's feature vector.

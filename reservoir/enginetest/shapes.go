@@ -60,15 +60,15 @@ func shapes(t *testing.T, open New) {
 	s.Features = reservoir.AllFeatures // an argument of 0 is not positive
 	specs["all zero, all features"] = s
 	for name, s := range specs {
-		rows := 40
+		samples := 40
 		if s.Units > 500 || s.Channels > 500 { // the plain reference takes milliseconds a sample
-			rows = 6
+			samples = 6
 		}
 		t.Run(name, func(t *testing.T) {
 			known.Lock()
 			defer known.Unlock()
 			if known.cases[name] == nil {
-				known.cases[name] = newRandomCase(t, s, 1, 6, rows)
+				known.cases[name] = newRandomCase(t, s, 1, 6, samples)
 			}
 			known.cases[name].check(t, open)
 		})
@@ -76,20 +76,20 @@ func shapes(t *testing.T, open New) {
 }
 
 // Random drives an engine of recipe s through calls random ragged calls of
-// about rows rows each, over several slots with resets and emits, and compares
-// every score, row and feature vector with the reference. Fuzz tests of an
+// about as many samples each, over several slots with resets and emits, and compares
+// every score, state and feature vector with the reference. Fuzz tests of an
 // engine may call it with shapes of their own.
-func Random(t *testing.T, open New, s reservoir.Spec, seed uint64, calls, rows int) {
+func Random(t *testing.T, open New, s reservoir.Spec, seed uint64, calls, samples int) {
 	t.Helper()
-	newRandomCase(t, s, seed, calls, rows).check(t, open)
+	newRandomCase(t, s, seed, calls, samples).check(t, open)
 }
 
 // randomCase is random calls and what comes of them.
 type randomCase struct {
-	net   *reservoir.Network
-	heads []*readout.Linear
-	calls []randomCall
-	slots []*reference // after the last call
+	net      *reservoir.Network
+	readouts []*readout.Linear
+	calls    []randomCall
+	slots    []*reference // after the last call
 }
 
 type randomCall struct {
@@ -98,16 +98,16 @@ type randomCall struct {
 	scores [][]float32 // of the emitting runs
 }
 
-func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, rows int) *randomCase {
+func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, samples int) *randomCase {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 99))
 	const slots = 7
-	r := &randomCase{net: draw(t, s), heads: []*readout.Linear{randomHead(rng, "a", 2, s.FeatureCount()), randomHead(rng, "b", 5, s.FeatureCount())}}
+	r := &randomCase{net: draw(t, s), readouts: []*readout.Linear{randomReadout(rng, "a", 2, s.FeatureCount()), randomReadout(rng, "b", 5, s.FeatureCount())}}
 	for range slots {
 		r.slots = append(r.slots, newReference(r.net))
 	}
 	for range calls {
-		c := randomCall{inputs: randomInputs(rng, rows*s.Channels), runs: randomRuns(rng, slots, rows)}
+		c := randomCall{inputs: randomInputs(rng, samples*s.Channels), runs: randomRuns(rng, slots, samples)}
 		for _, run := range c.runs {
 			if run.Reset {
 				r.slots[run.Slot] = newReference(r.net)
@@ -116,7 +116,7 @@ func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, rows int)
 				r.slots[run.Slot].step(c.inputs[int(k)*s.Channels : (int(k)+1)*s.Channels])
 			}
 			if run.Emit {
-				c.scores = append(c.scores, expectedScores(r.heads, r.slots[run.Slot].features()))
+				c.scores = append(c.scores, expectedScores(r.readouts, r.slots[run.Slot].features()))
 			}
 		}
 		r.calls = append(r.calls, c)
@@ -127,7 +127,7 @@ func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, rows int)
 func (r *randomCase) check(t *testing.T, open New) {
 	t.Helper()
 	e := start(t, open, r.net, len(r.slots))
-	if err := e.SetHeads(r.heads); err != nil {
+	if err := e.SetReadouts(r.readouts); err != nil {
 		t.Fatal(err)
 	}
 	for call, c := range r.calls {
@@ -140,6 +140,6 @@ func (r *randomCase) check(t *testing.T, open New) {
 		}
 	}
 	for i, ref := range r.slots {
-		checkSlot(t, e, i, ref)
+		checkSlot(t, e, int32(i), ref)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// stateRows: a row read from one engine continues in another.
-func stateRows(t *testing.T, open New) {
+// states: a state read from one engine continues in another.
+func states(t *testing.T, open New) {
 	s := bank(3, 2, 9)
 	net := draw(t, s)
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -21,7 +21,7 @@ func stateRows(t *testing.T, open New) {
 	for k := range 90 {
 		ref.step(inputs[3*k : 3*k+3])
 	}
-	row := make([]uint32, s.Layout().Words)
+	state := make([]uint32, s.Layout().Words)
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -29,8 +29,8 @@ func stateRows(t *testing.T, open New) {
 		}
 	}
 	ok(a.Advance(inputs[:40*3], []reservoir.Run{{Slot: 2, To: 40}}, nil))
-	ok(a.ReadRow(2, row))
-	ok(b.WriteRow(4, row))
+	ok(a.ReadState(2, state))
+	ok(b.WriteState(4, state))
 	ok(b.Advance(inputs[40*3:], []reservoir.Run{{Slot: 4, To: 50}}, nil))
 	checkSlot(t, b, 4, ref)
 
@@ -45,15 +45,15 @@ func stateRows(t *testing.T, open New) {
 		"count":      func(r []uint32) []uint32 { r[l.Member(0)+l.Positive] = 1 << 30; return r },
 		"steps":      func(r []uint32) []uint32 { r[1] = 1; return r },
 	} {
-		if err := b.WriteRow(4, spoil(slices.Clone(row))); err == nil {
-			t.Errorf("a row with a wrong %s was taken", name)
+		if err := b.WriteState(4, spoil(slices.Clone(state))); err == nil {
+			t.Errorf("a state with a wrong %s was taken", name)
 		}
 	}
 	checkSlot(t, b, 4, ref)
 }
 
-// heads: several readouts on one state, swapped without touching it.
-func heads(t *testing.T, open New) {
+// readouts: several readouts on one state, swapped without touching it.
+func readouts(t *testing.T, open New) {
 	s := bank(2, 2, 7)
 	net := draw(t, s)
 	e := start(t, open, net, 2)
@@ -63,9 +63,9 @@ func heads(t *testing.T, open New) {
 	for at, classes := range [][]int{{2}, {3, 2, 40}, nil, {2, 2}} {
 		var hs []*readout.Linear
 		for i, c := range classes {
-			hs = append(hs, randomHead(rng, fmt.Sprint(i), c, s.FeatureCount()))
+			hs = append(hs, randomReadout(rng, fmt.Sprint(i), c, s.FeatureCount()))
 		}
-		if err := e.SetHeads(hs); err != nil {
+		if err := e.SetReadouts(hs); err != nil {
 			t.Fatal(err)
 		}
 		for k := range 3 {

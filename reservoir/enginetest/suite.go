@@ -33,8 +33,8 @@ func Results(t *testing.T, open New) {
 		{"Roundings", roundings},
 		{"LongestSequence", longestSequence},
 		{"Refusals", refusals},
-		{"StateRows", stateRows}, // state.go
-		{"Heads", heads},
+		{"States", states}, // state.go
+		{"Heads", readouts},
 	} {
 		t.Run(check.name, func(t *testing.T) { check.run(t, open) })
 	}

@@ -33,7 +33,7 @@ func newEnginesAlone(m *reservoir.Model, factory pipeline.EngineFactory) (*engin
 			return nil, fmt.Errorf("bench: %w", err)
 		}
 		e.engines = append(e.engines, engine)
-		if err := engine.SetHeads([]*readout.Linear{m.Heads[0]}); err != nil {
+		if err := engine.SetReadouts([]*readout.Linear{m.Readouts[0]}); err != nil {
 			return nil, fmt.Errorf("bench: %w", err)
 		}
 		e.scores = append(e.scores, make([]float32, stageAlone*engine.ScoreWidth()))
@@ -78,7 +78,7 @@ func stageModel() (*reservoir.Model, error) {
 		h.Classes = append(h.Classes, fmt.Sprint(c))
 	}
 	m := &reservoir.Model{
-		Network: net, Heads: []*readout.Linear{h}, Channels: stageChannels,
+		Network: net, Readouts: []*readout.Linear{h}, Channels: stageChannels,
 		Policy: reservoir.Policy{Kind: reservoir.Count, Length: stageRows},
 	}
 	return m, m.Validate()

@@ -46,7 +46,7 @@ type Report struct {
 	Weights  int64              `json:"weights"`
 	RowBytes int                `json:"bytes_per_state_row"`
 	Channels []string           `json:"channels"`
-	Heads    []headReport       `json:"heads"`
+	Readouts []headReport       `json:"heads"`
 	Policy   reservoir.Policy   `json:"policy"`
 	Training reservoir.Training `json:"training"`
 }
@@ -74,8 +74,8 @@ func Inspect(path string) (Report, error) {
 	for _, b := range m.Network.Members {
 		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
 	}
-	for _, h := range m.Heads {
-		r.Heads = append(r.Heads, headReport{h.Name, h.Classes, h.Features(), h.Temperature})
+	for _, h := range m.Readouts {
+		r.Readouts = append(r.Readouts, headReport{h.Name, h.Classes, h.Features(), h.Temperature})
 	}
 	return r, nil
 }
@@ -109,7 +109,7 @@ func Print(a *cli.App, r Report) {
 	row("input", "%s; standardise %v, difference %v", ListText(r.Channels), s.Standardise, s.Difference)
 	row("features", "%d: %v of each unit", s.FeatureCount(), s.Features)
 	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
-	for _, h := range r.Heads {
+	for _, h := range r.Readouts {
 		row("head", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
 		if h.Temperature > 0 {
 			row("", "probabilities at temperature %.4g", h.Temperature)

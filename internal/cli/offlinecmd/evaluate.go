@@ -40,7 +40,7 @@ for bit those the live stage gives.`,
 	f.StringVar(&archive, "archive", "", "Parquet archive")
 	f.StringVar(&model, "model", "model.safetensors", "model file")
 	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set to predict: train or test")
-	f.StringVar(&o.Head, "head", "", "which head predicts (default the model's first)")
+	f.StringVar(&o.Readout, "head", "", "which head predicts (default the model's first)")
 	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
 	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 where the accuracy is lower")
 	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")

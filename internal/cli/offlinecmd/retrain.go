@@ -234,7 +234,7 @@ more sequences than features, up to the last bits. The same shards give the same
 				return err
 			}
 			o := net.options(src.Channels)
-			o.Policy, o.Head, o.Threads, o.NewEngine = policy, head, threads, engines.New(a.Engine)
+			o.Policy, o.Readout, o.Threads, o.NewEngine = policy, head, threads, engines.New(a.Engine)
 			o.Memory = budget
 			if scale.shard != "" {
 				return retrainShard(ctx, a, src, o, shard, out)

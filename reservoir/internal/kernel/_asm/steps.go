@@ -86,7 +86,7 @@ func swap(a, b string) {
 	MOVQ(count, field(b))
 }
 
-// copyInputs puts the inputs the member sees at the head of Cur.
+// copyInputs puts the inputs the member sees at the readout of Cur.
 func (s shape) copyInputs() {
 	v := s.regs[0]
 	MOVQ(field("Inputs"), weights)

@@ -114,7 +114,7 @@ func (f *file) swap(a, b string) {
 	f.op("MOVD", "%s, %s", t1, b)
 }
 
-// copyInputs puts the inputs the member sees at the head of Cur.
+// copyInputs puts the inputs the member sees at the readout of Cur.
 func (f *file) copyInputs(s shape) {
 	v := pairAt(temps)
 	f.op("MOVD", "Steps_Inputs(%s), %s", args, t0)

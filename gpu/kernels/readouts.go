@@ -11,27 +11,27 @@ import (
 // maxTiles is what every device allows in a grid's second dimension.
 const maxTiles = 1<<16 - 1
 
-// Heads makes the launches that follow write these heads' scores and returns
-// the words to upload to Buffers.Heads before them, none without heads. On
+// Readouts makes the launches that follow write these readouts' scores and returns
+// the words to upload to Buffers.Readouts before them, none without readouts. On
 // error nothing has changed.
-func (p *Program) Heads(heads []*readout.Linear) ([]uint32, error) {
-	width, err := reservoir.CheckHeads(p.net, heads)
+func (p *Program) Readouts(readouts []*readout.Linear) ([]uint32, error) {
+	width, err := reservoir.CheckReadouts(p.net, readouts)
 	if err != nil {
 		return nil, err
 	}
 	n, tiles, size := int(p.shape.Features), 0, 0
-	for _, h := range heads {
+	for _, h := range readouts {
 		k := blocks(h.Columns(), scoreColumns)
 		tiles += k
 		size += n + 3 + k*(4+scoreColumns*(1+n))
 		if size > maxImage || tiles > maxTiles {
-			return nil, fmt.Errorf("kernels: the heads take more than %d words or %d columns", maxImage, maxTiles*scoreColumns)
+			return nil, fmt.Errorf("kernels: the readouts take more than %d words or %d columns", maxImage, maxTiles*scoreColumns)
 		}
 	}
 	table := make([]tile, 0, tiles)
 	image := make([]uint32, 4*tiles, size)
-	first := 0 // score column of the head
-	for _, h := range heads {
+	first := 0 // score column of the readout
+	for _, h := range readouts {
 		center := len(image)
 		for _, c := range h.Center {
 			image = append(image, math.Float32bits(c))

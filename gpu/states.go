@@ -8,20 +8,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// rowWindows are copies of rows in pinned memory. The stage reads, after each
-// call, the rows that it touched, and moves pools row by row: one copy for each
-// would cost more than the call. So a read brings in a window of rows: those
-// that the last call touched, in that order, or else the neighbours of the row
+// stateWindows are copies of states in pinned memory. The stage reads, after each
+// call, the states that it touched, and moves pools state by state: one copy for each
+// would cost more than the call. So a read brings in a window of states: those
+// that the last call touched, in that order, or else the neighbours of the state
 // asked for. Writes are collected and go out together before anything else
-// looks at the rows.
-type rowWindows struct {
-	words  int // of a row
+// looks at the states.
+type stateWindows struct {
+	words  int // of a state
 	stream cuda.Stream
 	ops    cuda.Batch
 
-	read  []uint32 // rows of the window
+	read  []uint32 // states of the window
 	bytes []byte   // the same memory
-	size  int      // rows there is room for
+	size  int      // states there is room for
 	slots []int32  // whose they are
 	place []int32  // of a slot in read, valid if slots says so
 
@@ -30,11 +30,11 @@ type rowWindows struct {
 
 	write     []uint32
 	writeSame []byte
-	pending   []int32 // slots of the rows in write
+	pending   []int32 // slots of the states in write
 }
 
-func (w *rowWindows) setUp(e *Engine, bytes int) (err error) {
-	w.words = e.plan.rowWords
+func (w *stateWindows) setUp(e *Engine, bytes int) (err error) {
+	w.words = e.plan.stateWords
 	w.size = max(1, min(e.slots, bytes/(4*w.words)))
 	w.place, w.order = make([]int32, e.slots), make([]int32, e.slots)
 	if w.stream, err = e.ctx.NewStream(); err != nil {
@@ -52,10 +52,10 @@ func (w *rowWindows) setUp(e *Engine, bytes int) (err error) {
 }
 
 // forget is for a call that begins: what was read is old, nothing is touched.
-func (w *rowWindows) forget() { w.slots, w.touched = w.slots[:0], w.touched[:0] }
+func (w *stateWindows) forget() { w.slots, w.touched = w.slots[:0], w.touched[:0] }
 
 // touch notes the slots of a piece.
-func (w *rowWindows) touch(runs []kernels.Run) {
+func (w *stateWindows) touch(runs []kernels.Run) {
 	for i := range runs {
 		if slot := int32(runs[i].Slot); !listed(w.touched, w.order, slot) {
 			w.order[slot] = int32(len(w.touched))
@@ -70,14 +70,14 @@ func listed(list, places []int32, slot int32) bool {
 	return int(p) < len(list) && list[p] == slot
 }
 
-// row is a slot's row, valid until the next call of the engine.
-func (e *Engine) row(slot int) ([]uint32, error) {
+// state is a slot's state, valid until the next call of the engine.
+func (e *Engine) state(slot int32) ([]uint32, error) {
 	if e.lost != nil {
 		return nil, e.lost
 	}
-	w := &e.rows
-	if len(w.pending) > 0 || !listed(w.slots, w.place, int32(slot)) { // what is pending may be in the window
-		if err := e.fetch(int32(slot)); err != nil {
+	w := &e.states
+	if len(w.pending) > 0 || !listed(w.slots, w.place, slot) { // what is pending may be in the window
+		if err := e.fetch(slot); err != nil {
 			return nil, e.fail(err)
 		}
 	}
@@ -85,12 +85,12 @@ func (e *Engine) row(slot int) ([]uint32, error) {
 	return w.read[at : at+w.words], nil
 }
 
-// fetch brings in a window that begins with a slot's row.
+// fetch brings in a window that begins with a slot's state.
 func (e *Engine) fetch(slot int32) error {
 	if err := e.flushWrites(); err != nil {
 		return err
 	}
-	w := &e.rows
+	w := &e.states
 	w.slots = w.slots[:0]
 	if listed(w.touched, w.order, slot) {
 		rest := w.touched[w.order[slot]:]
@@ -112,10 +112,10 @@ func (e *Engine) fetch(slot int32) error {
 	return nil
 }
 
-// eachRange goes through rows that stand one after the other in host memory,
+// eachRange goes through states that stand one after the other in host memory,
 // as many at a time as do so on the device.
 func (e *Engine) eachRange(slots []int32, host []byte, do func(device cuda.Pointer, host []byte)) {
-	size := 4 * e.plan.rowWords
+	size := 4 * e.plan.stateWords
 	for i := 0; i < len(slots); {
 		n := 1
 		for i+n < len(slots) && slots[i+n] == slots[i]+int32(n) {
@@ -126,17 +126,17 @@ func (e *Engine) eachRange(slots []int32, host []byte, do func(device cuda.Point
 	}
 }
 
-// run does operations of the rows' stream and waits for them.
+// run does operations of the states' stream and waits for them.
 func (e *Engine) run(ops *cuda.Batch) error {
-	if err := e.ctx.Submit(e.rows.stream, ops); err != nil {
+	if err := e.ctx.Submit(e.states.stream, ops); err != nil {
 		return err
 	}
-	return e.ctx.Synchronize(e.rows.stream)
+	return e.ctx.Synchronize(e.states.stream)
 }
 
-// flushWrites sends the collected rows to the device.
+// flushWrites sends the collected states to the device.
 func (e *Engine) flushWrites() error {
-	w := &e.rows
+	w := &e.states
 	if len(w.pending) == 0 {
 		return nil
 	}
@@ -146,48 +146,48 @@ func (e *Engine) flushWrites() error {
 	return e.run(&w.ops)
 }
 
-// ReadRow implements Engine.
-func (e *Engine) ReadRow(slot int, row []uint32) error {
+// ReadState implements Engine.
+func (e *Engine) ReadState(slot int32, state []uint32) error {
 	if err := reservoir.CheckSlot(e, slot); err != nil {
 		return err
 	}
-	if len(row) != e.layout.Words {
-		return fmt.Errorf("gpu: room for %d words of state, want %d", len(row), e.layout.Words)
+	if len(state) != e.layout.Words {
+		return fmt.Errorf("gpu: room for %d words of state, want %d", len(state), e.layout.Words)
 	}
-	from, err := e.row(slot)
+	from, err := e.state(slot)
 	if err != nil {
 		return err
 	}
-	copy(row, from)
+	copy(state, from)
 	return nil
 }
 
-// WriteRow implements Engine.
-func (e *Engine) WriteRow(slot int, row []uint32) error {
+// WriteState implements Engine.
+func (e *Engine) WriteState(slot int32, state []uint32) error {
 	if e.lost != nil {
 		return e.lost
 	}
 	if err := reservoir.CheckSlot(e, slot); err != nil {
 		return err
 	}
-	if err := e.layout.CheckRow(e.net.Spec, row); err != nil {
+	if err := e.layout.CheckState(e.net.Spec, state); err != nil {
 		return err
 	}
-	w := &e.rows
+	w := &e.states
 	if len(w.pending) == w.size {
 		if err := e.flushWrites(); err != nil {
 			return e.fail(err)
 		}
 	}
-	copy(w.write[len(w.pending)*w.words:], row)
-	w.pending = append(w.pending, int32(slot))
-	e.taken[slot] = e.layout.Steps(row)
+	copy(w.write[len(w.pending)*w.words:], state)
+	w.pending = append(w.pending, slot)
+	e.taken[slot] = e.layout.Steps(state)
 	return nil
 }
 
 // upload copies words to the device, a window at a time.
 func (e *Engine) upload(to cuda.Pointer, from []uint32) error {
-	w := &e.rows
+	w := &e.states
 	w.slots = w.slots[:0]
 	for len(from) > 0 {
 		n := copy(w.read, from)
@@ -201,22 +201,22 @@ func (e *Engine) upload(to cuda.Pointer, from []uint32) error {
 	return nil
 }
 
-// resetRows makes every row a new sequence's.
-func (e *Engine) resetRows() error {
-	w := &e.rows
-	rows := cuda.Pointer(e.buffers.Rows)
+// resetStates makes every state a new sequence's.
+func (e *Engine) resetStates() error {
+	w := &e.states
+	states := cuda.Pointer(e.buffers.Rows)
 	clear(e.taken)
 	w.slots, w.pending, w.touched = w.slots[:0], w.pending[:0], w.touched[:0]
 	w.ops.Reset()
-	if e.layout.Max < 0 { // a reset row is all zeros
-		w.ops.Fill(rows, 0, e.slots*w.words)
+	if e.layout.Max < 0 { // a reset state is all zeros
+		w.ops.Fill(states, 0, e.slots*w.words)
 		return e.run(&w.ops)
 	}
 	for i := range w.size {
 		e.layout.Reset(e.net.Spec, w.read[i*w.words:(i+1)*w.words])
 	}
 	for s := 0; s < e.slots; s += w.size {
-		w.ops.Up(rows+cuda.Pointer(4*w.words*s), w.bytes[:4*w.words*min(w.size, e.slots-s)])
+		w.ops.Up(states+cuda.Pointer(4*w.words*s), w.bytes[:4*w.words*min(w.size, e.slots-s)])
 	}
 	return e.run(&w.ops)
 }
