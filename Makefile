@@ -4,7 +4,7 @@ RACE        := ./pipeline/... ./reservoir ./offline/... ./cmd/... ./internal/ene
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz avx512 bench bench-peers chaos demo ptx ptx-mutants
+.PHONY: help check test race arm64 cross generate fuzz avx512 bench bench-peers chaos demo picture ptx ptx-mutants
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -72,3 +72,7 @@ chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo
+
+picture: ## draw the README's picture from a run of the program
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	go build -o $$dir/eusn-stream ./cmd/eusn-stream && go run ./tools/picture -program $$dir/eusn-stream

@@ -63,6 +63,7 @@ var graph = map[string]struct {
 	"internal/testing/clitest":        {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/natsclient"}, "runs the whole program in tests"},
 	"tools/bochs":                     {nil, "boots test binaries on an emulated machine; knows them by path"},
 	"tools/bochs/guest":               {nil, "the emulated machine's init: runs what it finds"},
+	"tools/picture":                   {[]string{"offline"}, "simulates a machine, then drives the built program as a user would"},
 	"integration":                     {[]string{"codec", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
 	"tools/peers/gonum":               {nil, "a peer to compare with shares nothing with us"},
 	"integration/chaos":               {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},

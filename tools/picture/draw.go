@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// Places, in pixels.
+const (
+	width, height = 1000, 536
+	left, right   = 104, 16
+	top           = 74
+	strip, gap    = 66, 8  // of a sensor
+	band, between = 24, 10 // of what is said
+	bands         = top + channel*(strip+gap) + 20
+)
+
+var classColour = map[string]string{"healthy": "#009E73", "imbalance": "#E69F00", "inner-race": "#CC79A7", "outer-race": "#D55E00"}
+
+var integrityColour = map[string]string{"complete": "#E2E8F0", "held": "#FDE68A", "unlike-training": "#FCA5A5"}
+
+const ink, quiet, alarm = "#0F172A", "#475569", "#B91C1C"
+
+// canvas is an SVG under way.
+type canvas struct {
+	bytes.Buffer
+	samples int
+}
+
+func (c *canvas) add(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
+
+// x is the place of a sample.
+func (c *canvas) x(sample int) float64 {
+	return left + float64(float64(width-left-right)*float64(sample)/float64(c.samples))
+}
+
+func (c *canvas) box(from, to int, y, h int, fill string) {
+	c.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, c.x(from), y, c.x(to)-c.x(from), h, fill)
+}
+
+func (c *canvas) text(x float64, y int, anchor, fill, text string) {
+	c.add(`<text x="%.1f" y="%d" text-anchor="%s" fill="%s">%s</text>`, x, y, anchor, fill, text)
+}
+
+// draw makes the picture.
+func (m *machine) draw() []byte {
+	c := &canvas{samples: m.samples()}
+	c.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="13">`, width, height)
+	c.add(`<title>Three vibration sensors of a simulated machine, and what the stage says of them</title>`)
+	c.add(`<rect width="%d" height="%d" rx="8" fill="#FFFFFF"/>`, width, height)
+	c.add(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">A simulated machine, %.1f seconds: its sensors, and what eusn-stream says</text>`, ink, float64(m.samples())/offline.DefaultMachineRate)
+	for k, name := range m.channels {
+		m.sensor(c, k, name)
+	}
+	m.events(c)
+	m.bands(c)
+	m.axis(c)
+	c.add(`</svg>`)
+	return c.Bytes()
+}
+
+// sensor draws one channel: in each column of pixels all that lies between its
+// least and largest value.
+func (m *machine) sensor(c *canvas, k int, name string) {
+	y := top + k*(strip+gap)
+	c.box(0, m.samples(), y, strip, "#F8FAFC")
+	c.text(left-10, y+strip/2, "end", ink, name)
+	c.add(`<text x="%d" y="%d" text-anchor="end" fill="%s" font-size="11">m/s²</text>`, left-10, y+strip/2+15, quiet)
+	var largest float32
+	for i := range m.samples() {
+		if v := m.values[i*channel+k]; v == v {
+			largest = max(largest, v, -v)
+		}
+	}
+	place := func(v float32) float64 {
+		return float64(y) + strip/2 - float64(float64(v/largest)*(strip/2-2))
+	}
+	var path strings.Builder
+	const perColumn = 4
+	for from := 0; from < m.samples(); from += perColumn {
+		var low, high float32
+		seen := false
+		for i := from; i < min(from+perColumn+1, m.samples()); i++ { // and the next column's first: lines meet
+			v := m.values[i*channel+k]
+			if v != v {
+				continue
+			}
+			if !seen {
+				low, high, seen = v, v, true
+			}
+			low, high = min(low, v), max(high, v)
+		}
+		if seen {
+			fmt.Fprintf(&path, "M%.1f %.1fV%.1f", c.x(from+perColumn/2), place(high)-0.4, place(low)+0.4)
+		}
+	}
+	c.add(`<path d="%s" stroke="#334155" stroke-width="0.9" fill="none"/>`, path.String())
+}
+
+// events mark what was done to the machine's sensors and to the worker.
+func (m *machine) events(c *canvas) {
+	mark := func(from, to, k int, colour, text string) {
+		y := top + k*(strip+gap)
+		c.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="none" stroke="%s" stroke-width="1.5"/>`, c.x(from), y, c.x(to)-c.x(from), strip, colour)
+		c.add(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="12">%s</text>`, c.x((from+to)/2), y+15, colour, text)
+	}
+	mark(stuckFrom, stuckTo, stuckChan, alarm, "sensor stuck")
+	mark(missFrom, missTo, missChan, "#92400E", "")
+	c.text(c.x((missFrom+missTo)/2), top-7, "middle", "#92400E", "values missing: filled in (held)")
+	c.add(`<path d="M%.1f %dV%d" stroke="%s" stroke-width="1.5" stroke-dasharray="5 4"/>`, c.x(killed), top-14, bands+4*(band+between)-between, ink)
+	c.text(c.x(killed), top-20, "middle", ink, "worker killed and started again: no prediction is lost or made twice")
+}
+
+// bands say what was true, and what the stage says.
+func (m *machine) bands(c *canvas) {
+	y := bands
+	next := func(name string) int {
+		c.text(left-10, y+band/2+5, "end", ink, name)
+		y += band + between
+		return y - band - between
+	}
+	at, from := next("simulated"), 0
+	for _, p := range life {
+		c.box(from, from+p.samples, at, band, classColour[p.class])
+		c.text(c.x(from+p.samples/2), at+17, "middle", "#FFFFFF", p.class)
+		from += p.samples
+	}
+	m.stretches(c, next("predicted"), func(p prediction) (string, string, string) {
+		return p.Class, classColour[p.Class], "#FFFFFF"
+	})
+	m.stretches(c, next("integrity"), func(p prediction) (string, string, string) {
+		return p.Integrity, integrityColour[p.Integrity], ink
+	})
+	m.stretches(c, next("flags"), func(p prediction) (string, string, string) {
+		return p.Flags, "#F8FAFC", alarm
+	})
+}
+
+// stretches draws a cell for each prediction, from the one before to its own end,
+// and names what neighbours share where there is room.
+func (m *machine) stretches(c *canvas, y int, cell func(prediction) (text, fill, colour string)) {
+	for _, p := range m.predictions {
+		_, fill, _ := cell(p)
+		c.box(p.end()-hop, p.end(), y, band, fill)
+		c.add(`<path d="M%.1f %dV%d" stroke="#FFFFFF" stroke-width="1"/>`, c.x(p.end()), y, y+band)
+	}
+	for i, begin := 0, 0; i < len(m.predictions); i++ {
+		p := m.predictions[i]
+		text, _, colour := cell(p)
+		if i+1 < len(m.predictions) {
+			if after, _, _ := cell(m.predictions[i+1]); after == text {
+				continue
+			}
+		}
+		from := m.predictions[begin].end() - hop
+		if begin = i + 1; c.x(p.end())-c.x(from) > 6.7*float64(len(text)) {
+			c.text(c.x((from+p.end())/2), y+17, "middle", colour, text)
+		}
+	}
+}
+
+// axis names the seconds, and counts.
+func (m *machine) axis(c *canvas) {
+	y := bands + 4*(band+between) + 6
+	for tenth := 0; tenth*offline.DefaultMachineRate/5 <= m.samples(); tenth++ {
+		sample := tenth * offline.DefaultMachineRate / 5
+		c.add(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="11">%.1f s</text>`, c.x(sample), y, quiet, float64(tenth)/5)
+	}
+	right, between, flagged := 0, 0, 0
+	for _, p := range m.predictions {
+		switch end := p.end(); {
+		case p.Class == m.label[end-1]:
+			right++
+		case m.label[end-2*hop] != m.label[end-1]:
+			between++
+		case p.Integrity != "complete":
+			flagged++
+		}
+	}
+	c.text(16, y+28, "start", quiet, fmt.Sprintf("%d predictions, one every %d samples, each from the last %d. %d name the simulated state.",
+		len(m.predictions), hop, 2*hop, right))
+	c.text(16, y+46, "start", quiet, fmt.Sprintf("Of the others, %d fall on a change of state, %d rest on the stuck sensor and say so (flat), %d are wrong without a sign.",
+		between, flagged, len(m.predictions)-right-between-flagged))
+	c.text(16, y+64, "start", quiet, "From a run of the program, not a drawing by hand: make picture repeats it.")
+}

@@ -1,0 +1,51 @@
+// Command picture draws docs/picture.svg: three sensors of a simulated machine,
+// and what the stage predicts of them, from a real run of eusn-stream.
+//
+//	make picture
+//
+// It lets the program simulate machines and train on them (demo), shows the stage
+// a machine that the model has not seen (run, replay), kills the worker in the
+// middle of it and starts it again. The same program gives the same bytes each
+// time, so a test draws the picture again and compares.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	program := flag.String("program", "./eusn-stream", "path of the built program")
+	out := flag.String("out", "docs/picture.svg", "file to write")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	picture, err := paint(ctx, *program)
+	if err == nil {
+		err = os.WriteFile(*out, picture, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "picture:", err)
+		os.Exit(1)
+	}
+}
+
+// paint runs the program in a folder of its own and draws what came of it.
+func paint(ctx context.Context, program string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "picture-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	m, err := newMachine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.run(ctx, program, dir); err != nil {
+		return nil, err
+	}
+	return m.draw(), nil
+}

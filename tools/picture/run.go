@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// prediction is a line that "eusn-stream run --json" prints.
+type prediction struct {
+	Seq       uint64 `json:"seq"`
+	Row       uint32 `json:"row"`
+	Class     string `json:"class"`
+	Integrity string `json:"integrity"`
+	Flags     string `json:"flags"`
+}
+
+// end is how many samples the machine had sent when the sequence ended: messages
+// count from 1, rows from 0.
+func (p prediction) end() int { return int(p.Seq-1)*hop + int(p.Row) + 1 }
+
+// run trains a model on other machines, and has the stage watch this one.
+func (m *machine) run(ctx context.Context, program, dir string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, errors.New("the program has not ended after 5 minutes"))
+	defer cancel()
+	program, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	call := func(args ...string) error { return wait(exec.CommandContext(ctx, program, args...)) }
+	if err := call("demo", "--policy", "window", "--continuous", "--test", "40", "--dir", dir); err != nil {
+		return err
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	stage := []string{"run", "--model", filepath.Join(dir, "plant-train.safetensors"), "--dir", filepath.Join(dir, "nats"),
+		"--port", port, "--partitions", "1", "--non-finite", "hold", "--json"}
+	for _, part := range []int{killed, m.samples()} {
+		archive, err := m.record(dir, part)
+		if err != nil {
+			return err
+		}
+		err = m.watch(exec.CommandContext(ctx, program, stage...), part, func() error {
+			return call("replay", "--archive", archive, "--rows", strconv.Itoa(hop), "--resume", "--nats-url", "nats://127.0.0.1:"+port)
+		}, port)
+		if err != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// watch starts the stage, has samples published, reads the predictions of all
+// samples up to part, and kills the stage.
+func (m *machine) watch(stage *exec.Cmd, part int, publish func() error, port string) error {
+	var said bytes.Buffer
+	stage.Stderr = &said
+	out, err := stage.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := stage.Start(); err != nil {
+		return err
+	}
+	defer func() { stage.Process.Kill(); stage.Wait() }() // kill -9, as far as the system has it
+	if err := listening(port); err != nil {
+		return fmt.Errorf("%w\n%s", err, said.Bytes())
+	}
+	if err := publish(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var p prediction
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			return fmt.Errorf("%s: %w", lines.Bytes(), err)
+		}
+		m.predictions = append(m.predictions, p)
+		if p.end() == part {
+			return nil
+		}
+	}
+	return fmt.Errorf("the stage ended: %w\n%s", lines.Err(), said.Bytes())
+}
+
+func wait(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
+	}
+	return nil
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+// listening waits until the embedded server takes connections.
+func listening(port string) error {
+	var err error
+	for range 300 {
+		var c net.Conn
+		if c, err = net.Dial("tcp", "127.0.0.1:"+port); err == nil {
+			return c.Close()
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
+}
