@@ -117,9 +117,8 @@ async function live(file, seed = 3) {
 async function watch() {
   const { tableFromIPC } = await import("apache-arrow");
   const { connect } = await import("@nats-io/transport-node");
-  const { jetstream, DeliverPolicy } = await import("@nats-io/jetstream");
+  const { jetstreamManager } = await import("@nats-io/jetstream");
   const nc = await connect({ servers: url, maxReconnectAttempts: -1 });
-  const consumer = await jetstream(nc).consumers.get("EUSN-OUT", { filter_subjects: "eusn.out.*", deliver_policy: DeliverPolicy.All });
   const seen = new Map(); // of each pump
   process.on("SIGINT", () => {
     for (const name of pumps) {
@@ -130,8 +129,7 @@ async function watch() {
   });
   // Of the flags' bits (codec/doc.go), those that are seen here.
   const flagNames = { 1: "gap", 128: "out-of-range", 256: "flat" };
-  for await (const m of await consumer.consume()) {
-    if (m.headers?.get("Eusn-Kind") !== "commit") continue;
+  const show = (m) => {
     const table = tableFromIPC(m.data);
     const labels = JSON.parse(table.schema.metadata.get("eusn.labels"));
     for (const row of table.toArray()) {
@@ -149,6 +147,17 @@ async function watch() {
       if (says !== s.says) console.log(`${end / RATE} s  ${row.stream_id}: ${says}  (${labels[row.class]}, probability ${row.probability.toFixed(3)})`);
       s.says = says;
     }
+  };
+  // One stored message after the other, by its number: this survives any restart of the server.
+  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  for (let next = 1; ; ) {
+    const m = await jsm.streams.getMessage("EUSN-OUT", { seq: next, next_by_subj: "eusn.out.*" }).catch(() => null);
+    if (!m) { // none yet, or the server is away
+      await new Promise((done) => setTimeout(done, 200));
+      continue;
+    }
+    next = m.seq + 1;
+    if (m.header.get("Eusn-Kind") === "commit") show(m);
   }
 }
 

@@ -264,3 +264,26 @@ func TestDocsTests(t *testing.T) {
 		}
 	}
 }
+
+// The README's Go program is the one that go test runs as an Example.
+func TestDocsExample(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("../reservoir/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(readme), "\n```go\n")
+	block, _, ends := strings.Cut(block, "\n```\n")
+	if !found || !ends {
+		t.Fatal("README.md has no Go program")
+	}
+	for line := range strings.Lines(block) {
+		code, _, _ := strings.Cut(strings.TrimSpace(line), " // ")
+		if !strings.Contains(string(example), "\n\t"+strings.Repeat("\t", strings.Count(line, "\t"))+code+"\n") {
+			t.Errorf("README.md shows %q, which no Example of package reservoir runs", code)
+		}
+	}
+}
