@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli/root"
 )
 
 // documents are the project's Markdown files by path from the root.
@@ -132,19 +134,15 @@ var (
 
 // Each command that a document shows exists and knows the flags it is given.
 func TestDocsCommands(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "eusn-stream")
-	if out, err := exec.Command("go", "build", "-o", program, "../cmd/eusn-stream").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	help := map[string]string{}
 	helpOf := func(path []string) string {
 		key := strings.Join(path, " ")
 		if _, known := help[key]; !known {
-			out, err := exec.Command(program, append([]string{"help"}, path...)...).CombinedOutput()
-			if err != nil {
-				t.Errorf("eusn-stream help %s: %v", key, err)
+			var out, errOut bytes.Buffer
+			if code := root.Run(t.Context(), append([]string{"help"}, path...), &out, &errOut); code != 0 {
+				t.Errorf("eusn-stream help %s: exit code %d: %s", key, code, errOut.Bytes())
 			}
-			help[key] = string(out)
+			help[key] = out.String()
 		}
 		return help[key]
 	}
