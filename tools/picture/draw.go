@@ -26,11 +26,11 @@ const ink, quiet, alarm = "#0F172A", "#475569", "#B91C1C"
 
 // canvas is an SVG under way.
 type canvas struct {
-	bytes.Buffer
-	samples int
+	text    bytes.Buffer
+	samples int // of the whole width
 }
 
-func (c *canvas) add(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
+func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
 
 // x is the place of a sample.
 func (c *canvas) x(sample int) float64 {
@@ -41,7 +41,7 @@ func (c *canvas) box(from, to int, y, h int, fill string) {
 	c.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, c.x(from), y, c.x(to)-c.x(from), h, fill)
 }
 
-func (c *canvas) text(x float64, y int, anchor, fill, text string) {
+func (c *canvas) write(x float64, y int, anchor, fill, text string) {
 	c.add(`<text x="%.1f" y="%d" text-anchor="%s" fill="%s">%s</text>`, x, y, anchor, fill, text)
 }
 
@@ -59,7 +59,7 @@ func (m *machine) draw() []byte {
 	m.bands(c)
 	m.axis(c)
 	c.add(`</svg>`)
-	return c.Bytes()
+	return c.text.Bytes()
 }
 
 // sensor draws one channel: in each column of pixels all that lies between its
@@ -67,7 +67,7 @@ func (m *machine) draw() []byte {
 func (m *machine) sensor(c *canvas, k int, name string) {
 	y := top + k*(strip+gap)
 	c.box(0, m.samples(), y, strip, "#F8FAFC")
-	c.text(left-10, y+strip/2, "end", ink, name)
+	c.write(left-10, y+strip/2, "end", ink, name)
 	c.add(`<text x="%d" y="%d" text-anchor="end" fill="%s" font-size="11">m/s²</text>`, left-10, y+strip/2+15, quiet)
 	var largest float32
 	for i := range m.samples() {
@@ -109,23 +109,23 @@ func (m *machine) events(c *canvas) {
 	}
 	mark(stuckFrom, stuckTo, stuckChan, alarm, "sensor stuck")
 	mark(missFrom, missTo, missChan, "#92400E", "")
-	c.text(c.x((missFrom+missTo)/2), top-7, "middle", "#92400E", "values missing: filled in (held)")
+	c.write(c.x((missFrom+missTo)/2), top-7, "middle", "#92400E", "values missing: filled in (held)")
 	c.add(`<path d="M%.1f %dV%d" stroke="%s" stroke-width="1.5" stroke-dasharray="5 4"/>`, c.x(killed), top-14, bands+4*(band+between)-between, ink)
-	c.text(c.x(killed), top-20, "middle", ink, "worker killed and started again: no prediction is lost or made twice")
+	c.write(c.x(killed), top-20, "middle", ink, "worker killed and started again: no prediction is lost or made twice")
 }
 
 // bands say what was true, and what the stage says.
 func (m *machine) bands(c *canvas) {
 	y := bands
 	next := func(name string) int {
-		c.text(left-10, y+band/2+5, "end", ink, name)
+		c.write(left-10, y+band/2+5, "end", ink, name)
 		y += band + between
 		return y - band - between
 	}
 	at, from := next("simulated"), 0
 	for _, p := range life {
 		c.box(from, from+p.samples, at, band, classColour[p.class])
-		c.text(c.x(from+p.samples/2), at+17, "middle", "#FFFFFF", p.class)
+		c.write(c.x(from+p.samples/2), at+17, "middle", "#FFFFFF", p.class)
 		from += p.samples
 	}
 	m.stretches(c, next("predicted"), func(p prediction) (string, string, string) {
@@ -157,7 +157,7 @@ func (m *machine) stretches(c *canvas, y int, cell func(prediction) (text, fill,
 		}
 		from := m.predictions[begin].end() - hop
 		if begin = i + 1; c.x(p.end())-c.x(from) > 6.7*float64(len(text)) {
-			c.text(c.x((from+p.end())/2), y+17, "middle", colour, text)
+			c.write(c.x((from+p.end())/2), y+17, "middle", colour, text)
 		}
 	}
 }
@@ -180,9 +180,9 @@ func (m *machine) axis(c *canvas) {
 			flagged++
 		}
 	}
-	c.text(16, y+28, "start", quiet, fmt.Sprintf("%d predictions, one every %d samples, each from the last %d. %d name the simulated state.",
+	c.write(16, y+28, "start", quiet, fmt.Sprintf("%d predictions, one every %d samples, each from the last %d. %d name the simulated state.",
 		len(m.predictions), hop, 2*hop, right))
-	c.text(16, y+46, "start", quiet, fmt.Sprintf("Of the others, %d fall on a change of state, %d rest on the stuck sensor and say so (flat), %d are wrong without a sign.",
+	c.write(16, y+46, "start", quiet, fmt.Sprintf("Of the others, %d fall on a change of state, %d rest on the stuck sensor and say so (flat), %d are wrong without a sign.",
 		between, flagged, len(m.predictions)-right-between-flagged))
-	c.text(16, y+64, "start", quiet, "From a run of the program, not a drawing by hand: make picture repeats it.")
+	c.write(16, y+64, "start", quiet, "From a run of the program, not a drawing by hand: make picture repeats it.")
 }
