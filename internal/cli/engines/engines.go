@@ -7,12 +7,13 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/gpu"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // Kinds are the values of --engine and stage.engine, on any machine.
-var Kinds = []string{"auto", "avx512", "avx2", "neon", "generic", "gpu", "gpu-3xtf32", "gpu-2xtf32"}
+var Kinds = config.Enum("stage.engine")
 
 // gpuProducts are the engine kinds that need a GPU. Auto never takes one whose
 // bits differ.

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
@@ -27,7 +27,7 @@ type broker struct {
 // answers.
 func openBroker(c config.Config, log *slog.Logger) (*broker, error) {
 	if c.NATS.URL != "" {
-		b := &broker{dial: func(name string) (*nats.Conn, error) { return natsclient.Connect(c.NATS.Options(name, log)) }}
+		b := &broker{dial: func(name string) (*nats.Conn, error) { return natsclient.Connect(natsOptions(c.NATS, name, log)) }}
 		nc, err := b.dial("eusn-stream/" + c.Job + "/probe")
 		if err != nil {
 			return nil, cli.Fail(cli.ExitUnreachable, err, connectHint(err, "eusn-stream doctor, with the same --nats-url or configuration")) // not the URL: it may hold a password

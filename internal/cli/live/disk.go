@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
@@ -178,7 +178,7 @@ func checkDisk(ctx context.Context, c config.Config) Finding {
 		return plannedDisk(c)
 	}
 	f := Finding{"disk", "note", fmt.Sprintf("how the job %q fills its server's disk cannot be told", c.Job)}
-	b := &broker{dial: func(name string) (*nats.Conn, error) { return natsclient.Connect(c.NATS.Options(name, nil)) }}
+	b := &broker{dial: func(name string) (*nats.Conn, error) { return natsclient.Connect(natsOptions(c.NATS, name, nil)) }}
 	nc, err := b.dial("eusn-doctor/disk")
 	if err != nil {
 		f.Sentence += ": the server is not reached."

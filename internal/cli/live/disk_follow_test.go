@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
 	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
@@ -24,7 +24,7 @@ func TestDiskIsForetold(t *testing.T) {
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "5")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	c, err := config.Load("", nil, nil)
+	c, err := config.Load("", nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

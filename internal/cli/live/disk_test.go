@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -51,7 +51,7 @@ func TestDiskWords(t *testing.T) {
 			t.Errorf("says %q: %s", c.not, b.String())
 		}
 	}
-	c, err := config.Load("", nil, nil)
+	c, err := config.Load("", nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -32,7 +32,7 @@ type Finding struct {
 
 func NewDoctor(a *cli.App) *cobra.Command {
 	var file, store string
-	doctorFlags := map[string]string{"dir": "server.dir", "nats-url": "nats.url", "job": "job"}
+	doctorFlags := []string{"dir", "nats-url", "job"}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "What this machine has and what would stop the stage from running",
@@ -190,7 +190,7 @@ func checkNATS(ctx context.Context, c config.Config) (f Finding, next string) {
 	if c.NATS.URL == "" {
 		return Finding{"nats", "ok", "no URL is configured: run starts an embedded server."}, ""
 	}
-	nc, err := natsclient.Connect(c.NATS.Options("eusn-doctor", nil))
+	nc, err := natsclient.Connect(natsOptions(c.NATS, "eusn-doctor", nil))
 	if err != nil {
 		return Finding{"nats", "problem", err.Error()}, connectHint(err, "start that server, or leave --nats-url away to use the embedded one")
 	}
@@ -201,7 +201,7 @@ func checkNATS(ctx context.Context, c config.Config) (f Finding, next string) {
 		return Finding{"nats", "problem", f.Sentence + "; but JetStream does not answer: " + err.Error() + " (is it enabled on the server and for this account?)."}, ""
 	}
 	f.Sentence += limits
-	if need := c.Pipeline().MinPayload(); int(nc.MaxPayload()) < need {
+	if need := pipelineConfig(c).MinPayload(); int(nc.MaxPayload()) < need {
 		lacks += fmt.Sprintf(" input.max_message of %d bytes needs a server whose max_payload is %d or more.", c.Input.MaxMessage, need)
 	}
 	if lacks != "" {

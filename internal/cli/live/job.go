@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // jobFlags are those of the commands that look at a job.
-var jobFlags = map[string]string{"job": "job", "nats-url": "nats.url", "dir": "server.dir"}
+var jobFlags = []string{"job", "nats-url", "dir"}
 
 // jobCommand makes a command that works on a job's NATS server: the one given
 // by URL, or the embedded one's directory while no stage runs in it.
@@ -31,12 +31,11 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 	addJobFlags(f)
 	config.ShowDefaults(f, jobFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
-		bind := jobFlags
+		names := jobFlags
 		if f.Lookup("model") != nil {
-			bind = maps.Clone(jobFlags)
-			bind["model"] = "model"
+			names = append(slices.Clone(jobFlags), "model")
 		}
-		c, err := stageConfig(a, file, f, bind)
+		c, err := stageConfig(a, file, f, names)
 		if err != nil {
 			return err
 		}
@@ -82,13 +81,4 @@ func addJobFlags(f *pflag.FlagSet) {
 	f.String("job", "", "name of the job")
 	f.String("nats-url", "", "NATS server; a running embedded one is at nats://127.0.0.1:4222")
 	f.String("dir", "", "without a URL: data directory of an embedded server that is not running")
-}
-
-// stageConfig loads the configuration and takes over its form of messages.
-func stageConfig(a *cli.App, path string, flags *pflag.FlagSet, bind map[string]string) (config.Config, error) {
-	c, err := config.Load(path, flags, bind)
-	if c.Log.Format == cli.FormatJSON {
-		a.LogAsJSON()
-	}
-	return c, err
 }

@@ -16,14 +16,14 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 
 // replayFlags are the flags of replay that override keys of the configuration.
-var replayFlags = map[string]string{"nats-url": "nats.url", "job": "job", "subject": "input.subject"}
+var replayFlags = []string{"nats-url", "job", "subject"}
 
 // Faster than these nothing is waited for: max is meant.
 const (

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -22,11 +22,7 @@ import (
 const statusEvery = 10 * time.Second
 
 // runFlags are the flags of run that override keys of the configuration.
-var runFlags = map[string]string{
-	"model": "model", "job": "job", "nats-url": "nats.url", "dir": "server.dir", "port": "server.port", "sync": "server.sync",
-	"partitions": "stage.partitions", "shards": "stage.shards", "non-finite": "input.non_finite", "engine": "stage.engine",
-	"metrics": "metrics.listen",
-}
+var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "engine", "metrics"}
 
 func NewRun(a *cli.App) *cobra.Command {
 	var file string
@@ -104,7 +100,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		a.Say("embedded NATS server at %s, data in %s", b.server.URL(), c.Server.Dir)
 	}
 	stage := &pipeline.Stage{
-		Config: c.Pipeline(), Model: m, ModelName: filepath.Base(c.Model),
+		Config: pipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.dial, Log: log, Counters: counters,
 	}
 	stage.NewEngine, stage.Fallback = engines.ForStage(c.Stage.Engine, stage.Config.WithDefaults().MaxSlots, log)

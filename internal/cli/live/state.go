@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -265,7 +265,7 @@ may be another, and the same number of partitions (stage.partitions).`,
 			if err != nil {
 				return err
 			}
-			p, network, err := pipeline.CheckImport(c.Pipeline(), b)
+			p, network, err := pipeline.CheckImport(pipelineConfig(c), b)
 			if err != nil {
 				return ofState(fmt.Errorf("%s: %w; nothing was imported", name, err))
 			}
@@ -283,7 +283,7 @@ may be another, and the same number of partitions (stage.partitions).`,
 			if err != nil {
 				return err
 			}
-			if err := pipeline.Import(ctx, js, c.Pipeline(), b); err != nil {
+			if err := pipeline.Import(ctx, js, pipelineConfig(c), b); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 				if errors.Is(err, pipeline.ErrOtherModel) {
 					err = cli.Fail(cli.ExitOtherModel, err, "--job with a name that no job has")
@@ -320,7 +320,7 @@ stage is not disturbed. Configuration and model must be the stage's.`,
 				which = append(which, strconv.Itoa(p))
 			}
 		}
-		conf := c.Pipeline()
+		conf := pipelineConfig(c)
 		conf.Partitions = j.NumPartitions()
 		var all []pipeline.Verification
 		for _, text := range which {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/bench"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/demo"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/live"
@@ -82,7 +82,7 @@ sample, and predictions go out, also as Arrow.
 		return fmt.Errorf("--progress %s: want auto, plain or none", a.ProgressMode)
 	}
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewPartitions(a), live.NewState(a), live.NewDeadLetter(a), offlinecmd.NewCommand(a), models.NewCommand(a), config.NewCommand(a),
+	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewPartitions(a), live.NewState(a), live.NewDeadLetter(a), offlinecmd.NewCommand(a), models.NewCommand(a), configcmd.NewCommand(a),
 		live.NewDoctor(a), bench.NewCommand(a), newVersion(a), cli.NewExitCodesTopic())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know

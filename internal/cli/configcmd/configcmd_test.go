@@ -1,4 +1,4 @@
-package config_test
+package configcmd_test
 
 import (
 	"os"
@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/config"
+	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
@@ -57,7 +58,7 @@ func TestConfigOfAnySize(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(file, config.MaxConfig+1); err != nil {
+	if err := os.Truncate(file, configcmd.MaxConfig+1); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, "is longer than 1024 KiB", "try:")
@@ -72,20 +73,20 @@ func TestConfigProblems(t *testing.T) {
 	}{
 		{"unknown key", "stage:\n  row: 5\n", []string{`c.yaml:2: unknown key "stage.row", nearest is "stage.rows"`}},
 		{"unknown section", "nets:\n  url: x\n", []string{`c.yaml:2`, `"nats.url"`}},
-		{"section as value", "stage: 5\n", []string{"c.yaml:1: stage is a group of keys"}},
+		{"section as value", "stage: 5\n", []string{"c.yaml:1: key stage: want a group of keys"}},
 		{"two at once", "job: A B\nlog:\n  level: loud\n", []string{"c.yaml:1: key job", "c.yaml:3: key log.level"}},
-		{"one of each kind", "modle: x\nstage:\n  rows: many\n  engine: turbo\nnats: nope\n", []string{`c.yaml:1: unknown key "modle"`, "c.yaml:3: key stage.rows", "c.yaml:4: key stage.engine", "c.yaml:5: nats is a group"}},
+		{"one of each kind", "modle: x\nstage:\n  rows: many\n  engine: turbo\nnats: nope\n", []string{`c.yaml:1: unknown key "modle"`, "c.yaml:3: key stage.rows", "c.yaml:4: key stage.engine", "c.yaml:5: key nats: want a group of keys"}},
 		{"wrong type", "\nstage:\n  rows: many\n", []string{"c.yaml:3: key stage.rows"}},
 		{"duration", "stage:\n  latency: soon\n", []string{"c.yaml:2: key stage.latency"}},
 		{"duration without unit", "stage:\n  latency: 5\n", []string{"c.yaml:2: key stage.latency", "with its unit"}},
-		{"half a row", "stage:\n  rows: 1.5\n", []string{"c.yaml:2: key stage.rows: want a whole number, got 1.5"}},
+		{"half a row", "stage:\n  rows: 1.5\n", []string{"c.yaml:2: key stage.rows: want a whole number", "got 1.5"}},
 		{"beyond 64 bits", "stage:\n  rows: 99999999999999999999\n", []string{"c.yaml:2: key stage.rows", "whole number"}},
 		{"zero", "stage:\n  partitions: 0\n", []string{"c.yaml:2: key stage.partitions"}},
-		{"range", "stage:\n  partitions: 100000\n", []string{"c.yaml:2", "want 1 to 4096"}},
+		{"range", "stage:\n  partitions: 100000\n", []string{"c.yaml:2: key stage.partitions", "1 to 4096", "got 100000"}},
 		{"shards", "stage:\n  shards: 7\n  partitions: 2\n", []string{"c.yaml:2: key stage.shards"}},
-		{"logins", "nats:\n  user: a\n  token: b\n", []string{"2 ways to log in"}},
+		{"logins", "nats:\n  user: a\n  token: b\n", []string{"c.yaml:1: key nats: want at most one of", "got nats.user and nats.token"}},
 		{"password", "nats:\n  password: a\n", []string{"c.yaml:2: key nats.password"}},
-		{"sync", "server:\n  sync: often\n", []string{"c.yaml:2: key server.sync", `"often", want default or always`}},
+		{"sync", "server:\n  sync: often\n", []string{"c.yaml:2: key server.sync", `want default or always, got "often"`}},
 		{"not YAML", "job: [\n", []string{"c.yaml"}},
 		{"a list", "- job\n", []string{"c.yaml:1: want keys and values"}},
 	} {
@@ -116,10 +117,32 @@ func TestConfigProblems(t *testing.T) {
 func TestEnvironmentOverridesFile(t *testing.T) {
 	file := clitest.Write(t, filepath.Join(t.TempDir(), "c.yaml"), "job: from-file\nstage:\n  rows: 7\n")
 	t.Setenv("EUSN_STAGE_ROWS", "9")
-	c, err := config.Load(file, nil, nil)
+	c, err := configcmd.Load(file, nil, nil)
 	if err != nil || c.Stage.Rows != 9 || c.Job != "from-file" {
 		t.Errorf("rows %d, job %q, error %v; want 9 from the environment, from-file from the file", c.Stage.Rows, c.Job, err)
 	}
 	t.Setenv("EUSN_STAGE_ROWS", "0")
 	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, "EUSN_STAGE_ROWS: key stage.rows")
+}
+
+// What the command prints is a schema that has every key.
+func TestConfigSchema(t *testing.T) {
+	var schema struct {
+		Draft      string `json:"$schema"`
+		Properties map[string]struct{ Properties map[string]any }
+	}
+	clitest.Must(t, "config", "schema").Parse(t, &schema)
+	if schema.Draft != "https://json-schema.org/draft/2020-12/schema" {
+		t.Errorf("the schema is of %s", schema.Draft)
+	}
+	for _, key := range config.Keys() {
+		group, name, in := strings.Cut(key, ".")
+		keys, known := schema.Properties[group]
+		if in {
+			_, known = keys.Properties[name]
+		}
+		if !known {
+			t.Errorf("the schema lacks %s", key)
+		}
+	}
 }

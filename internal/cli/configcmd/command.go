@@ -1,4 +1,4 @@
-package config
+package configcmd
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 )
 
 const defaultConfigFile = "eusn-stream.yaml"
 
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("config", "Write and check configuration files", newConfigInit(a), newConfigCheck(a))
+	return cli.Group("config", "Write and check configuration files", newConfigInit(a), newConfigCheck(a), newConfigSchema(a))
 }
 
 func newConfigInit(a *cli.App) *cobra.Command {
@@ -43,7 +44,7 @@ func configInit(a *cli.App, path string, force bool) error {
 	if err := cli.MayWrite(path, force); err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
-	if err := cli.ReplaceFile(path, defaultYAML, cli.Public); err != nil {
+	if err := cli.ReplaceFile(path, config.DefaultYAML, cli.Public); err != nil {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "another name")
 	}
 	a.Say("wrote %s", path)
@@ -91,4 +92,28 @@ func configCheck(a *cli.App, path string) error {
 		a.Print("%s: ok", path)
 	}
 	return nil
+}
+
+// parts takes a joined error apart.
+func parts(err error) []error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		return j.Unwrap()
+	}
+	return []error{err}
+}
+
+func newConfigSchema(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the configuration file, for editors",
+		Long: `Print the JSON Schema (draft 2020-12) of the configuration file: every key, its
+type, values, default and description. With it, editors complete and check the
+file: docs/configuration.md says how.`,
+		Example: "  eusn-stream config schema >eusn-stream.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: a.Do(func(context.Context, []string) error {
+			_, err := a.Stdout.Write(config.Schema)
+			return err
+		}),
+	}
 }

@@ -1,4 +1,0 @@
-package config
-
-// MaxConfig is what a test of the whole program also looks into.
-const MaxConfig = maxConfig

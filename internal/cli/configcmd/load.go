@@ -1,0 +1,65 @@
+package configcmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+)
+
+const compareHint = "eusn-stream config init reference.yaml, and compare"
+
+// Load gives the configuration: of the file at path (none where empty), the
+// environment, and the flags of those names.
+func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, error) {
+	var raw []byte
+	if path != "" {
+		var err error
+		if raw, err = readConfigFile(path); errors.Is(err, fs.ErrNotExist) {
+			return config.Config{}, cli.Fail(cli.ExitConfig, fmt.Errorf("config: %w", err), "eusn-stream config init "+cli.QuoteForShell(path))
+		} else if err != nil {
+			return config.Config{}, cli.Fail(cli.ExitConfig, fmt.Errorf("config: %w", err), compareHint)
+		}
+	}
+	c, err := config.Load(path, raw, flags, names)
+	return c, cli.Fail(cli.ExitConfig, err, compareHint)
+}
+
+// maxConfig bounds a configuration file, far beyond any: another file of any
+// size may be given by mistake.
+const maxConfig = 1 << 20
+
+// readConfigFile reads a configuration once and in order, so that a pipe will
+// do: -c <(envsubst <template.yaml). One that nobody writes is an error, and is
+// not waited for.
+func readConfigFile(path string) ([]byte, error) {
+	there, err := os.Stat(path)
+	pipe := err == nil && there.Mode()&fs.ModeNamedPipe != 0
+	if err := cli.NotWhole(path); err != nil && !pipe {
+		return nil, err
+	}
+	open := os.O_RDONLY
+	if pipe {
+		open |= syscall.O_NONBLOCK
+	}
+	f, err := os.OpenFile(path, open, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err == nil && pipe && len(raw) == 0 {
+		err = fmt.Errorf("%s is a pipe, want a file or a pipe that is written into", path)
+	}
+	if err == nil && len(raw) > maxConfig {
+		err = fmt.Errorf("%s is longer than %d KiB: no configuration file", path, maxConfig>>10)
+	}
+	return raw, err
+}

@@ -1,0 +1,45 @@
+package live
+
+import (
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+// stageConfig loads the configuration and takes over its form of messages.
+func stageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) (config.Config, error) {
+	c, err := configcmd.Load(path, flags, names)
+	if c.Log.Format == cli.FormatJSON {
+		a.LogAsJSON()
+	}
+	return c, err
+}
+
+// pipelineConfig is the part of c that package pipeline knows.
+func pipelineConfig(c config.Config) pipeline.Config {
+	return pipeline.Config{
+		Job: c.Job, InputSubject: c.Input.Subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
+		MaxMessage: int(c.Input.MaxMessage), InputMaxAge: c.Input.MaxAge, InputMaxBytes: int64(c.Input.MaxBytes),
+		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
+		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
+		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
+		Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,
+		SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,
+		Idle: c.Stage.Idle, Forget: c.Stage.Forget,
+	}
+}
+
+// natsOptions is how to reach a server, for a connection of that name.
+func natsOptions(c config.NATS, name string, log *slog.Logger) natsclient.Options {
+	return natsclient.Options{
+		URL: c.URL, Name: name, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token,
+		CA: c.TLSCA, Cert: c.TLSCert, Key: c.TLSKey, TLSHandshakeFirst: c.TLSFirst, InboxPrefix: c.InboxPrefix, Log: log,
+	}
+}

@@ -1,0 +1,199 @@
+package config
+
+import "time"
+
+//go:generate go test -count=1 -run ^TestGenerated$ . -write
+
+// Config is the configuration of the stage. Its fields are the one place that
+// names a key, its type, its default, its values and what it does: the decoder
+// and the checks read the tags, and default.yaml, schema.json and
+// docs/configuration.md are generated from the tags and these comments.
+//
+// The tags, beside mapstructure's, are JSON Schema's words: default, enum,
+// minimum, maximum, pattern and minLength, and not for one value that is
+// refused. want says in words what a pattern wants. flag is the flag that
+// overrides the key in the commands that have it. alone names a set of keys of
+// which at most one may have a value.
+//
+// Config holds no resources.
+type Config struct {
+	// Name of the job. It is a prefix of the job's NATS streams and subjects.
+	Job string `mapstructure:"job" default:"eusn" pattern:"^[a-z0-9][a-z0-9_-]{0,31}$" want:"at most 32 lower-case letters, digits, - and _" flag:"job"`
+	// Path of the trained model: a file that "eusn-stream offline retrain" or
+	// "eusn-stream demo" has written.
+	Model string `mapstructure:"model" default:"model.safetensors" minLength:"1" want:"the path of a model file" flag:"model"`
+	// How to reach a NATS server.
+	NATS NATS `mapstructure:"nats"`
+	// The embedded NATS server. It is used when nats.url is empty.
+	Server Server `mapstructure:"server"`
+	// What comes in, and how much of it is stored. By default only the disk
+	// limits the input: 2,000 messages of 3 kB a second are half a terabyte a
+	// day. "eusn-stream run" and "eusn-stream doctor" report the rate of your
+	// job.
+	Input Input `mapstructure:"input"`
+	// How much of what goes out is stored.
+	Output Output `mapstructure:"output"`
+	// Dead letters: copies of messages that could not be used, with the reason.
+	// The oldest are dropped first. The input stores the originals until they
+	// age out there.
+	DeadLetters DeadLetters `mapstructure:"dead_letters"`
+	// How the stage works.
+	Stage Stage `mapstructure:"stage"`
+	// What is written to standard error.
+	Log Log `mapstructure:"log"`
+	// Metrics for Prometheus and health checks for an orchestrator, over HTTP
+	// without a login: /metrics, /healthz and /readyz (docs/metrics.md).
+	Metrics Metrics `mapstructure:"metrics"`
+}
+
+// NATS says how to reach a NATS server.
+type NATS struct {
+	// URL of the NATS server, such as nats://host:4222; several are separated by
+	// commas. Empty: start an embedded server.
+	URL string `mapstructure:"url" default:"" flag:"nats-url"`
+	// Login with a credentials file (JWT and seed): its path. Set at most one of
+	// creds, nkey, user and token.
+	Creds string `mapstructure:"creds" default:"" alone:"login"`
+	// Login with an nkey: the path of its seed file.
+	NKey string `mapstructure:"nkey" default:"" alone:"login"`
+	// Login with a name and a password: the name.
+	User string `mapstructure:"user" default:"" alone:"login"`
+	// The password that belongs to user. Set it as an environment variable
+	// rather than in a file.
+	Password string `mapstructure:"password" default:""`
+	// Login with a token. Set it as an environment variable rather than in a
+	// file.
+	Token string `mapstructure:"token" default:"" alone:"login"`
+	// TLS: path of the certificate of the authority that signed the server's
+	// certificate.
+	TLSCA string `mapstructure:"tls_ca" default:""`
+	// TLS: path of a client certificate, for a server that asks for one. It
+	// needs tls_key.
+	TLSCert string `mapstructure:"tls_cert" default:""`
+	// TLS: path of the key of the client certificate.
+	TLSKey string `mapstructure:"tls_key" default:""`
+	// Start TLS before the server's greeting. The server must be set so too.
+	TLSFirst bool `mapstructure:"tls_first" default:"false"`
+	// Prefix of reply subjects, for an account that may not use _INBOX. Empty:
+	// _INBOX.
+	InboxPrefix string `mapstructure:"inbox_prefix" default:""`
+	// Copies of each of the job's NATS streams. Used when the streams are
+	// created; 3 on a cluster.
+	Replicas int `mapstructure:"replicas" default:"1" minimum:"1" maximum:"5"`
+}
+
+// Server is the embedded server's.
+type Server struct {
+	// Directory in which the server stores its streams. One process uses it at a
+	// time. Only its owner can read it.
+	Dir string `mapstructure:"dir" default:"eusn-data" flag:"dir"`
+	// Port of the server on 127.0.0.1. 0: no port, only this process can
+	// connect. -1: any free port.
+	Port int `mapstructure:"port" default:"4222" minimum:"-1" maximum:"65535" flag:"port"`
+	// When the server writes to the disk for good (fsync). default: every two
+	// minutes. always: before it acknowledges a message, which is slower and
+	// survives a power loss.
+	Sync string `mapstructure:"sync" default:"default" enum:"default,always" flag:"sync"`
+}
+
+// SyncAlways is a value of server.sync.
+const SyncAlways = "always"
+
+// Input says what comes in.
+type Input struct {
+	// Subject on which producers publish. "*" stands for the key: the id of a
+	// stream, or of a gateway whose messages have a stream_id column.
+	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^[^$ \\t\\r\\n.*>\\x00][^ \\t\\r\\n.*>\\x00]*([.][^ \\t\\r\\n.*>\\x00]+)*[.][*]$" want:"tokens that end in \".*\", such as sensors.*, without blanks, other wildcards or a leading $" flag:"subject"`
+	// What to do with a sample that is null, NaN or infinite. reject: the
+	// message becomes a dead letter. hold: use the previous value of the stream.
+	// zero: use 0.
+	NonFinite string `mapstructure:"non_finite" default:"reject" enum:"reject,hold,zero" flag:"non-finite"`
+	// How many messages of a key may wait for a message with a lower number,
+	// before that message counts as missing. -1: none, every gap counts at once.
+	Reorder int `mapstructure:"reorder" default:"16" maximum:"65536" not:"0"`
+	// Memory for all waiting messages of a partition.
+	ReorderBytes Bytes `mapstructure:"reorder_bytes" default:"8MiB" minimum:"1B" maximum:"1GiB"`
+	// Largest message, with its headers. Larger messages are refused. A server
+	// with default settings accepts 1MiB, headers of a dead letter included.
+	MaxMessage Bytes `mapstructure:"max_message" default:"1008KiB" minimum:"1KiB" maximum:"64MiB"`
+	// Input that is older is deleted. 0s: it is stored for ever, so that a
+	// restart can rebuild every state.
+	MaxAge time.Duration `mapstructure:"max_age" default:"0s" minimum:"0s"`
+	// When so much input is stored, producers are refused. 0: no limit.
+	MaxBytes Bytes `mapstructure:"max_bytes" default:"0" minimum:"0"`
+}
+
+// Output says how much of what goes out is stored.
+type Output struct {
+	// How many messages of predictions each partition stores. 0: all, until the
+	// disk is full.
+	Keep int64 `mapstructure:"keep" default:"0" minimum:"0"`
+}
+
+// DeadLetters says how many messages that could not be used are stored.
+type DeadLetters struct {
+	// How many dead letters are stored. -1: all, until the disk is full.
+	Keep int64 `mapstructure:"keep" default:"100000" not:"0"`
+}
+
+// Stage sizes the stage.
+type Stage struct {
+	// Partitions of the job. The number is fixed for the life of the job,
+	// because it decides which keys belong together.
+	Partitions int `mapstructure:"partitions" default:"64" minimum:"1" maximum:"4096" flag:"partitions"`
+	// Engines that work in parallel, at most one for each partition. 0: one for
+	// each core.
+	Shards int `mapstructure:"shards" default:"0" minimum:"0" maximum:"1024" flag:"shards"`
+	// What computes. auto: a GPU if there is one, else the fastest engine of
+	// this CPU. All give the same bits, except gpu-3xtf32 and gpu-2xtf32
+	// (docs/gpu.md).
+	Engine string `mapstructure:"engine" default:"auto" enum:"auto,avx512,avx2,neon,generic,gpu,gpu-3xtf32,gpu-2xtf32" flag:"engine"`
+	// A batch is closed when it has so many rows, or after latency.
+	Rows int `mapstructure:"rows" default:"32000" minimum:"1" maximum:"16777216"`
+	// A batch is closed so long after its first message. Negative: as soon as no
+	// message is waiting.
+	Latency time.Duration `mapstructure:"latency" default:"5ms" maximum:"1m" not:"0s"`
+	// States that a shard holds in memory, one for each open sequence. Beyond
+	// that, the states used least recently are stored and loaded again when
+	// needed.
+	MaxSlots int `mapstructure:"max_slots" default:"65536" minimum:"1" maximum:"268435456"`
+	// Streams that a partition remembers. Beyond that, the stream that was
+	// silent longest is forgotten.
+	MaxStreams int `mapstructure:"max_streams" default:"16384" minimum:"1" maximum:"67108864"`
+	// A stream that was silent for so long has its open sequence ended. 0s: only
+	// producers end sequences.
+	Idle time.Duration `mapstructure:"idle" default:"0s" minimum:"0s"`
+	// A stream that was silent for so long is forgotten, with its message
+	// numbers. No shorter than idle. 0s: streams are forgotten only beyond
+	// max_streams.
+	Forget time.Duration `mapstructure:"forget" default:"0s" minimum:"0s"`
+	// Name of the model's readout that predicts. Empty: its first.
+	Head string `mapstructure:"head" default:""`
+	// The state of a partition is stored after so many messages, or after
+	// snapshot_every. A restart replays the messages since.
+	SnapshotMessages int `mapstructure:"snapshot_messages" default:"4096" minimum:"1" maximum:"1073741824"`
+	// The state of a partition is stored after so much time, or after
+	// snapshot_messages.
+	SnapshotEvery time.Duration `mapstructure:"snapshot_every" default:"30s" minimum:"1ns"`
+	// A worker that does not answer for so long loses its partitions. Use the
+	// same value for all workers of a job.
+	Lease time.Duration `mapstructure:"lease" default:"3s" minimum:"200ms" maximum:"2m"`
+	// How long a stop waits for the last commit.
+	StopTimeout time.Duration `mapstructure:"stop_timeout" default:"10s" minimum:"1ns"`
+}
+
+// Log is the log's.
+type Log struct {
+	// The least important messages that are written.
+	Level string `mapstructure:"level" default:"info" enum:"debug,info,warn,error"`
+	// json: every line on standard error is JSON, hints and errors too. To have
+	// this also before the file is read, set EUSN_LOG_FORMAT=json.
+	Format string `mapstructure:"format" default:"text" enum:"text,json"`
+}
+
+// Metrics says where metrics and health are served.
+type Metrics struct {
+	// Address to listen on, such as 127.0.0.1:9464. Port 0 is any free port.
+	// Empty: off.
+	Listen string `mapstructure:"listen" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:9464, or nothing" flag:"metrics"`
+}

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"go.yaml.in/yaml/v3"
+)
+
+// file is what a YAML file says: the text of each key, and in which line.
+type file struct {
+	name  string
+	texts map[string]string
+	lines map[string]int
+	errs  []error
+	more  int // errors beyond mostErrors
+}
+
+// mostErrors is how many problems of a file are reported one by one.
+const mostErrors = 20
+
+// readFile reads YAML. Problems with single keys are in errs; err is for a text
+// that has no keys at all.
+func readFile(name string, raw []byte) (*file, error) {
+	f := &file{name: name, texts: map[string]string{}, lines: map[string]int{}}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(raw, &doc); err != nil {
+		return nil, fmt.Errorf("config: %s: %w", name, err)
+	}
+	if len(doc.Content) == 0 {
+		return f, nil // an empty file: all defaults
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("config: %s:%d: want keys and values", name, top.Line)
+	}
+	f.walk("", top)
+	return f, nil
+}
+
+// walk reads the keys of a group, and those of groups in it.
+func (f *file) walk(prefix string, group *yaml.Node) {
+	for i := 0; i+1 < len(group.Content); i += 2 {
+		name, value := group.Content[i], group.Content[i+1]
+		key := prefix + strings.ToLower(name.Value) // viper's keys know no case
+		if first, again := f.lines[key]; again {
+			f.wrong(key, name.Line, fmt.Sprintf("it once, it is in line %d already", first), "")
+			continue
+		}
+		f.lines[key] = name.Line
+		if value.Kind == yaml.AliasNode && value.Alias.Kind != yaml.MappingNode { // a group may hold itself
+			value = value.Alias
+		}
+		keys := value.Kind == yaml.MappingNode && len(value.Content) > 0
+		switch field, example := byKey[key], groups[key]; {
+		case field != nil && value.Kind == yaml.ScalarNode:
+			f.texts[key] = scalar(value)
+		case field != nil:
+			f.wrong(key, name.Line, field.want(), describe(value))
+		case keys && (example != "" || prefix == ""):
+			f.walk(key+".", value)
+		case example != "":
+			f.wrong(key, name.Line, "a group of keys, such as "+example, describe(value))
+		default:
+			f.unknown(key, name.Line)
+		}
+	}
+}
+
+// scalar is the text of a value as it is written, so that a password of digits
+// keeps its zeros; a null is empty.
+func scalar(value *yaml.Node) string {
+	if value.ShortTag() == "!!null" {
+		return ""
+	}
+	return value.Value
+}
+
+func describe(value *yaml.Node) string {
+	switch value.Kind {
+	case yaml.ScalarNode:
+		return shown(scalar(value))
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias (*)"
+	}
+	if len(value.Content) == 0 {
+		return "nothing"
+	}
+	return "a group of keys"
+}
+
+func (f *file) wrong(key string, line int, want, got string) {
+	f.report(func() error { return &FieldError{cut(key), got, want, Source{File: f.name, Line: line}} })
+}
+
+func (f *file) unknown(key string, line int) {
+	f.report(func() error {
+		return &UnknownKeyError{cut(key), nearest(cut(key), Keys()), Source{File: f.name, Line: line}}
+	})
+}
+
+// report keeps an error, or counts it: a file of another kind may have any
+// number of wrong keys.
+func (f *file) report(err func() error) {
+	if len(f.errs) == mostErrors {
+		f.more++
+		return
+	}
+	f.errs = append(f.errs, err())
+}
+
+// nearest is the candidate with the least edit distance to s; where s names a
+// last element that some candidate has, that one.
+func nearest(s string, candidates []string) string {
+	last := s[strings.LastIndex(s, ".")+1:]
+	best, least := "", int(^uint(0)>>1)
+	for _, c := range slices.Sorted(slices.Values(candidates)) {
+		d := 2 * min(levenshtein.ComputeDistance(s, c), levenshtein.ComputeDistance(last, c[strings.LastIndex(c, ".")+1:])+1)
+		if !strings.HasPrefix(c, s[:strings.LastIndex(s, ".")+1]) {
+			d++ // of two equally near, the one in the same section
+		}
+		if d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}

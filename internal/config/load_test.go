@@ -1,0 +1,246 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// problems are the errors that Load joined.
+func problems(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		return j.Unwrap()
+	}
+	return []error{err}
+}
+
+// keyOf is the key that an error is about.
+func keyOf(err error) string {
+	var f *FieldError
+	var u *UnknownKeyError
+	switch {
+	case errors.As(err, &f):
+		return f.Key
+	case errors.As(err, &u):
+		return u.Key
+	}
+	return ""
+}
+
+func load(t *testing.T, yaml string) Config {
+	t.Helper()
+	c, err := Load("c.yaml", []byte(yaml), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A flag wins over the environment, that over the file, that over the default;
+// and an error names the place that its value is from.
+func TestSources(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.Int("partitions", 0, "")
+	flags.String("dir", "", "")
+	names := []string{"partitions", "dir"}
+	ShowDefaults(flags, append(names, "engine")) // engine: a flag of all commands, not in this set
+	if got := flags.Lookup("partitions").DefValue; got != "64" {
+		t.Errorf("help shows %q as default of --partitions", got)
+	}
+	file := []byte("stage:\n  rows: 7\n  partitions: 8\nserver:\n  dir: from-file\n")
+	load := func() (Config, error) { return Load("c.yaml", file, flags, names) }
+
+	c, err := load()
+	if err != nil || c.Stage.Rows != 7 || c.Stage.Partitions != 8 || c.Server.Dir != "from-file" || c.Stage.Latency != 5*time.Millisecond {
+		t.Errorf("%+v, %v; want the file's values, and defaults", c, err)
+	}
+	t.Setenv("EUSN_STAGE_ROWS", "9")
+	t.Setenv("EUSN_STAGE_PARTITIONS", "10")
+	t.Setenv("EUSN_NATS_TLS_FIRST", "1")
+	t.Setenv("EUSN_SERVER_DIR", "") // counts as unset
+	t.Setenv("EUSN_STAGE", "x")     // no key
+	must(flags.Set("partitions", "11"))
+	if c, err = load(); err != nil || c.Stage.Rows != 9 || c.Stage.Partitions != 11 || c.Server.Dir != "from-file" || !c.NATS.TLSFirst {
+		t.Errorf("%+v, %v; want rows from the environment, partitions from the flag", c, err)
+	}
+
+	t.Setenv("EUSN_STAGE_ROWS", "many")
+	must(flags.Set("partitions", "0"))
+	file = append(file, "log:\n  level: loud\nnats:\n  tls_key: k\n"...)
+	_, err = load()
+	for _, want := range []string{
+		"config: EUSN_STAGE_ROWS: key stage.rows: want a whole number, 1 to 16777216, got \"many\"\n",
+		"config: --partitions: key stage.partitions: want a whole number, 1 to 4096, got 0\n",
+		"config: c.yaml:7: key log.level: want debug, info, warn or error, got \"loud\"\n",
+		"config: c.yaml:9: key nats.tls_cert: want both of nats.tls_cert and nats.tls_key, or none\n",
+	} {
+		if !strings.Contains(err.Error()+"\n", want) {
+			t.Errorf("%v\nlacks %s", err, want)
+		}
+	}
+	var f *FieldError
+	if !errors.As(err, &f) || f.Key != "stage.rows" || f.Value != `"many"` || f.Source != (Source{Env: "EUSN_STAGE_ROWS"}) {
+		t.Errorf("the first error is %+v", f)
+	}
+	if len(problems(err)) != 4 {
+		t.Errorf("%d problems, want 4:\n%v", len(problems(err)), err)
+	}
+}
+
+// Values mean what they say, whatever YAML would take them for.
+func TestValues(t *testing.T) {
+	c := load(t, `
+JOB: 7
+model: &m 2024-01-01
+nats: {password: 0123, user: true, tls_first: "true"}
+server: {dir: 1e3, port: 0x10}
+input: {max_message: 64KiB, reorder_bytes: "2 MB", max_bytes: 107374182400, max_age: 1h30m, reorder: -5}
+stage: {rows: "12", latency: -1ms, head: *m, max_slots: 1e3, idle: 0, shards: , forget: null}
+log.level: warn
+`)
+	got := []any{c.Job, c.Model, c.NATS.Password, c.NATS.User, c.NATS.TLSFirst, c.Server.Dir, c.Server.Port,
+		c.Input.MaxMessage, c.Input.ReorderBytes, c.Input.MaxBytes, c.Input.MaxAge, c.Input.Reorder,
+		c.Stage.Rows, c.Stage.Latency, c.Stage.Head, c.Stage.MaxSlots, c.Stage.Idle, c.Stage.Shards, c.Stage.Forget, c.Log.Level}
+	want := []any{"7", "2024-01-01", "0123", "true", true, "1e3", 16,
+		Bytes(64 << 10), Bytes(2e6), Bytes(100 << 30), 90 * time.Minute, -5,
+		12, -time.Millisecond, "2024-01-01", 1000, time.Duration(0), 0, time.Duration(0), "warn"}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("value %d is %v, want %v", i, got[i], want[i])
+		}
+	}
+	for _, none := range []string{"", "# nothing\n", "{}\n"} {
+		if c := load(t, none); c != load(t, string(DefaultYAML)) {
+			t.Errorf("%q gives %+v, not the defaults", none, c)
+		}
+	}
+}
+
+// What is wrong is told with its key and its line, all at once.
+func TestProblems(t *testing.T) {
+	for _, c := range []struct{ yaml, want string }{
+		{"stage:\n  row: 5\n", `config: c.yaml:2: unknown key "stage.row", nearest is "stage.rows"`},
+		{"nets:\n  url: x\n", `config: c.yaml:2: unknown key "nets.url", nearest is "nats.url"`},
+		{"a:\n  b:\n    c: 1\n", `config: c.yaml:2: unknown key "a.b", nearest is "job"`},
+		{"? [a]\n: b\n", `config: c.yaml:1: unknown key "", nearest is "job"`},
+		{"<<: {job: a}\n", `config: c.yaml:1: unknown key "<<.job", nearest is "job"`},
+		{"stage: 5\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got 5`},
+		{"stage:\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},
+		{"stage: {}\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},
+		{"job: &a {b: *a}\n", `config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, got a group of keys`},
+		{"stage: &a\n  rows: 1\n  head: *a\n", `config: c.yaml:3: key stage.head: want a text, got an alias (*)`},
+		{"job: a\nJob: b\n", `config: c.yaml:2: key job: want it once, it is in line 1 already`},
+		{"stage: {rows: 1}\nstage.rows: 2\n", `config: c.yaml:2: key stage.rows: want it once, it is in line 1 already`},
+		{"nats:\n  password: [secret]\n", `config: c.yaml:2: key nats.password: want a text, got a list`},
+		{"job: A B\n", `config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, got "A B"`},
+		{"model: ''\n", `config: c.yaml:1: key model: want the path of a model file, got nothing`},
+		{"server:\n  port:\n", `config: c.yaml:2: key server.port: want a whole number, -1 to 65535, got nothing`},
+		{"stage:\n  rows: 1.5\n", `config: c.yaml:2: key stage.rows: want a whole number, 1 to 16777216, got 1.5`},
+		{"stage:\n  rows: true\n", `config: c.yaml:2: key stage.rows: want a whole number, 1 to 16777216, got "true"`},
+		{"dead_letters:\n  keep: 18446744073709551615\n", `config: c.yaml:2: key dead_letters.keep: want a whole number, not 0, got 18446744073709551615`},
+		{"dead_letters:\n  keep: 0\n", `config: c.yaml:2: key dead_letters.keep: want a whole number, not 0, got 0`},
+		{"input:\n  reorder: 65537\n", `config: c.yaml:2: key input.reorder: want a whole number, at most 65536, not 0, got 65537`},
+		{"stage:\n  latency: 5\n", `config: c.yaml:2: key stage.latency: want a duration with its unit, such as 5ms or 10s, at most 1m, not 0s, got 5`},
+		{"stage:\n  lease: 3m\n", `config: c.yaml:2: key stage.lease: want a duration with its unit, such as 5ms or 10s, 200ms to 2m, got "3m"`},
+		{"stage:\n  lease: 9999999999h\n", `config: c.yaml:2: key stage.lease: want a duration with its unit, such as 5ms or 10s, 200ms to 2m, got "9999999999h"`},
+		{"input:\n  max_bytes: 10000000TiB\n", `config: c.yaml:2: key input.max_bytes: want a number of bytes, or a size with its unit, such as 8MiB, at least 0, got "10000000TiB"`},
+		{"input:\n  max_message: 1kib\n", `config: c.yaml:2: key input.max_message: want a number of bytes, or a size with its unit, such as 8MiB, 1KiB to 64MiB, got "1kib"`},
+		{"nats:\n  tls_first: 2\n", `config: c.yaml:2: key nats.tls_first: want true or false, got 2`},
+		{"nats:\n  user: a\n  token: b\n", `config: c.yaml:1: key nats: want at most one of nats.creds, nats.nkey, nats.user, nats.token, got nats.user and nats.token`},
+		{"nats:\n  password: secret\n", `config: c.yaml:2: key nats.password: want nats.user with it`},
+		{"server:\n  dir: ''\n", `config: c.yaml:2: key server.dir: want a directory for the embedded server, or nats.url, got nothing`},
+		{"stage:\n  partitions: 2\n  shards: 7\n", `config: c.yaml:3: key stage.shards: want at most one for each of the 2 partitions (stage.partitions), got 7`},
+		{"stage:\n  idle: 2s\n  forget: 1s\n", `config: c.yaml:3: key stage.forget: want 0s, or no less than stage.idle, 2s, got 1s`},
+		{"stage:\n  partitions: 0\n  shards: 7\n", `config: c.yaml:2: key stage.partitions: want a whole number, 1 to 4096, got 0`},
+		{"- job\n", `config: c.yaml:1: want keys and values`},
+		{"job\n", `config: c.yaml:1: want keys and values`},
+		{"log:\n  level: " + strings.Repeat("x", 1000) + "\n", `config: c.yaml:2: key log.level: want debug, info, warn or error, got "` + strings.Repeat("x", 80) + `..."`},
+		{"log:\n  level: \"\\e[31m\\n\"\n", `config: c.yaml:2: key log.level: want debug, info, warn or error, got "\x1b[31m\n"`},
+		{"job: A B\nstage:\n  rows: many\nmodle: x\n", `config: c.yaml:4: unknown key "modle", nearest is "model"
+config: c.yaml:3: key stage.rows: want a whole number, 1 to 16777216, got "many"
+config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, got "A B"`},
+	} {
+		_, err := Load("c.yaml", []byte(c.yaml), nil, nil)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%q gives\n%v, want\n%s", c.yaml, err, c.want)
+		}
+	}
+	if _, err := Load("c.yaml", []byte("job: [\n"), nil, nil); err == nil || !strings.HasPrefix(err.Error(), "config: c.yaml: yaml: ") {
+		t.Errorf("what is no YAML gives %v", err)
+	}
+}
+
+// A file of another kind gives few errors and takes no long time, whatever its
+// keys are.
+func TestManyProblems(t *testing.T) {
+	var many strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&many, "k%d: 1\n", i)
+	}
+	_, err := Load("c.yaml", []byte(many.String()), nil, nil)
+	if n := len(problems(err)); n != mostErrors+1 || !strings.HasSuffix(err.Error(), "config: c.yaml: 49980 problems more") {
+		t.Errorf("%d problems, the last: %v", n, problems(err)[n-1])
+	}
+	_, err = Load("c.yaml", []byte("? "+strings.Repeat("x", 1<<19)+"\n: 1\n"), nil, nil)
+	if len(problems(err)) != 1 || len(err.Error()) > 300 {
+		t.Errorf("a long key gives %.300v", err)
+	}
+	// Groups in groups, which YAML allows.
+	_, err = Load("c.yaml", []byte(strings.Repeat("{a: ", 5000)+"1"+strings.Repeat("}", 5000)), nil, nil)
+	if keyOf(problems(err)[0]) != "a.a" {
+		t.Errorf("a deep file gives %.300v", err)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"job", "model", "nats.url", "stage.rows", "stage.max_slots", "stage.max_streams", "input.max_bytes", "log.level"}
+	for got, want := range map[string]string{
+		"jop": "job", "stage.row": "stage.rows", "rows": "stage.rows", "nats.ulr": "nats.url", "url": "nats.url",
+		"stage.maxslots": "stage.max_slots", "logs.level": "log.level", "input.max_byte": "input.max_bytes",
+	} {
+		if n := nearest(got, known); n != want {
+			t.Errorf("nearest to %q is %q, want %q", got, n, want)
+		}
+	}
+}
+
+// Whatever bytes a file has, Load ends with values that hold, or says what is
+// wrong and where.
+func FuzzLoad(f *testing.F) {
+	f.Add(DefaultYAML)
+	for _, s := range []string{
+		"", "job: a\nJob: b\n", "stage: {rows: 1e3, latency: 5}\n", "a: &a {b: *a}\nnats: *a\n", "- x\n", "? [a]\n: !!binary YQ==\n",
+		"nats:\n  user: a\n  token: b\n", "input: {max_bytes: 5 GB, max_message: 0x400}\n", "stage.rows: !!float 1\n", "log: {level: \"\\0\"}\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := Load("c.yaml", raw, nil, nil)
+		for _, p := range problems(err) {
+			if s := p.Error(); !strings.HasPrefix(s, "config: c.yaml:") || len(s) > 2000 {
+				t.Errorf("%q gives %q, want a short error that begins with the place", raw, s)
+			}
+		}
+		if err != nil {
+			return
+		}
+		l := loader{c: c, wrong: map[string]bool{}}
+		for _, r := range append(c.rules(), l.alone()...) {
+			if r.broken {
+				t.Errorf("%q was accepted, but %v want %s", raw, r.keys, r.want)
+			}
+		}
+		for i := range fields {
+			if !fields[i].holds(l.field(&fields[i])) {
+				t.Errorf("%q was accepted with %s = %v, want %s", raw, fields[i].key, l.field(&fields[i]), fields[i].want())
+			}
+		}
+	})
+}

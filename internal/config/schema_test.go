@@ -1,0 +1,361 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"go.yaml.in/yaml/v3"
+)
+
+// compiled is the schema in a validator that is not ours. It holds the schema
+// to draft 2020-12 itself.
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertVocabs()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.DraftVersion != 2020 {
+		t.Fatalf("the schema is of draft %d", s.DraftVersion)
+	}
+	return s
+}
+
+// validate is what the validator says of a YAML file.
+func validate(t *testing.T, s *jsonschema.Schema, text string) error {
+	t.Helper()
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	return s.Validate(v)
+}
+
+// keysOf are the keys that the validator's error names.
+func keysOf(err error) []string {
+	var keys []string
+	var visit func(e *jsonschema.ValidationError)
+	visit = func(e *jsonschema.ValidationError) {
+		at := strings.Join(e.InstanceLocation, ".")
+		if unknown, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
+			for _, name := range unknown.Properties {
+				keys = append(keys, strings.TrimPrefix(at+"."+name, "."))
+			}
+		} else if len(e.Causes) == 0 {
+			keys = append(keys, at)
+		}
+		for _, c := range e.Causes {
+			visit(c)
+		}
+	}
+	visit(err.(*jsonschema.ValidationError))
+	return keys
+}
+
+func TestSchemaAcceptsDefaultsAndExamples(t *testing.T) {
+	s := compiled(t)
+	if err := validate(t, s, string(DefaultYAML)); err != nil {
+		t.Error(err)
+	}
+	examples, err := filepath.Glob("../../configs/*.yaml")
+	if err != nil || len(examples) < 2 {
+		t.Fatalf("examples %v, %v", examples, err)
+	}
+	for _, path := range examples {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(t, s, string(text)); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if _, err := Load(path, text, nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A validator that knows the schema alone and the program refuse the same
+// files, and both name the key.
+func TestSchemaRejects(t *testing.T) {
+	s := compiled(t)
+	for _, c := range []struct{ name, yaml, key string }{
+		{"unknown key", "stage:\n  row: 5\n", "stage.row"},
+		{"unknown key at the top", "modle: x\n", "modle"},
+		{"group as value", "stage: 5\n", "stage"},
+		{"empty group", "stage: {}\n", "stage"},
+		{"wrong type", "stage:\n  rows: many\n", "stage.rows"},
+		{"fraction", "stage:\n  rows: 1.5\n", "stage.rows"},
+		{"zero", "stage:\n  partitions: 0\n", "stage.partitions"},
+		{"too many", "stage:\n  partitions: 100000\n", "stage.partitions"},
+		{"beyond 64 bits", "dead_letters:\n  keep: 99999999999999999999\n", "dead_letters.keep"},
+		{"zero where negative is all", "dead_letters:\n  keep: 0\n", "dead_letters.keep"},
+		{"duration without unit", "stage:\n  latency: 5\n", "stage.latency"},
+		{"no duration", "stage:\n  lease: soon\n", "stage.lease"},
+		{"duration of nothing", "stage:\n  stop_timeout: 0h0s\n", "stage.stop_timeout"},
+		{"negative duration", "input:\n  max_age: -1h\n", "input.max_age"},
+		{"size with another unit", "input:\n  max_message: 1mb\n", "input.max_message"},
+		{"size of nothing", "input:\n  reorder_bytes: 0MiB\n", "input.reorder_bytes"},
+		{"not of the list", "server:\n  sync: often\n", "server.sync"},
+		{"upper case", "job: Mine\n", "job"},
+		{"subject", "input:\n  subject: sensors.>\n", "input.subject"},
+		{"empty path", "model: ''\n", "model"},
+		{"address", "metrics:\n  listen: localhost\n", "metrics.listen"},
+		{"port of an address", "metrics:\n  listen: :65536\n", "metrics.listen"},
+		{"logins", "nats:\n  user: a\n  token: b\n", "nats"},
+		{"a list", "nats:\n  url: [a, b]\n", "nats.url"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := validate(t, s, c.yaml)
+			if err == nil {
+				t.Error("the schema accepts it")
+			} else if keys := keysOf(err); !slices.Contains(keys, c.key) {
+				t.Errorf("the schema names %v, want %s: %v", keys, c.key, err)
+			}
+			_, err = Load("c.yaml", []byte(c.yaml), nil, nil)
+			if p := problems(err); len(p) != 1 || keyOf(p[0]) != c.key {
+				t.Errorf("the program says %v, want one error of %s", err, c.key)
+			}
+		})
+	}
+}
+
+// Every field is a key of the schema, of default.yaml and of the reference, and
+// there is no other.
+func TestEveryKeyIsEverywhere(t *testing.T) {
+	want := Keys()
+	slices.Sort(want)
+	same := func(where string, got []string) {
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %v\nwant %v", where, got, want)
+		}
+	}
+
+	var schema map[string]any
+	if err := json.Unmarshal(Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var inSchema []string
+	for name, v := range schema["properties"].(map[string]any) {
+		group, in := v.(map[string]any)["properties"].(map[string]any)
+		if !in {
+			inSchema = append(inSchema, name)
+		}
+		for key := range group {
+			inSchema = append(inSchema, name+"."+key)
+		}
+	}
+	same("the schema", inSchema)
+
+	f, err := readFile("default.yaml", DefaultYAML)
+	if err != nil || len(f.errs) > 0 {
+		t.Fatal(err, f.errs)
+	}
+	var inFile []string
+	for key, text := range f.texts {
+		inFile = append(inFile, key)
+		if text != byKey[key].preset {
+			t.Errorf("default.yaml says %s: %s, the default is %s", key, text, byKey[key].preset)
+		}
+	}
+	same("default.yaml", inFile)
+
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inReference []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` ").FindAllSubmatch(text, -1) {
+		inReference = append(inReference, string(m[1]))
+	}
+	same(reference, inReference)
+}
+
+// good is a random value that the field may have, as YAML.
+func good(r *rand.Rand, f *field) string {
+	between := func(least, most int64) int64 {
+		least, most = max(least, -1<<40), min(most, 1<<40)
+		if n := least + r.Int64N(most-least+1); f.refused == nil || n != *f.refused {
+			return n
+		}
+		return most
+	}
+	least, most := int64(-1<<40), int64(1<<40)
+	if f.min != nil {
+		least = *f.min
+	}
+	if f.max != nil {
+		most = *f.max
+	}
+	switch {
+	case f.enum != nil:
+		return f.enum[r.IntN(len(f.enum))]
+	case f.pattern != nil:
+		return map[string][]string{
+			"job":            {"a", `"0"`, "a-b_c", strings.Repeat("z", 32)},
+			"input.subject":  {"a.*", "sensors.eu.1.*", `"ü$.*"`, "a$b.$c.*"},
+			"metrics.listen": {`""`, `":0"`, "127.0.0.1:65535", `"[::1]:9464"`, "host:60000"},
+		}[f.key][r.IntN(4)]
+	case f.typ == reflect.TypeFor[time.Duration]():
+		d := time.Duration(between(least, most))
+		return d.String()
+	case f.typ == reflect.TypeFor[Bytes]():
+		n := between(least, most)
+		if r.IntN(2) == 0 {
+			return fmt.Sprint(n)
+		}
+		return fmt.Sprintf("%dB", n)
+	case f.typ.Kind() == reflect.Bool:
+		return fmt.Sprint(r.IntN(2) == 0)
+	case f.typ.Kind() == reflect.String:
+		return fmt.Sprintf("%q", []string{"a", "a/b c.safetensors", "ü: #x", "123"}[r.IntN(4)])
+	}
+	return fmt.Sprint(between(least, most))
+}
+
+// A random file of good values is accepted by the schema and by the program.
+func TestRandomFilesAreAccepted(t *testing.T) {
+	s, r := compiled(t), rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var b strings.Builder
+		group, login := "", false
+		for i := range fields {
+			f := &fields[i]
+			switch f.key {
+			case "nats.password", "nats.tls_cert", "nats.tls_key", "stage.shards", "stage.forget":
+				continue // they need others
+			}
+			if r.IntN(2) == 0 || f.alone != "" && login {
+				continue
+			}
+			login = login || f.alone != ""
+			name, short, in := strings.Cut(f.key, ".")
+			if !in {
+				fmt.Fprintf(&b, "%s: %s\n", name, good(r, f))
+				continue
+			}
+			if name != group {
+				fmt.Fprintf(&b, "%s:\n", name)
+				group = name
+			}
+			fmt.Fprintf(&b, "  %s: %s\n", short, good(r, f))
+		}
+		if b.Len() == 0 {
+			continue
+		}
+		if err := validate(t, s, b.String()); err != nil {
+			t.Fatalf("the schema refuses\n%s%v", b.String(), err)
+		}
+		if _, err := Load("c.yaml", []byte(b.String()), nil, nil); err != nil {
+			t.Fatalf("the program refuses\n%s%v", b.String(), err)
+		}
+	}
+}
+
+// Of any value for any key the schema and the program say the same, but for
+// what docs/configuration.md names.
+func TestSchemaAgreesOnAnyValue(t *testing.T) {
+	s := compiled(t)
+	values := []string{
+		"", "null", "~", `""`, "''", "0", "1", "-1", "2", "5", "1000", "65535", "65536", "65537", "1.0", "1e3", "1.5", "-0.5", ".nan", ".inf",
+		"99999999999999999999", "-9223372036854775808", "9223372036854775807", "9223372036854775808", "true", "false", "yes", `"true"`, `"5"`, `"0"`, "0x10", "010",
+		"0s", "0", "5ms", "-5ms", "+5ms", "1h30m", "1.5h", ".5s", "5.s", "1d", "5 s", "5", "1m0s", "2m1s", "100ms", "0.0s", "1e3s", "9999999h", "1µs", "-0s",
+		"8MiB", "8 MiB", "0MiB", "1B", "8mb", "8KB", "8kB", "007B", "-1MiB", "1.5MiB", "9TiB", "[]", "[1]", "{}", "{a: 1}", "a", "a.b", "auto", "reject", "info", "text", "always", "gpu",
+		"a.*", "$a.*", "a b.*", `"*"`, ".*", "a..*", "a.*.*", "a.>", `"a.\0.*"`, ":80", ":65536", "h:80", "h:http", "h", `"[::1]:80"`, "::1:80", "A", "-a", "a_b", "ü",
+		strings.Repeat("a", 32), strings.Repeat("a", 33),
+	}
+	agreed, seen := map[bool]int{}, map[string]bool{}
+	for i := range fields {
+		f := &fields[i]
+		alike := fmt.Sprint(f.typ, f.want(), f.preset)
+		if seen[alike] {
+			continue
+		}
+		seen[alike] = true
+		switch f.key {
+		case "nats.password", "nats.tls_cert", "nats.tls_key", "server.dir":
+			continue // rules with other keys: TestProblems
+		}
+		for _, v := range values {
+			name, short, in := strings.Cut(f.key, ".")
+			text := fmt.Sprintf("%s: %s\n", name, v)
+			if in {
+				text = fmt.Sprintf("%s:\n  %s: %s\n", name, short, v)
+			}
+			var parsed any
+			if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			if in {
+				parsed = parsed.(map[string]any)[name]
+			}
+			value := parsed.(map[string]any)[map[bool]string{true: short, false: name}[in]]
+			_, err := Load("c.yaml", []byte(text), nil, nil)
+			bySchema := validate(t, s, text)
+			switch program, schema := err == nil, bySchema == nil; {
+			case program == schema:
+				agreed[program]++
+			case schema && !stricter(f, value):
+				t.Errorf("%q: the schema accepts it, the program does not: %v", text, err)
+			case program && !laxer(f, value):
+				t.Errorf("%q: the program accepts it, the schema does not: %v", text, bySchema)
+			}
+		}
+	}
+	if agreed[true] < 300 || agreed[false] < 1500 {
+		t.Errorf("the schema and the program agreed on %d good values and %d wrong ones: too few to have compared anything", agreed[true], agreed[false])
+	}
+}
+
+// stricter reports whether the program alone may refuse the value: it can tell
+// that a duration or a size with its unit is out of range, and that there are
+// more shards than the default number of partitions.
+func stricter(f *field, value any) bool {
+	_, text := value.(string)
+	return text && (f.typ == reflect.TypeFor[time.Duration]() || f.typ == reflect.TypeFor[Bytes]()) || f.key == "stage.shards"
+}
+
+// laxer reports whether the program alone may accept the value: a number or a
+// bool in quotes, a number or a bool for a text, 0 and 1 for a bool, a bare 0
+// or -0s for a duration, nothing where that is the default.
+func laxer(f *field, value any) bool {
+	_, text := value.(string)
+	switch {
+	case value == nil || value == "":
+		return reflect.ValueOf(must2(parse(f.preset, f.typ))).IsZero()
+	case f.typ.Kind() == reflect.String:
+		return !text
+	case f.typ.Kind() == reflect.Bool:
+		return text || value == 0 || value == 1
+	case f.typ == reflect.TypeFor[time.Duration]():
+		return value == 0 || value == "-0s"
+	}
+	return text
+}
+
+func must2(v any, err error) any {
+	must(err)
+	return v
+}
