@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -166,5 +167,19 @@ func TestLibraryRefuses(t *testing.T) {
 	m.Readouts = nil
 	if _, err := NewStream(m); err == nil || !strings.Contains(err.Error(), "readout") {
 		t.Error(err)
+	}
+}
+
+// TestExampleIsShort: a program that trains on slices and classifies has at
+// most twelve lines between its braces; integration holds README's to it.
+func TestExampleIsShort(t *testing.T) {
+	text, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\nfunc Example() {\n")
+	program, _, ended := strings.Cut(rest, "\t// Output:")
+	if n := strings.Count(program, "\n"); !found || !ended || n > 12 {
+		t.Errorf("the program has %d lines, want at most 12:\n%s", n, program)
 	}
 }
