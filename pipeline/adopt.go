@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 )
 
 // adopt takes over a partition as its snapshot left it: its rows go into
@@ -11,15 +14,14 @@ import (
 // there are too many. The state is checked against the record that named it.
 func (s *shard) adopt(b *batch, p *partition) error {
 	p.open = true
-	s.counters.streams.Add(int64(p.recency.Len())) // these, before anything can fail: drop takes all of them back
-	s.counters.away.Add(int64(p.away))
-	for _, src := range p.sources {
-		src.part = p
-		s.counters.parked.Add(int64(len(src.held)))
+	s.counters.streams.Add(int64(p.Len())) // these, before anything can fail: drop takes all of them back
+	s.counters.away.Add(int64(p.Away))
+	for _, src := range p.Sources {
+		src.Part = p.Partition
+		s.counters.parked.Add(int64(len(src.Held)))
 	}
-	for e := p.recency.Back(); e != nil; e = e.Prev() {
-		st := e.Value.(*stream)
-		for i, row := range st.rows {
+	for st := range p.Oldest() {
+		for i, row := range st.Rows {
 			if row == nil {
 				continue
 			}
@@ -27,24 +29,22 @@ func (s *shard) adopt(b *batch, p *partition) error {
 			if err != nil {
 				return s.yield(p, err)
 			}
-			st.slots[i] = slot
+			st.Slots[i] = slot
 			s.residents.use(st)
 			if err := s.pool.engine.WriteState(slot, row); err != nil {
-				p.tenure.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.id, st.id, err))
+				p.tenure.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.ID, st.ID, err))
 			}
-			st.rows[i] = nil
+			st.Rows[i] = nil
 		}
-		st.rows = nil
+		st.Rows = nil
 	}
 	s.countSlots()
 	p.snapshotAt = time.Now()
-	if err := s.rehash(p); err != nil {
+	if err := s.machine.Rehash(p.Partition, s); err != nil {
 		return err
 	}
-	if p.recast {
-		if err := s.recast(p); err != nil {
-			return err
-		}
+	if err := s.machine.Recast(p.Partition, s); err != nil {
+		return err
 	}
 	if err := s.check(p); err != nil {
 		return err
@@ -53,30 +53,38 @@ func (s *shard) adopt(b *batch, p *partition) error {
 	return nil
 }
 
-// recast gives the streams of a snapshot that was taken without remembered
-// samples room for one, or takes theirs away: non_finite has changed to hold, or
-// from it. Until a stream's next sample, what is missing is then held at the
-// training data's mean. Where nothing is replayed, the record's digest is of the
-// state as it was. A replay under another policy than the record's comes out
-// with another digest, whose streams have other bytes.
-func (s *shard) recast(p *partition) error {
-	p.recast, p.unnamed = false, true
-	if p.done >= p.verifyAt && p.sum == p.want {
-		p.verifyAt = 0
+// check compares the state with what the commit record says of it, once it has
+// come so far.
+func (s *shard) check(p *partition) error {
+	sum := p.Sum
+	compared, err := s.machine.Check(p.Partition, s)
+	if compared {
+		p.rebuiltSum = sum
 	}
-	for e := p.recency.Front(); e != nil; e = e.Next() {
-		st := e.Value.(*stream)
-		st.sample, st.heard = nil, false
-		if s.shape.channels > 0 {
-			st.sample = make([]float32, s.shape.channels)
-		}
+	if err == nil {
+		return nil
 	}
-	return s.recount(p)
+	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
+		p.tenure.fail(fmt.Errorf("pipeline: partition %d: %w: "+
+			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
+			"nothing is predicted from a wrong state: put back the settings it had (they may change once the job was stopped in order), restore the job's streams, or begin a new job", p.ID, wrong, p.orOlder()))
+		return nil
+	}
+	return err
+}
+
+// orOlder says what else may be different where a record does not say which
+// form of the state its digest is of.
+func (p *partition) orOlder() string {
+	if p.Want.Version > 0 {
+		return p.instead
+	}
+	return p.instead + ", or a program from before the first release wrote the record"
 }
 
 // stands notes that a partition's state is rebuilt, once it is.
 func (p *partition) stands() {
-	if !p.rebuilt && p.tenure != nil && p.done >= p.replayTo && !p.failed() {
+	if !p.rebuilt && p.tenure != nil && p.Done >= p.ReplayTo && !p.failed() {
 		p.rebuilt = true
 		p.tenure.rebuilt.Store(true)
 	}
@@ -84,25 +92,24 @@ func (p *partition) stands() {
 
 // drop frees what a partition holds. Its last answer may still be under way.
 func (s *shard) drop(p *partition) {
-	for e := p.recency.Front(); e != nil; e = e.Next() {
-		st := e.Value.(*stream)
-		for _, slot := range st.slots {
+	for st := range p.Oldest() {
+		for _, slot := range st.Slots {
 			if slot >= 0 {
 				s.pool.release(slot)
 			}
 		}
 		s.residents.remove(st)
 	}
-	for _, src := range p.sources {
-		s.counters.parked.Add(-int64(len(src.held)))
+	for _, src := range p.Sources {
+		s.counters.parked.Add(-int64(len(src.Held)))
 	}
-	s.counters.away.Add(-int64(p.away))
-	s.closed = slices.DeleteFunc(s.closed, func(st *stream) bool { return p.sources[st.source.key] == st.source })
-	s.counters.streams.Add(-int64(p.recency.Len()))
-	if p.done < p.replayTo {
+	s.counters.away.Add(-int64(p.Away))
+	s.closed = slices.DeleteFunc(s.closed, func(st *state.Stream) bool { return p.Sources[st.Source.Key] == st.Source })
+	s.counters.streams.Add(-int64(p.Len()))
+	if p.Done < p.ReplayTo {
 		s.counters.replaying.Add(-1)
 	}
-	p.sources, p.over = nil, true
-	p.recency.Init()
+	p.over = true
+	p.Clear()
 	s.countSlots()
 }

@@ -1,9 +1,7 @@
 package pipeline
 
 import (
-	"github.com/nats-io/nats.go"
-
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -20,15 +18,9 @@ const (
 
 // job is one input message, or an order, on its way to a shard.
 type job struct {
-	part    *partition
-	order   order
-	seq     uint64 // in the input NATS stream
-	stored  int64  // when the server stored it there, ns
-	subject string // as stored: <job>.in.<p>.<key>
-	key     string
-	header  nats.Header
-	data    []byte // owned by the job
-	lost    bool   // input of the partition may have been lost before it
+	part  *partition
+	order order
+	msg   state.Message
 }
 
 // batch is what one engine call works on, with the way to answer it: the
@@ -38,15 +30,19 @@ type job struct {
 type batch struct {
 	messages int // taken from the queue, repeats included
 	full     bool
-	x        []float32
+	fx       state.Effects // samples, and what the messages led to but predictions
 	runs     []reservoir.Run
 	scores   []float32
 	emits    []emit // one per emitting run, in order
 	answers  []answer
 	touched  []int // indices of answers in use, in order of first message
-	dead     []deadLetter
+	dead     []rejected
+}
 
-	rows, bytes, used, early int // for the counters: what is not a replay
+// rejected is a dead letter of a partition.
+type rejected struct {
+	state.DeadLetter
+	part *partition
 }
 
 // emit says where a score row goes.
@@ -54,15 +50,13 @@ type emit struct{ part, index int }
 
 // answer is what a batch has to say on one partition.
 type answer struct {
-	part     *partition
-	inSeq    uint64             // last input message of the partition in the batch
-	inTime   int64              // when it was stored, ns
-	preds    []codec.Prediction // in order of input
-	at       []uint64           // the input message each belongs to, ascending
-	stored   []int64            // when it was stored, ns
-	dead     bool               // one of the input messages is a dead letter
-	commit   bool               // the position is due, whatever there is to say
-	close    bool               // the partition's last answer
+	part   *partition
+	inSeq  uint64 // last input message of the partition in the batch
+	inTime int64  // when it was stored, ns
+	state.Predictions
+	dead     bool // one of the input messages is a dead letter
+	commit   bool // the position is due, whatever there is to say
+	close    bool // the partition's last answer
 	touched  bool
 	messages int         // input messages taken into account, repeats and replayed ones included
 	digest   wire.Digest // of the state after inSeq
@@ -76,11 +70,13 @@ func newBatch(partitions int) *batch { return &batch{answers: make([]answer, par
 func (b *batch) reset() {
 	for _, i := range b.touched {
 		a := &b.answers[i]
-		*a = answer{preds: a.preds[:0], at: a.at[:0], stored: a.stored[:0]}
+		*a = answer{Predictions: state.Predictions{Preds: a.Preds[:0], At: a.At[:0], Stored: a.Stored[:0]}}
 	}
 	clear(b.dead) // let the messages go
+	clear(b.fx.Dead)
 	*b = batch{
-		x: b.x[:0], runs: b.runs[:0], scores: b.scores[:0], emits: b.emits[:0],
+		fx:   state.Effects{X: b.fx.X[:0], Runs: b.fx.Runs[:0], Dead: b.fx.Dead[:0], Notes: b.fx.Notes[:0]},
+		runs: b.runs[:0], scores: b.scores[:0], emits: b.emits[:0],
 		answers: b.answers, touched: b.touched[:0], dead: b.dead[:0],
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -25,7 +26,8 @@ func (t *tenure) checkInput(ctx context.Context) error {
 			c.subject(), c.Created, name, created, lostTrack)
 	}
 	c.Created = created
-	p.replayTo, p.skip, p.verifyAt, p.want, p.wantVersion = c.InSeq, c.Ahead, c.Mark.Seq, c.Mark.Digest, c.Mark.Version
+	p.Answered = state.Answered{ReplayTo: c.InSeq, Skip: c.Ahead}
+	p.Want = state.Expected{At: c.Mark.Seq, Digest: c.Mark.Digest, Version: c.Mark.Version}
 	in := info.State
 	t.first = in.FirstSeq
 	switch {
@@ -34,21 +36,21 @@ func (t *tenure) checkInput(ctx context.Context) error {
 			name, in.LastSeq, c.subject(), c.InSeq)
 	case c.InSeq > c.SnapSeq && in.FirstSeq > c.InSeq:
 		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: keep more input (max_age, max_bytes) than is stored between two snapshots; restore its store, or start a new job",
-			name, in.FirstSeq, p.id, c.SnapSeq+1, c.InSeq)
+			name, in.FirstSeq, p.ID, c.SnapSeq+1, c.InSeq)
 	}
-	if p.losses, err = parseLosses(c.Losses); err != nil {
+	if p.Losses, err = state.ParseLosses(c.Losses); err != nil {
 		return fmt.Errorf("pipeline: the record on %s: header %s is %q: %w", c.subject(), wire.HeaderLosses, c.Losses, err)
 	}
 	if c.Ahead > 0 && c.Rests.Seq > 0 && in.FirstSeq > c.Rests.Seq {
-		p.skip, c.Ahead = 0, 0 // they are of one message, which will not come again
+		p.Skip, c.Ahead = 0, 0 // they are of one message, which will not come again
 	}
 	p.rests = c.Rests.Seq
 	if c.EmptyTo > 0 && c.EmptyTo <= in.LastSeq { // else the input has gone back since, and it says nothing
-		p.empty.Store(&interval{c.InSeq, c.EmptyTo})
+		p.empty.Store(&state.Interval{From: c.InSeq, To: c.EmptyTo})
 		p.told.Store(c.EmptyTo)
 	}
 	for _, at := range []wire.Place{{Seq: c.Mark.Seq, Stored: c.Mark.Time}, c.Rests} {
-		if err := t.unchanged(ctx, p.id, at); err != nil {
+		if err := t.unchanged(ctx, p.ID, at); err != nil {
 			return err
 		}
 		p.came.store(at)
@@ -103,7 +105,7 @@ func (t *tenure) same(next wire.Place) (lost bool, err error) {
 		return false, nil
 	}
 	at := t.part.came.load()
-	if err := t.unchanged(t.ctx, t.part.id, at); err != nil {
+	if err := t.unchanged(t.ctx, t.part.ID, at); err != nil {
 		return false, err
 	}
 	info, err := t.inputInfo(t.ctx, at.Seq)

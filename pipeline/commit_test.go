@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
@@ -20,10 +21,10 @@ import (
 // any cut of the answers, skipping "ahead" predictions beyond "inSeq" leaves
 // exactly what has not been published.
 func TestAdvanceTo(t *testing.T) {
-	a := &answer{inSeq: 30, preds: make([]codec.Prediction, 9), at: []uint64{12, 12, 15, 15, 15, 15, 20, 21, 21}}
+	a := &answer{inSeq: 30, Predictions: state.Predictions{Preds: make([]codec.Prediction, 9), At: []uint64{12, 12, 15, 15, 15, 15, 20, 21, 21}}}
 	start := wire.Position{InSeq: 11, Ahead: 2, Outs: 100} // two of message 12's four went out before
-	for first := 1; first <= len(a.at); first++ {
-		for second := first + 1; second <= len(a.at); second++ {
+	for first := 1; first <= len(a.At); first++ {
+		for second := first + 1; second <= len(a.At); second++ {
 			p := advanceTo(start, a, 0, first)
 			check(t, a, p, first)
 			p = advanceTo(p, a, first, second)
@@ -35,7 +36,7 @@ func TestAdvanceTo(t *testing.T) {
 // A record in the middle of a split commit names the last input message that
 // its predictions rest on; one at the end has its digest for that.
 func TestAdvanceRests(t *testing.T) {
-	a := &answer{inSeq: 30, inTime: 300, preds: make([]codec.Prediction, 3), at: []uint64{12, 12, 15}, stored: []int64{120, 120, 150}}
+	a := &answer{inSeq: 30, inTime: 300, Predictions: state.Predictions{Preds: make([]codec.Prediction, 3), At: []uint64{12, 12, 15}, Stored: []int64{120, 120, 150}}}
 	c := &committer{}
 	for i, want := range []wire.Place{{Seq: 12, Stored: 120}, {Seq: 12, Stored: 120}, {}} {
 		c.Record = c.advance(a, i, i+1, nil)
@@ -51,7 +52,7 @@ func TestAdvanceRests(t *testing.T) {
 func check(t *testing.T, a *answer, p wire.Position, published int) {
 	t.Helper()
 	var beyond uint64 // published predictions of messages after p.inSeq
-	for _, at := range a.at[:published] {
+	for _, at := range a.At[:published] {
 		if at > p.InSeq {
 			beyond++
 		}
@@ -59,7 +60,7 @@ func check(t *testing.T, a *answer, p wire.Position, published int) {
 	if p.InSeq == 11 {
 		beyond += 2
 	}
-	for _, at := range a.at[published:] {
+	for _, at := range a.At[published:] {
 		if at <= p.InSeq {
 			t.Fatalf("after %d: %+v claims message %d, which has more to say", published, p, at)
 		}
@@ -67,7 +68,7 @@ func check(t *testing.T, a *answer, p wire.Position, published int) {
 	if p.Ahead != beyond || p.Outs != 100+uint64(published) {
 		t.Fatalf("after %d: %+v, want ahead %d", published, p, beyond)
 	}
-	if published == len(a.at) && p.InSeq != a.inSeq {
+	if published == len(a.At) && p.InSeq != a.inSeq {
 		t.Fatalf("after all: %+v, want input %d", p, a.inSeq)
 	}
 }

@@ -12,7 +12,7 @@ func (s *shard) advance(b *batch) error {
 		return err
 	}
 	s.counters.batches.Add(1)
-	if n := len(b.x) / s.channels; n > 0 {
+	if n := len(b.fx.X) / s.machine.Channels; n > 0 {
 		s.counters.batchRows.add(rowBounds, int64(n))
 	}
 	s.releaseSlots()
@@ -27,7 +27,7 @@ func (s *shard) compute(b *batch) error {
 	b.scores = slices.Grow(b.scores, len(b.emits)*width)[:from+len(b.emits)*width]
 	scores := b.scores[from:] // where the slice grew, those before keep the old array
 	start := time.Now()
-	if err := s.pool.engine.Advance(b.x, b.runs, scores); err != nil {
+	if err := s.pool.engine.Advance(b.fx.X, b.runs, scores); err != nil {
 		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
 	}
 	took := int64(time.Since(start))
@@ -36,7 +36,7 @@ func (s *shard) compute(b *batch) error {
 		s.counters.stepTime.add(stepBounds, took)
 	}
 	for i, e := range b.emits {
-		p := &b.answers[e.part].preds[e.index]
+		p := &b.answers[e.part].Preds[e.index]
 		p.Scores = scores[i*width : (i+1)*width]
 		class := s.head.Class(p.Scores)
 		p.Class, p.Score, p.Probability = int32(class), score(p.Scores, class), s.head.Probability(p.Scores)
@@ -61,13 +61,13 @@ func score(scores []float32, class int) float32 {
 // call.
 func (s *shard) releaseSlots() {
 	for _, st := range s.closed {
-		if st.seq.Open() { // a window, or it has begun again
+		if st.Seq.Open() { // a window, or it has begun again
 			continue
 		}
-		for i, slot := range st.slots {
+		for i, slot := range st.Slots {
 			if slot >= 0 {
 				s.pool.release(slot)
-				st.slots[i] = -1
+				st.Slots[i] = -1
 			}
 		}
 		s.residents.remove(st)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -84,7 +85,7 @@ func cutUp(t testing.TB, m *reservoir.Model, log []packet, room int, border func
 	l := newLone(t, m, Config{MaxStreams: room, Reorder: 2, NonFinite: codec.Hold})
 	for i, p := range log {
 		switch err := l.ingest(l.b, l.job(p)); {
-		case errors.Is(err, errStreams): // the stage stops here
+		case errors.Is(err, state.ErrStreams): // the stage stops here
 			return []string{fmt.Sprint("full at ", i)}, sums
 		case err != nil:
 			t.Fatal(err)
@@ -95,14 +96,14 @@ func cutUp(t testing.TB, m *reservoir.Model, log []packet, room int, border func
 		if err := l.advance(l.b); err != nil {
 			t.Fatal(err)
 		}
-		for _, q := range l.b.answers[0].preds {
+		for _, q := range l.b.answers[0].Preds {
 			out = append(out, fmt.Sprintf("%+v", q))
 		}
 		l.b.reset()
-		if err := l.rehash(l.p); err != nil {
+		if err := l.rehash(); err != nil {
 			t.Fatal(err)
 		}
-		sums[i] = l.p.sum
+		sums[i] = l.p.Sum
 	}
 	if len(out) == 0 {
 		t.Fatal("no prediction: the log has lost its subject")

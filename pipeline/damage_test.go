@@ -129,7 +129,7 @@ func TestDamageStops(t *testing.T) {
 			s, n := object(b)
 			data, err := s.GetBytes(context.Background(), n)
 			must(b, err)
-			data[len(snapshotMagic)] = 1
+			data[len("EUSNSNAP")] = 1
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
 		}, []string{"version 1, this program reads 2 to 3: an older program wrote it; run that one, or begin a new job"}},

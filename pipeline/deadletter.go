@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	maxReason = 1 << 10 // bytes of a dead letter's reason
 	// copiedHeaders is how many bytes of an input message's headers its dead
 	// letter repeats. With ours added to 64 kB of them the server would refuse
 	// the dead letter; Config.MaxMessage leaves room for this much.
@@ -26,33 +25,26 @@ const (
 	deadLetterPatience = 2 * commitTimeout
 )
 
-// deadLetter is an input message that could not be used.
-type deadLetter struct {
-	job    job
-	why    wire.Reason
-	reason string
-}
-
 // publishDead sends a message to the dead letters with its reason. The body is
 // cut only where the server would take nothing else; the original is still in
 // the input under Eusn-In-Seq.
-func (e *emitter) publishDead(ctx context.Context, d *deadLetter) error {
-	h, dropped := copyHeaders(d.job.header, copiedHeaders)
+func (e *emitter) publishDead(ctx context.Context, d *rejected) error {
+	h, dropped := copyHeaders(d.Msg.Header, copiedHeaders)
 	if dropped > 0 {
 		h.Set(wire.HeaderDropped, strconv.Itoa(dropped))
 	}
-	h.Set(wire.HeaderError, d.reason)
-	h.Set(wire.HeaderReason, d.why.String())
-	h.Set(wire.HeaderInSeq, strconv.FormatUint(d.job.seq, 10))
-	h.Set(wire.HeaderInSubject, d.job.subject)
+	h.Set(wire.HeaderError, d.Reason)
+	h.Set(wire.HeaderReason, d.Why.String())
+	h.Set(wire.HeaderInSeq, strconv.FormatUint(d.Msg.Seq, 10))
+	h.Set(wire.HeaderInSubject, wire.InputSubject(e.job, d.part.ID, d.Msg.Key))
 	h.Set(jetstream.MsgIDHeader, deadLetterID(e.job, d))
-	msg := &nats.Msg{Subject: wire.DeadLetterSubject(e.job, d.job.part.id), Header: h, Data: d.job.data}
+	msg := &nats.Msg{Subject: wire.DeadLetterSubject(e.job, d.part.ID), Header: h, Data: d.Msg.Data}
 	most := e.limit + headerRoom
 	if len(msg.Data) > most-headerBytes(h) {
-		h.Set(wire.HeaderTruncated, strconv.Itoa(len(d.job.data)))
+		h.Set(wire.HeaderTruncated, strconv.Itoa(len(d.Msg.Data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
-	return e.publishOnce(ctx, d.job.part.tenure, msg)
+	return e.publishOnce(ctx, d.part.tenure, msg)
 }
 
 // publishOnce publishes a message with an id until the server has it. A server
@@ -91,17 +83,17 @@ func (e *emitter) publishOnce(ctx context.Context, t *tenure, msg *nats.Msg) err
 // deadLetterID is the same for each attempt to publish a dead letter. A message
 // that came with an imported state has no place in the input, but a number
 // among its key's.
-func deadLetterID(job string, d *deadLetter) string {
-	if d.job.seq == 0 {
-		return fmt.Sprintf("%s.%d.0.%s.%s", job, d.job.part.id, d.job.key, d.job.header.Get(wire.HeaderSeq))
+func deadLetterID(job string, d *rejected) string {
+	if d.Msg.Seq == 0 {
+		return fmt.Sprintf("%s.%d.0.%s.%s", job, d.part.ID, d.Msg.Key, wire.Get(d.Msg.Header, wire.HeaderSeq))
 	}
-	return fmt.Sprintf("%s.%d.%d", job, d.job.part.id, d.job.seq)
+	return fmt.Sprintf("%s.%d.%d", job, d.part.ID, d.Msg.Seq)
 }
 
 // copyHeaders returns the headers of an input message that fit a budget of
 // bytes, in alphabetical order so that a repeat drops the same, and how many
 // do not.
-func copyHeaders(from nats.Header, budget int) (h nats.Header, dropped int) {
+func copyHeaders(from wire.Header, budget int) (h nats.Header, dropped int) {
 	h = nats.Header{}
 	for _, k := range slices.Sorted(maps.Keys(from)) {
 		name := k
@@ -129,16 +121,4 @@ func headerBytes(h nats.Header) int {
 		}
 	}
 	return n
-}
-
-// oneLine makes a header or a log line of a text: at most maxReason bytes of
-// UTF-8 without control characters.
-func oneLine(s string) string {
-	clean := []byte(s[:min(maxReason, len(s))])
-	for i, c := range clean {
-		if c < ' ' {
-			clean[i] = ' '
-		}
-	}
-	return strings.ToValidUTF8(string(clean), "")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -158,7 +159,7 @@ func (j *Job) Replay(ctx context.Context, d DeadLetter) (inSeq uint64, err error
 	m := &nats.Msg{Subject: strings.TrimSuffix(subjects[0], "*") + key, Data: d.Data, Header: nats.Header{
 		jetstream.MsgIDHeader: {j.name + ".dlq." + number}, wire.HeaderDead: {number},
 	}}
-	if endsAfter(d.Header) {
+	if state.EndsAfter(d.Header) {
 		m.Header.Set(wire.HeaderEnd, "true")
 	}
 	ack, err := j.js.PublishMsg(ctx, m)

@@ -11,8 +11,9 @@
 //	producer -> sensors.<key> -> NATS stream <JOB>-IN, stored as <job>.in.<p>.<key>
 //	  receive.go    one ordered consumer per partition p hands messages to p's shard
 //	  shard.go      joins waiting messages under a row and a latency budget
-//	  ingest.go     checks, decodes, drops repeats
-//	  spread.go     gives each stream its samples, cut into runs (package reservoir/sequence)
+//	  ingest.go     hands each to the state machine and gives its runs their slots
+//	    internal/state  checks, decodes, drops repeats, gives each stream its samples, cut
+//	                    into runs (package reservoir/sequence)
 //	  compute.go    reservoir.Engine.Advance: one call per batch
 //	  emit.go       publishes dead letters (deadletter.go) and commits (split.go)
 //	  commit.go     <job>.out.<p>: one message holds predictions and position

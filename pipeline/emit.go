@@ -45,14 +45,14 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 	start := time.Now()
 	for i := range b.dead {
 		d := &b.dead[i]
-		if d.job.part.failed() {
+		if d.part.failed() {
 			continue
 		}
 		if err := e.publishDead(ctx, d); err != nil {
-			d.job.part.tenure.fail(err)
+			d.part.tenure.fail(err)
 			continue
 		}
-		e.counters.deadLetters[d.why].Add(1)
+		e.counters.deadLetters[d.Why].Add(1)
 	}
 	for _, i := range b.touched {
 		e.cursor[i] = 0
@@ -71,10 +71,10 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 	if e.commits > 0 {
 		c.commitTime.add(commitBounds, took)
 	}
-	c.messages.Add(uint64(b.used))
-	c.rows.Add(uint64(b.rows))
-	c.bytes.Add(uint64(b.bytes))
-	c.early.Add(uint64(b.early))
+	c.messages.Add(uint64(b.fx.Used))
+	c.rows.Add(uint64(b.fx.Rows))
+	c.bytes.Add(uint64(b.fx.Bytes))
+	c.early.Add(uint64(b.fx.Early))
 	for _, i := range b.touched { // last: when nothing waits, all is counted
 		a := &b.answers[i]
 		a.part.waiting.Add(-int64(a.messages))
@@ -118,8 +118,8 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 			continue
 		}
 		e.commits++
-		e.counters.grade(a.preds[to-int(t.c.Outs-outs) : to])
-		if e.cursor[i] == len(a.preds) {
+		e.counters.grade(a.Preds[to-int(t.c.Outs-outs) : to])
+		if e.cursor[i] == len(a.Preds) {
 			e.cursor[i] = -1
 		}
 		more = more || e.cursor[i] >= 0
@@ -131,7 +131,7 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 // to commit.
 func (a *answer) due(from int) bool {
 	c := a.part.tenure.c
-	return !a.part.failed() && (from < len(a.preds) || from == 0 && (a.dead && c.InSeq < a.inSeq || a.commit && c.InSeq <= a.inSeq))
+	return !a.part.failed() && (from < len(a.Preds) || from == 0 && (a.dead && c.InSeq < a.inSeq || a.commit && c.InSeq <= a.inSeq))
 }
 
 // reassure reads the records that are not sure any more, side by side, of the

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -127,7 +128,7 @@ func TestStoredJobsGoOn(t *testing.T) {
 // than today's, from their snapshots.
 func (b *rig) digestsIn(c Config, m *reservoir.Model, form uint32) (all []string) {
 	b.t.Helper()
-	sh, err := shapeOf(c.WithDefaults(), m, "")
+	sh, err := state.ShapeOf(m, "", c.NonFinite == codec.Hold)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -141,15 +142,15 @@ func (b *rig) digestsIn(c Config, m *reservoir.Model, form uint32) (all []string
 		if err != nil || r.SnapSeq != r.Mark.Seq {
 			b.t.Fatalf("partition %d: snapshot of %d, position %d: %v", id, r.SnapSeq, r.Mark.Seq, err)
 		}
-		p, err := decodeSnapshot(snap, sh, id)
+		p, err := state.Decode(snap, sh, id)
 		if err != nil {
 			b.t.Fatal(err)
 		}
 		var sum wire.Digest
-		for _, src := range p.sources {
-			sum.Add(wire.HashOf(appendSource([]byte{'k'}, src, form)))
-			for _, st := range src.streams {
-				buf, err := appendStream(appendString([]byte{'s'}, src.key), st, hashedRows{}, form)
+		for _, src := range p.Sources {
+			sum.Add(wire.HashOf(state.AppendSource([]byte{'k'}, src, form)))
+			for _, st := range src.Streams {
+				buf, err := state.AppendStream(state.AppendString([]byte{'s'}, src.Key), st, hashedRows{}, form)
 				if err != nil {
 					b.t.Fatal(err)
 				}
@@ -164,13 +165,13 @@ func (b *rig) digestsIn(c Config, m *reservoir.Model, form uint32) (all []string
 // hashedRows writes the hashes of rows that are in no engine.
 type hashedRows struct{}
 
-func (hashedRows) appendRow(dst []byte, st *stream, state int) ([]byte, error) {
-	if row := st.rows[state]; row != nil {
-		return wire.AppendDigest(append(dst, rowHere), wire.HashOf(appendRowWords(nil, row))), nil
-	} else if st.isAway(state) {
-		return wire.AppendDigest(append(dst, rowHere), st.away[state].hash), nil
+func (hashedRows) AppendRow(dst []byte, st *state.Stream, phase int) ([]byte, error) {
+	if row := st.Rows[phase]; row != nil {
+		return wire.AppendDigest(append(dst, state.RowHere), wire.HashOf(state.AppendRowWords(nil, row))), nil
+	} else if st.IsAway(phase) {
+		return wire.AppendDigest(append(dst, state.RowHere), st.Away[phase].Hash), nil
 	}
-	return append(dst, rowNone), nil
+	return append(dst, state.RowNone), nil
 }
 
 // writtenAlike holds what is stored to what this program would write: a worker
@@ -180,7 +181,7 @@ func (b *rig) writtenAlike(c Config, m *reservoir.Model) {
 	t.Helper()
 	js, ctx := b.js, t.Context()
 	c = c.WithDefaults()
-	sh, err := shapeOf(c, m, "")
+	sh, err := state.ShapeOf(m, "", c.NonFinite == codec.Hold)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,22 +204,22 @@ func (b *rig) writtenAlike(c Config, m *reservoir.Model) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		part, err := decodeSnapshot(snap, sh, p)
+		part, err := state.Decode(snap, sh, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		away += part.away
-		for _, src := range part.sources {
-			held += len(src.held)
-			for _, st := range src.streams {
-				for _, row := range st.rows {
+		away += part.Away
+		for _, src := range part.Sources {
+			held += len(src.Held)
+			for _, st := range src.Streams {
+				for _, row := range st.Rows {
 					if row != nil {
 						here++
 					}
 				}
 			}
 		}
-		if again, err := part.snapshot(sh, decodedRows{}); err != nil || !bytes.Equal(again, snap) {
+		if again, err := part.Encode(sh, state.DecodedRows{}); err != nil || !bytes.Equal(again, snap) {
 			t.Errorf("partition %d: today's snapshot of the same state is another one (%v)", p, err)
 		}
 	}

@@ -3,13 +3,10 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -56,7 +53,7 @@ func TestHostileMessages(t *testing.T) {
 		want string
 	}{
 		"key not UTF-8":    {one("\xff\xfe\xfd", 1, 1, 1, true), `key "\xff\xfe\xfd"`},
-		"long incarnation": {with(one("x", 1, 1, 1, true), wire.HeaderIncarnation, strings.Repeat("i", maxIncarnation+1)), "129 bytes, want at most 128"},
+		"long incarnation": {with(one("x", 1, 1, 1, true), wire.HeaderIncarnation, strings.Repeat("i", 129)), "129 bytes, want at most 128"},
 		"end mark":         {with(one("x", 1, 1, 1, false), wire.HeaderEnd, "yes"), `header Eusn-End is "yes"`},
 		"end mark twice":   {with(with(one("x", 1, 1, 1, false), wire.HeaderEnd, "true"), "eusn-end", "false"), "headers Eusn-End and eusn-end are the same but for case"},
 		"empty":            {packet{key: "x", seq: 1, raw: []byte{}}, "empty message"},
@@ -65,7 +62,7 @@ func TestHostileMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := oneDead(t, Config{Job: "hostile", Partitions: 1}, c.bad)
-			if !strings.Contains(d.Reason, c.want) || len(d.Reason) > maxReason {
+			if !strings.Contains(d.Reason, c.want) || len(d.Reason) > 1<<10 {
 				t.Errorf("reason %q (%d bytes) does not say %q", d.Reason, len(d.Reason), c.want)
 			}
 		})
@@ -119,76 +116,6 @@ func TestCrowdedMessage(t *testing.T) {
 	}
 }
 
-// What admits foresees is what spread would meet: over many small partitions
-// in any state, a message of more than one new stream is refused exactly if
-// it would run out of streams.
-func TestAdmitsForesees(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 17))
-	policies := []reservoir.Policy{
-		{Kind: reservoir.Marked}, {Kind: reservoir.Count, Length: 3}, {Kind: reservoir.Window, Length: 4, Hop: 2},
-	}
-	refused, taken := 0, 0
-	for range 3000 {
-		c := Config{MaxStreams: 2 + rng.IntN(6), MaxSlots: 64}
-		l := newLone(t, testModel(t, 2, policies[rng.IntN(len(policies))]), c)
-		for range rng.IntN(4) { // what was there before
-			l.b.reset()
-			if err := l.ingest(l.b, l.job(several(rng, 2))); err != nil {
-				break
-			}
-			if err := l.advance(l.b); err != nil {
-				t.Fatal(err)
-			}
-		}
-		j := l.job(several(rng, 8))
-		src, _ := l.p.source(j.key)
-		m := &message{b: l.b, p: l.p, src: src}
-		if _, err := l.decode(l.b, j); err != nil {
-			t.Fatal(err)
-		}
-		fresh := 0
-		for _, id := range l.in.Keys {
-			if src.streams[id] == nil {
-				fresh++
-			}
-		}
-		before := l.admits(m)
-		after := l.spread(m)
-		if foreseen := before != nil; fresh > 1 && foreseen != (after != nil) || fresh <= 1 && foreseen {
-			t.Fatalf("%+v: %d new of %v: admits says %v, spread %v", l.policy, fresh, l.in.Keys, before, after)
-		}
-		if before != nil {
-			refused++
-		} else {
-			taken++
-		}
-	}
-	if refused < 100 || taken < 100 {
-		t.Fatalf("%d refused, %d taken: the test has lost its subject", refused, taken)
-	}
-	t.Logf("%d refused, %d taken", refused, taken)
-}
-
-// several is a message of up to n streams of twelve, in rows of any order,
-// some with end marks.
-func several(rng *rand.Rand, n int) packet {
-	p := packet{key: "crowd", header: map[string]string{}}
-	ids := rng.Perm(12)[:1+rng.IntN(n)]
-	for i, id := range ids {
-		p.batch.Keys = append(p.batch.Keys, fmt.Sprint("id", id))
-		for range 1 + rng.IntN(3) {
-			p.batch.Key = append(p.batch.Key, int32(i))
-		}
-	}
-	rng.Shuffle(len(p.batch.Key), func(i, j int) { p.batch.Key[i], p.batch.Key[j] = p.batch.Key[j], p.batch.Key[i] })
-	for range p.batch.Key {
-		p.batch.X = append(p.batch.X, 1, 2)
-		p.batch.Ends = append(p.batch.Ends, rng.IntN(2) == 0)
-	}
-	p.batch.Rows = len(p.batch.Key)
-	return p
-}
-
 // Messages that would each fit do so in one batch, too: rows of sequences that
 // have ended serve those that begin, with the same bits.
 func TestSlotsWithinABatch(t *testing.T) {
@@ -207,7 +134,7 @@ func TestSlotsWithinABatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, exp := tight.b.answers[0].preds, wide.b.answers[0].preds
+	got, exp := tight.b.answers[0].Preds, wide.b.answers[0].Preds
 	if len(exp) != 10 || !reflect.DeepEqual(got, exp) {
 		t.Errorf("%d predictions, want 10:\n got %+v\nwant %+v", len(exp), got, exp)
 	}
@@ -226,12 +153,12 @@ func TestRowlessKeysAreBounded(t *testing.T) {
 		}
 		for i := range 500 {
 			l.feedAll(rows(fmt.Sprint("k", i), 1, i%2 == 0))
-			if err := l.rehash(l.p); err != nil {
+			if err := l.rehash(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if len(l.p.sources) != 5 || l.p.recency.Len() != 5 || cap(l.p.dirtySources) > 16 {
-			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.sources), l.p.recency.Len())
+		if len(l.p.Sources) != 5 || l.p.Len() != 5 {
+			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.Sources), l.p.Len())
 		}
 		for i := range open {
 			if got := l.feedAll(rows(fmt.Sprint("open", i), 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
@@ -269,8 +196,5 @@ func TestHeldHeadersComeBack(t *testing.T) {
 	r.stop(t)
 	if got := flags(b.predictions(c.Job)["s"]); got != "3.1:reordered" {
 		t.Errorf("predictions %q", got)
-	}
-	if h, err := parseHeader(headerText(nats.Header{"K\x00": {"\x00", "v"}})); err != nil || !reflect.DeepEqual(h, nats.Header{"K\x00": {"\x00", "v"}}) {
-		t.Errorf("%q, %v", h, err)
 	}
 }

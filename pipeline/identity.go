@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -19,10 +19,6 @@ import (
 
 // ErrOtherModel is that of a worker whose model is not the one its job runs.
 var ErrOtherModel = errors.New("nothing was claimed")
-
-func (s shape) identity() wire.Identity {
-	return wire.Identity{Network: hex.EncodeToString(s.network[:])[:wire.HashDigits]}
-}
 
 // readoutOf identifies a readout, whatever others the model has, with what its
 // predictions' flags depend on: the same scores with other ranges are other
@@ -223,8 +219,8 @@ func (s *snapshots) network(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("pipeline: snapshot %s: %w", name, err)
 	}
-	if sh, _, err := shapeIn(first.Data); err == nil {
-		return sh.identity().Network, nil
+	if sh, _, err := state.ShapeIn(first.Data); err == nil {
+		return sh.Identity().Network, nil
 	}
 	return "", nil
 }

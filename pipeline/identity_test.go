@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -202,11 +203,11 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sh, err := shapeOf(c.WithDefaults(), m, "")
+	sh, err := state.ShapeOf(m, "", c.NonFinite == codec.Hold)
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := wire.Entry{Identity: sh.identity(), Worker: "killed", Meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Readout: "test"}}
+	killed := wire.Entry{Identity: sh.Identity(), Worker: "killed", Meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Readout: "test"}}
 	if killed.Readout, err = readoutOf(m, m.Readouts[0]); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -32,18 +33,16 @@ type watch struct {
 	asked   time.Duration // when the end event under way was published; 0 = none is
 }
 
-// silence is how long a stream or key last heard then has said nothing.
-func (w *watch) silence(heard time.Duration) time.Duration { return w.now - max(heard, w.resumed) }
-
 // observe lets a partition's time pass and asks for the end of what has been
 // silent too long.
 func (s *shard) observe(p *partition) error {
-	limit := s.shortest()
-	if limit == 0 || p.done < p.replayTo || p.skip > 0 {
+	quiet := s.silence(p)
+	limit := quiet.Shortest()
+	if limit == 0 || p.Done < p.ReplayTo || p.Skip > 0 {
 		return nil
 	}
-	now, w := time.Since(s.began), &p.watch
-	if w.now == 0 || now-w.now > s.lease { // just begun, or the server was away, or this worker was
+	now, w := time.Since(s.pace.began), &p.watch
+	if w.now == 0 || now-w.now > s.pace.lease { // just begun, or the server was away, or this worker was
 		w.resumed = now
 	}
 	w.now = now
@@ -51,10 +50,10 @@ func (s *shard) observe(p *partition) error {
 		return nil
 	}
 	if w.asked > 0 {
-		s.warn("end event of silent streams has not come back, asking again: may the stage publish to the input, and has the input room?", "partition", p.id)
+		s.warn("end event of silent streams has not come back, asking again: may the stage publish to the input, and has the input room?", "partition", p.ID)
 	}
 	w.looked, w.asked = now, 0
-	e := s.silent(p)
+	e := p.Silent(s.silence(p))
 	if e.Empty() {
 		return nil
 	}
@@ -64,59 +63,16 @@ func (s *shard) observe(p *partition) error {
 	}
 	w.asked = now
 	// What becomes of it shows when it comes back. An answer is not awaited.
-	if _, err := p.tenure.js.PublishMsgAsync(idleMessage(p.tenure.cfg, p.id, data), jetstream.WithRetryAttempts(0)); err != nil {
+	if _, err := p.tenure.js.PublishMsgAsync(idleMessage(p.tenure.cfg, p.ID, data), jetstream.WithRetryAttempts(0)); err != nil {
 		w.asked = 0
-		s.log.Debug("end event not published", "partition", p.id, "err", err)
+		s.log.Debug("end event not published", "partition", p.ID, "err", err)
 	}
 	return nil
 }
 
-// shortest is the silence from which on there may be something to do, 0 if
-// there never is.
-func (s *shard) shortest() time.Duration {
-	if s.idle == 0 {
-		return s.forget
-	}
-	return s.idle
-}
-
-// silent collects what has been silent too long.
-func (s *shard) silent(p *partition) *wire.IdleEvent {
-	e := &wire.IdleEvent{Partition: p.id, After: p.done}
-	room := s.idleBytes
-	var gaps map[*source]bool
-	for el := p.recency.Back(); el != nil && len(e.Streams)+len(e.Gaps) < wire.IdleEntries; el = el.Prev() {
-		st := el.Value.(*stream)
-		quiet := p.watch.silence(st.heardTime)
-		if quiet < s.shortest() {
-			break // the others were heard later
-		}
-		src := st.source
-		n := wire.StreamName{Key: src.key, Stream: st.id, Forget: s.forget > 0 && quiet >= s.forget}
-		switch {
-		case len(src.held) > 0:
-			if gaps[src] || p.watch.silence(src.heardTime) < s.shortest() {
-				continue
-			}
-			n = wire.StreamName{Key: src.key}
-		case !st.seq.Open() && !n.Forget:
-			continue
-		}
-		if n.Size() > room {
-			continue
-		}
-		room -= n.Size()
-		if len(src.held) == 0 {
-			e.Streams = append(e.Streams, n)
-			continue
-		}
-		e.Gaps = append(e.Gaps, src.key)
-		if gaps == nil {
-			gaps = map[*source]bool{}
-		}
-		gaps[src] = true
-	}
-	return e
+// silence is what silence asks for an end now.
+func (s *shard) silence(p *partition) state.Silence {
+	return state.Silence{Now: p.watch.now, Resumed: p.watch.resumed, End: s.pace.idle, Forget: s.pace.forget, Bytes: s.pace.idleBytes}
 }
 
 // idleMessage is an end event for a partition, on its way to the input.

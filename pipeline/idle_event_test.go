@@ -86,7 +86,7 @@ func TestIdleEventComesTooLate(t *testing.T) {
 	}
 	multi := packet{key: "g", batch: codec.Batch{Rows: 4, X: []float32{1, 2, 3, 4, 5, 6, 7, 8}, Keys: []string{"u", "v"}, Key: []int32{0, 1, 0, 1}}}
 	e := wire.IdleEvent{After: 6, Streams: []wire.StreamName{{Key: "g", Stream: "v"}}}
-	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.sources["g"].streams["u"].seq.Open() {
+	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.Sources["g"].Streams["u"].Seq.Open() {
 		t.Errorf("a gateway's stream: %+v", got)
 	}
 }
@@ -102,8 +102,8 @@ func TestIdleGivesGapsUp(t *testing.T) {
 		rows("a", 3, false, 3, 4),
 		event(t, wire.IdleEvent{After: 5, Gaps: []string{"a", "x"}}),
 		rows("a", 4, true, 5, 6))
-	if flags(got) != "4.0:gap" || len(l.p.sources["a"].held) != 0 || l.p.heldBytes != 0 {
-		t.Errorf("predictions %q, %d held", flags(got), len(l.p.sources["a"].held))
+	if flags(got) != "4.0:gap" || len(l.p.Sources["a"].Held) != 0 || l.p.HeldBytes != 0 {
+		t.Errorf("predictions %q, %d held", flags(got), len(l.p.Sources["a"].Held))
 	}
 	if got := l.feedAll(rows("a", 5, false, 1, 2), event(t, ends(8, "a"))); flags(got) != "5.0:idle" {
 		t.Errorf("after the gap: %q", flags(got))
@@ -118,11 +118,11 @@ func TestIdleForgets(t *testing.T) {
 		e := ends(2, "a", "b")
 		e.Streams[0].Forget, e.Streams[1].Forget = true, true
 		l.feedAll(event(t, e))
-		if err := l.rehash(l.p); err != nil {
+		if err := l.rehash(); err != nil {
 			t.Fatal(err)
 		}
-		if s := l.counters.Stats(); len(l.p.sources) != 0 || l.p.recency.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.sum != (wire.Digest{}) {
-			t.Errorf("%v: %d keys, %d rows in use, %+v, digest %v", policy, len(l.p.sources), l.pool.used(), s, l.p.sum)
+		if s := l.counters.Stats(); len(l.p.Sources) != 0 || l.p.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.Sum != (wire.Digest{}) {
+			t.Errorf("%v: %d keys, %d rows in use, %+v, digest %v", policy, len(l.p.Sources), l.pool.used(), s, l.p.Sum)
 		}
 	}
 }
@@ -131,10 +131,10 @@ func TestIdleForgets(t *testing.T) {
 func TestIdleEventRefused(t *testing.T) {
 	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	l.feedAll(rows("a", 1, false, 1, 2))
-	if err := l.rehash(l.p); err != nil {
+	if err := l.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	before := l.p.sum
+	before := l.p.Sum
 	many := ends(1, slices.Repeat([]string{"a"}, wire.IdleEntries+1)...)
 	for _, raw := range []string{"", "{", `{"partition":1}`, `{"partition":0,"after":-1}`, `{"partition":0} x`, `{"other":0}`, "[1]", string(event(t, many).raw)} {
 		l.b.reset()
@@ -142,7 +142,7 @@ func TestIdleEventRefused(t *testing.T) {
 		if err := l.ingest(l.b, j); err != nil {
 			t.Fatal(err)
 		}
-		if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].reason, "end event") {
+		if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].Reason, "end event") {
 			t.Errorf("%.40q: dead letters %+v", raw, l.b.dead)
 		}
 	}
@@ -154,14 +154,14 @@ func TestIdleEventRefused(t *testing.T) {
 		if err := l.ingest(l.b, l.job(p)); err != nil {
 			t.Fatal(err)
 		}
-		if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].reason, want) {
+		if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].Reason, want) {
 			t.Errorf("dead letters %+v, want %q", l.b.dead, want)
 		}
 	}
-	if err := l.rehash(l.p); err != nil {
+	if err := l.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if l.p.sum != before || len(l.p.sources) != 1 {
+	if l.p.Sum != before || len(l.p.Sources) != 1 {
 		t.Error("it changed the state")
 	}
 }
@@ -187,13 +187,13 @@ func TestIdleAnywhereInABatch(t *testing.T) {
 				}
 				l.b.reset()
 			}
-			if err := l.rehash(l.p); err != nil {
+			if err := l.rehash(); err != nil {
 				t.Fatal(err)
 			}
 			if l.pool.used() != 1 {
 				t.Errorf("%v, cuts %02b: %d rows in use, want 1", policy, cuts, l.pool.used())
 			}
-			sums = append(sums, l.p.sum)
+			sums = append(sums, l.p.Sum)
 		}
 		for cuts, sum := range sums {
 			if sum != sums[0] {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -189,17 +190,16 @@ func FuzzSnapshot(f *testing.F) {
 		}
 	}
 	l.feedAll(packets...)
-	seed, err := l.p.snapshot(l.shape, (*rowCopier)(l.shard))
+	seed, err := l.snapshot()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
-	for e := l.p.recency.Front(); e != nil; e = e.Next() { // and with rows that are stored apart
-		st := e.Value.(*stream)
-		st.away = []rowRef{{7, wire.Digest{1, 2}}, {}}
-		st.slots[0] = -1
+	for st := range l.p.Oldest() { // and with rows that are stored apart
+		st.Away = []state.RowRef{{Seq: 7, Hash: wire.Digest{1, 2}}, {}}
+		st.Slots[0] = -1
 	}
-	if seed, err = l.p.snapshot(l.shape, (*rowCopier)(l.shard)); err != nil {
+	if seed, err = l.snapshot(); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
@@ -209,20 +209,19 @@ func FuzzSnapshot(f *testing.F) {
 		copy(wild[at:], "\xf0\xff\xff\xff")
 		f.Add(wild)
 	}
-	if seed, err = l.p.encode(l.shape, (*rowCopier)(l.shard), wire.OldestState); err != nil {
+	if seed, err = l.p.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, wire.OldestState); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sum := sha256.Sum256(body)
 		b := append(bytes.Clone(body), sum[:]...) // past the checksum
-		if p, err := decodeSnapshot(b, l.shape, 0); err == nil {
-			p.tenure = nil
-			again, err := p.snapshot(l.shape, decodedRows{})
+		if p, err := state.Decode(b, l.machine.Shape, 0); err == nil {
+			again, err := p.Encode(l.machine.Shape, state.DecodedRows{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if q, err := decodeSnapshot(again, l.shape, 0); err != nil || q.done != p.done || len(q.sources) != len(p.sources) || q.away != p.away {
+			if q, err := state.Decode(again, l.machine.Shape, 0); err != nil || q.Done != p.Done || len(q.Sources) != len(p.Sources) || q.Away != p.Away {
 				t.Fatalf("not read again: %v", err)
 			}
 		}
@@ -300,7 +299,7 @@ func TestStatesOfIdlePartitions(t *testing.T) {
 		t.Error(err)
 	}
 	raw[64+3] = 0x7f // words
-	if _, err := ReadState(raw); !errors.Is(err, ErrState) {
+	if _, err := ReadState(raw); !errors.Is(err, state.ErrState) {
 		t.Errorf("a row of 2^31 words: %v", err)
 	}
 }
@@ -314,18 +313,18 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 	l.feedAll(packets...)
 	read := func(form uint32) PartitionState {
 		t.Helper()
-		b, err := l.p.encode(l.shape, (*rowCopier)(l.shard), form)
+		b, err := l.p.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, form)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := decodeSnapshot(b, l.shape, 0)
+		p, err := state.Decode(b, l.machine.Shape, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, src := range p.sources {
-			for _, st := range src.streams {
-				if len(st.channels) != 2 || (st.channels[0].Run > 0) != (form == wire.StateVersion) {
-					t.Errorf("version %d: stream %s has the channels %+v", form, st.id, st.channels)
+		for _, src := range p.Sources {
+			for _, st := range src.Streams {
+				if len(st.Channels) != 2 || (st.Channels[0].Run > 0) != (form == wire.StateVersion) {
+					t.Errorf("version %d: stream %s has the channels %+v", form, st.ID, st.Channels)
 				}
 			}
 		}

@@ -68,7 +68,7 @@ func (m *manager) probe(ctx context.Context, p int) {
 	}
 	m.beside.Go(func() {
 		defer m.probing.Store(false)
-		m.snaps.probe(ctx, p, 4*m.shards[p%m.cfg.Shards].shape.words, m.log)
+		m.snaps.probe(ctx, p, 4*m.shards[p%m.cfg.Shards].machine.Shape.Words, m.log)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -279,7 +280,7 @@ func TestMuteRowStore(t *testing.T) {
 	s.rowJS, s.patience = d, time.Second
 	put := func() error {
 		data := []byte("row")
-		return s.putRows(t.Context(), []storedRow{{subject: wire.RowSubject("mute", 0, 1), id: "1", data: data, ref: rowRef{hash: wire.HashOf(data)}}})
+		return s.putRows(t.Context(), []storedRow{{subject: wire.RowSubject("mute", 0, 1), id: "1", data: data, ref: state.RowRef{Hash: wire.HashOf(data)}}})
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- put() }()

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -43,7 +44,7 @@ func (l *lone) job(p packet) job {
 	for k, v := range p.header {
 		h.Set(k, v)
 	}
-	return job{part: l.p, seq: l.next, key: p.key, header: h, data: p.payload(l.t)}
+	return job{part: l.p, msg: state.Message{Seq: l.next, Key: p.key, Header: h, Data: p.payload(l.t)}}
 }
 
 // feedAll takes each packet as a batch of its own and returns the
@@ -57,12 +58,12 @@ func (l *lone) feedAll(packets ...packet) []codec.Prediction {
 			l.t.Fatal(err)
 		}
 		if len(l.b.dead) > 0 {
-			l.t.Fatalf("dead letter: %s", l.b.dead[0].reason)
+			l.t.Fatalf("dead letter: %s", l.b.dead[0].Reason)
 		}
 		if err := l.advance(l.b); err != nil {
 			l.t.Fatal(err)
 		}
-		for _, q := range l.b.answers[0].preds {
+		for _, q := range l.b.answers[0].Preds {
 			q.Scores = slices.Clone(q.Scores)
 			out = append(out, q)
 		}
@@ -76,4 +77,12 @@ func rows(key string, seq uint64, end bool, values ...float32) packet {
 		p.header[wire.HeaderEnd] = "true"
 	}
 	return p
+}
+
+// rehash brings the digest of the partition up to date.
+func (l *lone) rehash() error { return l.machine.Rehash(l.p.Partition, l.shard) }
+
+// snapshot encodes the partition.
+func (l *lone) snapshot() ([]byte, error) {
+	return l.p.Encode(l.machine.Shape, state.RowsIn{Rows: l.shard})
 }

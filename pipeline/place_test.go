@@ -25,7 +25,7 @@ func TestBatchesInTurn(t *testing.T) {
 		handed := make([][]float32, len(turns)) // what the engine had read
 		var got, want []codec.Prediction
 		keep := func(to []codec.Prediction, b *batch) []codec.Prediction {
-			for _, p := range b.answers[0].preds {
+			for _, p := range b.answers[0].Preds {
 				p.Scores = slices.Clone(p.Scores)
 				to = append(to, p)
 			}
@@ -35,7 +35,7 @@ func TestBatchesInTurn(t *testing.T) {
 		dead, copied, placed := 0, 0, 0
 		for turn := range 300 {
 			b := turns[turn%len(turns)]
-			if !sameBits(b.x, handed[turn%len(turns)]) {
+			if !sameBits(b.fx.X, handed[turn%len(turns)]) {
 				t.Fatalf("turn %d: samples of a batch that was handed on have changed", turn)
 			}
 			b.reset()
@@ -69,12 +69,12 @@ func TestBatchesInTurn(t *testing.T) {
 					p.key = fmt.Sprint("k", rng.IntN(3))
 				}
 				j := l.job(p)
-				from := len(b.x)
+				from := len(b.fx.X)
 				if err := l.ingest(b, j); err != nil {
 					t.Fatal(err)
 				}
-				if len(b.x) > from && len(l.in.Keys) == 0 {
-					if &l.in.X[len(l.in.X)-1] == &b.x[len(b.x)-1] {
+				if len(b.fx.X) > from && len(l.machine.Decoded().Keys) == 0 {
+					if &l.machine.Decoded().X[len(l.machine.Decoded().X)-1] == &b.fx.X[len(b.fx.X)-1] {
 						placed++
 					} else {
 						copied++
@@ -93,7 +93,7 @@ func TestBatchesInTurn(t *testing.T) {
 			if err := l.advance(b); err != nil {
 				t.Fatal(err)
 			}
-			got, handed[turn%len(turns)] = keep(got, b), slices.Clone(b.x)
+			got, handed[turn%len(turns)] = keep(got, b), slices.Clone(b.fx.X)
 		}
 		if len(got) != len(want) || len(got) < 100 || dead < 50 || placed < 100 || copied < 20 {
 			t.Fatalf("%s: %d predictions, want %d; %d dead letters, %d messages in place, %d copied: the test has lost its subject", policy.Kind, len(got), len(want), dead, placed, copied)
@@ -121,7 +121,7 @@ func TestSamplesBesideAllocate(t *testing.T) {
 		l.b.reset()
 		for _, j := range []job{many, one} {
 			l.next++
-			j.seq = l.next
+			j.msg.Seq = l.next
 			if err := l.ingest(l.b, j); err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,7 @@ func TestSamplesBesideAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("%v allocations for a message of many streams and a longer one of one, want 0", n)
 	}
-	if len(l.b.x) != 2+len(values) {
-		t.Errorf("%d values in the batch, want %d", len(l.b.x), 2+len(values))
+	if len(l.b.fx.X) != 2+len(values) {
+		t.Errorf("%d values in the batch, want %d", len(l.b.fx.X), 2+len(values))
 	}
 }

@@ -104,10 +104,10 @@ func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *ba
 	for b := range in {
 		for _, i := range b.touched {
 			a := &b.answers[i]
-			for from := 0; from < len(a.preds); {
+			for from := 0; from < len(a.Preds); {
 				body, to, err := e.encode(a, from)
 				if err == nil {
-					_, err = s.js.PublishAsync(wire.OutputSubject(job, a.part.id), body)
+					_, err = s.js.PublishAsync(wire.OutputSubject(job, a.part.ID), body)
 				}
 				if err != nil {
 					t.Error(err)
@@ -118,8 +118,8 @@ func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *ba
 				from = to
 			}
 		}
-		s.counters.messages.Add(uint64(b.used))
-		s.counters.rows.Add(uint64(b.rows))
+		s.counters.messages.Add(uint64(b.fx.Used))
+		s.counters.rows.Add(uint64(b.fx.Rows))
 		free <- b
 	}
 }

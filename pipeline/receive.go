@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -50,7 +51,7 @@ type reader struct {
 // read starts the partition's consumer behind what the snapshot holds.
 func (t *tenure) read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
-		js, err := t.reader(t.part.id)
+		js, err := t.reader(t.part.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections
 			return nil, fmt.Errorf("%w: %w", err, errLater)
 		}
@@ -62,7 +63,7 @@ func (t *tenure) read() (*reader, error) {
 		if errors.As(err, &refused) && attempt >= consumerAttempts {
 			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
 		}
-		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.id, "attempt", attempt, "err", err)
+		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.ID, "attempt", attempt, "err", err)
 		if err := pause(t.ctx, retryWait); err != nil {
 			return nil, err
 		}
@@ -85,13 +86,13 @@ func (t *tenure) read() (*reader, error) {
 // near.
 func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func(next wire.Place) (lost bool, err error), fail func(error)) (*reader, error) {
 	cons, err := js.OrderedConsumer(ctx, wire.InputStream(name), jetstream.OrderedConsumerConfig{
-		FilterSubjects:    []string{wire.InputFilter(name, p.id)},
+		FilterSubjects:    []string{wire.InputFilter(name, p.ID)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.id, err)
+		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.ID, err)
 	}
 	r := &reader{part: p}
 	// A callback that asks may still be asking when the next consumer's first
@@ -121,8 +122,10 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 		p.came.store(at)
 		subject := m.Subject()
 		j := job{
-			part: p, seq: at.Seq, stored: at.Stored, subject: subject, key: subject[strings.LastIndexByte(subject, '.')+1:],
-			header: m.Headers(), data: m.Data(), lost: lost,
+			part: p, msg: state.Message{
+				Seq: at.Seq, Stored: at.Stored, Key: subject[strings.LastIndexByte(subject, '.')+1:],
+				Header: m.Headers(), Data: m.Data(), Lost: lost,
+			},
 		}
 		select {
 		case s.queue <- j:
@@ -133,11 +136,11 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			if ctx.Err() == nil {
 				s.counters.resets.Add(1)
-				s.log.Debug("consumer recovers", "partition", p.id, "err", err)
+				s.log.Debug("consumer recovers", "partition", p.ID, "err", err)
 			}
 		}))
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.id, err)
+		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.ID, err)
 	}
 	return r, nil
 }

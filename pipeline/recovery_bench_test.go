@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -98,10 +99,10 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	fatal(err)
 	defer sh.pool.engine.Close()
 	lap = time.Now()
-	p, err := decodeSnapshot(raw, sh.shape, part)
+	p, err := state.Decode(raw, sh.machine.Shape, part)
 	fatal(err)
 	took(decode)
-	fatal(sh.adopt(newBatch(1), p))
+	fatal(sh.adopt(newBatch(1), partitionOf(p, 0)))
 	took(adopt)
 	fatal(snaps.put(ctx, "copy", raw))
 	took(put)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -25,8 +26,8 @@ func TestReorder(t *testing.T) {
 			t.Errorf("prediction %d differs from the one in order", i)
 		}
 	}
-	if s := l.counters.Stats(); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.heldBytes != 0 {
-		t.Errorf("counted %+v, %d bytes held", s, l.p.heldBytes)
+	if s := l.counters.Stats(); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.HeldBytes != 0 {
+		t.Errorf("counted %+v, %d bytes held", s, l.p.HeldBytes)
 	}
 	// 6 never comes: 7, 8 and 9 wait, 10 is one too many.
 	if got := flags(l.feedAll(msg(7, false), msg(8, true), msg(9, true))); got != "" {
@@ -48,8 +49,8 @@ func TestReorderBytes(t *testing.T) {
 	held := 0
 	for i := range 20 {
 		held += len(l.feedAll(one(fmt.Sprintf("k%d", i), 2, 2, 1, true)))
-		if l.p.heldBytes > 4*size {
-			t.Fatalf("%d bytes wait, want at most %d", l.p.heldBytes, 4*size)
+		if l.p.HeldBytes > 4*size {
+			t.Fatalf("%d bytes wait, want at most %d", l.p.HeldBytes, 4*size)
 		}
 	}
 	if held < 16 {
@@ -91,38 +92,38 @@ func TestSnapshotGoesOn(t *testing.T) {
 			whole := newLone(t, m, c)
 			half := len(packets) / 2
 			whole.feedAll(packets[:half]...)
-			if err := whole.rehash(whole.p); err != nil {
+			if err := whole.rehash(); err != nil {
 				t.Fatal(err)
 			}
-			b, err := whole.p.snapshot(whole.shape, (*rowCopier)(whole.shard))
+			b, err := whole.snapshot()
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := decodeSnapshot(b, whole.shape, 0)
+			p, err := state.Decode(b, whole.machine.Shape, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			next := newLone(t, m, c)
-			next.p.restored(p, "job")
+			next.p.TakeOver(p)
 			next.next = whole.next
 			if err := next.adopt(next.b, next.p); err != nil {
 				t.Fatal(err)
 			}
-			if next.p.sum != whole.p.sum || next.p.heldBytes != whole.p.heldBytes || next.p.heldBytes == 0 {
-				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.sum, whole.p.sum, next.p.heldBytes, whole.p.heldBytes)
+			if next.p.Sum != whole.p.Sum || next.p.HeldBytes != whole.p.HeldBytes || next.p.HeldBytes == 0 {
+				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.Sum, whole.p.Sum, next.p.HeldBytes, whole.p.HeldBytes)
 			}
-			again, err := next.p.snapshot(next.shape, (*rowCopier)(next.shard))
+			again, err := next.snapshot()
 			if err != nil || string(again) != string(b) {
 				t.Fatalf("the snapshot of a restored state differs (%v)", err)
 			}
 			w, g := whole.feedAll(packets[half:]...), next.feedAll(packets[half:]...)
 			same(t, map[string][]codec.Prediction{"all": g}, map[string][]codec.Prediction{"all": w})
 			for _, l := range []*lone{whole, next} {
-				if err := l.rehash(l.p); err != nil {
+				if err := l.rehash(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if next.p.sum != whole.p.sum {
+			if next.p.Sum != whole.p.Sum {
 				t.Error("digests part later")
 			}
 		})
@@ -150,36 +151,36 @@ func TestDigest(t *testing.T) {
 		if err := joined.advance(joined.b); err != nil {
 			t.Fatal(err)
 		}
-		if err := joined.rehash(joined.p); err != nil {
+		if err := joined.rehash(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := single.rehash(single.p); err != nil {
+	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if single.p.sum != joined.p.sum || single.counters.forgotten.Load() == 0 {
-		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.sum, joined.p.sum, single.counters.forgotten.Load())
+	if single.p.Sum != joined.p.Sum || single.counters.forgotten.Load() == 0 {
+		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.Sum, joined.p.Sum, single.counters.forgotten.Load())
 	}
-	before := single.p.sum
+	before := single.p.Sum
 	single.feedAll(one("new", 0, 1, 1, false))
-	if err := single.rehash(single.p); err != nil {
+	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	st := single.p.sources["new"].streams["new"]
-	changed := single.p.sum
-	row, err := single.readRow(st.slots[0])
+	st := single.p.Sources["new"].Streams["new"]
+	changed := single.p.Sum
+	row, err := single.ReadRow(st.Slots[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	row[len(row)-1] ^= 1
-	if err := single.pool.engine.WriteState(st.slots[0], row); err != nil {
+	if err := single.pool.engine.WriteState(st.Slots[0], row); err != nil {
 		t.Fatal(err)
 	}
-	single.p.touch(st)
-	if err := single.rehash(single.p); err != nil {
+	single.p.Touch(st)
+	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if single.p.sum == changed || changed == before {
+	if single.p.Sum == changed || changed == before {
 		t.Error("a changed bit of a state does not show in the digest")
 	}
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // restore reads the snapshot that the record names, or does without.
 func (t *tenure) restore() error {
 	err := t.restoreFrom(t.c.Snap, t.c.SnapSeq)
-	if lostSnapshot(err) || errors.Is(err, errDamaged) {
+	if lostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
 		return t.instead(err)
 	}
 	return err
@@ -24,33 +25,33 @@ func (t *tenure) restoreFrom(name string, seq uint64) error {
 		b, err := t.snaps.get(t.ctx, name)
 		switch {
 		case err == nil:
-			p, err := decodeSnapshot(b, t.shard.shape, t.part.id)
-			if err == nil && p.done != seq {
-				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.done, seq)
+			p, err := state.Decode(b, t.shard.machine.Shape, t.part.ID)
+			if err == nil && p.Done != seq {
+				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.Done, seq)
 			}
 			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.snaps.bucket, other)
 			}
-			if errors.Is(err, errDamaged) {
-				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.bucket, t.part.id, err)
+			if errors.Is(err, state.ErrDamaged) {
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.bucket, t.part.ID, err)
 			}
 			if err != nil {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.snaps.bucket, err)
 			}
 			if name != t.c.Snap { // the digest's input is known to be the one it was; what lies before it may be another
-				if err := t.unchanged(t.ctx, p.id, wire.Place{Seq: p.done, Stored: p.doneTime}); err != nil {
+				if err := t.unchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
 					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.snaps.bucket, err)
 				}
 			}
-			t.saved.Store(p.done)
-			t.kept, t.began = p.stored(), name
-			t.part.restored(p, t.cfg.Job)
+			t.saved.Store(p.Done)
+			t.kept, t.began = p.StoredRows(), name
+			t.part.TakeOver(p)
 			t.counters.restores.Add(1)
 			return nil
 		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
-			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.id, t.snaps.bucket, errLater)
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.ID, t.snaps.bucket, errLater)
 		case lostSnapshot(err):
-			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.bucket, t.part.id, err)
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.bucket, t.part.ID, err)
 		}
 		t.log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
 		if err := pause(t.ctx, retryWait); err != nil {
@@ -69,7 +70,7 @@ func (t *tenure) instead(lost error) error {
 	if t.c.Mark.Seq == 0 {
 		return fmt.Errorf("%w; restore the store, or start a new job", lost)
 	}
-	all, err := t.snaps.entries(t.ctx, t.part.id)
+	all, err := t.snaps.entries(t.ctx, t.part.ID)
 	if err != nil {
 		return fmt.Errorf("%w: %w: %w", lost, err, errLater)
 	}
@@ -82,7 +83,7 @@ func (t *tenure) instead(lost error) error {
 			t.withoutSnapshot(lost, "an earlier snapshot, "+e.name, e.seq+1)
 			return err
 		}
-		t.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.id, "err", err)
+		t.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.ID, "err", err)
 	}
 	if t.first > 1 {
 		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, wire.InputStream(t.cfg.Job), t.first)
@@ -94,27 +95,8 @@ func (t *tenure) instead(lost error) error {
 func (t *tenure) withoutSnapshot(lost error, from string, first uint64) {
 	t.home.Store(nowhere)
 	t.part.instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
-	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.id, "from", from, "input", first, "to", t.c.InSeq, "err", lost)
+	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.ID, "from", from, "input", first, "to", t.c.InSeq, "err", lost)
 }
 
 // nowhere is the home of a snapshot that is lost; see tenure.unstored.
 const nowhere = ^uint64(0)
-
-// restored takes over what a snapshot holds.
-func (p *partition) restored(from *partition, jobName string) {
-	p.sources, p.clock, p.lossy = from.sources, from.clock, p.lossy || from.lossy
-	p.done, p.doneTime, p.heldBytes = from.done, from.doneTime, from.heldBytes
-	p.away, p.recast = from.away, from.recast
-	p.dirty, p.dirtySources = from.dirty, from.dirtySources
-	p.recency.Init()
-	for e := from.recency.Front(); e != nil; e = e.Next() {
-		st := e.Value.(*stream)
-		st.element = p.recency.PushBack(st)
-	}
-	for _, src := range p.sources {
-		for i := range src.held {
-			src.held[i].job.part = p
-			src.held[i].job.subject = fmt.Sprintf("%s.in.%d.%s", jobName, p.id, src.key)
-		}
-	}
-}

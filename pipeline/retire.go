@@ -121,7 +121,7 @@ var errRecordLost = errors.New("nothing is answered")
 func (t *tenure) unanswered(ctx context.Context) error {
 	try, cancel := t.link.attempt(ctx)
 	defer cancel()
-	all, err := t.snaps.entries(try, t.part.id)
+	all, err := t.snaps.entries(try, t.part.ID)
 	if err != nil {
 		return err
 	}

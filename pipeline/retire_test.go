@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -165,19 +166,19 @@ func (b *rig) otherHistory(job string, seq uint64) {
 		if e.seq > seq || err != nil {
 			continue
 		}
-		sh, _, err := shapeIn(raw)
+		sh, _, err := state.ShapeIn(raw)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		p, err := decodeSnapshot(raw, sh, 0)
+		p, err := state.Decode(raw, sh, 0)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		p.doneTime--
-		for _, src := range p.sources {
-			src.last++
+		p.DoneTime--
+		for _, src := range p.Sources {
+			src.Last++
 		}
-		if raw, err = p.snapshot(sh, decodedRows{}); err == nil {
+		if raw, err = p.Encode(sh, state.DecodedRows{}); err == nil {
 			err = s.put(b.t.Context(), wire.SnapshotName(0, e.epoch+10, e.seq), raw)
 		}
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -61,29 +62,16 @@ func (t *tenure) excuse() {
 	}
 }
 
-// stored is which rows of a decoded partition are stored apart.
-func (p *partition) stored() map[uint64]bool {
-	all := make(map[uint64]bool, p.away)
-	for e := p.recency.Front(); e != nil; e = e.Next() {
-		for _, ref := range e.Value.(*stream).away {
-			if ref.seq > 0 {
-				all[ref.seq] = true
-			}
-		}
-	}
-	return all
-}
-
 // storedRows calls f with the rows of a decoded partition that are stored
 // apart, some at a time.
-func (s *snapshots) storedRows(ctx context.Context, p *partition, words int, f func(st *stream, state int, row []uint32)) error {
-	var refs []rowRef
-	var streams []*stream
+func (s *snapshots) storedRows(ctx context.Context, p *state.Partition, words int, f func(st *state.Stream, phase int, row []uint32)) error {
+	var refs []state.RowRef
+	var streams []*state.Stream
 	var states []int
 	flush := func() error {
 		rows, errs := s.getRows(ctx, refs, words)
 		if err := errors.Join(errs...); err != nil {
-			return fmt.Errorf("pipeline: partition %d: %w", p.id, err)
+			return fmt.Errorf("pipeline: partition %d: %w", p.ID, err)
 		}
 		for i, row := range rows {
 			f(streams[i], states[i], row)
@@ -91,10 +79,9 @@ func (s *snapshots) storedRows(ctx context.Context, p *partition, words int, f f
 		refs, streams, states = refs[:0], streams[:0], states[:0]
 		return nil
 	}
-	for e := p.recency.Front(); e != nil; e = e.Next() {
-		st := e.Value.(*stream)
-		for i, ref := range st.away {
-			if !st.isAway(i) {
+	for st := range p.Oldest() {
+		for i, ref := range st.Away {
+			if !st.IsAway(i) {
 				continue
 			}
 			refs, streams, states = append(refs, ref), append(streams, st), append(states, i)
@@ -110,23 +97,20 @@ func (s *snapshots) storedRows(ctx context.Context, p *partition, words int, f f
 
 // whole is a snapshot that names no row stored apart: it holds them.
 func (s *snapshots) whole(ctx context.Context, b []byte) ([]byte, error) {
-	sh, part, err := shapeIn(b)
+	sh, part, err := state.ShapeIn(b)
 	if err != nil {
 		return nil, err
 	}
-	p, err := decodeSnapshot(b, sh, part)
-	if err != nil || p.away == 0 {
+	p, err := state.Decode(b, sh, part)
+	if err != nil || p.Away == 0 {
 		return b, err
 	}
-	err = s.storedRows(ctx, p, sh.words, func(st *stream, state int, row []uint32) { st.rows[state] = row })
+	err = s.storedRows(ctx, p, sh.Words, func(st *state.Stream, phase int, row []uint32) { st.Rows[phase] = row })
 	if err != nil {
 		return nil, err
 	}
-	return p.snapshot(sh, decodedRows{})
+	return p.Encode(sh, state.DecodedRows{})
 }
-
-// errApart is a snapshot that is not complete by itself.
-var errApart = fmt.Errorf("%w: it names state rows that are stored apart: take one that eusn-stream state export has written", ErrState)
 
 // removeRows deletes rows that no snapshot and no state names any more. What
 // cannot be deleted now is swept after the next claim.

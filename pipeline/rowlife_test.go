@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -76,7 +77,7 @@ func (b *rig) onlyNamedRows(job string, partitions int) {
 	named := map[uint64]bool{}
 	for p := range partitions {
 		for _, ref := range b.named(job, p) {
-			named[ref.seq] = true
+			named[ref.Seq] = true
 		}
 	}
 	s, err := b.js.Stream(b.t.Context(), wire.RowStream(job))
@@ -104,7 +105,7 @@ func (b *rig) onlyNamedRows(job string, partitions int) {
 }
 
 // named is which rows a partition's snapshot says are stored apart.
-func (b *rig) named(job string, part int) (refs []rowRef) {
+func (b *rig) named(job string, part int) (refs []state.RowRef) {
 	b.t.Helper()
 	_, r := b.last(job, part)
 	if r.Snap == "" {
@@ -118,17 +119,17 @@ func (b *rig) named(job string, part int) (refs []rowRef) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	sh, _, err := shapeIn(raw)
+	sh, _, err := state.ShapeIn(raw)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	p, err := decodeSnapshot(raw, sh, part)
+	p, err := state.Decode(raw, sh, part)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for e := p.recency.Front(); e != nil; e = e.Next() {
-		for _, ref := range e.Value.(*stream).away {
-			if ref.seq > 0 {
+	for st := range p.Oldest() {
+		for _, ref := range st.Away {
+			if ref.Seq > 0 {
 				refs = append(refs, ref)
 			}
 		}
@@ -148,11 +149,11 @@ func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := []byte("row")
-		rows := []storedRow{{subject: wire.RowSubject("anew", 0, 1), id: "1", data: data, ref: rowRef{hash: wire.HashOf(data)}}}
+		rows := []storedRow{{subject: wire.RowSubject("anew", 0, 1), id: "1", data: data, ref: state.RowRef{Hash: wire.HashOf(data)}}}
 		if err := s.putRows(t.Context(), rows); err != nil {
 			t.Fatal(err)
 		}
-		return rows[0].ref.seq
+		return rows[0].ref.Seq
 	}
 	before := put()
 	if err := b.js.DeleteStream(t.Context(), wire.RowStream("anew")); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -31,20 +32,13 @@ const (
 // errRow is a stored row that is not there, or not what it was.
 var errRow = errors.New("restore the store, or start a new job")
 
-// rowRef is a state row that is not in the engine: its message in the NATS
-// stream <JOB>-ROWS, and what its bytes must hash to.
-type rowRef struct {
-	seq  uint64 // 0 = none
-	hash wire.Digest
-}
-
 // storedRow is a row on its way out.
 type storedRow struct {
 	subject string
 	id      string // for the server's duplicate window: an answer may be lost
 	data    []byte
 	slot    int32 // where it is until it is stored
-	ref     rowRef
+	ref     state.RowRef
 }
 
 // rowLimit is how many bytes a row may have: the server says so with each
@@ -88,7 +82,7 @@ func (s *snapshots) putRows(ctx context.Context, rows []storedRow) error {
 		}
 		left := 0
 		for i := range rows {
-			if rows[i].ref.seq == 0 {
+			if rows[i].ref.Seq == 0 {
 				left++
 			}
 		}
@@ -121,7 +115,7 @@ func (s *snapshots) refused(err error) bool {
 func (s *snapshots) putGroup(ctx context.Context, rows []storedRow) (failure error) {
 	acks := make([]jetstream.PubAckFuture, len(rows))
 	for i, r := range rows {
-		if r.ref.seq > 0 {
+		if r.ref.Seq > 0 {
 			continue
 		}
 		msg := &nats.Msg{Subject: r.subject, Data: r.data, Header: nats.Header{jetstream.MsgIDHeader: {r.id}}}
@@ -139,7 +133,7 @@ func (s *snapshots) putGroup(ctx context.Context, rows []storedRow) (failure err
 		}
 		select {
 		case ack := <-a.Ok():
-			rows[i].ref.seq = ack.Sequence
+			rows[i].ref.Seq = ack.Sequence
 		case err := <-a.Err():
 			failure = err
 		case <-late.C:
@@ -169,7 +163,7 @@ func (s *snapshots) probe(ctx context.Context, part, size int, log *slog.Logger)
 // getRows reads rows of so many words, several side by side, and checks their
 // hashes. Each has a row or an error: errLater, what is wrong with it (errRow),
 // or that a stop's time ran out.
-func (s *snapshots) getRows(ctx context.Context, refs []rowRef, words int) ([][]uint32, []error) {
+func (s *snapshots) getRows(ctx context.Context, refs []state.RowRef, words int) ([][]uint32, []error) {
 	rows, errs := make([][]uint32, len(refs)), make([]error, len(refs))
 	var wg sync.WaitGroup
 	n := min(rowReaders, len(refs))
@@ -184,11 +178,11 @@ func (s *snapshots) getRows(ctx context.Context, refs []rowRef, words int) ([][]
 	return rows, errs
 }
 
-func (s *snapshots) getRow(ctx context.Context, ref rowRef, words int) ([]uint32, error) {
+func (s *snapshots) getRow(ctx context.Context, ref state.RowRef, words int) ([]uint32, error) {
 	begin, where := time.Now(), wire.RowStream(s.job)
 	for {
 		try, cancel := s.link.attempt(ctx)
-		m, err := s.rows.GetMsg(try, ref.seq)
+		m, err := s.rows.GetMsg(try, ref.Seq)
 		cancel()
 		switch {
 		case err == nil:
@@ -197,35 +191,28 @@ func (s *snapshots) getRow(ctx context.Context, ref rowRef, words int) ([]uint32
 			if s.replicated() && time.Since(begin) < staleGrace {
 				break // a new leader may not know it yet
 			}
-			return nil, fmt.Errorf("pipeline: state row %d of %s is lost: %w; %w", ref.seq, where, err, errRow)
+			return nil, fmt.Errorf("pipeline: state row %d of %s is lost: %w; %w", ref.Seq, where, err, errRow)
 		case ctx.Err() != nil:
 		case s.refused(err):
-			return nil, fmt.Errorf("pipeline: state row %d of %s cannot be read: %w: restore the store: %w", ref.seq, where, err, errLater)
+			return nil, fmt.Errorf("pipeline: state row %d of %s cannot be read: %w: restore the store: %w", ref.Seq, where, err, errLater)
 		case time.Since(begin) > s.patience || s.mute.Load():
 			s.mute.Store(true)
-			return nil, fmt.Errorf("pipeline: %s has not answered for state row %d: %w: is the server well? %w", where, ref.seq, err, errLater)
+			return nil, fmt.Errorf("pipeline: %s has not answered for state row %d: %w: is the server well? %w", where, ref.Seq, err, errLater)
 		}
 		if err := pause(ctx, retryWait); err != nil {
-			return nil, fmt.Errorf("pipeline: state row %d of %s: %w", ref.seq, where, err)
+			return nil, fmt.Errorf("pipeline: state row %d of %s: %w", ref.Seq, where, err)
 		}
 	}
 }
 
 // parseRow reads a row's bytes, which must be those that were stored.
-func parseRow(data []byte, ref rowRef, words int, where string) ([]uint32, error) {
-	if len(data) != 4*words || wire.HashOf(data) != ref.hash {
-		return nil, fmt.Errorf("pipeline: state row %d of %s is not the one that was stored there: it was damaged or replaced; %w", ref.seq, where, errRow)
+func parseRow(data []byte, ref state.RowRef, words int, where string) ([]uint32, error) {
+	if len(data) != 4*words || wire.HashOf(data) != ref.Hash {
+		return nil, fmt.Errorf("pipeline: state row %d of %s is not the one that was stored there: it was damaged or replaced; %w", ref.Seq, where, errRow)
 	}
 	row := make([]uint32, words)
 	for i := range row {
 		row[i] = binary.LittleEndian.Uint32(data[4*i:])
 	}
 	return row, nil
-}
-
-func appendRowWords(dst []byte, row []uint32) []byte {
-	for _, w := range row {
-		dst = binary.LittleEndian.AppendUint32(dst, w)
-	}
-	return dst
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -49,11 +50,13 @@ func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Config) (*snapsh
 // with a message that says what to do; verify finds them before.
 func TestRowDamage(t *testing.T) {
 	for name, c := range map[string]struct {
-		hurt func(s jetstream.Stream, ref rowRef, b *rig) error
+		hurt func(s jetstream.Stream, ref state.RowRef, b *rig) error
 		says []string
 	}{
-		"deleted": {func(s jetstream.Stream, ref rowRef, b *rig) error { return s.DeleteMsg(context.Background(), ref.seq) }, []string{"is lost", "restore the store"}},
-		"gone":    {func(s jetstream.Stream, ref rowRef, b *rig) error { return s.Purge(context.Background()) }, []string{"is lost", "restore the store"}},
+		"deleted": {func(s jetstream.Stream, ref state.RowRef, b *rig) error {
+			return s.DeleteMsg(context.Background(), ref.Seq)
+		}, []string{"is lost", "restore the store"}},
+		"gone": {func(s jetstream.Stream, ref state.RowRef, b *rig) error { return s.Purge(context.Background()) }, []string{"is lost", "restore the store"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,8 +127,8 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 // A row is taken only if it is what was stored, bit for bit.
 func TestParseRow(t *testing.T) {
 	row := []uint32{1, 2, 0xffffffff}
-	data := appendRowWords(nil, row)
-	ref := rowRef{3, wire.HashOf(data)}
+	data := state.AppendRowWords(nil, row)
+	ref := state.RowRef{Seq: 3, Hash: wire.HashOf(data)}
 	if got, err := parseRow(data, ref, 3, "X"); err != nil || !slices.Equal(got, row) {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -158,7 +161,7 @@ func TestRowStoreAway(t *testing.T) {
 	l.store, l.last = snaps, t.Context()
 	held := func(p *partition) {
 		ctx, stop := context.WithCancel(t.Context())
-		p.tenure = &tenure{run: &run{Stage: &Stage{}, worker: fmt.Sprint("w", p.id)}, part: p, ctx: ctx, stop: stop}
+		p.tenure = &tenure{run: &run{Stage: &Stage{}, worker: fmt.Sprint("w", p.ID)}, part: p, ctx: ctx, stop: stop}
 		p.tenure.epoch.Store(1)
 	}
 	other := newPartition(1, 1)

@@ -146,7 +146,7 @@ func (r *run) openShards() error {
 			return err
 		}
 		r.engine = s.pool.engine.Name()
-		s.noDedup = r.unsafe == unsafeNoDedup
+		s.machine.NoDedup = r.unsafe == unsafeNoDedup
 		r.shards = append(r.shards, s)
 		enc, err := codec.NewPredictionEncoder(r.meta)
 		if err != nil {
@@ -154,7 +154,7 @@ func (r *run) openShards() error {
 		}
 		r.emitters = append(r.emitters, &emitter{js: r.js, link: r.link, job: r.cfg.Job, encoder: enc, limit: r.limit, counters: r.counters})
 	}
-	r.model = r.shards[0].shape.identity()
+	r.model = r.shards[0].machine.Shape.Identity()
 	var err error
 	if r.model.Readout, err = readoutOf(r.Model, r.head); err != nil {
 		return err

@@ -4,18 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"time"
-)
 
-// current reports whether a partition has taken something that no replay
-// repeats: its state is the one that belongs to the position done.
-func (p *partition) current() bool { return p.done > 0 && p.done >= p.replayTo && p.skip == 0 }
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+)
 
 // due reports whether a snapshot is: by count or by time, or because the last
 // is lost, one at a time.
 func (p *partition) due(s *shard, now time.Time) bool {
 	age := now.Sub(p.snapshotAt)
-	return !p.tenure.uploading.Load() && (p.tenure.unstored() && age >= s.lease ||
-		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.snapshotMessages || age >= s.snapshotEvery))
+	return !p.tenure.uploading.Load() && (p.tenure.unstored() && age >= s.pace.lease ||
+		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.pace.snapshotMessages || age >= s.pace.snapshotEvery))
 }
 
 // settle finishes a batch after its engine call: digests of what it changed,
@@ -24,17 +22,17 @@ func (s *shard) settle(b *batch) error {
 	for _, i := range b.touched {
 		a := &b.answers[i]
 		p := a.part
-		if err := s.rehash(p); err != nil {
+		if err := s.machine.Rehash(p.Partition, s); err != nil {
 			return err
 		}
 		if err := s.check(p); err != nil {
 			return err
 		}
-		a.digest = p.sum
-		if len(p.losses) > 0 {
-			a.losses = p.losses.String()
+		a.digest = p.Sum
+		if len(p.Losses) > 0 {
+			a.losses = p.Losses.String()
 		}
-		a.emptyTo = p.emptyAfter(p.done)
+		a.emptyTo = p.emptyAfter(p.Done)
 		if p.tenure == nil { // a shard by itself
 			continue
 		}
@@ -53,21 +51,21 @@ func (s *shard) settle(b *batch) error {
 // with it makes sure that no commit that names it later is behind it.
 func (s *shard) save(a *answer) error {
 	p := a.part
-	if p.failed() || !p.current() {
+	if p.failed() || !p.Current() {
 		return nil
 	}
 	now := time.Now()
-	if a.close && p.done == p.tenure.saved.Load() && !p.unnamed && !p.tenure.unstored() || !a.close && !p.due(s, now) {
+	if a.close && p.Done == p.tenure.saved.Load() && !p.Unnamed && !p.tenure.unstored() || !a.close && !p.due(s, now) {
 		return nil
 	}
 	var err error
-	if a.snapshot, err = p.snapshot(s.shape, (*rowCopier)(s)); err != nil {
+	if a.snapshot, err = p.Encode(s.machine.Shape, state.RowsIn{Rows: s}); err != nil {
 		return err
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
-	p.losses = p.losses.saved(p.tenure.saved.Load(), p.done)
-	p.tenure.free(p.done, p.freed)
-	p.freed, p.unnamed = nil, false
+	p.Losses = p.Losses.Saved(p.tenure.saved.Load(), p.Done)
+	p.tenure.free(p.Done, p.Freed)
+	p.Freed, p.Unnamed = nil, false
 	if !a.close { // a release commits by itself
 		a.commit = true
 		p.tenure.uploading.Store(true)
@@ -82,7 +80,7 @@ func (s *shard) yield(p *partition, err error) error {
 	switch {
 	case err == nil || p.tenure == nil:
 		return err
-	case errors.Is(err, errLater) || errors.Is(err, errStreams) || s.last.Err() != nil:
+	case errors.Is(err, errLater) || errors.Is(err, state.ErrStreams) || s.last.Err() != nil:
 		s.giveUpOn(p, err)
 		return nil
 	}
@@ -95,5 +93,5 @@ func (s *shard) giveUpOn(p *partition, err error) {
 	if s.last.Err() != nil {
 		err = errUnfinished
 	}
-	p.tenure.fail(fmt.Errorf("partition %d: %w", p.id, err))
+	p.tenure.fail(fmt.Errorf("partition %d: %w", p.ID, err))
 }

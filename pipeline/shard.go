@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
-	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 const (
@@ -25,48 +24,39 @@ const (
 // shard owns the states of its partitions: one goroutine, one engine.
 type shard struct {
 	queue      chan job
-	policy     reservoir.Policy
+	machine    *state.Machine
 	head       *readout.Linear
-	channels   int
-	names      []string  // of the channels
-	shape      shape     // of its states, in snapshots
-	arithmetic string    // of its engine, as in a record
-	mean       []float32 // what a missing first sample becomes
-	hold       bool
-	pool       *pool
-	residents  residents
-	store      *snapshots      // for rows that find no slot; nil = none may be stored
-	stored     uint64          // rows so far
-	last       context.Context // for the store: ends when a stop has taken too long
-	decoder    *codec.Decoder
-	limits     *monitor.Limits
-	training   reservoir.Training
-	counters   *Counters
-	log        *slog.Logger
+	names      []string // of the channels
+	arithmetic string   // of its engine, as in a record
+	slots
+	pace     pacing
+	last     context.Context // for the store: ends when a stop has taken too long
+	counters *Counters
+	log      *slog.Logger
+	rejects  rarely // of messages, and what else s.warn says
+	oddities rarely // of samples
+}
 
-	rowBudget, maxStreams, reorder, reorderBytes, snapshotMessages int
-	latency, snapshotEvery, lease, idle, forget                    time.Duration
-	idleBytes                                                      int  // of an end event
-	noDedup                                                        bool // see Stage.unsafe
+// slots is where a shard has the state rows of its streams: in the engine, or
+// stored apart.
+type slots struct {
+	pool      *pool
+	residents residents
+	store     *snapshots      // for rows that find no slot; nil = none may be stored
+	stored    uint64          // rows so far
+	closed    []*state.Stream // whose slots may be free after the batch
+	leaving   []int32         // slots that are free after the batch
+	arrivals  []arrival       // stored rows that the runs in hand need
+	usedSlots int             // as counted last
+}
 
-	// scratch of the message in hand
-	in                 codec.Batch
-	mixed              []float32 // samples of a message of many streams
-	cuts               []sequence.Cut
-	missing            []int32
-	found              monitor.Findings
-	order, first, next []int32
-	times              []int64
-	ends               []bool
-	closed             []*stream // whose slots may be free after the batch
-	leaving            []int32   // slots that are free after the batch
-	arrivals           []arrival // stored rows that the runs in hand need
-	bytes, rowBytes    []byte    // of the stream to be hashed
-
-	began     time.Time // what partitions' watches count from
-	rejects   rarely    // of messages, and what else s.warn says
-	oddities  rarely    // of samples
-	usedSlots int       // as counted last
+// pacing is when a shard computes, stores and looks around.
+type pacing struct {
+	rowBudget, snapshotMessages   int
+	latency, snapshotEvery, lease time.Duration
+	idle, forget                  time.Duration
+	idleBytes                     int       // of an end event
+	began                         time.Time // what partitions' watches count from
 }
 
 func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory EngineFactory, counters *Counters, log *slog.Logger) (*shard, error) {
@@ -79,21 +69,36 @@ func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory Engine
 		return nil, err
 	}
 	arithmetic := arithmeticOf(p.engine)
-	sh, err := shapeOf(c, m, arithmetic)
+	r, err := rulesOf(c, m, arithmetic)
 	if err != nil {
 		return nil, err
 	}
-	s := &shard{
-		shape: sh, arithmetic: arithmetic, reorder: max(0, c.Reorder), reorderBytes: c.ReorderBytes, snapshotMessages: c.SnapshotMessages, snapshotEvery: c.SnapshotEvery,
-		queue: make(chan job, queueLength), policy: m.Policy, head: head, channels: len(m.Channels), names: m.Channels, limits: monitor.NewLimits(len(m.Channels), m.Training.Inputs), training: m.Training,
-		mean: make([]float32, len(m.Channels)), hold: c.NonFinite == codec.Hold, pool: p, decoder: dec,
-		counters: counters, log: log, rowBudget: c.RowBudget, maxStreams: c.MaxStreams, latency: c.Latency,
-		lease: c.Lease, idle: c.Idle, forget: c.Forget, idleBytes: c.MaxMessage / 2, began: time.Now(),
+	return &shard{
+		queue: make(chan job, queueLength), machine: state.NewMachine(r, timed{dec, counters}), head: head, names: m.Channels, arithmetic: arithmetic,
+		slots:    slots{pool: p},
+		counters: counters, log: log,
+		pace: pacing{
+			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,
+			lease: c.Lease, idle: c.Idle, forget: c.Forget, idleBytes: c.MaxMessage / 2, began: time.Now(),
+		},
+	}, nil
+}
+
+// rulesOf are a configuration's and a model's.
+func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, error) {
+	hold := c.NonFinite == codec.Hold
+	sh, err := state.ShapeOf(m, arithmetic, hold)
+	if err != nil {
+		return state.Rules{}, err
+	}
+	r := state.Rules{
+		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Training: m.Training, Shape: sh,
+		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes,
 	}
 	if m.Network.Spec.Standardise {
-		copy(s.mean, m.Network.Norm.Mean)
+		copy(r.Mean, m.Network.Norm.Mean)
 	}
-	return s, nil
+	return r, nil
 }
 
 // run fills batches, computes them and passes them to the emitter, until ctx
@@ -136,8 +141,8 @@ func (s *shard) collect(ctx context.Context, b *batch) error {
 		return nil
 	}
 	var spent <-chan time.Time
-	if s.latency >= 0 {
-		timer := time.NewTimer(s.latency)
+	if s.pace.latency >= 0 {
+		timer := time.NewTimer(s.pace.latency)
 		defer timer.Stop()
 		spent = timer.C
 	}
@@ -183,10 +188,10 @@ func (s *shard) take(b *batch, j job) error {
 		if !p.open || p.failed() {
 			return nil
 		}
-		empty := p.emptyAfter(p.done)
-		if p.current() || p.done == 0 && empty > 0 {
+		empty := p.emptyAfter(p.Done)
+		if p.Current() || p.Done == 0 && empty > 0 {
 			a := b.answer(p)
-			a.inSeq, a.inTime = p.done, p.doneTime
+			a.inSeq, a.inTime = p.Done, p.DoneTime
 			a.commit = p.tenure.named() || p.due(s, time.Now())
 			if empty > p.told.Load() && p.tell.Swap(false) {
 				a.commit = true
@@ -197,7 +202,7 @@ func (s *shard) take(b *batch, j job) error {
 	case orderClose:
 		b.messages++
 		a := b.answer(p)
-		a.inSeq, a.inTime, a.close = p.done, p.doneTime, true
+		a.inSeq, a.inTime, a.close = p.Done, p.DoneTime, true
 		b.full = true // nothing of another tenure of it may be in one batch with it
 		return nil
 	}
@@ -206,7 +211,7 @@ func (s *shard) take(b *batch, j job) error {
 
 // room bounds messages too: many may hold no row.
 func (s *shard) room(b *batch) bool {
-	return !b.full && len(b.x) < s.rowBudget*s.channels && b.messages < s.rowBudget
+	return !b.full && len(b.fx.X) < s.pace.rowBudget*s.machine.Channels && b.messages < s.pace.rowBudget
 }
 
 // warn logs at most a line per second: a bad producer must not fill a disk.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -101,8 +102,8 @@ func TestStreamsForgotten(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{MaxStreams: 3})
 	l.feedAll(rows("open", 1, false, 1, 1), rows("old", 1, true, 1, 1), rows("mid", 1, true, 1, 1), rows("new", 1, true, 1, 1))
-	if l.p.sources["old"] != nil || l.p.sources["open"] == nil || l.p.sources["mid"] == nil || l.p.recency.Len() != 3 {
-		t.Fatalf("remembered: %v", l.p.sources)
+	if l.p.Sources["old"] != nil || l.p.Sources["open"] == nil || l.p.Sources["mid"] == nil || l.p.Len() != 3 {
+		t.Fatalf("remembered: %v", l.p.Sources)
 	}
 	if s := l.counters.Stats(); s.Streams != 3 || s.Forgotten != 1 {
 		t.Errorf("counted %+v", s)
@@ -120,8 +121,8 @@ func TestStreamsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(l.p.sources) > 5 || l.p.recency.Len() > 5 {
-		t.Errorf("%d keys, %d streams remembered", len(l.p.sources), l.p.recency.Len())
+	if len(l.p.Sources) > 5 || l.p.Len() > 5 {
+		t.Errorf("%d keys, %d streams remembered", len(l.p.Sources), l.p.Len())
 	}
 }
 
@@ -140,7 +141,7 @@ func TestGapFlagsBothSides(t *testing.T) {
 	if err := l.ingest(l.b, l.job(rows("s", 6, false, 1, 1))); err != nil {
 		t.Fatal(err)
 	}
-	if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].reason, "ts") {
+	if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].Reason, "ts") {
 		t.Errorf("no times under the gap policy: %+v", l.b.dead)
 	}
 }
@@ -178,18 +179,19 @@ func TestAdoptFails(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	first := newLone(t, m, Config{})
 	first.feedAll(rows("a", 1, false, 1, 2), rows("b", 1, false, 1, 2), rows("b", 3, false, 1, 2))
-	if err := first.rehash(first.p); err != nil {
+	if err := first.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := first.p.snapshot(first.shape, (*rowCopier)(first.shard))
+	raw, err := first.snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := newLone(t, m, Config{MaxSlots: 1})
-	p, err := decodeSnapshot(raw, l.shape, 0)
+	decoded, err := state.Decode(raw, l.machine.Shape, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := partitionOf(decoded, 0)
 	ctx, stop := context.WithCancel(t.Context())
 	p.tenure = &tenure{ctx: ctx, stop: stop, part: p}
 	stop()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -15,17 +16,17 @@ const evictShare = 16
 // residents are a shard's streams that hold state rows in the engine, in the
 // order of their last use: a list through the streams themselves, so that
 // keeping it costs a few writes and no memory.
-type residents struct{ newest, oldest *stream }
+type residents struct{ newest, oldest *state.Stream }
 
 // use makes a stream the newest.
-func (l *residents) use(st *stream) {
+func (l *residents) use(st *state.Stream) {
 	if l.newest == st {
 		return
 	}
 	l.remove(st)
-	st.older = l.newest
+	st.Older = l.newest
 	if l.newest != nil {
-		l.newest.newer = st
+		l.newest.Newer = st
 	} else {
 		l.oldest = st
 	}
@@ -33,60 +34,53 @@ func (l *residents) use(st *stream) {
 }
 
 // remove takes a stream out, if it is in.
-func (l *residents) remove(st *stream) {
+func (l *residents) remove(st *state.Stream) {
 	switch {
-	case st.newer != nil:
-		st.newer.older = st.older
+	case st.Newer != nil:
+		st.Newer.Older = st.Older
 	case l.newest == st:
-		l.newest = st.older
+		l.newest = st.Older
 	}
 	switch {
-	case st.older != nil:
-		st.older.newer = st.newer
+	case st.Older != nil:
+		st.Older.Newer = st.Newer
 	case l.oldest == st:
-		l.oldest = st.newer
+		l.oldest = st.Newer
 	}
-	st.newer, st.older = nil, nil
+	st.Newer, st.Older = nil, nil
 }
 
 // arrival is a stored row on its way back into a slot.
 type arrival struct {
 	part *partition
 	slot int32
-	ref  rowRef
+	ref  state.RowRef
 }
-
-// isAway reports whether the row of one of a stream's states is stored apart.
-func (st *stream) isAway(state int) bool { return st.away != nil && st.away[state].seq > 0 }
 
 // place gives one of a stream's states a slot, and has its row read before
 // the engine's next call where it was stored. reset says that the row's
 // content does not matter.
-func (s *shard) place(b *batch, st *stream, state int, reset bool) error {
+func (s *shard) place(b *batch, st *state.Stream, phase int, reset bool) error {
 	slot, err := s.slot(b)
 	if err != nil {
 		return err
 	}
-	st.slots[state] = slot
-	if !st.isAway(state) {
+	st.Slots[phase] = slot
+	if !st.IsAway(phase) {
 		return nil
 	}
 	if !reset {
-		s.arrivals = append(s.arrivals, arrival{st.source.part, slot, st.away[state]})
+		s.arrivals = append(s.arrivals, arrival{of(st), slot, st.Away[phase]})
 		s.counters.fetched.Add(1)
 	}
-	s.disown(st, state)
+	s.disown(st, phase)
 	return nil
 }
 
-// disown lets go of a stored row: what the state is from now on does not name
-// it. Older snapshots may; it is deleted when none does.
-func (s *shard) disown(st *stream, state int) {
-	p := st.source.part
-	p.freed = append(p.freed, st.away[state].seq)
-	p.away--
+// disown lets go of a stored row.
+func (s *shard) disown(st *state.Stream, phase int) {
+	st.Disown(phase)
 	s.counters.away.Add(-1)
-	st.away[state] = rowRef{}
 }
 
 // slot takes a free slot: of the pool, of a sequence that has ended in the
@@ -115,7 +109,7 @@ func (s *shard) slot(b *batch) (int32, error) {
 // it takes none, those of a partition that has failed make room, for nobody
 // needs them any more.
 func (s *shard) evict(full error) error {
-	size := 4 * s.shape.words
+	size := 4 * s.machine.Shape.Words
 	switch {
 	case s.store == nil:
 		return full
@@ -128,22 +122,22 @@ func (s *shard) evict(full error) error {
 	n := max(1, s.pool.max/evictShare)
 	n = min(n, rowsAtOnce, max(1, rowBytesAtOnce/size))
 	var rows []storedRow
-	var from []*stream // of each row
-	for st := s.residents.oldest; st != nil && len(rows) < n; st = st.newer {
-		for _, slot := range st.slots {
+	var from []*state.Stream // of each row
+	for st := s.residents.oldest; st != nil && len(rows) < n; st = st.Newer {
+		for _, slot := range st.Slots {
 			if slot < 0 {
 				continue
 			}
-			words, err := s.readRow(slot)
+			words, err := s.ReadRow(slot)
 			if err != nil {
-				return fmt.Errorf("pipeline: state of stream %q: %w", st.id, err)
+				return fmt.Errorf("pipeline: state of stream %q: %w", st.ID, err)
 			}
-			p, data := st.source.part, appendRowWords(make([]byte, 0, size), words)
+			p, data := of(st), state.AppendRowWords(make([]byte, 0, size), words)
 			s.stored++
 			from = append(from, st)
 			rows = append(rows, storedRow{
-				subject: wire.RowSubject(s.store.job, p.id, p.tenure.epoch.Load()), id: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.id, s.stored),
-				data: data, slot: slot, ref: rowRef{hash: wire.HashOf(data)},
+				subject: wire.RowSubject(s.store.job, p.ID, p.tenure.epoch.Load()), id: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.ID, s.stored),
+				data: data, slot: slot, ref: state.RowRef{Hash: wire.HashOf(data)},
 			})
 		}
 	}
@@ -155,21 +149,15 @@ func (s *shard) evict(full error) error {
 }
 
 // depart frees the slots of rows that are stored and reports whether any is.
-func (s *shard) depart(rows []storedRow, from []*stream) bool {
+func (s *shard) depart(rows []storedRow, from []*state.Stream) bool {
 	n := 0
 	for k, st := range from {
-		if rows[k].ref.seq == 0 {
+		if rows[k].ref.Seq == 0 {
 			continue
 		}
-		if st.away == nil {
-			st.away = make([]rowRef, len(st.slots))
-		}
-		i := slices.Index(st.slots, rows[k].slot)
-		st.away[i], st.slots[i] = rows[k].ref, -1
+		st.PutAway(slices.Index(st.Slots, rows[k].slot), rows[k].ref)
 		s.pool.release(rows[k].slot)
-		st.source.part.away++
-		st.source.part.unnamed = true
-		if !slices.ContainsFunc(st.slots, func(slot int32) bool { return slot >= 0 }) {
+		if !slices.ContainsFunc(st.Slots, func(slot int32) bool { return slot >= 0 }) {
 			s.residents.remove(st)
 		}
 		n++
@@ -186,12 +174,12 @@ func (s *shard) depart(rows []storedRow, from []*stream) bool {
 func (s *shard) reclaim() bool {
 	before := s.pool.used()
 	for st := s.residents.oldest; st != nil; {
-		next := st.newer
-		if st.source.part.failed() {
-			for i, slot := range st.slots {
+		next := st.Newer
+		if of(st).failed() {
+			for i, slot := range st.Slots {
 				if slot >= 0 {
 					s.pool.release(slot)
-					st.slots[i] = -1
+					st.Slots[i] = -1
 				}
 			}
 			s.residents.remove(st)
@@ -202,17 +190,22 @@ func (s *shard) reclaim() bool {
 	return s.pool.used() < before
 }
 
+// ReadRow reads a state row, valid until the next call.
+func (s *shard) ReadRow(slot int32) ([]uint32, error) {
+	return s.pool.row, s.pool.engine.ReadState(slot, s.pool.row)
+}
+
 // fetch brings the rows that the runs in hand need into their slots. A row
 // that cannot be had ends its partition's tenure, not the stage.
 func (s *shard) fetch() {
 	if len(s.arrivals) == 0 {
 		return
 	}
-	refs := make([]rowRef, len(s.arrivals))
+	refs := make([]state.RowRef, len(s.arrivals))
 	for i, a := range s.arrivals {
 		refs[i] = a.ref
 	}
-	rows, errs := s.store.getRows(s.last, refs, s.shape.words)
+	rows, errs := s.store.getRows(s.last, refs, s.machine.Shape.Words)
 	for i, a := range s.arrivals {
 		if errs[i] == nil {
 			errs[i] = s.pool.engine.WriteState(a.slot, rows[i])

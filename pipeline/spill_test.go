@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -165,26 +166,26 @@ func TestSpilledStatesMove(t *testing.T) {
 // The list of residents is in order of use whatever comes and goes.
 func TestResidents(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	all := make([]*stream, 6)
+	all := make([]*state.Stream, 6)
 	for i := range all {
-		all[i] = &stream{id: fmt.Sprint(i)}
+		all[i] = &state.Stream{ID: fmt.Sprint(i)}
 	}
 	var l residents
-	var want []*stream // oldest first
+	var want []*state.Stream // oldest first
 	for range 2000 {
 		st := all[rng.IntN(len(all))]
-		want = slices.DeleteFunc(want, func(o *stream) bool { return o == st })
+		want = slices.DeleteFunc(want, func(o *state.Stream) bool { return o == st })
 		if rng.IntN(3) == 0 {
 			l.remove(st)
 		} else {
 			l.use(st)
 			want = append(want, st)
 		}
-		var up, down []*stream
-		for o := l.oldest; o != nil; o = o.newer {
+		var up, down []*state.Stream
+		for o := l.oldest; o != nil; o = o.Newer {
 			up = append(up, o)
 		}
-		for o := l.newest; o != nil; o = o.older {
+		for o := l.newest; o != nil; o = o.Older {
 			down = append(down, o)
 		}
 		slices.Reverse(down)

@@ -14,15 +14,15 @@ const predictionBytes = 48
 // input message's last if possible, and returns where it stopped.
 func (e *emitter) encode(a *answer, from int) (body []byte, to int, err error) {
 	size, to := 0, from
-	for ; to < len(a.preds) && size <= e.limit; to++ {
-		size += predictionBytes + len(a.preds[to].Stream) + 4*len(a.preds[to].Scores)
+	for ; to < len(a.Preds) && size <= e.limit; to++ {
+		size += predictionBytes + len(a.Preds[to].Stream) + 4*len(a.Preds[to].Scores)
 	}
 	for {
-		payload, err := e.encoder.Encode(a.preds[from:boundary(a.at, from, to)])
+		payload, err := e.encoder.Encode(a.Preds[from:boundary(a.At, from, to)])
 		if err != nil {
 			return nil, 0, fmt.Errorf("pipeline: predictions: %w", err)
 		}
-		to = boundary(a.at, from, to)
+		to = boundary(a.At, from, to)
 		if len(payload) <= e.limit {
 			return append([]byte(nil), payload...), to, nil
 		}
@@ -53,8 +53,8 @@ func (c *committer) advance(a *answer, from, to int, now *stored) wire.Record {
 	r := c.Record
 	r.Kind, r.Position = wire.KindCommit, advanceTo(r.Position, a, from, to)
 	switch {
-	case to < len(a.preds):
-		r.Rests = wire.Place{Seq: a.at[to-1], Stored: a.stored[to-1]}
+	case to < len(a.Preds):
+		r.Rests = wire.Place{Seq: a.At[to-1], Stored: a.Stored[to-1]}
 	case a.inSeq > 0: // there is a state
 		r.Mark, r.Rests = wire.Mark{Seq: a.inSeq, Time: a.inTime, Digest: a.digest, Version: wire.StateVersion}, wire.Place{}
 	}
@@ -62,7 +62,7 @@ func (c *committer) advance(a *answer, from, to int, now *stored) wire.Record {
 	if r.InSeq > c.InSeq {
 		r.EmptyTo = 0
 	}
-	if to == len(a.preds) {
+	if to == len(a.Preds) {
 		r.EmptyTo = max(r.EmptyTo, a.emptyTo)
 	}
 	if now != nil && now.seq <= r.Mark.Seq {
@@ -74,14 +74,14 @@ func (c *committer) advance(a *answer, from, to int, now *stored) wire.Record {
 // advanceTo is the position once the answer's predictions [from, to) are out.
 func advanceTo(p wire.Position, a *answer, from, to int) wire.Position {
 	p.Outs += uint64(to - from)
-	if to == len(a.preds) {
+	if to == len(a.Preds) {
 		p.InSeq, p.Ahead = a.inSeq, 0
 		return p
 	}
 	// The last input all of whose predictions are out, if there is one.
 	for k := to - 1; k >= from; k-- {
-		if a.at[k] < a.at[to] {
-			p.InSeq, p.Ahead = a.at[k], uint64(to-1-k)
+		if a.At[k] < a.At[to] {
+			p.InSeq, p.Ahead = a.At[k], uint64(to-1-k)
 			return p
 		}
 	}

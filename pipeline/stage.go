@@ -58,9 +58,9 @@ func (s *Stage) unasked() bool { return s.unsafe == unsafeNoReset || s.unsafe ==
 func (t *tenure) leaveOut() {
 	switch t.unsafe {
 	case unsafeNoAhead:
-		t.part.skip = 0
+		t.part.Skip = 0
 	case unsafeNoInput, unsafeNoDigest:
-		t.part.verifyAt = 0
+		t.part.Want.At = 0
 	}
 }
 

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -81,51 +81,25 @@ func (j *Job) snapshot(ctx context.Context, p int) ([]byte, error) {
 	return j.store.whole(ctx, b)
 }
 
-// mostOfShape is beyond what any model has of words, states or channels, and
-// what can be multiplied without overflow. It bounds nothing that is allocated:
-// a partition without streams has few bytes, whatever the shape of its states,
-// and rows are read as far as there are bytes.
-const mostOfShape = 1 << 27
-
-// shapeIn reads the shape of a snapshot's states from its own bytes.
-func shapeIn(b []byte) (sh shape, part int, err error) {
-	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 16
-	if len(b) < fixed {
-		return sh, 0, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
-	}
-	le := binary.LittleEndian
-	copy(sh.network[:], b[12:44])
-	part = int(le.Uint32(b[44:]))
-	words, states, channels, inputs := le.Uint32(b[64:]), le.Uint32(b[68:]), le.Uint32(b[72:]), uint32(0)
-	if le.Uint32(b[8:]) > wire.OldestState {
-		inputs = le.Uint32(b[76:])
-	}
-	if max(words, states, channels, inputs) > mostOfShape {
-		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, want at most %d of each", ErrState, words, states, channels, mostOfShape)
-	}
-	sh.words, sh.states, sh.channels, sh.inputs = int(words), int(states), int(channels), int(inputs)
-	return sh, part, nil
-}
-
 // ReadState takes a snapshot's bytes apart. They may come from anywhere.
 func ReadState(b []byte) (PartitionState, error) {
-	sh, part, err := shapeIn(b)
+	sh, part, err := state.ShapeIn(b)
 	if err != nil {
 		return PartitionState{}, err
 	}
-	p, err := decodeSnapshot(b, sh, part)
-	if err == nil && p.away > 0 {
-		err = errApart
+	p, err := state.Decode(b, sh, part)
+	if err == nil && p.Away > 0 {
+		err = state.ErrApart
 	}
 	if err != nil {
 		return PartitionState{}, err
 	}
-	out := PartitionState{Partition: part, InSeq: p.done}
-	for _, src := range p.sources {
-		for _, st := range src.streams {
-			s := StreamState{Key: src.key, ID: st.id, LastSeq: src.last, Held: len(src.held), Samples: st.seq.N, Rows: st.rows}
-			f := st.since
-			for _, g := range st.flags {
+	out := PartitionState{Partition: part, InSeq: p.Done}
+	for _, src := range p.Sources {
+		for _, st := range src.Streams {
+			s := StreamState{Key: src.Key, ID: st.ID, LastSeq: src.Last, Held: len(src.Held), Samples: st.Seq.N, Rows: st.Rows}
+			f := st.Since
+			for _, g := range st.Flags {
 				f |= g
 			}
 			s.Flags, s.Integrity = f.String(), f.Integrity()
@@ -152,7 +126,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	if err != nil {
 		return err
 	}
-	part := p.id
+	part := p.ID
 	if err := ensureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
@@ -164,7 +138,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	if b, err = p.rewound(sh); err != nil {
+	if b, err = p.Rewound(sh); err != nil {
 		return err
 	}
 	com := &committer{js: js, stream: out, job: c.Job, part: part, retries: func() {}}
@@ -179,7 +153,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 		return err
 	}
 	// The readout is the first worker's: any may go on from these states.
-	own := wire.Entry{Identity: sh.identity(), Worker: "import"}
+	own := wire.Entry{Identity: sh.Identity(), Worker: "import"}
 	switch job, err := agree(ctx, &own, js, out, snaps, c.Job, empty); {
 	case err != nil:
 		return err
@@ -204,48 +178,32 @@ func CheckImport(c Config, b []byte) (partition int, network string, err error) 
 	if err != nil {
 		return 0, "", err
 	}
-	return p.id, sh.identity().Network, nil
+	return p.ID, sh.Identity().Network, nil
 }
 
 // importable decodes a snapshot that a job of this configuration may begin
 // with: its keys are those that the server will put into its partition.
-func importable(c Config, b []byte) (*partition, shape, error) {
+func importable(c Config, b []byte) (*state.Partition, state.Shape, error) {
 	if err := c.Validate(); err != nil {
-		return nil, shape{}, err
+		return nil, state.Shape{}, err
 	}
-	sh, part, err := shapeIn(b)
+	sh, part, err := state.ShapeIn(b)
 	if err != nil {
 		return nil, sh, err
 	}
-	p, err := decodeSnapshot(b, sh, part)
+	p, err := state.Decode(b, sh, part)
 	switch {
 	case err != nil:
 		return nil, sh, err
-	case p.away > 0:
-		return nil, sh, errApart
+	case p.Away > 0:
+		return nil, sh, state.ErrApart
 	case part >= c.Partitions:
 		return nil, sh, fmt.Errorf("pipeline: the snapshot is of partition %d, job %q has %d: a state belongs to its partition; want as many (stage.partitions) as the job it comes from", part, c.Job, c.Partitions)
 	}
-	for key := range p.sources {
+	for key := range p.Sources {
 		if got := wire.PartitionOf(key, c.Partitions); got != part {
 			return nil, sh, fmt.Errorf("pipeline: the snapshot is of partition %d, but with %d partitions its key %q falls into partition %d: want as many (stage.partitions) as the job it comes from", part, c.Partitions, key, got)
 		}
 	}
 	return p, sh, nil
-}
-
-// rewound encodes a decoded snapshot for an input of which nothing has been
-// read. Held messages stay, with 0 for their place, which was in the old input.
-func (p *partition) rewound(sh shape) ([]byte, error) {
-	p.done, p.doneTime = 0, 0
-	for _, src := range p.sources {
-		src.heardIn = 0
-		for i := range src.held {
-			src.held[i].job.seq = 0
-		}
-	}
-	for e := p.recency.Front(); e != nil; e = e.Next() {
-		e.Value.(*stream).heardIn = 0
-	}
-	return p.snapshot(sh, decodedRows{})
 }

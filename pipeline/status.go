@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -93,9 +94,9 @@ func (s *Status) Unready() []string {
 	for _, p := range s.Partitions {
 		switch {
 		case p.Phase == Stopped || p.Phase == Deferred:
-			why = append(why, fmt.Sprintf("partition %d: %s: %s", p.Partition, p.Phase, oneLine(fmt.Sprint(p.Err))))
+			why = append(why, fmt.Sprintf("partition %d: %s: %s", p.Partition, p.Phase, wire.OneLine(fmt.Sprint(p.Err))))
 		case p.Waiting != "":
-			why = append(why, fmt.Sprintf("partition %d: the server does not take it: %s", p.Partition, oneLine(p.Waiting)))
+			why = append(why, fmt.Sprintf("partition %d: the server does not take it: %s", p.Partition, wire.OneLine(p.Waiting)))
 		case p.Phase == Reading || p.Phase == Releasing && !p.Share:
 		default:
 			why = append(why, fmt.Sprintf("partition %d: %s", p.Partition, p.Phase))

@@ -76,7 +76,7 @@ func (t *tenure) err() error {
 // note takes down what Status says of the age of what no snapshot holds.
 // What was answered before the tenure and is replayed has no age here.
 func (t *tenure) note(seq uint64, now time.Time) {
-	if seq <= t.part.replayTo || t.failed.Load() {
+	if seq <= t.part.ReplayTo || t.failed.Load() {
 		return
 	}
 	t.answered = seq
@@ -111,9 +111,9 @@ func (t *tenure) hold(started func()) {
 		}
 		return
 	}
-	orphans, err := t.snaps.orphans(t.ctx, t.part.id, t.epoch.Load(), t.kept)
+	orphans, err := t.snaps.orphans(t.ctx, t.part.ID, t.epoch.Load(), t.kept)
 	if err != nil {
-		t.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.id, "err", err)
+		t.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.ID, "err", err)
 	}
 	if !t.send(job{part: t.part, order: orderOpen}) {
 		return
@@ -129,7 +129,7 @@ func (t *tenure) hold(started func()) {
 		t.reading.Store(true)
 		started()
 		if pause(t.ctx, t.keeps()) == nil { // see retire.go
-			t.snaps.sweepRows(t.ctx, orphans, t.part.id, t.epoch.Load(), t.kept, t.log)
+			t.snaps.sweepRows(t.ctx, orphans, t.part.ID, t.epoch.Load(), t.kept, t.log)
 		}
 	}
 	<-t.ctx.Done()
@@ -192,7 +192,7 @@ func (t *tenure) begin() error {
 			return err
 		}
 	}
-	if t.part.replayTo > t.part.done {
+	if t.part.ReplayTo > t.part.Done {
 		t.counters.replaying.Add(1)
 	}
 	return nil

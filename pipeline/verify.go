@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 )
 
 // Verification is the outcome of Stage.Verify.
@@ -57,13 +59,13 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	if err != nil {
 		return v, err
 	}
-	c.ours, sh.shape.width = sh.arithmetic, 0 // the stage's own policy on missing values
+	c.ours, sh.machine.Shape.Width = sh.arithmetic, 0 // the stage's own policy on missing values
 	sh.store, sh.last = j.store, ctx
 	defer func() { sh.pool.engine.Close() }() // the one it has grown to
 	if !c.Continues(c.ours) {
 		return v, c.otherArithmetic(c.Record)
 	}
-	if c.model = sh.shape.identity(); c.model.Differs(c.Identity) != "" { // whatever the readout
+	if c.model = sh.machine.Shape.Identity(); c.model.Differs(c.Identity) != "" { // whatever the readout
 		return v, c.otherIdentity(c.Record)
 	}
 	if err := c.OtherVersion(); err != nil {
@@ -92,22 +94,22 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 			return err
 		}
 	}
-	t.part.replayTo = t.c.Mark.Seq
+	t.part.ReplayTo = t.c.Mark.Seq
 	// A damaged row that nobody asks for is a fault all the same.
-	if err := t.snaps.storedRows(t.ctx, t.part, t.shard.shape.words, func(*stream, int, []uint32) {}); err != nil {
+	if err := t.snaps.storedRows(t.ctx, t.part.Partition, t.shard.machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
 		return err
 	}
 	b := newBatch(1)
-	if err := t.shard.adopt(b, t.part); err != nil || t.err() != nil || t.part.verifyAt == 0 {
+	if err := t.shard.adopt(b, t.part); err != nil || t.err() != nil || t.part.Want.At == 0 {
 		return errors.Join(err, t.err())
 	}
-	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.done+1, maxPull, t.shard, t.same, t.fail)
+	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.Done+1, maxPull, t.shard, t.same, t.fail)
 	if err != nil {
 		return err
 	}
 	defer rd.end(closeDeadline)
 	defer t.stop() // first: a callback may wait for room in the queue
-	for t.part.verifyAt > 0 && t.ctx.Err() == nil {
+	for t.part.Want.At > 0 && t.ctx.Err() == nil {
 		b.reset()
 		err := t.shard.collect(t.ctx, b)
 		if err == nil {
@@ -123,7 +125,7 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 	if err := t.err(); err != nil {
 		return err
 	}
-	if t.part.verifyAt > 0 {
+	if t.part.Want.At > 0 {
 		return t.ctx.Err()
 	}
 	return nil

@@ -156,7 +156,7 @@ func (w *lookout) same(ctx context.Context) {
 		if !t.reading.Load() || t.failed.Load() {
 			continue // a claim looks by itself
 		}
-		if err := t.unchanged(ctx, t.part.id, t.part.came.load()); err != nil && ctx.Err() == nil {
+		if err := t.unchanged(ctx, t.part.ID, t.part.came.load()); err != nil && ctx.Err() == nil {
 			t.fail(err)
 		}
 	}
@@ -242,7 +242,7 @@ func (t *tenure) waits(what string, err error) error {
 	}
 	if now.Sub(next.told) >= toldEvery {
 		next.told = now
-		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.id, "what", what, "err", natsclient.Plain(err))
+		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.ID, "what", what, "err", natsclient.Plain(err))
 	}
 	t.waiting.Store(next)
 	return nil

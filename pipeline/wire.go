@@ -1,6 +1,9 @@
 package pipeline
 
-import "github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+import (
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
 
 // Message headers of producers; package doc says what they mean.
 const (
@@ -30,3 +33,6 @@ const (
 // ForeignError is a message among a job's output that is no prediction:
 // something else publishes there.
 type ForeignError = wire.ForeignError
+
+// ErrState is of bytes that are no snapshot, or a damaged one.
+var ErrState = state.ErrState

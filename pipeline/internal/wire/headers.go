@@ -115,3 +115,18 @@ func respell(h Header) error {
 	}
 	return nil
 }
+
+// maxLine is how many bytes of a text OneLine keeps.
+const maxLine = 1 << 10
+
+// OneLine makes a header or a log line of a text, a dead letter's reason for
+// instance: at most 1 KiB of UTF-8 without control characters.
+func OneLine(s string) string {
+	clean := []byte(s[:min(maxLine, len(s))])
+	for i, c := range clean {
+		if c < ' ' {
+			clean[i] = ' '
+		}
+	}
+	return strings.ToValidUTF8(string(clean), "")
+}

@@ -19,6 +19,9 @@ func MemberBucket(job string) string     { return strings.ToUpper(job) + "-MEMBE
 func MemberStream(job string) string     { return "KV_" + MemberBucket(job) }
 
 // Subjects in them, by partition.
+func InputSubject(job string, p int, key string) string {
+	return fmt.Sprintf("%s.in.%d.%s", job, p, key)
+}
 func InputFilter(job string, p int) string       { return fmt.Sprintf("%s.in.%d.*", job, p) }
 func OutputSubject(job string, p int) string     { return fmt.Sprintf("%s.out.%d", job, p) }
 func DeadLetterSubject(job string, p int) string { return fmt.Sprintf("%s.dlq.%d", job, p) }

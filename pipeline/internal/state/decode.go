@@ -1,4 +1,4 @@
-package pipeline
+package state
 
 import (
 	"bytes"
@@ -19,13 +19,16 @@ import (
 // ErrState is of bytes that are no snapshot, or a damaged one.
 var ErrState = errors.New("pipeline: snapshot")
 
-// errDamaged is of a snapshot that is not what was stored.
-var errDamaged = errors.New("its sha256 does not fit its bytes: it was damaged")
+// ErrDamaged is of a snapshot that is not what was stored.
+var ErrDamaged = errors.New("its sha256 does not fit its bytes: it was damaged")
 
-// decodeSnapshot reads what snapshot wrote, into a partition whose streams
+// ErrApart is a snapshot that is not complete by itself.
+var ErrApart = fmt.Errorf("%w: it names state rows that are stored apart: take one that eusn-stream state export has written", ErrState)
+
+// Decode reads what snapshot wrote, into a partition whose streams
 // have rows instead of slots. What it allocates is bounded by a multiple of
 // the bytes.
-func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
+func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 	body := len(b) - sha256.Size
 	if body < len(snapshotMagic)+4 || string(b[:len(snapshotMagic)]) != snapshotMagic {
 		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
@@ -35,9 +38,9 @@ func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 		return nil, fmt.Errorf("%w: %w", ErrState, &wire.VersionError{Found: uint64(v)})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
-		return nil, fmt.Errorf("%w: %w", ErrState, errDamaged)
+		return nil, fmt.Errorf("%w: %w", ErrState, ErrDamaged)
 	}
-	r := &stateReader{b: b[len(snapshotMagic)+4 : body], shape: sh, form: v}
+	r := &stateReader{b: b[len(snapshotMagic)+4 : body], Shape: sh, form: v}
 	p := r.partition(id)
 	if r.err == nil && len(r.b) > 0 {
 		r.fail("%d bytes after its end", len(r.b))
@@ -52,7 +55,7 @@ func decodeSnapshot(b []byte, sh shape, id int) (*partition, error) {
 // zero.
 type stateReader struct {
 	b []byte
-	shape
+	Shape
 	form  uint32
 	known int // channels whose runs are in it: inputs or 0
 	err   error
@@ -129,26 +132,26 @@ func (r *stateReader) count(size int) int {
 	return n
 }
 
-func (r *stateReader) partition(id int) *partition {
+func (r *stateReader) partition(id int) *Partition {
 	if n := r.bytes(sha256.Size); r.err == nil && !bytes.Equal(n, r.network[:]) {
 		r.fail("it is of another network, policy, channels or arithmetic: run the model and kind of engine it was made with, or begin a new job")
 		return nil
 	}
-	p := newPartition(id, 0)
+	p := NewPartition(id)
 	if got := int(r.u32()); got != id {
 		r.fail("it is of partition %d, want %d", got, id)
 	}
-	p.done, p.doneTime = r.u64(), int64(r.u64())
-	for _, want := range []int{r.words, r.states} {
+	p.Done, p.DoneTime = r.u64(), int64(r.u64())
+	for _, want := range []int{r.Words, r.states} {
 		if got := int(r.u32()); got != want {
 			r.fail("its states have the shape %d, want %d", got, want)
 		}
 	}
 	if got := int(r.u32()); got != r.channels {
-		if r.width == 0 || got != 0 && got != r.width {
+		if r.Width == 0 || got != 0 && got != r.Width {
 			r.fail("its states have the shape %d, want %d (non_finite hold or not?)", got, r.channels)
 		}
-		r.channels, p.recast = got, true
+		r.channels, p.wasOther = got, true
 	}
 	r.known = 0
 	if r.form > wire.OldestState {
@@ -159,10 +162,10 @@ func (r *stateReader) partition(id int) *partition {
 	p.lossy, p.clock = r.flag(), r.u64()
 	for range r.count(minSource) {
 		src := r.source(p)
-		if p.sources[src.key] != nil {
-			r.fail("key %q twice", src.key)
+		if p.Sources[src.Key] != nil {
+			r.fail("key %q twice", src.Key)
 		}
-		p.sources[src.key] = src
+		p.Sources[src.Key] = src
 		p.touchSource(src)
 		for range r.count(minStream + r.states*2 + 4*r.channels + 8*r.known) {
 			r.stream(p, src)
@@ -175,75 +178,75 @@ func (r *stateReader) partition(id int) *partition {
 	return p
 }
 
-func (r *stateReader) source(p *partition) *source {
-	src := &source{part: p, key: r.text(), incarnation: r.text(), last: r.u64(), heardIn: r.u64(), partial: r.flag(), flags: r.flags(), streams: map[string]*stream{}}
-	before := src.last + 1 // what is held lies beyond the one that is missing
+func (r *stateReader) source(p *Partition) *Source {
+	src := &Source{Part: p, Key: r.text(), incarnation: r.text(), Last: r.u64(), heardIn: r.u64(), partial: r.flag(), flags: r.flags(), Streams: map[string]*Stream{}}
+	before := src.Last + 1 // what is held lies beyond the one that is missing
 	for range r.count(minHeld) {
-		h := heldMessage{seq: r.u64(), job: job{part: p, seq: r.u64(), key: src.key}}
+		h := Held{seq: r.u64(), msg: Message{Seq: r.u64(), Key: src.Key}}
 		if h.seq <= before {
-			r.fail("key %q: held messages are not in order", src.key)
+			r.fail("key %q: held messages are not in order", src.Key)
 		}
 		before = h.seq
 		var err error
-		if h.job.header, err = parseHeader(r.text()); err != nil {
-			r.fail("key %q: %w", src.key, err)
+		if h.msg.Header, err = parseHeader(r.text()); err != nil {
+			r.fail("key %q: %w", src.Key, err)
 		}
-		h.job.data = slices.Clone(r.bytes(int(r.u32())))
-		src.held = append(src.held, h)
-		p.heldBytes += h.size()
+		h.msg.Data = slices.Clone(r.bytes(int(r.u32())))
+		src.Held = append(src.Held, h)
+		p.HeldBytes += h.size()
 	}
 	return src
 }
 
-func (r *stateReader) stream(p *partition, src *source) {
-	st := &stream{id: r.text(), source: src, heardAt: r.u64(), heardIn: r.u64()}
-	st.seq = sequence.Sequencer{N: int64(r.u64()), Last: int64(r.u64())}
-	st.since = r.flags()
+func (r *stateReader) stream(p *Partition, src *Source) {
+	st := &Stream{ID: r.text(), Source: src, heardAt: r.u64(), heardIn: r.u64()}
+	st.Seq = sequence.Sequencer{N: int64(r.u64()), Last: int64(r.u64())}
+	st.Since = r.flags()
 	for range r.states {
-		st.flags = append(st.flags, r.flags())
+		st.Flags = append(st.Flags, r.flags())
 	}
 	st.lastSeq, st.lastRow, st.lastTime, st.heard = r.u64(), r.u32(), int64(r.u64()), r.flag()
 	if r.channels > 0 {
 		st.sample = r.floats(r.channels)
 	}
-	st.channels = make([]monitor.Channel, r.inputs)
+	st.Channels = make([]monitor.Channel, r.inputs)
 	for i := range r.known {
-		st.channels[i] = monitor.Channel{Last: math.Float32frombits(r.u32()), Run: r.u32()}
+		st.Channels[i] = monitor.Channel{Last: math.Float32frombits(r.u32()), Run: r.u32()}
 	}
-	st.slots, st.rows = slices.Repeat([]int32{-1}, r.states), make([][]uint32, r.states)
-	for i := range st.rows {
+	st.Slots, st.Rows = slices.Repeat([]int32{-1}, r.states), make([][]uint32, r.states)
+	for i := range st.Rows {
 		switch kind := r.u8(); kind {
-		case rowNone:
-		case rowHere:
-			st.rows[i] = r.rowWords()
+		case RowNone:
+		case RowHere:
+			st.Rows[i] = r.rowWords()
 		case rowAway:
-			if st.away == nil {
-				st.away = make([]rowRef, r.states)
+			if st.Away == nil {
+				st.Away = make([]RowRef, r.states)
 			}
-			st.away[i] = rowRef{r.u64(), wire.Digest{r.u64(), r.u64()}}
-			p.away++
-			if st.away[i].seq == 0 {
-				r.fail("stream %q: its row is stored nowhere", st.id)
+			st.Away[i] = RowRef{r.u64(), wire.Digest{r.u64(), r.u64()}}
+			p.Away++
+			if st.Away[i].Seq == 0 {
+				r.fail("stream %q: its row is stored nowhere", st.ID)
 			}
 		default:
-			r.fail("stream %q: a row of kind %d", st.id, kind)
+			r.fail("stream %q: a row of kind %d", st.ID, kind)
 		}
 	}
 	switch {
 	case r.err != nil:
-	case src.streams[st.id] != nil:
-		r.fail("stream %q of key %q twice", st.id, src.key)
-	case st.seq.N < 0 || st.heardAt > p.clock || st.heardIn > p.done:
-		r.fail("stream %q of key %q: a count is out of range", st.id, src.key)
+	case src.Streams[st.ID] != nil:
+		r.fail("stream %q of key %q twice", st.ID, src.Key)
+	case st.Seq.N < 0 || st.heardAt > p.clock || st.heardIn > p.Done:
+		r.fail("stream %q of key %q: a count is out of range", st.ID, src.Key)
 	default:
-		src.streams[st.id] = st
+		src.Streams[st.ID] = st
 		st.element = p.recency.PushFront(st)
-		p.touch(st)
+		p.Touch(st)
 	}
 }
 
 func (r *stateReader) rowWords() []uint32 {
-	raw := r.bytes(4 * r.words)
+	raw := r.bytes(4 * r.Words)
 	row := make([]uint32, len(raw)/4)
 	for i := range row {
 		row[i] = binary.LittleEndian.Uint32(raw[4*i:])
@@ -260,14 +263,56 @@ func (r *stateReader) floats(n int) []float32 {
 }
 
 // sortRecency brings the streams back into the order they were heard in.
-func (p *partition) sortRecency() {
-	all := make([]*stream, 0, p.recency.Len())
+func (p *Partition) sortRecency() {
+	all := make([]*Stream, 0, p.recency.Len())
 	for e := p.recency.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(*stream))
+		all = append(all, e.Value.(*Stream))
 	}
-	slices.SortFunc(all, func(a, b *stream) int { return cmp.Compare(a.heardAt, b.heardAt) })
+	slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.heardAt, b.heardAt) })
 	p.recency.Init()
 	for _, st := range all {
 		st.element = p.recency.PushFront(st)
+	}
+}
+
+// StoredRows is which rows of a decoded partition are stored apart.
+func (p *Partition) StoredRows() map[uint64]bool {
+	all := make(map[uint64]bool, p.Away)
+	for e := p.recency.Front(); e != nil; e = e.Next() {
+		for _, ref := range e.Value.(*Stream).Away {
+			if ref.Seq > 0 {
+				all[ref.Seq] = true
+			}
+		}
+	}
+	return all
+}
+
+// Rewound encodes a decoded snapshot for an input of which nothing has been
+// read. Held messages stay, with 0 for their place, which was in the old input.
+func (p *Partition) Rewound(sh Shape) ([]byte, error) {
+	p.Done, p.DoneTime = 0, 0
+	for _, src := range p.Sources {
+		src.heardIn = 0
+		for i := range src.Held {
+			src.Held[i].msg.Seq = 0
+		}
+	}
+	for e := p.recency.Front(); e != nil; e = e.Next() {
+		e.Value.(*Stream).heardIn = 0
+	}
+	return p.Encode(sh, DecodedRows{})
+}
+
+// TakeOver takes over what a snapshot holds.
+func (p *Partition) TakeOver(from *Partition) {
+	p.Sources, p.clock, p.lossy = from.Sources, from.clock, p.lossy || from.lossy
+	p.Done, p.DoneTime, p.HeldBytes = from.Done, from.DoneTime, from.HeldBytes
+	p.Away, p.wasOther = from.Away, from.wasOther
+	p.dirty, p.dirtySources = from.dirty, from.dirtySources
+	p.recency.Init()
+	for e := from.recency.Front(); e != nil; e = e.Next() {
+		st := e.Value.(*Stream)
+		st.element = p.recency.PushBack(st)
 	}
 }

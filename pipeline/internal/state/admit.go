@@ -1,4 +1,4 @@
-package pipeline
+package state
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ const bulkShare = 16
 // has changed anything: more new streams than the partition has room for. It
 // depends on the partition's messages and the configuration alone, as
 // everything a replay repeats.
-func (s *shard) admits(m *message) error {
+func (s *Machine) admits(m *step) error {
 	keys := len(s.in.Keys)
-	if keys <= max(1, s.maxStreams/bulkShare) || m.p.recency.Len()+keys <= s.maxStreams {
+	if keys <= max(1, s.MaxStreams/bulkShare) || m.p.recency.Len()+keys <= s.MaxStreams {
 		return nil
 	}
 	s.sortByKey()
@@ -28,35 +28,35 @@ func (s *shard) admits(m *message) error {
 // roomFor goes through the message's streams as spread will: one without a
 // place needs one that is free, or that a stream between two sequences can
 // leave.
-func (s *shard) roomFor(m *message) error {
+func (s *Machine) roomFor(m *step) error {
 	fixed := 0 // streams that cannot be forgotten
 	for e := m.p.recency.Front(); e != nil; e = e.Next() {
-		if !e.Value.(*stream).forgettable() {
+		if !e.Value.(*Stream).forgettable() {
 			fixed++
 		}
 	}
 	fresh, full := 0, false
 	for k, id := range s.in.Keys {
 		var seq sequence.Sequencer
-		st := m.src.streams[id]
+		st := m.src.Streams[id]
 		if st != nil {
-			seq = st.seq
+			seq = st.Seq
 		} else {
 			fresh++
 		}
 		if st != nil && !st.forgettable() {
 			fixed--
 		} else {
-			full = full || fixed >= s.maxStreams
+			full = full || fixed >= s.MaxStreams
 		}
-		s.cuts = seq.Cut(s.cuts[:0], &s.policy, s.gather(m, k).Samples)
-		if seq.Open() || len(m.src.held) > 0 {
+		s.cuts = seq.Cut(s.cuts[:0], &s.Policy, s.gather(m, k).Samples)
+		if seq.Open() || len(m.src.Held) > 0 {
 			fixed++
 		}
 	}
-	if full && fresh > max(1, s.maxStreams/bulkShare) {
+	if full && fresh > max(1, s.MaxStreams/bulkShare) {
 		return fmt.Errorf("pipeline: the message brings in %d new streams, more than partition %d has room for (max_streams %d, %d of them in open sequences with it): split it, close sequences that have ended, or raise max_streams",
-			fresh, m.p.id, s.maxStreams, fixed)
+			fresh, m.p.ID, s.MaxStreams, fixed)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package pipeline
+package state
 
 import (
 	"math"
@@ -11,23 +11,23 @@ import (
 
 // findMissing lists the missing values among one stream's samples in s.missing
 // (flat indices into x, ascending), and makes each of them a NaN.
-func (s *shard) findMissing(x []float32, g group) {
+func (s *Machine) findMissing(m *step, x []float32, g group) {
 	if g.rows == nil {
 		s.missing = append(s.missing, s.in.Missing...)
 	} else {
 		for i, r := range g.rows {
-			lo := sort.Search(len(s.in.Missing), func(k int) bool { return s.in.Missing[k] >= r*int32(s.channels) })
-			for _, m := range s.in.Missing[lo:] {
-				if m >= (r+1)*int32(s.channels) {
+			lo := sort.Search(len(s.in.Missing), func(k int) bool { return s.in.Missing[k] >= r*int32(s.Channels) })
+			for _, at := range s.in.Missing[lo:] {
+				if at >= (r+1)*int32(s.Channels) {
 					break
 				}
-				s.missing = append(s.missing, m+(int32(i)-r)*int32(s.channels))
+				s.missing = append(s.missing, at+(int32(i)-r)*int32(s.Channels))
 			}
 		}
 	}
-	s.counters.held.Add(uint64(len(s.missing)))
-	for _, m := range s.missing {
-		x[m] = float32(math.NaN())
+	m.fx.Missing += uint64(len(s.missing))
+	for _, at := range s.missing {
+		x[at] = float32(math.NaN())
 	}
 }
 
@@ -36,30 +36,30 @@ func (s *shard) findMissing(x []float32, g group) {
 // does not see the one before it: at its very start the value is the training
 // data's mean, which standardises to 0, as in training. Windows overlap, so
 // there only the stream's first sample has none before it.
-func (s *shard) fill(x []float32, st *stream) {
+func (s *Machine) fill(x []float32, st *Stream) {
 	for _, m := range s.missing {
-		row, ch := int(m)/s.channels, int(m)%s.channels
+		row, ch := int(m)/s.Channels, int(m)%s.Channels
 		switch {
-		case !s.hold:
+		case !s.Hold:
 			x[m] = 0
 		case s.begins(row) || row == 0 && !st.heard:
-			x[m] = s.mean[ch]
+			x[m] = s.Mean[ch]
 		case row == 0:
 			x[m] = st.sample[ch]
 		default:
-			x[m] = x[int(m)-s.channels]
+			x[m] = x[int(m)-s.Channels]
 		}
 	}
 }
 
 // begins reports whether a sequence begins at the row of the stream in hand.
-func (s *shard) begins(row int) bool {
-	return s.policy.Kind != reservoir.Window &&
+func (s *Machine) begins(row int) bool {
+	return s.Policy.Kind != reservoir.Window &&
 		slices.ContainsFunc(s.cuts, func(c sequence.Cut) bool { return c.Reset && int(c.From) == row && c.To > c.From })
 }
 
 // misses reports whether a value in the cut's rows was filled in.
-func (s *shard) misses(c sequence.Cut) bool {
-	lo := sort.Search(len(s.missing), func(k int) bool { return s.missing[k] >= c.From*int32(s.channels) })
-	return lo < len(s.missing) && s.missing[lo] < c.To*int32(s.channels)
+func (s *Machine) misses(c sequence.Cut) bool {
+	lo := sort.Search(len(s.missing), func(k int) bool { return s.missing[k] >= c.From*int32(s.Channels) })
+	return lo < len(s.missing) && s.missing[lo] < c.To*int32(s.Channels)
 }

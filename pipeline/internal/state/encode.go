@@ -1,4 +1,4 @@
-package pipeline
+package state
 
 import (
 	"bytes"
@@ -11,11 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // A snapshot is everything a partition remembers after an input message, in
@@ -50,36 +47,7 @@ const (
 	minHeld   = 8 + 8 + 4 + 4
 )
 
-// shape is what states must have in common to be exchanged.
-type shape struct {
-	network  [sha256.Size]byte // of the model without readouts
-	words    int               // of a state row
-	states   int               // per stream
-	channels int               // of a remembered sample; 0 = none is
-	width    int               // of a sample: snapshots with remembered ones and without are read; 0 = only those that fit channels
-	inputs   int               // channels that are watched
-}
-
-// shapeOf is what states of a model have in common, whatever its readouts.
-// Another arithmetic (as in a record) is as good as another network.
-func shapeOf(c Config, m *reservoir.Model, arithmetic string) (shape, error) {
-	bare := *m
-	bare.Readouts, bare.Training = nil, reservoir.Training{}
-	print, err := bare.Fingerprint()
-	if err != nil {
-		return shape{}, fmt.Errorf("pipeline: %w", err)
-	}
-	sh := shape{network: sha256.Sum256([]byte(print)), words: m.Network.Spec.Layout().Words, states: m.Policy.States(), width: len(m.Channels), inputs: len(m.Channels)}
-	if arithmetic != "" {
-		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
-	}
-	if c.NonFinite == codec.Hold {
-		sh.channels = sh.width
-	}
-	return sh, nil
-}
-
-func appendString(dst []byte, s string) []byte {
+func AppendString(dst []byte, s string) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(s))), s...)
 }
 
@@ -98,70 +66,95 @@ func appendFlag(dst []byte, f codec.Flag, form uint32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(f))
 }
 
-func appendSource(dst []byte, src *source, form uint32) []byte {
+func AppendSource(dst []byte, src *Source, form uint32) []byte {
 	le := binary.LittleEndian
-	dst = appendString(appendString(dst, src.key), src.incarnation)
-	dst = le.AppendUint64(le.AppendUint64(dst, src.last), src.heardIn)
+	dst = AppendString(AppendString(dst, src.Key), src.incarnation)
+	dst = le.AppendUint64(le.AppendUint64(dst, src.Last), src.heardIn)
 	dst = appendFlag(appendBool(dst, src.partial), src.flags, form)
-	dst = le.AppendUint32(dst, uint32(len(src.held)))
-	for _, h := range src.held {
-		dst = le.AppendUint64(le.AppendUint64(dst, h.seq), h.job.seq)
-		dst = appendString(dst, headerText(h.job.header))
-		dst = append(le.AppendUint32(dst, uint32(len(h.job.data))), h.job.data...)
+	dst = le.AppendUint32(dst, uint32(len(src.Held)))
+	for _, h := range src.Held {
+		dst = le.AppendUint64(le.AppendUint64(dst, h.seq), h.msg.Seq)
+		dst = AppendString(dst, headerText(h.msg.Header))
+		dst = append(le.AppendUint32(dst, uint32(len(h.msg.Data))), h.msg.Data...)
 	}
 	return dst
 }
 
 // where a state's row is
 const (
-	rowNone byte = iota
-	rowHere
+	RowNone byte = iota
+	RowHere
 	rowAway
 )
 
-// rowAppender writes the row of a stream's state.
-type rowAppender interface {
-	appendRow(dst []byte, st *stream, state int) ([]byte, error)
+// RowAppender writes the row of a stream's state.
+type RowAppender interface {
+	AppendRow(dst []byte, st *Stream, state int) ([]byte, error)
 }
 
-// rowCopier writes a row's words, or where it is stored.
-type rowCopier shard
+// RowsIn writes a row's words, or where it is stored.
+type RowsIn struct{ Rows RowReader }
 
-func (c *rowCopier) appendRow(dst []byte, st *stream, state int) ([]byte, error) {
+func (c RowsIn) AppendRow(dst []byte, st *Stream, state int) ([]byte, error) {
+	if st.Slots[state] >= 0 {
+		row, err := c.Rows.ReadRow(st.Slots[state])
+		return AppendRowWords(append(dst, RowHere), row), err
+	}
+	return appendAway(dst, st, state), nil
+}
+
+// rowHasher writes the hash of a row in the place of the row, so that a row
+// that is stored apart need not be read to hash its stream.
+type rowHasher struct {
+	rows RowReader
+	buf  []byte
+}
+
+func (h *rowHasher) AppendRow(dst []byte, st *Stream, state int) ([]byte, error) {
 	switch {
-	case st.slots[state] >= 0:
-		row, err := (*shard)(c).readRow(st.slots[state])
-		return appendRowWords(append(dst, rowHere), row), err
+	case st.Slots[state] >= 0:
+		row, err := h.rows.ReadRow(st.Slots[state])
+		h.buf = AppendRowWords(h.buf[:0], row)
+		return wire.AppendDigest(append(dst, RowHere), wire.HashOf(h.buf)), err
+	case st.IsAway(state):
+		return wire.AppendDigest(append(dst, RowHere), st.Away[state].Hash), nil
+	}
+	return append(dst, RowNone), nil
+}
+
+// DecodedRows writes the rows of a partition that is in no engine.
+type DecodedRows struct{}
+
+func (DecodedRows) AppendRow(dst []byte, st *Stream, state int) ([]byte, error) {
+	if row := st.Rows[state]; row != nil {
+		return AppendRowWords(append(dst, RowHere), row), nil
 	}
 	return appendAway(dst, st, state), nil
 }
 
-// decodedRows writes the rows of a partition that is in no engine.
-type decodedRows struct{}
-
-func (decodedRows) appendRow(dst []byte, st *stream, state int) ([]byte, error) {
-	if row := st.rows[state]; row != nil {
-		return appendRowWords(append(dst, rowHere), row), nil
+func AppendRowWords(dst []byte, row []uint32) []byte {
+	for _, w := range row {
+		dst = binary.LittleEndian.AppendUint32(dst, w)
 	}
-	return appendAway(dst, st, state), nil
+	return dst
 }
 
 // appendAway writes where a row is stored, or that there is none.
-func appendAway(dst []byte, st *stream, state int) []byte {
-	if !st.isAway(state) {
-		return append(dst, rowNone)
+func appendAway(dst []byte, st *Stream, state int) []byte {
+	if !st.IsAway(state) {
+		return append(dst, RowNone)
 	}
-	ref := st.away[state]
-	return wire.AppendDigest(binary.LittleEndian.AppendUint64(append(dst, rowAway), ref.seq), ref.hash)
+	ref := st.Away[state]
+	return wire.AppendDigest(binary.LittleEndian.AppendUint64(append(dst, rowAway), ref.Seq), ref.Hash)
 }
 
-// appendStream adds a stream in the given form.
-func appendStream(dst []byte, st *stream, rows rowAppender, form uint32) ([]byte, error) {
+// AppendStream adds a stream in the given form.
+func AppendStream(dst []byte, st *Stream, rows RowAppender, form uint32) ([]byte, error) {
 	le := binary.LittleEndian
-	dst = le.AppendUint64(le.AppendUint64(appendString(dst, st.id), st.heardAt), st.heardIn)
-	dst = le.AppendUint64(le.AppendUint64(dst, uint64(st.seq.N)), uint64(st.seq.Last))
-	dst = appendFlag(dst, st.since, form)
-	for _, f := range st.flags {
+	dst = le.AppendUint64(le.AppendUint64(AppendString(dst, st.ID), st.heardAt), st.heardIn)
+	dst = le.AppendUint64(le.AppendUint64(dst, uint64(st.Seq.N)), uint64(st.Seq.Last))
+	dst = appendFlag(dst, st.Since, form)
+	for _, f := range st.Flags {
 		dst = appendFlag(dst, f, form)
 	}
 	dst = le.AppendUint32(le.AppendUint64(dst, st.lastSeq), st.lastRow)
@@ -170,13 +163,13 @@ func appendStream(dst []byte, st *stream, rows rowAppender, form uint32) ([]byte
 		dst = le.AppendUint32(dst, math.Float32bits(v))
 	}
 	if form > wire.OldestState {
-		for _, c := range st.channels {
+		for _, c := range st.Channels {
 			dst = le.AppendUint32(le.AppendUint32(dst, math.Float32bits(c.Last)), c.Run)
 		}
 	}
-	for i := range st.slots {
+	for i := range st.Slots {
 		var err error
-		if dst, err = rows.appendRow(dst, st, i); err != nil {
+		if dst, err = rows.AppendRow(dst, st, i); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +179,7 @@ func appendStream(dst []byte, st *stream, rows rowAppender, form uint32) ([]byte
 // headerText writes headers in one order, so that equal ones are equal bytes.
 // A zero byte ends each name and value; one within stands as a line feed, which
 // ends a line of headers on the wire and is in none.
-func headerText(h nats.Header) string {
+func headerText(h wire.Header) string {
 	var b bytes.Buffer
 	for _, k := range slices.Sorted(maps.Keys(h)) {
 		for _, v := range h[k] {
@@ -199,8 +192,8 @@ func headerText(h nats.Header) string {
 	return b.String()
 }
 
-func parseHeader(s string) (nats.Header, error) {
-	h := nats.Header{}
+func parseHeader(s string) (wire.Header, error) {
+	h := wire.Header{}
 	for s != "" {
 		var kv [2]string
 		for i := range kv {
@@ -215,35 +208,35 @@ func parseHeader(s string) (nats.Header, error) {
 	return h, nil
 }
 
-// snapshot encodes a partition as it is now.
-func (p *partition) snapshot(sh shape, rows rowAppender) ([]byte, error) {
-	return p.encode(sh, rows, wire.StateVersion)
+// Encode encodes a partition as it is now.
+func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
+	return p.EncodeAs(sh, rows, wire.StateVersion)
 }
 
-// encode writes a snapshot in one of the forms that are read.
-func (p *partition) encode(sh shape, rows rowAppender, form uint32) ([]byte, error) {
+// EncodeAs writes a snapshot in one of the forms that are read.
+func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, error) {
 	le := binary.LittleEndian
 	b := append([]byte(snapshotMagic), 0, 0, 0, 0)
 	le.PutUint32(b[len(snapshotMagic):], form)
 	b = append(b, sh.network[:]...)
-	b = le.AppendUint32(b, uint32(p.id))
-	b = le.AppendUint64(le.AppendUint64(b, p.done), uint64(p.doneTime))
-	for _, n := range []int{sh.words, sh.states, sh.channels} {
+	b = le.AppendUint32(b, uint32(p.ID))
+	b = le.AppendUint64(le.AppendUint64(b, p.Done), uint64(p.DoneTime))
+	for _, n := range []int{sh.Words, sh.states, sh.channels} {
 		b = le.AppendUint32(b, uint32(n))
 	}
 	if form > wire.OldestState {
 		b = le.AppendUint32(b, uint32(sh.inputs))
 	}
 	b = le.AppendUint64(appendBool(b, p.lossy), p.clock)
-	b = le.AppendUint32(b, uint32(len(p.sources)))
-	for _, key := range slices.Sorted(maps.Keys(p.sources)) {
-		src := p.sources[key]
-		b = appendSource(b, src, form)
-		b = le.AppendUint32(b, uint32(len(src.streams)))
+	b = le.AppendUint32(b, uint32(len(p.Sources)))
+	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
+		src := p.Sources[key]
+		b = AppendSource(b, src, form)
+		b = le.AppendUint32(b, uint32(len(src.Streams)))
 		for _, st := range src.sorted() {
 			var err error
-			if b, err = appendStream(b, st, rows, form); err != nil {
-				return nil, fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.id, st.id, err)
+			if b, err = AppendStream(b, st, rows, form); err != nil {
+				return nil, fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.ID, st.ID, err)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package state
 
 import (
 	"slices"
@@ -8,23 +8,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
-// message is a decoded message (the samples are in shard.in) on its way into
-// a batch.
-type message struct {
-	b      *batch
-	p      *partition
-	src    *source
-	seq    uint64 // Eusn-Seq, 0 without one
-	inSeq  uint64
-	stored int64 // when the server stored it, ns
-	silent bool
-	end    bool
-	flags  codec.Flag // of this message's samples alone
-}
-
-// spread hands the message's samples to their streams: all to the key's own,
+// demux hands the message's samples to their streams: all to the key's own,
 // or each to the stream its row names, rows of a stream joined.
-func (s *shard) spread(m *message) error {
+func (s *Machine) demux(m *step) error {
 	in := &s.in
 	switch {
 	case in.Rows == 0 && m.end:
@@ -32,16 +18,16 @@ func (s *shard) spread(m *message) error {
 	case in.Rows == 0:
 		return nil
 	case len(in.Keys) == 0:
-		base := len(m.b.x) / s.channels
-		if s.inPlace(m.b) {
-			m.b.x = m.b.x[:len(m.b.x)+len(in.X)]
+		base := len(m.fx.X) / s.Channels
+		if s.inPlace(m.fx) {
+			m.fx.X = m.fx.X[:len(m.fx.X)+len(in.X)]
 		} else {
-			s.appendRows(m.b, in.X)
+			s.appendRows(m.fx, in.X)
 			s.mixed = in.X // it may have grown
 		}
-		return s.feed(m, m.src.key, base, group{Samples: sequence.Samples{Rows: in.Rows, Times: in.Times, Ends: in.Ends, EndAfter: m.end}})
+		return s.feed(m, m.src.Key, base, group{Samples: sequence.Samples{Rows: in.Rows, Times: in.Times, Ends: in.Ends, EndAfter: m.end}})
 	}
-	if s.inPlace(m.b) {
+	if s.inPlace(m.fx) {
 		s.mixed = append(s.mixed[:0], in.X...)
 		in.X = s.mixed
 	}
@@ -49,9 +35,9 @@ func (s *shard) spread(m *message) error {
 	s.sortByKey()
 	for k, id := range in.Keys {
 		g := s.gather(m, k)
-		base := s.appendRows(m.b, nil)
+		base := s.appendRows(m.fx, nil)
 		for _, r := range g.rows {
-			s.appendRows(m.b, in.X[int(r)*s.channels:(int(r)+1)*s.channels])
+			s.appendRows(m.fx, in.X[int(r)*s.Channels:(int(r)+1)*s.Channels])
 		}
 		if err := s.feed(m, id, base, g); err != nil {
 			return err
@@ -62,9 +48,9 @@ func (s *shard) spread(m *message) error {
 
 // endAll closes every open sequence of the source: a message without rows
 // names no stream.
-func (s *shard) endAll(m *message) error {
+func (s *Machine) endAll(m *step) error {
 	for _, st := range m.src.sorted() {
-		if err := s.feed(m, st.id, 0, group{Samples: sequence.Samples{EndAfter: true}}); err != nil {
+		if err := s.feed(m, st.ID, 0, group{Samples: sequence.Samples{EndAfter: true}}); err != nil {
 			return err
 		}
 	}
@@ -84,24 +70,24 @@ func (g *group) row(i int) uint32 {
 	return uint32(g.rows[i])
 }
 
-// appendRows adds samples to the batch's matrix and returns the row number of
+// appendRows adds samples to the samples of the runs and returns the row number of
 // the first.
-func (s *shard) appendRows(b *batch, x []float32) int {
-	base := len(b.x) / s.channels
-	b.x = append(b.x, x...)
+func (s *Machine) appendRows(fx *Effects, x []float32) int {
+	base := len(fx.X) / s.Channels
+	fx.X = append(fx.X, x...)
 	return base
 }
 
-// inPlace reports whether the samples in hand stand behind the batch's last
+// inPlace reports whether the samples in hand stand behind the last
 // row already. They do not where there was no room.
-func (s *shard) inPlace(b *batch) bool {
-	tail := b.x[len(b.x):cap(b.x)]
+func (s *Machine) inPlace(fx *Effects) bool {
+	tail := fx.X[len(fx.X):cap(fx.X)]
 	return len(tail) > 0 && len(s.in.X) > 0 && &tail[0] == &s.in.X[0]
 }
 
 // sortByKey sorts the message's rows by key, rows of a key in order: s.order
 // holds them, those of key k from s.first[k] to s.first[k+1].
-func (s *shard) sortByKey() {
+func (s *Machine) sortByKey() {
 	keys := len(s.in.Keys)
 	s.first = append(s.first[:0], make([]int32, keys+1)...)
 	for _, k := range s.in.Key {
@@ -119,7 +105,7 @@ func (s *shard) sortByKey() {
 }
 
 // gather collects times and marks of key k's rows.
-func (s *shard) gather(m *message, k int) group {
+func (s *Machine) gather(m *step, k int) group {
 	rows := s.order[s.first[k]:s.first[k+1]]
 	s.times, s.ends = s.times[:0], s.ends[:0]
 	for _, r := range rows {
@@ -134,48 +120,39 @@ func (s *shard) gather(m *message, k int) group {
 }
 
 // feed cuts one stream's samples, rows base and on of the batch, into runs.
-func (s *shard) feed(m *message, id string, base int, g group) error {
-	st, err := s.stream(m.p, m.src, id)
+func (s *Machine) feed(m *step, id string, base int, g group) error {
+	st, err := s.stream(m, id)
 	if err != nil {
 		return err
 	}
-	st.since |= m.flags
-	for i := range st.flags {
-		st.flags[i] |= st.since
+	st.Since |= m.flags
+	for i := range st.Flags {
+		st.Flags[i] |= st.Since
 	}
-	s.cuts = st.seq.Cut(s.cuts[:0], &s.policy, g.Samples)
-	x := m.b.x[base*s.channels : (base+g.Rows)*s.channels]
+	s.cuts = st.Seq.Cut(s.cuts[:0], &s.Policy, g.Samples)
+	x := m.fx.X[base*s.Channels : (base+g.Rows)*s.Channels]
 	s.missing = s.missing[:0]
 	if len(s.in.Missing) > 0 {
-		s.findMissing(x, g)
+		s.findMissing(m, x, g)
 	}
-	s.limits.Watch(st.channels, x, &s.found)
+	s.limits.Watch(st.Channels, x, &s.found)
 	if len(s.missing) > 0 {
 		s.fill(x, st)
 	}
 	for _, c := range s.cuts {
-		if err := s.addRun(m, st, base, g, c); err != nil {
-			return err
-		}
+		s.addRun(m, st, base, g, c)
 	}
 	if g.Rows > 0 {
-		st.since = 0
+		st.Since = 0
 		s.remember(m, st, base, g)
 	}
 	return nil
 }
 
-// addRun adds one run to the batch, and its prediction where it makes one.
-func (s *shard) addRun(m *message, st *stream, base int, g group, c sequence.Cut) error {
-	slot := &st.slots[c.Phase]
-	flags := &st.flags[c.Phase]
-	if *slot < 0 {
-		if err := s.place(m.b, st, int(c.Phase), c.Reset); err != nil {
-			return err
-		}
-	}
-	s.residents.use(st)
-	if c.Reset && s.policy.Kind == reservoir.Window {
+// addRun adds one run, and its prediction where it makes one.
+func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut) {
+	flags := &st.Flags[c.Phase]
+	if c.Reset && s.Policy.Kind == reservoir.Window {
 		*flags = 0 // a window that begins now misses nothing
 	}
 	if len(s.missing) > 0 && s.misses(c) {
@@ -185,12 +162,13 @@ func (s *shard) addRun(m *message, st *stream, base int, g group, c sequence.Cut
 		s.unlike(m, st, flags, outside, flat)
 	}
 	answered := m.silent
-	if c.Emit && !answered && m.p.skip > 0 {
-		m.p.skip--
+	if c.Emit && !answered && m.p.Skip > 0 {
+		m.p.Skip--
 		answered = true
 	}
-	m.b.runs = append(m.b.runs, reservoir.Run{
-		Slot: *slot, Reset: c.Reset, Emit: c.Emit && !answered, From: int32(base) + c.From, To: int32(base) + c.To,
+	m.fx.Runs = append(m.fx.Runs, Run{
+		Stream: st, Phase: int32(c.Phase), Reset: c.Reset, Emit: c.Emit && !answered, End: c.End,
+		From: int32(base) + c.From, To: int32(base) + c.To,
 	})
 	if c.Emit && !answered {
 		s.predict(m, st, g, c, *flags)
@@ -199,16 +177,14 @@ func (s *shard) addRun(m *message, st *stream, base int, g group, c sequence.Cut
 		st.told = st.told && *flags&(codec.FlagOutOfRange|codec.FlagFlat) != 0
 		*flags = 0
 		if c.To == 0 && g.Rows > 0 {
-			*flags = st.since // what was lost in the silence may belong to either side
+			*flags = st.Since // what was lost in the silence may belong to either side
 		}
-		s.closed = append(s.closed, st)
 	}
-	return nil
 }
 
 // predict takes a place in the answer; its scores come with the engine call.
-func (s *shard) predict(m *message, st *stream, g group, c sequence.Cut, flags codec.Flag) {
-	p := codec.Prediction{Stream: st.id, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags}
+func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags codec.Flag) {
+	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags}
 	if c.To > 0 {
 		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.To)-1), codec.NoTime
 		if len(g.Times) > 0 {
@@ -217,30 +193,29 @@ func (s *shard) predict(m *message, st *stream, g group, c sequence.Cut, flags c
 	}
 	if !c.End {
 		p.Flags |= codec.FlagEarly
-		m.b.early++
-		if s.policy.Kind == reservoir.Window && st.seq.N-int64(g.Rows)+int64(c.To) < int64(s.policy.Length) {
+		m.fx.Early++
+		if s.Policy.Kind == reservoir.Window && st.Seq.N-int64(g.Rows)+int64(c.To) < int64(s.Policy.Length) {
 			p.Flags |= codec.FlagWarmUp
 		}
 	}
-	if s.training.Unlike(c.Age+int64(c.To-c.From), !c.End) {
+	if s.Training.Unlike(c.Age+int64(c.To-c.From), !c.End) {
 		p.Flags |= codec.FlagLength
 	}
-	a := m.b.answer(m.p)
-	m.b.emits = append(m.b.emits, emit{m.p.index, len(a.preds)})
-	a.preds = append(a.preds, p)
-	a.at, a.stored = append(a.at, m.inSeq), append(a.stored, m.stored)
+	a := m.out
+	a.Preds = append(a.Preds, p)
+	a.At, a.Stored = append(a.At, m.inSeq), append(a.Stored, m.stored)
 }
 
 // remember keeps what a later message's predictions may need of the last
 // sample.
-func (s *shard) remember(m *message, st *stream, base int, g group) {
+func (s *Machine) remember(m *step, st *Stream, base int, g group) {
 	last := g.Rows - 1
 	st.lastSeq, st.lastRow, st.lastTime = m.seq, g.row(last), codec.NoTime
 	if len(g.Times) > 0 {
 		st.lastTime = g.Times[last]
 	}
-	if s.hold {
-		copy(st.sample, m.b.x[(base+last)*s.channels:])
+	if s.Hold {
+		copy(st.sample, m.fx.X[(base+last)*s.Channels:])
 		st.heard = true
 	}
 }

@@ -1,0 +1,85 @@
+package state
+
+import (
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// Message is an input message of a partition.
+type Message struct {
+	Seq    uint64 // in the input NATS stream
+	Stored int64  // when the server stored it there, ns
+	Key    string
+	Header wire.Header
+	Data   []byte        // owned by the message
+	Lost   bool          // input of the partition may have been lost before it
+	Heard  time.Duration // when it came, by the owner's watch; no part of the state
+}
+
+// Effects are what messages lead to, in order, whatever partition they are of.
+// Whoever applies them takes runs, dead letters, notes and the tally out.
+type Effects struct {
+	X                        []float32 // samples of all runs, row by row
+	Runs                     []Run
+	Dead                     []DeadLetter
+	Notes                    []Note
+	Used, Rows, Bytes, Early int // messages that were used, samples and bytes in them, predictions before an end: what is not a replay
+	Tally
+}
+
+// Run is what an engine is to do to the row of one of a stream's states.
+// One with emit makes the next prediction.
+type Run struct {
+	Stream      *Stream
+	Phase       int32 // which of the stream's states
+	Reset, Emit bool
+	End         bool  // the sequence has ended: its row means nothing any more
+	Drop        bool  // nothing but this: no row of the stream means anything any more
+	From, To    int32 // rows of effects.x
+}
+
+// Predictions are predictions of one partition.
+type Predictions struct {
+	Preds  []codec.Prediction // in order of input
+	At     []uint64           // the input message each belongs to, ascending
+	Stored []int64            // when it was stored, ns
+}
+
+// DeadLetter is an input message that could not be used.
+type DeadLetter struct {
+	Msg    Message
+	Why    wire.Reason
+	Reason string // a line
+}
+
+// Tally counts what happened.
+type Tally struct {
+	Duplicates, Contradictions, Gaps, Reordered, Incarnations uint64
+	Missing, Losses, Forgotten, Idle, EndEvents               uint64
+	Streams, Parked                                           int64 // more than before
+}
+
+// Note is what happened that people should hear of.
+type Note struct {
+	Kind    NoteKind
+	Key     string
+	Stream  string
+	Input   uint64     // message in hand
+	Number  uint64     // Eusn-Seq
+	After   uint64     // the number before it
+	Flags   codec.Flag // of the prediction
+	Channel int
+}
+
+type NoteKind uint8
+
+const (
+	NoteKeyForgotten    NoteKind = iota // no room for a key without open sequences
+	NoteStreamForgotten                 // the one longest silent made room
+	NoteContradiction                   // number came again with other content
+	NoteGap                             // messages between after and number are given up
+	NoteLoss                            // input may have been removed before it was read
+	NoteUnlike                          // samples unlike the training's
+)

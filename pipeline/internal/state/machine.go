@@ -1,0 +1,258 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+)
+
+// maxIncarnation is the longest Eusn-Incarnation, bytes: every source keeps
+// its own, and a UUID or a time takes less than half of it.
+const maxIncarnation = 128
+
+// ErrStreams is a partition full of open sequences.
+var ErrStreams = errors.New("pipeline: out of streams")
+
+// Rules are what a partition's state depends on besides its messages. They are
+// the model's and the configuration's.
+type Rules struct {
+	Policy   reservoir.Policy
+	Channels int
+	Mean     []float32 // what a missing first sample becomes
+	Hold     bool      // missing values become the stream's previous ones, not zero
+	Training reservoir.Training
+	Shape    Shape
+
+	MaxStreams            int // that a partition remembers
+	Reorder, ReorderBytes int // messages of a key, and bytes of a partition, that may wait
+}
+
+// decoder reads the samples of a message.
+type decoder interface {
+	Decode(data []byte, to *codec.Batch) error
+}
+
+// Machine advances the states of partitions, a message at a time. It belongs to
+// one goroutine; what it does is a function of the rules, a partition's state
+// and the message.
+type Machine struct {
+	Rules
+	decoder decoder
+	limits  *monitor.Limits
+
+	// scratch of the message in hand
+	in                 codec.Batch
+	mixed              []float32 // samples of a message of many streams
+	cuts               []sequence.Cut
+	missing            []int32
+	found              monitor.Findings
+	order, first, next []int32
+	times              []int64
+	ends               []bool
+	bytes              []byte // of the stream to be hashed
+	hasher             rowHasher
+
+	NoDedup bool // see Stage.unsafe
+}
+
+// NewMachine makes a machine. The decoder's channels must be the rules'.
+func NewMachine(r Rules, d decoder) *Machine {
+	return &Machine{Rules: r, decoder: d, limits: monitor.NewLimits(r.Channels, r.Training.Inputs)}
+}
+
+// Decoded is the last message that was decoded.
+func (s *Machine) Decoded() *codec.Batch { return &s.in }
+
+// step is a message on its way through the machine. Its samples are in
+// Machine.in.
+type step struct {
+	fx     *Effects
+	out    *Predictions
+	p      *Partition
+	src    *Source
+	seq    uint64 // Eusn-Seq, 0 without one
+	inSeq  uint64
+	stored int64 // when the server stored it, ns
+	silent bool  // it was answered before
+	end    bool
+	flags  codec.Flag // of this message's samples alone
+}
+
+// note takes down what happened to the key in hand.
+func (m *step) note(n Note) {
+	n.Input = m.inSeq
+	if m.src != nil {
+		n.Key = m.src.Key
+	}
+	m.fx.Notes = append(m.fx.Notes, n)
+}
+
+// Apply takes one message into a partition's state. What it leads to is added to
+// fx, and its predictions, whose scores are still to come, to out. A message that
+// cannot be used becomes a dead letter; the error (ErrStreams) is only for what
+// must stop the partition. While a restart replays, states advance and nothing
+// is answered. A message that was applied before changes nothing.
+func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions) error {
+	if j.Seq <= p.Done {
+		return nil // an ordered consumer never goes back; if one did, the state must not
+	}
+	before := p.Done
+	p.Done, p.DoneTime, p.heardNow = j.Seq, j.Stored, j.Heard
+	m := step{fx: fx, out: out, p: p, inSeq: j.Seq, stored: j.Stored, silent: j.Seq <= p.ReplayTo}
+	if !m.silent {
+		fx.Used++
+	}
+	if j.Lost || p.Losses.covers(j.Seq) {
+		m.follows(before)
+	}
+	if !utf8.ValidString(j.Key) { // no reader could decode a prediction that names it
+		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.Key))
+		return nil
+	}
+	if wire.Get(j.Header, wire.HeaderKind) == wire.KindIdle {
+		return s.silence(&m, j)
+	}
+	var isNew bool
+	m.src, isNew = p.source(j.Key)
+	m.src.heardIn, m.src.HeardTime = j.Seq, j.Heard
+	if err := s.sequence(&m, j, isNew); err != nil {
+		return err
+	}
+	return s.nameKey(&m)
+}
+
+// nameKey gives a key without streams one of its name, so that MaxStreams
+// bounds keys too. A message that opened none must not stop a partition full
+// of open sequences: its key is forgotten at once.
+func (s *Machine) nameKey(m *step) error {
+	if len(m.src.Streams) > 0 {
+		return nil
+	}
+	_, err := s.stream(m, m.src.Key)
+	if errors.Is(err, ErrStreams) && len(m.src.Held) == 0 {
+		m.p.forgetSource(m.src)
+		m.fx.Forgotten++
+		m.note(Note{Kind: NoteKeyForgotten})
+		return nil
+	}
+	return err
+}
+
+// sequence puts a message in its place among its key's: used, held or dropped.
+func (s *Machine) sequence(m *step, j *Message, isNew bool) error {
+	src := m.src
+	if err := wire.SpellHeaders(j.Header); err != nil {
+		return s.poison(m, j, wire.ReasonHeader, err)
+	}
+	text := wire.Get(j.Header, wire.HeaderSeq)
+	if text == "" {
+		src.partial = src.partial || isNew && m.p.lossy
+		return s.use(m, j, 0)
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n == 0 {
+		return s.poison(m, j, wire.ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", wire.HeaderSeq, text))
+	}
+	inc := wire.Get(j.Header, wire.HeaderIncarnation)
+	if len(inc) > maxIncarnation {
+		return s.poison(m, j, wire.ReasonHeader, fmt.Errorf("pipeline: header %s has %d bytes, want at most %d", wire.HeaderIncarnation, len(inc), maxIncarnation))
+	}
+	if err := s.startOver(m, inc); err != nil {
+		return err
+	}
+	switch {
+	case s.NoDedup:
+	case n <= src.Last || src.holds(n):
+		if !m.silent {
+			m.fx.Used--
+			m.fx.Duplicates++
+			m.compare(n, j)
+		}
+		return nil
+	case n > src.Last+1:
+		return s.buffer(m, j, n)
+	}
+	src.took(n, j.Data) // even if the message turns out to be unusable: it has arrived
+	if err := s.use(m, j, n); err != nil {
+		return err
+	}
+	return s.flush(m, codec.FlagReordered)
+}
+
+// compare tells of a number that comes again with other content: nobody repeats
+// that message, somebody counts anew under an incarnation that has these
+// numbers behind it, or two count under one key. What they send is dropped.
+func (m *step) compare(n uint64, j *Message) {
+	src := m.src
+	if !src.contradicts(n, j.Data) {
+		return
+	}
+	m.fx.Contradictions++
+	if !src.told {
+		src.told = true
+		m.note(Note{Kind: NoteContradiction, Number: n})
+	}
+}
+
+// use gives a message whose turn it is to its streams, or to the dead
+// letters.
+func (s *Machine) use(m *step, j *Message, seq uint64) error {
+	m.seq, m.end = seq, EndsAfter(j.Header)
+	if why, err := s.examine(m, j); err != nil {
+		return s.poison(m, j, why, err)
+	}
+	if err := s.demux(m); err != nil {
+		return err
+	}
+	m.src.flags = 0
+	if !m.silent {
+		m.fx.Rows += s.in.Rows
+		m.fx.Bytes += len(j.Data)
+	}
+	return nil
+}
+
+// poison turns a message into a dead letter. Which streams it was about may
+// be unknown, so all of its source are flagged.
+func (s *Machine) poison(m *step, j *Message, why wire.Reason, err error) error {
+	m.p.raise(m.src, codec.FlagPoisonSkipped)
+	m.reject(j, why, err)
+	return nil
+}
+
+// reject sends a message to the dead letters, unless that was done before.
+func (m *step) reject(j *Message, why wire.Reason, err error) {
+	if m.silent {
+		return
+	}
+	if j.Seq == m.inSeq {
+		m.fx.Used--
+	}
+	m.fx.Dead = append(m.fx.Dead, DeadLetter{Msg: *j, Why: why, Reason: wire.OneLine(err.Error())})
+}
+
+// stream finds or makes a stream of a source, and marks it as just heard.
+func (s *Machine) stream(m *step, id string) (*Stream, error) {
+	p, src := m.p, m.src
+	if st := src.Streams[id]; st != nil {
+		p.heard(st)
+		return st, nil
+	}
+	if p.recency.Len() >= s.MaxStreams {
+		if !p.forget(src) {
+			return nil, fmt.Errorf("%w: partition %d: all of its %d are in the middle of sequences or wait for missing messages, no room for %q; raise max_streams, or close sequences that have ended", ErrStreams, p.ID, p.recency.Len(), id)
+		}
+		m.fx.Streams--
+		m.fx.Forgotten++
+		m.note(Note{Kind: NoteStreamForgotten})
+	}
+	m.fx.Streams++
+	return p.addStream(src, id, &s.Shape), nil
+}

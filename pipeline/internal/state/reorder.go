@@ -1,0 +1,110 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// Held came before one with a lower number; it waits for that one. It
+// is part of the partition's state: a snapshot holds it with its bytes.
+type Held struct {
+	seq uint64 // Eusn-Seq
+	msg Message
+}
+
+// size is what a held message counts against Rules.ReorderBytes.
+func (h *Held) size() int {
+	n := len(h.msg.Data)
+	for k, vs := range h.msg.Header {
+		for _, v := range vs {
+			n += len(k) + len(v)
+		}
+	}
+	return n
+}
+
+func bySeq(h Held, seq uint64) int { return cmp.Compare(h.seq, seq) }
+
+// holds reports whether a message of that number waits already.
+func (src *Source) holds(seq uint64) bool {
+	_, found := slices.BinarySearchFunc(src.Held, seq, bySeq)
+	return found
+}
+
+// buffer keeps a message that came too early. When the key has too many, or the
+// partition too many bytes, the missing ones are given up: by count and never
+// by time, so that a replay decides the same.
+func (s *Machine) buffer(m *step, j *Message, seq uint64) error {
+	src, p := m.src, m.p
+	i, _ := slices.BinarySearchFunc(src.Held, seq, bySeq)
+	h := Held{seq, *j}
+	src.Held = slices.Insert(src.Held, i, h)
+	p.HeldBytes += h.size()
+	m.fx.Parked++
+	for len(src.Held) > s.Reorder || len(src.Held) > 0 && p.HeldBytes > s.ReorderBytes {
+		if err := s.giveUp(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveUp declares the messages before the first held one missing.
+func (s *Machine) giveUp(m *step) error {
+	src := m.src
+	src.partial = src.partial || src.Last == 0
+	m.p.raise(src, codec.FlagGap)
+	if !m.silent {
+		m.fx.Gaps++
+		m.note(Note{Kind: NoteGap, After: src.Last, Number: src.Held[0].seq})
+	}
+	src.Last, src.sum = src.Held[0].seq-1, 0
+	return s.flush(m, 0)
+}
+
+// flush uses held messages as long as none is missing between them. The
+// prediction that m causes belongs to m's place in the input.
+func (s *Machine) flush(m *step, f codec.Flag) error {
+	src := m.src
+	for len(src.Held) > 0 && src.Held[0].seq == src.Last+1 {
+		h := src.Held[0]
+		src.Held = slices.Delete(src.Held, 0, 1)
+		m.p.HeldBytes -= h.size()
+		m.fx.Parked--
+		src.took(h.seq, h.msg.Data)
+		m.flags = f
+		if f != 0 && !m.silent {
+			m.fx.Reordered++
+		}
+		if err := s.use(m, &h.msg, h.seq); err != nil {
+			return err
+		}
+	}
+	m.flags = 0
+	return nil
+}
+
+// startOver follows a producer that began counting anew. What it had sent too
+// early before that is used: nothing that would fill the holes can come.
+func (s *Machine) startOver(m *step, inc string) error {
+	src := m.src
+	if inc == src.incarnation {
+		return nil
+	}
+	for len(src.Held) > 0 {
+		if err := s.giveUp(m); err != nil {
+			return err
+		}
+	}
+	if src.Last > 0 {
+		m.p.raise(src, codec.FlagGap)
+		if !m.silent {
+			m.fx.Incarnations++
+		}
+	}
+	src.incarnation, src.Last, src.sum = strings.Clone(inc), 0, 0
+	return nil
+}

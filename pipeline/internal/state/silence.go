@@ -1,0 +1,79 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// silence does what an end event asks for.
+func (s *Machine) silence(m *step, j *Message) error {
+	e, err := wire.ParseIdle(j.Data, m.p.ID, j.Seq)
+	if !strings.HasPrefix(j.Key, wire.IdlePrefix) {
+		err = fmt.Errorf("pipeline: header %s is %q on key %q: end events come under keys %sN, from the stage alone", wire.HeaderKind, wire.KindIdle, j.Key, wire.IdlePrefix)
+	}
+	if err != nil {
+		m.reject(j, wire.ReasonEvent, err)
+		return nil
+	}
+	m.fx.EndEvents++
+	for _, key := range e.Gaps {
+		src := m.p.Sources[key]
+		if src == nil || src.heardIn > e.After || len(src.Held) == 0 {
+			continue
+		}
+		m.src = src
+		m.p.touchSource(src)
+		for len(src.Held) > 0 {
+			if err := s.giveUp(m); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range e.Streams {
+		src := m.p.Sources[n.Key]
+		if src == nil || len(src.Held) > 0 {
+			continue
+		}
+		st := src.Streams[n.Stream]
+		if st == nil || st.heardIn > e.After {
+			continue
+		}
+		s.endSilent(m, st)
+		if n.Forget {
+			m.p.forgetStream(st, nil)
+			m.fx.Streams--
+			m.fx.Forgotten++
+		}
+	}
+	return nil
+}
+
+// endSilent ends a stream's open sequence. The stream counts as heard no more
+// than before.
+func (s *Machine) endSilent(m *step, st *Stream) {
+	if !st.Seq.Open() {
+		return
+	}
+	if !m.silent {
+		m.fx.Idle++
+	}
+	m.p.Touch(st)
+	m.src, m.seq, m.end = st.Source, 0, false
+	s.cuts = st.Seq.Silence(s.cuts[:0], &s.Policy)
+	s.missing = s.missing[:0]
+	if len(s.cuts) == 0 { // no prediction: as if there had been no sample
+		clear(st.Flags)
+		st.heard = false
+		m.fx.Runs = append(m.fx.Runs, Run{Stream: st, Drop: true})
+		return
+	}
+	for i := range st.Flags {
+		st.Flags[i] |= st.Since | st.Source.flags | codec.FlagIdle
+	}
+	for _, c := range s.cuts {
+		s.addRun(m, st, 0, group{}, c)
+	}
+}

@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// tell counts and logs what a message has led to, and takes its dead letters.
+func (s *shard) tell(b *batch, a *answer) {
+	p := a.part
+	if b.fx.EndEvents > 0 {
+		p.asked, p.looked = 0, 0 // the next may follow
+	}
+	s.count(&b.fx.Tally)
+	for i := range b.fx.Notes {
+		s.say(p, &b.fx.Notes[i])
+	}
+	b.fx.Notes = b.fx.Notes[:0]
+	for _, d := range b.fx.Dead {
+		s.warn("message cannot be used: sent to dead letters", "key", d.Msg.Key, "input", d.Msg.Seq, "err", d.Reason)
+		b.dead = append(b.dead, rejected{d, p})
+		a.dead = true
+	}
+	b.fx.Dead = b.fx.Dead[:0]
+}
+
+// count adds a tally to the counters, and begins it anew.
+func (s *shard) count(t *state.Tally) {
+	if *t == (state.Tally{}) {
+		return
+	}
+	c := s.counters
+	c.duplicates.Add(t.Duplicates)
+	c.contradictions.Add(t.Contradictions)
+	c.gaps.Add(t.Gaps)
+	c.reordered.Add(t.Reordered)
+	c.incarnations.Add(t.Incarnations)
+	c.held.Add(t.Missing)
+	c.losses.Add(t.Losses)
+	c.forgotten.Add(t.Forgotten)
+	c.idle.Add(t.Idle)
+	c.streams.Add(t.Streams)
+	c.parked.Add(t.Parked)
+	*t = state.Tally{}
+}
+
+// say puts what happened into words.
+func (s *shard) say(p *partition, n *state.Note) {
+	switch n.Kind {
+	case state.NoteKeyForgotten:
+		s.warn("no room to remember a key without open sequences", "partition", p.ID, "key", n.Key)
+	case state.NoteStreamForgotten:
+		s.warn("more streams than max_streams: the one longest silent is forgotten", "partition", p.ID)
+	case state.NoteContradiction:
+		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that counts anew must say so ("+wire.HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", p.ID, "key", n.Key, "number", n.Number, "input", n.Input)
+	case state.NoteGap:
+		s.warn("messages missing: predictions are flagged", "key", n.Key, "after", n.After, "got", n.Number)
+	case state.NoteLoss:
+		s.warn("input was removed before this partition had read as far (max_age, or by hand): what it may have had there is lost; the sequences it may belong to are flagged as gaps", "partition", p.ID, "before", n.Input)
+	case state.NoteUnlike:
+		s.oddities.warn(s.log, "samples unlike the training's: predictions that rest on them are flagged; is the sensor connected, and its unit the one trained on?",
+			"key", n.Key, "stream", n.Stream, "flags", n.Flags.String(), "channel", s.names[n.Channel], "input", n.Input)
+	}
+}
