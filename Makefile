@@ -45,7 +45,7 @@ cross: ## builds that must work: no cgo, no NVML, arm64, other systems
 	GOARCH=arm64 go vet ./reservoir/...
 
 generate: ## regenerate what is generated
-	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./gpu/telemetry
+	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./gpu/telemetry
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 	go generate ./gpu/kernels

@@ -17,7 +17,8 @@
 // Load takes, for each key, the first of: a flag, an environment variable, the
 // file, the default. All are text until one function, parse, reads them by the
 // field's type; so a value means the same wherever it is written. viper finds
-// the values and mapstructure puts them into the struct.
+// the values and mapstructure puts them into the struct. A text without quotes
+// that YAML would change (0123 is 83 to it) is refused.
 //
 // # Errors
 //

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -55,6 +57,8 @@ func (f *file) walk(prefix string, group *yaml.Node) {
 		}
 		keys := value.Kind == yaml.MappingNode && len(value.Content) > 0
 		switch field, example := byKey[key], groups[key]; {
+		case field != nil && field.typ.Kind() == reflect.String && changed(value):
+			f.wrong(key, name.Line, field.want()+", in quotes: without them YAML reads something else", "") // it may be a password
 		case field != nil && value.Kind == yaml.ScalarNode:
 			f.texts[key] = scalar(value)
 		case field != nil:
@@ -69,8 +73,28 @@ func (f *file) walk(prefix string, group *yaml.Node) {
 	}
 }
 
-// scalar is the text of a value as it is written, so that a password of digits
-// keeps its zeros; a null is empty.
+// changed reports whether YAML reads a value without quotes as a number or a bool
+// that is written in another way: 0123 is 83 to it. Neither reading of such a
+// password, or name of a job, is safe.
+func changed(value *yaml.Node) bool {
+	if value.Kind != yaml.ScalarNode {
+		return false
+	}
+	var v any
+	switch value.ShortTag() {
+	case "!!str", "!!null", "!!timestamp":
+		return false
+	case "!!bool":
+		return true
+	case "!!float":
+		var x float64
+		err := value.Decode(&x)
+		return err != nil || strconv.FormatFloat(x, 'f', -1, 64) != value.Value
+	}
+	return value.Decode(&v) != nil || fmt.Sprint(v) != value.Value
+}
+
+// scalar is the text of a value as it is written; a null is empty.
 func scalar(value *yaml.Node) string {
 	if value.ShortTag() == "!!null" {
 		return ""

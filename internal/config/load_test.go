@@ -99,8 +99,8 @@ func TestValues(t *testing.T) {
 	c := load(t, `
 JOB: 7
 model: &m 2024-01-01
-nats: {password: 0123, user: true, tls_first: "true"}
-server: {dir: 1e3, port: 0x10}
+nats: {password: "0123", user: 12.5, tls_first: "true"}
+server: {dir: 'true', port: 0x10}
 input: {max_message: 64KiB, reorder_bytes: "2 MB", max_bytes: 107374182400, max_age: 1h30m, reorder: -5}
 stage: {rows: "12", latency: -1ms, head: *m, max_slots: 1e3, idle: 0, shards: , forget: null}
 log.level: warn
@@ -108,7 +108,7 @@ log.level: warn
 	got := []any{c.Job, c.Model, c.NATS.Password, c.NATS.User, c.NATS.TLSFirst, c.Server.Dir, c.Server.Port,
 		c.Input.MaxMessage, c.Input.ReorderBytes, c.Input.MaxBytes, c.Input.MaxAge, c.Input.Reorder,
 		c.Stage.Rows, c.Stage.Latency, c.Stage.Head, c.Stage.MaxSlots, c.Stage.Idle, c.Stage.Shards, c.Stage.Forget, c.Log.Level}
-	want := []any{"7", "2024-01-01", "0123", "true", true, "1e3", 16,
+	want := []any{"7", "2024-01-01", "0123", "12.5", true, "true", 16,
 		Bytes(64 << 10), Bytes(2e6), Bytes(100 << 30), 90 * time.Minute, -5,
 		12, -time.Millisecond, "2024-01-01", 1000, time.Duration(0), 0, time.Duration(0), "warn"}
 	for i := range want {
@@ -139,6 +139,10 @@ func TestProblems(t *testing.T) {
 		{"job: a\nJob: b\n", `config: c.yaml:2: key job: want it once, it is in line 1 already`},
 		{"stage: {rows: 1}\nstage.rows: 2\n", `config: c.yaml:2: key stage.rows: want it once, it is in line 1 already`},
 		{"nats:\n  password: [secret]\n", `config: c.yaml:2: key nats.password: want a text, got a list`},
+		{"nats:\n  password: 0123\n  user: a\n", `config: c.yaml:2: key nats.password: want a text, in quotes: without them YAML reads something else`},
+		{"stage:\n  head: 1.0\n", `config: c.yaml:2: key stage.head: want a text, in quotes: without them YAML reads something else`},
+		{"stage:\n  head: true\n", `config: c.yaml:2: key stage.head: want a text, in quotes: without them YAML reads something else`},
+		{"model: !!binary bW9kZWw=\n", `config: c.yaml:1: key model: want the path of a model file, in quotes: without them YAML reads something else`},
 		{"job: A B\n", `config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, got "A B"`},
 		{"model: ''\n", `config: c.yaml:1: key model: want the path of a model file, got nothing`},
 		{"server:\n  port:\n", `config: c.yaml:2: key server.port: want a whole number, -1 to 65535, got nothing`},

@@ -125,13 +125,18 @@ func TestEnvironmentOverridesFile(t *testing.T) {
 	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, "EUSN_STAGE_ROWS: key stage.rows")
 }
 
-// What the command prints is a schema that has every key.
+// What the command prints is the schema that the tests of internal/config hold to
+// a validator, and it has every key.
 func TestConfigSchema(t *testing.T) {
 	var schema struct {
 		Draft      string `json:"$schema"`
 		Properties map[string]struct{ Properties map[string]any }
 	}
-	clitest.Must(t, "config", "schema").Parse(t, &schema)
+	r := clitest.Must(t, "config", "schema")
+	if r.Out != string(config.Schema) {
+		t.Error("the command prints something else than the schema")
+	}
+	r.Parse(t, &schema)
 	if schema.Draft != "https://json-schema.org/draft/2020-12/schema" {
 		t.Errorf("the schema is of %s", schema.Draft)
 	}
