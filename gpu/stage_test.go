@@ -20,6 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
 	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -54,7 +55,7 @@ func runStage(t *testing.T, s pipeline.Stage) map[string][]codec.Prediction {
 	n := 0
 	read, enough := context.WithTimeout(t.Context(), time.Minute)
 	defer enough()
-	err := pipeline.Predictions(read, js, "gpu", 1, func(o pipeline.Output) error {
+	err := consumer.Predictions(read, js, "gpu", 1, func(o consumer.Output) error {
 		for _, p := range o.Predictions {
 			got[p.Stream] = append(got[p.Stream], p)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -170,7 +171,7 @@ func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int) (m
 	}
 	got := map[string]codec.Prediction{}
 	reading, enough := context.WithCancel(ctx)
-	err = pipeline.Predictions(reading, js, "sensor", 1, func(o pipeline.Output) error {
+	err = consumer.Predictions(reading, js, "sensor", 1, func(o consumer.Output) error {
 		for _, p := range o.Predictions {
 			got[p.Stream] = p
 		}

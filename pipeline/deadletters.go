@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -149,7 +150,7 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 // without its number, which counts as a repeat by now. Its incarnation and
 // checksum go too, its end mark stays. Within the server's duplicate window a
 // second replay is dropped. It returns the input message it has become.
-func (j *Job) Replay(ctx context.Context, d DeadLetter) (inSeq uint64, err error) {
+func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, err error) {
 	subjects := j.in.CachedInfo().Config.Subjects
 	key := d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
 	if len(subjects) != 1 || wire.CheckToken(key) != nil {

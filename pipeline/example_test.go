@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -73,7 +74,7 @@ func ExampleStage_Run() {
 		log.Fatal(err)
 	}
 	all, classes := errors.New("all there"), map[string]string{}
-	err = pipeline.Predictions(ctx, js, "pumps", 1, func(o pipeline.Output) error {
+	err = consumer.Predictions(ctx, js, "pumps", 1, func(o consumer.Output) error {
 		for _, p := range o.Predictions {
 			classes[p.Stream] = o.Meta.Labels[p.Class]
 		}

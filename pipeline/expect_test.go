@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence/sequencetest"
@@ -25,7 +26,7 @@ func (b *rig) predictions(job string) map[string][]codec.Prediction {
 	out := map[string][]codec.Prediction{}
 	outs := map[int]uint64{}
 	b.collect(wire.OutputStream(job), func(ctx context.Context, seen func() error) error {
-		return Predictions(ctx, b.js, job, 1, func(o Output) error {
+		return consumer.Predictions(ctx, b.js, job, 1, func(o consumer.Output) error {
 			outs[o.Partition] += uint64(len(o.Predictions))
 			if outs[o.Partition] != o.Outs {
 				b.t.Errorf("partition %d: message says %d predictions so far, %d were read", o.Partition, o.Outs, outs[o.Partition])
@@ -39,11 +40,11 @@ func (b *rig) predictions(job string) map[string][]codec.Prediction {
 	return out
 }
 
-func (b *rig) deadLetters(job string) []DeadLetter {
+func (b *rig) deadLetters(job string) []consumer.DeadLetter {
 	b.t.Helper()
-	var out []DeadLetter
+	var out []consumer.DeadLetter
 	b.collect(wire.DeadLetterStream(job), func(ctx context.Context, seen func() error) error {
-		return DeadLetters(ctx, b.js, job, 1, func(d DeadLetter) error {
+		return consumer.DeadLetters(ctx, b.js, job, 1, func(d consumer.DeadLetter) error {
 			out = append(out, d)
 			return seen()
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -16,7 +17,7 @@ import (
 // oneDead feeds what ought to be one dead letter among good messages of the
 // key "good", through a real server, and returns it. The good ones must all
 // be answered, also by a stage that reads everything again.
-func oneDead(t *testing.T, c Config, bad packet) DeadLetter {
+func oneDead(t *testing.T, c Config, bad packet) consumer.DeadLetter {
 	t.Helper()
 	c.StopTimeout = 50 * time.Millisecond // a crashed stage waits for an answer this long
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -328,7 +329,7 @@ func TestEntryIsNoPrediction(t *testing.T) {
 	r.stop(t)
 	stop := errors.New("enough")
 	first := true
-	err := Predictions(t.Context(), b.js, "only", 1, func(o Output) error {
+	err := consumer.Predictions(t.Context(), b.js, "only", 1, func(o consumer.Output) error {
 		if first && o.Seq == 1 {
 			t.Error("the entry was handed over")
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -125,19 +126,19 @@ func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) 
 
 // DeadLetter reads one dead letter by its number. The payload is whole: where
 // it did not fit, it is read from the input, if that still has it.
-func (j *Job) DeadLetter(ctx context.Context, seq uint64) (DeadLetter, error) {
+func (j *Job) DeadLetter(ctx context.Context, seq uint64) (consumer.DeadLetter, error) {
 	s, err := j.js.Stream(ctx, wire.DeadLetterStream(j.name))
 	if err != nil {
-		return DeadLetter{}, fmt.Errorf("pipeline: NATS stream %s: %w", wire.DeadLetterStream(j.name), err)
+		return consumer.DeadLetter{}, fmt.Errorf("pipeline: NATS stream %s: %w", wire.DeadLetterStream(j.name), err)
 	}
 	m, err := s.GetMsg(ctx, seq)
 	if err != nil {
-		return DeadLetter{}, fmt.Errorf("pipeline: dead letter %d of job %q: %w", seq, j.name, err)
+		return consumer.DeadLetter{}, fmt.Errorf("pipeline: dead letter %d of job %q: %w", seq, j.name, err)
 	}
 	if m.Header.Get(wire.HeaderKind) == wire.KindSentAgain {
-		return DeadLetter{}, fmt.Errorf("pipeline: message %d of %s says that dead letter %s was sent again: want that one's number", seq, wire.DeadLetterStream(j.name), m.Header.Get(wire.HeaderDead))
+		return consumer.DeadLetter{}, fmt.Errorf("pipeline: message %d of %s says that dead letter %s was sent again: want that one's number", seq, wire.DeadLetterStream(j.name), m.Header.Get(wire.HeaderDead))
 	}
-	d := DeadLetter{Seq: seq, Stored: m.Time, Subject: m.Header.Get(wire.HeaderInSubject), Reason: m.Header.Get(wire.HeaderError), Header: m.Header, Data: m.Data}
+	d := consumer.DeadLetter{Seq: seq, Stored: m.Time, Subject: m.Header.Get(wire.HeaderInSubject), Reason: m.Header.Get(wire.HeaderError), Header: m.Header, Data: m.Data}
 	if d.InSeq, err = strconv.ParseUint(m.Header.Get(wire.HeaderInSeq), 10, 64); err != nil {
 		return d, fmt.Errorf("pipeline: dead letter %d: header %s: %w", seq, wire.HeaderInSeq, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -90,11 +91,11 @@ func TestGapsAndDeadLetters(t *testing.T) {
 		t.Fatalf("%d dead letters, counted %d, gaps %d; want 6, 6, 2", len(dead), s.DeadLetters, s.Gaps)
 	}
 	for _, want := range []string{"NaN", "1e+20", "CRC-32C", "codec: ", `"twelve"`, `"0"`} {
-		if !slices.ContainsFunc(dead, func(d DeadLetter) bool { return strings.Contains(d.Reason, want) }) {
+		if !slices.ContainsFunc(dead, func(d consumer.DeadLetter) bool { return strings.Contains(d.Reason, want) }) {
 			t.Errorf("no dead letter says %q", want)
 		}
 	}
-	i := slices.IndexFunc(dead, func(d DeadLetter) bool { return string(d.Data) == "this is not Arrow" })
+	i := slices.IndexFunc(dead, func(d consumer.DeadLetter) bool { return string(d.Data) == "this is not Arrow" })
 	if i < 0 || dead[i].Header.Get(wire.HeaderSeq) != "2" || !strings.HasSuffix(dead[i].Subject, ".wrong") || dead[i].InSeq == 0 {
 		t.Errorf("the original bytes, headers and place are not in a dead letter: %+v", dead)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -130,7 +131,7 @@ func (s *plainStage) flush() { <-s.js.PublishAsyncComplete() }
 func (s *plainStage) close() {
 	s.stop()
 	for _, cc := range s.readers {
-		stopConsumer(cc, closeDeadline)
+		natsclient.StopConsumer(cc, closeDeadline)
 	}
 	s.wg.Wait()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 const (
@@ -147,23 +148,6 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 
 // end stops a reader: what it has not read is not this worker's any more.
 func (r *reader) end(patience time.Duration) {
-	stopConsumer(r, patience)
+	natsclient.StopConsumer(r, patience)
 	r.part.unread.Store(0)
-}
-
-// stopConsumer ends a consumer and waits for its callback, for so long. While
-// the server is away the client may take its consumer's lock for many seconds
-// (nats.go 1.55.0 asks for a new consumer under it), and Stop with it; the
-// connection's end, which follows, ends them too.
-func stopConsumer(cc jetstream.ConsumeContext, patience time.Duration) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		cc.Stop()
-		<-cc.Closed()
-	}()
-	select {
-	case <-ended:
-	case <-time.After(patience):
-	}
 }

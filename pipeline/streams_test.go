@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -130,7 +131,7 @@ func TestForeignOutput(t *testing.T) {
 	advice := fmt.Sprintf("nats stream rmm FOREIGN-OUT %d", ack.Sequence)
 	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
 	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there", advice)
-	err = Predictions(t.Context(), b.js, "foreign", 1, func(Output) error { return nil })
+	err = consumer.Predictions(t.Context(), b.js, "foreign", 1, func(consumer.Output) error { return nil })
 	mentions(t, err, fmt.Sprint("message ", ack.Sequence), advice)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("foreign"))
 	if err == nil {
@@ -141,7 +142,7 @@ func TestForeignOutput(t *testing.T) {
 	}
 	b.expire("foreign")
 	b.start(m, c).stop(t) // the advice helps
-	err = Predictions(t.Context(), b.js, "nosuch", 1, func(Output) error { return nil })
+	err = consumer.Predictions(t.Context(), b.js, "nosuch", 1, func(consumer.Output) error { return nil })
 	mentions(t, err, "NOSUCH-OUT", "job name")
 }
 

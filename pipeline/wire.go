@@ -30,9 +30,5 @@ const (
 	ReasonEvent     = wire.ReasonEvent     // an end event that is not one of the stage's
 )
 
-// ForeignError is a message among a job's output that is no prediction:
-// something else publishes there.
-type ForeignError = wire.ForeignError
-
 // ErrState is of bytes that are no snapshot, or a damaged one.
 var ErrState = state.ErrState

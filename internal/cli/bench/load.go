@@ -15,6 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
 // benchLoad publishes messages of drawn samples, as numbered producers taking
@@ -117,7 +118,7 @@ func (g *arrivals) expect(key string, due time.Time) {
 	g.due[key] = append(g.due[key], due)
 }
 
-func (g *arrivals) take(o pipeline.Output) error {
+func (g *arrivals) take(o consumer.Output) error {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()

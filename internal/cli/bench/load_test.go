@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -50,7 +50,7 @@ func TestArrivals(t *testing.T) {
 	g.expect("a", now.Add(-time.Second))
 	g.expect("b", now.Add(-2*time.Second))
 	take := func(stream string) error {
-		return g.take(pipeline.Output{Predictions: []codec.Prediction{{Stream: stream}}})
+		return g.take(consumer.Output{Predictions: []codec.Prediction{{Stream: stream}}})
 	}
 	for _, s := range []string{"a", "b", "a"} {
 		select {

@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -279,7 +280,7 @@ func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.
 		defer wg.Wait()
 		defer stop(nil)
 		wg.Go(func() {
-			if err := pipeline.Predictions(reading, b.js, stageJob, 0, got.take); err != nil {
+			if err := consumer.Predictions(reading, b.js, stageJob, 0, got.take); err != nil {
 				stop(err)
 			}
 		})

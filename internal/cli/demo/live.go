@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -115,7 +116,7 @@ func (l *demoRun) run(outer context.Context) error {
 	l.app.Say("5/5  %s", l.src.text)
 	l.begin = time.Now()
 	start("reading predictions", func(ctx context.Context) error {
-		return pipeline.Predictions(ctx, js, demoJob, 1, l.collect.take)
+		return consumer.Predictions(ctx, js, demoJob, 1, l.collect.take)
 	})
 	start("replay", func(ctx context.Context) error {
 		_, err := producer.Publisher{
@@ -185,7 +186,7 @@ func newCollector(src demoReplay) *collector {
 }
 
 // take receives one message of predictions.
-func (c *collector) take(o pipeline.Output) error {
+func (c *collector) take(o consumer.Output) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range o.Predictions {

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
 // printer prints what a stage publishes as lines of JSON.
@@ -87,7 +87,7 @@ type PredictionLine struct {
 func (p *printer) run(ctx context.Context) error {
 	enc := json.NewEncoder(p.w)
 	for {
-		err := pipeline.Predictions(ctx, p.js, p.job, p.from, func(o pipeline.Output) error {
+		err := consumer.Predictions(ctx, p.js, p.job, p.from, func(o consumer.Output) error {
 			for _, row := range o.Predictions {
 				if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
 					return err
@@ -95,7 +95,7 @@ func (p *printer) run(ctx context.Context) error {
 			}
 			return nil
 		})
-		var other *pipeline.ForeignError
+		var other *consumer.ForeignError
 		if !errors.As(err, &other) {
 			return err
 		}

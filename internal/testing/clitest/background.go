@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
@@ -95,14 +95,14 @@ func Await(t *testing.T, url string, predictions, deadLetters int) {
 	n := 0
 	enough := errors.New("enough")
 	if predictions > 0 {
-		err = pipeline.Predictions(ctx, js, "eusn", 1, func(o pipeline.Output) error {
+		err = consumer.Predictions(ctx, js, "eusn", 1, func(o consumer.Output) error {
 			if n += len(o.Predictions); n >= predictions {
 				return enough
 			}
 			return nil
 		})
 	} else {
-		err = pipeline.DeadLetters(ctx, js, "eusn", 1, func(pipeline.DeadLetter) error {
+		err = consumer.DeadLetters(ctx, js, "eusn", 1, func(consumer.DeadLetter) error {
 			if n++; n >= deadLetters {
 				return enough
 			}

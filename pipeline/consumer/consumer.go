@@ -1,4 +1,4 @@
-package pipeline
+package consumer
 
 import (
 	"context"
@@ -13,7 +13,19 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
+
+const (
+	maxPull       = 16 << 20         // bytes asked for at a time; more gains nothing
+	heartbeat     = time.Second      // between signs of life of the server while there is nothing
+	forgetAfter   = 30 * time.Second // the server's copy of a consumer that went away
+	closeDeadline = 5 * time.Second  // for callbacks that nothing else ends
+)
+
+// ForeignError is a message among a job's output that is no prediction:
+// something else publishes there.
+type ForeignError = wire.ForeignError
 
 // Output is one message of predictions.
 type Output struct {
@@ -71,7 +83,7 @@ func DeadLetters(ctx context.Context, js jetstream.JetStream, job string, from u
 		}
 		in, err := strconv.ParseUint(h.Get(wire.HeaderInSeq), 10, 64)
 		if err != nil {
-			return fmt.Errorf("pipeline: message %d on %s: header %s: %w", meta.Sequence.Stream, m.Subject(), wire.HeaderInSeq, err)
+			return fmt.Errorf("consumer: message %d on %s: header %s: %w", meta.Sequence.Stream, m.Subject(), wire.HeaderInSeq, err)
 		}
 		return fn(DeadLetter{
 			Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, InSeq: in,
@@ -89,9 +101,9 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 	cons, err := js.OrderedConsumer(ctx, stream, cfg)
 	if err != nil {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return fmt.Errorf("pipeline: there is no NATS stream %s: has the stage run with this job name?", stream)
+			return fmt.Errorf("consumer: there is no NATS stream %s: has the stage run with this job name?", stream)
 		}
-		return fmt.Errorf("pipeline: consumer on %s: %w", stream, err)
+		return fmt.Errorf("consumer: on %s: %w", stream, err)
 	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -106,7 +118,7 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 				err = fn(m, meta, part)
 			} else {
 				seq := meta.Sequence.Stream
-				err = &wire.ForeignError{Seq: seq, Err: fmt.Errorf("pipeline: message %d on %s: the subject ends in no partition: something else publishes there: keep its sender off, look at it (nats stream get %s %d), and take it out (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
+				err = &wire.ForeignError{Seq: seq, Err: fmt.Errorf("consumer: message %d on %s: the subject ends in no partition: something else publishes there: keep its sender off, look at it (nats stream get %s %d), and take it out (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
 			}
 		}
 		if err != nil {
@@ -114,12 +126,12 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 		}
 	}, jetstream.PullMaxBytes(maxPull), jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
-		return fmt.Errorf("pipeline: consumer on %s: %w", stream, err)
+		return fmt.Errorf("consumer: on %s: %w", stream, err)
 	}
-	defer stopConsumer(cc, closeDeadline)
+	defer natsclient.StopConsumer(cc, closeDeadline)
 	select {
 	case <-cc.Closed():
-		return fmt.Errorf("pipeline: connection closed while reading %s", stream)
+		return fmt.Errorf("consumer: connection closed while reading %s", stream)
 	case <-inner.Done():
 		if cause := context.Cause(inner); cause != context.Cause(ctx) {
 			return cause
