@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
 )
 
@@ -282,6 +284,44 @@ func TestDocsExample(t *testing.T) {
 		code, _, _ := strings.Cut(strings.TrimSpace(line), " // ")
 		if !strings.Contains(string(example), "\n\t"+strings.Repeat("\t", strings.Count(line, "\t"))+code+"\n") {
 			t.Errorf("README.md shows %q, which no Example of package reservoir runs", code)
+		}
+	}
+}
+
+// The reference has every command that help shows, and every flag of a
+// prediction with its bit.
+func TestDocsReference(t *testing.T) {
+	text, err := os.ReadFile("../docs/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	var each func(path []string)
+	each = func(path []string) {
+		var out bytes.Buffer
+		if code := root.Run(t.Context(), append([]string{"help"}, path...), &out, &out); code != 0 {
+			t.Fatalf("help %v: exit code %d: %s", path, code, out.Bytes())
+		}
+		below := regexp.MustCompile(`(?m)^  ([a-z-]+) `).FindAllStringSubmatch(subcommands(out.String()), -1)
+		for _, m := range below {
+			if m[1] != "help" && m[1] != "completion" { // cobra's
+				each(append(slices.Clone(path), m[1]))
+			}
+		}
+		if len(below) == 0 {
+			commands++
+			if name := strings.Join(path, " "); !strings.Contains(string(text), "`"+name+"`") {
+				t.Errorf("docs/reference.md lacks the command %s", name)
+			}
+		}
+	}
+	each(nil)
+	if commands < 20 {
+		t.Errorf("%d commands found, want all", commands)
+	}
+	for bit, name := range codec.FlagNames {
+		if !strings.Contains(string(text), fmt.Sprintf("| `%s` | %d |", name, 1<<bit)) {
+			t.Errorf("docs/reference.md lacks the flag %s, bit %d", name, 1<<bit)
 		}
 	}
 }
