@@ -1,0 +1,198 @@
+package state
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// noise is the bytes of a random log.
+func noise(seed uint64) []byte {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	b := make([]byte, 200+rng.IntN(1200))
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// A log leads to what the model says: which predictions, of which samples, with
+// which flags, at which input message; and which dead letters.
+func compareWithModel(t *testing.T, b []byte) []made {
+	t.Helper()
+	log := drawLog(b)
+	messages := encoded(t, log)
+	var all []made
+	for _, early := range []int{0, 3} {
+		m := &model{early: early, reorder: 2, keys: map[string]*modelKey{}}
+		for _, e := range log {
+			m.take(e)
+		}
+		o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Marked, Early: early}))
+		o.feed(messages, func(uint64) bool { return false })
+		if !slices.Equal(o.made, m.out) {
+			t.Fatalf("early %d: %s", early, firstDifference(o.made, m.out))
+		}
+		if !slices.Equal(o.dead, m.dead) {
+			t.Fatalf("early %d: dead letters of messages %v, want %v", early, o.dead, m.dead)
+		}
+		all = append(all, o.made...)
+	}
+	return all
+}
+
+func firstDifference(got, want []made) string {
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			return fmt.Sprintf("prediction %d is missing: %+v", i, want[i])
+		case i >= len(want):
+			return fmt.Sprintf("prediction %d is one too many: %+v", i, got[i])
+		case got[i] != want[i]:
+			return fmt.Sprintf("prediction %d is %+v, want %+v", i, got[i], want[i])
+		}
+	}
+	return "none"
+}
+
+func TestAgainstModel(t *testing.T) {
+	t.Parallel()
+	flags := map[codec.Flag]int{}
+	for seed := range uint64(1000) {
+		for _, p := range compareWithModel(t, noise(seed)) {
+			for f := codec.Flag(1); f <= p.flags; f <<= 1 {
+				if p.flags&f != 0 {
+					flags[f]++
+				}
+			}
+		}
+	}
+	for _, f := range []codec.Flag{codec.FlagGap, codec.FlagReordered, codec.FlagPoisonSkipped, codec.FlagIdle, codec.FlagEarly} {
+		if flags[f] < 100 {
+			t.Errorf("%d predictions with flag %v: the test has lost its subject", flags[f], f)
+		}
+	}
+}
+
+func FuzzAgainstModel(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(noise(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { compareWithModel(t, b) })
+}
+
+// policies are all that cut by something else than a length of their own.
+var policies = []reservoir.Policy{
+	{Kind: reservoir.Marked}, {Kind: reservoir.Marked, Early: 3}, {Kind: reservoir.Count, Length: 4},
+	{Kind: reservoir.Window, Length: 6, Hop: 2}, {Kind: reservoir.Window, Length: 4, Hop: 4, Early: 3}, {Kind: reservoir.Endless, Early: 2},
+}
+
+// How a log is cut into batches, where rows are, and whether somebody took over
+// in between changes neither a prediction nor the state.
+func compareCuts(t *testing.T, b []byte, seed uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	messages := encoded(t, drawLog(b))
+	rules := rulesOf(policies[rng.IntN(len(policies))])
+	if rng.IntN(2) == 0 {
+		rules.MaxStreams = 3 + rng.IntN(4)
+	}
+	never := func(uint64) bool { return false }
+	now := func(uint64) bool { return true }
+	sometimes := func(uint64) bool { return rng.IntN(8) == 0 }
+
+	one := newOwner(t, rules)
+	sums := make([]wire.Digest, 1, len(messages)+1)
+	for i := range messages {
+		if one.feed(messages[i:i+1], now); one.full > 0 {
+			messages = messages[:i]
+			break
+		}
+		sums = append(sums, one.p.Sum)
+	}
+
+	batches := newOwner(t, rules)
+	batches.spread = rng
+	for from := 0; from < len(messages); {
+		to := min(len(messages), from+1+rng.IntN(40))
+		batches.feed(messages[from:to], sometimes)
+		if got := batches.p.Sum; got != sums[to] || batches.full > 0 {
+			t.Fatalf("%+v: after message %d the digest is %v in batches, %v one by one; full at %d", rules.Policy, to, got, sums[to], batches.full)
+		}
+		from = to
+	}
+	if !slices.Equal(batches.made, one.made) || !slices.Equal(batches.dead, one.dead) {
+		t.Fatalf("%+v: in batches, %s", rules.Policy, firstDifference(batches.made, one.made))
+	}
+
+	// Somebody works up to message crash, having stored a snapshot after
+	// message kept and said that all is answered up to message said. The next
+	// one begins from the snapshot.
+	if len(messages) < 3 {
+		return
+	}
+	kept := rng.IntN(len(messages))
+	crash := kept + rng.IntN(len(messages)-kept)
+	said := kept + rng.IntN(crash-kept+1)
+	first := newOwner(t, rules)
+	first.spread = rng
+	first.feed(messages[:kept], never)
+	snapshot := first.snapshot()
+	if again := first.restored(snapshot, uint64(kept), 0, sums[kept]).snapshot(); !slices.Equal(again, snapshot) {
+		t.Fatalf("%+v: the snapshot of what was restored is another", rules.Policy)
+	}
+	first.feed(messages[kept:crash], sometimes)
+	ahead := 0
+	for _, p := range first.made {
+		if p.at > uint64(said) {
+			ahead++
+		}
+	}
+	second := first.restored(snapshot, uint64(said), ahead, sums[said])
+	second.feed(messages[kept:said], never)
+	if second.p.Sum != sums[said] || len(second.made)+len(second.dead) > 0 {
+		t.Fatalf("%+v: replayed from %d to %d: digest %v, want %v; %d predictions and %d dead letters, want none", rules.Policy, kept, said, second.p.Sum, sums[said], len(second.made), len(second.dead))
+	}
+	second.feed(messages[said:], never)
+	if got := append(first.made, second.made...); !slices.Equal(got, one.made) || second.p.Sum != sums[len(messages)] {
+		t.Fatalf("%+v: taken over at %d from a snapshot of %d, answered up to %d: %s", rules.Policy, crash, kept, said, firstDifference(got, one.made))
+	}
+}
+
+func TestCutAnywhere(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(1000) {
+		compareCuts(t, noise(seed), seed)
+	}
+}
+
+func FuzzCutAnywhere(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(noise(seed), seed)
+	}
+	f.Fuzz(compareCuts)
+}
+
+// When messages came, by their owner's watch, is no state.
+func TestWatchIsNoState(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		messages := encoded(t, drawLog(noise(seed)))
+		a := newOwner(t, rulesOf(policies[0]))
+		a.feed(messages, func(uint64) bool { return false })
+		for i := range messages {
+			messages[i].Heard = time.Duration(i) * time.Minute
+		}
+		b := newOwner(t, rulesOf(policies[0]))
+		b.feed(messages, func(uint64) bool { return false })
+		if a.p.Sum != b.p.Sum || !slices.Equal(a.snapshot(), b.snapshot()) {
+			t.Fatal("the state depends on when messages came")
+		}
+	}
+}
