@@ -184,7 +184,7 @@ func TestUnreachable(t *testing.T) {
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
 	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
 	clitest.Exec(t, t.Context(), "run", "--model", filepath.Join(dir, "none")).Want(t, cli.ExitFailure, "none", "try: eusn-stream offline retrain")
-	clitest.Exec(t, t.Context(), "run", "--model", model, "--non-finite", "ignore").Want(t, cli.ExitConfig, "--non-finite", "reject, hold, zero")
+	clitest.Exec(t, t.Context(), "run", "--model", model, "--non-finite", "ignore").Want(t, cli.ExitConfig, "--non-finite", "reject, hold or zero")
 }
 
 // A directory nobody can write. Root can write everywhere, so a plain file
