@@ -29,9 +29,9 @@ arm64: ## the NEON engine's tests under qemu-aarch64 (Debian: qemu-user), about 
 	  -skip 'TestVector/neon/._thread|TestGeneric/Shapes/.*/(101|127|200|255|1024)|TestVector/neon/.*/Shapes/.*/(101|127|200|255|1024)|TestGeneric/BatchComposition|TestEpsRho' \
 	  ./reservoir/canon ./reservoir/internal/kernel ./reservoir
 
-# The AVX-512 level on an emulated Skylake-X; what is left out stands in tools/bochs/main.go.
+# The AVX-512 level on an emulated Skylake-X; what is left out stands in internal/testing/bochs/main.go.
 avx512: ## the AVX-512 kernels' tests under Bochs, for machines without it (Debian: bochs bochs-term isolinux syslinux-common genisoimage), minutes
-	go run ./tools/bochs $(if $(KERNEL),-kernel $(KERNEL))
+	go run ./internal/testing/bochs $(if $(KERNEL),-kernel $(KERNEL))
 
 cross: ## builds that must work: no cgo, no NVML, arm64, other systems
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/eusn-stream

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
 )
 
 // command is the built program, which must start anywhere.

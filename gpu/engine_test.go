@@ -5,9 +5,9 @@ package gpu
 import (
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/enginetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
 )
 
 // small makes calls take many pieces, and reads many windows.

@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/enginetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
 )
 
 // TestRealGPU runs the conformance suite on this machine's own GPU. Without

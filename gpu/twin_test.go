@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
 	"github.com/eusn-stream/eusn-stream/gpu/kernels"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
 // TestChaos runs the short matrix of the fault harness, a program of its own

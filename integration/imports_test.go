@@ -19,57 +19,63 @@ var graph = map[string]struct {
 	may []string
 	why string
 }{
-	"reservoir/canon":                 {nil, "the arithmetic stands on nothing, so that everything can stand on it"},
-	"reservoir/canon/fit":             {[]string{"reservoir/canon"}, "evaluates its candidates as canon does"},
-	"internal/parts":                  {nil, "ends tests for want of an outside part; no product code imports it"},
-	"internal/energy":                 {nil, "counts joules: knows neither experiments nor cards"},
-	"internal/names":                  {nil, "a rule for names: knows nothing that has one"},
-	"internal/dense":                  {nil, "matrix products for whoever learns: they know neither features nor networks"},
-	"readout":                         {[]string{"internal/dense", "internal/names", "reservoir/canon"}, "a readout sees features, never a reservoir; scores are canonical arithmetic; classes keep the rule for names"},
-	"reservoir":                       {[]string{"internal/names", "readout", "reservoir/canon"}, "an engine fuses the readout into the step; a model's names keep the rule"},
-	"reservoir/sequence":              {[]string{"reservoir"}, "applies a policy to a stream's times and marks; sees no value and no state"},
-	"reservoir/sequence/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},
-	"reservoir/monitor":               {[]string{"reservoir"}, "holds samples to the training ranges in a model; knows neither streams nor files"},
-	"reservoir/enginetest":            {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
-	"gpu":                             {[]string{"gpu/kernels", "readout", "reservoir", "reservoir/canon"}, "drives kernels; knows no stage"},
-	"gpu/telemetry":                   {nil, "reads what GPUs report about themselves; needs no kernel"},
-	"gpu/kernels":                     {[]string{"readout", "reservoir", "reservoir/canon"}, "packs networks and heads for a device; knows no driver"},
-	"codec":                           {nil, "Arrow bytes in, plain slices out"},
-	"offline":                         {[]string{"codec", "internal/dense", "internal/names", "readout", "reservoir", "reservoir/canon", "reservoir/monitor", "reservoir/sequence"}, "works on files, whose names keep the rule; a live stage is not its business, but its cuts and its flags are; canon has the exponential whose bits are the same everywhere"},
-	"offline/bench":                   {[]string{"internal/dense", "internal/energy", "offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times; modelling fits a regression, which readout's classifiers are not"},
-	"offline/figures":                 {[]string{"reservoir"}, "the paper's figures from weights and tables; trains nothing"},
-	"offline/report":                  {[]string{"internal/energy", "offline/bench", "offline/figures"}, "puts results and curves on a page; runs nothing"},
-	"pipeline/internal/wire":          {[]string{"codec"}, "names and formats: knows neither a client nor what they are for"},
-	"pipeline/internal/state":         {[]string{"codec", "pipeline/internal/wire", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "what a message does to a partition: no server, no clock, no engine, no log"},
-	"pipeline":                        {[]string{"codec", "pipeline/consumer", "pipeline/internal/state", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
-	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
-	"pipeline/consumer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "reads what a job puts out; knows no stage"},
-	"pipeline/producer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
-	"pipeline/natsserver":             {[]string{"pipeline/natsclient"}, "a server and its directory; asks itself one question at the start, as a client"},
-	"internal/pipelinetest":           {[]string{"pipeline/natsserver"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
-	"internal/metrics":                {[]string{"gpu/telemetry", "pipeline"}, "reads what the stage and the GPUs tell; neither knows it"},
-	"cmd/eusn-stream":                 {[]string{"internal/cli/root"}, "signals and the exit: all else is a function of arguments"},
-	"internal/cli":                    {[]string{"internal/cli/term", "offline", "reservoir"}, "what all commands share; of the libraries it knows only whose errors are about the content of a file"},
-	"internal/cli/term":               {[]string{"internal/names"}, "writes for people; knows no command"},
-	"internal/hardware":               {nil, "what the machine is, not what is done with it"},
-	"internal/cli/engines":            {[]string{"internal/cli", "internal/config", "gpu", "pipeline", "reservoir"}, "the only place that chooses between processor and card"},
-	"internal/cli/archives":           {[]string{"internal/cli", "offline", "reservoir"}, "opens files; runs nothing"},
-	"internal/cli/models":             {[]string{"internal/cli", "internal/names", "reservoir"}, "reads and shows model files"},
-	"internal/cli/source":             {[]string{"offline", "pipeline/producer"}, "archives as a stage's input; needs no command"},
-	"internal/config":                 {nil, "what the keys are and where their values come from: knows neither commands nor the stage"},
-	"internal/cli/configcmd":          {[]string{"internal/cli", "internal/config"}, "reads and writes configuration files: starts nothing"},
-	"internal/cli/live":               {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/configcmd", "internal/cli/engines", "internal/cli/models", "internal/cli/source", "internal/config", "internal/hardware", "internal/metrics", "offline", "pipeline", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "wires the stage; trains nothing"},
-	"internal/cli/offlinecmd":         {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/energy", "internal/hardware", "internal/names", "offline", "offline/bench", "offline/figures", "offline/report", "readout", "reservoir"}, "wires training and experiments; no server"},
-	"internal/cli/bench":              {[]string{"codec", "gpu/telemetry", "internal/cli", "internal/cli/engines", "pipeline", "pipeline/consumer", "pipeline/natsserver", "readout", "reservoir"}, "measures engines and stage under its own load"},
-	"internal/cli/demo":               {[]string{"codec", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/source", "offline", "pipeline", "pipeline/consumer", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "trains and streams in one process, which no other command does"},
-	"internal/cli/root":               {[]string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/engines", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/term"}, "puts the commands together"},
-	"internal/testing/clitest":        {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/consumer", "pipeline/natsclient"}, "runs the whole program in tests"},
-	"tools/bochs":                     {nil, "boots test binaries on an emulated machine; knows them by path"},
-	"tools/bochs/guest":               {nil, "the emulated machine's init: runs what it finds"},
-	"tools/picture":                   {[]string{"offline"}, "simulates a machine, then drives the built program as a user would"},
-	"integration":                     {[]string{"codec", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
-	"tools/peers/gonum":               {nil, "a peer to compare with shares nothing with us"},
-	"integration/chaos":               {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
+	"reservoir/canon":         {nil, "the arithmetic stands on nothing, so that everything can stand on it"},
+	"reservoir/canon/fit":     {[]string{"reservoir/canon"}, "evaluates its candidates as canon does"},
+	"internal/energy":         {nil, "counts joules: knows neither experiments nor cards"},
+	"internal/names":          {nil, "a rule for names: knows nothing that has one"},
+	"internal/dense":          {nil, "matrix products for whoever learns: they know neither features nor networks"},
+	"readout":                 {[]string{"internal/dense", "internal/names", "reservoir/canon"}, "a readout sees features, never a reservoir; scores are canonical arithmetic; classes keep the rule for names"},
+	"reservoir":               {[]string{"internal/names", "readout", "reservoir/canon"}, "an engine fuses the readout into the step; a model's names keep the rule"},
+	"reservoir/sequence":      {[]string{"reservoir"}, "applies a policy to a stream's times and marks; sees no value and no state"},
+	"reservoir/monitor":       {[]string{"reservoir"}, "holds samples to the training ranges in a model; knows neither streams nor files"},
+	"gpu":                     {[]string{"gpu/kernels", "readout", "reservoir", "reservoir/canon"}, "drives kernels; knows no stage"},
+	"gpu/telemetry":           {nil, "reads what GPUs report about themselves; needs no kernel"},
+	"gpu/kernels":             {[]string{"readout", "reservoir", "reservoir/canon"}, "packs networks and heads for a device; knows no driver"},
+	"codec":                   {nil, "Arrow bytes in, plain slices out"},
+	"offline":                 {[]string{"codec", "internal/dense", "internal/names", "readout", "reservoir", "reservoir/canon", "reservoir/monitor", "reservoir/sequence"}, "works on files, whose names keep the rule; a live stage is not its business, but its cuts and its flags are; canon has the exponential whose bits are the same everywhere"},
+	"offline/bench":           {[]string{"internal/dense", "internal/energy", "offline", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times; modelling fits a regression, which readout's classifiers are not"},
+	"offline/figures":         {[]string{"reservoir"}, "the paper's figures from weights and tables; trains nothing"},
+	"offline/report":          {[]string{"internal/energy", "offline/bench", "offline/figures"}, "puts results and curves on a page; runs nothing"},
+	"pipeline/internal/wire":  {[]string{"codec"}, "names and formats: knows neither a client nor what they are for"},
+	"pipeline/internal/state": {[]string{"codec", "pipeline/internal/wire", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "what a message does to a partition: no server, no clock, no engine, no log"},
+	"pipeline":                {[]string{"codec", "pipeline/consumer", "pipeline/internal/state", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
+	"pipeline/consumer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "reads what a job puts out; knows no stage"},
+	"pipeline/natsclient":     {nil, "opens connections; knows neither a server of ours nor a job"},
+	"pipeline/producer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
+	"pipeline/natsserver":     {[]string{"pipeline/natsclient"}, "a server and its directory; asks itself one question at the start, as a client"},
+	"internal/metrics":        {[]string{"gpu/telemetry", "pipeline"}, "reads what the stage and the GPUs tell; neither knows it"},
+	"cmd/eusn-stream":         {[]string{"internal/cli/root"}, "signals and the exit: all else is a function of arguments"},
+	"internal/cli":            {[]string{"internal/cli/term", "offline", "reservoir"}, "what all commands share; of the libraries it knows only whose errors are about the content of a file"},
+	"internal/cli/term":       {[]string{"internal/names"}, "writes for people; knows no command"},
+	"internal/hardware":       {nil, "what the machine is, not what is done with it"},
+	"internal/cli/engines":    {[]string{"internal/cli", "internal/config", "gpu", "pipeline", "reservoir"}, "the only place that chooses between processor and card"},
+	"internal/cli/archives":   {[]string{"internal/cli", "offline", "reservoir"}, "opens files; runs nothing"},
+	"internal/cli/models":     {[]string{"internal/cli", "internal/names", "reservoir"}, "reads and shows model files"},
+	"internal/cli/source":     {[]string{"offline", "pipeline/producer"}, "archives as a stage's input; needs no command"},
+	"internal/config":         {nil, "what the keys are and where their values come from: knows neither commands nor the stage"},
+	"internal/cli/configcmd":  {[]string{"internal/cli", "internal/config"}, "reads and writes configuration files: starts nothing"},
+	"internal/cli/live":       {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/configcmd", "internal/cli/engines", "internal/cli/models", "internal/cli/source", "internal/config", "internal/hardware", "internal/metrics", "offline", "pipeline", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "wires the stage; trains nothing"},
+	"internal/cli/offlinecmd": {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/energy", "internal/hardware", "internal/names", "offline", "offline/bench", "offline/figures", "offline/report", "readout", "reservoir"}, "wires training and experiments; no server"},
+	"internal/cli/bench":      {[]string{"codec", "gpu/telemetry", "internal/cli", "internal/cli/engines", "internal/load", "pipeline", "pipeline/consumer", "pipeline/natsserver", "readout", "reservoir"}, "measures engines and stage"},
+	"internal/load":           {[]string{"codec", "pipeline", "pipeline/consumer"}, "publishes and times; knows no command"},
+	"internal/cli/demo":       {[]string{"codec", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/source", "offline", "pipeline", "pipeline/consumer", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "trains and streams in one process, which no other command does"},
+	"internal/cli/root":       {[]string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/engines", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/term"}, "puts the commands together"},
+	"integration":             {[]string{"codec", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
+
+	// What only tests import: see testSupport.
+	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/consumer", "pipeline/natsclient"}, "runs the whole program in tests"},
+	"internal/testing/enginetest":   {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
+	"internal/testing/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},
+	"internal/testing/parts":        {nil, "ends tests for want of an outside part"},
+	"internal/testing/pipelinetest": {[]string{"pipeline/natsserver"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
+	"internal/testing/bochs":        {nil, "boots test binaries on an emulated machine; knows them by path"},
+	"internal/testing/bochs/guest":  {nil, "the emulated machine's init: runs what it finds"},
+	"internal/testing/ptx":          {[]string{"reservoir/canon"}, "interprets kernels; knows no driver"},
+	"gpu/internal/testing/cudatest": {[]string{"gpu", "internal/testing/ptx"}, "stands in for the driver, which only packages below gpu may open: so it is there"},
+
+	"tools/picture":     {[]string{"offline"}, "simulates a machine, then drives the built program as a user would"},
+	"tools/peers/gonum": {nil, "a peer to compare with shares nothing with us"},
+	"integration/chaos": {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
 }
 
 // forbidden are libraries kept out of packages, each with the reason.
@@ -78,7 +84,7 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"internal/pipelinetest", "pipeline", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"internal/testing/pipelinetest", "pipeline", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/figures", "offline/report", "tools/peers/gonum"}, "the step needs no linear algebra library"},
@@ -86,10 +92,11 @@ var forbidden = []struct {
 	{"github.com/prometheus/", []string{"internal/metrics"}, "one package speaks Prometheus; the stage counts in plain numbers"},
 	{"github.com/NVIDIA/", []string{"gpu/telemetry"}, "one package speaks NVML, and defines the functions that the binding leaves open"},
 	{"gonum.org/v1/plot", []string{"offline/figures"}, "one package draws"},
-	{"github.com/eusn-stream/eusn-stream/reservoir/sequence/sequencetest", nil, "a test suite does not ship"},
-	{"github.com/eusn-stream/eusn-stream/internal/testing/", nil, "test support does not ship"},
-	{"github.com/eusn-stream/eusn-stream/reservoir/enginetest", nil, "a test suite does not ship"},
-	{"github.com/eusn-stream/eusn-stream/internal/pipelinetest", nil, "test support does not ship"},
+}
+
+// testSupport reports whether a package is for tests alone, which its path says.
+func testSupport(name string) bool {
+	return name == "integration" || strings.HasPrefix(name, "integration/") || strings.Contains("/"+name, "/internal/testing/")
 }
 
 func TestImports(t *testing.T) {
@@ -108,6 +115,9 @@ func TestImports(t *testing.T) {
 			target := ruled(inner)
 			if ours && target != owner && !slices.Contains(rule.may, target) {
 				t.Errorf("%s imports %s: not allowed (%s)", name, inner, rule.why)
+			}
+			if ours && testSupport(inner) && !testSupport(name) || imp == "testing" && !testSupport(name) {
+				t.Errorf("%s imports %s: test support does not ship (it is in internal/testing, or in testing below a package's internal, or in integration)", name, imp)
 			}
 			for _, f := range forbidden {
 				if strings.HasPrefix(imp, f.library) && !slices.Contains(f.allowed, owner) {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
 // numpy finds a Python interpreter that has NumPy.

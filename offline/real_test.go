@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
 // requireDatasets gives the folder of published data sets beside the checkout.

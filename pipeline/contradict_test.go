@@ -3,7 +3,7 @@ package pipeline
 import (
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -3,8 +3,8 @@ package reservoir_test
 import (
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/enginetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
 )
 
 func TestGeneric(t *testing.T) {

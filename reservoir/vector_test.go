@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/enginetest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/enginetest"
 )
 
 // TestVector holds every vector engine this machine can run to the conformance

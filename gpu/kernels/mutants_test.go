@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/gpu/internal/ptx"
 	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
-	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
 )
 
 // mutant is a bug planted in a source file. old must be there; the first is

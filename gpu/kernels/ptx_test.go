@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
-	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
 // TestSourcesAndPTX finds sources that changed without make ptx.

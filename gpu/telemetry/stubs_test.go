@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
 // Each stub for arm64 is a jump through its own slot: this machine cannot link

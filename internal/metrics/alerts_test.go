@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
 // The alert rules are what Prometheus reads, and each is tested to fire and not

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/sequencetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/sequence/sequencetest"
 )
 
 // replay feeds the samples in pieces and follows each state, checking that

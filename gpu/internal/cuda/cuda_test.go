@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
-	"github.com/eusn-stream/eusn-stream/gpu/internal/cudatest"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
 )
 
 // adder is a device with one kernel: it adds a number to n words.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/load"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -26,7 +27,7 @@ func newEnginesAlone(m *reservoir.Model, factory pipeline.EngineFactory) (*engin
 	for i := range stageAlone {
 		e.runs = append(e.runs, reservoir.Run{Slot: int32(i), Reset: true, Emit: true, From: int32(i * stageRows), To: int32((i + 1) * stageRows)})
 	}
-	e.in = stageSamples(stageAlone * stageRows)
+	e.in = load.Samples(stageAlone*stageRows, len(stageChannels))
 	for range cores {
 		engine, err := factory(m.Network, stageAlone)
 		if err != nil {

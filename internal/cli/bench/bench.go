@@ -135,7 +135,7 @@ func (o *benchOptions) reshaped() bool {
 // bench measures what is asked for and prints it, also what there is when ctx
 // ends.
 func bench(ctx context.Context, a *cli.App, o *benchOptions) error {
-	out := &benchPrinter{App: a}
+	out := &benchPrinter{app: a}
 	err := benchAll(ctx, a, o, out)
 	if out.rows == 0 {
 		return cli.OrInterrupted(err, "nothing was measured")

@@ -60,7 +60,7 @@ func TestBenchEnergy(t *testing.T) {
 		}
 		var out bytes.Buffer
 		b.rates = []float64{1e9}
-		if err := (&benchPrinter{App: &cli.App{Stdout: &out, JSON: true}}).engine(b.row()); err != nil {
+		if err := (&benchPrinter{app: &cli.App{Stdout: &out, JSON: true}}).engine(b.row()); err != nil {
 			t.Fatal(err)
 		}
 		if s := out.String(); strings.Contains(s, `"joules_per_mstep":`) != (c.missing == "") || strings.Contains(s, `"energy":"not measured`) != (c.missing != "") {

@@ -51,6 +51,16 @@ func benchKinds(a *cli.App, o *benchOptions) []benchKind {
 	return kinds
 }
 
+// sets are the instruction sets whose peaks are wanted, each once.
+func sets(kinds []benchKind) (all []string) {
+	for _, k := range kinds {
+		if k.set != "" && !slices.Contains(all, k.set) {
+			all = append(all, k.set)
+		}
+	}
+	return all
+}
+
 // engineRow is the result of one shape on one engine.
 type engineRow struct {
 	Bench     string  `json:"bench"` // engine
@@ -80,7 +90,8 @@ const (
 
 // benchEngines measures every shape on every engine in turn.
 func benchEngines(ctx context.Context, a *cli.App, o *benchOptions, out *benchPrinter) error {
-	peaks, err := measurePeaks(ctx, benchKinds(a, o), o.threadCounts(), min(o.time/4, mostPeak))
+	kinds := benchKinds(a, o)
+	peaks, err := measurePeaks(ctx, sets(kinds), o.threadCounts(), min(o.time/4, mostPeak))
 	if err != nil {
 		return err
 	}
@@ -93,7 +104,7 @@ func benchEngines(ctx context.Context, a *cli.App, o *benchOptions, out *benchPr
 			b.engine.Close()
 		}
 	}()
-	for _, k := range benchKinds(a, o) {
+	for _, k := range kinds {
 		for _, s := range o.shapes(k) {
 			for i, threads := range o.threadCounts() {
 				if k.slow && threads > 1 || k.one && i > 0 {

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,18 +19,15 @@ type peakRow struct {
 
 // measurePeaks measures each instruction set's fused multiply-adds on each
 // number of threads.
-func measurePeaks(ctx context.Context, kinds []benchKind, threads []int, d time.Duration) ([]peakRow, error) {
+func measurePeaks(ctx context.Context, sets []string, threads []int, d time.Duration) ([]peakRow, error) {
 	var rows []peakRow
-	for _, k := range kinds {
-		if k.set == "" || slices.ContainsFunc(rows, func(r peakRow) bool { return r.Set == k.set }) {
-			continue
-		}
+	for _, set := range sets {
 		for _, n := range threads {
-			flops, err := fmaPeak(k.set, n, d)
+			flops, err := fmaPeak(set, n, d)
 			if err != nil {
 				return nil, fmt.Errorf("bench: %w", err)
 			}
-			rows = append(rows, peakRow{"peak", k.set, n, flops / 1e9})
+			rows = append(rows, peakRow{"peak", set, n, flops / 1e9})
 			if ctx.Err() != nil {
 				return rows, ctx.Err()
 			}

@@ -10,38 +10,38 @@ import (
 // benchPrinter prints rows as they are ready: a table each for engines and
 // stage, or one JSON object a line.
 type benchPrinter struct {
-	*cli.App
+	app          *cli.App
 	rows         int
 	engines, pub bool // whether the table's head is out
 }
 
 func (p *benchPrinter) line(row any) error {
 	p.rows++
-	return json.NewEncoder(p.Stdout).Encode(row)
+	return json.NewEncoder(p.app.Stdout).Encode(row)
 }
 
 func (p *benchPrinter) peaks(rows []peakRow) error {
 	for _, r := range rows {
-		if p.JSON {
+		if p.app.JSON {
 			if err := p.line(r); err != nil {
 				return err
 			}
 			continue
 		}
 		p.rows++
-		p.Print("peak of fused multiply-adds, %-7s %2d thread(s): %8.1f GFLOP/s", r.Set, r.Threads, r.Peak)
+		p.app.Print("peak of fused multiply-adds, %-7s %2d thread(s): %8.1f GFLOP/s", r.Set, r.Threads, r.Peak)
 	}
 	return nil
 }
 
 func (p *benchPrinter) engine(r engineRow) error {
-	if p.JSON {
+	if p.app.JSON {
 		return p.line(r)
 	}
 	p.rows++
 	if !p.engines {
 		p.engines = true
-		p.Print("\n%-8s %7s %6s %8s %6s %7s %11s %10s %8s %9s", "engine", "units", "inputs", "streams", "steps", "threads", "Mstep/s", "ns/step", "GFLOP/s", "of peak")
+		p.app.Print("\n%-8s %7s %6s %8s %6s %7s %11s %10s %8s %9s", "engine", "units", "inputs", "streams", "steps", "threads", "Mstep/s", "ns/step", "GFLOP/s", "of peak")
 	}
 	units, share, note := fmt.Sprint(r.Units), "-", ""
 	if r.Members > 1 {
@@ -59,20 +59,20 @@ func (p *benchPrinter) engine(r engineRow) error {
 	case r.NoEnergy != "":
 		note += "  energy " + r.NoEnergy
 	}
-	p.Print("%-8s %7s %6d %8d %6d %7d %11.4f %10.1f %8.1f %9s%s", r.Engine, units, r.Inputs, r.Streams, r.Steps, r.Threads, r.Rate, 1e3/r.Rate, r.GFLOPS, share, note)
+	p.app.Print("%-8s %7s %6d %8d %6d %7d %11.4f %10.1f %8.1f %9s%s", r.Engine, units, r.Inputs, r.Streams, r.Steps, r.Threads, r.Rate, 1e3/r.Rate, r.GFLOPS, share, note)
 	return nil
 }
 
 func (p *benchPrinter) stage(r stageRow) error {
-	if p.JSON {
+	if p.app.JSON {
 		return p.line(r)
 	}
 	p.rows++
 	if !p.pub {
 		p.pub = true
-		p.Print("\n%-8s %10s %10s %8s %12s %12s %12s %8s %8s", "stage", "partitions", "rows/s", "MB/s", "of engines", "engine time", "paced rows/s", "p50 ms", "p99 ms")
+		p.app.Print("\n%-8s %10s %10s %8s %12s %12s %12s %8s %8s", "stage", "partitions", "rows/s", "MB/s", "of engines", "engine time", "paced rows/s", "p50 ms", "p99 ms")
 	}
-	p.Print("%-8s %10d %10.0f %8.1f %10.1f %% %10.1f %% %12.0f %8.2f %8.2f", r.Engine, r.Partitions, r.RowsPerSecond, r.BytesPerSecond/1e6,
+	p.app.Print("%-8s %10d %10.0f %8.1f %10.1f %% %10.1f %% %12.0f %8.2f %8.2f", r.Engine, r.Partitions, r.RowsPerSecond, r.BytesPerSecond/1e6,
 		100*r.EngineShare, 100*r.EngineTime, r.Paced, r.P50, r.P99)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/load"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
@@ -71,7 +72,7 @@ type stageBench struct {
 	log     *slog.Logger
 	nc      *nats.Conn
 	js      jetstream.JetStream
-	load    *benchLoad
+	load    *load.Generator
 	stats   pipeline.Counters
 	profile string // file for the next pass; empty: none
 }
@@ -135,14 +136,14 @@ func benchStage(ctx context.Context, a *cli.App, o *benchOptions, partitions int
 		RowsPerMessage: stageRows, Messages: messages, RowsPerSecond: median(rows), EngineRows: median(engine),
 		EngineShare: median(shares), EngineTime: median(times),
 	}
-	row.BytesPerSecond = row.RowsPerSecond / stageRows * float64(len(b.load.payload))
+	row.BytesPerSecond = row.RowsPerSecond / stageRows * float64(b.load.MessageBytes())
 	row.Paced = stagePace * row.RowsPerSecond
 	late, err := b.latency(ctx, row.Paced, stageWarmUp+2*o.time)
 	if err != nil {
 		return row, err
 	}
 	row.Latencies = len(late)
-	row.P50, row.P99 = quantile(late, .5), quantile(late, .99)
+	row.P50, row.P99 = load.Quantile(late, .5), load.Quantile(late, .99)
 	return row, nil
 }
 
@@ -157,7 +158,7 @@ func (b *stageBench) open(ctx context.Context, dir string) (err error) {
 		b.js, err = jetstream.New(b.nc, jetstream.WithPublishAsyncMaxPending(512))
 	}
 	if err == nil {
-		b.load, err = newBenchLoad(b.js)
+		b.load, err = load.New(b.js, load.Options{Channels: stageChannels, Rows: stageRows, Keys: stageKeys, Patience: stageForever})
 	}
 	if err == nil { // the job's NATS streams must be there before anything is published
 		err = b.run(ctx, func(context.Context) error { return nil })
@@ -213,7 +214,7 @@ type passed struct {
 // from the first batch that is committed to the last.
 func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err error) {
 	begin := b.stats.Stats()
-	if err := b.load.burst(ctx, messages); err != nil {
+	if err := b.load.Burst(ctx, messages); err != nil {
 		return r, err
 	}
 	stop, err := b.startProfile()
@@ -273,23 +274,23 @@ func (b *stageBench) startProfile() (stop func() error, err error) {
 func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.Duration) ([]float64, error) {
 	every := time.Duration(stageRows / rowsPerSecond * float64(time.Second))
 	messages := max(1, int(d/every))
-	got := &arrivals{due: map[string][]time.Time{}, left: messages, all: make(chan struct{})}
+	got := load.NewArrivals(messages)
 	err := b.run(ctx, func(ctx context.Context) error {
 		reading, stop := context.WithCancelCause(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer stop(nil)
 		wg.Go(func() {
-			if err := consumer.Predictions(reading, b.js, stageJob, 0, got.take); err != nil {
+			if err := consumer.Predictions(reading, b.js, stageJob, 0, got.Take); err != nil {
 				stop(err)
 			}
 		})
 		time.Sleep(stageWarmUp / 2) // until the reader listens
-		if err := b.load.pace(reading, messages, every, got.expect); err != nil {
+		if err := b.load.Pace(reading, messages, every, got.Expect); err != nil {
 			return err
 		}
 		select {
-		case <-got.all:
+		case <-got.All():
 			return nil
 		case <-reading.Done():
 			return context.Cause(reading)
@@ -297,5 +298,5 @@ func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.
 			return errors.New("bench: predictions are missing at the output")
 		}
 	})
-	return got.sorted(stageWarmUp), err
+	return got.Latencies(stageWarmUp), err
 }

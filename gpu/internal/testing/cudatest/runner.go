@@ -7,7 +7,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/eusn-stream/eusn-stream/gpu/internal/ptx"
+	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
 )
 
 // Memory is the part of a Runner that keeps device memory as host slices.

@@ -116,7 +116,7 @@ func image(ctx context.Context, kernel, dir string, chosen []job) error {
 			return err
 		}
 	}
-	if err := goTool(ctx, "build", "-ldflags=-s -w", "-o", filepath.Join(root, "init"), "./tools/bochs/guest"); err != nil {
+	if err := goTool(ctx, "build", "-ldflags=-s -w", "-o", filepath.Join(root, "init"), "./internal/testing/bochs/guest"); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(root, "jobs"), []byte(list.String()), 0o666); err != nil {

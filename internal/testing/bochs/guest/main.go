@@ -16,7 +16,7 @@ import (
 
 func main() {
 	if os.Getpid() != 1 {
-		fmt.Fprintln(os.Stderr, "guest: runs as the init of an emulated machine; see tools/bochs")
+		fmt.Fprintln(os.Stderr, "guest: runs as the init of an emulated machine; see internal/testing/bochs")
 		os.Exit(2)
 	}
 	if err := run(); err != nil {
