@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -43,8 +44,12 @@ func (m *machine) run(ctx context.Context, program, dir string) error {
 	if err != nil {
 		return err
 	}
+	health, err := freePort()
+	if err != nil {
+		return err
+	}
 	stage := []string{"run", "--model", filepath.Join(dir, "plant-train.safetensors"), "--dir", filepath.Join(dir, "nats"),
-		"--port", port, "--partitions", "1", "--non-finite", "hold", "--json"}
+		"--port", port, "--metrics", "127.0.0.1:" + health, "--partitions", "1", "--non-finite", "hold", "--json"}
 	for _, part := range []int{killed, m.samples()} {
 		archive, err := m.record(dir, part)
 		if err != nil {
@@ -52,7 +57,7 @@ func (m *machine) run(ctx context.Context, program, dir string) error {
 		}
 		err = m.watch(exec.CommandContext(ctx, program, stage...), part, func() error {
 			return call("replay", "--archive", archive, "--rows", strconv.Itoa(hop), "--resume", "--nats-url", "nats://127.0.0.1:"+port)
-		}, port)
+		}, "http://127.0.0.1:"+health+"/readyz")
 		if err != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
@@ -62,7 +67,7 @@ func (m *machine) run(ctx context.Context, program, dir string) error {
 
 // watch starts the stage, has samples published, reads the predictions of all
 // samples up to part, and kills the stage.
-func (m *machine) watch(stage *exec.Cmd, part int, publish func() error, port string) error {
+func (m *machine) watch(stage *exec.Cmd, part int, publish func() error, readyz string) error {
 	var said bytes.Buffer
 	stage.Stderr = &said
 	out, err := stage.StdoutPipe()
@@ -73,7 +78,7 @@ func (m *machine) watch(stage *exec.Cmd, part int, publish func() error, port st
 		return err
 	}
 	defer func() { stage.Process.Kill(); stage.Wait() }() // kill -9, as far as the system has it
-	if err := listening(port); err != nil {
+	if err := ready(readyz); err != nil {
 		return fmt.Errorf("%w\n%s", err, said.Bytes())
 	}
 	if err := publish(); err != nil {
@@ -110,15 +115,20 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// listening waits until the embedded server takes connections.
-func listening(port string) error {
-	var err error
-	for range 300 {
-		var c net.Conn
-		if c, err = net.Dial("tcp", "127.0.0.1:"+port); err == nil {
-			return c.Close()
+// ready waits until the stage has its partition and reads.
+func ready(readyz string) error {
+	last := errors.New("it was not asked")
+	for range 600 {
+		answer, err := http.Get(readyz)
+		if err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = errors.New(answer.Status)
 		}
+		last = err
 		time.Sleep(100 * time.Millisecond)
 	}
-	return err
+	return fmt.Errorf("the stage is not ready: %w", last)
 }
