@@ -8,8 +8,8 @@
 // # The way of a call
 //
 //	Advance checks the call (reservoir.CheckCall), so that what is refused has
-//	changed nothing, and cuts it into pieces that fit a buffer (piece.go).
-//	Each piece goes through one of a ring of buffers (ring.go):
+//	changed nothing, and cuts it into pieces that fit a buffer (ring.go).
+//	Each piece goes through one of a ring of buffers:
 //
 //	host     pack samples and runs into pinned memory
 //	stream   copy up | wait for the piece before | kernels | copy scores down

@@ -7,9 +7,8 @@ the sum of its squares, how often a was positive, the largest y. Standardising i
 left out, as anybody can fold it into U and b. As in the engine a call begins from
 states, sums and previous samples on the device and leaves the sums there.
 
-PyTorch, CUDA graphs of it and torch.compile, and JAX. cuDNN has no networks side
-by side and no features; Triton's kernel here holds one network. Run so far,
-with --device cpu: torch-eager, and numpy, which is the same loop.
+Both peers have been run with --device cpu alone: torch-eager, and numpy, which is
+the same loop.
 """
 import numpy as np
 
@@ -34,7 +33,7 @@ class Bank:
         """The streams that are checked."""
         return [a[:, :64] for a in got]
 
-    def check(self, got, plain_rnn=False):
+    def check(self, got):
         """got is a part of the accumulators after the first call."""
         m, u, b, eps, h, x, last = (a.astype("f8") for a in (self.m, self.u, self.b, self.eps, self.h[:, :64], self.x[:, :64], self.last[:64]))
         total, square, positive, largest = 0 * h, 0 * h, 0 * h, np.full_like(h, -1)
@@ -80,11 +79,6 @@ def torch_parts(p, device):
     return torch, sync, (m, u, b, eps), h, sums, x, last
 
 
-def reset(sums):
-    for a, k in zip(sums, (0, 0, 0, -1), strict=True):
-        a.fill_(k)
-
-
 def torch_step(torch, net, h, sums, s, last):
     m, u, b, eps = net
     total, square, positive, largest = sums
@@ -111,67 +105,4 @@ def torch_eager(p, device):
     return call, sync
 
 
-def torch_graph(p, device):
-    import torch
-
-    call, sync = torch_eager(p, device)
-    for _ in range(3):
-        call()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        out = call()
-    reset(out[1:])
-
-    def replay():
-        graph.replay()
-        return out
-
-    return replay, sync
-
-
-def torch_compile(p, device):
-    torch, sync, (m, u, b, eps), h0, sums, x, before = torch_parts(p, device)
-
-    def step(h, total, square, positive, largest, s, last):
-        v = torch.cat((s, s - last), 1).expand(m.shape[0], -1, -1)
-        a = torch.baddbmm(torch.baddbmm(b, v, u), h, m)
-        y = torch.tanh(a)
-        h = h + eps * y
-        return h, total + h, square + h * h, positive + (a > 0), torch.maximum(largest, y)
-
-    # Not reduce-overhead: its graphs would have all five states copied at each step.
-    fast = torch.compile(step, mode="default")
-
-    def call():
-        state, last = (h0, *sums), before
-        for s in x:
-            state, last = fast(*state, s, last), s
-        return state
-
-    return call, sync
-
-
-def jax_scan(p, device):
-    import jax
-    import jax.numpy as jnp
-
-    high = jax.lax.Precision.HIGHEST
-    m, u, b, eps, h, x, last = (jax.device_put(a) for a in (p.m, p.u, p.b, p.eps, p.h, p.x, p.last))
-    sums = [jnp.full_like(h, k) for k in (0, 0, 0, -1)]
-
-    @jax.jit
-    def call(h, sums, x, last):
-        def step(carry, s):
-            h, total, square, positive, largest, last = carry
-            v = jnp.concatenate([s, s - last], 1)
-            a = jnp.einsum("rbn,rnk->rbk", h, m, precision=high) + jnp.einsum("bi,rik->rbk", v, u, precision=high) + b
-            y = jnp.tanh(a)
-            h = h + eps * y
-            return (h, total + h, square + h * h, positive + (a > 0), jnp.maximum(largest, y), s), None
-
-        return jax.lax.scan(step, (h, *sums, last), x)[0][:5]
-
-    return lambda: jax.block_until_ready(call(h, sums, x, last)), lambda: None
-
-
-PEERS = {"numpy": numpy_loop, "torch-eager": torch_eager, "torch-compile": torch_compile, "torch-graph": torch_graph, "jax": jax_scan}
+PEERS = {"numpy": numpy_loop, "torch-eager": torch_eager}

@@ -7,8 +7,7 @@
 
 Every peer does the same steps, h' = h + eps tanh(M h + U x + b) in float32 with TF32
 off, on inputs and states that stay on the device; eusn-stream's figures include the
-copy of the inputs to it, which is to our disadvantage. The exception is cudnn, whose
-RNN is tanh(M h + U x + b): as much work, another function. Each peer runs in a process
+copy of the inputs to it, which is to our disadvantage. Each peer runs in a process
 of its own with a time limit, and its states are compared with float64 on 64 streams
 before it is timed; the process ends if they differ by more than 1e-3 of their size.
 Prints lines of JSON: the card's ceilings (gpu_ceilings.py), then millions of
@@ -17,8 +16,7 @@ the bound that the ceilings set. After --budget seconds what is left is printed 
 left out: give the next call those --shapes. A bank with all features (MEMBERS above
 1) runs in the peers of gpu_bank.py.
 
-Only torch-eager has been run, with --device cpu; the others need a GPU or a library
-that was not at hand.
+It has been run with --device cpu alone.
 """
 import argparse
 import importlib.util
@@ -58,15 +56,14 @@ class Problem:
         """The streams that are checked."""
         return [got[:64]]
 
-    def check(self, got, plain_rnn=False):
+    def check(self, got):
         """got is a part of the states after one call from self.h."""
         import numpy as np
 
         n = min(64, self.h.shape[0])
         m, u, b, h = (a.astype("f8") for a in (self.m, self.u, self.b, self.h[:n]))
         for x in self.x[:, :n].astype("f8"):
-            v = np.tanh(h @ m.T + x @ u.T + b)
-            h = v if plain_rnn else h + EPS * v
+            h = h + EPS * np.tanh(h @ m.T + x @ u.T + b)
         error = float(np.linalg.norm(np.asarray(got[0], "f8") - h) / np.linalg.norm(h))
         if not error < 1e-3:
             raise SystemExit(f"differs from float64 by {error:.2g} of the states' size")
@@ -77,7 +74,6 @@ def torch_parts(p, device):
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
     on = [torch.from_numpy(a).to(device) for a in (p.m, p.u, p.b, p.h, p.x)]
     sync = torch.cuda.synchronize if device == "cuda" else lambda: None
     return torch, sync, on
@@ -92,80 +88,11 @@ def torch_loop(torch, m, u, b, h, x):
 
 def torch_eager(p, device):
     torch, sync, (m, u, b, h, x) = torch_parts(p, device)
-    return lambda: torch_loop(torch, m, u, b, h, x), sync, False
+    return lambda: torch_loop(torch, m, u, b, h, x), sync
 
 
-def torch_compile(p, device):
-    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
-    # reduce-overhead replays CUDA graphs; the step alone is compiled, as unrolling 512 takes minutes
-    step = torch.compile(lambda h, z: h + EPS * torch.tanh(torch.addmm(z, h, m.T)), mode="reduce-overhead" if device == "cuda" else "default")
-
-    def call():
-        z = torch.addmm(b, x.reshape(-1, x.shape[2]), u.T).reshape(x.shape[0], x.shape[1], -1)
-        s = h
-        for t in range(x.shape[0]):
-            if device == "cuda":
-                torch.compiler.cudagraph_mark_step_begin()
-            s = step(s.clone() if device == "cuda" else s, z[t])
-        return s
-
-    return call, sync, False
-
-
-def torch_graph(p, device):
-    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
-    for _ in range(3):
-        torch_loop(torch, m, u, b, h, x)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        out = torch_loop(torch, m, u, b, h, x)
-
-    def call():
-        graph.replay()
-        return out
-
-    return call, sync, False
-
-
-def cudnn(p, device):
-    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
-    rnn = torch.nn.RNN(x.shape[2], h.shape[1], nonlinearity="tanh").to(device)
-    with torch.no_grad():
-        rnn.weight_hh_l0.copy_(m)
-        rnn.weight_ih_l0.copy_(u)
-        rnn.bias_ih_l0.copy_(b)
-        rnn.bias_hh_l0.zero_()
-    rnn.flatten_parameters()
-    return lambda: rnn(x, h[None])[1][0], sync, True
-
-
-def jax_scan(p, device):
-    import jax
-    import jax.numpy as jnp
-
-    high = jax.lax.Precision.HIGHEST
-    m, u, b, h, x = (jax.device_put(a) for a in (p.m, p.u, p.b, p.h, p.x))
-
-    @jax.jit
-    def call(h, x):
-        def step(h, x):
-            return h + EPS * jnp.tanh(jnp.matmul(h, m.T, precision=high) + jnp.matmul(x, u.T, precision=high) + b), None
-
-        return jax.lax.scan(step, h, x)[0]
-
-    return lambda: call(h, x).block_until_ready(), lambda: None, False
-
-
-def triton(p, device):
-    torch, sync, (m, u, b, h, x) = torch_parts(p, device)
-    import gpu_triton
-
-    return gpu_triton.make(torch, m, u, b, h, x, EPS), sync, False
-
-
-PEERS = {"torch-eager": torch_eager, "torch-compile": torch_compile, "torch-graph": torch_graph, "cudnn": cudnn, "jax": jax_scan, "triton": triton}
-NEEDS = {"jax": "jax", "triton": "triton", "numpy": "numpy"}  # the others need torch
-CUDA_ONLY = {"torch-graph", "cudnn", "triton"}
+PEERS = {"torch-eager": torch_eager}
+NEEDS = {"numpy": "numpy"}  # the others need torch
 
 
 def measure(name, shape, device, seconds):
@@ -177,15 +104,15 @@ def measure(name, shape, device, seconds):
     bank = shape[4] > 1
     p = (gpu_bank.Bank if bank else Problem)(*shape)
     guard = contextlib.nullcontext()
-    if name not in ("jax", "numpy"):
+    if name != "numpy":
         import torch
 
         guard = torch.inference_mode()
     with guard:
-        call, sync, *plain = (gpu_bank.PEERS if bank else PEERS)[name](p, device)
+        call, sync = (gpu_bank.PEERS if bank else PEERS)[name](p, device)
         got = call()
         sync()
-        error = p.check([a.cpu().numpy() if hasattr(a, "cpu") else np.asarray(a) for a in p.part(got)], *plain)
+        error = p.check([a.cpu().numpy() if hasattr(a, "cpu") else np.asarray(a) for a in p.part(got)])
         times, end = [], time.perf_counter() + seconds
         while len(times) < 5 or time.perf_counter() < end:
             sync()
@@ -264,8 +191,6 @@ def main():
                 row["left_out"] = f"the budget of {o.budget:g} s is over"
             elif importlib.util.find_spec(NEEDS.get(n, "torch")) is None:
                 row["left_out"] = f"python has no {NEEDS.get(n, 'torch')}"
-            elif n in CUDA_ONLY and o.device != "cuda":
-                row["left_out"] = "runs on a GPU only"
             else:
                 row |= one(n, shape, o, left)
                 if "mstep_per_s" in row and "mstep_per_s" in mine:

@@ -117,7 +117,7 @@ var loaded = sync.OnceValues(func() (string, error) {
 type Fake struct{ t testing.TB }
 
 // Use makes cuda.Open find the fake driver until the test ends, with the
-// settings of fake.h's driver.c at their normal values. run executes kernels.
+// settings of driver/driver.c at their normal values. run executes kernels.
 // The test fails if it leaves anything unfreed. Tests that use it cannot run
 // in parallel: there is one driver in a process.
 func Use(t testing.TB, run Runner) *Fake {

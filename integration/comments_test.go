@@ -1,0 +1,101 @@
+package integration
+
+import (
+	"go/scanner"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// tokens calls yield with every comment and every name of a Go file.
+func tokens(t *testing.T, name string, yield func(tok token.Token, text string)) {
+	t.Helper()
+	src, err := os.ReadFile(filepath.Join("..", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile(name, -1, len(src)), src, nil, scanner.ScanComments)
+	for {
+		_, tok, text := s.Scan()
+		switch tok {
+		case token.EOF:
+			return
+		case token.COMMENT, token.IDENT:
+			yield(tok, text)
+		}
+	}
+}
+
+// Comments name only files, and names of packages and types, that exist. A file
+// is found from the package's folder or one above it; of pkg.Name and Type.Name
+// the second must stand in that package's code, or anywhere.
+func TestCommentsNameWhatExists(t *testing.T) {
+	file := regexp.MustCompile(`(?:^|[\s(;,:"])((?:[a-z0-9_.-]+/)*[a-z0-9_]{2,}\.(?:go|h|cu|md|py|mjs|sh))\b`)
+	qualified := regexp.MustCompile(`(?:^|[\s(\[])([A-Za-z]\w*)\.([A-Z]\w+)\b`)
+	code := map[string]map[string]bool{"": {}} // names in the code of each package, by its own name
+	sources := tracked(t, "*.go")
+	for _, name := range sources {
+		pkg := filepath.Base(filepath.Dir(name))
+		if code[pkg] == nil {
+			code[pkg] = map[string]bool{}
+		}
+		tokens(t, name, func(tok token.Token, text string) {
+			if tok == token.IDENT {
+				code[pkg][text], code[""][text] = true, true
+			}
+		})
+	}
+	files, names := 0, 0
+	for _, name := range sources {
+		tokens(t, name, func(tok token.Token, text string) {
+			if tok != token.COMMENT || strings.HasPrefix(text, "//go:") || strings.HasPrefix(text, "// Code generated") {
+				return
+			}
+			for _, m := range file.FindAllStringSubmatch(text, -1) {
+				if m[1] == "nats.go" { // the client's name
+					continue
+				}
+				files++
+				if !found(filepath.Dir(name), m[1]) {
+					t.Errorf("%s: a comment names %s, which is not there", name, m[1])
+				}
+			}
+			for _, m := range qualified.FindAllStringSubmatch(text, -1) {
+				known := code[m[1]]
+				if known == nil && code[""][m[1]] && m[1][0] >= 'A' && m[1][0] <= 'Z' {
+					known = code[""] // a type's, whatever package it is of
+				}
+				if known == nil {
+					continue // of another module
+				}
+				names++
+				if !known[m[2]] {
+					t.Errorf("%s: a comment names %s.%s, which is not there", name, m[1], m[2])
+				}
+			}
+		})
+	}
+	if files < 50 || names < 100 {
+		t.Errorf("%d files and %d names found in comments, want all of them", files, names)
+	}
+}
+
+// found reports whether path leads to a file from a folder, its testdata, or a
+// folder above it.
+func found(folder, path string) bool {
+	for {
+		for _, inside := range []string{".", "testdata"} {
+			if _, err := os.Stat(filepath.Join("..", folder, inside, path)); err == nil {
+				return true
+			}
+		}
+		if folder == "." {
+			return false
+		}
+		folder = filepath.Dir(folder)
+	}
+}
