@@ -44,18 +44,18 @@ func (f Flag) String() string {
 }
 
 // The integrity of a prediction: how far it can be trusted, in one word, from
-// worst to best. What is unlike the training stands before what was lost on
+// worst to best. What is unlike the training comes before what was lost on
 // the way: a readout that lacks some samples still knows what it sees, one that
 // reads a dead sensor knows nothing, and its class and score look like any
 // other.
 const (
 	IntegrityUnknown       = "unknown"         // a flag of a later version of the format
 	IntegrityUnlike        = "unlike-training" // samples, or a length, that the model has never seen: the class means nothing
-	IntegrityGap           = "gap"             // samples were lost on their way, nobody knows which
+	IntegrityGap           = "gap"             // samples were lost on their way; which ones is not known
 	IntegrityPoisonSkipped = "poison-skipped"  // samples were left out; the dead letters hold them
 	IntegrityHeld          = "held"            // missing values were filled in
 	IntegrityIdle          = "idle"            // all samples there were, but silence ended the sequence, not its producer
-	IntegrityEarly         = "early"           // all samples so far; the sequence goes on
+	IntegrityEarly         = "early"           // all samples so far; the sequence continues
 	IntegrityComplete      = "complete"        // all samples of the sequence, each once, in order, and nothing seen that is unlike the training
 )
 

@@ -102,7 +102,7 @@ func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
 
 // Encode writes p, which may be empty, as one message, valid until the next
 // call. Every prediction must have as many Scores as the meta has Columns, and
-// a Stream in UTF-8: anything else would be a message that nobody can read.
+// a Stream in UTF-8: anything else would be a message that no consumer can read.
 func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
 	for i := range p {
 		if len(p[i].Scores) != e.columns {

@@ -20,7 +20,7 @@ import (
 var viewID = arrow.Field{Name: "stream_id", Type: arrow.BinaryTypes.StringView}
 
 // viewMessage writes rows of zeros with ids as a utf8_view, after a field of
-// that type that nobody wants; blocks are of 32 KiB.
+// that type that no model reads; blocks are of 32 KiB.
 func viewMessage(t *testing.T, ids []string) []byte {
 	t.Helper()
 	schema := arrow.NewSchema(append([]arrow.Field{{Name: "note", Type: arrow.BinaryTypes.StringView}, viewID}, sampleFields(arrow.PrimitiveTypes.Float32)...), nil)

@@ -74,7 +74,7 @@ func TestProgramStartsWithoutDriver(t *testing.T) {
 }
 
 // TestProgramWithFakeDriver: what the program says of drivers and devices that
-// it cannot use. The fake one stands where the loader looks for the real one.
+// it cannot use. The fake one is where the loader looks for the real one.
 func TestProgramWithFakeDriver(t *testing.T) {
 	program := build(t, nil)
 	dir := t.TempDir()

@@ -78,7 +78,7 @@ func wasLost(v cuda.Device) bool {
 }
 
 // open takes the device with the most free memory, the first of equals: so
-// engines spread over the devices of a machine, and beside other programs.
+// engines spread over the devices of a machine, and next to other programs.
 func open(skipLost bool) (*cuda.Context, error) {
 	d, list, err := usable()
 	if err != nil {

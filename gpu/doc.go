@@ -20,7 +20,7 @@
 //
 // # States
 //
-// They stand in device memory as reservoir.Layout says, slot after slot. The
+// They are in device memory as reservoir.Layout says, slot after slot. The
 // pool is planned when the engine is made, from the memory that is free then:
 // nothing that Advance needs is allocated later. ReadState and WriteState go
 // through pinned windows that hold many states (states.go), because a copy of one
@@ -28,8 +28,8 @@
 //
 // # Failure
 //
-// When a device fails in the middle of its work, nobody can tell what its states
-// hold. The engine is lost then: every call returns an error that is
+// When a device fails in the middle of its work, what its states hold
+// is not known. The engine is lost then: every call returns an error that is
 // reservoir.ErrLost, Close still frees what it can, and the states must come
 // from a snapshot. Before an engine is given out it computes a few sequences
 // and compares them with the generic engine's, bit for bit.

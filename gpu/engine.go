@@ -13,7 +13,7 @@ import (
 
 // Options of an engine.
 type Options struct {
-	// MaxSlots lets the pool be larger than asked for, up to so many slots, as
+	// MaxSlots lets the pool be larger than asked for, up to this many slots, as
 	// long as half of the device's free memory is left to others: a stage then
 	// need not move its states to a larger pool later.
 	MaxSlots int
@@ -56,7 +56,7 @@ type Engine struct {
 var _ reservoir.Engine = (*Engine)(nil)
 
 // New makes an engine on the GPU with the most free memory, with a pool of at
-// least so many slots, all reset. It fails with *UnavailableError where there
+// least that many slots, all reset. It fails with *UnavailableError where there
 // is no GPU, ErrMemory where the pool does not fit, ErrSelfTest where the GPU
 // computes other bits (with tensor cores: more than rounding differs), ErrTF32
 // where the network does not suit the products asked for.

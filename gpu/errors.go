@@ -69,7 +69,7 @@ func (e *MemoryError) Error() string {
 // Is makes errors.Is(err, ErrMemory) work.
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
 
-// LostError is an engine that cannot go on: its device failed in the middle of
+// LostError is an engine that cannot continue: its device failed in the middle of
 // its work. It is reservoir.ErrLost.
 type LostError struct {
 	Device string

@@ -9,7 +9,7 @@ const (
 	// ringDepth pieces are under way at once: one being packed, one computed,
 	// one on its way back.
 	ringDepth = 3
-	// workBytes bounds what streamed kernels keep beside the states, mostLength
+	// workBytes bounds what streamed kernels keep in addition to the states, mostLength
 	// their launches for one run of a piece: they take one for each sample.
 	workBytes  = 64 << 20
 	mostLength = 1 << 10
@@ -57,7 +57,7 @@ func newPlan(p *kernels.Program, channels int, l limits) plan {
 	return v
 }
 
-// fixed is the device memory beside the states.
+// fixed is the device memory in addition to the states.
 func (v *plan) fixed() uint64 {
 	return uint64(v.image) + uint64(v.work) + ringDepth*uint64(v.in+v.out) + (3+2*ringDepth)*alignment
 }

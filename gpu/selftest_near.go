@@ -27,7 +27,7 @@ func (e *Engine) compareNearly(truth *reservoir.Generic, samples int) error {
 	inputs := make([]float32, samples*e.channels)
 	fill(inputs, 1)
 	used := min(testSlots, e.slots)
-	var runs []reservoir.Run // ragged; the last one begins anew
+	var runs []reservoir.Run // ragged; the last one begins a new sequence
 	for i := range used {
 		runs = append(runs, reservoir.Run{Slot: int32(i), Reset: i > 0, To: int32(samples - i%samples), Emit: true})
 	}
@@ -71,7 +71,7 @@ func (e *Engine) compareNearly(truth *reservoir.Generic, samples int) error {
 	return nil
 }
 
-// nearBounds is how far a state of each member may be off after so many
+// nearBounds is how far a state of each member may be off after that many
 // samples from a reset: the error of each step, carried on by the next ones.
 func (e *Engine) nearBounds(inputs []float32, samples int) []float64 {
 	largest := 0.0 // transformed input

@@ -112,7 +112,7 @@ func (e *Engine) fetch(slot int32) error {
 	return nil
 }
 
-// eachRange goes through states that stand one after the other in host memory,
+// eachRange goes through states that are one after the other in host memory,
 // as many at a time as do so on the device.
 func (e *Engine) eachRange(slots []int32, host []byte, do func(device cuda.Pointer, host []byte)) {
 	size := 4 * e.plan.stateWords

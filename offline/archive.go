@@ -93,7 +93,7 @@ func writerProps(dictionary []string, stats bool) *parquet.WriterProperties {
 	return parquet.NewWriterProperties(props...)
 }
 
-// archiveFile is a Parquet file in the making, under a temporary name beside
+// archiveFile is a Parquet file in the making, under a temporary name next to
 // its place; commit gives it its name.
 type archiveFile struct {
 	path    string

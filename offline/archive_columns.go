@@ -86,7 +86,7 @@ func (p *parquetFile) group(i int) (*rowGroup, error) {
 	return &rowGroup{in: p, rd: rd, rows: int(rd.NumRows())}, nil
 }
 
-// room refuses further columns of so many values each where the budget cannot
+// room refuses further columns of that many values each where the budget cannot
 // hold them all: memory for all channels is reserved with the first of them.
 func (g *rowGroup) room(values, columns int) error {
 	if columns > 0 && int64(values) > g.in.budget/int64(columns) {

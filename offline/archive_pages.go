@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/schema"
 )
 
-// checkedPages stands between the library's page reader and its column reader
+// checkedPages is between the library's page reader and its column reader
 // and lets only pages pass that hold as many levels as their header claims:
 // from others the column reader (arrow v17) would read forever.
 type checkedPages struct {
@@ -63,7 +63,7 @@ func checkEncoding(page file.Page) error {
 	}
 }
 
-// checkV1 checks a page whose levels stand before the values, repetition
+// checkV1 checks a page whose levels are before the values, repetition
 // before definition, each with its size in four bytes.
 func (p *checkedPages) checkV1(page *file.DataPageV1) error {
 	data := page.Data()

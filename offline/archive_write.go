@@ -39,12 +39,12 @@ func WriteArchive(path string, d *Dataset) error {
 // datasetWriter writes a dataset archive series by series.
 type datasetWriter struct {
 	file   *archiveFile
-	head   *Dataset // what stands beside the series; its own are not looked at
+	head   *Dataset // what the archive holds apart from the series; its own are not looked at
 	rows   *array.RecordBuilder
 	values int // in rows
 }
 
-// createDataset begins the archive of a data set of so many values, or tokens,
+// createDataset begins the archive of a data set of that many values, or tokens,
 // and series.
 func createDataset(path string, head *Dataset, values int64, series int) (*datasetWriter, error) {
 	if values > DefaultMaxValues || series > maxSeries {

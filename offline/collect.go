@@ -34,7 +34,7 @@ type collector struct {
 	err    error
 }
 
-// newCollector ends when ctx does: nobody waits any longer.
+// newCollector ends when ctx does: then no engine waits any longer.
 func newCollector(ctx context.Context, l *readout.Learner, features, total, threads int, cast *forecast) *collector {
 	blocks := 2 + threads*callPoints/collectBlock
 	blocks = min(blocks, (total+collectBlock-1)/collectBlock)

@@ -67,7 +67,7 @@ func smallArchives(t testing.TB) (set, rec []byte) {
 // TestDamaged cuts archives at every length and flips a bit of every byte: the
 // answer is one error that names the file, never a panic. A flip that is not
 // noticed must not have changed data: those are under the checksum of their
-// page, while some of the metadata stands there twice and may change unseen.
+// page, while some of the metadata is there twice and may change unseen.
 func TestDamaged(t *testing.T) {
 	set, rec := smallArchives(t)
 	wantSet, wantRec := smallDataset(), smallChunk(20)

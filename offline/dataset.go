@@ -155,14 +155,14 @@ func checkNames(what string, list []string) error {
 		case n == "":
 			return fmt.Errorf("%s %d has no name", what, i)
 		case seen[n]:
-			return fmt.Errorf("%s name %q stands twice", what, n)
+			return fmt.Errorf("%s name %q is given twice", what, n)
 		}
 		seen[n] = true
 	}
 	return nil
 }
 
-// checkChannels wants names that can be columns beside the reserved ones.
+// checkChannels wants names that can be columns together with the reserved ones.
 func checkChannels(channels, reserved []string) error {
 	if err := checkNames("channel", channels); err != nil {
 		return err
@@ -175,7 +175,7 @@ func checkChannels(channels, reserved []string) error {
 	return nil
 }
 
-// Fingerprint identifies what one split would teach or test: the SHA-256, in
+// Fingerprint identifies what one split would train or test: the SHA-256, in
 // hex, of classes, channel names, and of every series of the split in order
 // its label, length and values. IDs, the data set's name and its provenance do
 // not count. The hashed bytes are: "eusn-dataset-1", then class and channel

@@ -48,8 +48,8 @@
 // (package reservoir/sequence) and fill missing values as it does, so a model
 // learns from the sequences it will meet, and an evaluation makes the predictions
 // that the stage makes, bit for bit and with the same flags. A sequence has the
-// label that all its samples have; others teach nothing. Sequences of one series,
-// or of one labelled stretch of a stream, are left out together to choose the
+// label that all its samples have; nothing is learnt from others. Sequences of one series,
+// or of one labelled part of a stream, are left out together to choose the
 // regularisation. See docs/policies.md.
 //
 // # Training

@@ -33,7 +33,7 @@ type Prediction struct {
 	Probability float32
 }
 
-// Early reports whether the sequence went on.
+// Early reports whether the sequence continued.
 func (p *Prediction) Early() bool { return p.Flags&codec.FlagEarly != 0 }
 
 // Evaluation is what a readout makes of one part of a data set, or of a

@@ -151,7 +151,7 @@ func TestWritePredictions(t *testing.T) {
 	}
 }
 
-// benchmark imports a public data set that lies beside the checkout.
+// benchmark imports a public data set that is next to the checkout.
 func benchmark(t *testing.T, name string) *Dataset {
 	t.Helper()
 	if testing.Short() {

@@ -74,7 +74,7 @@ func setColumns() []foreignColumn {
 		{"length", arrow.PrimitiveTypes.Int32, `[2,1]`},
 		{"a", list, `[[1,2],[3]]`},
 		{"b", list, `[[4,5],[6]]`},
-		{"comment", text, `["columns nobody asked for", "are left alone"]`},
+		{"comment", text, `["columns that are not asked for", "are left alone"]`},
 	}
 }
 
@@ -130,7 +130,7 @@ func TestForeignArchive(t *testing.T) {
 		`key eusn.classes: invalid character`:     {keyClasses, "x,y"},
 		`key eusn.channels: want at most`:         {keyChannels, `["a",""]`},
 		`column "c" is missing, metadata key`:     {keyChannels, `["a","c"]`},
-		`class name "x" stands twice`:             {keyClasses, `["x","y","x"]`},
+		`class name "x" is given twice`:           {keyClasses, `["x","y","x"]`},
 		`key eusn.provenance: unexpected end`:     {keyProvenance, ""},
 		`this is a model archive, want a dataset`: {keyArchive, "model"},
 	} {

@@ -28,7 +28,7 @@ type ImportOptions struct {
 	Name string
 	// Train and Test are explicit files, instead of Dir. Either may stay
 	// empty. For idx files they are the image files; each label file must
-	// lie beside its image file.
+	// are in the folder of its image file.
 	Train, Test string
 	// NumWords cuts the vocabulary of token lists: ids from NumWords on become
 	// 2, "unknown", as keras does. 0 means DefaultNumWords, -1 keeps every id.

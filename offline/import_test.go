@@ -188,7 +188,7 @@ func TestValidate(t *testing.T) {
 		"has tokens, but":                  func(d *Dataset) { d.Series[0].Tokens = []int32{1} },
 		"has values, but":                  func(d *Dataset) { d.Channels = nil },
 		`sample 0 of channel "c.1" is inf`: func(d *Dataset) { d.Series[2].Values[1] = float32(math.Inf(-1)) },
-		`class name "1" stands twice`:      func(d *Dataset) { d.Classes[1] = "1" },
+		`class name "1" is given twice`:    func(d *Dataset) { d.Classes[1] = "1" },
 		`channel name "id" is reserved`:    func(d *Dataset) { d.Channels[0] = "id" },
 	} {
 		d := smallDataset()

@@ -148,7 +148,7 @@ func SimulateMachine(ctx context.Context, o MachineOptions, progress Progress) (
 // hardly. ISO 21940-11 grades it by e*omega in mm/s: at most G 2.5 here where
 // the rotor counts as balanced, G 4 to 16 for class imbalance; the housing's
 // mass is 20 times the rotor's, so acceleration = (e*omega)*omega/20. A weak
-// second harmonic stands for misalignment.
+// second harmonic is the sign of misalignment.
 //
 // A spall on a race is struck by each rolling element. For n elements of
 // diameter d on pitch diameter D at contact angle a (R. B. Randall, J. Antoni:

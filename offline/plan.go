@@ -20,7 +20,7 @@ type plan struct {
 	ends      []int // examples up to the end of each stream, in the order in which they ended
 }
 
-// example is what a point teaches. They come sequence by sequence, in the order
+// example is what is learnt from a point. They come sequence by sequence, in the order
 // in which these end.
 type example struct{ arrival, point, label, group int }
 
@@ -74,7 +74,7 @@ const blocks = 5
 
 // trainingOrder groups the examples. Leave-one-out must not leave out all that there
 // is of a class, for then it says nothing. Where windows or counts of a class
-// come of one stretch alone, that is taken for as many groups as there are
+// come of one labelled part alone, that is taken for as many groups as there are
 // blocks, of neighbours.
 func (pl *plan) trainingOrder(classes []string) trainingOrder {
 	slices.SortFunc(pl.examples, func(a, b example) int { return cmp.Or(a.group-b.group, a.point-b.point) })

@@ -87,15 +87,15 @@ func (r *arffReader) attribute(text string) error {
 	}
 	switch low := strings.ToLower(kind); {
 	case r.inside && strings.HasPrefix(kind, "{"):
-		return r.src.errorf("the class attribute stands inside the relational one, want @end before it")
+		return r.src.errorf("the class attribute is inside the relational one, want @end before it")
 	case low == "numeric" || low == "real" || low == "integer":
 		if r.relational && !r.inside {
-			return r.src.errorf("a numeric attribute beside a relational one, want only the class attribute there")
+			return r.src.errorf("a numeric attribute next to a relational one, want only the class attribute there")
 		}
 		r.samples++
 	case low == "relational":
 		if r.relational || r.samples > 0 {
-			return r.src.errorf("a relational attribute beside other attributes, want it alone with the class attribute")
+			return r.src.errorf("a relational attribute next to other attributes, want it alone with the class attribute")
 		}
 		r.relational, r.inside = true, true
 	case strings.HasPrefix(kind, "{") && strings.HasSuffix(kind, "}"):
@@ -125,7 +125,7 @@ func (r *arffReader) classes(list string) error {
 			return r.src.errorf("%w", err)
 		}
 		if c == "" || r.known[c] {
-			return r.src.errorf("class %q is empty or stands twice", clip([]byte(c)))
+			return r.src.errorf("class %q is empty or given twice", clip([]byte(c)))
 		}
 		r.known[c] = true
 		r.out.classes = append(r.out.classes, c)

@@ -96,7 +96,7 @@ func idxEnd(src *source) error {
 	}
 }
 
-// idxLabelPath is the label file beside an image file.
+// idxLabelPath is the label file of an image file, in the same folder.
 func idxLabelPath(images string) string {
 	return strings.NewReplacer("images-idx3", "labels-idx1", "images.idx3", "labels.idx1").Replace(images)
 }

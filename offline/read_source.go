@@ -43,7 +43,7 @@ var (
 // source is one input file read front to back: hashed and counted as it is
 // stored, decompressed where it is gzip, cut into numbered lines.
 type source struct {
-	name   string // as the caller named the file; stands before every message
+	name   string // as the caller named the file; is put before every message
 	line   int    // number of the line next returned last, from 1
 	raw    *meter
 	in     *bufio.Reader

@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// unknownToken stands for every id beyond the vocabulary, as in keras.
+// unknownToken replaces every id beyond the vocabulary, as in keras.
 const unknownToken = 2
 
 // readTokens reads token lists: one document a line, "label<TAB>id id id ...".

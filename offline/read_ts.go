@@ -100,7 +100,7 @@ func (r *tsReader) header() error {
 			return nil
 		}
 		if seen[key] {
-			return r.src.errorf("%s stands twice in the header", words[0])
+			return r.src.errorf("%s is twice in the header", words[0])
 		}
 		seen[key] = true
 		if err := r.declare(key, words); err != nil {

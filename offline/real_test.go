@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// requireDatasets gives the folder of published data sets beside the checkout.
+// requireDatasets gives the folder of published data sets next to the checkout.
 // Without it the test is skipped, or fails where EUSN_REQUIRE names "datasets",
 // so that the machine meant to have them cannot pass by not looking.
 func requireDatasets(t testing.TB) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// NoTime stands in RecordingChunk.Time for a sample without a time.
+// NoTime is in RecordingChunk.Time for a sample without a time.
 const NoTime = math.MinInt64
 
 // RecordingInfo describes a recording.

@@ -17,7 +17,7 @@ import (
 )
 
 // recordingSource is the streams of a recording archive, read row group by row
-// group. Each reading opens the file anew.
+// group. Each reading opens the file again.
 type recordingSource struct {
 	path     string
 	channels int
@@ -177,7 +177,7 @@ func (s *recordingSum) add(c *RecordingChunk) {
 // RetrainRecording is Retrain on a recording archive, all of it. Its streams
 // are cut as the live stage would cut them. A sequence has the label that all
 // its samples have; one whose samples have several, or none, is left out and
-// counted. Leave-one-out leaves out together all that comes of one stretch of a
+// counted. Leave-one-out leaves out together all that comes of one labelled part of a
 // stream with one label, or of one sequence under the policies marked and gap,
 // which separate theirs. The input transform's constants are those of the
 // labelled samples.
@@ -190,7 +190,7 @@ func RetrainRecording(ctx context.Context, path string, opt RetrainOptions, prog
 		return nil, RetrainReport{}, err
 	}
 	if len(src.classes) == 0 {
-		return nil, RetrainReport{}, InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample of a stretch whose class is known", src.what))
+		return nil, RetrainReport{}, InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known", src.what))
 	}
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }

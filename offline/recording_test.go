@@ -102,7 +102,7 @@ func TestRecordingRefuses(t *testing.T) {
 	for want, channels := range map[string][]string{
 		"no channels":                         nil,
 		`channel name "seq" is reserved`:      {"seq"},
-		`channel name "x" stands twice`:       {"x", "x"},
+		`channel name "x" is given twice`:     {"x", "x"},
 		"channel 1 has no name":               {"x", ""},
 		"channel name \"\\xff\" is not UTF-8": {"\xff"},
 	} {

@@ -50,11 +50,11 @@ type RetrainReport struct {
 	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
 	Missing      int64          `json:"missing"`                   // values filled, see Retrain
 	Unlabelled   int            `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
-	Empty        int            `json:"empty"`                     // training series without a single value: they teach the class what nothing looks like
+	Empty        int            `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
 	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
 	Plan         readout.Plan   `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout      readout.Report `json:"readout"`
-	StateSeconds float64        `json:"state_seconds"` // wall clock, of the pass over the series and of adding up their features beside it
+	StateSeconds float64        `json:"state_seconds"` // wall clock, of the pass over the series and of adding up their features meanwhile
 	FitSeconds   float64        `json:"fit_seconds"`   // wall clock, of the readout
 }
 
@@ -146,7 +146,7 @@ func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress
 		opt.Planned(t.report)
 	}
 	cast := newForecast(progress, l.Plan(), t.plan.work, t.plan.points)
-	if err := t.teach(ctx, l, src.sampleSource, t.plan, cast); err != nil {
+	if err := t.feed(ctx, l, src.sampleSource, t.plan, cast); err != nil {
 		return fail(err)
 	}
 	m, err := t.finish(ctx, l, cast)
@@ -213,9 +213,9 @@ func (t *training) learner(from, to int) (*readout.Learner, error) {
 	return l, nil
 }
 
-// teach runs the source of a plan through the network and gives the features to
+// feed runs the source of a plan through the network and gives the features to
 // the learner of its examples.
-func (t *training) teach(ctx context.Context, l *readout.Learner, sampleSource sampleSource, pl *plan, cast *forecast) (err error) {
+func (t *training) feed(ctx context.Context, l *readout.Learner, sampleSource sampleSource, pl *plan, cast *forecast) (err error) {
 	start := time.Now()
 	arrival := make([]int, len(pl.examples))
 	for _, example := range pl.examples {

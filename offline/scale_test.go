@@ -109,7 +109,7 @@ func stateSeconds(t *testing.T, d *Dataset) float64 {
 		t.Fatal(err)
 	}
 	start := processorTime(t)
-	if err := job.teach(context.Background(), l, src.sampleSource, job.plan, newForecast(nil, l.Plan(), 0, 0)); err != nil {
+	if err := job.feed(context.Background(), l, src.sampleSource, job.plan, newForecast(nil, l.Plan(), 0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	return (processorTime(t) - start) / float64(job.plan.work)

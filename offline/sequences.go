@@ -15,7 +15,7 @@ import (
 type cutSequence struct {
 	id     string // of the stream
 	from   int64
-	group  int        // where sequences do not go on from one to the next
+	group  int        // where sequences are not pieces of one series
 	flags  codec.Flag // of its samples so far
 	points []point
 	values []float32 // samples x channels, none missing
@@ -26,7 +26,7 @@ type cutSequence struct {
 type point struct {
 	k        int        // its number in the source, in the order of predictions
 	from, to int64      // samples of the stream, from 0
-	early    bool       // the sequence goes on
+	early    bool       // the sequence continues
 	label    int        // class that all its samples have; -1 where there is none
 	mixed    bool       // its samples have more than one label
 	group    int        // points of one group are of one origin: never learn from one to judge another
@@ -42,10 +42,10 @@ type cutter struct {
 	word     string // what a stream is called
 	channels []string
 	training bool            // keep only points to learn from: the last of each sequence, of one label
-	mean     []float32       // stands for values missing at a beginning; nil: samples are not kept
+	mean     []float32       // takes the place of values missing at a beginning; nil: samples are not kept
 	limits   *monitor.Limits // of the samples kept; nil: no flags are wanted
 
-	cutters map[int]*streamCutter // of the streams that go on
+	cutters map[int]*streamCutter // of the streams that have not ended
 	points  int                   // kept so far
 	groups  int                   // so far
 	kept    int                   // values in all buffers
@@ -136,7 +136,7 @@ type labelRun struct {
 	group int
 }
 
-// inspect refuses values that no network takes, where they stand, and notes
+// inspect refuses values that no network takes, where they are, and notes
 // what is there at all.
 func (c *streamCutter) inspect(p *chunk) error {
 	k := len(c.channels)
@@ -223,7 +223,7 @@ func (c *streamCutter) follow(p *chunk) {
 
 // apart reports whether the policy's sequences are of their own origin, as
 // end marks and silence separate them. Those of the others are pieces of
-// something that goes on.
+// something that continues.
 func apart(k reservoir.PolicyKind) bool { return k == reservoir.Marked || k == reservoir.Gap }
 
 // signs are the flags that a cut's samples give its sequence.
@@ -264,7 +264,7 @@ func (c *streamCutter) point(s *cutSequence, to int64, early bool) {
 }
 
 // keeps reports whether a point is one to keep, and counts those that would
-// teach if they had one label.
+// be learnt from if they had one label.
 func (c *streamCutter) keeps(p *point) bool {
 	switch {
 	case !c.training:
@@ -294,7 +294,7 @@ func (c *streamCutter) finish(done []*cutSequence, s *cutSequence) []*cutSequenc
 // keep appends the chunk's samples to the buffer, with what is missing filled
 // in as the stage does under hold: by the value before it of its channel. A
 // sequence does not see the one before it, so at its beginning the mean
-// stands for it; windows overlap, so there only the stream's first sample has
+// takes its place; windows overlap, so there only the stream's first sample has
 // none before it.
 func (c *streamCutter) keep(p *chunk) {
 	k := len(c.mean)

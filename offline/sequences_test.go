@@ -35,7 +35,7 @@ type strip struct {
 func randomStrip(rng *rand.Rand) strip {
 	var s strip
 	now, label := int64(0), 0
-	stuck := 0 // samples that channel 0 stands still
+	stuck := 0 // samples for which channel 0 does not change
 	for range 20 + rng.IntN(80) {
 		now += 1 + rng.Int64N(7)
 		if rng.IntN(15) == 0 {
@@ -332,8 +332,8 @@ func record(t *testing.T, d *Dataset, split Split, marks bool) string {
 	return path
 }
 
-// A recording of streams that have one label each teaches what a data set of
-// the same series teaches, and is predicted the same, bit for bit.
+// A recording of streams that have one label each makes the model that a data
+// set of the same series makes, and is predicted the same, bit for bit.
 func TestRecordingIsTheDataSet(t *testing.T) {
 	d := tones(45, 30)
 	for i := range d.Series {

@@ -38,7 +38,7 @@ const (
 )
 
 // shardJob is all that must be the same in the shards of one job, and all that
-// the model says beside what is learnt.
+// the model says in addition to what is learnt.
 type shardJob struct {
 	Shards      int                    `json:"shards"`
 	Report      RetrainReport          `json:"report"`
@@ -109,7 +109,7 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	}
 	p := l.Plan()
 	p.SolveWork = 0
-	if err := t.teach(ctx, l, share.sampleSource, pl, newForecast(progress, p, pl.work, pl.points)); err != nil {
+	if err := t.feed(ctx, l, share.sampleSource, pl, newForecast(progress, p, pl.work, pl.points)); err != nil {
 		return fail(err)
 	}
 	own, err := json.Marshal(shardOwn{s.I, t.report.Missing, t.report.StateSeconds})
@@ -276,7 +276,7 @@ func (j shardJob) differs(other shardJob) string {
 	return "their options differ"
 }
 
-// openShard reads what stands before the statistics, and checks every byte.
+// openShard reads what comes before the statistics, and checks every byte.
 func openShard(ctx context.Context, path string) (*shardFile, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -199,7 +199,7 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 	// Not asked for, nothing of it is seen; the alpha and readout stay those of
 	// the ridge classifier where both are as good.
 	if _, r := fit(Options{Standardise: true}); r.Discriminant || r.Trials[0].Discriminant != nil {
-		t.Errorf("a discriminant nobody asked for: %+v", r)
+		t.Errorf("a discriminant that was not asked for: %+v", r)
 	}
 	x, labels = blobs(n, 8, 2)
 	for i, label := range labels {

@@ -28,7 +28,7 @@ type Options struct {
 	Discriminant bool
 	// Groups says of each sample which group it is of: samples that are not
 	// independent of each other, such as windows of one series. They are left
-	// out together. Samples of a group stand next to each other. nil: each
+	// out together. Samples of a group are next to each other. nil: each
 	// sample is a group of its own.
 	Groups []int
 	// Memory bounds what a Learner holds, in bytes; 0: no bound.
@@ -131,7 +131,7 @@ type solution struct {
 	residual dense.Matrix // targets less fitted values, samples x columns
 	// rest is what each sample leaves to the others to determine, 1 less the
 	// hat matrix's diagonal; not a number where that is rounding.
-	// It stands for groups of one.
+	// It is for groups of one.
 	rest []float64
 	// groups visits what each group leaves to the others; nil: rest says it.
 	groups sweep

@@ -147,7 +147,7 @@ func TestFitStops(t *testing.T) {
 	}
 }
 
-// A class without samples is allowed beside two that have some, and never
+// A class without samples is allowed where two others have some, and never
 // wins where the others' scores are sensible.
 func TestFitWithAnAbsentClass(t *testing.T) {
 	x, labels := blobs(60, 5, 2)

@@ -45,7 +45,7 @@ func spans(groups []int, n int) ([]span, error) {
 
 // block is what a group leaves to the others: its part of I - H, the hat
 // matrix H with the intercept's share. whole is what the diagonal began with,
-// beside which something small is rounding.
+// compared with which something small is rounding.
 type block struct {
 	span
 	left  dense.Matrix

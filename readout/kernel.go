@@ -105,7 +105,7 @@ func (s *kernel) sweep(l dense.Matrix, alpha, ones float64) sweep {
 			part := l.Sub(g.from, g.from, l.Rows-g.from, g.size())
 			b := block{span: g, left: dense.New(g.size(), g.size()), whole: make([]float64, g.size())}
 			for i := range g.size() {
-				clear(part.Row(i)[i+1:]) // above the diagonal anything may stand
+				clear(part.Row(i)[i+1:]) // above the diagonal there may be anything
 			}
 			dense.Multiply(b.left, alpha, part, true, part, false)
 			for i := range g.size() {

@@ -41,7 +41,7 @@ type Learner struct {
 }
 
 // NewLearner prepares for samples with the given labels, in this order; those
-// of a group need not stand next to each other. Of the options it reads Alphas,
+// of a group need not be next to each other. Of the options it reads Alphas,
 // Groups and Memory; Solve wants the same.
 func NewLearner(features int, classes []string, labels []int, opt Options) (*Learner, error) {
 	return NewPart(features, classes, labels, 0, len(labels), opt)

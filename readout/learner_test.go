@@ -231,7 +231,7 @@ func TestPartsAreOne(t *testing.T) {
 	}
 }
 
-// Groups whose samples stand apart are kept side by side: the readout is that of
+// Groups whose samples are apart are kept next to each other: the readout is that of
 // the same samples in order.
 func TestLearnerGathersGroups(t *testing.T) {
 	const n, f = 120, 200

@@ -13,7 +13,7 @@ import (
 //
 // Subtracting Center before the product, rather than folding it into the
 // intercept, keeps float32 scores accurate where a feature's mean is large
-// beside its deviation. Feature deviations are folded into Weights.
+// compared with its deviation. Feature deviations are folded into Weights.
 //
 // A Linear is immutable once an engine or a model holds it.
 type Linear struct {

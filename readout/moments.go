@@ -20,7 +20,7 @@ const panel = 4 * dense.Block
 //
 // They are float64 and taken about the mean of the first samples added. About
 // zero, the centred moments would be the small difference of two large sums
-// wherever a feature's mean is large beside its deviation, and the matrix could
+// wherever a feature's mean is large compared with its deviation, and the matrix could
 // lose its positive definiteness; float32 sums lose it on ordinary reservoir
 // states.
 type moments struct {

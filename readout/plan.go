@@ -78,7 +78,7 @@ func (o Options) steps() int {
 	return 0
 }
 
-// momentsWork is what solving takes through moments, with so many samples left
+// momentsWork is what solving takes through moments, with that many samples left
 // out in turn.
 func momentsWork(features, leftOut float64, steps int) float64 {
 	return max(1, float64(steps)) * solveFactor(features) * (features*features*features/6 + leftOut*features*features/2)
@@ -115,7 +115,7 @@ func (p Plan) check(whole bool, memory int64) error {
 }
 
 // ProductRate measures how many multiply-adds a second the products do that
-// learning spends its time in, on all cores and beside whatever else the
+// learning spends its time in, on all cores together with whatever else the
 // machine does: some hundredths of a second, long enough for its scheduler.
 func ProductRate() float64 {
 	const samples, features, atLeast = panel, 768, 60 * time.Millisecond

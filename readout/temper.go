@@ -11,7 +11,7 @@ import (
 // of tau * scores has the least mean negative logarithm at the labels, which
 // is the second result. It is convex in tau, so the zero of its slope is
 // bracketed and halved on the logarithm, until tau is known to one part in a
-// thousand; it is then one of a grid of so many, so that the last bits of an
+// thousand; it is then one of a grid of that many, so that the last bits of an
 // exponential do not show. Where all scores are right the least is at
 // infinity: tau ends where the loss has no more to lose.
 //

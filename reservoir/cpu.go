@@ -21,7 +21,7 @@ func CPUKinds() []string {
 }
 
 // NewCPU makes a CPU engine with a pool of slots, all reset: kind is one of
-// CPUKinds, or "auto" for the first. A vector engine works on so many threads
+// CPUKinds, or "auto" for the first. A vector engine works on that many threads
 // (0: one for each CPU the process may use), the generic engine on one.
 func NewCPU(net *Network, slots int, kind string, threads int) (Engine, error) {
 	if threads < 0 {

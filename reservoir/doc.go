@@ -76,7 +76,7 @@
 //
 // The class is the largest score, the first of equals; with two classes there
 // is one score, and the class is 1 where it is positive. Layout says where
-// unit states and accumulators stand in a stored state.
+// unit states and accumulators are in a stored state.
 //
 // # The model file
 //
@@ -110,7 +110,7 @@
 //	head.K.weights                        [Columns, Features]
 //	head.K.intercept                      [Columns]
 //
-// Columns is the number of classes, 1 where there are two. The tensors stand in
+// Columns is the number of classes, 1 where there are two. The tensors are in
 // this order, without gaps: the three of the norm, then the five of each member
 // in turn, then the three of each readout in turn. A reader takes them by name and
 // range, whatever their order. The same model gives the same bytes, and so the

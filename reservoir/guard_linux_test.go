@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// guarded makes n values that end, or begin, where memory nobody may touch
+// guarded makes n values that end, or begin, where memory that must not be touched
 // begins, or ends: one value too far is a crash.
 func guarded(t *testing.T, n int, atEnd bool) []float32 {
 	t.Helper()
@@ -36,7 +36,7 @@ func guarded(t *testing.T, n int, atEnd bool) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&m[at])), n)
 }
 
-// TestCallsStayInside: engines read no input and write no score beside the
+// TestCallsStayInside: engines read no input and write no score outside the
 // caller's, although tiles take streams of different lengths side by side.
 func TestCallsStayInside(t *testing.T) {
 	s := reservoir.Spec{

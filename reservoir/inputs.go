@@ -188,8 +188,8 @@ func (s *spread) deviation() float64 {
 }
 
 // inverse is 1/deviation, or 0 where that is no more than rounding of numbers
-// of the given size: an input that never varied in training has taught the
-// readout nothing and is left out.
+// of the given size: the readout learnt
+// nothing of an input that never varied in training, so it is left out.
 func (s *spread) inverse(size float64) float32 {
 	dev := s.deviation()
 	if dev <= rounding*size || dev < 1/MaxScale {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Layout says where things stand in a slot's state, in 32-bit words. The state is
+// Layout says where things are in a slot's state, in 32-bit words. The state is
 // the whole state of a stream's sequence: what a snapshot stores, a digest
 // covers and a reset clears. Numbers are float32 bits but for the counts.
 //

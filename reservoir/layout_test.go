@@ -6,7 +6,7 @@ import (
 )
 
 // TestTwoLevelSums: the sum over a long sequence stays accurate where a plain
-// float32 sum stands still.
+// float32 sum no longer grows.
 func TestTwoLevelSums(t *testing.T) {
 	plain, words := float32(0), []uint32{0, 0}
 	const n, v = 1 << 25, float32(.7)

@@ -8,7 +8,7 @@ import "fmt"
 // are near what was learnt; a tenth or ten times are another matter.
 const lengthFactor = 2
 
-// Unlike reports whether a sequence of so many samples is far shorter or
+// Unlike reports whether a sequence of that many samples is far shorter or
 // longer than any the model was trained on: less than half of the shortest, or
 // more than twice the longest. One that is predicted early is short for that
 // reason, and only ever too long. It depends on nothing but the length.

@@ -122,7 +122,7 @@ func (m *Model) Fingerprint() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Save writes the model to path: to a temporary name beside it first, then
+// Save writes the model to path: to a temporary name in the same folder first, then
 // renamed, so that a reader never sees half a model.
 func (m *Model) Save(path string) error {
 	b, err := m.Encode()

@@ -184,7 +184,7 @@ func TestModelFileRefused(t *testing.T) {
 }
 
 // One bit turned over anywhere leaves the model what it was or makes its file
-// refused: no class is predicted with weights that nobody trained.
+// refused: no class is predicted with weights that were never trained.
 func TestDamageIsFound(t *testing.T) {
 	m := testModel(t)
 	good, err := m.Encode()

@@ -53,7 +53,7 @@ func Train(ctx context.Context, spec Spec, series [][]float32, labels []string) 
 	return m, m.Validate()
 }
 
-// count takes a sequence of so many samples into account.
+// count adds a sequence of that many samples.
 func (t *Training) count(samples int, first bool) {
 	if first {
 		t.MinLength = samples

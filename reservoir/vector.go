@@ -26,8 +26,8 @@ type Vector struct {
 	set     *kernel.Set
 	shapes  [shapes]shape
 	members []member
-	singles int // up to so many streams are advanced one by one,
-	narrows int // up to so many in a narrow tile, more in a wide one
+	singles int // up to this many streams are advanced one by one,
+	narrows int // up to this many in a narrow tile, more in a wide one
 	plan    plan
 	gang    gang
 }

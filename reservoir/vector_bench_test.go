@@ -171,7 +171,7 @@ func BenchmarkRandom(b *testing.B) {
 }
 
 // BenchmarkEmit reports what an emitting run adds for a bank's features and a
-// readout of ten classes, beside the plain engine.
+// readout of ten classes, compared with the plain engine.
 func BenchmarkEmit(b *testing.B) {
 	net, err := Draw(benchSpec(40, 50, 2))
 	if err != nil {

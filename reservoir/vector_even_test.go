@@ -193,7 +193,7 @@ func (w *twins) run() {
 			w.advance(what, w.runsOf(0, 1))
 			w.idle = false
 		}, true},
-		{"numbers of calls that begin anew", func(what string) {
+		{"numbers of calls that begin again", func(what string) {
 			v.plan.call = math.MaxUint32 - 1
 			for i := range v.book {
 				v.book[i].call = 1

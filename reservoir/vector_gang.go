@@ -11,7 +11,7 @@ type call struct {
 	runs    []Run
 	scores  []float32
 	emits   bool    // some runs do,
-	score   []int32 // and before each of them so many
+	score   []int32 // and how many before each
 	items   []item
 	threads int // that may work on them
 }
@@ -84,7 +84,7 @@ func (g *gang) deal(c *call, helpers int) {
 	for range helpers {
 		select {
 		case g.wake <- struct{}{}:
-		default: // tokens that nobody has taken yet do as well
+		default: // a token that is not taken yet does as well
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 // singleStreams is up to how many streams it is faster to advance one by one,
 // units in the lanes, than as a tile of mostly empty lanes. A narrow tile's
-// step costs as much as so many single streams' steps:
+// step costs as much as that many single streams' steps:
 //
 //	units             10   20   32   50   64   80  100  150  200  400
 //	avx512 on Zen 5  2.2  2.8  4.1  5.9  7.8        10  6.0  6.2  7.9

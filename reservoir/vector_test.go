@@ -50,7 +50,7 @@ func TestVector(t *testing.T) {
 }
 
 // FuzzVector holds every engine of this machine to the reference on recipes
-// nobody thought of.
+// that were not thought of.
 func FuzzVector(f *testing.F) {
 	f.Add(uint64(1), uint8(3), uint16(50), uint8(2), uint8(0), uint8(31))
 	f.Add(uint64(2), uint8(1), uint16(100), uint8(6), uint8(1), uint8(1))

@@ -33,7 +33,7 @@ func (w *worker) advanceChunk(c *call, it *item) {
 	}
 }
 
-// shapeOf is the tile for so many streams.
+// shapeOf is the tile for a number of streams.
 func (v *Vector) shapeOf(streams int) int {
 	if streams > v.narrows {
 		return wide
@@ -170,7 +170,7 @@ func (w *worker) advanceMember(m, last, active, lanes, n int) {
 
 // With so few samples of a tile its states take longer to come from memory than
 // they are worked on: they are asked for one member or tile ahead. Not where
-// all states together are no more than a level 2 cache holds beside the weights.
+// all states together are no more than a level 2 cache holds together with the weights.
 const (
 	prefetchSteps = 8
 	nearBytes     = 128 << 10

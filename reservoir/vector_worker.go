@@ -54,7 +54,7 @@ type lane struct {
 }
 
 const (
-	chunkBytes = 128 << 10 // of transformed inputs: what level 2 caches hold beside states and weights
+	chunkBytes = 128 << 10 // of transformed inputs: what level 2 caches hold in addition to states and weights
 	maxChunk   = 128
 )
 

@@ -9,7 +9,7 @@
 //
 // The kernels compute the canonical arithmetic of package reservoir: the chain
 // of each unit in the documented order by fma.rn.f32, nothing contracted,
-// denormals kept, canon.Tanh by canon's own table (which stands in the image),
+// denormals kept, canon.Tanh by canon's own table (which is in the image),
 // accumulators and features as reservoir.Layout documents them. So a state
 // advanced here equals the generic engine's state, bit for bit.
 //

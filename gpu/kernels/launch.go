@@ -27,7 +27,7 @@ func (p *Program) choose() {
 		if v.features != features || block > v.threads {
 			continue
 		}
-		// Eight samples at a time, where that is not much beside the rest.
+		// Eight samples at a time, where that is little compared with the rest.
 		for chunk := 8; chunk >= 1; chunk /= 2 {
 			staged := chunk * inputs * v.tile
 			shared := 4 * (len(tanhWords) + weights + stride*v.tile + staged)
@@ -95,7 +95,7 @@ func (p *Program) streamed(dst []Launch, args Args, runs []Run) []Launch {
 	}
 }
 
-// streamedKernel is the one for so many runs: the widest tile that gives every
+// streamedKernel is the one for a number of runs: the widest tile that gives every
 // multiprocessor a block, or the narrowest there is.
 func (p *Program) streamedKernel(active int) (v *streamed, kernel int) {
 	first := firstResident + len(residents)

@@ -174,7 +174,7 @@ func (p *Program) ScoreWidth() int { return int(p.shape.ScoreWidth) }
 // so that one launch takes all samples of a round.
 func (p *Program) Resident() bool { return len(p.fits) > 0 }
 
-// WorkBytes is the size of Buffers.Work for rounds of up to so many runs.
+// WorkBytes is the size of Buffers.Work for rounds of up to that many runs.
 func (p *Program) WorkBytes(runs int) int {
 	if p.Resident() {
 		return 0

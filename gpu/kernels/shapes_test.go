@@ -306,7 +306,7 @@ func sameStates(want *reservoir.Generic, got *engine) error {
 	return nil
 }
 
-// FuzzShapes compares networks nobody thought of, on devices nobody has.
+// FuzzShapes compares networks that were not thought of, on devices that do not exist.
 func FuzzShapes(f *testing.F) {
 	for seed := range uint64(3) {
 		f.Add(seed)

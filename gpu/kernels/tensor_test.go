@@ -42,7 +42,7 @@ func TestTensorError(t *testing.T) {
 	}
 }
 
-// tensorError advances 20 streams by so many samples and returns the largest
+// tensorError advances 20 streams by a number of samples and returns the largest
 // error of a stream's state.
 func tensorError(modules []*ptx.Module, index, samples int) (got, canonical float64, err error) {
 	const streams = 20

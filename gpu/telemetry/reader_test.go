@@ -104,6 +104,6 @@ func TestLostDevice(t *testing.T) {
 		t.Errorf("reading a lost device: %v", err)
 	}
 	if len(got) != 1 || got[0].Index != 1 || got[0].Name != "Fake GPU 1" {
-		t.Errorf("beside a lost device: %+v, want device 1 alone", got)
+		t.Errorf("next to a lost device: %+v, want device 1 alone", got)
 	}
 }

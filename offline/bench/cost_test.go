@@ -46,7 +46,7 @@ func metered(t *testing.T, p Plan, threads int, c *clicks) Options {
 	return Options{Plan: p, EngineOptions: offline.EngineOptions{Threads: threads}, Energy: energy.Accounts{CPU: a}, Idle: time.Millisecond}
 }
 
-// resumed goes on with a file.
+// resumed continues a file.
 func resumed(t *testing.T, path string, protocol Protocol, opt Options, d *offline.Dataset) ([]Cell, *Store) {
 	t.Helper()
 	st, err := Resume(path, NewSettings(protocol, 1))
@@ -151,7 +151,7 @@ func TestEnergyNotMeasured(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	truncate(t, path, 4, 0) // two trials stay, which nobody measured
+	truncate(t, path, 4, 0) // two trials stay, which were not measured
 	cells, st := resumed(t, path, PaperExact, metered(t, p, 1, &clicks{}), d)
 	same(t, "the rest measured", st, want)
 	if c := cells[0]; c.SearchEnergy.CPU != nil || c.Energy.CPU == nil {
@@ -174,7 +174,7 @@ func TestEnergyNotMeasured(t *testing.T) {
 
 	cells, _ = benched(t, PaperExact, metered(t, p, 1, &clicks{still: true}), d)
 	if c := cells[0]; c.SearchEnergy.CPU != nil || c.Energy.CPU != nil {
-		t.Errorf("a counter that stands still gave %+v, %+v", c.SearchEnergy.CPU, c.Energy.CPU)
+		t.Errorf("a counter that does not move gave %+v, %+v", c.SearchEnergy.CPU, c.Energy.CPU)
 	}
 }
 

@@ -39,8 +39,8 @@
 // search takes them in turn until its trials have taken Plan.Budget; a trial
 // may take what those that ended before it began have left, so that n threads
 // may take up to n budgets. What counts are the configurations that finished
-// without a gap; as a search of so many it depends on no clock. Where there is
-// none, the cell says so (Cell.Missing) and the other models go on.
+// without a gap; as a search of a fixed number it depends on no clock. Where there is
+// none, the cell says so (Cell.Missing) and the other models continue.
 //
 // No protocol looks at the test part before the draws.
 //

@@ -4,6 +4,6 @@ package bench
 
 import "os"
 
-// lock does nothing: a file beside the results would outlive a killed run and
+// lock does nothing: a file next to the results would outlive a killed run and
 // stop the next one.
 func lock(*os.File) error { return nil }

@@ -9,11 +9,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// Long-term memorisation, Fig. 4 of the paper: a pattern stands near the
+// Long-term memorisation, Fig. 4 of the paper: a pattern is near the
 // beginning of a series, noise follows up to a total length, and only the state
 // at the end is read.
 const (
-	memoryPrefix  = 20   // at most so many samples of noise come before the pattern
+	memoryPrefix  = 20   // at most this many samples of noise come before the pattern
 	memoryPattern = 10   // samples of a synthetic pattern
 	memorySeries  = 1000 // of the synthetic task, half of them training
 	maxMemory     = 1 << 20
@@ -78,7 +78,7 @@ func MemoryTask(dataset string) (task string, length int, ok bool) {
 	return dataset[:at], length, err == nil && length > 0
 }
 
-// memoryLength stands between a task's name and its length.
+// memoryLength is between a task's name and its length.
 const memoryLength = " T="
 
 // noise is n standard normal numbers.

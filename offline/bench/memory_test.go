@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// find is where a pattern stands in a series; -1: nowhere.
+// find is where a pattern is in a series; -1: nowhere.
 func find(values, pattern []float32, channels int) int {
 	for at := 0; at+len(pattern) <= len(values); at += channels {
 		if slices.Equal(values[at:at+len(pattern)], pattern) {
@@ -30,7 +30,7 @@ func TestSyntheticMemory(t *testing.T) {
 	if short.Name != "Synthetic T=30" || len(short.Part(offline.Train)) != 500 || len(short.Part(offline.Test)) != 500 {
 		t.Errorf("%s: %d and %d series", short.Name, len(short.Part(offline.Train)), len(short.Part(offline.Test)))
 	}
-	// The patterns: what all series of a class share, wherever it stands.
+	// The patterns: what all series of a class share, wherever it is.
 	var patterns [2][]float32
 	starts := map[int]int{}
 	for label := range patterns {

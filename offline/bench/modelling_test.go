@@ -253,7 +253,7 @@ func TestModelCancel(t *testing.T) {
 			cancel()
 		}
 	}}
-	opt.Threads = 1 // so that nobody writes a trial while progress is told
+	opt.Threads = 1 // so that no trial is written while progress is told
 	if _, err := Model(ctx, []*offline.Dataset{waves(g.Learn, g.Ask)}, opt, st); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it cancelled", err)
 	}
@@ -302,7 +302,7 @@ func TestModelWrongData(t *testing.T) {
 		t.Errorf("a file of another protocol: %v", err)
 	}
 	if _, err := Run(t.Context(), []*offline.Dataset{tones(45, 12)}, Options{Plan: plan(PaperExact, 1, 1)}, newStore("r.jsonl", NewSettings(Modelling, 1))); err == nil {
-		t.Error("Run went on with a file of Model")
+		t.Error("Run continued a file of Model")
 	}
 	for _, p := range []Plan{{}, modelPlan(0, 1), modelPlan(101, 1), modelPlan(1, 0), {Models: []string{"gru"}, Configurations: 1, Draws: 1, Epochs: 1}} {
 		if err := CheckModelling([]*offline.Dataset{waves(g.Learn, g.Ask)}, p); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// dataset imports a published set from beside the checkout.
+// dataset imports a published set from a folder next to the checkout.
 func dataset(t *testing.T, name string) *offline.Dataset {
 	t.Helper()
 	d, err := offline.Import(t.Context(), offline.ImportOptions{Dir: shared(t, "datasets", name), Name: name}, nil)
@@ -60,7 +60,7 @@ func TestPaperExact(t *testing.T) {
 	}
 }
 
-// redrawn is one data set's configurations with weights drawn anew.
+// redrawn is one data set's configurations with weights drawn again.
 type redrawn struct {
 	*testing.T
 	*problem

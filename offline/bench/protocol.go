@@ -56,7 +56,7 @@ func (s Settings) configurations(model string) []Scales {
 // Plan is how much to do.
 type Plan struct {
 	Models         []string // of PaperModels, DeepESN and TrainedModels; for protocol Bank its one
-	Configurations int      // the first so many of the paper's list; 0 for protocol Bank
+	Configurations int      // how many of the paper's list, from the first; 0 for protocol Bank
 	Draws          int      // of the weights of the chosen configuration
 
 	// Of TrainedModels only.

@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// shared gives the path of a file beside the checkout.
+// shared gives the path of a file next to the checkout.
 func shared(t testing.TB, path ...string) string {
 	t.Helper()
 	p := filepath.Join(append([]string{"..", "..", "..", "shared"}, path...)...)

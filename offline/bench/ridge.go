@@ -10,7 +10,7 @@ import (
 // moments are all that a ridge regression needs of its rows, of which there may
 // be any number: the sums of products of features, target and 1 with each
 // other, in float64. They are taken about the first row, so that a value whose
-// mean is large beside its deviation keeps its digits.
+// mean is large compared with its deviation keeps its digits.
 type moments struct {
 	features int
 	shift    []float64    // the first row; 0 for the column of ones
@@ -61,7 +61,7 @@ type regression struct {
 
 // solve minimises the sum of squared errors + alpha |weights|^2; the intercept
 // is not penalised. There must be a row. The error is dense.ErrSingular where
-// the features are linearly dependent and alpha is lost in rounding beside them.
+// the features are linearly dependent and alpha is lost in their rounding.
 func (m *moments) solve(ctx context.Context, alpha float64) (regression, error) {
 	m.flush()
 	f, n := m.features, float64(m.rows)

@@ -215,7 +215,7 @@ func TestCancel(t *testing.T) {
 			cancel()
 		}
 	}}
-	opt.Threads = 1 // so that nobody writes a trial while progress is told
+	opt.Threads = 1 // so that no trial is written while progress is told
 	if _, err := Run(ctx, []*offline.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it cancelled", err)
 	}

@@ -150,7 +150,7 @@ func Create(path string, s Settings) (*Store, error) {
 	return st, nil
 }
 
-// Resume goes on with a results file, or begins it where there is none. A last
+// Resume continues a results file, or begins it where there is none. A last
 // line that a crash tore is cut off; anything else that cannot be read, and
 // other settings, are errors that leave the file as it is.
 func Resume(path string, s Settings) (*Store, error) {

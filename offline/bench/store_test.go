@@ -127,7 +127,7 @@ func TestNothingFollowsAFailedWrite(t *testing.T) {
 	}
 }
 
-// A longer plan goes on from a shorter one and ends where it would have ended
+// A longer plan continues a shorter one and ends where it would have ended
 // alone; draws of a configuration that is no longer the best are made again.
 func TestResumeWithMore(t *testing.T) {
 	d := tones(45, 12)

@@ -10,11 +10,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 )
 
-// WriteTable writes cells beside the published figures, for people. Of the
-// search it shows the chosen number of units beside the paper's, and where they
+// WriteTable writes cells and the published figures, for people. Of the
+// search it shows the chosen number of units and the paper's, and where they
 // differ how far the best configuration with the paper's number was behind on
-// the validation part. A line below says which test series nobody could get
-// right. Columns of energy stand only where some was measured. Last is the
+// the validation part. A line below says which test series no model could
+// get right. There are columns of energy only where some was measured. Last is the
 // verdict of Judge; "by our deviation alone" is outside the fixed tolerance.
 func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -40,7 +40,7 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 			fmt.Fprintln(t, strings.Join(append(row, c.Missing), "\t"))
 			continue
 		}
-		row := append([]string{c.Dataset, c.Model, Spread(c.Accuracy, c.Deviation, c.Draws, 3)}, st.beside(c)...)
+		row := append([]string{c.Dataset, c.Model, Spread(c.Accuracy, c.Deviation, c.Draws, 3)}, st.published(c)...)
 		if bank {
 			for _, name := range Classifiers {
 				row = append(row, figure(Archive(c.Dataset, name)))
@@ -70,7 +70,7 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	return nil
 }
 
-// Spread shows a mean over draws and their standard deviation with so many
+// Spread shows a mean over draws and their standard deviation with a number of
 // digits; one draw has none.
 func Spread(mean, deviation float64, draws, digits int) string {
 	if draws == 1 {
@@ -112,8 +112,8 @@ func figure(v float64, ok bool) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// beside is the paper's accuracy and the difference.
-func (st *Store) beside(c Cell) []string {
+// published is the paper's accuracy and the difference.
+func (st *Store) published(c Cell) []string {
 	v, ok := st.Judge(c)
 	if !ok {
 		return []string{"-", "-", "-"}

@@ -93,7 +93,7 @@ func (r *runner) train(ctx context.Context, p *problem, model string) error {
 	n := r.finished(p.name, model)
 	if n == 0 {
 		r.plan(phase{p.name, model, true}, 0)
-		return nil // the cell says so; other models and data sets go on
+		return nil // the cell says so; other models and data sets continue
 	}
 	chosen, err := r.choose(p.name, model, n)
 	if err != nil {

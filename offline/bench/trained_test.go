@@ -138,7 +138,7 @@ func TestResumeTraining(t *testing.T) {
 }
 
 // The budget ends a search; what is finished is the result, and that of a
-// search for so many configurations.
+// search for a number of configurations.
 func TestBudget(t *testing.T) {
 	d, opt := tones(24, 6), Options{Plan: trainPlan(5, 2, "rnn")}
 	_, full := benched(t, PaperExact, opt, d)
@@ -175,9 +175,9 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%+v, want that of two configurations, searched for 16 s", c)
 	}
 	if len(st.trials) != 4 || !st.trials[key{"tones", "rnn", 2}].Cut {
-		t.Error("a search beyond its budget went on")
+		t.Error("a search beyond its budget continued")
 	}
-	// More of it, and the search goes on where it was.
+	// More of it, and the search continues where it was.
 	if c := run(time.Hour); c.Configurations != 5 {
 		t.Errorf("%+v, want five configurations", c)
 	}
@@ -193,7 +193,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A budget too small for anything leaves a cell that says so; the others go on.
+// A budget too small for anything leaves a cell that says so; the others continue.
 func TestTooSmallBudget(t *testing.T) {
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {

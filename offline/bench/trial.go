@@ -28,7 +28,7 @@ type outcome struct {
 	parameters int // of the readout
 }
 
-// openEngine opens an engine of so many slots.
+// openEngine opens an engine of that many slots.
 type openEngine func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
 // assess draws a network, or several as layers, runs the series through it

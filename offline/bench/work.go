@@ -11,7 +11,7 @@ import (
 // those of a Zen 3 and AVX2, BenchmarkWork shows how well they fit.
 func gigaflops(multiplyAdds float64) float64 { return 2e-9 * multiplyAdds }
 
-// steps is the work of advancing one network by so many samples.
+// steps is the work of advancing one network by that many samples.
 func steps(s reservoir.Spec, samples int) float64 {
 	depth := float64(s.Units + s.Inputs() + 40) // what else a unit takes, its tanh above all
 	if s.Kind == reservoir.RESN {
@@ -29,8 +29,8 @@ func layered(list []reservoir.Spec, samples int) (sum float64) {
 	return sum
 }
 
-// work is that of a trial or draw of a reservoir: so many samples through its
-// networks, and a readout fitted to so many series.
+// work is that of a trial or draw of a reservoir: that many samples through its
+// networks, and a readout fitted to that many series.
 func (s Settings) work(model string, channels int, c Scales, samples, series int) float64 {
 	list := specs(model, channels, c)
 	run := steps(list[0], samples)
@@ -51,7 +51,7 @@ func modellingWork(model string, c Scales, learn, ask int) float64 {
 	return layered(specs(model, 1, c), learn+ask) + gigaflops(n*n*float64(learn))
 }
 
-// bankWork is a draw of the bank: its states and what is summed up beside them,
+// bankWork is a draw of the bank: its states and what is summed up meanwhile,
 // and the readout, a product and about nine factorisations and inverses of the
 // smaller of its two systems, in numbers twice as long.
 func bankWork(d *offline.Dataset) float64 {

@@ -137,7 +137,7 @@ func oneSample() *offline.Dataset {
 // What is odd but right: classes without a training series, unlabelled series,
 // series of one sample, channels that never vary.
 func TestOddData(t *testing.T) {
-	// The right answer: the same data without the class nobody learnt, whose test
+	// The right answer: the same data without the class that was not learnt, whose test
 	// series only count in the denominator.
 	plain := tones(45, 12)
 	odd := tones(45, 12)
@@ -215,7 +215,7 @@ func TestConstantChannels(t *testing.T) {
 	for _, protocol := range []Protocol{PaperExact, Best} {
 		cells, _ := benched(t, protocol, Options{Plan: plan(protocol, 8, 1)}, with(0))
 		if cells[0].Accuracy < 0.6 { // of three classes
-			t.Errorf("%s: %+v beside a channel of zeros", protocol, cells[0])
+			t.Errorf("%s: %+v next to a channel of zeros", protocol, cells[0])
 		}
 		_, st := benched(t, protocol, Options{Plan: plan(protocol, 8, 1, "eusn", "deepesn")}, with(1e6))
 		for _, trial := range st.trials {

@@ -21,7 +21,7 @@
 //	rho(J) = sqrt(1 + eps^2 gamma^2 - 2 eps gamma + eps^2 rho^2)
 //
 // rho(J) - 1 goes down to 1e-20 on the paper's grid, so it is computed as
-// expm1(log1p(.)/2) of what stands beside the 1. Check holds the eigenvalues
+// expm1(log1p(.)/2) of the rest of the sum with 1. Check holds the eigenvalues
 // that LAPACK's algorithm finds in J itself against both, cell by cell.
 //
 // # Fig. 3, maximum local Lyapunov exponent (lyapunov.go)

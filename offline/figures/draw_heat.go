@@ -65,7 +65,7 @@ func (m heatMap) picture() Picture {
 	}}
 }
 
-// decadeAxis is an axis of cells: value i stands at i, with every third decade
+// decadeAxis is an axis of cells: value i is at i, with every third decade
 // named.
 func decadeAxis(a *plot.Axis, values []float64) {
 	a.Min, a.Max = -.5, float64(len(values))-.5

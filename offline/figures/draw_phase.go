@@ -90,7 +90,7 @@ func (o orbit) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	c.DrawGlyph(draw.GlyphStyle{Color: o.color(), Radius: 3.5, Shape: draw.CircleGlyph{}}, line[0])
-	// Its name stands where the orbit does not go: behind it, and outside.
+	// Its name is where the orbit does not go: behind it, and outside.
 	const outside = .8
 	ahead := direction(line[1].Sub(line[0]))
 	out := direction(line[0].Sub(vg.Point{X: x(0), Y: y(0)}))

@@ -15,7 +15,7 @@ type Grid struct {
 	Gamma     []float64 `json:"gamma"`            // diffusion, ascending
 	Eps       []float64 `json:"eps"`              // step size, ascending
 	Steps     int       `json:"steps"`            // of the driven reservoir, Fig. 3
-	Every     int       `json:"every"`            // one Jacobian in so many is decomposed where eps*rho < .1, else all
+	Every     int       `json:"every"`            // one Jacobian in this many is decomposed where eps*rho < .1, else all
 }
 
 // PaperGrid is the paper's: 100 units, 3 draws, 500 steps, and each decade of

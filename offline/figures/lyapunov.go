@@ -66,10 +66,10 @@ func bounds(eps, gamma, rho float64) (lower, upper float64) {
 }
 
 // wild is the eps*rho from which the state changes much from step to step:
-// there a few Jacobians do not stand for the others.
+// there a few Jacobians do not represent the others.
 const wild = .1
 
-// stride is how many steps one Jacobian stands for.
+// stride is how many steps one Jacobian represents.
 func (g Grid) stride(epsRho float64) int {
 	if epsRho >= wild {
 		return 1

@@ -51,8 +51,8 @@ func NewRadius(ctx context.Context, g Grid, o Options) (*Radius, error) {
 
 // excess is rho(J) - 1 by Corollary 1.
 func excess(eps, gamma, rho float64) float64 {
-	beside := eps * (eps*(gamma*gamma+rho*rho) - 2*gamma)
-	return math.Expm1(math.Log1p(beside) / 2)
+	rest := eps * (eps*(gamma*gamma+rho*rho) - 2*gamma)
+	return math.Expm1(math.Log1p(rest) / 2)
 }
 
 func radiusOf(c Cell, w *weights) (RadiusRow, error) {

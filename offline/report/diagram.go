@@ -103,7 +103,7 @@ type scatterTick struct {
 type point struct {
 	X, Y   float64
 	Title  string
-	Label  string // beside points far from the diagonal
+	Label  string // next to points far from the diagonal
 	LabelX float64
 	Anchor string
 }

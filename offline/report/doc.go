@@ -24,7 +24,7 @@
 // The tsml files are those of tsml-eval (ClassifierResults): k is the draw, on
 // the archive's own split; true and predicted classes count as bench.Data.Truth;
 // a test series of a class without training series is of one class more.
-// Readouts give scores and no probabilities: the predicted class stands there
+// Readouts give scores and no probabilities: the predicted class is there
 // with 1. Times are milliseconds, training and test together. Bytes of names
 // other than letters, digits, '-', '_' and '.' are written %XX.
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
-var remake = flag.Bool("remake", false, "bench the results files of testdata anew and write the golden files")
+var remake = flag.Bool("remake", false, "bench the results files of testdata again and write the golden files")
 
 // inputs are the results files of testdata.
 var inputs = []string{"testdata/paper.jsonl", "testdata/best.jsonl", "testdata/bank.jsonl", "testdata/memory.jsonl"}

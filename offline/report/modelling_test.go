@@ -70,7 +70,7 @@ func TestModelling(t *testing.T) {
 	// Beside others, in any order.
 	a, b := all(t, loaded(t, Options{}, append([]string{path}, inputs...)...)), all(t, loaded(t, Options{}, append(inputs[:len(inputs):len(inputs)], path)...))
 	if a["report.html"] != b["report.html"] || a["modelling.csv"] != files["modelling.csv"] || !strings.Contains(a["report.html"], "Protocol bank") {
-		t.Error("the order of files matters, or what is beside them")
+		t.Error("the order of files matters, or what is next to them")
 	}
 }
 
@@ -108,7 +108,7 @@ func TestModellingRefuses(t *testing.T) {
 		}
 	})
 	r := loaded(t, Options{}, unfinished)
-	if missing := strings.Join(r.Summary().Missing, "\n"); !strings.Contains(missing, "modelling, Blink, EuSN with the input is not finished (2 trials, 2 draws): offline modelling --resume goes on") {
+	if missing := strings.Join(r.Summary().Missing, "\n"); !strings.Contains(missing, "modelling, Blink, EuSN with the input is not finished (2 trials, 2 draws): offline modelling --resume continues") {
 		t.Errorf("missing: %s", missing)
 	}
 	if len(r.Summary().Unfinished) != 1 || r.Summary().Protocols[0].Cells != 3 {

@@ -137,7 +137,7 @@ func (r *Report) missing() (all []string) {
 	return all
 }
 
-// notFinished names the command that goes on.
+// notFinished names the command that continues.
 func notFinished(section string, u bench.Unfinished, command string) string {
-	return fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline %s --resume goes on", section, u.Dataset, displayName(u.Model), u.Trials, u.Draws, command)
+	return fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline %s --resume continues", section, u.Dataset, displayName(u.Model), u.Trials, u.Draws, command)
 }

@@ -352,7 +352,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// Classes nobody could learn are told apart from those that were.
+// Classes that could not be learnt are told apart from those that were.
 func TestTSMLUnknownClasses(t *testing.T) {
 	e := &entry{
 		Cell: bench.Cell{Dataset: "d", Model: "eusn"}, section: &section{Title: "best"},

@@ -82,7 +82,7 @@ func (e *entry) tsml(draw int) []byte {
 	classes, untaught := e.Data.Classes, e.Data.Classes
 	if e.Data.Unknown > 0 {
 		classes++
-		comment += fmt.Sprintf("; class %d stands for those without a training series", untaught)
+		comment += fmt.Sprintf("; class %d is for those without a training series", untaught)
 	}
 	if slices.Contains(d.Predicted, -1) {
 		classes = untaught + 2

@@ -32,13 +32,13 @@ func (e *entry) view() *cellView {
 		v.Command = nil
 	}
 	if e.Verdict != nil {
-		e.beside(v)
+		e.addPaper(v)
 	}
 	return v
 }
 
-// beside adds what the paper says.
-func (e *entry) beside(v *cellView) {
+// addPaper adds what the paper says.
+func (e *entry) addPaper(v *cellView) {
 	p := e.Verdict.Paper
 	v.Paper = bench.Spread(p.Accuracy, p.Deviation, 0, 3)
 	v.Difference = signed(e.Verdict.Difference, 3)

@@ -5,7 +5,7 @@ package canon
 // TanhTable holds, for each power of the distance to the interval's
 // lower edge, the coefficient of each interval.
 // The interval of |x| is bits 21..24 of |x| + TanhShift, so the first interval
-// (from zero) stands at index 9.
+// (from zero) is at index 9.
 var TanhTable = [6][16]float32{
 	{0x1.c278a4p-01, 0x1.e8789ep-01, 0x1.f73776p-01, 0x1.fcc04cp-01, 0x1.fecd6cp-01, 0x1.ffd678p-01, 0x1.fffa6p-01, 0x1.ffff3ep-01, 0x1.ffffe6p-01, 0x0p+00, 0x1.fd5992p-04, 0x1.f597eap-03, 0x1.6ef53ep-02, 0x1.1bf47ep-01, 0x1.68665p-01, 0x1.9e5cb6p-01},
 	{0x1.cea9cap-03, 0x1.6fcf14p-04, 0x1.16a682p-05, 0x1.9e84f6p-07, 0x1.3208eep-08, 0x1.4c010cp-11, 0x1.678d7ap-14, 0x1.854baap-17, 0x1.a3e96cp-20, 0x1p+00, 0x1.f81524p-01, 0x1.e1499ep-01, 0x1.be3f88p-01, 0x1.6284cp-01, 0x1.02501ep-01, 0x1.615026p-02},

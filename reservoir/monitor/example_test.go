@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 )
 
-// A value that no training series had, and a sensor that stands still.
+// A value that no training series had, and a sensor whose value never changes.
 func ExampleLimits_Watch() {
 	training := reservoir.NewInputStatistics(1)
 	training.Series().Add([]float32{20, 21, 19, 22, 22, 20})

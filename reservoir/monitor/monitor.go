@@ -17,7 +17,7 @@
 // A run is counted over a stream's samples, and within a sequence from the
 // sequence's first sample, so that a series by itself and the same series
 // somewhere in a stream come to the same. A missing value ends a run and is in
-// no range, whatever stands in its place: that a sensor says nothing is
+// no range, whatever takes its place: that a sensor says nothing is
 // reported by a flag of its own.
 //
 // What it does not see: noise, or another signal, within the range; a slow
@@ -40,7 +40,7 @@ import (
 const (
 	RangeMargin = 0.5 // of max - min, on either side
 	RunFactor   = 2   // times the longest run in training
-	RunLeast    = 8   // samples; a run of so many is never flat
+	RunLeast    = 8   // samples; a run of that many is never flat
 )
 
 // Limits are a model's limits, one of each per channel. They do not change.
@@ -138,7 +138,7 @@ func (l *Limits) outside(x []float32, f *Findings) {
 
 // mayBeFlat reports whether a channel's next samples, x[0], x[width] and so on,
 // may have a run of more than limit, from few of them: of any limit neighbours
-// in such a run, two stand where i is a multiple of limit. The run that is open
+// in such a run, two are where i is a multiple of limit. The run that is open
 // before the first may be shorter by what it has.
 func mayBeFlat(x []float32, width int, before Channel, limit int64) bool {
 	if x[0] == before.Last && before.Run > 0 {

@@ -11,7 +11,7 @@ import (
 
 var nan = float32(math.NaN())
 
-// ranges: channel 0 as a sensor has it, 1 often stands still, 2 is not known.
+// ranges: channel 0 as a sensor has it, 1 often does not change, 2 is not known.
 var ranges = []reservoir.InputRange{
 	{Values: 100, Min: -1, Max: 3, LongestRun: 1},
 	{Values: 100, Min: 0, Max: 1, LongestRun: 20},

@@ -7,7 +7,7 @@ import "C"
 
 import "unsafe"
 
-// Batch is a list of operations for a stream, built anew for each call in the
+// Batch is a list of operations for a stream, built again for each call in the
 // same memory.
 type Batch struct {
 	ops    []C.eusn_op

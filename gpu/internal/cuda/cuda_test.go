@@ -273,7 +273,7 @@ func TestSticky(t *testing.T) {
 	}
 	b, err = setUp()
 	if err != nil {
-		t.Fatalf("opening the device anew: %v", err)
+		t.Fatalf("opening the device again: %v", err)
 	}
 	if err := b.c.Close(); err != nil {
 		t.Error(err)

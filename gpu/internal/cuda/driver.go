@@ -155,7 +155,7 @@ func (c *Context) Load(ptx string) (Module, error) {
 	return Module(uintptr(m)), nil
 }
 
-// Function finds a kernel and allows it so many bytes of dynamic shared memory
+// Function finds a kernel and allows it that many bytes of dynamic shared memory
 // (48 KiB need no permission).
 func (c *Context) Function(m Module, name string, shared int) (Function, error) {
 	text := C.CString(name)
@@ -194,7 +194,7 @@ func (c *Context) Free(p Pointer) error {
 	return nil
 }
 
-// Pin takes page-locked host memory, the only kind that copies beside other
+// Pin takes page-locked host memory, the only kind that copies during other
 // work. It lives until Close.
 func (c *Context) Pin(bytes int) ([]byte, error) {
 	h, err := c.create(fmt.Sprintf("allocate %d bytes of pinned memory", bytes), C.EUSN_PINNED_MEMORY, bytes)
@@ -204,7 +204,7 @@ func (c *Context) Pin(bytes int) ([]byte, error) {
 	return unsafe.Slice((*byte)(handlePointer(h)), bytes), nil
 }
 
-// NewStream makes a stream beside all others.
+// NewStream makes a stream that waits for no other.
 func (c *Context) NewStream() (Stream, error) {
 	h, err := c.create("make a stream", C.EUSN_STREAM, 0)
 	return Stream(h), err

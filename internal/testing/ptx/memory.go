@@ -29,7 +29,7 @@ type span struct {
 // numbered across the launch from 1 on; rounds are a block's barriers.
 type cell struct {
 	launch                   uint32
-	writer, reader           uint32 // 0: nobody
+	writer, reader           uint32 // 0: none
 	writerRound, readerRound uint32
 	readers                  uint8 // 0: one thread; 1: several of one block; 2: of several
 }

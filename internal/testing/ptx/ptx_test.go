@@ -32,7 +32,7 @@ func kernel(body string) string {
 ` + body + "\n\tret;\n}\n"
 }
 
-// launch runs the body for so many threads with words of input and returns as
+// launch runs the body on a number of threads with words of input and returns as
 // many of output.
 func launch(t testing.TB, body string, threads, blocks, shared int, in ...uint32) ([]uint32, error) {
 	t.Helper()

@@ -38,7 +38,7 @@
 // begins later, in state 0, and nothing is fed in before. Gradients are exact:
 // back-propagation through all steps, none cut or clipped. Adam is that of
 // Kingma and Ba (arXiv 1412.6980) with beta1 .9, beta2 .999 and, as in Keras,
-// epsilon 1e-7 beside the uncorrected second moment.
+// epsilon 1e-7 with the uncorrected second moment.
 //
 // Everything is float64. What a training gives depends on its data, options
 // and seed alone: never on threads or time. On other architectures than amd64,

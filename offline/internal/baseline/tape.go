@@ -13,7 +13,7 @@ type Series struct {
 const rows = 32
 
 // tape is what a forward run over at most rows series leaves for the backward
-// run. Blocks of rows stand below each other, one per step; series are sorted
+// run. Blocks of rows are below each other, one per step; series are sorted
 // from the longest to the shortest and end together, so that those under way
 // at a step are its first rows.
 type tape struct {

@@ -21,7 +21,7 @@
 // Gradients are exact. RMSProp (Hinton, lecture 6e of "Neural Networks for
 // Machine Learning", 2012) divides each by the root of a running mean of its
 // square, with Keras' defaults and epsilon where the Keras of the paper's time
-// (2.x) has it, beside the root:
+// (2.x) has it, next to the root:
 //
 //	v = .9*v + .1*g*g	w = w - .001*g / (sqrt(v) + 1e-7)
 //

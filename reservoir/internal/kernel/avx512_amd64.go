@@ -69,12 +69,12 @@ func shareAVX512(dst *float32, positive *uint32, n int, count float32)
 //go:noescape
 func deviationAVX512(dst *float32, high *uint32, low *uint32, squareHigh *uint32, squareLow *uint32, n int, count float32)
 
-// scores1xAVX512 computes a vector of columns for 1 streams whose n features stand stride bytes apart.
+// scores1xAVX512 computes a vector of columns for 1 streams whose n features are stride bytes apart.
 //
 //go:noescape
 func scores1xAVX512(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
 
-// scores8xAVX512 computes a vector of columns for 8 streams whose n features stand stride bytes apart.
+// scores8xAVX512 computes a vector of columns for 8 streams whose n features are stride bytes apart.
 //
 //go:noescape
 func scores8xAVX512(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
@@ -84,7 +84,7 @@ func scores8xAVX512(dst *float32, weights *float32, intercept *float32, center *
 //go:noescape
 func withinAVX512(v *float32, n int, limit float32) bool
 
-// prefetchAVX512 asks for the cache lines of bytes from byte offset on in so many rows.
+// prefetchAVX512 asks for the cache lines of bytes from byte offset on in the given rows.
 //
 //go:noescape
 func prefetchAVX512(rows **uint32, lanes int, offset int, bytes int)

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// guarded makes n values that end (or begin) where memory nobody may touch
+// guarded makes n values that end (or begin) where memory that must not be touched
 // begins (or ends): one byte too far is a crash.
 func guarded[T any](t *testing.T, n int, atEnd bool) []T {
 	t.Helper()

@@ -50,7 +50,7 @@ type Set struct {
 	Deviation func(dst *float32, high, low, squareHigh, squareLow *uint32, n int, count float32)
 
 	// Scores computes Vector columns of a readout for one stream, or for
-	// Streams of them whose n features stand stride bytes apart: dst gets one
+	// Streams of them whose n features are stride bytes apart: dst gets one
 	// vector each, weights has one for each feature.
 	Scores, ScoresOfMany func(dst, weights, intercept, center, features *float32, stride, n int)
 

@@ -49,7 +49,7 @@ func spreadNEON(dst *float32, stride int, src *uint32, n int)
 //go:noescape
 func collectNEON(src *float32, stride int, dst *uint32, n int)
 
-// prefetchNEON asks for the cache lines of bytes from byte offset on in so many rows.
+// prefetchNEON asks for the cache lines of bytes from byte offset on in the given rows.
 //
 //go:noescape
 func prefetchNEON(rows **uint32, lanes, offset, bytes int)
@@ -69,12 +69,12 @@ func shareNEON(dst *float32, positive *uint32, n int, count float32)
 //go:noescape
 func deviationNEON(dst *float32, high, low, squareHigh, squareLow *uint32, n int, count float32)
 
-// scores1xNEON computes a vector of columns for 1 streams whose n features stand stride bytes apart.
+// scores1xNEON computes a vector of columns for 1 streams whose n features are stride bytes apart.
 //
 //go:noescape
 func scores1xNEON(dst, weights, intercept, center, features *float32, stride, n int)
 
-// scores8xNEON computes a vector of columns for 8 streams whose n features stand stride bytes apart.
+// scores8xNEON computes a vector of columns for 8 streams whose n features are stride bytes apart.
 //
 //go:noescape
 func scores8xNEON(dst, weights, intercept, center, features *float32, stride, n int)

@@ -46,7 +46,7 @@ func (m *Memory) At(address uint64, n int) ([]byte, error) {
 			return data[address-base:][:n:n], nil
 		}
 	}
-	return nil, fmt.Errorf("cudatest: %d bytes at %#x belong to nobody", n, address)
+	return nil, fmt.Errorf("cudatest: %d bytes at %#x belong to no allocation", n, address)
 }
 
 // Interpreter runs PTX on the CPU, with all checks of package ptx. One serves

@@ -89,7 +89,7 @@ func Check(dir string) error {
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("ptxbuild: %s is not made from the sources beside it; run: make ptx\n%s has\n%s\nthe files are\n%s", output, record, got, want)
+		return fmt.Errorf("ptxbuild: %s is not made from the sources next to it; run: make ptx\n%s has\n%s\nthe files are\n%s", output, record, got, want)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 // prefetch asks for rows before they are needed. A prefetch never faults.
 func (g *isa) prefetch() {
-	g.function("prefetch", "(rows **uint32, lanes, offset, bytes int)", "asks for the cache lines of bytes from byte offset on in so many rows.")
+	g.function("prefetch", "(rows **uint32, lanes, offset, bytes int)", "asks for the cache lines of bytes from byte offset on in the given rows.")
 	lanes, bytes, line := reg.RCX, reg.R10, reg.R12
 	Load(Param("rows"), rows)
 	Load(Param("lanes"), lanes)

@@ -66,7 +66,7 @@ func (g *isa) features() {
 // of fused multiply-adds over the features for each stream.
 func (g *isa) scores(streams int) {
 	g.function(fmt.Sprintf("scores%dx", streams), "(dst, weights, intercept, center, features *float32, stride, n int)",
-		fmt.Sprintf("computes a vector of columns for %d streams whose n features stand stride bytes apart.", streams))
+		fmt.Sprintf("computes a vector of columns for %d streams whose n features are stride bytes apart.", streams))
 	w, center, f, f4, third := reg.RSI, reg.R8, reg.R9, reg.R11, reg.R12
 	stride, n, dst := reg.R10, reg.RCX, reg.RDI
 	Load(Param("dst"), dst)

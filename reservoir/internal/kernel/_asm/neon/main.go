@@ -3,7 +3,7 @@
 //
 // It writes the text of Go's assembler, which lacks most vector operations on
 // floating-point numbers; those are spelled as words, with their Arm mnemonic
-// beside them. A kernel's vector is eight lanes: a pair of registers, so that
+// next to them. A kernel's vector is eight lanes: a pair of registers, so that
 // the tanh's tables are loaded once for both.
 package main
 

@@ -161,7 +161,7 @@ func (f *file) spreadArgs(vectors, words string) {
 
 // prefetch asks for rows before they are needed. A prefetch never faults.
 func (f *file) prefetch() {
-	f.function("prefetch", "(rows **uint32, lanes, offset, bytes int)", 32, "asks for the cache lines of bytes from byte offset on in so many rows.")
+	f.function("prefetch", "(rows **uint32, lanes, offset, bytes int)", 32, "asks for the cache lines of bytes from byte offset on in the given rows.")
 	const lanes, offset, bytes, line, end = "R1", "R3", "R4", "R5", "R6"
 	f.op("MOVD", "rows+0(FP), %s", rows)
 	f.op("MOVD", "lanes+8(FP), %s", lanes)

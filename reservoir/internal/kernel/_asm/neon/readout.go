@@ -56,7 +56,7 @@ func (f *file) features() {
 // of fused multiply-adds over the features for each stream.
 func (f *file) scores(streams int) {
 	f.function(fmt.Sprintf("scores%dx", streams), "(dst, weights, intercept, center, features *float32, stride, n int)", 56,
-		fmt.Sprintf("computes a vector of columns for %d streams whose n features stand stride bytes apart.", streams))
+		fmt.Sprintf("computes a vector of columns for %d streams whose n features are stride bytes apart.", streams))
 	const dst, weights, intercept, center, n = "R0", "R1", "R2", "R4", left
 	w, c := pairAt(16), vec(18)
 	sum := func(s int) pair { return pairAt(vec(2 * s)) }
