@@ -121,7 +121,7 @@ type streamCutter struct {
 	buffer []float32 // samples from base on, none missing
 	base   int64
 	before []float32 // the last sample, none missing; nil: none was seen
-	holes  []int32   // rows of the chunk of which a value was missing
+	holes  []int32   // samples of the chunk of which a value was missing
 	watch  []monitor.Channel
 	found  monitor.Findings // in the chunk
 
@@ -155,11 +155,11 @@ func (c *streamCutter) inspect(p *chunk) error {
 
 // add is cutter.cut of one stream.
 func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
-	rows := len(p.labels)
+	n := len(p.labels)
 	if err := c.checkTimes(p); err != nil {
 		return done, err
 	}
-	c.cuts = c.q.Cut(c.cuts[:0], &c.policy, sequence.Samples{Rows: rows, Times: p.times, Ends: p.ends})
+	c.cuts = c.q.Cut(c.cuts[:0], &c.policy, sequence.Samples{Count: n, Times: p.times, Ends: p.ends})
 	c.follow(p)
 	c.keep(p)
 	if c.limits != nil {
@@ -180,7 +180,7 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 			c.open[u.Phase] = nil
 		}
 	}
-	c.at += int64(rows)
+	c.at += int64(n)
 	if p.last {
 		for i, s := range c.open {
 			if s != nil {

@@ -37,7 +37,7 @@ type pass struct {
 	limits   *monitor.Limits   // nil: points need no flags
 	readouts []*readout.Linear // may be none
 	// take receives a point once its sequence has come to it: its features are
-	// those of the slot, scores the readouts' row. Threads call it at the same
+	// those of the slot, scores the readouts'. Threads call it at the same
 	// time, for different points.
 	take func(e reservoir.Engine, slot int32, s *cutSequence, p *point, scores []float32) error
 }
@@ -192,10 +192,10 @@ func (w *worker) step() (samples int64, more bool, err error) {
 		from, to := w.at[slot], s.points[w.next[slot]].samples()
 		emit := to-from <= share
 		to = min(to, from+share)
-		row := int64(len(w.inputs)) / c
+		at := int64(len(w.inputs)) / c
 		w.inputs = append(w.inputs, s.values[from*c:to*c]...)
 		w.runs = append(w.runs, reservoir.Run{
-			Slot: int32(slot), Reset: from == 0, Emit: emit, From: int32(row), To: int32(row + to - from),
+			Slot: int32(slot), Reset: from == 0, Emit: emit, From: int32(at), To: int32(at + to - from),
 		})
 		samples += to - from
 	}

@@ -167,7 +167,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	}
 	j := job{slices.Clone(classes), labels, groups, opt}
 	if n <= f {
-		return j.throughKernel(ctx, &rows{features: f, n: n, x: features})
+		return j.throughKernel(ctx, &samples{features: f, n: n, x: features})
 	}
 	g := newMoments(f, len(counts))
 	share := setupShare(f, len(classes), n, opt)
@@ -214,7 +214,7 @@ type job struct {
 }
 
 // throughKernel keeps all samples.
-func (j job) throughKernel(ctx context.Context, r *rows) (*Linear, Report, error) {
+func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, error) {
 	counts := make([]int, len(j.classes))
 	for _, l := range j.labels {
 		counts[l]++

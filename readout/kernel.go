@@ -34,7 +34,7 @@ func newKernel(ctx context.Context, t table, y targets, groups []span, progress 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		part, err := t.samples(j0)
+		part, err := t.block(j0)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func rest(left, whole float64) float64 {
 func (s *kernel) weights(coef dense.Matrix) (dense.Matrix, error) {
 	w := dense.New(s.t.features, coef.Cols)
 	for j0 := 0; j0 < s.t.features; j0 += panel {
-		part, err := s.t.samples(j0)
+		part, err := s.t.block(j0)
 		if err != nil {
 			return w, err
 		}

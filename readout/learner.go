@@ -29,12 +29,12 @@ type Learner struct {
 	plan     Plan
 
 	labels []int   // of all samples; nil in a part that was decoded
-	place  []int32 // of each sample of the part: its row among those kept, -1 for none
+	place  []int32 // of each sample of the part: its place among those kept, -1 for none
 	at     int     // samples added
 
-	rows       *rows // kept, those of a group next to each other
-	keptLabels []int // of rows
-	keptGroups []int // of rows: the first sample of their group; nil where each is by itself
+	kept       *samples // those of a group next to each other
+	keptLabels []int    // of kept
+	keptGroups []int    // of kept: the first sample of their group; nil where each is by itself
 
 	moments *moments
 	buffer  []float32 // whole panels enter the moments, whatever Add is given
@@ -86,7 +86,7 @@ func (l *Learner) check() error {
 
 func (l *Learner) whole() bool { return l.from == 0 && l.to == l.samples }
 
-// places gives the samples of the part that are kept their rows, group by
+// places gives the samples of the part that are kept their places, group by
 // group.
 func (l *Learner) places(groups [][]int32, plan Plan) error {
 	l.place = make([]int32, l.to-l.from)
@@ -124,7 +124,7 @@ func (l *Learner) places(groups [][]int32, plan Plan) error {
 
 // open makes room for what will be added.
 func (l *Learner) open(spill bool) (err error) {
-	if l.rows, err = newRows(l.features, len(l.keptLabels), spill); err != nil {
+	if l.kept, err = newSamples(l.features, len(l.keptLabels), spill); err != nil {
 		return err
 	}
 	if !l.kernel {
@@ -133,7 +133,7 @@ func (l *Learner) open(spill bool) (err error) {
 	return nil
 }
 
-// Add takes the next samples, a row of features each. It keeps no view of them.
+// Add takes the next samples, row-major, their features one after the other. It keeps no view of them.
 func (l *Learner) Add(features []float32) error {
 	f := l.features
 	n := len(features) / f
@@ -148,7 +148,7 @@ func (l *Learner) Add(features []float32) error {
 		if place < 0 {
 			continue
 		}
-		if err := l.rows.put(int(place), features[i*f:(i+1)*f]); err != nil {
+		if err := l.kept.put(int(place), features[i*f:(i+1)*f]); err != nil {
 			return err
 		}
 	}
@@ -193,11 +193,11 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 	}
 	j := job{l.classes, l.keptLabels, groups, opt}
 	if l.kernel {
-		return j.throughKernel(ctx, l.rows)
+		return j.throughKernel(ctx, l.kept)
 	}
 	m := l.moments
 	l.moments = nil
-	return j.throughMoments(ctx, m, l.rows.x)
+	return j.throughMoments(ctx, m, l.kept.x)
 }
 
 func (l *Learner) added() error {
@@ -209,4 +209,4 @@ func (l *Learner) added() error {
 
 // Close frees what the memory is not the garbage collector's: the temporary
 // file.
-func (l *Learner) Close() error { return l.rows.close() }
+func (l *Learner) Close() error { return l.kept.close() }

@@ -70,7 +70,7 @@ func TestLearnerIsFit(t *testing.T) {
 				continue // the panel read from the file is no smaller
 			}
 			l := learnt(t, x, labels, 3, little, 0, n)
-			if l.rows.file == nil {
+			if l.kept.file == nil {
 				t.Fatal("nothing was spilled")
 			}
 			same("spilled", l)
@@ -126,10 +126,10 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 		all := learnt(t, x, labels, classes, opt, 0, n)
 		streamed(t, 200*f)
 		l := learnt(t, x, labels, classes, opt, 0, n)
-		if l.rows.n < 195 || l.rows.n > 200 {
-			t.Fatalf("%d samples kept, want about 200", l.rows.n)
+		if l.kept.n < 195 || l.kept.n > 200 {
+			t.Fatalf("%d samples kept, want about 200", l.kept.n)
 		}
-		kept := make([]int, l.rows.n)
+		kept := make([]int, l.kept.n)
 		for i, at := range l.place {
 			if at >= 0 {
 				kept[at] = i
@@ -150,8 +150,8 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 			}
 		}
 		linear, r := solved(t, learnt(t, x, labels, classes, opt, 0, n), opt)
-		if r.LeftOutSamples != l.rows.n || r.Samples != n {
-			t.Errorf("report %+v, want %d of %d samples left out", r, l.rows.n, n)
+		if r.LeftOutSamples != l.kept.n || r.Samples != n {
+			t.Errorf("report %+v, want %d of %d samples left out", r, l.kept.n, n)
 		}
 		if !r.Discriminant {
 			one := opt
@@ -171,12 +171,12 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 // verdictOf is what leave-one-out says of alpha 10.
 func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
 	t.Helper()
-	groups, err := spans(l.keptGroups, l.rows.n)
+	groups, err := spans(l.keptGroups, l.kept.n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	y := targets{l.keptLabels, l.samples, targetMeans(l.moments.counts)}
-	sys := newPrimal(copied(l.moments), l.rows.x, y, groups, opt.Standardise)
+	sys := newPrimal(copied(l.moments), l.kept.x, y, groups, opt.Standardise)
 	s, err := sys.solve(context.Background(), 10, true)
 	if err != nil {
 		t.Fatal(err)

@@ -99,7 +99,7 @@ func (l *Linear) Scores(dst, features []float32) {
 	}
 }
 
-// Class picks the class of one score row: the largest score, the first of
+// Class picks the class of one sample's scores: the largest score, the first of
 // equals; with two classes, class 1 where the score is positive.
 func (l *Linear) Class(scores []float32) int {
 	if len(l.Classes) == 2 {
@@ -117,7 +117,7 @@ func (l *Linear) Class(scores []float32) int {
 	return best
 }
 
-// Probability is that of the class that Class picks of one score row, among
+// Probability is that of the class that Class picks of one sample's scores, among
 // the readout's classes: the largest entry of softmax(Temperature * scores); with
 // two classes and one score s, 1 / (1 + exp(-Temperature |s|)). 0 where the
 // temperature is not known, else from 1/classes to 1; the same bits on every

@@ -140,7 +140,7 @@ func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardis
 
 func tableOf(t *testing.T, x []float32, n int, standardise bool) table {
 	t.Helper()
-	tab, err := newTable(&rows{features: len(x) / n, n: n, x: x}, standardise)
+	tab, err := newTable(&samples{features: len(x) / n, n: n, x: x}, standardise)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (l *Learner) Encode(w io.Writer) error {
 			return err
 		}
 		var x []float32
-		if x, err = l.rows.get(i, sample); err == nil {
+		if x, err = l.kept.get(i, sample); err == nil {
 			buffer = appendFloats(buffer[:0], x)
 			_, err = w.Write(buffer)
 		}
@@ -225,11 +225,11 @@ func (h *partHeader) learner(opt Options) (*Learner, error) {
 		l.moments = newMoments(h.Features, len(h.Classes))
 	}
 	if !p.Spilled {
-		l.rows = &rows{features: h.Features} // grows
+		l.kept = &samples{features: h.Features} // grows
 		return l, nil
 	}
 	var err error
-	l.rows, err = newRows(h.Features, h.Samples, true)
+	l.kept, err = newSamples(h.Features, h.Samples, true)
 	return l, err
 }
 
@@ -264,9 +264,9 @@ func (l *Learner) absorb(h partHeader, from io.Reader) error {
 			return err
 		}
 	}
-	if l.rows.file == nil {
-		l.rows.n += len(h.Labels)
-		l.rows.x = append(l.rows.x, make([]float32, len(h.Labels)*f)...)
+	if l.kept.file == nil {
+		l.kept.n += len(h.Labels)
+		l.kept.x = append(l.kept.x, make([]float32, len(h.Labels)*f)...)
 	}
 	return l.readRows(from, len(l.keptLabels), len(h.Labels))
 }
@@ -283,7 +283,7 @@ func (l *Learner) readRows(from io.Reader, at, n int) error {
 				return fmt.Errorf("readout: statistics: sample %d kept: feature %d is %v, want a finite number", i, j, v)
 			}
 		}
-		if err := l.rows.put(at+i, x); err != nil {
+		if err := l.kept.put(at+i, x); err != nil {
 			return err
 		}
 	}

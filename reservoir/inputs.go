@@ -22,7 +22,7 @@ type InputRange struct {
 	Max        float32 `json:"max"`
 	Mean       float64 `json:"mean"`
 	Deviation  float64 `json:"deviation"`   // population
-	LongestRun int     `json:"longest_run"` // most samples in a row, within a series, that had one value
+	LongestRun int     `json:"longest_run"` // most samples running, within a series, that had one value
 }
 
 // validate reports what cannot be.
@@ -139,7 +139,7 @@ type channelStatistics struct {
 	longest  int // run of one value
 }
 
-// add takes a value that is there, the run-th of its kind in a row.
+// add takes a value that is there, the run-th of its kind.
 func (r *channelStatistics) add(x float32, run int) {
 	if r.n == 0 || x < r.min {
 		r.min = x

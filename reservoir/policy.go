@@ -13,9 +13,9 @@ type PolicyKind string
 // Sequence policies.
 const (
 	Marked  PolicyKind = "marked"  // an end mark in the data closes the sequence
-	Window  PolicyKind = "window"  // every Hop samples, a prediction over the last Length
-	Gap     PolicyKind = "gap"     // silence longer than Gap closes it
-	Count   PolicyKind = "count"   // every Length samples
+	Window  PolicyKind = "window"  // hopping window: every Hop samples, a prediction over the last Length
+	Gap     PolicyKind = "gap"     // session window: silence longer than Gap closes it
+	Count   PolicyKind = "count"   // tumbling window: every Length samples
 	Endless PolicyKind = "endless" // never; predictions only every Early samples
 )
 

@@ -71,7 +71,7 @@ func (p *problem) assess(ctx context.Context, specs []reservoir.Spec, open openE
 	return o, nil
 }
 
-// fitHead fits a readout to one row of features for each series to learn from.
+// fitReadout fits a readout to the features of each series to learn from.
 func (p *problem) fitReadout(ctx context.Context, features []float32, a assessment) (*readout.Linear, outcome, error) {
 	labels := make([]int, len(a.learn))
 	for k, i := range a.learn {
@@ -206,7 +206,7 @@ func (p *problem) begin(e reservoir.Engine, series []int) error {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return p.lead[series[a]] - p.lead[series[b]] })
-	row := make([]uint32, e.Network().Spec.Layout().Words)
+	state := make([]uint32, e.Network().Spec.Layout().Words)
 	slot, at := int32(len(series)), 0
 	for _, k := range order {
 		if lead := p.lead[series[k]]; lead > at {
@@ -214,12 +214,12 @@ func (p *problem) begin(e reservoir.Engine, series []int) error {
 			if err := e.Advance(slices.Repeat(p.first, lead-at), []reservoir.Run{run}, nil); err != nil {
 				return err
 			}
-			if err := e.ReadState(slot, row); err != nil {
+			if err := e.ReadState(slot, state); err != nil {
 				return err
 			}
 			at = lead
 		}
-		if err := e.WriteState(int32(k), row); err != nil {
+		if err := e.WriteState(int32(k), state); err != nil {
 			return err
 		}
 	}

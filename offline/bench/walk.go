@@ -62,8 +62,8 @@ func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEng
 			runs, inputs = runs[:0], inputs[:0]
 			for n, k := range live {
 				runs = append(runs, reservoir.Run{Slot: int32(n), Reset: t == 0 && lead[k] == 0, From: int32(n), To: int32(n + 1)})
-				row := (p.from[series[k]] + lead[k] + t) * p.channels
-				inputs = append(inputs, p.inputs[row:row+p.channels]...)
+				at := (p.from[series[k]] + lead[k] + t) * p.channels
+				inputs = append(inputs, p.inputs[at:at+p.channels]...)
 			}
 			if inputs, err = engines.step(inputs, runs, states); err != nil {
 				return err
@@ -115,7 +115,7 @@ func (s stack) close() (err error) {
 	return err
 }
 
-// step takes a sample of each run, a row of inputs, through all layers, and puts
+// step takes a sample of each run through all layers, and puts
 // the states of its slot into a row of states. It returns the inputs' memory.
 func (s stack) step(inputs []float32, runs []reservoir.Run, states []float32) ([]float32, error) {
 	total := 0
@@ -141,12 +141,12 @@ func (s stack) step(inputs []float32, runs []reservoir.Run, states []float32) ([
 	return inputs, nil
 }
 
-// begin gives the layers' rows after each number in lead but none of a sample.
+// begin gives the layers' states after each number in lead but none of a sample.
 func (s stack) begin(ctx context.Context, lead []int, first []float32, states []float32) (map[int][][]uint32, error) {
-	rows := map[int][][]uint32{}
+	begun := map[int][][]uint32{}
 	for _, n := range lead {
 		if n > 0 {
-			rows[n] = nil
+			begun[n] = nil
 		}
 	}
 	run := []reservoir.Run{{Reset: true, To: 1}}
@@ -161,24 +161,24 @@ func (s stack) begin(ctx context.Context, lead []int, first []float32, states []
 			return nil, err
 		}
 		run[0].Reset = false
-		if _, wanted := rows[t+1]; !wanted {
+		if _, wanted := begun[t+1]; !wanted {
 			continue
 		}
 		for _, e := range s {
-			row := make([]uint32, e.Network().Spec.Layout().Words)
-			if err := e.ReadState(0, row); err != nil {
+			state := make([]uint32, e.Network().Spec.Layout().Words)
+			if err := e.ReadState(0, state); err != nil {
 				return nil, err
 			}
-			rows[t+1] = append(rows[t+1], row)
+			begun[t+1] = append(begun[t+1], state)
 		}
 	}
-	return rows, nil
+	return begun, nil
 }
 
-// write puts the layers' rows, if there are any, into a slot.
-func (s stack) write(slot int32, rows [][]uint32) error {
-	for l, row := range rows {
-		if err := s[l].WriteState(slot, row); err != nil {
+// write puts the layers' states, if there are any, into a slot.
+func (s stack) write(slot int32, states [][]uint32) error {
+	for l, state := range states {
+		if err := s[l].WriteState(slot, state); err != nil {
 			return err
 		}
 	}

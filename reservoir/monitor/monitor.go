@@ -8,7 +8,7 @@
 //
 //	out of range  a value below min - m or above max + m, where m is the
 //	              margin, RangeMargin times max - min
-//	flat          one value for more samples in a row than RunFactor times the
+//	flat          one value for more samples running than RunFactor times the
 //	              longest run in training, and more than RunLeast
 //
 // A channel without a range (of a model from before there were any, or one
@@ -82,7 +82,7 @@ type Channel struct {
 type Findings struct {
 	any     bool
 	channel int // of the first
-	rows    []finding
+	samples []finding
 }
 
 type finding struct {
@@ -108,7 +108,7 @@ func (l *Limits) Watch(channels []Channel, x []float32, f *Findings) {
 			flatRuns(at, width, *ch, l.run[c], c, f)
 		}
 		last := x[len(x)-width+c]
-		k := int64(0) // rows at the end that have the last value
+		k := int64(0) // samples at the end that have the last value
 		i := len(x) - width + c
 		for ; i >= 0 && x[i] == last; i -= width {
 			k++
@@ -162,7 +162,7 @@ func mayBeFlat(x []float32, width int, before Channel, limit int64) bool {
 	return false
 }
 
-// flatRuns marks the rows where a run of channel c is longer than limit.
+// flatRuns marks the samples where a run of channel c is longer than limit.
 func flatRuns(x []float32, width int, before Channel, limit int64, c int, f *Findings) {
 	last, run := before.Last, int64(before.Run)
 	for i := 0; i < len(x); i += width {
@@ -187,22 +187,22 @@ func flatRuns(x []float32, width int, before Channel, limit int64, c int, f *Fin
 // Channel is the first that shows a sign, where any does.
 func (f *Findings) Channel() int { return f.channel }
 
-func (f *Findings) at(channel, row, rows int) *finding {
+func (f *Findings) at(channel, sample, count int) *finding {
 	if !f.any {
 		f.any, f.channel = true, channel
-		f.rows = slices.Grow(f.rows[:0], rows)[:rows]
-		clear(f.rows)
+		f.samples = slices.Grow(f.samples[:0], count)[:count]
+		clear(f.samples)
 	}
-	return &f.rows[row]
+	return &f.samples[sample]
 }
 
-// In reports what rows [from, to) of the samples show of a sequence that had
-// age samples before row from.
+// In reports what samples [from, to) show of a sequence that had
+// age samples before sample from.
 func (f *Findings) In(from, to int, age int64) (outside, flat bool) {
 	if !f.any {
 		return false, false
 	}
-	for i, at := range f.rows[from:to] {
+	for i, at := range f.samples[from:to] {
 		outside = outside || at.outside
 		flat = flat || at.run > 0 && age+int64(i)+1 > at.run
 	}

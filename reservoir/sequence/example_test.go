@@ -12,7 +12,7 @@ func ExampleSequencer_Cut() {
 	policy := &reservoir.Policy{Kind: reservoir.Count, Length: 4}
 	var s sequence.Sequencer // of one stream
 	for _, samples := range []int{3, 6} {
-		for _, c := range s.Cut(nil, policy, sequence.Samples{Rows: samples}) {
+		for _, c := range s.Cut(nil, policy, sequence.Samples{Count: samples}) {
 			fmt.Printf("samples %d to %d, new sequence %v, prediction %v\n", c.From, c.To, c.Reset, c.Emit)
 		}
 		fmt.Println("end of the message")

@@ -23,10 +23,10 @@ const Max = reservoir.MaxSteps / 2
 // Cut is a piece of a stream's samples that one state takes in one go.
 type Cut struct {
 	Phase    int32 // which of the stream's states, of Policy.States
-	From, To int32 // rows [From, To) of the samples given
-	Age      int64 // samples the sequence had before row From
+	From, To int32 // of the samples given, those of [From, To)
+	Age      int64 // samples the sequence had before sample From
 	Reset    bool  // a sequence begins: the state is reset first
-	Emit     bool  // a prediction after the last row
+	Emit     bool  // a prediction after the last sample
 	End      bool  // that prediction closes the sequence; otherwise it is early
 }
 
@@ -43,10 +43,10 @@ type Sequencer struct {
 func (q *Sequencer) Open() bool { return q.N > 0 }
 
 // Samples is what a message holds of one stream. Times (ns) and Ends have one
-// value per row or are empty; EndAfter closes the sequence after the last row,
-// or after the row before where there is none.
+// value per sample or are empty; EndAfter closes the sequence after the last
+// sample, or after the sample before where there is none.
 type Samples struct {
-	Rows     int
+	Count    int
 	Times    []int64
 	Ends     []bool
 	EndAfter bool
@@ -57,10 +57,10 @@ type Samples struct {
 // gap. The gap policy needs times.
 func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 	if p.Kind == reservoir.Window {
-		return q.cutWindow(dst, p, s.Rows)
+		return q.cutWindow(dst, p, s.Count)
 	}
 	marks := p.Kind == reservoir.Marked || p.Kind == reservoir.Gap
-	start := 0 // first row not yet in a cut
+	start := 0 // first sample not yet in a cut
 	first, age := q.N == 0, q.N
 	add := func(to int, emit, end bool) {
 		dst = append(dst, Cut{From: int32(start), To: int32(to), Age: age, Reset: first, Emit: emit, End: end})
@@ -70,7 +70,7 @@ func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 			q.N, age = 0, 0
 		}
 	}
-	for r := range s.Rows {
+	for r := range s.Count {
 		if p.Kind == reservoir.Gap {
 			if q.Open() && longer(s.Times[r], q.Last, p.Gap) {
 				add(r, true, true)
@@ -78,16 +78,16 @@ func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 			q.Last = s.Times[r]
 		}
 		q.N++
-		end := marks && (len(s.Ends) > 0 && s.Ends[r] || s.EndAfter && r == s.Rows-1) ||
+		end := marks && (len(s.Ends) > 0 && s.Ends[r] || s.EndAfter && r == s.Count-1) ||
 			p.Kind == reservoir.Count && q.N == int64(p.Length) || q.N == Max
 		if end || p.Early > 0 && q.N%int64(p.Early) == 0 {
 			add(r+1, true, end)
 		}
 	}
-	if start < s.Rows {
-		add(s.Rows, false, false)
+	if start < s.Count {
+		add(s.Count, false, false)
 	}
-	if s.Rows == 0 && s.EndAfter && marks && q.Open() {
+	if s.Count == 0 && s.EndAfter && marks && q.Open() {
 		add(0, true, true)
 	}
 	return dst
@@ -118,12 +118,12 @@ func longer(now, before int64, d time.Duration) bool {
 // phase k holds the windows that begin at samples k*Hop + i*Length. Every Hop
 // samples, once a whole window has passed, the phase whose window ends
 // predicts. Early predictions come from the oldest open window.
-func (q *Sequencer) cutWindow(dst []Cut, p *reservoir.Policy, rows int) []Cut {
-	begin, stop := q.N, q.N+int64(rows)
+func (q *Sequencer) cutWindow(dst []Cut, p *reservoir.Policy, count int) []Cut {
+	begin, stop := q.N, q.N+int64(count)
 	length, hop := int64(p.Length), int64(p.Hop)
 	phases := length / hop
 	base := len(dst)
-	// One cut per phase, ending at an event of that phase or at the last row.
+	// One cut per phase, ending at an event of that phase or at the last sample.
 	// done(k) is how far phase k has come: the end of its last cut.
 	run := func(k, to int64, emit, end bool) {
 		from := max(begin, k*hop)

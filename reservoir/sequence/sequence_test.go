@@ -20,8 +20,8 @@ func replay(t *testing.T, p reservoir.Policy, times []int64, ends []bool, last b
 	type state struct{ from, to int }
 	states := make([]state, p.States())
 	at := 0
-	for i, rows := range pieces {
-		s := Samples{Rows: rows, Times: times[at : at+rows], Ends: ends[at : at+rows], EndAfter: last && i == len(pieces)-1}
+	for i, count := range pieces {
+		s := Samples{Count: count, Times: times[at : at+count], Ends: ends[at : at+count], EndAfter: last && i == len(pieces)-1}
 		for _, c := range q.Cut(nil, &p, s) {
 			st := &states[c.Phase]
 			if c.Reset {
@@ -38,7 +38,7 @@ func replay(t *testing.T, p reservoir.Policy, times []int64, ends []bool, last b
 				out = append(out, sequencetest.Span{From: st.from, To: st.to, End: c.End})
 			}
 		}
-		at += rows
+		at += count
 	}
 	return out
 }
@@ -83,7 +83,7 @@ func TestSequencerSplitInvariance(t *testing.T) {
 	}
 }
 
-// split cuts n rows into random pieces, empty ones included; the last one only
+// split cuts n count into random pieces, empty ones included; the last one only
 // if it may be empty, since an end mark belongs to the last sample.
 func split(rng *rand.Rand, n int, emptyEnd bool) []int {
 	var pieces []int
@@ -106,7 +106,7 @@ func TestSequencerEndWithoutRows(t *testing.T) {
 	if got := q.Cut(nil, &p, Samples{EndAfter: true}); len(got) != 0 {
 		t.Fatalf("an end before any sample gave %v, want nothing", got)
 	}
-	q.Cut(nil, &p, Samples{Rows: 3})
+	q.Cut(nil, &p, Samples{Count: 3})
 	got := fmt.Sprintf("%+v", q.Cut(nil, &p, Samples{EndAfter: true}))
 	if got != "[{Phase:0 From:0 To:0 Age:3 Reset:false Emit:true End:true}]" || q.Open() {
 		t.Fatalf("an end after samples gave %s, open %v", got, q.Open())
@@ -116,7 +116,7 @@ func TestSequencerEndWithoutRows(t *testing.T) {
 func TestSequencerClosesBeforeCountsOverflow(t *testing.T) {
 	p := reservoir.Policy{Kind: reservoir.Endless, Early: 1 << 30}
 	q := Sequencer{N: Max - 1}
-	cuts := q.Cut(nil, &p, Samples{Rows: 2})
+	cuts := q.Cut(nil, &p, Samples{Count: 2})
 	if len(cuts) != 2 || !cuts[0].End || !cuts[1].Reset || q.N != 1 {
 		t.Fatalf("at the limit: %+v, n = %d; want an end and a new sequence", cuts, q.N)
 	}

@@ -25,7 +25,7 @@ func (s *Machine) demux(m *step) error {
 			s.appendRows(m.fx, in.X)
 			s.mixed = in.X // it may have grown
 		}
-		return s.feed(m, m.src.Key, base, group{Samples: sequence.Samples{Rows: in.Rows, Times: in.Times, Ends: in.Ends, EndAfter: m.end}})
+		return s.feed(m, m.src.Key, base, group{Samples: sequence.Samples{Count: in.Rows, Times: in.Times, Ends: in.Ends, EndAfter: m.end}})
 	}
 	if s.inPlace(m.fx) {
 		s.mixed = append(s.mixed[:0], in.X...)
@@ -116,7 +116,7 @@ func (s *Machine) gather(m *step, k int) group {
 			s.ends = append(s.ends, s.in.Ends[r])
 		}
 	}
-	return group{Samples: sequence.Samples{Rows: len(rows), Times: s.times, Ends: s.ends, EndAfter: m.end}, rows: rows}
+	return group{Samples: sequence.Samples{Count: len(rows), Times: s.times, Ends: s.ends, EndAfter: m.end}, rows: rows}
 }
 
 // feed cuts one stream's samples, rows base and on of the batch, into runs.
@@ -130,7 +130,7 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 		st.Flags[i] |= st.Since
 	}
 	s.cuts = st.Seq.Cut(s.cuts[:0], &s.Policy, g.Samples)
-	x := m.fx.X[base*s.Channels : (base+g.Rows)*s.Channels]
+	x := m.fx.X[base*s.Channels : (base+g.Count)*s.Channels]
 	s.missing = s.missing[:0]
 	if len(s.in.Missing) > 0 {
 		s.findMissing(m, x, g)
@@ -142,7 +142,7 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 	for _, c := range s.cuts {
 		s.addRun(m, st, base, g, c)
 	}
-	if g.Rows > 0 {
+	if g.Count > 0 {
 		st.Since = 0
 		s.remember(m, st, base, g)
 	}
@@ -176,7 +176,7 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 	if c.End {
 		st.told = st.told && *flags&(codec.FlagOutOfRange|codec.FlagFlat) != 0
 		*flags = 0
-		if c.To == 0 && g.Rows > 0 {
+		if c.To == 0 && g.Count > 0 {
 			*flags = st.Since // what was lost in the silence may belong to either side
 		}
 	}
@@ -194,7 +194,7 @@ func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags co
 	if !c.End {
 		p.Flags |= codec.FlagEarly
 		m.fx.Early++
-		if s.Policy.Kind == reservoir.Window && st.Seq.N-int64(g.Rows)+int64(c.To) < int64(s.Policy.Length) {
+		if s.Policy.Kind == reservoir.Window && st.Seq.N-int64(g.Count)+int64(c.To) < int64(s.Policy.Length) {
 			p.Flags |= codec.FlagWarmUp
 		}
 	}
@@ -209,7 +209,7 @@ func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags co
 // remember keeps what a later message's predictions may need of the last
 // sample.
 func (s *Machine) remember(m *step, st *Stream, base int, g group) {
-	last := g.Rows - 1
+	last := g.Count - 1
 	st.lastSeq, st.lastRow, st.lastTime = m.seq, g.row(last), codec.NoTime
 	if len(g.Times) > 0 {
 		st.lastTime = g.Times[last]

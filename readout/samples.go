@@ -10,10 +10,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// rows are samples that are kept, in memory or spilled to a file. What reads
+// samples are those that are kept, in memory or spilled to a file. What reads
 // all of them reads a panel of features at a time, so the file has one panel
 // after the other, all samples of each.
-type rows struct {
+type samples struct {
 	features, n int
 	x           []float32 // in memory, row-major
 	file        *os.File  // where spilled
@@ -21,10 +21,10 @@ type rows struct {
 	panel       []float32 // the columns read last
 }
 
-// newRows makes room for samples, in memory or in a file without a name in
+// newSamples makes room for samples, in memory or in a file without a name in
 // the system's directory for such files.
-func newRows(features, n int, spill bool) (*rows, error) {
-	r := &rows{features: features, n: n}
+func newSamples(features, n int, spill bool) (*samples, error) {
+	r := &samples{features: features, n: n}
 	if !spill {
 		r.x = make([]float32, features*n)
 		return r, nil
@@ -38,7 +38,7 @@ func newRows(features, n int, spill bool) (*rows, error) {
 	return r, nil
 }
 
-func (r *rows) close() error {
+func (r *samples) close() error {
 	if r.file == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (r *rows) close() error {
 }
 
 // put stores whole samples, the first of them at the given place.
-func (r *rows) put(at int, x []float32) error {
+func (r *samples) put(at int, x []float32) error {
 	if r.file == nil {
 		copy(r.x[at*r.features:], x)
 		return nil
@@ -69,7 +69,7 @@ func (r *rows) put(at int, x []float32) error {
 }
 
 // get is one sample, in x where it is not in memory.
-func (r *rows) get(i int, x []float32) ([]float32, error) {
+func (r *samples) get(i int, x []float32) ([]float32, error) {
 	if r.file == nil {
 		return r.x[i*r.features : (i+1)*r.features], nil
 	}
@@ -85,7 +85,7 @@ func (r *rows) get(i int, x []float32) ([]float32, error) {
 
 // columns is the width features from j0 on, which begin a panel, of all
 // samples, and how far apart these are. It is valid until the next call.
-func (r *rows) columns(j0, width int) (x []float32, stride int, err error) {
+func (r *samples) columns(j0, width int) (x []float32, stride int, err error) {
 	if r.file == nil {
 		return r.x[j0:], r.features, nil
 	}
@@ -125,12 +125,12 @@ func readFloats(from io.Reader, x []float32) error {
 // table is samples as a solver sees them.
 type table struct {
 	space
-	*rows
+	*samples
 }
 
 // newTable centres in two passes over the samples, so that a large mean costs
 // no digits.
-func newTable(r *rows, standardise bool) (table, error) {
+func newTable(r *samples, standardise bool) (table, error) {
 	n, f := r.n, r.features
 	mean, variance := make([]float64, f), make([]float64, f)
 	for j0 := 0; j0 < f; j0 += panel {
@@ -163,8 +163,8 @@ func newTable(r *rows, standardise bool) (table, error) {
 	return table{newSpace(mean, variance, standardise), r}, nil
 }
 
-// samples is the panel of features that begins at j0.
-func (t table) samples(j0 int) (dense.Samples, error) {
+// block is the panel of features that begins at j0.
+func (t table) block(j0 int) (dense.Samples, error) {
 	width := min(panel, t.features-j0)
 	x, stride, err := t.columns(j0, width)
 	return dense.Samples{Rows: t.n, Cols: width, X: x, Stride: stride, Center: t.mean[j0 : j0+width], Scale: t.scale[j0 : j0+width]}, err
