@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
@@ -16,18 +17,45 @@ import (
 // command is the built program, which must start anywhere.
 const command = "github.com/eusn-stream/eusn-stream/cmd/eusn-stream"
 
-func build(t *testing.T, environment []string, flags ...string) string {
+func build(t *testing.T, dir string, environment []string, flags ...string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds the program, which takes a minute")
 	}
-	out := filepath.Join(t.TempDir(), "eusn-stream")
+	out := filepath.Join(dir, "eusn-stream")
 	cmd := exec.Command("go", append(append([]string{"build", "-o", out}, flags...), command)...)
 	cmd.Env = append(os.Environ(), environment...)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}
 	return out
+}
+
+// The program as users build it is linked once, for the first test that asks.
+var plain struct {
+	sync.Mutex
+	dir, program string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(plain.dir)
+	os.Exit(code)
+}
+
+func buildPlain(t *testing.T) string {
+	t.Helper()
+	plain.Lock()
+	defer plain.Unlock()
+	if plain.program == "" {
+		dir, err := os.MkdirTemp("", "eusn-gpu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain.dir = dir
+		plain.program = build(t, dir, nil)
+	}
+	return plain.program
 }
 
 // run runs the program and returns its exit code and what it said.
@@ -50,16 +78,16 @@ func TestProgramStartsWithoutDriver(t *testing.T) {
 	if _, err := Devices(); err == nil {
 		t.Skip("this machine has a GPU")
 	}
-	plain := build(t, nil)
+	program := buildPlain(t)
 	for _, c := range []struct {
 		name, program string
 		environment   []string
 		want          string
 	}{
-		{"plain", plain, nil, "no NVIDIA driver was found"},
-		{"LD_BIND_NOW", plain, []string{"LD_BIND_NOW=1"}, "no NVIDIA driver was found"},
-		{"linked with -z now", build(t, nil, "-ldflags=-extldflags=-Wl,-z,now -linkmode=external"), nil, "no NVIDIA driver was found"},
-		{"without cgo", build(t, []string{"CGO_ENABLED=0"}), nil, "this build has no GPU support"},
+		{"plain", program, nil, "no NVIDIA driver was found"},
+		{"LD_BIND_NOW", program, []string{"LD_BIND_NOW=1"}, "no NVIDIA driver was found"},
+		{"linked with -z now", build(t, t.TempDir(), nil, "-ldflags=-s -w -extldflags=-Wl,-z,now -linkmode=external"), nil, "no NVIDIA driver was found"},
+		{"without cgo", build(t, t.TempDir(), []string{"CGO_ENABLED=0"}, "-ldflags=-s -w"), nil, "this build has no GPU support"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if code, text := run(t, c.program, c.environment, "version"); code != 0 {
@@ -76,7 +104,7 @@ func TestProgramStartsWithoutDriver(t *testing.T) {
 // TestProgramWithFakeDriver: what the program says of drivers and devices that
 // it cannot use. The fake one is where the loader looks for the real one.
 func TestProgramWithFakeDriver(t *testing.T) {
-	program := build(t, nil)
+	program := buildPlain(t)
 	dir := t.TempDir()
 	if _, err := cudatest.Build(dir); err != nil {
 		t.Fatal(err)
