@@ -2,6 +2,10 @@
 // AVX-512: it compiles their tests, boots a Linux kernel with them on an
 // emulated Skylake-X (Bochs, https://bochs.sourceforge.io), and fails unless
 // each test named here passed and none was skipped. It tells nothing of speed.
+// On a machine with AVX-512 the same test binaries run without the emulator.
+//
+// The file passed records what has passed, by hashes. A test binary that the
+// record has is not run again: the same instructions give the same bits.
 //
 // Debian packages: bochs bochs-term isolinux syslinux-common genisoimage.
 package main
@@ -19,6 +23,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/cpu"
 )
 
 // job is a package's tests. Left out is what takes minutes in the plain
@@ -47,13 +53,19 @@ func main() {
 	kernel := flag.String("kernel", newest("/boot/vmlinuz-*"), "Linux kernel to boot (bzImage, x86-64)")
 	limit := flag.Duration("limit", 20*time.Minute, "give up after this long (alone on a core it takes about 4 minutes)")
 	only := flag.String("only", "", "run this job alone: kernel, dense or reservoir")
-	keep := flag.String("dir", "", "work in this folder and keep it")
+	var o options
+	flag.StringVar(&o.dir, "dir", "", "work in this folder and keep it")
+	flag.BoolVar(&o.all, "all", false, "run also what the record has")
+	flag.BoolVar(&o.record, "record", false, "write what has passed into the record")
+	flag.BoolVar(&o.pending, "pending", false, "run nothing: print the jobs that the record does not have")
+	flag.BoolVar(&o.emulate, "emulate", false, "use the emulator even if this machine has AVX-512")
 	flag.Parse()
+	o.kernel, o.only = *kernel, *only
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("no end after %v", *limit))
 	defer cancel()
-	if err := run(ctx, *kernel, *only, *keep); err != nil {
+	if err := o.run(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
 		}
@@ -70,54 +82,107 @@ func newest(pattern string) string {
 	return slices.Max(names)
 }
 
-func run(ctx context.Context, kernel, only, dir string) error {
-	if kernel == "" {
-		return errors.New("no kernel in /boot: name one with -kernel (Debian: apt-get download linux-image-cloud-amd64's newest image, dpkg-deb -x it)")
-	}
+// options are what to run, and how.
+type options struct {
+	kernel, only, dir             string
+	all, record, pending, emulate bool
+}
+
+func (o options) run(ctx context.Context) error {
 	chosen := jobs
-	if only != "" {
-		chosen = slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return j.name != only })
+	if o.only != "" {
+		chosen = slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return j.name != o.only })
 		if len(chosen) == 0 {
-			return fmt.Errorf("no job %q: want kernel, dense or reservoir", only)
+			return fmt.Errorf("no job %q: want kernel, dense or reservoir", o.only)
 		}
 	}
-	if dir == "" {
+	if o.dir == "" {
 		temporary, err := os.MkdirTemp("", "bochs")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(temporary)
-		dir = temporary
+		o.dir = temporary
 	}
-	if err := image(ctx, kernel, dir, chosen); err != nil {
+	root := filepath.Join(o.dir, "root")
+	if err := compile(ctx, root, chosen); err != nil {
 		return err
 	}
-	said, err := boot(ctx, dir)
+	passed, err := readRecord()
+	if err != nil {
+		return err
+	}
+	sums, err := hashes(root, chosen)
+	if err != nil {
+		return err
+	}
+	if !o.all {
+		chosen = slices.DeleteFunc(slices.Clone(chosen), func(j job) bool { return passed[j.name] == sums[j.name] })
+	}
+	if o.pending {
+		for _, j := range chosen {
+			fmt.Println(j.name)
+		}
+		return nil
+	}
+	if len(chosen) == 0 {
+		fmt.Println("nothing to run: these test binaries have passed (" + record + "); -all runs them again")
+		return nil
+	}
+	said, err := o.execute(ctx, root, chosen)
 	if bad := verdict(said, chosen); bad != nil {
 		return fmt.Errorf("%w\nthe machine said:\n%s", errors.Join(bad, err), tail(said, 8000))
 	}
-	return nil // how the emulator itself ends says nothing: switched off is 1
+	// How the emulator itself ends says nothing: switched off is 1.
+	if !o.record {
+		return nil
+	}
+	for _, j := range chosen {
+		passed[j.name] = sums[j.name]
+	}
+	return writeRecord(passed)
+}
+
+// execute runs the jobs and returns what they wrote.
+func (o options) execute(ctx context.Context, root string, chosen []job) (string, error) {
+	if x := cpu.X86; !o.emulate && x.HasAVX512F && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512BW {
+		return native(ctx, root, chosen)
+	}
+	if o.kernel == "" {
+		return "", errors.New("no kernel in /boot: name one with -kernel (Debian: apt-get download linux-image-cloud-amd64's newest image, dpkg-deb -x it)")
+	}
+	if err := image(ctx, o.kernel, o.dir, chosen); err != nil {
+		return "", err
+	}
+	return boot(ctx, o.dir)
 }
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// image makes dir/cd.iso: boot loader, kernel, and the tests in an initramfs.
-func image(ctx context.Context, kernel, dir string, chosen []job) error {
-	root, disc := filepath.Join(dir, "root"), filepath.Join(dir, "disc")
-	for _, d := range []string{root, disc} {
-		if err := os.MkdirAll(d, 0o777); err != nil {
+// compile makes the test binaries, and the program that starts them. The same
+// sources and compiler give the same bytes in every folder.
+func compile(ctx context.Context, root string, chosen []job) error {
+	if err := os.MkdirAll(root, 0o777); err != nil {
+		return err
+	}
+	flags := []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
+	for _, j := range chosen {
+		if err := goTool(ctx, slices.Concat([]string{"test", "-c"}, flags, []string{"-o", filepath.Join(root, j.name), j.pkg})...); err != nil {
 			return err
 		}
+	}
+	return goTool(ctx, slices.Concat([]string{"build"}, flags, []string{"-o", filepath.Join(root, "init"), "./internal/testing/bochs/guest"})...)
+}
+
+// image makes dir/cd.iso: boot loader, kernel, and dir/root in an initramfs.
+func image(ctx context.Context, kernel, dir string, chosen []job) error {
+	root, disc := filepath.Join(dir, "root"), filepath.Join(dir, "disc")
+	if err := os.MkdirAll(disc, 0o777); err != nil {
+		return err
 	}
 	var list strings.Builder
 	for _, j := range chosen {
 		fmt.Fprintln(&list, j.name, j.args)
-		if err := goTool(ctx, "test", "-c", "-ldflags=-s -w", "-o", filepath.Join(root, j.name), j.pkg); err != nil {
-			return err
-		}
-	}
-	if err := goTool(ctx, "build", "-ldflags=-s -w", "-o", filepath.Join(root, "init"), "./internal/testing/bochs/guest"); err != nil {
-		return err
 	}
 	if err := os.WriteFile(filepath.Join(root, "jobs"), []byte(list.String()), 0o666); err != nil {
 		return err
