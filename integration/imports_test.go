@@ -38,7 +38,9 @@ var graph = map[string]struct {
 	"offline/report":          {[]string{"internal/energy", "offline/bench", "offline/figures"}, "puts results and curves on a page; runs nothing"},
 	"pipeline/internal/wire":  {[]string{"codec"}, "names and formats: knows neither a client nor what they are for"},
 	"pipeline/internal/state": {[]string{"codec", "pipeline/internal/wire", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "what a message does to a partition: no server, no clock, no engine, no log"},
-	"pipeline":                {[]string{"codec", "pipeline/consumer", "pipeline/internal/state", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
+	"pipeline":                {[]string{"codec", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
+	"pipeline/internal/store": {[]string{"pipeline/internal/wire"}, "finds what a job has stored; knows no state and no engine"},
+	"pipeline/admin":          {[]string{"pipeline/consumer", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire"}, "looks at a job from outside; needs no stage"},
 	"pipeline/consumer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "reads what a job puts out; knows no stage"},
 	"pipeline/natsclient":     {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/producer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
@@ -54,7 +56,7 @@ var graph = map[string]struct {
 	"internal/cli/source":     {[]string{"offline", "pipeline/producer"}, "archives as a stage's input; needs no command"},
 	"internal/config":         {nil, "what the keys are and where their values come from: knows neither commands nor the stage"},
 	"internal/cli/configcmd":  {[]string{"internal/cli", "internal/config"}, "reads and writes configuration files: starts nothing"},
-	"internal/cli/live":       {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/configcmd", "internal/cli/engines", "internal/cli/models", "internal/cli/source", "internal/config", "internal/hardware", "internal/metrics", "offline", "pipeline", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "wires the stage; trains nothing"},
+	"internal/cli/live":       {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/configcmd", "internal/cli/engines", "internal/cli/models", "internal/cli/source", "internal/config", "internal/hardware", "internal/metrics", "offline", "pipeline", "pipeline/admin", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "wires the stage; trains nothing"},
 	"internal/cli/offlinecmd": {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/energy", "internal/hardware", "internal/names", "offline", "offline/bench", "offline/figures", "offline/report", "readout", "reservoir"}, "wires training and experiments; no server"},
 	"internal/cli/bench":      {[]string{"codec", "gpu/telemetry", "internal/cli", "internal/cli/engines", "internal/load", "pipeline", "pipeline/consumer", "pipeline/natsserver", "readout", "reservoir"}, "measures engines and stage"},
 	"internal/load":           {[]string{"codec", "pipeline", "pipeline/consumer"}, "publishes and times; knows no command"},
@@ -84,7 +86,7 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"internal/testing/pipelinetest", "pipeline", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/store", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/figures", "offline/report", "tools/peers/gonum"}, "the step needs no linear algebra library"},

@@ -97,11 +97,7 @@ func TestArithmetic(t *testing.T) {
 // imported checks that an exported state begins a job of its arithmetic only.
 func imported(t *testing.T, b *rig, m *reservoir.Model, conf Config, right, wrong EngineFactory) {
 	t.Helper()
-	j, err := OpenJob(t.Context(), b.js, conf.Job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := j.Snapshot(t.Context(), 0)
+	raw, err := Snapshot(t.Context(), b.js, conf.Job, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -103,15 +104,7 @@ func (c *committer) subject() string { return wire.OutputSubject(c.job, c.part) 
 func (c *committer) read(ctx context.Context) (wire.Record, uint64, error) {
 	ctx, cancel := c.link.attempt(ctx)
 	defer cancel()
-	raw, err := c.stream.GetLastMsgForSubject(ctx, c.subject())
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return wire.Record{}, 0, nil
-	}
-	if err != nil {
-		return wire.Record{}, 0, fmt.Errorf("pipeline: position on %s: %w", c.subject(), err)
-	}
-	r, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
-	return r, raw.Sequence, err
+	return store.ReadRecord(ctx, c.stream, c.job, c.part)
 }
 
 // claim makes the partition ours: it repeats the last record with the next

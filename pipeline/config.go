@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -56,7 +57,7 @@ const (
 	DefaultStopTimeout = 10 * time.Second
 
 	deadLetterRoom = 16 << 10
-	maxPartitions  = 4096
+	maxPartitions  = store.MaxPartitions
 	maxShards      = 1024
 	mostSlots      = 1 << 28
 )

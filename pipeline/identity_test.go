@@ -287,12 +287,8 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 		b.publishOn(job+".", one(keysIn(0, 2, 1)[0], 1, 2, 1, false), one(keysIn(1, 2, 1)[0], 1, 2, 1, false))
 		b.settle(r, 2)
 		r.stop(t)
-		j, err := OpenJob(t.Context(), b.js, job)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for p := range 2 {
-			raw, err := j.Snapshot(t.Context(), p)
+			raw, err := Snapshot(t.Context(), b.js, job, p)
 			if err != nil {
 				t.Fatal(err)
 			}

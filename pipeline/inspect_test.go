@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -28,7 +29,7 @@ func TestJobFromOutside(t *testing.T) {
 	half := len(packets) / 2
 	b.publish(packets[:half])
 	b.settle(r, half)
-	j, err := OpenJob(t.Context(), b.js, "look")
+	j, err := admin.Open(t.Context(), b.js, "look")
 	if err != nil || j.NumPartitions() != 3 {
 		t.Fatalf("job: %v", err)
 	}
@@ -55,11 +56,11 @@ func TestJobFromOutside(t *testing.T) {
 		if err != nil || s.Owner != "" || s.Lag != 0 || s.SnapshotSeq != s.InSeq || s.SnapshotBytes == 0 {
 			t.Errorf("after its release: %+v, %v", s, err)
 		}
-		raw, err := j.Snapshot(t.Context(), p)
+		raw, err := Snapshot(t.Context(), b.js, j.Name(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		st, err := ReadState(raw)
+		st, err := admin.ReadState(raw)
 		if err != nil || st.Partition != p {
 			t.Fatalf("state: %v", err)
 		}
@@ -95,7 +96,7 @@ func TestJobFromOutside(t *testing.T) {
 	broken.Config.NonFinite = codec.Hold // not the stage's configuration
 	_, err = broken.Verify(t.Context(), b.js, 0)
 	mentions(t, err, "shape")
-	_, err = OpenJob(t.Context(), b.js, "nosuch")
+	_, err = admin.Open(t.Context(), b.js, "nosuch")
 	mentions(t, err, "nosuch")
 	_, err = j.Status(t.Context(), 3)
 	mentions(t, err, "0 to 2")
@@ -116,7 +117,7 @@ func TestDeadLetterReplay(t *testing.T) {
 	if len(dead) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(dead))
 	}
-	j, err := OpenJob(t.Context(), b.js, "retry")
+	j, err := admin.Open(t.Context(), b.js, "retry")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,14 +125,14 @@ func TestDeadLetterReplay(t *testing.T) {
 	if err != nil || !bytes.Equal(d.Data, bad.payload(t)) {
 		t.Fatalf("dead letter: %v", err)
 	}
-	list := func(f LetterFilter) (all []ListedLetter) {
+	list := func(f admin.LetterFilter) (all []admin.Letter) {
 		t.Helper()
-		if err := j.ListDeadLetters(t.Context(), f, func(d ListedLetter) error { all = append(all, d); return nil }); err != nil {
+		if err := j.DeadLetters(t.Context(), f, func(d admin.Letter) error { all = append(all, d); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
-	if all := list(LetterFilter{Unsent: true}); len(all) != 1 || all[0].SentAgain != nil || all[0].Why != "value" || all[0].Key != "a" || all[0].Bytes != len(d.Data) {
+	if all := list(admin.LetterFilter{Unsent: true}); len(all) != 1 || all[0].SentAgain != nil || all[0].Why != "value" || all[0].Key != "a" || all[0].Bytes != len(d.Data) {
 		t.Errorf("listed as %+v", all)
 	}
 	for range 2 { // the second is a repeat
@@ -139,11 +140,11 @@ func TestDeadLetterReplay(t *testing.T) {
 			t.Fatal(as, err)
 		}
 	}
-	all := list(LetterFilter{Reason: "value", Key: "a", Until: time.Now().Add(time.Minute)})
+	all := list(admin.LetterFilter{Reason: "value", Key: "a", Until: time.Now().Add(time.Minute)})
 	if len(all) != 1 || all[0].SentAgain == nil || all[0].SentAs != 2 || all[0].Seq != d.Seq {
 		t.Errorf("sent again, it is listed as %+v", all)
 	}
-	for _, f := range []LetterFilter{{Unsent: true}, {Reason: "schema"}, {Reason: "no such words"}, {Key: "b"}, {Since: time.Now().Add(time.Minute)}, {Until: d.Stored}} {
+	for _, f := range []admin.LetterFilter{{Unsent: true}, {Reason: "schema"}, {Reason: "no such words"}, {Key: "b"}, {Since: time.Now().Add(time.Minute)}, {Until: d.Stored}} {
 		if all := list(f); len(all) != 0 {
 			t.Errorf("%+v takes %+v", f, all)
 		}
@@ -173,7 +174,7 @@ func TestDeadLetterReplay(t *testing.T) {
 	if err := dlq.DeleteMsg(t.Context(), ack.Sequence); err != nil {
 		t.Fatal(err)
 	}
-	if all := list(LetterFilter{}); len(all) != 1 {
+	if all := list(admin.LetterFilter{}); len(all) != 1 {
 		t.Errorf("%d are listed, want 1", len(all))
 	}
 }
@@ -225,7 +226,7 @@ func FuzzSnapshot(f *testing.F) {
 				t.Fatalf("not read again: %v", err)
 			}
 		}
-		if _, err := ReadState(b); err != nil && errors.Is(err, wire.ErrRecord) {
+		if _, err := admin.ReadState(b); err != nil && errors.Is(err, wire.ErrRecord) {
 			t.Fatal(err)
 		}
 	})
@@ -242,11 +243,7 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 	b.publish([]packet{one("a", 1, 2, 1, false), bad("a", 3, "bad 3"), bad("a", 4, "bad 4")}) // inputs 2 and 3 wait
 	b.settle(r, 3)
 	r.stop(t)
-	j, err := OpenJob(t.Context(), b.js, "old")
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := j.Snapshot(t.Context(), 0)
+	raw, err := Snapshot(t.Context(), b.js, "old", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,18 +277,14 @@ func TestStatesOfIdlePartitions(t *testing.T) {
 	b.publish([]packet{one(open, 1, 2, 1, false), one(ended, 1, 2, 1, true)})
 	b.settle(r, 2)
 	r.stop(t)
-	j, err := OpenJob(t.Context(), b.js, "calm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := j.Snapshot(t.Context(), 1)
+	raw, err := Snapshot(t.Context(), b.js, "calm", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if words := m.Network.Spec.Layout().Words; len(raw) >= words {
 		t.Fatalf("a snapshot of %d bytes, rows of %d words: the test has lost its subject", len(raw), words)
 	}
-	s, err := ReadState(raw)
+	s, err := admin.ReadState(raw)
 	if err != nil || len(s.Streams) != 1 || s.Streams[0].ID != ended || s.Streams[0].Rows[0] != nil {
 		t.Errorf("state %+v, %v, want one stream between two sequences", s, err)
 	}
@@ -299,7 +292,7 @@ func TestStatesOfIdlePartitions(t *testing.T) {
 		t.Error(err)
 	}
 	raw[64+3] = 0x7f // words
-	if _, err := ReadState(raw); !errors.Is(err, state.ErrState) {
+	if _, err := admin.ReadState(raw); !errors.Is(err, state.ErrState) {
 		t.Errorf("a row of 2^31 words: %v", err)
 	}
 }
@@ -311,7 +304,7 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 	l := newLone(t, m, Config{NonFinite: codec.Hold})
 	packets, _ := mixed(recordings(3, 12), 1)
 	l.feedAll(packets...)
-	read := func(form uint32) PartitionState {
+	read := func(form uint32) admin.PartitionState {
 		t.Helper()
 		b, err := l.p.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, form)
 		if err != nil {
@@ -328,7 +321,7 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 				}
 			}
 		}
-		s, err := ReadState(b)
+		s, err := admin.ReadState(b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -27,18 +28,14 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	b.publish([]packet{one("a", 1, 3, 1, true), one("b", 1, 3, 2, true)})
 	b.settle(r, 2)
 	r.stop(t)
-	j, err := OpenJob(t.Context(), b.js, c.Job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := j.Snapshot(t.Context(), 0)
+	raw, err := Snapshot(t.Context(), b.js, c.Job, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if words := spec.Layout().Words; words < len(raw) {
 		t.Fatalf("rows of %d words, a snapshot of %d bytes: the test has lost its subject", words, len(raw))
 	}
-	s, err := ReadState(raw)
+	s, err := admin.ReadState(raw)
 	if err != nil || len(s.Streams) != 2 || s.Streams[0].LastSeq != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}

@@ -73,11 +73,7 @@ func TestRowDamage(t *testing.T) {
 			check := &Stage{Config: conf, Model: m, NewEngine: generic}
 			_, err = check.Verify(t.Context(), b.js, 0)
 			mentions(t, err, c.says...)
-			j, err := OpenJob(t.Context(), b.js, "hurt")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = j.Snapshot(t.Context(), 0)
+			_, err = Snapshot(t.Context(), b.js, "hurt", 0)
 			mentions(t, err, c.says...)
 			before := len(b.predictions("hurt"))
 			r := b.start(m, conf)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -73,7 +74,7 @@ func TestSpillSameBits(t *testing.T) {
 			// A damaged row would be found, whether it is asked for or not; and
 			// states leave the job whole.
 			check := &Stage{Config: conf, Model: m, NewEngine: generic}
-			j, err := OpenJob(t.Context(), b.js, "spill")
+			j, err := admin.Open(t.Context(), b.js, "spill")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,11 +82,11 @@ func TestSpillSameBits(t *testing.T) {
 				if v, err := check.Verify(t.Context(), b.js, p); err != nil || v.Digest != sums[p] {
 					t.Errorf("verify: %+v, %v", v, err)
 				}
-				raw, err := j.Snapshot(t.Context(), p)
+				raw, err := Snapshot(t.Context(), b.js, j.Name(), p)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if s, err := ReadState(raw); err != nil || len(s.Streams) == 0 {
+				if s, err := admin.ReadState(raw); err != nil || len(s.Streams) == 0 {
 					t.Errorf("exported state: %v", err)
 				}
 			}
@@ -121,14 +122,14 @@ func TestSpilledStatesMove(t *testing.T) {
 	b.settle(r, half)
 	r.stop(t)
 	got := b.predictions("old")
-	j, err := OpenJob(t.Context(), b.js, "old")
+	j, err := admin.Open(t.Context(), b.js, "old")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(b.named("old", 0)) == 0 {
 		t.Fatal("no row is stored apart: the test has lost its subject")
 	}
-	raw, err := j.Snapshot(t.Context(), 0)
+	raw, err := Snapshot(t.Context(), b.js, j.Name(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestSpilledStatesMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	mentions(t, Import(t.Context(), b.js, heir, bare), "stored apart", "state export")
-	_, err = ReadState(bare)
+	_, err = admin.ReadState(bare)
 	mentions(t, err, "stored apart")
 	if err := Import(t.Context(), b.js, heir, raw); err != nil {
 		t.Fatal(err)

@@ -5,59 +5,52 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// PartitionState is what a snapshot holds of a partition, to look at.
-type PartitionState struct {
-	Partition int           `json:"partition"`
-	InSeq     uint64        `json:"in_seq"` // last input message in it
-	Streams   []StreamState `json:"streams"`
-}
-
-// StreamState is one stream's, in order of key and id.
-type StreamState struct {
-	Key     string `json:"key"`
-	ID      string `json:"stream"`
-	LastSeq uint64 `json:"last_seq"` // the key's last Eusn-Seq
-	Held    int    `json:"held"`     // messages of the key that wait for a missing one
-	Samples int64  `json:"samples"`  // in the open sequence; window: since it began
-	Flags   string `json:"flags"`    // what the next prediction will say, any state's
-	// Integrity is what the next prediction at a sequence's end will have.
-	Integrity string     `json:"integrity"`
-	Rows      [][]uint32 `json:"rows"`   // state rows as reservoir.Layout has them, nil where no sequence is open
-	Digest    string     `json:"digest"` // of everything above but Flags and Integrity
-}
-
-// Snapshot reads the snapshot that a partition's record names. It is complete:
-// rows that the stage stores apart are in it.
-func (j *Job) Snapshot(ctx context.Context, p int) (b []byte, err error) {
-	err = j.still(ctx, p, func() error {
-		b, err = j.snapshot(ctx, p)
+// Snapshot reads the snapshot that a partition's record names, for
+// admin.ReadState to take apart, or for Import. It is complete: rows that the
+// stage stores apart are in it. The stage may run.
+func Snapshot(ctx context.Context, js jetstream.JetStream, job string, part int) (b []byte, err error) {
+	j, snaps, err := openStored(ctx, js, job)
+	if err != nil {
+		return nil, err
+	}
+	err = still(ctx, j, part, func() error {
+		b, err = snapshotOf(ctx, j, snaps, part)
 		return err
 	})
 	return b, err
 }
 
+// openStored finds a job and where its states are.
+func openStored(ctx context.Context, js jetstream.JetStream, job string) (*store.Job, *snapshots, error) {
+	j, err := store.Open(ctx, js, job)
+	if err != nil {
+		return nil, nil, err
+	}
+	snaps, err := findSnapshots(ctx, js, job)
+	return j, snaps, err
+}
+
 // still does what needs a partition's snapshot, and once more if it failed
 // because a running stage has replaced that meanwhile.
-func (j *Job) still(ctx context.Context, p int, f func() error) error {
+func still(ctx context.Context, j *store.Job, part int, f func() error) error {
 	for attempt := 1; ; attempt++ {
-		before, err := j.record(ctx, p)
+		before, err := j.Record(ctx, part)
 		if err != nil {
 			return err
 		}
 		if err = f(); !errors.Is(err, errRow) && !lostSnapshot(err) || attempt == snapshotAttempts {
 			return err
 		}
-		if now, again := j.record(ctx, p); again != nil || now.Snap == before.Snap {
+		if now, again := j.Record(ctx, part); again != nil || now.Snap == before.Snap {
 			return err
 		}
 	}
@@ -66,54 +59,19 @@ func (j *Job) still(ctx context.Context, p int, f func() error) error {
 // snapshotAttempts: a stage replaces a snapshot every so many seconds.
 const snapshotAttempts = 5
 
-func (j *Job) snapshot(ctx context.Context, p int) ([]byte, error) {
-	r, err := j.record(ctx, p)
+func snapshotOf(ctx context.Context, j *store.Job, snaps *snapshots, part int) ([]byte, error) {
+	r, err := j.Record(ctx, part)
 	if err != nil {
 		return nil, err
 	}
 	if r.Snap == "" {
-		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet: the stage stores one after so many messages or so much time (snapshot_messages, snapshot_every), and when it stops", p, j.name)
+		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet: the stage stores one after so many messages or so much time (snapshot_messages, snapshot_every), and when it stops", part, j.Name)
 	}
-	b, err := j.store.get(ctx, r.Snap)
+	b, err := snaps.get(ctx, r.Snap)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: snapshot %s: %w", r.Snap, err)
 	}
-	return j.store.whole(ctx, b)
-}
-
-// ReadState takes a snapshot's bytes apart. They may come from anywhere.
-func ReadState(b []byte) (PartitionState, error) {
-	sh, part, err := state.ShapeIn(b)
-	if err != nil {
-		return PartitionState{}, err
-	}
-	p, err := state.Decode(b, sh, part)
-	if err == nil && p.Away > 0 {
-		err = state.ErrApart
-	}
-	if err != nil {
-		return PartitionState{}, err
-	}
-	out := PartitionState{Partition: part, InSeq: p.Done}
-	for _, src := range p.Sources {
-		for _, st := range src.Streams {
-			s := StreamState{Key: src.Key, ID: st.ID, LastSeq: src.Last, Held: len(src.Held), Samples: st.Seq.N, Rows: st.Rows}
-			f := st.Since
-			for _, g := range st.Flags {
-				f |= g
-			}
-			s.Flags, s.Integrity = f.String(), f.Integrity()
-			s.Digest = wire.HashOf(fmt.Appendf(nil, "%q %q %d %d %d %v", s.Key, s.ID, s.LastSeq, s.Held, s.Samples, s.Rows)).String()
-			out.Streams = append(out.Streams, s)
-		}
-	}
-	slices.SortFunc(out.Streams, func(a, b StreamState) int {
-		if c := strings.Compare(a.Key, b.Key); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
-	return out, nil
+	return snaps.whole(ctx, b)
 }
 
 // Import makes the states in a snapshot the beginning of a partition of a job

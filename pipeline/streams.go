@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
@@ -151,7 +152,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	if !slices.Equal(got.Subjects, want.Subjects) {
 		differs("subjects", got.Subjects, want.Subjects, "use its subjects or another job name")
 	}
-	if got, want := destination(got), destination(want); got != want {
+	if got, want := store.Destination(got), store.Destination(want); got != want {
 		differs("subject transform", got, want, "the number of partitions is fixed for the life of a job; use the same or another job name")
 	}
 	if got.Retention != want.Retention {
@@ -202,11 +203,4 @@ func discards(got jetstream.StreamConfig) error {
 		return undo("max bytes", got.MaxBytes, position, "--max-bytes=-1, or let it refuse new messages instead (--discard=new)")
 	}
 	return nil
-}
-
-func destination(c jetstream.StreamConfig) string {
-	if c.SubjectTransform == nil {
-		return "none"
-	}
-	return c.SubjectTransform.Destination
 }

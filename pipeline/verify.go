@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
 // Verification is the outcome of Stage.Verify.
@@ -26,18 +27,18 @@ type Verification struct {
 // Model and NewEngine must be the running stage's; nothing else is used. The
 // error says what differs. It disturbs no running stage.
 func (s *Stage) Verify(ctx context.Context, js jetstream.JetStream, part int) (v Verification, err error) {
-	j, err := OpenJob(ctx, js, s.Config.WithDefaults().Job)
+	j, snaps, err := openStored(ctx, js, s.Config.WithDefaults().Job)
 	if err != nil {
 		return Verification{Partition: part}, err
 	}
-	err = j.still(ctx, part, func() error {
-		v, err = s.verify(ctx, j, part)
+	err = still(ctx, j, part, func() error {
+		v, err = s.verify(ctx, j, snaps, part)
 		return err
 	})
 	return v, err
 }
 
-func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, error) {
+func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *snapshots, part int) (Verification, error) {
 	v := Verification{Partition: part}
 	alone := *s
 	alone.Dial = func(string) (*nats.Conn, error) { return nil, errors.New("pipeline: verify opens no connection") }
@@ -45,10 +46,10 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 	if err != nil {
 		return v, err
 	}
-	js := j.js
-	r.js, r.in, r.out, r.snaps = js, j.in, j.out, j.store
-	c := &committer{stream: j.out, job: r.cfg.Job, part: part}
-	if c.Record, err = j.record(ctx, part); err != nil {
+	js := j.JS
+	r.js, r.in, r.out, r.snaps = js, j.In, j.Out, snaps
+	c := &committer{stream: j.Out, job: r.cfg.Job, part: part}
+	if c.Record, err = j.Record(ctx, part); err != nil {
 		return v, err
 	}
 	if c.Mark.Seq == 0 {
@@ -60,7 +61,7 @@ func (s *Stage) verify(ctx context.Context, j *Job, part int) (Verification, err
 		return v, err
 	}
 	c.ours, sh.machine.Shape.Width = sh.arithmetic, 0 // the stage's own policy on missing values
-	sh.store, sh.last = j.store, ctx
+	sh.store, sh.last = snaps, ctx
 	defer func() { sh.pool.engine.Close() }() // the one it has grown to
 	if !c.Continues(c.ours) {
 		return v, c.otherArithmetic(c.Record)

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -29,6 +28,3 @@ const (
 	ReasonStreams   = wire.ReasonStreams   // more new streams than there is room for
 	ReasonEvent     = wire.ReasonEvent     // an end event that is not one of the stage's
 )
-
-// ErrState is of bytes that are no snapshot, or a damaged one.
-var ErrState = state.ErrState

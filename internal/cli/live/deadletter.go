@@ -13,7 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
 func NewDeadLetter(a *cli.App) *cobra.Command {
@@ -33,10 +33,10 @@ func (l *letterFlags) add(f *pflag.FlagSet) {
 
 func (l *letterFlags) given() bool { return *l != letterFlags{} }
 
-func (l *letterFlags) filter(now time.Time) (pipeline.LetterFilter, error) {
+func (l *letterFlags) filter(now time.Time) (admin.LetterFilter, error) {
 	since, err1 := pointInTime("since", l.since, now)
 	until, err2 := pointInTime("until", l.until, now)
-	return pipeline.LetterFilter{Reason: l.reason, Key: l.key, Since: since, Until: until}, errors.Join(err1, err2)
+	return admin.LetterFilter{Reason: l.reason, Key: l.key, Since: since, Until: until}, errors.Join(err1, err2)
 }
 
 // pointInTime reads how long ago, or when; empty is the zero time.
@@ -74,7 +74,7 @@ as long as it keeps them.`,
 			return err
 		}
 		f.Unsent = unsent
-		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		j, err := admin.Open(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ as long as it keeps them.`,
 		if gone := held.Average().Dropped; gone > 0 {
 			a.Say("note: %d older dead letters are gone, dropped for newer ones (dead_letters.keep) or purged", gone)
 		}
-		return j.ListDeadLetters(ctx, f, func(d pipeline.ListedLetter) error {
+		return j.DeadLetters(ctx, f, func(d admin.Letter) error {
 			if a.JSON {
 				return a.PrintJSON(d)
 			}
@@ -99,7 +99,7 @@ as long as it keeps them.`,
 }
 
 // resent says what became of a dead letter.
-func resent(d pipeline.ListedLetter) (s string) {
+func resent(d admin.Letter) (s string) {
 	if d.Of > 0 {
 		s = fmt.Sprintf(" (dead letter %d, sent again)", d.Of)
 	}
@@ -145,7 +145,7 @@ without --again: its samples would count twice.`,
 			}
 			named[seq] = true
 		}
-		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		j, err := admin.Open(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}
@@ -172,9 +172,9 @@ without --again: its samples would count twice.`,
 }
 
 // chooseLetters finds the dead letters to be sent, before any is.
-func chooseLetters(ctx context.Context, j *pipeline.Job, f pipeline.LetterFilter, named map[uint64]bool, all, again bool) ([]uint64, error) {
+func chooseLetters(ctx context.Context, j *admin.Job, f admin.LetterFilter, named map[uint64]bool, all, again bool) ([]uint64, error) {
 	var chosen []uint64
-	err := j.ListDeadLetters(ctx, f, func(d pipeline.ListedLetter) error {
+	err := j.DeadLetters(ctx, f, func(d admin.Letter) error {
 		switch {
 		case !all && !named[d.Seq]:
 			return nil

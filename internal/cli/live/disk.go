@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
@@ -48,7 +48,7 @@ func followDisk(ctx context.Context, log *slog.Logger, b *broker, c config.Confi
 		return
 	}
 	defer nc.Close()
-	var before pipeline.Stored
+	var before admin.Stored
 	began := false
 	for wait := time.Duration(0); ; {
 		select {
@@ -73,16 +73,16 @@ func followDisk(ctx context.Context, log *slog.Logger, b *broker, c config.Confi
 }
 
 // lookAtDisk asks what a job has stored, and what room there is.
-func lookAtDisk(ctx context.Context, nc *nats.Conn, b *broker, c config.Config) (pipeline.Stored, diskRoom, error) {
+func lookAtDisk(ctx context.Context, nc *nats.Conn, b *broker, c config.Config) (admin.Stored, diskRoom, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return pipeline.Stored{}, diskRoom{}, err
+		return admin.Stored{}, diskRoom{}, err
 	}
-	j, err := pipeline.OpenJob(ctx, js, c.Job)
+	j, err := admin.Open(ctx, js, c.Job)
 	if err != nil {
-		return pipeline.Stored{}, diskRoom{}, err
+		return admin.Stored{}, diskRoom{}, err
 	}
 	now, err := j.Stored(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func accountRoom(ctx context.Context, js jetstream.JetStream) diskRoom {
 }
 
 // logDisk says in a line how the disk fills.
-func logDisk(log *slog.Logger, g pipeline.Growth, room diskRoom) {
+func logDisk(log *slog.Logger, g admin.Growth, room diskRoom) {
 	say, days := log.Info, math.Inf(1)
 	args := []any{"gb_a_day", gigabytes(g.PerDay())}
 	for _, s := range g.Streams {
@@ -142,7 +142,7 @@ func logDisk(log *slog.Logger, g pipeline.Growth, room diskRoom) {
 }
 
 // boundsText says what keeps a job's NATS streams from growing for ever.
-func boundsText(g pipeline.Growth, days float64) string {
+func boundsText(g admin.Growth, days float64) string {
 	var unbounded, bounded []string
 	for _, s := range g.Streams {
 		kind := streamKind(s.Stream)
@@ -186,7 +186,7 @@ func checkDisk(ctx context.Context, c config.Config) Finding {
 	}
 	defer nc.Close()
 	held, room, err := lookAtDisk(ctx, nc, b, c)
-	if errors.Is(err, pipeline.ErrNoJob) {
+	if errors.Is(err, admin.ErrNoJob) {
 		f.Sentence += ": it has not run there. " + keysText(c)
 		return f
 	}
@@ -198,7 +198,7 @@ func checkDisk(ctx context.Context, c config.Config) Finding {
 }
 
 // averageDisk words what a job has stored so far.
-func averageDisk(g pipeline.Growth, room diskRoom) Finding {
+func averageDisk(g admin.Growth, room diskRoom) Finding {
 	f, days := Finding{"disk", "ok", ""}, math.Inf(1)
 	if !math.IsNaN(room.bytes) {
 		days = g.Full(room.bytes)

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
 // The words for each kind of growth.
 func TestDiskWords(t *testing.T) {
-	grows := func(perDay float64, most ...float64) (g pipeline.Growth) {
+	grows := func(perDay float64, most ...float64) (g admin.Growth) {
 		for i, name := range []string{"EUSN-IN", "EUSN-OUT", "EUSN-DLQ"} {
-			s := pipeline.StreamGrowth{Stream: name, Bytes: 1e9, PerDay: perDay, Most: most[i]}
+			s := admin.StreamGrowth{Stream: name, Bytes: 1e9, PerDay: perDay, Most: most[i]}
 			if !math.IsInf(s.Most, 1) {
 				s.Bounds = []string{"max_bytes 7"}
 			}
@@ -27,7 +27,7 @@ func TestDiskWords(t *testing.T) {
 	}
 	ever := math.Inf(1)
 	for _, c := range []struct {
-		g     pipeline.Growth
+		g     admin.Growth
 		free  float64
 		level string
 		says  []string

@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -223,8 +224,8 @@ func accountLimits(ctx context.Context, nc *nats.Conn, job string) (limits, lack
 	if err != nil {
 		return "", "", err
 	}
-	_, err = pipeline.OpenJob(ctx, js, job)
-	if most := info.Limits.MaxStreams; most >= 0 && most-info.Streams < pipeline.JobStreams && errors.Is(err, pipeline.ErrNoJob) {
+	_, err = admin.Open(ctx, js, job)
+	if most := info.Limits.MaxStreams; most >= 0 && most-info.Streams < pipeline.JobStreams && errors.Is(err, admin.ErrNoJob) {
 		lacks = fmt.Sprintf(" The job %q does not exist yet and needs %d streams.", job, pipeline.JobStreams)
 	}
 	limit := func(v int64, unit string) string {

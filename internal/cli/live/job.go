@@ -15,7 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
@@ -66,7 +66,7 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 			return err
 		}
 		err = do(ctx, c, js, args)
-		if errors.Is(err, pipeline.ErrNoJob) {
+		if errors.Is(err, admin.ErrNoJob) {
 			err = cli.Fail(cli.ExitFailure, err, cmd.CommandPath()+" --job with the name the stage runs under, --nats-url with its server")
 		}
 		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
 // ownersAlone wants files and folders that hold samples to be closed to others.
@@ -39,7 +39,7 @@ func TestJobCommands(t *testing.T) {
 	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json")
 	clitest.Await(t, url, 24, 0)
 
-	var all []pipeline.PartitionStatus
+	var all []admin.PartitionStatus
 	clitest.Must(t, "partitions", "--nats-url", url, "--json").Parse(t, &all)
 	if len(all) != 2 || all[0].Owner == "" || all[0].Owner != all[1].Owner || all[0].Outs+all[1].Outs != 24 || all[0].Epoch != 1 {
 		t.Errorf("partitions while it runs: %+v", all)
@@ -63,10 +63,10 @@ func TestJobCommands(t *testing.T) {
 	if out := clitest.Must(t, "state", "get", "0", "--dir", data).Out; !strings.Contains(out, "partition 0 after input message") {
 		t.Errorf("state get says %q", out)
 	}
-	var got pipeline.PartitionState
+	var got admin.PartitionState
 	clitest.Must(t, "state", "get", "0", "--dir", data, "--json").Parse(t, &got)
 	first := got.Streams[0]
-	var found pipeline.PartitionState
+	var found admin.PartitionState
 	clitest.Must(t, "state", "get", first.ID, "--dir", data, "--json").Parse(t, &found)
 	if len(found.Streams) != 1 || found.Partition != 0 || found.Streams[0].Digest != first.Digest {
 		t.Errorf("state get %s finds %+v", first.ID, found)

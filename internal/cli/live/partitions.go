@@ -11,7 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
 func NewPartitions(a *cli.App) *cobra.Command {
@@ -24,11 +24,11 @@ its snapshot with its age.`,
 		Example: "  eusn-stream partitions --nats-url nats://127.0.0.1:4222",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		j, err := admin.Open(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}
-		var all []pipeline.PartitionStatus
+		var all []admin.PartitionStatus
 		for p := range j.NumPartitions() {
 			s, err := j.Status(ctx, p)
 			if err != nil {
@@ -43,7 +43,7 @@ its snapshot with its age.`,
 	})
 }
 
-func printPartitions(a *cli.App, all []pipeline.PartitionStatus) error {
+func printPartitions(a *cli.App, all []admin.PartitionStatus) error {
 	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PARTITION\tOWNER\tEPOCH\tINPUT\tLAG\tPREDICTIONS\tSNAPSHOT\tAGE\tBYTES")
 	for _, s := range all {

@@ -21,6 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
 // maxStateFile bounds what diff and import read into memory.
@@ -44,7 +45,7 @@ partition's: write it behind the partition, or as key/stream.`,
   eusn-stream state get 3 17`,
 		Args: cobra.RangeArgs(1, 2),
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
-		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		j, err := admin.Open(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}
@@ -64,12 +65,12 @@ partition's: write it behind the partition, or as key/stream.`,
 }
 
 // stateOf reads what the arguments of state get name.
-func stateOf(ctx context.Context, j *pipeline.Job, args []string) (pipeline.PartitionState, error) {
+func stateOf(ctx context.Context, j *admin.Job, args []string) (admin.PartitionState, error) {
 	p, err := strconv.Atoi(args[0])
 	switch {
 	case err != nil && len(args) == 2:
 		_, err := partitionNumber(args[0])
-		return pipeline.PartitionState{}, err
+		return admin.PartitionState{}, err
 	case err != nil:
 		return findStream(ctx, j, args[0])
 	}
@@ -84,7 +85,7 @@ func stateOf(ctx context.Context, j *pipeline.Job, args []string) (pipeline.Part
 
 // findStream looks for a stream where its key's messages go, and then, as it may
 // be one of many under a gateway's key, in all partitions.
-func findStream(ctx context.Context, j *pipeline.Job, name string) (pipeline.PartitionState, error) {
+func findStream(ctx context.Context, j *admin.Job, name string) (admin.PartitionState, error) {
 	key, _, _ := strings.Cut(name, "/")
 	own := j.PartitionOf(key)
 	order := []int{own}
@@ -96,7 +97,7 @@ func findStream(ctx context.Context, j *pipeline.Job, name string) (pipeline.Par
 	for _, p := range order {
 		st, err := j.Status(ctx, p)
 		if err != nil {
-			return pipeline.PartitionState{}, err
+			return admin.PartitionState{}, err
 		}
 		if st.Snapshot == "" {
 			continue
@@ -109,12 +110,12 @@ func findStream(ctx context.Context, j *pipeline.Job, name string) (pipeline.Par
 			return s, nil
 		}
 	}
-	return pipeline.PartitionState{}, cli.Fail(cli.ExitFailure, fmt.Errorf("no snapshot of the job has a stream %q", name),
+	return admin.PartitionState{}, cli.Fail(cli.ExitFailure, fmt.Errorf("no snapshot of the job has a stream %q", name),
 		"eusn-stream partitions: the snapshots' age; a stream is in one once it has been stored")
 }
 
 // named are the streams of a name: their own, their key's, or key/stream.
-func named(all []pipeline.StreamState, name string) (those []pipeline.StreamState) {
+func named(all []admin.StreamState, name string) (those []admin.StreamState) {
 	for _, st := range all {
 		if st.ID == name || st.Key == name || st.Key+"/"+st.ID == name {
 			those = append(those, st)
@@ -123,12 +124,12 @@ func named(all []pipeline.StreamState, name string) (those []pipeline.StreamStat
 	return those
 }
 
-func readSnapshot(ctx context.Context, j *pipeline.Job, p int) (pipeline.PartitionState, error) {
-	b, err := j.Snapshot(ctx, p)
+func readSnapshot(ctx context.Context, j *admin.Job, p int) (admin.PartitionState, error) {
+	b, err := pipeline.Snapshot(ctx, j.JS(), j.Name(), p)
 	if err != nil {
-		return pipeline.PartitionState{}, err
+		return admin.PartitionState{}, err
 	}
-	return pipeline.ReadState(b)
+	return admin.ReadState(b)
 }
 
 // partitionNumber reads an argument.
@@ -154,7 +155,7 @@ func newStateDiff(a *cli.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				s, err := pipeline.ReadState(b)
+				s, err := admin.ReadState(b)
 				if err != nil {
 					return ofState(fmt.Errorf("%s: %w", name, err))
 				}
@@ -184,7 +185,7 @@ func newStateDiff(a *cli.App) *cobra.Command {
 // ofState is exit code 5 for files that are no states. A stage that finds its
 // own snapshots damaged has stopped its partitions, which is a failure.
 func ofState(err error) error {
-	if errors.Is(err, pipeline.ErrState) {
+	if errors.Is(err, admin.ErrState) {
 		return cli.Fail(cli.ExitIntegrity, err, "another file, or eusn-stream state export once more")
 	}
 	return err
@@ -217,7 +218,7 @@ only their owner can read them.`,
 		Example: "  eusn-stream state export --dir eusn-data -o states",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		j, err := admin.Open(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}
@@ -233,7 +234,7 @@ only their owner can read them.`,
 			if s.Snapshot == "" {
 				continue
 			}
-			b, err := j.Snapshot(ctx, p)
+			b, err := pipeline.Snapshot(ctx, js, c.Job, p)
 			if err != nil {
 				return err
 			}
@@ -310,7 +311,7 @@ stage is not disturbed. Configuration and model must be the stage's.`,
 		if err != nil {
 			return err
 		}
-		j, err := pipeline.OpenJob(ctx, js, c.Job)
+		j, err := admin.Open(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package pipeline
+package admin
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// ListedLetter is a dead letter without its payload.
-type ListedLetter struct {
+// Letter is a dead letter without its payload.
+type Letter struct {
 	Seq       uint64    `json:"seq"` // in the job's dead-letter NATS stream
 	Stored    time.Time `json:"stored"`
 	Partition int       `json:"partition"`
@@ -43,7 +43,7 @@ type LetterFilter struct {
 	Unsent       bool      // not those that were sent again
 }
 
-func (f LetterFilter) takes(d *ListedLetter) bool {
+func (f LetterFilter) takes(d *Letter) bool {
 	reason := strings.Contains(d.Reason, f.Reason)
 	if d.Why != "" && slices.Contains(wire.ReasonNames[:], f.Reason) {
 		reason = d.Why == f.Reason
@@ -54,12 +54,14 @@ func (f LetterFilter) takes(d *ListedLetter) bool {
 		!(f.Unsent && d.SentAgain != nil)
 }
 
-// letterWait is how long the next dead letter that the server has may take.
-const letterWait = 10 * time.Second
+const (
+	letterWait  = 10 * time.Second // how long the next dead letter that the server has may take
+	forgetAfter = 30 * time.Second // the server's copy of a consumer that went away
+)
 
-// ListDeadLetters hands those that the filter takes to fn, in order, of all
+// DeadLetters hands those that the filter takes to fn, in order, of all
 // there are now. It reads no payloads.
-func (j *Job) ListDeadLetters(ctx context.Context, f LetterFilter, fn func(ListedLetter) error) error {
+func (j *Job) DeadLetters(ctx context.Context, f LetterFilter, fn func(Letter) error) error {
 	type mark struct {
 		at time.Time
 		as uint64
@@ -82,7 +84,7 @@ func (j *Job) ListDeadLetters(ctx context.Context, f LetterFilter, fn func(Liste
 		if h.Get(wire.HeaderKind) == wire.KindSentAgain {
 			return nil
 		}
-		d := ListedLetter{Seq: seq, Stored: at, Subject: h.Get(wire.HeaderInSubject), Why: h.Get(wire.HeaderReason), Reason: h.Get(wire.HeaderError)}
+		d := Letter{Seq: seq, Stored: at, Subject: h.Get(wire.HeaderInSubject), Why: h.Get(wire.HeaderReason), Reason: h.Get(wire.HeaderError)}
 		d.Key = d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
 		d.Bytes, _ = strconv.Atoi(h.Get("Nats-Msg-Size"))
 		d.Of, _ = strconv.ParseUint(h.Get(wire.HeaderDead), 10, 64)
@@ -91,7 +93,7 @@ func (j *Job) ListDeadLetters(ctx context.Context, f LetterFilter, fn func(Liste
 			d.InSeq, err = strconv.ParseUint(h.Get(wire.HeaderInSeq), 10, 64)
 		}
 		if err != nil {
-			return fmt.Errorf("pipeline: message %d on %s is no dead letter of a stage: %w", seq, subject, err)
+			return fmt.Errorf("admin: message %d on %s is no dead letter of a stage: %w", seq, subject, err)
 		}
 		if m, ok := marks[seq]; ok {
 			d.SentAgain, d.SentAs = &m.at, m.as
@@ -105,10 +107,10 @@ func (j *Job) ListDeadLetters(ctx context.Context, f LetterFilter, fn func(Liste
 
 // scanLetters reads the headers of what the NATS stream of dead letters has now.
 func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time, subject string, h nats.Header) error) error {
-	name := wire.DeadLetterStream(j.name)
-	s, err := j.js.Stream(ctx, name)
+	name := wire.DeadLetterStream(j.job.Name)
+	s, err := j.job.JS.Stream(ctx, name)
 	if err != nil {
-		return fmt.Errorf("pipeline: NATS stream %s: %w", name, err)
+		return fmt.Errorf("admin: NATS stream %s: %w", name, err)
 	}
 	state := s.CachedInfo().State
 	if state.Msgs == 0 {
@@ -116,11 +118,11 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 	}
 	cons, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{HeadersOnly: true, InactiveThreshold: forgetAfter})
 	if err != nil {
-		return fmt.Errorf("pipeline: consumer on %s: %w", name, err)
+		return fmt.Errorf("admin: consumer on %s: %w", name, err)
 	}
 	it, err := cons.Messages()
 	if err != nil {
-		return fmt.Errorf("pipeline: consumer on %s: %w", name, err)
+		return fmt.Errorf("admin: consumer on %s: %w", name, err)
 	}
 	defer it.Stop()
 	for {
@@ -128,11 +130,11 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 		m, err := it.Next(jetstream.NextContext(next))
 		cancel()
 		if err != nil {
-			return errors.Join(ctx.Err(), fmt.Errorf("pipeline: reading %s: %w", name, err))
+			return errors.Join(ctx.Err(), fmt.Errorf("admin: reading %s: %w", name, err))
 		}
 		meta, err := m.Metadata()
 		if err != nil {
-			return fmt.Errorf("pipeline: %s: %w", name, err)
+			return fmt.Errorf("admin: %s: %w", name, err)
 		}
 		if err := fn(meta.Sequence.Stream, meta.Timestamp, m.Subject(), m.Headers()); err != nil {
 			return err
@@ -151,30 +153,64 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 // checksum go too, its end mark stays. Within the server's duplicate window a
 // second replay is dropped. It returns the input message it has become.
 func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, err error) {
-	subjects := j.in.CachedInfo().Config.Subjects
+	subjects := j.job.In.CachedInfo().Config.Subjects
 	key := d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
 	if len(subjects) != 1 || wire.CheckToken(key) != nil {
-		return 0, fmt.Errorf("pipeline: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
+		return 0, fmt.Errorf("admin: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
 	}
 	number := strconv.FormatUint(d.Seq, 10)
 	m := &nats.Msg{Subject: strings.TrimSuffix(subjects[0], "*") + key, Data: d.Data, Header: nats.Header{
-		jetstream.MsgIDHeader: {j.name + ".dlq." + number}, wire.HeaderDead: {number},
+		jetstream.MsgIDHeader: {j.job.Name + ".dlq." + number}, wire.HeaderDead: {number},
 	}}
 	if state.EndsAfter(d.Header) {
 		m.Header.Set(wire.HeaderEnd, "true")
 	}
-	ack, err := j.js.PublishMsg(ctx, m)
+	ack, err := j.job.JS.PublishMsg(ctx, m)
 	if err != nil {
-		return 0, fmt.Errorf("pipeline: dead letter %d to %s: %w", d.Seq, m.Subject, err)
+		return 0, fmt.Errorf("admin: dead letter %d to %s: %w", d.Seq, m.Subject, err)
 	}
 	as := strconv.FormatUint(ack.Sequence, 10)
-	mark := &nats.Msg{Subject: wire.DeadLetterSubject(j.name, d.Partition), Header: nats.Header{
+	mark := &nats.Msg{Subject: wire.DeadLetterSubject(j.job.Name, d.Partition), Header: nats.Header{
 		wire.HeaderKind: {wire.KindSentAgain}, wire.HeaderDead: {number}, wire.HeaderInSeq: {as}, wire.HeaderInSubject: {d.Subject},
 		wire.HeaderError:      {"sent again: dead letter " + number},
-		jetstream.MsgIDHeader: {j.name + ".dlq." + number + ".as." + as},
+		jetstream.MsgIDHeader: {j.job.Name + ".dlq." + number + ".as." + as},
 	}}
-	if _, err := j.js.PublishMsg(ctx, mark); err != nil {
-		return ack.Sequence, fmt.Errorf("pipeline: dead letter %d was sent again, as input message %s, but could not be marked so: %w", d.Seq, as, err)
+	if _, err := j.job.JS.PublishMsg(ctx, mark); err != nil {
+		return ack.Sequence, fmt.Errorf("admin: dead letter %d was sent again, as input message %s, but could not be marked so: %w", d.Seq, as, err)
 	}
 	return ack.Sequence, nil
+}
+
+// DeadLetter reads one dead letter by its number. The payload is whole: where
+// it did not fit, it is read from the input, if that still has it.
+func (j *Job) DeadLetter(ctx context.Context, seq uint64) (consumer.DeadLetter, error) {
+	s, err := j.job.JS.Stream(ctx, wire.DeadLetterStream(j.job.Name))
+	if err != nil {
+		return consumer.DeadLetter{}, fmt.Errorf("admin: NATS stream %s: %w", wire.DeadLetterStream(j.job.Name), err)
+	}
+	m, err := s.GetMsg(ctx, seq)
+	if err != nil {
+		return consumer.DeadLetter{}, fmt.Errorf("admin: dead letter %d of job %q: %w", seq, j.job.Name, err)
+	}
+	if m.Header.Get(wire.HeaderKind) == wire.KindSentAgain {
+		return consumer.DeadLetter{}, fmt.Errorf("admin: message %d of %s says that dead letter %s was sent again: want that one's number", seq, wire.DeadLetterStream(j.job.Name), m.Header.Get(wire.HeaderDead))
+	}
+	d := consumer.DeadLetter{Seq: seq, Stored: m.Time, Subject: m.Header.Get(wire.HeaderInSubject), Reason: m.Header.Get(wire.HeaderError), Header: m.Header, Data: m.Data}
+	if d.InSeq, err = strconv.ParseUint(m.Header.Get(wire.HeaderInSeq), 10, 64); err != nil {
+		return d, fmt.Errorf("admin: dead letter %d: header %s: %w", seq, wire.HeaderInSeq, err)
+	}
+	if d.Partition, err = strconv.Atoi(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]); err != nil {
+		return d, fmt.Errorf("admin: dead letter %d is on %s, which is no partition's: %w", seq, m.Subject, err)
+	}
+	if m.Header.Get(wire.HeaderTruncated) != "" {
+		if d.InSeq == 0 {
+			return d, fmt.Errorf("admin: dead letter %d was cut short, and its original came with an imported state: send it again from its source", seq)
+		}
+		whole, err := j.job.In.GetMsg(ctx, d.InSeq)
+		if err != nil {
+			return d, fmt.Errorf("admin: dead letter %d was cut short, and message %d of the input, its original: %w", seq, d.InSeq, err)
+		}
+		d.Data = whole.Data
+	}
+	return d, nil
 }

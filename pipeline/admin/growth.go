@@ -1,4 +1,4 @@
-package pipeline
+package admin
 
 import (
 	"context"
@@ -24,11 +24,11 @@ type Stored struct {
 
 // Stored asks the server what the job's NATS streams hold now.
 func (j *Job) Stored(ctx context.Context) (Stored, error) {
-	s := Stored{partitions: j.partitions}
-	for _, name := range []string{wire.InputStream(j.name), wire.OutputStream(j.name), wire.DeadLetterStream(j.name)} {
-		stream, err := j.js.Stream(ctx, name) // asks for its state
+	s := Stored{partitions: j.job.Partitions}
+	for _, name := range []string{wire.InputStream(j.job.Name), wire.OutputStream(j.job.Name), wire.DeadLetterStream(j.job.Name)} {
+		stream, err := j.job.JS.Stream(ctx, name) // asks for its state
 		if err != nil {
-			return s, fmt.Errorf("pipeline: NATS stream %s: %w", name, err)
+			return s, fmt.Errorf("admin: NATS stream %s: %w", name, err)
 		}
 		s.streams = append(s.streams, stream.CachedInfo())
 	}
@@ -40,7 +40,7 @@ func (j *Job) Stored(ctx context.Context) (Stored, error) {
 type Growth struct {
 	Streams []StreamGrowth
 	// Dropped is how many dead letters are gone, most of them for newer ones
-	// (Config.DeadLetterKeep): their numbers begin behind them.
+	// (they are kept up to a number): their numbers begin behind them.
 	Dropped uint64
 }
 
