@@ -1,7 +1,9 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strconv"
@@ -27,19 +29,34 @@ const mostErrors = 20
 // that has no keys at all.
 func readFile(name string, raw []byte) (*file, error) {
 	f := &file{name: name, texts: map[string]string{}, lines: map[string]int{}}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(raw, &doc); err != nil {
+	var doc, second yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(raw))
+	switch err := documents.Decode(&doc); {
+	case err == io.EOF:
+		return f, nil // an empty file: all defaults
+	case err != nil:
 		return nil, fmt.Errorf("config: %s: %w", name, err)
 	}
-	if len(doc.Content) == 0 {
-		return f, nil // an empty file: all defaults
-	}
-	top := doc.Content[0]
+	top := content(&doc)
 	if top.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("config: %s:%d: want keys and values", name, top.Line)
 	}
+	switch err := documents.Decode(&second); {
+	case err == nil && content(&second).ShortTag() != "!!null": // its keys would do nothing
+		return nil, fmt.Errorf("config: %s:%d: want one YAML document, a second begins here", name, second.Line)
+	case err != nil && err != io.EOF:
+		return nil, fmt.Errorf("config: %s: %w", name, err)
+	}
 	f.walk("", top)
 	return f, nil
+}
+
+// content is what a document holds.
+func content(doc *yaml.Node) *yaml.Node {
+	if len(doc.Content) == 0 {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
+	}
+	return doc.Content[0]
 }
 
 // walk reads the keys of a group, and those of groups in it.

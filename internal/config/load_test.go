@@ -116,7 +116,7 @@ log.level: warn
 			t.Errorf("value %d is %v, want %v", i, got[i], want[i])
 		}
 	}
-	for _, none := range []string{"", "# nothing\n", "{}\n"} {
+	for _, none := range []string{"", "# nothing\n", "{}\n", "{}\n---\n# nothing more\n"} {
 		if c := load(t, none); c != load(t, string(DefaultYAML)) {
 			t.Errorf("%q gives %+v, not the defaults", none, c)
 		}
@@ -165,6 +165,7 @@ func TestProblems(t *testing.T) {
 		{"stage:\n  partitions: 0\n  shards: 7\n", `config: c.yaml:2: key stage.partitions: want a whole number, 1 to 4096, got 0`},
 		{"- job\n", `config: c.yaml:1: want keys and values`},
 		{"job\n", `config: c.yaml:1: want keys and values`},
+		{"job: a\n---\njob: b\n", `config: c.yaml:2: want one YAML document, a second begins here`},
 		{"log:\n  level: " + strings.Repeat("x", 1000) + "\n", `config: c.yaml:2: key log.level: want debug, info, warn or error, got "` + strings.Repeat("x", 80) + `..."`},
 		{"log:\n  level: \"\\e[31m\\n\"\n", `config: c.yaml:2: key log.level: want debug, info, warn or error, got "\x1b[31m\n"`},
 		{"job: A B\nstage:\n  rows: many\nmodle: x\n", `config: c.yaml:4: unknown key "modle", nearest is "model"
@@ -221,7 +222,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(DefaultYAML)
 	for _, s := range []string{
 		"", "job: a\nJob: b\n", "stage: {rows: 1e3, latency: 5}\n", "a: &a {b: *a}\nnats: *a\n", "- x\n", "? [a]\n: !!binary YQ==\n",
-		"nats:\n  user: a\n  token: b\n", "input: {max_bytes: 5 GB, max_message: 0x400}\n", "stage.rows: !!float 1\n", "log: {level: \"\\0\"}\n",
+		"a: 1\n---\n...\n--- b", "nats:\n  user: a\n  token: b\n", "input: {max_bytes: 5 GB, max_message: 0x400}\n", "stage.rows: !!float 1\n", "log: {level: \"\\0\"}\n",
 	} {
 		f.Add([]byte(s))
 	}
