@@ -184,9 +184,9 @@ func TestSchemaErrors(t *testing.T) {
 		fields []arrow.Field
 		want   string
 	}{
-		{nil, `codec: field "ax" is missing (and there is no list "x"); the message has no fields`},
-		{sampleFields(f32)[:2], `codec: field "az" is missing (and there is no list "x"); the message has "ax", "ay"`},
-		{many, `codec: field "ax" is missing (and there is no list "x"); the message has "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" and 12 more`},
+		{nil, `codec: field "ax": want it or a list "x", got no fields`},
+		{sampleFields(f32)[:2], `codec: field "az": want it or a list "x", got "ax", "ay"`},
+		{many, `codec: field "ax": want it or a list "x", got "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" and 12 more`},
 		{sampleFields(f32, text), `codec: field "ay": want float32, got utf8`},
 		{sampleFields(streamTypes[2]), `codec: field "ax": want float32, got dictionary<int32, utf8>`},
 		{[]arrow.Field{field("x", arrow.FixedSizeListOf(2, f32))}, `codec: field "x": want fixed_size_list<float32>[3], got fixed_size_list<float32>[2]`},

@@ -56,8 +56,8 @@ func ExampleDecoder_Decode() {
 	fmt.Println(decoder.Decode(message, &batch))
 	fmt.Println(decoder.Decode(message[:40], &batch))
 	// Output:
-	// codec: field "torque" is missing (and there is no list "x"); the message has "speed"
-	// codec: metadata of 232 bytes in the remaining 32
+	// codec: field "torque": want it or a list "x", got "speed"
+	// codec: want metadata of 232 bytes, got 32: the message is cut short or damaged
 }
 
 // A consumer reads predictions, and how far to trust each.

@@ -52,7 +52,7 @@ func nextFrame(b []byte) (fr frame, rest []byte, more bool, err error) {
 		return fr, nil, false, nil
 	}
 	if n < 0 || n > len(b) {
-		return fr, nil, false, malformed("metadata of %d bytes in the remaining %d", n, len(b))
+		return fr, nil, false, malformed("want metadata of %d bytes, got %d: the message is cut short or damaged", n, len(b))
 	}
 	fr.meta.b, b = b[:n], b[n:]
 	body, err := fr.parse()
@@ -60,7 +60,7 @@ func nextFrame(b []byte) (fr frame, rest []byte, more bool, err error) {
 		return fr, nil, false, err
 	}
 	if body < 0 || body > int64(len(b)) {
-		return fr, nil, false, malformed("body of %d bytes in the remaining %d", body, len(b))
+		return fr, nil, false, malformed("want a body of %d bytes, got %d: the message is cut short or damaged", body, len(b))
 	}
 	fr.body = b[:body]
 	return fr, b[body:], true, nil

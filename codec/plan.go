@@ -47,7 +47,7 @@ func (p *plan) findSamples(c *collector, channels []string) error {
 	}
 	p.channels = nil
 	if p.list = c.want[fieldList]; p.list == nil {
-		return mismatch("field %q is missing (and there is no list %q); the message has %s", missing, fieldList, c.seen())
+		return mismatch("field %q: want it or a list %q, got %s", missing, fieldList, c.seen())
 	}
 	return nil
 }

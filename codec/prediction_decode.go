@@ -83,7 +83,7 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	for _, f := range predictionFields {
 		col := c.want[f.name]
 		if col == nil && f.since == 1 {
-			return mismatch("field %q is missing; the message has %s", f.name, c.seen())
+			return mismatch("field %q: want it, got %s", f.name, c.seen())
 		}
 		if col != nil && col.typ != f.typ && !(f.name == fieldFlags && col.typ == flagsOf1) {
 			return col.wants(f.typ.String())

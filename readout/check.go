@@ -35,7 +35,7 @@ func checkCounts(counts []int, classes []string) error {
 	}
 	switch present {
 	case 0:
-		return fmt.Errorf("readout: no samples to fit")
+		return errors.New("readout: want samples of at least two classes, got no sample")
 	case 1:
 		return fmt.Errorf("readout: every sample is of class %q, want at least two classes", last)
 	}

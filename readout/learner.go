@@ -2,7 +2,6 @@ package readout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -202,7 +201,7 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 
 func (l *Learner) added() error {
 	if l.at != l.to-l.from {
-		return errors.New("readout: not all samples were added")
+		return fmt.Errorf("readout: want %d samples added, got %d", l.to-l.from, l.at)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -241,7 +242,7 @@ func (l *Learner) follows(h partHeader) error {
 	case l.features != h.Features || l.samples != h.Samples:
 		return fmt.Errorf("readout: merging statistics of %d samples of %d features with %d of %d: not of one job", l.samples, l.features, h.Samples, h.Features)
 	case len(l.keptLabels) > 0 && len(h.Labels) > 0 && (l.keptGroups == nil) != (h.Groups == nil):
-		return fmt.Errorf("readout: merging statistics with and without groups")
+		return errors.New("readout: merging statistics: want groups in all parts or in none")
 	case l.to != h.From:
 		return fmt.Errorf("readout: merging samples %d to %d with %d to %d, want the next ones", l.from, l.to, h.From, h.To)
 	}

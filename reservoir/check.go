@@ -113,10 +113,10 @@ func CheckReadouts(net *Network, readouts []*readout.Linear) (width int, err err
 			continue
 		}
 		if h.Features() != net.Spec.FeatureCount() {
-			errs = append(errs, fmt.Errorf("reservoir: readout %q reads %d features, the network has %d", h.Name, h.Features(), net.Spec.FeatureCount()))
+			errs = append(errs, fmt.Errorf("reservoir: readout %q: want %d features as the network has, got %d", h.Name, net.Spec.FeatureCount(), h.Features()))
 		}
 		if width > math.MaxInt32-h.Columns() {
-			errs = append(errs, errors.New("reservoir: too many scores"))
+			errs = append(errs, fmt.Errorf("reservoir: readouts: want at most %d scores in all", math.MaxInt32))
 			break
 		}
 		width += h.Columns()

@@ -53,11 +53,11 @@ type Training struct {
 // Validate reports everything that is wrong with the model.
 func (m *Model) Validate() error {
 	if m.Network == nil {
-		return errors.New("reservoir: model without a network")
+		return errors.New("reservoir: model: want a network, got none")
 	}
 	errs := []error{m.Network.Validate(), m.Policy.Validate()}
 	if got, want := len(m.Channels), m.Network.Spec.Channels; got != want {
-		errs = append(errs, fmt.Errorf("reservoir: model names %d channels, its network has %d", got, want))
+		errs = append(errs, fmt.Errorf("reservoir: model: want the names of %d channels, got %d", want, got))
 	}
 	if got, want := len(m.Training.Inputs), len(m.Channels); got > 0 && got != want {
 		errs = append(errs, fmt.Errorf("reservoir: training: ranges of %d channels, the model has %d", got, want))
@@ -78,10 +78,10 @@ func (m *Model) Validate() error {
 	for _, h := range m.Readouts {
 		errs = append(errs, h.Validate())
 		if got, want := h.Features(), m.Network.Spec.FeatureCount(); got != want {
-			errs = append(errs, fmt.Errorf("reservoir: readout %q reads %d features, the network has %d", h.Name, got, want))
+			errs = append(errs, fmt.Errorf("reservoir: readout %q: want %d features as the network has, got %d", h.Name, want, got))
 		}
 		if seen[h.Name] {
-			errs = append(errs, fmt.Errorf("reservoir: two readouts named %q", h.Name))
+			errs = append(errs, fmt.Errorf("reservoir: readout %q: want names that differ, got this one twice", h.Name))
 		}
 		seen[h.Name] = true
 	}

@@ -61,13 +61,13 @@ func TestNetworkRefusals(t *testing.T) {
 // TestModelRefusals: a model names its channels, and its readouts fit.
 func TestModelRefusals(t *testing.T) {
 	for says, spoil := range map[string]func(*Model){
-		"model without a network":    func(m *Model) { m.Network = nil },
-		"names 2 channels":           func(m *Model) { m.Channels = m.Channels[:2] },
-		`two readouts named "state"`: func(m *Model) { m.Readouts = append(m.Readouts, m.Readouts[0]) },
-		"reads 7 features":           func(m *Model) { m.Readouts[0] = emptyReadout(7, "a", "b") },
-		"policy":                     func(m *Model) { m.Policy.Kind = "sometimes" },
-		"network: member 1: inputs":  func(m *Model) { m.Network.Members[1].Inputs = nil },
-		"want a finite number":       func(m *Model) { m.Readouts[0].Intercept[1] = float32(math.NaN()) },
+		"want a network, got none":                func(m *Model) { m.Network = nil },
+		"want the names of 3 channels, got 2":     func(m *Model) { m.Channels = m.Channels[:2] },
+		`readout "state": want names that differ`: func(m *Model) { m.Readouts = append(m.Readouts, m.Readouts[0]) },
+		"as the network has, got 7":               func(m *Model) { m.Readouts[0] = emptyReadout(7, "a", "b") },
+		"policy":                                  func(m *Model) { m.Policy.Kind = "sometimes" },
+		"network: member 1: inputs":               func(m *Model) { m.Network.Members[1].Inputs = nil },
+		"want a finite number":                    func(m *Model) { m.Readouts[0].Intercept[1] = float32(math.NaN()) },
 	} {
 		m := testModel(t)
 		spoil(m)
@@ -108,7 +108,7 @@ func TestCheckReadouts(t *testing.T) {
 		t.Errorf("width %d, %v, want 7", width, err)
 	}
 	_, err = CheckReadouts(net, []*readout.Linear{spoiled, emptyReadout(5, "a", "b", "c")})
-	for _, says := range []string{"Inf", "reads 5 features, the network has 4"} {
+	for _, says := range []string{"Inf", "want 4 features as the network has, got 5"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error with %q", err, says)
 		}
