@@ -106,7 +106,7 @@ func TestOutOfMemory(t *testing.T) {
 	more := *readouts[0]
 	more.Name = "other"
 	if err := e.SetReadouts([]*readout.Linear{&more, readouts[0]}); !errors.Is(err, ErrMemory) {
-		t.Fatalf("heads without room: %v, want ErrMemory", err)
+		t.Fatalf("readouts without room: %v, want ErrMemory", err)
 	}
 	if got := scores(); !slices.Equal(got, want) {
 		t.Errorf("scores %v after refused readouts, want %v", got, want)
@@ -133,7 +133,7 @@ func TestReadoutsReplaced(t *testing.T) {
 			with = f.Count("used0")
 		}
 		if n := f.Count("used0"); n != with || n == without {
-			t.Errorf("heads set %d times: %d bytes in use, want %d", i+1, n, with)
+			t.Errorf("readouts set %d times: %d bytes in use, want %d", i+1, n, with)
 		}
 	}
 	if err := e.SetReadouts(nil); err != nil {

@@ -176,7 +176,7 @@ func writeShard(path string, job, own []byte, l *readout.Learner) (err error) {
 }
 
 // MergeShards makes the model of a job whose shards have all been written, in
-// any order: the model of Retrain up to the last bits of the head, which the
+// any order: the model of Retrain up to the last bits of the readout, which the
 // order of sums decides (none where sequences are no more than features), and
 // the same bits for the same shards. The files are checked, whoever wrote them.
 // Of the options only Memory is read; all else is what the shards were made

@@ -250,7 +250,7 @@ func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if linear.Temperature != r.Temperature || !(r.Temperature > 0) || r.Discriminant {
-			t.Fatalf("head %v, report %v", linear.Temperature, r.Temperature)
+			t.Fatalf("readout %v, report %v", linear.Temperature, r.Temperature)
 		}
 		scores := dense.New(n, classes)
 		for i := range n {

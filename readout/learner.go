@@ -132,7 +132,8 @@ func (l *Learner) open(spill bool) (err error) {
 	return nil
 }
 
-// Add takes the next samples, row-major, their features one after the other. It keeps no view of them.
+// Add takes the features of the next samples, row-major. It keeps no view of
+// them.
 func (l *Learner) Add(features []float32) error {
 	f := l.features
 	n := len(features) / f

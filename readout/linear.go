@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
-// Linear is one trained readout (a readout): scores = Intercept + Weights (f - Center).
+// Linear is one trained readout: scores = Intercept + Weights (f - Center).
 //
 // Subtracting Center before the product, rather than folding it into the
 // intercept, keeps float32 scores accurate where a feature's mean is large

@@ -19,7 +19,8 @@ func (t Training) Unlike(samples int64, early bool) bool {
 
 // CheckLengths refuses a model whose policy makes sequences that its readout has
 // never seen: windows or counts of other lengths than it was trained on, and
-// endless ones of which it has seen the ends of series alone. A model that does not say what it was trained on passes.
+// endless ones of which it has seen the ends of series alone. A model that does
+// not say what it was trained on passes.
 func (m *Model) CheckLengths() error {
 	p, t := m.Policy, m.Training
 	if p.Kind == Endless && t.MaxLength > 0 && t.MinLength == 0 { // by a program that trained on whole series

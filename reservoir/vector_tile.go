@@ -170,7 +170,7 @@ func (w *worker) advanceMember(m, last, active, lanes, n int) {
 
 // With so few samples of a tile its states take longer to come from memory than
 // they are worked on: they are asked for one member or tile ahead. Not where
-// all states together are no more than a level 2 cache holds together with the weights.
+// all states together fit into a level 2 cache with the weights.
 const (
 	prefetchSteps = 8
 	nearBytes     = 128 << 10

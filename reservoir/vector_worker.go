@@ -129,7 +129,7 @@ func (w *worker) list(c *call, t *tile) []Run {
 }
 
 // open takes the runs into the lanes and resets what the item owns of their
-// rows.
+// states.
 func (w *worker) open(it *item, runs []Run) {
 	v := w.v
 	for i := range runs {
