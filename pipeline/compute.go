@@ -58,10 +58,11 @@ func score(scores []float32, class int) float32 {
 }
 
 // releaseSlots frees the slots of sequences that have ended, after the engine
-// call.
+// call. The states of the streams may be ahead: of the runs that a message led
+// to, some may have no slot yet.
 func (s *shard) releaseSlots() {
 	for _, st := range s.closed {
-		if st.Seq.Open() { // a window, or it has begun again
+		if st.InUse { // a window, or it has begun again
 			continue
 		}
 		for i, slot := range st.Slots {

@@ -59,6 +59,7 @@ func (s *shard) assign(b *batch, a *answer, next int) error {
 			}
 		}
 		s.residents.use(r.Stream)
+		r.Stream.InUse = r.Open
 		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
 		if r.Emit {
 			b.emits = append(b.emits, emit{a.part.index, next})

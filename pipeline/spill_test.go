@@ -195,3 +195,60 @@ func TestResidents(t *testing.T) {
 		}
 	}
 }
+
+// One message may bring many back to their order, of which each may end a
+// stream's sequence and begin the next, while slots are too few for all of their
+// streams: the predictions are those of a stage that has room.
+func TestSpillWithinOneMessage(t *testing.T) {
+	t.Parallel()
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	rng := rand.New(rand.NewPCG(4, 1))
+	var packets []packet
+	for seq := range uint64(400) {
+		p := packet{key: "g", seq: seq + 1, header: map[string]string{}}
+		for range 1 + rng.IntN(4) { // samples of few streams, whose sequences are short
+			k := rng.IntN(6)
+			p.batch.Rows++
+			p.batch.X = append(p.batch.X, noise(rng, 2)...)
+			p.batch.Keys, p.batch.Key = append(p.batch.Keys, fmt.Sprint("s", k)), append(p.batch.Key, int32(len(p.batch.Key)))
+			p.batch.Ends = append(p.batch.Ends, rng.IntN(2) == 0)
+		}
+		packets = append(packets, joined(p))
+	}
+	for i := 0; i+8 <= len(packets); i += 8 { // the first of eight comes last, and brings seven
+		first := packets[i]
+		copy(packets[i:i+7], packets[i+1:i+8])
+		packets[i+7] = first
+	}
+	run := func(job string, slots int) map[string][]codec.Prediction {
+		c := quick(job, 1)
+		c.MaxSlots, c.Latency, c.InputSubject = slots, 50*time.Millisecond, job+".*"
+		r := b.start(m, c)
+		for _, p := range packets {
+			b.publishOn(job+".", p)
+		}
+		r.until(t, "all input", func(s Stats) bool { return s.Messages == uint64(len(packets)) && s.Lag == 0 })
+		if slots > 0 && r.counters.Stats().Fetched < 20 {
+			t.Fatal("hardly any row was stored apart: the test has lost its subject")
+		}
+		r.stop(t)
+		return b.predictions(job)
+	}
+	same(t, run("few", 2), run("room", 0))
+}
+
+// joined gives each stream of a message one key.
+func joined(p packet) packet {
+	var keys []string
+	for i, k := range p.batch.Key {
+		id := p.batch.Keys[k]
+		at := slices.Index(keys, id)
+		if at < 0 {
+			at, keys = len(keys), append(keys, id)
+		}
+		p.batch.Key[i] = int32(at)
+	}
+	p.batch.Keys = keys
+	return p
+}

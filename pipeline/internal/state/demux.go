@@ -167,7 +167,7 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 		answered = true
 	}
 	m.fx.Runs = append(m.fx.Runs, Run{
-		Stream: st, Phase: int32(c.Phase), Reset: c.Reset, Emit: c.Emit && !answered, End: c.End,
+		Stream: st, Phase: int32(c.Phase), Reset: c.Reset, Emit: c.Emit && !answered, End: c.End, Open: st.Seq.Open(),
 		From: int32(base) + c.From, To: int32(base) + c.To,
 	})
 	if c.Emit && !answered {

@@ -36,6 +36,7 @@ type Run struct {
 	Phase       int32 // which of the stream's states
 	Reset, Emit bool
 	End         bool  // the sequence has ended: its row means nothing any more
+	Open        bool  // a sequence of the stream is open behind the samples that the run was cut from
 	Drop        bool  // nothing but this: no row of the stream means anything any more
 	From, To    int32 // rows of effects.x
 }

@@ -124,6 +124,7 @@ type Stream struct {
 	sample   []float32 // its last sample, where missing values are held
 	heard    bool      // sample is set
 
+	InUse        bool    // its owner's: a sequence is open behind the last run that has a slot
 	Newer, Older *Stream // its owner's list of those with slots, by their last use
 
 	hash        wire.Digest // as counted in the partition's
