@@ -12,50 +12,50 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
-type ackOf struct {
+type answer struct {
 	msg *nats.Msg
 	err error
 }
 
-func (b *broadcast) send(pl *played) {
-	b.flight[pl.msg] = pl
-	pl.sent = time.Now()
-	b.pending += len(pl.msg.Data)
-	if _, err := b.js.PublishMsgAsync(pl.msg, jetstream.WithRetryAttempts(0)); err != nil {
-		b.answers <- ackOf{pl.msg, err} // disconnected, or too large
+func (l *loop) send(s *stream) {
+	l.flight[s.msg] = s
+	s.sent = time.Now()
+	l.pending += len(s.msg.Data)
+	if _, err := l.js.PublishMsgAsync(s.msg, jetstream.WithRetryAttempts(0)); err != nil {
+		l.answers <- answer{s.msg, err} // disconnected, or too large
 	}
 }
 
-// answered takes a message out of flight: its stream goes on, or it goes out
-// again.
-func (b *broadcast) answered(a ackOf) error {
-	pl := b.flight[a.msg]
-	if pl == nil {
-		return nil // a late answer to an attempt that was given up
+// answered takes a message out of flight. Its stream goes on, or the message is
+// sent again.
+func (l *loop) answered(a answer) error {
+	s := l.flight[a.msg]
+	if s == nil {
+		return nil // an answer to an attempt that was given up
 	}
-	delete(b.flight, a.msg)
-	b.pending -= len(a.msg.Data)
+	delete(l.flight, a.msg)
+	l.pending -= len(a.msg.Data)
 	if a.err != nil {
-		return b.retry(pl, a.err)
+		return l.retry(s, a.err)
 	}
-	pl.refused = time.Time{}
-	b.done.Messages++
-	b.done.Rows += uint64(pl.rows)
-	b.done.Bytes += uint64(len(a.msg.Data))
-	if now := time.Now(); b.Progress != nil && now.Sub(b.told) >= progressEvery {
-		b.told = now
-		b.Progress(b.report())
+	s.refused = time.Time{}
+	l.done.Messages++
+	l.done.Rows += uint64(s.rows)
+	l.done.Bytes += uint64(len(a.msg.Data))
+	if now := time.Now(); l.Progress != nil && now.Sub(l.told) >= progressEvery {
+		l.told = now
+		l.Progress(l.report())
 	}
-	return b.next(pl)
+	return l.nextMessage(s)
 }
 
-// overdue sends again what the client gives no answer for, though it should
-// after answerTimeout. The message's id makes it count
-// once.
-func (b *broadcast) overdue() error {
-	for msg, pl := range b.flight {
-		if time.Since(pl.sent) > 2*answerTimeout {
-			if err := b.answered(ackOf{msg, nats.ErrTimeout}); err != nil {
+// giveUpLate sends again what the client has given no answer for, though it
+// should after answerTimeout. The server stores it once: it knows the message's
+// id.
+func (l *loop) giveUpLate() error {
+	for msg, s := range l.flight {
+		if time.Since(s.sent) > 2*answerTimeout {
+			if err := l.answered(answer{msg, nats.ErrTimeout}); err != nil {
 				return err
 			}
 		}
@@ -63,49 +63,49 @@ func (b *broadcast) overdue() error {
 	return nil
 }
 
-func (b *broadcast) retry(pl *played, err error) error {
+func (l *loop) retry(s *stream, err error) error {
 	now := time.Now()
-	if pl.refused.IsZero() {
-		pl.refused = now
+	if s.refused.IsZero() {
+		s.refused = now
 	}
-	b.complain(pl, err)
+	l.logRefusal(s, err)
 	nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 	switch {
-	case nobody && now.Sub(pl.refused) > noStreamPatience:
-		return fmt.Errorf("producer: message %d of stream %q: %w (does a stage listen on %s?)", pl.seq, pl.key, err, b.Subject)
+	case nobody && now.Sub(s.refused) > noStreamPatience:
+		return fmt.Errorf("producer: message %d of stream %q: %w (does a stage listen on %s?)", s.seq, s.key, err, l.Subject)
 	case permanent(err):
-		return fmt.Errorf("producer: message %d of stream %q: %w", pl.seq, pl.key, err)
+		return fmt.Errorf("producer: message %d of stream %q: %w", s.seq, s.key, err)
 	}
-	b.done.Retries++
-	pl.due = now.Add(retryWait)
-	b.turn++
-	pl.turn = b.turn
-	heap.Push(&b.ready, pl)
+	l.done.Retries++
+	s.due = now.Add(retryWait)
+	l.turn++
+	s.turn = l.turn
+	heap.Push(&l.ready, s)
 	return nil
 }
 
-// complain logs at most a line per second, however many streams wait.
-func (b *broadcast) complain(pl *played, err error) {
-	b.unsaid++
-	if now := time.Now(); now.Sub(b.refusal) >= time.Second {
-		b.Log.Warn("messages not taken, sending them again", "refusals", b.unsaid, "stream", pl.key, "seq", pl.seq, "err", natsclient.Plain(err))
-		b.refusal, b.unsaid = now, 0
+// logRefusal logs at most one line a second, however many streams wait.
+func (l *loop) logRefusal(s *stream, err error) {
+	l.refused++
+	if now := time.Now(); now.Sub(l.logged) >= time.Second {
+		l.Log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "refusals", l.refused, "stream", s.key, "seq", s.seq, "err", natsclient.Plain(err))
+		l.logged, l.refused = now, 0
 	}
 }
 
-// leave waits for the messages under way, so that the report is right, and
-// returns why it ends.
-func (b *broadcast) leave(cause error) error {
+// finish waits for the messages in flight, so that the report is right, and
+// returns cause.
+func (l *loop) finish(cause error) error {
 	late := time.After(answerTimeout)
-	for len(b.flight) > 0 {
+	for len(l.flight) > 0 {
 		select {
-		case a := <-b.answers:
-			if pl := b.flight[a.msg]; pl != nil {
-				delete(b.flight, a.msg)
+		case a := <-l.answers:
+			if s := l.flight[a.msg]; s != nil {
+				delete(l.flight, a.msg)
 				if a.err == nil {
-					b.done.Messages++
-					b.done.Rows += uint64(pl.rows)
-					b.done.Bytes += uint64(len(a.msg.Data))
+					l.done.Messages++
+					l.done.Rows += uint64(s.rows)
+					l.done.Bytes += uint64(len(a.msg.Data))
 				}
 			}
 		case <-late:

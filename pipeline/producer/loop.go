@@ -16,8 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// broadcast is one Publisher.Publish: an event loop in the caller's goroutine.
-type broadcast struct {
+// loop is one Publisher.Publish: an event loop in the caller's goroutine.
+type loop struct {
 	Publisher
 	src         Source
 	js          jetstream.JetStream
@@ -28,83 +28,83 @@ type broadcast struct {
 	begin       time.Time
 	maxBytes    int // of a message
 
-	known   map[string]*played
-	held    *Item // read from src while its stream was still playing
+	known   map[string]*stream
+	ahead   *Item // read from src while its stream was still playing, so it waits
 	ended   bool  // src has
 	playing int
 	ready   queue // playing streams that wait for their time, not for an answer
 	turn    uint64
-	flight  map[*nats.Msg]*played
+	flight  map[*nats.Msg]*stream
 	pending int // bytes in flight
-	answers chan ackOf
+	answers chan answer
 	done    Published
 	told    time.Time
-	refusal time.Time // last line on messages not taken
-	unsaid  int       // since that line
+	logged  time.Time // when refusals were logged last
+	refused int       // messages refused since
 }
 
-func newBroadcast(p Publisher, src Source) *broadcast {
-	return &broadcast{
-		Publisher: p, src: src, known: map[string]*played{}, flight: map[*nats.Msg]*played{}, begin: time.Now(), incarnation: nuid.Next(),
-		answers: make(chan ackOf, 2*p.Playing), // one for each message under way, and late ones
+func newLoop(p Publisher, src Source) *loop {
+	return &loop{
+		Publisher: p, src: src, known: map[string]*stream{}, flight: map[*nats.Msg]*stream{}, begin: time.Now(), incarnation: nuid.Next(),
+		answers: make(chan answer, 2*p.Playing), // one for each message under way, and late ones
 		pace:    pace{speed: p.Speed, rate: p.Rate},
 	}
 }
 
-func (b *broadcast) open(ctx context.Context, nc *nats.Conn) error {
-	b.maxBytes = int(nc.MaxPayload()) - headerRoom
-	for i := range b.encoders {
+func (l *loop) open(ctx context.Context, nc *nats.Conn) error {
+	l.maxBytes = int(nc.MaxPayload()) - headerRoom
+	for i := range l.encoders {
 		var err error
-		if b.encoders[i], err = codec.NewInputEncoder(b.Channels, codec.InputOptions{Times: i == 1}); err != nil {
+		if l.encoders[i], err = codec.NewInputEncoder(l.Channels, codec.InputOptions{Times: i == 1}); err != nil {
 			return fmt.Errorf("producer: %w", err)
 		}
 	}
 	var err error
-	b.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout),
-		jetstream.WithPublishAsyncMaxPending(b.Playing+1),
+	l.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout),
+		jetstream.WithPublishAsyncMaxPending(l.Playing+1),
 		// Room for every message that can be in flight, so neither blocks.
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { b.answers <- ackOf{msg: m} }),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { b.answers <- ackOf{m, err} }))
+		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { l.answers <- answer{msg: m} }),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { l.answers <- answer{m, err} }))
 	if err != nil {
 		return fmt.Errorf("producer: JetStream: %w", err)
 	}
-	if !b.Resume {
+	if !l.Resume {
 		return nil
 	}
-	b.input, err = b.js.Stream(ctx, wire.InputStream(b.Job))
+	l.input, err = l.js.Stream(ctx, wire.InputStream(l.Job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(b.Job))
+		return fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(l.Job))
 	}
 	if err != nil {
-		return fmt.Errorf("producer: NATS stream %s: %w", wire.InputStream(b.Job), err)
+		return fmt.Errorf("producer: NATS stream %s: %w", wire.InputStream(l.Job), err)
 	}
 	return nil
 }
 
-func (b *broadcast) run(ctx context.Context) error {
+func (l *loop) run(ctx context.Context) error {
 	watch := time.NewTicker(answerTimeout)
 	defer watch.Stop()
 	for {
-		if err := b.fill(ctx); err != nil {
-			return b.leave(err)
+		if err := l.fill(ctx); err != nil {
+			return l.finish(err)
 		}
-		if b.playing == 0 {
-			return b.checkReached()
+		if l.playing == 0 {
+			return l.checkReached()
 		}
 		now := time.Now()
 		var wait <-chan time.Time
-		if len(b.ready) > 0 {
-			next := b.ready[0]
-			switch room := b.pending == 0 || b.pending+len(next.msg.Data) <= maxPending; {
+		if len(l.ready) > 0 {
+			next := l.ready[0]
+			switch room := l.pending == 0 || l.pending+len(next.msg.Data) <= maxPending; {
 			case !next.due.After(now) && room:
 				if err := ctx.Err(); err != nil {
-					return b.leave(err)
+					return l.finish(err)
 				}
-				b.send(heap.Pop(&b.ready).(*played))
+				l.send(heap.Pop(&l.ready).(*stream))
 				select {
-				case a := <-b.answers:
-					if err := b.answered(a); err != nil {
-						return b.leave(err)
+				case a := <-l.answers:
+					if err := l.answered(a); err != nil {
+						return l.finish(err)
 					}
 				default:
 				}
@@ -114,59 +114,59 @@ func (b *broadcast) run(ctx context.Context) error {
 			}
 		}
 		select {
-		case a := <-b.answers:
-			if err := b.answered(a); err != nil {
-				return b.leave(err)
+		case a := <-l.answers:
+			if err := l.answered(a); err != nil {
+				return l.finish(err)
 			}
 		case <-wait:
 		case <-watch.C:
-			if err := b.overdue(); err != nil {
-				return b.leave(err)
+			if err := l.giveUpLate(); err != nil {
+				return l.finish(err)
 			}
 		case <-ctx.Done():
-			return b.leave(ctx.Err())
+			return l.finish(ctx.Err())
 		}
 	}
 }
 
-// fill starts items until enough streams play. An item of a stream that is
-// playing waits, and what comes after it too: order matters more than width.
-func (b *broadcast) fill(ctx context.Context) error {
-	for b.playing < b.Playing {
-		if b.held == nil {
-			if b.ended {
+// fill starts items until enough streams play. An item whose stream is playing
+// waits, and so does all that follows it: the order of the source is kept.
+func (l *loop) fill(ctx context.Context) error {
+	for l.playing < l.Playing {
+		if l.ahead == nil {
+			if l.ended {
 				return nil
 			}
-			it, err := b.src.Next()
+			it, err := l.src.Next()
 			if errors.Is(err, io.EOF) {
-				b.ended = true
+				l.ended = true
 				return nil
 			}
 			if err != nil {
 				return fmt.Errorf("producer: source: %w", err)
 			}
-			b.held = &it
+			l.ahead = &it
 		}
-		pl, err := b.stream(ctx, b.held)
+		s, err := l.streamOf(ctx, l.ahead)
 		if err != nil {
 			return err
 		}
-		if pl.item.Stream != "" { // playing
+		if s.item.Stream != "" { // playing
 			return nil
 		}
-		pl.item, pl.row, b.held = *b.held, 0, nil
-		pl.over = len(pl.item.X) == 0 && !pl.item.End
-		pl.clock = b.pace.item(time.Now(), pl.until, pl.item.Times, pl.lastTime)
-		b.playing++
-		if err := b.next(pl); err != nil {
+		s.item, s.row, l.ahead = *l.ahead, 0, nil
+		s.over = len(s.item.X) == 0 && !s.item.End
+		s.clock = l.pace.item(time.Now(), s.until, s.item.Times, s.lastTime)
+		l.playing++
+		if err := l.nextMessage(s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *broadcast) report() Published {
-	p := b.done
-	p.Elapsed = time.Since(b.begin)
+func (l *loop) report() Published {
+	p := l.done
+	p.Elapsed = time.Since(l.begin)
 	return p
 }

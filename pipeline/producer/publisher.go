@@ -56,21 +56,20 @@ const (
 	progressEvery    = 100 * time.Millisecond
 )
 
-// Publisher publishes recorded samples as producers do: one subject per
-// stream, messages numbered by Eusn-Seq, many streams side by side. Each stream
-// has one message under way at a time, so that no failure changes its order.
+// Publisher publishes recorded samples as producers do: one subject per stream,
+// messages numbered by Eusn-Seq, many streams at a time. Each stream has at most
+// one message in flight, so that no failure changes its order.
 type Publisher struct {
 	Subject        string   // the job's input subject; empty = "sensors.*"
 	Channels       []string // of the samples, in order
 	RowsPerMessage int      // 0 = DefaultRowsPerMessage
-	Playing        int      // streams side by side; 0 = DefaultPlaying
+	Playing        int      // streams at a time; 0 = DefaultPlaying
 	Speed          float64  // 1 = as recorded, 10 = ten times as fast, 0 = as fast as the server takes it
 	Rate           float64  // samples per second of each stream whose items have no times; needed if Speed > 0
-	// Resume continues after what Job's input already holds of each stream,
-	// skipping as many messages; Source, Channels and RowsPerMessage must be
-	// those of the first time. It is an error if the job has no input there:
-	// to publish everything would not be to resume. Otherwise streams are numbered anew, as a new
-	// incarnation.
+	// Resume continues after what Job's input already has of each stream: so
+	// many messages are skipped. Source, Channels and RowsPerMessage must be
+	// those of the first time. If the job has no input there, that is an error.
+	// Without Resume streams are numbered from 1, as a new incarnation.
 	Resume   bool
 	Job      string          // needed to resume; empty = "eusn"
 	Log      *slog.Logger    // optional
@@ -110,12 +109,12 @@ func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Publ
 	if err := p.check(); err != nil {
 		return Published{}, err
 	}
-	b := newBroadcast(p, src)
-	if err := b.open(ctx, nc); err != nil {
+	l := newLoop(p, src)
+	if err := l.open(ctx, nc); err != nil {
 		return Published{}, err
 	}
-	err := b.run(ctx)
-	return b.report(), err
+	err := l.run(ctx)
+	return l.report(), err
 }
 
 func (p Publisher) check() error {
@@ -127,7 +126,7 @@ func (p Publisher) check() error {
 		bad("%w", err)
 	}
 	if p.RowsPerMessage < 1 || p.Playing < 1 {
-		bad("rows per message and streams side by side must be positive")
+		bad("rows per message %d, streams at a time %d: want 1 or more", p.RowsPerMessage, p.Playing)
 	}
 	if !(p.Speed >= 0 && p.Speed < 1e9) || !(p.Rate >= 0 && p.Rate < 1e12) {
 		bad("speed %g, rate %g, want 0 or more", p.Speed, p.Rate)

@@ -57,7 +57,7 @@ func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
 	}
 	// One at the first refusal and one for each whole second; another if the
 	// machine is slow to end it.
-	if n := book.Lines("messages not taken"); n < 1 || n > 3 || book.Lines("refusals=") != n {
+	if n := book.Lines("publish failed, retrying"); n < 1 || n > 3 || book.Lines("refusals=") != n {
 		t.Errorf("%d lines for %d refusals:\n%s", n, got.Retries, book)
 	}
 }
@@ -157,7 +157,7 @@ func TestPublisherAsksAgain(t *testing.T) {
 	nc := serve(t, jetstream.StreamConfig{Name: "ALL"})
 	list := series(2, 2)
 	p := Publisher{Subject: wire.DefaultInputSubject, Channels: []string{"x", "y"}, RowsPerMessage: 50, Playing: 2, Log: pipelinetest.Log(t)}
-	loop := newBroadcast(p, FromSlice(list))
+	loop := newLoop(p, FromSlice(list))
 	if err := loop.open(t.Context(), nc); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// played is one stream's progress.
-type played struct {
+// stream is one stream's progress.
+type stream struct {
 	key         string
 	incarnation string
 	seq         uint64 // of the last message published or skipped
@@ -35,135 +35,135 @@ type played struct {
 	msg     *nats.Msg // built, not acknowledged
 	rows    int
 	sent    time.Time
-	refused time.Time // since when nobody takes it
+	refused time.Time // since when the server refuses the message
 }
 
-// stream checks an item and finds or makes its stream.
-func (b *broadcast) stream(ctx context.Context, it *Item) (*played, error) {
-	if pl := b.known[it.Stream]; pl != nil && pl.item.Stream != "" {
-		return pl, nil
+// streamOf checks an item and finds or makes its stream.
+func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
+	if s := l.known[it.Stream]; s != nil && s.item.Stream != "" {
+		return s, nil
 	}
-	ch := len(b.Channels)
+	ch := len(l.Channels)
 	switch {
 	case wire.CheckToken(it.Stream) != nil:
 		return nil, fmt.Errorf("producer: stream name: %w", wire.CheckToken(it.Stream))
 	case len(it.X)%ch != 0 || len(it.Times) > 0 && len(it.Times) != len(it.X)/ch:
 		return nil, fmt.Errorf("producer: stream %q: %d values of %d channels with %d times", it.Stream, len(it.X), ch, len(it.Times))
-	case b.Speed > 0 && len(it.Times) == 0 && b.Rate == 0:
+	case l.Speed > 0 && len(it.Times) == 0 && l.Rate == 0:
 		return nil, fmt.Errorf("producer: stream %q has no times: give a rate, or publish as fast as possible", it.Stream)
 	}
-	pl := b.known[it.Stream]
-	if pl == nil {
-		pl = &played{key: it.Stream, incarnation: b.incarnation, lastTime: codec.NoTime}
-		if b.input != nil {
-			if err := b.continueAfter(ctx, pl); err != nil {
+	s := l.known[it.Stream]
+	if s == nil {
+		s = &stream{key: it.Stream, incarnation: l.incarnation, lastTime: codec.NoTime}
+		if l.input != nil {
+			if err := l.continueAfter(ctx, s); err != nil {
 				return nil, err
 			}
 		}
-		b.known[it.Stream] = pl
-		b.done.Streams++
+		l.known[it.Stream] = s
+		l.done.Streams++
 	}
-	return pl, nil
+	return s, nil
 }
 
 // continueAfter reads how far the input already has the stream.
-func (b *broadcast) continueAfter(ctx context.Context, pl *played) error {
-	last, err := b.input.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.in.*.%s", b.Job, pl.key))
+func (l *loop) continueAfter(ctx context.Context, s *stream) error {
+	last, err := l.input.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.in.*.%s", l.Job, s.key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("producer: last message of stream %q: %w", pl.key, err)
+		return fmt.Errorf("producer: last message of stream %q: %w", s.key, err)
 	}
-	pl.stored, err = strconv.ParseUint(last.Header.Get(wire.HeaderSeq), 10, 64)
+	s.stored, err = strconv.ParseUint(last.Header.Get(wire.HeaderSeq), 10, 64)
 	if err != nil {
-		return fmt.Errorf("producer: stream %q: its last message has no number to continue from: another producer writes it", pl.key)
+		return fmt.Errorf("producer: stream %q: its last message has no number to continue from: another producer writes it", s.key)
 	}
-	pl.incarnation, pl.storedCRC = last.Header.Get(wire.HeaderIncarnation), last.Header.Get(wire.HeaderCRC)
+	s.incarnation, s.storedCRC = last.Header.Get(wire.HeaderIncarnation), last.Header.Get(wire.HeaderCRC)
 	return nil
 }
 
-// next builds the stream's next message and queues it, or ends its item.
-func (b *broadcast) next(pl *played) error {
-	ch := len(b.Channels)
-	total := len(pl.item.X) / ch
-	for !pl.over {
-		to := min(total, pl.row+b.RowsPerMessage)
-		if err := b.build(pl, to); err != nil {
+// nextMessage builds the stream's next message and queues it, or ends its item.
+func (l *loop) nextMessage(s *stream) error {
+	ch := len(l.Channels)
+	total := len(s.item.X) / ch
+	for !s.over {
+		to := min(total, s.row+l.RowsPerMessage)
+		if err := l.build(s, to); err != nil {
 			return err
 		}
-		if pl.seq > pl.stored {
-			b.turn++
-			pl.turn = b.turn
-			heap.Push(&b.ready, pl)
+		if s.seq > s.stored {
+			l.turn++
+			s.turn = l.turn
+			heap.Push(&l.ready, s)
 			return nil
 		}
-		if pl.seq == pl.stored && pl.msg.Header.Get(wire.HeaderCRC) != pl.storedCRC {
-			return b.differs(pl)
+		if s.seq == s.stored && s.msg.Header.Get(wire.HeaderCRC) != s.storedCRC {
+			return l.differs(s)
 		}
-		b.done.Skipped++
+		l.done.Skipped++
 	}
-	if total > 0 && len(pl.item.Times) > 0 {
-		pl.lastTime = pl.item.Times[total-1]
+	if total > 0 && len(s.item.Times) > 0 {
+		s.lastTime = s.item.Times[total-1]
 	}
-	pl.until = pl.due
-	pl.item, pl.msg = Item{}, nil
-	b.playing--
+	s.until = s.due
+	s.item, s.msg = Item{}, nil
+	l.playing--
 	return nil
 }
 
-// checkReached finds streams of which more was published before than the
-// source holds.
-func (b *broadcast) checkReached() error {
-	for _, pl := range b.known {
-		if pl.seq < pl.stored {
-			return b.differs(pl)
+// checkReached finds streams of which more was published before than the source
+// has.
+func (l *loop) checkReached() error {
+	for _, s := range l.known {
+		if s.seq < s.stored {
+			return l.differs(s)
 		}
 	}
 	return nil
 }
 
-func (b *broadcast) differs(pl *played) error {
-	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start anew", pl.key, pl.seq, pl.stored, b.RowsPerMessage)
+func (l *loop) differs(s *stream) error {
+	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start anew", s.key, s.seq, s.stored, l.RowsPerMessage)
 }
 
 // build encodes the item's samples up to row to as the stream's next message.
-func (b *broadcast) build(pl *played, to int) error {
-	ch, it := len(b.Channels), &pl.item
-	in := codec.Batch{Rows: to - pl.row, X: it.X[pl.row*ch : to*ch]}
-	enc := b.encoders[0]
+func (l *loop) build(s *stream, to int) error {
+	ch, it := len(l.Channels), &s.item
+	in := codec.Batch{Rows: to - s.row, X: it.X[s.row*ch : to*ch]}
+	enc := l.encoders[0]
 	var last int64
 	timed := len(it.Times) > 0
 	if timed {
-		in.Times, enc = it.Times[pl.row:to], b.encoders[1]
+		in.Times, enc = it.Times[s.row:to], l.encoders[1]
 		last = it.Times[to-1]
 	}
 	data, err := enc.Encode(&in)
 	if err != nil {
-		return fmt.Errorf("producer: stream %q: %w", pl.key, err)
+		return fmt.Errorf("producer: stream %q: %w", s.key, err)
 	}
-	if len(data) > b.maxBytes {
-		return fmt.Errorf("producer: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", in.Rows, len(data), b.maxBytes)
+	if len(data) > l.maxBytes {
+		return fmt.Errorf("producer: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", in.Rows, len(data), l.maxBytes)
 	}
-	pl.seq++
-	subject := strings.TrimSuffix(b.Subject, "*") + pl.key
-	seq := strconv.FormatUint(pl.seq, 10)
+	s.seq++
+	subject := strings.TrimSuffix(l.Subject, "*") + s.key
+	seq := strconv.FormatUint(s.seq, 10)
 	h := nats.Header{
-		wire.HeaderSeq: {seq}, wire.HeaderIncarnation: {pl.incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", codec.CRC(data))},
-		jetstream.MsgIDHeader: {subject + ":" + pl.incarnation + ":" + seq},
+		wire.HeaderSeq: {seq}, wire.HeaderIncarnation: {s.incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", codec.CRC(data))},
+		jetstream.MsgIDHeader: {subject + ":" + s.incarnation + ":" + seq},
 	}
-	pl.over = to == len(it.X)/ch
-	if it.End && pl.over {
+	s.over = to == len(it.X)/ch
+	if it.End && s.over {
 		h.Set(wire.HeaderEnd, "true")
 	}
-	pl.msg = &nats.Msg{Subject: subject, Header: h, Data: append([]byte(nil), data...)}
-	pl.due = b.pace.due(pl.clock, to, last, timed)
-	pl.rows, pl.row = in.Rows, to
+	s.msg = &nats.Msg{Subject: subject, Header: h, Data: append([]byte(nil), data...)}
+	s.due = l.pace.due(s.clock, to, last, timed)
+	s.rows, s.row = in.Rows, to
 	return nil
 }
 
 // queue is a heap of streams by the time their message is due, in turns.
-type queue []*played
+type queue []*stream
 
 func (q queue) Len() int      { return len(q) }
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
@@ -173,7 +173,7 @@ func (q queue) Less(i, j int) bool {
 	}
 	return q[i].turn < q[j].turn
 }
-func (q *queue) Push(x any) { *q = append(*q, x.(*played)) }
+func (q *queue) Push(x any) { *q = append(*q, x.(*stream)) }
 func (q *queue) Pop() any {
 	old := *q
 	x := old[len(old)-1]
