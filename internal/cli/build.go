@@ -17,6 +17,7 @@ type BuildInfo struct {
 	Arithmetic int    `json:"arithmetic"` // of models: states of equal versions are equal
 }
 
+// ReadBuildInfo reads what the build stored in the binary.
 func ReadBuildInfo() BuildInfo {
 	b := BuildInfo{
 		Version: "devel", Go: runtime.Version(),

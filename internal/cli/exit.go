@@ -28,20 +28,21 @@ const (
 const exitCodesHelp = `Exit codes:
 
   0    success
-  1    failure: the message says what, and what to try next
+  1    failure: the message says what failed and what to try next
   2    usage: unknown command or flag, missing argument
   3    the configuration is invalid
-  4    something needed is not reachable (the NATS server, the GPU)
-  5    integrity: results that must be equal differ, or the content of a file that
-       is read (archive, recording, data, model, results, states) is damaged, of
-       another kind or against its rules, or two do not belong together; a
-       configuration's is 3
-  6    a result is outside the asked tolerance
-  7    the job runs another model (network or readout): nothing was claimed, and
-       starting again with the same model changes nothing
-  130  interrupted (Ctrl-C, SIGTERM or SIGHUP); what was kept is said before
+  4    the NATS server or the GPU cannot be reached
+  5    integrity: results that must be equal differ, or the content of an input file
+       (archive, recording, data, model, results, states) is damaged, invalid or of
+       another kind, or two files do not belong together; for a configuration file
+       the code is 3
+  6    a result is outside the requested tolerance
+  7    the job runs another model (network or readout): no partition was claimed, and
+       another start with the same model ends in the same way
+  130  interrupted (Ctrl-C, SIGTERM or SIGHUP); the message says what was kept
 `
 
+// NewExitCodesTopic is "help exit-codes".
 func NewExitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
@@ -114,7 +115,7 @@ func (a *App) Report(err error) int {
 		f = &Failure{Code: ExitIntegrity, Next: f.Next}
 	}
 	if errors.Is(err, syscall.ENOSPC) { // the command's own advice is about other failures
-		f = &Failure{Code: f.Code, Next: "more room on that disk, or another place for the file"}
+		f = &Failure{Code: f.Code, Next: "free some space on that disk, or write to another disk"}
 	}
 	a.tell(err.Error(), f.Next, f.Code)
 	return f.Code

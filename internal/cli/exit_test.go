@@ -18,7 +18,7 @@ func TestFullDisk(t *testing.T) {
 	for _, err := range []error{full, fmt.Errorf("bench: %w", full), cli.Fail(cli.ExitFailure, full, "--help")} {
 		var errOut bytes.Buffer
 		code := (&cli.App{Stderr: &errOut}).Report(err)
-		clitest.Result{Code: code, ErrOut: errOut.String()}.Want(t, cli.ExitFailure, "try: more room on that disk, or another place for the file\n")
+		clitest.Result{Code: code, ErrOut: errOut.String()}.Want(t, cli.ExitFailure, "try: free some space on that disk, or write to another disk\n")
 		if strings.Contains(errOut.String(), "--help") {
 			t.Errorf("%v: two advices:\n%s", err, errOut.String())
 		}

@@ -17,7 +17,7 @@ func MayWrite(path string, force bool, inputs ...string) error {
 		return OutputFile(path, inputs...)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return Fail(ExitFailure, fmt.Errorf("%s exists and is left as it is", path), "another name, or the same command with --force")
+		return Fail(ExitFailure, fmt.Errorf("%s exists and was not changed", path), "choose another name, or add --force to replace it")
 	}
 	return OutputFile(path, inputs...)
 }
@@ -47,9 +47,9 @@ func OutputFile(path string, inputs ...string) error {
 	probe, err := os.CreateTemp(dir, ".eusn-probe-*")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Fail(ExitFailure, fmt.Errorf("%s: there is no folder %s to write it in", path, dir), "mkdir -p "+QuoteForShell(dir))
+		return Fail(ExitFailure, fmt.Errorf("%s cannot be written: folder %s does not exist", path, dir), "mkdir -p "+QuoteForShell(dir))
 	case err != nil:
-		return Fail(ExitFailure, fmt.Errorf("%s cannot be written: %w", path, err), "another place for it")
+		return Fail(ExitFailure, fmt.Errorf("%s cannot be written: %w", path, err), "choose another path")
 	}
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -61,11 +61,11 @@ func OutputFile(path string, inputs ...string) error {
 		return err
 	}
 	if !there.Mode().IsRegular() {
-		return Fail(ExitFailure, fmt.Errorf("%s is no regular file and is left as it is", path), "another name")
+		return Fail(ExitFailure, fmt.Errorf("%s is not a regular file and was not changed", path), "choose another name")
 	}
 	for _, in := range inputs {
 		if from, err := os.Stat(in); err == nil && os.SameFile(there, from) {
-			return Fail(ExitFailure, fmt.Errorf("%s is what is being read: writing there would destroy it", path), "another name")
+			return Fail(ExitFailure, fmt.Errorf("%s is an input of this command: writing to it would destroy it", path), "choose another name")
 		}
 	}
 	return nil
@@ -73,7 +73,7 @@ func OutputFile(path string, inputs ...string) error {
 
 // WholeFile is NotWhole for what a command reads.
 func WholeFile(path string) error {
-	return Fail(ExitFailure, NotWhole(path), "write what it gives into a file, and name that")
+	return Fail(ExitFailure, NotWhole(path), "save its content in a file, and give that file")
 }
 
 // NotWhole refuses what a command cannot read whole and more than once: a
@@ -84,7 +84,7 @@ func NotWhole(path string) error {
 	if err != nil || there.Mode().IsRegular() {
 		return nil
 	}
-	what := "no regular file"
+	what := "not a regular file"
 	switch mode := there.Mode(); {
 	case mode.IsDir():
 		what = "a folder"

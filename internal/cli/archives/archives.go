@@ -19,7 +19,7 @@ func Read(path string) (*offline.Dataset, error) {
 	if there, err := os.Stat(path); err == nil && there.IsDir() {
 		found, _ := filepath.Glob(filepath.Join(path, "*.parquet"))
 		if len(found) != 1 {
-			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is a folder with %d archives (*.parquet), want one of them", path, len(found)), "the archive's own name")
+			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is a folder with %d archives (*.parquet), want one of them", path, len(found)), "give the name of one archive")
 		}
 		path = found[0]
 	}
@@ -30,9 +30,9 @@ func Read(path string) (*offline.Dataset, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --out "+cli.QuoteForShell(path))
 	}
-	next := "another file, or make the archive anew with eusn-stream offline import"
+	next := "another file, or import the data again with eusn-stream offline import"
 	if _, recording := recordingChannels(path); recording {
-		next = "a data set; recordings are for eusn-stream offline retrain, offline evaluate and replay"
+		next = "give a data set; a recording works with eusn-stream offline retrain, offline evaluate and replay"
 	}
 	return d, cli.Fail(cli.ExitFailure, err, next)
 }
@@ -55,6 +55,7 @@ type Labelled struct {
 	Channels int
 }
 
+// Open opens the data set or recording at path.
 func Open(path string) (Labelled, error) {
 	if there, err := os.Stat(path); err != nil || !there.IsDir() { // one stands for the archive in it
 		if err := cli.WholeFile(path); err != nil {
@@ -71,6 +72,7 @@ func Open(path string) (Labelled, error) {
 	return Labelled{Path: path, Set: d, Channels: len(d.Channels)}, nil
 }
 
+// Retrain trains a model on m.
 func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
 	if m.Set == nil {
 		return offline.RetrainRecording(ctx, m.Path, o, p)
@@ -78,6 +80,7 @@ func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p offli
 	return offline.Retrain(ctx, m.Set, o, p)
 }
 
+// Evaluate predicts m.
 func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p offline.Progress) (*offline.Evaluation, error) {
 	if m.Set == nil {
 		return offline.EvaluateRecording(ctx, model, m.Path, o, p)

@@ -25,41 +25,42 @@ type benchOptions struct {
 	dir, profile                           string
 }
 
+// NewCommand is "bench".
 func NewCommand(a *cli.App) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "How fast the engines and the whole stage are on this machine",
+		Short: "Measure the speed of the engines and of the whole stage on this machine",
 		Long: `Measure the engines and the whole stage on this machine, in about a minute.
 
-Engines. First the machine's own peak of fused multiply-adds, for each
-instruction set an engine uses, on one thread and on all. Then every shape in
-turn, many times: a burst of calls, and right after it bare multiply-adds for as
-long on as many threads. Rates are medians over the bursts; the share of the
-peak is the median of the paired ratios, so that other programs on the machine
-disturb it less than the rates. Floating-point operations count 2 N (N + X) a
-sample and member: tanh, bias, update and features are done but not counted.
+Engines. The first rows are the machine's own peak of fused multiply-adds, for each
+instruction set of an engine, on one thread and on all threads. Then every shape is
+measured many times in turn: a burst of calls, followed by plain multiply-adds of the
+same length on the same number of threads. Rates are medians over the bursts. The
+share of the peak is the median of the paired ratios, because other programs disturb
+it less than the rates. Floating-point operations count as 2 N (N + X) per sample and
+member; tanh, bias, update and features are computed but not counted.
 
-Stage. An embedded server with file storage, messages of 1,000 rows of 6
-channels from 512 producers, a network of 100 units, a prediction for every
-message. rows_per_s: a stored backlog is worked off, from stored message to
-committed prediction. engine_share: that rate over what engines alone reach on
-the same cores, measured right before and after: one engine on each core, fed
-1,000 samples of 64 streams a call from memory, with the predictions' scores.
-engine_time_share: time in engine calls over the time of all cores. p50_ms and
-p99_ms: from the moment a message was due to be published until its prediction
-is read from the output, at half of the measured rate.
+Stage. An embedded server with file storage, messages of 1,000 rows of 6 channels
+from 512 producers, a network of 100 units, and a prediction for every message.
+rows_per_s: the rate at which the stage processes a stored backlog, from stored
+message to committed prediction. engine_share: that rate relative to engines without
+a stage on the same cores, measured just before and after: one engine per core, with
+calls of 1,000 samples of 64 streams from memory, including the scores.
+engine_time_share: time in engine calls relative to the time of all cores. p50_ms and
+p99_ms: time from the moment when a message was due to be published until its
+prediction can be read from the output, at half of the measured rate.
 
-Energy, of GPUs only. After the rates, each shape runs without a pause for --time,
-a second at least, between two readings of the card's energy counter (NVML):
-joules_per_mstep, joules for a million steps of a stream, and watts, the mean
-power, both with all that else the card does. Where the counter cannot be read
-both are absent, and energy says why.
+Energy (GPUs only). After the rates, each shape runs without a pause for --time, at
+least a second, between two readings of the card's energy counter (NVML).
+joules_per_mstep is the energy of a million steps of a stream, watts the mean power;
+both include everything else that the card does. If the counter cannot be read, both
+are absent and energy says why.
 
---json prints one JSON object a line: field bench says peak, engine or stage.
-Flags that take lists (50,100) measure every combination. --engine auto
-measures every CPU engine there is; generic at one small shape only, and
-not at shapes asked for.`,
+--json prints one JSON object per line; its field bench is peak, engine or stage.
+Flags that take lists (50,100) measure every combination. --engine auto measures
+every CPU engine of this machine; generic only at one small shape, and not at shapes
+that you choose.`,
 		Example: `  eusn-stream bench
   eusn-stream bench --only engine --units 100 --inputs 6 --streams 1024 --steps 128 --threads 1 --json
   eusn-stream bench --only engine --bank 40 --units 50 --inputs 4
@@ -69,17 +70,17 @@ not at shapes asked for.`,
 	f := cmd.Flags()
 	f.IntSliceVar(&o.units, "units", nil, "units of the network, or of each member of a bank")
 	f.IntSliceVar(&o.inputs, "inputs", nil, "inputs after the transform; with --bank half of them are differences, so an even number")
-	f.IntSliceVar(&o.streams, "streams", nil, "streams advanced by one call")
-	f.IntSliceVar(&o.steps, "steps", nil, "samples of each stream in one call")
+	f.IntSliceVar(&o.streams, "streams", nil, "streams per call")
+	f.IntSliceVar(&o.steps, "steps", nil, "samples per stream and call")
 	f.IntSliceVar(&o.threads, "threads", nil, fmt.Sprintf("threads of the engine (default 1 and all, here %d)", runtime.GOMAXPROCS(0)))
 	f.IntVar(&o.bank, "bank", 0, "members of a bank with all features; 0: one network as in the paper")
-	f.BoolVar(&o.random, "random", false, "streams in random order, so that states come from all over memory")
+	f.BoolVar(&o.random, "random", false, "streams in random order, so that memory access is random")
 	f.StringVar(&o.only, "only", "", "measure only this: engine or stage")
-	f.DurationVar(&o.time, "time", time.Second, "time for each row of results")
+	f.DurationVar(&o.time, "time", time.Second, "measuring time per row of results")
 	f.IntSliceVar(&o.partitions, "partitions", []int{1, 8}, "partitions of the stage")
 	f.IntVar(&o.batch, "batch", pipeline.DefaultRowBudget, "rows that close a batch of the stage (stage.rows of its configuration)")
-	f.StringVar(&o.dir, "dir", "", "where the stage's server stores; empty: the system's temporary files")
-	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the stage at work: PROFILE-<partitions>.pprof, for go tool pprof")
+	f.StringVar(&o.dir, "dir", "", "folder for the stage's server; empty: the system's temporary folder")
+	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the working stage to PROFILE-<partitions>.pprof, for go tool pprof")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(); err != nil {
 			return err
@@ -140,7 +141,7 @@ func bench(ctx context.Context, a *cli.App, o *benchOptions) error {
 	if out.rows == 0 {
 		return cli.OrInterrupted(err, "nothing was measured")
 	}
-	return cli.OrInterrupted(err, "%d rows measured by then are printed", out.rows)
+	return cli.OrInterrupted(err, "the %d rows measured before are printed", out.rows)
 }
 
 func benchAll(ctx context.Context, a *cli.App, o *benchOptions, out *benchPrinter) error {

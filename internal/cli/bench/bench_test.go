@@ -90,7 +90,7 @@ func TestBenchInterrupted(t *testing.T) {
 	var out, errOut bytes.Buffer
 	watch := &onWrite{&out, func() { time.AfterFunc(300*time.Millisecond, cancel) }} // the peaks come first
 	code := root.Run(ctx, []string{"bench", "--json", "--only", "engine", "--time", "1m", "--units", "10", "--inputs", "1", "--streams", "1", "--threads", "1,1"}, watch, &errOut)
-	clitest.Result{Code: code, Out: out.String(), ErrOut: errOut.String()}.Want(t, cli.ExitInterrupted, "rows measured by then are printed")
+	clitest.Result{Code: code, Out: out.String(), ErrOut: errOut.String()}.Want(t, cli.ExitInterrupted, "rows measured before are printed")
 	if !strings.Contains(out.String(), `"bench":"engine"`) {
 		t.Errorf("no row of an engine in %s", out.String())
 	}

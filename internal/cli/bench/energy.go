@@ -45,7 +45,7 @@ func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Dura
 		to, err = energyOf(r, pci)
 	}
 	if err == nil && to <= from {
-		err = fmt.Errorf("the card's energy counter stood still for %v", took.Round(time.Millisecond))
+		err = fmt.Errorf("the card's energy counter did not change for %v", took.Round(time.Millisecond))
 	}
 	if err != nil {
 		b.energy.missing = "not measured: " + err.Error()
@@ -71,5 +71,5 @@ func energyOf(r *telemetry.Reader, pci string) (float64, error) {
 			return v.Energy, nil
 		}
 	}
-	return 0, fmt.Errorf("NVML does not know the card at %s", pci)
+	return 0, fmt.Errorf("NVML has no card at %s", pci)
 }

@@ -42,7 +42,7 @@ func TestBenchEnergy(t *testing.T) {
 	for _, c := range []struct{ library, pci, missing string }{
 		{lib, "0000:1b:00.0", ""},
 		{lib, "0000:1c:00.0", "Fake GPU 1 has no energy counter"},
-		{lib, "0000:ff:00.0", "does not know"},
+		{lib, "0000:ff:00.0", "NVML has no card"},
 		{"/nonexistent.so", "0000:1b:00.0", "/nonexistent.so"},
 	} {
 		telemetry.Library, b.energy = c.library, rowEnergy{}

@@ -82,7 +82,7 @@ type stageBench struct {
 func benchStage(ctx context.Context, a *cli.App, o *benchOptions, partitions int) (row stageRow, err error) {
 	dir, err := os.MkdirTemp(o.dir, "eusn-bench-*")
 	if err != nil {
-		return row, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--dir, with a folder that can be written")
+		return row, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--dir with a writable folder")
 	}
 	defer os.RemoveAll(dir)
 	p := a.Progress()
@@ -152,7 +152,7 @@ func (b *stageBench) open(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	if b.server, err = natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: b.log}); err != nil {
-		return cli.Fail(cli.ExitFailure, err, "--dir, with a folder that can be written")
+		return cli.Fail(cli.ExitFailure, err, "--dir with a writable folder")
 	}
 	if b.nc, err = b.server.Connect("eusn-stream/bench", b.log); err == nil {
 		b.js, err = jetstream.New(b.nc, jetstream.WithPublishAsyncMaxPending(512))
@@ -238,7 +238,7 @@ func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err erro
 			case at.IsZero() && s.Rows > begin.Rows && s.Rows < want:
 				first, at = s, now
 			case s.Rows == want && at.IsZero():
-				return errors.New("bench: the stage was done before it could be watched: more --time makes it last")
+				return errors.New("bench: the stage was finished before it could be measured: use a longer --time")
 			case s.Rows == want:
 				wall := now.Sub(at).Seconds()
 				r.rows = float64(s.Rows-first.Rows) / wall
@@ -260,7 +260,7 @@ func (b *stageBench) startProfile() (stop func() error, err error) {
 	}
 	f, err := os.Create(b.profile)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--profile, with a path that can be written")
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--profile with a writable path")
 	}
 	b.profile = ""
 	if err := pprof.StartCPUProfile(f); err != nil {
@@ -295,7 +295,7 @@ func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.
 		case <-reading.Done():
 			return context.Cause(reading)
 		case <-time.After(stageForever):
-			return errors.New("bench: predictions are missing at the output")
+			return errors.New("bench: predictions are missing in the output")
 		}
 	})
 	return got.Latencies(stageWarmUp), err

@@ -14,6 +14,7 @@ import (
 
 const defaultConfigFile = "eusn-stream.yaml"
 
+// NewCommand is "config" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
 	return cli.Group("config", "Write and check configuration files", newConfigInit(a), newConfigCheck(a), newConfigSchema(a))
 }
@@ -45,7 +46,7 @@ func configInit(a *cli.App, path string, force bool) error {
 		return fmt.Errorf("config: %w", err)
 	}
 	if err := cli.ReplaceFile(path, config.DefaultYAML, cli.Public); err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "another name")
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "choose another name")
 	}
 	a.Say("wrote %s", path)
 	return nil
@@ -54,7 +55,7 @@ func configInit(a *cli.App, path string, force bool) error {
 func newConfigCheck(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Check a configuration file without starting or connecting to anything",
+		Short: "Check a configuration file; start nothing, connect to nothing",
 		Long: `Check a configuration file as "run" would read it, environment included: keys,
 types, ranges. Nothing is started and nothing is connected to.`,
 		Example: "  eusn-stream config check configs/embedded.yaml",
@@ -86,7 +87,7 @@ func configCheck(a *cli.App, path string) error {
 		return err
 	}
 	if _, err := os.Stat(c.Model); err != nil {
-		a.Say("note: there is no model file %s yet; eusn-stream offline retrain writes one", c.Model)
+		a.Say("note: model file %s does not exist yet; eusn-stream offline retrain writes one", c.Model)
 	}
 	if !a.JSON {
 		a.Print("%s: ok", path)

@@ -31,7 +31,7 @@ func TestConfigInit(t *testing.T) {
 	if err := os.WriteFile(file, []byte("job: mine\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Exec(t, t.Context(), "config", "init", file).Want(t, cli.ExitFailure, "left as it is", "--force")
+	clitest.Exec(t, t.Context(), "config", "init", file).Want(t, cli.ExitFailure, "was not changed", "--force")
 	if text, _ := os.ReadFile(file); string(text) != "job: mine\n" {
 		t.Error("init without --force replaced the file")
 	}
@@ -40,16 +40,16 @@ func TestConfigInit(t *testing.T) {
 	// What cannot be replaced stays, with --force, too: a folder of the file's
 	// name, a device (which a failed write once removed).
 	dir := t.TempDir()
-	clitest.Exec(t, t.Context(), "config", "init", "--force", dir).Want(t, cli.ExitFailure, "no regular file", "try: another name")
+	clitest.Exec(t, t.Context(), "config", "init", "--force", dir).Want(t, cli.ExitFailure, "not a regular file", "try: choose another name")
 	pipe := filepath.Join(dir, "pipe")
 	if err := os.Symlink(os.DevNull, pipe); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Exec(t, t.Context(), "config", "init", "--force", pipe).Want(t, cli.ExitFailure, "no regular file")
+	clitest.Exec(t, t.Context(), "config", "init", "--force", pipe).Want(t, cli.ExitFailure, "not a regular file")
 	if to, err := os.Readlink(pipe); err != nil || to != os.DevNull {
 		t.Errorf("init --force replaced a device: %q, %v", to, err)
 	}
-	clitest.Exec(t, t.Context(), "config", "init", filepath.Join(dir, "none", "c.yaml")).Want(t, cli.ExitFailure, "there is no folder", "try: mkdir -p")
+	clitest.Exec(t, t.Context(), "config", "init", filepath.Join(dir, "none", "c.yaml")).Want(t, cli.ExitFailure, "does not exist", "try: mkdir -p")
 }
 
 // A file that is no configuration is not read to its end.

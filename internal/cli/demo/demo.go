@@ -72,7 +72,7 @@ func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
 		return err
 	}
 	if o.continuous && (o.archive != "" || o.policy.Kind != reservoir.Window && o.policy.Kind != reservoir.Count) {
-		return errors.New("--continuous: a stream without marks and silences wants --policy window or count, and is simulated: no --dataset")
+		return errors.New("--continuous wants --policy window or count, and no --dataset: its streams are simulated and have no marks or pauses")
 	}
 	if o.simulate.Samples == 0 && o.goesOn() {
 		o.simulate.Samples = max(demoSamples, 4*o.pol.Length)
@@ -86,24 +86,25 @@ func (o *demoOptions) goesOn() bool {
 	return o.policy.Kind != reservoir.Marked && o.policy.Kind != reservoir.Gap
 }
 
+// NewCommand is "demo".
 func NewCommand(a *cli.App) *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See all of it work: simulate, train, stream, predict, compare",
-		Long: `Make sensor data by simulation (vibration of a rotating machine: healthy,
-imbalance, two kinds of bearing fault), write it as a Parquet archive, train a
-model, start a NATS server and the stage, and replay the test part as hundreds of
-concurrent streams. Then compare every live prediction with an offline
-evaluation: they must be equal bit for bit, or the exit code is 5.
+		Short: "Try everything: simulate, train, stream, predict, compare",
+		Long: `Simulate sensor data (vibration of a rotating machine: healthy, imbalance, two kinds
+of bearing fault), write them as a Parquet archive, train a model, start a NATS
+server and the stage, and publish the test part as hundreds of concurrent streams.
+Then compare every live prediction with an offline evaluation: they must be equal
+bit for bit, otherwise the exit code is 5.
 
---policy says where sequences end, in training, evaluation and live. Under marked
-and gap, streams carry series one after the other, each ended by a mark or by
-silence; under window, count and endless each series is a stream of its own, longer
-than a sequence, and --streams of them play at a time. With --continuous the
-simulated machines run on while their condition changes, as in a plant.
+--policy decides where sequences end, in training, evaluation and live. With marked
+and gap a stream carries one series after the other, each ended by a mark or by
+silence. With window, count and endless each series is a stream of its own, longer
+than a sequence, and --streams of them run at the same time. With --continuous the
+simulated machines keep running while their condition changes, as in a plant.
 
-The archive and the model stay in --dir; the server's data is removed.`,
+The archive and the model stay in --dir; the server's data are removed.`,
 		Example: `  eusn-stream demo
   eusn-stream demo --policy window
   eusn-stream demo --policy window --continuous
@@ -111,9 +112,9 @@ The archive and the model stay in --dir; the server's data is removed.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", "demo-data", "where archive and model are written")
+	f.StringVar(&o.dir, "dir", "demo-data", "folder for archive and model")
 	f.StringVar(&o.archive, "dataset", "", "use this archive instead of simulated data")
-	f.BoolVar(&o.continuous, "continuous", false, "record machines whose condition changes as they run, with labelled intervals, and train, evaluate and replay those recordings")
+	f.BoolVar(&o.continuous, "continuous", false, "simulate machines whose condition changes while they run, and train on, evaluate and replay recordings of them")
 	o.pol.Add(f)
 	f.IntVar(&o.streams, "streams", demoStreams, "concurrent streams of the replay")
 	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank (default %d, with --dataset %d)", demoMembers, reservoir.DefaultBank(1).Members))
@@ -135,7 +136,7 @@ The archive and the model stay in --dir; the server's data is removed.`,
 		}
 		return a.Do(func(ctx context.Context, _ []string) error {
 			err := demo(ctx, a, &o)
-			kept := "nothing was kept"
+			kept := "no file was kept"
 			if len(o.kept) > 0 {
 				kept = "complete and kept: " + strings.Join(o.kept, ", ")
 			}

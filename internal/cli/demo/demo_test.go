@@ -96,7 +96,7 @@ func TestDemoInterrupted(t *testing.T) {
 		kept []string
 		says string
 	}{
-		{"1/5", nil, "nothing was kept"},
+		{"1/5", nil, "no file was kept"},
 		{"2/5", []string{"machine.parquet"}, "machine.parquet"},
 		{"3/5", []string{"machine.parquet", "machine.safetensors"}, "machine.safetensors"},
 		{"4/5", []string{"machine.parquet", "machine.safetensors"}, "machine.safetensors"},

@@ -159,7 +159,7 @@ func (l *demoRun) text(rowsPerSecond float64) string {
 	predicted, right := l.collect.score()
 	text := fmt.Sprintf("     %7.0f rows/s   %d of %d predictions", rowsPerSecond, predicted, len(l.collect.got))
 	if predicted > 0 {
-		text += fmt.Sprintf("   right so far %.3f", float64(right)/float64(predicted))
+		text += fmt.Sprintf("   correct so far %.3f", float64(right)/float64(predicted))
 	}
 	return text
 }
@@ -194,7 +194,7 @@ func (c *collector) take(o consumer.Output) error {
 		n := c.seen[p.Stream]
 		switch {
 		case !known:
-			return cli.Fail(cli.ExitIntegrity, fmt.Errorf("a prediction of stream %q, of which the evaluation has none", p.Stream), "")
+			return cli.Fail(cli.ExitIntegrity, fmt.Errorf("a prediction of stream %q, which the evaluation does not have", p.Stream), "")
 		case n == len(want):
 			return cli.Fail(cli.ExitIntegrity, fmt.Errorf("stream %q has more than the %d predictions of the evaluation", p.Stream, n), "")
 		case int(p.Class) < 0 || int(p.Class) >= len(c.src.ev.Classes):

@@ -45,13 +45,13 @@ func demoResult(a *cli.App, live *liveResult, ev *offline.Evaluation, spent time
 		a.Print("%d of %d predictions equal the offline evaluation", equal, len(ev.Predictions))
 	}
 	if len(differences) == 0 {
-		a.Say("demo ended well after %.1f s", spent.Seconds())
+		a.Say("demo succeeded after %.1f s", spent.Seconds())
 		return nil
 	}
 	for _, d := range differences[:min(5, len(differences))] {
 		fmt.Fprintln(a.Stderr, d)
 	}
-	return cli.Fail(cli.ExitIntegrity, fmt.Errorf("%d live predictions DIFFER from the offline evaluation: this must never happen, please report it", len(differences)),
+	return cli.Fail(cli.ExitIntegrity, fmt.Errorf("%d live predictions DIFFER from the offline evaluation; this is a bug, please report it", len(differences)),
 		"eusn-stream doctor, and send its output with the report")
 }
 

@@ -25,7 +25,7 @@ func OtherBits(kind string) string {
 	if gpuProducts[kind] == gpu.Canonical {
 		return ""
 	}
-	return "its states differ from every other engine's in the last bits: a job it begins can be gone on with by it alone"
+	return "its states differ from those of every other engine in the last bits; a job started with this engine can be resumed only by it"
 }
 
 // Check refuses an engine that this machine or build does not have,
@@ -39,11 +39,12 @@ func Check(kind string) error {
 			return gpuFailure(err)
 		}
 	case kind != "auto" && !slices.Contains(reservoir.CPUKinds(), kind):
-		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("this CPU cannot run the %s engine", kind), "--engine auto, which takes the fastest it can: "+reservoir.CPUKinds()[0])
+		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("this CPU cannot run the %s engine", kind), "--engine auto, which uses the fastest that runs here: "+reservoir.CPUKinds()[0])
 	}
 	return nil
 }
 
+// IsGPU reports whether an engine kind needs a GPU.
 func IsGPU(kind string) bool {
 	_, ok := gpuProducts[kind]
 	return ok

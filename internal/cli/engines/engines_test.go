@@ -51,7 +51,7 @@ func TestAutoWithoutGPU(t *testing.T) {
 		}
 		e.Close()
 	}
-	if s := book.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "the CPU computes") || !strings.Contains(s, "gpu: ") {
+	if s := book.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "CPU engine in use") || !strings.Contains(s, "gpu: ") {
 		t.Errorf("log is\n%swant one line that says who computes and why", s)
 	}
 	if fallback != nil {
@@ -97,7 +97,7 @@ func TestOtherBits(t *testing.T) {
 		var book bytes.Buffer
 		first, fallback := ForStage(kind, 100, slog.New(slog.NewTextHandler(&book, nil)))
 		other := kind == "gpu-3xtf32" || kind == "gpu-2xtf32"
-		if n := strings.Count(book.String(), "an approximate engine computes"); (n == 1) != other || n > 1 || (OtherBits(kind) != "") != other {
+		if n := strings.Count(book.String(), "approximate engine in use"); (n == 1) != other || n > 1 || (OtherBits(kind) != "") != other {
 			t.Errorf("%s: log is\n%s", kind, &book)
 		}
 		if !other {

@@ -12,7 +12,7 @@ import (
 )
 
 // cpuInstead is what to try where a GPU cannot be used.
-const cpuInstead = "--engine auto, which takes the CPU where there is no GPU"
+const cpuInstead = "--engine auto, which uses the CPU if there is no GPU"
 
 // gpuFailure gives an error of package gpu its exit code and a next step.
 func gpuFailure(err error) error {
@@ -21,9 +21,9 @@ func gpuFailure(err error) error {
 	case errors.As(err, &none):
 		return cli.Fail(cli.ExitUnreachable, err, cpuInstead)
 	case errors.Is(err, gpu.ErrTF32):
-		return cli.Fail(cli.ExitUsage, err, "--engine gpu-3xtf32, or a model of eusn-stream offline retrain --tf32")
+		return cli.Fail(cli.ExitUsage, err, "--engine gpu-3xtf32, or a model trained with eusn-stream offline retrain --tf32")
 	case errors.Is(err, gpu.ErrSelfTest):
-		return cli.Fail(cli.ExitIntegrity, err, "another driver version; "+cpuInstead)
+		return cli.Fail(cli.ExitIntegrity, err, "install another driver version; or "+cpuInstead)
 	}
 	return cli.Fail(cli.ExitFailure, err, cpuInstead)
 }
@@ -49,14 +49,14 @@ func ForStage(kind string, maxSlots int, log *slog.Logger) (first, fallback pipe
 	if IsGPU(kind) {
 		first = NewGPU(kind, maxSlots)
 		if s := OtherBits(kind); s != "" {
-			log.Warn("an approximate engine computes", "engine", kind, "note", s)
+			log.Warn("approximate engine in use", "engine", kind, "note", s)
 			return first, first
 		}
 		return first, gpuOr(first, cpu, log)
 	}
 	if kind == "auto" {
 		if _, err := gpu.Devices(); err != nil {
-			log.Info("the CPU computes", "engine", reservoir.CPUKinds()[0], "why", err)
+			log.Info("CPU engine in use", "engine", reservoir.CPUKinds()[0], "why", err)
 			return cpu, nil
 		}
 		gpus := NewGPU("gpu", maxSlots)
@@ -78,7 +78,7 @@ func gpuOr(gpus, cpu pipeline.EngineFactory, log *slog.Logger) pipeline.EngineFa
 				return e, nil
 			}
 			failed = true
-			log.Warn("the GPU cannot be used; the CPU computes instead", "engine", reservoir.CPUKinds()[0], "why", err)
+			log.Warn("GPU cannot be used; CPU engine in use instead", "engine", reservoir.CPUKinds()[0], "why", err)
 		}
 		return cpu(net, slots)
 	}

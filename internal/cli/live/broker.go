@@ -38,7 +38,7 @@ func openBroker(c config.Config, log *slog.Logger) (*broker, error) {
 	s, err := natsserver.Start(natsserver.Options{Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log})
 	if err != nil {
 		return nil, cli.Fail(cli.ExitFailure, err, fmt.Sprintf(
-			"eusn-stream doctor --dir %s; another --dir or --port; or --nats-url to share a server that runs already", c.Server.Dir))
+			"eusn-stream doctor --dir %s; choose another --dir or --port; or use a running server with --nats-url", c.Server.Dir))
 	}
 	return &broker{server: s, dial: func(name string) (*nats.Conn, error) { return s.Connect(name, log) }}, nil
 }
@@ -50,15 +50,15 @@ func connectHint(err error, other string) string {
 	}
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), says("nonce"):
-		return "nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as EUSN_NATS_CREDS and so on (docs/nats.md)"
+		return "set nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as environment variables such as EUSN_NATS_CREDS (docs/nats.md)"
 	case says("unknown authority"):
-		return "nats.tls_ca or EUSN_NATS_TLS_CA with the certificate of the authority that signed the server's"
+		return "set nats.tls_ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate"
 	case says("certificate required", "bad certificate"):
-		return "nats.tls_cert and nats.tls_key with a client certificate of the authority that the server trusts"
+		return "set nats.tls_cert and nats.tls_key to a client certificate from an authority that the server trusts"
 	case says("not valid for any names", "doesn't contain any IP SANs", "certificate is valid for"):
-		return "--nats-url with a name that is in the server's certificate"
+		return "use a host name in --nats-url that is in the server's certificate"
 	case errors.Is(err, io.EOF):
-		return "nats.tls_first: true, if the server wants TLS from the first byte"
+		return "set nats.tls_first: true if the server requires TLS from the first byte"
 	}
 	return other
 }

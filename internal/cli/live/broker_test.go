@@ -32,10 +32,10 @@ func TestServerRefusals(t *testing.T) {
 		return "nats://" + ns.Addr().String()
 	}
 	closed := start(server.Options{Username: "u", Password: "p"})
-	clitest.Exec(t, t.Context(), "partitions", "--nats-url", closed).Want(t, cli.ExitUnreachable, "Authorization Violation", "try: nats.creds", "nats.password")
-	clitest.Exec(t, t.Context(), "doctor", "--nats-url", closed).Want(t, cli.ExitUnreachable, "try: nats.creds")
+	clitest.Exec(t, t.Context(), "partitions", "--nats-url", closed).Want(t, cli.ExitUnreachable, "Authorization Violation", "try: set nats.creds", "nats.password")
+	clitest.Exec(t, t.Context(), "doctor", "--nats-url", closed).Want(t, cli.ExitUnreachable, "try: set nats.creds")
 	plain := start(server.Options{})
-	clitest.Exec(t, t.Context(), "deadletter", "list", "--nats-url", plain).Want(t, cli.ExitFailure, "is JetStream enabled on the server")
+	clitest.Exec(t, t.Context(), "deadletter", "list", "--nats-url", plain).Want(t, cli.ExitFailure, "check that JetStream is enabled on the server")
 	// A job's messages must leave room for what a dead letter adds.
 	tight := start(server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: pipeline.DefaultMaxMessage + 1})
 	r := clitest.Exec(t, t.Context(), "doctor", "--nats-url", tight)
@@ -58,5 +58,5 @@ func TestServerRefusals(t *testing.T) {
 			c.Close()
 		}
 	}()
-	clitest.Exec(t, t.Context(), "doctor", "--nats-url", "nats://"+l.Addr().String()).Want(t, cli.ExitUnreachable, "try: nats.tls_first")
+	clitest.Exec(t, t.Context(), "doctor", "--nats-url", "nats://"+l.Addr().String()).Want(t, cli.ExitUnreachable, "try: set nats.tls_first")
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
+// NewDeadLetter is "deadletter" and what is under it.
 func NewDeadLetter(a *cli.App) *cobra.Command {
-	return cli.Group("deadletter", "List messages the stage could not use, and send them again",
+	return cli.Group("deadletter", "List messages that the stage could not use, and publish them again",
 		newDeadLetterList(a), newResend(a), cli.Renamed(a, newResend(a), "replay", "eusn-stream deadletter resend"))
 }
 
@@ -25,10 +26,10 @@ func NewDeadLetter(a *cli.App) *cobra.Command {
 type letterFlags struct{ reason, key, since, until string }
 
 func (l *letterFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&l.reason, "reason", "", "only those of this reason: a word of docs/metrics.md (key, header, checksum, malformed, schema, value, time, streams, event) or a part of the sentence")
-	f.StringVar(&l.key, "key", "", "only those that came under this key")
-	f.StringVar(&l.since, "since", "", "only those stored since: 2h (ago), or a time like 2026-01-31T12:00:00Z")
-	f.StringVar(&l.until, "until", "", "only those stored before, likewise")
+	f.StringVar(&l.reason, "reason", "", "only this reason: key, header, checksum, malformed, schema, value, time, streams or event (docs/metrics.md), or a part of the message")
+	f.StringVar(&l.key, "key", "", "only this key")
+	f.StringVar(&l.since, "since", "", "only those stored since then: 2h (ago), or a time like 2026-01-31T12:00:00Z")
+	f.StringVar(&l.until, "until", "", "only those stored before then, in the same form")
 }
 
 func (l *letterFlags) given() bool { return *l != letterFlags{} }
@@ -59,12 +60,12 @@ func newDeadLetterList(a *cli.App) *cobra.Command {
 	var unsent bool
 	cmd := jobCommand(a, &cobra.Command{
 		Use:   "list",
-		Short: "List a job's dead letters: number, time, subject, reason, and whether it was sent again",
-		Long: `List the messages of a job that could not be used, oldest first: number, time,
-subject, place in the input, size, reason, and whether it was sent again. The
-newest 100,000 are kept (dead_letters.keep; marks of what was sent again count);
-how many went before is said on standard error. The input has their originals,
-as long as it keeps them.`,
+		Short: "List a job's dead letters: number, time, subject, reason, and whether they were sent again",
+		Long: `List the messages that a job could not use, oldest first: number, time, subject,
+position in the input, size, reason, and whether the message was sent again. The
+newest 100,000 are kept (dead_letters.keep; a mark of a message that was sent again
+counts as one). Standard error reports how many older ones were dropped. The input
+holds the originals until its own limits remove them.`,
 		Example: `  eusn-stream deadletter list --nats-url nats://127.0.0.1:4222
   eusn-stream deadletter list --reason schema --since 2h --unsent`,
 		Args: cobra.NoArgs,
@@ -83,7 +84,7 @@ as long as it keeps them.`,
 			return err
 		}
 		if gone := held.Average().Dropped; gone > 0 {
-			a.Say("note: %d older dead letters are gone, dropped for newer ones (dead_letters.keep) or purged", gone)
+			a.Say("note: %d older dead letters were dropped (dead_letters.keep) or purged", gone)
 		}
 		return j.DeadLetters(ctx, f, func(d admin.Letter) error {
 			if a.JSON {
@@ -115,14 +116,14 @@ func newResend(a *cli.App) *cobra.Command {
 	cmd := jobCommand(a, &cobra.Command{
 		Use:   "resend NUMBER... | --all",
 		Short: "Publish the original bytes of dead letters to the input again",
-		Long: `Publish the original bytes of dead letters to the input again, for instance
-after the stage was given another model or another policy on missing values.
-The samples take their place in the stream now, not where they were: a sequence
-that went on without them has been predicted, with the flag poison-skipped.
+		Long: `Publish the original bytes of dead letters to the input again, for example after
+the stage got another model or another rule for missing values. The samples enter
+the stream now, not at their old position: their sequence was predicted without
+them, with the flag poison-skipped.
 
---all sends all that were not sent before, or those of them that --reason, --key,
---since and --until choose. What was sent is marked, and not sent once more
-without --again: its samples would count twice.`,
+--all sends all dead letters that were not sent before; --reason, --key, --since and
+--until select among them. A message that was sent is marked. It is not sent a
+second time without --again, because its samples would count twice.`,
 		Example: `  eusn-stream deadletter resend 12 13 --nats-url nats://127.0.0.1:4222
   eusn-stream deadletter resend --all --reason value --since 24h`,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
@@ -131,7 +132,7 @@ without --again: its samples would count twice.`,
 		case all == (len(args) > 0):
 			return cli.Fail(cli.ExitUsage, errors.New("want the numbers of dead letters, or --all"), help)
 		case which.given() && !all:
-			return cli.Fail(cli.ExitUsage, errors.New("--reason, --key, --since and --until choose among --all"), help)
+			return cli.Fail(cli.ExitUsage, errors.New("--reason, --key, --since and --until need --all"), help)
 		}
 		f, err := which.filter(time.Now())
 		if err != nil {
@@ -141,7 +142,7 @@ without --again: its samples would count twice.`,
 		for _, text := range args {
 			seq, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
-				return cli.Fail(cli.ExitUsage, fmt.Errorf("dead letter %q, want its number", text), "eusn-stream deadletter list, which has them")
+				return cli.Fail(cli.ExitUsage, fmt.Errorf("dead letter %q, want its number", text), "eusn-stream deadletter list shows the numbers")
 			}
 			named[seq] = true
 		}
@@ -166,8 +167,8 @@ without --again: its samples would count twice.`,
 		return nil
 	})
 	which.add(cmd.Flags())
-	cmd.Flags().BoolVar(&all, "all", false, "all that were not sent again before")
-	cmd.Flags().BoolVar(&again, "again", false, "also those that were")
+	cmd.Flags().BoolVar(&all, "all", false, "all that were not sent before")
+	cmd.Flags().BoolVar(&again, "again", false, "also those that were sent before")
 	return cmd
 }
 
@@ -180,7 +181,7 @@ func chooseLetters(ctx context.Context, j *admin.Job, f admin.LetterFilter, name
 			return nil
 		case d.SentAgain != nil && !again && !all:
 			return cli.Fail(cli.ExitFailure, fmt.Errorf("dead letter %d was sent again %s, as input message %d: its samples would count twice; nothing was sent", d.Seq, d.SentAgain.UTC().Format(time.RFC3339), d.SentAs),
-				"--again, if it is meant")
+				"--again to send it a second time")
 		case d.SentAgain != nil && !again:
 			return nil
 		}

@@ -44,7 +44,7 @@ func streamKind(name string) string { return name[strings.LastIndexByte(name, '-
 func followDisk(ctx context.Context, log *slog.Logger, b *broker, c config.Config, first, every time.Duration) {
 	nc, err := b.dial("eusn-stream/" + c.Job + "/disk")
 	if err != nil {
-		log.Warn("how the disk fills is not watched", "err", err)
+		log.Warn("disk use is not monitored", "err", err)
 		return
 	}
 	defer nc.Close()
@@ -59,7 +59,7 @@ func followDisk(ctx context.Context, log *slog.Logger, b *broker, c config.Confi
 		now, room, err := lookAtDisk(ctx, nc, b, c)
 		switch {
 		case err != nil:
-			log.Debug("how the disk fills could not be asked for", "err", err)
+			log.Debug("disk use could not be read", "err", err)
 			wait = first
 			continue
 		case began:
@@ -97,7 +97,7 @@ func lookAtDisk(ctx context.Context, nc *nats.Conn, b *broker, c config.Config) 
 // localRoom is what the embedded server may still store: its own limit, three
 // quarters of what was free when it started, or the disk, if that has less.
 func localRoom(s *natsserver.Server, dir string) diskRoom {
-	room := diskRoom{math.NaN(), "the server's limit, three quarters of the disk that was free at its start"}
+	room := diskRoom{math.NaN(), "the server's limit (three quarters of the free space at its start)"}
 	if bytes, ok := s.Room(); ok {
 		room.bytes = float64(bytes)
 	}
@@ -111,7 +111,7 @@ func localRoom(s *natsserver.Server, dir string) diskRoom {
 func accountRoom(ctx context.Context, js jetstream.JetStream) diskRoom {
 	info, err := js.AccountInfo(ctx)
 	if err != nil || info.Limits.MaxStore < 0 {
-		return diskRoom{math.NaN(), "the server's disk, which only its operator sees"}
+		return diskRoom{math.NaN(), "the server's disk (only its operator can see it)"}
 	}
 	return diskRoom{max(0, float64(info.Limits.MaxStore)-float64(info.Store)), "the account's max_store"}
 }
@@ -154,16 +154,16 @@ func boundsText(g admin.Growth, days float64) string {
 	}
 	text := ""
 	if len(unbounded) > 0 {
-		text = "nothing bounds " + strings.Join(unbounded, " and ")
+		text = "no limit on " + strings.Join(unbounded, " and ")
 	}
 	if len(bounded) > 0 {
 		if text != "" {
 			text += "; "
 		}
-		text += "bounded: " + strings.Join(bounded, "; ")
+		text += "limits: " + strings.Join(bounded, "; ")
 	}
 	if len(unbounded) == 0 && !math.IsInf(days, 1) {
-		text += "; but the disk has less room than that"
+		text += "; the disk has less free space than these limits"
 	}
 	return text
 }
@@ -177,17 +177,17 @@ func checkDisk(ctx context.Context, c config.Config) Finding {
 	if c.NATS.URL == "" {
 		return plannedDisk(c)
 	}
-	f := Finding{"disk", "note", fmt.Sprintf("how the job %q fills its server's disk cannot be told", c.Job)}
+	f := Finding{"disk", "note", fmt.Sprintf("the disk use of job %q is unknown", c.Job)}
 	b := &broker{dial: func(name string) (*nats.Conn, error) { return natsclient.Connect(natsOptions(c.NATS, name, nil)) }}
 	nc, err := b.dial("eusn-doctor/disk")
 	if err != nil {
-		f.Sentence += ": the server is not reached."
+		f.Sentence += ": the server cannot be reached."
 		return f
 	}
 	defer nc.Close()
 	held, room, err := lookAtDisk(ctx, nc, b, c)
 	if errors.Is(err, admin.ErrNoJob) {
-		f.Sentence += ": it has not run there. " + keysText(c)
+		f.Sentence += ": the job has not run there. " + keysText(c)
 		return f
 	}
 	if err != nil {
@@ -216,7 +216,7 @@ func averageDisk(g admin.Growth, room diskRoom) Finding {
 		}
 	}
 	if math.IsNaN(room.bytes) {
-		f.Sentence += fmt.Sprintf("; there is no figure of %s", room.of)
+		f.Sentence += fmt.Sprintf("; the free space of %s is unknown", room.of)
 	} else {
 		f.Sentence += fmt.Sprintf("; %s GB are free of %s", gigabytes(room.bytes), room.of)
 	}
@@ -226,7 +226,7 @@ func averageDisk(g admin.Growth, room diskRoom) Finding {
 	}
 	f.Sentence += "; " + boundsText(g, days)
 	if g.Dropped > 0 {
-		f.Sentence += fmt.Sprintf("; %d older dead letters are gone", g.Dropped)
+		f.Sentence += fmt.Sprintf("; %d older dead letters were dropped", g.Dropped)
 	}
 	f.Sentence += "."
 	return f
@@ -234,7 +234,7 @@ func averageDisk(g admin.Growth, room diskRoom) Finding {
 
 // plannedDisk is of an embedded server, which doctor does not start.
 func plannedDisk(c config.Config) Finding {
-	f := Finding{"disk", "ok", "how much the disk has free is not known on this system. "}
+	f := Finding{"disk", "ok", "the free disk space cannot be read on this system. "}
 	dir := existing(c.Server.Dir)
 	if free, ok := diskFree(dir); ok {
 		f.Sentence = fmt.Sprintf("%s GB are free for %s. ", gigabytes(float64(free)), c.Server.Dir)
@@ -263,7 +263,7 @@ func unboundedKeys(c config.Config) (keys []string) {
 
 func keysText(c config.Config) string {
 	if keys := unboundedKeys(c); keys != nil {
-		return "Nothing but the disk bounds " + strings.Join(keys, ", ") + ": run says after two minutes how many GB a day that is, and doctor with --nats-url while it runs."
+		return "Only the disk limits " + strings.Join(keys, ", ") + ". eusn-stream run reports the GB per day after two minutes, and so does doctor --nats-url while it runs."
 	}
-	return "The configuration bounds input, predictions and dead letters of a new job."
+	return "The configuration limits input, predictions and dead letters of a new job."
 }

@@ -56,14 +56,14 @@ func TestDiskIsForetold(t *testing.T) {
 	}
 	stop()
 	<-done
-	for _, want := range []string{"nothing bounds EUSN-IN (input.max_age or input.max_bytes) and EUSN-OUT (output.keep)", "bounded: EUSN-DLQ by max_msgs 100000", "dlq_gb_a_day=0"} {
+	for _, want := range []string{"no limit on EUSN-IN (input.max_age or input.max_bytes) and EUSN-OUT (output.keep)", "limits: EUSN-DLQ by max_msgs 100000", "dlq_gb_a_day=0"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}
 	}
 	var found []live.Finding
 	clitest.Must(t, "doctor", "--json", "--nats-url", url).Parse(t, &found)
-	if f := found[len(found)-1]; f.Subject != "disk" || f.Status != "note" || !strings.Contains(f.Sentence, "EUSN-IN holds") || !strings.Contains(f.Sentence, "nothing bounds EUSN-IN") {
+	if f := found[len(found)-1]; f.Subject != "disk" || f.Status != "note" || !strings.Contains(f.Sentence, "EUSN-IN holds") || !strings.Contains(f.Sentence, "no limit on EUSN-IN") {
 		t.Errorf("doctor finds %+v", f)
 	}
 	for i := range 3 {
@@ -72,7 +72,7 @@ func TestDiskIsForetold(t *testing.T) {
 	clitest.Await(t, url, 0, 3)
 	purgeFirst(t, url)
 	r := clitest.Must(t, "deadletter", "list", "--nats-url", url)
-	r.Want(t, cli.ExitOK, "note: 1 older dead letters are gone")
+	r.Want(t, cli.ExitOK, "note: 1 older dead letters were dropped")
 	if strings.Count(r.Out, "\n") != 2 {
 		t.Errorf("listed:\n%s", r.Out)
 	}

@@ -33,10 +33,10 @@ func TestDiskWords(t *testing.T) {
 		says  []string
 		not   string
 	}{
-		{grows(1e9, ever, ever, 2e9), 9e9, "WARN", []string{"full_in_days=4.0", "nothing bounds EUSN-IN", "gb_a_day=3 ", "free_gb=9"}, "less room"},
-		{grows(1e9, ever, 2e9, 2e9), 9e12, "INFO", []string{"full_in_days=8998.0", "bounded: EUSN-OUT by max_bytes 7; EUSN-DLQ"}, "EUSN-OUT (output"},
-		{grows(1e9, 2e9, 2e9, 2e9), 9e9, "INFO", []string{"bounded: EUSN-IN"}, "full_in_days"},
-		{grows(1e9, 9e9, 9e9, 9e9), 9e9, "WARN", []string{"but the disk has less room than that", "full_in_days=3.0"}, "nothing bounds"},
+		{grows(1e9, ever, ever, 2e9), 9e9, "WARN", []string{"full_in_days=4.0", "no limit on EUSN-IN", "gb_a_day=3 ", "free_gb=9"}, "less free space"},
+		{grows(1e9, ever, 2e9, 2e9), 9e12, "INFO", []string{"full_in_days=8998.0", "limits: EUSN-OUT by max_bytes 7; EUSN-DLQ"}, "EUSN-OUT (output"},
+		{grows(1e9, 2e9, 2e9, 2e9), 9e9, "INFO", []string{"limits: EUSN-IN"}, "full_in_days"},
+		{grows(1e9, 9e9, 9e9, 9e9), 9e9, "WARN", []string{"the disk has less free space than these limits", "full_in_days=3.0"}, "nothing bounds"},
 		{grows(0, ever, ever, ever), 9e9, "INFO", []string{"gb_a_day=0 "}, "full_in_days"},
 		{grows(1e9, ever, ever, ever), math.NaN(), "INFO", []string{"free_of=\"the disk\""}, "free_gb"},
 	} {

@@ -31,32 +31,34 @@ type Finding struct {
 	Sentence string `json:"sentence"`
 }
 
+// NewDoctor is "doctor".
 func NewDoctor(a *cli.App) *cobra.Command {
 	var file, store string
 	doctorFlags := []string{"dir", "nats-url", "job"}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What this machine has and what would stop the stage from running",
-		Long: `Look at the processor, memory, GPU, the data directory and the NATS server that
-"run" would use with the same configuration, and at how fast a job on it fills the
-disk and what bounds that. Exits with 4 where the NATS server cannot be reached, 1
-for any other problem found.
+		Short: "Check this machine, the data directory and the NATS server",
+		Long: `Check the processor, memory, GPU, data directory and NATS server that "run" would
+use with the same configuration, how fast a job fills the disk, and which limits
+apply. Exits with 4 if the NATS server cannot be reached, and with 1 for any other
+problem.
 
---repair mends the store of a NATS server. Stop the server first, and run this as the
-server's user. It is for a server that was interrupted between writing a NATS
-stream's configuration (meta.inf) and that file's checksum (meta.sum): at its start
-it leaves the NATS stream out ("Missing stream checksum file" in its log), though all
-messages are still there. The checksum is made anew from the configuration; nothing
-else is touched. "run" does this for its embedded server by itself.`,
+--repair restores lost checksums in the store of a NATS server. Stop the server first,
+and run the command as the server's user. A server that was interrupted between
+writing the configuration of a NATS stream (meta.inf) and its checksum (meta.sum) does
+not load that NATS stream at its next start ("Missing stream checksum file" in its
+log), although all messages are still there. --repair computes the checksum from the
+configuration and changes nothing else. "run" does this for its embedded server
+automatically.`,
 		Example: "  eusn-stream doctor --nats-url nats://127.0.0.1:4222\n  eusn-stream doctor --repair /var/lib/nats",
 		Args:    cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file")
 	f.String("dir", "", "data directory of the embedded server")
-	f.String("nats-url", "", "NATS server to look at; empty: only the embedded one is used")
-	f.String("job", "", "name of the job whose storage is looked at")
-	f.StringVar(&store, "repair", "", "store_dir of a stopped NATS server whose lost checksums are made anew; nothing else is done")
+	f.String("nats-url", "", "NATS server to check; empty: the embedded one is used")
+	f.String("job", "", "job whose storage is checked")
+	f.StringVar(&store, "repair", "", "restore lost checksums in this store_dir of a stopped NATS server, and do nothing else")
 	config.ShowDefaults(f, doctorFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
 		if f.Changed("repair") {
@@ -74,7 +76,7 @@ else is touched. "run" does this for its embedded server by itself.`,
 // repairStore makes lost checksums of a server's store anew.
 func repairStore(a *cli.App, dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "jetstream")); err != nil {
-		return cli.Fail(cli.ExitUsage, fmt.Errorf("no store of a NATS server in %q: %w", dir, err), "name the directory that the server's configuration calls store_dir")
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("no store of a NATS server in %q: %w", dir, err), "give the directory that the server's configuration calls store_dir")
 	}
 	repaired, err := natsserver.Repair(dir)
 	if a.JSON {
@@ -131,7 +133,7 @@ func checkCPU() Finding {
 	f := Finding{"cpu", "ok", fmt.Sprintf("%s; engines: %s.", s, strings.Join(kinds, ", "))}
 	if kinds[0] == "generic" {
 		f.Status = "note"
-		f.Sentence += " No vector engine runs here, so the far slower plain Go one does: they need AVX2 and FMA on amd64, or arm64, and a build without the tag purego."
+		f.Sentence += " No vector engine is available, so the much slower plain Go engine is used. Vector engines need AVX2 and FMA (amd64) or NEON (arm64), and a build without the tag purego."
 	}
 	return f
 }
@@ -139,13 +141,13 @@ func checkCPU() Finding {
 func checkMemory() Finding {
 	total, available := hardware.Memory()
 	if total == 0 {
-		return Finding{"memory", "note", "how much memory there is cannot be told on this system."}
+		return Finding{"memory", "note", "the amount of memory cannot be read on this system."}
 	}
 	const gib = 1 << 30
-	f := Finding{"memory", "ok", fmt.Sprintf("%.1f GiB, %.1f GiB of it free for use.", float64(total)/gib, float64(available)/gib)}
+	f := Finding{"memory", "ok", fmt.Sprintf("%.1f GiB, of which %.1f GiB are free.", float64(total)/gib, float64(available)/gib)}
 	if available < gib/2 {
 		f.Status = "note"
-		f.Sentence += " That is little: many streams of a large model may not fit."
+		f.Sentence += " That is low: many streams of a large model may not fit."
 	}
 	return f
 }
@@ -153,7 +155,7 @@ func checkMemory() Finding {
 // checkDir tries to write where the embedded server would.
 func checkDir(c config.Config) Finding {
 	if c.NATS.URL != "" {
-		return Finding{"directory", "ok", "none is needed: the NATS server keeps the data."}
+		return Finding{"directory", "ok", "not needed: the NATS server stores the data."}
 	}
 	dir := c.Server.Dir
 	probe := existing(dir)
@@ -166,12 +168,12 @@ func checkDir(c config.Config) Finding {
 		return Finding{"directory", "problem", fmt.Sprintf("%s: %v.", dir, err)}
 	}
 	if probe != dir {
-		return Finding{"directory", "ok", fmt.Sprintf("%s does not exist yet and can be made.", dir)}
+		return Finding{"directory", "ok", fmt.Sprintf("%s does not exist yet and can be created.", dir)}
 	}
 	if there, err := os.Stat(dir); err == nil && there.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return Finding{"directory", "note", fmt.Sprintf("%s can be written, and others on this machine may look into it (mode %04o): chmod 700 %s.", dir, there.Mode().Perm(), cli.QuoteForShell(dir))}
+		return Finding{"directory", "note", fmt.Sprintf("%s is writable, but other users of this machine can read it (mode %04o): chmod 700 %s.", dir, there.Mode().Perm(), cli.QuoteForShell(dir))}
 	}
-	return Finding{"directory", "ok", fmt.Sprintf("%s can be written.", dir)}
+	return Finding{"directory", "ok", fmt.Sprintf("%s is writable.", dir)}
 }
 
 // existing is a directory, or the nearest parent that exists: it would be made
@@ -193,13 +195,13 @@ func checkNATS(ctx context.Context, c config.Config) (f Finding, next string) {
 	}
 	nc, err := natsclient.Connect(natsOptions(c.NATS, "eusn-doctor", nil))
 	if err != nil {
-		return Finding{"nats", "problem", err.Error()}, connectHint(err, "start that server, or leave --nats-url away to use the embedded one")
+		return Finding{"nats", "problem", err.Error()}, connectHint(err, "start that server, or omit --nats-url to use the embedded one")
 	}
 	defer nc.Close()
 	f = Finding{"nats", "ok", fmt.Sprintf("server %s %s, messages up to %d KiB", nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.MaxPayload()>>10)}
 	limits, lacks, err := accountLimits(ctx, nc, c.Job)
 	if err != nil {
-		return Finding{"nats", "problem", f.Sentence + "; but JetStream does not answer: " + err.Error() + " (is it enabled on the server and for this account?)."}, ""
+		return Finding{"nats", "problem", f.Sentence + "; JetStream does not answer: " + err.Error() + " (check that it is enabled on the server and for this account)."}, ""
 	}
 	f.Sentence += limits
 	if need := pipelineConfig(c).MinPayload(); int(nc.MaxPayload()) < need {

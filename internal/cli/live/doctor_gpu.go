@@ -14,7 +14,7 @@ func checkGPU() Finding {
 	if err != nil {
 		s := fmt.Sprintf("%v; the stage runs on the CPU.", err)
 		if driver, n := hardware.NVIDIA(); n > 0 || driver != "" {
-			s = fmt.Sprintf("%d NVIDIA device(s) and driver %s are here, but: %s", n, driver, s)
+			s = fmt.Sprintf("%d NVIDIA device(s) and driver %s are present, but: %s", n, driver, s)
 		}
 		return Finding{"gpu", "note", s}
 	}

@@ -42,15 +42,15 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 		if c.NATS.URL == "" {
 			// The server would make the directory, and an empty job's answer hide the mistake.
 			if _, err := os.Stat(filepath.Join(c.Server.Dir, "jetstream")); errors.Is(err, os.ErrNotExist) && cmd.Name() != "import" {
-				return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is no data directory: has an embedded server stored there?", c.Server.Dir),
-					cmd.CommandPath()+" --nats-url nats://127.0.0.1:4222, or --dir with the directory of eusn-stream run")
+				return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not the data directory of an embedded server", c.Server.Dir),
+					cmd.CommandPath()+" --nats-url nats://127.0.0.1:4222, or --dir with the data directory of eusn-stream run")
 			}
 			c.Server.Port = natsserver.InProcess
 		}
 		b, err := openBroker(c, a.Logger("warn", c.Log.Format))
 		var f *cli.Failure
 		if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
-			f.Next = cmd.CommandPath() + " --nats-url nats://127.0.0.1:4222, if a stage runs in that directory; else another --dir"
+			f.Next = cmd.CommandPath() + " --nats-url nats://127.0.0.1:4222 if a stage is using that directory; otherwise choose another --dir"
 		}
 		if err != nil {
 			return err
@@ -67,10 +67,10 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 		}
 		err = do(ctx, c, js, args)
 		if errors.Is(err, admin.ErrNoJob) {
-			err = cli.Fail(cli.ExitFailure, err, cmd.CommandPath()+" --job with the name the stage runs under, --nats-url with its server")
+			err = cli.Fail(cli.ExitFailure, err, cmd.CommandPath()+" --job with the stage's job name, and --nats-url with its server")
 		}
 		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
-			err = cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url or configuration: is JetStream enabled on the server and for the account?")
+			err = cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url or configuration: check that JetStream is enabled on the server and for the account")
 		}
 		return err
 	})

@@ -79,7 +79,7 @@ func TestJobCommands(t *testing.T) {
 	if _, err := os.Stat(absent); err == nil {
 		t.Error("a command that only looks made a data directory")
 	}
-	clitest.Exec(t, t.Context(), "partitions", "--dir", dir).Want(t, cli.ExitFailure, "is no data directory", "try: eusn-stream partitions --nats-url")
+	clitest.Exec(t, t.Context(), "partitions", "--dir", dir).Want(t, cli.ExitFailure, "is not the data directory", "try: eusn-stream partitions --nats-url")
 	states := filepath.Join(dir, "states")
 	clitest.Must(t, "state", "export", "--dir", data, "-o", states)
 	p0, p1 := filepath.Join(states, "p0.state"), filepath.Join(states, "p1.state")
@@ -97,9 +97,9 @@ func TestJobCommands(t *testing.T) {
 	}
 	cut := clitest.Write(t, filepath.Join(dir, "cut.state"), "EUSNSNAP and no more")
 	clitest.Exec(t, t.Context(), "state", "import", p0, cut, "-c", conf).Want(t, cli.ExitIntegrity, "cut.state", "nothing was imported")
-	clitest.Exec(t, t.Context(), "state", "import", p0, p0, "-c", conf).Want(t, cli.ExitFailure, "both of partition 0", "nothing was imported")
+	clitest.Exec(t, t.Context(), "state", "import", p0, p0, "-c", conf).Want(t, cli.ExitFailure, "both hold partition 0", "nothing was imported")
 	other := statesOfAnother(t, archive, dir)
-	clitest.Exec(t, t.Context(), "state", "import", p0, other, "-c", conf).Want(t, cli.ExitFailure, "p0.state", "other.state", "are of two networks", "nothing was imported")
+	clitest.Exec(t, t.Context(), "state", "import", p0, other, "-c", conf).Want(t, cli.ExitFailure, "p0.state", "other.state", "differ in network", "nothing was imported")
 	clitest.Must(t, "state", "import", p0, "-c", conf)
 	clitest.Exec(t, t.Context(), "state", "import", other, "-c", conf).Want(t, cli.ExitOtherModel, "is of another network", "try: --job")
 	clitest.Must(t, "state", "import", p1, "-c", conf)

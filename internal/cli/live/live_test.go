@@ -55,7 +55,7 @@ func TestRunAndReplay(t *testing.T) {
 		}
 	}
 	r := clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--resume")
-	if !strings.Contains(r.Out, "72 messages were there already") {
+	if !strings.Contains(r.Out, "72 messages were already stored") {
 		t.Errorf("replay --resume of all that is there says:\n%s", r.Out)
 	}
 	clitest.Must(t, "doctor", "--nats-url", url)
@@ -73,7 +73,7 @@ func TestRunAndReplay(t *testing.T) {
 			"does not have this worker's "+what, "m.safetensors", "nothing was claimed", "try: --model")
 	}
 	clitest.Exec(t, t.Context(), "replay", "--archive", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
-	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages and 960 rows taken, 24 predictions committed, 0 dead letters")
+	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages with 960 rows processed, 24 predictions committed, 0 dead letters")
 }
 
 // Samples of two channels for a model of three: each message is a dead letter
@@ -129,7 +129,7 @@ func TestReplayRecording(t *testing.T) {
 	clitest.Exec(t, t.Context(), "replay", "--archive", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "rate")
 	clitest.Must(t, "replay", "--archive", recording, "--nats-url", url)
 	clitest.Await(t, url, 6, 0)
-	stage.Stop(t).Want(t, cli.ExitOK, "60 rows taken, 6 predictions")
+	stage.Stop(t).Want(t, cli.ExitOK, "60 rows processed, 6 predictions")
 }
 
 func TestReplayInterrupted(t *testing.T) {
@@ -143,11 +143,11 @@ func TestReplayInterrupted(t *testing.T) {
 	r := clitest.Exec(t, ctx, "replay", "--archive", archive, "--nats-url", url, "--speed", "1x", "--rate", "10", "--rows", "4", "--streams", "24")
 	r.Want(t, cli.ExitInterrupted, "interrupted:", "--resume")
 	r = clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--rows", "4", "--streams", "24", "--resume")
-	if !strings.Contains(r.Out, "were there already") {
+	if !strings.Contains(r.Out, "were already stored") {
 		t.Errorf("resuming says:\n%s", r.Out)
 	}
 	clitest.Await(t, url, 24, 0)
-	stage.Stop(t).Want(t, cli.ExitOK, "960 rows taken, 24 predictions", "0 dead letters")
+	stage.Stop(t).Want(t, cli.ExitOK, "960 rows processed, 24 predictions", "0 dead letters")
 }
 
 // A password in the URL must not come back in the messages.

@@ -33,16 +33,16 @@ func serveMetrics(a *cli.App, addr string, counters *pipeline.Counters, log *slo
 		if cards != nil {
 			cards.Close()
 		}
-		return nil, cli.Fail(cli.ExitUnreachable, err, "--metrics with an address of this machine and a port that is free; port 0 takes one")
+		return nil, cli.Fail(cli.ExitUnreachable, err, "--metrics with an address of this machine and a free port; port 0 chooses one")
 	}
 	a.Say("metrics at http://%s/metrics, health at /healthz and /readyz", s.Addr())
 	return func() {
 		if err := s.Close(); err != nil {
-			log.Warn("metrics did not end in order", "err", err)
+			log.Warn("metrics server did not stop cleanly", "err", err)
 		}
 		if cards != nil {
 			if err := inTime(cards.Close, closeTime); err != nil {
-				log.Warn("GPU metrics did not end in order", "err", err)
+				log.Warn("GPU metrics did not stop cleanly", "err", err)
 			}
 		}
 	}, nil

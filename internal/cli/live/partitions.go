@@ -14,13 +14,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
+// NewPartitions is "partitions".
 func NewPartitions(a *cli.App) *cobra.Command {
 	return jobCommand(a, &cobra.Command{
 		Use:   "partitions",
-		Short: "Show who owns which partition of a job, and how far it is",
-		Long: `Show each partition of a job: the worker that owns it ("-" = nobody), its epoch
-(one more with every claim), input messages that wait, predictions so far, and
-its snapshot with its age.`,
+		Short: "Show the owner and progress of each partition of a job",
+		Long: `Show each partition of a job: the worker that owns it ("-" = none), its epoch (a
+number that grows with every claim), the last input message, how many messages wait
+(LAG), the number of predictions, and its snapshot with age and size.`,
 		Example: "  eusn-stream partitions --nats-url nats://127.0.0.1:4222",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {

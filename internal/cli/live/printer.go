@@ -111,7 +111,7 @@ const foreignEvery = 10 * time.Second
 func (p *printer) skip(err error) {
 	p.foreign++
 	if now := time.Now(); now.Sub(p.told) >= foreignEvery {
-		p.log.Warn("not printed: no prediction of this job", "messages", p.foreign, "err", err)
+		p.log.Warn("message skipped: not a prediction of this job", "messages", p.foreign, "err", err)
 		p.told, p.foreign = now, 0
 	}
 }

@@ -67,7 +67,7 @@ func TestPrinterGoesOn(t *testing.T) {
 			t.Errorf("prediction %d is printed %d times:\n%s", seq, n, out.text.String())
 		}
 	}
-	if said := log.String(); strings.Count(said, "not printed") != 1 || !strings.Contains(said, "nats stream rmm EUSN-OUT 2") {
+	if said := log.String(); strings.Count(said, "message skipped") != 1 || !strings.Contains(said, "nats stream rmm EUSN-OUT 2") {
 		t.Errorf("said, want once:\n%s", said)
 	}
 	if p.foreign != 2 {

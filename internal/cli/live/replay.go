@@ -43,23 +43,25 @@ type replayOptions struct {
 	ofSets  []string // flags given that mean nothing to a recording
 }
 
+// NewReplay is "replay".
 func NewReplay(a *cli.App) *cobra.Command {
 	var o replayOptions
 	var file, speed string
 	cmd := &cobra.Command{
 		Use:   "replay",
 		Short: "Publish an archive as live data",
-		Long: `Publish an archive to the subjects that a running stage reads, as producers
-would: many streams side by side, each message numbered. A data set's series are
-dealt out to --streams streams, each ending a sequence; a recording plays the
-streams it holds. Under the policies window, count and endless a stream goes on
-where a series ends: --streams 0 makes each series a stream of its own, as
-evaluate does.
+		Long: `Publish an archive to the subjects that a running stage reads, as producers do:
+many streams at the same time, with numbered messages. The series of a data set
+are distributed over --streams streams, and each series ends a sequence. A
+recording keeps its own streams. With the policies window, count and endless the
+end of a series does not end a sequence: there, --streams 0 makes each series a
+stream of its own, as evaluate does.
 
---speed 1x plays as recorded, 10x ten times as fast, max as fast as the server
-takes it. Series without times need --rate, samples per second of each stream.
+--speed 1x publishes at the recorded speed, 10x ten times as fast, max as fast as
+the server accepts. Series without times need --rate, samples per second of each
+stream.
 
-After Ctrl-C the same command with --resume goes on where it stopped.`,
+After Ctrl-C the same command with --resume continues where it stopped.`,
 		Example: `  eusn-stream replay --archive demo-data/machine.parquet
   eusn-stream replay --archive recording.parquet --speed 10x --nats-url nats://host:4222`,
 		Args: cobra.NoArgs,
@@ -67,12 +69,12 @@ After Ctrl-C the same command with --resume goes on where it stopped.`,
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVar(&o.archive, "archive", "", "Parquet archive: a data set or a recording")
-	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to play: train or test")
-	f.IntVar(&o.streams, "streams", 300, "streams a data set is dealt out to; 0 = each series a stream of its own")
+	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to publish: train or test")
+	f.IntVar(&o.streams, "streams", 300, "number of streams for a data set; 0 = one for each series")
 	f.IntVar(&o.rows, "rows", producer.DefaultRowsPerMessage, "samples per message")
 	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max")
-	f.Float64Var(&o.rate, "rate", 0, "samples per second of each stream, where the archive has no times")
-	f.BoolVar(&o.resume, "resume", false, "go on after what the stage's input already holds")
+	f.Float64Var(&o.rate, "rate", 0, "samples per second of each stream, if the archive has no times")
+	f.BoolVar(&o.resume, "resume", false, "continue after the messages that the stage's input already holds")
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	f.String("job", "", "name of the stage's job, for --resume")
 	f.String("subject", "", "subject to publish to, such as sensors.*")
@@ -144,8 +146,8 @@ func (o replayOptions) open() (archiveSource, error) {
 	case err != nil: // a damaged archive of one kind is also no archive of the other
 		return archiveSource{}, fmt.Errorf("%w\nand as a recording: %w", err, notRecording)
 	case len(d.Channels) == 0:
-		err = offline.InContent(fmt.Errorf("%s holds token lists: there are no samples to play", o.archive))
-		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "eusn-stream offline embed "+cli.QuoteForShell(o.archive)+", and play what it writes")
+		err = offline.InContent(fmt.Errorf("%s holds token lists: there are no samples to publish", o.archive))
+		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "eusn-stream offline embed "+cli.QuoteForShell(o.archive)+", then replay the archive that it writes")
 	}
 	s := source.NewSeries(d, offline.Split(o.split), o.streams)
 	if len(s.Series) == 0 {
@@ -162,7 +164,7 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 	}
 	defer src.close()
 	if _, ok := src.Source.(*source.Recording); ok && len(o.ofSets) > 0 {
-		a.Say("note: %s is a recording and is played whole, with its own streams: %s is for data sets", o.archive, strings.Join(o.ofSets, ", "))
+		a.Say("note: %s is a recording: all of it is published with its own streams; %s applies to data sets only", o.archive, strings.Join(o.ofSets, ", "))
 	}
 	local := c.NATS.URL == ""
 	if local { // the embedded server belongs to the stage's process
@@ -196,9 +198,9 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 	}
 	next := "" // most errors say themselves what to do
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
-		next = "eusn-stream run, and there the same subject " + c.Input.Subject
+		next = "eusn-stream run, with the same input.subject, " + c.Input.Subject
 	}
-	err = cli.OrInterrupted(err, "what was published is stored; the same command with --resume goes on from there")
+	err = cli.OrInterrupted(err, "the published messages are stored; the same command with --resume continues from there")
 	return cli.Fail(cli.ExitFailure, err, next)
 }
 
@@ -212,7 +214,7 @@ func printPublished(a *cli.App, p producer.Published) error {
 	a.Print("%d rows of %d streams in %d messages acknowledged in %v, %.0f rows/s", p.Rows, p.Streams, p.Messages,
 		p.Elapsed.Round(time.Millisecond), p.RowsPerSecond())
 	if p.Skipped > 0 {
-		a.Print("%d messages were there already", p.Skipped)
+		a.Print("%d messages were already stored", p.Skipped)
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ const statusEvery = 10 * time.Second
 // runFlags are the flags of run that override keys of the configuration.
 var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "engine", "metrics"}
 
+// NewRun is "run".
 func NewRun(a *cli.App) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
@@ -33,18 +34,18 @@ func NewRun(a *cli.App) *cobra.Command {
 server that keeps its streams in --dir; producers connect to its port.
 
 With --json every prediction is printed as a line of JSON on standard output.
-Ctrl-C, SIGTERM or SIGHUP (a closed terminal; not under nohup) stops it in order
-and exits with 0: the last batch is committed, and the next run goes on where
-this one stopped. Several machines
-that run the same job on one NATS server share its partitions.
+Ctrl-C, SIGTERM or SIGHUP (a closed terminal; ignored under nohup) stops it
+cleanly with exit code 0: it commits the last batch, and the next run continues
+from there. Machines that run the same job on one NATS server share its
+partitions.
 
-After two minutes, and then every hour, the log says how many GB a day the job
-stores at the rate measured, what room there is, and what bounds it: by default
-nothing but the disk bounds input and predictions (input.max_age,
-input.max_bytes, output.keep), and the newest 100,000 dead letters are kept.
+After two minutes, and then every hour, the log reports how many GB a day the job
+stores, how much space is free, and which limits apply. By default only the disk
+limits input and predictions (to change that: input.max_age, input.max_bytes,
+output.keep), and the newest 100,000 dead letters are kept.
 
 With --metrics ADDR it serves /metrics for Prometheus, /healthz, and /readyz,
-which says 200 once every partition of its share is restored and read.`,
+which returns 200 when all its partitions are restored and being read.`,
 		Example: `  eusn-stream run --model demo-data/machine.safetensors
   eusn-stream run -c configs/embedded.yaml
   eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json`,
@@ -58,9 +59,9 @@ which says 200 once every partition of its share is restored and read.`,
 	f.String("dir", "", "data directory of the embedded server")
 	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
 	f.String("sync", "", "when the embedded server fsyncs: default (every two minutes) or always (before each acknowledgement)")
-	f.Int("partitions", 0, "partitions of the job, fixed for its life")
-	f.Int("shards", 0, "engines working side by side; 0 = one per core")
-	f.String("non-finite", "", "what to do with nulls, NaN, infinities: reject, hold or zero")
+	f.Int("partitions", 0, "number of partitions; fixed when the job is created")
+	f.Int("shards", 0, "parallel engines; 0 = one per core")
+	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
 	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
 	config.ShowDefaults(f, runFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
@@ -82,7 +83,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		return err
 	}
 	if err := m.CheckLengths(); err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", c.Model, err), "eusn-stream offline retrain with the same --policy, which cuts the training series as well")
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", c.Model, err), "eusn-stream offline retrain with the same --policy: the training then uses sequences of that length")
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
 	counters := new(pipeline.Counters)
@@ -134,12 +135,12 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	cancel()
 	followers.Wait()
 	s := counters.Stats()
-	done := fmt.Sprintf("%d messages and %d rows taken, %d predictions committed, %d dead letters", s.Messages, s.Rows, s.Predictions, s.DeadLetters)
+	done := fmt.Sprintf("%d messages with %d rows processed, %d predictions committed, %d dead letters", s.Messages, s.Rows, s.Predictions, s.DeadLetters)
 	switch {
 	case err == nil:
-		a.Say("stopped: %s; the next run goes on from here", done)
+		a.Say("stopped: %s; the next run continues from here", done)
 	case s.Messages > 0:
-		a.Say("until then: %s", done)
+		a.Say("before that: %s", done)
 	}
 	return errors.Join(stopFailure(err, c.Stage.StopTimeout), printed)
 }
@@ -150,13 +151,13 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 // of its own.
 func stopFailure(err error, timeout time.Duration) error {
 	if errors.Is(err, pipeline.ErrOtherModel) {
-		return cli.Fail(cli.ExitOtherModel, err, "--model with the job's model file, or --job with another name; another readout goes on with this job's states in a new one: eusn-stream state export, state import")
+		return cli.Fail(cli.ExitOtherModel, err, "--model with the job's model file, or --job with a new name; to use this job's states with another readout: eusn-stream state export, then state import into a new job")
 	}
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return cli.Fail(cli.ExitFailure, fmt.Errorf("stopped, but the last batch could not be committed within %v; the next run takes it again (%v)", timeout, err),
-		"eusn-stream doctor: is the NATS server up, is its disk full?")
+	return cli.Fail(cli.ExitFailure, fmt.Errorf("stopped, but the last batch could not be committed within %v; the next run processes it again (%v)", timeout, err),
+		"eusn-stream doctor: check that the NATS server runs and that its disk is not full")
 }
 
 // logStatus logs what the stage has done, whenever that has changed.

@@ -27,8 +27,9 @@ import (
 // maxStateFile bounds what diff and import read into memory.
 const maxStateFile = 8 << 30
 
+// NewState is "state" and what is under it.
 func NewState(a *cli.App) *cobra.Command {
-	return cli.Group("state", "Look at, move and check the states of a job's streams",
+	return cli.Group("state", "Inspect, move and verify the states of a job's streams",
 		newStateGet(a), newStateDiff(a), newStateExport(a), newStateImport(a), newStateVerify(a))
 }
 
@@ -36,9 +37,9 @@ func newStateGet(a *cli.App) *cobra.Command {
 	return jobCommand(a, &cobra.Command{
 		Use:   "get PARTITION [STREAM] | STREAM",
 		Short: "Show the streams in a partition's snapshot, or one stream",
-		Long: `Show the streams in a partition's snapshot, or one of them: by its name alone,
-wherever it is, or with its partition. A name that is a number is taken for a
-partition's: write it behind the partition, or as key/stream.`,
+		Long: `Show all streams in a partition's snapshot, or one stream. A stream is found by its
+name in any partition. A name that is a number is read as a partition: give the
+partition first, or write key/stream.`,
 		Example: `  eusn-stream state get 0 --nats-url nats://127.0.0.1:4222
   eusn-stream state get pump-17 --dir eusn-data --json
   eusn-stream state get gateway-2/pump-17
@@ -111,7 +112,7 @@ func findStream(ctx context.Context, j *admin.Job, name string) (admin.Partition
 		}
 	}
 	return admin.PartitionState{}, cli.Fail(cli.ExitFailure, fmt.Errorf("no snapshot of the job has a stream %q", name),
-		"eusn-stream partitions: the snapshots' age; a stream is in one once it has been stored")
+		"eusn-stream partitions shows the age of each snapshot; a stream appears with the next one")
 }
 
 // named are the streams of a name: their own, their key's, or key/stream.
@@ -136,7 +137,7 @@ func readSnapshot(ctx context.Context, j *admin.Job, p int) (admin.PartitionStat
 func partitionNumber(text string) (int, error) {
 	p, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, cli.Fail(cli.ExitUsage, fmt.Errorf("partition %q, want a number", text), "eusn-stream partitions, which lists them")
+		return 0, cli.Fail(cli.ExitUsage, fmt.Errorf("partition %q, want a number", text), "eusn-stream partitions lists them")
 	}
 	return p, nil
 }
@@ -186,7 +187,7 @@ func newStateDiff(a *cli.App) *cobra.Command {
 // own snapshots damaged has stopped its partitions, which is a failure.
 func ofState(err error) error {
 	if errors.Is(err, admin.ErrState) {
-		return cli.Fail(cli.ExitIntegrity, err, "another file, or eusn-stream state export once more")
+		return cli.Fail(cli.ExitIntegrity, err, "another file, or run eusn-stream state export again")
 	}
 	return err
 }
@@ -197,7 +198,7 @@ func readStateFile(name string) ([]byte, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream state export, which writes such files")
+		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream state export writes such files")
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxStateFile+1))
@@ -212,8 +213,8 @@ func newStateExport(a *cli.App) *cobra.Command {
 	cmd := jobCommand(a, &cobra.Command{
 		Use:   "export",
 		Short: "Write the snapshots of a job to files, p<n>.state, one per partition",
-		Long: `Write the snapshots that a job's records name. Stop the stage first (it stores
-its last states) if the files are to hold everything up to now. They hold samples:
+		Long: `Write the current snapshot of each partition to a file. To export everything up to
+now, stop the stage first: it stores its last states. The files contain samples, so
 only their owner can read them.`,
 		Example: "  eusn-stream state export --dir eusn-data -o states",
 		Args:    cobra.NoArgs,
@@ -253,10 +254,10 @@ only their owner can read them.`,
 func newStateImport(a *cli.App) *cobra.Command {
 	return jobCommand(a, &cobra.Command{
 		Use:   "import FILE...",
-		Short: "Begin a new job with exported states",
-		Long: `Begin a job that has not run yet with the states of another: streams go on in
-the middle of their sequences. The new job needs the same model, though its readout
-may be another, and the same number of partitions (stage.partitions).`,
+		Short: "Start a new job from exported states",
+		Long: `Start a job that has not run yet from the states of another job: streams continue in
+the middle of their sequences. The new job needs the same network (its readout may
+be another one) and the same number of partitions (stage.partitions).`,
 		Example: "  eusn-stream state import states/*.state -c new.yaml --job new",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
@@ -271,13 +272,13 @@ may be another, and the same number of partitions (stage.partitions).`,
 				return ofState(fmt.Errorf("%s: %w; nothing was imported", name, err))
 			}
 			if other, twice := of[p]; twice {
-				return fmt.Errorf("%s and %s are both of partition %d; nothing was imported", other, name, p)
+				return fmt.Errorf("%s and %s both hold partition %d; nothing was imported", other, name, p)
 			}
 			of[p], networks[network] = name, name
 		}
 		if len(networks) > 1 {
 			one := slices.Sorted(maps.Values(networks))
-			return fmt.Errorf("%s and %s are of two networks, policies, lists of channels or arithmetics: a job runs one model; nothing was imported", one[0], one[1])
+			return fmt.Errorf("%s and %s differ in network, policy, channels or arithmetic, but a job runs one model; nothing was imported", one[0], one[1])
 		}
 		for _, name := range args {
 			b, err := readStateFile(name)
@@ -287,7 +288,7 @@ may be another, and the same number of partitions (stage.partitions).`,
 			if err := pipeline.Import(ctx, js, pipelineConfig(c), b); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 				if errors.Is(err, pipeline.ErrOtherModel) {
-					err = cli.Fail(cli.ExitOtherModel, err, "--job with a name that no job has")
+					err = cli.Fail(cli.ExitOtherModel, err, "--job with a new name")
 				}
 				return err
 			}
@@ -300,10 +301,10 @@ may be another, and the same number of partitions (stage.partitions).`,
 func newStateVerify(a *cli.App) *cobra.Command {
 	cmd := jobCommand(a, &cobra.Command{
 		Use:   "verify [PARTITION...]",
-		Short: "Rebuild partitions from snapshot and input, and compare with what was committed",
-		Long: `Rebuild each partition's state on an engine of its own, from its snapshot and
-the input behind it, and compare its digest with the one committed. A running
-stage is not disturbed. Configuration and model must be the stage's.`,
+		Short: "Rebuild partitions from snapshot and input, and compare them with the committed state",
+		Long: `Rebuild the state of each partition from its snapshot and the input after it, and
+compare its digest with the committed one. A running stage is not affected. Use the
+stage's configuration and model.`,
 		Example: `  eusn-stream state verify --model m.safetensors --nats-url nats://127.0.0.1:4222
   eusn-stream state verify 0 7 -c eusn-stream.yaml`,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {

@@ -18,8 +18,9 @@ import (
 // MaxClassWidth is how many characters of a class a table shows.
 const MaxClassWidth = 24
 
+// NewCommand is "model" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("model", "Look into model files", newModelInspect(a), newModelVerify(a))
+	return cli.Group("model", "Inspect and verify model files", newModelInspect(a), newModelVerify(a))
 }
 
 // Load reads a model file.
@@ -31,7 +32,7 @@ func Load(path string) (*reservoir.Model, error) {
 	switch {
 	case errors.Is(err, reservoir.ErrModel):
 		// No command that writes to path: it may be an archive given by mistake.
-		return nil, cli.Fail(cli.ExitFailure, err, "another file, or make the model anew with eusn-stream offline retrain")
+		return nil, cli.Fail(cli.ExitFailure, err, "another file, or train a model with eusn-stream offline retrain")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+cli.QuoteForShell(path))
 	}
@@ -58,6 +59,7 @@ type headReport struct {
 	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: not known
 }
 
+// Inspect reads the model file at path and describes it.
 func Inspect(path string) (Report, error) {
 	m, err := Load(path)
 	if err != nil {
@@ -100,6 +102,7 @@ func newModelInspect(a *cli.App) *cobra.Command {
 	}
 }
 
+// Print prints a report for people.
 func Print(a *cli.App, r Report) {
 	s := r.Spec
 	row := func(name, format string, args ...any) { a.Print("%-10s "+format, append([]any{name}, args...)...) }
@@ -110,22 +113,22 @@ func Print(a *cli.App, r Report) {
 	row("features", "%d: %v of each unit", s.FeatureCount(), s.Features)
 	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
 	for _, h := range r.Readouts {
-		row("head", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
+		row("readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
 		if h.Temperature > 0 {
 			row("", "probabilities at temperature %.4g", h.Temperature)
 		} else {
-			row("", "no probabilities: its temperature is not known")
+			row("", "no probabilities: the model has no temperature")
 		}
 	}
 	row("sequences", "%s", PolicyText(r.Policy))
 	if t := r.Training; t.Series > 0 {
 		row("training", "%s, %d series, %d samples, alpha %s, by %s", t.Dataset, t.Series, t.Samples, t.Alpha, t.Tool)
 		if t.MinLength > 0 {
-			row("lengths", "trained on sequences of %d to %d samples; half or twice as many still are like them", t.MinLength, t.MaxLength)
+			row("lengths", "trained on sequences of %d to %d samples; predictions are flagged beyond half or twice that", t.MinLength, t.MaxLength)
 		}
 	}
 	if len(r.Training.Inputs) == 0 {
-		row("ranges", "not known: no prediction is flagged as out-of-range or flat; train again to have them")
+		row("ranges", "not in the model: no prediction is flagged as out-of-range or flat; train again to add them")
 	}
 	for i, in := range r.Training.Inputs {
 		name := ""
@@ -153,6 +156,7 @@ func ListText(all []string) string {
 	return strings.Join(shown, ", ")
 }
 
+// PolicyText says in words where a policy ends sequences.
 func PolicyText(p reservoir.Policy) string {
 	text := string(p.Kind)
 	switch p.Kind {
@@ -173,20 +177,20 @@ func newModelVerify(a *cli.App) *cobra.Command {
 	var want string
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Check a model file: shapes, numbers, and that its weights follow from its seed",
-		Long: `Check a model file: that it is complete, undamaged and its numbers are finite, that
-drawing the reservoir again from its recipe gives the same bits, and with --sha256
-that it is the model you expect. Exits with 5 where it is not.
+		Short: "Check a model file: shapes, numbers, and that its seed gives its weights",
+		Long: `Check that a model file is complete and undamaged, that its numbers are finite, that
+its seed gives the same weights again, and with --sha256 that it is the model you
+expect. Exits with 5 if it is not.
 
-The sha256 is that of all the model is, the one that predictions carry, and not of
-the file's bytes: the file holds it as well, so that damage is found.`,
+The sha256 is computed from the content of the model. Predictions carry it, and the
+file holds it to detect damage. It is not the sha256 of the file.`,
 		Example: "  eusn-stream model verify demo-data/machine.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Do(func(_ context.Context, args []string) error {
 			return verifyModel(a, args[0], want)
 		}),
 	}
-	cmd.Flags().StringVar(&want, "sha256", "", "what model inspect says of the model you expect")
+	cmd.Flags().StringVar(&want, "sha256", "", "sha256 of the model you expect, as model inspect prints it")
 	return cmd
 }
 
@@ -213,7 +217,7 @@ func verifyModel(a *cli.App, path, want string) error {
 		}
 	}
 	if !redrawn {
-		return cli.Fail(cli.ExitIntegrity, fmt.Errorf("model %s: its weights are not those its seed %d draws: it was edited, or made by another program", path, m.Network.Spec.Seed), "")
+		return cli.Fail(cli.ExitIntegrity, fmt.Errorf("model %s: its weights differ from those of its seed %d: the file was edited, or made by another program", path, m.Network.Spec.Seed), "")
 	}
 	if !a.JSON {
 		a.Print("%s: ok, sha256 %s", path, sum)

@@ -32,20 +32,20 @@ func TestRecordingTrains(t *testing.T) {
 	clitest.Must(t, "offline", "import", "--csv", csv, "--out", archive)
 	policy := []string{"--policy", "window", "--length", "20", "--hop", "10", "--members", "2", "--units", "8"}
 	r := clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--out", model}, policy...)...)
-	for _, want := range []string{"learning from 108 sequences of 20 samples, cut from 3 streams as the stage will: window of 20 samples every 10", "9 sequences hold samples of several labels", "--archive RECORDING"} {
+	for _, want := range []string{"training on 108 sequences of 20 samples, cut from 3 streams as the live stage cuts them: window of 20 samples every 10", "9 sequences hold samples with several labels", "--archive RECORDING"} {
 		if !strings.Contains(r.ErrOut, want) {
 			t.Errorf("retrain does not say %q:\n%s", want, r.ErrOut)
 		}
 	}
 	out := clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--min-accuracy", "0.95").Out
-	for _, want := range []string{"plant, recording:", "117 sequences of 3 streams", "9 of them hold samples of several labels"} {
+	for _, want := range []string{"plant, recording:", "117 sequences of 3 streams", "9 of them hold samples with several labels"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("evaluate does not say %q:\n%s", want, out)
 		}
 	}
-	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--split", "train").Want(t, cli.ExitOK, "is a recording and is evaluated whole")
-	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--streams", "5", "--nats-url", "nats://127.0.0.1:1").Want(t, cli.ExitUnreachable, "is a recording and is played whole, with its own streams: --streams is for data sets")
-	clitest.Exec(t, t.Context(), "demo", "--dir", dir, "--dataset", archive).Want(t, cli.ExitIntegrity, "want a dataset archive", "recordings are for eusn-stream offline retrain")
+	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--split", "train").Want(t, cli.ExitOK, "is a recording: all of it is evaluated")
+	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--streams", "5", "--nats-url", "nats://127.0.0.1:1").Want(t, cli.ExitUnreachable, "is a recording: all of it is published with its own streams; --streams applies to data sets only")
+	clitest.Exec(t, t.Context(), "demo", "--dir", dir, "--dataset", archive).Want(t, cli.ExitIntegrity, "want a dataset archive", "a recording works with eusn-stream offline retrain")
 }
 
 // A model that was trained on whole series and cuts windows, as every one

@@ -28,33 +28,33 @@ func newEmbed(a *cli.App) *cobra.Command {
 	var e embedRun
 	cmd := &cobra.Command{
 		Use:   "embed DIR|ARCHIVE",
-		Short: "Make series of texts: learn a vector for each word",
-		Long: `Learn a vector of 32 numbers for each of the 10,000 most frequent words and write
-an archive in which each document is a series of 200 of them, as the paper does
+		Short: "Turn texts into series: learn a vector for each word",
+		Long: `Learn a vector of 32 numbers for each of the 10,000 most frequent words, and write
+an archive in which each document is a series of 200 vectors, as the paper does
 with IMDB and Reuters.
 
-DIR holds NAME_TRAIN.txt and NAME_TEST.txt (gzip or not), a document a line:
-label, tab, word ids by falling frequency, as keras.datasets gives them. Ids from
-10,000 on become 2, "unknown". Or name an archive of token lists.
+DIR holds NAME_TRAIN.txt and NAME_TEST.txt (gzip or not), one document per line:
+label, tab, word ids in order of falling frequency, as keras.datasets gives them.
+Ids of 10,000 and more become 2, "unknown". Or give an archive of token lists.
 
-The vectors are learnt by a small network that classifies the training documents:
-67 % of them, until its loss over the others has not fallen for 10 epochs. No
-label of the test part is used. Shorter documents get token 0 in front.
+A small network learns the vectors. It learns to classify 67 % of the training
+documents, and stops when its loss over the other 33 % has not fallen for 10
+epochs. It uses no label of the test part. Shorter documents get token 0 in front.
 
-Text archives are large: 25,000 + 25,000 documents of IMDB take some hundred MB.`,
+Text archives are large: 25,000 + 25,000 documents of IMDB take several hundred MB.`,
 		Example: `  eusn-stream offline embed datasets/Reuters
   eusn-stream offline embed datasets/IMDB --out imdb.parquet --threads 1
   eusn-stream offline paper reuters.parquet --models eusn`,
 		Args: cobra.ExactArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringVar(&e.name, "name", "", "which data set in DIR")
+	f.StringVar(&e.name, "name", "", "name of the data set in DIR")
 	f.StringVarP(&e.out, "out", "o", "", "archive to write (default NAME.parquet)")
 	f.BoolVar(&e.force, "force", false, "overwrite an existing archive")
-	f.IntVar(&e.Epochs, "epochs", 100, "longest learning, in epochs")
+	f.IntVar(&e.Epochs, "epochs", 100, "most epochs of learning")
 	f.Uint64Var(&e.Seed, "seed", reservoir.DefaultSeed, "seed of the first weights and of the order of batches")
-	f.BoolVar(&e.FromStart, "from-start", false, "take the first 200 tokens of longer documents, not the last")
-	f.BoolVar(&e.LastEpoch, "last-epoch", false, "take the vectors of the last epoch, not those of the smallest validation loss")
+	f.BoolVar(&e.FromStart, "from-start", false, "use the first 200 tokens of longer documents, not the last")
+	f.BoolVar(&e.LastEpoch, "last-epoch", false, "use the vectors of the last epoch, not those with the smallest validation loss")
 	f.IntVar(&e.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if e.Epochs < 1 || e.threads < 0 {
@@ -99,7 +99,7 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 			offline.EmbedReport
 		}{out, d.Name, len(d.Classes), train, test, r})
 	}
-	a.Print("%s: %d training and %d test documents of %d classes; learnt from %d, validated with %d", d.Name, train, test, len(d.Classes), r.Learnt, r.Validated)
+	a.Print("%s: %d training and %d test documents of %d classes; learned from %d, validated with %d", d.Name, train, test, len(d.Classes), r.Learnt, r.Validated)
 	for _, at := range []struct {
 		what string
 		offline.EmbedEpoch
@@ -128,7 +128,7 @@ func (e embedRun) read(ctx context.Context, progress offline.Progress) (*offline
 		return offline.Import(ctx, o, progress)
 	}
 	if e.name != "" {
-		return nil, fmt.Errorf("--name chooses among the data sets of a folder; %s is none", e.from)
+		return nil, fmt.Errorf("--name selects a data set in a folder; %s is not a folder", e.from)
 	}
 	return archives.Read(e.from)
 }

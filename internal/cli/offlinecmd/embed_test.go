@@ -44,8 +44,8 @@ func TestOfflineEmbed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "left as it is", "--force")
-	if r := clitest.Must(t, append(args, "--force", "--threads", "1")...); !strings.Contains(r.Out, "learnt from 40, validated with 20") || !strings.Contains(r.Out, "taken") {
+	clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "was not changed", "--force")
+	if r := clitest.Must(t, append(args, "--force", "--threads", "1")...); !strings.Contains(r.Out, "learned from 40, validated with 20") || !strings.Contains(r.Out, "taken") {
 		t.Errorf("printed:\n%s", r.Out)
 	}
 	if got, _ := os.ReadFile(archive); string(got) != string(want) {
@@ -67,7 +67,7 @@ func TestOfflineEmbed(t *testing.T) {
 	for _, bad := range [][]string{{"--epochs", "0"}, {"--threads", "-1"}} {
 		clitest.Exec(t, t.Context(), append([]string{"offline", "embed", source}, bad...)...).Want(t, cli.ExitUsage, bad[0])
 	}
-	clitest.Exec(t, t.Context(), "offline", "embed", tokens, "--out", tokens, "--force").Want(t, cli.ExitFailure, "what is being read")
+	clitest.Exec(t, t.Context(), "offline", "embed", tokens, "--out", tokens, "--force").Want(t, cli.ExitFailure, "is an input of this command")
 	clitest.Exec(t, t.Context(), "offline", "embed", tokens, "--name", "X", "--out", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "--name")
 	clitest.Exec(t, t.Context(), "offline", "embed", again, "--out", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "32 channels, want token lists")
 	clitest.Exec(t, t.Context(), "offline", "embed", filepath.Join(dir, "none"), "--out", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "none", "try:")

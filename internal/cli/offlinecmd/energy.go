@@ -87,7 +87,7 @@ func (m *metering) end(cells []bench.Cell) {
 		if err := d.account.Err(); err != nil {
 			m.lacks(d.name, err)
 		} else if unknown > 0 {
-			m.lacks(d.name, fmt.Errorf("%d of %d cells have trials or draws that ran without a counter, or too short for it to move", unknown, len(cells)))
+			m.lacks(d.name, fmt.Errorf("%d of %d cells have trials or draws that ran without a counter, or too briefly for it to change", unknown, len(cells)))
 		}
 	}
 	m.close()
@@ -132,7 +132,7 @@ func (m *cardMeter) Joules() (sum float64, err error) {
 	for _, c := range m.cards {
 		i := slices.IndexFunc(list, func(v telemetry.Reading) bool { return v.PCI == c.pci })
 		if i < 0 {
-			return 0, fmt.Errorf("NVML does not know the card at %s", c.pci)
+			return 0, fmt.Errorf("NVML has no card at %s", c.pci)
 		}
 		v, first := list[i], c.at.IsZero()
 		switch {
@@ -143,7 +143,7 @@ func (m *cardMeter) Joules() (sum float64, err error) {
 			c.joules += (c.power + v.Power) / 2 * now.Sub(c.at).Seconds()
 		}
 		if slices.Contains(v.Missing, "energy_j") && slices.Contains(v.Missing, "power_w") {
-			return 0, fmt.Errorf("%s tells neither energy nor power", c.name)
+			return 0, fmt.Errorf("%s reports neither energy nor power", c.name)
 		}
 		c.at, c.energy, c.power = now, v.Energy, v.Power
 		sum += c.joules

@@ -26,12 +26,12 @@ func newEvaluate(a *cli.App) *cobra.Command {
 	o := offline.EvaluateOptions{Split: offline.Test}
 	cmd := &cobra.Command{
 		Use:   "evaluate",
-		Short: "Predict a part of an archive and count what is right",
-		Long: `Predict every series of one part of an archive where the live stage would, cut by
-the model's policy, and print accuracy, balanced accuracy and the confusion matrix
-of the sequences; early predictions are counted apart. A recording is evaluated
-whole; a sequence counts where all its samples have one label. The scores are bit
-for bit those the live stage gives.`,
+		Short: "Predict a part of an archive and print the accuracy",
+		Long: `Predict one part of an archive. The model's policy cuts its series into sequences,
+as in the live stage. Prints accuracy, balanced accuracy and confusion matrix of the
+sequences; early predictions are counted separately. A recording is evaluated as a
+whole; a sequence counts if all its samples have the same label. The scores equal
+those of the live stage bit for bit.`,
 		Example: `  eusn-stream offline evaluate --model adiac.safetensors --archive Adiac.parquet
   eusn-stream offline evaluate --model m.safetensors --archive a.parquet --min-accuracy 0.74   # for a CI job`,
 		Args: cobra.NoArgs,
@@ -40,9 +40,9 @@ for bit those the live stage gives.`,
 	f.StringVar(&archive, "archive", "", "Parquet archive")
 	f.StringVar(&model, "model", "model.safetensors", "model file")
 	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set to predict: train or test")
-	f.StringVar(&o.Readout, "head", "", "which head predicts (default the model's first)")
+	f.StringVar(&o.Readout, "head", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
-	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 where the accuracy is lower")
+	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -68,7 +68,7 @@ for bit those the live stage gives.`,
 				return cli.OrInterrupted(err, "nothing was written")
 			}
 			if ev.Accuracy < least {
-				return cli.Fail(cli.ExitTolerance, fmt.Errorf("accuracy %.4f is below the asked %.4f", ev.Accuracy, least), "")
+				return cli.Fail(cli.ExitTolerance, fmt.Errorf("accuracy %.4f is below the requested %.4f", ev.Accuracy, least), "")
 			}
 			return nil
 		})(cmd, args)
@@ -86,7 +86,7 @@ func evaluate(ctx context.Context, a *cli.App, model, archive string, split bool
 		return nil, err
 	}
 	if split && src.Set == nil {
-		a.Say("note: %s is a recording and is evaluated whole: --split is for data sets", archive)
+		a.Say("note: %s is a recording: all of it is evaluated; --split applies to data sets only", archive)
 	}
 	o.NewEngine = engines.New(a.Engine)
 	p := a.Progress()
@@ -113,13 +113,13 @@ func evaluate(ctx context.Context, a *cli.App, model, archive string, split bool
 		a.Print("%d missing values were filled with the value before them", ev.Missing)
 	}
 	if n := ev.Flagged; len(n) > 0 {
-		a.Print("unlike the training: %d out of range, %d flat, %d of another length, of %d predictions", n[codec.FlagOutOfRange.String()], n[codec.FlagFlat.String()], n[codec.FlagLength.String()], len(ev.Predictions))
+		a.Print("flagged as unlike the training: %d out of range, %d flat, %d of unusual length, of %d predictions", n[codec.FlagOutOfRange.String()], n[codec.FlagFlat.String()], n[codec.FlagLength.String()], len(ev.Predictions))
 	}
 	if ev.Empty > 0 {
-		a.Say("warning: %d %s have no value at all: what is predicted of them means nothing", ev.Empty, src.Words())
+		a.Say("warning: %d %s have no values; their predictions mean nothing", ev.Empty, src.Words())
 	}
 	if ev.Labelled == 0 {
-		a.Say("warning: nothing here has a label: there is nothing to be right about, and the accuracy says nothing")
+		a.Say("warning: the data have no labels, so the accuracy means nothing")
 	}
 	a.Print("%s", ConfusionText(ev.Classes, ev.Confusion))
 	return ev, nil
@@ -128,13 +128,13 @@ func evaluate(ctx context.Context, a *cli.App, model, archive string, split bool
 // printCuts says what was predicted, where it was not each series once.
 func printCuts(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offline.Evaluation) {
 	if m.Policy.Kind != reservoir.Marked || src.Set == nil {
-		a.Print("%d sequences of %d %s, cut as the stage cuts: %s", ev.Sequences, ev.Series, src.Words(), models.PolicyText(m.Policy))
+		a.Print("%d sequences of %d %s, cut as the live stage cuts them: %s", ev.Sequences, ev.Series, src.Words(), models.PolicyText(m.Policy))
 	}
 	if ev.Mixed > 0 {
-		a.Print("%d of them hold samples of several labels and count for none", ev.Mixed)
+		a.Print("%d of them hold samples with several labels and are not counted", ev.Mixed)
 	}
 	if ev.Unused > 0 {
-		a.Print("%d samples behind the last prediction of their %s are in none", ev.Unused, src.Words())
+		a.Print("%d samples after the last prediction of their %s are in no sequence", ev.Unused, src.Words())
 	}
 	if e := ev.Early; e != nil {
 		a.Print("early: %d of %d right, accuracy %.4f", e.Correct, e.Labelled, e.Accuracy)

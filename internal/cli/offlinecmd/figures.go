@@ -35,9 +35,9 @@ func newFigures(a *cli.App) *cobra.Command {
 	var draws, steps, every int
 	cmd := &cobra.Command{
 		Use:   "figures",
-		Short: "Compute, check and draw the paper's figures",
-		Long: `Compute the figures of the paper's theory from nothing but a seed, and draw each
-as PNG and SVG, with its numbers as CSV:
+		Short: "Compute, check and plot the paper's figures",
+		Long: `Compute the figures of the paper's theory from a seed, and write each as PNG and
+SVG, with its numbers as CSV:
 
   1  phase portraits of two units
   2  effective spectral radius; Proposition 1 and Corollary 1 checked in every cell
@@ -45,9 +45,9 @@ as PNG and SVG, with its numbers as CSV:
   4  long-term memorisation: curves with bands of one standard deviation, from
      the CSV files of offline memory given with --memory
 
-Where a cell leaves what a proposition says, it is crossed out, named, and the
-exit code is 6. The files do not depend on the number of threads and are the
-same each time.`,
+If a cell violates a proposition, the figure marks it with a cross, the command names
+it, and the exit code is 6. The files are the same each time and do not depend on the
+number of threads.`,
 		Example: `  eusn-stream offline figures --out figures
   eusn-stream offline figures --quick
   eusn-stream offline figures --only 3 --every 1
@@ -56,13 +56,13 @@ same each time.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&r.out, "out", "o", "figures", "folder for the files")
-	f.IntSliceVar(&r.only, "only", nil, "which figures (default 1,2,3, and 4 with --memory)")
+	f.IntSliceVar(&r.only, "only", nil, "figures to make (default 1,2,3, and 4 with --memory)")
 	f.StringSliceVar(&r.memory, "memory", nil, "CSV files of offline memory, for figure 4")
 	f.BoolVar(&r.quick, "quick", false, "a small grid: 20 units, every third decade, 2 draws, 100 steps")
 	f.Uint64Var(&seed, "seed", reservoir.DefaultSeed, "first seed of the weights")
-	f.IntVar(&draws, "draws", 3, "drawings of the weights")
+	f.IntVar(&draws, "draws", 3, "random draws of the weights")
 	f.IntVar(&steps, "steps", 500, "steps of the driven reservoir of figure 3")
-	f.IntVar(&every, "every", 10, "of figure 3: decompose one Jacobian in so many where the state changes slowly (eps*rho < .1); 1 = all, as the paper, in 6 times the time")
+	f.IntVar(&every, "every", 10, "for figure 3: use each Nth Jacobian if the state changes slowly (eps*rho < .1); 1 = all, as in the paper, which takes 6 times as long")
 	f.IntVar(&r.options.Threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.grid = figures.PaperGrid(seed)
@@ -100,7 +100,7 @@ func (r *figuresRun) check() error {
 		seen[n] = true
 	}
 	if seen[4] != (len(r.memory) > 0) {
-		return errors.New("figure 4 and --memory belong together: its curves are read from CSV files of offline memory")
+		return errors.New("figure 4 needs --memory, and --memory needs figure 4: the curves come from CSV files of offline memory")
 	}
 	if r.options.Threads < 0 {
 		return fmt.Errorf("--threads %d: want 0 or more", r.options.Threads)
@@ -165,7 +165,7 @@ func makeFigures(ctx context.Context, a *cli.App, r figuresRun) error {
 	for _, n := range r.only {
 		c, err := r.compute(ctx, n, memory)
 		if err := errors.Join(err, ctx.Err()); err != nil {
-			return cli.OrInterrupted(err, "the figures finished before are whole in %s, and none is half written", r.out)
+			return cli.OrInterrupted(err, "finished figures are complete in %s; no file is partly written", r.out)
 		}
 		result, err := r.finish(n, c)
 		if err != nil {
@@ -182,7 +182,7 @@ func endFigures(a *cli.App, r figuresRun, results []FigureResult, broken error) 
 	if err := printFigures(a, r, results); err != nil {
 		return err
 	}
-	return cli.Fail(cli.ExitTolerance, broken, "the column holds of the CSV file: it marks every such cell")
+	return cli.Fail(cli.ExitTolerance, broken, "see the column holds of the CSV file, which marks every such cell")
 }
 
 func readMemories(paths []string) (*figures.Memory, error) {
@@ -202,7 +202,7 @@ func readMemories(paths []string) (*figures.Memory, error) {
 			all = m
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, cli.Fail(cli.ExitFailure, offline.InContent(fmt.Errorf("%s: %w", path, err)), "eusn-stream offline memory --csv FILE makes such a table")
+			return nil, cli.Fail(cli.ExitFailure, offline.InContent(fmt.Errorf("%s: %w", path, err)), "eusn-stream offline memory --csv FILE writes such a table")
 		}
 	}
 	return all, nil
@@ -296,7 +296,7 @@ func printFigures(a *cli.App, r figuresRun, results []FigureResult) error {
 
 func holding(f FigureResult, proposition string) string {
 	if f.Failed != "" {
-		return proposition + " is BROKEN"
+		return proposition + " does NOT hold"
 	}
-	return fmt.Sprintf("%s holds in all %d draws of cells", proposition, f.Checked)
+	return fmt.Sprintf("%s holds in all %d cells and draws", proposition, f.Checked)
 }

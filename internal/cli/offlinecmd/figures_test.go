@@ -85,7 +85,7 @@ func TestOfflineFiguresRefusals(t *testing.T) {
 	for says, args := range map[string][]string{
 		"want figures from 1 to 4": {"--only", "5"},
 		"each once":                {"--only", "1,1"},
-		"belong together":          {"--only", "4"},
+		"figure 4 needs --memory":  {"--only", "4"},
 		"--threads -1":             {"--threads", "-1"},
 		"draws = 0":                {"--draws", "0"},
 		"every = 101":              {"--quick", "--every", "101"},
@@ -103,7 +103,7 @@ func TestOfflineFiguresRefusals(t *testing.T) {
 
 	// The table that is read is not drawn over.
 	own := clitest.Write(t, filepath.Join(dir, "fig4-memory.csv"), memoryTable)
-	clitest.Exec(t, t.Context(), "offline", "figures", "--only", "4", "--memory", own, "--out", dir).Want(t, cli.ExitFailure, "what is being read")
+	clitest.Exec(t, t.Context(), "offline", "figures", "--only", "4", "--memory", own, "--out", dir).Want(t, cli.ExitFailure, "is an input of this command")
 	if text, err := os.ReadFile(own); err != nil || string(text) != memoryTable {
 		t.Errorf("the table was destroyed (%v)", err)
 	}

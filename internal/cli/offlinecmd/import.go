@@ -15,9 +15,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
+// NewCommand is "offline" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
 	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newRetrain(a), newEvaluate(a), newPaper(a, "paper.jsonl"), newMemory(a), newModelling(a), newFigures(a), newReport(a),
-		cli.Renamed(a, newPaper(a, "bench.jsonl"), "bench", "eusn-stream offline paper, which writes paper.jsonl where --out names no file"),
+		cli.Renamed(a, newPaper(a, "bench.jsonl"), "bench", "eusn-stream offline paper (default results file: paper.jsonl)"),
 		cli.Renamed(a, newModelling(a), "model", "eusn-stream offline modelling"))
 }
 
@@ -28,13 +29,13 @@ func newImport(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [DIR]",
 		Short: "Make a Parquet archive of a published data set",
-		Long: `Read a data set as its publisher gives it (.ts, .tsv, .arff, idx, token lists;
-gzip or not), check it against what its files claim, and write one Parquet
-archive with labels, split and provenance.
+		Long: `Read a data set in its published form (.ts, .tsv, .arff, idx, token lists; gzip or
+not), check it against what its files declare, and write one Parquet archive with
+labels, split and provenance.
 
-DIR is searched for NAME_TRAIN.* and NAME_TEST.*; or name the files yourself.
---csv makes an archive of a recording instead: a header line, a column stream,
-optionally seq, time, end and label, and the channels.`,
+The command looks in DIR for NAME_TRAIN.* and NAME_TEST.*; or give the files with
+--train and --test. --csv imports a recording instead: a header line, a column
+stream, optionally seq, time, end and label, and one column for each channel.`,
 		Example: `  eusn-stream offline import datasets/Adiac
   eusn-stream offline import datasets --name Adiac --out adiac.parquet
   eusn-stream offline import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --out adiac.parquet
@@ -42,13 +43,13 @@ optionally seq, time, end and label, and the channels.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Name, "name", "", "which data set in DIR")
+	f.StringVar(&o.Name, "name", "", "name of the data set in DIR")
 	f.StringVar(&o.Train, "train", "", "file of the training part, instead of DIR")
 	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
 	f.StringVar(&csv, "csv", "", "CSV recording, instead of a data set")
 	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", offline.DefaultNumWords))
-	f.StringVar(&o.License, "license", "", "licence to note in the archive")
-	f.StringVar(&o.Note, "note", "", "remark to note in the archive")
+	f.StringVar(&o.License, "license", "", "licence to record in the archive")
+	f.StringVar(&o.Note, "note", "", "remark to record in the archive")
 	f.StringVarP(&out, "out", "o", "", "archive to write (default NAME.parquet)")
 	f.BoolVar(&force, "force", false, "overwrite an existing archive")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -61,7 +62,7 @@ optionally seq, time, end and label, and the channels.`,
 		}
 		if csv != "" {
 			if o.Dir != "" || o.Train != "" || o.Test != "" {
-				return errors.New("--csv imports one recording: give no DIR, --train or --test with it")
+				return errors.New("--csv imports one recording: do not give DIR, --train or --test with it")
 			}
 			r := offline.RecordingImport{CSV: csv, Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note}
 			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, out, force) })(cmd, args)
@@ -98,7 +99,7 @@ func importDataset(ctx context.Context, a *cli.App, o offline.ImportOptions, out
 		return err
 	}
 	if err := errors.Join(ctx.Err(), offline.WriteArchive(out, d)); err != nil {
-		return cli.OrInterrupted(err, "the import was complete; %s may be there, and whole", out)
+		return cli.OrInterrupted(err, "the import was complete; if %s exists, it is complete", out)
 	}
 	s := d.Summary()
 	if a.JSON {

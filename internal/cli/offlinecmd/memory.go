@@ -25,15 +25,14 @@ func newMemory(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "memory [ARCHIVE...]",
 		Short: "How long each reservoir remembers (the paper's Fig. 4)",
-		Long: `Hide a pattern near the beginning of a series, let noise follow up to a total
-length, and ask for the pattern's class at the end: accuracy against length, as
-mean and standard deviation over draws. The model is searched anew for each
-length, by the paper's protocol.
+		Long: `Put a pattern near the beginning of a series, fill the rest with noise up to a total
+length, and predict the class of the pattern at the end. The result is accuracy
+against length, as mean and standard deviation over draws. The paper's protocol
+searches a model for each length.
 
-Without an archive the task is synthetic: two patterns of 10 samples, 500 series
-to train and 500 to test. With archives, their own series are the patterns and
-the noise has their channels, as the paper does it with LSST, PenDigits and
-RacketSports.`,
+Without an archive the data are synthetic: two patterns of 10 samples, 500 series
+to train and 500 to test. With archives, their series are the patterns and the
+noise has their channels, as in the paper for LSST, PenDigits and RacketSports.`,
 		Example: `  eusn-stream offline memory --csv memory.csv
   eusn-stream offline memory racketsports.parquet --lengths 50,100,200,400 --configurations 50 --draws 3`,
 	}

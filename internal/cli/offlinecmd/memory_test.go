@@ -59,7 +59,7 @@ func TestOfflineMemory(t *testing.T) {
 	}
 	before := clitest.Read(t, out)
 	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--csv", filepath.Join(dir, ".", "m.jsonl"))...).Want(t, cli.ExitUsage, "--csv and --out are both")
-	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--csv", link)...).Want(t, cli.ExitFailure, "is what is being read")
+	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--csv", link)...).Want(t, cli.ExitFailure, "is an input of this command")
 	if !bytes.Equal(before, clitest.Read(t, out)) {
 		t.Error("the results file has changed")
 	}

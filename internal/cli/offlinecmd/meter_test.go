@@ -52,9 +52,9 @@ func TestCardMeter(t *testing.T) {
 			t.Errorf("source %q", s)
 		}
 		list[1].Missing = []string{"energy_j", "power_w"}
-		want(0, "B tells neither energy nor power")
+		want(0, "B reports neither energy nor power")
 		list = list[:1]
-		want(0, "does not know the card at b")
+		want(0, "NVML has no card at b")
 		fails = errors.New("GPU is lost")
 		want(0, "lost")
 	})

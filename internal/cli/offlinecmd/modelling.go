@@ -21,26 +21,26 @@ func newModelling(a *cli.App) *cobra.Command {
 	var length int
 	cmd := &cobra.Command{
 		Use:   "modelling ARCHIVE|CSV...",
-		Short: "Predict the next sample of series (the journal version's modelling)",
-		Long: `Learn to predict each next sample of series of one channel from the reservoir's
-state, as the paper's journal version does: networks of 200 units, 100
-configurations tried, a ridge regression with alpha 1 on all samples, 10 draws of
-the first of the best fitted to the whole training part, and the root mean squared
-error over the test part. Each model is searched twice: its readout sees the state
-alone, or the sample, too.
+		Short: "Predict the next sample of series (modelling, from the journal version of the paper)",
+		Long: `Learn to predict each next sample of one-channel series from the reservoir's state,
+as in the journal version of the paper: networks of 200 units, a search over 100
+configurations, and a ridge regression with alpha 1 on all samples. The first of the
+best configurations is drawn 10 times and fitted to the whole training part; the
+result is the root mean squared error over the test part. Each model has two
+searches: its readout sees the state only, or the state and the sample.
 
-The search learns from 67 % of the training series and asks the others, divided as
-offline paper divides them. The lists of eusn and esn are the published ones;
-resn and deepesn, which the published program does not model with, continue them.
-"repeating" in the table is the error of predicting that the last sample comes
-again.
+The search learns from 67 % of the training series and measures the error on the
+others, with the same division as offline paper. The lists of eusn and esn are the
+published ones; those of resn and deepesn, which the published program does not have
+here, follow them. "repeating" in the table is the error of predicting the last
+sample again.
 
 A file called .csv or .csv.gz is a recording as offline import --csv takes it: each
-sequence is a series, the first two thirds train. One long sequence needs --length,
-which cuts it.
+sequence is a series, and the first two thirds are the training part. One long
+sequence needs --length, which cuts it.
 
-Each finished trial is a line of JSON in --out at once; after Ctrl-C or a crash
-the same command with --resume goes on. Results do not depend on the number of
+Each finished trial becomes a line of JSON in --out at once; after Ctrl-C or a crash
+the same command with --resume continues. Results do not depend on the number of
 threads.`,
 		Example: `  eusn-stream offline modelling adiac.parquet
   eusn-stream offline modelling pump.csv --length 500 --configurations 20
@@ -49,8 +49,8 @@ threads.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&b.plan.Models, "models", b.plan.Models, "models to predict with")
-	f.IntVar(&b.plan.Configurations, "configurations", b.plan.Configurations, "how many of the search list to try")
-	f.IntVar(&length, "length", 0, "cut sequences of a CSV file into series of so many samples, or a few more; 0 = as they are")
+	f.IntVar(&b.plan.Configurations, "configurations", b.plan.Configurations, "how many configurations of the search list to try")
+	f.IntVar(&length, "length", 0, "cut sequences of a CSV file into series of N samples, or a few more; 0 = do not cut")
 	b.addRun(f, "modelling.jsonl")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		b.settings = bench.NewSettings(bench.Modelling, b.settings.Seed)
@@ -61,7 +61,7 @@ threads.`,
 			return fmt.Errorf("--length %d: want 0, or 2 samples and more", length)
 		}
 		if length > 0 && !slices.ContainsFunc(args, isCSV) {
-			return errors.New("--length cuts sequences of CSV files: an archive's series are as they are")
+			return errors.New("--length cuts sequences of CSV files; the series of an archive are not cut")
 		}
 		if err := b.plan.ValidateModelling(); err != nil {
 			return err
@@ -136,7 +136,7 @@ func readSeries(ctx context.Context, a *cli.App, path string, length int) (*offl
 	}
 	d, err := offline.ReadCSV(ctx, path, length, p.Report)
 	if err == nil && len(d.Series) < 3 {
-		err = cli.Fail(cli.ExitFailure, fmt.Errorf("%s has %d sequence(s), want at least 3", path, len(d.Series)), "--length to cut them, or a column end that says where they end")
+		err = cli.Fail(cli.ExitFailure, fmt.Errorf("%s has %d sequence(s), want at least 3", path, len(d.Series)), "--length to cut them, or a column end that marks where they end")
 	}
 	return d, args, err
 }

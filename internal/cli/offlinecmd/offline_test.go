@@ -25,7 +25,7 @@ func TestImportRetrainEvaluate(t *testing.T) {
 	if imported.Archive != archive || imported.Channels != 2 || imported.Train.Series != 24 || imported.Test.Series != 24 {
 		t.Errorf("import --json gives %+v", imported)
 	}
-	clitest.Exec(t, t.Context(), "offline", "import", source, "--out", archive).Want(t, cli.ExitFailure, "left as it is", "--force")
+	clitest.Exec(t, t.Context(), "offline", "import", source, "--out", archive).Want(t, cli.ExitFailure, "was not changed", "--force")
 	clitest.Must(t, "offline", "import", source, "--out", archive, "--force")
 
 	var trained struct {

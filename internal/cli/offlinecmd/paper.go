@@ -33,19 +33,19 @@ type benchRun struct {
 
 func (b *benchRun) add(f *pflag.FlagSet, out string) {
 	b.plan = bench.PaperPlan()
-	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "models to bench; also deepesn, and the trained ones rnn, arnn and gru")
-	f.IntVar(&b.plan.Configurations, "configurations", bench.MaxConfigurations, "how many of the paper's search list to try")
-	f.DurationVar(&b.plan.Budget, "budget", bench.PaperBudget, "time of training for the search of one trained model on one data set; 0 = no end")
-	f.IntVar(&b.plan.Epochs, "epochs", bench.PaperEpochs, "longest training of a trained model, in epochs")
+	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "models to run; also deepesn, and the trained models rnn, arnn and gru")
+	f.IntVar(&b.plan.Configurations, "configurations", bench.MaxConfigurations, "how many configurations of the paper's search list to try")
+	f.DurationVar(&b.plan.Budget, "budget", bench.PaperBudget, "training time for the search of one trained model on one data set; 0 = no limit")
+	f.IntVar(&b.plan.Epochs, "epochs", bench.PaperEpochs, "most epochs of a trained model")
 	b.addRun(f, out)
 }
 
 // addRun adds the flags of every search that goes into a results file.
 func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
-	f.IntVar(&b.plan.Draws, "draws", 10, "drawings of the weights of the chosen configuration")
+	f.IntVar(&b.plan.Draws, "draws", 10, "random draws of the weights of the chosen configuration")
 	f.Uint64Var(&b.settings.Seed, "seed", reservoir.DefaultSeed, "first seed of the weights")
-	f.StringVarP(&b.out, "out", "o", out, "results file, one line of JSON each")
-	f.BoolVar(&b.resume, "resume", false, "go on with the results file where it exists, also with more draws, models or sets")
+	f.StringVarP(&b.out, "out", "o", out, "results file, one line of JSON per result")
+	f.BoolVar(&b.resume, "resume", false, "continue the results file if it exists, also with more draws, models or data sets")
 	f.IntVar(&b.threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
 }
 
@@ -55,7 +55,7 @@ func (b *benchRun) check(f *pflag.FlagSet, protocol bench.Protocol) error {
 	if protocol == bench.Bank {
 		for _, name := range []string{"configurations", "models", "budget", "epochs", "list-length"} {
 			if f.Changed(name) {
-				return fmt.Errorf("--protocol bank searches nothing and has one model: do not give --%s with it", name)
+				return fmt.Errorf("--protocol bank has no search and one model: do not give --%s with it", name)
 			}
 		}
 		b.plan.Models, b.plan.Configurations = []string{bench.BankModel}, 0
@@ -85,42 +85,44 @@ func newPaper(a *cli.App, out string) *cobra.Command {
 		Use:   "paper ARCHIVE...",
 		Short: "Rerun the paper's experiments on archives",
 		Long: `Run data sets x models x random search x draws, as in the paper, and print the
-table beside its published figures.
+results next to the published ones.
 
   --protocol paper-exact  the published experiments: the training part split 67/33
                           again, 200 configurations of the paper's own search
-                          lists, alpha 1, zeros in front of short series, first
-                          best wins, 10 draws fitted to the 67 %
-  --protocol best         the same search, but each series taken as long as it is,
-                          alpha by leave-one-out, draws fitted to the whole
-                          training part
-  --protocol bank         no search: the default bank in one pass, 10 draws; alpha
-                          and kind of head (ridge classifier or linear
-                          discriminant) by leave-one-out
+                          lists, alpha 1, zeros in front of short series, the
+                          first of the best wins, 10 draws fitted to the 67 %
+  --protocol best         the same search, but each series keeps its length,
+                          leave-one-out chooses alpha, and the draws are fitted to
+                          the whole training part
+  --protocol bank         no search: the default bank in one pass, 10 draws;
+                          leave-one-out chooses alpha and the kind of readout
+                          (ridge classifier or linear discriminant)
 
-The lists of eusn, esn and resn follow each other in one stream of random
-numbers. Where ten hours ended a search of the paper's (MNIST, after 133 to 152
-configurations) the lists behind it began earlier: --list-length 140.
+The search lists of eusn, esn and resn come one after the other from one sequence of
+random numbers. When a search of the paper ended after ten hours (MNIST, after 133
+to 152 configurations), the next list began earlier: --list-length 140.
 
-deepesn is the reservoir the paper's journal version adds: 2 to 5 layers of
-leaky ESNs, all read by the classifier.
+deepesn is the reservoir that the journal version of the paper adds: 2 to 5 layers
+of leaky ESNs, all of them read by the classifier.
 
-rnn, arnn (the paper's A-RNN) and gru are trained whole, on the 67 % and stopped
-by the others, 50 epochs without a smaller loss. Their search takes the
-configurations in turn until --budget is used up, on several threads somewhat
-more; one not finished by then does not count. Where none finishes there is no
-result, which the table and the exit code (1) say; other models go on.
+rnn, arnn (the paper's A-RNN) and gru are fully trained networks: they learn from
+the 67 % and stop when the loss over the others has not fallen for 50 epochs. Their
+search tries one configuration after the other until --budget is used up (several
+threads try somewhat more); a configuration that is not finished by then does not
+count. If none finishes, the model has no result: the table says so, the exit code
+is 1, and the other models continue.
 
-Energy is measured where the machine lets us: the processor's by RAPL, of a GPU
-engine also the cards' by NVML, gross and, in brackets, above the power at rest,
-which is taken for 5 s before the first trial. Other programs' share is in it.
+Energy is measured if the machine allows it: the processor's with RAPL, and for a GPU
+engine also the cards' with NVML. The table shows the gross energy and, in brackets,
+the part above idle power, which is measured for 5 s before the first trial. The
+energy includes that of other programs.
 
-Each finished trial is a line of JSON in --out at once; after Ctrl-C or a crash
-the same command with --resume goes on. Results do not depend on the number of
-threads. --gate exits with 6 where an accuracy is further from the paper's than
-twice the larger standard deviation, or .02 where that is more (best and bank:
-where it is that much lower). What holds that by our own deviation alone, and
-not by twice the paper's or .02, passes and is marked.`,
+Each finished trial becomes a line of JSON in --out at once; after Ctrl-C or a crash
+the same command with --resume continues. Results do not depend on the number of
+threads. --gate exits with 6 if an accuracy differs from the paper's by more than
+twice the larger standard deviation, or by more than .02 if that is larger (best and
+bank: if it is that much lower). A result that passes only because of our own
+deviation is marked.`,
 		Example: `  eusn-stream offline paper adiac.parquet
   eusn-stream offline paper *.parquet --protocol bank --out bank.jsonl --json
   eusn-stream offline paper adiac.parquet --models eusn --out adiac.jsonl --resume --gate
@@ -129,9 +131,9 @@ not by twice the paper's or .02, passes and is marked.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&protocol, "protocol", string(bench.PaperExact), "paper-exact, best or bank")
-	f.BoolVar(&b.gate, "gate", false, "exit with 6 where a result leaves the tolerance of the paper")
+	f.BoolVar(&b.gate, "gate", false, "exit with 6 if a result is outside the tolerance of the paper")
 	b.add(f, out)
-	f.IntVar(&b.listLength, "list-length", bench.MaxConfigurations, "configurations in each reservoir's search list; the next one's begins behind")
+	f.IntVar(&b.listLength, "list-length", bench.MaxConfigurations, "configurations in each reservoir's search list; the next list begins after them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := b.check(f, bench.Protocol(protocol)); err != nil {
 			return err
@@ -194,7 +196,7 @@ func (b benchRun) ended(err error) error {
 	if errors.As(err, &other) {
 		return cli.Fail(cli.ExitFailure, err, "another --out")
 	}
-	return cli.OrInterrupted(err, "what is finished is in %s, and the same command with --resume goes on from there", b.out)
+	return cli.OrInterrupted(err, "finished results are in %s; the same command with --resume continues from there", b.out)
 }
 
 // benchDone is a bench that came to its end.
@@ -215,14 +217,14 @@ func (d benchDone) missing() error {
 	if len(list) == 0 {
 		return nil
 	}
-	return cli.Fail(cli.ExitFailure, fmt.Errorf("no result of %s", strings.Join(list, "; ")), "the same command with --resume and a larger --budget: what is finished stays")
+	return cli.Fail(cli.ExitFailure, fmt.Errorf("no result for %s", strings.Join(list, "; ")), "the same command with --resume and a larger --budget; finished results are kept")
 }
 
 // checkCanonical wants an engine of the promised bits: results of both kinds
 // must not meet in one file.
 func checkCanonical(a *cli.App) error {
 	if s := engines.OtherBits(a.Engine); s != "" {
-		return cli.Fail(cli.ExitUsage, fmt.Errorf("--engine %s: the experiments are of the canonical arithmetic; %s", a.Engine, s), "--engine gpu")
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("--engine %s: the experiments use the canonical arithmetic; %s", a.Engine, s), "--engine gpu")
 	}
 	return nil
 }
@@ -246,9 +248,9 @@ func openBenchResults(b benchRun) (*bench.Store, error) {
 	st, err := open(b.out, b.settings)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s exists and is left as it is", b.out), "the same command with --resume, or another --out")
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s exists and was not changed", b.out), "the same command with --resume to continue it, or another --out")
 	case errors.Is(err, bench.ErrInUse):
-		return nil, cli.Fail(cli.ExitFailure, err, "the same command when that run has ended, or another --out")
+		return nil, cli.Fail(cli.ExitFailure, err, "wait until that run has ended, or choose another --out")
 	}
 	return st, cli.Fail(cli.ExitFailure, err, "another --out")
 }

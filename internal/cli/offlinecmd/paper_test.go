@@ -98,7 +98,7 @@ func TestPaperTrained(t *testing.T) {
 	// says that something is missing, and more of it goes on.
 	args := []string{"offline", "paper", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--out", filepath.Join(dir, "c")}
 	r := clitest.Exec(t, t.Context(), append(args, "--budget", "1ns")...)
-	r.Want(t, cli.ExitFailure, `no result of data set "Tiny", arnn: not one configuration was trained in the budget of 1ns`, "--resume and a larger --budget")
+	r.Want(t, cli.ExitFailure, `no result for data set "Tiny", arnn: not one configuration was trained in the budget of 1ns`, "--resume and a larger --budget")
 	if !strings.Contains(r.Out, "no result") || !strings.Contains(r.Out, "esn") {
 		t.Errorf("table:\n%s", r.Out)
 	}
@@ -107,7 +107,7 @@ func TestPaperTrained(t *testing.T) {
 	}
 	table := filepath.Join(dir, "m.csv")
 	r = clitest.Exec(t, t.Context(), "offline", "memory", "--lengths", "30", "--models", "esn,arnn", "--configurations", "1", "--draws", "1", "--budget", "1ns", "--csv", table, "--out", filepath.Join(dir, "d"))
-	r.Want(t, cli.ExitFailure, `no result of data set "Synthetic T=30", arnn`)
+	r.Want(t, cli.ExitFailure, `no result for data set "Synthetic T=30", arnn`)
 	if text, err := os.ReadFile(table); err != nil || strings.Count(string(text), "\n") != 2 || !strings.Contains(r.Out, "no result") {
 		t.Errorf("%v, CSV\n%s\ntable\n%s", err, text, r.Out)
 	}
@@ -149,7 +149,7 @@ func TestPaperUsage(t *testing.T) {
 		{[]string{"a", "--list-length", "201"}, "want 1 to 200"},
 		{[]string{"a", "--protocol", "bank", "--list-length", "9"}, "--list-length"},
 		{[]string{"a", "--draws", "0"}, "0 draws"},
-		{[]string{"a", "--protocol", "bank", "--models", "esn"}, "searches nothing"},
+		{[]string{"a", "--protocol", "bank", "--models", "esn"}, "has no search"},
 		{[]string{"a", "--threads", "-1"}, "--threads -1"},
 		{[]string{"a", "--models", "eusn,lstm"}, `model "lstm"`},
 		{[]string{"a", "--models", "rnn", "--epochs", "0"}, `0 epochs`},

@@ -27,33 +27,33 @@ func newReport(a *cli.App) *cobra.Command {
 	var r reportRun
 	cmd := &cobra.Command{
 		Use:   "report RESULTS...",
-		Short: "One web page, tables and tsml files of results",
+		Short: "Make a web page, tables and tsml files from results",
 		Long: `Make one report of the results files of offline paper, memory and model:
 
-  report.html    a page without scripts that needs no network: tables beside the
-                 paper's figures, ranks and critical differences, memory curves,
-                 and every result's configuration, seeds and command
-  table.csv      a line per data set and model
-  modelling.csv  the same of offline modelling, if there is any
-  results.jsonl  all that is known of each, its draws included
+  report.html    a page without scripts that needs no network: tables next to the
+                 paper's values, ranks and critical differences, memory curves,
+                 and the configuration, seeds and command of every result
+  table.csv      one line per data set and model
+  modelling.csv  the same for offline modelling, if there are such results
+  results.jsonl  all details of each result, including its draws
   tsml/          <Classifier>/Predictions/<Dataset>/testResample<k>.csv for
-                 tsml-eval and aeon, k being the draw
+                 tsml-eval and aeon; k is the draw
 
-Files of one protocol must have the same seed, and each model on a data set may
-be in one of them only. The same files give the same bytes. A file that a run is
-still writing can be read between its results: what is not finished is listed.
---gate exits with 6 where an accuracy leaves the tolerance of the paper, as in
-offline paper; the report is written all the same.`,
+Files of one protocol must have the same seed, and only one of them may have a given
+model on a given data set. The same files give the same bytes. The command can read a
+file that a run is still writing, and lists unfinished results. --gate exits with 6 if
+an accuracy is outside the tolerance of the paper, as in offline paper; the report is
+written in any case.`,
 		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl modelling.jsonl -o report
   eusn-stream offline report paper.jsonl --figures figures --gate --json`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&r.out, "out", "o", "report", "folder for the files")
-	f.StringVar(&r.options.Figures, "figures", "", "folder made by offline figures, for Fig. 1 to 3")
-	f.StringVar(&r.options.Date, "date", "", "date to print (default: the day of the latest run in the files)")
-	f.StringVar(&r.options.Machine, "machine", "", "machine to print (default: those the files name)")
-	f.BoolVar(&r.gate, "gate", false, "exit with 6 where a result leaves the tolerance of the paper")
+	f.StringVar(&r.options.Figures, "figures", "", "folder written by offline figures, for Fig. 1 to 3")
+	f.StringVar(&r.options.Date, "date", "", "date to print (default: the date of the latest run in the files)")
+	f.StringVar(&r.options.Machine, "machine", "", "machine to print (default: the machines named in the files)")
+	f.BoolVar(&r.gate, "gate", false, "exit with 6 if a result is outside the tolerance of the paper")
 	cmd.RunE = a.Do(func(ctx context.Context, paths []string) error { return makeReport(ctx, a, paths, r) })
 	return cmd
 }
@@ -67,9 +67,9 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 	rep, err := report.Load(paths, r.options)
 	switch {
 	case errors.Is(err, bench.ErrTorn):
-		return cli.Fail(cli.ExitFailure, err, "the same command again, if a run is still writing that file; if it was cut off, what made it with --resume, which drops the line and goes on")
+		return cli.Fail(cli.ExitFailure, err, "the same command again if a run is still writing that file; otherwise repeat the command that wrote it with --resume, which replaces the incomplete line")
 	case errors.Is(err, fs.ErrNotExist):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper ARCHIVE... --out FILE makes results")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper ARCHIVE... --out FILE writes results")
 	case err != nil:
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline report --help")
 	}
@@ -85,7 +85,7 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 			err = r.write(f, paths)
 		}
 		if err != nil {
-			return cli.OrInterrupted(err, "%s has no new report.html; its other files are whole", r.out)
+			return cli.OrInterrupted(err, "%s has no new report.html; its other files are complete", r.out)
 		}
 		p.Report(int64(i+1), int64(len(files)), "files")
 	}
@@ -97,7 +97,7 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 // another report: nothing would tell them from those of this one.
 func (r reportRun) noneLeft(files []report.File) error {
 	if there, err := os.Stat(r.out); err == nil && !there.IsDir() {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is no folder, and the report is one", r.out), "another --out")
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not a folder, and the report needs a folder", r.out), "another --out")
 	}
 	ours := map[string]bool{}
 	for _, f := range files {
@@ -106,7 +106,7 @@ func (r reportRun) noneLeft(files []report.File) error {
 	top := filepath.Join(r.out, "tsml")
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !ours[path] {
-			err = cli.Fail(cli.ExitFailure, fmt.Errorf("%s is of another report", path), "another --out, or rm -r "+cli.QuoteForShell(top))
+			err = cli.Fail(cli.ExitFailure, fmt.Errorf("%s belongs to another report", path), "choose another --out; if the old report is not needed, rm -r "+cli.QuoteForShell(top))
 		}
 		return err
 	})
@@ -115,7 +115,7 @@ func (r reportRun) noneLeft(files []report.File) error {
 	}
 	table := filepath.Join(r.out, "modelling.csv")
 	if _, err := os.Lstat(table); err == nil && !ours[table] {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is of another report", table), "another --out, or rm "+cli.QuoteForShell(table))
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s belongs to another report", table), "choose another --out; if the old table is not needed, rm "+cli.QuoteForShell(table))
 	}
 	return nil
 }
@@ -152,10 +152,10 @@ func endReport(a *cli.App, r reportRun, s report.Summary, files int) error {
 		if s.Compared > 0 {
 			a.Print("%d of %d results within the tolerance of the paper", s.Within, s.Compared)
 		} else {
-			a.Print("the paper has no figure for any of these")
+			a.Print("the paper has no value for any of these results")
 		}
 		for _, o := range s.ByOurs {
-			a.Print("  by our deviation alone: %s", o)
+			a.Print("  within the tolerance only because of our deviation: %s", o)
 		}
 		for _, o := range s.Outside {
 			a.Print("  outside: %s", o)

@@ -62,11 +62,11 @@ func TestOfflineReport(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), append(args, "--gate")...).Want(t, cli.ExitTolerance, "outside the tolerance of the paper: paper-exact Adiac eusn")
 	clitest.Must(t, "offline", "report", in("bank.jsonl"), "--gate", "--out", in("bank"))
-	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).Want(t, cli.ExitFailure, "is of another report", "rm -r")
+	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).Want(t, cli.ExitFailure, "belongs to another report", "rm -r")
 	if err := os.Rename(in("report/tsml"), in("tsml")); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).Want(t, cli.ExitFailure, "modelling.csv is of another report", "try: another --out, or rm ")
+	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).Want(t, cli.ExitFailure, "modelling.csv belongs to another report", "try: choose another --out; if the old table is not needed, rm ")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -87,5 +87,5 @@ func TestOfflineReportUsage(t *testing.T) {
 	clitest.Exec(t, t.Context(), "offline", "report", empty).Want(t, cli.ExitIntegrity, "is empty")
 	results := filepath.Join(dir, "r.jsonl")
 	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", results)
-	clitest.Exec(t, t.Context(), "offline", "report", results, "--out", empty).Want(t, cli.ExitFailure, "is no folder", "try: another --out")
+	clitest.Exec(t, t.Context(), "offline", "report", results, "--out", empty).Want(t, cli.ExitFailure, "is not a folder", "try: another --out")
 }

@@ -42,7 +42,7 @@ var paperFlags = map[string][]string{
 func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&n.network, "network", "bank", "bank, or a single network as in the paper: eusn, esn, resn")
 	f.IntVar(&n.members, "members", 40, "networks in the bank")
-	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in a bank, 100 alone)")
+	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in a bank, 100 for a single network)")
 	f.Float64Var(&n.scales.Eps, "eps", 0.01, "eusn: step size")
 	f.Float64Var(&n.scales.Gamma, "gamma", 0.001, "eusn: diffusion")
 	f.Float64Var(&n.scales.Recurrent, "recurrent", 0.1, "eusn: range of the recurrent weights")
@@ -51,11 +51,11 @@ func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&n.scales.Input, "input", 1, "single network: range of the input weights")
 	f.Float64Var(&n.scales.Bias, "bias", 0.1, "single network: range of the biases")
 	f.Uint64Var(&n.scales.Seed, "seed", reservoir.DefaultSeed, "seed of the weights")
-	f.StringSliceVar(&n.features, "features", nil, "what the readout sees of each unit: last, mean, ppv, max, std (default all in a bank, last alone)")
+	f.StringSliceVar(&n.features, "features", nil, "features of each unit: last, mean, ppv, max, std (default: all in a bank, last for a single network)")
 	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
-	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; several: chosen by leave-one-out (default 1e-3..1e6 for a bank, 1 for a single network)")
+	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; leave-one-out chooses among several (default 1e-3..1e6 for a bank, 1 for a single network)")
 	f.Lookup("alpha").DefValue = "" // named in the text
-	f.BoolVar(&n.ridge, "ridge", false, "the ridge classifier, also where leave-one-out prefers the linear discriminant (as single networks always do)")
+	f.BoolVar(&n.ridge, "ridge", false, "always use the ridge classifier, even if leave-one-out prefers the linear discriminant (single networks always do)")
 	f.BoolVar(&n.raw, "raw-features", false, "do not standardise the features (as single networks never do)")
 }
 
@@ -126,18 +126,19 @@ type PolicyFlags struct {
 	reservoir.Policy
 }
 
+// Add adds the flags.
 func (p *PolicyFlags) Add(f *pflag.FlagSet) {
 	f.StringVar(&p.Name, "policy", "marked", "where training and the live stage end a sequence: marked, window, count, gap or endless")
 	f.IntVar(&p.Length, "length", 0, "window, count: samples of a sequence")
 	f.IntVar(&p.Hop, "hop", 0, "window: samples from one prediction to the next")
 	f.DurationVar(&p.Gap, "gap", 0, "gap: silence that ends a sequence")
-	f.IntVar(&p.Early, "early", 0, "also predict every so many samples; 0 = never; endless needs it")
+	f.IntVar(&p.Early, "early", 0, "also predict after each N samples; 0 = never; the policy endless needs it")
 }
 
 // policyParameters are the policies each of the flags is for.
 var policyParameters = map[string][]string{"length": {"window", "count"}, "hop": {"window"}, "gap": {"gap"}}
 
-// policy refuses parameters of another policy: a forgotten --policy would
+// Parse refuses parameters of another policy: a forgotten --policy would
 // otherwise quietly train a model that cuts nothing.
 func (p *PolicyFlags) Parse(f *pflag.FlagSet) (reservoir.Policy, error) {
 	p.Kind = reservoir.PolicyKind(p.Name)
@@ -162,26 +163,27 @@ func newRetrain(a *cli.App) *cobra.Command {
 		Use:   "retrain [--merge FILE...]",
 		Short: "Train a model on the training part of an archive, or on a recording",
 		Long: `Draw a reservoir from its seed, run every training series through it, and fit a
-linear classifier to its features. Series are cut into sequences by --policy, as the
-live stage will cut streams; leave-one-out leaves out whole series. A recording has
-no test part: all of it is trained on. A sequence has the label that all its samples
-have, and is not used where they have several.
+linear classifier to its features. --policy cuts series into
+sequences, as the live stage will cut streams; leave-one-out leaves out whole series.
+A recording has no test part: the training uses all of it. The label of a sequence is
+the one that all its samples have; a sequence with several labels is not used.
 
 The default is a bank of 40 networks of 50 units. Leave-one-out chooses between
-ridge classifier and linear discriminant, and how much to regularise. --network eusn,
-esn or resn, or one of their parameters, gives a single network as in the paper. The
-test part is never looked at.
+ridge classifier and linear discriminant, and the regularisation. --network eusn, esn
+or resn, or one of their parameters, gives a single network as in the paper. The
+training never reads the test part.
 
-Where there are more sequences than features, features are summed up instead of kept,
-and memory does not grow with their number: 10,000 features take 1.4 GB beside the
-data. Leave-one-out then leaves out a drawn part only, 4,194 sequences of 10,000
-features. How much memory the training needs is printed before it begins; --memory
-bounds it.
+If there are more sequences than features, the training adds features up instead of
+keeping them, and its memory does not grow with the number of sequences: 10,000
+features take 1.4 GB in addition to the data. Leave-one-out then uses a random part
+of the sequences: 4,194 of them for 10,000 features. The command prints the memory
+that it needs before it starts; --memory limits it.
 
-Several jobs can train one model of a data set: run the same command with --shard 1/n
-to n/n, each with an --out of its own, then --merge. Each job reads the whole archive, because the
-input is scaled by all series. The model equals that of a single job; where there are
-more sequences than features, up to the last bits. The same shards give the same bits.`,
+Several jobs can train one model on a data set: run the same command with --shard 1/n
+to n/n, each with its own --out, then --merge. Each job reads the whole archive,
+because all series together determine the scale of the input. The model equals that
+of a single job; if there are more sequences than features, it can differ in the last
+bits. The same shards always give the same bits.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
   eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
@@ -191,8 +193,8 @@ more sequences than features, up to the last bits. The same shards give the same
 	}
 	f := cmd.Flags()
 	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels")
-	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; an older one is replaced when the new one is whole")
-	f.StringVar(&head, "head", "", "name of the trained head (default \"default\")")
+	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
+	f.StringVar(&head, "head", "", "name of the trained readout (default \"default\")")
 	f.IntVar(&threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	net.add(f)
 	pol.Add(f)
@@ -251,7 +253,7 @@ func saveTrained(ctx context.Context, m *reservoir.Model, err error, out string)
 		err = errors.Join(ctx.Err(), m.Save(out))
 	}
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is as it was before, or whole and new", out), "eusn-stream offline retrain --help")
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), "eusn-stream offline retrain --help")
 	}
 	return nil
 }
@@ -271,10 +273,10 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 		a.Say("note: %d training series have no label and were left out", report.Unlabelled)
 	}
 	if report.Empty > 0 {
-		a.Say("warning: %d training %s have no value at all: they were trained on as if they were constant", report.Empty, src.Words())
+		a.Say("warning: %d training %s have no values; the training treated them as constant", report.Empty, src.Words())
 	}
 	if len(report.Silent) > 0 {
-		a.Say("warning: no value at all in the training part of %s: the model learnt nothing from it", models.ListText(report.Silent))
+		a.Say("warning: the training part of %s has no values; the model learned nothing from it", models.ListText(report.Silent))
 	}
 	other, next := cli.QuoteForShell(src.Path), ""
 	switch {
@@ -313,18 +315,18 @@ func SayPlanned(a *cli.App, src archives.Labelled, p reservoir.Policy, r offline
 	if r.MaxLength != r.MinLength {
 		length += fmt.Sprintf(" to %d", r.MaxLength)
 	}
-	a.Say("learning from %d sequences of %s samples, cut from %d %s as the stage will: %s", r.Sequences, length, r.Series, src.Words(), models.PolicyText(p))
+	a.Say("training on %d sequences of %s samples, cut from %d %s as the live stage cuts them: %s", r.Sequences, length, r.Series, src.Words(), models.PolicyText(p))
 	a.Say("%s", planText(r.Plan))
 	if r.Unused > 0 {
-		a.Say("note: %d samples behind the last sequence of their %s are not used", r.Unused, src.Words())
+		a.Say("note: %d samples after the last sequence of their %s are not used", r.Unused, src.Words())
 	}
 	if r.Mixed > 0 {
-		a.Say("note: %d sequences hold samples of several labels and are left out", r.Mixed)
+		a.Say("note: %d sequences hold samples with several labels and are left out", r.Mixed)
 	}
 	if r.Unlabelled > 0 {
 		a.Say("note: %d sequences have no label and are left out", r.Unlabelled)
 	}
 	if len(r.Divided) > 0 {
-		a.Say("warning: all that there is of %s comes of one stretch: leave-one-out can only leave out pieces of it, whose neighbours it keeps, so its accuracy is too optimistic", models.ListText(r.Divided))
+		a.Say("warning: all data of %s come from one continuous interval: leave-one-out can leave out only parts of it and keeps their neighbours, so its accuracy is too optimistic", models.ListText(r.Divided))
 	}
 }

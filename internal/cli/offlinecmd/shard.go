@@ -27,9 +27,9 @@ type scaleFlags struct {
 }
 
 func (s *scaleFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&s.memory, "memory", "", "memory that the training may take, such as 4GB (default three quarters of the machine's); where features are kept and find no room, they go to a temporary file. The result does not depend on it")
-	f.StringVar(&s.shard, "shard", "", "do share i of n of the training, such as 3/8, and write a file of statistics to --out")
-	f.BoolVar(&s.merge, "merge", false, "make the model of the files of all shards, which are the arguments")
+	f.StringVar(&s.memory, "memory", "", "memory limit of the training, such as 4GB (default three quarters of the machine's); features that do not fit go to a temporary file. The result does not depend on it")
+	f.StringVar(&s.shard, "shard", "", "do part i of n of the training, such as 3/8, and write its statistics to --out")
+	f.BoolVar(&s.merge, "merge", false, "make the model from the files of all shards, given as arguments")
 }
 
 // check holds the flags against each other and against the arguments.
@@ -43,7 +43,7 @@ func (s *scaleFlags) check(cmd *cobra.Command, args []string) error {
 			return errors.New(`required flag(s) "archive" not set`)
 		}
 		if s.shard != "" && !f.Changed("out") {
-			return errors.New("--shard: want --out, a file of its own for each shard")
+			return errors.New("--shard: want --out, a different file for each shard")
 		}
 		return nil
 	}
@@ -61,7 +61,7 @@ func (s *scaleFlags) check(cmd *cobra.Command, args []string) error {
 		}
 	})
 	if len(others) > 0 {
-		return fmt.Errorf("--merge: %s is said when the shards are made", strings.Join(others, ", "))
+		return fmt.Errorf("--merge: %s belongs to the commands that make the shards", strings.Join(others, ", "))
 	}
 	return nil
 }
@@ -128,14 +128,14 @@ func keepWithin(bytes int64) { debug.SetMemoryLimit(min(bytes, debug.SetMemoryLi
 // retrainShard does one share of a training.
 func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, s offline.Shard, out string) error {
 	if src.Set == nil {
-		return cli.Fail(cli.ExitUsage, fmt.Errorf("%s is a recording, whose streams are interleaved: only data sets are divided into shards", src.Path), "eusn-stream offline retrain --help")
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("%s is a recording: only data sets can be divided into shards, because the streams of a recording are interleaved", src.Path), "eusn-stream offline retrain --help")
 	}
 	o.Planned = func(r offline.RetrainReport) { SayPlanned(a, src, o.Policy, r) }
 	p := a.Progress()
 	report, err := offline.RetrainShard(ctx, src.Set, o, s, out, p.Report)
 	p.Close()
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is as it was before, or whole and new", out), "eusn-stream offline retrain --help")
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), "eusn-stream offline retrain --help")
 	}
 	if a.JSON {
 		return a.PrintJSON(struct {
@@ -146,7 +146,7 @@ func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offl
 		}{out, s.I, s.N, report})
 	}
 	a.Say("shard %d of %d is in %s, after %.1f s", s.I, s.N, out, report.StateSeconds)
-	a.Say("next, when all %d are there: eusn-stream offline retrain --merge FILES --out model.safetensors", s.N)
+	a.Say("next, when all %d exist: eusn-stream offline retrain --merge FILES --out model.safetensors", s.N)
 	return nil
 }
 
@@ -170,12 +170,12 @@ func planText(p readout.Plan) string {
 	how := "all features are kept"
 	switch {
 	case p.Spilled:
-		how = "all features are kept, in a temporary file for want of memory"
+		how = "all features are kept, in a temporary file because memory is too small"
 	case !p.Kernel:
-		how = "features are added up and forgotten"
+		how = "features are added up and not kept"
 	}
 	if !p.Kernel && 0 < p.LeftOut && p.LeftOut < p.Samples {
-		how += fmt.Sprintf(", but those of the %d sequences that choose the regularisation", p.LeftOut)
+		how += fmt.Sprintf(", except those of the %d sequences that choose the regularisation", p.LeftOut)
 	}
-	return fmt.Sprintf("%d features of each: %s; at most %s of memory", p.Features, how, readout.Size(max(p.Adding, p.Solving)))
+	return fmt.Sprintf("%d features per sequence: %s; memory: at most %s", p.Features, how, readout.Size(max(p.Adding, p.Solving)))
 }

@@ -17,7 +17,7 @@ func TestRetrainInShards(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	network := []string{"--archive", archive, "--members", "2", "--units", "8"}
 	one := clitest.Must(t, append([]string{"offline", "retrain", "--out", in("one"), "--memory", "100MB"}, network...)...)
-	one.Want(t, cli.ExitOK, "80 features of each", "of memory")
+	one.Want(t, cli.ExitOK, "80 features per sequence", "; memory: at most ")
 	merge := []string{"offline", "retrain", "--merge", "--out", in("all")}
 	for i := range 2 {
 		part := in(fmt.Sprint("part", i))
@@ -38,7 +38,7 @@ func TestRetrainInShards(t *testing.T) {
 		t.Error("the shards give another model than one job")
 	}
 	clitest.Exec(t, t.Context(), merge[:len(merge)-1]...).Want(t, cli.ExitIntegrity, "shard 2 of 2 is missing")
-	clitest.Exec(t, t.Context(), append(merge, "--members", "3")...).Want(t, cli.ExitUsage, "--members is said when the shards are made")
+	clitest.Exec(t, t.Context(), append(merge, "--members", "3")...).Want(t, cli.ExitUsage, "--members belongs to the commands that make the shards")
 	clitest.Exec(t, t.Context(), "offline", "retrain", "--merge").Want(t, cli.ExitUsage, "want the files of all shards")
 	clitest.Exec(t, t.Context(), "offline", "retrain", "--out", in("x")).Want(t, cli.ExitUsage, `"archive" not set`)
 	clitest.Exec(t, t.Context(), append([]string{"offline", "retrain", "--shard", "1/2"}, network...)...).Want(t, cli.ExitUsage, "want --out")
@@ -51,7 +51,7 @@ func TestRetrainInShards(t *testing.T) {
 	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", in("x"), "--memory", "1MB", "--members", "100").Want(t, cli.ExitFailure, "give more memory")
 
 	// Features that find no room in memory go to a file, and the bits stay.
-	for memory, where := range map[string]string{"1MB": "all features are kept, in a temporary file", "1GB": "all features are kept; at most"} {
+	for memory, where := range map[string]string{"1MB": "all features are kept, in a temporary file", "1GB": "all features are kept; memory: at most"} {
 		clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", in(memory), "--memory", memory, "--members", "20").Want(t, cli.ExitOK, where)
 	}
 	if a, err = os.ReadFile(in("1MB")); err != nil {

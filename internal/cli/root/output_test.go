@@ -29,7 +29,7 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 	for path := range before {
 		before[path] = clitest.Read(t, path)
 	}
-	const says = "is what is being read"
+	const says = "is an input of this command"
 	for _, args := range [][]string{
 		{"offline", "retrain", "--archive", archive, "--out", archive},
 		{"offline", "retrain", "--archive", archive, "--out", link},
@@ -57,9 +57,9 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 func TestOutputsAreCheckedBeforeTheWork(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	for out, says := range map[string]string{
-		filepath.Join(dir, "none", "m.safetensors"): "there is no folder",
-		dir:        "no regular file",
-		os.DevNull: "no regular file",
+		filepath.Join(dir, "none", "m.safetensors"): "does not exist",
+		dir:        "not a regular file",
+		os.DevNull: "not a regular file",
 	} {
 		r := clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", out)
 		r.Want(t, cli.ExitFailure, says)

@@ -11,7 +11,7 @@ import (
 // Old names work for a release, say the new one, and are in no help.
 func TestOldNames(t *testing.T) {
 	for old, now := range map[string]string{
-		"offline bench":     "eusn-stream offline paper, which writes paper.jsonl",
+		"offline bench":     "eusn-stream offline paper (default results file: paper.jsonl)",
 		"offline model":     "eusn-stream offline modelling",
 		"deadletter replay": "eusn-stream deadletter resend",
 	} {

@@ -44,11 +44,11 @@ func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "eusn-stream",
 		Short: "Streaming time-series classification with Euler State Networks on NATS",
-		Long: `eusn-stream classifies time series as they stream by: Arrow record batches come
-in on NATS subjects, one Euler State Network state per stream advances with each
-sample, and predictions go out, also as Arrow.
+		Long: `eusn-stream classifies sensor streams as they arrive. Samples come in as Arrow
+record batches on NATS subjects. Each stream has its own state of an Euler State
+Network, which every sample advances. Predictions go out, also as Arrow.
 
-  eusn-stream demo                 see all of it work, in under a minute
+  eusn-stream demo                 try everything, in under a minute
   eusn-stream offline import ...   make a Parquet archive of a data set
   eusn-stream offline retrain ...  train a model on it
   eusn-stream run --model M        start the stage
@@ -69,7 +69,7 @@ sample, and predictions go out, also as Arrow.
 	f.BoolVar(&a.JSON, "json", false, "print results as JSON")
 	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print results and errors only")
 	f.StringVar(&a.ProgressMode, "progress", "auto", "progress display: auto, plain or none")
-	f.StringVar(&a.Engine, "engine", "auto", "what computes: auto, gpu, avx512, avx2, neon or generic, all with the same bits; gpu-3xtf32 or gpu-2xtf32, with others")
+	f.StringVar(&a.Engine, "engine", "auto", "compute engine: auto, gpu, avx512, avx2, neon or generic, which all give the same bits; gpu-3xtf32 or gpu-2xtf32, which give other bits")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		switch a.ProgressMode {
 		case "auto", "plain", "none":

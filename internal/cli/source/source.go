@@ -62,6 +62,7 @@ func (s *Series) Next() (producer.Item, error) {
 	return it, nil
 }
 
+// StreamName is the id of the nth stream of a data set.
 func StreamName(n int) string { return fmt.Sprintf("s%05d", n) }
 
 // Rows is how many samples the source will have played.

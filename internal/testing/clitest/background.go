@@ -33,6 +33,7 @@ func (b *background) Write(p []byte) (int, error) {
 	return b.errOut.Write(p)
 }
 
+// Messages is what the program has written to standard error.
 func (b *background) Messages() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,6 +66,7 @@ func Start(t *testing.T, text string, args ...string) *background {
 	return nil
 }
 
+// Stop interrupts the program and waits for its end.
 func (b *background) Stop(t *testing.T) Result {
 	t.Helper()
 	b.cancel()
@@ -137,6 +139,7 @@ func AwaitInput(t *testing.T, url string) {
 	t.Error("no message in the input within 10 s")
 }
 
+// ServerURL finds the address of an embedded server in messages.
 var ServerURL = regexp.MustCompile(`nats://127\.0\.0\.1:\d+`)
 
 // LockedBuffer is written by the stage while the test reads it.
@@ -157,6 +160,7 @@ func (l *LockedBuffer) String() string {
 	return l.b.String()
 }
 
+// OnServer does something with a client of the server at url.
 func OnServer(t *testing.T, url string, do func(js jetstream.JetStream) error) {
 	t.Helper()
 	nc, err := natsclient.Connect(natsclient.Options{URL: url})

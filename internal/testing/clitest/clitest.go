@@ -79,6 +79,7 @@ func (r Result) Want(t *testing.T, code int, parts ...string) {
 	}
 }
 
+// Write writes a file and returns its path.
 func Write(t *testing.T, path, text string) string {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -127,6 +128,7 @@ func (s *StopAt) Write(b []byte) (int, error) {
 	return s.W.Write(b)
 }
 
+// Read reads a file.
 func Read(t *testing.T, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)

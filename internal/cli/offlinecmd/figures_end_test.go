@@ -27,7 +27,7 @@ func TestOfflineFiguresInterrupted(t *testing.T) {
 	}
 	err := makeFigures(ctx, a, r)
 	var i *cli.Interrupted
-	if !errors.As(err, &i) || !strings.Contains(err.Error(), "whole in "+out) {
+	if !errors.As(err, &i) || !strings.Contains(err.Error(), "complete in "+out) {
 		t.Fatalf("%v, want an interruption", err)
 	}
 	if left, err := os.ReadDir(out); err != nil || len(left) != len(r.files(1)) {
@@ -57,7 +57,7 @@ func TestOfflineFiguresBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := a.Report(endFigures(a, r, []FigureResult{result}, broken))
-	if code != cli.ExitTolerance || !strings.Contains(messages.String(), "does not hold at "+f.Rows[5].String()) || !strings.Contains(out.String(), "BROKEN") {
+	if code != cli.ExitTolerance || !strings.Contains(messages.String(), "does not hold at "+f.Rows[5].String()) || !strings.Contains(out.String(), "does NOT hold") {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), messages.String())
 	}
 	if text, err := os.ReadFile(r.files(3)[0]); err != nil || !bytes.Contains(text, []byte(",false\n")) {
