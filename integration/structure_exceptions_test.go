@@ -22,7 +22,6 @@ var fieldExceptions = map[string]limit{
 	"pipeline.run":                    {32, beingCut},
 	"pipeline.tenure":                 {30, beingCut},
 	"pipeline/internal/state.Stream":  {24, beingCut},
-	"pipeline/producer.broadcast":     {22, beingCut},
 	"pipeline.committer":              {22, beingCut},
 	"pipeline.Config":                 {24, "a setting each: a table, whose default and check stand together"},
 	"pipeline.Stats":                  {47, "a counter each, of those that users read: a table without methods that use two of them"},

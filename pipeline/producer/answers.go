@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -42,9 +43,9 @@ func (l *loop) answered(a answer) error {
 	l.done.Messages++
 	l.done.Rows += uint64(s.rows)
 	l.done.Bytes += uint64(len(a.msg.Data))
-	if now := time.Now(); l.Progress != nil && now.Sub(l.told) >= progressEvery {
+	if now := time.Now(); l.opt.Progress != nil && now.Sub(l.told) >= progressEvery {
 		l.told = now
-		l.Progress(l.report())
+		l.opt.Progress(l.report())
 	}
 	return l.nextMessage(s)
 }
@@ -68,11 +69,11 @@ func (l *loop) retry(s *stream, err error) error {
 	if s.refused.IsZero() {
 		s.refused = now
 	}
-	l.logRefusal(s, err)
+	l.refused.log(l.opt.Log, s, err)
 	nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 	switch {
 	case nobody && now.Sub(s.refused) > noStreamPatience:
-		return fmt.Errorf("producer: message %d of stream %q: %w (does a stage listen on %s?)", s.seq, s.key, err, l.Subject)
+		return fmt.Errorf("producer: message %d of stream %q: %w (does a stage listen on %s?)", s.seq, s.key, err, l.opt.Subject)
 	case permanent(err):
 		return fmt.Errorf("producer: message %d of stream %q: %w", s.seq, s.key, err)
 	}
@@ -84,12 +85,18 @@ func (l *loop) retry(s *stream, err error) error {
 	return nil
 }
 
-// logRefusal logs at most one line a second, however many streams wait.
-func (l *loop) logRefusal(s *stream, err error) {
-	l.refused++
-	if now := time.Now(); now.Sub(l.logged) >= time.Second {
-		l.Log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "refusals", l.refused, "stream", s.key, "seq", s.seq, "err", natsclient.Plain(err))
-		l.logged, l.refused = now, 0
+// refusals counts messages that the server refused, for the log.
+type refusals struct {
+	logged time.Time // when they were logged last
+	since  int       // then
+}
+
+// log logs at most one line a second, however many streams wait.
+func (r *refusals) log(log *slog.Logger, s *stream, err error) {
+	r.since++
+	if now := time.Now(); now.Sub(r.logged) >= time.Second {
+		log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "refusals", r.since, "stream", s.key, "seq", s.seq, "err", natsclient.Plain(err))
+		r.logged, r.since = now, 0
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 
 // loop is one Publisher.Publish: an event loop in the caller's goroutine.
 type loop struct {
-	Publisher
-	src         Source
+	opt         Publisher
+	src         lookahead
 	js          jetstream.JetStream
 	input       jetstream.Stream // nil unless Resume
 	incarnation string
@@ -29,8 +29,6 @@ type loop struct {
 	maxBytes    int // of a message
 
 	known   map[string]*stream
-	ahead   *Item // read from src while its stream was still playing, so it waits
-	ended   bool  // src has
 	playing int
 	ready   queue // playing streams that wait for their time, not for an answer
 	turn    uint64
@@ -39,13 +37,12 @@ type loop struct {
 	answers chan answer
 	done    Published
 	told    time.Time
-	logged  time.Time // when refusals were logged last
-	refused int       // messages refused since
+	refused refusals
 }
 
 func newLoop(p Publisher, src Source) *loop {
 	return &loop{
-		Publisher: p, src: src, known: map[string]*stream{}, flight: map[*nats.Msg]*stream{}, begin: time.Now(), incarnation: nuid.Next(),
+		opt: p, src: lookahead{Source: src}, known: map[string]*stream{}, flight: map[*nats.Msg]*stream{}, begin: time.Now(), incarnation: nuid.Next(),
 		answers: make(chan answer, 2*p.Playing), // one for each message under way, and late ones
 		pace:    pace{speed: p.Speed, rate: p.Rate},
 	}
@@ -55,28 +52,28 @@ func (l *loop) open(ctx context.Context, nc *nats.Conn) error {
 	l.maxBytes = int(nc.MaxPayload()) - headerRoom
 	for i := range l.encoders {
 		var err error
-		if l.encoders[i], err = codec.NewInputEncoder(l.Channels, codec.InputOptions{Times: i == 1}); err != nil {
+		if l.encoders[i], err = codec.NewInputEncoder(l.opt.Channels, codec.InputOptions{Times: i == 1}); err != nil {
 			return fmt.Errorf("producer: %w", err)
 		}
 	}
 	var err error
 	l.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout),
-		jetstream.WithPublishAsyncMaxPending(l.Playing+1),
+		jetstream.WithPublishAsyncMaxPending(l.opt.Playing+1),
 		// Room for every message that can be in flight, so neither blocks.
 		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { l.answers <- answer{msg: m} }),
 		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { l.answers <- answer{m, err} }))
 	if err != nil {
 		return fmt.Errorf("producer: JetStream: %w", err)
 	}
-	if !l.Resume {
+	if !l.opt.Resume {
 		return nil
 	}
-	l.input, err = l.js.Stream(ctx, wire.InputStream(l.Job))
+	l.input, err = l.js.Stream(ctx, wire.InputStream(l.opt.Job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(l.Job))
+		return fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(l.opt.Job))
 	}
 	if err != nil {
-		return fmt.Errorf("producer: NATS stream %s: %w", wire.InputStream(l.Job), err)
+		return fmt.Errorf("producer: NATS stream %s: %w", wire.InputStream(l.opt.Job), err)
 	}
 	return nil
 }
@@ -132,29 +129,19 @@ func (l *loop) run(ctx context.Context) error {
 // fill starts items until enough streams play. An item whose stream is playing
 // waits, and so does all that follows it: the order of the source is kept.
 func (l *loop) fill(ctx context.Context) error {
-	for l.playing < l.Playing {
-		if l.ahead == nil {
-			if l.ended {
-				return nil
-			}
-			it, err := l.src.Next()
-			if errors.Is(err, io.EOF) {
-				l.ended = true
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("producer: source: %w", err)
-			}
-			l.ahead = &it
+	for l.playing < l.opt.Playing {
+		it, err := l.src.peek()
+		if it == nil || err != nil {
+			return err
 		}
-		s, err := l.streamOf(ctx, l.ahead)
+		s, err := l.streamOf(ctx, it)
 		if err != nil {
 			return err
 		}
 		if s.item.Stream != "" { // playing
 			return nil
 		}
-		s.item, s.row, l.ahead = *l.ahead, 0, nil
+		s.item, s.row, l.src.item = *it, 0, nil
 		s.over = len(s.item.X) == 0 && !s.item.End
 		s.clock = l.pace.item(time.Now(), s.until, s.item.Times, s.lastTime)
 		l.playing++
@@ -163,6 +150,31 @@ func (l *loop) fill(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lookahead is a source whose next item can be seen before it is taken: one
+// whose stream is still playing waits here.
+type lookahead struct {
+	Source
+	item  *Item // nil: not read yet, or taken
+	ended bool
+}
+
+// peek is the next item, nil at the end.
+func (a *lookahead) peek() (*Item, error) {
+	if a.item != nil || a.ended {
+		return a.item, nil
+	}
+	it, err := a.Next()
+	if errors.Is(err, io.EOF) {
+		a.ended = true
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("producer: source: %w", err)
+	}
+	a.item = &it
+	return a.item, nil
 }
 
 func (l *loop) report() Published {

@@ -43,13 +43,13 @@ func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 	if s := l.known[it.Stream]; s != nil && s.item.Stream != "" {
 		return s, nil
 	}
-	ch := len(l.Channels)
+	ch := len(l.opt.Channels)
 	switch {
 	case wire.CheckToken(it.Stream) != nil:
 		return nil, fmt.Errorf("producer: stream name: %w", wire.CheckToken(it.Stream))
 	case len(it.X)%ch != 0 || len(it.Times) > 0 && len(it.Times) != len(it.X)/ch:
 		return nil, fmt.Errorf("producer: stream %q: %d values of %d channels with %d times", it.Stream, len(it.X), ch, len(it.Times))
-	case l.Speed > 0 && len(it.Times) == 0 && l.Rate == 0:
+	case l.opt.Speed > 0 && len(it.Times) == 0 && l.opt.Rate == 0:
 		return nil, fmt.Errorf("producer: stream %q has no times: give a rate, or publish as fast as possible", it.Stream)
 	}
 	s := l.known[it.Stream]
@@ -68,7 +68,7 @@ func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 
 // continueAfter reads how far the input already has the stream.
 func (l *loop) continueAfter(ctx context.Context, s *stream) error {
-	last, err := l.input.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.in.*.%s", l.Job, s.key))
+	last, err := l.input.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.in.*.%s", l.opt.Job, s.key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
@@ -85,10 +85,10 @@ func (l *loop) continueAfter(ctx context.Context, s *stream) error {
 
 // nextMessage builds the stream's next message and queues it, or ends its item.
 func (l *loop) nextMessage(s *stream) error {
-	ch := len(l.Channels)
+	ch := len(l.opt.Channels)
 	total := len(s.item.X) / ch
 	for !s.over {
-		to := min(total, s.row+l.RowsPerMessage)
+		to := min(total, s.row+l.opt.RowsPerMessage)
 		if err := l.build(s, to); err != nil {
 			return err
 		}
@@ -124,12 +124,12 @@ func (l *loop) checkReached() error {
 }
 
 func (l *loop) differs(s *stream) error {
-	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start anew", s.key, s.seq, s.stored, l.RowsPerMessage)
+	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start anew", s.key, s.seq, s.stored, l.opt.RowsPerMessage)
 }
 
 // build encodes the item's samples up to row to as the stream's next message.
 func (l *loop) build(s *stream, to int) error {
-	ch, it := len(l.Channels), &s.item
+	ch, it := len(l.opt.Channels), &s.item
 	in := codec.Batch{Rows: to - s.row, X: it.X[s.row*ch : to*ch]}
 	enc := l.encoders[0]
 	var last int64
@@ -146,7 +146,7 @@ func (l *loop) build(s *stream, to int) error {
 		return fmt.Errorf("producer: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", in.Rows, len(data), l.maxBytes)
 	}
 	s.seq++
-	subject := strings.TrimSuffix(l.Subject, "*") + s.key
+	subject := strings.TrimSuffix(l.opt.Subject, "*") + s.key
 	seq := strconv.FormatUint(s.seq, 10)
 	h := nats.Header{
 		wire.HeaderSeq: {seq}, wire.HeaderIncarnation: {s.incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", codec.CRC(data))},
