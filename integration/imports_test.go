@@ -39,7 +39,7 @@ var graph = map[string]struct {
 	"pipeline/internal/wire":  {[]string{"codec"}, "names and formats: knows neither a client nor what they are for"},
 	"pipeline/internal/state": {[]string{"codec", "pipeline/internal/wire", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "what a message does to a partition: no server, no clock, no engine, no log"},
 	"pipeline":                {[]string{"codec", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
-	"pipeline/internal/store": {[]string{"pipeline/internal/wire"}, "finds what a job has stored; knows no state and no engine"},
+	"pipeline/internal/store": {[]string{"pipeline/internal/wire"}, "what a job has stored: snapshots and rows are bytes here; knows neither a state nor an engine"},
 	"pipeline/admin":          {[]string{"pipeline/consumer", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire"}, "looks at a job from outside; needs no stage"},
 	"pipeline/consumer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "reads what a job puts out; knows no stage"},
 	"pipeline/natsclient":     {nil, "opens connections; knows neither a server of ours nor a job"},
@@ -65,7 +65,7 @@ var graph = map[string]struct {
 	"integration":             {[]string{"codec", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
 
 	// What only tests import: see testSupport.
-	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/consumer", "pipeline/natsclient"}, "runs the whole program in tests"},
+	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/consumer", "pipeline/internal/store", "pipeline/natsclient"}, "runs the whole program in tests"},
 	"internal/testing/enginetest":   {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
 	"internal/testing/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},
 	"internal/testing/parts":        {nil, "ends tests for want of an outside part"},

@@ -14,13 +14,13 @@ import (
 // there are too many. The state is checked against the record that named it.
 func (s *shard) adopt(b *batch, p *partition) error {
 	p.open = true
-	s.counters.streams.Add(int64(p.Len())) // these, before anything can fail: drop takes all of them back
-	s.counters.away.Add(int64(p.Away))
-	for _, src := range p.Sources {
-		src.Part = p.Partition
+	s.counters.streams.Add(int64(p.state.Len())) // these, before anything can fail: drop takes all of them back
+	s.counters.away.Add(int64(p.state.Away))
+	for _, src := range p.state.Sources {
+		src.Part = p.state
 		s.counters.parked.Add(int64(len(src.Held)))
 	}
-	for st := range p.Oldest() {
+	for st := range p.state.Oldest() {
 		for i, row := range st.Rows {
 			if row == nil {
 				continue
@@ -32,7 +32,7 @@ func (s *shard) adopt(b *batch, p *partition) error {
 			st.Slots[i] = slot
 			s.residents.use(st)
 			if err := s.pool.engine.WriteState(slot, row); err != nil {
-				p.tenure.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.ID, st.ID, err))
+				p.tenure.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.state.ID, st.ID, err))
 			}
 			st.Rows[i] = nil
 		}
@@ -40,10 +40,10 @@ func (s *shard) adopt(b *batch, p *partition) error {
 	}
 	s.countSlots()
 	p.snapshotAt = time.Now()
-	if err := s.machine.Rehash(p.Partition, s); err != nil {
+	if err := s.machine.Rehash(p.state, s); err != nil {
 		return err
 	}
-	if err := s.machine.Recast(p.Partition, s); err != nil {
+	if err := s.machine.Recast(p.state, s); err != nil {
 		return err
 	}
 	if err := s.check(p); err != nil {
@@ -56,8 +56,8 @@ func (s *shard) adopt(b *batch, p *partition) error {
 // check compares the state with what the commit record says of it, once it has
 // come so far.
 func (s *shard) check(p *partition) error {
-	sum := p.Sum
-	compared, err := s.machine.Check(p.Partition, s)
+	sum := p.state.Sum
+	compared, err := s.machine.Check(p.state, s)
 	if compared {
 		p.rebuiltSum = sum
 	}
@@ -67,7 +67,7 @@ func (s *shard) check(p *partition) error {
 	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
 		p.tenure.fail(fmt.Errorf("pipeline: partition %d: %w: "+
 			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
-			"nothing is predicted from a wrong state: put back the settings it had (they may change once the job was stopped in order), restore the job's streams, or begin a new job", p.ID, wrong, p.orOlder()))
+			"nothing is predicted from a wrong state: put back the settings it had (they may change once the job was stopped in order), restore the job's streams, or begin a new job", p.state.ID, wrong, p.orOlder()))
 		return nil
 	}
 	return err
@@ -76,7 +76,7 @@ func (s *shard) check(p *partition) error {
 // orOlder says what else may be different where a record does not say which
 // form of the state its digest is of.
 func (p *partition) orOlder() string {
-	if p.Want.Version > 0 {
+	if p.state.Want.Version > 0 {
 		return p.instead
 	}
 	return p.instead + ", or a program from before the first release wrote the record"
@@ -84,7 +84,7 @@ func (p *partition) orOlder() string {
 
 // stands notes that a partition's state is rebuilt, once it is.
 func (p *partition) stands() {
-	if !p.rebuilt && p.tenure != nil && p.Done >= p.ReplayTo && !p.failed() {
+	if !p.rebuilt && p.tenure != nil && p.state.Done >= p.state.ReplayTo && !p.failed() {
 		p.rebuilt = true
 		p.tenure.rebuilt.Store(true)
 	}
@@ -92,7 +92,7 @@ func (p *partition) stands() {
 
 // drop frees what a partition holds. Its last answer may still be under way.
 func (s *shard) drop(p *partition) {
-	for st := range p.Oldest() {
+	for st := range p.state.Oldest() {
 		for _, slot := range st.Slots {
 			if slot >= 0 {
 				s.pool.release(slot)
@@ -100,16 +100,16 @@ func (s *shard) drop(p *partition) {
 		}
 		s.residents.remove(st)
 	}
-	for _, src := range p.Sources {
+	for _, src := range p.state.Sources {
 		s.counters.parked.Add(-int64(len(src.Held)))
 	}
-	s.counters.away.Add(-int64(p.Away))
-	s.closed = slices.DeleteFunc(s.closed, func(st *state.Stream) bool { return p.Sources[st.Source.Key] == st.Source })
-	s.counters.streams.Add(-int64(p.Len()))
-	if p.Done < p.ReplayTo {
+	s.counters.away.Add(-int64(p.state.Away))
+	s.closed = slices.DeleteFunc(s.closed, func(st *state.Stream) bool { return p.state.Sources[st.Source.Key] == st.Source })
+	s.counters.streams.Add(-int64(p.state.Len()))
+	if p.state.Done < p.state.ReplayTo {
 		s.counters.replaying.Add(-1)
 	}
 	p.over = true
-	p.Clear()
+	p.state.Clear()
 	s.countSlots()
 }

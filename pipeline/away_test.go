@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -68,16 +69,16 @@ func TestAttemptEndsWithConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	l := follow(nc)
+	l := store.Follow(nc)
 	over := func(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return true
-		case <-time.After(commitTimeout / 2):
+		case <-time.After(store.CommitTimeout / 2):
 			return false
 		}
 	}
-	asked, cancel := l.attempt(t.Context())
+	asked, cancel := l.Attempt(t.Context())
 	defer cancel()
 	if asked.Err() != nil {
 		t.Fatal("an attempt on a good connection ends at once")
@@ -89,7 +90,7 @@ func TestAttemptEndsWithConnection(t *testing.T) {
 	}
 	pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: port})
 	waitFor(t, "reconnection", nc.IsConnected)
-	again, cancel := l.attempt(t.Context())
+	again, cancel := l.Attempt(t.Context())
 	defer cancel()
 	if again.Err() != nil {
 		t.Fatal("an attempt on the new connection ends at once")

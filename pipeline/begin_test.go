@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
 // Workers that begin a job at the same time each find part of it missing: who
@@ -44,7 +45,7 @@ func TestManyBeginAtOnce(t *testing.T) {
 
 func beginAll(ctx context.Context, js jetstream.JetStream, c Config, b *rig, name string) error {
 	err := ensureStreams(ctx, js, c, b.log)
-	_, snaps := openSnapshots(ctx, js, c)
+	_, snaps := store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
 	_, members := openMembers(ctx, js, c, name, nil)
 	return errors.Join(err, snaps, members)
 }

@@ -48,7 +48,7 @@ func openBelongings(ctx context.Context, r *run) (*belongings, error) {
 // look asks for one of them, and makes it anew if it is gone. What cannot be
 // asked for or made now is so at the next look.
 func (b *belongings) look(ctx context.Context, name string) {
-	try, cancel := b.link.attempt(ctx)
+	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	stored := b.counters.spilled.Load() // before the question
 	s, err := b.js.Stream(try, name)
@@ -82,7 +82,7 @@ func (b *belongings) look(ctx context.Context, name string) {
 	}
 	b.log.Warn("a NATS stream of the job was deleted and made anew: "+b.lost(name), "stream", name)
 	if name == wire.SnapshotStream(b.cfg.Job) {
-		b.snaps.generation.Add(1)
+		b.snaps.Generation.Add(1)
 	}
 }
 

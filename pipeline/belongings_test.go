@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -285,5 +286,5 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 	}
 	b.remove(wire.SnapshotStream(c.Job))
 	tn := &tenure{run: &run{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &committer{Record: rec}, ctx: t.Context()}
-	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", errLater.Error())
+	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -26,8 +27,8 @@ func (t *tenure) checkInput(ctx context.Context) error {
 			c.subject(), c.Created, name, created, lostTrack)
 	}
 	c.Created = created
-	p.Answered = state.Answered{ReplayTo: c.InSeq, Skip: c.Ahead}
-	p.Want = state.Expected{At: c.Mark.Seq, Digest: c.Mark.Digest, Version: c.Mark.Version}
+	p.state.Answered = state.Answered{ReplayTo: c.InSeq, Skip: c.Ahead}
+	p.state.Want = state.Expected{At: c.Mark.Seq, Digest: c.Mark.Digest, Version: c.Mark.Version}
 	in := info.State
 	t.first = in.FirstSeq
 	switch {
@@ -36,13 +37,13 @@ func (t *tenure) checkInput(ctx context.Context) error {
 			name, in.LastSeq, c.subject(), c.InSeq)
 	case c.InSeq > c.SnapSeq && in.FirstSeq > c.InSeq:
 		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: keep more input (max_age, max_bytes) than is stored between two snapshots; restore its store, or start a new job",
-			name, in.FirstSeq, p.ID, c.SnapSeq+1, c.InSeq)
+			name, in.FirstSeq, p.state.ID, c.SnapSeq+1, c.InSeq)
 	}
-	if p.Losses, err = state.ParseLosses(c.Losses); err != nil {
+	if p.state.Losses, err = state.ParseLosses(c.Losses); err != nil {
 		return fmt.Errorf("pipeline: the record on %s: header %s is %q: %w", c.subject(), wire.HeaderLosses, c.Losses, err)
 	}
 	if c.Ahead > 0 && c.Rests.Seq > 0 && in.FirstSeq > c.Rests.Seq {
-		p.Skip, c.Ahead = 0, 0 // they are of one message, which will not come again
+		p.state.Skip, c.Ahead = 0, 0 // they are of one message, which will not come again
 	}
 	p.rests = c.Rests.Seq
 	if c.EmptyTo > 0 && c.EmptyTo <= in.LastSeq { // else the input has gone back since, and it says nothing
@@ -50,7 +51,7 @@ func (t *tenure) checkInput(ctx context.Context) error {
 		p.told.Store(c.EmptyTo)
 	}
 	for _, at := range []wire.Place{{Seq: c.Mark.Seq, Stored: c.Mark.Time}, c.Rests} {
-		if err := t.unchanged(ctx, p.ID, at); err != nil {
+		if err := t.unchanged(ctx, p.state.ID, at); err != nil {
 			return err
 		}
 		p.came.store(at)
@@ -101,11 +102,11 @@ const otherHistory = "nothing more is answered from it: restore the store that h
 // the one it was, and reports whether input of it may have been lost between
 // that and the message that has come.
 func (t *tenure) same(next wire.Place) (lost bool, err error) {
-	if t.unasked() {
+	if t.guard.trusting {
 		return false, nil
 	}
 	at := t.part.came.load()
-	if err := t.unchanged(t.ctx, t.part.ID, at); err != nil {
+	if err := t.unchanged(t.ctx, t.part.state.ID, at); err != nil {
 		return false, err
 	}
 	info, err := t.inputInfo(t.ctx, at.Seq)
@@ -120,13 +121,13 @@ func (t *tenure) same(next wire.Place) (lost bool, err error) {
 // inputMessage asks for an input message until the server answers.
 func (r *run) inputMessage(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
 	for {
-		try, cancel := r.link.attempt(ctx)
+		try, cancel := r.link.Attempt(ctx)
 		msg, err := r.in.GetMsg(try, seq)
 		cancel()
 		if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
 			return msg, err
 		}
-		if err := pause(ctx, retryWait); err != nil {
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +138,7 @@ func (r *run) inputMessage(ctx context.Context, seq uint64) (*jetstream.RawStrea
 func (r *run) inputInfo(ctx context.Context, seq uint64) (*jetstream.StreamInfo, error) {
 	var late time.Time
 	for {
-		try, cancel := r.link.attempt(ctx)
+		try, cancel := r.link.Attempt(ctx)
 		info, err := r.in.Info(try)
 		cancel()
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -145,13 +146,13 @@ func (r *run) inputInfo(ctx context.Context, seq uint64) (*jetstream.StreamInfo,
 		}
 		if err == nil {
 			if late.IsZero() {
-				late = time.Now().Add(staleGrace)
+				late = time.Now().Add(store.StaleGrace)
 			}
 			if info.State.LastSeq >= seq || info.Config.Replicas <= 1 || time.Now().After(late) {
 				return info, nil
 			}
 		}
-		if err := pause(ctx, retryWait); err != nil {
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
 			return nil, err
 		}
 	}

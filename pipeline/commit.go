@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,10 +15,7 @@ import (
 )
 
 const (
-	commitTimeout = 5 * time.Second        // an answer not here by then is asked for
-	retryWait     = 100 * time.Millisecond // between attempts while the server is away
-	staleGrace    = 10 * time.Second       // a deposed leader may answer from the past this long
-	surely        = time.Second            // an answer from the server is relied on this long; see committer.sure
+	surely = time.Second // an answer from the server is relied on this long; see committer.sure
 )
 
 // errFenced says that a partition belongs to another worker now.
@@ -43,7 +39,7 @@ var errUnfinished = errors.New("pipeline: stopped before the server answered")
 type committer struct {
 	js      jetstream.JetStream
 	stream  jetstream.Stream // the output NATS stream
-	link    *link            // of js and stream
+	link    *store.Link      // of js and stream
 	job     string
 	part    int
 	worker  string // of this run, to know our own messages
@@ -53,7 +49,7 @@ type committer struct {
 	retries func()
 	begins  func(context.Context) error // nil, or asked before a partition without a record is begun
 	waits   func(error) error           // told what the server did not do; see tenure.waits
-	unsafe  string                      // see Stage.unsafe
+	guard   safeguard
 
 	wire.Record             // as last acknowledged; a claim's restore corrects it
 	acked       wire.Record // as last acknowledged, to the letter
@@ -102,7 +98,7 @@ func (c *committer) subject() string { return wire.OutputSubject(c.job, c.part) 
 
 // read returns the last record and its sequence number, 0 if there is none.
 func (c *committer) read(ctx context.Context) (wire.Record, uint64, error) {
-	ctx, cancel := c.link.attempt(ctx)
+	ctx, cancel := c.link.Attempt(ctx)
 	defer cancel()
 	return store.ReadRecord(ctx, c.stream, c.job, c.part)
 }
@@ -160,7 +156,7 @@ func (c *committer) claim(ctx context.Context, body []byte, wait func(wire.Recor
 				return err
 			}
 		}
-		if err := pause(ctx, retryWait); err != nil {
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
 			return fmt.Errorf("pipeline: claim on %s: %w", c.subject(), err)
 		}
 	}
@@ -180,7 +176,7 @@ func (c *committer) overtaken(ctx context.Context, cause error) error {
 		switch {
 		case err == nil && seq > c.last && r.Epoch > c.Epoch:
 			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d, and then: %v", errFenced, c.subject(), r.Epoch, r.Worker, c.Epoch, cause)
-		case err == nil, errors.Is(err, wire.ErrRecord), pause(ctx, retryWait) != nil:
+		case err == nil, errors.Is(err, wire.ErrRecord), store.Pause(ctx, store.RetryWait) != nil:
 			return cause
 		}
 	}
@@ -189,19 +185,14 @@ func (c *committer) overtaken(ctx context.Context, cause error) error {
 // publish is not cut short by ctx: what was claimed must be known, to be given
 // back.
 func (c *committer) publish(ctx context.Context, r wire.Record, expect uint64, body []byte) (*jetstream.PubAck, error) {
-	ctx, cancel := c.link.attempt(context.WithoutCancel(ctx))
+	ctx, cancel := c.link.Attempt(context.WithoutCancel(ctx))
 	defer cancel()
 	return c.js.PublishMsg(ctx, c.message(r, expect, body), jetstream.WithRetryAttempts(0))
 }
 
 func (c *committer) message(r wire.Record, expect uint64, body []byte) *nats.Msg {
 	m := &nats.Msg{Subject: c.subject(), Data: body, Header: r.Header()}
-	switch c.unsafe {
-	case "":
-		m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
-	case unsafeMsgID:
-		m.Header[jetstream.MsgIDHeader] = []string{fmt.Sprintf("%s.%d.%s.%d.%d", c.job, c.part, r.Kind, r.InSeq, r.Ahead)}
-	}
+	c.guard.fence(m, r, expect)
 	return m
 }
 
@@ -227,7 +218,7 @@ func (c *committer) await(ctx context.Context) error {
 	} else {
 		// The client answers for the server after commitTimeout. One whose
 		// connection broke at a bad moment has been seen to answer never.
-		late := time.NewTimer(2 * commitTimeout)
+		late := time.NewTimer(2 * store.CommitTimeout)
 		defer late.Stop()
 		select {
 		case ack := <-c.future.Ok():
@@ -271,25 +262,25 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 		case seq > c.last && r == c.next:
 			c.accept(r, seq, q)
 			return nil
-		case seq > c.last && c.unsafe == "":
+		case seq > c.last && c.guard.fenced():
 			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", errFenced, c.subject(), r.Epoch, r.Worker, c.Epoch)
-		case seq == c.last && r != c.acked && c.unsafe == "":
+		case seq == c.last && r != c.acked && c.guard.fenced():
 			return fmt.Errorf("%w: message %d on %s was ours of epoch %d, and is of epoch %d of worker %s now: the output has gone back to what it was before (a power failure? a restored backup?), what we had published since is lost, and is predicted once more", errFenced, c.last, c.subject(), c.Epoch, r.Epoch, r.Worker)
 		case seq < c.last:
 			if staleSince.IsZero() {
 				staleSince = time.Now()
 			}
-			if time.Since(staleSince) > staleGrace {
+			if time.Since(staleSince) > store.StaleGrace {
 				return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d, and with it what was predicted since: restore its store; without a backup restart, and what is lost is predicted once more", c.subject(), c.last)
 			}
-		case !c.sure(q) && c.unsafe == "": // read it again
+		case !c.sure(q) && c.guard.fenced(): // read it again
 		default:
 			staleSince = time.Time{}
 			switch err = c.again(ctx); {
 			case err == nil:
 				return nil
 			case permanent(err) && !errors.Is(err, nats.ErrConnectionClosed):
-				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s, or give it and its account room: %w", c.subject(), err, wire.OutputStream(c.job), errLater)
+				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s, or give it and its account room: %w", c.subject(), err, wire.OutputStream(c.job), store.ErrLater)
 			}
 		}
 		if err != nil {
@@ -300,7 +291,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 				return err
 			}
 		}
-		if pause(ctx, retryWait) != nil {
+		if store.Pause(ctx, store.RetryWait) != nil {
 			return fmt.Errorf("%w: commit on %s", errUnfinished, c.subject())
 		}
 	}
@@ -309,7 +300,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 // again publishes the same message once more.
 func (c *committer) again(ctx context.Context) error {
 	c.retries()
-	ctx, cancel := c.link.attempt(ctx)
+	ctx, cancel := c.link.Attempt(ctx)
 	defer cancel()
 	q := c.ask()
 	ack, err := c.js.PublishMsg(ctx, c.msg, jetstream.WithRetryAttempts(0))
@@ -319,22 +310,12 @@ func (c *committer) again(ctx context.Context) error {
 	return err
 }
 
-// pause waits, or returns ctx's error.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
 // permanent reports whether publishing again can never succeed. A refused
 // expectation is not an error by itself: the record decides.
 func permanent(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return api.Code == 400 && !overtakenBy(err)
+		return api.Code == 400 && !store.OvertakenBy(err)
 	}
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
 }

@@ -103,7 +103,7 @@ func cutUp(t testing.TB, m *reservoir.Model, log []packet, room int, border func
 		if err := l.rehash(); err != nil {
 			t.Fatal(err)
 		}
-		sums[i] = l.p.Sum
+		sums[i] = l.p.state.Sum
 	}
 	if len(out) == 0 {
 		t.Fatal("no prediction: the log has lost its subject")

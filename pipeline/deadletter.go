@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -22,7 +23,7 @@ const (
 	// the dead letter; Config.MaxMessage leaves room for this much.
 	copiedHeaders = 8 << 10
 	// deadLetterPatience is longer than a cluster takes to choose a leader.
-	deadLetterPatience = 2 * commitTimeout
+	deadLetterPatience = 2 * store.CommitTimeout
 )
 
 // publishDead sends a message to the dead letters with its reason. The body is
@@ -36,10 +37,10 @@ func (e *emitter) publishDead(ctx context.Context, d *rejected) error {
 	h.Set(wire.HeaderError, d.Reason)
 	h.Set(wire.HeaderReason, d.Why.String())
 	h.Set(wire.HeaderInSeq, strconv.FormatUint(d.Msg.Seq, 10))
-	h.Set(wire.HeaderInSubject, wire.InputSubject(e.job, d.part.ID, d.Msg.Key))
+	h.Set(wire.HeaderInSubject, wire.InputSubject(e.job, d.part.state.ID, d.Msg.Key))
 	h.Set(jetstream.MsgIDHeader, deadLetterID(e.job, d))
-	msg := &nats.Msg{Subject: wire.DeadLetterSubject(e.job, d.part.ID), Header: h, Data: d.Msg.Data}
-	most := e.limit + headerRoom
+	msg := &nats.Msg{Subject: wire.DeadLetterSubject(e.job, d.part.state.ID), Header: h, Data: d.Msg.Data}
+	most := e.limit + store.HeaderRoom
 	if len(msg.Data) > most-headerBytes(h) {
 		h.Set(wire.HeaderTruncated, strconv.Itoa(len(d.Msg.Data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
@@ -54,7 +55,7 @@ func (e *emitter) publishOnce(ctx context.Context, t *tenure, msg *nats.Msg) err
 	what := "dead letter on " + msg.Subject
 	var since time.Time // when the server, being there, first did not answer
 	for {
-		try, cancel := e.link.attempt(ctx)
+		try, cancel := e.link.Attempt(ctx)
 		_, err := e.js.PublishMsg(try, msg)
 		late := try.Err() == context.DeadlineExceeded
 		cancel()
@@ -64,19 +65,19 @@ func (e *emitter) publishOnce(ctx context.Context, t *tenure, msg *nats.Msg) err
 			return nil
 		case ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("%w: %s", errUnfinished, what)
-		case !refused(err) && !unheard(err) && !late: // the server is away
+		case !store.Refused(err) && !store.Unheard(err) && !late: // the server is away
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
 		}
-		if refused(err) || !since.IsZero() && time.Since(since) > deadLetterPatience {
-			return fmt.Errorf("pipeline: %s is not taken: %w: make room in %s, restore it or undo what was changed, or let the stage publish there: %w", what, err, wire.DeadLetterStream(e.job), errLater)
+		if store.Refused(err) || !since.IsZero() && time.Since(since) > deadLetterPatience {
+			return fmt.Errorf("pipeline: %s is not taken: %w: make room in %s, restore it or undo what was changed, or let the stage publish there: %w", what, err, wire.DeadLetterStream(e.job), store.ErrLater)
 		}
 		e.counters.retries.Add(1)
 		if err := t.waits(what, err); err != nil {
 			return err
 		}
-		_ = pause(ctx, retryWait) // the next attempt fails by itself if ctx has ended
+		_ = store.Pause(ctx, store.RetryWait) // the next attempt fails by itself if ctx has ended
 	}
 }
 
@@ -85,9 +86,9 @@ func (e *emitter) publishOnce(ctx context.Context, t *tenure, msg *nats.Msg) err
 // among its key's.
 func deadLetterID(job string, d *rejected) string {
 	if d.Msg.Seq == 0 {
-		return fmt.Sprintf("%s.%d.0.%s.%s", job, d.part.ID, d.Msg.Key, wire.Get(d.Msg.Header, wire.HeaderSeq))
+		return fmt.Sprintf("%s.%d.0.%s.%s", job, d.part.state.ID, d.Msg.Key, wire.Get(d.Msg.Header, wire.HeaderSeq))
 	}
-	return fmt.Sprintf("%s.%d.%d", job, d.part.ID, d.Msg.Seq)
+	return fmt.Sprintf("%s.%d.%d", job, d.part.state.ID, d.Msg.Seq)
 }
 
 // copyHeaders returns the headers of an input message that fit a budget of

@@ -8,16 +8,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
-
-// headerRoom is kept free in an output message for its headers.
-const headerRoom = 4 << 10
 
 // emitter publishes a shard's answers and commits them. It belongs to one
 // goroutine.
 type emitter struct {
 	js       jetstream.JetStream
-	link     *link // of js
+	link     *store.Link // of js
 	job      string
 	encoder  *codec.PredictionEncoder
 	limit    int // bytes of an output message's body
@@ -170,9 +168,9 @@ func (e *emitter) await(ctx context.Context, t *tenure) error {
 		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
 				for _, name := range old {
-					t.snaps.remove(ctx, name, t.log)
+					t.snaps.Remove(ctx, name, t.log)
 				}
-				t.snaps.removeRows(ctx, rows, t.log)
+				t.snaps.RemoveRows(ctx, rows, t.log)
 			})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -69,13 +70,13 @@ func TestInputMessageIsAskedAgain(t *testing.T) {
 	if _, err := b.js.Publish(t.Context(), "asked", []byte("answer")); err != nil {
 		t.Fatal(err)
 	}
-	l := &link{}
-	l.up, l.cut = context.WithCancel(context.Background())
-	l.cut() // as when the connection breaks between the question and its answer
-	time.AfterFunc(2*retryWait, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.up, l.cut = context.WithCancel(context.Background())
+	l := &store.Link{}
+	l.Up, l.Cut = context.WithCancel(context.Background())
+	l.Cut() // as when the connection breaks between the question and its answer
+	time.AfterFunc(2*store.RetryWait, func() {
+		l.Mu.Lock()
+		defer l.Mu.Unlock()
+		l.Up, l.Cut = context.WithCancel(context.Background())
 	})
 	msg, err := (&tenure{run: &run{in: stream, link: l}}).inputMessage(t.Context(), 1)
 	if err != nil || string(msg.Data) != "answer" {

@@ -158,8 +158,8 @@ func TestRowlessKeysAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(l.p.Sources) != 5 || l.p.Len() != 5 {
-			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.Sources), l.p.Len())
+		if len(l.p.state.Sources) != 5 || l.p.state.Len() != 5 {
+			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.state.Sources), l.p.state.Len())
 		}
 		for i := range open {
 			if got := l.feedAll(rows(fmt.Sprint("open", i), 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {

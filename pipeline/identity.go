@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -54,14 +55,7 @@ func writeEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job 
 	m := &nats.Msg{Subject: wire.EntrySubject(job), Data: body, Header: e.Header()}
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
 	_, err = js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
-	return overtakenBy(err), err
-}
-
-// overtakenBy reports whether a publish was refused because its subject has
-// another last message than was expected.
-func overtakenBy(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+	return store.OvertakenBy(err), err
 }
 
 // join makes sure that this worker's model is the one that the job runs, before
@@ -84,7 +78,7 @@ func (r *run) join(ctx context.Context) error {
 	if what := r.model.Differs(theirs.Identity); what != "" {
 		return r.refuse(what, theirs)
 	}
-	if refused(err) { // as a partition's records are, which is dealt with there
+	if store.Refused(err) { // as a partition's records are, which is dealt with there
 		r.log.Warn("which model the job runs is not stored: another model is told by the partitions' records alone", "subject", wire.EntrySubject(r.cfg.Job), "err", err)
 		return nil
 	}
@@ -93,7 +87,7 @@ func (r *run) join(ctx context.Context) error {
 
 // agree returns what a job says of itself, which becomes own where that is no
 // contradiction: in a job that says nothing, or no readout.
-func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, snaps *snapshots, job string, body []byte) (wire.Entry, error) {
+func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, snaps *store.Snapshots, job string, body []byte) (wire.Entry, error) {
 	for {
 		e, seq, err := readEntry(ctx, out, job)
 		if err == nil && seq == 0 {
@@ -157,7 +151,7 @@ func nameOf(m codec.PredictionMeta) string {
 // a job's model: what is no contradiction to own where anything is, else what
 // is one, or nothing. Where both are found, as programs from before identities
 // let it happen, the others' partitions are stopped when they are claimed.
-func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, snaps *snapshots, job string) (other wire.Entry, err error) {
+func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, snaps *store.Snapshots, job string) (other wire.Entry, err error) {
 	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
 	if err != nil {
 		return wire.Entry{}, fmt.Errorf("pipeline: records not listed: %w", err)
@@ -180,7 +174,7 @@ func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, snaps 
 
 // recordedOn is what one partition's record says. What cannot be read says
 // nothing: who claims the partition tells.
-func recordedOn(ctx context.Context, out jetstream.Stream, snaps *snapshots, subject string) (wire.Entry, error) {
+func recordedOn(ctx context.Context, out jetstream.Stream, snaps *store.Snapshots, subject string) (wire.Entry, error) {
 	raw, err := out.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return wire.Entry{}, nil
@@ -194,7 +188,7 @@ func recordedOn(ctx context.Context, out jetstream.Stream, snaps *snapshots, sub
 	}
 	e := wire.Entry{Identity: rec.Identity, Arithmetic: rec.Arithmetic, Worker: rec.Worker}
 	if e.Network == "" && rec.Snap != "" {
-		e.Network, err = snaps.network(ctx, rec.Snap)
+		e.Network, err = networkOf(ctx, snaps, rec.Snap)
 	}
 	if meta, _, wrong := codec.DecodePredictions(raw.Data); wrong == nil {
 		e.Meta = meta
@@ -202,24 +196,14 @@ func recordedOn(ctx context.Context, out jetstream.Stream, snaps *snapshots, sub
 	return e, err
 }
 
-// network reads a snapshot's beginning for the network it is of; empty where
+// networkOf reads a snapshot's beginning for the network it is of; empty where
 // there is no such snapshot, or one that is none.
-func (s *snapshots) network(ctx context.Context, name string) (string, error) {
-	info, err := s.store.GetInfo(ctx, name)
-	if lostSnapshot(err) {
-		return "", nil
-	}
-	var first *jetstream.RawStreamMsg
-	if err == nil {
-		first, err = s.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(s.chunks(info.NUID)))
-	}
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return "", nil
-	}
+func networkOf(ctx context.Context, s *store.Snapshots, name string) (string, error) {
+	first, err := s.Beginning(ctx, name)
 	if err != nil {
-		return "", fmt.Errorf("pipeline: snapshot %s: %w", name, err)
+		return "", err
 	}
-	if sh, _, err := state.ShapeIn(first.Data); err == nil {
+	if sh, _, err := state.ShapeIn(first); err == nil {
 		return sh.Identity().Network, nil
 	}
 	return "", nil

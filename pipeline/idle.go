@@ -10,13 +10,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
 	// askAgain is when an end event that has not come back is given up for
 	// lost.
-	askAgain = 2 * commitTimeout
+	askAgain = 2 * store.CommitTimeout
 	// idleParts is into how many parts the shortest limit is divided to look
 	// for silent streams.
 	idleParts = 8
@@ -38,7 +39,7 @@ type watch struct {
 func (s *shard) observe(p *partition) error {
 	quiet := s.silence(p)
 	limit := quiet.Shortest()
-	if limit == 0 || p.Done < p.ReplayTo || p.Skip > 0 {
+	if limit == 0 || p.state.Done < p.state.ReplayTo || p.state.Skip > 0 {
 		return nil
 	}
 	now, w := time.Since(s.pace.began), &p.watch
@@ -50,10 +51,10 @@ func (s *shard) observe(p *partition) error {
 		return nil
 	}
 	if w.asked > 0 {
-		s.warn("end event of silent streams has not come back, asking again: may the stage publish to the input, and has the input room?", "partition", p.ID)
+		s.warn("end event of silent streams has not come back, asking again: may the stage publish to the input, and has the input room?", "partition", p.state.ID)
 	}
 	w.looked, w.asked = now, 0
-	e := p.Silent(s.silence(p))
+	e := p.state.Silent(s.silence(p))
 	if e.Empty() {
 		return nil
 	}
@@ -63,9 +64,9 @@ func (s *shard) observe(p *partition) error {
 	}
 	w.asked = now
 	// What becomes of it shows when it comes back. An answer is not awaited.
-	if _, err := p.tenure.js.PublishMsgAsync(idleMessage(p.tenure.cfg, p.ID, data), jetstream.WithRetryAttempts(0)); err != nil {
+	if _, err := p.tenure.js.PublishMsgAsync(idleMessage(p.tenure.cfg, p.state.ID, data), jetstream.WithRetryAttempts(0)); err != nil {
 		w.asked = 0
-		s.log.Debug("end event not published", "partition", p.ID, "err", err)
+		s.log.Debug("end event not published", "partition", p.state.ID, "err", err)
 	}
 	return nil
 }

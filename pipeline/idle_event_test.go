@@ -86,7 +86,7 @@ func TestIdleEventComesTooLate(t *testing.T) {
 	}
 	multi := packet{key: "g", batch: codec.Batch{Rows: 4, X: []float32{1, 2, 3, 4, 5, 6, 7, 8}, Keys: []string{"u", "v"}, Key: []int32{0, 1, 0, 1}}}
 	e := wire.IdleEvent{After: 6, Streams: []wire.StreamName{{Key: "g", Stream: "v"}}}
-	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.Sources["g"].Streams["u"].Seq.Open() {
+	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.state.Sources["g"].Streams["u"].Seq.Open() {
 		t.Errorf("a gateway's stream: %+v", got)
 	}
 }
@@ -102,8 +102,8 @@ func TestIdleGivesGapsUp(t *testing.T) {
 		rows("a", 3, false, 3, 4),
 		event(t, wire.IdleEvent{After: 5, Gaps: []string{"a", "x"}}),
 		rows("a", 4, true, 5, 6))
-	if flags(got) != "4.0:gap" || len(l.p.Sources["a"].Held) != 0 || l.p.HeldBytes != 0 {
-		t.Errorf("predictions %q, %d held", flags(got), len(l.p.Sources["a"].Held))
+	if flags(got) != "4.0:gap" || len(l.p.state.Sources["a"].Held) != 0 || l.p.state.HeldBytes != 0 {
+		t.Errorf("predictions %q, %d held", flags(got), len(l.p.state.Sources["a"].Held))
 	}
 	if got := l.feedAll(rows("a", 5, false, 1, 2), event(t, ends(8, "a"))); flags(got) != "5.0:idle" {
 		t.Errorf("after the gap: %q", flags(got))
@@ -121,8 +121,8 @@ func TestIdleForgets(t *testing.T) {
 		if err := l.rehash(); err != nil {
 			t.Fatal(err)
 		}
-		if s := l.counters.Stats(); len(l.p.Sources) != 0 || l.p.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.Sum != (wire.Digest{}) {
-			t.Errorf("%v: %d keys, %d rows in use, %+v, digest %v", policy, len(l.p.Sources), l.pool.used(), s, l.p.Sum)
+		if s := l.counters.Stats(); len(l.p.state.Sources) != 0 || l.p.state.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.state.Sum != (wire.Digest{}) {
+			t.Errorf("%v: %d keys, %d rows in use, %+v, digest %v", policy, len(l.p.state.Sources), l.pool.used(), s, l.p.state.Sum)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestIdleEventRefused(t *testing.T) {
 	if err := l.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	before := l.p.Sum
+	before := l.p.state.Sum
 	many := ends(1, slices.Repeat([]string{"a"}, wire.IdleEntries+1)...)
 	for _, raw := range []string{"", "{", `{"partition":1}`, `{"partition":0,"after":-1}`, `{"partition":0} x`, `{"other":0}`, "[1]", string(event(t, many).raw)} {
 		l.b.reset()
@@ -161,7 +161,7 @@ func TestIdleEventRefused(t *testing.T) {
 	if err := l.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if l.p.Sum != before || len(l.p.Sources) != 1 {
+	if l.p.state.Sum != before || len(l.p.state.Sources) != 1 {
 		t.Error("it changed the state")
 	}
 }
@@ -193,7 +193,7 @@ func TestIdleAnywhereInABatch(t *testing.T) {
 			if l.pool.used() != 1 {
 				t.Errorf("%v, cuts %02b: %d rows in use, want 1", policy, cuts, l.pool.used())
 			}
-			sums = append(sums, l.p.Sum)
+			sums = append(sums, l.p.state.Sum)
 		}
 		for cuts, sum := range sums {
 			if sum != sums[0] {

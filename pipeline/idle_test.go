@@ -51,20 +51,20 @@ func TestSilent(t *testing.T) {
 	at(50*time.Minute, rows("quiet", 1, false, 1, 2), rows("ended", 1, true, 1, 2), rows("gap", 1, false, 1, 2))
 	at(60*time.Minute, rows("fresh", 1, false, 1, 2), rows("gap", 3, false, 1, 2))
 	l.p.now = 60*time.Minute + 30*time.Second
-	if e := fmt.Sprintf("%+v", *l.p.Silent(l.silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
+	if e := fmt.Sprintf("%+v", *l.p.state.Silent(l.silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
 		t.Error(e)
 	}
 	l.p.now = 61 * time.Minute
-	if e := fmt.Sprintf("%+v", *l.p.Silent(l.silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
+	if e := fmt.Sprintf("%+v", *l.p.state.Silent(l.silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
 		t.Error(e)
 	}
 	l.p.resumed = 61 * time.Minute
-	if e := l.p.Silent(l.silence(l.p)); !e.Empty() {
+	if e := l.p.state.Silent(l.silence(l.p)); !e.Empty() {
 		t.Errorf("after an outage: %+v", e)
 	}
 	l.pace.idleBytes = 100
 	l.p.now = 3 * time.Hour
-	if e := l.p.Silent(l.silence(l.p)); len(e.Streams) != 1 {
+	if e := l.p.state.Silent(l.silence(l.p)); len(e.Streams) != 1 {
 		t.Errorf("an event of %d streams where one fits", len(e.Streams))
 	}
 }

@@ -18,7 +18,7 @@ func (s *shard) ingest(b *batch, j job) error {
 
 func (s *shard) input(b *batch, j job) error {
 	p := j.part
-	if j.msg.Seq <= p.Done || p.failed() {
+	if j.msg.Seq <= p.state.Done || p.failed() {
 		p.waiting.Add(-1)
 		return nil
 	}
@@ -26,8 +26,8 @@ func (s *shard) input(b *batch, j job) error {
 	a.inSeq, a.inTime = j.msg.Seq, j.msg.Stored
 	a.messages++
 	// A digest is of the state after one message: the batch must end with it.
-	b.full = b.full || j.msg.Seq == p.Want.At
-	if j.msg.Seq <= p.ReplayTo {
+	b.full = b.full || j.msg.Seq == p.state.Want.At
+	if j.msg.Seq <= p.state.ReplayTo {
 		s.counters.replayed.Add(1)
 		s.replayed(p, j.msg.Seq)
 	} else {
@@ -35,7 +35,7 @@ func (s *shard) input(b *batch, j job) error {
 	}
 	j.msg.Heard = p.watch.now
 	answered := len(a.Preds)
-	err := s.machine.Apply(p.Partition, &j.msg, &b.fx, &a.Predictions)
+	err := s.machine.Apply(p.state, &j.msg, &b.fx, &a.Predictions)
 	s.tell(b, a)
 	if placed := s.assign(b, a, answered); err == nil {
 		err = placed
@@ -90,20 +90,20 @@ func (s *shard) vacate(st *state.Stream) {
 
 // replayed keeps count of partitions that rebuild their states.
 func (s *shard) replayed(p *partition, seq uint64) {
-	if seq == p.ReplayTo {
+	if seq == p.state.ReplayTo {
 		s.counters.replaying.Add(-1)
-		s.log.Info("states rebuilt", "partition", p.ID, "input", seq)
+		s.log.Info("states rebuilt", "partition", p.state.ID, "input", seq)
 	}
 }
 
 // timed is a decoder that counts the time it takes.
 type timed struct {
-	*codec.Decoder
+	decoder  *codec.Decoder
 	counters *Counters
 }
 
 func (t timed) Decode(data []byte, to *codec.Batch) error {
 	start := time.Now()
 	defer func() { t.counters.decodeNS.Add(int64(time.Since(start))) }()
-	return t.Decoder.Decode(data, to)
+	return t.decoder.Decode(data, to)
 }

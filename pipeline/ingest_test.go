@@ -31,11 +31,11 @@ func TestIngestAllocates(t *testing.T) {
 		if err := l.advance(l.b); err != nil {
 			t.Fatal(err)
 		}
-		before := l.p.Sum
+		before := l.p.state.Sum
 		if err := l.settle(l.b); err != nil {
 			t.Fatal(err)
 		}
-		if l.p.Sum == before {
+		if l.p.state.Sum == before {
 			t.Fatal("the digest does not follow the state: the test has lost its subject")
 		}
 	}

@@ -196,8 +196,8 @@ func FuzzSnapshot(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
-	for st := range l.p.Oldest() { // and with rows that are stored apart
-		st.Away = []state.RowRef{{Seq: 7, Hash: wire.Digest{1, 2}}, {}}
+	for st := range l.p.state.Oldest() { // and with rows that are stored apart
+		st.Away = []wire.RowRef{{Seq: 7, Hash: wire.Digest{1, 2}}, {}}
 		st.Slots[0] = -1
 	}
 	if seed, err = l.snapshot(); err != nil {
@@ -210,7 +210,7 @@ func FuzzSnapshot(f *testing.F) {
 		copy(wild[at:], "\xf0\xff\xff\xff")
 		f.Add(wild)
 	}
-	if seed, err = l.p.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, wire.OldestState); err != nil {
+	if seed, err = l.p.state.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, wire.OldestState); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
@@ -306,7 +306,7 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 	l.feedAll(packets...)
 	read := func(form uint32) admin.PartitionState {
 		t.Helper()
-		b, err := l.p.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, form)
+		b, err := l.p.state.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, form)
 		if err != nil {
 			t.Fatal(err)
 		}

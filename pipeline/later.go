@@ -2,18 +2,8 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
-
-// errLater gives a partition up without stopping it. The server refuses what
-// it needs, or does not answer, and its shard's others may need nothing of the
-// kind: it is claimed again from its last snapshot, after a while and again,
-// until the cause is gone. Nothing was committed that rests on what failed.
-var errLater = errors.New("tried again by itself")
 
 // A partition given up waits for firstWait, twice as long each further time,
 // mostWait at most. One that has worked for mostWait begins anew.
@@ -54,7 +44,7 @@ func (m *manager) isDeferred(ctx context.Context, p int) bool {
 	if time.Now().Before(w.until) {
 		return true
 	}
-	if m.snaps.mute.Load() {
+	if m.snaps.Mute.Load() {
 		m.probe(ctx, p)
 		return true
 	}
@@ -68,7 +58,7 @@ func (m *manager) probe(ctx context.Context, p int) {
 	}
 	m.beside.Go(func() {
 		defer m.probing.Store(false)
-		m.snaps.probe(ctx, p, 4*m.shards[p%m.cfg.Shards].machine.Shape.Words, m.log)
+		m.snaps.Probe(ctx, p, 4*m.shards[p%m.cfg.Shards].machine.Shape.Words, m.log)
 	})
 }
 
@@ -79,17 +69,4 @@ func (m *manager) recovered(p int, t *tenure) {
 		delete(m.later, p)
 		m.log.Info("partition goes on", "partition", p)
 	}
-}
-
-// refused reports whether the server has said no to a message: asking again at
-// once is of no use.
-func refused(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) || errors.Is(err, nats.ErrMaxPayload)
-}
-
-// unheard reports whether the server has no NATS stream that would take a
-// message: it was deleted, or has no leader for now.
-func unheard(err error) bool {
-	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }

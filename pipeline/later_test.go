@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -275,30 +275,30 @@ func TestMuteRowStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	well := s.rowJS
+	well := s.RowJS
 	d := &dumb{JetStream: well}
-	s.rowJS, s.patience = d, time.Second
+	s.RowJS, s.Patience = d, time.Second
 	put := func() error {
 		data := []byte("row")
-		return s.putRows(t.Context(), []storedRow{{subject: wire.RowSubject("mute", 0, 1), id: "1", data: data, ref: state.RowRef{Hash: wire.HashOf(data)}}})
+		return s.PutRows(t.Context(), []store.StoredRow{{Subject: wire.RowSubject("mute", 0, 1), ID: "1", Data: data, Ref: wire.RowRef{Hash: wire.HashOf(data)}}})
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- put() }()
 	select {
 	case err := <-ended:
-		mentions(t, err, "MUTE-ROWS has not answered 1 state rows", errLater.Error())
+		mentions(t, err, "MUTE-ROWS has not answered 1 state rows", store.ErrLater.Error())
 	case <-time.After(patience):
 		t.Fatal("a store that never answers is waited for without end")
 	}
 	asked := d.asked.Load()
-	mentions(t, put(), "has not answered", errLater.Error())
-	s.probe(t.Context(), 0, 12, b.log)
-	mentions(t, put(), "has not answered", errLater.Error())
+	mentions(t, put(), "has not answered", store.ErrLater.Error())
+	s.Probe(t.Context(), 0, 12, b.log)
+	mentions(t, put(), "has not answered", store.ErrLater.Error())
 	if n := d.asked.Load(); n != asked {
 		t.Errorf("asked %d times more", n-asked)
 	}
-	s.rowJS = well
-	s.probe(t.Context(), 0, 12, b.log)
+	s.RowJS = well
+	s.Probe(t.Context(), 0, 12, b.log)
 	if err := put(); err != nil {
 		t.Errorf("after its answer: %v", err)
 	}

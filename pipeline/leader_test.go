@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -68,12 +69,12 @@ func trio(t testing.TB) (urls []string) {
 func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 	urls := trio(t)
 	c := Config{Job: "lead", Replicas: 3}.WithDefaults()
-	var all []*snapshots
+	var all []*store.Snapshots
 	for _, u := range urls {
 		js := jetStreamAt(t, u, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
-		var s *snapshots
+		var s *store.Snapshots
 		for end := time.Now().Add(patience); s == nil; time.Sleep(50 * time.Millisecond) {
-			ctx, cancel := context.WithTimeout(t.Context(), commitTimeout)
+			ctx, cancel := context.WithTimeout(t.Context(), store.CommitTimeout)
 			var err error
 			if s, err = snapshotsOf(ctx, js, c); err != nil && time.Now().After(end) {
 				t.Fatalf("no bucket in the cluster: %v", err)
@@ -83,27 +84,27 @@ func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 		all = append(all, s)
 	}
 	for i, s := range all {
-		if s.stream.CachedInfo().Config.AllowDirect {
+		if s.Stream.CachedInfo().Config.AllowDirect {
 			t.Errorf("worker %d may read from any replica", i)
 		}
-		if !s.replicated() {
+		if !s.Replicated() {
 			t.Errorf("worker %d takes three copies for one", i)
 		}
 	}
 	state := make([]byte, 3<<20/2) // two pieces
 	for round := range 30 {
 		name := wire.SnapshotName(0, 1, uint64(round))
-		if err := all[round%3].put(t.Context(), name, state); err != nil {
+		if err := all[round%3].Put(t.Context(), name, state); err != nil {
 			t.Fatal(err)
 		}
 		for i, s := range all {
-			got, err := s.get(t.Context(), name)
+			got, err := s.Get(t.Context(), name)
 			if err != nil || len(got) != len(state) {
 				t.Fatalf("round %d, worker %d: %d bytes, %v", round, i, len(got), err)
 			}
 		}
-		all[(round+1)%3].remove(t.Context(), name, testLog(t))
-		if _, err := all[(round+2)%3].store.GetInfo(t.Context(), name); err == nil {
+		all[(round+1)%3].Remove(t.Context(), name, testLog(t))
+		if _, err := all[(round+2)%3].Objects.GetInfo(t.Context(), name); err == nil {
 			t.Fatalf("round %d: a removed snapshot is still there", round)
 		}
 	}

@@ -80,9 +80,9 @@ func rows(key string, seq uint64, end bool, values ...float32) packet {
 }
 
 // rehash brings the digest of the partition up to date.
-func (l *lone) rehash() error { return l.machine.Rehash(l.p.Partition, l.shard) }
+func (l *lone) rehash() error { return l.machine.Rehash(l.p.state, l.shard) }
 
 // snapshot encodes the partition.
 func (l *lone) snapshot() ([]byte, error) {
-	return l.p.Encode(l.machine.Shape, state.RowsIn{Rows: l.shard})
+	return l.p.state.Encode(l.machine.Shape, state.RowsIn{Rows: l.shard})
 }

@@ -14,7 +14,7 @@ import (
 // knows is what a partition knows of the input: up to this message, it has
 // read all that is its own.
 func (p *partition) knows() uint64 {
-	n := p.ReplayTo
+	n := p.state.ReplayTo
 	if seq := p.came.load().Seq; seq > p.rests { // what a split commit rests on lies behind the state
 		n = max(n, seq)
 	}
@@ -54,16 +54,16 @@ func (w *lookout) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
 		p := t.part
 		at, known := p.came.load(), p.knows()
 		p.doubt.Store(in.FirstSeq > known+1 || w.overtakes(info, at))
-		silent := w.heard[p.ID] == at
-		w.heard[p.ID] = at
-		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.follow(ctx, p.ID, known) {
+		silent := w.heard[p.state.ID] == at
+		w.heard[p.state.ID] = at
+		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.follow(ctx, p.state.ID, known) {
 			found[p] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known}
 		}
 	}
 	if len(found) == 0 {
 		return
 	}
-	try, cancel := w.link.attempt(ctx)
+	try, cancel := w.link.Attempt(ctx)
 	defer cancel()
 	now, err := w.in.Info(try)
 	if err != nil {
@@ -100,7 +100,7 @@ const (
 // follow reports whether the input may hold a message of a partition behind
 // known.
 func (r *run) follow(ctx context.Context, part int, known uint64) bool {
-	try, cancel := r.link.attempt(ctx)
+	try, cancel := r.link.Attempt(ctx)
 	defer cancel()
 	_, err := r.in.GetMsg(try, known+1, jetstream.WithGetMsgSubject(wire.InputFilter(r.cfg.Job, part)))
 	return !errors.Is(err, jetstream.ErrMsgNotFound)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
 // manager keeps the tenures of a run: it starts those of the partitions that
@@ -163,14 +165,14 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 		run: m.run, shard: m.shards[p%m.cfg.Shards], ctx: ctx, stop: stop,
 		part: newPartition(p, p/m.cfg.Shards), closed: make(chan struct{}), ended: make(chan struct{}),
 		c: &committer{
-			js: m.js, stream: m.out, link: m.link, job: m.cfg.Job, part: p, worker: m.worker, ours: m.shards[p%m.cfg.Shards].arithmetic, model: m.model, log: m.log, unsafe: m.commitUnsafe(),
+			js: m.js, stream: m.out, link: m.link, job: m.cfg.Job, part: p, worker: m.worker, ours: m.shards[p%m.cfg.Shards].arithmetic, model: m.model, log: m.log, guard: m.guard,
 			retries: func() { m.counters.retries.Add(1) },
 		},
 	}
 	t.c.waits = func(err error) error { return t.waits("commit on "+t.c.subject(), err) }
 	t.c.begins = t.unanswered
 	t.part.tenure = t
-	t.home.Store(m.snaps.generation.Load())
+	t.home.Store(m.snaps.Generation.Load())
 	m.tenures[p] = t
 	reading.Add(1)
 	var once sync.Once
@@ -182,14 +184,6 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 			return nil
 		})()
 	}()
-}
-
-// commitUnsafe is what of Stage.unsafe concerns commits.
-func (r *run) commitUnsafe() string {
-	if r.unsafe == unsafeNoFence || r.unsafe == unsafeMsgID {
-		return r.unsafe
-	}
-	return ""
 }
 
 // announce calls Ready, once, when the partitions of the first turn that began
@@ -236,14 +230,14 @@ func (m *manager) reap() {
 		}
 		delete(m.tenures, p)
 		err := t.err()
-		if !errors.Is(err, errLater) {
+		if !errors.Is(err, store.ErrLater) {
 			delete(m.later, p)
 		}
 		switch {
 		case err == nil:
 		case errors.Is(err, errUnfinished):
 			m.unfinished++
-		case errors.Is(err, errLater):
+		case errors.Is(err, store.ErrLater):
 			m.putOff(p, err)
 		case errors.Is(err, errFenced):
 			m.counters.fenced.Add(1)

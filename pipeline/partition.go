@@ -11,7 +11,7 @@ import (
 // partition is what a worker has of one partition: its state, and what the
 // shard and the ownership must know of it besides.
 type partition struct {
-	*state.Partition
+	state  *state.Partition
 	index  int // among its shard's partitions
 	tenure *tenure
 
@@ -43,8 +43,8 @@ type inputView struct {
 func newPartition(id, index int) *partition { return partitionOf(state.NewPartition(id), index) }
 
 func partitionOf(st *state.Partition, index int) *partition {
-	p := &partition{Partition: st, index: index}
-	p.Holder = p
+	p := &partition{state: st, index: index}
+	p.state.Holder = p
 	return p
 }
 

@@ -108,7 +108,7 @@ func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *ba
 			for from := 0; from < len(a.Preds); {
 				body, to, err := e.encode(a, from)
 				if err == nil {
-					_, err = s.js.PublishAsync(wire.OutputSubject(job, a.part.ID), body)
+					_, err = s.js.PublishAsync(wire.OutputSubject(job, a.part.state.ID), body)
 				}
 				if err != nil {
 					t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
@@ -52,9 +53,9 @@ type reader struct {
 // read starts the partition's consumer behind what the snapshot holds.
 func (t *tenure) read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
-		js, err := t.reader(t.part.ID)
+		js, err := t.reader(t.part.state.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections
-			return nil, fmt.Errorf("%w: %w", err, errLater)
+			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
 		}
 		r, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.same, t.fail)
 		if err == nil || t.ctx.Err() != nil {
@@ -64,8 +65,8 @@ func (t *tenure) read() (*reader, error) {
 		if errors.As(err, &refused) && attempt >= consumerAttempts {
 			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
 		}
-		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.ID, "attempt", attempt, "err", err)
-		if err := pause(t.ctx, retryWait); err != nil {
+		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.state.ID, "attempt", attempt, "err", err)
+		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
 			return nil, err
 		}
 	}
@@ -87,13 +88,13 @@ func (t *tenure) read() (*reader, error) {
 // near.
 func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func(next wire.Place) (lost bool, err error), fail func(error)) (*reader, error) {
 	cons, err := js.OrderedConsumer(ctx, wire.InputStream(name), jetstream.OrderedConsumerConfig{
-		FilterSubjects:    []string{wire.InputFilter(name, p.ID)},
+		FilterSubjects:    []string{wire.InputFilter(name, p.state.ID)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.ID, err)
+		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.state.ID, err)
 	}
 	r := &reader{part: p}
 	// A callback that asks may still be asking when the next consumer's first
@@ -137,11 +138,11 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			if ctx.Err() == nil {
 				s.counters.resets.Add(1)
-				s.log.Debug("consumer recovers", "partition", p.ID, "err", err)
+				s.log.Debug("consumer recovers", "partition", p.state.ID, "err", err)
 			}
 		}))
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.ID, err)
+		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.state.ID, err)
 	}
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -89,10 +90,10 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	lap := time.Now()
 	took := func(d *time.Duration) { *d += time.Since(lap); lap = time.Now() }
 	_, rec := b.last(c.Job, part)
-	snaps, err := openSnapshots(ctx, b.js, c)
+	snaps, err := store.OpenSnapshots(ctx, b.js, c.Job, c.Replicas)
 	fatal(err)
 	lap = time.Now()
-	raw, err := snaps.get(ctx, rec.Snap)
+	raw, err := snaps.Get(ctx, rec.Snap)
 	fatal(err)
 	took(get)
 	sh, err := newShard(c.WithDefaults(), m, m.Readouts[0], fastest, new(Counters), b.log)
@@ -104,8 +105,8 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	took(decode)
 	fatal(sh.adopt(newBatch(1), partitionOf(p, 0)))
 	took(adopt)
-	fatal(snaps.put(ctx, "copy", raw))
+	fatal(snaps.Put(ctx, "copy", raw))
 	took(put)
-	fatal(snaps.store.Delete(ctx, "copy"))
+	fatal(snaps.Objects.Delete(ctx, "copy"))
 	return len(raw)
 }

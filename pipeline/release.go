@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -28,7 +29,7 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 		e.releases.Go(func() {
 			defer t.uploading.Store(false)
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
-				t.log.Warn("snapshot not stored; the next one may be", "partition", t.part.ID, "err", err)
+				t.log.Warn("snapshot not stored; the next one may be", "partition", t.part.state.ID, "err", err)
 			}
 		})
 	}
@@ -39,7 +40,7 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 // one, is waited for: it may be the last.
 func (e *emitter) release(ctx context.Context, t *tenure, at wire.Mark, b []byte) {
 	for t.uploading.Load() && ctx.Err() == nil {
-		_ = pause(ctx, time.Millisecond)
+		_ = store.Pause(ctx, time.Millisecond)
 	}
 	next := t.c.Record
 	next.Kind = wire.KindReleased
@@ -47,7 +48,7 @@ func (e *emitter) release(ctx context.Context, t *tenure, at wire.Mark, b []byte
 		err := t.upload(ctx, t.c.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			t.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.ID, "err", err)
+			t.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.state.ID, "err", err)
 		case err == nil:
 			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
 			next.Rests = wire.Place{}
@@ -68,9 +69,9 @@ func (e *emitter) release(ctx context.Context, t *tenure, at wire.Mark, b []byte
 
 // upload stores a snapshot taken after seq; the next commit names it.
 func (t *tenure) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
-	name, home := wire.SnapshotName(t.part.ID, epoch, seq), t.snaps.generation.Load()
+	name, home := wire.SnapshotName(t.part.state.ID, epoch, seq), t.snaps.Generation.Load()
 	begin := time.Now()
-	if err := t.snaps.put(ctx, name, b); err != nil {
+	if err := t.snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
 	took := time.Since(begin)

@@ -26,8 +26,8 @@ func TestReorder(t *testing.T) {
 			t.Errorf("prediction %d differs from the one in order", i)
 		}
 	}
-	if s := l.counters.Stats(); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.HeldBytes != 0 {
-		t.Errorf("counted %+v, %d bytes held", s, l.p.HeldBytes)
+	if s := l.counters.Stats(); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.state.HeldBytes != 0 {
+		t.Errorf("counted %+v, %d bytes held", s, l.p.state.HeldBytes)
 	}
 	// 6 never comes: 7, 8 and 9 wait, 10 is one too many.
 	if got := flags(l.feedAll(msg(7, false), msg(8, true), msg(9, true))); got != "" {
@@ -49,8 +49,8 @@ func TestReorderBytes(t *testing.T) {
 	held := 0
 	for i := range 20 {
 		held += len(l.feedAll(one(fmt.Sprintf("k%d", i), 2, 2, 1, true)))
-		if l.p.HeldBytes > 4*size {
-			t.Fatalf("%d bytes wait, want at most %d", l.p.HeldBytes, 4*size)
+		if l.p.state.HeldBytes > 4*size {
+			t.Fatalf("%d bytes wait, want at most %d", l.p.state.HeldBytes, 4*size)
 		}
 	}
 	if held < 16 {
@@ -104,13 +104,13 @@ func TestSnapshotGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := newLone(t, m, c)
-			next.p.TakeOver(p)
+			next.p.state.TakeOver(p)
 			next.next = whole.next
 			if err := next.adopt(next.b, next.p); err != nil {
 				t.Fatal(err)
 			}
-			if next.p.Sum != whole.p.Sum || next.p.HeldBytes != whole.p.HeldBytes || next.p.HeldBytes == 0 {
-				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.Sum, whole.p.Sum, next.p.HeldBytes, whole.p.HeldBytes)
+			if next.p.state.Sum != whole.p.state.Sum || next.p.state.HeldBytes != whole.p.state.HeldBytes || next.p.state.HeldBytes == 0 {
+				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.state.Sum, whole.p.state.Sum, next.p.state.HeldBytes, whole.p.state.HeldBytes)
 			}
 			again, err := next.snapshot()
 			if err != nil || string(again) != string(b) {
@@ -123,7 +123,7 @@ func TestSnapshotGoesOn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if next.p.Sum != whole.p.Sum {
+			if next.p.state.Sum != whole.p.state.Sum {
 				t.Error("digests part later")
 			}
 		})
@@ -158,16 +158,16 @@ func TestDigest(t *testing.T) {
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if single.p.Sum != joined.p.Sum || single.counters.forgotten.Load() == 0 {
-		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.Sum, joined.p.Sum, single.counters.forgotten.Load())
+	if single.p.state.Sum != joined.p.state.Sum || single.counters.forgotten.Load() == 0 {
+		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.state.Sum, joined.p.state.Sum, single.counters.forgotten.Load())
 	}
-	before := single.p.Sum
+	before := single.p.state.Sum
 	single.feedAll(one("new", 0, 1, 1, false))
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	st := single.p.Sources["new"].Streams["new"]
-	changed := single.p.Sum
+	st := single.p.state.Sources["new"].Streams["new"]
+	changed := single.p.state.Sum
 	row, err := single.ReadRow(st.Slots[0])
 	if err != nil {
 		t.Fatal(err)
@@ -176,11 +176,11 @@ func TestDigest(t *testing.T) {
 	if err := single.pool.engine.WriteState(st.Slots[0], row); err != nil {
 		t.Fatal(err)
 	}
-	single.p.Touch(st)
+	single.p.state.Touch(st)
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if single.p.Sum == changed || changed == before {
+	if single.p.state.Sum == changed || changed == before {
 		t.Error("a changed bit of a state does not show in the digest")
 	}
 }

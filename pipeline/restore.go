@@ -7,13 +7,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // restore reads the snapshot that the record names, or does without.
 func (t *tenure) restore() error {
 	err := t.restoreFrom(t.c.Snap, t.c.SnapSeq)
-	if lostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
+	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
 		return t.instead(err)
 	}
 	return err
@@ -22,39 +23,39 @@ func (t *tenure) restore() error {
 // restoreFrom reads a snapshot of the state after input message seq.
 func (t *tenure) restoreFrom(name string, seq uint64) error {
 	for {
-		b, err := t.snaps.get(t.ctx, name)
+		b, err := t.snaps.Get(t.ctx, name)
 		switch {
 		case err == nil:
-			p, err := state.Decode(b, t.shard.machine.Shape, t.part.ID)
+			p, err := state.Decode(b, t.shard.machine.Shape, t.part.state.ID)
 			if err == nil && p.Done != seq {
 				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.Done, seq)
 			}
 			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.snaps.bucket, other)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.snaps.Bucket, other)
 			}
 			if errors.Is(err, state.ErrDamaged) {
-				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.bucket, t.part.ID, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.Bucket, t.part.state.ID, err)
 			}
 			if err != nil {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.snaps.bucket, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.snaps.Bucket, err)
 			}
 			if name != t.c.Snap { // the digest's input is known to be the one it was; what lies before it may be another
 				if err := t.unchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
-					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.snaps.bucket, err)
+					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.snaps.Bucket, err)
 				}
 			}
 			t.saved.Store(p.Done)
 			t.kept, t.began = p.StoredRows(), name
-			t.part.TakeOver(p)
+			t.part.state.TakeOver(p)
 			t.counters.restores.Add(1)
 			return nil
 		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
-			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.ID, t.snaps.bucket, errLater)
-		case lostSnapshot(err):
-			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.bucket, t.part.ID, err)
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.state.ID, t.snaps.Bucket, store.ErrLater)
+		case store.LostSnapshot(err):
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.Bucket, t.part.state.ID, err)
 		}
 		t.log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
-		if err := pause(t.ctx, retryWait); err != nil {
+		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
 			return err
 		}
 	}
@@ -70,20 +71,20 @@ func (t *tenure) instead(lost error) error {
 	if t.c.Mark.Seq == 0 {
 		return fmt.Errorf("%w; restore the store, or start a new job", lost)
 	}
-	all, err := t.snaps.entries(t.ctx, t.part.ID)
+	all, err := t.snaps.Entries(t.ctx, t.part.state.ID)
 	if err != nil {
-		return fmt.Errorf("%w: %w: %w", lost, err, errLater)
+		return fmt.Errorf("%w: %w: %w", lost, err, store.ErrLater)
 	}
 	for _, e := range all {
-		if e.name == t.c.Snap || e.seq > t.c.SnapSeq || t.first > e.seq+1 {
+		if e.Name == t.c.Snap || e.Seq > t.c.SnapSeq || t.first > e.Seq+1 {
 			continue
 		}
-		err := t.restoreFrom(e.name, e.seq)
+		err := t.restoreFrom(e.Name, e.Seq)
 		if err == nil || t.ctx.Err() != nil {
-			t.withoutSnapshot(lost, "an earlier snapshot, "+e.name, e.seq+1)
+			t.withoutSnapshot(lost, "an earlier snapshot, "+e.Name, e.Seq+1)
 			return err
 		}
-		t.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.ID, "err", err)
+		t.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.state.ID, "err", err)
 	}
 	if t.first > 1 {
 		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, wire.InputStream(t.cfg.Job), t.first)
@@ -95,7 +96,7 @@ func (t *tenure) instead(lost error) error {
 func (t *tenure) withoutSnapshot(lost error, from string, first uint64) {
 	t.home.Store(nowhere)
 	t.part.instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
-	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.ID, "from", from, "input", first, "to", t.c.InSeq, "err", lost)
+	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.state.ID, "from", from, "input", first, "to", t.c.InSeq, "err", lost)
 }
 
 // nowhere is the home of a snapshot that is lost; see tenure.unstored.

@@ -1,16 +1,11 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -84,51 +79,22 @@ func (t *tenure) retire(snap string, rows []uint64, now time.Time) (snaps []stri
 	return snaps, unused
 }
 
-// snapshotEntry is what the bucket has an entry of.
-type snapshotEntry struct {
-	name       string
-	epoch, seq uint64
-}
-
-// entries lists a partition's snapshots in the bucket, the latest input first.
-// Some may have been deleted, and left a marker.
-func (s *snapshots) entries(ctx context.Context, part int) (all []snapshotEntry, err error) {
-	prefix := "$O." + s.bucket + ".M."
-	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: %s: %w", s.bucket, err)
-	}
-	for subject := range info.State.Subjects {
-		name, err := base64.URLEncoding.DecodeString(strings.TrimPrefix(subject, prefix))
-		if err != nil {
-			continue
-		}
-		if p, epoch, seq, ok := wire.ParseSnapshotName(string(name)); ok && p == part {
-			all = append(all, snapshotEntry{string(name), epoch, seq})
-		}
-	}
-	slices.SortFunc(all, func(a, b snapshotEntry) int {
-		return cmp.Or(cmp.Compare(b.seq, a.seq), cmp.Compare(b.epoch, a.epoch))
-	})
-	return all, nil
-}
-
 // errRecordLost is a partition that has begun, and has no record.
 var errRecordLost = errors.New("nothing is answered")
 
 // unanswered refuses to begin a partition that has begun before: it has
 // snapshots, but no record. Imported ones (epoch 0) come before the record.
 func (t *tenure) unanswered(ctx context.Context) error {
-	try, cancel := t.link.attempt(ctx)
+	try, cancel := t.link.Attempt(ctx)
 	defer cancel()
-	all, err := t.snaps.entries(try, t.part.ID)
+	all, err := t.snaps.Entries(try, t.part.state.ID)
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
-		if e.epoch > 0 {
+		if e.Epoch > 0 {
 			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or is lost with the NATS stream it was in, and all input would be answered once more: %w: restore %s; without a backup begin a new job, which answers the same input again, or have this one answer it again by removing the snapshots (nats stream purge %s), which cannot be undone",
-				t.c.subject(), t.snaps.bucket, e.name, errRecordLost, wire.OutputStream(t.cfg.Job), wire.SnapshotStream(t.cfg.Job))
+				t.c.subject(), t.snaps.Bucket, e.Name, errRecordLost, wire.OutputStream(t.cfg.Job), wire.SnapshotStream(t.cfg.Job))
 		}
 	}
 	return nil

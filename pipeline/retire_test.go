@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -153,17 +154,17 @@ func TestOutputGoesBack(t *testing.T) {
 // seq that has one: of an input that was another then.
 func (b *rig) otherHistory(job string, seq uint64) {
 	b.t.Helper()
-	s, err := findSnapshots(b.t.Context(), b.js, job)
+	s, err := store.FindSnapshots(b.t.Context(), b.js, job)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	all, err := s.entries(b.t.Context(), 0)
+	all, err := s.Entries(b.t.Context(), 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	for _, e := range all { // one is deleted and has left a marker
-		raw, err := s.get(b.t.Context(), e.name)
-		if e.seq > seq || err != nil {
+		raw, err := s.Get(b.t.Context(), e.Name)
+		if e.Seq > seq || err != nil {
 			continue
 		}
 		sh, _, err := state.ShapeIn(raw)
@@ -179,7 +180,7 @@ func (b *rig) otherHistory(job string, seq uint64) {
 			src.Last++
 		}
 		if raw, err = p.Encode(sh, state.DecodedRows{}); err == nil {
-			err = s.put(b.t.Context(), wire.SnapshotName(0, e.epoch+10, e.seq), raw)
+			err = s.Put(b.t.Context(), wire.SnapshotName(0, e.Epoch+10, e.Seq), raw)
 		}
 		if err != nil {
 			b.t.Fatal(err)

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strconv"
-	"strings"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -51,7 +47,7 @@ func (t *tenure) freedBy(seq uint64) (rows []uint64) {
 // has the partition by now: its snapshots do not name the rows that ours did.
 // Nothing else uses the committer any more.
 func (t *tenure) excuse() {
-	if err := t.err(); errors.Is(err, errRow) {
+	if err := t.err(); errors.Is(err, store.ErrRow) {
 		ctx, cancel := context.WithCancel(t.shard.last) // a stop does not wait for the server without end
 		defer cancel()
 		defer context.AfterFunc(t.workers, cancel)()
@@ -64,12 +60,12 @@ func (t *tenure) excuse() {
 
 // storedRows calls f with the rows of a decoded partition that are stored
 // apart, some at a time.
-func (s *snapshots) storedRows(ctx context.Context, p *state.Partition, words int, f func(st *state.Stream, phase int, row []uint32)) error {
-	var refs []state.RowRef
+func storedRows(ctx context.Context, s *store.Snapshots, p *state.Partition, words int, f func(st *state.Stream, phase int, row []uint32)) error {
+	var refs []wire.RowRef
 	var streams []*state.Stream
 	var states []int
 	flush := func() error {
-		rows, errs := s.getRows(ctx, refs, words)
+		rows, errs := s.GetRows(ctx, refs, words)
 		if err := errors.Join(errs...); err != nil {
 			return fmt.Errorf("pipeline: partition %d: %w", p.ID, err)
 		}
@@ -85,7 +81,7 @@ func (s *snapshots) storedRows(ctx context.Context, p *state.Partition, words in
 				continue
 			}
 			refs, streams, states = append(refs, ref), append(streams, st), append(states, i)
-			if len(refs) == rowsAtOnce {
+			if len(refs) == store.RowsAtOnce {
 				if err := flush(); err != nil {
 					return err
 				}
@@ -96,7 +92,7 @@ func (s *snapshots) storedRows(ctx context.Context, p *state.Partition, words in
 }
 
 // whole is a snapshot that names no row stored apart: it holds them.
-func (s *snapshots) whole(ctx context.Context, b []byte) ([]byte, error) {
+func whole(ctx context.Context, s *store.Snapshots, b []byte) ([]byte, error) {
 	sh, part, err := state.ShapeIn(b)
 	if err != nil {
 		return nil, err
@@ -105,63 +101,9 @@ func (s *snapshots) whole(ctx context.Context, b []byte) ([]byte, error) {
 	if err != nil || p.Away == 0 {
 		return b, err
 	}
-	err = s.storedRows(ctx, p, sh.Words, func(st *state.Stream, phase int, row []uint32) { st.Rows[phase] = row })
+	err = storedRows(ctx, s, p, sh.Words, func(st *state.Stream, phase int, row []uint32) { st.Rows[phase] = row })
 	if err != nil {
 		return nil, err
 	}
 	return p.Encode(sh, state.DecodedRows{})
-}
-
-// removeRows deletes rows that no snapshot and no state names any more. What
-// cannot be deleted now is swept after the next claim.
-func (s *snapshots) removeRows(ctx context.Context, rows []uint64, log *slog.Logger) {
-	for _, seq := range rows {
-		if err := s.rows.DeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-			log.Debug("old state row not deleted", "row", seq, "err", err)
-			return
-		}
-	}
-}
-
-// orphans counts the rows of a partition that owners before this epoch have
-// left and the snapshot does not name. It is asked before the partition is
-// worked on: from then on those named are deleted too.
-func (s *snapshots) orphans(ctx context.Context, part int, epoch uint64, kept map[uint64]bool) (n int, err error) {
-	ctx, cancel := s.link.attempt(ctx)
-	defer cancel()
-	info, err := s.rows.Info(ctx, jetstream.WithSubjectFilter(wire.RowSubjects(s.job, part)))
-	if err != nil {
-		return 0, err
-	}
-	for subject, rows := range info.State.Subjects {
-		if olderRow(subject, epoch) {
-			n += int(rows)
-		}
-	}
-	return n - len(kept), nil
-}
-
-// olderRow reports whether a row was stored by an owner before this epoch.
-func olderRow(subject string, epoch uint64) bool {
-	e, err := strconv.ParseUint(subject[strings.LastIndexByte(subject, '.')+1:], 10, 64)
-	return err == nil && e < epoch
-}
-
-// sweepRows deletes so many orphans. Owners after us name only the rows of the
-// snapshot we began from, ours and theirs, so an owner that sweeps late
-// deletes nothing of theirs.
-func (s *snapshots) sweepRows(ctx context.Context, orphans, part int, epoch uint64, kept map[uint64]bool, log *slog.Logger) {
-	for seq := uint64(1); orphans > 0; seq++ {
-		m, err := s.rows.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(wire.RowSubjects(s.job, part)))
-		if err != nil {
-			if !errors.Is(err, jetstream.ErrMsgNotFound) {
-				log.Debug("state rows not swept", "partition", part, "err", err)
-			}
-			return
-		}
-		if seq = m.Sequence; olderRow(m.Subject, epoch) && !kept[seq] {
-			s.removeRows(ctx, []uint64{seq}, log)
-			orphans--
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -105,7 +106,7 @@ func (b *rig) onlyNamedRows(job string, partitions int) {
 }
 
 // named is which rows a partition's snapshot says are stored apart.
-func (b *rig) named(job string, part int) (refs []state.RowRef) {
+func (b *rig) named(job string, part int) (refs []wire.RowRef) {
 	b.t.Helper()
 	_, r := b.last(job, part)
 	if r.Snap == "" {
@@ -149,11 +150,11 @@ func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := []byte("row")
-		rows := []storedRow{{subject: wire.RowSubject("anew", 0, 1), id: "1", data: data, ref: state.RowRef{Hash: wire.HashOf(data)}}}
-		if err := s.putRows(t.Context(), rows); err != nil {
+		rows := []store.StoredRow{{Subject: wire.RowSubject("anew", 0, 1), ID: "1", Data: data, Ref: wire.RowRef{Hash: wire.HashOf(data)}}}
+		if err := s.PutRows(t.Context(), rows); err != nil {
 			t.Fatal(err)
 		}
-		return rows[0].ref.Seq
+		return rows[0].Ref.Seq
 	}
 	before := put()
 	if err := b.js.DeleteStream(t.Context(), wire.RowStream("anew")); err != nil {

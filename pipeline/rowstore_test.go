@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -38,25 +39,25 @@ func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, Conf
 }
 
 // snapshotsOf is the store of a job that has not run.
-func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Config) (*snapshots, error) {
+func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Config) (*store.Snapshots, error) {
 	c = c.WithDefaults()
 	if err := ensureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
-	return openSnapshots(ctx, js, c)
+	return store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
 }
 
 // Rows that are lost or changed stop their partition when they are needed,
 // with a message that says what to do; verify finds them before.
 func TestRowDamage(t *testing.T) {
 	for name, c := range map[string]struct {
-		hurt func(s jetstream.Stream, ref state.RowRef, b *rig) error
+		hurt func(s jetstream.Stream, ref wire.RowRef, b *rig) error
 		says []string
 	}{
-		"deleted": {func(s jetstream.Stream, ref state.RowRef, b *rig) error {
+		"deleted": {func(s jetstream.Stream, ref wire.RowRef, b *rig) error {
 			return s.DeleteMsg(context.Background(), ref.Seq)
 		}, []string{"is lost", "restore the store"}},
-		"gone": {func(s jetstream.Stream, ref state.RowRef, b *rig) error { return s.Purge(context.Background()) }, []string{"is lost", "restore the store"}},
+		"gone": {func(s jetstream.Stream, ref wire.RowRef, b *rig) error { return s.Purge(context.Background()) }, []string{"is lost", "restore the store"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,19 +125,19 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 func TestParseRow(t *testing.T) {
 	row := []uint32{1, 2, 0xffffffff}
 	data := state.AppendRowWords(nil, row)
-	ref := state.RowRef{Seq: 3, Hash: wire.HashOf(data)}
-	if got, err := parseRow(data, ref, 3, "X"); err != nil || !slices.Equal(got, row) {
+	ref := wire.RowRef{Seq: 3, Hash: wire.HashOf(data)}
+	if got, err := store.ParseRow(data, ref, 3, "X"); err != nil || !slices.Equal(got, row) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	for bit := range 8 * len(data) {
 		data[bit/8] ^= 1 << (bit % 8)
-		if _, err := parseRow(data, ref, 3, "X"); err == nil {
+		if _, err := store.ParseRow(data, ref, 3, "X"); err == nil {
 			t.Fatalf("bit %d is wrong and nobody says so", bit)
 		}
 		data[bit/8] ^= 1 << (bit % 8)
 	}
 	for _, words := range []int{2, 4} {
-		if _, err := parseRow(data, ref, words, "X"); err == nil {
+		if _, err := store.ParseRow(data, ref, words, "X"); err == nil {
 			t.Errorf("a row of 3 words passes for one of %d", words)
 		}
 	}
@@ -152,12 +153,12 @@ func TestRowStoreAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snaps.patience = 300 * time.Millisecond
+	snaps.Patience = 300 * time.Millisecond
 	l := newLone(t, m, Config{MaxSlots: 2})
 	l.store, l.last = snaps, t.Context()
 	held := func(p *partition) {
 		ctx, stop := context.WithCancel(t.Context())
-		p.tenure = &tenure{run: &run{Stage: &Stage{}, worker: fmt.Sprint("w", p.ID)}, part: p, ctx: ctx, stop: stop}
+		p.tenure = &tenure{run: &run{Stage: &Stage{}, worker: fmt.Sprint("w", p.state.ID)}, part: p, ctx: ctx, stop: stop}
 		p.tenure.epoch.Store(1)
 	}
 	other := newPartition(1, 1)
@@ -181,7 +182,7 @@ func TestRowStoreAway(t *testing.T) {
 	}
 	b.srv.Close()
 	take(other, "x") // needs its row, and a's or b's slot
-	if !other.failed() || !errors.Is(other.tenure.err(), errLater) {
+	if !other.failed() || !errors.Is(other.tenure.err(), store.ErrLater) {
 		t.Fatalf("the partition that needs a row: %v", other.tenure.err())
 	}
 	if l.p.failed() {
@@ -194,7 +195,7 @@ func TestRowStoreAway(t *testing.T) {
 		t.Fatalf("the other partition: %v", l.p.tenure.err())
 	}
 	take(l.p, "c")
-	if !errors.Is(l.p.tenure.err(), errLater) {
+	if !errors.Is(l.p.tenure.err(), store.ErrLater) {
 		t.Fatalf("a third sequence with room for two: %v", l.p.tenure.err())
 	}
 }
@@ -213,7 +214,7 @@ func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	t.Parallel()
 	last, over := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer over()
-	lost := fmt.Errorf("row 1: %w", errRow)
+	lost := fmt.Errorf("row 1: %w", store.ErrRow)
 	tn := &tenure{
 		run: &run{workers: t.Context()}, shard: &shard{last: last}, stop: func() {},
 		c: &committer{stream: away{}, job: "x", last: 1},
@@ -226,7 +227,7 @@ func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("it waits for a server that does not answer")
 	}
-	if err := tn.err(); !errors.Is(err, errRow) {
+	if err := tn.err(); !errors.Is(err, store.ErrRow) {
 		t.Errorf("the reason is now %v", err)
 	}
 }

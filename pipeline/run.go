@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -35,10 +36,10 @@ type run struct {
 	now      func() time.Time
 
 	js       jetstream.JetStream // for commits
-	link     *link               // of js
+	link     *store.Link         // of js
 	in, out  jetstream.Stream
 	began    map[string]time.Time // when these were created
-	snaps    *snapshots
+	snaps    *store.Snapshots
 	rest     *belongings
 	members  *members
 	empty    []byte // a message of no predictions
@@ -109,15 +110,15 @@ func (r *run) open(ctx context.Context) error {
 		return fmt.Errorf("pipeline: the server takes messages of %d bytes, max message (input.max_message) %d needs %d: %sraise the server's max_payload",
 			nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MinPayload(), lower)
 	}
-	r.limit = int(nc.MaxPayload()) - headerRoom
+	r.limit = int(nc.MaxPayload()) - store.HeaderRoom
 	if err := natsclient.AwaitJetStream(ctx, nc); err != nil {
 		return err
 	}
-	r.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(commitTimeout), jetstream.WithPublishAsyncMaxPending(2*r.cfg.Partitions))
+	r.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(store.CommitTimeout), jetstream.WithPublishAsyncMaxPending(2*r.cfg.Partitions))
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
-	r.link = follow(nc)
+	r.link = store.Follow(nc)
 	if err := r.elsewhere(ctx, nc); err != nil {
 		return err
 	}
@@ -146,7 +147,9 @@ func (r *run) openShards() error {
 			return err
 		}
 		r.engine = s.pool.engine.Name()
-		s.machine.NoDedup = r.unsafe == unsafeNoDedup
+		if r.guard.turn != nil {
+			s.machine.Turn = r.guard.turn
+		}
 		r.shards = append(r.shards, s)
 		enc, err := codec.NewPredictionEncoder(r.meta)
 		if err != nil {
@@ -159,8 +162,8 @@ func (r *run) openShards() error {
 	if r.model.Readout, err = readoutOf(r.Model, r.head); err != nil {
 		return err
 	}
-	if r.unsafe == unsafeAnyModel {
-		r.model = wire.Identity{Network: strings.Repeat("0", wire.HashDigits), Readout: strings.Repeat("0", wire.HashDigits)}
+	if r.guard.identity != nil {
+		r.model = r.guard.identity(r.model)
 	}
 	r.worker = r.model.Sign(r.worker)
 	return nil
@@ -168,7 +171,7 @@ func (r *run) openShards() error {
 
 // joinWait is how long the questions of a join may take together: a few, or one
 // for each partition.
-const joinWait = 3 * commitTimeout
+const joinWait = 3 * store.CommitTimeout
 
 // patiently asks again, a few times, what a loaded server did not answer in
 // time, or a cluster that is choosing leaders not at all. f must be able to go
@@ -176,11 +179,11 @@ const joinWait = 3 * commitTimeout
 func (r *run) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
-		if !errors.Is(err, context.DeadlineExceeded) && !unheard(err) || ctx.Err() != nil || attempt == natsclient.JetStreamAttempts {
+		if !errors.Is(err, context.DeadlineExceeded) && !store.Unheard(err) || ctx.Err() != nil || attempt == natsclient.JetStreamAttempts {
 			return accountWants(err)
 		}
-		if unheard(err) {
-			_ = pause(ctx, time.Second)
+		if store.Unheard(err) {
+			_ = store.Pause(ctx, time.Second)
 		}
 		r.log.Warn("no answer in time while starting, asking again", "attempt", attempt, "err", err)
 	}
@@ -196,10 +199,10 @@ func (r *run) openJob(ctx context.Context) error {
 		return fmt.Errorf("pipeline: %w", err)
 	}
 	r.began = map[string]time.Time{wire.InputStream(r.cfg.Job): r.in.CachedInfo().Created, wire.OutputStream(r.cfg.Job): r.out.CachedInfo().Created}
-	if r.snaps, err = openSnapshots(ctx, r.js, r.cfg); err != nil {
+	if r.snaps, err = store.OpenSnapshots(ctx, r.js, r.cfg.Job, r.cfg.Replicas); err != nil {
 		return err
 	}
-	r.snaps.link = r.link
+	r.snaps.Link = r.link
 	for _, s := range r.shards {
 		s.store = r.snaps
 	}
@@ -215,7 +218,7 @@ func (r *run) openJob(ctx context.Context) error {
 	}
 	maxMessage := int(r.in.CachedInfo().Config.MaxMsgSize)
 	if maxMessage <= 0 {
-		maxMessage = r.limit + headerRoom
+		maxMessage = r.limit + store.HeaderRoom
 	}
 	r.pull, r.perConnection = pullBytes(r.cfg.Partitions, maxMessage)
 	r.readers = make([]jetstream.JetStream, (r.cfg.Partitions+r.perConnection-1)/r.perConnection)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
 // due reports whether a snapshot is: by count or by time, or because the last
@@ -22,17 +23,17 @@ func (s *shard) settle(b *batch) error {
 	for _, i := range b.touched {
 		a := &b.answers[i]
 		p := a.part
-		if err := s.machine.Rehash(p.Partition, s); err != nil {
+		if err := s.machine.Rehash(p.state, s); err != nil {
 			return err
 		}
 		if err := s.check(p); err != nil {
 			return err
 		}
-		a.digest = p.Sum
-		if len(p.Losses) > 0 {
-			a.losses = p.Losses.String()
+		a.digest = p.state.Sum
+		if len(p.state.Losses) > 0 {
+			a.losses = p.state.Losses.String()
 		}
-		a.emptyTo = p.emptyAfter(p.Done)
+		a.emptyTo = p.emptyAfter(p.state.Done)
 		if p.tenure == nil { // a shard by itself
 			continue
 		}
@@ -51,21 +52,21 @@ func (s *shard) settle(b *batch) error {
 // with it makes sure that no commit that names it later is behind it.
 func (s *shard) save(a *answer) error {
 	p := a.part
-	if p.failed() || !p.Current() {
+	if p.failed() || !p.state.Current() {
 		return nil
 	}
 	now := time.Now()
-	if a.close && p.Done == p.tenure.saved.Load() && !p.Unnamed && !p.tenure.unstored() || !a.close && !p.due(s, now) {
+	if a.close && p.state.Done == p.tenure.saved.Load() && !p.state.Unnamed && !p.tenure.unstored() || !a.close && !p.due(s, now) {
 		return nil
 	}
 	var err error
-	if a.snapshot, err = p.Encode(s.machine.Shape, state.RowsIn{Rows: s}); err != nil {
+	if a.snapshot, err = p.state.Encode(s.machine.Shape, state.RowsIn{Rows: s}); err != nil {
 		return err
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
-	p.Losses = p.Losses.Saved(p.tenure.saved.Load(), p.Done)
-	p.tenure.free(p.Done, p.Freed)
-	p.Freed, p.Unnamed = nil, false
+	p.state.Losses = p.state.Losses.Saved(p.tenure.saved.Load(), p.state.Done)
+	p.tenure.free(p.state.Done, p.state.Freed)
+	p.state.Freed, p.state.Unnamed = nil, false
 	if !a.close { // a release commits by itself
 		a.commit = true
 		p.tenure.uploading.Store(true)
@@ -80,7 +81,7 @@ func (s *shard) yield(p *partition, err error) error {
 	switch {
 	case err == nil || p.tenure == nil:
 		return err
-	case errors.Is(err, errLater) || errors.Is(err, state.ErrStreams) || s.last.Err() != nil:
+	case errors.Is(err, store.ErrLater) || errors.Is(err, state.ErrStreams) || s.last.Err() != nil:
 		s.giveUpOn(p, err)
 		return nil
 	}
@@ -93,5 +94,5 @@ func (s *shard) giveUpOn(p *partition, err error) {
 	if s.last.Err() != nil {
 		err = errUnfinished
 	}
-	p.tenure.fail(fmt.Errorf("partition %d: %w", p.ID, err))
+	p.tenure.fail(fmt.Errorf("partition %d: %w", p.state.ID, err))
 }

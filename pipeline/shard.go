@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -42,12 +43,12 @@ type shard struct {
 type slots struct {
 	pool      *pool
 	residents residents
-	store     *snapshots      // for rows that find no slot; nil = none may be stored
-	stored    uint64          // rows so far
-	closed    []*state.Stream // whose slots may be free after the batch
-	leaving   []int32         // slots that are free after the batch
-	arrivals  []arrival       // stored rows that the runs in hand need
-	usedSlots int             // as counted last
+	store     *store.Snapshots // for rows that find no slot; nil = none may be stored
+	stored    uint64           // rows so far
+	closed    []*state.Stream  // whose slots may be free after the batch
+	leaving   []int32          // slots that are free after the batch
+	arrivals  []arrival        // stored rows that the runs in hand need
+	usedSlots int              // as counted last
 }
 
 // pacing is when a shard computes, stores and looks around.
@@ -188,10 +189,10 @@ func (s *shard) take(b *batch, j job) error {
 		if !p.open || p.failed() {
 			return nil
 		}
-		empty := p.emptyAfter(p.Done)
-		if p.Current() || p.Done == 0 && empty > 0 {
+		empty := p.emptyAfter(p.state.Done)
+		if p.state.Current() || p.state.Done == 0 && empty > 0 {
 			a := b.answer(p)
-			a.inSeq, a.inTime = p.Done, p.DoneTime
+			a.inSeq, a.inTime = p.state.Done, p.state.DoneTime
 			a.commit = p.tenure.named() || p.due(s, time.Now())
 			if empty > p.told.Load() && p.tell.Swap(false) {
 				a.commit = true
@@ -202,7 +203,7 @@ func (s *shard) take(b *batch, j job) error {
 	case orderClose:
 		b.messages++
 		a := b.answer(p)
-		a.inSeq, a.inTime, a.close = p.Done, p.DoneTime, true
+		a.inSeq, a.inTime, a.close = p.state.Done, p.state.DoneTime, true
 		b.full = true // nothing of another tenure of it may be in one batch with it
 		return nil
 	}

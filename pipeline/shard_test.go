@@ -102,8 +102,8 @@ func TestStreamsForgotten(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{MaxStreams: 3})
 	l.feedAll(rows("open", 1, false, 1, 1), rows("old", 1, true, 1, 1), rows("mid", 1, true, 1, 1), rows("new", 1, true, 1, 1))
-	if l.p.Sources["old"] != nil || l.p.Sources["open"] == nil || l.p.Sources["mid"] == nil || l.p.Len() != 3 {
-		t.Fatalf("remembered: %v", l.p.Sources)
+	if l.p.state.Sources["old"] != nil || l.p.state.Sources["open"] == nil || l.p.state.Sources["mid"] == nil || l.p.state.Len() != 3 {
+		t.Fatalf("remembered: %v", l.p.state.Sources)
 	}
 	if s := l.counters.Stats(); s.Streams != 3 || s.Forgotten != 1 {
 		t.Errorf("counted %+v", s)
@@ -121,8 +121,8 @@ func TestStreamsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(l.p.Sources) > 5 || l.p.Len() > 5 {
-		t.Errorf("%d keys, %d streams remembered", len(l.p.Sources), l.p.Len())
+	if len(l.p.state.Sources) > 5 || l.p.state.Len() > 5 {
+		t.Errorf("%d keys, %d streams remembered", len(l.p.state.Sources), l.p.state.Len())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -65,37 +66,37 @@ func TestHalfUploadsAreSwept(t *testing.T) {
 	}
 	piece := func(id string) {
 		t.Helper()
-		if _, err := b.js.Publish(ctx, s.chunks(id), []byte("piece")); err != nil {
+		if _, err := b.js.Publish(ctx, s.Chunks(id), []byte("piece")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	there := func(id string) uint64 {
 		t.Helper()
-		n, err := s.count(ctx, s.chunks(id))
+		n, err := s.Count(ctx, s.Chunks(id))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	if err := s.put(ctx, "p0.e1.5", []byte("a snapshot in use")); err != nil {
+	if err := s.Put(ctx, "p0.e1.5", []byte("a snapshot in use")); err != nil {
 		t.Fatal(err)
 	}
 	piece("old")
 	piece("old")
-	s.sweep(ctx, map[int]claimed{0: {1, ""}}, true, b.log)
+	s.Sweep(ctx, map[int]store.Claim{0: {Epoch: 1, Found: ""}}, true, b.log)
 	piece("young")
 	if there("old") != 2 {
 		t.Fatal("pieces seen for the first time are gone: the upload may be under way")
 	}
-	s.sweep(ctx, map[int]claimed{0: {1, ""}}, false, b.log)
+	s.Sweep(ctx, map[int]store.Claim{0: {Epoch: 1, Found: ""}}, false, b.log)
 	if there("old") != 2 {
 		t.Fatal("a sweep after a claim looked at pieces: its time may be any")
 	}
-	s.sweep(ctx, map[int]claimed{0: {1, ""}}, true, b.log)
+	s.Sweep(ctx, map[int]store.Claim{0: {Epoch: 1, Found: ""}}, true, b.log)
 	if there("old") != 0 || there("young") != 1 {
 		t.Errorf("after the second sweep: %d old pieces, want 0, %d young, want 1", there("old"), there("young"))
 	}
-	if got, err := s.get(ctx, "p0.e1.5"); err != nil || string(got) != "a snapshot in use" {
+	if got, err := s.Get(ctx, "p0.e1.5"); err != nil || string(got) != "a snapshot in use" {
 		t.Errorf("the snapshot in use: %q, %v", got, err)
 	}
 }
@@ -111,17 +112,17 @@ func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if err := s.put(ctx, wire.SnapshotName(0, 1, uint64(i)), []byte("state")); err != nil {
+		if err := s.Put(ctx, wire.SnapshotName(0, 1, uint64(i)), []byte("state")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.remove(ctx, wire.SnapshotName(0, 1, 0), b.log)
-	s.remove(ctx, wire.SnapshotName(0, 1, 1), b.log)
-	if err := s.store.Delete(ctx, wire.SnapshotName(0, 1, 2)); err != nil { // leaves a marker
+	s.Remove(ctx, wire.SnapshotName(0, 1, 0), b.log)
+	s.Remove(ctx, wire.SnapshotName(0, 1, 1), b.log)
+	if err := s.Objects.Delete(ctx, wire.SnapshotName(0, 1, 2)); err != nil { // leaves a marker
 		t.Fatal(err)
 	}
-	s.sweep(ctx, map[int]claimed{0: {2, ""}}, false, b.log)
-	info, err := s.stream.Info(ctx)
+	s.Sweep(ctx, map[int]store.Claim{0: {Epoch: 2, Found: ""}}, false, b.log)
+	info, err := s.Stream.Info(ctx)
 	if err != nil || info.State.Msgs != 0 {
 		t.Errorf("%d messages are left in the bucket, %v", info.State.Msgs, err)
 	}
@@ -137,22 +138,22 @@ func TestFailedQuestionIsNoLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.put(ctx, "p0.e1.5", []byte("state")); err != nil {
+	if err := s.Put(ctx, "p0.e1.5", []byte("state")); err != nil {
 		t.Fatal(err)
 	}
-	there := s.stream
-	s.stream = &mute{there}
-	if _, err := s.read(ctx, "p0.e1.5"); !errors.Is(err, nats.ErrReconnectBufExceeded) || lostSnapshot(err) {
-		t.Errorf("no answer about the pieces: %v, lost %v; want the client's error, and not lost", err, lostSnapshot(err))
+	there := s.Stream
+	s.Stream = &mute{there}
+	if _, err := s.Read(ctx, "p0.e1.5"); !errors.Is(err, nats.ErrReconnectBufExceeded) || store.LostSnapshot(err) {
+		t.Errorf("no answer about the pieces: %v, lost %v; want the client's error, and not lost", err, store.LostSnapshot(err))
 	}
-	s.stream = there
-	if got, err := s.read(ctx, "p0.e1.5"); err != nil || string(got) != "state" {
+	s.Stream = there
+	if got, err := s.Read(ctx, "p0.e1.5"); err != nil || string(got) != "state" {
 		t.Errorf("asked again: %q, %v", got, err)
 	}
-	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunks("*"))); err != nil {
+	if err := s.Stream.Purge(ctx, jetstream.WithPurgeSubject(s.Chunks("*"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.read(ctx, "p0.e1.5"); !lostSnapshot(err) {
+	if _, err := s.Read(ctx, "p0.e1.5"); !store.LostSnapshot(err) {
 		t.Errorf("without its pieces: %v, want a lost snapshot", err)
 	}
 }
@@ -184,12 +185,12 @@ func TestUploadsDoNotHang(t *testing.T) {
 			t.Fatal(err)
 		}
 		began = time.Now()
-		err = s.put(ctx, "p0.e1.5", []byte("state"))
+		err = s.Put(ctx, "p0.e1.5", []byte("state"))
 		if answered := user == "all"; answered != (err == nil) || !answered && !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("user %s: %v", user, err)
 		}
 	}
-	if took := time.Since(began); took > 2*commitTimeout {
-		t.Errorf("the upload gave up after %v, want about %v", took, commitTimeout)
+	if took := time.Since(began); took > 2*store.CommitTimeout {
+		t.Errorf("the upload gave up after %v, want about %v", took, store.CommitTimeout)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -54,7 +55,7 @@ func (l *residents) remove(st *state.Stream) {
 type arrival struct {
 	part *partition
 	slot int32
-	ref  state.RowRef
+	ref  wire.RowRef
 }
 
 // place gives one of a stream's states a slot, and has its row read before
@@ -113,15 +114,15 @@ func (s *shard) evict(full error) error {
 	switch {
 	case s.store == nil:
 		return full
-	case size > s.store.rowLimit():
+	case size > s.store.RowLimit():
 		if s.reclaim() {
 			return nil
 		}
-		return fmt.Errorf("%w; they cannot be stored either: a row has %d bytes, the server takes messages of %d (max_payload): %w", full, size, s.store.rowLimit(), errLater)
+		return fmt.Errorf("%w; they cannot be stored either: a row has %d bytes, the server takes messages of %d (max_payload): %w", full, size, s.store.RowLimit(), store.ErrLater)
 	}
 	n := max(1, s.pool.max/evictShare)
-	n = min(n, rowsAtOnce, max(1, rowBytesAtOnce/size))
-	var rows []storedRow
+	n = min(n, store.RowsAtOnce, max(1, store.RowBytesAtOnce/size))
+	var rows []store.StoredRow
 	var from []*state.Stream // of each row
 	for st := s.residents.oldest; st != nil && len(rows) < n; st = st.Newer {
 		for _, slot := range st.Slots {
@@ -135,13 +136,13 @@ func (s *shard) evict(full error) error {
 			p, data := of(st), state.AppendRowWords(make([]byte, 0, size), words)
 			s.stored++
 			from = append(from, st)
-			rows = append(rows, storedRow{
-				subject: wire.RowSubject(s.store.job, p.ID, p.tenure.epoch.Load()), id: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.ID, s.stored),
-				data: data, slot: slot, ref: state.RowRef{Hash: wire.HashOf(data)},
+			rows = append(rows, store.StoredRow{
+				Subject: wire.RowSubject(s.store.Job, p.state.ID, p.tenure.epoch.Load()), ID: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.state.ID, s.stored),
+				Data: data, Slot: slot, Ref: wire.RowRef{Hash: wire.HashOf(data)},
 			})
 		}
 	}
-	err := s.store.putRows(s.last, rows)
+	err := s.store.PutRows(s.last, rows)
 	if s.depart(rows, from) || s.reclaim() {
 		return nil
 	}
@@ -149,14 +150,14 @@ func (s *shard) evict(full error) error {
 }
 
 // depart frees the slots of rows that are stored and reports whether any is.
-func (s *shard) depart(rows []storedRow, from []*state.Stream) bool {
+func (s *shard) depart(rows []store.StoredRow, from []*state.Stream) bool {
 	n := 0
 	for k, st := range from {
-		if rows[k].ref.Seq == 0 {
+		if rows[k].Ref.Seq == 0 {
 			continue
 		}
-		st.PutAway(slices.Index(st.Slots, rows[k].slot), rows[k].ref)
-		s.pool.release(rows[k].slot)
+		st.PutAway(slices.Index(st.Slots, rows[k].Slot), rows[k].Ref)
+		s.pool.release(rows[k].Slot)
 		if !slices.ContainsFunc(st.Slots, func(slot int32) bool { return slot >= 0 }) {
 			s.residents.remove(st)
 		}
@@ -201,11 +202,11 @@ func (s *shard) fetch() {
 	if len(s.arrivals) == 0 {
 		return
 	}
-	refs := make([]state.RowRef, len(s.arrivals))
+	refs := make([]wire.RowRef, len(s.arrivals))
 	for i, a := range s.arrivals {
 		refs[i] = a.ref
 	}
-	rows, errs := s.store.getRows(s.last, refs, s.machine.Shape.Words)
+	rows, errs := s.store.GetRows(s.last, refs, s.machine.Shape.Words)
 	for i, a := range s.arrivals {
 		if errs[i] == nil {
 			errs[i] = s.pool.engine.WriteState(a.slot, rows[i])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -33,35 +34,9 @@ type Stage struct {
 	Counters *Counters    // optional: counted into, for the caller to read
 	Ready    func()       // optional: called once when the worker reads its first share of the partitions
 
-	keep   time.Duration    // how long what a record names no more is kept; 0 = keepReplaced, less = not
-	unsafe string           // leaves a safety out, for tests that must see it fail
-	clock  func() time.Time // what leases read; nil = time.Now
-}
-
-// What Stage.unsafe may say. Only a build with the tag chaos can set it.
-const (
-	unsafeNoFence = "nofence" // commits whatever others have committed
-	unsafeNoDedup = "nodedup" // repeats and gaps of producers count as samples
-	unsafeMsgID   = "msgid"   // relies on the server's duplicate window instead of the fence
-
-	unsafeNoAhead  = "noahead"  // Eusn-Ahead is not looked at
-	unsafeNoInput  = "noinput"  // a claim does not ask whether the input is the one it was
-	unsafeNoDigest = "nodigest" // a state rebuilt is not compared with the record's digest
-	unsafeAnyModel = "anymodel" // every model passes for the job's
-	unsafeNoReset  = "noreset"  // nobody asks whether the input went back under the worker
-)
-
-// unasked reports whether the input is taken for what it was, whatever it is.
-func (s *Stage) unasked() bool { return s.unsafe == unsafeNoReset || s.unsafe == unsafeNoInput }
-
-// leaveOut leaves out what Stage.unsafe names of a claim's checks.
-func (t *tenure) leaveOut() {
-	switch t.unsafe {
-	case unsafeNoAhead:
-		t.part.Skip = 0
-	case unsafeNoInput, unsafeNoDigest:
-		t.part.Want.At = 0
-	}
+	keep  time.Duration    // how long what a record names no more is kept; 0 = keepReplaced, less = not
+	guard safeguard        // how it keeps to exactly-once
+	clock func() time.Time // what leases read; nil = time.Now
 }
 
 // Run is the live stage: it creates or checks the job's NATS streams, joins
@@ -100,7 +75,7 @@ func (s *Stage) Run(ctx context.Context) error {
 		if s.Log != nil {
 			s.Log.Error(says, "err", err)
 		}
-		if errors.Is(err, errClosed) && pause(ctx, max(time.Second, reopenWait-time.Since(began))) != nil {
+		if errors.Is(err, errClosed) && store.Pause(ctx, max(time.Second, reopenWait-time.Since(began))) != nil {
 			return nil // stopped meanwhile
 		}
 	}

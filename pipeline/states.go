@@ -30,12 +30,12 @@ func Snapshot(ctx context.Context, js jetstream.JetStream, job string, part int)
 }
 
 // openStored finds a job and where its states are.
-func openStored(ctx context.Context, js jetstream.JetStream, job string) (*store.Job, *snapshots, error) {
+func openStored(ctx context.Context, js jetstream.JetStream, job string) (*store.Job, *store.Snapshots, error) {
 	j, err := store.Open(ctx, js, job)
 	if err != nil {
 		return nil, nil, err
 	}
-	snaps, err := findSnapshots(ctx, js, job)
+	snaps, err := store.FindSnapshots(ctx, js, job)
 	return j, snaps, err
 }
 
@@ -47,7 +47,7 @@ func still(ctx context.Context, j *store.Job, part int, f func() error) error {
 		if err != nil {
 			return err
 		}
-		if err = f(); !errors.Is(err, errRow) && !lostSnapshot(err) || attempt == snapshotAttempts {
+		if err = f(); !errors.Is(err, store.ErrRow) && !store.LostSnapshot(err) || attempt == snapshotAttempts {
 			return err
 		}
 		if now, again := j.Record(ctx, part); again != nil || now.Snap == before.Snap {
@@ -59,7 +59,7 @@ func still(ctx context.Context, j *store.Job, part int, f func() error) error {
 // snapshotAttempts: a stage replaces a snapshot every so many seconds.
 const snapshotAttempts = 5
 
-func snapshotOf(ctx context.Context, j *store.Job, snaps *snapshots, part int) ([]byte, error) {
+func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part int) ([]byte, error) {
 	r, err := j.Record(ctx, part)
 	if err != nil {
 		return nil, err
@@ -67,11 +67,11 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *snapshots, part int) (
 	if r.Snap == "" {
 		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet: the stage stores one after so many messages or so much time (snapshot_messages, snapshot_every), and when it stops", part, j.Name)
 	}
-	b, err := snaps.get(ctx, r.Snap)
+	b, err := snaps.Get(ctx, r.Snap)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: snapshot %s: %w", r.Snap, err)
 	}
-	return snaps.whole(ctx, b)
+	return whole(ctx, snaps, b)
 }
 
 // Import makes the states in a snapshot the beginning of a partition of a job
@@ -88,7 +88,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	if err := ensureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
-	snaps, err := openSnapshots(ctx, js, c)
+	snaps, err := store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 		return fmt.Errorf("pipeline: partition %d is of another network, policy, channels or arithmetic than job %q runs: import into a new job: %w", part, c.Job, ErrOtherModel)
 	}
 	r := wire.Record{Kind: wire.KindReleased, Worker: own.Worker, Snap: wire.SnapshotName(part, 0, 0), Identity: own.Identity}
-	if err := snaps.put(ctx, r.Snap, b); err != nil {
+	if err := snaps.Put(ctx, r.Snap, b); err != nil {
 		return err
 	}
 	if _, err := com.publish(ctx, r, 0, empty); err != nil {

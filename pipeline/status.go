@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -203,7 +204,7 @@ func (t *tenure) describe(p *PartitionHealth) {
 	switch {
 	case errors.Is(err, errFenced) || errors.Is(err, errUnfinished):
 		p.Phase = Claiming // again, if it still falls to this worker
-	case errors.Is(err, errLater):
+	case errors.Is(err, store.ErrLater):
 		p.Phase, p.Err = Deferred, err
 	case t.failed.Load():
 		p.Phase, p.Err = Stopped, err

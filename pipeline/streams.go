@@ -108,7 +108,7 @@ func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	}
 	// A cluster knows a name before its leader can be asked.
 	for range natsclient.JetStreamAttempts {
-		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || pause(ctx, retryWait) != nil {
+		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || store.Pause(ctx, store.RetryWait) != nil {
 			break
 		}
 	}

@@ -48,15 +48,15 @@ func (s *shard) count(t *state.Tally) {
 func (s *shard) say(p *partition, n *state.Note) {
 	switch n.Kind {
 	case state.NoteKeyForgotten:
-		s.warn("no room to remember a key without open sequences", "partition", p.ID, "key", n.Key)
+		s.warn("no room to remember a key without open sequences", "partition", p.state.ID, "key", n.Key)
 	case state.NoteStreamForgotten:
-		s.warn("more streams than max_streams: the one longest silent is forgotten", "partition", p.ID)
+		s.warn("more streams than max_streams: the one longest silent is forgotten", "partition", p.state.ID)
 	case state.NoteContradiction:
-		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that counts anew must say so ("+wire.HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", p.ID, "key", n.Key, "number", n.Number, "input", n.Input)
+		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that counts anew must say so ("+wire.HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", p.state.ID, "key", n.Key, "number", n.Number, "input", n.Input)
 	case state.NoteGap:
 		s.warn("messages missing: predictions are flagged", "key", n.Key, "after", n.After, "got", n.Number)
 	case state.NoteLoss:
-		s.warn("input was removed before this partition had read as far (max_age, or by hand): what it may have had there is lost; the sequences it may belong to are flagged as gaps", "partition", p.ID, "before", n.Input)
+		s.warn("input was removed before this partition had read as far (max_age, or by hand): what it may have had there is lost; the sequences it may belong to are flagged as gaps", "partition", p.state.ID, "before", n.Input)
 	case state.NoteUnlike:
 		s.oddities.warn(s.log, "samples unlike the training's: predictions that rest on them are flagged; is the sensor connected, and its unit the one trained on?",
 			"key", n.Key, "stream", n.Stream, "flags", n.Flags.String(), "channel", s.names[n.Channel], "input", n.Input)

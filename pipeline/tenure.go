@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -76,7 +77,7 @@ func (t *tenure) err() error {
 // note takes down what Status says of the age of what no snapshot holds.
 // What was answered before the tenure and is replayed has no age here.
 func (t *tenure) note(seq uint64, now time.Time) {
-	if seq <= t.part.ReplayTo || t.failed.Load() {
+	if seq <= t.part.state.ReplayTo || t.failed.Load() {
 		return
 	}
 	t.answered = seq
@@ -92,7 +93,7 @@ func (t *tenure) unstored() bool {
 	if now := t.ready.Load(); now != nil {
 		home = now.home
 	}
-	return home != t.snaps.generation.Load()
+	return home != t.snaps.Generation.Load()
 }
 
 // named reports whether a snapshot waits to be named by a commit.
@@ -111,9 +112,9 @@ func (t *tenure) hold(started func()) {
 		}
 		return
 	}
-	orphans, err := t.snaps.orphans(t.ctx, t.part.ID, t.epoch.Load(), t.kept)
+	orphans, err := t.snaps.Orphans(t.ctx, t.part.state.ID, t.epoch.Load(), t.kept)
 	if err != nil {
-		t.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.ID, "err", err)
+		t.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.state.ID, "err", err)
 	}
 	if !t.send(job{part: t.part, order: orderOpen}) {
 		return
@@ -128,8 +129,8 @@ func (t *tenure) hold(started func()) {
 		defer t.counters.owned.Add(-1)
 		t.reading.Store(true)
 		started()
-		if pause(t.ctx, t.keeps()) == nil { // see retire.go
-			t.snaps.sweepRows(t.ctx, orphans, t.part.ID, t.epoch.Load(), t.kept, t.log)
+		if store.Pause(t.ctx, t.keeps()) == nil { // see retire.go
+			t.snaps.SweepRows(t.ctx, orphans, t.part.state.ID, t.epoch.Load(), t.kept, t.log)
 		}
 	}
 	<-t.ctx.Done()
@@ -183,16 +184,15 @@ func (t *tenure) begin() error {
 	t.taken()
 	t.found, t.claimed = t.c.Snap, time.Now()
 	t.epoch.Store(t.c.Epoch) // from here on the manager's sweep reads found
-	if err := t.checkInput(t.ctx); err != nil && t.unsafe != unsafeNoInput {
+	if err := t.guard.heed(t.part, t.checkInput(t.ctx)); err != nil {
 		return err
 	}
-	t.leaveOut()
 	if t.c.Snap != "" {
 		if err := t.restore(); err != nil {
 			return err
 		}
 	}
-	if t.part.ReplayTo > t.part.Done {
+	if t.part.state.ReplayTo > t.part.state.Done {
 		t.counters.replaying.Add(1)
 	}
 	return nil

@@ -38,7 +38,7 @@ func (s *Stage) Verify(ctx context.Context, js jetstream.JetStream, part int) (v
 	return v, err
 }
 
-func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *snapshots, part int) (Verification, error) {
+func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots, part int) (Verification, error) {
 	v := Verification{Partition: part}
 	alone := *s
 	alone.Dial = func(string) (*nats.Conn, error) { return nil, errors.New("pipeline: verify opens no connection") }
@@ -95,22 +95,22 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 			return err
 		}
 	}
-	t.part.ReplayTo = t.c.Mark.Seq
+	t.part.state.ReplayTo = t.c.Mark.Seq
 	// A damaged row that nobody asks for is a fault all the same.
-	if err := t.snaps.storedRows(t.ctx, t.part.Partition, t.shard.machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
+	if err := storedRows(t.ctx, t.snaps, t.part.state, t.shard.machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
 		return err
 	}
 	b := newBatch(1)
-	if err := t.shard.adopt(b, t.part); err != nil || t.err() != nil || t.part.Want.At == 0 {
+	if err := t.shard.adopt(b, t.part); err != nil || t.err() != nil || t.part.state.Want.At == 0 {
 		return errors.Join(err, t.err())
 	}
-	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.Done+1, maxPull, t.shard, t.same, t.fail)
+	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.state.Done+1, maxPull, t.shard, t.same, t.fail)
 	if err != nil {
 		return err
 	}
 	defer rd.end(closeDeadline)
 	defer t.stop() // first: a callback may wait for room in the queue
-	for t.part.Want.At > 0 && t.ctx.Err() == nil {
+	for t.part.state.Want.At > 0 && t.ctx.Err() == nil {
 		b.reset()
 		err := t.shard.collect(t.ctx, b)
 		if err == nil {
@@ -126,7 +126,7 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 	if err := t.err(); err != nil {
 		return err
 	}
-	if t.part.Want.At > 0 {
+	if t.part.state.Want.At > 0 {
 		return t.ctx.Err()
 	}
 	return nil

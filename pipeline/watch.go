@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
@@ -30,7 +31,7 @@ type lookout struct {
 // watchStreams looks until ctx ends or something is lost, and returns that.
 func (r *run) watchStreams(ctx context.Context) error {
 	w := &lookout{run: r, wrong: map[string]time.Time{}, heard: map[int]wire.Place{}}
-	for pause(ctx, r.cfg.Lease) == nil {
+	for store.Pause(ctx, r.cfg.Lease) == nil {
 		if err := w.look(ctx); err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ func (w *lookout) look(ctx context.Context) error {
 		if s == w.in {
 			opts = append(opts, jetstream.WithSubjectFilter(w.cfg.InputSubject))
 		}
-		try, cancel := w.link.attempt(ctx)
+		try, cancel := w.link.Attempt(ctx)
 		info, err := s.Info(try, opts...)
 		cancel()
 		gone := errors.Is(err, jetstream.ErrStreamNotFound)
@@ -64,7 +65,7 @@ func (w *lookout) look(ctx context.Context) error {
 		if err := discards(info.Config); err != nil {
 			return err
 		}
-		if s != w.in || w.unasked() {
+		if s != w.in || w.guard.trusting {
 			continue
 		}
 		w.unmapped(name, info.State.Subjects)
@@ -117,7 +118,7 @@ func (w *lookout) lasts(what string, wrong, clustered bool) bool {
 		w.wrong[what] = time.Now()
 		return false
 	}
-	return !clustered || time.Since(since) > staleGrace
+	return !clustered || time.Since(since) > store.StaleGrace
 }
 
 // lostStream words the loss of a job's input or output.
@@ -156,7 +157,7 @@ func (w *lookout) same(ctx context.Context) {
 		if !t.reading.Load() || t.failed.Load() {
 			continue // a claim looks by itself
 		}
-		if err := t.unchanged(ctx, t.part.ID, t.part.came.load()); err != nil && ctx.Err() == nil {
+		if err := t.unchanged(ctx, t.part.state.ID, t.part.came.load()); err != nil && ctx.Err() == nil {
 			t.fail(err)
 		}
 	}
@@ -215,7 +216,7 @@ func (m *missing) confirmed(err error) bool {
 	if m.since.IsZero() {
 		m.since = time.Now()
 	}
-	return time.Since(m.since) > staleGrace
+	return time.Since(m.since) > store.StaleGrace
 }
 
 // toldEvery is how often a partition that waits for the server says so.
@@ -242,7 +243,7 @@ func (t *tenure) waits(what string, err error) error {
 	}
 	if now.Sub(next.told) >= toldEvery {
 		next.told = now
-		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.ID, "what", what, "err", natsclient.Plain(err))
+		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.state.ID, "what", what, "err", natsclient.Plain(err))
 	}
 	t.waiting.Store(next)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -102,7 +103,7 @@ func TestWatchLooksTwice(t *testing.T) {
 			t.Error("clustered: a new leader's past taken for a loss")
 		}
 	}
-	w.wrong["b"] = time.Now().Add(-staleGrace - time.Second)
+	w.wrong["b"] = time.Now().Add(-store.StaleGrace - time.Second)
 	if !w.lasts("b", true, true) {
 		t.Error("clustered: a loss that stays is none")
 	}

@@ -221,9 +221,9 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 			st.Rows[i] = r.rowWords()
 		case rowAway:
 			if st.Away == nil {
-				st.Away = make([]RowRef, r.states)
+				st.Away = make([]wire.RowRef, r.states)
 			}
-			st.Away[i] = RowRef{r.u64(), wire.Digest{r.u64(), r.u64()}}
+			st.Away[i] = wire.RowRef{Seq: r.u64(), Hash: wire.Digest{r.u64(), r.u64()}}
 			p.Away++
 			if st.Away[i].Seq == 0 {
 				r.fail("stream %q: its row is stored nowhere", st.ID)

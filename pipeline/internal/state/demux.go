@@ -182,6 +182,22 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 	}
 }
 
+// unlike flags the sequence in hand for samples unlike those of the training,
+// and says so once for a stream, until a sequence ends without.
+func (s *Machine) unlike(m *step, st *Stream, flags *codec.Flag, outside, flat bool) {
+	if outside {
+		*flags |= codec.FlagOutOfRange
+	}
+	if flat {
+		*flags |= codec.FlagFlat
+	}
+	if st.told || m.silent {
+		return
+	}
+	st.told = true
+	m.note(Note{Kind: NoteUnlike, Stream: st.ID, Flags: *flags & (codec.FlagOutOfRange | codec.FlagFlat), Channel: s.found.Channel()})
+}
+
 // predict takes a place in the answer; its scores come with the engine call.
 func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags codec.Flag) {
 	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags}

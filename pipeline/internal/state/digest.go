@@ -6,14 +6,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// Expected is what a record says of a state: the digest that it has after an
-// input message.
-type Expected struct {
-	At      uint64 // 0 = nothing, or it was compared
-	Digest  wire.Digest
-	Version uint64 // of the form that the digest is of; 0: of a program before records said so
-}
-
 // Mismatch is a state that did not come out as its record says.
 type Mismatch struct {
 	at        uint64
@@ -22,12 +14,6 @@ type Mismatch struct {
 
 func (e *Mismatch) Error() string {
 	return fmt.Sprintf("the state rebuilt up to input message %d has digest %v, its commit record says %v", e.at, e.got, e.want)
-}
-
-// RowReader reads the row of a state that its owner has. The words are valid
-// until the next call.
-type RowReader interface {
-	ReadRow(slot int32) ([]uint32, error)
 }
 
 // form is the version of the state's bytes that the partition's digest is of:

@@ -1,22 +1,9 @@
 package state
 
 import (
-	"time"
-
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
-
-// Message is an input message of a partition.
-type Message struct {
-	Seq    uint64 // in the input NATS stream
-	Stored int64  // when the server stored it there, ns
-	Key    string
-	Header wire.Header
-	Data   []byte        // owned by the message
-	Lost   bool          // input of the partition may have been lost before it
-	Heard  time.Duration // when it came, by the owner's watch; no part of the state
-}
 
 // Effects are what messages lead to, in order, whatever partition they are of.
 // Whoever applies them takes runs, dead letters, notes and the tally out.

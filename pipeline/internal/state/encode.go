@@ -92,6 +92,12 @@ type RowAppender interface {
 	AppendRow(dst []byte, st *Stream, state int) ([]byte, error)
 }
 
+// RowReader reads the row of a state that its owner has. The words are valid
+// until the next call.
+type RowReader interface {
+	ReadRow(slot int32) ([]uint32, error)
+}
+
 // RowsIn writes a row's words, or where it is stored.
 type RowsIn struct{ Rows RowReader }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/eusn-stream/eusn-stream/codec"
 )
 
 // Known loss: input that was removed, by age or by hand, before its partition
@@ -115,31 +113,4 @@ func ParseLosses(text string) (l Losses, err error) {
 		l = append(l, s)
 	}
 	return l, nil
-}
-
-// follows says what a message means that may follow others that were lost;
-// before is the partition's message before it.
-func (m *step) follows(before uint64) {
-	p := m.p
-	p.Losses = p.Losses.add(before, m.inSeq)
-	p.lossy = true
-	for _, src := range p.Sources {
-		if src.flags&codec.FlagGap == 0 {
-			src.flags |= codec.FlagGap
-			p.touchSource(src)
-		}
-		if src.Last > 0 {
-			continue // its numbers say whether any of its messages are missing
-		}
-		for _, st := range src.Streams {
-			if st.Since&codec.FlagGap == 0 {
-				st.Since |= codec.FlagGap
-				p.Touch(st)
-			}
-		}
-	}
-	if !m.silent {
-		m.fx.Losses++
-		m.note(Note{Kind: NoteLoss})
-	}
 }

@@ -59,12 +59,14 @@ type Machine struct {
 	bytes              []byte // of the stream to be hashed
 	hasher             rowHasher
 
-	NoDedup bool // see Stage.unsafe
+	// Turn says where a number stands; TurnOf, but for who has to see what
+	// that is for.
+	Turn func(src *Source, n uint64) Turn
 }
 
 // NewMachine makes a machine. The decoder's channels must be the rules'.
 func NewMachine(r Rules, d decoder) *Machine {
-	return &Machine{Rules: r, decoder: d, limits: monitor.NewLimits(r.Channels, r.Training.Inputs)}
+	return &Machine{Rules: r, decoder: d, limits: monitor.NewLimits(r.Channels, r.Training.Inputs), Turn: TurnOf}
 }
 
 // Decoded is the last message that was decoded.
@@ -128,6 +130,33 @@ func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions)
 	return s.nameKey(&m)
 }
 
+// follows says what a message means that may follow others that were lost;
+// before is the partition's message before it.
+func (m *step) follows(before uint64) {
+	p := m.p
+	p.Losses = p.Losses.add(before, m.inSeq)
+	p.lossy = true
+	for _, src := range p.Sources {
+		if src.flags&codec.FlagGap == 0 {
+			src.flags |= codec.FlagGap
+			p.touchSource(src)
+		}
+		if src.Last > 0 {
+			continue // its numbers say whether any of its messages are missing
+		}
+		for _, st := range src.Streams {
+			if st.Since&codec.FlagGap == 0 {
+				st.Since |= codec.FlagGap
+				p.Touch(st)
+			}
+		}
+	}
+	if !m.silent {
+		m.fx.Losses++
+		m.note(Note{Kind: NoteLoss})
+	}
+}
+
 // nameKey gives a key without streams one of its name, so that MaxStreams
 // bounds keys too. A message that opened none must not stop a partition full
 // of open sequences: its key is forgotten at once.
@@ -167,16 +196,15 @@ func (s *Machine) sequence(m *step, j *Message, isNew bool) error {
 	if err := s.startOver(m, inc); err != nil {
 		return err
 	}
-	switch {
-	case s.NoDedup:
-	case n <= src.Last || src.holds(n):
+	switch s.Turn(src, n) {
+	case Repeat:
 		if !m.silent {
 			m.fx.Used--
 			m.fx.Duplicates++
 			m.compare(n, j)
 		}
 		return nil
-	case n > src.Last+1:
+	case TooEarly:
 		return s.buffer(m, j, n)
 	}
 	src.took(n, j.Data) // even if the message turns out to be unusable: it has arrived

@@ -24,7 +24,7 @@ type owner struct {
 	next   int         // of the batch's predictions, whose samples are known
 	rows   [][2]uint32 // by slot
 	free   []int32
-	apart  map[uint64][2]uint32 // rows stored apart, by RowRef.Seq
+	apart  map[uint64][2]uint32 // rows stored apart, by wire.RowRef.Seq
 	spread *rand.Rand           // moves rows apart now and then; nil = never
 
 	made []made
@@ -156,7 +156,7 @@ func (o *owner) putApart() {
 			seq := uint64(len(o.apart) + 1)
 			o.apart[seq] = o.rows[slot]
 			o.free = append(o.free, slot)
-			st.PutAway(i, RowRef{Seq: seq, Hash: wire.HashOf(appendRow(o.rows[slot]))})
+			st.PutAway(i, wire.RowRef{Seq: seq, Hash: wire.HashOf(appendRow(o.rows[slot]))})
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"container/list"
 	"iter"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
-	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 // Partition is the state of a partition: what is known of the keys that hash to
@@ -49,86 +47,20 @@ type Answered struct {
 	Skip     uint64 // predictions beyond replayTo that are answered already
 }
 
+// Expected is what a record says of a state: the digest that it has after an
+// input message.
+type Expected struct {
+	At      uint64 // 0 = nothing, or it was compared
+	Digest  wire.Digest
+	Version uint64 // of the form that the digest is of; 0: of a program before records said so
+}
+
 // rowsAway is the account of state rows that are stored apart. Where a row is,
 // is no state; but a snapshot names those that it does not hold.
 type rowsAway struct {
 	Away    int      // state rows of its streams that are stored apart
 	Freed   []uint64 // those that were, since the last snapshot
 	Unnamed bool     // rows were stored since then, which it does not name, or its form has changed
-}
-
-// RowRef is a state row that is not in the engine: its message in the NATS
-// stream <JOB>-ROWS, and what its bytes must hash to.
-type RowRef struct {
-	Seq  uint64 // 0 = none
-	Hash wire.Digest
-}
-
-// Source is one key: what producers number their messages by.
-type Source struct {
-	Key         string
-	Part        *Partition
-	incarnation string
-	Last        uint64     // last sequence number; 0 = none seen
-	sum         checksum   // of the message that had it; no part of the state
-	told        bool       // that its numbers came again with other content; no part of the state
-	partial     bool       // its first messages were not seen
-	flags       codec.Flag // for streams that appear in its next good message
-	Held        []Held
-	Streams     map[string]*Stream
-	heardIn     uint64        // last input message of the key
-	HeardTime   time.Duration // when that was, by the partition's watch
-
-	hash        wire.Digest // as counted in the partition's
-	dirty, gone bool
-}
-
-// checksum is a payload's, 1<<32 and above; 0 = not known, as after a restart.
-type checksum uint64
-
-func sumOf(data []byte) checksum { return 1<<32 | checksum(codec.CRC(data)) }
-
-// took notes that a key's message has arrived in its turn.
-func (src *Source) took(seq uint64, data []byte) { src.Last, src.sum = seq, sumOf(data) }
-
-// contradicts reports whether a message that comes again is another than the
-// one that had its number, where that is known: of the last one, and of those
-// that wait.
-func (src *Source) contradicts(seq uint64, data []byte) bool {
-	if i, held := slices.BinarySearchFunc(src.Held, seq, bySeq); held {
-		return !bytes.Equal(src.Held[i].msg.Data, data)
-	}
-	return seq == src.Last && src.sum != 0 && src.sum != sumOf(data)
-}
-
-// Stream is one source of sequences. flags has one entry per state.
-type Stream struct {
-	ID        string
-	Source    *Source
-	element   *list.Element
-	heardAt   uint64        // by the partition's clock
-	heardIn   uint64        // last input message that reached it
-	HeardTime time.Duration // when that was, by the partition's watch; no part of the state
-	Seq       sequence.Sequencer
-	Slots     []int32    // one per state: where its owner has the row; -1 = nowhere
-	Away      []RowRef   // one per state, where the row is stored apart; nil = none ever was
-	Rows      [][]uint32 // one per state, from a snapshot, until they are in slots
-	Flags     []codec.Flag
-	Since     codec.Flag // what happened after its last sample
-
-	lastSeq  uint64 // Eusn-Seq, row and time of its last sample
-	lastRow  uint32
-	lastTime int64
-	Channels []monitor.Channel
-	told     bool      // of samples unlike the training's, since the last sequence without; no part of the state
-	sample   []float32 // its last sample, where missing values are held
-	heard    bool      // sample is set
-
-	InUse        bool    // its owner's: a sequence is open behind the last run that has a slot
-	Newer, Older *Stream // its owner's list of those with slots, by their last use
-
-	hash        wire.Digest // as counted in the partition's
-	dirty, gone bool
 }
 
 // NewPartition is one that has had no message.
@@ -196,7 +128,7 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 	st := &Stream{
 		ID: strings.Clone(id), Source: src,
 		Slots: slices.Repeat([]int32{-1}, sh.states), Flags: make([]codec.Flag, sh.states),
-		Since: src.flags, lastTime: codec.NoTime, Channels: make([]monitor.Channel, sh.inputs),
+		Since: src.flags, last: last{lastTime: codec.NoTime}, Channels: make([]monitor.Channel, sh.inputs),
 	}
 	if sh.channels > 0 {
 		st.sample = make([]float32, sh.channels)
@@ -244,34 +176,6 @@ func (p *Partition) forgetSource(src *Source) {
 	src.gone = true
 }
 
-// IsAway reports whether the row of one of a stream's states is stored apart.
-func (st *Stream) IsAway(state int) bool { return st.Away != nil && st.Away[state].Seq > 0 }
-
-// PutAway notes that the row of one of a stream's states is stored apart.
-func (st *Stream) PutAway(state int, ref RowRef) {
-	if st.Away == nil {
-		st.Away = make([]RowRef, len(st.Slots))
-	}
-	st.Away[state], st.Slots[state] = ref, -1
-	p := st.Source.Part
-	p.Away++
-	p.Unnamed = true
-}
-
-// Disown lets go of a stored row: what the state is from now on does not name
-// it. Older snapshots may; it is deleted when none does.
-func (st *Stream) Disown(state int) {
-	p := st.Source.Part
-	p.Freed = append(p.Freed, st.Away[state].Seq)
-	p.Away--
-	st.Away[state] = RowRef{}
-}
-
-// forgettable reports whether a stream is between two sequences and nothing
-// waits for it. Whether its slot is free again depends on the batch, and must
-// not decide.
-func (st *Stream) forgettable() bool { return !st.Seq.Open() && len(st.Source.Held) == 0 }
-
 // raise notes that something happened to a source: the next prediction of
 // every sequence it may have touched will say so.
 func (p *Partition) raise(src *Source, f codec.Flag) {
@@ -280,15 +184,4 @@ func (p *Partition) raise(src *Source, f codec.Flag) {
 		st.Since |= f
 		p.Touch(st)
 	}
-}
-
-// sorted lists the source's streams in an order that does not depend on the
-// map's.
-func (src *Source) sorted() []*Stream {
-	all := make([]*Stream, 0, len(src.Streams))
-	for _, st := range src.Streams {
-		all = append(all, st)
-	}
-	slices.SortFunc(all, func(a, b *Stream) int { return strings.Compare(a.ID, b.ID) })
-	return all
 }

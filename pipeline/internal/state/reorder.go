@@ -1,38 +1,11 @@
 package state
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 )
-
-// Held came before one with a lower number; it waits for that one. It
-// is part of the partition's state: a snapshot holds it with its bytes.
-type Held struct {
-	seq uint64 // Eusn-Seq
-	msg Message
-}
-
-// size is what a held message counts against Rules.ReorderBytes.
-func (h *Held) size() int {
-	n := len(h.msg.Data)
-	for k, vs := range h.msg.Header {
-		for _, v := range vs {
-			n += len(k) + len(v)
-		}
-	}
-	return n
-}
-
-func bySeq(h Held, seq uint64) int { return cmp.Compare(h.seq, seq) }
-
-// holds reports whether a message of that number waits already.
-func (src *Source) holds(seq uint64) bool {
-	_, found := slices.BinarySearchFunc(src.Held, seq, bySeq)
-	return found
-}
 
 // buffer keeps a message that came too early. When the key has too many, or the
 // partition too many bytes, the missing ones are given up: by count and never

@@ -1,0 +1,74 @@
+package state
+
+import (
+	"container/list"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+)
+
+// Stream is one source of sequences. flags has one entry per state.
+type Stream struct {
+	ID        string
+	Source    *Source
+	element   *list.Element
+	heardAt   uint64        // by the partition's clock
+	heardIn   uint64        // last input message that reached it
+	HeardTime time.Duration // when that was, by the partition's watch; no part of the state
+	Seq       sequence.Sequencer
+	Slots     []int32       // one per state: where its owner has the row; -1 = nowhere
+	Away      []wire.RowRef // one per state, where the row is stored apart; nil = none ever was
+	Rows      [][]uint32    // one per state, from a snapshot, until they are in slots
+	Flags     []codec.Flag
+	Since     codec.Flag // what happened after its last sample
+
+	last
+	Channels []monitor.Channel
+	told     bool // of samples unlike the training's, since the last sequence without; no part of the state
+
+	InUse        bool    // its owner's: a sequence is open behind the last run that has a slot
+	Newer, Older *Stream // its owner's list of those with slots, by their last use
+
+	hash        wire.Digest // as counted in the partition's
+	dirty, gone bool
+}
+
+// last is what is kept of a stream's last sample.
+type last struct {
+	lastSeq  uint64 // Eusn-Seq, row and time
+	lastRow  uint32
+	lastTime int64
+	sample   []float32 // its values, where missing ones are held
+	heard    bool      // sample is set
+}
+
+// IsAway reports whether the row of one of a stream's states is stored apart.
+func (st *Stream) IsAway(state int) bool { return st.Away != nil && st.Away[state].Seq > 0 }
+
+// PutAway notes that the row of one of a stream's states is stored apart.
+func (st *Stream) PutAway(state int, ref wire.RowRef) {
+	if st.Away == nil {
+		st.Away = make([]wire.RowRef, len(st.Slots))
+	}
+	st.Away[state], st.Slots[state] = ref, -1
+	p := st.Source.Part
+	p.Away++
+	p.Unnamed = true
+}
+
+// Disown lets go of a stored row: what the state is from now on does not name
+// it. Older snapshots may; it is deleted when none does.
+func (st *Stream) Disown(state int) {
+	p := st.Source.Part
+	p.Freed = append(p.Freed, st.Away[state].Seq)
+	p.Away--
+	st.Away[state] = wire.RowRef{}
+}
+
+// forgettable reports whether a stream is between two sequences and nothing
+// waits for it. Whether its slot is free again depends on the batch, and must
+// not decide.
+func (st *Stream) forgettable() bool { return !st.Seq.Open() && len(st.Source.Held) == 0 }

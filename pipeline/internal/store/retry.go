@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	CommitTimeout = 5 * time.Second        // an answer not here by then is asked for
+	RetryWait     = 100 * time.Millisecond // between attempts while the server is away
+	StaleGrace    = 10 * time.Second       // a deposed leader may answer from the past this long
+)
+
+// ErrLater gives a partition up without stopping it. The server refuses what
+// it needs, or does not answer, and its shard's others may need nothing of the
+// kind: it is claimed again from its last snapshot, after a while and again,
+// until the cause is gone. Nothing was committed that rests on what failed.
+var ErrLater = errors.New("tried again by itself")
+
+// Refused reports whether the server has said no to a message: asking again at
+// once is of no use.
+func Refused(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) || errors.Is(err, nats.ErrMaxPayload)
+}
+
+// Unheard reports whether the server has no NATS stream that would take a
+// message: it was deleted, or has no leader for now.
+func Unheard(err error) bool {
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// OvertakenBy reports whether a publish was refused because its subject has
+// another last message than was expected.
+func OvertakenBy(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// Pause waits, or returns ctx's error.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,53 @@
+//go:build chaos
+
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// unguarded are guards that leave one check out each.
+var unguarded = map[string]safeguard{
+	"": {},
+	// commits whatever others have committed
+	"nofence": {condition: func(*nats.Msg, wire.Record) {}},
+	// relies on the server's duplicate window instead of the fence
+	"msgid": {condition: func(m *nats.Msg, r wire.Record) {
+		m.Header[jetstream.MsgIDHeader] = []string{fmt.Sprintf("%s.%s.%d.%d", m.Subject, r.Kind, r.InSeq, r.Ahead)}
+	}},
+	// repeats and gaps of producers count as samples
+	"nodedup": {turn: func(*state.Source, uint64) state.Turn { return state.InTurn }},
+	// Eusn-Ahead is not looked at
+	"noahead": {claimed: func(p *partition, input error) error { p.state.Skip = 0; return input }},
+	// a claim does not ask whether the input is the one it was
+	"noinput": {trusting: true, claimed: func(p *partition, _ error) error { p.state.Want.At = 0; return nil }},
+	// a state rebuilt is not compared with the record's digest
+	"nodigest": {claimed: func(p *partition, input error) error { p.state.Want.At = 0; return input }},
+	// nobody asks whether the input went back under the worker
+	"noreset": {trusting: true},
+	// every model passes for the job's
+	"anymodel": {identity: func(wire.Identity) wire.Identity {
+		zeros := strings.Repeat("0", wire.HashDigits)
+		return wire.Identity{Network: zeros, Readout: zeros}
+	}},
+}
+
+// Unsafe leaves a check of the stage out. It exists only with the build tag
+// chaos, for a harness that has to see what happens then.
+func (s *Stage) Unsafe(mode string) error {
+	g, known := unguarded[mode]
+	if !known {
+		return fmt.Errorf("pipeline: unsafe mode %q, want one of %q", mode, slices.Sorted(maps.Keys(unguarded)))
+	}
+	s.guard = g
+	return nil
+}
