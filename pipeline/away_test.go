@@ -54,7 +54,7 @@ func TestStopWithoutServer(t *testing.T) {
 	if took := time.Since(begin); took > c.StopTimeout+leaveDeadline+2*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if book.Lines("STOPPED") > 0 || book.Lines("stopped before the server answered") != 1 {
+	if book.Lines("partition stopped") > 0 || book.Lines("stopped before the server answered") != 1 {
 		t.Errorf("what the stage said:\n%s", book.String())
 	}
 }

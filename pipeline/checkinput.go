@@ -15,7 +15,7 @@ import (
 
 // checkInput compares the input with what the record says of it, and decides
 // from where to replay.
-func (t *tenure) checkInput(ctx context.Context) error {
+func (t *ownership) checkInput(ctx context.Context) error {
 	c, p, name := t.c, t.part, wire.InputStream(t.cfg.Job)
 	info, err := t.inputInfo(ctx, c.InSeq)
 	if err != nil {
@@ -101,7 +101,7 @@ const otherHistory = "nothing more is answered from it: restore the store that h
 // same makes sure that the last input message that the partition stands on is
 // the one it was, and reports whether input of it may have been lost between
 // that and the message that has come.
-func (t *tenure) same(next wire.Place) (lost bool, err error) {
+func (t *ownership) same(next wire.Place) (lost bool, err error) {
 	if t.guard.trusting {
 		return false, nil
 	}

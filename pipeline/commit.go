@@ -35,7 +35,7 @@ var errUnfinished = errors.New("pipeline: stopped before the server answered")
 // last message by its number alone, and an output that went back gives a number
 // a second time. So nothing is published unless the server has said a moment
 // before, on the same connection, that the record is the one we know. It belongs
-// to one goroutine at a time: first its tenure's, then the emitter's.
+// to one goroutine at a time: first its ownership's, then the emitter's.
 type committer struct {
 	js      jetstream.JetStream
 	stream  jetstream.Stream // the output NATS stream
@@ -48,7 +48,7 @@ type committer struct {
 	log     *slog.Logger
 	retries func()
 	begins  func(context.Context) error // nil, or asked before a partition without a record is begun
-	waits   func(error) error           // told what the server did not do; see tenure.waits
+	waits   func(error) error           // told what the server did not do; see ownership.waits
 	guard   safeguard
 
 	wire.Record             // as last acknowledged; a claim's restore corrects it

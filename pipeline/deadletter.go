@@ -45,13 +45,13 @@ func (e *emitter) publishDead(ctx context.Context, d *rejected) error {
 		h.Set(wire.HeaderTruncated, strconv.Itoa(len(d.Msg.Data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
-	return e.publishOnce(ctx, d.part.tenure, msg)
+	return e.publishOnce(ctx, d.part.owner, msg)
 }
 
 // publishOnce publishes a message with an id until the server has it. A server
 // that is there and refuses it, or does not answer for deadLetterPatience,
 // gives the partition up for a while: the others' answers wait behind it.
-func (e *emitter) publishOnce(ctx context.Context, t *tenure, msg *nats.Msg) error {
+func (e *emitter) publishOnce(ctx context.Context, t *ownership, msg *nats.Msg) error {
 	what := "dead letter on " + msg.Subject
 	var since time.Time // when the server, being there, first did not answer
 	for {

@@ -40,7 +40,7 @@ func TestServerGoneBetweenConnections(t *testing.T) {
 // A partition that is given up again and again waits longer each time, half a
 // minute at most; once it has worked for that long it begins anew.
 func TestDeferralsGrow(t *testing.T) {
-	m := &manager{later: map[int]*deferral{}, run: &run{
+	m := &manager{deferred: map[int]*deferral{}, run: &run{
 		counters: &Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), snaps: &store.Snapshots{},
 	}}
 	if m.isDeferred(t.Context(), 3) {
@@ -48,8 +48,8 @@ func TestDeferralsGrow(t *testing.T) {
 	}
 	cause := errors.New("cause")
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		m.putOff(3, cause)
-		if w := m.later[3]; w.wait != want*time.Second || w.err != cause || time.Until(w.until) > w.wait {
+		m.backOff(3, cause)
+		if w := m.deferred[3]; w.wait != want*time.Second || w.err != cause || time.Until(w.until) > w.wait {
 			t.Fatalf("given up %d times: %+v, want a wait of %d s", i+1, w, want)
 		}
 		if !m.isDeferred(t.Context(), 3) || m.isDeferred(t.Context(), 4) {
@@ -60,7 +60,7 @@ func TestDeferralsGrow(t *testing.T) {
 		t.Errorf("%d deferrals counted, want 7", n)
 	}
 
-	w, tn := m.later[3], &tenure{}
+	w, tn := m.deferred[3], &ownership{}
 	w.until = time.Now().Add(-time.Millisecond)
 	if m.isDeferred(t.Context(), 3) {
 		t.Error("the partition waits although its time is over")
@@ -77,7 +77,7 @@ func TestDeferralsGrow(t *testing.T) {
 		tn.rebuilt.Store(c.rebuilt)
 		w.until = time.Now().Add(-c.ago)
 		m.recovered(3, tn)
-		if _, there := m.later[3]; there == c.forgets {
+		if _, there := m.deferred[3]; there == c.forgets {
 			t.Errorf("rebuilt %v, claimed again %v ago: forgotten %v", c.rebuilt, c.ago, !there)
 		}
 	}

@@ -279,7 +279,7 @@
 // A write that the server refuses, or does not answer while it is there, gives
 // up the partition that needs it and no other: it waits, longer each time (1 s
 // to 30 s), and is claimed again from its last snapshot until the cause is gone
-// (later.go). A store of rows that does not answer is waited for 30 s once;
+// (backoff.go). A store of rows that does not answer is waited for 30 s once;
 // then it is asked beside the work. Commits and claims alone are tried in
 // place, for nothing of a partition can go on without them. Only what makes a
 // state or its history doubtful stops a partition for good.

@@ -38,7 +38,7 @@ func (e *emitter) run(ctx context.Context, in <-chan *batch, free chan<- *batch)
 
 // publish makes a batch's answers durable: first its dead letters, then the
 // predictions with the position that covers both. What goes wrong concerns one
-// partition, and ends its tenure.
+// partition, and ends its ownership.
 func (e *emitter) publish(ctx context.Context, b *batch) {
 	start := time.Now()
 	for i := range b.dead {
@@ -47,7 +47,7 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 			continue
 		}
 		if err := e.publishDead(ctx, d); err != nil {
-			d.part.tenure.fail(err)
+			d.part.owner.fail(err)
 			continue
 		}
 		e.counters.deadLetters[d.Why].Add(1)
@@ -61,7 +61,7 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 	}
 	for _, i := range b.touched {
 		a := &b.answers[i]
-		a.part.tenure.note(a.inSeq, start)
+		a.part.owner.trackUnsaved(a.inSeq, start)
 		e.finish(ctx, a)
 	}
 	c, took := e.counters, int64(time.Since(start))
@@ -89,7 +89,7 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 			continue
 		}
 		a := &b.answers[i]
-		t, from := a.part.tenure, e.cursor[i]
+		t, from := a.part.owner, e.cursor[i]
 		if !a.due(from) {
 			e.cursor[i] = -1
 			continue
@@ -108,7 +108,7 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 			continue
 		}
 		a := &b.answers[i]
-		t, to := a.part.tenure, e.cursor[i]
+		t, to := a.part.owner, e.cursor[i]
 		outs := t.c.Outs
 		if err := e.await(ctx, t); err != nil {
 			t.fail(err)
@@ -128,7 +128,7 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 // due reports whether an answer whose first predictions are out has something
 // to commit.
 func (a *answer) due(from int) bool {
-	c := a.part.tenure.c
+	c := a.part.owner.c
 	return !a.part.failed() && (from < len(a.Preds) || from == 0 && (a.dead && c.InSeq < a.inSeq || a.commit && c.InSeq <= a.inSeq))
 }
 
@@ -137,25 +137,25 @@ func (a *answer) due(from int) bool {
 func (e *emitter) reassure(ctx context.Context, b *batch) {
 	for _, i := range b.touched {
 		a := &b.answers[i]
-		if e.cursor[i] < 0 || !a.due(e.cursor[i]) || a.part.tenure.c.sure(a.part.tenure.c.heard) {
+		if e.cursor[i] < 0 || !a.due(e.cursor[i]) || a.part.owner.c.sure(a.part.owner.c.heard) {
 			continue
 		}
-		c := a.part.tenure.c
+		c := a.part.owner.c
 		e.reading.Go(func() { c.reassure(ctx) })
 	}
 	e.reading.Wait()
 }
 
 // await waits for a commit, and deletes the snapshot that it put out of use.
-func (e *emitter) await(ctx context.Context, t *tenure) error {
+func (e *emitter) await(ctx context.Context, t *ownership) error {
 	snap := t.c.Snap
 	if err := t.c.await(ctx); err != nil {
 		return err
 	}
 	e.counters.commits.Add(1)
 	t.taken()
-	if now := t.ready.Load(); now != nil && now.name == t.c.Snap { // perhaps the same name as before: see tenure.unstored
-		t.home.Store(now.home)
+	if now := t.ready.Load(); now != nil && now.name == t.c.Snap { // perhaps the same name as before: see ownership.unstored
+		t.bucketAge.Store(now.bucketAge)
 		t.unsaved.Store(0)
 		if t.answered > now.seq {
 			t.unsaved.Store(now.at.UnixNano())

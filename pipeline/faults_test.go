@@ -25,7 +25,7 @@ func TestConsumerRefused(t *testing.T) {
 	}()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	tn := &tenure{run: r, part: newPartition(0, 0), shard: &shard{}, ctx: ctx, stop: stop}
+	tn := &ownership{run: r, part: newPartition(0, 0), shard: &shard{}, ctx: ctx, stop: stop}
 	_, err := tn.read()
 	mentions(t, err, "consumer of partition 0", "refused 10 times")
 	if n := book.Lines("trying again"); n != consumerAttempts-1 {

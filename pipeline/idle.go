@@ -64,7 +64,7 @@ func (s *shard) observe(p *partition) error {
 	}
 	w.asked = now
 	// What becomes of it shows when it comes back. An answer is not awaited.
-	if _, err := p.tenure.js.PublishMsgAsync(idleMessage(p.tenure.cfg, p.state.ID, data), jetstream.WithRetryAttempts(0)); err != nil {
+	if _, err := p.owner.js.PublishMsgAsync(idleMessage(p.owner.cfg, p.state.ID, data), jetstream.WithRetryAttempts(0)); err != nil {
 		w.asked = 0
 		s.log.Debug("end event not published", "partition", p.state.ID, "err", err)
 	}

@@ -167,7 +167,7 @@ func TestLostIdleEventIsLogged(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
 	l.log = book.Logger()
-	l.p.tenure = &tenure{run: &run{cfg: Config{Job: "lost"}.WithDefaults(), js: b.js}} // there is no such input
+	l.p.owner = &ownership{run: &run{cfg: Config{Job: "lost"}.WithDefaults(), js: b.js}} // there is no such input
 	l.feedAll(rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {
 		l.pace.began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)

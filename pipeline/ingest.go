@@ -13,7 +13,7 @@ import (
 // a dead letter; the error is only for what must stop the stage.
 func (s *shard) ingest(b *batch, j job) error {
 	b.messages++
-	return s.yield(j.part, s.input(b, j))
+	return s.failPartition(j.part, s.input(b, j))
 }
 
 func (s *shard) input(b *batch, j job) error {

@@ -32,7 +32,7 @@ func TestIngestAllocates(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := l.p.state.Sum
-		if err := l.settle(l.b); err != nil {
+		if err := l.finalise(l.b); err != nil {
 			t.Fatal(err)
 		}
 		if l.p.state.Sum == before {

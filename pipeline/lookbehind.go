@@ -40,14 +40,14 @@ func (p *partition) emptyAfter(seq uint64) uint64 {
 // when half of the input lies behind what it said before. Partitions that the
 // input's beginning draws near to, or has passed, ask with each message; see
 // receive.
-func (w *lookout) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
+func (w *streamMonitor) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
 	in := info.State
 	type silence struct {
 		state.Interval
 		known uint64
 	}
 	found := map[*partition]silence{} // what is so if nothing was removed meanwhile
-	for _, t := range w.tenures() {
+	for _, t := range w.ownerships() {
 		if !t.rebuilt.Load() || t.failed.Load() {
 			continue
 		}

@@ -177,7 +177,7 @@ func TestLostInputUnderStage(t *testing.T) {
 	}
 	b.publish(body)
 	b.purgeTo(c.Job, sent-11)
-	part := r.counters.running.Load().view.Load().tenures[wire.PartitionOf("a", 64)].part
+	part := r.counters.running.Load().view.Load().owned[wire.PartitionOf("a", 64)].part
 	for end := time.Now().Add(patience); !part.doubt.Load(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the watch has not seen that input is missing")

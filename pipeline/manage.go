@@ -11,18 +11,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
-// manager keeps the tenures of a run: it starts those of the partitions that
+// manager keeps the ownerships of a run: it starts those of the partitions that
 // fall to this worker and stops those that fall to others.
 type manager struct {
 	*run
-	tenures map[int]*tenure
-	stopped map[int]error // partitions that must not go on
-	later   map[int]*deferral
-	probing atomic.Bool
-	told    atomic.Bool           // that the stage is reading
-	beside  sync.WaitGroup        // the goroutine that calls Ready, a sweep, a probe, and the watch
-	broken  atomic.Pointer[error] // what the watch found
-	sweeper sweeper
+	owned    map[int]*ownership
+	stopped  map[int]error // partitions that must not go on
+	deferred map[int]*deferral
+	probing  atomic.Bool
+	told     atomic.Bool           // that the stage is reading
+	beside   sync.WaitGroup        // the goroutine that calls Ready, a sweep, a probe, and the watch
+	broken   atomic.Pointer[error] // what the watch found
+	sweeper  sweeper
 
 	renewed time.Time // as in Status
 	warned  time.Time // that it was not, since it last was
@@ -34,7 +34,7 @@ type manager struct {
 // manage works until ctx ends and everything is released, or until the shards
 // have ended. last is for what must still be said after ctx's end.
 func (r *run) manage(ctx, last context.Context) error {
-	m := &manager{run: r, tenures: map[int]*tenure{}, stopped: map[int]error{}, later: map[int]*deferral{}}
+	m := &manager{run: r, owned: map[int]*ownership{}, stopped: map[int]error{}, deferred: map[int]*deferral{}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.beside.Wait()
 	defer cancel() // what goes on beside is not waited for where an engine has failed
@@ -80,10 +80,10 @@ func (m *manager) abandon() error {
 	if broken == nil {
 		return nil
 	}
-	for _, t := range m.tenures {
+	for _, t := range m.owned {
 		t.fail(*broken)
 	}
-	if len(m.tenures) > 0 {
+	if len(m.owned) > 0 {
 		return nil
 	}
 	return fmt.Errorf("%w\npipeline: none of this worker's partitions can go on", *broken)
@@ -128,7 +128,7 @@ func (m *manager) turn(ctx context.Context) error {
 	mine, started := 0, 0
 	reading := new(sync.WaitGroup)
 	for p, owner := range all {
-		t := m.tenures[p]
+		t := m.owned[p]
 		switch {
 		case owner == m.worker && t == nil && m.stopped[p] == nil:
 			if !m.isDeferred(ctx, p) {
@@ -136,7 +136,7 @@ func (m *manager) turn(ctx context.Context) error {
 				started++
 			}
 		case owner != m.worker:
-			delete(m.later, p)
+			delete(m.deferred, p)
 			if t != nil {
 				t.stop()
 			}
@@ -151,17 +151,17 @@ func (m *manager) turn(ctx context.Context) error {
 	if started > 0 {
 		m.announce(reading)
 	}
-	if len(m.stopped) > 0 && mine == 0 && len(m.tenures) == 0 {
+	if len(m.stopped) > 0 && mine == 0 && len(m.owned) == 0 {
 		return errors.Join(m.errors(), fmt.Errorf("pipeline: none of this worker's partitions can go on"))
 	}
 	m.sweepOrphans(ctx)
 	return nil
 }
 
-// start begins a tenure; reading is done when it is being read or has ended.
+// start begins a ownership; reading is done when it is being read or has ended.
 func (m *manager) start(p int, reading *sync.WaitGroup) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(m.workers))
-	t := &tenure{
+	t := &ownership{
 		run: m.run, shard: m.shards[p%m.cfg.Shards], ctx: ctx, stop: stop,
 		part: newPartition(p, p/m.cfg.Shards), closed: make(chan struct{}), ended: make(chan struct{}),
 		c: &committer{
@@ -171,9 +171,9 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 	}
 	t.c.waits = func(err error) error { return t.waits("commit on "+t.c.subject(), err) }
 	t.c.begins = t.unanswered
-	t.part.tenure = t
-	t.home.Store(m.snaps.Generation.Load())
-	m.tenures[p] = t
+	t.part.owner = t
+	t.bucketAge.Store(m.snaps.Generation.Load())
+	m.owned[p] = t
 	reading.Add(1)
 	var once sync.Once
 	done := func() { once.Do(reading.Done) }
@@ -209,7 +209,7 @@ func (m *manager) announce(reading *sync.WaitGroup) {
 
 // tick lets an idle partition commit and store what is due. A shard that is
 // busy gets no tick: its batches do the same.
-func (t *tenure) tick() {
+func (t *ownership) tick() {
 	if t.epoch.Load() == 0 || t.failed.Load() || t.ctx.Err() != nil {
 		return
 	}
@@ -219,43 +219,43 @@ func (t *tenure) tick() {
 	}
 }
 
-// reap takes note of tenures that have ended: a fenced one may be claimed
+// reap takes note of ownerships that have ended: a fenced one may be claimed
 // again if the partition still falls to us, a stopped one may not.
 func (m *manager) reap() {
-	for p, t := range m.tenures {
+	for p, t := range m.owned {
 		select {
 		case <-t.ended:
 		default:
 			continue
 		}
-		delete(m.tenures, p)
+		delete(m.owned, p)
 		err := t.err()
 		if !errors.Is(err, store.ErrLater) {
-			delete(m.later, p)
+			delete(m.deferred, p)
 		}
 		switch {
 		case err == nil:
 		case errors.Is(err, errUnfinished):
 			m.unfinished++
 		case errors.Is(err, store.ErrLater):
-			m.putOff(p, err)
+			m.backOff(p, err)
 		case errors.Is(err, errFenced):
 			m.counters.fenced.Add(1)
 			m.log.Warn("partition was taken over by another worker", "partition", p, "err", err)
 		default:
 			m.stopped[p] = err
 			m.counters.stopped.Add(1)
-			m.log.Error("partition STOPPED: nothing of it is answered until this is resolved", "partition", p, "err", err)
+			m.log.Error("partition stopped: no predictions until this is fixed", "partition", p, "err", err)
 		}
 	}
 }
 
 // releaseAll gives everything up and waits until that is done.
 func (m *manager) releaseAll() {
-	for _, t := range m.tenures {
+	for _, t := range m.owned {
 		t.stop()
 	}
-	for _, t := range m.tenures {
+	for _, t := range m.owned {
 		<-t.ended
 	}
 	m.reap()

@@ -11,9 +11,9 @@ import (
 // partition is what a worker has of one partition: its state, and what the
 // shard and the ownership must know of it besides.
 type partition struct {
-	state  *state.Partition
-	index  int // among its shard's partitions
-	tenure *tenure
+	state *state.Partition
+	index int // among its shard's partitions
+	owner *ownership
 
 	open, rebuilt, over bool // the shard has installed it, replayed what it must, and dropped it
 	watch
@@ -49,7 +49,7 @@ func partitionOf(st *state.Partition, index int) *partition {
 }
 
 // failed reports whether the partition is to take nothing more.
-func (p *partition) failed() bool { return p.tenure != nil && p.tenure.failed.Load() }
+func (p *partition) failed() bool { return p.owner != nil && p.owner.failed.Load() }
 
 // of is the partition that a stream belongs to.
 func of(st *state.Stream) *partition { return st.Source.Part.Holder.(*partition) }

@@ -27,7 +27,7 @@ const (
 	subjectRoom = 8 << 10
 
 	// consumerAttempts is how often the server may refuse a consumer; one that
-	// does not answer is asked until the tenure ends.
+	// does not answer is asked until the ownership ends.
 	consumerAttempts = 10
 
 	heartbeat     = time.Second
@@ -51,7 +51,7 @@ type reader struct {
 }
 
 // read starts the partition's consumer behind what the snapshot holds.
-func (t *tenure) read() (*reader, error) {
+func (t *ownership) read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
 		js, err := t.reader(t.part.state.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections

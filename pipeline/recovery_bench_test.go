@@ -103,7 +103,7 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	p, err := state.Decode(raw, sh.machine.Shape, part)
 	fatal(err)
 	took(decode)
-	fatal(sh.adopt(newBatch(1), partitionOf(p, 0)))
+	fatal(sh.install(newBatch(1), partitionOf(p, 0)))
 	took(adopt)
 	fatal(snaps.Put(ctx, "copy", raw))
 	took(put)

@@ -12,7 +12,7 @@ import (
 // finish uploads the snapshot of an answer whose commit is out, and gives the
 // partition up where this was its last. Both happen beside the next batches.
 func (e *emitter) finish(ctx context.Context, a *answer) {
-	t, b, seq := a.part.tenure, a.snapshot, a.inSeq
+	t, b, seq := a.part.owner, a.snapshot, a.inSeq
 	switch {
 	case a.close:
 		at := wire.Mark{Seq: a.inSeq, Time: a.inTime, Digest: a.digest, Version: wire.StateVersion}
@@ -38,7 +38,7 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 // release stores a partition's last state and says in its last record that
 // whoever claims it next need not wait. The snapshot under way, if there is
 // one, is waited for: it may be the last.
-func (e *emitter) release(ctx context.Context, t *tenure, at wire.Mark, b []byte) {
+func (e *emitter) release(ctx context.Context, t *ownership, at wire.Mark, b []byte) {
 	for t.uploading.Load() && ctx.Err() == nil {
 		_ = store.Pause(ctx, time.Millisecond)
 	}
@@ -68,7 +68,7 @@ func (e *emitter) release(ctx context.Context, t *tenure, at wire.Mark, b []byte
 }
 
 // upload stores a snapshot taken after seq; the next commit names it.
-func (t *tenure) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
+func (t *ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
 	name, home := wire.SnapshotName(t.part.state.ID, epoch, seq), t.snaps.Generation.Load()
 	begin := time.Now()
 	if err := t.snaps.Put(ctx, name, b); err != nil {

@@ -106,7 +106,7 @@ func TestSnapshotGoesOn(t *testing.T) {
 			next := newLone(t, m, c)
 			next.p.state.TakeOver(p)
 			next.next = whole.next
-			if err := next.adopt(next.b, next.p); err != nil {
+			if err := next.install(next.b, next.p); err != nil {
 				t.Fatal(err)
 			}
 			if next.p.state.Sum != whole.p.state.Sum || next.p.state.HeldBytes != whole.p.state.HeldBytes || next.p.state.HeldBytes == 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // restore reads the snapshot that the record names, or does without.
-func (t *tenure) restore() error {
+func (t *ownership) restore() error {
 	err := t.restoreFrom(t.c.Snap, t.c.SnapSeq)
 	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
 		return t.instead(err)
@@ -21,7 +21,7 @@ func (t *tenure) restore() error {
 }
 
 // restoreFrom reads a snapshot of the state after input message seq.
-func (t *tenure) restoreFrom(name string, seq uint64) error {
+func (t *ownership) restoreFrom(name string, seq uint64) error {
 	for {
 		b, err := t.snaps.Get(t.ctx, name)
 		switch {
@@ -45,7 +45,7 @@ func (t *tenure) restoreFrom(name string, seq uint64) error {
 				}
 			}
 			t.saved.Store(p.Done)
-			t.kept, t.began = p.StoredRows(), name
+			t.namedRows, t.began = p.StoredRows(), name
 			t.part.state.TakeOver(p)
 			t.counters.restores.Add(1)
 			return nil
@@ -64,7 +64,7 @@ func (t *tenure) restoreFrom(name string, seq uint64) error {
 // instead does without a snapshot that is lost: it begins from one before it,
 // or from the input's first message. What comes out must have the digest that
 // the record has; see verify.
-func (t *tenure) instead(lost error) error {
+func (t *ownership) instead(lost error) error {
 	if err := t.c.overtaken(t.ctx, lost); errors.Is(err, errFenced) {
 		return err // whoever has the partition now has deleted it
 	}
@@ -93,11 +93,11 @@ func (t *tenure) instead(lost error) error {
 	return nil
 }
 
-func (t *tenure) withoutSnapshot(lost error, from string, first uint64) {
-	t.home.Store(nowhere)
+func (t *ownership) withoutSnapshot(lost error, from string, first uint64) {
+	t.bucketAge.Store(nowhere)
 	t.part.instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
 	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.state.ID, "from", from, "input", first, "to", t.c.InSeq, "err", lost)
 }
 
-// nowhere is the home of a snapshot that is lost; see tenure.unstored.
+// nowhere is the home of a snapshot that is lost; see ownership.unstored.
 const nowhere = ^uint64(0)

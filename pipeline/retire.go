@@ -44,7 +44,7 @@ func (s *Stage) keeps() time.Duration {
 // retire notes a snapshot that the record names no more, and rows that only it
 // and those before it name, and returns what is to be deleted now. Whoever
 // commits calls it.
-func (t *tenure) retire(snap string, rows []uint64, now time.Time) (snaps []string, unused []uint64) {
+func (t *ownership) retire(snap string, rows []uint64, now time.Time) (snaps []string, unused []uint64) {
 	keep := t.keeps()
 	if snap != "" && (keep == 0 || t.lastKept.Add(keep).After(now)) {
 		snaps, snap = []string{snap}, ""
@@ -84,7 +84,7 @@ var errRecordLost = errors.New("nothing is answered")
 
 // unanswered refuses to begin a partition that has begun before: it has
 // snapshots, but no record. Imported ones (epoch 0) come before the record.
-func (t *tenure) unanswered(ctx context.Context) error {
+func (t *ownership) unanswered(ctx context.Context) error {
 	try, cancel := t.link.Attempt(ctx)
 	defer cancel()
 	all, err := t.snaps.Entries(try, t.part.state.ID)

@@ -19,7 +19,7 @@ import (
 func TestReplacedIsKept(t *testing.T) {
 	t.Parallel()
 	const step = 7 * time.Second
-	tn := &tenure{run: &run{Stage: &Stage{}}}
+	tn := &ownership{run: &run{Stage: &Stage{}}}
 	began := time.Now()
 	type was struct{ replaced, gone time.Duration }
 	snaps, rows := map[string]*was{}, map[uint64]*was{}

@@ -22,7 +22,7 @@ type freedRows struct {
 }
 
 // free notes which rows the snapshot after seq has put out of use.
-func (t *tenure) free(seq uint64, rows []uint64) {
+func (t *ownership) free(seq uint64, rows []uint64) {
 	if len(rows) == 0 {
 		return
 	}
@@ -33,7 +33,7 @@ func (t *tenure) free(seq uint64, rows []uint64) {
 
 // freedBy takes the rows that nothing names once a record names the snapshot
 // after seq.
-func (t *tenure) freedBy(seq uint64) (rows []uint64) {
+func (t *ownership) freedBy(seq uint64) (rows []uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.freed) > 0 && t.freed[0].seq <= seq {
@@ -43,10 +43,10 @@ func (t *tenure) freedBy(seq uint64) (rows []uint64) {
 	return rows
 }
 
-// excuse finds out whether a stored row was missing because another worker
+// explainLostRow finds out whether a stored row was missing because another worker
 // has the partition by now: its snapshots do not name the rows that ours did.
 // Nothing else uses the committer any more.
-func (t *tenure) excuse() {
+func (t *ownership) explainLostRow() {
 	if err := t.err(); errors.Is(err, store.ErrRow) {
 		ctx, cancel := context.WithCancel(t.shard.last) // a stop does not wait for the server without end
 		defer cancel()

@@ -158,8 +158,8 @@ func TestRowStoreAway(t *testing.T) {
 	l.store, l.last = snaps, t.Context()
 	held := func(p *partition) {
 		ctx, stop := context.WithCancel(t.Context())
-		p.tenure = &tenure{run: &run{Stage: &Stage{}, worker: fmt.Sprint("w", p.state.ID)}, part: p, ctx: ctx, stop: stop}
-		p.tenure.epoch.Store(1)
+		p.owner = &ownership{run: &run{Stage: &Stage{}, worker: fmt.Sprint("w", p.state.ID)}, part: p, ctx: ctx, stop: stop}
+		p.owner.epoch.Store(1)
 	}
 	other := newPartition(1, 1)
 	held(l.p)
@@ -182,21 +182,21 @@ func TestRowStoreAway(t *testing.T) {
 	}
 	b.srv.Close()
 	take(other, "x") // needs its row, and a's or b's slot
-	if !other.failed() || !errors.Is(other.tenure.err(), store.ErrLater) {
-		t.Fatalf("the partition that needs a row: %v", other.tenure.err())
+	if !other.failed() || !errors.Is(other.owner.err(), store.ErrLater) {
+		t.Fatalf("the partition that needs a row: %v", other.owner.err())
 	}
 	if l.p.failed() {
-		t.Fatal(l.p.tenure.err())
+		t.Fatal(l.p.owner.err())
 	}
 	l.drop(other)
 	take(l.p, "a")
 	take(l.p, "b")
 	if l.p.failed() {
-		t.Fatalf("the other partition: %v", l.p.tenure.err())
+		t.Fatalf("the other partition: %v", l.p.owner.err())
 	}
 	take(l.p, "c")
-	if !errors.Is(l.p.tenure.err(), store.ErrLater) {
-		t.Fatalf("a third sequence with room for two: %v", l.p.tenure.err())
+	if !errors.Is(l.p.owner.err(), store.ErrLater) {
+		t.Fatalf("a third sequence with room for two: %v", l.p.owner.err())
 	}
 }
 
@@ -208,20 +208,20 @@ func (away) GetLastMsgForSubject(ctx context.Context, _ string) (*jetstream.RawS
 	return nil, ctx.Err()
 }
 
-// A tenure that lost a row asks whether it was overtaken, and a stop does not
+// A ownership that lost a row asks whether it was overtaken, and a stop does not
 // wait for the answer longer than for anything else.
 func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	t.Parallel()
 	last, over := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer over()
 	lost := fmt.Errorf("row 1: %w", store.ErrRow)
-	tn := &tenure{
+	tn := &ownership{
 		run: &run{workers: t.Context()}, shard: &shard{last: last}, stop: func() {},
 		c: &committer{stream: away{}, job: "x", last: 1},
 	}
 	tn.fail(lost)
 	ended := make(chan struct{})
-	go func() { tn.excuse(); close(ended) }()
+	go func() { tn.explainLostRow(); close(ended) }()
 	select {
 	case <-ended:
 	case <-time.After(patience):

@@ -35,21 +35,21 @@ type run struct {
 	worker   string // its name among the job's
 	now      func() time.Time
 
-	js       jetstream.JetStream // for commits
-	link     *store.Link         // of js
-	in, out  jetstream.Stream
-	began    map[string]time.Time // when these were created
-	snaps    *store.Snapshots
-	rest     *belongings
-	members  *members
-	empty    []byte // a message of no predictions
-	engine   string // its name
-	limit    int    // bytes of a message's body the server takes
-	pull     int    // bytes a consumer may ask for at once
-	shards   []*shard
-	emitters []*emitter
-	workers  context.Context // ends with the shards
-	cut      func()          // ends the time for last commits
+	js        jetstream.JetStream // for commits
+	link      *store.Link         // of js
+	in, out   jetstream.Stream
+	began     map[string]time.Time // when these were created
+	snaps     *store.Snapshots
+	auxiliary *auxiliary
+	members   *members
+	empty     []byte // a message of no predictions
+	engine    string // its name
+	limit     int    // bytes of a message's body the server takes
+	pull      int    // bytes a consumer may ask for at once
+	shards    []*shard
+	emitters  []*emitter
+	workers   context.Context // ends with the shards
+	cut       func()          // ends the time for last commits
 
 	view     atomic.Pointer[view] // what Status sees
 	stopping atomic.Bool
@@ -209,7 +209,7 @@ func (r *run) openJob(ctx context.Context) error {
 	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker, r.now); err != nil {
 		return err
 	}
-	if r.rest, err = openBelongings(ctx, r); err != nil {
+	if r.auxiliary, err = openAuxiliary(ctx, r); err != nil {
 		return err
 	}
 	r.warnOfLoss()
@@ -238,7 +238,7 @@ func (r *run) warnOfLoss() {
 		return
 	}
 	var older []string
-	for _, info := range append(slices.Collect(maps.Values(r.rest.known)), in) {
+	for _, info := range append(slices.Collect(maps.Values(r.auxiliary.known)), in) {
 		if out.Created.Sub(info.Created) > startsTogether {
 			older = append(older, fmt.Sprintf("%s (%d messages)", info.Config.Name, info.State.Msgs))
 		}

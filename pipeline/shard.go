@@ -123,7 +123,7 @@ func (s *shard) run(ctx context.Context, out chan<- *batch, free <-chan *batch) 
 		if err := s.advance(b); err != nil {
 			return err
 		}
-		if err := s.settle(b); err != nil {
+		if err := s.finalise(b); err != nil {
 			return err
 		}
 		out <- b // room for every batch there is
@@ -183,7 +183,7 @@ func (s *shard) take(b *batch, j job) error {
 	switch j.order {
 	case orderOpen:
 		b.messages++
-		return s.adopt(b, p)
+		return s.install(b, p)
 	case orderTick:
 		b.messages++
 		if !p.open || p.failed() {
@@ -193,7 +193,7 @@ func (s *shard) take(b *batch, j job) error {
 		if p.state.Current() || p.state.Done == 0 && empty > 0 {
 			a := b.answer(p)
 			a.inSeq, a.inTime = p.state.Done, p.state.DoneTime
-			a.commit = p.tenure.named() || p.due(s, time.Now())
+			a.commit = p.owner.named() || p.due(s, time.Now())
 			if empty > p.told.Load() && p.tell.Swap(false) {
 				a.commit = true
 				p.told.Store(empty)
@@ -204,7 +204,7 @@ func (s *shard) take(b *batch, j job) error {
 		b.messages++
 		a := b.answer(p)
 		a.inSeq, a.inTime, a.close = p.state.Done, p.state.DoneTime, true
-		b.full = true // nothing of another tenure of it may be in one batch with it
+		b.full = true // nothing of another ownership of it may be in one batch with it
 		return nil
 	}
 	return s.ingest(b, j)

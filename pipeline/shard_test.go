@@ -174,7 +174,7 @@ func TestIncarnation(t *testing.T) {
 	}
 }
 
-// What a partition that could not be adopted had counted, its end takes back.
+// What a partition that could not be installed had counted, its end takes back.
 func TestAdoptFails(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	first := newLone(t, m, Config{})
@@ -193,11 +193,11 @@ func TestAdoptFails(t *testing.T) {
 	}
 	p := partitionOf(decoded, 0)
 	ctx, stop := context.WithCancel(t.Context())
-	p.tenure = &tenure{ctx: ctx, stop: stop, part: p}
+	p.owner = &ownership{ctx: ctx, stop: stop, part: p}
 	stop()
 	l.last = ctx // the store of rows is not waited for any more
-	if err := l.adopt(l.b, p); err != nil || !errors.Is(p.tenure.err(), errUnfinished) {
-		t.Fatalf("adopting two rows into one slot: %v, tenure %v, want it to end", err, p.tenure.err())
+	if err := l.install(l.b, p); err != nil || !errors.Is(p.owner.err(), errUnfinished) {
+		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.owner.err())
 	}
 	l.drop(p)
 	s := l.counters.Stats()

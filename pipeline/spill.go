@@ -137,7 +137,7 @@ func (s *shard) evict(full error) error {
 			s.stored++
 			from = append(from, st)
 			rows = append(rows, store.StoredRow{
-				Subject: wire.RowSubject(s.store.Job, p.state.ID, p.tenure.epoch.Load()), ID: fmt.Sprintf("%s.%d.%d", p.tenure.worker, p.state.ID, s.stored),
+				Subject: wire.RowSubject(s.store.Job, p.state.ID, p.owner.epoch.Load()), ID: fmt.Sprintf("%s.%d.%d", p.owner.worker, p.state.ID, s.stored),
 				Data: data, Slot: slot, Ref: wire.RowRef{Hash: wire.HashOf(data)},
 			})
 		}
@@ -169,7 +169,7 @@ func (s *shard) depart(rows []store.StoredRow, from []*state.Stream) bool {
 	return n > 0
 }
 
-// reclaim frees the slots of partitions whose tenures have failed, and reports
+// reclaim frees the slots of partitions whose ownerships have failed, and reports
 // whether there were any. No run in hand uses them: they are computed before a
 // slot changes hands.
 func (s *shard) reclaim() bool {
@@ -197,7 +197,7 @@ func (s *shard) ReadRow(slot int32) ([]uint32, error) {
 }
 
 // fetch brings the rows that the runs in hand need into their slots. A row
-// that cannot be had ends its partition's tenure, not the stage.
+// that cannot be had ends its partition's ownership, not the stage.
 func (s *shard) fetch() {
 	if len(s.arrivals) == 0 {
 		return

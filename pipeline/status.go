@@ -97,7 +97,7 @@ func (s *Status) Unready() []string {
 		case p.Phase == Stopped || p.Phase == Deferred:
 			why = append(why, fmt.Sprintf("partition %d: %s: %s", p.Partition, p.Phase, wire.OneLine(fmt.Sprint(p.Err))))
 		case p.Waiting != "":
-			why = append(why, fmt.Sprintf("partition %d: the server does not take it: %s", p.Partition, wire.OneLine(p.Waiting)))
+			why = append(why, fmt.Sprintf("partition %d: publish failed, retrying: %s", p.Partition, wire.OneLine(p.Waiting)))
 		case p.Phase == Reading || p.Phase == Releasing && !p.Share:
 		default:
 			why = append(why, fmt.Sprintf("partition %d: %s", p.Partition, p.Phase))
@@ -138,7 +138,7 @@ func (c *Counters) lag() (n int64) {
 		return 0
 	}
 	if v := r.view.Load(); v != nil {
-		for _, t := range v.tenures {
+		for _, t := range v.owned {
 			n += t.part.lag()
 		}
 	}
@@ -159,7 +159,7 @@ func (r *run) connected() bool {
 type view struct {
 	renewed time.Time
 	share   []int // partitions that fall to this worker
-	tenures map[int]*tenure
+	owned   map[int]*ownership
 	stopped map[int]error
 	later   map[int]error
 }
@@ -167,19 +167,19 @@ type view struct {
 // show makes what the manager knows visible to Status.
 func (m *manager) show() {
 	later := map[int]error{}
-	for p, w := range m.later {
+	for p, w := range m.deferred {
 		later[p] = w.err
 	}
-	m.view.Store(&view{m.renewed, m.share, maps.Clone(m.tenures), maps.Clone(m.stopped), later})
+	m.view.Store(&view{m.renewed, m.share, maps.Clone(m.owned), maps.Clone(m.stopped), later})
 }
 
 func (v *view) partitions() []PartitionHealth {
-	ids := slices.AppendSeq(slices.Clone(v.share), maps.Keys(v.tenures))
+	ids := slices.AppendSeq(slices.Clone(v.share), maps.Keys(v.owned))
 	slices.Sort(ids)
 	var all []PartitionHealth
 	for _, id := range slices.Compact(ids) {
 		p := PartitionHealth{Partition: id, Share: slices.Contains(v.share, id), Phase: Claiming}
-		if t := v.tenures[id]; t != nil {
+		if t := v.owned[id]; t != nil {
 			t.describe(&p)
 		} else if err := v.stopped[id]; err != nil {
 			p.Phase, p.Err = Stopped, err
@@ -191,8 +191,8 @@ func (v *view) partitions() []PartitionHealth {
 	return all
 }
 
-// describe fills in how a tenure's partition stands.
-func (t *tenure) describe(p *PartitionHealth) {
+// describe fills in how a ownership's partition stands.
+func (t *ownership) describe(p *PartitionHealth) {
 	p.Epoch, p.Lag = t.epoch.Load(), t.part.lag()
 	if at := t.unsaved.Load(); at > 0 {
 		p.Unsaved = time.Unix(0, at)

@@ -158,14 +158,14 @@ func TestReplayingIsNotReady(t *testing.T) {
 	r.stop(t)
 }
 
-// Each phase of a tenure as Status tells it.
+// Each phase of a ownership as Status tells it.
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
-	tn := &tenure{ctx: ctx, stop: stop, part: newPartition(4, 0)}
+	tn := &ownership{ctx: ctx, stop: stop, part: newPartition(4, 0)}
 	share := []int{4}
 	want := func(phase Phase, unready string) {
 		t.Helper()
-		v := &view{renewed: time.Now(), share: share, tenures: map[int]*tenure{4: tn}}
+		v := &view{renewed: time.Now(), share: share, owned: map[int]*ownership{4: tn}}
 		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: v.renewed, Partitions: v.partitions()}
 		if s.Partitions[0].Phase != phase {
 			t.Errorf("phase %s, want %s", s.Partitions[0].Phase, phase)

@@ -27,16 +27,16 @@ func (m *manager) sweepOrphans(ctx context.Context) {
 		}
 	}
 	pieces := time.Since(s.looked) >= store.SweepEvery
-	if !s.due && !pieces || len(m.tenures) == 0 {
+	if !s.due && !pieces || len(m.owned) == 0 {
 		return
 	}
 	ours := map[int]store.Claim{}
-	for p, t := range m.tenures {
+	for p, t := range m.owned {
 		epoch := t.epoch.Load()
 		if epoch == 0 {
 			return // not yet claimed: later
 		}
-		if t.home.Load() == nowhere {
+		if t.bucketAge.Load() == nowhere {
 			continue // it was rebuilt without the snapshot it should have had: until one is stored, any may be needed once more
 		}
 		if !t.failed.Load() && time.Since(t.claimed) >= m.keeps() { // what was replaced before the claim has been kept long enough

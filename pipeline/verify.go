@@ -75,8 +75,8 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.workers = ctx
-	t := &tenure{run: r, shard: sh, c: c, part: newPartition(part, 0), ctx: ctx, stop: cancel}
-	t.part.tenure = t
+	t := &ownership{run: r, shard: sh, c: c, part: newPartition(part, 0), ctx: ctx, stop: cancel}
+	t.part.owner = t
 	v.Snapshot, v.InSeq, v.Recorded = c.Snap, c.Mark.Seq, c.Mark.Digest.String()
 	if err = t.rebuild(js); err == nil {
 		v.Snapshot = t.began
@@ -85,8 +85,8 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	return v, err
 }
 
-// rebuild takes a tenure's partition to its mark, without a claim.
-func (t *tenure) rebuild(js jetstream.JetStream) error {
+// rebuild takes a ownership's partition to its mark, without a claim.
+func (t *ownership) rebuild(js jetstream.JetStream) error {
 	if err := t.checkInput(t.ctx); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 		return err
 	}
 	b := newBatch(1)
-	if err := t.shard.adopt(b, t.part); err != nil || t.err() != nil || t.part.state.Want.At == 0 {
+	if err := t.shard.install(b, t.part); err != nil || t.err() != nil || t.part.state.Want.At == 0 {
 		return errors.Join(err, t.err())
 	}
 	rd, err := receive(t.ctx, js, t.cfg.Job, t.part, t.part.state.Done+1, maxPull, t.shard, t.same, t.fail)
@@ -117,7 +117,7 @@ func (t *tenure) rebuild(js jetstream.JetStream) error {
 			err = t.shard.advance(b)
 		}
 		if err == nil {
-			err = t.shard.settle(b)
+			err = t.shard.finalise(b)
 		}
 		if err != nil {
 			return err

@@ -313,7 +313,7 @@ func TestStopped(t *testing.T) {
 	}
 	const reading = `time=2026-01-01T00:00:00Z level=INFO msg="stage is reading"`
 	stopped := func(p int) string {
-		return fmt.Sprintf(`level=ERROR msg="partition STOPPED: nothing" partition=%d err="lost"`, p)
+		return fmt.Sprintf(`level=ERROR msg="partition stopped: no predictions until this is fixed" partition=%d err="lost"`, p)
 	}
 	deferred := func(at time.Time, p int, in string) string {
 		return fmt.Sprintf(`time=%s level=WARN msg="partition given up for now, to be claimed again" partition=%d in=%s err="full"`, at.Format(time.RFC3339Nano), p, in)

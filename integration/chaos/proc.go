@@ -140,7 +140,7 @@ func (c *children) reap() (left []string) {
 }
 
 // alarms are words in a log that no fault of ours excuses.
-var alarms = [][]byte{[]byte("STOPPED"), []byte("BUG:"), []byte("panic: "), []byte("DATA RACE"), []byte("fatal error: ")}
+var alarms = [][]byte{[]byte("partition stopped"), []byte("BUG:"), []byte("panic: "), []byte("DATA RACE"), []byte("fatal error: ")}
 
 const maxCries = 5
 

@@ -326,7 +326,7 @@ func (r *run) clean() {
 		r.cluster.stopAll()
 	}
 	for _, cry := range r.procs.cries() {
-		if r.scenario.control() == "" && !(r.scenario.May.Stop && strings.Contains(cry, "STOPPED")) {
+		if r.scenario.control() == "" && !(r.scenario.May.Stop && strings.Contains(cry, "partition stopped")) {
 			r.result.fail("a worker's log: %s", cry)
 		}
 	}

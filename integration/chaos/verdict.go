@@ -50,7 +50,7 @@ const lossFlags = codec.FlagGap | codec.FlagPoisonSkipped
 type stops map[int]string
 
 var (
-	stoppedLine  = regexp.MustCompile(`partition STOPPED.* partition=(\d+) err=(.*)`)
+	stoppedLine  = regexp.MustCompile(`partition stopped.* partition=(\d+) err=(.*)`)
 	deferredLine = regexp.MustCompile(`time=(\S+) .*partition given up for now.* partition=(\d+) in=(\S+) err=(.*)`)
 )
 

@@ -20,12 +20,12 @@ type deferral struct {
 	until time.Time
 }
 
-// putOff notes that a partition was given up for err.
-func (m *manager) putOff(p int, err error) {
-	w := m.later[p]
+// backOff notes that a partition was given up for err.
+func (m *manager) backOff(p int, err error) {
+	w := m.deferred[p]
 	if w == nil {
 		w = &deferral{}
-		m.later[p] = w
+		m.deferred[p] = w
 	}
 	w.err, w.wait = err, min(mostWait, max(firstWait, 2*w.wait))
 	w.until = time.Now().Add(w.wait)
@@ -37,7 +37,7 @@ func (m *manager) putOff(p int, err error) {
 // still. A store of rows that does not answer is asked beside the work; only
 // when it has done so it is relied on again.
 func (m *manager) isDeferred(ctx context.Context, p int) bool {
-	w := m.later[p]
+	w := m.deferred[p]
 	if w == nil {
 		return false
 	}
@@ -64,9 +64,9 @@ func (m *manager) probe(ctx context.Context, p int) {
 
 // recovered forgets that a partition was given up once it has stood for as
 // long as it would wait.
-func (m *manager) recovered(p int, t *tenure) {
-	if w := m.later[p]; w != nil && t.rebuilt.Load() && time.Since(w.until) > mostWait {
-		delete(m.later, p)
+func (m *manager) recovered(p int, t *ownership) {
+	if w := m.deferred[p]; w != nil && t.rebuilt.Load() && time.Since(w.until) > mostWait {
+		delete(m.deferred, p)
 		m.log.Info("partition goes on", "partition", p)
 	}
 }

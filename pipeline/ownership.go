@@ -11,10 +11,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// tenure is the time between a claim of a partition and its end: released,
+// ownership is the time between a claim of a partition and its end: released,
 // taken over by another worker (fenced), or stopped by an error. It has a
 // goroutine of its own, which claims, restores, reads and ends.
-type tenure struct {
+type ownership struct {
 	*run
 	part  *partition
 	shard *shard
@@ -32,9 +32,9 @@ type tenure struct {
 	uploading atomic.Bool             // a snapshot is
 	ready     atomic.Pointer[stored]
 	saved     atomic.Uint64   // last input message of the snapshot in the record
-	home      atomic.Uint64   // snapshots.generation when that one was stored, or the tenure began
+	bucketAge atomic.Uint64   // snapshots.generation when that one was stored, or the ownership began
 	found     string          // the snapshot that the claim found; written before epoch
-	kept      map[uint64]bool // the stored rows it names
+	namedRows map[uint64]bool // the stored rows it names
 	freed     []freedRows     // behind mu, in order
 	claimed   time.Time       // when; written before epoch
 	first     uint64          // input message at the claim
@@ -51,14 +51,14 @@ type tenure struct {
 
 // stored is a snapshot in the store that no record names yet.
 type stored struct {
-	name string
-	seq  uint64
-	at   time.Time // no message was answered later that it holds
-	home uint64    // see tenure.home
+	name      string
+	seq       uint64
+	at        time.Time // no message was answered later that it holds
+	bucketAge uint64    // see ownership.bucketAge
 }
 
-// fail ends a tenure: what it says from now on is dropped.
-func (t *tenure) fail(err error) {
+// fail ends a ownership: what it says from now on is dropped.
+func (t *ownership) fail(err error) {
 	t.mu.Lock()
 	if t.reason == nil {
 		t.reason = err
@@ -68,15 +68,15 @@ func (t *tenure) fail(err error) {
 	t.stop()
 }
 
-func (t *tenure) err() error {
+func (t *ownership) err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reason
 }
 
-// note takes down what Status says of the age of what no snapshot holds.
-// What was answered before the tenure and is replayed has no age here.
-func (t *tenure) note(seq uint64, now time.Time) {
+// trackUnsaved takes down what Status says of the age of what no snapshot holds.
+// What was answered before the ownership and is replayed has no age here.
+func (t *ownership) trackUnsaved(seq uint64, now time.Time) {
 	if seq <= t.part.state.ReplayTo || t.failed.Load() {
 		return
 	}
@@ -88,31 +88,31 @@ func (t *tenure) note(seq uint64, now time.Time) {
 
 // unstored reports whether the snapshot in the record is lost, with the bucket
 // it was in, and none waits to take its place.
-func (t *tenure) unstored() bool {
-	home := t.home.Load()
+func (t *ownership) unstored() bool {
+	home := t.bucketAge.Load()
 	if now := t.ready.Load(); now != nil {
-		home = now.home
+		home = now.bucketAge
 	}
 	return home != t.snaps.Generation.Load()
 }
 
 // named reports whether a snapshot waits to be named by a commit.
-func (t *tenure) named() bool { return t.ready.Load() != nil }
+func (t *ownership) named() bool { return t.ready.Load() != nil }
 
 // hold claims the partition and works on it until t.ctx ends, then gives it
 // up in order. started is called when it is being read.
-func (t *tenure) hold(started func()) {
+func (t *ownership) hold(started func()) {
 	defer close(t.ended)
 	if err := t.begin(); err != nil {
 		err = t.c.overtaken(t.ctx, err)
 		if t.ctx.Err() == nil {
 			t.fail(err)
 		} else {
-			t.giveBack()
+			t.releaseUnused()
 		}
 		return
 	}
-	orphans, err := t.snaps.Orphans(t.ctx, t.part.state.ID, t.epoch.Load(), t.kept)
+	orphans, err := t.snaps.Orphans(t.ctx, t.part.state.ID, t.epoch.Load(), t.namedRows)
 	if err != nil {
 		t.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.state.ID, "err", err)
 	}
@@ -130,26 +130,26 @@ func (t *tenure) hold(started func()) {
 		t.reading.Store(true)
 		started()
 		if store.Pause(t.ctx, t.keeps()) == nil { // see retire.go
-			t.snaps.SweepRows(t.ctx, orphans, t.part.state.ID, t.epoch.Load(), t.kept, t.log)
+			t.snaps.SweepRows(t.ctx, orphans, t.part.state.ID, t.epoch.Load(), t.namedRows, t.log)
 		}
 	}
 	<-t.ctx.Done()
-	t.lastLook()
+	t.checkSnapshots()
 	if consumer != nil {
 		consumer.end(leaveDeadline)
 	}
 	if t.send(job{part: t.part, order: orderClose}) {
 		select {
 		case <-t.closed:
-			t.excuse()
+			t.explainLostRow()
 		case <-t.workers.Done():
 		}
 	}
 }
 
-// giveBack releases a partition that was claimed but not begun with: its
+// releaseUnused releases a partition that was claimed but not begun with: its
 // record stands as it was found.
-func (t *tenure) giveBack() {
+func (t *ownership) releaseUnused() {
 	if t.c.last == 0 { // nor claimed
 		return
 	}
@@ -163,7 +163,7 @@ func (t *tenure) giveBack() {
 }
 
 // send passes an order to the shard; false if that has ended.
-func (t *tenure) send(j job) bool {
+func (t *ownership) send(j job) bool {
 	select {
 	case t.shard.queue <- j:
 		return true
@@ -173,7 +173,7 @@ func (t *tenure) send(j job) bool {
 }
 
 // begin claims the partition, checks the input and restores the state.
-func (t *tenure) begin() error {
+func (t *ownership) begin() error {
 	patience := t.now().Add(t.cfg.Lease)
 	err := t.c.claim(t.ctx, t.empty, func(r wire.Record) bool {
 		return r.Kind != wire.KindReleased && t.members.others(r.Worker) && t.now().Before(patience)

@@ -43,13 +43,13 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			b.publish([]packet{one("s", 2, 2, 1, true)}) // whose commit must not hold up the end
 		}, "LOST-OUT is gone"},
 		"input cut short": {func(t *testing.T, b *rig, r *running, c Config) {
-			for _, tn := range r.counters.running.Load().view.Load().tenures {
+			for _, tn := range r.counters.running.Load().view.Load().owned {
 				at := tn.part.came.load()
 				tn.part.came.store(wire.Place{Seq: at.Seq + 7, Stored: at.Stored}) // as if the server had lost seven messages
 			}
 		}, "the input lost its tail"},
 		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c Config) {
-			for _, tn := range r.counters.running.Load().view.Load().tenures {
+			for _, tn := range r.counters.running.Load().view.Load().owned {
 				tn.part.came.stored.Add(1) // as if another message had been read there
 			}
 			r.counters.resets.Add(1) // as when the server was away
@@ -94,7 +94,7 @@ func TestKeysThatAreWildcards(t *testing.T) {
 
 // What is wrong must be wrong for two looks, in a cluster for staleGrace.
 func TestWatchLooksTwice(t *testing.T) {
-	w := &lookout{wrong: map[string]time.Time{}}
+	w := &streamMonitor{wrong: map[string]time.Time{}}
 	if w.lasts("a", true, false) || w.lasts("a", false, false) || w.lasts("a", true, false) || !w.lasts("a", true, false) {
 		t.Error("alone: want the second of two looks in a row")
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// belongings are the NATS streams that a job has beside its input and output:
+// auxiliary are the NATS streams that a job has beside its input and output:
 // dead letters, state rows, snapshots, workers. None of them decides how far a
 // partition has come or who has it. So one that is deleted under a running
 // stage is made anew, as it was when last seen, and what was in it is given
 // again where the stage has it: snapshots are of states in memory, and workers
 // renew their leases.
-type belongings struct {
+type auxiliary struct {
 	*run
 	names []string
 	mu    sync.Mutex
@@ -30,9 +30,9 @@ type belongings struct {
 	gone  uint64                           // dead letters that made room for newer ones, when last told
 }
 
-// openBelongings notes what there is when the stage starts.
-func openBelongings(ctx context.Context, r *run) (*belongings, error) {
-	b := &belongings{run: r, known: map[string]*jetstream.StreamInfo{}, told: map[string]time.Time{}}
+// openAuxiliary notes what there is when the stage starts.
+func openAuxiliary(ctx context.Context, r *run) (*auxiliary, error) {
+	b := &auxiliary{run: r, known: map[string]*jetstream.StreamInfo{}, told: map[string]time.Time{}}
 	b.names = []string{wire.DeadLetterStream(r.cfg.Job), wire.RowStream(r.cfg.Job), wire.SnapshotStream(r.cfg.Job), wire.MemberStream(r.cfg.Job)}
 	for _, name := range b.names {
 		s, err := r.js.Stream(ctx, name)
@@ -47,7 +47,7 @@ func openBelongings(ctx context.Context, r *run) (*belongings, error) {
 
 // look asks for one of them, and makes it anew if it is gone. What cannot be
 // asked for or made now is so at the next look.
-func (b *belongings) look(ctx context.Context, name string) {
+func (b *auxiliary) look(ctx context.Context, name string) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	stored := b.counters.spilled.Load() // before the question
@@ -88,7 +88,7 @@ func (b *belongings) look(ctx context.Context, name string) {
 
 // dropped tells of dead letters that made room for newer ones, again when there
 // are twice as many: the server drops them in silence.
-func (b *belongings) dropped(info *jetstream.StreamInfo) {
+func (b *auxiliary) dropped(info *jetstream.StreamInfo) {
 	if most := info.Config.MaxMsgs; most <= 0 || info.State.Msgs < uint64(most) {
 		return
 	}
@@ -102,15 +102,15 @@ func (b *belongings) dropped(info *jetstream.StreamInfo) {
 // lastLookTime is how long whoever gives a partition up waits for the answer.
 const lastLookTime = time.Second
 
-// lastLook asks for the snapshots before a partition is given up: the release
+// checkSnapshots asks for the snapshots before a partition is given up: the release
 // names the last one, and takes another only where that is lost.
-func (t *tenure) lastLook() {
+func (t *ownership) checkSnapshots() {
 	if t.failed.Load() || !t.connected() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(t.shard.last, lastLookTime)
 	defer cancel()
-	t.rest.look(ctx, wire.SnapshotStream(t.cfg.Job))
+	t.auxiliary.look(ctx, wire.SnapshotStream(t.cfg.Job))
 }
 
 // errHolds keeps a store of state rows from being made anew: rows that are not
@@ -119,7 +119,7 @@ var errHolds = errors.New("it held state rows when it was seen last, which only 
 
 // restore makes a NATS stream as it was when last seen. Where another worker
 // was first, that one's stands.
-func (b *belongings) restore(ctx context.Context, name string) (jetstream.Stream, error) {
+func (b *auxiliary) restore(ctx context.Context, name string) (jetstream.Stream, error) {
 	cfg := b.known[name].Config
 	if name == wire.RowStream(b.cfg.Job) {
 		if b.known[name].State.Msgs > 0 || b.counters.spilled.Load() != b.rows {
@@ -133,7 +133,7 @@ func (b *belongings) restore(ctx context.Context, name string) (jetstream.Stream
 }
 
 // lacks says what a stage cannot do without a NATS stream, and what helps.
-func (b *belongings) lacks(name string) string {
+func (b *auxiliary) lacks(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.cfg.Job):
 		return "a partition that has a dead letter waits for it: restore it, or let the stage make NATS streams"
@@ -146,7 +146,7 @@ func (b *belongings) lacks(name string) string {
 }
 
 // lost says what went with a NATS stream that was made anew.
-func (b *belongings) lost(name string) string {
+func (b *auxiliary) lost(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.cfg.Job):
 		return "the dead letters in it are lost, new ones go on"

@@ -69,7 +69,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			b.edit(wire.SnapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
 			if c.lease < time.Second { // it has seen that
 				waitFor(t, "a look", func() bool {
-					k := r.counters.running.Load().rest
+					k := r.counters.running.Load().auxiliary
 					k.mu.Lock()
 					defer k.mu.Unlock()
 					return k.known[wire.SnapshotStream(conf.Job)].Config.Description == "ours"
@@ -87,7 +87,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				// What was stored once more is named, and nothing is stored or committed again and again.
 				waitFor(t, "both named", func() bool {
 					named := 0
-					for _, tn := range r.counters.running.Load().view.Load().tenures {
+					for _, tn := range r.counters.running.Load().view.Load().owned {
 						if !tn.unstored() && !tn.named() && !tn.uploading.Load() {
 							named++
 						}
@@ -214,7 +214,7 @@ func TestBelongingNotMade(t *testing.T) {
 	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
 	waitFor(t, "a health that says what is waited for", func() bool {
 		s := r.counters.Status()
-		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: the server does not take it: dead letter on barred.dlq.0: nats: no response from stream")
+		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: publish failed, retrying: dead letter on barred.dlq.0: nats: no response from stream")
 	})
 	waitFor(t, "a line in the log", func() bool { return book.Lines("dead letter on barred.dlq.0") > 0 })
 	waitFor(t, "its cause", func() bool {
@@ -285,6 +285,6 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 		t.Fatal(err, rec)
 	}
 	b.remove(wire.SnapshotStream(c.Job))
-	tn := &tenure{run: &run{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &committer{Record: rec}, ctx: t.Context()}
+	tn := &ownership{run: &run{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &committer{Record: rec}, ctx: t.Context()}
 	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

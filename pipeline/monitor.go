@@ -15,12 +15,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
-// lookout watches the NATS streams a run stands on, once a lease. A consumer
+// streamMonitor watches the NATS streams a run stands on, once a lease. A consumer
 // whose NATS stream was deleted waits in silence; of one that was made anew, or
 // put back from a backup, it reads only what comes behind the numbers it has
 // seen. So the run asks whether its input and output are those it began with.
-// While they are, it looks after the job's others (belongings.go).
-type lookout struct {
+// While they are, it looks after the job's others (auxiliary.go).
+type streamMonitor struct {
 	*run
 	wrong  map[string]time.Time // since when, by what
 	heard  map[int]wire.Place   // what each partition stood on at the last look
@@ -30,7 +30,7 @@ type lookout struct {
 
 // watchStreams looks until ctx ends or something is lost, and returns that.
 func (r *run) watchStreams(ctx context.Context) error {
-	w := &lookout{run: r, wrong: map[string]time.Time{}, heard: map[int]wire.Place{}}
+	w := &streamMonitor{run: r, wrong: map[string]time.Time{}, heard: map[int]wire.Place{}}
 	for store.Pause(ctx, r.cfg.Lease) == nil {
 		if err := w.look(ctx); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (r *run) watchStreams(ctx context.Context) error {
 	return nil
 }
 
-func (w *lookout) look(ctx context.Context) error {
+func (w *streamMonitor) look(ctx context.Context) error {
 	there := true
 	for _, s := range []jetstream.Stream{w.in, w.out} {
 		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
@@ -76,8 +76,8 @@ func (w *lookout) look(ctx context.Context) error {
 		w.lookBehind(ctx, info)
 	}
 	if there { // nothing is made on a server that lacks the job
-		for _, name := range w.rest.names {
-			w.rest.look(ctx, name)
+		for _, name := range w.auxiliary.names {
+			w.auxiliary.look(ctx, name)
 		}
 	}
 	return nil
@@ -86,7 +86,7 @@ func (w *lookout) look(ctx context.Context) error {
 // unmapped tells of input messages that belong to no partition. The server
 // takes "*" and ">" for keys, but maps no such subject: it stores the message as
 // it came, acknowledges it, and no consumer of a partition ever sees it.
-func (w *lookout) unmapped(name string, subjects map[string]uint64) {
+func (w *streamMonitor) unmapped(name string, subjects map[string]uint64) {
 	n, which := uint64(0), ""
 	for s, messages := range subjects {
 		if strings.HasSuffix(s, ".*") || strings.HasSuffix(s, ".>") {
@@ -108,7 +108,7 @@ func clustered(s jetstream.Stream) bool {
 
 // lasts reports whether something is wrong for the second time in a row; in a
 // cluster, whose new leader may answer from the past, after staleGrace.
-func (w *lookout) lasts(what string, wrong, clustered bool) bool {
+func (w *streamMonitor) lasts(what string, wrong, clustered bool) bool {
 	since, before := w.wrong[what]
 	switch {
 	case !wrong:
@@ -131,16 +131,16 @@ func lostStream(job, name string) error {
 
 // furthest is the last input message that any partition stands on.
 func (r *run) furthest() (seq uint64) {
-	for _, t := range r.tenures() {
+	for _, t := range r.ownerships() {
 		seq = max(seq, t.part.came.load().Seq)
 	}
 	return seq
 }
 
-// tenures are those that the manager has shown.
-func (r *run) tenures() map[int]*tenure {
+// ownerships are those that the manager has shown.
+func (r *run) ownerships() map[int]*ownership {
 	if v := r.view.Load(); v != nil {
-		return v.tenures
+		return v.owned
 	}
 	return nil
 }
@@ -148,12 +148,12 @@ func (r *run) tenures() map[int]*tenure {
 // same makes sure, after a connection or a consumer had to recover, that each
 // partition's last message is still the one it was. A partition that hears
 // nothing more finds it out here; one that does, when its consumer begins anew.
-func (w *lookout) same(ctx context.Context) {
+func (w *streamMonitor) same(ctx context.Context) {
 	breaks := w.interruptions()
 	if breaks == w.breaks {
 		return
 	}
-	for _, t := range w.tenures() {
+	for _, t := range w.ownerships() {
 		if !t.reading.Load() || t.failed.Load() {
 			continue // a claim looks by itself
 		}
@@ -231,7 +231,7 @@ type waiting struct {
 // waits notes that the server did not take something of the partition's, which
 // is asked for again unless the partition has ended: then that is the error.
 // Only who publishes calls it.
-func (t *tenure) waits(what string, err error) error {
+func (t *ownership) waits(what string, err error) error {
 	if t.failed.Load() {
 		return fmt.Errorf("%w: %s", errUnfinished, what)
 	}
@@ -243,14 +243,14 @@ func (t *tenure) waits(what string, err error) error {
 	}
 	if now.Sub(next.told) >= toldEvery {
 		next.told = now
-		t.log.Warn("the server does not take it, asking again: is its NATS stream there, and has it room?", "partition", t.part.state.ID, "what", what, "err", natsclient.Plain(err))
+		t.log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.part.state.ID, "what", what, "err", natsclient.Plain(err))
 	}
 	t.waiting.Store(next)
 	return nil
 }
 
 // taken notes that the server has what it was asked to take.
-func (t *tenure) taken() {
+func (t *ownership) taken() {
 	if t.waiting.Load() != nil {
 		t.waiting.Store(nil)
 	}

@@ -13,13 +13,13 @@ import (
 // is lost, one at a time.
 func (p *partition) due(s *shard, now time.Time) bool {
 	age := now.Sub(p.snapshotAt)
-	return !p.tenure.uploading.Load() && (p.tenure.unstored() && age >= s.pace.lease ||
+	return !p.owner.uploading.Load() && (p.owner.unstored() && age >= s.pace.lease ||
 		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.pace.snapshotMessages || age >= s.pace.snapshotEvery))
 }
 
-// settle finishes a batch after its engine call: digests of what it changed,
+// finalise finishes a batch after its engine call: digests of what it changed,
 // the check at the end of a replay, snapshots, and what is to be given up.
-func (s *shard) settle(b *batch) error {
+func (s *shard) finalise(b *batch) error {
 	for _, i := range b.touched {
 		a := &b.answers[i]
 		p := a.part
@@ -34,10 +34,10 @@ func (s *shard) settle(b *batch) error {
 			a.losses = p.state.Losses.String()
 		}
 		a.emptyTo = p.emptyAfter(p.state.Done)
-		if p.tenure == nil { // a shard by itself
+		if p.owner == nil { // a shard by itself
 			continue
 		}
-		p.stands()
+		p.markRebuilt()
 		if err := s.save(a); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *shard) save(a *answer) error {
 		return nil
 	}
 	now := time.Now()
-	if a.close && p.state.Done == p.tenure.saved.Load() && !p.state.Unnamed && !p.tenure.unstored() || !a.close && !p.due(s, now) {
+	if a.close && p.state.Done == p.owner.saved.Load() && !p.state.Unnamed && !p.owner.unstored() || !a.close && !p.due(s, now) {
 		return nil
 	}
 	var err error
@@ -64,22 +64,22 @@ func (s *shard) save(a *answer) error {
 		return err
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
-	p.state.Losses = p.state.Losses.Saved(p.tenure.saved.Load(), p.state.Done)
-	p.tenure.free(p.state.Done, p.state.Freed)
+	p.state.Losses = p.state.Losses.Saved(p.owner.saved.Load(), p.state.Done)
+	p.owner.free(p.state.Done, p.state.Freed)
 	p.state.Freed, p.state.Unnamed = nil, false
 	if !a.close { // a release commits by itself
 		a.commit = true
-		p.tenure.uploading.Store(true)
+		p.owner.uploading.Store(true)
 	}
 	return nil
 }
 
-// yield ends a partition's tenure for a fault that is the partition's alone, so
+// failPartition ends a partition's ownership for a fault that is the partition's alone, so
 // that the others of the shard go on: it is full of open sequences, or needs
 // what the store of rows does not give. Any other error is the stage's.
-func (s *shard) yield(p *partition, err error) error {
+func (s *shard) failPartition(p *partition, err error) error {
 	switch {
-	case err == nil || p.tenure == nil:
+	case err == nil || p.owner == nil:
 		return err
 	case errors.Is(err, store.ErrLater) || errors.Is(err, state.ErrStreams) || s.last.Err() != nil:
 		s.giveUpOn(p, err)
@@ -88,11 +88,11 @@ func (s *shard) yield(p *partition, err error) error {
 	return err
 }
 
-// giveUpOn ends a tenure. What fails once a stop's time has run out says
+// giveUpOn ends a ownership. What fails once a stop's time has run out says
 // nothing of the partition.
 func (s *shard) giveUpOn(p *partition, err error) {
 	if s.last.Err() != nil {
 		err = errUnfinished
 	}
-	p.tenure.fail(fmt.Errorf("partition %d: %w", p.state.ID, err))
+	p.owner.fail(fmt.Errorf("partition %d: %w", p.state.ID, err))
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 )
 
-// adopt takes over a partition as its snapshot left it: its rows go into
+// install takes over a partition as its snapshot left it: its rows go into
 // slots, the longest silent first, so that they are the first to leave where
 // there are too many. The state is checked against the record that named it.
-func (s *shard) adopt(b *batch, p *partition) error {
+func (s *shard) install(b *batch, p *partition) error {
 	p.open = true
 	s.counters.streams.Add(int64(p.state.Len())) // these, before anything can fail: drop takes all of them back
 	s.counters.away.Add(int64(p.state.Away))
@@ -27,12 +27,12 @@ func (s *shard) adopt(b *batch, p *partition) error {
 			}
 			slot, err := s.slot(b)
 			if err != nil {
-				return s.yield(p, err)
+				return s.failPartition(p, err)
 			}
 			st.Slots[i] = slot
 			s.residents.use(st)
 			if err := s.pool.engine.WriteState(slot, row); err != nil {
-				p.tenure.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.state.ID, st.ID, err))
+				p.owner.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.state.ID, st.ID, err))
 			}
 			st.Rows[i] = nil
 		}
@@ -49,7 +49,7 @@ func (s *shard) adopt(b *batch, p *partition) error {
 	if err := s.check(p); err != nil {
 		return err
 	}
-	p.stands()
+	p.markRebuilt()
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (s *shard) check(p *partition) error {
 		return nil
 	}
 	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
-		p.tenure.fail(fmt.Errorf("pipeline: partition %d: %w: "+
+		p.owner.fail(fmt.Errorf("pipeline: partition %d: %w: "+
 			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
 			"nothing is predicted from a wrong state: put back the settings it had (they may change once the job was stopped in order), restore the job's streams, or begin a new job", p.state.ID, wrong, p.orOlder()))
 		return nil
@@ -82,11 +82,11 @@ func (p *partition) orOlder() string {
 	return p.instead + ", or a program from before the first release wrote the record"
 }
 
-// stands notes that a partition's state is rebuilt, once it is.
-func (p *partition) stands() {
-	if !p.rebuilt && p.tenure != nil && p.state.Done >= p.state.ReplayTo && !p.failed() {
+// markRebuilt notes that a partition's state is rebuilt, once it is.
+func (p *partition) markRebuilt() {
+	if !p.rebuilt && p.owner != nil && p.state.Done >= p.state.ReplayTo && !p.failed() {
 		p.rebuilt = true
-		p.tenure.rebuilt.Store(true)
+		p.owner.rebuilt.Store(true)
 	}
 }
 
