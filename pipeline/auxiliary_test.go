@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -121,13 +120,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 // purgeInput forgets all input there is.
 func (b *rig) purgeInput(job string) {
 	b.t.Helper()
-	s, err := b.js.Stream(context.Background(), wire.InputStream(job))
-	if err == nil {
-		err = s.Purge(context.Background())
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	b.must(wire.InputStream(job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
 }
 
 // The list of workers deleted under two of them: nobody takes anything from
@@ -176,9 +169,7 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 // they are made anew, and goes on by itself.
 func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
-	b := newRig(t)
-	book := &pipelinetest.LogBook{}
-	b.log = book.Logger()
+	b, book := newLoggedRig(t)
 	c := Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.remove(wire.DeadLetterStream(c.Job))
@@ -197,9 +188,7 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 // have nowhere to go hold their partition up meanwhile, for none may be lost.
 func TestBelongingNotMade(t *testing.T) {
 	t.Parallel()
-	b := newRig(t)
-	book := &pipelinetest.LogBook{}
-	b.log = book.Logger()
+	b, book := newLoggedRig(t)
 	c := Config{Job: "barred", Partitions: 1, Lease: 300 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.remove(wire.DeadLetterStream(c.Job))

@@ -54,9 +54,7 @@ func TestMaxPayloadLowered(t *testing.T) {
 // A stage whose connections are closed for good begins anew by itself.
 func TestClosedConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
-	b := newRig(t)
-	book := &pipelinetest.LogBook{}
-	b.log = book.Logger()
+	b, book := newLoggedRig(t)
 	streams := recordings(6, 24)
 	packets, sent := mixed(streams, 3)
 	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -12,9 +11,7 @@ import (
 func TestNumberWithOtherContent(t *testing.T) {
 	t.Parallel()
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	b := newRig(t)
-	book := &pipelinetest.LogBook{}
-	b.log = book.Logger()
+	b, book := newLoggedRig(t)
 	c := quick("twice", 1)
 	r := b.start(m, c)
 	b.publish([]packet{

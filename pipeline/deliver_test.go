@@ -61,17 +61,11 @@ func TestServerRestartUnderStage(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	dir := t.TempDir()
 	b := newRigAt(t, dir)
-	r := b.start(m, Config{Job: "srv", Partitions: 3})
-	b.publish(packets[:len(packets)/2])
-	b.settle(r, len(packets)/2)
-	r.stop(t)
+	b.answer(m, Config{Job: "srv", Partitions: 3}, packets[:len(packets)/2], len(packets)/2)
 	b.nc.Close()
 	b.srv.Close()
 	b = newRigAt(t, dir)
-	r = b.start(m, Config{Job: "srv", Partitions: 3})
-	b.publish(packets[len(packets)/2:])
-	b.settle(r, len(packets))
-	r.stop(t)
+	b.answer(m, Config{Job: "srv", Partitions: 3}, packets[len(packets)/2:], len(packets))
 	same(t, b.predictions("srv"), direct(t, m, streams, sent))
 }
 
@@ -80,10 +74,7 @@ func TestRestartWithoutHistory(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "cut", Partitions: 1}
-	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 3, 1, true), one("a", 2, 3, 1, false), one("n", 0, 1, 1, true)})
-	b.settle(r, 3)
-	r.stop(t)
+	b.answer(m, c, []packet{one("a", 1, 3, 1, true), one("a", 2, 3, 1, false), one("n", 0, 1, 1, true)}, 3)
 	in, err := b.js.Stream(t.Context(), wire.InputStream("cut"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,10 +82,7 @@ func TestRestartWithoutHistory(t *testing.T) {
 	if err := in.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r = b.start(m, c)
-	b.publish([]packet{one("a", 3, 1, 1, true), one("a", 4, 1, 1, true), one("new", 1, 1, 1, true), one("n", 0, 1, 1, true)})
-	b.settle(r, 4)
-	r.stop(t)
+	b.answer(m, c, []packet{one("a", 3, 1, 1, true), one("a", 4, 1, 1, true), one("new", 1, 1, 1, true), one("n", 0, 1, 1, true)}, 4)
 	got := b.predictions("cut")
 	for k, want := range map[string]string{"a": "1.2: 3.0: 4.0:", "new": "1.0:", "n": "0.0: 0.0:"} {
 		if g := flags(got[k]); g != want {
@@ -122,10 +110,7 @@ func TestInputBeginsLate(t *testing.T) {
 	if err := in.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := b.start(m, c)
-	b.publish([]packet{one("new", 1, 1, 1, true), one("n", 0, 1, 1, true), one("n", 0, 1, 1, true)})
-	b.settle(r, 3)
-	r.stop(t)
+	b.answer(m, c, []packet{one("new", 1, 1, 1, true), one("n", 0, 1, 1, true), one("n", 0, 1, 1, true)}, 3)
 	got := b.predictions("late")
 	if n, w := flags(got["n"]), flags(got["new"]); n != "0.0:gap 0.0:" || w != "1.0:" {
 		t.Errorf("predictions %q and %q", n, w)

@@ -17,9 +17,7 @@ import (
 // and what it counts is all of them.
 func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
-	b := newRig(t)
-	book := &pipelinetest.LogBook{}
-	b.log = book.Logger()
+	b, book := newLoggedRig(t)
 	c := Config{Job: "many", Partitions: 2, Lease: 300 * time.Millisecond, DeadLetterKeep: 3}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	for i := range 10 {

@@ -24,10 +24,7 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	m.Network, m.Readouts = net, []*readout.Linear{{Name: "wide", Classes: []string{"a", "b"}, Center: make([]float32, f), Weights: make([]float32, f), Intercept: make([]float32, 1)}}
 	b := newRig(t)
 	c := quick("rest", 1)
-	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 3, 1, true), one("b", 1, 3, 2, true)})
-	b.settle(r, 2)
-	r.stop(t)
+	b.answer(m, c, []packet{one("a", 1, 3, 1, true), one("b", 1, 3, 2, true)}, 2)
 	raw, err := Snapshot(t.Context(), b.js, c.Job, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +41,7 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	heir.Lease, heir.StopTimeout = c.Lease, c.StopTimeout
-	r = b.start(m, heir)
+	r := b.start(m, heir)
 	b.publishOn("other.", one("a", 1, 3, 1, true), one("a", 2, 3, 1, true)) // a repeat, and the next
 	b.settle(r, 2)
 	r.stop(t)

@@ -157,10 +157,7 @@ func TestHeadByName(t *testing.T) {
 	second.Name, second.Classes = "second", []string{"no", "yes"}
 	m.Readouts = append(m.Readouts, &second)
 	b := newRig(t)
-	r := b.start(m, Config{Job: "heads", Partitions: 1, Head: "second"})
-	b.publish([]packet{one("a", 1, 3, 1, true)})
-	b.settle(r, 1)
-	r.stop(t)
+	b.answer(m, Config{Job: "heads", Partitions: 1, Head: "second"}, []packet{one("a", 1, 3, 1, true)}, 1)
 	got := b.predictions("heads")["a"][0]
 	only := *m
 	only.Readouts = []*readout.Linear{&second}

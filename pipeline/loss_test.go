@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,13 +18,9 @@ import (
 // purgeTo removes a job's input up to a message, as age would.
 func (b *rig) purgeTo(job string, seq uint64) {
 	b.t.Helper()
-	in, err := b.js.Stream(b.t.Context(), wire.InputStream(job))
-	if err == nil {
-		err = in.Purge(b.t.Context(), jetstream.WithPurgeSequence(seq+1))
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	b.must(wire.InputStream(job), func(ctx context.Context, in jetstream.Stream) error {
+		return in.Purge(ctx, jetstream.WithPurgeSequence(seq+1))
+	})
 }
 
 // Input that was removed while nobody read: what may lack samples is flagged,
@@ -74,10 +71,7 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "halves", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
-	r := b.start(m, c)
-	b.publish(sequences("s", 1, 1))
-	b.settle(r, 1)
-	r.stop(t)
+	b.answer(m, c, sequences("s", 1, 1), 1)
 	b.publish(sequences("s", 1, 2))
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
@@ -98,7 +92,7 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	b.purgeTo(c.Job, 2)
 	b.publish(sequences("s", 3, 3))
 	b.expire(c.Job)
-	r = b.start(m, c)
+	r := b.start(m, c)
 	r.until(t, "all of the input", func(s Stats) bool { return s.Messages == 3 })
 	r.stop(t)
 	_, rec = b.last(c.Job, 0)
@@ -116,14 +110,11 @@ func TestLostInputThenSilence(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "hush", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
-	r := b.start(m, c)
-	b.publish([]packet{one("n", 1, 2, 1, false)})
-	b.settle(r, 1)
-	r.stop(t)
+	b.answer(m, c, []packet{one("n", 1, 2, 1, false)}, 1)
 	b.publish([]packet{one("n", 2, 2, 1, false)})
 	b.purgeTo(c.Job, 2)
 	c.Idle = time.Second
-	r = b.start(m, c)
+	r := b.start(m, c)
 	got := b.await(c.Job, 1)["n"][0].Flags
 	r.stop(t)
 	if want := codec.FlagIdle | codec.FlagGap; got != want {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -72,9 +71,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 // no partition. The log says so, again only when there are more.
 func TestKeysThatAreWildcards(t *testing.T) {
 	t.Parallel()
-	b := newRig(t)
-	book := &pipelinetest.LogBook{}
-	b.log = book.Logger()
+	b, book := newLoggedRig(t)
 	c := Config{Job: "wild", Partitions: 2, Lease: 300 * time.Millisecond}
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.publish([]packet{one("*", 0, 2, 1, true), one(">", 0, 2, 1, true), one("a*b", 0, 2, 1, true)})

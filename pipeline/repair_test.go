@@ -25,10 +25,7 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 	p := newPast(t)
 	b := p.rig()
 	c := quick("sum", 1)
-	r := b.start(m, c)
-	b.publish(sequences("a", 3, 1))
-	b.settle(r, 3)
-	r.stop(t)
+	b.answer(m, c, sequences("a", 3, 1), 3)
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +69,7 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 		t.Errorf("the durable consumer: %v", err)
 	}
 	b.expire(c.Job)
-	r = b.start(m, c)
+	r := b.start(m, c)
 	b.publish(sequences("a", 2, 2))
 	if got := b.await(c.Job, 5)["a"]; len(got) != 5 {
 		t.Errorf("%d predictions, want 5", len(got))

@@ -208,10 +208,7 @@ func TestRecordLost(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("bare", 1)
-	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 2, 1, true)})
-	b.settle(r, 1)
-	r.stop(t)
+	b.answer(m, c, []packet{one("a", 1, 2, 1, true)}, 1)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err == nil {
 		err = out.Purge(t.Context(), jetstream.WithPurgeSubject(wire.OutputSubject(c.Job, 0)))

@@ -89,9 +89,23 @@ func (b *rig) publishOn(prefix string, packets ...packet) {
 // expire ends the leases of a job's workers, as time would.
 func (b *rig) expire(job string) {
 	b.t.Helper()
-	s, err := b.js.Stream(context.Background(), "KV_"+wire.MemberBucket(job))
+	b.must("KV_"+wire.MemberBucket(job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
+}
+
+// newLoggedRig is newRig, with what its stages log in a book.
+func newLoggedRig(t testing.TB) (*rig, *pipelinetest.LogBook) {
+	t.Helper()
+	b, book := newRig(t), &pipelinetest.LogBook{}
+	b.log = book.Logger()
+	return b, book
+}
+
+// must does something to a NATS stream.
+func (b *rig) must(stream string, do func(context.Context, jetstream.Stream) error) {
+	b.t.Helper()
+	s, err := b.js.Stream(context.Background(), stream)
 	if err == nil {
-		err = s.Purge(context.Background())
+		err = do(context.Background(), s)
 	}
 	if err != nil {
 		b.t.Fatal(err)

@@ -160,6 +160,16 @@ func (b *rig) settle(r *running, messages int) Stats {
 	})
 }
 
+// answer runs a stage until it has taken so many messages into account, those
+// published here and before.
+func (b *rig) answer(m *reservoir.Model, c Config, packets []packet, messages int) {
+	b.t.Helper()
+	r := b.start(m, c)
+	b.publish(packets)
+	b.settle(r, messages)
+	r.stop(b.t)
+}
+
 // quick is a job with leases and snapshots as short as tests are.
 func quick(job string, partitions int) Config {
 	return Config{Job: job, Partitions: partitions, Lease: 600 * time.Millisecond, SnapshotMessages: 7, StopTimeout: 300 * time.Millisecond}

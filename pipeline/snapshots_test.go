@@ -20,10 +20,7 @@ func TestOrphansAreSwept(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("sweep", 1)
-	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 2, 1, false)})
-	b.settle(r, 1)
-	r.stop(t)
+	b.answer(m, c, []packet{one("a", 1, 2, 1, false)}, 1)
 	store, err := b.js.ObjectStore(t.Context(), wire.SnapshotBucket("sweep"))
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +30,7 @@ func TestOrphansAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r = b.start(m, c)
+	r := b.start(m, c)
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := store.GetInfo(t.Context(), "p0.e1.77"); err != nil {
 			break

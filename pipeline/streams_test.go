@@ -105,10 +105,7 @@ func TestInputRecreated(t *testing.T) {
 	b := newRig(t)
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Job: "new", Partitions: 1}
-	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 1, 1, true)})
-	b.settle(r, 1)
-	r.stop(t)
+	b.answer(m, c, []packet{one("a", 1, 1, 1, true)}, 1)
 	if err := b.js.DeleteStream(t.Context(), wire.InputStream("new")); err != nil {
 		t.Fatal(err)
 	}
