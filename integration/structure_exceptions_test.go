@@ -7,7 +7,7 @@ const beingCut = "being cut into layers"
 
 // cycleExceptions are packages with a larger circle of files.
 var cycleExceptions = map[string]limit{
-	"pipeline":          {36, beingCut},
+	"pipeline":          {37, beingCut},
 	"offline/bench":     {21, "a run, its results and its models name each other; to be cut where models are compared"},
 	"integration/chaos": {19, "a test harness in one piece: scenario, fleet and audit name each other"},
 	"offline":           {12, "the readers of each data format and the import that chooses among them"},
@@ -18,10 +18,7 @@ var cycleExceptions = map[string]limit{
 
 // fieldExceptions are structs with more fields.
 var fieldExceptions = map[string]limit{
-	"pipeline.run":                    {32, beingCut},
-	"pipeline.ownership":              {30, beingCut},
 	"pipeline/internal/state.Stream":  {21, "what a stream remembers, and where its owner has its rows"},
-	"pipeline.committer":              {22, beingCut},
 	"pipeline.Config":                 {24, "a setting each: a table, whose default and check stand together"},
 	"pipeline.Stats":                  {47, "a counter each, of those that users read: a table without methods that use two of them"},
 	"pipeline.Counters":               {46, "the atomics behind Stats, one each"},

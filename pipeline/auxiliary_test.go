@@ -274,6 +274,6 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 		t.Fatal(err, rec)
 	}
 	b.remove(wire.SnapshotStream(c.Job))
-	tn := &ownership{run: &run{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &committer{Record: rec}, ctx: t.Context()}
+	tn := &ownership{run: &run{log: slog.New(slog.DiscardHandler), streams: streams{snaps: s}}, part: newPartition(0, 0), c: &committer{Record: rec}, ctx: t.Context()}
 	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

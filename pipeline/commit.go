@@ -57,7 +57,11 @@ type committer struct {
 	last        uint64      // sequence number of the message that says so; 0 = none
 	heard       asked       // the question by whose answer we know that
 
-	// the publish under way
+	underWay
+}
+
+// underWay is a commit without an answer.
+type underWay struct {
 	msg    *nats.Msg
 	next   wire.Record
 	sent   asked

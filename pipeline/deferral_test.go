@@ -41,7 +41,7 @@ func TestServerGoneBetweenConnections(t *testing.T) {
 // minute at most; once it has worked for that long it begins anew.
 func TestDeferralsGrow(t *testing.T) {
 	m := &manager{deferred: map[int]*deferral{}, run: &run{
-		counters: &Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), snaps: &store.Snapshots{},
+		counters: &Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), streams: streams{snaps: &store.Snapshots{}},
 	}}
 	if m.isDeferred(t.Context(), 3) {
 		t.Error("a partition waits that was never given up")

@@ -17,7 +17,7 @@ func TestConsumerRefused(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	book := &pipelinetest.LogBook{}
-	r := &run{Stage: &Stage{Dial: b.dial}, cfg: Config{Job: "none"}, log: book.Logger(), readers: make([]jetstream.JetStream, 1), perConnection: 1}
+	r := &run{Stage: &Stage{Dial: b.dial}, cfg: Config{Job: "none"}, log: book.Logger(), dialled: dialled{readers: make([]jetstream.JetStream, 1), perConnection: 1}}
 	defer func() {
 		for _, nc := range r.conns {
 			nc.Close()

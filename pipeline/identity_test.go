@@ -212,7 +212,7 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if killed.Readout, err = readoutOf(m, m.Readouts[0]); err != nil {
 		t.Fatal(err)
 	}
-	body, err := (&run{meta: killed.Meta}).newEmpty()
+	body, err := (&run{self: self{meta: killed.Meta}}).newEmpty()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,30 +23,47 @@ type ownership struct {
 	ctx  context.Context // ends when the partition is to be given up
 	stop context.CancelFunc
 
-	failed    atomic.Bool // nothing more of it may be committed
-	reason    error       // why, behind failed's mu
-	mu        sync.Mutex
-	closed    chan struct{}           // nothing of it is in the stage any more
-	ended     chan struct{}           // run has returned
-	waiting   atomic.Pointer[waiting] // for the server to take something; nil = for nothing
-	uploading atomic.Bool             // a snapshot is
-	ready     atomic.Pointer[stored]
-	saved     atomic.Uint64   // last input message of the snapshot in the record
-	bucketAge atomic.Uint64   // snapshots.generation when that one was stored, or the ownership began
-	found     string          // the snapshot that the claim found; written before epoch
-	namedRows map[uint64]bool // the stored rows it names
-	freed     []freedRows     // behind mu, in order
-	claimed   time.Time       // when; written before epoch
-	first     uint64          // input message at the claim
-	began     string          // snapshot it was restored from, empty = from message 1
-	replaced  []retired       // kept still, oldest first; of whoever commits, as is
-	keptRows  int             // of these
-	lastKept  time.Time       // when the last snapshot of these was replaced
-	epoch     atomic.Uint64   // 0 before the claim
+	failed  atomic.Bool // nothing more of it may be committed
+	reason  error       // why, behind mu
+	mu      sync.Mutex
+	closed  chan struct{}           // nothing of it is in the stage any more
+	ended   chan struct{}           // run has returned
+	waiting atomic.Pointer[waiting] // for the server to take something; nil = for nothing
 
 	reading, rebuilt atomic.Bool // how far it has come, for Status
-	unsaved          atomic.Int64
-	answered         uint64 // last input message answered after a replay; the emitter's
+
+	claim
+	saving
+	keeping
+}
+
+// claim is what a claim found. What the sweep reads is written before epoch.
+type claim struct {
+	epoch     atomic.Uint64   // 0 before the claim
+	found     string          // the snapshot in the record
+	claimed   time.Time       // when
+	namedRows map[uint64]bool // the stored rows that the snapshot names
+	first     uint64          // input message that the input began with
+	began     string          // snapshot it was restored from, empty = from message 1
+}
+
+// saving is how far the partition's states are stored.
+type saving struct {
+	uploading atomic.Bool // a snapshot is
+	ready     atomic.Pointer[stored]
+	saved     atomic.Uint64 // last input message of the snapshot in the record
+	bucketAge atomic.Uint64 // snapshots.generation when that one was stored, or the ownership began
+	unsaved   atomic.Int64  // since when messages are answered that no snapshot holds, ns; 0 = none are
+	answered  uint64        // last input message answered after a replay; the emitter's
+	freed     []freedRows   // behind mu, in order
+}
+
+// keeping is what records named before, and is kept for a while; of whoever
+// commits.
+type keeping struct {
+	replaced []retired // oldest first
+	keptRows int       // of these
+	lastKept time.Time // when the last snapshot of these was replaced
 }
 
 // stored is a snapshot in the store that no record names yet.
@@ -57,7 +74,7 @@ type stored struct {
 	bucketAge uint64    // see ownership.bucketAge
 }
 
-// fail ends a ownership: what it says from now on is dropped.
+// fail ends an ownership: what it says from now on is dropped.
 func (t *ownership) fail(err error) {
 	t.mu.Lock()
 	if t.reason == nil {

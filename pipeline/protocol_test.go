@@ -109,7 +109,7 @@ func TestZombieIsFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &committer{js: b.js, stream: out, job: "zombie", worker: "other", log: b.log, retries: func() {}}
-	empty, err := (&run{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}).newEmpty()
+	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
 	if err != nil {
 		t.Fatal(err)
 	}

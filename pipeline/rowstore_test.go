@@ -99,7 +99,7 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &committer{js: b.js, stream: out, job: "late", worker: "other", log: b.log, retries: func() {}}
-	empty, err := (&run{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}).newEmpty()
+	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestRowStoreAway(t *testing.T) {
 	l.store, l.last = snaps, t.Context()
 	held := func(p *partition) {
 		ctx, stop := context.WithCancel(t.Context())
-		p.owner = &ownership{run: &run{Stage: &Stage{}, worker: fmt.Sprint("w", p.state.ID)}, part: p, ctx: ctx, stop: stop}
+		p.owner = &ownership{run: &run{Stage: &Stage{}, self: self{worker: fmt.Sprint("w", p.state.ID)}}, part: p, ctx: ctx, stop: stop}
 		p.owner.epoch.Store(1)
 	}
 	other := newPartition(1, 1)

@@ -27,38 +27,54 @@ import (
 type run struct {
 	*Stage
 	cfg      Config
-	head     *readout.Linear
-	model    wire.Identity
-	meta     codec.PredictionMeta
 	log      *slog.Logger
 	counters *Counters
-	worker   string // its name among the job's
 	now      func() time.Time
+	self
 
-	js        jetstream.JetStream // for commits
-	link      *store.Link         // of js
+	js   jetstream.JetStream // for commits
+	link *store.Link         // of js
+	streams
+	dialled
+
+	empty    []byte // a message of no predictions
+	limit    int    // bytes of a message's body the server takes
+	shards   []*shard
+	emitters []*emitter
+	workers  context.Context // ends with the shards
+	cut      func()          // ends the time for last commits
+
+	view     atomic.Pointer[view] // what Status sees
+	stopping atomic.Bool
+}
+
+// self is who a run is among its job's workers.
+type self struct {
+	head   *readout.Linear
+	model  wire.Identity
+	meta   codec.PredictionMeta
+	worker string // its name
+	engine string // its name
+}
+
+// streams are a job's NATS streams.
+type streams struct {
 	in, out   jetstream.Stream
 	began     map[string]time.Time // when these were created
 	snaps     *store.Snapshots
 	auxiliary *auxiliary
 	members   *members
-	empty     []byte // a message of no predictions
-	engine    string // its name
-	limit     int    // bytes of a message's body the server takes
-	pull      int    // bytes a consumer may ask for at once
-	shards    []*shard
-	emitters  []*emitter
-	workers   context.Context // ends with the shards
-	cut       func()          // ends the time for last commits
+}
 
-	view     atomic.Pointer[view] // what Status sees
-	stopping atomic.Bool
-	connsMu  sync.Mutex // never held while something is waited for
-	conns    []*connection
+// dialled are a run's connections, and which of them consumers use.
+type dialled struct {
+	connsMu sync.Mutex // never held while something is waited for
+	conns   []*connection
 
 	mu            sync.Mutex
 	readers       []jetstream.JetStream
 	perConnection int // consumers of a reader
+	pull          int // bytes a consumer may ask for at once
 }
 
 func (s *Stage) prepare() (*run, error) {

@@ -106,7 +106,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	case seq > 0:
 		return fmt.Errorf("pipeline: partition %d of job %q has begun already: import into a new job", part, c.Job)
 	}
-	empty, err := (&run{meta: codec.PredictionMeta{}}).newEmpty()
+	empty, err := (&run{self: self{meta: codec.PredictionMeta{}}}).newEmpty()
 	if err != nil {
 		return err
 	}

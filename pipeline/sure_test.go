@@ -44,7 +44,7 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				empty, err := (&run{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}).newEmpty()
+				empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
 				if err != nil {
 					t.Fatal(err)
 				}

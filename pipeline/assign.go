@@ -1,0 +1,51 @@
+package pipeline
+
+import (
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// assign gives the runs of a message their slots, and says where the scores of
+// its predictions belong, of which the first is the answer's next.
+func (s *shard) assign(b *batch, a *answer, next int) error {
+	for i := range b.fx.Runs {
+		r := &b.fx.Runs[i]
+		if r.Drop {
+			s.vacate(r.Stream)
+			continue
+		}
+		slot := &r.Stream.Slots[r.Phase]
+		if *slot < 0 {
+			if err := s.place(b, r.Stream, int(r.Phase), r.Reset); err != nil {
+				return err
+			}
+		}
+		s.residents.use(r.Stream)
+		r.Stream.InUse = r.Open
+		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
+		if r.Emit {
+			b.emits = append(b.emits, emit{a.part.index, next})
+			next++
+		}
+		if r.End {
+			s.closed = append(s.closed, r.Stream)
+		}
+	}
+	b.fx.Runs = b.fx.Runs[:0]
+	return nil
+}
+
+// vacate takes all rows from a stream, at once: a sample in the same batch
+// needs only some of them again, and what the state is must not depend on the
+// batch. The runs in hand still use the slots, which are free after them.
+func (s *shard) vacate(st *state.Stream) {
+	for i, slot := range st.Slots {
+		if slot >= 0 {
+			s.leaving, st.Slots[i] = append(s.leaving, slot), -1
+		}
+		if st.IsAway(i) {
+			s.disown(st, i)
+		}
+	}
+	s.residents.remove(st)
+}
