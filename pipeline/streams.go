@@ -40,7 +40,7 @@ func (c Config) streams() []jetstream.StreamConfig {
 		Subjects: []string{c.Job + ".dlq.*"},
 		MaxMsgs:  c.DeadLetterKeep, // the oldest go: the input has their originals
 	}
-	rows := jetstream.StreamConfig{ // of the snapshots, see rowstore.go
+	rows := jetstream.StreamConfig{ // of the snapshots, see pipeline/internal/store/rowstore.go
 		Name:       wire.RowStream(c.Job),
 		Subjects:   []string{c.Job + ".rows.*.*"},
 		Discard:    jetstream.DiscardNew, // when full, the stage hears of it; no row in use is dropped
