@@ -8,6 +8,7 @@ import (
 // assign gives the runs of a message their slots, and says where the scores of
 // its predictions belong, of which the first is the answer's next.
 func (s *shard) assign(b *batch, a *answer, next int) error {
+	defer func() { b.fx.Runs = b.fx.Runs[:0] }() // those that find no slot are of a partition that has failed
 	for i := range b.fx.Runs {
 		r := &b.fx.Runs[i]
 		if r.Drop {
@@ -31,7 +32,6 @@ func (s *shard) assign(b *batch, a *answer, next int) error {
 			s.closed = append(s.closed, r.Stream)
 		}
 	}
-	b.fx.Runs = b.fx.Runs[:0]
 	return nil
 }
 

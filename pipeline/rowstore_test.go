@@ -200,6 +200,47 @@ func TestRowStoreAway(t *testing.T) {
 	}
 }
 
+// A partition that finds no slot in the middle of a message leaves nothing
+// behind in the batch, which goes on with the messages of others.
+func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
+	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := Config{Job: "middle", Partitions: 2, Shards: 1, MaxSlots: 2}.WithDefaults()
+	snaps, err := snapshotsOf(t.Context(), b.js, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snaps.Patience = 300 * time.Millisecond
+	l := newLone(t, m, Config{MaxSlots: 2})
+	l.store, l.last = snaps, t.Context()
+	other := newPartition(1, 1)
+	for _, p := range []*partition{l.p, other} {
+		ctx, stop := context.WithCancel(t.Context())
+		p.owner = &ownership{run: &run{Stage: &Stage{}, self: self{worker: fmt.Sprint("w", p.state.ID)}}, part: p, ctx: ctx, stop: stop}
+		p.owner.epoch.Store(1)
+	}
+	l.b = newBatch(2)
+	b.srv.Close() // no row can be stored
+	many := crowd(4)
+	many.batch.Ends = []bool{false, false, false, true}
+	mine := l.job(many)
+	theirs := l.job(rows("x", 0, true, 1, 2))
+	theirs.part = other
+	if err := errors.Join(l.ingest(l.b, mine), l.ingest(l.b, theirs), l.advance(l.b)); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(l.p.owner.err(), store.ErrLater) {
+		t.Fatalf("four open sequences with room for two: %v", l.p.owner.err())
+	}
+	if other.failed() {
+		t.Fatalf("the other partition: %v", other.owner.err())
+	}
+	want := newLone(t, m, Config{}).feedAll(rows("x", 0, true, 1, 2))
+	if got := l.b.answers[1].Preds; len(got) != 1 || !slices.Equal(got[0].Scores, want[0].Scores) {
+		t.Errorf("the other partition has %+v, want %+v", got, want)
+	}
+}
+
 // away is a NATS stream whose server does not answer.
 type away struct{ jetstream.Stream }
 
