@@ -62,9 +62,9 @@
 //	Eusn-Digest-In-Seq  at most Eusn-In-Seq; less in the middle of a split commit
 //	Eusn-Digest-Version version of the digest, the same as that of snapshots; a worker does not touch
 //	                    a partition with a newer version than its own
-//	Eusn-In-Ts          when the server stored that input, ns since 1970
+//	Eusn-In-Ts          when the server stored input Eusn-Digest-In-Seq, ns since 1970
 //	Eusn-Rests-In-Seq   in the middle of a split commit: the last input that the predictions so far depend on
-//	Eusn-Rests-In-Ts    when the server stored it
+//	Eusn-Rests-In-Ts    when the server stored input Eusn-Rests-In-Seq
 //	Eusn-Snap           object in <JOB>-SNAP with the state after input Eusn-Snap-In-Seq
 //	Eusn-Snap-In-Seq
 //	Eusn-Lost-Before    inputs since Eusn-Snap-In-Seq before which some may have been lost, as "12 40-77 90-"
