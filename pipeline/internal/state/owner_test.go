@@ -21,7 +21,6 @@ type owner struct {
 	p      *Partition
 	fx     Effects
 	out    Predictions
-	next   int         // of the batch's predictions, whose samples are known
 	rows   [][2]uint32 // by slot
 	free   []int32
 	apart  map[uint64][2]uint32 // rows stored apart, by wire.RowRef.Seq
