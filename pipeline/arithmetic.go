@@ -29,6 +29,6 @@ func otherArithmetic(whose, theirs, ours string) error {
 		}
 		return arithmetic
 	}
-	return fmt.Errorf("pipeline: the states of %s were computed in the arithmetic %s, this engine's is %s, and its states would be others: run the job with an engine of the arithmetic it began with, or begin a new job",
+	return fmt.Errorf("pipeline: the states of %s were computed in the arithmetic %s, but this engine uses %s, which gives different states: use an engine of the first arithmetic, or start a new job",
 		whose, name(theirs), name(ours))
 }

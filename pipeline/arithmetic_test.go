@@ -41,9 +41,9 @@ func TestArithmetic(t *testing.T) {
 		right, wrong       EngineFactory
 		rightName, wrongIs string
 	}{
-		"tensor":    {tensor, canonical, "arithmetic 3xtf32-sm90", "this engine's is canonical"},
-		"canonical": {canonical, tensor, "arithmetic canonical", "this engine's is 3xtf32-sm90"},
-		"two cards": {inArithmetic("3xtf32-sm80"), tensor, "arithmetic 3xtf32-sm80", "this engine's is 3xtf32-sm90"},
+		"tensor":    {tensor, canonical, "arithmetic 3xtf32-sm90", "this engine uses canonical"},
+		"canonical": {canonical, tensor, "arithmetic canonical", "this engine uses 3xtf32-sm90"},
+		"two cards": {inArithmetic("3xtf32-sm80"), tensor, "arithmetic 3xtf32-sm80", "this engine uses 3xtf32-sm90"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,7 +17,7 @@ import (
 // auxiliary are the NATS streams that a job has beside its input and output:
 // dead letters, state rows, snapshots, workers. None of them decides how far a
 // partition has come or who has it. So one that is deleted under a running
-// stage is made anew, as it was when last seen, and what was in it is given
+// stage is created again, as it was when last seen, and what was in it is given
 // again where the stage has it: snapshots are of states in memory, and workers
 // renew their leases.
 type auxiliary struct {
@@ -62,7 +62,7 @@ func (b *auxiliary) look(ctx context.Context, name string) {
 	case err == nil:
 	case gone && ctx.Err() == nil && time.Since(b.told[name]) >= toldEvery:
 		b.told[name] = time.Now()
-		b.log.Error("a NATS stream of the job is gone and is not made anew: "+b.lacks(name), "stream", name, "err", err)
+		b.log.Error("a NATS stream of the job is gone and is not created again: "+b.lacks(name), "stream", name, "err", err)
 		fallthrough
 	default:
 		return
@@ -80,7 +80,7 @@ func (b *auxiliary) look(ctx context.Context, name string) {
 	if !anew {
 		return
 	}
-	b.log.Warn("a NATS stream of the job was deleted and made anew: "+b.lost(name), "stream", name)
+	b.log.Warn("a NATS stream of the job was deleted and created again: "+b.lost(name), "stream", name)
 	if name == wire.SnapshotStream(b.cfg.Job) {
 		b.snaps.Generation.Add(1)
 	}
@@ -113,7 +113,7 @@ func (t *ownership) checkSnapshots() {
 	t.auxiliary.look(ctx, wire.SnapshotStream(t.cfg.Job))
 }
 
-// errHolds keeps a store of state rows from being made anew: rows that are not
+// errHolds keeps a store of state rows from being created again: rows that are not
 // found in a store that is there are lost for good, and stop their partitions.
 var errHolds = errors.New("it held state rows when it was seen last, which only its backup brings back")
 
@@ -145,7 +145,7 @@ func (b *auxiliary) lacks(name string) string {
 	return "this worker goes on with its partitions, nobody takes them over: let the stage make NATS streams, or start a worker that may"
 }
 
-// lost says what went with a NATS stream that was made anew.
+// lost says what went with a NATS stream that was created again.
 func (b *auxiliary) lost(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.cfg.Job):

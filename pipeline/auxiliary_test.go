@@ -81,7 +81,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			if c.lease < time.Second {
 				waitFor(t, "snapshots once more", func() bool { return b.stored(conf.Job, 0) && b.stored(conf.Job, 1) })
 				if got := b.config(wire.SnapshotStream(conf.Job)); got.Description != "ours" || got.AllowDirect {
-					t.Errorf("made anew as %+v", got)
+					t.Errorf("created again as %+v", got)
 				}
 				// What was stored once more is named, and nothing is stored or committed again and again.
 				waitFor(t, "both named", func() bool {
@@ -166,7 +166,7 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 }
 
 // Dead letters deleted under a stage: the partition that has one waits until
-// they are made anew, and goes on by itself.
+// they are created again, and goes on by itself.
 func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -179,12 +179,12 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	if n := len(b.deadLetters(c.Job)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
-	if n := book.Lines("NATS stream of the job was deleted and made anew: the dead letters in it are lost"); n != 1 {
+	if n := book.Lines("NATS stream of the job was deleted and created again: the dead letters in it are lost"); n != 1 {
 		t.Errorf("said %d times, want once", n)
 	}
 }
 
-// What cannot be made anew is said, and made when it can be. Dead letters that
+// What cannot be created again is said, and made when it can be. Dead letters that
 // have nowhere to go hold their partition up meanwhile, for none may be lost.
 func TestBelongingNotMade(t *testing.T) {
 	t.Parallel()
@@ -207,11 +207,11 @@ func TestBelongingNotMade(t *testing.T) {
 	})
 	waitFor(t, "a line in the log", func() bool { return book.Lines("dead letter on barred.dlq.0") > 0 })
 	waitFor(t, "its cause", func() bool {
-		return book.Lines("is gone and is not made anew: a partition that has a dead letter waits") > 0
+		return book.Lines("is gone and is not created again: a partition that has a dead letter waits") > 0
 	})
-	n := book.Lines("is not made anew")
+	n := book.Lines("is not created again")
 	time.Sleep(3 * c.Lease)
-	if now := book.Lines("is not made anew"); now != n {
+	if now := book.Lines("is not created again"); now != n {
 		t.Errorf("said %d times within %v", now-n, 3*c.Lease)
 	}
 	b.remove("OTHER")
@@ -226,7 +226,7 @@ func TestBelongingNotMade(t *testing.T) {
 	}
 }
 
-// A store of state rows is made anew only where it held none: those that are
+// A store of state rows is created again only where it held none: those that are
 // not found in a store that is there stop their partitions.
 func TestRowsDeletedUnderStage(t *testing.T) {
 	t.Parallel()
@@ -237,7 +237,7 @@ func TestRowsDeletedUnderStage(t *testing.T) {
 	r := b.start(m, c)
 	old := b.config(wire.RowStream(c.Job)).FirstSeq
 	b.remove(wire.RowStream(c.Job))
-	waitFor(t, "an empty store made anew", func() bool { now := b.config(wire.RowStream(c.Job)); return now != nil && now.FirstSeq > old })
+	waitFor(t, "an empty store created again", func() bool { now := b.config(wire.RowStream(c.Job)); return now != nil && now.FirstSeq > old })
 	keys := keysIn(0, 1, 3)
 	for i, k := range keys {
 		b.publish([]packet{one(k, 1, 2, float32(i), false)})
@@ -249,7 +249,7 @@ func TestRowsDeletedUnderStage(t *testing.T) {
 	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
 	time.Sleep(3 * c.Lease)
 	if b.config(wire.RowStream(c.Job)) != nil {
-		t.Error("a store that held rows was made anew")
+		t.Error("a store that held rows was created again")
 	}
 	if phase, why := r.phase(0); phase == Stopped {
 		t.Errorf("the partition stopped: %s", why)

@@ -23,7 +23,7 @@ func (t *ownership) checkInput(ctx context.Context) error {
 	}
 	created := wire.CreatedText(info.Created)
 	if c.Created != "" && c.Created != created {
-		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and made anew, or its server did not find it; %s",
+		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and created again, or its server did not find it; %s",
 			c.subject(), c.Created, name, created, lostTrack)
 	}
 	c.Created = created
@@ -96,7 +96,7 @@ func (r *run) unchanged(ctx context.Context, part int, at wire.Place) error {
 const lostTrack = "look in the server's log for \"Missing stream checksum file\": if it says so, all is still there: stop the server, run eusn-stream doctor --repair STORE_DIR, and start both; else restore it from a backup; without one, a new job can answer what there is now"
 
 // otherHistory is what to do about an input that went back.
-const otherHistory = "nothing more is answered from it: restore the store that has these messages; without one, a restart goes on with the partitions that have answered nothing of what is lost, and a new job can answer the input as it is now"
+const otherHistory = "nothing more is predicted from this input: restore the store that has these messages; without a backup, restart: the partitions that had read none of the lost messages continue, and a new job can read the input as it is now"
 
 // same makes sure that the last input message that the partition stands on is
 // the one it was, and reports whether input of it may have been lost between

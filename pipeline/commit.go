@@ -269,7 +269,7 @@ func (c *committer) resolve(ctx context.Context, cause error) error {
 		case seq > c.last && c.guard.fenced():
 			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", errFenced, c.subject(), r.Epoch, r.Worker, c.Epoch)
 		case seq == c.last && r != c.acked && c.guard.fenced():
-			return fmt.Errorf("%w: message %d on %s was ours of epoch %d, and is of epoch %d of worker %s now: the output has gone back to what it was before (a power failure? a restored backup?), what we had published since is lost, and is predicted once more", errFenced, c.last, c.subject(), c.Epoch, r.Epoch, r.Worker)
+			return fmt.Errorf("%w: message %d on %s was written by this worker in epoch %d, and is now of worker %s in epoch %d: the output went back in time (a power failure? a restored backup?); its lost predictions are made again", errFenced, c.last, c.subject(), c.Epoch, r.Worker, r.Epoch)
 		case seq < c.last:
 			if staleSince.IsZero() {
 				staleSince = time.Now()

@@ -142,7 +142,7 @@ func TestDamageStops(t *testing.T) {
 			must(b, b.js.DeleteStream(context.Background(), cfg.Name))
 			_, err := b.js.CreateStream(context.Background(), cfg)
 			must(b, err)
-		}, []string{"deleted and made anew", "doctor --repair", "new job"}},
+		}, []string{"deleted and created again", "doctor --repair", "new job"}},
 		"input purged": {func(b *rig) { must(b, input(b).Purge(context.Background())) }, []string{"begins at message", "keep more input"}},
 		"one input message removed": {func(b *rig) {
 			_, r := b.last("hurt", 0)
@@ -156,7 +156,7 @@ func TestDamageStops(t *testing.T) {
 			_, r := b.last("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderInTime, fmt.Sprint(r.Mark.Time-int64(time.Hour))) })
 		}, []string{"was stored", "restored backup"}},
-		"input gone": {func(b *rig) { must(b, b.js.DeleteStream(context.Background(), wire.InputStream("hurt"))) }, []string{"deleted and made anew"}},
+		"input gone": {func(b *rig) { must(b, b.js.DeleteStream(context.Background(), wire.InputStream("hurt"))) }, []string{"deleted and created again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

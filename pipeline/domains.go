@@ -38,6 +38,6 @@ func (r *run) elsewhere(ctx context.Context, nc *nats.Conn) error {
 	if err != nil || info.Domain == ack.Domain { // another worker was first
 		return nil
 	}
-	return fmt.Errorf("pipeline: a job %q runs in the JetStream domain %q, which is linked to %q, where this stage is to begin one: what either publishes would reach both; give one of them another name (job) and subject (input.subject), or connect to that domain",
-		r.cfg.Job, ack.Domain, info.Domain)
+	return fmt.Errorf("pipeline: a job %q already runs in the JetStream domain %q, which is linked to this server's domain %q: two jobs of one name would receive each other's messages; choose another name (job) and subject (input.subject), or connect to domain %q",
+		r.cfg.Job, ack.Domain, info.Domain, ack.Domain)
 }

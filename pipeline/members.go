@@ -30,7 +30,7 @@ type members struct {
 	mu  sync.Mutex
 	now []string // sorted
 
-	// A bucket made anew knows those alone who have renewed since.
+	// A bucket created again knows those alone who have renewed since.
 	created time.Time // of the bucket
 	before  []string  // who lived when it was lost
 	until   time.Time // they are taken to live
@@ -53,7 +53,7 @@ func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 		return nil, fmt.Errorf("pipeline: key-value bucket %s: %w", name, err)
 	}
 	if got := stream.CachedInfo().Config.MaxAge; got < c.Lease {
-		return nil, fmt.Errorf("pipeline: key-value bucket %s has a lease of %v, the configuration says %v: workers of a job must have the same: set this worker's to %v (stage.lease); to change it for all, stop them all and delete the bucket, which holds nothing but who is there", name, got, c.Lease, got)
+		return nil, fmt.Errorf("pipeline: key-value bucket %s has a lease of %v, the configuration says %v: all workers of a job need the same lease: set stage.lease to %v here (to change it for all: stop all workers, then delete the bucket, which holds only the list of workers)", name, got, c.Lease, got)
 	}
 	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self, clock: clock, created: stream.CachedInfo().Created}, nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // streamMonitor watches the NATS streams a run stands on, once a lease. A consumer
-// whose NATS stream was deleted waits in silence; of one that was made anew, or
+// whose NATS stream was deleted waits in silence; of one that was created again, or
 // put back from a backup, it reads only what comes behind the numbers it has
 // seen. So the run asks whether its input and output are those it began with.
 // While they are, it looks after the job's others (auxiliary.go).
@@ -60,7 +60,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 			continue // away for now: who needs it asks again
 		}
 		if !info.Created.Equal(began) {
-			return fmt.Errorf("pipeline: NATS stream %s was deleted and made anew %s, the stage began with one of %s: restart, and it says what can go on", name, wire.CreatedText(info.Created), wire.CreatedText(began))
+			return fmt.Errorf("pipeline: NATS stream %s was deleted and created again %s, the stage started with the one created %s: restart the stage, and its log says which partitions can continue", name, wire.CreatedText(info.Created), wire.CreatedText(began))
 		}
 		if err := discards(info.Config); err != nil {
 			return err
@@ -126,7 +126,7 @@ func lostStream(job, name string) error {
 	if name == wire.InputStream(job) {
 		return fmt.Errorf("pipeline: NATS stream %s is gone: %s", name, lostTrack)
 	}
-	return fmt.Errorf("pipeline: NATS stream %s is gone, and with it how far each partition has come; a restart without it does not begin with partitions that have snapshots, and answers all that %s still holds of the others once more: %s", name, wire.InputStream(job), lostTrack)
+	return fmt.Errorf("pipeline: NATS stream %s is gone. It held the position of each partition. Do not restart before it is restored: partitions with snapshots would refuse to start, and the others would predict all that %s still holds a second time: %s", name, wire.InputStream(job), lostTrack)
 }
 
 // furthest is the last input message that any partition stands on.

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A NATS stream that is deleted, made anew or cut short under a running stage
+// A NATS stream that is deleted, created again or cut short under a running stage
 // ends the stage with the reason: what its consumers would do is wait.
 func TestStreamsLostUnderStage(t *testing.T) {
 	makeAnew := func(t *testing.T, b *rig, c Config) {
@@ -34,7 +34,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "LOST-IN is gone: look in the server's log"},
-		"input made anew": {func(t *testing.T, b *rig, _ *running, c Config) { makeAnew(t, b, c) }, "LOST-IN was deleted and made anew"},
+		"input created again": {func(t *testing.T, b *rig, _ *running, c Config) { makeAnew(t, b, c) }, "LOST-IN was deleted and created again"},
 		"output deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
 			if err := b.js.DeleteStream(t.Context(), wire.OutputStream(c.Job)); err != nil {
 				t.Fatal(err)

@@ -93,8 +93,8 @@ func (t *ownership) unanswered(ctx context.Context) error {
 	}
 	for _, e := range all {
 		if e.Epoch > 0 {
-			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or is lost with the NATS stream it was in, and all input would be answered once more: %w: restore %s; without a backup begin a new job, which answers the same input again, or have this one answer it again by removing the snapshots (nats stream purge %s), which cannot be undone",
-				t.c.subject(), t.snaps.Bucket, e.Name, errRecordLost, wire.OutputStream(t.cfg.Job), wire.SnapshotStream(t.cfg.Job))
+			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, start a new job, which predicts the same input again",
+				t.c.subject(), t.snaps.Bucket, e.Name, errRecordLost, wire.OutputStream(t.cfg.Job))
 		}
 	}
 	return nil

@@ -138,7 +138,7 @@ func (b *rig) named(job string, part int) (refs []wire.RowRef) {
 	return refs
 }
 
-// A store that was deleted and made anew gives no row the number of one that
+// A store that was deleted and created again gives no row the number of one that
 // was in it: a snapshot may still name that, and its owner will delete it.
 func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
@@ -161,6 +161,6 @@ func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := put(); after <= before {
-		t.Errorf("a row of the store made anew has number %d, one of the old store had %d", after, before)
+		t.Errorf("a row of the store created again has number %d, one of the old store had %d", after, before)
 	}
 }

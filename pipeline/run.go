@@ -261,7 +261,7 @@ func (r *run) warnOfLoss() {
 	}
 	if len(older) > 0 {
 		slices.Sort(older)
-		r.log.Warn("the output is new and empty, but other NATS streams of the job are older: if this job has answered before, its output is lost, and all that the input holds is answered once more: then stop, and restore the output; if the job is new, all is well", "output", out.Config.Name, "created", wire.CreatedText(out.Created), "older", strings.Join(older, ", "))
+		r.log.Warn("the output is new and empty, but other NATS streams of the job are older: if the job is new, ignore this line; if it has made predictions before, its output is lost, and they will be made again: stop the stage and restore the output", "output", out.Config.Name, "created", wire.CreatedText(out.Created), "older", strings.Join(older, ", "))
 	}
 }
 

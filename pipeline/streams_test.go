@@ -100,7 +100,7 @@ func TestExistingStreams(t *testing.T) {
 	mentions(t, r.wait(t), "OLD-OUT", "max messages 1000", "must stay") // under a running stage too
 }
 
-// An input made anew under an old output is noticed.
+// An input created again under an old output is noticed.
 func TestInputRecreated(t *testing.T) {
 	b := newRig(t)
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -111,7 +111,7 @@ func TestInputRecreated(t *testing.T) {
 	}
 	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
 	err := s.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "deleted and made anew") && !strings.Contains(err.Error(), "lost its tail") {
+	if err == nil || !strings.Contains(err.Error(), "deleted and created again") && !strings.Contains(err.Error(), "lost its tail") {
 		t.Fatalf("stage on a recreated input: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func (s Stored) Since(before Stored) Growth {
 	return s.growth(func(i int) (bytes float64, over time.Duration) {
 		over = s.at.Sub(before.at)
 		was, is := before.streams[i].State, s.streams[i].State
-		if is.LastSeq <= was.LastSeq { // quiet, or made anew
+		if is.LastSeq <= was.LastSeq { // quiet, or created again
 			return 0, over
 		}
 		if is.Msgs-was.Msgs == is.LastSeq-was.LastSeq && is.Bytes > was.Bytes { // nothing went

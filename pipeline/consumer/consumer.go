@@ -118,7 +118,7 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, from uint6
 				err = fn(m, meta, part)
 			} else {
 				seq := meta.Sequence.Stream
-				err = &wire.ForeignError{Seq: seq, Err: fmt.Errorf("consumer: message %d on %s: the subject ends in no partition: something else publishes there: keep its sender off, look at it (nats stream get %s %d), and take it out (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
+				err = &wire.ForeignError{Seq: seq, Err: fmt.Errorf("consumer: message %d on %s: the subject ends in no partition, so another program publishes there: look at the message (nats stream get %s %d), stop its sender, then remove the message (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
 			}
 		}
 		if err != nil {
