@@ -26,7 +26,7 @@ test: ## all tests
 # Without go test's share of vet, which make check runs whole: no file here is for
 # the race detector alone.
 race: ## the concurrent packages under the race detector
-	go test -race -short -vet=off -p 3 $(RACE)
+	go test -race -short -vet=off -p 2 -timeout 15m $(RACE)
 
 # The arm64 engine held to its bits, all kernel shapes; the largest networks are
 # left out because the reference takes minutes on them there.
