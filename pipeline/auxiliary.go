@@ -45,7 +45,7 @@ func openAuxiliary(ctx context.Context, r *run) (*auxiliary, error) {
 	return b, nil
 }
 
-// look asks for one of them, and makes it anew if it is gone. What cannot be
+// look asks for one of them, and creates it again if it is gone. What cannot be
 // asked for or made now is so at the next look.
 func (b *auxiliary) look(ctx context.Context, name string) {
 	try, cancel := b.link.Attempt(ctx)
@@ -138,7 +138,7 @@ func (b *auxiliary) lacks(name string) string {
 	case wire.DeadLetterStream(b.cfg.Job):
 		return "a partition that has a dead letter waits for it: restore it, or let the stage make NATS streams"
 	case wire.RowStream(b.cfg.Job):
-		return "a partition that needs it waits for it: restore it; without a backup delete nothing more and restart a worker, which makes it anew: sequences whose rows it held are lost, and stop their partitions when they are heard"
+		return "a partition that needs it waits for it: restore it; without a backup delete nothing more and restart a worker, which creates it again: sequences whose rows it held are lost, and stop their partitions when they are heard"
 	case wire.SnapshotStream(b.cfg.Job):
 		return "no state is stored, and a worker that ends now leaves partitions that only an input that begins at message 1 brings back: let the stage make NATS streams, or start a worker that may"
 	}

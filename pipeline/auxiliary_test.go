@@ -45,7 +45,7 @@ func (b *rig) stored(job string, part int) bool {
 	return err == nil
 }
 
-// The snapshots deleted under a stage: it stores every partition's state anew,
+// The snapshots deleted under a stage: it stores every partition's state again,
 // that of a silent one too, and whoever comes next begins from these.
 func TestSnapshotsDeletedUnderStage(t *testing.T) {
 	for name, c := range map[string]struct {

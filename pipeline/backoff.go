@@ -6,7 +6,7 @@ import (
 )
 
 // A partition given up waits for firstWait, twice as long each further time,
-// mostWait at most. One that has worked for mostWait begins anew.
+// mostWait at most. One that has worked for mostWait starts again.
 const (
 	firstWait = time.Second
 	mostWait  = 30 * time.Second

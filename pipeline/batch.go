@@ -25,7 +25,7 @@ type job struct {
 
 // batch is what one engine call works on, with the way to answer it: the
 // predictions of each partition and the input they answer. A shard fills it,
-// its emitter publishes it and hands it back; nothing is allocated anew once
+// its emitter publishes it and hands it back; nothing is allocated once
 // the slices have grown.
 type batch struct {
 	messages int // taken from the queue, repeats included

@@ -51,7 +51,7 @@ func TestMaxPayloadLowered(t *testing.T) {
 	r.stop(t)
 }
 
-// A stage whose connections are closed for good begins anew by itself.
+// A stage whose connections are closed for good starts again by itself.
 func TestClosedConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -68,7 +68,7 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 	exp := direct(t, m, streams, sent)
 	same(t, b.await("shut", count(exp)), exp)
 	r.stop(t)
-	if book.Lines("eusn-stream/shut/commit") == 0 || book.Lines("beginning anew on new connections") != 1 {
+	if book.Lines("eusn-stream/shut/commit") == 0 || book.Lines("starting again on new connections") != 1 {
 		t.Errorf("the log does not say why, once:\n%s", book)
 	}
 }

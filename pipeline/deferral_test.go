@@ -38,7 +38,7 @@ func TestServerGoneBetweenConnections(t *testing.T) {
 }
 
 // A partition that is given up again and again waits longer each time, half a
-// minute at most; once it has worked for that long it begins anew.
+// minute at most; once it has worked for that long it starts again.
 func TestDeferralsGrow(t *testing.T) {
 	m := &manager{deferred: map[int]*deferral{}, run: &run{
 		counters: &Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), streams: streams{snaps: &store.Snapshots{}},

@@ -88,7 +88,7 @@ func (s *shard) failPartition(p *partition, err error) error {
 	return err
 }
 
-// giveUpOn ends a ownership. What fails once a stop's time has run out says
+// giveUpOn ends an ownership. What fails once a stop's time has run out says
 // nothing of the partition.
 func (s *shard) giveUpOn(p *partition, err error) {
 	if s.last.Err() != nil {

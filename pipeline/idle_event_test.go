@@ -52,7 +52,7 @@ func TestIdleEndsLikeAMark(t *testing.T) {
 }
 
 // Where the policy fixes the length, an idle sequence is given up without a
-// prediction and its rows are free; the next sample begins anew.
+// prediction and its rows are free; the next sample starts again.
 func TestIdleDiscards(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Count, Length: 3}, {Kind: reservoir.Window, Length: 4, Hop: 2}, {Kind: reservoir.Endless, Early: 4}} {
 		m := testModel(t, 3, policy)

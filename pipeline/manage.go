@@ -158,7 +158,7 @@ func (m *manager) turn(ctx context.Context) error {
 	return nil
 }
 
-// start begins a ownership; reading is done when it is being read or has ended.
+// start begins an ownership; reading is done when it is being read or has ended.
 func (m *manager) start(p int, reading *sync.WaitGroup) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(m.workers))
 	t := &ownership{

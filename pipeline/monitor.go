@@ -147,7 +147,7 @@ func (r *run) ownerships() map[int]*ownership {
 
 // same makes sure, after a connection or a consumer had to recover, that each
 // partition's last message is still the one it was. A partition that hears
-// nothing more finds it out here; one that does, when its consumer begins anew.
+// nothing more finds it out here; one that does, when its consumer starts again.
 func (w *streamMonitor) same(ctx context.Context) {
 	breaks := w.interruptions()
 	if breaks == w.breaks {

@@ -126,7 +126,7 @@ func TestPublisherResume(t *testing.T) {
 	r.stop(t)
 }
 
-// Without Resume a second run counts anew and is not taken for repeats.
+// Without Resume a second run starts counting again and is not taken for repeats.
 func TestPublisherNewIncarnation(t *testing.T) {
 	b := newRig(t)
 	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Job: "inc", Partitions: 2})

@@ -58,7 +58,7 @@ func TestReorderBytes(t *testing.T) {
 	}
 }
 
-// A producer that counts anew leaves nothing waiting for numbers it has given
+// A producer that starts counting again leaves nothing waiting for numbers it has given
 // up.
 func TestReorderIncarnation(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -201,7 +201,7 @@ func (b *rig) dropSnapshot(job, name string) {
 	}
 }
 
-// A partition that has snapshots and no record is not begun anew: all of its
+// A partition that has snapshots and no record is not begun a second time: all of its
 // input would be answered once more.
 func TestRecordLost(t *testing.T) {
 	t.Parallel()

@@ -163,7 +163,7 @@ func TestEndWithoutRows(t *testing.T) {
 	}
 }
 
-// A new incarnation starts counting anew; an open sequence is flagged.
+// A new incarnation starts counting again from 1; an open sequence is flagged.
 func TestIncarnation(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	of := func(p packet, inc string) packet { p.header[wire.HeaderIncarnation] = inc; return p }

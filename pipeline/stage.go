@@ -50,7 +50,7 @@ type Stage struct {
 //
 // A lost engine takes states with it that nothing but the snapshots and the
 // input has. With a Fallback, the worker then leaves the job as one that was
-// killed would, and begins anew with engines of Fallback. So it does, on new
+// killed would, and starts again with engines of Fallback. So it does, on new
 // connections, where the client has closed one for good.
 func (s *Stage) Run(ctx context.Context) error {
 	first := *s
@@ -68,7 +68,7 @@ func (s *Stage) Run(ctx context.Context) error {
 			first.NewEngine = s.Fallback
 			says = "engine lost: its partitions are restored from their snapshots on another engine"
 		case errors.Is(err, errClosed):
-			says = "beginning anew on new connections, from the last snapshots: the server's log says what it objected to"
+			says = "starting again on new connections, from the last snapshots: the server's log says what it objected to"
 		default:
 			return err
 		}

@@ -47,7 +47,7 @@ type Stats struct {
 	// last message since the stage began, and of those that wait.
 	Contradictions uint64
 	Losses         uint64 // messages before which some of their partition may have been removed unread
-	Incarnations   uint64 // times a producer began counting anew
+	Incarnations   uint64 // times a producer began counting again from 1
 	DeadLetters    uint64 // messages that could not be used, published as such
 	Held           uint64 // missing values replaced by the previous sample's
 	Predictions    uint64 // published and acknowledged, early ones included

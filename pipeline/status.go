@@ -191,7 +191,7 @@ func (v *view) partitions() []PartitionHealth {
 	return all
 }
 
-// describe fills in how a ownership's partition stands.
+// describe fills in how an ownership's partition stands.
 func (t *ownership) describe(p *PartitionHealth) {
 	p.Epoch, p.Lag = t.epoch.Load(), t.part.lag()
 	if at := t.unsaved.Load(); at > 0 {

@@ -158,7 +158,7 @@ func TestReplayingIsNotReady(t *testing.T) {
 	r.stop(t)
 }
 
-// Each phase of a ownership as Status tells it.
+// Each phase of an ownership as Status tells it.
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	tn := &ownership{ctx: ctx, stop: stop, part: newPartition(4, 0)}

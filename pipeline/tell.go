@@ -24,7 +24,7 @@ func (s *shard) tell(b *batch, a *answer) {
 	b.fx.Dead = b.fx.Dead[:0]
 }
 
-// count adds a tally to the counters, and begins it anew.
+// count adds a tally to the counters, and empties it.
 func (s *shard) count(t *state.Tally) {
 	if *t == (state.Tally{}) {
 		return
@@ -52,7 +52,7 @@ func (s *shard) say(p *partition, n *state.Note) {
 	case state.NoteStreamForgotten:
 		s.warn("more streams than max_streams: the one longest silent is forgotten", "partition", p.state.ID)
 	case state.NoteContradiction:
-		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that counts anew must say so ("+wire.HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", p.state.ID, "key", n.Key, "number", n.Number, "input", n.Input)
+		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that starts counting again must say so ("+wire.HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", p.state.ID, "key", n.Key, "number", n.Number, "input", n.Input)
 	case state.NoteGap:
 		s.warn("messages missing: predictions are flagged", "key", n.Key, "after", n.After, "got", n.Number)
 	case state.NoteLoss:

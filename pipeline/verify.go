@@ -85,7 +85,7 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	return v, err
 }
 
-// rebuild takes a ownership's partition to its mark, without a claim.
+// rebuild takes an ownership's partition to its mark, without a claim.
 func (t *ownership) rebuild(js jetstream.JetStream) error {
 	if err := t.checkInput(t.ctx); err != nil {
 		return err

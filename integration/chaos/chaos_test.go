@@ -154,7 +154,7 @@ func TestTruthOfSilence(t *testing.T) {
 		{"nothing heard since", "marked", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "2.0 idle, 7.0 idle"},
 		{"heard since", "marked", `{"After":1,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0 idle"},
 		{"somebody else", "marked", `{"After":2,"Streams":[{"Key":"x","Stream":"k"},{"Key":"k","Stream":"x"}]}`, "7.0 idle"},
-		{"counted anew", "count", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0"},
+		{"counted again from 1", "count", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0"},
 	} {
 		p := handmade(7)
 		for _, m := range p.messages["k"] {

@@ -139,7 +139,7 @@ func rewind(w rewinding) []harm {
 type backup struct {
 	dir   string
 	last  uint64 // message of the input
-	again func() // lets producers send anew what they sent since
+	again func() // lets producers send again what they sent since
 }
 
 func (b *backup) putBack(dir string, streams []string) error {

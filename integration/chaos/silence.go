@@ -69,7 +69,7 @@ func (t *truth) end(s *track, id string) error {
 		}
 		s.start = s.n
 		s.forget(s.n)
-	default: // given up: what comes next begins anew
+	default: // given up: what comes next starts again
 		*s = track{mark: s.mark, seq: s.seq, row: s.row, time: s.time, heard: s.heard}
 	}
 	t.idle++

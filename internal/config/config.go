@@ -148,7 +148,7 @@ type Stage struct {
 	// this CPU. All give the same bits, except gpu-3xtf32 and gpu-2xtf32
 	// (docs/gpu.md).
 	Engine string `mapstructure:"engine" default:"auto" enum:"auto,avx512,avx2,neon,generic,gpu,gpu-3xtf32,gpu-2xtf32" flag:"engine"`
-	// A batch is closed when it has so many rows, or after latency.
+	// A batch is closed at this many rows, or after latency.
 	Rows int `mapstructure:"rows" default:"32000" minimum:"1" maximum:"16777216"`
 	// A batch is closed so long after its first message. Negative: as soon as no
 	// message is waiting.
@@ -169,7 +169,7 @@ type Stage struct {
 	Forget time.Duration `mapstructure:"forget" default:"0s" minimum:"0s"`
 	// Name of the model's readout that predicts. Empty: its first.
 	Head string `mapstructure:"head" default:""`
-	// The state of a partition is stored after so many messages, or after
+	// The state of a partition is stored after this many messages, or after
 	// snapshot_every. A restart replays the messages since.
 	SnapshotMessages int `mapstructure:"snapshot_messages" default:"4096" minimum:"1" maximum:"1073741824"`
 	// The state of a partition is stored after so much time, or after

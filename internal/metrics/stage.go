@@ -25,7 +25,7 @@ var plain = []struct {
 	{counter, "eusn_contradictions_total", "Duplicates whose content was another than that of the message that had their number.", func(s *pipeline.Stats) float64 { return float64(s.Contradictions) }},
 	{counter, "eusn_reordered_total", "Messages that came too early and were put in order.", func(s *pipeline.Stats) float64 { return float64(s.Reordered) }},
 	{counter, "eusn_gaps_total", "Times a producer's missing messages were given up.", func(s *pipeline.Stats) float64 { return float64(s.Gaps) }},
-	{counter, "eusn_incarnations_total", "Times a producer began to number its messages anew.", func(s *pipeline.Stats) float64 { return float64(s.Incarnations) }},
+	{counter, "eusn_incarnations_total", "Times a producer began to number its messages from 1 again.", func(s *pipeline.Stats) float64 { return float64(s.Incarnations) }},
 	{counter, "eusn_values_held_total", "Missing values that were filled in.", func(s *pipeline.Stats) float64 { return float64(s.Held) }},
 	{counter, "eusn_idle_ends_total", "Sequences ended by a stream's silence.", func(s *pipeline.Stats) float64 { return float64(s.Idle) }},
 	{counter, "eusn_decode_seconds_total", "Time in the decoder, of all shards.", func(s *pipeline.Stats) float64 { return s.Decode.Seconds() }},

@@ -32,7 +32,7 @@ func (p *pace) item(now, after time.Time, times []int64, last int64) clock {
 		p.begin, p.origin, p.set = now, times[0], true
 	}
 	if times[0] <= last {
-		// The stream's time line starts anew, as where every series of a
+		// The stream's time line starts again, as where every series of a
 		// data set begins at 0.
 		return clock{begin: now, origin: times[0]}
 	}

@@ -124,7 +124,7 @@ func (l *loop) checkReached() error {
 }
 
 func (l *loop) differs(s *stream) error {
-	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start anew", s.key, s.seq, s.stored, l.opt.RowsPerMessage)
+	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start from the beginning", s.key, s.seq, s.stored, l.opt.RowsPerMessage)
 }
 
 // build encodes the item's samples up to row to as the stream's next message.

@@ -73,7 +73,7 @@ automatically.`,
 	return cmd
 }
 
-// repairStore makes lost checksums of a server's store anew.
+// repairStore makes lost checksums of a server's store again.
 func repairStore(a *cli.App, dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "jetstream")); err != nil {
 		return cli.Fail(cli.ExitUsage, fmt.Errorf("no store of a NATS server in %q: %w", dir, err), "give the directory that the server's configuration calls store_dir")

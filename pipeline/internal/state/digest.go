@@ -81,7 +81,7 @@ func (s *Machine) Check(p *Partition, rows RowReader) (compared bool, err error)
 	return true, s.recount(p, rows)
 }
 
-// recount makes the digest anew, in the form that is now the partition's.
+// recount computes the digest again, in the form that is now the partition's.
 func (s *Machine) recount(p *Partition, rows RowReader) error {
 	for _, src := range p.Sources {
 		p.touchSource(src)

@@ -215,7 +215,7 @@ func (s *Machine) sequence(m *step, j *Message, isNew bool) error {
 }
 
 // compare tells of a number that comes again with other content: nobody repeats
-// that message, somebody counts anew under an incarnation that has these
+// that message, somebody starts counting again under an incarnation that has these
 // numbers behind it, or two count under one key. What they send is dropped.
 func (m *step) compare(n uint64, j *Message) {
 	src := m.src

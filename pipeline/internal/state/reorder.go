@@ -60,7 +60,7 @@ func (s *Machine) flush(m *step, f codec.Flag) error {
 	return nil
 }
 
-// startOver follows a producer that began counting anew. What it had sent too
+// startOver follows a producer that began counting again from 1. What it had sent too
 // early before that is used: nothing that would fill the holes can come.
 func (s *Machine) startOver(m *step, inc string) error {
 	src := m.src
