@@ -52,6 +52,23 @@ func (e *UnknownKeyError) Error() string {
 	return fmt.Sprintf("config: %vunknown key %q, nearest is %q", e.Source, e.Key, e.Nearest)
 }
 
+// FileError is what is wrong with a file as a whole, or with a place in it that
+// has no key.
+type FileError struct {
+	File string
+	Line int // from 1; 0 = not known
+	Err  error
+}
+
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("config: %s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("config: %s:%d: %v", e.File, e.Line, e.Err)
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
 // shown is a value as an error shows it.
 func shown(text string) string {
 	if text == "" {

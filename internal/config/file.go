@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -35,17 +36,17 @@ func readFile(name string, raw []byte) (*file, error) {
 	case err == io.EOF:
 		return f, nil // an empty file: all defaults
 	case err != nil:
-		return nil, fmt.Errorf("config: %s: %w", name, err)
+		return nil, &FileError{File: name, Err: err}
 	}
 	top := content(&doc)
 	if top.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("config: %s:%d: want keys and values", name, top.Line)
+		return nil, &FileError{name, top.Line, errors.New("want keys and values")}
 	}
 	switch err := documents.Decode(&second); {
 	case err == nil && content(&second).ShortTag() != "!!null": // its keys would do nothing
-		return nil, fmt.Errorf("config: %s:%d: want one YAML document, a second begins here", name, second.Line)
+		return nil, &FileError{name, second.Line, errors.New("want one YAML document, a second begins here")}
 	case err != nil && err != io.EOF:
-		return nil, fmt.Errorf("config: %s: %w", name, err)
+		return nil, &FileError{File: name, Err: err}
 	}
 	f.walk("", top)
 	return f, nil

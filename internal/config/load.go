@@ -39,8 +39,8 @@ func ShowDefaults(flags *pflag.FlagSet, names []string) {
 // environment, else from raw, the YAML file that is called name, else its
 // default. flags may be nil where there are no names.
 //
-// The error joins everything that is wrong, as FieldError and UnknownKeyError
-// where a key is known to be at fault. Config then still has every value that
+// The error joins everything that is wrong: FieldError and UnknownKeyError where
+// a key is known to be at fault, else FileError. Config then still has every value that
 // could be read, and defaults for those that could not.
 func Load(name string, raw []byte, flags *pflag.FlagSet, names []string) (Config, error) {
 	f, err := readFile(name, raw)
@@ -59,7 +59,7 @@ func Load(name string, raw []byte, flags *pflag.FlagSet, names []string) (Config
 	l.check()
 	errs := append(f.errs, l.errs...)
 	if f.more > 0 {
-		errs = append(errs, fmt.Errorf("config: %s: %d problems more", name, f.more))
+		errs = append(errs, &FileError{File: name, Err: fmt.Errorf("%d problems more", f.more)})
 	}
 	return l.c, errors.Join(errs...)
 }

@@ -57,7 +57,8 @@ func newConfigCheck(a *cli.App) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a configuration file; start nothing, connect to nothing",
 		Long: `Check a configuration file as "run" would read it, environment included: keys,
-types, ranges. Nothing is started and nothing is connected to.`,
+types, ranges. Nothing is started and nothing is connected to. With --json, each
+problem has its key, place, wanted value and message.`,
 		Example: "  eusn-stream config check configs/embedded.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(_ context.Context, args []string) error {
@@ -70,13 +71,13 @@ func configCheck(a *cli.App, path string) error {
 	c, err := Load(path, nil, nil)
 	if a.JSON {
 		out := struct {
-			File     string   `json:"file"`
-			OK       bool     `json:"ok"`
-			Problems []string `json:"problems"`
-		}{path, err == nil, []string{}}
+			File     string    `json:"file"`
+			OK       bool      `json:"ok"`
+			Problems []problem `json:"problems"`
+		}{path, err == nil, []problem{}}
 		if err != nil {
 			for _, e := range parts(errors.Unwrap(err)) {
-				out.Problems = append(out.Problems, e.Error())
+				out.Problems = append(out.Problems, problemOf(e))
 			}
 		}
 		if err := a.PrintJSON(out); err != nil {
@@ -93,6 +94,38 @@ func configCheck(a *cli.App, path string) error {
 		a.Print("%s: ok", path)
 	}
 	return nil
+}
+
+// problem is one thing that is wrong, as --json prints it. What is not known is
+// left out.
+type problem struct {
+	Key         string `json:"key,omitempty"` // as in the file, with its groups: stage.rows
+	File        string `json:"file,omitempty"`
+	Line        int    `json:"line,omitempty"`        // in File, from 1
+	Environment string `json:"environment,omitempty"` // the variable that the value comes from
+	Want        string `json:"want,omitempty"`
+	Got         string `json:"got,omitempty"`
+	Nearest     string `json:"nearest,omitempty"` // the known key that an unknown one is most like
+	Message     string `json:"message"`           // all of it in a sentence, as without --json
+}
+
+func problemOf(err error) problem {
+	p := problem{Message: err.Error()}
+	from := func(s config.Source) { p.File, p.Line, p.Environment = s.File, s.Line, s.Env }
+	var field *config.FieldError
+	var unknown *config.UnknownKeyError
+	var file *config.FileError
+	switch {
+	case errors.As(err, &field):
+		p.Key, p.Want, p.Got = field.Key, field.Want, field.Value
+		from(field.Source)
+	case errors.As(err, &unknown):
+		p.Key, p.Want, p.Nearest = unknown.Key, "a key that exists", unknown.Nearest
+		from(unknown.Source)
+	case errors.As(err, &file):
+		p.File, p.Line = file.File, file.Line
+	}
+	return p
 }
 
 // parts takes a joined error apart.

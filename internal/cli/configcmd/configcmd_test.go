@@ -97,21 +97,71 @@ func TestConfigProblems(t *testing.T) {
 			if n := strings.Count(r.ErrOut, "\n"); c.name == "one of each kind" && n != 5 { // and what to try
 				t.Errorf("%d lines, want 5:\n%s", n, r.ErrOut)
 			}
-			if c.name == "two at once" {
-				var out struct {
-					OK       bool
-					Problems []string
-				}
-				clitest.Exec(t, t.Context(), "config", "check", "--json", file).Parse(t, &out)
-				if out.OK || len(out.Problems) != 2 {
-					t.Errorf("--json tells %+v, want two problems", out)
-				}
-			}
 		})
 	}
 	clitest.Exec(t, t.Context(), "config", "check", file+".none").Want(t, cli.ExitConfig, "no such file", "config init")
 	clitest.Write(t, file, "# nothing changed\n")
 	clitest.Must(t, "config", "check", file)
+}
+
+// --json says where each problem is and what is wanted, for a program to use.
+func TestConfigProblemsAsJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	type problem struct {
+		Key, File, Environment, Want, Got, Nearest, Message string
+		Line                                                int
+	}
+	t.Setenv("EUSN_STAGE_PARTITIONS", "0")
+	for name, c := range map[string]struct {
+		yaml string
+		want []problem
+	}{
+		"keys": {"job: A B\nstage:\n  row: 5\n  latency: soon\n", []problem{
+			{Key: "stage.row", File: file, Line: 3, Want: "a key that exists", Nearest: "stage.rows",
+				Message: `config: ` + file + `:3: unknown key "stage.row", nearest is "stage.rows"`},
+			{Key: "stage.latency", File: file, Line: 4, Want: "a duration with its unit, such as 5ms or 10s, at most 1m, not 0s", Got: `"soon"`,
+				Message: `config: ` + file + `:4: key stage.latency: want a duration with its unit, such as 5ms or 10s, at most 1m, not 0s, got "soon"`},
+			{Key: "job", File: file, Line: 1, Got: `"A B"`},
+			{Key: "stage.partitions", Environment: "EUSN_STAGE_PARTITIONS", Got: "0"},
+		}},
+		"a list":  {"- job\n", []problem{{File: file, Line: 1, Message: "config: " + file + ":1: want keys and values"}}},
+		"no file": {"", []problem{{Message: "config: open " + file + ": no such file or directory"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clitest.Write(t, file, c.yaml)
+			if c.yaml == "" {
+				os.Remove(file)
+			}
+			var out struct {
+				File     string
+				OK       bool
+				Problems []problem
+			}
+			r := clitest.Exec(t, t.Context(), "config", "check", "--json", file)
+			r.Want(t, cli.ExitConfig)
+			r.Parse(t, &out)
+			if out.OK || out.File != file || len(out.Problems) != len(c.want) {
+				t.Fatalf("--json prints %+v, want %d problems", out, len(c.want))
+			}
+			for i, got := range out.Problems {
+				want := c.want[i]
+				if want.Message == "" { // the rest is the key's own text
+					if got.Want == "" || !strings.Contains(got.Message, "want "+got.Want) || !strings.Contains(r.ErrOut, got.Message) {
+						t.Errorf("problem %d: wants %q, says %q", i, got.Want, got.Message)
+					}
+					want.Want, want.Message = got.Want, got.Message
+				}
+				if got != want {
+					t.Errorf("problem %d is\n%+v, want\n%+v", i, got, want)
+				}
+			}
+		})
+	}
+	clitest.Write(t, file, "stage:\n  partitions: 2\n")
+	t.Setenv("EUSN_STAGE_PARTITIONS", "")
+	if r := clitest.Must(t, "config", "check", "--json", file); !strings.Contains(r.Out, `"problems":[]`) && !strings.Contains(r.Out, `"problems": []`) {
+		t.Errorf("a right file prints %s", r.Out)
+	}
 }
 
 func TestEnvironmentOverridesFile(t *testing.T) {
