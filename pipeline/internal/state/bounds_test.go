@@ -33,15 +33,15 @@ func TestAdmitsForesees(t *testing.T) {
 			return &m
 		}
 		for range rng.IntN(4) { // what was there before
-			if err := o.m.Apply(o.p, message(2), &o.fx, &o.out); err != nil {
+			if o.apply(message(2)); o.full > 0 {
 				break
 			}
 			o.flush()
 		}
 		j := message(8)
 		src, _ := o.p.source(j.Key)
-		m := &step{fx: &o.fx, out: &o.out, p: o.p, src: src}
-		if _, err := o.m.decode(&o.fx, j); err != nil {
+		m := &step{fx: o.fx, out: &o.out, p: o.p, src: src}
+		if _, err := o.m.decode(o.fx, j); err != nil {
 			t.Fatal(err)
 		}
 		fresh := 0
@@ -118,9 +118,9 @@ func TestApplyAllocates(t *testing.T) {
 	m.Seq = 0
 	apply := func() {
 		m.Seq++
-		o.fx = Effects{X: o.fx.X[:0], Runs: o.fx.Runs[:0], Dead: o.fx.Dead[:0], Notes: o.fx.Notes[:0]}
+		*o.fx = Effects{X: o.fx.X[:0], Runs: o.fx.Runs[:0], Dead: o.fx.Dead[:0], Notes: o.fx.Notes[:0]}
 		o.out = Predictions{Preds: o.out.Preds[:0], At: o.out.At[:0], Stored: o.out.Stored[:0]}
-		if err := o.m.Apply(o.p, &m, &o.fx, &o.out); err != nil {
+		if err := o.m.Apply(o.p, &m, o.fx, &o.out); err != nil {
 			t.Fatal(err)
 		}
 	}

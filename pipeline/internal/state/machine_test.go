@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -23,8 +24,10 @@ func noise(seed uint64) []byte {
 }
 
 // A log leads to what the model says: which predictions, of which samples, with
-// which flags, at which input message; and which dead letters.
-func compareWithModel(t *testing.T, b []byte) []made {
+// which flags, at which input message; and which dead letters. It does so with
+// any number of slots, and with few: then rows leave, counted in evicted, and
+// come back, in the middle of messages too.
+func compareWithModel(t *testing.T, b []byte, evicted *int) []made {
 	t.Helper()
 	log := drawLog(b)
 	messages := encoded(t, log)
@@ -34,15 +37,18 @@ func compareWithModel(t *testing.T, b []byte) []made {
 		for _, e := range log {
 			m.take(e)
 		}
-		o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Marked, Early: early}))
-		o.feed(messages, func(uint64) bool { return false })
-		if !slices.Equal(o.made, m.out) {
-			t.Fatalf("early %d: %s", early, firstDifference(o.made, m.out))
+		for _, most := range []int{0, 1 + len(b)%5} {
+			o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Marked, Early: early})).few(most, rand.New(rand.NewPCG(uint64(len(b)), 3)))
+			o.feed(messages, func(uint64) bool { return false })
+			if !slices.Equal(o.made, m.out) {
+				t.Fatalf("early %d, slots %d: %s", early, most, firstDifference(o.made, m.out))
+			}
+			if !slices.Equal(o.dead, m.dead) {
+				t.Fatalf("early %d, slots %d: dead letters of messages %v, want %v", early, most, o.dead, m.dead)
+			}
+			*evicted += o.evicted
 		}
-		if !slices.Equal(o.dead, m.dead) {
-			t.Fatalf("early %d: dead letters of messages %v, want %v", early, o.dead, m.dead)
-		}
-		all = append(all, o.made...)
+		all = append(all, m.out...)
 	}
 	return all
 }
@@ -63,9 +69,9 @@ func firstDifference(got, want []made) string {
 
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
-	flags := map[codec.Flag]int{}
+	flags, evicted := map[codec.Flag]int{}, 0
 	for seed := range uint64(1000) {
-		for _, p := range compareWithModel(t, noise(seed)) {
+		for _, p := range compareWithModel(t, noise(seed), &evicted) {
 			for f := codec.Flag(1); f <= p.flags; f <<= 1 {
 				if p.flags&f != 0 {
 					flags[f]++
@@ -78,13 +84,17 @@ func TestAgainstModel(t *testing.T) {
 			t.Errorf("%d predictions with flag %v: the test has lost its subject", flags[f], f)
 		}
 	}
+	if evicted < 1000 {
+		t.Errorf("%d rows left their slots: the test has lost its subject", evicted)
+	}
+	t.Logf("%d rows left their slots", evicted)
 }
 
 func FuzzAgainstModel(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(noise(seed))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) { compareWithModel(t, b) })
+	f.Fuzz(func(t *testing.T, b []byte) { compareWithModel(t, b, new(int)) })
 }
 
 // policies are all that cut by something else than a length of their own.
@@ -93,9 +103,16 @@ var policies = []reservoir.Policy{
 	{Kind: reservoir.Window, Length: 6, Hop: 2}, {Kind: reservoir.Window, Length: 4, Hop: 4, Early: 3}, {Kind: reservoir.Endless, Early: 2},
 }
 
-// How a log is cut into batches, where rows are, and whether somebody took over
-// in between changes neither a prediction nor the state.
+// How a log is cut into batches, where rows are, how many slots there are, and
+// whether somebody took over in between changes neither a prediction nor the
+// state. The reference has any number of slots and one message in a batch.
 func compareCuts(t *testing.T, b []byte, seed uint64) {
+	t.Helper()
+	countCuts(t, b, seed)
+}
+
+// countCuts returns how many rows left their slots for want of room.
+func countCuts(t *testing.T, b []byte, seed uint64) int {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 2))
 	messages := encoded(t, drawLog(b))
@@ -117,7 +134,11 @@ func compareCuts(t *testing.T, b []byte, seed uint64) {
 		sums = append(sums, one.p.Sum)
 	}
 
-	batches := newOwner(t, rules)
+	most := 0
+	if rng.IntN(2) == 0 {
+		most = 1 + rng.IntN(5)
+	}
+	batches := newOwner(t, rules).few(most, rng)
 	batches.spread = rng
 	for from := 0; from < len(messages); {
 		to := min(len(messages), from+1+rng.IntN(40))
@@ -135,12 +156,12 @@ func compareCuts(t *testing.T, b []byte, seed uint64) {
 	// message kept and said that all is answered up to message said. The next
 	// one begins from the snapshot.
 	if len(messages) < 3 {
-		return
+		return batches.evicted
 	}
 	kept := rng.IntN(len(messages))
 	crash := kept + rng.IntN(len(messages)-kept)
 	said := kept + rng.IntN(crash-kept+1)
-	first := newOwner(t, rules)
+	first := newOwner(t, rules).few(most, rng)
 	first.spread = rng
 	first.feed(messages[:kept], never)
 	snapshot := first.snapshot()
@@ -163,13 +184,82 @@ func compareCuts(t *testing.T, b []byte, seed uint64) {
 	if got := append(first.made, second.made...); !slices.Equal(got, one.made) || second.p.Sum != sums[len(messages)] {
 		t.Fatalf("%+v: taken over at %d from a snapshot of %d, answered up to %d: %s", rules.Policy, crash, kept, said, firstDifference(got, one.made))
 	}
+	return batches.evicted + first.evicted + second.evicted
 }
 
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
+	evicted := 0
 	for seed := range uint64(1000) {
-		compareCuts(t, noise(seed), seed)
+		evicted += countCuts(t, noise(seed), seed)
 	}
+	if evicted < 1000 {
+		t.Errorf("%d rows left their slots: the test has lost its subject", evicted)
+	}
+	t.Logf("%d rows left their slots", evicted)
+}
+
+// Two partitions share a machine and few slots, and no row can be stored. One
+// that finds no slot has failed, perhaps in the middle of a message; that
+// changes nothing of the other's predictions and state.
+func TestNoSlotIsOnePartitionsFault(t *testing.T) {
+	t.Parallel()
+	failures, outlived := 0, 0
+	for seed := range uint64(1000) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		rules := rulesOf(policies[rng.IntN(len(policies))])
+		logs := [][]Message{encoded(t, drawLog(noise(seed))), encoded(t, drawLog(noise(seed+1000)))}
+		one := newOwner(t, rules).few(4+rng.IntN(16), rng)
+		one.nowhere = true
+		both := []*owner{one, one.neighbour()}
+		for at := []int{0, 0}; at[0] < len(logs[0]) || at[1] < len(logs[1]); {
+			which := rng.IntN(2)
+			if at[which] < len(logs[which]) {
+				both[which].apply(forPartition(logs[which][at[which]], which))
+				at[which]++
+			}
+			if rng.IntN(8) == 0 {
+				flushAll(both)
+			}
+		}
+		flushAll(both)
+		failures += one.failures
+		for which, o := range both {
+			if o.failed {
+				continue
+			}
+			alone := newOwner(t, rules)
+			if which == 1 {
+				alone = alone.neighbour()
+			}
+			for i := range logs[which] {
+				alone.apply(forPartition(logs[which][i], which))
+			}
+			alone.flush()
+			if !slices.Equal(o.made, alone.made) || o.p.Sum != alone.p.Sum {
+				t.Fatalf("seed %d: %+v: partition %d beside one that failed: %s; digest %v, want %v", seed, rules.Policy, which, firstDifference(o.made, alone.made), o.p.Sum, alone.p.Sum)
+			}
+			if both[1-which].failed {
+				outlived++
+			}
+		}
+	}
+	if failures < 100 || outlived < 100 {
+		t.Errorf("%d partitions found no slot, %d outlived the other: the test has lost its subject", failures, outlived)
+	}
+	t.Logf("%d partitions found no slot, %d outlived the other", failures, outlived)
+}
+
+// forPartition is a message of a log, with end events for that partition.
+func forPartition(m Message, part int) *Message {
+	if m.Header[wire.HeaderKind] != nil {
+		e := &wire.IdleEvent{}
+		if json.Unmarshal(m.Data, e) == nil {
+			e.Partition = part
+			m.Data, _ = json.Marshal(e)
+		}
+	}
+	return &m
 }
 
 func FuzzCutAnywhere(f *testing.F) {

@@ -2,7 +2,6 @@ package state
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,25 +11,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// owner applies what a machine says to rows in memory, as a shard does to an
-// engine: at the end of each batch. A row is a hash of the samples that its state
-// was fed since its reset.
+// owner applies what a machine says of one partition to rows in memory.
 type owner struct {
-	t      testing.TB
+	*slots
 	m      *Machine
 	p      *Partition
-	fx     Effects
+	fx     *Effects
 	out    Predictions
-	rows   [][2]uint32 // by slot
-	free   []int32
-	apart  map[uint64][2]uint32 // rows stored apart, by wire.RowRef.Seq
-	spread *rand.Rand           // moves rows apart now and then; nil = never
+	given  int        // predictions that have their runs' slots
+	spread *rand.Rand // moves rows apart now and then; nil = never
 
-	made []made
-	dead []uint64
-	full uint64 // the message that found no room; 0 = none
+	made   []made
+	dead   []uint64
+	full   uint64 // the message that found no room; 0 = none
+	failed bool   // a run found no slot: nothing of the partition counts any more
 }
 
+// newOwner is alone, with any number of slots.
 func newOwner(t testing.TB, r Rules) *owner {
 	t.Helper()
 	r.Channels, r.Mean = 1, []float32{0}
@@ -39,25 +36,24 @@ func newOwner(t testing.TB, r Rules) *owner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &owner{t: t, m: NewMachine(r, dec), p: NewPartition(0), apart: map[uint64][2]uint32{}}
+	o := &owner{slots: &slots{t: t, apart: map[uint64][2]uint32{}}, m: NewMachine(r, dec), fx: &Effects{}}
+	o.hold(NewPartition(0))
+	return o
 }
 
-// ReadRow is RowReader's.
-func (o *owner) ReadRow(slot int32) ([]uint32, error) {
-	if slices.Contains(o.free, slot) {
-		return nil, fmt.Errorf("slot %d is free", slot)
-	}
-	return o.rows[slot][:], nil
+func (o *owner) hold(p *Partition) { o.p, p.Holder = p, o }
+
+// few bounds the slots, so that rows leave and come back.
+func (o *owner) few(most int, chance *rand.Rand) *owner {
+	o.most, o.chance = most, chance
+	return o
 }
 
-func (o *owner) slot() int32 {
-	if n := len(o.free); n > 0 {
-		s := o.free[n-1]
-		o.free = o.free[:n-1]
-		return s
-	}
-	o.rows = append(o.rows, [2]uint32{})
-	return int32(len(o.rows) - 1)
+// neighbour is another partition on the same machine, with the same slots.
+func (o *owner) neighbour() *owner {
+	n := &owner{slots: o.slots, m: o.m, fx: o.fx}
+	n.hold(NewPartition(1))
+	return n
 }
 
 // feed applies messages in batches whose ends cut names, by the number of the
@@ -65,13 +61,8 @@ func (o *owner) slot() int32 {
 func (o *owner) feed(messages []Message, cut func(seq uint64) bool) {
 	o.t.Helper()
 	for i := range messages {
-		err := o.m.Apply(o.p, &messages[i], &o.fx, &o.out)
-		if errors.Is(err, ErrStreams) {
-			o.full = messages[i].Seq
+		if o.apply(&messages[i]); o.full > 0 {
 			return
-		}
-		if err != nil {
-			o.t.Fatal(err)
 		}
 		if cut(messages[i].Seq) {
 			o.flush()
@@ -80,62 +71,95 @@ func (o *owner) feed(messages []Message, cut func(seq uint64) bool) {
 	o.flush()
 }
 
-// flush ends a batch.
-func (o *owner) flush() {
+// apply takes one message into the batch.
+func (o *owner) apply(j *Message) {
 	o.t.Helper()
-	var closed []*Stream
-	next := 0
-	for _, r := range o.fx.Runs {
-		st := r.Stream
-		if r.Drop {
-			for i, slot := range st.Slots {
-				if slot >= 0 {
-					o.free, st.Slots[i] = append(o.free, slot), -1
-				}
-				if st.IsAway(i) {
-					st.Disown(i)
-				}
-			}
-			continue
-		}
-		if st.Slots[r.Phase] < 0 {
-			st.Slots[r.Phase] = o.slot()
-			if st.IsAway(int(r.Phase)) {
-				o.rows[st.Slots[r.Phase]] = o.apart[st.Away[r.Phase].Seq]
-				st.Disown(int(r.Phase))
-			}
-		}
-		row := &o.rows[st.Slots[r.Phase]]
-		if r.Reset {
-			*row = [2]uint32{}
-		}
-		h := hashSamples(uint64(row[0])|uint64(row[1])<<32, o.fx.X[r.From:r.To]...)
-		row[0], row[1] = uint32(h), uint32(h>>32)
-		if r.Emit {
-			p := o.out.Preds[next]
-			o.made = append(o.made, made{p.Stream, p.Seq, p.Row, p.Flags, o.out.At[next], h})
-			next++
-		}
-		if r.End {
-			closed = append(closed, st)
-		}
+	if o.failed {
+		return
 	}
-	if next != len(o.out.Preds) {
-		o.t.Fatalf("%d predictions, of which runs make %d", len(o.out.Preds), next)
+	err := o.m.Apply(o.p, j, o.fx, &o.out)
+	if errors.Is(err, ErrStreams) {
+		o.full = j.Seq
+		*o.fx = Effects{} // of a message that stops the partition nothing counts
+		return
 	}
-	for _, st := range closed {
-		for i, slot := range st.Slots {
-			if slot >= 0 && !st.Seq.Open() {
-				o.free, st.Slots[i] = append(o.free, slot), -1
-			}
-		}
+	if err != nil {
+		o.t.Fatal(err)
 	}
 	for _, d := range o.fx.Dead {
 		o.dead = append(o.dead, d.Msg.Seq)
 	}
-	o.fx, o.out = Effects{}, Predictions{}
+	o.fx.Dead, o.fx.Notes, o.fx.Tally = nil, nil, Tally{}
+	if err := o.assign(); err != nil {
+		o.failed = true
+		o.failures++
+	}
+}
+
+// assign gives the runs of a message their slots.
+func (o *owner) assign() error {
+	defer func() { o.fx.Runs = o.fx.Runs[:0] }()
+	o.x = o.fx.X
+	for _, r := range o.fx.Runs {
+		st := r.Stream
+		if r.Drop {
+			o.vacate(st)
+			continue
+		}
+		if st.Slots[r.Phase] < 0 {
+			if err := o.place(st, int(r.Phase), r.Reset); err != nil {
+				return err
+			}
+		}
+		o.use(st)
+		st.InUse = r.Open
+		run := placed{slot: st.Slots[r.Phase], reset: r.Reset, from: int(r.From), to: int(r.To)}
+		if r.Emit {
+			if o.given == len(o.out.Preds) {
+				o.t.Fatalf("partition %d is given a run whose prediction is not its own", o.p.ID)
+			}
+			p := o.out.Preds[o.given]
+			run.made, run.next = &o.made, made{stream: p.Stream, seq: p.Seq, row: p.Row, flags: p.Flags, at: o.out.At[o.given]}
+			o.given++
+		}
+		o.runs = append(o.runs, run)
+		if r.End {
+			o.closed = append(o.closed, st)
+		}
+	}
+	return nil
+}
+
+// flush ends a batch.
+func (o *owner) flush() {
+	o.t.Helper()
+	flushAll([]*owner{o})
+}
+
+// flushAll ends a batch of partitions that share their slots.
+func flushAll(all []*owner) {
+	one := all[0]
+	one.t.Helper()
+	one.compute()
+	one.release()
+	for _, o := range all {
+		o.finish()
+	}
+	*one.fx = Effects{}
+}
+
+// finish is what a batch's end means to the partition.
+func (o *owner) finish() {
+	o.t.Helper()
+	if o.failed {
+		return
+	}
+	if o.given != len(o.out.Preds) {
+		o.t.Fatalf("%d predictions, of which runs make %d", len(o.out.Preds), o.given)
+	}
+	o.out, o.given = Predictions{}, 0
 	if o.spread != nil {
-		o.putApart()
+		o.scatter()
 	}
 	if err := o.m.Rehash(o.p, o); err != nil {
 		o.t.Fatal(err)
@@ -145,22 +169,19 @@ func (o *owner) flush() {
 	}
 }
 
-// putApart stores some rows apart. Nothing that is state changes.
-func (o *owner) putApart() {
+// scatter stores some rows apart.
+func (o *owner) scatter() {
 	for st := range o.p.Oldest() {
 		for i, slot := range st.Slots {
-			if slot < 0 || o.spread.IntN(3) > 0 {
-				continue
+			if slot >= 0 && o.spread.IntN(3) == 0 {
+				o.putApart(st, i)
 			}
-			seq := uint64(len(o.apart) + 1)
-			o.apart[seq] = o.rows[slot]
-			o.free = append(o.free, slot)
-			st.PutAway(i, wire.RowRef{Seq: seq, Hash: wire.HashOf(appendRow(o.rows[slot]))})
+		}
+		if !slices.ContainsFunc(st.Slots, func(slot int32) bool { return slot >= 0 }) {
+			o.remove(st)
 		}
 	}
 }
-
-func appendRow(row [2]uint32) []byte { return AppendRowWords(nil, row[:]) }
 
 // snapshot encodes the partition.
 func (o *owner) snapshot() []byte {
@@ -177,7 +198,7 @@ func (o *owner) snapshot() []byte {
 // beyond it, are repeated in silence.
 func (o *owner) restored(b []byte, to uint64, ahead int, sum wire.Digest) *owner {
 	o.t.Helper()
-	n := newOwner(o.t, o.m.Rules)
+	n := newOwner(o.t, o.m.Rules).few(o.most, o.chance)
 	n.apart = o.apart
 	p, err := Decode(b, o.m.Shape, 0)
 	if err != nil {
@@ -191,10 +212,16 @@ func (o *owner) restored(b []byte, to uint64, ahead int, sum wire.Digest) *owner
 	}
 	for st := range n.p.Oldest() {
 		for i, row := range st.Rows {
-			if row != nil {
-				st.Slots[i] = n.slot()
-				copy(n.rows[st.Slots[i]][:], row)
+			if row == nil {
+				continue
 			}
+			slot, err := n.take()
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			st.Slots[i], st.Rows[i] = slot, nil
+			n.use(st)
+			copy(n.rows[slot][:], row)
 		}
 		st.Rows = nil
 	}
