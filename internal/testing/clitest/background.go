@@ -22,23 +22,12 @@ import (
 type background struct {
 	cancel context.CancelFunc
 	done   chan Result
-	mu     sync.Mutex
-	errOut bytes.Buffer
+	errOut LockedBuffer
 	Out    io.Reader // standard output, as a pipe
 }
 
-func (b *background) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.errOut.Write(p)
-}
-
 // Messages is what the program has written to standard error.
-func (b *background) Messages() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.errOut.String()
-}
+func (b *background) Messages() string { return b.errOut.String() }
 
 // Start runs the program until its messages hold text.
 func Start(t *testing.T, text string, args ...string) *background {
@@ -47,7 +36,7 @@ func Start(t *testing.T, text string, args ...string) *background {
 	r, w := io.Pipe()
 	b := &background{cancel: cancel, done: make(chan Result, 1), Out: r}
 	go func() {
-		code := root.Run(ctx, args, w, b)
+		code := root.Run(ctx, args, w, &b.errOut)
 		w.Close()
 		b.done <- Result{Code: code, ErrOut: b.Messages()}
 	}()
@@ -79,64 +68,52 @@ func (b *background) Stop(t *testing.T) Result {
 	}
 }
 
-// Await returns when the stage has published so many predictions and dead
-// letters.
+// Await returns when the stage has published at least that many predictions, or
+// if none are wanted, dead letters.
 func Await(t *testing.T, url string, predictions, deadLetters int) {
 	t.Helper()
-	nc, err := natsclient.Connect(natsclient.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	n := 0
 	enough := errors.New("enough")
-	if predictions > 0 {
-		err = consumer.Predictions(ctx, js, "eusn", 1, func(o consumer.Output) error {
-			if n += len(o.Predictions); n >= predictions {
-				return enough
-			}
-			return nil
-		})
-	} else {
-		err = consumer.DeadLetters(ctx, js, "eusn", 1, func(consumer.DeadLetter) error {
+	err := withClient(url, func(js jetstream.JetStream) error {
+		if predictions > 0 {
+			return consumer.Predictions(ctx, js, "eusn", 1, func(o consumer.Output) error {
+				if n += len(o.Predictions); n >= predictions {
+					return enough
+				}
+				return nil
+			})
+		}
+		return consumer.DeadLetters(ctx, js, "eusn", 1, func(consumer.DeadLetter) error {
 			if n++; n >= deadLetters {
 				return enough
 			}
 			return nil
 		})
-	}
+	})
 	if err != enough {
 		t.Fatalf("%d of %d predictions or %d dead letters after 10 s: %v", n, predictions, deadLetters, err)
 	}
 }
 
-// AwaitInput returns when the stage's input holds a message.
+// AwaitInput returns when the stage's input holds a message. Any goroutine may
+// call it.
 func AwaitInput(t *testing.T, url string) {
-	nc, err := natsclient.Connect(natsclient.Options{URL: url})
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	for range 500 {
-		s, err := js.Stream(t.Context(), "EUSN-IN")
-		if err == nil && s.CachedInfo().State.Msgs > 0 {
-			return
+	t.Helper()
+	err := withClient(url, func(js jetstream.JetStream) error {
+		for range 500 {
+			s, err := js.Stream(t.Context(), "EUSN-IN")
+			if err == nil && s.CachedInfo().State.Msgs > 0 {
+				return nil
+			}
+			time.Sleep(20 * time.Millisecond)
 		}
-		time.Sleep(20 * time.Millisecond)
+		return errors.New("no message in the input within 10 s")
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	t.Error("no message in the input within 10 s")
 }
 
 // ServerURL finds the address of an embedded server in messages.
@@ -163,16 +140,20 @@ func (l *LockedBuffer) String() string {
 // OnServer does something with a client of the server at url.
 func OnServer(t *testing.T, url string, do func(js jetstream.JetStream) error) {
 	t.Helper()
+	if err := withClient(url, do); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func withClient(url string, do func(js jetstream.JetStream) error) error {
 	nc, err := natsclient.Connect(natsclient.Options{URL: url})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err == nil {
-		err = do(js)
-	}
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
+	return do(js)
 }

@@ -75,33 +75,52 @@ func add(names string, operands int, f form) {
 // The makers below take the function of one lane. The loop over a mask's lanes
 // is written out in each, for speed.
 
-func word1(f func(a uint32) uint32) form {
+// register is what a register of the class word or long holds.
+type register interface{ uint32 | uint64 }
+
+func classOf[T register]() class {
+	var v T
+	if _, is := any(v).(uint64); is {
+		return long
+	}
+	return word
+}
+
+// lanes are one register of all lanes; from is that of lane 0.
+func lanes[T register](w *warp, from int) *[32]T {
+	if r, is := any(&w.r).(*[]T); is {
+		return (*[32]T)((*r)[from:])
+	}
+	return (*[32]T)((*any(&w.l).(*[]T))[from:])
+}
+
+func each1[D, A register](f func(a A) D) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a := 32*p.out(o[0], word), 32*p.in(o[1], word)
+		d, a := 32*p.out(o[0], classOf[D]()), 32*p.in(o[1], classOf[A]())
 		return func(w *warp, mask uint32) {
-			D, A := (*lanes32)(w.r[d:]), (*lanes32)(w.r[a:])
+			to, x := lanes[D](w, d), lanes[A](w, a)
 			for m := mask; m != 0; m &= m - 1 {
 				i := bits.TrailingZeros32(m) & 31
-				D[i] = f(A[i])
+				to[i] = f(x[i])
 			}
 		}
 	}
 }
 
-func word2(f func(a, b uint32) uint32) form {
+func each2[D, A, B register](f func(a A, b B) D) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a, b := 32*p.out(o[0], word), 32*p.in(o[1], word), 32*p.in(o[2], word)
+		d, a, b := 32*p.out(o[0], classOf[D]()), 32*p.in(o[1], classOf[A]()), 32*p.in(o[2], classOf[B]())
 		return func(w *warp, mask uint32) {
-			D, A, B := (*lanes32)(w.r[d:]), (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:])
+			to, x, y := lanes[D](w, d), lanes[A](w, a), lanes[B](w, b)
 			for m := mask; m != 0; m &= m - 1 {
 				i := bits.TrailingZeros32(m) & 31
-				D[i] = f(A[i], B[i])
+				to[i] = f(x[i], y[i])
 			}
 		}
 	}
 }
 
-func word3(f func(a, b, c uint32) uint32) form {
+func each3(f func(a, b, c uint32) uint32) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
 		d, a, b, c := 32*p.out(o[0], word), 32*p.in(o[1], word), 32*p.in(o[2], word), 32*p.in(o[3], word)
 		return func(w *warp, mask uint32) {
@@ -110,75 +129,6 @@ func word3(f func(a, b, c uint32) uint32) form {
 				i := bits.TrailingZeros32(m) & 31
 				D[i] = f(A[i], B[i], C[i])
 			}
-		}
-	}
-}
-
-func long1(f func(a uint64) uint64) form {
-	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a := 32*p.out(o[0], long), 32*p.in(o[1], long)
-		return func(w *warp, mask uint32) {
-			D, A := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:])
-			for m := mask; m != 0; m &= m - 1 {
-				i := bits.TrailingZeros32(m) & 31
-				D[i] = f(A[i])
-			}
-		}
-	}
-}
-
-func long2(f func(a, b uint64) uint64) form {
-	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a, b := 32*p.out(o[0], long), 32*p.in(o[1], long), 32*p.in(o[2], long)
-		return func(w *warp, mask uint32) {
-			D, A, B := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:]), (*lanes64)(w.l[b:])
-			for m := mask; m != 0; m &= m - 1 {
-				i := bits.TrailingZeros32(m) & 31
-				D[i] = f(A[i], B[i])
-			}
-		}
-	}
-}
-
-// shift64 is a 64-bit shift: its amount is a word.
-func shift64(f func(a uint64, n uint32) uint64) form {
-	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a, b := 32*p.out(o[0], long), 32*p.in(o[1], long), 32*p.in(o[2], word)
-		return func(w *warp, mask uint32) {
-			D, A, B := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:]), (*lanes32)(w.r[b:])
-			for m := mask; m != 0; m &= m - 1 {
-				i := bits.TrailingZeros32(m) & 31
-				D[i] = f(A[i], B[i])
-			}
-		}
-	}
-}
-
-// widen makes a long of one or two words.
-func widen(operands int, f func(a, b uint32) uint64) form {
-	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a := 32*p.out(o[0], long), 32*p.in(o[1], word)
-		b := a
-		if operands == 2 {
-			b = 32 * p.in(o[2], word)
-		}
-		return func(w *warp, mask uint32) {
-			D, A, B := (*lanes64)(w.l[d:]), (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:])
-			for m := mask; m != 0; m &= m - 1 {
-				i := bits.TrailingZeros32(m) & 31
-				D[i] = f(A[i], B[i])
-			}
-		}
-	}
-}
-
-func narrow(p *parser, o []operand) func(w *warp, mask uint32) {
-	d, a := 32*p.out(o[0], word), 32*p.in(o[1], long)
-	return func(w *warp, mask uint32) {
-		D, A := (*lanes32)(w.r[d:]), (*lanes64)(w.l[a:])
-		for m := mask; m != 0; m &= m - 1 {
-			i := bits.TrailingZeros32(m) & 31
-			D[i] = uint32(A[i])
 		}
 	}
 }
@@ -195,15 +145,15 @@ func logic(operands int, f func(a, b uint32) uint32) form {
 	}
 }
 
-func compare32(f func(a, b uint32) bool) form {
+func compare[A register](f func(a, b A) bool) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a, b := p.out(o[0], pred), 32*p.in(o[1], word), 32*p.in(o[2], word)
+		d, a, b := p.out(o[0], pred), 32*p.in(o[1], classOf[A]()), 32*p.in(o[2], classOf[A]())
 		return func(w *warp, mask uint32) {
-			A, B := (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:])
+			x, y := lanes[A](w, a), lanes[A](w, b)
 			v := w.p[d] &^ mask
 			for m := mask; m != 0; m &= m - 1 {
 				i := bits.TrailingZeros32(m) & 31
-				if f(A[i], B[i]) {
+				if f(x[i], y[i]) {
 					v |= 1 << i
 				}
 			}
@@ -212,42 +162,11 @@ func compare32(f func(a, b uint32) bool) form {
 	}
 }
 
-func compare64(f func(a, b uint64) bool) form {
-	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a, b := p.out(o[0], pred), 32*p.in(o[1], long), 32*p.in(o[2], long)
-		return func(w *warp, mask uint32) {
-			A, B := (*lanes64)(w.l[a:]), (*lanes64)(w.l[b:])
-			v := w.p[d] &^ mask
-			for m := mask; m != 0; m &= m - 1 {
-				i := bits.TrailingZeros32(m) & 31
-				if f(A[i], B[i]) {
-					v |= 1 << i
-				}
-			}
-			w.p[d] = v
-		}
-	}
-}
-
-func select32(p *parser, o []operand) func(w *warp, mask uint32) {
-	d, a, b, c := 32*p.out(o[0], word), 32*p.in(o[1], word), 32*p.in(o[2], word), p.in(o[3], pred)
+// choose takes one of two values by a predicate.
+func choose[T register](p *parser, o []operand) func(w *warp, mask uint32) {
+	d, a, b, c := 32*p.out(o[0], classOf[T]()), 32*p.in(o[1], classOf[T]()), 32*p.in(o[2], classOf[T]()), p.in(o[3], pred)
 	return func(w *warp, mask uint32) {
-		D, A, B, which := (*lanes32)(w.r[d:]), (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:]), w.p[c]
-		for m := mask; m != 0; m &= m - 1 {
-			i := bits.TrailingZeros32(m) & 31
-			if which>>i&1 != 0 {
-				D[i] = A[i]
-			} else {
-				D[i] = B[i]
-			}
-		}
-	}
-}
-
-func select64(p *parser, o []operand) func(w *warp, mask uint32) {
-	d, a, b, c := 32*p.out(o[0], long), 32*p.in(o[1], long), 32*p.in(o[2], long), p.in(o[3], pred)
-	return func(w *warp, mask uint32) {
-		D, A, B, which := (*lanes64)(w.l[d:]), (*lanes64)(w.l[a:]), (*lanes64)(w.l[b:]), w.p[c]
+		D, A, B, which := lanes[T](w, d), lanes[T](w, a), lanes[T](w, b), w.p[c]
 		for m := mask; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros32(m) & 31
 			if which>>i&1 != 0 {

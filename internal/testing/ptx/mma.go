@@ -3,7 +3,7 @@ package ptx
 import "math"
 
 func init() {
-	add("cvt.rna.tf32.f32", 2, word1(func(a uint32) uint32 {
+	add("cvt.rna.tf32.f32", 2, each1(func(a uint32) uint32 {
 		if a>>23&0xff == 0xff {
 			return a
 		}
