@@ -19,6 +19,8 @@ def features(x):
     if spec["difference"]:
         d = np.vstack([np.zeros((1, x.shape[1])), np.diff(x, axis=0)]) * T["norm.diff"]
         u = np.hstack([u, d])
+    if spec["kind"] == "mixed":
+        return mixed_features(u)
     out = []
     for r in range(spec["members"]):
         W, U, b, cols = (T[f"member.{r}.{k}"] for k in ("recurrent", "input", "bias", "inputs"))
@@ -33,6 +35,27 @@ def features(x):
         H, Z = np.array(H), np.array(Z)
         every = dict(last=H[-1], mean=H.mean(0), ppv=(Z > 0).mean(0), max=np.tanh(Z.max(0)), std=H.std(0))
         out += [every[k] for k in ("last", "mean", "ppv", "max", "std") if k in spec["features"]]
+    return np.concatenate(out)
+
+
+def mixed_features(u):  # mixed-bank.md; of at most 32768 samples, of which all are counted
+    act = {"tanh": np.tanh, "clip": lambda z: np.clip(z, -1, 1),
+           "cubic": lambda z: np.clip(z, -1.5, 1.5) - 4 / 27 * np.clip(z, -1.5, 1.5) ** 3}[spec["taps"]["activation"]]
+    n, out = len(u), []
+    for r in range(spec["members"]):
+        W, U, b, cols = (T[f"member.{r}.{k}"] for k in ("recurrent", "input", "bias", "inputs"))
+        lags = T.get(f"member.{r}.lags", 0 * cols)
+        seen = np.array([np.concatenate([np.zeros(lag), u[:, c]])[:n] for c, lag in zip(cols, lags)]).T
+        h, H, Z = np.zeros(16), [], []
+        for row in seen:
+            z = b + U @ row + (W * h if W.ndim == 1 else W @ h)
+            h = h + act(z)
+            H.append(h), Z.append(z)
+        H, Z = np.array(H), np.array(Z)
+        G = Z.reshape(n, 2, 8)
+        positive = np.vstack([np.zeros((1, 16), bool), Z > 0])
+        out += [H[-1], H.mean(0), (Z > 0).mean(0), act(Z.max(0)), H.std(0), (positive[1:] != positive[:-1]).mean(0),
+                (G == G.max(2, keepdims=True)).reshape(n, 16).mean(0), (G == G.min(2, keepdims=True)).reshape(n, 16).mean(0)]
     return np.concatenate(out)
 
 

@@ -21,7 +21,8 @@ func CPUKinds() []string {
 }
 
 // NewCPU makes a CPU engine with a pool of slots, all reset: kind is one of
-// CPUKinds, or "auto" for the first. A vector engine works on that many threads
+// CPUKinds, or "auto" for the first that knows the network's kind: Mixed is known
+// to the generic engine alone so far. A vector engine works on that many threads
 // (0: one for each CPU the process may use), the generic engine on one.
 func NewCPU(net *Network, slots int, kind string, threads int) (Engine, error) {
 	if threads < 0 {
@@ -31,7 +32,7 @@ func NewCPU(net *Network, slots int, kind string, threads int) (Engine, error) {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	for _, s := range kernel.Levels() {
-		if kind == "auto" || kind == s.Name {
+		if kind == "auto" && net.Spec.Kind != Mixed || kind == s.Name {
 			return newVector(net, slots, s, threads)
 		}
 	}

@@ -28,6 +28,9 @@
 //
 // # The step
 //
+// This is the step of the paper's kinds; docs/mixed-bank.md has that of kind
+// mixed, its features, its state and how its weights are drawn.
+//
 // Every reservoir is h' = keep*h + gain*tanh(M h + U u + b); see Kind. A
 // network is a bank of Members independent blocks that share the input. In
 // canonical arithmetic, for each unit i of each member, in float32, from h = 0:
@@ -86,7 +89,8 @@
 // header's __metadata__, whose values safetensors wants to be strings:
 //
 //	eusn.version    "1", or "2" where the file holds what 1 did not know: a
-//	                readout's temperature, or in Training min_length or inputs
+//	                readout's temperature, or in Training min_length or inputs;
+//	                or "3" where the kind is mixed
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
@@ -100,9 +104,11 @@
 // are I32. R counts members and K readouts, from 0, in decimal; N is Units:
 //
 //	norm.mean, norm.scale, norm.diff      [Channels]    there whether used or not
-//	member.R.inputs                       [inputs of the member]    ascending
+//	member.R.inputs                       [inputs of the member]    ascending; those of taps, in any order
+//	member.R.lags                         [inputs of the member]    tap members alone
 //	member.R.recurrent                    [N, N]: weight of unit i from unit k in row i;
 //	                                      resn: [N], of unit i from unit (i-1) mod N
+//	                                      tap members: [N], of unit i from itself
 //	member.R.input                        [N, inputs of the member]
 //	member.R.bias                         [N]
 //	member.R.keep_gain                    [2]
@@ -111,7 +117,7 @@
 //	head.K.intercept                      [Columns]
 //
 // Columns is the number of classes, 1 where there are two. The tensors are in
-// this order, without gaps: the three of the norm, then the five of each member
+// this order, without gaps: the three of the norm, then the five or six of each member
 // in turn, then the three of each readout in turn. A reader takes them by name and
 // range, whatever their order. The same model gives the same bytes, and so the
 // same fingerprint: the header is JSON without blanks, keys sorted by their

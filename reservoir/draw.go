@@ -82,7 +82,12 @@ func Draw(s Spec) (*Network, error) {
 	if s.Input.Hi == 0 {
 		return nil, errors.New("reservoir: spec: input: want a positive scale, got 0: no sample would reach a unit; set for example Input: reservoir.Fixed(1)")
 	}
-	net := &Network{Spec: s, Norm: identityNorm(s.Channels), Members: make([]Member, s.Members)}
+	net := &Network{Spec: s, Norm: identityNorm(s.Channels)}
+	if s.Kind == Mixed {
+		net.Members = drawMixed(s)
+		return net, nil
+	}
+	net.Members = make([]Member, s.Members)
 	for r := range net.Members {
 		net.Members[r] = drawMember(s, r)
 	}
@@ -146,6 +151,13 @@ func drawMember(s Spec, r int) Member {
 // [1, min(Inputs, Subset)+1) of them: a partial Fisher-Yates shuffle whose
 // swap k goes to k + (bits(k+1)>>32 * (Inputs-k)) >> 32, then sorted.
 func drawSubset(s Spec, r int) []int32 {
+	inputs := shuffleInputs(s, r)
+	slices.Sort(inputs)
+	return inputs
+}
+
+// shuffleInputs is drawSubset before it is sorted.
+func shuffleInputs(s Spec, r int) []int32 {
 	inputs := make([]int32, s.Inputs())
 	for i := range inputs {
 		inputs[i] = int32(i)
@@ -160,9 +172,7 @@ func drawSubset(s Spec, r int) []int32 {
 		j := k + int(src.bits(k+1)>>32*uint64(len(inputs)-k)>>32)
 		inputs[k], inputs[j] = inputs[j], inputs[k]
 	}
-	inputs = inputs[:count:count]
-	slices.Sort(inputs)
-	return inputs
+	return inputs[:count:count]
 }
 
 // round limits a weight's mantissa; odd, so antisymmetry stays exact.

@@ -19,6 +19,8 @@ type Generic struct {
 	sample   []float32 // one transformed sample
 	previous []float32 // the raw sample before it
 	features []float32
+
+	mixed *mixedSteps // kind mixed's step, in place of all that; else nil
 }
 
 // chunk is how many samples of a run are transformed before the members take
@@ -34,6 +36,9 @@ func NewGeneric(net *Network, slots int) (*Generic, error) {
 		return nil, err
 	}
 	s := net.Spec
+	if s.Kind == Mixed {
+		return &Generic{pool: p, features: make([]float32, s.FeatureCount()), mixed: newMixedSteps(net, p.layout)}, nil
+	}
 	g := &Generic{
 		pool:     p,
 		inputs:   make([]float64, chunk*s.Inputs()),
@@ -81,7 +86,11 @@ func (g *Generic) Advance(inputs []float32, runs []Run, scores []float32) error 
 		if r.Reset {
 			g.layout.Reset(g.net.Spec, state)
 		}
-		g.advanceState(state, inputs, int(r.From), int(r.To))
+		if g.mixed != nil {
+			g.mixed.advance(state, inputs, int(r.From), int(r.To))
+		} else {
+			g.advanceState(state, inputs, int(r.From), int(r.To))
+		}
 		if r.Emit && g.width > 0 {
 			g.layout.FeaturesOf(g.net.Spec, state, g.features)
 			for _, h := range g.readouts {

@@ -7,8 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-func TestGeneric(t *testing.T) {
-	enginetest.Run(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewGeneric(net, slots)
-	})
+func newGeneric(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	return reservoir.NewGeneric(net, slots)
 }
+
+func TestGeneric(t *testing.T) { enginetest.Run(t, newGeneric) }
+
+func TestGenericMixed(t *testing.T) { enginetest.Mixed(t, newGeneric) }

@@ -22,7 +22,8 @@ import (
 // samples: each sample is added to the low word, which every FoldEvery samples
 // is added to the high word and cleared.
 //
-// An offset is -1 where the state has no such part.
+// An offset is -1 where the state has no such part. The state of kind mixed is
+// another one behind Previous: docs/mixed-bank.md.
 type Layout struct {
 	Words       int
 	Previous    int
@@ -30,6 +31,8 @@ type Layout struct {
 	MemberWords int
 	State, SumLow, SumHigh, Positive, Max,
 	SquareLow, SquareHigh int
+
+	mixed *mixedLayout // nil but for kind mixed
 }
 
 const (
@@ -47,6 +50,9 @@ const (
 
 // Layout is the state layout of the recipe.
 func (s Spec) Layout() Layout {
+	if s.Kind == Mixed {
+		return s.mixedLayout()
+	}
 	l := Layout{Words: 2, Previous: -1}
 	if s.Difference {
 		l.Previous = l.Words
@@ -82,6 +88,10 @@ func (l *Layout) setSteps(state []uint32, n uint64) { state[0], state[1] = uint3
 
 // Reset starts a new sequence in a state.
 func (l Layout) Reset(s Spec, state []uint32) {
+	if l.mixed != nil {
+		l.mixed.reset(&l, state)
+		return
+	}
 	clear(state[:l.First])
 	for r := range s.Members {
 		l.resetMember(s.Units, state, r)
@@ -110,6 +120,9 @@ func (l Layout) CheckState(s Spec, state []uint32) error {
 	if steps > MaxSteps {
 		return fmt.Errorf("reservoir: state counts %d samples, want at most %d", steps, uint64(MaxSteps))
 	}
+	if l.mixed != nil {
+		return l.mixed.check(&l, state)
+	}
 	for w := 2; w < l.Words; w++ {
 		if l.Positive >= 0 && w >= l.First {
 			if in := (w - l.First) % l.MemberWords; in >= l.Positive && in < l.Positive+s.Units {
@@ -134,6 +147,10 @@ func (l Layout) FeaturesOf(s Spec, state []uint32, dst []float32) {
 	steps := l.Steps(state)
 	if steps == 0 {
 		clear(dst[:s.FeatureCount()])
+		return
+	}
+	if l.mixed != nil {
+		l.mixed.features(&l, &s, state, dst)
 		return
 	}
 	n := float32(int64(steps))

@@ -19,9 +19,10 @@ type Network struct {
 
 // Member is one block of the bank. N is Spec.Units.
 type Member struct {
-	Inputs     []int32   // which transformed inputs it sees, ascending
-	Keep, Gain float32   // h' = keep*h + gain*tanh(...)
-	Recurrent  []float32 // N x N row-major; for resn the N values M[i][(i+N-1) mod N]
+	Inputs     []int32   // which transformed inputs it sees, ascending; of a tap member that of each tap, in any order
+	Lags       []int32   // of a tap member the lag of each tap, samples; of others nil
+	Keep, Gain float32   // h' = keep*h + gain*tanh(...); of kind mixed both are 1
+	Recurrent  []float32 // N x N row-major; for resn the N values M[i][(i+N-1) mod N]; of a tap member the N values M[i][i]
 	Input      []float32 // N x len(Inputs) row-major
 	Bias       []float32 // N
 }

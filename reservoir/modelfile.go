@@ -19,7 +19,7 @@ import (
 
 // The form of a model file is in the package's documentation, doc.go.
 const (
-	newestVersion = "2"
+	newestVersion = "3"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -44,12 +44,15 @@ type readoutInfo struct {
 // that was read from an older file keeps its bytes and its fingerprint, and so
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
+	if m.Network.Spec.Kind == Mixed {
+		return "3"
+	}
 	if m.Training.MinLength != 0 || m.Training.Inputs != nil {
-		return newestVersion
+		return "2"
 	}
 	for _, h := range m.Readouts {
 		if h.Temperature != 0 {
-			return newestVersion
+			return "2"
 		}
 	}
 	return "1"
@@ -188,7 +191,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -216,7 +219,7 @@ func decode(b []byte) (*Model, error) {
 	m.Network.Norm = Norm{Mean: r.floats("norm.mean"), Scale: r.floats("norm.scale"), Diff: r.floats("norm.diff")}
 	for i := 0; i < s.Members && r.err == nil; i++ {
 		p := "member." + strconv.Itoa(i) + "."
-		mem := Member{Inputs: r.ints(p + "inputs"), Recurrent: r.floats(p + "recurrent"), Input: r.floats(p + "input"), Bias: r.floats(p + "bias")}
+		mem := Member{Inputs: r.ints(p + "inputs"), Lags: r.lags(s.taps(i), p+"lags"), Recurrent: r.floats(p + "recurrent"), Input: r.floats(p + "input"), Bias: r.floats(p + "bias")}
 		if kg := r.floats(p + "keep_gain"); len(kg) == 2 {
 			mem.Keep, mem.Gain = kg[0], kg[1]
 		} else if r.err == nil {
@@ -265,11 +268,14 @@ func (m *Model) tensors() []tensor {
 	for i, mem := range m.Network.Members {
 		p := "member." + strconv.Itoa(i) + "."
 		x, rec := int64(len(mem.Inputs)), []int64{n, n}
-		if s.Kind == RESN {
+		if s.Kind == RESN || s.taps(i) {
 			rec = []int64{n}
 		}
+		ts = append(ts, tensor{p + "inputs", []int64{x}, nil, mem.Inputs})
+		if s.taps(i) {
+			ts = append(ts, tensor{p + "lags", []int64{x}, nil, mem.Lags})
+		}
 		ts = append(ts,
-			tensor{p + "inputs", []int64{x}, nil, mem.Inputs},
 			tensor{p + "recurrent", rec, mem.Recurrent, nil},
 			tensor{p + "input", []int64{n, x}, mem.Input, nil},
 			tensor{p + "bias", []int64{n}, mem.Bias, nil},

@@ -37,14 +37,10 @@ func (n *Network) Validate() error {
 	if len(n.Members) != s.Members {
 		bad("%d members, want %d", len(n.Members), s.Members)
 	}
-	recurrent := s.Units * s.Units
-	if s.Kind == RESN {
-		recurrent = s.Units
-	}
 	for r, m := range n.Members {
 		name := func(what string) string { return fmt.Sprintf("member %d: %s", r, what) }
 		for i, c := range m.Inputs {
-			if c < 0 || int(c) >= s.Inputs() || i > 0 && c <= m.Inputs[i-1] {
+			if c < 0 || int(c) >= s.Inputs() || i > 0 && c <= m.Inputs[i-1] && !s.taps(r) {
 				bad("%s: %v, want ascending indices below %d", name("inputs"), m.Inputs, s.Inputs())
 				break
 			}
@@ -52,7 +48,10 @@ func (n *Network) Validate() error {
 		if len(m.Inputs) == 0 {
 			bad("%s: none", name("inputs"))
 		}
-		check(name("recurrent"), m.Recurrent, recurrent, maxWeight)
+		if err := s.checkTaps(r, m); err != nil {
+			bad("%s: %w", name("taps"), err)
+		}
+		check(name("recurrent"), m.Recurrent, s.recurrentWeights(r), maxWeight)
 		check(name("input"), m.Input, s.Units*len(m.Inputs), maxWeight)
 		check(name("bias"), m.Bias, s.Units, maxWeight)
 		check(name("keep and gain"), []float32{m.Keep, m.Gain}, 2, 1e3)

@@ -27,7 +27,7 @@ func newPool(net *Network, slots int) (pool, error) {
 		return pool{}, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
 	}
 	p := pool{net: net, layout: l, slots: slots, states: make([]uint32, slots*l.Words)}
-	if l.Max >= 0 { // the rest of a state that is reset is zeros
+	if l.Max >= 0 || l.mixed != nil { // the rest of a state that is reset is zeros
 		for i := range slots {
 			l.Reset(net.Spec, p.state(int32(i)))
 		}

@@ -69,8 +69,8 @@ const DefaultUnits = 100
 // spectral radius 0.9, leak 0.1. Channels and Input have no default. A recipe
 // that Validate accepts is returned as it is.
 func (s Spec) WithDefaults() Spec {
-	fill(&s.Arithmetic, Arithmetic)
 	fill(&s.Kind, EuSN)
+	fill(&s.Arithmetic, s.arithmetic())
 	fill(&s.Members, 1)
 	fill(&s.Units, DefaultUnits)
 	fill(&s.Precision, Float32)

@@ -135,6 +135,14 @@ func (r *tensorReader) ints(name string) []int32 {
 	return v
 }
 
+// lags reads those of a member that has them.
+func (r *tensorReader) lags(has bool, name string) []int32 {
+	if !has {
+		return nil
+	}
+	return r.ints(name)
+}
+
 // complete checks that every tensor's shape is the model's and that none is
 // left over.
 func (r *tensorReader) complete(m *Model) error {

@@ -8,13 +8,15 @@ import (
 )
 
 // Arithmetic is the version of the canonical arithmetic (package canon and
-// the step of doc.go). It changes only if some state would change.
+// the step of doc.go) of all kinds but Mixed, which has MixedArithmetic. It
+// changes only if some state would change.
 const Arithmetic = 1
 
 // Kind is the reservoir's update rule.
 type Kind string
 
 // The reservoirs of the paper. All are h' = keep*h + gain*tanh(M h + U x + b).
+// Mixed, which is not the paper's, is in taps.go.
 const (
 	EuSN Kind = "eusn" // keep 1, gain eps, M = W - W' - gamma*I
 	ESN  Kind = "esn"  // keep 1-leak, gain leak, M dense, circular law
@@ -34,7 +36,8 @@ const (
 	Std      Feature = "std"  // standard deviation of the state (population)
 )
 
-// AllFeatures lists every feature in canonical order.
+// AllFeatures lists every feature of the paper's kinds in canonical order; kind
+// Mixed has MixedFeatures.
 var AllFeatures = []Feature{Last, Mean, Positive, Max, Std}
 
 // Precision limits the weights' mantissas.
@@ -84,6 +87,8 @@ type Spec struct {
 	Leak           Dist `json:"leak,omitzero"`            // esn, resn
 	Input          Dist `json:"input"`                    // U ~ U[-i,i]
 	Bias           Dist `json:"bias"`                     // b ~ U[-b,b]
+
+	Taps Taps `json:"taps,omitzero"` // mixed
 }
 
 // Limits keep one bad recipe from asking for the machine's whole memory.
@@ -115,8 +120,8 @@ func (s Spec) Validate() error {
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("reservoir: spec: "+format, args...))
 	}
-	if s.Arithmetic != Arithmetic {
-		bad("arithmetic version %d is not known here (this build has %d)", s.Arithmetic, Arithmetic)
+	if want := s.arithmetic(); s.Arithmetic != want {
+		bad("arithmetic version %d is not known here (this build has %d for kind %s)", s.Arithmetic, want, s.Kind)
 	}
 	within := func(name string, v, lo, hi int) {
 		if v < lo || v > hi {
@@ -136,6 +141,20 @@ func (s Spec) Validate() error {
 	if s.Precision != Float32 && s.Precision != TF32 {
 		bad("precision %q, want float32 or tf32", s.Precision)
 	}
+	if s.Kind == Mixed {
+		s.validateMixed(bad)
+	} else {
+		s.validateFeatures(bad)
+		if s.Taps != (Taps{}) {
+			bad("taps are not a parameter of kind %s", s.Kind)
+		}
+	}
+	s.validateScales(bad)
+	return errors.Join(errs...)
+}
+
+// validateFeatures tells bad what is wrong with the choice of features.
+func (s Spec) validateFeatures(bad func(format string, args ...any)) {
 	if len(s.Features) == 0 {
 		bad("no features, want at least one of last, mean, ppv, max, std")
 	}
@@ -146,8 +165,6 @@ func (s Spec) Validate() error {
 			bad("feature %q given twice", f)
 		}
 	}
-	s.validateScales(bad)
-	return errors.Join(errs...)
 }
 
 // validateScales tells bad what is wrong with the distributions, each kind
@@ -165,8 +182,13 @@ func (s Spec) validateScales(bad func(format string, args ...any)) {
 			bad("%s = %g, want at most %g", name, d.Hi, max)
 		}
 	}
-	dist("input", s.Input, true, 1e6)
-	dist("bias", s.Bias, true, 1e6)
+	if s.Kind == Mixed { // whose biases are products of both, and never 0
+		dist("input", s.Input, false, 1e4)
+		dist("bias", s.Bias, false, 1e2)
+	} else {
+		dist("input", s.Input, true, 1e6)
+		dist("bias", s.Bias, true, 1e6)
+	}
 	unset := func(name string, d Dist) {
 		if d != (Dist{}) {
 			bad("%s is not a parameter of kind %s", name, s.Kind)
@@ -193,7 +215,18 @@ func (s Spec) validateScales(bad func(format string, args ...any)) {
 		unset("gamma", s.Gamma)
 		unset("recurrent", s.Recurrent)
 		unset("eps_rho", s.EpsRho)
+	case Mixed:
+		dist("gamma", s.Gamma, false, 1)
+		if s.Members > s.Taps.Members {
+			dist("eps_rho", s.EpsRho, false, 1e3)
+		} else {
+			unset("eps_rho, where all members have taps,", s.EpsRho)
+		}
+		unset("eps", s.Eps)
+		unset("recurrent", s.Recurrent)
+		unset("spectral_radius", s.SpectralRadius)
+		unset("leak", s.Leak)
 	default:
-		bad("kind %q, want eusn, esn or resn", s.Kind)
+		bad("kind %q, want eusn, esn, resn or mixed", s.Kind)
 	}
 }

@@ -47,6 +47,9 @@ func New(net *reservoir.Network, device Device) (*Program, error) {
 	if device.Multiprocessors < 1 || device.SharedPerBlock < 48<<10 {
 		return nil, fmt.Errorf("kernels: device with %d multiprocessors and %d bytes of shared memory a block, want at least 1 and 49152", device.Multiprocessors, device.SharedPerBlock)
 	}
+	if net.Spec.Kind == reservoir.Mixed {
+		return nil, fmt.Errorf("kernels: a network of kind %s: no GPU kernel knows it, want the generic engine", net.Spec.Kind)
+	}
 	p := &Program{device: device, net: net}
 	p.setShape()
 	if err := p.pack(); err != nil {

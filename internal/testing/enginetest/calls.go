@@ -15,7 +15,11 @@ import (
 // batchComposition: the same samples of each slot, dealt out to calls in
 // different ways, leave the same states.
 func batchComposition(t *testing.T, open New) {
-	for _, s := range []reservoir.Spec{bank(2, 3, 10), single(reservoir.EuSN, 3, 37), single(reservoir.RESN, 1, 12)} {
+	composed(t, open, bank(2, 3, 10), single(reservoir.EuSN, 3, 37), single(reservoir.RESN, 1, 12))
+}
+
+func composed(t *testing.T, open New, specs ...reservoir.Spec) {
+	for _, s := range specs {
 		net := draw(t, s)
 		rng := rand.New(rand.NewPCG(3, 3))
 		const slots, length = 67, 45
@@ -99,7 +103,7 @@ func folds(t *testing.T, open New) {
 	const slots = 19
 	e := start(t, open, net, slots)
 	rng := rand.New(rand.NewPCG(10, 10))
-	refs := make([]*reference, slots)
+	refs := make([]reference, slots)
 	for i := range refs {
 		refs[i] = newReference(net)
 	}
@@ -144,7 +148,7 @@ func roundings(t *testing.T, open New) {
 		clear(m.Input)
 		net.Norm.Mean[0], net.Norm.Scale[0] = 0, 1
 		m.Gain = 1
-		ref, input := newReference(net), float32(0)
+		ref, input := newPaperReference(net), float32(0)
 		for i := range units {
 			m.Bias[i] = sum
 			if i%4 != first {
@@ -292,8 +296,9 @@ func refusals(t *testing.T, open New) {
 }
 
 // NoAllocation checks that the hot call allocates nothing.
-func NoAllocation(t *testing.T, open New) {
-	s := bank(2, 2, 9)
+func NoAllocation(t *testing.T, open New) { noAllocation(t, open, bank(2, 2, 9)) }
+
+func noAllocation(t *testing.T, open New, s reservoir.Spec) {
 	e := start(t, open, draw(t, s), 4)
 	rng := rand.New(rand.NewPCG(8, 8))
 	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, s.FeatureCount())}); err != nil {

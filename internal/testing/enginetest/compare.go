@@ -34,7 +34,7 @@ func expectedScores(hs []*readout.Linear, f []float32) []float32 {
 	return all
 }
 
-func checkSlot(t *testing.T, e reservoir.Engine, slot int32, ref *reference) {
+func checkSlot(t *testing.T, e reservoir.Engine, slot int32, ref reference) {
 	t.Helper()
 	s := e.Network().Spec
 	state := make([]uint32, s.Layout().Words)

@@ -14,10 +14,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// goldenFile is written by testdata/golden.py, which shares no code with us.
-//
-//go:embed testdata/golden.json
-var goldenFile []byte
+// The golden files are written by testdata/golden.py and golden_mixed.py, which
+// share no code with us.
+var (
+	//go:embed testdata/golden.json
+	goldenFile []byte
+	//go:embed testdata/golden_mixed.json
+	goldenMixedFile []byte
+)
 
 type goldenCase struct {
 	Name                    string
@@ -27,9 +31,11 @@ type goldenCase struct {
 	Scores                  [][]float32
 }
 
-func golden(t *testing.T, open New) {
+func golden(t *testing.T, open New) { goldenCases(t, open, goldenFile) }
+
+func goldenCases(t *testing.T, open New, file []byte) {
 	var cases []goldenCase
-	if err := json.Unmarshal(goldenFile, &cases); err != nil {
+	if err := json.Unmarshal(file, &cases); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cases {
@@ -46,6 +52,7 @@ func (c goldenCase) check(t *testing.T, open New) {
 	weights := sha256.New()
 	for _, m := range net.Members {
 		words(weights, m.Inputs)
+		words(weights, m.Lags)
 		for _, v := range [][]float32{m.Recurrent, m.Input, m.Bias, {m.Keep, m.Gain}} {
 			words(weights, v)
 		}

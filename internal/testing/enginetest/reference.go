@@ -8,8 +8,22 @@ import (
 )
 
 // reference is one stream's sequence computed the plainest way, straight from
-// the package documentation of reservoir: no blocks, no packing, no chunks.
-type reference struct {
+// the documentation: no blocks, no packing, no chunks.
+type reference interface {
+	step(sample []float32)
+	words() []uint32 // the state in the layout of the recipe
+	features() []float32
+}
+
+func newReference(net *reservoir.Network) reference {
+	if net.Spec.Kind == reservoir.Mixed {
+		return newMixedReference(net)
+	}
+	return newPaperReference(net)
+}
+
+// paperReference is of the paper's kinds: reservoir/doc.go.
+type paperReference struct {
 	net      *reservoir.Network
 	steps    uint64
 	previous []float32
@@ -21,8 +35,8 @@ type refMember struct {
 	positive                               []uint32
 }
 
-func newReference(net *reservoir.Network) *reference {
-	r := &reference{net: net, previous: make([]float32, net.Spec.Channels)}
+func newPaperReference(net *reservoir.Network) *paperReference {
+	r := &paperReference{net: net, previous: make([]float32, net.Spec.Channels)}
 	n := net.Spec.Units
 	for range net.Members {
 		m := refMember{make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n), make([]uint32, n)}
@@ -34,7 +48,7 @@ func newReference(net *reservoir.Network) *reference {
 	return r
 }
 
-func (r *reference) step(sample []float32) {
+func (r *paperReference) step(sample []float32) {
 	s := r.net.Spec
 	x := make([]float32, 0, s.Inputs())
 	for c, v := range sample {
@@ -91,8 +105,7 @@ func (m *refMember) step(s reservoir.Spec, w reservoir.Member, x []float32, fold
 	m.h = next
 }
 
-// words is the sequence's state in the layout of the recipe.
-func (r *reference) words() []uint32 {
+func (r *paperReference) words() []uint32 {
 	s, l := r.net.Spec, r.net.Spec.Layout()
 	words := make([]uint32, l.Words)
 	words[0], words[1] = uint32(r.steps), uint32(r.steps>>32)
@@ -121,8 +134,7 @@ func (r *reference) words() []uint32 {
 	return words
 }
 
-// features is the sequence's feature vector.
-func (r *reference) features() []float32 {
+func (r *paperReference) features() []float32 {
 	var f []float32
 	n := float32(r.steps)
 	for _, m := range r.members {

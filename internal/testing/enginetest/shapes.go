@@ -59,6 +59,11 @@ func shapes(t *testing.T, open New) {
 	specs["all zero"] = s
 	s.Features = reservoir.AllFeatures // an argument of 0 is not positive
 	specs["all zero, all features"] = s
+	runShapes(t, open, specs)
+}
+
+// runShapes runs random ragged calls of each recipe.
+func runShapes(t *testing.T, open New, specs map[string]reservoir.Spec) {
 	for name, s := range specs {
 		samples := 40
 		if s.Units > 500 || s.Channels > 500 { // the plain reference takes milliseconds a sample
@@ -89,7 +94,7 @@ type randomCase struct {
 	net      *reservoir.Network
 	readouts []*readout.Linear
 	calls    []randomCall
-	slots    []*reference // after the last call
+	slots    []reference // after the last call
 }
 
 type randomCall struct {

@@ -1,6 +1,6 @@
 // Package enginetest is the conformance suite every engine must pass, bit for
 // bit: against a plain reference computed here, and against golden values made
-// by an independent program (golden.py).
+// by independent programs (golden.py, golden_mixed.py).
 package enginetest
 
 import (

@@ -232,22 +232,23 @@ def case(name, spec, lengths):
                 scores=[[float(v) for v in s] for s in scores])
 
 
-ALL = ["last", "mean", "ppv", "max", "std"]
-base = dict(arithmetic=1, channels=2, members=1, units=20, seed=1, precision="float32", standardise=False, difference=False,
-            subset=0, features=["last"], input=dict(lo=1, hi=1), bias=dict(lo=0.1, hi=0.1))
-fix = lambda v: dict(lo=v, hi=v)
-eusn = dict(base, kind="eusn", eps=fix(0.01), gamma=fix(0.001), recurrent=fix(1))
-bank = dict(base, kind="eusn", channels=3, members=4, units=17, seed=2026, standardise=True, difference=True, subset=9, features=ALL,
-            eps=dict(lo=1e-3, hi=1), gamma=dict(lo=1e-4, hi=1e-1), eps_rho=dict(lo=1e-2, hi=0.2), input=dict(lo=0.03125, hi=3), bias=dict(lo=0.01, hi=3))
-cases = [
-    case("paper", dict(eusn, units=200, channels=1), [30, 1, 0]),
-    case("chaotic", dict(eusn, units=50, channels=6, eps=fix(1)), [150]),
-    case("esn", dict(base, kind="esn", units=33, spectral_radius=fix(0.9), leak=fix(0.3)), [40, 7]),
-    case("resn", dict(base, kind="resn", units=31, spectral_radius=fix(1.1), leak=fix(1)), [40, 7]),
-    case("bank", bank, [300, 20, 1, 0]),
-    case("bank of tf32 weights", dict(bank, precision="tf32", seed=18446744073709551615), [40]),
-    case("saturated", dict(eusn, units=9, input=fix(100), bias=fix(10)), [50]),
-    case("last and std", dict(bank, features=["last", "std"], channels=1, subset=0), [520]),
-]
-json.dump(cases, sys.stdout, indent=1)
-print()
+if __name__ == "__main__":
+    ALL = ["last", "mean", "ppv", "max", "std"]
+    base = dict(arithmetic=1, channels=2, members=1, units=20, seed=1, precision="float32", standardise=False, difference=False,
+                subset=0, features=["last"], input=dict(lo=1, hi=1), bias=dict(lo=0.1, hi=0.1))
+    fix = lambda v: dict(lo=v, hi=v)
+    eusn = dict(base, kind="eusn", eps=fix(0.01), gamma=fix(0.001), recurrent=fix(1))
+    bank = dict(base, kind="eusn", channels=3, members=4, units=17, seed=2026, standardise=True, difference=True, subset=9, features=ALL,
+                eps=dict(lo=1e-3, hi=1), gamma=dict(lo=1e-4, hi=1e-1), eps_rho=dict(lo=1e-2, hi=0.2), input=dict(lo=0.03125, hi=3), bias=dict(lo=0.01, hi=3))
+    cases = [
+        case("paper", dict(eusn, units=200, channels=1), [30, 1, 0]),
+        case("chaotic", dict(eusn, units=50, channels=6, eps=fix(1)), [150]),
+        case("esn", dict(base, kind="esn", units=33, spectral_radius=fix(0.9), leak=fix(0.3)), [40, 7]),
+        case("resn", dict(base, kind="resn", units=31, spectral_radius=fix(1.1), leak=fix(1)), [40, 7]),
+        case("bank", bank, [300, 20, 1, 0]),
+        case("bank of tf32 weights", dict(bank, precision="tf32", seed=18446744073709551615), [40]),
+        case("saturated", dict(eusn, units=9, input=fix(100), bias=fix(10)), [50]),
+        case("last and std", dict(bank, features=["last", "std"], channels=1, subset=0), [520]),
+    ]
+    json.dump(cases, sys.stdout, indent=1)
+    print()

@@ -1,0 +1,274 @@
+package reservoir
+
+import (
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// mixedSteps is the generic engine's step of kind mixed, as
+// docs/mixed-bank.md defines it: the truth for every other engine.
+type mixedSteps struct {
+	net     *Network
+	layout  Layout
+	members []mixedMember
+	add     func(h, z float32) float32
+
+	// series holds for each transformed input its values before the chunk, as
+	// many as there are lags, and those of the chunk.
+	series           []float64
+	width            int // of one input in series
+	sample, previous []float32
+}
+
+// mixedMember is a member's weights as the step reads them; see packed.
+type mixedMember struct {
+	inputs []mixedInput
+	own    *[mixedUnits]float64 // of a tap member: each unit's weight of its own state
+	others [][mixedUnits]float64
+	bias   [mixedUnits]float64
+}
+
+// mixedInput is an input, or a tap: where its values begin in a series, of the
+// chunk's first sample, and its weights.
+type mixedInput struct {
+	at      int
+	weights [mixedUnits]float64
+}
+
+// mixedUnitStates is a member's part of a state, unpacked.
+type mixedUnitStates struct {
+	h, sum, square, max [mixedUnits]float32
+	counts              [countKinds][mixedUnits]uint32
+	positive            [mixedUnits]bool
+}
+
+func newMixedSteps(net *Network, layout Layout) *mixedSteps {
+	s := net.Spec
+	g := &mixedSteps{
+		net: net, layout: layout, add: s.Taps.Activation.add(), width: s.Taps.MaxLag + chunk,
+		sample: make([]float32, s.Inputs()), previous: make([]float32, s.Channels),
+	}
+	g.series = make([]float64, s.Inputs()*g.width)
+	for r := range net.Members {
+		g.members = append(g.members, g.pack(&net.Members[r]))
+	}
+	return g
+}
+
+func (g *mixedSteps) pack(m *Member) mixedMember {
+	column := func(v []float32, stride, at int) (c [mixedUnits]float64) {
+		for i := range c {
+			c[i] = float64(v[i*stride+at])
+		}
+		return c
+	}
+	p := mixedMember{bias: column(m.Bias, 1, 0)}
+	for k, c := range m.Inputs {
+		at := int(c)*g.width + g.layout.mixed.lags
+		if m.Lags != nil {
+			at -= int(m.Lags[k])
+		}
+		p.inputs = append(p.inputs, mixedInput{at, column(m.Input, len(m.Inputs), k)})
+	}
+	if m.Lags != nil {
+		own := column(m.Recurrent, 1, 0)
+		p.own = &own
+		return p
+	}
+	for k := range mixedUnits {
+		p.others = append(p.others, column(m.Recurrent, mixedUnits, k))
+	}
+	return p
+}
+
+// advance takes samples into one state, chunk by chunk.
+func (g *mixedSteps) advance(state []uint32, inputs []float32, from, to int) {
+	steps := g.layout.Steps(state)
+	for from < to {
+		n := min(chunk, to-from)
+		g.load(state, inputs, from, n, steps)
+		for r := range g.members {
+			g.advanceMember(r, state, n, steps)
+		}
+		from += n
+		steps += uint64(n)
+	}
+	g.layout.setSteps(state, steps)
+}
+
+// load puts the past inputs and n transformed samples into series, and leaves
+// the past of the next sample in the state's ring.
+func (g *mixedSteps) load(state []uint32, inputs []float32, from, n int, steps uint64) {
+	m, c := g.layout.mixed, g.net.Spec.Channels
+	for i := range m.inputs {
+		ring, series := state[m.ring+i*m.lags:][:m.lags], g.series[i*g.width:]
+		for k := range m.lags { // the oldest first
+			series[k] = float64(math.Float32frombits(ring[(int(steps%uint64(m.lags))+k)%m.lags]))
+		}
+	}
+	for t := range n {
+		g.transform(state, inputs[(from+t)*c:(from+t+1)*c], steps+uint64(t) == 0)
+		slot := int((steps + uint64(t)) % uint64(m.lags))
+		for i, v := range g.sample {
+			g.series[i*g.width+m.lags+t] = float64(v)
+			state[m.ring+i*m.lags+slot] = math.Float32bits(v)
+		}
+	}
+}
+
+// transform makes the network's inputs of one sample, which it puts into the
+// state.
+func (g *mixedSteps) transform(state []uint32, sample []float32, first bool) {
+	at := g.layout.Previous
+	if at < 0 {
+		g.net.Transform(g.sample, sample, nil)
+		return
+	}
+	before := state[at : at+len(sample)]
+	for i, w := range before {
+		g.previous[i] = math.Float32frombits(w)
+		before[i] = math.Float32bits(sample[i])
+	}
+	if first {
+		g.net.Transform(g.sample, sample, nil)
+	} else {
+		g.net.Transform(g.sample, sample, g.previous)
+	}
+}
+
+// advanceMember takes the chunk's n samples into member r.
+func (g *mixedSteps) advanceMember(r int, state []uint32, n int, steps uint64) {
+	u := g.unpack(r, state)
+	every := stride(steps + 1)
+	for t := range n {
+		z := g.arguments(&g.members[r], &u, t)
+		number := steps + uint64(t) + 1
+		take := number%every == 0
+		for i, z := range z {
+			u.h[i] = g.add(u.h[i], z)
+			positive := z > 0
+			if take {
+				u.accumulate(i, z, positive)
+			}
+			u.positive[i] = positive
+		}
+		if take {
+			u.extremes(&z)
+		}
+		if number == thinAt*every {
+			u.halve()
+			every *= 2
+		}
+	}
+	g.put(r, state, &u)
+}
+
+// arguments computes the activations' arguments of sample t of the chunk: the
+// bias, inputs or taps in order, then states.
+func (g *mixedSteps) arguments(m *mixedMember, u *mixedUnitStates, t int) (out [mixedUnits]float32) {
+	z := m.bias
+	for k := range m.inputs {
+		in := &m.inputs[k]
+		x := g.series[in.at+t]
+		for i := range z {
+			z[i] = canon.Round(in.weights[i]*x, z[i])
+		}
+	}
+	if m.own != nil {
+		for i := range z {
+			z[i] = canon.Round(m.own[i]*float64(u.h[i]), z[i])
+		}
+	}
+	for k := range m.others {
+		x, w := float64(u.h[k]), &m.others[k]
+		for i := range z {
+			z[i] = canon.Round(w[i]*x, z[i])
+		}
+	}
+	for i, z := range z {
+		out[i] = float32(z)
+	}
+	return out
+}
+
+// accumulate counts one sample of unit i, whose state is the new one and whose
+// sign still that of the sample before.
+func (u *mixedUnitStates) accumulate(i int, z float32, positive bool) {
+	u.sum[i] += u.h[i]
+	u.square[i] = canon.FMA(u.h[i], u.h[i], u.square[i])
+	if z > u.max[i] {
+		u.max[i] = z
+	}
+	if positive {
+		u.counts[countPositive][i]++
+	}
+	if positive != u.positive[i] {
+		u.counts[countChanges][i]++
+	}
+}
+
+// extremes counts the units with the largest and the smallest argument of their
+// group, all that have it.
+func (u *mixedUnitStates) extremes(z *[mixedUnits]float32) {
+	for g := 0; g < mixedUnits; g += groupUnits {
+		most, least := z[g], z[g]
+		for _, v := range z[g+1 : g+groupUnits] {
+			most, least = max(most, v), min(least, v)
+		}
+		for i := g; i < g+groupUnits; i++ {
+			if z[i] == most {
+				u.counts[countWin][i]++
+			}
+			if z[i] == least {
+				u.counts[countLose][i]++
+			}
+		}
+	}
+}
+
+// halve makes sums and counts those of half as many samples.
+func (u *mixedUnitStates) halve() {
+	for i := range mixedUnits {
+		u.sum[i], u.square[i] = float32(u.sum[i]*.5), float32(u.square[i]*.5)
+		for k := range u.counts {
+			u.counts[k][i] /= 2
+		}
+	}
+}
+
+// unpack reads member r's part of a state.
+func (g *mixedSteps) unpack(r int, state []uint32) (u mixedUnitStates) {
+	for i := range mixedUnits {
+		place, at := g.layout.mixed.at(&g.layout, r, i)
+		block := state[at : at+blockWords]
+		value := func(part int) float32 { return math.Float32frombits(block[part+place]) }
+		u.h[i], u.sum[i], u.square[i], u.max[i] = value(blockState), value(blockSum), value(blockSquare), value(blockMax)
+		for k := range u.counts {
+			u.counts[k][i] = count(block, k, place)
+		}
+		u.positive[i] = block[blockSigns+place/32]>>(place%32)&1 == 1
+	}
+	return u
+}
+
+// put writes it.
+func (g *mixedSteps) put(r int, state []uint32, u *mixedUnitStates) {
+	for i := range mixedUnits {
+		place, at := g.layout.mixed.at(&g.layout, r, i)
+		block := state[at : at+blockWords]
+		put := func(part int, v float32) { block[part+place] = math.Float32bits(v) }
+		put(blockState, u.h[i])
+		put(blockSum, u.sum[i])
+		put(blockSquare, u.square[i])
+		put(blockMax, u.max[i])
+		for k := range u.counts {
+			setCount(block, k, place, u.counts[k][i])
+		}
+		sign, bit := &block[blockSigns+place/32], uint32(1)<<(place%32)
+		*sign &^= bit
+		if u.positive[i] {
+			*sign |= bit
+		}
+	}
+}
