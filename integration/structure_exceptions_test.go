@@ -13,7 +13,6 @@ var cycleExceptions = map[string]limit{
 	"offline":           {12, "the readers of each data format and the import that chooses among them"},
 	"codec":             {10, "one message's way: frame, schema, plan, fields"},
 	"reservoir":         {10, "the vector engine: plan, worker, tile and emit share its buffers"},
-	"offline/report":    {9, "one page: each view names the page, the page each view"},
 }
 
 // fieldExceptions are structs with more fields.
@@ -55,7 +54,6 @@ var embeddings = map[string]string{
 	"internal/cli/offlinecmd.importRecording(): offline.RecordingSummary": "JSON: the summary's fields and the archive's name",
 	"reservoir.linear: readout.Linear":                                    "a readout arranged for the kernels: a readout everywhere else",
 	"offline/bench.Store: offline/bench.Results":                          "a results file that is written has all that one that is read has",
-	"offline/report.comparisonView: offline/report.comparison":            "a template names the fields of both",
 	"readout.table: readout.samples":                                      "samples as a solver sees them: raw, and how they are mapped",
 	"reservoir.channelStatistics: reservoir.spread":                       "a spread with the least and the greatest value",
 	"gpu.open(): gpu/internal/cuda.Context":                               "a context and its free memory, while one is chosen",

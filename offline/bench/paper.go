@@ -19,12 +19,10 @@ type Published struct {
 //go:embed paper.json
 var paperJSON []byte
 
-// reference is paper.json: published figures, each group with its source.
+// reference is paper.json: the paper's figures, with their source.
 type reference struct {
-	Source        string                          `json:"source"`
-	Datasets      map[string]map[string]Published `json:"datasets"`
-	ArchiveSource string                          `json:"archive_source"`
-	Archive       map[string]map[string]float64   `json:"archive"`
+	Source   string                          `json:"source"`
+	Datasets map[string]map[string]Published `json:"datasets"`
 }
 
 var published = sync.OnceValue(func() (r reference) {
@@ -44,15 +42,9 @@ func Paper(dataset, model string) (Published, bool) {
 	return p, ok
 }
 
-// Classifiers are the other methods Archive knows, in the order of tables.
+// Classifiers are those of compare.Classifiers that are shown beside the bank: the
+// ones with figures for the paper's data sets.
 var Classifiers = []string{"1NN-DTW", "ROCKET", "HIVE-COTE 2"}
-
-// Archive gives the published accuracy of another classifier on a data set's
-// default split.
-func Archive(dataset, classifier string) (float64, bool) {
-	a, ok := published().Archive[dataset][classifier]
-	return a, ok
-}
 
 // rebuilt are training parts whose split is harder than the archive's, so that
 // the paper's figure is no yardstick. Keys are offline.Dataset.Fingerprint.

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/eusn-stream/eusn-stream/internal/energy"
+	"github.com/eusn-stream/eusn-stream/offline/compare"
 )
 
 // WriteTable writes cells and the published figures, for people. Of the
@@ -43,7 +44,7 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 		row := append([]string{c.Dataset, c.Model, Spread(c.Accuracy, c.Deviation, c.Draws, 3)}, st.published(c)...)
 		if bank {
 			for _, name := range Classifiers {
-				row = append(row, figure(Archive(c.Dataset, name)))
+				row = append(row, figure(compare.Published(name).Accuracy(c.Dataset)))
 			}
 		} else {
 			row = append(row, st.chosen(c)...)

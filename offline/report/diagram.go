@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/offline/compare"
 )
 
 // diagram is a critical-difference diagram: methods on an axis of average
@@ -33,8 +35,8 @@ type branch struct {
 	Anchor, Label    string
 }
 
-// diagram draws a comparison; nil where there is no critical difference.
-func (c *comparison) diagram() *diagram {
+// diagramOf draws a ranking; nil where there is no critical difference.
+func diagramOf(c *compare.Ranking) *diagram {
 	if c.CD == 0 {
 		return nil
 	}
@@ -53,7 +55,7 @@ func (c *comparison) diagram() *diagram {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.Ranks[a], c.Ranks[b]) })
-	d.Bars = c.bars(order, x, axis+10, bar)
+	d.Bars = bars(c, order, x, axis+10, bar)
 	top := axis + 14 + float64(bar*len(d.Bars))
 	half := (k + 1) / 2
 	for at, i := range order {
@@ -71,7 +73,7 @@ func (c *comparison) diagram() *diagram {
 
 // bars cover the largest groups of two or more methods within the critical
 // difference.
-func (c *comparison) bars(order []int, x func(float64) float64, y, step float64) (bars []line2) {
+func bars(c *compare.Ranking, order []int, x func(float64) float64, y, step float64) (bars []line2) {
 	covered := 0 // methods in bars so far, from the best
 	for from := range order {
 		to := from + 1
@@ -109,9 +111,9 @@ type point struct {
 }
 
 // scatterPlot draws what both methods have; nil where that is nothing.
-func scatterPlot(datasets []string, xs, ys method) *scatter {
+func scatterPlot(datasets []string, xs, ys compare.Method) *scatter {
 	const size, left, right = 300, 46, 10
-	s := &scatter{Title: ys.name + " against " + xs.name, XLabel: xs.name, YLabel: ys.name, Size: size, Lo: left, Hi: size - right}
+	s := &scatter{Title: ys.Name + " against " + xs.Name, XLabel: xs.Name, YLabel: ys.Name, Size: size, Lo: left, Hi: size - right}
 	type pair struct {
 		dataset string
 		x, y    float64
@@ -119,8 +121,8 @@ func scatterPlot(datasets []string, xs, ys method) *scatter {
 	var pairs []pair
 	least := 1.0
 	for _, d := range datasets {
-		x, okX := xs.score(d)
-		y, okY := ys.score(d)
+		x, okX := xs.Accuracy(d)
+		y, okY := ys.Accuracy(d)
 		if okX && okY {
 			pairs = append(pairs, pair{d, x, y})
 			least = min(least, x, y)

@@ -4,7 +4,7 @@
 //
 // # Input
 //
-// Results files of offline paper (one protocol each), offline memory and offline
+// Results files of offline paper (one protocol each), compare, memory and
 // modelling, in any number and order. Files of one protocol must agree in seed and
 // arithmetic, a model on a data set may be in one of them only, and a data set's
 // name must mean the same data everywhere: otherwise Load refuses. Models that a
@@ -28,14 +28,8 @@
 // with 1. Times are milliseconds, training and test together. Bytes of names
 // other than letters, digits, '-', '_' and '.' are written %XX.
 //
-// # Comparison of several methods (ranks.go)
+// # Comparison of several methods
 //
-// Ranks, averages of those of equals, over the data sets that all methods have;
-// Friedman's test with its correction for ties; and the critical difference of
-// Nemenyi's test at .05, as J. Demšar, "Statistical Comparisons of Classifiers
-// over Multiple Data Sets", JMLR 7 (2006), 1-30, recommends them:
-//
-//	CD = q(.05, k, inf) / sqrt 2 * sqrt(k (k+1) / 6N)
-//
-// for k methods on N data sets, where q is the quantile of the studentised range.
+// Means, ranks and critical differences are package compare's, over the data sets
+// that all methods of a comparison have.
 package report

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline/bench"
+	"github.com/eusn-stream/eusn-stream/offline/compare"
 	"github.com/eusn-stream/eusn-stream/offline/figures"
 )
 
@@ -33,7 +34,7 @@ type page struct {
 	Sources     []source
 	Counts      Summary
 	Sections    []sectionView
-	Across      *comparison
+	Across      *compare.Ranking
 	AcrossChart *diagram
 	Scatters    []*scatter
 	Memory      *memoryView
@@ -59,8 +60,8 @@ type sectionView struct {
 }
 
 type comparisonView struct {
-	*comparison
-	Chart *diagram
+	Ranking *compare.Ranking
+	Chart   *diagram
 }
 
 // rowView is a data set.
@@ -116,7 +117,7 @@ func (r *Report) html() ([]byte, error) {
 		p.Sections = append(p.Sections, s.view(views))
 	}
 	if p.Across = r.acrossProtocols(); p.Across != nil {
-		p.AcrossChart = p.Across.diagram()
+		p.AcrossChart = diagramOf(p.Across)
 	}
 	p.Scatters = r.scatters()
 	if r.memory != nil {
@@ -187,12 +188,12 @@ func (s *section) view(views map[*entry]*cellView) sectionView {
 			v.Measured = v.Measured || e != nil && (e.Energy != energy.Used{} || e.SearchEnergy != energy.Used{})
 		}
 		for _, name := range v.Published {
-			row.Published = append(row.Published, share(bench.Archive(d, name)))
+			row.Published = append(row.Published, share(compare.Published(name).Accuracy(d)))
 		}
 		v.Rows = append(v.Rows, row)
 	}
 	for _, c := range s.comparisons() {
-		v.Comparisons = append(v.Comparisons, comparisonView{c, c.diagram()})
+		v.Comparisons = append(v.Comparisons, comparisonView{c, diagramOf(c)})
 	}
 	return v
 }
@@ -203,9 +204,9 @@ func (r *Report) scatters() (all []*scatter) {
 		if s.Protocol != bench.Bank {
 			continue
 		}
-		others := []method{{"paper's EuSN", paperScore}}
+		others := []compare.Method{{Name: "paper's EuSN", Accuracy: paperScore}}
 		for _, name := range bench.Classifiers {
-			others = append(others, method{name, func(d string) (float64, bool) { return bench.Archive(d, name) }})
+			others = append(others, compare.Published(name))
 		}
 		for _, o := range others {
 			if p := scatterPlot(s.Datasets, o, s.of(bench.BankModel, "bank")); p != nil {

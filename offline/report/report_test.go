@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,7 +14,10 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/offline/bench"
+	"github.com/eusn-stream/eusn-stream/offline/compare"
 )
+
+func near(a, b, relative float64) bool { return math.Abs(a-b) <= relative*max(1, math.Abs(b)) }
 
 // all gives every file's bytes.
 func all(t *testing.T, r *Report) map[string]string {
@@ -336,8 +340,8 @@ func TestVerdicts(t *testing.T) {
 // Bars cover the largest groups within the critical difference, and no group
 // within another.
 func TestBars(t *testing.T) {
-	c := &comparison{Methods: []string{"a", "b", "c", "d", "e"}, Ranks: []float64{3.1, 1, 2, 4.9, 2.4}, CD: 1.5}
-	d := c.diagram()
+	c := &compare.Ranking{Methods: []string{"a", "b", "c", "d", "e"}, Ranks: []float64{3.1, 1, 2, 4.9, 2.4}, CD: 1.5}
+	d := diagramOf(c)
 	x := func(rank float64) float64 { return 180 + (rank-1)/4*360 }
 	var got [][2]float64
 	for _, b := range d.Bars {
@@ -347,7 +351,7 @@ func TestBars(t *testing.T) {
 	if !slices.EqualFunc(got, want, func(a, b [2]float64) bool { return near(a[0], b[0], 1e-12) && near(a[1], b[1], 1e-12) }) {
 		t.Errorf("bars %v, want %v", got, want)
 	}
-	if (&comparison{Ranks: []float64{1, 2}}).diagram() != nil {
+	if diagramOf(&compare.Ranking{Ranks: []float64{1, 2}}) != nil {
 		t.Error("a diagram without a critical difference")
 	}
 }
