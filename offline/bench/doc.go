@@ -24,6 +24,10 @@
 // of readout, ridge classifier or linear discriminant, by leave-one-out on the
 // training part.
 //
+// compare is the same for several banks, each under its name (banks.go), which go
+// into one results file. A draw notes the recipe that its bank's name meant; draws
+// of a recipe that has changed since are made again.
+//
 // DeepESN (the paper's journal version) is layers of leaky ESNs, each fed with
 // the state that the one before has reached at the same sample; the readout reads
 // the last states of all. All layers have one configuration; the units are
@@ -68,7 +72,7 @@
 //
 // The weights: the published ones come from another generator. Ours are those
 // of package reservoir; configuration i of a search is drawn with seed
-// Settings.Seed + i, draw i with Seed + 10000 + i, draw i of the bank with
+// Settings.Seed + i, draw i with Seed + 10000 + i, draw i of a bank with
 // Seed + i. Readouts are solved in float64 where the published ones were float32.
 //
 // Classes without a training series cannot be learnt and count as wrong in the

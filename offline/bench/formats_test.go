@@ -19,8 +19,9 @@ func TestStoredResults(t *testing.T) {
 		protocol Protocol
 		plan     Plan
 	}{
-		"paper-1": {PaperExact, plan(PaperExact, 3, 2, "eusn", "resn")},
-		"bank-1":  {Bank, plan(Bank, 0, 2)},
+		"paper-1":   {PaperExact, plan(PaperExact, 3, 2, "eusn", "resn")},
+		"bank-1":    {Bank, plan(Bank, 0, 2)},
+		"compare-1": {Compare, plan(Compare, 0, 2)},
 	} {
 		d, do := tones(45, 12), Options{Plan: c.plan}
 		path := filepath.Join("testdata", "formats", name+".jsonl")

@@ -21,11 +21,14 @@ const (
 	Bank       Protocol = "bank"
 )
 
-// Protocols lists all of them.
+// Protocols lists those of the paper's experiments.
 var Protocols = []Protocol{PaperExact, Best, Bank}
 
-// BankModel is the model of protocol Bank.
-const BankModel = "bank"
+// Compare is protocol Bank for several banks, by their names: see Banks.
+const Compare Protocol = "compare"
+
+// fixed reports whether the models are banks, of which nothing is searched.
+func (p Protocol) fixed() bool { return p == Bank || p == Compare }
 
 // PaperModels are the models of the other protocols, in the paper's order.
 var PaperModels = []string{string(reservoir.EuSN), string(reservoir.ESN), string(reservoir.RESN)}
@@ -55,8 +58,8 @@ func (s Settings) configurations(model string) []Scales {
 
 // Plan is how much to do.
 type Plan struct {
-	Models         []string // of PaperModels, DeepESN and TrainedModels; for protocol Bank its one
-	Configurations int      // how many of the paper's list, from the first; 0 for protocol Bank
+	Models         []string // of PaperModels, DeepESN and TrainedModels; for protocol Bank its one, for Compare banks
+	Configurations int      // how many of the paper's list, from the first; 0 for protocols Bank and Compare
 	Draws          int      // of the weights of the chosen configuration
 
 	// Of TrainedModels only.
@@ -86,6 +89,8 @@ func (p Plan) Validate(s Settings) error {
 		}
 	case Bank:
 		known, least, most = []string{BankModel}, 0, 0
+	case Compare:
+		known, least, most = BankNames(), 0, 0
 	default:
 		return fmt.Errorf("bench: protocol %q, want one of %q", protocol, Protocols)
 	}

@@ -51,7 +51,7 @@ func ReadResults(path string) (*Results, error) {
 		if s.Format != format {
 			return fmt.Errorf("bench: %s is of format %d, this program reads format %d", path, s.Format, format)
 		}
-		if known := append(slices.Clone(Protocols), Modelling); !slices.Contains(known, s.Protocol) {
+		if known := append(slices.Clone(Protocols), Modelling, Compare); !slices.Contains(known, s.Protocol) {
 			return fmt.Errorf("bench: %s: protocol %q, want one of %q", path, s.Protocol, known)
 		}
 		return nil
@@ -172,9 +172,9 @@ func (st *Results) Cells() []Cell {
 }
 
 // CompareModels orders models as PaperModels lists them, then DeepESN, then as
-// TrainedModels, others after them by name.
+// TrainedModels, then banks as BankNames, others after them by name.
 func CompareModels(a, b string) int {
-	all := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels)
+	all := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels, BankNames())
 	rank := func(m string) int {
 		if i := slices.Index(all, m); i >= 0 {
 			return i

@@ -52,8 +52,8 @@ func (r *runner) run(ctx context.Context, sets []*offline.Dataset) (cells []Cell
 			return nil, err
 		}
 		bench := r.paper
-		if r.settings.Protocol == Bank {
-			bench = r.bank
+		if r.settings.Protocol.fixed() {
+			bench = r.banks
 		}
 		if err := bench(ctx, d); err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func (r *runner) run(ctx context.Context, sets []*offline.Dataset) (cells []Cell
 			if err != nil {
 				return nil, err
 			}
-			if have, done := r.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training || have.Missing != c.Missing {
+			if have, done := r.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training || have.Missing != c.Missing || have.Accuracy != c.Accuracy {
 				if err := r.write(record{Cell: &c}); err != nil {
 					return nil, err
 				}
@@ -252,25 +252,34 @@ func (r *runner) job(p *problem, model string, c Scales, a assessment, do func(c
 	return job{all, all / float64(max(1, samples*max(1, c.Layers))), do}
 }
 
-// bank benches the default bank on one data set, one draw after the other on
-// all threads.
-func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
+// banks benches the banks on one data set.
+func (r *runner) banks(ctx context.Context, d *offline.Dataset) error {
+	for _, m := range r.Models {
+		if err := r.bank(ctx, d, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bank benches a bank on one data set, one draw after the other on all threads.
+func (r *runner) bank(ctx context.Context, d *offline.Dataset, model string) error {
+	opt := bankOptions(model, d)
 	for i := range r.Draws {
-		if _, ok := r.draws[key{d.Name, BankModel, i}]; ok {
+		if r.drawn(d, model, i) {
 			continue
 		}
-		spec := reservoir.DefaultBank(len(d.Channels))
-		spec.Seed = r.settings.trialSeed(i)
+		opt.Spec.Seed = r.settings.trialSeed(i)
 		var m *reservoir.Model
 		var report offline.RetrainReport
-		one := &piece{r: r, left: bankWork(d), sample: bankSteps(spec, 1)}
-		engines := offline.EngineOptions{Threads: r.Threads, NewEngine: one.open}
+		one := &piece{r: r, left: bankWork(d, opt.Spec), sample: bankSteps(opt.Spec, 1)}
+		opt.EngineOptions = offline.EngineOptions{Threads: r.Threads, NewEngine: one.open}
 		ev, took, err := measured(ctx, r, func() (_ *offline.Evaluation, err error) {
-			m, report, err = offline.Retrain(ctx, d, offline.RetrainOptions{EngineOptions: engines, Spec: spec}, nil)
+			m, report, err = offline.Retrain(ctx, d, opt, nil)
 			if err != nil {
 				return nil, err
 			}
-			return offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: engines}, nil)
+			return offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: opt.EngineOptions}, nil)
 		})
 		if err != nil {
 			return err
@@ -281,8 +290,8 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		}
 		leftOut, _ := report.Readout.LeftOut()
 		if err := r.write(record{Draw: &Draw{
-			Dataset: d.Name, Model: BankModel, Index: i, Config: Scales{Units: spec.Units, Seed: spec.Seed},
-			Alpha: report.Readout.Alpha, Readout: kind, LeftOut: leftOut, Parameters: linear.Columns() * (linear.Features() + 1), Learnt: report.Series,
+			Dataset: d.Name, Model: model, Index: i, Config: Scales{Units: opt.Spec.Units, Seed: opt.Spec.Seed},
+			Alpha: report.Readout.Alpha, Recipe: r.recipe(d, model), Readout: kind, LeftOut: leftOut, Parameters: linear.Columns() * (linear.Features() + 1), Learnt: report.Series,
 			Test: Share{ev.Correct, ev.Labelled}, Seconds: took.seconds, Energy: took.energy,
 			Predicted: storable(bankClasses(d, ev)),
 		}}); err != nil {
@@ -291,4 +300,19 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset) error {
 		one.end()
 	}
 	return nil
+}
+
+// recipe is what draws of a bank note; protocol Bank has a version of its settings
+// instead.
+func (r *runner) recipe(d *offline.Dataset, model string) string {
+	if r.settings.Protocol == Bank {
+		return ""
+	}
+	return recipeOf(bankOptions(model, d))
+}
+
+// drawn reports whether a draw of a bank is there, and of today's recipe.
+func (r *runner) drawn(d *offline.Dataset, model string, i int) bool {
+	have, ok := r.draws[key{d.Name, model, i}]
+	return ok && have.Recipe == r.recipe(d, model)
 }

@@ -41,8 +41,11 @@ func tones(train, test int) *offline.Dataset {
 
 // plan is a small one of the protocol's kind.
 func plan(p Protocol, configurations, draws int, models ...string) Plan {
-	if p == Bank {
+	switch p {
+	case Bank:
 		return Plan{Models: []string{BankModel}, Draws: draws}
+	case Compare:
+		return Plan{Models: []string{"v1"}, Draws: draws}
 	}
 	if len(models) == 0 {
 		models = PaperModels
@@ -117,7 +120,7 @@ func TestExactResults(t *testing.T) {
 }
 
 func TestSameOnAnyThreadsAndEngines(t *testing.T) {
-	for _, protocol := range Protocols {
+	for _, protocol := range append(slices.Clone(Protocols), Compare) {
 		do := plan(protocol, 3, 1, reservoirs...)
 		_, want := benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 1}}, tones(45, 12))
 		_, got := benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 3}}, tones(45, 12))

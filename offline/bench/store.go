@@ -31,10 +31,6 @@ type Settings struct {
 // format is the version of the lines' meaning.
 const format = 1
 
-// bank is the version of reservoir.DefaultBank and of what offline.Retrain makes
-// of its features; results of another are not averaged with this one's.
-const bank = 2
-
 // Share is a number of right answers.
 type Share struct {
 	Correct int `json:"correct"`
@@ -66,9 +62,10 @@ type Draw struct {
 	Dataset    string      `json:"dataset"`
 	Model      string      `json:"model"`
 	Index      int         `json:"index"`
-	Config     Scales      `json:"config"` // of the bank only its seed and units
+	Config     Scales      `json:"config"` // of a bank only its seed and units
 	Alpha      float64     `json:"alpha"`
-	Readout    string      `json:"readout,omitzero"`  // of the bank: ridge or discriminant, by leave-one-out
+	Recipe     string      `json:"recipe,omitzero"`   // of protocol Compare: which recipe the bank's name meant
+	Readout    string      `json:"readout,omitzero"`  // of a bank: ridge or discriminant, by leave-one-out
 	LeftOut    float64     `json:"left_out,omitzero"` // its leave-one-out accuracy on the training part
 	Parameters int         `json:"parameters"`        // trained ones
 	Learnt     int         `json:"learnt"`            // series the readout was fitted to

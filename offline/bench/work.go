@@ -51,11 +51,10 @@ func modellingWork(model string, c Scales, learn, ask int) float64 {
 	return layered(specs(model, 1, c), learn+ask) + gigaflops(n*n*float64(learn))
 }
 
-// bankWork is a draw of the bank: its states and what is summed up meanwhile,
+// bankWork is a draw of a bank: its states and what is summed up meanwhile,
 // and the readout, a product and about nine factorisations and inverses of the
 // smaller of its two systems, in numbers twice as long.
-func bankWork(d *offline.Dataset) float64 {
-	s := reservoir.DefaultBank(len(d.Channels))
+func bankWork(d *offline.Dataset, s reservoir.Spec) float64 {
 	samples, series := 0, len(labelled(d, offline.Train))
 	for i := range d.Series {
 		samples += d.Len(i)
@@ -76,27 +75,35 @@ func (r *runner) expected(d *offline.Dataset, model string) {
 		r.expectedTraining(d, model)
 		return
 	}
+	if isBank(model) {
+		r.expectedBank(d, model)
+		return
+	}
 	channels := len(d.Channels)
 	series, train, test := len(labelled(d, offline.Train)), samples(d, offline.Train), samples(d, offline.Test)
 	trials, draws := 0.0, 0.0
-	if model != BankModel {
-		for i, c := range r.settings.configurations(model)[:r.Configurations] {
-			if _, ok := r.trials[key{d.Name, model, i}]; !ok {
-				trials += r.settings.work(model, channels, c, train, series)
-			}
+	for i, c := range r.settings.configurations(model)[:r.Configurations] {
+		if _, ok := r.trials[key{d.Name, model, i}]; !ok {
+			trials += r.settings.work(model, channels, c, train, series)
 		}
 	}
 	for i := range r.Draws {
-		if _, ok := r.draws[key{d.Name, model, i}]; ok {
-			continue
-		}
-		if model == BankModel {
-			draws += bankWork(d)
-		} else { // large networks win
+		if _, ok := r.draws[key{d.Name, model, i}]; !ok { // large networks win
 			draws += r.settings.work(model, channels, Scales{Units: 170, Layers: 2}, train+test, series)
 		}
 	}
 	r.plan(phase{d.Name, model, false}, trials)
+	r.plan(phase{d.Name, model, true}, draws)
+}
+
+// expectedBank plans the draws of a bank, of which all is known.
+func (r *runner) expectedBank(d *offline.Dataset, model string) {
+	spec, draws := bankOptions(model, d).Spec, 0.0
+	for i := range r.Draws {
+		if !r.drawn(d, model, i) {
+			draws += bankWork(d, spec)
+		}
+	}
 	r.plan(phase{d.Name, model, true}, draws)
 }
 

@@ -55,7 +55,7 @@ func BenchmarkWork(b *testing.B) {
 // What Run expects is what its jobs tell of in the end, to the last flop, and at
 // the beginning about as much: what draws and trainings take is not known then.
 func TestExpectedWorkIsDone(t *testing.T) {
-	for _, protocol := range append(slices.Clone(Protocols), Modelling) {
+	for _, protocol := range append(slices.Clone(Protocols), Modelling, Compare) {
 		d, models := tones(30, 9), slices.Concat(reservoirs, TrainedModels)
 		budgets := []time.Duration{0, 20 * time.Millisecond}
 		switch protocol {
@@ -63,6 +63,8 @@ func TestExpectedWorkIsDone(t *testing.T) {
 			d, models, budgets = waves([][]float32{{1, 2, 3, 1}, {0, 1, 0, 1}, {2, 2, 1}}, [][]float32{{3, 1, 2}}), ModellingModels, budgets[:1]
 		case Bank:
 			models, budgets = []string{BankModel}, budgets[:1]
+		case Compare:
+			models, budgets = BankNames(), budgets[:1]
 		}
 		for _, budget := range budgets {
 			st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(protocol, 1))
@@ -71,7 +73,7 @@ func TestExpectedWorkIsDone(t *testing.T) {
 			}
 			defer st.Close()
 			plan := Plan{Models: models, Configurations: 4, Draws: 2, Epochs: 2, Budget: budget}
-			if protocol == Bank {
+			if protocol.fixed() {
 				plan.Configurations = 0
 			}
 			r := newRunner(Options{Plan: plan, EngineOptions: offline.EngineOptions{Threads: 2}}, st)
