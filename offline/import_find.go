@@ -279,3 +279,19 @@ func nearest(names []string, want string) []string {
 	slices.SortStableFunc(out, func(a, b string) int { return distance[a] - distance[b] })
 	return out
 }
+
+// Datasets lists the names of the data sets in dir and in the folders down to two
+// below, as Import would find them, in the order of their names.
+func Datasets(dir string) ([]string, error) {
+	all, err := searchDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range all {
+		if !slices.Contains(names, f.name) {
+			names = append(names, f.name)
+		}
+	}
+	return names, nil
+}

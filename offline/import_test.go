@@ -108,6 +108,20 @@ func TestImportFinds(t *testing.T) {
 	}
 }
 
+func TestDatasets(t *testing.T) {
+	dir := place(t, map[string]string{
+		"Zoo_TRAIN.ts": "", "Zoo_TEST.ts": "", "more/Adiac/Adiac_TRAIN.tsv": "", "more/Adiac/Adiac_TRAIN.ts": "",
+		"a/b/c/Deep_TRAIN.ts": "", "notes.txt": "", "Blink.parquet": "",
+	})
+	got, err := Datasets(dir)
+	if err != nil || !slices.Equal(got, []string{"Adiac", "Zoo"}) {
+		t.Errorf("%q, %v, want each name once, two folders down at most", got, err)
+	}
+	if _, err := Datasets(filepath.Join(dir, "none")); err == nil {
+		t.Error("no such folder: no error")
+	}
+}
+
 func TestImportPartsMustAgree(t *testing.T) {
 	dir := place(t, map[string]string{
 		"P_TRAIN.ts": "@classLabel true a\n@data\n1:a\n",

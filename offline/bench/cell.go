@@ -96,3 +96,35 @@ func (st *Results) cell(dataset, model string, plan Plan) (Cell, error) {
 	c.Deviation = math.Sqrt(dev / n)
 	return c, nil
 }
+
+// DrawMeans are the mean accuracies of cells, one for each draw that all of them
+// have: they vary only because the weights do.
+func (st *Results) DrawMeans(cells []Cell) (means []float64) {
+	draws := 0
+	for i, c := range cells {
+		if i == 0 || c.Draws < draws {
+			draws = c.Draws
+		}
+	}
+	for i := range draws {
+		sum := 0.0
+		for _, c := range cells {
+			sum += st.draws[key{c.Dataset, c.Model, i}].Test.Accuracy()
+		}
+		means = append(means, sum/float64(len(cells)))
+	}
+	return means
+}
+
+// MeanDeviation is the mean of numbers and their population standard deviation.
+func MeanDeviation(numbers []float64) (mean, deviation float64) {
+	n := float64(len(numbers))
+	for _, v := range numbers {
+		mean += v / n
+	}
+	squares := 0.0
+	for _, v := range numbers {
+		squares += float64((v - mean) * (v - mean))
+	}
+	return mean, math.Sqrt(squares / n)
+}

@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// benchRun is what offline paper and offline memory are asked for.
+// benchRun is what offline paper, memory and compare are asked for.
 type benchRun struct {
 	settings     bench.Settings
 	plan         bench.Plan
@@ -258,7 +258,11 @@ func openBenchResults(b benchRun) (*bench.Store, error) {
 // command is the command line that reproduces one cell.
 func (b benchRun) command(of string, cell bench.Cell) string {
 	c := "eusn-stream offline " + of
-	if b.settings.Protocol != bench.Bank {
+	switch b.settings.Protocol {
+	case bench.Bank:
+	case bench.Compare:
+		c += " --banks " + cell.Model
+	default:
 		c += fmt.Sprintf(" --models %s --configurations %d", cell.Model, cell.Configurations)
 		if n := b.settings.ListLength; n > 0 {
 			c += fmt.Sprintf(" --list-length %d", n)

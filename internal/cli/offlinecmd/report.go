@@ -28,7 +28,7 @@ func newReport(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RESULTS...",
 		Short: "Make a web page, tables and tsml files from results",
-		Long: `Make one report of the results files of offline paper, memory and model:
+		Long: `Make one report of the results files of offline paper, compare, memory and modelling:
 
   report.html    a page without scripts that needs no network: tables next to the
                  paper's values, ranks and critical differences, memory curves,
@@ -45,6 +45,7 @@ file that a run is still writing, and lists unfinished results. --gate exits wit
 an accuracy is outside the tolerance of the paper, as in offline paper; the report is
 written in any case.`,
 		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl modelling.jsonl -o report
+  eusn-stream offline report compare.jsonl -o banks
   eusn-stream offline report paper.jsonl --figures figures --gate --json`,
 		Args: cobra.MinimumNArgs(1),
 	}

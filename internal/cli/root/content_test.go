@@ -68,6 +68,7 @@ func TestExitCodesOfFiles(t *testing.T) {
 		{"archive", "offline evaluate --model MODEL --archive FILE", cli.ExitIntegrity},
 		{"archive", "offline retrain --archive FILE --out OUT", cli.ExitIntegrity},
 		{"archive", "offline paper FILE --out OUT", cli.ExitIntegrity},
+		{"archive", "offline compare FILE --draws 1 --out OUT", cli.ExitIntegrity},
 		{"archive", "offline modelling FILE --out OUT", cli.ExitIntegrity},
 		{"archive", "offline embed FILE --out OUT", cli.ExitIntegrity},
 		{"archive", "replay --archive FILE", cli.ExitIntegrity},
