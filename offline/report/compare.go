@@ -19,8 +19,12 @@ func (s *section) of(model, name string) compare.Method {
 }
 
 // comparisons are those of one protocol's models: all of them, and the
-// reservoirs alone where that lets more data sets count.
+// reservoirs alone where that lets more data sets count. Banks are beside published
+// classifiers.
 func (s *section) comparisons() []*compare.Ranking {
+	if s.Protocol == bench.Compare {
+		return compare.BesidePublished(s.Datasets, s.methods())
+	}
 	pick := func(title string, keep func(string) bool) *compare.Ranking {
 		var methods []compare.Method
 		for _, m := range s.Models {
@@ -40,6 +44,14 @@ func (s *section) comparisons() []*compare.Ranking {
 		found = append(found, all)
 	}
 	return found
+}
+
+// methods are the section's models.
+func (s *section) methods() (all []compare.Method) {
+	for _, m := range s.Models {
+		all = append(all, s.of(m, displayName(m)))
+	}
+	return all
 }
 
 // acrossProtocols compares our Euler State Networks with published figures.

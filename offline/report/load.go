@@ -24,7 +24,7 @@ type Options struct {
 type Report struct {
 	options  Options
 	sources  []source
-	sections []*section // protocols, in the order of bench.Protocols
+	sections []*section // protocols, in the order of bench.Protocols, then bench.Compare
 	memory   *section   // of the memorisation tasks; nil if there are none
 	figures  []picture
 
@@ -214,7 +214,8 @@ func (r *Report) sameData() error {
 func (r *Report) order() {
 	slices.SortFunc(r.sources, func(a, b source) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Hash, b.Hash)) })
 	slices.SortFunc(r.sections, func(a, b *section) int {
-		return slices.Index(bench.Protocols, a.Protocol) - slices.Index(bench.Protocols, b.Protocol)
+		all := append(slices.Clone(bench.Protocols), bench.Compare)
+		return slices.Index(all, a.Protocol) - slices.Index(all, b.Protocol)
 	})
 	for _, s := range r.all() {
 		for k := range s.entries {

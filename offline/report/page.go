@@ -50,7 +50,8 @@ type sectionView struct {
 	Note        string
 	Seed        uint64
 	Models      []string
-	Published   []string // other classifiers, with the bank only
+	Published   []string // other classifiers, with banks only
+	Sources     []compare.Source
 	Rows        []rowView
 	Searched    bool
 	Measured    bool // the energy of at least one
@@ -60,8 +61,9 @@ type sectionView struct {
 }
 
 type comparisonView struct {
-	Ranking *compare.Ranking
-	Chart   *diagram
+	Ranking     *compare.Ranking
+	Chart       *diagram
+	Differences []compare.Difference // of banks from published figures
 }
 
 // rowView is a data set.
@@ -170,15 +172,19 @@ var notes = map[bench.Protocol]string{
 	bench.PaperExact: "The published experiments rerun: the training part split 67/33 again as they split it, their lists of configurations, alpha 1, zeros in front of short series, the first of the best on the validation part drawn again and fitted to the 67 %. The test part is looked at once, by the draws.",
 	bench.Best:       "The same search, but every series as long as it is, features divided by their deviation, alpha by exact leave-one-out, draws fitted to the whole training part. Being better than the paper is within the tolerance.",
 	bench.Bank:       "One bank of small Euler State Networks, nothing searched: one pass over the training part; alpha and the kind of readout, ridge classifier or linear discriminant, by exact leave-one-out there. The paper's figure is that of its searched EuSN; being better is within the tolerance. 1NN-DTW, ROCKET and HIVE-COTE 2 are published figures for the archives' default splits, for orientation.",
+	bench.Compare:    "Banks by their names, nothing searched: one pass over the training part; alpha and the kind of readout by exact leave-one-out there. The other classifiers' figures are published ones, on the split that the archive gives; a dash is a figure that was not found. Data sets without published figures count in no mean and no rank.",
 }
 
 func (s *section) view(views map[*entry]*cellView) sectionView {
-	v := sectionView{Title: s.Title, Note: notes[s.Protocol], Seed: s.Seed, Unfinished: s.Unfinished, Without: s.Without, Searched: s.Protocol != bench.Bank}
+	v := sectionView{Title: s.Title, Note: notes[s.Protocol], Seed: s.Seed, Unfinished: s.Unfinished, Without: s.Without, Searched: s.Protocol != bench.Bank && s.Protocol != bench.Compare}
 	for _, m := range s.Models {
 		v.Models = append(v.Models, displayName(m))
 	}
-	if s.Protocol == bench.Bank {
+	switch s.Protocol {
+	case bench.Bank:
 		v.Published = bench.Classifiers
+	case bench.Compare:
+		v.Published, v.Sources = compare.Classifiers, compare.Sources()
 	}
 	for _, d := range s.Datasets {
 		row := rowView{Dataset: d}
@@ -193,7 +199,11 @@ func (s *section) view(views map[*entry]*cellView) sectionView {
 		v.Rows = append(v.Rows, row)
 	}
 	for _, c := range s.comparisons() {
-		v.Comparisons = append(v.Comparisons, comparisonView{c, diagramOf(c)})
+		view := comparisonView{Ranking: c, Chart: diagramOf(c)}
+		if s.Protocol == bench.Compare {
+			view.Differences = c.Differences(len(s.Models))
+		}
+		v.Comparisons = append(v.Comparisons, view)
 	}
 	return v
 }

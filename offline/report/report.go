@@ -125,8 +125,11 @@ func (r *Report) missing() (all []string) {
 		}
 		for _, u := range s.Unfinished {
 			command := "paper"
-			if s == r.memory {
+			switch {
+			case s == r.memory:
 				command = "memory"
+			case s.Protocol == bench.Compare:
+				command = "compare"
 			}
 			all = append(all, notFinished(s.Title, u, command))
 		}

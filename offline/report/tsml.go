@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
 // displayName is how the paper writes a model.
@@ -35,7 +37,7 @@ func displayName(model string) string {
 
 // classifier is an entry's name in tsml files.
 func (e *entry) classifier() string {
-	if e.Model == e.section.Title { // the bank's only model
+	if e.Model == e.section.Title || e.section.Protocol == bench.Compare { // banks: nothing was searched by a protocol
 		return "EuSN-" + e.Model
 	}
 	return displayName(e.Model) + "-" + e.section.Title

@@ -70,7 +70,11 @@ func (e *entry) addPaper(v *cellView) {
 // left out.
 func (e *entry) config() string {
 	c := e.Config
-	if e.Configurations == 0 {
+	switch {
+	case e.Configurations > 0:
+	case e.section.Protocol == bench.Compare:
+		return "the bank " + e.Model
+	default:
 		return "the default bank"
 	}
 	parts := []string{fmt.Sprintf("index %d of the first %d", e.Selected, e.Configurations), fmt.Sprintf("units %d", c.Units)}
