@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// audit walks the output and expects exactly the truth's predictions, each
-// stream's in order.
+// audit reads the output and expects exactly the truth's predictions, each
+// stream in order.
 type audit struct {
 	want       map[string][]codec.Prediction
 	place      map[string]map[ident]int
@@ -24,10 +24,10 @@ type audit struct {
 	times      map[string]map[ident]int // how often each was seen
 
 	seen, lost, duplicated, wrong int
-	flagged, excused              int      // with a flag for what happened; missing before one, or behind a stop
+	flagged, excused              int      // with a flag for the fault; missing before such a one, or in a stopped partition
 	handed                        int      // claims in the middle of a split commit
 	notes                         []string // the first few findings, in words
-	workers                       []tenure
+	workers                       []takeover
 }
 
 // ident tells a stream's predictions apart. Those of producers without numbers
@@ -54,8 +54,8 @@ type commit struct {
 	worker          string
 }
 
-// tenure is a change of the worker that commits a partition.
-type tenure struct {
+// takeover is a change of the worker that commits a partition.
+type takeover struct {
 	partition int
 	at        int64 // ns since the Unix epoch, by the server's clock
 }
@@ -89,7 +89,7 @@ func (a *audit) note(format string, args ...any) {
 	}
 }
 
-// fault counts something wrong that is no lost or repeated prediction.
+// fault counts an error that is neither a lost nor a repeated prediction.
 func (a *audit) fault(format string, args ...any) {
 	a.wrong++
 	a.note(format, args...)
@@ -133,7 +133,7 @@ func (a *audit) message(s stored) error {
 		a.fault("output message %d: input %d epoch %d after input %d epoch %d", s.seq, c.in, c.epoch, before.in, before.epoch)
 	}
 	if before.worker != "" && c.worker != before.worker {
-		a.workers = append(a.workers, tenure{s.partition, s.at.UnixNano()})
+		a.workers = append(a.workers, takeover{s.partition, s.at.UnixNano()})
 	}
 	a.commits[s.partition] = c
 	for _, p := range predictions {
@@ -149,7 +149,7 @@ func (a *audit) prediction(partition int, p codec.Prediction) {
 	k := identOf(p)
 	flagged := a.may.Flag && p.Flags&lossFlags != 0
 	if at, there := a.place[p.Stream][k]; flagged && there && want[at].Flags&lossFlags != 0 {
-		flagged = false // it was to be
+		flagged = false // a flag was expected
 	}
 	if seen := a.times[p.Stream]; seen != nil {
 		k.n = seen[k]
@@ -158,7 +158,7 @@ func (a *audit) prediction(partition int, p codec.Prediction) {
 	j, known := a.place[p.Stream][k]
 	if !known && k.n > 0 {
 		k.n--
-		j, known = a.place[p.Stream][k] // once more than it is due
+		j, known = a.place[p.Stream][k] // it was expected once less
 	}
 	switch {
 	case !known && flagged:
@@ -186,7 +186,7 @@ func (a *audit) prediction(partition int, p codec.Prediction) {
 		return
 	}
 	due := want[j]
-	if a.may.lenient() { // the order in which messages are stored is not what is compared
+	if a.may.lenient() { // the order of stored messages is not compared
 		p.Flags &^= codec.FlagReordered
 	}
 	if d := difference(p, due); d != "" {
@@ -194,7 +194,7 @@ func (a *audit) prediction(partition int, p codec.Prediction) {
 	}
 }
 
-// difference says how got is not want, empty where every bit is the same.
+// difference says how got differs from want; empty if every bit is the same.
 func difference(got, want codec.Prediction) string {
 	bits := func(v []float32) (b []uint32) {
 		for _, x := range v {
@@ -217,8 +217,8 @@ func difference(got, want codec.Prediction) string {
 	return ""
 }
 
-// finish counts what never came. A partition that is stopped owes nothing
-// more.
+// finish counts predictions that never came. A stopped partition need not make
+// any more.
 func (a *audit) finish(partition func(id string) int, stopped stops) {
 	for _, id := range slices.Sorted(maps.Keys(a.want)) {
 		missing := len(a.want[id]) - a.next[id]
@@ -238,7 +238,7 @@ func (a *audit) finish(partition func(id string) int, stopped stops) {
 	}
 }
 
-// open is how many streams still owe their last prediction.
+// open is how many streams have not made their last prediction yet.
 func (a *audit) open(partition func(id string) int, stopped stops) (n int) {
 	for id, all := range a.want {
 		if a.next[id] < len(all) && stopped[partition(id)] == "" {
@@ -250,5 +250,5 @@ func (a *audit) open(partition func(id string) int, stopped stops) (n int) {
 
 // overtaken reports whether some partition changed hands between two times.
 func (a *audit) overtaken(from, to int64) bool {
-	return slices.ContainsFunc(a.workers, func(t tenure) bool { return t.at >= from && t.at <= to })
+	return slices.ContainsFunc(a.workers, func(t takeover) bool { return t.at >= from && t.at <= to })
 }

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// told runs a plan through a truth in the order given, or in the plan's.
+// told runs a plan through a truth, in the given order or in the plan's.
 func told(t *testing.T, p *plan, policy string, reorder int, order map[string][]uint64) *truth {
 	t.Helper()
 	m, err := newModel(policy)
@@ -61,7 +61,7 @@ func told(t *testing.T, p *plan, policy string, reorder int, order map[string][]
 	return tr
 }
 
-// says is a stream's predictions as "seq.row flags", in order.
+// says lists a stream's predictions as "seq.row flags", in order.
 func (t *truth) says(id string) string {
 	var all []string
 	for _, p := range t.predictions[id] {
@@ -70,8 +70,8 @@ func (t *truth) says(id string) string {
 	return strings.Join(all, ", ")
 }
 
-// by hand: messages of two rows, of which the second ends the sequence, unless
-// ends says otherwise.
+// Messages of two rows; the second row ends the sequence, unless ends says
+// otherwise.
 func handmade(seqs int, damaged ...uint64) *plan {
 	p := &plan{keys: []string{"k"}, messages: map[string][]*input{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: true}
 	for seq := uint64(1); seq <= uint64(seqs); seq++ {
@@ -83,7 +83,7 @@ func handmade(seqs int, damaged ...uint64) *plan {
 	return p
 }
 
-// The bookkeeping, worked out by hand.
+// The bookkeeping, against results worked out by hand.
 func TestTruth(t *testing.T) {
 	for _, c := range []struct {
 		what, policy string
@@ -194,8 +194,7 @@ type said struct {
 
 func (m *said) Data() []byte { return m.data }
 
-// What is compared must be seen: each change of a right output by exactly the
-// count it deserves.
+// The comparison must find each change of a right output, and count it exactly.
 func TestAuditFindsEachFault(t *testing.T) {
 	p := newPlan(1, traffic{Keys: 6, Messages: 30, Gateways: 3, Repeat: .1}, true)
 	tr := told(t, p, "early", 0, nil)
@@ -240,8 +239,8 @@ func TestAuditFindsEachFault(t *testing.T) {
 	}
 }
 
-// Where a fault may take something, what lacks it must say so: nothing else
-// passes.
+// If a fault may take data, predictions that lack it must have a flag; nothing
+// else passes.
 func TestAuditOfFaults(t *testing.T) {
 	tr := told(t, newPlan(1, traffic{Keys: 3, Messages: 30}, true), "marked", 0, nil)
 	if n := len(tr.predictions["dev001"]); n < 15 {
@@ -295,7 +294,7 @@ func TestAuditOfFaults(t *testing.T) {
 	}
 }
 
-// Of each seat the last worker that has said anything counts.
+// For each seat, the last worker that logged anything counts.
 func TestStopped(t *testing.T) {
 	c := &children{dir: t.TempDir()}
 	f := &fleet{}
@@ -333,7 +332,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// A seed decides everything that is drawn.
+// A seed decides all random choices.
 func TestSeed(t *testing.T) {
 	s := base("x").with(func(s *scenario) { s.Kills, s.Zombies, s.ServerKills, s.Workers = 5, 2, 3, []int{1, 3, 2} })
 	if !reflect.DeepEqual(s.schedule(9), s.schedule(9)) || reflect.DeepEqual(s.schedule(9), s.schedule(10)) {
@@ -345,7 +344,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// Every name of a matrix exists, and the long one holds what it promises.
+// Every name in a matrix exists, and the long matrix has what it promises.
 func TestMatrices(t *testing.T) {
 	for name := range matrices {
 		o := options{matrix: name}
@@ -377,8 +376,8 @@ func TestMatrices(t *testing.T) {
 	}
 }
 
-// A held link delivers everything, late, also when the sender has gone; a cut
-// one resets.
+// A held link delivers everything late, even if the sender has ended; a cut link
+// resets.
 func TestLink(t *testing.T) {
 	ln, err := net.Listen("tcp", loopback+":0")
 	if err != nil {
@@ -456,7 +455,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// What a run leaves behind is found and ended.
+// Processes that a run leaves behind are found and ended.
 func TestReap(t *testing.T) {
 	c := &children{dir: t.TempDir()}
 	well, err := c.start("well", nil, "true")
@@ -484,8 +483,8 @@ func TestReap(t *testing.T) {
 	}
 }
 
-// What was synced is on the copy of a disk, what was not is not: that is what a
-// power loss takes.
+// The copy of a disk has what was synced, and nothing else: a power loss takes
+// the rest.
 func TestPowerLoss(t *testing.T) {
 	if why := mounts(); why != "" {
 		parts.Absent(t, "loopmount", "%s", why)
@@ -526,7 +525,7 @@ func TestPowerLoss(t *testing.T) {
 	reads := in("reads", "cat a b 2>/dev/null >../seen; true")
 	<-reads.done
 	seen, err := os.ReadFile(c.dir + "/seen")
-	if err != nil || string(seen) != "a\n" { // the other one's name may be there: names are written sooner
+	if err != nil || string(seen) != "a\n" { // the name of the other may be there: names are written earlier
 		t.Errorf("after the power loss there is %q (%v), want what was synced", seen, err)
 	}
 	if text, err := os.ReadFile("/proc/mounts"); err != nil || strings.Contains(string(text), dir) {
@@ -534,7 +533,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// One bit of the newest block, and none elsewhere.
+// One bit of the newest block changes, and no other bit.
 func TestFlipBit(t *testing.T) {
 	dir := t.TempDir()
 	if err := flipBit(dir, rand.New(rand.NewPCG(1, 1))); err == nil {
@@ -573,7 +572,7 @@ func TestFlipBit(t *testing.T) {
 	}
 }
 
-// A run whose servers do not come up ends with a reason, and with nothing left.
+// A run whose servers do not start ends with a reason, and leaves nothing.
 func TestRunThatCannotStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()

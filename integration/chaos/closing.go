@@ -34,8 +34,8 @@ func (t *truth) closing(key string, seed uint64) *input {
 	return m
 }
 
-// open is how many more samples close every sequence that holds one of the
-// stream's samples so far; with end marks, one that carries a mark does.
+// open is how many more samples close every sequence that has samples of the
+// stream; with end marks, one sample with a mark is enough.
 func (t *truth) open(s *track) int {
 	switch p := t.model.Policy; p.Kind {
 	case reservoir.Count:

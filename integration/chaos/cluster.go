@@ -149,11 +149,11 @@ func (c *cluster) startAll(ctx context.Context) (*nats.Conn, error) {
 	return nc, c.healthy(ctx, js)
 }
 
-// connect is the harness's own way to the servers, without proxies.
+// connect connects the harness itself to the servers, without proxies.
 func connect(url string) (*nats.Conn, error) {
 	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // lost connections are what we are here for
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // lost connections are expected here
 }
 
 // healthy returns when JetStream answers and, in a cluster, has a full set of
@@ -163,8 +163,8 @@ func (c *cluster) healthy(ctx context.Context, js jetstream.JetStream) error {
 }
 
 // led returns when JetStream answers and every NATS stream has a leader. A
-// replica may lag: after a power loss of servers that had not synced, one was
-// seen to do so for good.
+// replica may lag: after a power loss of servers that had not synced, one lagged
+// permanently.
 func (c *cluster) led(ctx context.Context, js jetstream.JetStream) error {
 	return c.until(ctx, func() error { return c.check(ctx, js, false) })
 }
@@ -247,7 +247,7 @@ func (c *cluster) crash(ctx context.Context, js jetstream.JetStream, i int, down
 	return c.healthy(ctx, js)
 }
 
-// stopAll ends the servers in order.
+// stopAll ends the servers orderly.
 func (c *cluster) stopAll() {
 	for _, n := range c.nodes {
 		if n.proc != nil {

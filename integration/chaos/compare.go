@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// compare reads the output until every expected prediction is there, or
-// nothing comes any more, stops the workers and looks for more than expected.
+// compare reads the output until every expected prediction is there, or no more
+// come. Then it stops the workers and looks for predictions that are too many.
 func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	r.audit = newAudit(r.truth.predictions, r.scenario.Partitions)
 	r.audit.may = r.scenario.May
@@ -25,8 +25,8 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	for last := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		before := r.audit.seen
 		if holes && time.Since(last) > askAgainAfter && time.Since(asked) > askAgainAfter {
-			// Servers that come back from a power loss one by one may have
-			// lost more than they knew of.
+			// Servers that come back one by one from a power loss may have
+			// lost more than they could report.
 			asked = time.Now()
 			if err := r.sendAgain(ctx, js); err != nil {
 				return err
@@ -63,12 +63,12 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	return r.deadLetters(ctx, js)
 }
 
-// deadLetters expects each damaged message's among the dead letters, and
-// nothing else. More than one copy is no fault: a dead letter is published
-// before the commit that covers it.
+// deadLetters expects one dead letter for each damaged message, and no others.
+// More than one copy is not an error: a dead letter is published before the
+// commit that covers it.
 func (r *run) deadLetters(ctx context.Context, js jetstream.JetStream) error {
 	if r.scenario.May.lenient() {
-		return nil // that one is damaged is not planned, that one is lost is
+		return nil // which messages are damaged is not planned; which are lost is
 	}
 	missing := maps.Clone(r.truth.damaged)
 	_, err := readOn(ctx, js, deadStream, 0, false, func(s stored) error {

@@ -34,9 +34,9 @@ const (
 	harming      = "harm" // pick is its place in scenario.Harms
 )
 
-// schedule draws the times of a scenario's faults: those of a kind spread over
-// the load, each at a drawn moment of its share. Those that need time to unfold
-// come in the first part.
+// schedule draws the times of a scenario's faults. The faults of one kind are
+// distributed over the load, each at a random moment of its part. Faults that
+// need time to have an effect come in the first part.
 func (s *scenario) schedule(seed uint64) []event {
 	rng := rand.New(rand.NewPCG(seed, 1<<33))
 	var all []event
@@ -67,8 +67,8 @@ func (s *scenario) schedule(seed uint64) []event {
 	return all
 }
 
-// breakThings carries out a schedule and returns when the last fault has begun and
-// every server is back.
+// breakThings runs a schedule. It returns when the last fault has begun and every
+// server is back.
 func (r *run) breakThings(ctx context.Context, js jetstream.JetStream, events []event) error {
 	begin := time.Now()
 	var wg sync.WaitGroup

@@ -18,8 +18,8 @@ const (
 	settled       = 2 * time.Second        // by then a worker has work, which zombies and partitions need
 )
 
-// fleet keeps a number of workers running: each has a seat, and a seat whose
-// worker ended is filled again, as a supervisor would.
+// fleet keeps a number of workers running. Each has a seat; if its worker ends,
+// another starts in the seat, as a supervisor would do it.
 type fleet struct {
 	procs   *children
 	cluster *cluster
@@ -32,7 +32,7 @@ type fleet struct {
 	all     []*worker // ever started
 	links   []*link   // theirs
 	closing bool
-	pending sync.WaitGroup // faults that still have to end
+	pending sync.WaitGroup // faults that have not ended yet
 
 	faults  faultCounts
 	exits   map[string]int // workers that ended by themselves, by how
@@ -41,7 +41,7 @@ type fleet struct {
 	err     error
 }
 
-// worker is one process of the stage with its own way to the servers.
+// worker is one process of the stage, with its own link to the servers.
 type worker struct {
 	*proc
 	link  *link
@@ -99,7 +99,7 @@ func (f *fleet) spawn(seat int) {
 	go f.watch(w)
 }
 
-// watch fills a worker's seat again if it ended by itself.
+// watch starts another worker in the seat of one that ended by itself.
 func (f *fleet) watch(w *worker) {
 	<-w.done
 	// The link stays: what the worker sent before it died may still be held.
@@ -141,7 +141,7 @@ func (f *fleet) scale(n int) {
 	}
 }
 
-// retire ends a worker that has no seat any more. f.mu is held.
+// retire ends a worker without a seat. f.mu is held.
 func (f *fleet) retire(w *worker) {
 	if w == nil {
 		return
@@ -160,8 +160,8 @@ func (f *fleet) end(w *worker) {
 	}
 }
 
-// pick chooses among the workers that run, can be reached and are at least so
-// old; of those with an age, one that is connected.
+// pick chooses one of the workers that run, can be reached and have at least
+// that age. If an age is given, it chooses one that is connected.
 func (f *fleet) pick(n uint32, age time.Duration) *worker {
 	var fit []*worker
 	for _, w := range f.seats {
@@ -175,7 +175,8 @@ func (f *fleet) pick(n uint32, age time.Duration) *worker {
 	return fit[int(n)%len(fit)]
 }
 
-// on does something to a worker that n chooses, waiting for one if need be.
+// on does something to a worker that n chooses. It waits for one if there is
+// none.
 func (f *fleet) on(n uint32, age time.Duration, do func(*worker)) {
 	for late := time.Now().Add(10 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
 		f.mu.Lock()
@@ -201,13 +202,13 @@ func (f *fleet) kill(n uint32) {
 	})
 }
 
-// zombie stops a worker for so long that another must take its place, and
-// wakes it up again.
+// zombie stops a worker until another must have taken its place, and then lets
+// it continue.
 func (f *fleet) zombie(n uint32, d time.Duration) {
 	f.on(n, settled, func(w *worker) {
 		w.signal(syscall.SIGSTOP)
 		if !w.stopped() {
-			w.signal(syscall.SIGCONT) // late, it would be a zombie nobody replaces or wakes
+			w.signal(syscall.SIGCONT) // late: else it would be a zombie that is never replaced and never continues
 			return
 		}
 		f.faults.Zombies++
@@ -215,8 +216,9 @@ func (f *fleet) zombie(n uint32, d time.Duration) {
 	})
 }
 
-// partition holds everything between a worker and the servers, and delivers
-// it late; half of them die meanwhile, and what they sent comes all the same.
+// partition holds everything between a worker and the servers, and delivers it
+// late. Half of these workers are killed meanwhile; what they sent still
+// arrives.
 func (f *fleet) partition(n uint32, d time.Duration) {
 	f.on(n, settled, func(w *worker) {
 		f.faults.Partitions++
@@ -245,8 +247,9 @@ func (f *fleet) partition(n uint32, d time.Duration) {
 	})
 }
 
-// replace gives an unreachable worker's seat to another; when it comes back
-// after d, it has some time to do harm before it is asked to end. f.mu is held.
+// replace gives the seat of an unreachable worker to another one. When the first
+// comes back after d, it has some time to do harm, and is then asked to end. f.mu
+// is held.
 func (f *fleet) replace(w *worker, d time.Duration, back func()) {
 	w.away = true
 	from := time.Now()
@@ -280,9 +283,9 @@ func (f *fleet) cut(n uint32, d time.Duration) {
 	})
 }
 
-// oneWay holds one direction of all of a worker's connections for d, longer
-// than it waits for an answer: it hears and is not heard, or the reverse. Then
-// what was held is delivered, or lost with the connections.
+// oneWay holds one direction of all connections of a worker for d, which is
+// longer than the worker waits for an answer: it hears but is not heard, or the
+// reverse. Then the data is delivered, or lost with the connections.
 func (f *fleet) oneWay(n uint32, d time.Duration) {
 	f.on(n, settled, func(w *worker) {
 		f.faults.OneWay++
@@ -329,7 +332,7 @@ func (f *fleet) slow(n uint32, d time.Duration) {
 	})
 }
 
-// restart ends a worker in order and starts another.
+// restart ends a worker orderly and starts another.
 func (f *fleet) restart(n uint32) {
 	f.on(n, 0, func(w *worker) {
 		f.faults.CleanRestarts++
@@ -345,8 +348,7 @@ func (f *fleet) restart(n uint32) {
 	})
 }
 
-// stopAll ends every worker in order. What did not end cleanly by then is in
-// the result.
+// stopAll ends every worker orderly. The result says which ones did not end so.
 func (f *fleet) stopAll() (unclean []string) {
 	f.mu.Lock()
 	f.closing = true

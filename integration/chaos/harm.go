@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// harm is done to what the servers store, at a share of the load. It returns
-// an error if it did not happen.
+// harm damages what the servers store, after a share of the load. It returns an
+// error if it did not happen.
 type harm struct {
 	What string
 	At   float64
@@ -77,13 +77,13 @@ type rewinding struct {
 	keep, back float64  // shares of the load: of the copy, and of its return
 	streams    []string // whose directories go back; none = all
 	resend     bool     // producers begin again with what they sent since the copy
-	restart    bool     // the workers are killed, too, so that they know only what the servers hold
+	restart    bool     // the workers are killed, too: the next ones know only what the servers hold
 }
 
-// rewind is two harms: the directories of NATS streams are copied while the
-// server is stopped; later it is killed, they are put back, and it starts at
-// once. Before the workers hear of it, the producers, which make no pause any
-// more, have filled the input beyond what was read.
+// rewind is two harms. First the directories of NATS streams are copied while the
+// server is stopped. Later the server is killed, the copies are put back, and it
+// starts at once. From then on producers make no pauses: before the workers come
+// back, the input holds more messages than were read.
 func rewind(w rewinding) []harm {
 	b := &backup{}
 	what := "rewind of " + cmp.Or(strings.Join(w.streams, " and "), "everything")
@@ -154,7 +154,7 @@ func (b *backup) putBack(dir string, streams []string) error {
 	return nil
 }
 
-// refillWithin is for how long workers are kept away while producers fill the
+// refillWithin is how long workers are kept away until producers have filled the
 // input beyond what was read.
 const refillWithin = 5 * time.Second
 
@@ -243,8 +243,8 @@ func (f *fleet) killAll() {
 	}
 }
 
-// unread keeps the workers away until the input has so many messages that none
-// of them has read, and lets them come back when do has returned.
+// unread keeps the workers away until the input has that many unread messages,
+// calls do, and lets the workers come back.
 func (r *run) unread(ctx context.Context, js jetstream.JetStream, n uint64, do func(from, to uint64) error) error {
 	r.fleet.cutAll()
 	defer r.fleet.mendAll()
@@ -266,7 +266,7 @@ func (r *run) unread(ctx context.Context, js jetstream.JetStream, n uint64, do f
 	}
 }
 
-// purgeUnread removes input that nobody has read.
+// purgeUnread removes unread input.
 func purgeUnread(at float64) harm {
 	return harm{"purge of unread input", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		return r.unread(ctx, js, 200, func(_, to uint64) error {
@@ -297,8 +297,8 @@ func deleteUnread(at float64) harm {
 	}}
 }
 
-// deleteAnswered removes messages that were just answered, of which no
-// snapshot holds the last, and kills the workers.
+// deleteAnswered removes messages that were just answered and are not all in a
+// snapshot, and kills the workers.
 func deleteAnswered(at float64) harm {
 	return harm{"deletion of answered input", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		s, err := js.Stream(ctx, inputStream)
@@ -320,8 +320,8 @@ func deleteAnswered(at float64) harm {
 	}}
 }
 
-// limit sets limits on a NATS stream that drop old messages; it takes them back
-// at once, or leaves them for workers that begin.
+// limit sets limits on a NATS stream that drop old messages. It removes them at
+// once, or leaves them for the next workers.
 func limit(at float64, stream string, back bool, change func(*jetstream.StreamConfig)) harm {
 	return harm{"limit on " + stream, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		s, err := js.Stream(ctx, stream)

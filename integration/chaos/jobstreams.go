@@ -40,8 +40,8 @@ func partitionOf(key string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// asking repeats a request until it is answered or ctx ends: in a cluster that
-// elects, one may get no answer at all.
+// asking repeats a request until it is answered or ctx ends: while a cluster
+// elects a leader, a request may get no answer.
 func asking(ctx context.Context, request func(context.Context) error) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -71,7 +71,7 @@ func awaitStreams(ctx context.Context, js jetstream.JetStream) error {
 	return nil
 }
 
-// lastSeq asks the server how far a NATS stream goes.
+// lastSeq asks the server for the last message number of a NATS stream.
 func lastSeq(ctx context.Context, js jetstream.JetStream, name string) (last uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -88,7 +88,7 @@ func lastSeq(ctx context.Context, js jetstream.JetStream, name string) (last uin
 	return last, nil
 }
 
-// answerWithin is how long servers that are all up may take to answer.
+// answerWithin is how long an answer may take when all servers run.
 const answerWithin = 20 * time.Second
 
 // stored is a message as a NATS stream holds it.
@@ -102,9 +102,8 @@ type stored struct {
 
 var errEnough = errors.New("enough")
 
-// readOn hands the messages of a NATS stream after number from to fn, up to
-// the last there is now, and returns that one's number. holes says that some
-// may be gone.
+// readOn gives fn the messages of a NATS stream after number from, up to the
+// last one now, and returns its number. holes says that some may be missing.
 func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint64, holes bool, fn func(stored) error) (uint64, error) {
 	last, err := lastSeq(ctx, js, name)
 	if err != nil || last <= from {
@@ -135,7 +134,7 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	})
 }
 
-// consume calls fn until that returns an error; errEnough is none.
+// consume calls fn until it returns an error; errEnough means success.
 func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error) error {
 	end, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -156,7 +155,7 @@ func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error
 	}
 	<-end.Done()
 	cc.Stop()
-	<-cc.Closed() // what fn wrote to is the caller's again
+	<-cc.Closed() // from here on fn is not called any more
 	if err := context.Cause(end); err != errEnough {
 		return err
 	}
@@ -173,7 +172,7 @@ func parse(m jetstream.Msg) (stored, error) {
 	if len(s.tokens) < 3 || s.tokens[0] != job {
 		return s, fmt.Errorf("chaos: subject %s, want %s.<kind>.<partition>", m.Subject(), job)
 	}
-	if s.tokens[1] == "out" && s.tokens[2] == "job" { // what the job says of itself
+	if s.tokens[1] == "out" && s.tokens[2] == "job" { // the job's entry
 		s.partition = -1
 		return s, nil
 	}

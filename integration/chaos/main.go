@@ -45,7 +45,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.StringVar(&o.matrix, "matrix", "long", "which runs: "+strings.Join(slices.Sorted(maps.Keys(matrices)), ", "))
 	f.StringVar(&o.runs, "run", "", "comma list of runs instead of a matrix (see --list)")
 	f.IntVar(&o.times, "times", 1, "how often each of --run")
-	f.IntVar(&o.jobs, "jobs", 2, "runs side by side")
+	f.IntVar(&o.jobs, "jobs", 2, "runs at the same time")
 	f.Uint64Var(&o.seed, "seed", 0, "of the first run, counted up; 0 = drawn")
 	f.StringVar(&o.worker, "worker", "", "worker binary; empty = built from this module with the tag chaos")
 	f.BoolVar(&o.race, "race", false, "build the worker with the race detector")
@@ -144,13 +144,12 @@ func (o *options) prepare() (err error) {
 	return nil
 }
 
-// controlAttempts is how often a negative control may be carried out until its
-// fault is found: whether what is left out of the worker meets the disturbance
-// in time is for the machine's scheduler to say, on a busy machine above all.
+// controlAttempts is how many times a negative control may run until its fault is
+// found. It depends on the machine's scheduler whether the fault meets the
+// missing safeguard, most of all on a busy machine.
 const controlAttempts = 3
 
-// attempt carries a run out, and a negative control again where nothing was
-// found.
+// attempt runs a run once, and a negative control again if nothing was found.
 func attempt(ctx context.Context, s *scenario, seed uint64, worker, dir string) *result {
 	for n := 1; ; n++ {
 		r := runScenario(ctx, s, seed, worker, dir)
@@ -162,7 +161,7 @@ func attempt(ctx context.Context, s *scenario, seed uint64, worker, dir string) 
 	}
 }
 
-// perform carries out the runs, o.jobs at a time.
+// perform does the runs, o.jobs at a time.
 func perform(ctx context.Context, o *options, list []*scenario, stdout io.Writer) *totals {
 	t := &totals{}
 	begin := time.Now()

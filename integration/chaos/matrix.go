@@ -26,13 +26,13 @@ type scenario struct {
 	Load       time.Duration
 	Slots      int           // state rows of a shard; 0 = the default, room for all
 	Idle       time.Duration // silence that ends a sequence; 0 = never
-	Unsafe     string        // safety switched off in the workers; a negative control
+	Unsafe     string        // safeguard switched off in the workers; a negative control
 	Control    string        // or something else that is missing, with the workers as they are
 
 	Kills, Zombies, Splits, OneWay, Cuts, Slow, Restarts, ServerKills int
 
 	Harms      []harm        // done to what the servers store
-	May        may           // what a partition may come to besides right predictions
+	May        may           // which results are allowed other than right predictions
 	Loses      bool          // the servers may lose what they have acknowledged
 	Classes    int           // of the readout; 0 = 3
 	MaxMessage int           // bytes, of the input; 0 = the default
@@ -47,7 +47,7 @@ type scenario struct {
 // control is what a negative control lacks, empty for other runs.
 func (s *scenario) control() string { return cmp.Or(s.Unsafe, s.Control) }
 
-// expects says what a run comes to.
+// expects says which results a run may have.
 func (s *scenario) expects() string {
 	if s.control() != "" {
 		return "a control: " + s.control() + " is found"
@@ -55,7 +55,7 @@ func (s *scenario) expects() string {
 	return s.May.String()
 }
 
-// serverArgs are what the servers are started with beyond the usual.
+// serverArgs are additional arguments of the servers.
 func (s *scenario) serverArgs() (args []string) {
 	if s.MaxPayload > 0 {
 		args = append(args, "--max-payload", strconv.Itoa(s.MaxPayload))
@@ -67,7 +67,7 @@ func (s *scenario) serverArgs() (args []string) {
 }
 
 // config is the workers' configuration file: small batches and frequent
-// snapshots, so that faults find the stage in the middle of everything.
+// snapshots, so that faults come in the middle of the stage's work.
 func (s *scenario) config() string {
 	reorder := s.Reorder
 	if reorder == 0 {
@@ -107,19 +107,19 @@ const stageReorder = 16
 // usual is the traffic of most runs: about 12,000 predictions.
 var usual = traffic{Keys: 40, Messages: 260, Gateways: 5, Repeat: 0.05, Late: 0.02, LateBy: 3, Missing: 0.001, Damaged: 0.002}
 
-// sparse is the traffic of many streams that fall silent between messages:
-// longer than the idle time of the runs with it, which is longer than the
-// stage's second of precision.
+// sparse is the traffic of many streams that are silent between messages, for
+// longer than the idle time of the runs with it. That is longer than the stage's
+// precision of one second.
 var sparse = traffic{Keys: 300, Messages: 10, Gateways: 5, Repeat: 0.05, Late: 0.05, LateBy: 2, Missing: 0.01, Damaged: 0.005}
 
 const sparseIdle = 1500 * time.Millisecond
 
-// steady is the traffic of runs whose servers lose something: each key's
-// messages all come, in order, so that what lacks is the fault's.
+// steady is the traffic of runs whose servers lose something. All messages of
+// each key come, in order, so whatever is missing was taken by the fault.
 var steady = traffic{Keys: 40, Messages: 160, Gateways: 5, Repeat: 0.02}
 
-// broad is traffic whose messages make more predictions than one message of a
-// server that takes small ones can hold.
+// broad is traffic whose messages make more predictions than fit into one
+// message of a server that accepts only small ones.
 var broad = traffic{Keys: 8, Messages: 40, Gateways: 5, Repeat: 0.05, Rows: 200}
 
 // base is what scenarios are made from.
@@ -133,7 +133,7 @@ func (s *scenario) with(f func(*scenario)) *scenario {
 	return s
 }
 
-// harmed is a run whose servers' stores suffer.
+// harmed is a run whose servers' stores are damaged.
 func harmed(name string, m may, harms ...harm) *scenario {
 	return base(name).with(func(s *scenario) {
 		s.Traffic, s.Load, s.Workers, s.May, s.Harms = steady, 12*time.Second, []int{2}, m, harms
@@ -243,9 +243,9 @@ func storeFaults() []*scenario {
 	}
 }
 
-// powerFaults are runs whose servers lose their power. Those of a server alone
-// begin with a job that nothing was ever synced of; in a cluster, whose servers
-// do not agree on what they never synced, the job is older than that.
+// powerFaults are runs whose servers lose their power. With one server they
+// begin with a job of which nothing was ever synced. In a cluster, servers do not
+// agree about what they never synced, so the job was synced before.
 func powerFaults() []*scenario {
 	power := func(name string, nodes int, always bool) *scenario {
 		m, syncs := flaggedOrStopped, syncs(0.2, 0.6)
@@ -326,10 +326,10 @@ type entry struct {
 	times int
 }
 
-// matrices are the collections that --matrix names. The long one is what the
-// project claims: at least 40 runs, 400,000 predictions, 200 worker kills, 60
-// zombies, 60 server kills and 30 partitions, every fault of what the servers
-// hold, and every negative control.
+// matrices are the sets of runs that --matrix names. The long one is the
+// project's claim: at least 40 runs, 400,000 predictions, 200 worker kills, 60
+// zombies, 60 server kills and 30 network partitions, every damage to the stores,
+// and every negative control.
 var matrices = map[string][]entry{
 	"short": {
 		{"cluster-scale", 1}, {"scale-mixed", 1}, {"idle-spill", 1}, {"rewind-input", 1}, {"limit-input", 1},

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// policies are the ways of cutting sequences that runs use. The lengths are
-// short, so that almost every message ends a sequence somewhere.
+// policies are the policies of the runs. The lengths are short, so that almost
+// every message ends a sequence in some stream.
 var policies = map[string]reservoir.Policy{
 	"marked": {Kind: reservoir.Marked},
 	"early":  {Kind: reservoir.Marked, Early: 3},
@@ -20,17 +20,17 @@ var policies = map[string]reservoir.Policy{
 	"window": {Kind: reservoir.Window, Length: 12, Hop: 4},
 }
 
-// ranged is half of each channel's range in the model. Samples from -2 to 2 are
-// drawn: one in thirty is beyond twice of it, where it is flagged.
+// ranged is half of each channel's range in the model. Samples are drawn from -2
+// to 2: one in thirty is beyond twice this value, and is flagged.
 const ranged = 0.97
 
-// newModel has 16 units that hardly forget (gamma*eps is 0.001), so that a
-// sample lost, repeated or swapped is in every later state of its sequence,
-// and inputs that depend on the sample before. The readout's numbers are
-// drawn: bits are compared, not accuracy.
+// newModel has 16 units that forget almost nothing (gamma*eps is 0.001), so a
+// sample that is lost, repeated or swapped changes every later state of its
+// sequence, and inputs that depend on the sample before. The readout's numbers
+// are random: bits are compared, not accuracy.
 func newModel(policy string) (*reservoir.Model, error) { return drawModel(policy, 3, 5, 3) }
 
-// drawModel is one of a network and a readout of these seeds.
+// drawModel draws a network and a readout from these seeds.
 func drawModel(policy string, network, head uint64, columns int) (*reservoir.Model, error) {
 	net, err := reservoir.Draw(reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels, Members: 1, Units: 16, Seed: network,

@@ -16,8 +16,8 @@ import (
 // NATS server.
 const natsServerCommand = "nats-server"
 
-// natsServer runs one until SIGTERM. The settings are a stock server's, but
-// for the file store and loopback addresses.
+// natsServer runs a NATS server until SIGTERM. The settings are those of a stock
+// server, except for the file store and the loopback addresses.
 func natsServer(args []string) int {
 	f := flag.NewFlagSet(natsServerCommand, flag.ContinueOnError)
 	name := f.String("name", "n0", "")
@@ -42,7 +42,7 @@ func natsServer(args []string) int {
 		NoSigs: true, Logtime: true, MaxPayload: int32(*payload), SyncAlways: *always,
 	}
 	if *clusterPort > 0 {
-		// NoAdvertise: clients must not learn of ways around their proxies.
+		// NoAdvertise: clients must not learn addresses that bypass their proxies.
 		o.Cluster = server.ClusterOpts{Name: "chaos", Host: loopback, Port: *clusterPort, NoAdvertise: true}
 		o.Routes = server.RoutesFromStr(*routes)
 	}

@@ -54,17 +54,17 @@ type plan struct {
 	traffic  traffic
 }
 
-// traffic says how hostile the producers are.
+// traffic says how badly the producers behave.
 type traffic struct {
 	Keys, Messages int     // per key
-	Gateways       int     // every how many-th key carries several streams; 0 = none
+	Gateways       int     // every n-th key has several streams; 0 = none
 	Repeat         float64 // share of messages sent again, at once or much later
 	Late           float64 // share sent after up to LateBy later ones
 	LateBy         int
 	Missing        float64 // share never sent
 	Damaged        float64 // share that cannot be decoded
 	Deaths         float64 // share whose producer dies between sending and the answer
-	Reuse          float64 // share of those whose number another producer gives to other content
+	Reuse          float64 // share of those whose number another producer uses for other content
 	Unnumbered     bool    // no message has a number: each stored copy counts
 	Rows           int     // at most, in a message; 0 = 8
 }
@@ -73,7 +73,7 @@ const channels = 2
 
 var channelNames = []string{"x", "y"}
 
-// newPlan draws it. marked says whether rows carry end marks.
+// newPlan draws a plan. marked says whether rows have end marks.
 func newPlan(seed uint64, t traffic, marked bool) *plan {
 	p := &plan{messages: map[string][]*input{}, sends: map[string][]send{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: marked, traffic: t}
 	for k := range t.Keys {
@@ -93,8 +93,8 @@ func newPlan(seed uint64, t traffic, marked bool) *plan {
 	return p
 }
 
-// deaths draws which producers die, and what their successors send under the
-// same number: as many rows, of other samples.
+// deaths draws which producers die, and what the next ones send under the same
+// number: the same number of rows, with other samples.
 func (p *plan) deaths(rng *rand.Rand, key string) {
 	if p.traffic.Deaths == 0 {
 		return
@@ -137,7 +137,7 @@ func (p *plan) row(rng *rand.Rand, m *input, id string, end bool) {
 	for range channels {
 		m.x = append(m.x, 4*rng.Float32()-2)
 	}
-	if m.seq%16 >= 12 { // the first channel's sensor hangs
+	if m.seq%16 >= 12 { // the first channel's sensor is stuck
 		m.x[len(m.x)-channels] = 0.5
 	}
 	m.times = append(m.times, int64(1_700_000_000+m.seq)*1e9+int64(m.rows()))

@@ -16,10 +16,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A power loss takes what the kernel has not written yet. So the servers of a
-// run with images keep their stores on an ext4 of their own, in a file behind a
-// loop device: the file's content is what a disk would hold. Each server mounts
-// its image itself, in a mount namespace of its own, which ends with it.
+// A power loss takes what the kernel has not written yet. So each server of a run
+// with images has its store on its own ext4 file system, in a file behind a loop
+// device: the file holds what a disk would hold. Each server mounts its image
+// itself, in its own mount namespace, which ends with the server.
 
 const imageBytes = 1 << 29 // sparse
 
@@ -72,8 +72,8 @@ func mountImage(image, dir string) error {
 
 func (c *cluster) image(n *node) string { return filepath.Join(c.dir, n.name+".img") }
 
-// syncs lets one NATS stream after the other reach the disk, in a drawn order:
-// a stock server syncs each at its own time, every two minutes.
+// syncs writes one NATS stream after the other to the disk, in a random order: a
+// stock server syncs each at its own time, every two minutes.
 func syncs(from, to float64) (list []harm) {
 	names := []string{inputStream, outputStream, snapStream, rowStream, memberStream, deadStream}
 	return spread("NATS stream synced", from, to, len(names), func(r *run, i int) error {
@@ -82,8 +82,8 @@ func syncs(from, to float64) (list []harm) {
 	})
 }
 
-// syncNodes lets the servers reach their disks one after the other, several
-// times: all that they hold, the cluster's own logs too.
+// syncNodes makes the servers write everything to their disks, one server after
+// the other, several times: the cluster's own logs, too.
 func syncNodes(from, to float64, rounds int) []harm {
 	return spread("server synced", from, to, 3*rounds, func(r *run, i int) error {
 		n := r.cluster.nodes[i%len(r.cluster.nodes)]
@@ -91,7 +91,7 @@ func syncNodes(from, to float64, rounds int) []harm {
 	})
 }
 
-// spread is n harms of a kind, evenly.
+// spread is n harms of a kind, evenly distributed.
 func spread(what string, from, to float64, n int, do func(r *run, i int) error) (list []harm) {
 	for i := range n {
 		list = append(list, harm{what, from + (to-from)*float64(i)/float64(n), func(_ context.Context, r *run, _ jetstream.JetStream) error {
@@ -128,9 +128,9 @@ func syncFiles(dir string) error {
 	return nil
 }
 
-// powerLoss takes the power from one server after the other, up to skew apart:
-// each is stopped, its disk copied as it is, and killed; all start again on the
-// copies.
+// powerLoss takes the power from one server after the other, up to skew apart.
+// Each server is stopped, its disk is copied as it is, and the server is killed.
+// All start again on the copies.
 func powerLoss(at float64, skew time.Duration) harm {
 	return harm{"power loss", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		rng := r.rng("power")

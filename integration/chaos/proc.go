@@ -23,7 +23,8 @@ type proc struct {
 	done chan struct{} // closed when it has ended and was waited for
 }
 
-// children starts processes and knows them all, so that none outlives a run.
+// children starts processes and keeps a list of them, so that none is left after
+// a run.
 type children struct {
 	dir string // logs go here, one file per name
 
@@ -131,7 +132,7 @@ func (c *children) reap() (left []string) {
 		case !p.ended():
 			left = append(left, p.name)
 			p.kill()
-		case syscall.Kill(-p.cmd.Process.Pid, 0) == nil: // the leader is gone, a child of it is not
+		case syscall.Kill(-p.cmd.Process.Pid, 0) == nil: // the leader has ended, a child of it has not
 			left = append(left, p.name+"'s child")
 			p.signal(syscall.SIGKILL)
 		}
@@ -139,12 +140,12 @@ func (c *children) reap() (left []string) {
 	return left
 }
 
-// alarms are words in a log that no fault of ours excuses.
+// alarms are words that no fault may put into a log.
 var alarms = [][]byte{[]byte("partition stopped"), []byte("BUG:"), []byte("panic: "), []byte("DATA RACE"), []byte("fatal error: ")}
 
 const maxCries = 5
 
-// cries collects lines with alarms from all logs, a few of each kind.
+// cries collects lines with alarms from all logs, some of each kind.
 func (c *children) cries() (lines []string) {
 	many := map[int]int{}
 	logs, _ := filepath.Glob(filepath.Join(c.dir, "*.log")) // the pattern is right

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	lanes         = 8 // producers side by side; each has one message under way
+	lanes         = 8 // producers at the same time; each has one unanswered message
 	publishWithin = time.Second
 )
 
@@ -30,7 +30,7 @@ type producers struct {
 
 	encode sync.Mutex // plan.payload
 
-	hurried atomic.Bool         // no pause any more
+	hurried atomic.Bool         // no more pauses
 	rounds  [lanes]atomic.Int64 // how far each lane is
 	back    [lanes]atomic.Int64 // the round a lane is to go back to, plus 1; 0 = none
 
@@ -89,8 +89,8 @@ func (p *producers) lane(ctx context.Context, lane int, begin time.Time) error {
 	return nil
 }
 
-// mark notes where the lanes are; the function it returns sends them back to
-// there, as producers that ask the server what it has kept.
+// mark notes the positions of the lanes. The function that it returns sends them
+// back there, like producers that ask the server what it still has.
 func (p *producers) mark() (again func()) {
 	var at [lanes]int64
 	for i := range p.rounds {
@@ -103,9 +103,9 @@ func (p *producers) mark() (again func()) {
 	}
 }
 
-// publish publishes one message until the server has acknowledged it. With an
-// id, the server itself drops what it gets twice for want of an answer; keys
-// without leave that to the stage.
+// publish publishes one message until the server has acknowledged it. If an
+// answer is lost, the message is sent again: with an id, the server drops the
+// copy; without one, the stage must do so.
 func (p *producers) publish(ctx context.Context, key string, s send, withID bool) error {
 	m := p.plan.message(key, s.seq)
 	if s.dies {
@@ -157,8 +157,8 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 	return nil
 }
 
-// unheard sends a message and dies before the answer: nobody knows whether it
-// was stored.
+// unheard sends a message and dies before the answer, so it is not known whether
+// the message was stored.
 func (p *producers) unheard(m *input) error {
 	msg, err := p.encoded(m)
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *producers) unheard(m *input) error {
 			c.Reused++
 		}
 	})
-	p.js.Conn().PublishMsg(msg) // lost where there is no connection: that is what happens to the dead
+	p.js.Conn().PublishMsg(msg) // lost if there is no connection, as for a producer that died
 	return nil
 }
 
@@ -200,8 +200,8 @@ func (p *producers) encoded(m *input) (*nats.Msg, error) {
 	return msg, nil
 }
 
-// findMissing publishes what no producer has sent so far, so that nothing
-// waits for it for ever. has tells what the input holds.
+// findMissing publishes what no producer has sent so far, so that no message
+// waits for it without end. has says what the input holds.
 func (p *producers) findMissing(ctx context.Context, has func(key string, seq uint64) bool) error {
 	for k, key := range p.plan.keys {
 		for _, m := range p.plan.messages[key] {

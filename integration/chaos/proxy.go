@@ -18,7 +18,8 @@ const (
 	toWorker
 )
 
-// link is a worker's way to the servers: one proxy per server, ruled together.
+// link connects a worker with the servers: one proxy per server, controlled
+// together.
 type link struct {
 	proxies []*proxy
 
@@ -27,7 +28,7 @@ type link struct {
 	down  bool             // connections are refused
 	delay time.Duration    // added to every piece, each way
 
-	late atomic.Int64 // bytes delivered that had come to a closed gate
+	late atomic.Int64 // bytes delivered that had waited at a closed gate
 	lost atomic.Int64 // connections cut
 }
 
@@ -59,14 +60,14 @@ func (l *link) url() string {
 	return s
 }
 
-// hold keeps everything that is sent from now on, both ways, until release,
-// which delivers it: a network partition with late delivery.
+// hold keeps everything that is sent from now on, in both directions. release
+// delivers it: a network partition with late delivery.
 func (l *link) hold() {
 	l.holdOne(toServer)
 	l.holdOne(toWorker)
 }
 
-// holdOne does so for one direction: the other side goes on hearing.
+// holdOne does so for one direction; the other one still works.
 func (l *link) holdOne(d direction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +90,8 @@ func (l *link) release() {
 	}
 }
 
-// cut breaks all connections and refuses new ones until mend. What was on the
-// way is lost.
+// cut breaks all connections and refuses new ones until mend. Data on the way is
+// lost.
 func (l *link) cut() {
 	l.mu.Lock()
 	l.down = true
@@ -144,7 +145,7 @@ func (l *link) held(d direction) bool {
 	}
 }
 
-// pass waits until a piece may go on.
+// pass waits until a piece may pass the gate.
 func (l *link) pass(d direction, p piece) {
 	time.Sleep(time.Until(p.due))
 	for l.held(d) {
@@ -241,7 +242,7 @@ const (
 	piecesOnWay = 1 << 10 // with pieceBytes: what a direction can hold, 16 MiB
 )
 
-// pump carries one direction. It reads on while the gate is closed, so that
+// pump forwards one direction. It continues to read while the gate is closed, so
 // what a process sent before it died is still delivered, late.
 func (l *link) pump(d direction, dst, src net.Conn) {
 	way := make(chan piece, piecesOnWay)
@@ -266,7 +267,7 @@ func (l *link) pump(d direction, dst, src net.Conn) {
 		l.pass(d, p)
 		if !gone {
 			_, err := dst.Write(p.data)
-			gone = err != nil // go on reading: the other direction may still have to deliver
+			gone = err != nil // continue to read: the other direction may still have data to deliver
 			if p.held && !gone {
 				l.late.Add(int64(len(p.data)))
 			}

@@ -13,10 +13,10 @@ import (
 type result struct {
 	Run     string   `json:"run"`
 	Seed    uint64   `json:"seed"`
-	OK      bool     `json:"ok"` // as it should be; of a negative control, that fault was found
+	OK      bool     `json:"ok"` // the run passed; a negative control passes if the fault was found
 	Control string   `json:"control,omitempty"`
 	Why     []string `json:"why,omitempty"`
-	Skipped string   `json:"skipped,omitempty"` // why it was not carried out
+	Skipped string   `json:"skipped,omitempty"` // why it did not run
 
 	Attempts int `json:"attempts"` // 1, or of a negative control up to controlAttempts
 
@@ -27,8 +27,8 @@ type result struct {
 	Lost        int      `json:"lost"`
 	Duplicated  int      `json:"duplicated"`
 	Wrong       int      `json:"wrong"`
-	May         string   `json:"may"`               // what a partition was allowed to come to
-	Flagged     int      `json:"flagged"`           // predictions with a flag for what the fault took
+	May         string   `json:"may"`               // which results of a partition were allowed
+	Flagged     int      `json:"flagged"`           // predictions with a flag because of the fault
 	Excused     int      `json:"excused"`           // not made, with a flag on the next one or a stop on record
 	Stopped     []string `json:"stopped,omitempty"` // partitions, with the reason
 	Handed      int      `json:"handed_over"`       // claims in the middle of a split commit
@@ -52,7 +52,7 @@ type inputCounts struct {
 	Repeats  int `json:"repeats"`
 	Late     int `json:"late"` // sent after later ones
 	Damaged  int `json:"damaged"`
-	Retries  int `json:"retries"` // sent again for want of an answer
+	Retries  int `json:"retries"` // sent again because no answer came
 	Dropped  int `json:"dropped"` // by the truth: repeats and too late
 	Deaths   int `json:"deaths"`  // of producers, between sending and the answer
 	Reused   int `json:"reused"`  // numbers that then came with other content
@@ -65,8 +65,8 @@ func newResult(s *scenario, seed uint64) *result {
 	}
 }
 
-// skipped is a run that this machine cannot carry out; a failure where the list
-// EUSN_REQUIRE names what it needs.
+// skipped is a run that this machine cannot do. That is a failure if the list
+// EUSN_REQUIRE names what the run needs.
 func skipped(s *scenario, seed uint64, why string) *result {
 	const part = "loopmount"
 	r := newResult(s, seed)
@@ -112,8 +112,7 @@ func (r *result) conclude(u *run, err error) {
 	r.OK = len(r.Why) == 0
 }
 
-// fleet takes over what the fleet saw, and checks that what was planned
-// happened.
+// fleet copies the fleet's counts, and checks that the planned faults happened.
 func (r *result) fleet(u *run) {
 	f, s := u.fleet, u.scenario
 	for _, z := range f.sleeps {

@@ -16,11 +16,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// rivalWithin is how long a worker that is to be refused may take to notice.
+// rivalWithin is how long a worker may take until it is refused.
 const rivalWithin = 15 * time.Second
 
-// rival starts a worker of the same job with another model, and expects that
-// it ends with a reason. That it changed nothing is seen in the comparison.
+// rival starts a worker of the same job with another model, and expects that it
+// ends with a reason. The comparison shows that it changed nothing.
 func rival(at float64, what string, other func() (*reservoir.Model, error)) harm {
 	what = "worker with another " + what
 	return harm{what, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {

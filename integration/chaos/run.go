@@ -18,10 +18,10 @@ import (
 
 const (
 	streamsWithin   = 60 * time.Second // until a first worker has made the NATS streams
-	noProgress      = 45 * time.Second // without a new prediction: stuck
-	controlPatience = 8 * time.Second  // the same for a negative control, which may well lose some
-	askAgainAfter   = 8 * time.Second  // without one, producers look for what the servers have lost
-	silenceWithin   = 90 * time.Second // of the load's end a sequence ends for its silence
+	noProgress      = 45 * time.Second // without a new prediction the run is stuck
+	controlPatience = 8 * time.Second  // the same for a negative control, which may lose predictions
+	askAgainAfter   = 8 * time.Second  // without one, producers check what the servers have lost
+	silenceWithin   = 90 * time.Second // after the end of the load, by when silence must have ended a sequence
 	settleTime      = time.Second      // for a prediction too many to show up
 )
 
@@ -44,7 +44,7 @@ type run struct {
 	result    *result
 }
 
-// runScenario carries out one run and cleans up after it, whatever happens.
+// runScenario does one run, and cleans up after it whatever happens.
 func runScenario(ctx context.Context, s *scenario, seed uint64, worker, dir string) *result {
 	begin := time.Now()
 	if s.Disks && mounts() != "" {
@@ -113,9 +113,9 @@ func (r *run) prepare() error {
 	return err
 }
 
-// do is the run's course: servers, workers, load and faults side by side,
-// then quiet, the closing samples, and the comparison of predictions and
-// states.
+// do is the course of a run: servers and workers, then load and faults at the
+// same time, then no more faults, the closing samples, and the comparison of
+// predictions and states.
 func (r *run) do(ctx context.Context) error {
 	nc, err := r.cluster.startAll(ctx)
 	if nc != nil {
@@ -146,12 +146,12 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	if err := r.compare(ctx, js); err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded {
-		return err // what was lost may be in the states, and a server that is a worker's own is not left alone with another
+		return err // lost input may be in the states; and an embedded server ends with its worker
 	}
 	return r.states(ctx, js)
 }
 
-// load publishes the plan while things break.
+// load publishes the plan while faults happen.
 func (r *run) load(ctx context.Context, js jetstream.JetStream) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -176,8 +176,8 @@ func (r *run) load(ctx context.Context, js jetstream.JetStream) error {
 	return err
 }
 
-// closeSequences reads the input into the truth, publishes what is missing
-// and what closes every sequence, and reads that.
+// closeSequences reads the input into the truth, publishes what is missing and
+// what closes every sequence, and reads that, too.
 func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error {
 	if r.scenario.May.lenient() {
 		return r.closeMeant(ctx, js)
@@ -199,7 +199,7 @@ func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error 
 	return nil
 }
 
-// closeMeant does so where the truth is what producers meant.
+// closeMeant does so in runs whose truth is what the producers meant.
 func (r *run) closeMeant(ctx context.Context, js jetstream.JetStream) error {
 	taken := map[string]int{}
 	if err := r.sendAgain(ctx, js); err != nil {
@@ -214,8 +214,8 @@ func (r *run) closeMeant(ctx context.Context, js jetstream.JetStream) error {
 	return r.truth.meant(taken)
 }
 
-// sendAgain publishes what the input does not hold: a producer that keeps its
-// numbers asks, and sends again.
+// sendAgain publishes what the input does not hold, like a producer that keeps
+// its numbers, asks, and sends again.
 func (r *run) sendAgain(ctx context.Context, js jetstream.JetStream) error {
 	clear(r.stored)
 	if _, err := readOn(ctx, js, inputStream, 0, true, r.input); err != nil {
@@ -229,20 +229,20 @@ func (r *run) sendAgain(ctx context.Context, js jetstream.JetStream) error {
 	return r.producers.findMissing(ctx, r.hasOrHad)
 }
 
-// hasOrHad reports whether nobody is to send a message again: the input has
-// it, or a producer without numbers, which cannot tell, was told that it has.
+// hasOrHad reports whether a message need not be sent again: the input has it,
+// or its producer has no numbers, cannot ask, and once got an acknowledgement.
 func (r *run) hasOrHad(key string, seq uint64) bool {
 	return r.has(key, seq) || r.scenario.Traffic.Unnumbered && r.producers.acknowledged[key][seq]
 }
 
-// partition is where a stream's key belongs.
+// partition is the partition of a stream's key.
 func (r *run) partition(id string) int {
 	return partitionOf(r.truth.owner[id], r.scenario.Partitions)
 }
 
-// hush waits until the workers have ended a sequence for its silence, where
-// they are to. During the load a busy machine may leave none silent enough;
-// after it everything is.
+// hush waits until the workers have ended a sequence because of silence, in runs
+// with an idle time. On a busy machine no stream may be silent for long enough
+// during the load; after it all streams are.
 func (r *run) hush(ctx context.Context, js jetstream.JetStream) error {
 	for begin := time.Now(); r.scenario.Idle > 0 && r.truth.idle == 0 && time.Since(begin) < silenceWithin; time.Sleep(200 * time.Millisecond) {
 		var err error
@@ -292,7 +292,7 @@ func (r *run) input(s stored) error {
 	return r.truth.take(m, s.seq)
 }
 
-// sent is which of the contents that a number was given the bytes are.
+// sent is which of the contents of a number the bytes are.
 func (r *run) sent(m *input, got []byte) (*input, error) {
 	for _, of := range []*input{m, m.other} {
 		if of == nil {
@@ -305,7 +305,7 @@ func (r *run) sent(m *input, got []byte) (*input, error) {
 	return nil, fmt.Errorf("chaos: the input holds other bytes for %s %d than were sent", m.key, m.seq)
 }
 
-// allStored makes sure that the server kept what it acknowledged.
+// allStored checks that the server kept what it acknowledged.
 func (r *run) allStored() error {
 	for key, sent := range r.producers.acknowledged {
 		for seq := range sent {

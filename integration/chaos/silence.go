@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// endEvent is what a worker writes into the input for streams it has not
-// heard for too long.
+// endEvent is what a worker writes into the input for streams that were silent
+// for too long.
 type endEvent struct {
 	Partition int
 	After     uint64 // last input message the worker had read
@@ -22,8 +22,8 @@ type endEvent struct {
 	Gaps []string // keys whose missing messages are given up
 }
 
-// silence takes an end event as a message of the input: it does what it says
-// wherever nothing has been heard since.
+// silence applies an end event, which is a message of the input, to the streams
+// that had no message since.
 func (t *truth) silence(s stored) error {
 	var e endEvent
 	if err := json.Unmarshal(s.msg.Data(), &e); err != nil {
@@ -46,7 +46,7 @@ func (t *truth) silence(s stored) error {
 			continue
 		}
 		if n.Forget {
-			return fmt.Errorf("chaos: the end event %d forgets streams, which nobody asked for", s.seq)
+			return fmt.Errorf("chaos: the end event %d forgets streams, but the job never forgets", s.seq)
 		}
 		if s := p.streams[n.Stream]; s.heard <= e.After {
 			if err := t.end(s, n.Stream); err != nil {
@@ -57,7 +57,7 @@ func (t *truth) silence(s stored) error {
 	return nil
 }
 
-// end closes a stream's open sequences for want of samples.
+// end closes a stream's open sequences because of silence.
 func (t *truth) end(s *track, id string) error {
 	switch t.model.Policy.Kind {
 	case reservoir.Marked:
@@ -69,7 +69,7 @@ func (t *truth) end(s *track, id string) error {
 		}
 		s.start = s.n
 		s.forget(s.n)
-	default: // given up: what comes next starts again
+	default: // given up: the next sample starts a new sequence
 		*s = track{mark: s.mark, seq: s.seq, row: s.row, time: s.time, heard: s.heard}
 	}
 	t.idle++

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// record is what the last message of a partition's output says of its state.
+// record is what the last message of a partition's output says about its state.
 type record struct {
 	kind, digest string
 	after        string // the input message that the digest belongs to
@@ -40,10 +40,10 @@ func (r *run) records(ctx context.Context, js jetstream.JetStream) ([]record, er
 	return all, nil
 }
 
-// states compares the final states with those of a worker that nobody
-// disturbs: everything but the input is deleted, one worker with the generic
-// engine takes the whole input again, and each partition's digest (128 bits
-// over every state row and all bookkeeping) must come out the same.
+// states compares the final states with those of an undisturbed worker:
+// everything but the input is deleted, one worker with the generic engine
+// processes the whole input again, and the digest of each partition (128 bits
+// over every state and all bookkeeping) must be the same.
 func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -73,7 +73,7 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 	}
 	for p := range whole {
 		r.result.States++
-		// A partition that no key falls to has no state.
+		// A partition without keys has no state.
 		if broken[p] != whole[p] || whole[p].digest == "" && whole[p].outs != "0" {
 			r.result.Differing++
 			r.result.fail("partition %d ended as %+v, undisturbed as %+v", p, broken[p], whole[p])
@@ -82,10 +82,10 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 	return nil
 }
 
-// undisturbed lets one worker take the input from the beginning to its end.
-// What it says is compared with the truth as well.
+// undisturbed lets one worker process the whole input. Its predictions are
+// compared with the truth as well.
 func (r *run) undisturbed(ctx context.Context, js jetstream.JetStream) error {
-	// With room for every row and without a clock: neither may matter.
+	// With slots for every state and without a clock: neither may change anything.
 	env := []string{"EUSN_STAGE_IDLE=0s", "EUSN_STAGE_MAX_SLOTS=65536"}
 	w, err := r.procs.start("undisturbed", env, append(slices.Clone(r.fleet.args), "--engine", "generic", "--nats-url", r.cluster.url())...)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// totals sums up the runs; negative controls apart.
+// totals sums up the runs; negative controls are counted separately.
 type totals struct {
 	Runs        int         `json:"runs"`
 	Failed      int         `json:"failed"`
@@ -96,7 +96,7 @@ func (c *faultCounts) add(o faultCounts) {
 	}
 }
 
-// harmed counts one or more of what was done to stores.
+// harmed counts damage to stores.
 func (c *faultCounts) harmed(what string, n int) {
 	if c.Harms == nil {
 		c.Harms = map[string]int{}
@@ -113,8 +113,8 @@ func (c *faultCounts) harms() string {
 	return strings.Join(all, ", ")
 }
 
-// idle names what would make the figures worth less than they look: zombies
-// and partitions that nobody was there to overtake.
+// idle names what makes the figures weaker than they look: zombies and network
+// partitions during which no other worker took over.
 func (t *totals) idle() string {
 	if gone := t.Faults.Zombies + t.Faults.Partitions + t.Faults.OneWay; 2*t.Faults.Overtaken < gone {
 		return fmt.Sprintf("only %d of %d zombies, partitions and one-way cuts were overtaken by another worker", t.Faults.Overtaken, gone)

@@ -13,9 +13,9 @@ import (
 // truth is the uninterrupted run: it takes the stored input message by
 // message and knows every prediction the stage must have made.
 //
-// It keeps the samples of open sequences and computes each prediction from
-// its first sample on, in one call of the generic engine: slow, and with no
-// state that a fault could have touched.
+// It keeps the samples of open sequences, and computes each prediction from the
+// first sample on, in one call of the generic engine. That is slow, but it uses
+// no state that a fault could have changed.
 type truth struct {
 	plan    *plan
 	model   *reservoir.Model
@@ -30,17 +30,17 @@ type truth struct {
 	idle        int    // sequences that an end event has ended
 	now         uint64 // the input message being taken
 	late        int    // messages that waited for one before them
-	dropped     int    // repeats, and messages that came when they had been given up
+	dropped     int    // repeats, and messages that came after they were given up
 }
 
-// producer is what is known of one key.
+// producer is what is known about one key.
 type producer struct {
 	last    uint64             // Eusn-Seq taken last
 	held    map[uint64]waiting // by Eusn-Seq, while one before is missing
 	streams map[string]*track
 	first   bool       // its first message was missing: any of its streams may lack samples
 	heard   uint64     // last input message of the key
-	mark    codec.Flag // for streams not heard of yet, until the next good message
+	mark    codec.Flag // for streams without a message yet, until the next good message
 }
 
 // waiting is a message that came too early.
@@ -106,11 +106,11 @@ func (t *truth) take(m *input, inSeq uint64) error {
 	if err := t.use(p, m, inSeq, 0); err != nil {
 		return err
 	}
-	return t.drain(p, codec.FlagReordered)
+	return t.flush(p, codec.FlagReordered)
 }
 
-// meant takes what the producers mean, each key's messages in their order,
-// from number from on: what there is to say where nothing was lost.
+// meant takes the messages as the producers mean them, each key's in their
+// order, from number from on: the right predictions if nothing is lost.
 func (t *truth) meant(from map[string]int) error {
 	for _, key := range t.plan.keys {
 		all := t.plan.messages[key]
@@ -124,21 +124,21 @@ func (t *truth) meant(from map[string]int) error {
 	return nil
 }
 
-// giveUp declares messages missing while more than a number wait for them.
+// giveUp declares messages missing while more than most others wait for them.
 func (t *truth) giveUp(p *producer, most int) error {
 	for len(p.held) > most {
 		p.first = p.first || p.last == 0
 		p.happened(codec.FlagGap)
 		p.last = slices.Min(slices.Collect(maps.Keys(p.held))) - 1
-		if err := t.drain(p, 0); err != nil {
+		if err := t.flush(p, 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drain uses waiting messages whose turn it is.
-func (t *truth) drain(p *producer, f codec.Flag) error {
+// flush uses waiting messages whose turn it is.
+func (t *truth) flush(p *producer, f codec.Flag) error {
 	for {
 		w, ok := p.held[p.last+1]
 		if !ok {
@@ -155,11 +155,11 @@ func (t *truth) drain(p *producer, f codec.Flag) error {
 	}
 }
 
-// use gives a message to its streams. f is what its samples bring with them.
+// use gives a message to its streams. f is a flag of its samples.
 func (t *truth) use(p *producer, m *input, inSeq uint64, f codec.Flag) error {
 	if m.damaged {
 		t.damaged[inSeq] = true
-		if len(p.streams) == 0 { // one that is about to be heard of, under the key's own name
+		if len(p.streams) == 0 { // a stream that begins now, under the key's own name
 			p.stream(m.key)
 		}
 		p.happened(codec.FlagPoisonSkipped)
@@ -244,8 +244,8 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 	return nil
 }
 
-// predict computes the prediction over the samples from begin to now. f is
-// what it says besides what happened to its samples.
+// predict computes the prediction of the samples from begin to now. f are flags
+// in addition to those of its samples.
 func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 	x := s.x[(begin-s.from)*channels:]
 	head := t.model.Readouts[0]
@@ -261,8 +261,8 @@ func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 		}
 	}
 	for _, m := range s.marks {
-		// A window that begins with the sample after the event misses
-		// nothing; another sequence may.
+		// A window that begins with the sample after the event lacks
+		// nothing; another sequence may lack samples.
 		if m.at > begin || m.at == begin && t.model.Policy.Kind != reservoir.Window {
 			f |= m.flag
 		}
@@ -275,9 +275,8 @@ func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 	return nil
 }
 
-// unlike is what a sequence's samples are to be flagged with: any beyond the
-// range by more than half of it, any channel that has one value nine times in a
-// row.
+// unlike is the flags that a sequence's samples need: a value outside the range
+// by more than half of it, a channel with one value nine times in a row.
 func unlike(x []float32) (f codec.Flag) {
 	for c := range channels {
 		run := 0

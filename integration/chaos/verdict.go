@@ -16,17 +16,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// may is what a partition may come to besides every prediction once and
-// right. A fault that loses nothing which the stage cannot have again allows
-// neither.
+// may is which results of a partition are allowed, other than every prediction
+// once and right. None is, if a fault loses nothing that the stage cannot get
+// again.
 type may struct {
-	Flag  bool // what lacks samples carries a flag, and so does what follows a prediction that cannot be made
+	Flag  bool // a prediction that lacks samples has a flag, and so has the next one after a prediction that cannot be made
 	Stop  bool // the partition stops, and a worker's log says why
 	Shown bool // the output's store loses predictions; Eusn-Outs, which counts them, shows how many
 }
 
-// lenient reports whether anything but right predictions is allowed. What is
-// right is then what producers meant, not what the input holds.
+// lenient reports whether other results than right predictions are allowed.
+// Then right is what the producers meant, not what the input holds.
 func (m may) lenient() bool { return m != may{} }
 
 func (m may) String() string {
@@ -42,8 +42,7 @@ func (m may) String() string {
 	return s
 }
 
-// lossFlags say that a prediction lacks samples or that what it rests on is in
-// doubt.
+// lossFlags say that a prediction lacks samples, or may lack some.
 const lossFlags = codec.FlagGap | codec.FlagPoisonSkipped
 
 // stops is which partitions are stopped, and why.
@@ -54,12 +53,12 @@ var (
 	deferredLine = regexp.MustCompile(`time=(\S+) .*partition given up for now.* partition=(\d+) in=(\S+) err=(.*)`)
 )
 
-// longDeferred is the pause of a partition that has waited several times for
-// what the server refuses: it waits until somebody mends that, and says so.
+// longDeferred is the pause of a partition that was refused several times: it
+// waits until the cause is repaired, and says so.
 const longDeferred = 8 * time.Second
 
-// deferred is the partition that a log's line says is deferred for some time
-// still, and why.
+// deferred is the partition that a line of a log says is still deferred, and
+// why.
 func deferred(line []byte) (partition int, why string) {
 	m := deferredLine.FindSubmatch(bytes.TrimSpace(line))
 	if m == nil {
@@ -74,9 +73,9 @@ func deferred(line []byte) (partition int, why string) {
 	return p, "deferred: " + string(m[4])
 }
 
-// stopped reads the logs for partitions that are stopped now. Of each seat
-// the last worker that has come so far as to say anything counts: one that ended
-// because it could not even begin has stopped all.
+// stopped reads the logs for partitions that are stopped now. For each seat, the
+// last worker that logged anything counts. A worker that ended because it could
+// not start has stopped all partitions.
 func (f *fleet) stopped(dir string, partitions int) (stops, error) {
 	all, heard := stops{}, map[int]bool{}
 	f.mu.Lock()
