@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/offline/bench"
@@ -45,6 +46,7 @@ type Summary struct {
 	Outside    []Outside          `json:"outside"`
 	Unfinished []bench.Unfinished `json:"unfinished"`
 	Missing    []string           `json:"missing"` // what the files do not say
+	OnlyBanks  bool               `json:"-"`       // results of offline compare, which the paper has no figures for
 }
 
 // ProtocolSummary is one protocol, or the memorisation tasks.
@@ -96,6 +98,7 @@ func (r *Report) Summary() Summary {
 		s.Protocols = append(s.Protocols, r.modelling.summary())
 	}
 	s.Compared = s.Within + len(s.Outside)
+	s.OnlyBanks = !slices.ContainsFunc(s.Protocols, func(p ProtocolSummary) bool { return p.Settings.Protocol != bench.Compare })
 	return s
 }
 

@@ -150,9 +150,10 @@ func endReport(a *cli.App, r reportRun, s report.Summary, files int) error {
 		for _, p := range s.Protocols {
 			a.Print("%s: %d results, %d data sets x %s", p.Section, p.Cells, len(p.Datasets), strings.Join(p.Models, ", "))
 		}
-		if s.Compared > 0 {
+		switch {
+		case s.Compared > 0:
 			a.Print("%d of %d results within the tolerance of the paper", s.Within, s.Compared)
-		} else {
+		case !s.OnlyBanks:
 			a.Print("the paper has no value for any of these results")
 		}
 		for _, o := range s.ByOurs {
