@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// What is wrong with a message; errors.Is tells which.
+// Kinds of errors in a message, for errors.Is.
 var (
 	// ErrMalformed: the bytes are not a complete, consistent Arrow IPC stream,
 	// or a value breaks the format (a null stream id, a time out of range).

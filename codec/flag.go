@@ -44,10 +44,9 @@ func (f Flag) String() string {
 }
 
 // The integrity of a prediction: how far it can be trusted, in one word, from
-// worst to best. What is unlike the training comes before what was lost on
-// the way: a readout that lacks some samples still knows what it sees, one that
-// reads a dead sensor knows nothing, and its class and score look like any
-// other.
+// worst to best. Samples unlike the training are worse than lost samples: a
+// readout that lacks some samples still knows what it sees. One that reads a dead
+// sensor knows nothing, but its class and score look like any other.
 const (
 	IntegrityUnknown       = "unknown"         // a flag of a later version of the format
 	IntegrityUnlike        = "unlike-training" // samples, or a length, that the model has never seen: the class means nothing

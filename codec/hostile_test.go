@@ -17,7 +17,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// What one call may take, whatever it is given.
+// Limits of one call, for any input.
 //
 // Memory: a row of a few bytes becomes a name, a map entry and list entries
 // (times 64 covers the smallest rows, each of a new stream), a compressed body

@@ -27,8 +27,8 @@ const (
 
 var errRatio = fmt.Errorf("decompresses to more than %d times the message's size + %d bytes", inflateFactor, inflateSlack)
 
-// inflater decompresses the buffers of one message within a budget. What it
-// returns lives in its arena until the next begin.
+// inflater decompresses the buffers of one message within a budget. Its results
+// are in its arena, and valid until the next begin.
 type inflater struct {
 	left  int64 // bytes this message may still decompress to
 	codec uint8

@@ -204,7 +204,7 @@ func (e *Engine) SetReadouts(readouts []*readout.Linear) error {
 		}
 	}
 	if err != nil {
-		e.program.Readouts(e.readouts) // as it was
+		e.program.Readouts(e.readouts) // the previous ones
 		e.ctx.Free(at)
 		return e.failed(err)
 	}

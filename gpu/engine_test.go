@@ -15,7 +15,7 @@ var small = limits{samples: 256, runs: 5, scores: 200, window: 300}
 
 // TestHostConforms runs the suite on the host side alone, with pieces and
 // windows so small that every call takes many, on streams that run in the
-// least convenient order. What each kernel is documented to do is done in Go
+// least convenient order. Go code does what each kernel is documented to do
 // (twin_test.go).
 func TestHostConforms(t *testing.T) {
 	f := cudatest.Use(t, nil)

@@ -153,7 +153,7 @@ func TestDocsCommands(t *testing.T) {
 		if name == "CHANGELOG.md" { // says what was
 			continue
 		}
-		text = strings.ReplaceAll(text, "\\\n", " ") // a line that goes on
+		text = strings.ReplaceAll(text, "\\\n", " ") // a line that continues
 		for _, m := range commandLine.FindAllStringSubmatch(text, -1) {
 			words := strings.Fields(strings.ReplaceAll(m[1], "\n", " "))
 			path := documentedCommand(words, helpOf)

@@ -19,11 +19,11 @@ var graph = map[string]struct {
 	may []string
 	why string
 }{
-	"reservoir/canon":         {nil, "the arithmetic stands on nothing, so that everything can stand on it"},
+	"reservoir/canon":         {nil, "the arithmetic imports nothing, so that everything can import it"},
 	"reservoir/canon/fit":     {[]string{"reservoir/canon"}, "evaluates its candidates as canon does"},
 	"internal/energy":         {nil, "counts joules: knows neither experiments nor cards"},
 	"internal/names":          {nil, "a rule for names: knows nothing that has one"},
-	"internal/dense":          {nil, "matrix products for whoever learns: they know neither features nor networks"},
+	"internal/dense":          {nil, "matrix products for all that learns: they know neither features nor networks"},
 	"readout":                 {[]string{"internal/dense", "internal/names", "reservoir/canon"}, "a readout sees features, never a reservoir; scores are canonical arithmetic; classes keep the rule for names"},
 	"reservoir":               {[]string{"internal/names", "readout", "reservoir/canon"}, "an engine fuses the readout into the step; a model's names keep the rule"},
 	"reservoir/sequence":      {[]string{"reservoir"}, "applies a policy to a stream's times and marks; sees no value and no state"},
@@ -65,7 +65,7 @@ var graph = map[string]struct {
 	"internal/cli/root":       {[]string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/engines", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/term"}, "puts the commands together"},
 	"integration":             {[]string{"codec", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
 
-	// What only tests import: see testSupport.
+	// Packages that only tests import: see testSupport.
 	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/consumer", "pipeline/internal/store", "pipeline/natsclient"}, "runs the whole program in tests"},
 	"internal/testing/enginetest":   {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
 	"internal/testing/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},

@@ -21,7 +21,7 @@ func numpy(t *testing.T) string {
 	return ""
 }
 
-// datasets is the folder of benchmark data kept beside the project.
+// datasets is the folder of benchmark data, next to the project.
 func datasets(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../../shared/datasets")

@@ -34,7 +34,7 @@ var fieldExceptions = map[string]limit{
 
 // mixins are structs with methods that are made to be embedded.
 var mixins = map[string]string{
-	"sync.Mutex":          "the standard library's: beside what it guards",
+	"sync.Mutex":          "the standard library's: next to the data that it guards",
 	"reservoir.pool":      "slots and their rows, the part that all CPU engines have alike",
 	"offline.cutter":      "how streams are cut, which a plan and the cutter of a stream both know",
 	"offline/bench.Store": "a results file, written as it is read",

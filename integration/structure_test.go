@@ -23,7 +23,7 @@ import (
 	"text/tabwriter"
 )
 
-// What a package and a struct may come to without a reason.
+// Limits of packages and structs; larger ones need a reason.
 const (
 	maxCycle  = 8  // files that use each other's names in a circle
 	maxFields = 20 // fields of a struct, embedded ones included

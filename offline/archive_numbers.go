@@ -90,7 +90,7 @@ func integers(g *rowGroup, name string) ([]int64, error) {
 func (g *rowGroup) number(name string) (kind parquet.Type, unsigned bool, err error) {
 	col, ok := g.in.columns[name]
 	if !ok {
-		return parquet.Types.Float, false, nil // whoever reads it says that it is missing
+		return parquet.Types.Float, false, nil // the reader of the values reports that it is missing
 	}
 	descr := g.in.rd.MetaData().Schema.Column(col)
 	switch t := descr.LogicalType().(type) {

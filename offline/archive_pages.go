@@ -52,7 +52,7 @@ func (p *checkedPages) check() error {
 	return nil
 }
 
-// checkEncoding lets pass what writers use unless told otherwise. Of these the
+// checkEncoding accepts the encodings that writers use by default. For these the
 // library notices when the values end early.
 func checkEncoding(page file.Page) error {
 	switch e := parquet.Encoding(page.Encoding()); e {

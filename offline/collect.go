@@ -15,10 +15,10 @@ const (
 	callPoints   = 256
 )
 
-// collector gives a learner the features of sequences in order, whatever the
-// order in which engines come to them. Engines run ahead by little more than a
-// block and then wait; whichever completes a block adds it, while the others go
-// on. Safe for concurrent use.
+// collector gives a learner the features of sequences in order, in whatever order
+// engines compute them. Engines run ahead by little more than a block, and then
+// wait. The engine that completes a block adds it, while the others continue.
+// Safe for concurrent use.
 type collector struct {
 	learner  *readout.Learner
 	features int

@@ -69,7 +69,7 @@ func TestNamesOfArchives(t *testing.T) {
 	}
 }
 
-// What is missing as a whole is said at import and at training.
+// A series or channel without any value is reported at import and at training.
 func TestAbsent(t *testing.T) {
 	dir := place(t, map[string]string{
 		"P_TRAIN.ts": "@problemName P\n@classLabel true a b\n@data\n1,2:?,?:a\n?,?:?,?:b\n3,5:?,?:b\n",

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// DefaultMemory is what a training may hold where nothing else is said.
+// DefaultMemory is how many bytes a training may hold by default.
 const DefaultMemory = 8 << 30
 
 // RetrainOptions say what to train. Zero fields take the defaults; the paper's

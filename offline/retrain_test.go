@@ -115,8 +115,8 @@ func TestLibraryTrainsTheSameModel(t *testing.T) {
 	}
 }
 
-// What is learnt is kept through the model file, and no number of threads and
-// no size of call changes a bit.
+// The model file keeps what was learnt, and no number of threads and no size of
+// calls changes a bit.
 func TestRetrainLearnsAndIsDeterministic(t *testing.T) {
 	d := tones(90, 60)
 	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Tool: "test 1", EngineOptions: EngineOptions{Threads: 1}})

@@ -120,9 +120,9 @@ func (s strip) whole(from, to int, p reservoir.Policy, mean []float32) (x []floa
 	return x, missing
 }
 
-// What the stage predicts by the definition of its policy is what an
-// evaluation predicts, bit for bit: every prediction, in order, with its
-// flags and label, however the samples come.
+// An evaluation makes the predictions that the definition of the policy asks for,
+// like the stage, bit for bit: every prediction, in order, with its flags and
+// label, however the samples come.
 func TestEvaluationIsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	trained, _ := retrained(t, tones(30, 0), RetrainOptions{Spec: smallBank(2)})

@@ -178,9 +178,8 @@ func writeShard(path string, job, own []byte, l *readout.Learner) (err error) {
 // MergeShards makes the model of a job whose shards have all been written, in
 // any order: the model of Retrain up to the last bits of the readout, which the
 // order of sums decides (none where sequences are no more than features), and
-// the same bits for the same shards. The files are checked, whoever wrote them.
-// Of the options only Memory is read; all else is what the shards were made
-// with.
+// the same bits for the same shards. All files are checked. Of the options only
+// Memory is read; the other values are those that the shards were made with.
 func MergeShards(ctx context.Context, paths []string, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	shards, err := openShards(ctx, paths)

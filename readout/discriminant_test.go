@@ -155,9 +155,9 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 	}
 }
 
-// Classes side by side along one feature are what targets of +1 and -1 cannot
-// tell apart: the ridge classifier's scores of those in the middle stay below
-// their neighbours' (they are masked), the discriminant's do not.
+// Targets of +1 and -1 cannot separate classes in a row along one feature: the
+// ridge classifier's scores of the middle classes stay below their neighbours'
+// (they are masked). The discriminant's scores do not.
 func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 	const n, features, classes = 120, 2, 6
 	x, labels := blobs(n, features, classes)

@@ -275,8 +275,9 @@ func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 	}
 }
 
-// What was seen n times and never wrong is not certain: the largest
-// probability is about that of the rule of succession, for either kind of readout.
+// A class that was predicted n times and never wrong is still not certain: the
+// largest probability is about that of the rule of succession, for both kinds of
+// readout.
 func TestTemperatureOfPerfectReadouts(t *testing.T) {
 	for _, classes := range []int{2, 4} {
 		for _, discriminant := range []bool{false, true} {

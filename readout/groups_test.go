@@ -133,9 +133,9 @@ func TestLeaveOneGroupOutIsRefitting(t *testing.T) {
 	}
 }
 
-// Windows of one series are alike. Left out one by one, each is predicted by
-// its neighbours; left out together, what is said is how new series will do:
-// chance, where the series have nothing in common.
+// Windows of one series are alike. If they are left out one by one, each is
+// predicted from its neighbours. If they are left out together, the accuracy is
+// that of new series: chance, if the series have nothing in common.
 func TestGroupsDoNotPredictThemselves(t *testing.T) {
 	const series, windows, features = 30, 8, 40
 	x, labels := blobs(series, features, series) // a centre for each series

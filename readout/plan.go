@@ -37,8 +37,8 @@ var keptValues = 40 << 20 // a variable for tests
 
 const keptGroups = 8
 
-// NewPlan plans for samples of features. Of the options it reads Alphas,
-// Groups and Memory.
+// NewPlan plans for samples of features. It reads the options Alphas, Groups and
+// Memory.
 func NewPlan(features, classes, samples int, opt Options) Plan {
 	n, f, c := float64(samples), float64(features), float64(columnsFor(classes))
 	steps := opt.steps()

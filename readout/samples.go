@@ -10,9 +10,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// samples are those that are kept, in memory or spilled to a file. What reads
-// all of them reads a panel of features at a time, so the file has one panel
-// after the other, all samples of each.
+// samples are those that are kept, in memory or in a file. Code that reads all of
+// them reads a panel of features at a time, so the file has one panel after the
+// other, each with all samples.
 type samples struct {
 	features, n int
 	x           []float32 // in memory, row-major

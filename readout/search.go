@@ -11,7 +11,8 @@ const coarse = 5
 // second decade, then the neighbouring decades, then the half decades; nine
 // evaluations. It finds the minimum of any error that falls and then rises,
 // which leave-one-out errors in log alpha do in practice; elsewhere it finds
-// the lowest valley the first round saw. Of equal errors the first tried wins.
+// the lowest valley that the first round saw. If errors are equal, the first one
+// tried wins.
 func search(n int, eval func(i int) (float64, error)) (int, error) {
 	step, start := firstRound(n)
 	best, least := -1, 0.0

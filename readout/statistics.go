@@ -13,7 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// What a part of a Learner has learnt, for another program to merge:
+// The format of what a part of a Learner has learnt, for another program to
+// merge:
 //
 //	uint32   length of the header
 //	header   JSON, see partHeader
@@ -92,10 +93,10 @@ func (l *Learner) Encode(w io.Writer) error {
 	return err
 }
 
-// Merge reads what Encode wrote of the next part, size bytes, and adds it; nil
-// is the Learner before the first part. Of the options it reads Memory. The
-// parts come in order; a Learner of all parts can be solved. After an error the
-// Learner is spoilt.
+// Merge reads what Encode wrote about the next part, size bytes, and adds it; nil
+// is the Learner before the first part. It reads the option Memory. The parts come
+// in order; a Learner of all parts can be solved. After an error the Learner must
+// not be used.
 func Merge(l *Learner, from io.Reader, size int64, opt Options) (*Learner, error) {
 	h, size, err := readHeader(from, size)
 	if err != nil {

@@ -99,7 +99,7 @@ func (f *SeriesStatistics) Skip() {
 
 // Norm is the input transform of a recipe: each channel's mean and deviation
 // over all samples, and the deviation of its differences between neighbouring
-// samples. What the recipe does not use is the identity.
+// samples. Parts that the recipe does not use are the identity.
 func (s *InputStatistics) Norm(spec Spec) Norm {
 	n := identityNorm(len(s.value))
 	for k := range s.value {

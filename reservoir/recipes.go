@@ -13,11 +13,11 @@ const DefaultSeed = 1
 // channels and their first differences, or 1 to 9 of those where there are
 // many, with five features per unit.
 //
-// eps is 1: it only sets the size of the states, which standardised features
-// do not show. What it multiplies is drawn: gamma, so that a member forgets
-// within 2 to 3,300 samples, and eps times the spectral radius, the fastest
-// turn of a member's state in radians a sample, short of chaos. Short memories
-// see local shapes, long ones the course of the whole sequence.
+// eps is 1: it only sets the size of the states, which standardised features do
+// not show. The values that it multiplies are drawn: gamma, so that a member
+// forgets within 2 to 3,300 samples, and eps times the spectral radius, the
+// fastest turn of a member's state in radians per sample, below chaos. Short
+// memories see local shapes, long ones the course of the whole sequence.
 func DefaultBank(channels int) Spec {
 	return Spec{
 		Arithmetic: Arithmetic, Kind: EuSN, Channels: channels,
@@ -59,15 +59,15 @@ func Paper(channels int, o PaperOptions) Spec {
 	return s.WithDefaults()
 }
 
-// DefaultUnits is the size of a member where nothing else is said.
+// DefaultUnits is the default size of a member.
 const DefaultUnits = 100
 
-// WithDefaults completes a recipe. What is zero, and would mean nothing, takes
-// its default: this build's Arithmetic, EuSN, 1 member of DefaultUnits,
-// Float32, and the feature Last. Where no scale of the kind is given all take
-// theirs: of eusn eps 0.01, gamma 0.001, recurrent 0.1; of esn and resn
-// spectral radius 0.9, leak 0.1. Channels and Input have no default. A recipe
-// that Validate accepts is returned as it is.
+// WithDefaults completes a recipe. A field that is zero, where zero would mean
+// nothing, gets its default: this build's Arithmetic, EuSN, 1 member of
+// DefaultUnits, Float32, and the feature Last. If no scale of the kind is given,
+// all scales get theirs: for eusn eps 0.01, gamma 0.001, recurrent 0.1; for esn
+// and resn spectral radius 0.9, leak 0.1. Channels and Input have no default. A
+// recipe that Validate accepts is returned unchanged.
 func (s Spec) WithDefaults() Spec {
 	fill(&s.Kind, EuSN)
 	fill(&s.Arithmetic, s.arithmetic())

@@ -15,8 +15,8 @@ const streamSamples = 64
 // memory, so there is nothing to close; it belongs to one goroutine at a time.
 // Many streams are faster in one Engine.
 //
-// The model's policy is not applied: whoever feeds the stream calls Reset where
-// a sequence ends.
+// The model's policy is not applied: the caller calls Reset where a sequence
+// ends.
 type Stream struct {
 	engine  Engine
 	readout *readout.Linear

@@ -16,7 +16,7 @@ type Vector struct {
 	readouts []linear
 	width    int
 
-	// What of net.Spec every call needs.
+	// Fields of net.Spec that every call needs.
 	units, channels, inputs, features int
 	transforms                        bool      // inputs are not the samples themselves
 	far                               bool      // states are in memory more than in a cache

@@ -96,7 +96,7 @@ func FuzzVector(f *testing.F) {
 	})
 }
 
-// TestNewCPU: the choice of engine is an argument, and a wrong one is said.
+// TestNewCPU: the choice of engine is an argument, and a wrong one is an error.
 func TestNewCPU(t *testing.T) {
 	net, err := reservoir.Draw(reservoir.Spec{Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 1, Members: 1, Units: 4, Precision: reservoir.Float32,
 		Features: []reservoir.Feature{reservoir.Last}, Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1)})

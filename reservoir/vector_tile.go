@@ -42,8 +42,8 @@ func (v *Vector) shapeOf(streams int) int {
 }
 
 // gather brings n samples of every lane side by side into raw, and the sample
-// before them. Lanes that end sooner read on into samples of other runs, whose
-// result is never stored: the inputs have all been checked to be finite.
+// before them. Lanes that end earlier continue with samples of other runs. Their
+// results are never stored, and all inputs were checked to be finite.
 func (w *worker) gather(c *call, active, lanes, n int) {
 	channels, l := w.v.channels, &w.v.layout
 	for i := range lanes {

@@ -36,7 +36,7 @@ type worker struct {
 	sample   []float32
 	emission emission
 
-	// What args are prepared for; see use.
+	// The call that args are prepared for; see use.
 	args          kernel.Steps
 	member, shape int
 	first         int     // of its states in cur and nxt

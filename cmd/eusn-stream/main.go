@@ -17,9 +17,9 @@ func main() {
 	os.Exit(root.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// stops are the signals that end the program in order: Ctrl-C, SIGTERM, and
-// SIGHUP, which a closed terminal or a lost login sends, unless whoever started
-// the program has it ignored (nohup).
+// stops are the signals that end the program orderly: Ctrl-C, SIGTERM, and
+// SIGHUP. A closed terminal or a lost login sends SIGHUP; a program started with
+// nohup ignores it.
 func stops() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

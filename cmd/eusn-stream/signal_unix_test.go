@@ -79,8 +79,8 @@ func startChild(t *testing.T, before, text string, args ...string) *child {
 	return c
 }
 
-// SIGHUP, as a closed terminal sends it, stops the stage in order; one that was
-// started with nohup goes on.
+// SIGHUP, as a closed terminal sends it, stops the stage orderly; a stage that was
+// started with nohup continues.
 func TestHangUp(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) {
 		t.Skip("SIGHUP is ignored here, as under nohup, and every program started from here ignores it too: run the tests without nohup")

@@ -28,8 +28,8 @@ var Library = "libnvidia-ml.so.1"
 // ErrUnavailable is a machine, or a build, without NVML.
 var ErrUnavailable = errors.New("no NVIDIA management library")
 
-// Reading is one GPU at one moment. What a card or driver does not report is
-// listed in Missing and 0 here.
+// Reading is one GPU at one moment. A value that the card or driver does not
+// report is 0 here, and listed in Missing.
 type Reading struct {
 	Index       int     `json:"index"`         // in NVML's order
 	UUID        string  `json:"uuid"`          // "GPU-8f3c..."

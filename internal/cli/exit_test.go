@@ -25,7 +25,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What is printed to be pasted means the same to a shell, and is no flag.
+// Text that is printed to be pasted means the same to a shell, and is no flag.
 func TestQuoteForShell(t *testing.T) {
 	for s, want := range map[string]string{"a/b.c": "a/b.c", "a b": "'a b'", "it's": `'it'\''s'`, "-r": "./-r", "-a b": "'./-a b'", "": "''"} {
 		if got := cli.QuoteForShell(s); got != want {

@@ -76,9 +76,9 @@ func WholeFile(path string) error {
 	return Fail(ExitFailure, NotWhole(path), "save its content in a file, and give that file")
 }
 
-// NotWhole refuses what a command cannot read whole and more than once: a
-// folder, a device, a pipe, whose opening waits for somebody to write and hears
-// no Ctrl-C. What is not there passes: who opens it says so.
+// NotWhole refuses paths that a command cannot read whole and more than once: a
+// folder, a device, a pipe. (Opening a pipe waits for a writer and ignores
+// Ctrl-C.) A missing file passes: opening it gives the error.
 func NotWhole(path string) error {
 	there, err := os.Stat(path)
 	if err != nil || there.Mode().IsRegular() {

@@ -35,8 +35,8 @@ func (a *App) Logger(atLeast, format string) *slog.Logger {
 }
 
 // LogAsJSON makes everything on standard error lines of JSON from here on, the
-// log and what is said for people: log.format is json. With EUSN_LOG_FORMAT=json
-// it is so from the first line.
+// log and the messages for people: log.format is json. With EUSN_LOG_FORMAT=json
+// this is so from the first line.
 func (a *App) LogAsJSON() {
 	if a.records == nil {
 		a.records = a.Stderr

@@ -9,11 +9,11 @@ import "time"
 // and the checks read the tags, and default.yaml, schema.json and
 // docs/configuration.md are generated from the tags and these comments.
 //
-// The tags, beside mapstructure's, are JSON Schema's words: default, enum,
-// minimum, maximum, pattern and minLength, and not for one value that is
-// refused. want says in words what a pattern wants. flag is the flag that
-// overrides the key in the commands that have it. alone names a set of keys of
-// which at most one may have a value.
+// The tags are mapstructure's and words of JSON Schema: default, enum, minimum,
+// maximum, pattern, minLength, and not, for one value that is refused. want says
+// in words what a pattern wants. flag is the flag that overrides the key in the
+// commands that have it. alone names a set of keys; at most one of them may have
+// a value.
 //
 // Config holds no resources.
 type Config struct {

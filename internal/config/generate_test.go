@@ -19,7 +19,7 @@ var write = flag.Bool("write", false, "write the files that are generated from C
 
 const reference = "../../docs/configuration.md"
 
-// What is generated from Config is as Config says now.
+// The generated files are up to date with Config.
 func TestGenerated(t *testing.T) {
 	docs := comments(t)
 	text, err := os.ReadFile(reference)

@@ -75,7 +75,7 @@ type loader struct {
 	wrong map[string]bool // keys whose error is known
 }
 
-// find tells viper where values are. What it finds is text, or a flag's value.
+// find tells viper where values are. It finds text, or a flag's value.
 func (l *loader) find() {
 	for _, f := range fields {
 		l.v.SetDefault(f.key, f.preset)

@@ -123,7 +123,7 @@ log.level: warn
 	}
 }
 
-// What is wrong is told with its key and its line, all at once.
+// All problems are reported at once, each with its key and its line.
 func TestProblems(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{"stage:\n  row: 5\n", `config: c.yaml:2: unknown key "stage.row", nearest is "stage.rows"`},

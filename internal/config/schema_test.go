@@ -274,8 +274,8 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 	}
 }
 
-// Of any value for any key the schema and the program say the same, but for
-// what docs/configuration.md names.
+// The schema and the program agree about any value for any key, except for the
+// cases that docs/configuration.md names.
 func TestSchemaAgreesOnAnyValue(t *testing.T) {
 	s := compiled(t)
 	values := []string{

@@ -12,9 +12,9 @@ import (
 // precision.
 var ErrSingular = errors.New("matrix is singular to working precision")
 
-// Cholesky replaces the lower triangle of a by l with l*l' = a. What is above
-// the diagonal is neither read nor kept. The error is ErrSingular or the
-// context's; a is spoilt then.
+// Cholesky replaces the lower triangle of a by l with l*l' = a. Values above the
+// diagonal are not read, and are overwritten. The error is ErrSingular or the
+// context's; then the content of a is undefined.
 //
 // A pivot counts as zero when elimination has cancelled it to within the
 // rounding of the diagonal element it came from: order * 2^-52 of it. The

@@ -73,8 +73,8 @@ func MultiplySamples(c Matrix, alpha float64, s Samples, trans bool, b Matrix) {
 	multiply(c, alpha, byFeature{s}, byColumn{b}, s.Cols)
 }
 
-// MultiplySamplesLowerT computes c += s * l', l lower triangular. What l has
-// above its diagonal is spoilt.
+// MultiplySamplesLowerT computes c += s * l', l lower triangular. It overwrites
+// the values of l above the diagonal.
 func MultiplySamplesLowerT(c Matrix, s Samples, l Matrix) {
 	for j := 0; j < l.Rows; j += rowBlock {
 		n := min(rowBlock, l.Rows-j)
@@ -114,7 +114,7 @@ func Parallel(n, grain int, f func(lo, hi int)) {
 
 // tasks calls f with 0 to n-1, in that order but on as many threads as the
 // work, in multiply-adds, is worth, and returns when all are done. f must
-// compute each task the same way whatever runs beside it.
+// compute each task the same way, whatever other tasks run at the same time.
 func tasks(n, work int, f func(i int)) {
 	threads := min(n, runtime.GOMAXPROCS(0), 1+work/worth)
 	if threads == 1 {

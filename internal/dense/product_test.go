@@ -8,7 +8,7 @@ import (
 
 // check runs a product and compares it, bit by bit, with the documented order:
 // fused multiply-adds along the depth, cut into Blocks. a reads (row, depth),
-// b (column, depth). Of a symmetric product only the lower triangle counts.
+// b (column, depth). In a symmetric product only the lower triangle counts.
 func check(t *testing.T, c Matrix, alpha float64, depth int, a, b func(i, k int) float64, symmetric bool, run func()) {
 	t.Helper()
 	before := append([]float64(nil), c.Data...)
@@ -42,7 +42,7 @@ func check(t *testing.T, c Matrix, alpha float64, depth int, a, b func(i, k int)
 }
 
 // TestProducts holds every tile to the same bits, in shapes around every edge,
-// from every kind of memory, and beside pages that cannot be touched. Under
+// from every kind of memory, and next to pages that cannot be touched. Under
 // -short (an emulator) every seventh: each remainder of 8 is among them.
 func TestProducts(t *testing.T) {
 	step := 1
@@ -135,8 +135,8 @@ func TestSamplesByTriangle(t *testing.T) {
 	}
 }
 
-// What is not finite goes where the plain sums would take it and, past the
-// zeros that fill up panels, nowhere else.
+// Values that are not finite go where the plain sums would take them and, past
+// the zeros that fill up panels, nowhere else.
 func TestNonFinite(t *testing.T) {
 	eachTile(t, func(t *testing.T) {
 		const n = 27

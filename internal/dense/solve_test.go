@@ -6,7 +6,7 @@ import (
 )
 
 // TestSolves holds every tile's solve to the same bits as the plain one, for
-// every order up to the leaf, beside pages that cannot be touched.
+// every order up to the leaf, next to pages that cannot be touched.
 func TestSolves(t *testing.T) {
 	eachTile(t, func(t *testing.T) {
 		for _, atEnd := range []bool{false, true} {

@@ -33,8 +33,8 @@ func eachTile(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// workbench holds matrices that begin, or end, where memory does. What is between
-// their rows must neither be read (it is not a number) nor written.
+// workbench holds matrices that begin, or end, where memory does. The memory
+// between their rows must neither be read (it is not a number) nor written.
 type workbench struct {
 	rng      *rand.Rand
 	atEnd    bool

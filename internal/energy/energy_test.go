@@ -130,7 +130,7 @@ func TestDeniedSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// fakeMeter takes a power that a test sets. Accounts read it beside the test.
+// fakeMeter takes a power that a test sets. Accounts read it at the same time.
 type fakeMeter struct {
 	mu     sync.Mutex
 	since  time.Time
@@ -158,8 +158,8 @@ func (m *fakeMeter) set(change func()) {
 	change()
 }
 
-// Parts add up to the whole, whoever runs beside whom, and power at rest is
-// taken off once.
+// Parts add up to the whole, whichever run at the same time, and power at rest
+// is subtracted once.
 func TestAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &fakeMeter{since: time.Now(), watts: 10}
@@ -180,7 +180,7 @@ func TestAccount(t *testing.T) {
 		used := a.End()
 		time.Sleep(18 * time.Second) // 1800 J for b
 		more := b.End()
-		time.Sleep(time.Hour) // nobody's
+		time.Sleep(time.Hour) // belongs to no account
 		want := []Used{{CPU: &Amount{2, 1.8}}, {CPU: &Amount{1.5, 1.35}}}
 		for i, got := range []Used{used, more} {
 			if got.GPU != nil || got.CPU == nil || math.Abs(got.CPU.Gross-want[i].CPU.Gross) > 1e-9 || math.Abs(got.CPU.AboveIdle-want[i].CPU.AboveIdle) > 1e-9 {

@@ -60,7 +60,8 @@ func (u Used) Over(n int) Used {
 }
 
 // MeasureIdle waits for d, more than 0, in which the caller does nothing, and
-// takes the mean power for that at rest. What is not measured is nil.
+// takes the mean power of that time as the power at rest. A power that is not
+// measured is nil.
 func (a Accounts) MeasureIdle(ctx context.Context, d time.Duration) (cpu, gpu *Idle) {
 	var both sync.WaitGroup
 	both.Go(func() { cpu = a.CPU.measureIdle(ctx, d) })

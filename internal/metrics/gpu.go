@@ -48,7 +48,8 @@ func perGPU(kind prometheus.ValueType, name, help string) *metric {
 	return define(kind, name, help, "gpu", "uuid")
 }
 
-// gpus collects what GPUs say. What one does not tell is absent.
+// gpus collects the readings of GPUs. A value that a GPU does not report is
+// absent.
 type gpus struct {
 	reader   GPUs
 	log      *slog.Logger
@@ -87,7 +88,7 @@ func (g *gpus) Collect(out chan<- prometheus.Metric) {
 }
 
 // read asks the driver, at most once per readingAge and one question at a time.
-// What does not come in time is left out.
+// Answers that come too late are left out.
 func (g *gpus) read() []telemetry.Reading {
 	g.mu.Lock()
 	defer g.mu.Unlock()

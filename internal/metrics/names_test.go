@@ -94,7 +94,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("a scrape brings %s, which is not defined", name)
 		}
 	}
-	// What the alert rules ask for exists.
+	// The metrics in the alert rules exist.
 	for _, file := range []string{"alerts.yaml", "alerts_test.yaml"} {
 		rules, err := os.ReadFile("../../configs/prometheus/" + file)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Limits of the server. Prometheus gives up after 10 s by default; whoever
+// Limits of the server. Prometheus gives up after 10 s by default; a client that
 // takes longer to ask or to read is cut off.
 const (
 	requestTime  = 10 * time.Second

@@ -104,8 +104,8 @@ func TestStoppedPartition(t *testing.T) {
 	}
 }
 
-// Clients that do not ask to the end, or never read, are cut off; they keep
-// nobody else waiting, and not the end either.
+// Clients that never finish their request, or never read, are cut off. Other
+// clients do not wait for them, and neither does the end of the server.
 func TestSlowClients(t *testing.T) {
 	o := full(t)
 	o.patience = 300 * time.Millisecond

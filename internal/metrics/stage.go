@@ -67,7 +67,7 @@ var (
 	unsaved     = define(gauge, "eusn_partition_snapshot_age_seconds", "Age of the oldest answered message that no snapshot in use holds; 0 where there is none.", "partition")
 )
 
-// stage collects what a stage counts, and how it stands.
+// stage collects a stage's counters and its status.
 type stage struct {
 	counters *pipeline.Counters
 	version  string

@@ -172,7 +172,7 @@ eusn_streams_capacity 40
 		t.Errorf("snapshot ages %v s in all, want some", a)
 	}
 
-	// What is kept beyond a stage's end, and what a second one adds.
+	// Counters stay after a stage's end, and a second stage adds to them.
 	stop()
 	before := counters.Stats()
 	if before.Snapshots != 2 || before.Held != 0 {

@@ -47,8 +47,8 @@ func Control(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }
 
-// Cut shortens a text to at most so many characters, the last three of them
-// dots where something is left out.
+// Cut shortens a text to at most that many characters. If something is left out,
+// the last three of them are dots.
 func Cut(s string, most int) string {
 	const dots = "..."
 	end, keep := 0, 0 // byte offsets behind the characters so far, and behind most-3 of them

@@ -11,8 +11,8 @@ import (
 
 // BenchmarkSearch is one model selection of the paper on ShapesAll: 200
 // configurations of Euler State Networks on 600 series of 512 samples, one
-// thread. Beside the time it gives the rate of the reservoirs' own operations
-// and its share of what one thread's multiply-adds can do, measured around it.
+// thread. In addition to the time it gives the rate of the reservoirs' operations,
+// and its share of one thread's multiply-add peak, measured around it.
 func BenchmarkSearch(b *testing.B) {
 	d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: shared(b, "datasets", "ShapesAll"), Name: "ShapesAll"}, nil)
 	if err != nil {

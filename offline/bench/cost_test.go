@@ -138,7 +138,7 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
-// What was not measured, in whole or in part, is absent and never 0.
+// A cost that was not measured, in whole or in part, is absent and never 0.
 func TestEnergyNotMeasured(t *testing.T) {
 	d, p := tones(24, 6), Plan{[]string{"eusn"}, 4, 2, 0, 0}
 	_, want := benched(t, PaperExact, Options{Plan: p}, d)

@@ -101,8 +101,8 @@ func TestOneLayerIsESN(t *testing.T) {
 	}
 }
 
-// What series begin with is walked once and changes no bit, in a series of
-// nothing else, too.
+// A common beginning of series is computed once and changes no bit, also for a
+// series that is nothing else.
 func TestSharedBeginningsOfLayers(t *testing.T) {
 	alike(t, func(pad bool, p *problem) {
 		c := deepScales

@@ -86,8 +86,8 @@ func TestMemoryOfADataset(t *testing.T) {
 	}
 }
 
-// What the paper's Fig. 4 shows, small: a Euler State Network remembers a
-// pattern through 100 samples of noise that a leaky one has forgotten.
+// The result of the paper's Fig. 4, in small: a Euler State Network remembers a
+// pattern through 100 samples of noise; a leaky one has forgotten it.
 func TestMemoryShowsWhoForgets(t *testing.T) {
 	d, err := SyntheticMemory(130, 1)
 	if err != nil {

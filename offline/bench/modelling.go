@@ -14,7 +14,7 @@ import (
 // modelling, which Model runs.
 const Modelling Protocol = "modelling"
 
-// What the published modelling has: units of every network, trials of every
+// Settings of the published modelling: units of every network, trials of every
 // search, and the regularisation.
 const (
 	modellingUnits             = 200

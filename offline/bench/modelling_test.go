@@ -311,9 +311,9 @@ func TestModelWrongData(t *testing.T) {
 	}
 }
 
-// What is odd but right: a channel that never varies is predicted exactly;
-// classes of one series divide the training part as no classes do; where
-// classes allow, the division is the search's.
+// Odd but right input: a channel that never varies is predicted exactly; classes
+// with one series divide the training part as if there were no classes; if the
+// classes allow it, the division is the search's.
 func TestModelOddData(t *testing.T) {
 	flat := waves([][]float32{{7, 7, 7}, {7, 7}, {7, 7, 7, 7}}, [][]float32{{7, 7}})
 	all, _ := modelled(t, ModelOptions{Plan: modelPlan(2, 1)}, flat)

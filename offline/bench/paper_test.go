@@ -123,14 +123,14 @@ func TestECG5000IsATie(t *testing.T) {
 	r.accuracies(first, tied, paper)
 }
 
-// Where the search selects another number of units than the paper, its choice
-// rests on one drawing of the weights and one validation part. Of other draws
-// and other series it could have been the best configuration with the paper's
-// units: its lead, over ten draws, is less than two standard deviations of the
-// lead that a search sees. Their variances are those of the two counts over
-// draws, and the mean number of series that one gets right and the other wrong
-// (McNemar's). Where the selected configuration's accuracy is not the paper's,
-// that of the one with the paper's units is.
+// If the search selects another number of units than the paper, its choice
+// depends on one draw of the weights and one validation part. With other draws
+// and other series it could have selected the best configuration with the
+// paper's units: the lead over that one, over ten draws, is less than two
+// standard deviations of the lead that one search sees. The variances are those
+// of the two counts over draws, and the mean number of series that one gets right
+// and the other wrong (McNemar's). If the accuracy of the selected configuration
+// is not the paper's, that of the one with the paper's units is.
 func TestUnitsAreATie(t *testing.T) {
 	for _, c := range []struct {
 		name, model     string

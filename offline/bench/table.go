@@ -11,12 +11,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/compare"
 )
 
-// WriteTable writes cells and the published figures, for people. Of the
-// search it shows the chosen number of units and the paper's, and where they
-// differ how far the best configuration with the paper's number was behind on
-// the validation part. A line below says which test series no model could
-// get right. There are columns of energy only where some was measured. Last is the
-// verdict of Judge; "by our deviation alone" is outside the fixed tolerance.
+// WriteTable writes cells and the published figures, for people. It shows the
+// chosen number of units and the paper's. If they differ, it shows how far the
+// best configuration with the paper's number was behind on the validation part. A
+// line below says which test series no model could get right. There are columns
+// of energy only if some was measured. The last column is the verdict of Judge;
+// "by our deviation alone" is outside the fixed tolerance.
 func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	bank := st.settings.Protocol == Bank

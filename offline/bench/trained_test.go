@@ -80,7 +80,7 @@ func TestTrainedModels(t *testing.T) {
 	}
 }
 
-// What the race detector has to see, in little time.
+// All that the race detector has to see, in little time.
 func TestTrainedOnAnyThreads(t *testing.T) {
 	opt := Options{Plan: trainPlan(3, 1, "gru"), EngineOptions: offline.EngineOptions{Threads: 1}}
 	_, one := benched(t, PaperExact, opt, tones(24, 6))

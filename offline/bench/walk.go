@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// walkSeries is how many series walk side by side: whole tiles of every vector
-// engine, and few enough for their states to stay in cache.
+// walkSeries is how many series are computed at the same time: whole tiles of
+// every vector engine, and few enough for their states to stay in cache.
 const walkSeries = 64
 
 // walk takes the listed series through networks in layers, a sample at a time:
@@ -91,8 +91,8 @@ func (p *problem) leads(series []int) []int {
 // stack is the engines of networks in layers.
 type stack []reservoir.Engine
 
-// newStack opens an engine for each network. What it returns is to be closed,
-// also with an error.
+// newStack opens an engine for each network. The caller closes the result, also
+// after an error.
 func newStack(specs []reservoir.Spec, open openEngine, slots int) (s stack, err error) {
 	for _, spec := range specs {
 		net, err := reservoir.Draw(spec)

@@ -134,7 +134,7 @@ func oneSample() *offline.Dataset {
 	return d
 }
 
-// What is odd but right: classes without a training series, unlabelled series,
+// Odd but right input: classes without a training series, unlabelled series,
 // series of one sample, channels that never vary.
 func TestOddData(t *testing.T) {
 	// The right answer: the same data without the class that was not learnt, whose test

@@ -14,7 +14,7 @@ type Options struct {
 }
 
 // each calls f for 0 to n-1 from several goroutines, and stops at the first
-// error or when ctx ends. What f writes must depend on its index alone.
+// error or when ctx ends. The results of f must depend only on its index.
 func (o Options) each(ctx context.Context, n int, what string, f func(ctx context.Context, i int) error) error {
 	threads := o.Threads
 	if threads < 1 {

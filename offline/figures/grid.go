@@ -19,7 +19,8 @@ type Grid struct {
 }
 
 // PaperGrid is the paper's: 100 units, 3 draws, 500 steps, and each decade of
-// its ranges. Of the 500 Jacobians every tenth is decomposed where that will do.
+// its ranges. Where that is enough, only every tenth of the 500 Jacobians is
+// decomposed.
 func PaperGrid(seed uint64) Grid {
 	return Grid{
 		Units: 100, Draws: 3, Seed: seed, Steps: 500, Every: 10,

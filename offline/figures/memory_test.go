@@ -79,7 +79,7 @@ func FuzzReadMemory(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is accepted is drawn, and its own CSV file is accepted again.
+		// An accepted file is drawn, and the CSV file made from it is accepted, too.
 		if svg, err := m.Picture().SVG(); err != nil || bytes.Contains(svg, []byte("NaN")) {
 			t.Fatalf("drawing: %v", err)
 		}

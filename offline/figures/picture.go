@@ -31,8 +31,8 @@ func (p Picture) PNG() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// SVG gives the picture as vectors and text, in the sans-serif font of whoever
-// looks at it where Liberation Sans is not there.
+// SVG gives the picture as vectors and text. A viewer without Liberation Sans
+// uses its own sans-serif font.
 func (p Picture) SVG() ([]byte, error) {
 	c := vgsvg.NewWith(vgsvg.UseWH(p.width, p.height))
 	p.paint(draw.New(c))

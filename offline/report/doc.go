@@ -1,6 +1,6 @@
 // Package report makes one report of the results files of package bench: a web
 // page, tables, and predictions as tsml has them. Nothing is computed again;
-// what a file does not say is said to be missing, never taken for zero.
+// a value that a file does not have is shown as missing, never as zero.
 //
 // # Input
 //

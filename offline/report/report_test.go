@@ -236,8 +236,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// What older files do not have is said, and the rest reported; so is what is
-// not finished, and what came to nothing.
+// For fields that older files do not have, the report says so, and shows the
+// rest. It does the same for unfinished and for failed work.
 func TestMissing(t *testing.T) {
 	old := edited(t, "testdata/paper.jsonl", func(kind string, f map[string]any) {
 		switch {

@@ -20,7 +20,7 @@
 // no range, whatever takes its place: that a sensor says nothing is
 // reported by a flag of its own.
 //
-// What it does not see: noise, or another signal, within the range; a slow
+// It does not see: noise, or another signal, within the range; a slow
 // drift; a channel that is too quiet but not constant; two channels swapped.
 // On healthy data the signs are rare, not impossible: see docs/faults.md for
 // how often.

@@ -30,10 +30,10 @@ type Cut struct {
 	End      bool  // that prediction closes the sequence; otherwise it is early
 }
 
-// Sequencer cuts one stream's samples into sequences. What it decides depends
-// on the samples, their times and marks alone, never on how they were split
-// into messages. The zero value is a stream that has not begun; the fields are
-// all its state, for whoever stores it.
+// Sequencer cuts one stream's samples into sequences. Its decisions depend only
+// on the samples, their times and marks, never on how they were split into
+// messages. The zero value is a stream that has not begun. The fields are its
+// whole state, so that it can be stored.
 type Sequencer struct {
 	N    int64 // samples in the open sequence; window: since the stream began
 	Last int64 // time of the last sample, ns; for the gap policy

@@ -14,7 +14,7 @@ const (
 	left, right   = 104, 16
 	top           = 74
 	strip, gap    = 66, 8  // of a sensor
-	band, between = 24, 10 // of what is said
+	band, between = 24, 10 // of the predictions
 	bands         = top + channel*(strip+gap) + 20
 )
 

@@ -24,7 +24,7 @@ type phase struct {
 // life is what the machine does. Phases are whole hops, so that a message holds one.
 var life = []phase{{"healthy", 15 * hop}, {"outer-race", 17 * hop}, {"healthy", 13 * hop}, {"imbalance", 15 * hop}}
 
-// What goes wrong around it, in samples.
+// Faults around it, in samples.
 const (
 	killed               = 20 * hop // the worker is killed when the stage has answered so much
 	stuckFrom, stuckTo   = 35 * hop, 41 * hop

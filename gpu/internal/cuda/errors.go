@@ -5,7 +5,7 @@ import "fmt"
 // Kind is what went wrong, for callers that act on it: errors.Is(err, cuda.NoDriver).
 type Kind int
 
-// What can go wrong. The text says what to do where that is always the same.
+// Kinds of errors. The text says what to do, if that is always the same.
 const (
 	Unsupported Kind = iota + 1 // this build has no driver interface
 	NoDriver

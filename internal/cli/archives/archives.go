@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Read reads a dataset archive. A directory stands for the only
-// archive in it.
+// Read reads a dataset archive. For a directory it reads the only archive in
+// it.
 func Read(path string) (*offline.Dataset, error) {
 	if there, err := os.Stat(path); err == nil && there.IsDir() {
 		found, _ := filepath.Glob(filepath.Join(path, "*.parquet"))
@@ -57,7 +57,7 @@ type Labelled struct {
 
 // Open opens the data set or recording at path.
 func Open(path string) (Labelled, error) {
-	if there, err := os.Stat(path); err != nil || !there.IsDir() { // one stands for the archive in it
+	if there, err := os.Stat(path); err != nil || !there.IsDir() { // of a directory, the archive in it is read
 		if err := cli.WholeFile(path); err != nil {
 			return Labelled{}, err
 		}

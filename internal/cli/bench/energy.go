@@ -21,7 +21,7 @@ type rowEnergy struct {
 }
 
 // measureEnergy lets the engine work for a while between two readings of its
-// card's energy counter. What the card does not tell is not made up.
+// card's energy counter. A value that the card does not report is left out.
 func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Duration) error {
 	r, err := telemetry.Open()
 	if err != nil {

@@ -36,8 +36,8 @@ func measurePeaks(ctx context.Context, sets []string, threads []int, d time.Dura
 	return rows, nil
 }
 
-// fmaPeak is what threads side by side reach, in operations a second: what
-// the machine can do.
+// fmaPeak is how many operations per second the threads reach together: the
+// peak of the machine.
 func fmaPeak(set string, threads int, d time.Duration) (float64, error) {
 	return sideBySide(threads, func(int) (float64, error) { return reservoir.FMAPeak(set, d) })
 }

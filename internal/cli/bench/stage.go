@@ -77,8 +77,8 @@ type stageBench struct {
 	profile string // file for the next pass; empty: none
 }
 
-// benchStage measures the stage with so many partitions: passes over a backlog,
-// then latency at a steady pace.
+// benchStage measures the stage with that many partitions: passes over a
+// backlog, then latency at a steady pace.
 func benchStage(ctx context.Context, a *cli.App, o *benchOptions, partitions int) (row stageRow, err error) {
 	dir, err := os.MkdirTemp(o.dir, "eusn-bench-*")
 	if err != nil {

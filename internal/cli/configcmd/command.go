@@ -96,8 +96,7 @@ func configCheck(a *cli.App, path string) error {
 	return nil
 }
 
-// problem is one thing that is wrong, as --json prints it. What is not known is
-// left out.
+// problem is one error, as --json prints it. Unknown fields are left out.
 type problem struct {
 	Key         string `json:"key,omitempty"` // as in the file, with its groups: stage.rows
 	File        string `json:"file,omitempty"`

@@ -37,8 +37,8 @@ func TestConfigInit(t *testing.T) {
 	}
 	clitest.Must(t, "config", "init", "--force", file)
 
-	// What cannot be replaced stays, with --force, too: a folder of the file's
-	// name, a device (which a failed write once removed).
+	// A file that cannot be replaced stays, with --force, too: a folder of the
+	// file's name, a device (which a failed write once removed).
 	dir := t.TempDir()
 	clitest.Exec(t, t.Context(), "config", "init", "--force", dir).Want(t, cli.ExitFailure, "not a regular file", "try: choose another name")
 	pipe := filepath.Join(dir, "pipe")
@@ -175,8 +175,8 @@ func TestEnvironmentOverridesFile(t *testing.T) {
 	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, "EUSN_STAGE_ROWS: key stage.rows")
 }
 
-// What the command prints is the schema that the tests of internal/config hold to
-// a validator, and it has every key.
+// The command prints the schema that the tests of internal/config check with a
+// validator, and it has every key.
 func TestConfigSchema(t *testing.T) {
 	var schema struct {
 		Draft      string `json:"$schema"`

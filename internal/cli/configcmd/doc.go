@@ -1,3 +1,3 @@
 // Package configcmd is the command "config", and how every command reads the
-// configuration file. What the keys are is in internal/config.
+// configuration file. The keys are in internal/config.
 package configcmd

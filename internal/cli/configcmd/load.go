@@ -36,9 +36,8 @@ func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, err
 // size may be given by mistake.
 const maxConfig = 1 << 20
 
-// readConfigFile reads a configuration once and in order, so that a pipe will
-// do: -c <(envsubst <template.yaml). One that nobody writes is an error, and is
-// not waited for.
+// readConfigFile reads a configuration once and in order, so a pipe is allowed:
+// -c <(envsubst <template.yaml). A pipe without a writer is an error at once.
 func readConfigFile(path string) ([]byte, error) {
 	there, err := os.Stat(path)
 	pipe := err == nil && there.Mode()&fs.ModeNamedPipe != 0

@@ -30,7 +30,7 @@ const (
 	demoStreams = 300
 	demoMembers = 12 // for the simulated machine; a given archive gets the default bank
 
-	// Where a stream goes on after a sequence, series hold several.
+	// If a stream continues after a sequence, series hold several.
 	demoLength  = 160 // samples of a window or count, and between an endless stream's predictions
 	demoSamples = 4 * demoLength
 	demoGap     = time.Second
@@ -80,8 +80,8 @@ func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
 	return nil
 }
 
-// goesOn reports whether a stream goes on where a series ends, so that each
-// must be a stream of its own.
+// goesOn reports whether a stream continues where a series ends. Then each series
+// must be its own stream.
 func (o *demoOptions) goesOn() bool {
 	return o.policy.Kind != reservoir.Marked && o.policy.Kind != reservoir.Gap
 }

@@ -37,8 +37,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Under every policy the stage predicts what the evaluation says, all of it:
-// where series follow each other on a stream and where a stream goes on, early
+// Under every policy the stage makes exactly the predictions of the evaluation:
+// if series follow each other on a stream, if a stream continues, early
 // predictions, and those of windows that overlap.
 func TestDemoPolicies(t *testing.T) {
 	for _, c := range []struct {
@@ -73,8 +73,7 @@ func TestDemoPolicies(t *testing.T) {
 	clitest.Exec(t, t.Context(), "demo", "--policy", "marked", "--length", "50").Want(t, cli.ExitUsage, "--length is a parameter of --policy")
 }
 
-// What the README says that the demo ends with is what it ends with, on every
-// engine.
+// The demo ends with the figures of the README, on every engine.
 func TestDemoAsInReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {

@@ -24,8 +24,8 @@ func TestDefaultsAreThePipelines(t *testing.T) {
 	}
 }
 
-// What a configuration may say is what the pipeline takes, key by key: each has
-// the ranges of its own, and these are the values beside them.
+// The configuration and the pipeline accept the same values, key by key. Each has
+// its own ranges; these are the values next to the limits.
 func TestRangesAreThePipelines(t *testing.T) {
 	numbers := []string{"-9223372036854775808", "-2147483648", "-2", "-1", "1", "2", "5", "6", "64", "65"}
 	for bits := 10; bits <= 32; bits++ {

@@ -30,7 +30,7 @@ const soon = 7
 
 // diskRoom is what a job may still store; of names the disk or the limit.
 type diskRoom struct {
-	bytes float64 // NaN where nobody knows
+	bytes float64 // NaN = not known
 	of    string
 }
 

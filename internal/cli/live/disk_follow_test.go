@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// What a running stage logs of its disk, and what doctor says of the job.
+// What a running stage logs about its disk, and what doctor says about the job.
 func TestDiskIsForetold(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")

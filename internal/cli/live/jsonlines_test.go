@@ -10,7 +10,7 @@ import (
 )
 
 // With log.format json everything on standard error is a line of JSON: the log,
-// what is said for people, errors and hints.
+// messages for people, errors and hints.
 func TestMessagesAsJSON(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")

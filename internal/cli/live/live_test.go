@@ -187,8 +187,8 @@ func TestUnreachable(t *testing.T) {
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--non-finite", "ignore").Want(t, cli.ExitConfig, "--non-finite", "reject, hold or zero")
 }
 
-// A directory nobody can write. Root can write everywhere, so a plain file
-// stands in the way there.
+// A directory that cannot be written. Root can write everywhere, so for root a
+// plain file has its name.
 func TestReadOnlyDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	if os.Geteuid() == 0 {

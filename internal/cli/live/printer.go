@@ -82,8 +82,8 @@ type PredictionLine struct {
 	Flags     string `json:"flags,omitempty"`
 }
 
-// run prints until ctx ends. What is among the output and no prediction is said
-// and left out: it is the stage that judges what it does to a partition.
+// run prints until ctx ends. A message of the output that is no prediction is
+// reported and left out: the stage decides what it means for a partition.
 func (p *printer) run(ctx context.Context) error {
 	enc := json.NewEncoder(p.w)
 	for {

@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
-// What stands among a job's output and is no prediction is left out and said,
-// not once a message; what follows is printed.
+// Messages of a job's output that are no predictions are left out and reported,
+// but not each one; later predictions are printed.
 func TestPrinterGoesOn(t *testing.T) {
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-OUT", Subjects: []string{"eusn.out.*"}})
@@ -75,7 +75,7 @@ func TestPrinterGoesOn(t *testing.T) {
 	}
 }
 
-// enough takes lines, and calls then with the last of so many.
+// enough takes lines, and calls then at the last one that is wanted.
 type enough struct {
 	text  bytes.Buffer
 	lines int

@@ -128,7 +128,7 @@ type archiveSource struct {
 }
 
 func (o replayOptions) open() (archiveSource, error) {
-	if there, err := os.Stat(o.archive); err != nil || !there.IsDir() { // one stands for the archive in it
+	if there, err := os.Stat(o.archive); err != nil || !there.IsDir() { // of a directory, the archive in it is read
 		if err := cli.WholeFile(o.archive); err != nil {
 			return archiveSource{}, err
 		}

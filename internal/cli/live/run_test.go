@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 )
 
-// TestStopWithoutCommitIsAFailure: a stage that could not commit its last
-// batch did not stop well, and that nobody published anything is not true.
+// TestStopWithoutCommitIsAFailure: a stage that could not commit its last batch
+// did not stop well, and must not say that nothing was published.
 func TestStopWithoutCommitIsAFailure(t *testing.T) {
 	var errOut bytes.Buffer
 	a := &cli.App{Stderr: &errOut}

@@ -40,7 +40,7 @@ func meterEnergy(engine string) *metering {
 	}
 	devices, err := gpu.Devices()
 	if err != nil {
-		return m // no engine can be had, which is said elsewhere
+		return m // there is no engine, which is reported elsewhere
 	}
 	cards, err := telemetry.Open()
 	if err != nil {

@@ -20,7 +20,7 @@ func (s *steps) Source() string { return "steps" }
 
 func (s *steps) Joules() (float64, error) { s.n++; return s.n, nil }
 
-// What cannot be measured is said with its reason, and is no field of a cell.
+// A missing measurement is reported with its reason, and is no field of a cell.
 func TestPaperEnergy(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	args := []string{"offline", "paper", archive, "--configurations", "2", "--draws", "1", "--models", "esn", "--out"}
@@ -43,6 +43,6 @@ func TestPaperEnergy(t *testing.T) {
 	if table := clitest.Must(t, append(args, out, "--resume")...); !strings.Contains(table.Out, "CPU search Wh") || strings.Contains(table.ErrOut, "energy") {
 		t.Errorf("with a counter:\n%s%s", table.Out, table.ErrOut)
 	}
-	// What another run did without a counter is not made up.
+	// A run without a counter has no energy, and none is invented.
 	clitest.Exec(t, t.Context(), append(args, filepath.Join(dir, "a"), "--resume")...).Want(t, cli.ExitOK, "1 of 1 cells have trials or draws that ran without a counter")
 }

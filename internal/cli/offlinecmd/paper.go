@@ -236,7 +236,7 @@ func benchOrigin() *bench.Origin {
 	}
 }
 
-// openBenchResults begins the results file, or goes on with it.
+// openBenchResults begins the results file, or continues it.
 func openBenchResults(b benchRun) (*bench.Store, error) {
 	open := bench.Create
 	if b.resume {

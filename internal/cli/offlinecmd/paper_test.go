@@ -95,7 +95,7 @@ func TestPaperTrained(t *testing.T) {
 	}
 
 	// A budget too small for one model: the others have their rows, the exit code
-	// says that something is missing, and more of it goes on.
+	// says that something is missing, and a larger budget continues.
 	args := []string{"offline", "paper", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--out", filepath.Join(dir, "c")}
 	r := clitest.Exec(t, t.Context(), append(args, "--budget", "1ns")...)
 	r.Want(t, cli.ExitFailure, `no result for data set "Tiny", arnn: not one configuration was trained in the budget of 1ns`, "--resume and a larger --budget")

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// A job array's shards make the model of one job, and what is said before the
-// work begins tells how.
+// The shards of a job array make the model of one job, and the message before
+// the work begins says how.
 func TestRetrainInShards(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// What files hold decides the exit code also where each is whole, but breaks a
-// rule or does not belong to the other.
+// The content of files decides the exit code, too: each file is whole, but breaks
+// a rule or does not belong to the other.
 func TestExitCodesOfContent(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

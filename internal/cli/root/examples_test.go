@@ -12,7 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 )
 
-// What the examples name under demo-data is what a demo leaves there (TestDemo).
+// The files that the examples name under demo-data are those that a demo leaves
+// there (TestDemo).
 func TestExamplesNameTheDemosFiles(t *testing.T) {
 	var text strings.Builder
 	var visit func(c *cobra.Command)

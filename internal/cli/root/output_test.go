@@ -46,7 +46,7 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 			t.Errorf("%s has changed", path)
 		}
 	}
-	// What a wrong file is answered with must not be a command that destroys it.
+	// The advice about a wrong file must not be a command that destroys it.
 	if r := clitest.Exec(t, t.Context(), "model", "inspect", archive); strings.Contains(r.ErrOut, "--out") {
 		t.Errorf("a wrong file named as output:\n%s", r.ErrOut)
 	}

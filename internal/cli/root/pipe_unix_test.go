@@ -15,10 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// A pipe in the place of a file is refused by whatever command, but where a
-// configuration comes out of it: opening one that nobody writes to would wait,
-// and hear no Ctrl-C. So is a folder, but
-// where it stands for the files in it.
+// Every command refuses a pipe in the place of a file, except for a
+// configuration: opening a pipe without a writer would wait, and ignore Ctrl-C.
+// A folder is refused, too, except where it means the files in it.
 func TestPipesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	pipe, figure := filepath.Join(dir, "X_TRAIN.ts"), filepath.Join(dir, "out")

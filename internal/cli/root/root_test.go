@@ -75,7 +75,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Help says what a flag is where nobody sets it.
+// Help says the value of a flag that is not set.
 func TestHelpShowsDefaults(t *testing.T) {
 	for args, want := range map[string][]string{
 		"run":        {`(default "eusn-data")`, "(default 4222)", "(default 64)", `(default "model.safetensors")`},

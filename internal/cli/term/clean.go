@@ -9,12 +9,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Cleaned is standard output or error without the control characters that data
-// brings along: keys, labels, headers, file names and the errors that quote them
-// may hold escape sequences, which would steer the terminal. Line ends and tabs
-// pass; of the rest each becomes \u and its number, which in JSON is the same
-// character. What steers the terminal on purpose, a bar of progress, goes to
-// the writer below: see app.screen.
+// Cleaned is standard output or error without the control characters in data:
+// keys, labels, headers, file names and the errors that quote them may hold
+// escape sequences, which would control the terminal. Line ends and tabs pass.
+// Every other one becomes \u and its number, which in JSON is the same character.
+// Output that controls the terminal on purpose, a bar of progress, goes to the
+// writer below: see app.screen.
 type Cleaned struct{ io.Writer }
 
 func (c Cleaned) Write(p []byte) (int, error) {

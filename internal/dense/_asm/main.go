@@ -69,10 +69,10 @@ func (s isa) tile() {
 	for _, z := range s.regs[:s.lanes*vectors] {
 		VXORPD(z, z, z)
 	}
-	// Rows of c are asked for one at a time, a whole tile's at once would
-	// keep the panels out of the queue to the second-level cache. Having
-	// passed the last of its own the loop goes on to those of the next tile
-	// below: asking beyond the end of memory is allowed.
+	// Rows of c are prefetched one at a time: a whole tile at once would keep
+	// the panels out of the queue to the second-level cache. After the last row
+	// of its own tile the loop continues with those of the next tile below:
+	// prefetching beyond the end of memory is allowed.
 	const unroll = 8
 	MOVQ(c, row)
 	SUBQ(U8(unroll), depth)

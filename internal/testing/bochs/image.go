@@ -69,9 +69,10 @@ const commandLine = "console=ttyS0,115200 quiet panic=-1 mitigations=off lpj=100
 
 const loader = "default eusn\nprompt 0\nlabel eusn\n kernel /linux\n append initrd=/initrd " + commandLine + "\n"
 
-// The emulated machine. Its display is a terminal that nobody looks at: of those
-// Debian packs, the others want a window system or open a port. ips is how many instructions a second of its timers
-// takes: few make the serial port fast, many the timers rare.
+// The emulated machine. Its display is a terminal, which is not read: the other
+// displays in Debian's package want a window system or open a port. ips is how
+// many instructions one second of its timers takes: a small number makes the
+// serial port fast, a large one the timers rare.
 const machine = `display_library: term
 cpu: model=corei7_skylake_x, count=1, ips=100000000, reset_on_triple_fault=0
 megs: 512

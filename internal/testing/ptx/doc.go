@@ -5,7 +5,7 @@
 // Execution is by warps of 32 threads, instruction by instruction; threads
 // that part at a branch run apart until they meet again. Arithmetic is
 // IEEE 754 as the PTX manual asks: fma.rn, div.rn and sqrt.rn round once,
-// denormals are kept. What a GPU would not tell ends a launch with an *Error:
+// denormals are kept. Errors that a GPU would not report end a launch with an *Error:
 //
 //   - global addresses outside every allocation, shared addresses outside the
 //     block's memory, addresses that are not a multiple of the access's size;

@@ -40,7 +40,7 @@ type parser struct {
 	m       *Module
 	dynamic map[string]bool // names of .extern .shared arrays
 
-	// Of the kernel in hand.
+	// Of the kernel that is being parsed.
 	k         *Kernel
 	symbols   map[string]uint64 // offsets of shared arrays
 	param     string

@@ -207,14 +207,14 @@ func TestChecks(t *testing.T) {
 			t.Errorf("%s: %v, want %q at thread %d", c.name, err, c.want, c.thread)
 		}
 	}
-	// What a barrier orders is no race.
+	// Accesses that a barrier orders are no race.
 	ok := "mov.u64 %rd4, dyn; add.s64 %rd5, %rd4, %rd3; st.shared.u32 [%rd5], %r1; st.global.u32 [%rd2], %r1; bar.sync 0; ld.shared.u32 %r2, [dyn+64]; ld.param.u64 %rd4, [k_param+8]; ld.global.u32 %r2, [%rd4+8]; bar.sync 0; st.shared.u32 [%rd5], %r2; st.global.u32 [%rd2], %r2;"
 	if _, err := launch(t, ok, 64, 1, 256); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRefusals: texts outside the subset, and what is said of them.
+// TestRefusals: texts outside the subset, and the messages about them.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "no PTX module"},

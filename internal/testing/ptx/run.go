@@ -244,9 +244,9 @@ func (b *block) run() {
 	}
 }
 
-// advance runs the warp until all its lanes wait or have ended. Of groups of
-// lanes that parted, the one furthest behind runs, so that they meet where the
-// code joins.
+// advance runs the warp until all its lanes wait or have ended. If lanes have
+// split into groups, the group that is furthest behind runs, so that they meet
+// where the code joins.
 func (w *warp) advance() {
 	for len(w.groups) > 0 {
 		g, others := w.takeFirst()

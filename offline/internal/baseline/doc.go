@@ -40,7 +40,7 @@
 // Kingma and Ba (arXiv 1412.6980) with beta1 .9, beta2 .999 and, as in Keras,
 // epsilon 1e-7 with the uncorrected second moment.
 //
-// Everything is float64. What a training gives depends on its data, options
-// and seed alone: never on threads or time. On other architectures than amd64,
-// whose math.Exp differs in last bits, it may come out otherwise.
+// Everything is float64. The result of a training depends only on its data,
+// options and seed, never on threads or time. On other architectures than amd64,
+// whose math.Exp differs in the last bits, the result may differ.
 package baseline

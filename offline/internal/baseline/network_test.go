@@ -56,8 +56,9 @@ func plainScores(n *Network, one Series) []float64 {
 	return scores
 }
 
-// The scores of series side by side are the equations', but for the rounding
-// of sums in another order; and bit for bit those of each series alone.
+// The scores of series that are computed together are the equations', except for
+// the rounding of sums in another order, and bit for bit those of each series
+// alone.
 func TestForwardIsTheEquations(t *testing.T) {
 	for _, kind := range kinds {
 		n := network(t, Spec{Kind: kind, Units: 11, Channels: 2, Classes: 3, Eps: 0.2, Gamma: 0.1, Seed: 3})

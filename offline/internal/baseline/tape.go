@@ -8,8 +8,9 @@ type Series struct {
 	Class  int
 }
 
-// rows is how many series run side by side. Larger batches take their turn, so
-// that memory is bounded by what these hold: its value is part of the results.
+// rows is how many series are computed at the same time. Larger batches are
+// computed in parts of this size, which bounds memory. Its value changes the
+// results.
 const rows = 32
 
 // tape is what a forward run over at most rows series leaves for the backward

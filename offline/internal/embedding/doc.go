@@ -25,16 +25,16 @@
 //
 //	v = .9*v + .1*g*g	w = w - .001*g / (sqrt(v) + 1e-7)
 //
-// The vectors of words that a batch does not hold have gradient 0. Their v
-// decays all the same, so that sparse and dense updates are one and the same,
-// as in Keras: its sparse update, too, decays the whole accumulator before it
-// adds the squares of the rows at hand.
+// The vectors of words that a batch does not hold have gradient 0. Their v still
+// decays, so sparse and dense updates are the same. So it is in Keras: its sparse
+// update decays the whole accumulator, too, before it adds the squares of the
+// rows in the batch.
 //
 // Batches are of 32 documents in a new order each epoch. After each epoch the
 // network is asked about the validation documents; it stops when their loss has
 // not fallen for Patience epochs.
 //
-// Everything is float64. What a training gives depends on its data, options and
-// seed alone: never on threads or time. On other architectures than amd64,
-// whose math.Exp differs in last bits, it may come out otherwise.
+// Everything is float64. The result of a training depends only on its data,
+// options and seed, never on threads or time. On other architectures than amd64,
+// whose math.Exp differs in the last bits, the result may differ.
 package embedding

@@ -71,8 +71,8 @@ func plainScores(n *Network, d Document) []float64 {
 	return scores
 }
 
-// The scores of documents side by side are the equations', but for the rounding
-// of sums in another order.
+// The scores of documents that are computed together are the equations', except
+// for the rounding of sums in another order.
 func TestForwardIsTheEquations(t *testing.T) {
 	s := Spec{Words: 30, Width: 5, Steps: 9, Hidden: 11, Classes: 4, Seed: 3}
 	n := network(t, s)

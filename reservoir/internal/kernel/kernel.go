@@ -130,9 +130,9 @@ type Steps struct {
 
 // consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
 // the order of the generator; behind them the table by interval, 64 bytes each,
-// for positive arguments, and 64 KiB further for negative ones. What lies
-// between and behind, up to where the highest word points, is zero and read for
-// NaN only.
+// for positive arguments, and 64 KiB further for negative ones. The memory
+// between and after them, up to where the highest word points, is zero, and is
+// read only for NaN.
 var consts = func() []float32 {
 	const table, negative = 14 * 16, 1 << 14
 	c := Aligned(table + (0xffff-0x3f20)/2 + 16)
@@ -154,7 +154,7 @@ var consts = func() []float32 {
 	}
 	fill(13, 0x03020100) // the bytes of a lane, for NEON's table look-up
 	for n := range 16 {
-		i := (n + 9) % 16 // ascending: the first interval stands at index 9
+		i := (n + 9) % 16 // ascending: the first interval is at index 9
 		for at, sign := range map[int]float32{table: 1, table + negative: -1} {
 			row := c[at+16*n:]
 			for k := range 4 {

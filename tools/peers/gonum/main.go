@@ -59,7 +59,7 @@ func newNetwork(units, inputs, streams, samples int) *network {
 	return n
 }
 
-// call starts every stream anew and takes all samples.
+// call starts every stream again and takes all samples.
 func (n *network) call() {
 	a, depth := n.operand.Data, n.operand.Stride
 	clear(a)

@@ -1,6 +1,6 @@
-// Package ptxbuild compiles the kernels and records with what, so that a
-// forgotten compilation is found everywhere and a wrong one wherever the
-// compiler is at hand.
+// Package ptxbuild compiles the kernels, and records from which sources and with
+// which compiler. So a forgotten compilation is found on every machine, and a
+// wrong one on every machine that has the compiler.
 package ptxbuild
 
 import (

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command guest is the first and only program of the emulated machine: it runs
-// the test binaries it finds listed beside it, writes what they say and how
-// they ended to the serial port, and switches the machine off.
+// Command guest is the first and only program of the emulated machine. It runs
+// the test binaries in the list next to it, writes their output and how they
+// ended to the serial port, and switches the machine off.
 package main
 
 import (
