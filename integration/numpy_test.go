@@ -25,21 +25,38 @@ func TestModelInNumPy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d)
+		checkInNumPy(t, python, d, eightMembers(reservoir.DefaultBank(len(d.Channels))))
+	})
+	t.Run("mixed bank", func(t *testing.T) {
+		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 12, Samples: 120}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mixed, err := reservoir.Bank("standard", len(d.Channels))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mixed.Members, mixed.Taps.Members = 16, 8 // of each kind
+		checkInNumPy(t, python, d, mixed)
 	})
 	t.Run("RacketSports", func(t *testing.T) {
 		d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d)
+		checkInNumPy(t, python, d, eightMembers(reservoir.DefaultBank(len(d.Channels))))
 	})
 }
 
-func checkInNumPy(t *testing.T, python string, d *offline.Dataset) {
+// eightMembers is a smaller bank: what is checked does not depend on the size.
+func eightMembers(s reservoir.Spec) reservoir.Spec {
+	s.Members = 8
+	return s
+}
+
+func checkInNumPy(t *testing.T, python string, d *offline.Dataset, spec reservoir.Spec) {
+	t.Helper()
 	ctx, dir := context.Background(), t.TempDir()
-	spec := reservoir.DefaultBank(len(d.Channels))
-	spec.Members = 8 // what is checked does not depend on the size
 	m, _, err := offline.Retrain(ctx, d, offline.RetrainOptions{Spec: spec}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -59,6 +59,18 @@ var broken = []struct {
 // TestDeadSensor: a sensor that has died is flagged, live and offline alike,
 // however sure the readout is of its class.
 func TestDeadSensor(t *testing.T) {
+	v1 := reservoir.DefaultBank(2)
+	v1.Members = 10
+	mixed, err := reservoir.Bank("tiny", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("v1", func(t *testing.T) { checkDeadSensor(t, v1) })
+	t.Run("mixed", func(t *testing.T) { checkDeadSensor(t, mixed) })
+}
+
+func checkDeadSensor(t *testing.T, spec reservoir.Spec) {
+	t.Helper()
 	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: 160, Test: 4 * len(broken)}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -67,8 +79,7 @@ func TestDeadSensor(t *testing.T) {
 	for k, i := range test { // each kind befalls a series of each class
 		broken[k/4].make(d.Series[i].Values, c)
 	}
-	spec := reservoir.DefaultBank(c)
-	spec.Members = 10
+	spec.Channels = c
 	m, _, err := offline.Retrain(t.Context(), d, offline.RetrainOptions{Spec: spec}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ type plan struct {
 
 // example is what is learnt from a point. They come sequence by sequence, in the order
 // in which these end.
-type example struct{ arrival, point, label, group int }
+type example struct{ arrival, point, label, group, length int }
 
 // makePlan cuts the source. also sees every chunk, unless it is nil.
 func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, also func(*chunk)) (*plan, error) {
@@ -56,8 +56,17 @@ func (pl *plan) count(p *point) {
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group})
+		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, int(p.samples())})
 	}
+}
+
+// medianLength is that of the examples, in samples.
+func (pl *plan) medianLength() int {
+	lengths := make([]int, len(pl.examples))
+	for i, e := range pl.examples {
+		lengths[i] = e.length
+	}
+	return reservoir.MedianLength(lengths)
 }
 
 // trainingOrder is the examples in the order in which they come.

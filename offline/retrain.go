@@ -46,6 +46,7 @@ type RetrainReport struct {
 	Divided      []string       `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
 	MinLength    int64          `json:"min_length"`                // samples of the shortest of them
 	MaxLength    int64          `json:"max_length"`                // samples of the longest of them
+	MedianLength int            `json:"median_length,omitzero"`    // their median; of networks of kind mixed alone, whose lags and scales depend on it
 	Unused       int64          `json:"unused_samples"`            // behind the last sequence of their series
 	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
 	Missing      int64          `json:"missing"`                   // values filled, see Retrain
@@ -172,10 +173,6 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 	if err := checkTraining(src, opt); err != nil {
 		return nil, err
 	}
-	net, err := reservoir.Draw(opt.Spec)
-	if err != nil {
-		return nil, err
-	}
 	seen := newInputs(len(src.channels))
 	pl, err := makePlan(ctx, src, opt.Policy, true, seen.add)
 	if err == nil {
@@ -184,18 +181,28 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 	if err != nil {
 		return nil, err
 	}
+	median := pl.medianLength()
+	opt.Spec = opt.Spec.ForLength(median)
+	net, err := reservoir.Draw(opt.Spec)
+	if err != nil {
+		return nil, err
+	}
 	net.Norm = seen.statistics.Norm(opt.Spec)
 	t := &training{src: src, opt: opt, plan: pl, examples: pl.trainingOrder(src.classes), net: net, inputs: seen.statistics.Ranges(), report: pl.report(src.name)}
 	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
+	if opt.Spec.Kind == reservoir.Mixed {
+		t.report.MedianLength = median
+	}
 	return t, nil
 }
 
 // readout are the options of the readout, within the memory that what else is
 // held leaves.
-func (o RetrainOptions) readout(groups []int, beside int64) readout.Options {
+func (t *training) readout(groups []int, beside int64) readout.Options {
+	o := &t.opt
 	return readout.Options{
-		Alphas: o.Alphas, Standardise: !o.RawFeatures, Discriminant: !o.RidgeOnly, Groups: groups,
-		Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
+		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: o.Spec.SoftScaling(t.report.MedianLength), Discriminant: !o.RidgeOnly,
+		Groups: groups, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
 	}
 }
 
@@ -203,7 +210,7 @@ func (o RetrainOptions) readout(groups []int, beside int64) readout.Options {
 func (t *training) learner(from, to int) (*readout.Learner, error) {
 	f := t.opt.Spec.FeatureCount()
 	beside := t.src.bytes + collectorBytes(f, to-from, t.opt.threads())
-	l, err := readout.NewPart(f, t.src.classes, t.examples.labels, from, to, t.opt.readout(t.examples.groups, beside))
+	l, err := readout.NewPart(f, t.src.classes, t.examples.labels, from, to, t.readout(t.examples.groups, beside))
 	if err != nil {
 		return nil, fmt.Errorf("offline: %s, which takes %s itself: %w", t.src.what, readout.Size(beside), err)
 	}
@@ -243,7 +250,7 @@ func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecas
 	if !l.Plan().Kernel {
 		runtime.GC() // what the pass held makes room for what the solver holds
 	}
-	opt := t.opt.readout(nil, 0)
+	opt := t.readout(nil, 0)
 	opt.Progress = cast.solving
 	linear, fit, err := l.Solve(ctx, opt)
 	if err != nil {
@@ -276,7 +283,7 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 	if len(src.classes) < 2 {
 		return fmt.Errorf("offline: %s has the one class %q: there is nothing to tell apart, want at least two", src.what, src.classes[0])
 	}
-	return opt.Spec.Validate()
+	return opt.Spec.ForLength(1).Validate() // which no error depends on
 }
 
 // checkNumeric refuses archives that no network reads as they are.

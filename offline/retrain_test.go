@@ -229,6 +229,45 @@ func TestRetrainByThePaper(t *testing.T) {
 	}
 }
 
+// tinyBank is the smallest of the mixed banks.
+func tinyBank(channels int) reservoir.Spec {
+	s, err := reservoir.Bank("tiny", channels)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// A mixed bank takes its largest lag and its scales from the sequences that the
+// policy cuts, not from the series.
+func TestRetrainMixed(t *testing.T) {
+	d := tones(60, 0)
+	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(2), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}})
+	if got := m.Network.Spec.Taps.MaxLag; got != 5 || r.MedianLength != 20 {
+		t.Errorf("sequences of %d samples in the median, largest lag %d, want 20 and 5", r.MedianLength, got)
+	}
+	features := make([][]float32, 0, r.Sequences)
+	for _, s := range d.Series {
+		for x := s.Values; s.Split == Train && len(x) >= 40; x = x[40:] {
+			features = append(features, x[:40])
+		}
+	}
+	all, err := reservoir.Features(context.Background(), m.Network, features)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The centre is the mean of each feature, whatever the order of the sums.
+	for j, c := range m.Readouts[0].Center {
+		sum := 0.
+		for i := range features {
+			sum += float64(all[i*len(m.Readouts[0].Center)+j])
+		}
+		if mean := sum / float64(len(features)); math.Abs(mean-float64(c)) > 1e-5*(1+math.Abs(mean)) {
+			t.Fatalf("feature %d: centre %v, want the mean %v of %d sequences", j, c, mean, len(features))
+		}
+	}
+}
+
 func TestNormAndMissingValues(t *testing.T) {
 	// Channel a: 1, 3 | 5; b: constant; c: entirely missing; d: large mean.
 	d := &Dataset{Name: "n", Channels: []string{"a", "b", "c", "d"}, Classes: []string{"x", "y"}, Series: []Series{

@@ -200,7 +200,7 @@ func MergeShards(ctx context.Context, paths []string, opt RetrainOptions, progre
 		if err := ctx.Err(); err != nil {
 			return fail(err)
 		}
-		if l, err = s.merge(l, t.opt.readout(nil, 0)); err != nil {
+		if l, err = s.merge(l, t.readout(nil, 0)); err != nil {
 			return fail(fmt.Errorf("offline: %s: %w", s.path, err))
 		}
 		t.report.Missing += s.own.Missing

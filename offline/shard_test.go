@@ -47,6 +47,7 @@ func TestShardsAreOneJob(t *testing.T) {
 	for _, opt := range []RetrainOptions{
 		{Spec: smallBank(2), Tool: "test"},
 		{Spec: smallBank(2), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}},
+		{Spec: tinyBank(2)},
 	} {
 		want, report := retrained(t, d, opt)
 		if !report.Readout.Kernel {

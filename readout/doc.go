@@ -18,7 +18,8 @@
 //
 // with the intercept b not penalised. x is the raw feature vector, or, where
 // Standardise is asked for, each feature divided by its deviation (population)
-// first; the deviation then disappears into Weights.
+// first; the deviation then disappears into Weights. Soft divides by a little
+// more.
 //
 //   - Fit has all samples in memory. A Learner is given them block by block.
 //   - Where samples are no more than features, both solve through the n x n

@@ -20,6 +20,9 @@ type Options struct {
 	// Standardise divides every feature by its deviation before the penalty
 	// is applied. Constant features are taken out.
 	Standardise bool
+	// Soft, where set, divides by something larger than the deviation alone.
+	// It is read with Standardise only.
+	Soft *Soft
 	// Discriminant also tries the regularised linear discriminant of every
 	// alpha tried, at no further factorisation, and takes the one of least
 	// leave-one-out log-loss where it predicts more samples than the ridge
@@ -194,6 +197,8 @@ func setupShare(f, classes, n int, opt Options) float64 {
 	return setup / (setup + p.SolveWork)
 }
 
+func (o Options) scaling() scaling { return scaling{o.Standardise, o.Soft} }
+
 func (o Options) withDefaults() (Options, error) {
 	if len(o.Alphas) == 0 {
 		o.Alphas = DefaultAlphas()
@@ -215,6 +220,9 @@ type job struct {
 
 // throughKernel keeps all samples.
 func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, error) {
+	if err := j.opt.Soft.check(r.features); err != nil {
+		return nil, Report{}, err
+	}
 	counts := make([]int, len(j.classes))
 	for _, l := range j.labels {
 		counts[l]++
@@ -222,7 +230,7 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 	if err := checkCounts(counts, j.classes); err != nil {
 		return nil, Report{}, err
 	}
-	t, err := newTable(r, j.opt.Standardise)
+	t, err := newTable(r, j.opt.scaling())
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -237,10 +245,10 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 // throughMoments has the moments of all samples, which it uses up, and keeps
 // some or all of them.
 func (j job) throughMoments(ctx context.Context, g *moments, kept []float32) (*Linear, Report, error) {
-	if err := checkCounts(g.counts, j.classes); err != nil {
+	if err := errors.Join(j.opt.Soft.check(g.features()), checkCounts(g.counts, j.classes)); err != nil {
 		return nil, Report{}, err
 	}
-	sys := newPrimal(g, kept, targets{j.labels, g.count(), targetMeans(g.counts)}, j.groups, j.opt.Standardise)
+	sys := newPrimal(g, kept, targets{j.labels, g.count(), targetMeans(g.counts)}, j.groups, j.opt.scaling())
 	return j.finish(ctx, sys.space, g.counts, func(targets) (system, error) { return sys, nil })
 }
 

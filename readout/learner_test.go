@@ -176,7 +176,7 @@ func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
 		t.Fatal(err)
 	}
 	y := targets{l.keptLabels, l.samples, targetMeans(l.moments.counts)}
-	sys := newPrimal(copied(l.moments), l.kept.x, y, groups, opt.Standardise)
+	sys := newPrimal(copied(l.moments), l.kept.x, y, groups, opt.scaling())
 	s, err := sys.solve(context.Background(), 10, true)
 	if err != nil {
 		t.Fatal(err)

@@ -26,10 +26,10 @@ type primal struct {
 
 // newPrimal uses the moments up. y are the targets of the samples kept, with
 // the means of all.
-func newPrimal(g *moments, kept []float32, y targets, groups []span, standardise bool) *primal {
+func newPrimal(g *moments, kept []float32, y targets, groups []span, o scaling) *primal {
 	s := &primal{n: g.count(), kept: kept, y: y.centred(), groups: groups}
 	f := g.features()
-	s.space, s.work, s.cross = g.centre(standardise)
+	s.space, s.work, s.cross = g.centre(o)
 	s.means = g.means(s.space)
 	s.gram = make([]float64, 0, f*(f+1)/2)
 	for i := range f {

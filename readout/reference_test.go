@@ -135,12 +135,12 @@ func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardis
 	}
 	g := newMoments(tab.features, len(counts))
 	g.add(x, y.labels)
-	return map[string]system{"kernel": k, "moments": newPrimal(g, x, y, groups, standardise)}
+	return map[string]system{"kernel": k, "moments": newPrimal(g, x, y, groups, scaling{standardise: standardise})}
 }
 
 func tableOf(t *testing.T, x []float32, n int, standardise bool) table {
 	t.Helper()
-	tab, err := newTable(&samples{features: len(x) / n, n: n, x: x}, standardise)
+	tab, err := newTable(&samples{features: len(x) / n, n: n, x: x}, scaling{standardise: standardise})
 	if err != nil {
 		t.Fatal(err)
 	}

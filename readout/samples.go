@@ -130,7 +130,7 @@ type table struct {
 
 // newTable centres in two passes over the samples, so that a large mean costs
 // no digits.
-func newTable(r *samples, standardise bool) (table, error) {
+func newTable(r *samples, o scaling) (table, error) {
 	n, f := r.n, r.features
 	mean, variance := make([]float64, f), make([]float64, f)
 	for j0 := 0; j0 < f; j0 += panel {
@@ -160,7 +160,7 @@ func newTable(r *samples, standardise bool) (table, error) {
 			}
 		})
 	}
-	return table{newSpace(mean, variance, standardise), r}, nil
+	return table{newSpace(mean, variance, o), r}, nil
 }
 
 // block is the panel of features that begins at j0.

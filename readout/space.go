@@ -13,15 +13,26 @@ type space struct {
 	mean, scale []float64
 }
 
-// newSpace takes ownership of mean. variance is only read if standardise.
-func newSpace(mean, variance []float64, standardise bool) space {
+// scaling says what features are divided by: nothing, their deviation, or
+// something near it.
+type scaling struct {
+	standardise bool
+	soft        *Soft // nil: the deviation alone
+}
+
+// newSpace takes ownership of mean. variance is only read if they are
+// standardised.
+func newSpace(mean, variance []float64, o scaling) space {
 	s := space{mean: mean, scale: make([]float64, len(mean))}
 	for j := range s.scale {
-		if !standardise {
+		if !o.standardise {
 			s.scale[j] = 1
 		} else if dev := math.Sqrt(variance[j]); dev > noise*math.Abs(mean[j]) && dev > math.SmallestNonzeroFloat32 {
 			s.scale[j] = 1 / dev
 		}
+	}
+	if o.standardise && o.soft != nil {
+		o.soft.soften(s.scale)
 	}
 	return s
 }

@@ -37,3 +37,35 @@ func BenchmarkGeneric(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkGenericMixed(b *testing.B) {
+	for _, name := range Banks[1:] {
+		for _, steps := range []int{1, 128} {
+			b.Run(fmt.Sprintf("%s,%d", name, steps), func(b *testing.B) {
+				s, err := Bank(name, 1)
+				if err != nil {
+					b.Fatal(err)
+				}
+				net, err := Draw(s.ForLength(1000))
+				if err != nil {
+					b.Fatal(err)
+				}
+				g, err := NewGeneric(net, 4)
+				if err != nil {
+					b.Fatal(err)
+				}
+				in := make([]float32, steps)
+				for i := range in {
+					in[i] = float32(i%17)/8 - 1
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := g.Advance(in, []Run{{Slot: 1, To: int32(steps)}}, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(b.Elapsed().Seconds()/float64(b.N*steps)*1e6, "µs/sample")
+			})
+		}
+	}
+}

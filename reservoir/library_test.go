@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // waves are noisy sines of two frequencies on two channels, of lengths that
@@ -34,8 +36,94 @@ func smallBank(channels int) Spec {
 // TestFeaturesEqualOneByOne: what else is in the call, and how many calls it
 // takes, changes no bit; nor does it for a stream that is fed by the sample.
 func TestFeaturesEqualOneByOne(t *testing.T) {
+	t.Run("eusn", func(t *testing.T) { checkOneByOne(t, smallBank(2)) })
+	t.Run("mixed", func(t *testing.T) { checkOneByOne(t, untrainedMixed(2)) })
+}
+
+// untrainedMixed is a small recipe of kind mixed, as Bank gives it.
+func untrainedMixed(channels int) Spec {
+	s := smallMixed()
+	s.Channels, s.Taps.MaxLag = channels, 0
+	return s
+}
+
+// Training knows the lengths, and so the largest lag and the scales.
+func TestTrainMixed(t *testing.T) {
+	series, labels := waves(40)
+	lengths := make([]int, len(series))
+	for i, s := range series {
+		lengths[i] = len(s) / 2
+	}
+	m, err := Train(context.Background(), untrainedMixed(2), series, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	median := MedianLength(lengths)
+	if want := median / 4; m.Network.Spec.Taps.MaxLag != want || want < 10 || want > 60 {
+		t.Errorf("largest lag %d of sequences of %d samples in the median", m.Network.Spec.Taps.MaxLag, median)
+	}
+	features, err := Features(context.Background(), m.Network, series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := make([]int, len(labels))
+	for i, l := range labels {
+		numbers[i] = slices.Index(m.Readouts[0].Classes, l)
+	}
+	opt := readout.Options{Standardise: true, Discriminant: true, Soft: &readout.Soft{Run: 16, Floors: []float64{0, 0, 3 / float64(median), 0, 0, 3 / float64(median), 3 / float64(median), 3 / float64(median)}}}
+	want, _, err := readout.Fit(context.Background(), features, numbers, m.Readouts[0].Classes, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(m.Readouts[0].Weights, want.Weights) {
+		t.Error("the readout is not that of softly scaled features")
+	}
+}
+
+func TestMedianLength(t *testing.T) {
+	for _, c := range []struct {
+		of   []int
+		want int
+	}{{nil, 0}, {[]int{7}, 7}, {[]int{9, 2}, 5}, {[]int{5, 1, 3}, 3}, {[]int{8, 1, 4, 5}, 4}} {
+		if got := MedianLength(c.of); got != c.want {
+			t.Errorf("%v: got %d, want %d", c.of, got, c.want)
+		}
+	}
+}
+
+// Every recipe is one that can be drawn, whatever the channels.
+func TestBanks(t *testing.T) {
+	for _, name := range Banks {
+		for _, channels := range []int{1, 2, 5, 70} {
+			s, err := Bank(name, channels)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.ForLength(100).Validate(); err != nil {
+				t.Errorf("%s of %d channels: %v", name, channels, err)
+			}
+		}
+		if words := mustLayout(name); name == "standard" && words > 12500 || name == "small" && words > 4100 {
+			t.Errorf("%s: a state of %d words; 100,000 must fit 5 GB, of small 1.64 GB", name, words)
+		}
+	}
+	if _, err := Bank("huge", 1); err == nil || !strings.Contains(err.Error(), `bank "huge", want one of v1, standard, large, small, tiny`) {
+		t.Errorf("an unknown bank: %v", err)
+	}
+}
+
+func mustLayout(name string) int {
+	s, err := Bank(name, 1)
+	if err != nil {
+		panic(err)
+	}
+	return s.ForLength(1000).Layout().Words
+}
+
+func checkOneByOne(t *testing.T, spec Spec) {
+	t.Helper()
 	series, labels := waves(seriesAtOnce + 9)
-	m, err := Train(context.Background(), smallBank(2), series, labels)
+	m, err := Train(context.Background(), spec, series, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +179,14 @@ func TestFeaturesEqualOneByOne(t *testing.T) {
 // TestStreamAllocatesNothing: sample by sample, the price of a step is the
 // engine's.
 func TestStreamAllocatesNothing(t *testing.T) {
+	t.Run("eusn", func(t *testing.T) { checkAllocations(t, smallBank(2)) })
+	t.Run("mixed", func(t *testing.T) { checkAllocations(t, untrainedMixed(2)) })
+}
+
+func checkAllocations(t *testing.T, spec Spec) {
+	t.Helper()
 	series, labels := waves(8)
-	m, err := Train(context.Background(), smallBank(2), series, labels)
+	m, err := Train(context.Background(), spec, series, labels)
 	if err != nil {
 		t.Fatal(err)
 	}

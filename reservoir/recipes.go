@@ -1,8 +1,10 @@
 package reservoir
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // DefaultSeed draws the default bank: fixed once, chosen on no data.
@@ -30,6 +32,50 @@ func DefaultBank(channels int) Spec {
 		Input:    Dist{Lo: math.Sqrt(1e-3), Hi: math.Sqrt(10)},
 		Bias:     Dist{Lo: 1e-2, Hi: math.Sqrt(10)},
 	}
+}
+
+// Banks names the recipes of Bank, the default first.
+var Banks = []string{"v1", "standard", "large", "small", "tiny"}
+
+// Bank is the recipe of that name, one of Banks, without a search: v1 is
+// DefaultBank; the others are of kind Mixed, see docs/mixed-bank.md. large and
+// standard have tap members and recurrent ones, small and tiny few tap members
+// of few taps, for many streams or small machines. Their largest lag is not set:
+// Train and offline.Retrain set it, see ForLength.
+func Bank(name string, channels int) (Spec, error) {
+	switch name {
+	case "v1":
+		return DefaultBank(channels), nil
+	case "standard":
+		return mixedBank(channels, 80, 40), nil
+	case "large":
+		return mixedBank(channels, 160, 80), nil
+	case "small":
+		return mixedBank(channels, 40, 0), nil
+	case "tiny":
+		return mixedBank(channels, 16, 0), nil
+	}
+	return Spec{}, fmt.Errorf("reservoir: bank %q, want one of %s", name, strings.Join(Banks, ", "))
+}
+
+// mixedBank has that many members with taps, and without.
+func mixedBank(channels, taps, recurrent int) Spec {
+	s := Spec{
+		Arithmetic: MixedArithmetic, Kind: Mixed, Channels: channels,
+		Members: taps + recurrent, Units: mixedUnits, Seed: DefaultSeed, Precision: Float32,
+		Standardise: true, Difference: true, Subset: 9,
+		Features: slices.Clone(MixedFeatures),
+		Gamma:    Dist{Lo: 3e-4, Hi: 0.5},
+		Input:    Dist{Lo: math.Sqrt(1e-3), Hi: math.Sqrt(10)},
+		Bias:     Dist{Lo: 0.03, Hi: 3},
+		Taps:     Taps{Members: taps, Count: 6, Activation: Cubic},
+	}
+	if recurrent > 0 {
+		s.EpsRho = Dist{Lo: 1e-2, Hi: 0.3}
+	} else {
+		s.Taps.Count, s.Taps.Activation = 3, Clip
+	}
+	return s
 }
 
 // PaperOptions are the hyper-parameters of one network of the paper. Those of

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
@@ -159,6 +160,24 @@ func (s Spec) ForLength(median int) Spec {
 		s.Taps.MaxLag = min(64, max(1, median/4))
 	}
 	return s
+}
+
+// SoftScaling is how a readout scales the features of kind mixed, for training
+// sequences of that median length: softly, where a share of samples is uncertain
+// by three samples. Of other kinds it is nil: they are divided by their deviation.
+func (s Spec) SoftScaling(median int) *readout.Soft {
+	if s.Kind != Mixed {
+		return nil
+	}
+	soft := &readout.Soft{Run: s.Units}
+	for _, f := range MixedFeatures {
+		floor := 0.
+		if f == Positive || f == Changes || f == Win || f == Lose {
+			floor = 3 / float64(max(1, median))
+		}
+		soft.Floors = append(soft.Floors, floor)
+	}
+	return soft
 }
 
 // refuseMixed is the error of an engine that does not know kind mixed.

@@ -24,7 +24,12 @@ import (
 // offline.Retrain makes the same model of an archive, within a memory bound, and
 // for other policies.
 func Train(ctx context.Context, spec Spec, series [][]float32, labels []string) (*Model, error) {
-	net, err := Draw(spec)
+	lengths := make([]int, len(series))
+	for i, s := range series {
+		lengths[i] = len(s) / max(1, spec.Channels)
+	}
+	median := MedianLength(lengths)
+	net, err := Draw(spec.ForLength(median))
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +50,7 @@ func Train(ctx context.Context, spec Spec, series [][]float32, labels []string) 
 	}
 	net.Norm, m.Training.Inputs = seen.Norm(net.Spec), seen.Ranges()
 
-	linear, report, err := learn(ctx, net, series, labels)
+	linear, report, err := learn(ctx, net, series, labels, median)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +68,13 @@ func (t *Training) count(samples int, first bool) {
 }
 
 // learn is the readout of the series' features.
-func learn(ctx context.Context, net *Network, series [][]float32, labels []string) (*readout.Linear, readout.Report, error) {
+func learn(ctx context.Context, net *Network, series [][]float32, labels []string, median int) (*readout.Linear, readout.Report, error) {
 	classes := slices.Compact(slices.Sorted(slices.Values(labels)))
 	numbers := make([]int, len(labels))
 	for i, label := range labels {
 		numbers[i], _ = slices.BinarySearch(classes, label)
 	}
-	opt := readout.Options{Standardise: true, Discriminant: true}
+	opt := readout.Options{Standardise: true, Soft: net.Spec.SoftScaling(median), Discriminant: true}
 	l, err := readout.NewLearner(net.Spec.FeatureCount(), classes, numbers, opt)
 	if err != nil {
 		return nil, readout.Report{}, err

@@ -44,6 +44,19 @@ func Check(kind string) error {
 	return nil
 }
 
+// Choose is the engine kind that runs a network of the recipe: kind itself, but
+// where auto must take another one than ever it is that, and note says why, for
+// people. It refuses a kind that cannot run the network.
+func Choose(kind string, s reservoir.Spec) (chosen, note string, err error) {
+	switch {
+	case s.Kind != reservoir.Mixed || kind == "generic":
+		return kind, "", nil
+	case kind == "auto":
+		return "generic", "this network is a mixed bank; only the generic engine can run it so far, which is slower", nil
+	}
+	return "", "", cli.Fail(cli.ExitUsage, fmt.Errorf("engine %s cannot run this network, which is a mixed bank", kind), "--engine auto, which takes the generic engine for it")
+}
+
 // IsGPU reports whether an engine kind needs a GPU.
 func IsGPU(kind string) bool {
 	_, ok := gpuProducts[kind]

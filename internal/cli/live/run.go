@@ -85,6 +85,10 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if err := m.CheckLengths(); err != nil {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", c.Model, err), "eusn-stream offline retrain with the same --policy: the training then uses sequences of that length")
 	}
+	engine, note, err := engines.Choose(c.Stage.Engine, m.Network.Spec)
+	if err != nil {
+		return err
+	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
 	counters := new(pipeline.Counters)
 	closeMetrics, err := serveMetrics(a, c.Metrics.Listen, counters, log)
@@ -104,7 +108,10 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		Config: pipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.dial, Log: log, Counters: counters,
 	}
-	stage.NewEngine, stage.Fallback = engines.ForStage(c.Stage.Engine, stage.Config.WithDefaults().MaxSlots, log)
+	if note != "" {
+		log.Info("CPU engine in use", "engine", engine, "why", note)
+	}
+	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, log)
 	if err := makeUnsafe(stage); err != nil {
 		return err
 	}

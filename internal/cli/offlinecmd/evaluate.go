@@ -12,7 +12,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
-	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -88,7 +87,9 @@ func evaluate(ctx context.Context, a *cli.App, model, archive string, split bool
 	if split && src.Set == nil {
 		a.Say("note: %s is a recording: all of it is evaluated; --split applies to data sets only", archive)
 	}
-	o.NewEngine = engines.New(a.Engine)
+	if o.NewEngine, err = engineFor(a, m.Network.Spec); err != nil {
+		return nil, err
+	}
 	p := a.Progress()
 	ev, err := src.Evaluate(ctx, m, o, p.Report)
 	p.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 func TestImportRetrainEvaluate(t *testing.T) {
@@ -60,6 +61,36 @@ func TestImportRetrainEvaluate(t *testing.T) {
 	clitest.Exec(t, t.Context(), "model", "verify", model, "--sha256", "00").Want(t, cli.ExitIntegrity, "want 00")
 	if left := clitest.Leftovers(t, dir, "tiny.parquet", "m.safetensors", "p.parquet"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The mixed banks train, evaluate and are verified as any other model, on the one
+// engine that knows them, which auto takes and says.
+func TestMixedBanks(t *testing.T) {
+	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
+	for _, bank := range []string{"standard", "large", "small", "tiny"} {
+		var out struct {
+			Model  models.Report
+			Report offline.RetrainReport
+		}
+		r := clitest.Must(t, "offline", "retrain", "--archive", archive, "--bank", bank, "--seed", "3", "--out", model, "--json")
+		r.Parse(t, &out)
+		if s := out.Model.Spec; s.Kind != reservoir.Mixed || s.Seed != 3 || s.Taps.MaxLag != out.Report.MedianLength/4 {
+			t.Errorf("%s trained %+v on sequences of %d samples in the median", bank, s, out.Report.MedianLength)
+		}
+		if !strings.Contains(r.ErrOut, "only the generic engine can run it so far") {
+			t.Errorf("nothing is said of the engine:\n%s", r.ErrOut)
+		}
+	}
+	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--min-accuracy", "0.9")
+	clitest.Must(t, "model", "verify", model)
+	for _, kind := range reservoir.CPUKinds() {
+		if kind == "generic" {
+			clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--engine", kind)
+			continue
+		}
+		clitest.Exec(t, t.Context(), "offline", "evaluate", "--archive", archive, "--model", model, "--engine", kind).
+			Want(t, cli.ExitUsage, "engine "+kind+" cannot run this network", "--engine auto")
 	}
 }
 

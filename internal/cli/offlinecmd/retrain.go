@@ -23,6 +23,7 @@ import (
 // networkFlags choose the reservoir of a training.
 type networkFlags struct {
 	network  string // bank, eusn, esn, resn
+	bank     string // of reservoir.Banks
 	members  int
 	scales   reservoir.PaperOptions // of the paper's networks; Units and Seed of the bank too
 	features []string
@@ -41,8 +42,9 @@ var paperFlags = map[string][]string{
 
 func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&n.network, "network", "bank", "bank, or a single network as in the paper: eusn, esn, resn")
-	f.IntVar(&n.members, "members", 40, "networks in the bank")
-	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in a bank, 100 for a single network)")
+	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: v1, standard, large, small or tiny. All but v1 are more accurate for their cost, but run on the generic engine only so far, which is slow")
+	f.IntVar(&n.members, "members", 40, "networks in the bank v1")
+	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in the bank v1, 100 for a single network)")
 	f.Float64Var(&n.scales.Eps, "eps", 0.01, "eusn: step size")
 	f.Float64Var(&n.scales.Gamma, "gamma", 0.001, "eusn: diffusion")
 	f.Float64Var(&n.scales.Recurrent, "recurrent", 0.1, "eusn: range of the recurrent weights")
@@ -51,7 +53,7 @@ func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&n.scales.Input, "input", 1, "single network: range of the input weights")
 	f.Float64Var(&n.scales.Bias, "bias", 0.1, "single network: range of the biases")
 	f.Uint64Var(&n.scales.Seed, "seed", reservoir.DefaultSeed, "seed of the weights")
-	f.StringSliceVar(&n.features, "features", nil, "features of each unit: last, mean, ppv, max, std (default: all in a bank, last for a single network)")
+	f.StringSliceVar(&n.features, "features", nil, "features of each unit: last, mean, ppv, max, std (default: all in the bank v1, last for a single network)")
 	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
 	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; leave-one-out chooses among several (default 1e-3..1e6 for a bank, 1 for a single network)")
 	f.Lookup("alpha").DefValue = "" // named in the text
@@ -77,8 +79,8 @@ func (n *networkFlags) check(f *pflag.FlagSet) error {
 			return fmt.Errorf("--%s is a parameter of --network %s, not of %s", name, strings.Join(networks, ", "), n.network)
 		}
 	}
-	if n.network != "bank" && f.Changed("members") {
-		return fmt.Errorf("--members is a parameter of --network bank, not of %s", n.network)
+	if err := n.checkBank(f); err != nil {
+		return err
 	}
 	if f.Changed("units") && n.scales.Units < 1 {
 		return fmt.Errorf("--units %d: want 1 to %d", n.scales.Units, reservoir.MaxUnits)
@@ -88,15 +90,36 @@ func (n *networkFlags) check(f *pflag.FlagSet) error {
 			return fmt.Errorf("--alpha: %w", err)
 		}
 	}
-	return n.options(1).Spec.Validate() // what is wrong with one channel is wrong with all
+	return n.options(1).Spec.ForLength(1).Validate() // what is wrong with one channel is wrong with all
+}
+
+// checkBank refuses flags that the bank, or the network that is none, has not.
+func (n *networkFlags) checkBank(f *pflag.FlagSet) error {
+	for _, name := range []string{"members", "bank"} {
+		if n.network != "bank" && f.Changed(name) {
+			return fmt.Errorf("--%s is a parameter of --network bank, not of %s", name, n.network)
+		}
+	}
+	if !slices.Contains(reservoir.Banks, n.bank) {
+		return fmt.Errorf("--bank %s: want one of %s", n.bank, strings.Join(reservoir.Banks, ", "))
+	}
+	for _, name := range []string{"members", "units", "features"} {
+		if n.bank != "v1" && f.Changed(name) {
+			return fmt.Errorf("--%s is a parameter of --bank v1, not of %s", name, n.bank)
+		}
+	}
+	return nil
 }
 
 // options makes the training options for data of that many channels.
 func (n *networkFlags) options(channels int) offline.RetrainOptions {
 	o := offline.RetrainOptions{Alphas: n.alphas, RawFeatures: n.raw, RidgeOnly: n.ridge, Tool: cli.ToolName()}
 	if n.network == "bank" {
-		o.Spec = reservoir.DefaultBank(channels)
-		o.Spec.Members, o.Spec.Seed = n.members, n.scales.Seed
+		o.Spec, _ = reservoir.Bank(n.bank, channels) // checkBank knows the names
+		o.Spec.Seed = n.scales.Seed
+		if n.bank == "v1" {
+			o.Spec.Members = n.members
+		}
 		if n.scales.Units != 0 {
 			o.Spec.Units = n.scales.Units
 		}
@@ -168,10 +191,14 @@ sequences, as the live stage will cut streams; leave-one-out leaves out whole se
 A recording has no test part: the training uses all of it. The label of a sequence is
 the one that all its samples have; a sequence with several labels is not used.
 
-The default is a bank of 40 networks of 50 units. Leave-one-out chooses between
+The default is a bank of 40 networks of 50 units (--bank v1). Leave-one-out chooses between
 ridge classifier and linear discriminant, and the regularisation. --network eusn, esn
 or resn, or one of their parameters, gives a single network as in the paper. The
 training never reads the test part.
+
+--bank standard or large is more accurate than v1, --bank small about as accurate for a
+fortieth of the multiplications, --bank tiny for a hundredth. So far only the generic
+engine can run them, which is slow; until the fast engines can, v1 stays the default.
 
 If there are more sequences than features, the training adds features up instead of
 keeping them, and its memory does not grow with the number of sequences: 10,000
@@ -187,6 +214,7 @@ bits. The same shards always give the same bits.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
   eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --bank standard --out adiac.safetensors
   eusn-stream offline retrain --archive big.parquet --shard 3/8 --out part3.stats
   eusn-stream offline retrain --merge part*.stats --out big.safetensors`,
 		Args: cobra.ArbitraryArgs, // scaleFlags.check knows more
@@ -236,8 +264,10 @@ bits. The same shards always give the same bits.`,
 				return err
 			}
 			o := net.options(src.Channels)
-			o.Policy, o.Readout, o.Threads, o.NewEngine = policy, head, threads, engines.New(a.Engine)
-			o.Memory = budget
+			o.Policy, o.Readout, o.Threads, o.Memory = policy, head, threads, budget
+			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
+				return err
+			}
 			if scale.shard != "" {
 				return retrainShard(ctx, a, src, o, shard, out)
 			}
@@ -245,6 +275,16 @@ bits. The same shards always give the same bits.`,
 		})(cmd, args)
 	}
 	return cmd
+}
+
+// engineFor opens engines for a network of the recipe, and says which where it
+// is another one than ever.
+func engineFor(a *cli.App, s reservoir.Spec) (func(*reservoir.Network, int) (reservoir.Engine, error), error) {
+	kind, note, err := engines.Choose(a.Engine, s)
+	if note != "" {
+		a.Say("note: %s", note)
+	}
+	return engines.New(kind), err
 }
 
 // saveTrained saves a model, if its training had no error.

@@ -1,0 +1,68 @@
+package readout
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Soft scales features of several kinds softly: in place of its deviation dev a
+// feature is divided by sqrt(dev^2 + med^2 + floor^2), med being the median
+// deviation of all features of its kind that vary. So a feature that hardly
+// varies, beside others of its kind, keeps little weight, where dividing by its
+// deviation would make its noise as large as any signal. The floor is what the
+// noise of the kind itself is, for example of a share of few samples.
+type Soft struct {
+	Run    int       // features in a row that are of one kind
+	Floors []float64 // of each kind; the kinds follow each other in this order, and begin again after the last
+}
+
+// check reports what is wrong, for that many features.
+func (s *Soft) check(features int) error {
+	if s == nil {
+		return nil
+	}
+	if s.Run < 1 || len(s.Floors) < 1 || features%(s.Run*len(s.Floors)) != 0 {
+		return fmt.Errorf("readout: soft scaling of %d kinds in runs of %d, want both at least 1, and %d features to be whole rounds of them", len(s.Floors), s.Run, features)
+	}
+	for _, f := range s.Floors {
+		if !(f >= 0) || math.IsInf(f, 0) {
+			return fmt.Errorf("readout: soft scaling with the floor %v, want zero or a positive number", f)
+		}
+	}
+	return nil
+}
+
+// soften turns scales of one over the deviation, 0 where a feature does not
+// vary, into soft ones.
+func (s *Soft) soften(scale []float64) {
+	kinds := make([][]float64, len(s.Floors))
+	for j, v := range scale {
+		if v != 0 {
+			kinds[s.kind(j)] = append(kinds[s.kind(j)], 1/v)
+		}
+	}
+	added := make([]float64, len(kinds)) // med^2 + floor^2
+	for k, devs := range kinds {
+		m := median(devs)
+		added[k] = float64(m*m) + float64(s.Floors[k]*s.Floors[k])
+	}
+	for j, v := range scale {
+		if v != 0 {
+			dev := 1 / v
+			scale[j] = 1 / math.Sqrt(float64(dev*dev)+added[s.kind(j)])
+		}
+	}
+}
+
+func (s *Soft) kind(feature int) int { return feature / s.Run % len(s.Floors) }
+
+// median is the middle one, or the mean of the two in the middle; 0 of none. It
+// sorts v.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
