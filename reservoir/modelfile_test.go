@@ -289,6 +289,11 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	mixed, err := mixedModel(f).encode(map[string]string{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(mixed)
 	f.Add(good)
 	f.Add(bare)
 	f.Add(bare[:len(bare)/2])

@@ -109,6 +109,9 @@ func Print(a *cli.App, r Report) {
 	row("model", "%s", r.Path)
 	row("sha256", "%s", r.SHA256)
 	row("reservoir", "%s, %d x %d units, %d weights, seed %d, %s", s.Kind, s.Members, s.Units, r.Weights, s.Seed, s.Precision)
+	if t := s.Taps; s.Kind == reservoir.Mixed {
+		row("taps", "%d of each of %d members, lags of 0 to %d samples; activation %s", t.Count, t.Members, t.MaxLag, t.Activation)
+	}
 	row("input", "%s; standardise %v, difference %v", ListText(r.Channels), s.Standardise, s.Difference)
 	row("features", "%d: %v of each unit", s.FeatureCount(), s.Features)
 	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
