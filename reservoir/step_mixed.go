@@ -170,10 +170,7 @@ func (g *mixedSteps) arguments(m *mixedMember, u *mixedUnitStates, t int) (out [
 	z := m.bias
 	for k := range m.inputs {
 		in := &m.inputs[k]
-		x := g.series[in.at+t]
-		for i := range z {
-			z[i] = canon.Round(in.weights[i]*x, z[i])
-		}
+		addProduct(&z, &in.weights, g.series[in.at+t])
 	}
 	if m.own != nil {
 		for i := range z {
@@ -181,15 +178,26 @@ func (g *mixedSteps) arguments(m *mixedMember, u *mixedUnitStates, t int) (out [
 		}
 	}
 	for k := range m.others {
-		x, w := float64(u.h[k]), &m.others[k]
-		for i := range z {
-			z[i] = canon.Round(w[i]*x, z[i])
-		}
+		addProduct(&z, &m.others[k], float64(u.h[k]))
 	}
 	for i, z := range z {
 		out[i] = float32(z)
 	}
 	return out
+}
+
+// addProduct is z = fma(w, x, z) of every unit.
+func addProduct(z, w *[mixedUnits]float64, x float64) {
+	for i := 0; i < mixedUnits; i += 4 {
+		z, w := (*[4]float64)(z[i:]), (*[4]float64)(w[i:])
+		s0, s1, s2, s3 := w[0]*x+z[0], w[1]*x+z[1], w[2]*x+z[2], w[3]*x+z[3]
+		if canon.Awkward(s0) || canon.Awkward(s1) || canon.Awkward(s2) || canon.Awkward(s3) {
+			z[0], z[1] = canon.Round(w[0]*x, z[0]), canon.Round(w[1]*x, z[1])
+			z[2], z[3] = canon.Round(w[2]*x, z[2]), canon.Round(w[3]*x, z[3])
+			continue
+		}
+		z[0], z[1], z[2], z[3] = float64(float32(s0)), float64(float32(s1)), float64(float32(s2)), float64(float32(s3))
+	}
 }
 
 // accumulate counts one sample of unit i, whose state is the new one and whose
