@@ -41,7 +41,7 @@ func openAuxiliary(ctx context.Context, r *run) (*auxiliary, error) {
 		}
 		b.known[name] = s.CachedInfo()
 	}
-	b.rows = r.counters.spilled.Load()
+	b.rows = r.counters.Spilled.Load()
 	return b, nil
 }
 
@@ -50,7 +50,7 @@ func openAuxiliary(ctx context.Context, r *run) (*auxiliary, error) {
 func (b *auxiliary) look(ctx context.Context, name string) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
-	stored := b.counters.spilled.Load() // before the question
+	stored := b.counters.Spilled.Load() // before the question
 	s, err := b.js.Stream(try, name)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ var errHolds = errors.New("it held state rows when it was seen last, which only 
 func (b *auxiliary) restore(ctx context.Context, name string) (jetstream.Stream, error) {
 	cfg := b.known[name].Config
 	if name == wire.RowStream(b.cfg.Job) {
-		if b.known[name].State.Msgs > 0 || b.counters.spilled.Load() != b.rows {
+		if b.known[name].State.Msgs > 0 || b.counters.Spilled.Load() != b.rows {
 			return nil, errHolds
 		}
 		cfg.FirstSeq = firstRow()

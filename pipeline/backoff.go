@@ -29,7 +29,7 @@ func (m *manager) backOff(p int, err error) {
 	}
 	w.err, w.wait = err, min(mostWait, max(firstWait, 2*w.wait))
 	w.until = time.Now().Add(w.wait)
-	m.counters.deferred.Add(1)
+	m.counters.Deferred.Add(1)
 	m.log.Warn("partition given up for now, to be claimed again", "partition", p, "in", w.wait, "err", err)
 }
 

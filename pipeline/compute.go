@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 )
 
 // advance computes the batch and frees what has ended in it.
@@ -11,9 +13,9 @@ func (s *shard) advance(b *batch) error {
 	if err := s.compute(b); err != nil {
 		return err
 	}
-	s.counters.batches.Add(1)
+	s.counters.Batches.Add(1)
 	if n := len(b.fx.X) / s.machine.Channels; n > 0 {
-		s.counters.batchRows.add(rowBounds, int64(n))
+		s.counters.BatchRows.Add(stats.RowBounds, int64(n))
 	}
 	s.releaseSlots()
 	return nil
@@ -31,9 +33,9 @@ func (s *shard) compute(b *batch) error {
 		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
 	}
 	took := int64(time.Since(start))
-	s.counters.engineNS.Add(took)
+	s.counters.EngineNS.Add(took)
 	if len(b.runs) > 0 {
-		s.counters.stepTime.add(stepBounds, took)
+		s.counters.StepTime.Add(stats.StepBounds, took)
 	}
 	for i, e := range b.emits {
 		p := &b.answers[e.part].Preds[e.index]
@@ -82,6 +84,6 @@ func (s *shard) releaseSlots() {
 
 func (s *shard) countSlots() {
 	used := s.pool.used()
-	s.counters.slots.Add(int64(used - s.usedSlots))
+	s.counters.Slots.Add(int64(used - s.usedSlots))
 	s.usedSlots = used
 }

@@ -73,7 +73,7 @@ func (e *emitter) publishOnce(ctx context.Context, t *ownership, msg *nats.Msg) 
 		if store.Refused(err) || !since.IsZero() && time.Since(since) > deadLetterPatience {
 			return fmt.Errorf("pipeline: %s is not taken: %w: make room in %s, restore it or undo what was changed, or let the stage publish there: %w", what, err, wire.DeadLetterStream(e.job), store.ErrLater)
 		}
-		e.counters.retries.Add(1)
+		e.counters.Retries.Add(1)
 		if err := t.waits(what, err); err != nil {
 			return err
 		}

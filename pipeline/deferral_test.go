@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -41,7 +42,7 @@ func TestServerGoneBetweenConnections(t *testing.T) {
 // minute at most; once it has worked for that long it starts again.
 func TestDeferralsGrow(t *testing.T) {
 	m := &manager{deferred: map[int]*deferral{}, run: &run{
-		counters: &Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), streams: streams{snaps: &store.Snapshots{}},
+		counters: &stats.Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), streams: streams{snaps: &store.Snapshots{}},
 	}}
 	if m.isDeferred(t.Context(), 3) {
 		t.Error("a partition waits that was never given up")
@@ -56,7 +57,7 @@ func TestDeferralsGrow(t *testing.T) {
 			t.Fatal("the partition does not wait, or another one does")
 		}
 	}
-	if n := m.counters.deferred.Load(); n != 7 {
+	if n := m.counters.Deferred.Load(); n != 7 {
 		t.Errorf("%d deferrals counted, want 7", n)
 	}
 

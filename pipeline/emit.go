@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
@@ -19,7 +20,7 @@ type emitter struct {
 	job      string
 	encoder  *codec.PredictionEncoder
 	limit    int // bytes of an output message's body
-	counters *Counters
+	counters *stats.Counters
 	releases sync.WaitGroup // uploads and last records, each in its goroutine
 	reading  sync.WaitGroup // records, before a commit
 
@@ -50,7 +51,7 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 			d.part.owner.fail(err)
 			continue
 		}
-		e.counters.deadLetters[d.Why].Add(1)
+		e.counters.DeadLetters[d.Why].Add(1)
 	}
 	for _, i := range b.touched {
 		e.cursor[i] = 0
@@ -65,14 +66,14 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 		e.finish(ctx, a)
 	}
 	c, took := e.counters, int64(time.Since(start))
-	c.commitNS.Add(took)
+	c.CommitNS.Add(took)
 	if e.commits > 0 {
-		c.commitTime.add(commitBounds, took)
+		c.CommitTime.Add(stats.CommitBounds, took)
 	}
-	c.messages.Add(uint64(b.fx.Used))
-	c.rows.Add(uint64(b.fx.Rows))
-	c.bytes.Add(uint64(b.fx.Bytes))
-	c.early.Add(uint64(b.fx.Early))
+	c.Messages.Add(uint64(b.fx.Used))
+	c.Rows.Add(uint64(b.fx.Rows))
+	c.Bytes.Add(uint64(b.fx.Bytes))
+	c.Early.Add(uint64(b.fx.Early))
 	for _, i := range b.touched { // last: when nothing waits, all is counted
 		a := &b.answers[i]
 		a.part.waiting.Add(-int64(a.messages))
@@ -116,7 +117,7 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 			continue
 		}
 		e.commits++
-		e.counters.grade(a.Preds[to-int(t.c.Outs-outs) : to])
+		e.counters.Grade(a.Preds[to-int(t.c.Outs-outs) : to])
 		if e.cursor[i] == len(a.Preds) {
 			e.cursor[i] = -1
 		}
@@ -152,7 +153,7 @@ func (e *emitter) await(ctx context.Context, t *ownership) error {
 	if err := t.c.await(ctx); err != nil {
 		return err
 	}
-	e.counters.commits.Add(1)
+	e.counters.Commits.Add(1)
 	t.taken()
 	if now := t.ready.Load(); now != nil && now.name == t.c.Snap { // perhaps the same name as before: see ownership.unstored
 		t.bucketAge.Store(now.bucketAge)

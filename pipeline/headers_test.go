@@ -33,7 +33,7 @@ func TestHeadersInAnyCase(t *testing.T) {
 			t.Errorf("prediction %d: %+v, want %+v", i, g, w)
 		}
 	}
-	if n := l.counters.duplicates.Load(); n != 1 {
+	if n := l.counters.Duplicates.Load(); n != 1 {
 		t.Errorf("%d repeats, want 1", n)
 	}
 	for _, h := range []map[string]string{{"eusn-crc": "00000000"}, {"eusn-end": "yes"}, {"eusn-seq": "0"}, {"eusn-end": "true", wire.HeaderEnd: "false"}} {

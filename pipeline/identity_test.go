@@ -40,7 +40,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 		t.Fatalf("run ended with %v, want %v", err, ErrOtherModel)
 	}
 	mentions(t, err, append(words, "another job name")...)
-	if n := counters.claims.Load(); n > 0 {
+	if n := counters.counts.Claims.Load(); n > 0 {
 		t.Errorf("%d partitions were claimed", n)
 	}
 	s, err := b.js.Stream(t.Context(), wire.MemberStream(c.Job))

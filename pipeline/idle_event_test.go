@@ -45,7 +45,7 @@ func TestIdleEndsLikeAMark(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
 		}
-		if s := l.counters.Stats(); s.Idle != 1 || l.pool.used() != 0 {
+		if s := read(l.counters); s.Idle != 1 || l.pool.used() != 0 {
 			t.Errorf("%s: counted %d ends, %d rows in use", name, s.Idle, l.pool.used())
 		}
 	}
@@ -121,7 +121,7 @@ func TestIdleForgets(t *testing.T) {
 		if err := l.rehash(); err != nil {
 			t.Fatal(err)
 		}
-		if s := l.counters.Stats(); len(l.p.state.Sources) != 0 || l.p.state.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.state.Sum != (wire.Digest{}) {
+		if s := read(l.counters); len(l.p.state.Sources) != 0 || l.p.state.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.state.Sum != (wire.Digest{}) {
 			t.Errorf("%v: %d keys, %d rows in use, %+v, digest %v", policy, len(l.p.state.Sources), l.pool.used(), s, l.p.state.Sum)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 )
 
 // ingest takes one message into the batch: its samples become rows and runs,
@@ -26,7 +27,7 @@ func (s *shard) input(b *batch, j job) error {
 	// A digest is of the state after one message: the batch must end with it.
 	b.full = b.full || j.msg.Seq == p.state.Want.At
 	if j.msg.Seq <= p.state.ReplayTo {
-		s.counters.replayed.Add(1)
+		s.counters.Replayed.Add(1)
 		s.replayed(p, j.msg.Seq)
 	} else {
 		p.sinceSnapshot++
@@ -44,7 +45,7 @@ func (s *shard) input(b *batch, j job) error {
 // replayed keeps count of partitions that rebuild their states.
 func (s *shard) replayed(p *partition, seq uint64) {
 	if seq == p.state.ReplayTo {
-		s.counters.replaying.Add(-1)
+		s.counters.Replaying.Add(-1)
 		s.log.Info("states rebuilt", "partition", p.state.ID, "input", seq)
 	}
 }
@@ -52,11 +53,11 @@ func (s *shard) replayed(p *partition, seq uint64) {
 // timed is a decoder that counts the time it takes.
 type timed struct {
 	decoder  *codec.Decoder
-	counters *Counters
+	counters *stats.Counters
 }
 
 func (t timed) Decode(data []byte, to *codec.Batch) error {
 	start := time.Now()
-	defer func() { t.counters.decodeNS.Add(int64(time.Since(start))) }()
+	defer func() { t.counters.DecodeNS.Add(int64(time.Since(start))) }()
 	return t.decoder.Decode(data, to)
 }

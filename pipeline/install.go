@@ -14,11 +14,11 @@ import (
 // there are too many. The state is checked against the record that named it.
 func (s *shard) install(b *batch, p *partition) error {
 	p.open = true
-	s.counters.streams.Add(int64(p.state.Len())) // these, before anything can fail: drop takes all of them back
-	s.counters.away.Add(int64(p.state.Away))
+	s.counters.Streams.Add(int64(p.state.Len())) // these, before anything can fail: drop takes all of them back
+	s.counters.Away.Add(int64(p.state.Away))
 	for _, src := range p.state.Sources {
 		src.Part = p.state
-		s.counters.parked.Add(int64(len(src.Held)))
+		s.counters.Parked.Add(int64(len(src.Held)))
 	}
 	for st := range p.state.Oldest() {
 		for i, row := range st.Rows {
@@ -101,13 +101,13 @@ func (s *shard) drop(p *partition) {
 		s.residents.remove(st)
 	}
 	for _, src := range p.state.Sources {
-		s.counters.parked.Add(-int64(len(src.Held)))
+		s.counters.Parked.Add(-int64(len(src.Held)))
 	}
-	s.counters.away.Add(-int64(p.state.Away))
+	s.counters.Away.Add(-int64(p.state.Away))
 	s.closed = slices.DeleteFunc(s.closed, func(st *state.Stream) bool { return p.state.Sources[st.Source.Key] == st.Source })
-	s.counters.streams.Add(-int64(p.state.Len()))
+	s.counters.Streams.Add(-int64(p.state.Len()))
 	if p.state.Done < p.state.ReplayTo {
-		s.counters.replaying.Add(-1)
+		s.counters.Replaying.Add(-1)
 	}
 	p.over = true
 	p.state.Clear()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -28,7 +29,7 @@ func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newShard(c.WithDefaults(), m, m.Readouts[0], generic, new(Counters), slog.New(slog.DiscardHandler))
+	s, err := newShard(c.WithDefaults(), m, m.Readouts[0], generic, new(stats.Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 		part: newPartition(p, p/m.cfg.Shards), closed: make(chan struct{}), ended: make(chan struct{}),
 		c: &committer{
 			js: m.js, stream: m.out, link: m.link, job: m.cfg.Job, part: p, worker: m.worker, ours: m.shards[p%m.cfg.Shards].arithmetic, model: m.model, log: m.log, guard: m.guard,
-			retries: func() { m.counters.retries.Add(1) },
+			retries: func() { m.counters.Retries.Add(1) },
 		},
 	}
 	t.c.waits = func(err error) error { return t.waits("commit on "+t.c.subject(), err) }
@@ -195,7 +195,7 @@ func (m *manager) announce(reading *sync.WaitGroup) {
 	}
 	m.beside.Go(func() {
 		reading.Wait()
-		owned := m.counters.owned.Load()
+		owned := m.counters.Owned.Load()
 		if owned == 0 || !m.told.CompareAndSwap(false, true) {
 			return
 		}
@@ -240,11 +240,11 @@ func (m *manager) reap() {
 		case errors.Is(err, store.ErrLater):
 			m.backOff(p, err)
 		case errors.Is(err, errFenced):
-			m.counters.fenced.Add(1)
+			m.counters.Fenced.Add(1)
 			m.log.Warn("partition was taken over by another worker", "partition", p, "err", err)
 		default:
 			m.stopped[p] = err
-			m.counters.stopped.Add(1)
+			m.counters.Stopped.Add(1)
 			m.log.Error("partition stopped: no predictions until this is fixed", "partition", p, "err", err)
 		}
 	}

@@ -167,7 +167,7 @@ func (w *streamMonitor) same(ctx context.Context) {
 // interruptions counts what a server that was away cannot do without: breaks of
 // connections, recoveries of consumers.
 func (r *run) interruptions() uint64 {
-	n := r.counters.resets.Load()
+	n := r.counters.Resets.Load()
 	r.connsMu.Lock()
 	defer r.connsMu.Unlock()
 	for _, c := range r.conns {

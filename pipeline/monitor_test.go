@@ -51,7 +51,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			for _, tn := range r.counters.running.Load().view.Load().owned {
 				tn.part.came.stored.Add(1) // as if another message had been read there
 			}
-			r.counters.resets.Add(1) // as when the server was away
+			r.counters.counts.Resets.Add(1) // as when the server was away
 		}, "the input is not the one it was (a restored backup? a power failure?)"},
 	} {
 		t.Run(name, func(t *testing.T) {

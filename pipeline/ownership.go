@@ -141,9 +141,9 @@ func (t *ownership) hold(started func()) {
 		t.fail(err)
 	}
 	if err == nil {
-		t.counters.claims.Add(1)
-		t.counters.owned.Add(1)
-		defer t.counters.owned.Add(-1)
+		t.counters.Claims.Add(1)
+		t.counters.Owned.Add(1)
+		defer t.counters.Owned.Add(-1)
 		t.reading.Store(true)
 		started()
 		if store.Pause(t.ctx, t.keeps()) == nil { // see retire.go
@@ -210,7 +210,7 @@ func (t *ownership) begin() error {
 		}
 	}
 	if t.part.state.ReplayTo > t.part.state.Done {
-		t.counters.replaying.Add(1)
+		t.counters.Replaying.Add(1)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	per := (c.Partitions + c.Shards - 1) / c.Shards
 	var shards []*shard
 	for range c.Shards {
-		sh, err := newShard(c, m, m.Readouts[0], engine, &s.counters, b.log)
+		sh, err := newShard(c, m, m.Readouts[0], engine, &s.counters.counts, b.log)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -114,13 +114,13 @@ func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *ba
 					t.Error(err)
 					return
 				}
-				s.counters.predictions.Add(uint64(to - from))
-				s.counters.commits.Add(1)
+				s.counters.counts.Predictions.Add(uint64(to - from))
+				s.counters.counts.Commits.Add(1)
 				from = to
 			}
 		}
-		s.counters.messages.Add(uint64(b.fx.Used))
-		s.counters.rows.Add(uint64(b.fx.Rows))
+		s.counters.counts.Messages.Add(uint64(b.fx.Used))
+		s.counters.counts.Rows.Add(uint64(b.fx.Rows))
 		free <- b
 	}
 }

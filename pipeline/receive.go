@@ -137,7 +137,7 @@ func receive(ctx context.Context, js jetstream.JetStream, name string, p *partit
 	}, jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			if ctx.Err() == nil {
-				s.counters.resets.Add(1)
+				s.counters.Resets.Add(1)
 				s.log.Debug("consumer recovers", "partition", p.state.ID, "err", err)
 			}
 		}))

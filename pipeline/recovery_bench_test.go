@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -96,7 +97,7 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	raw, err := snaps.Get(ctx, rec.Snap)
 	fatal(err)
 	took(get)
-	sh, err := newShard(c.WithDefaults(), m, m.Readouts[0], fastest, new(Counters), b.log)
+	sh, err := newShard(c.WithDefaults(), m, m.Readouts[0], fastest, new(stats.Counters), b.log)
 	fatal(err)
 	defer sh.pool.engine.Close()
 	lap = time.Now()

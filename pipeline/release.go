@@ -75,9 +75,9 @@ func (t *ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) err
 		return err
 	}
 	took := time.Since(begin)
-	t.counters.snapshots.Add(1)
-	t.counters.snapshotBytes.Add(uint64(len(b)))
-	t.counters.snapshotNS.Add(int64(took))
+	t.counters.Snapshots.Add(1)
+	t.counters.SnapshotBytes.Add(uint64(len(b)))
+	t.counters.SnapshotNS.Add(int64(took))
 	t.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
 	t.ready.Store(&stored{name, seq, begin, home})
 	return nil

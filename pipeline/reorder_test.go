@@ -26,7 +26,7 @@ func TestReorder(t *testing.T) {
 			t.Errorf("prediction %d differs from the one in order", i)
 		}
 	}
-	if s := l.counters.Stats(); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.state.HeldBytes != 0 {
+	if s := read(l.counters); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.state.HeldBytes != 0 {
 		t.Errorf("counted %+v, %d bytes held", s, l.p.state.HeldBytes)
 	}
 	// 6 never comes: 7, 8 and 9 wait, 10 is one too many.
@@ -36,7 +36,7 @@ func TestReorder(t *testing.T) {
 	if got := flags(l.feedAll(msg(10, true))); got != "8.1:gap 9.1: 10.1:" {
 		t.Errorf("after giving up: %q", got)
 	}
-	if got := l.feedAll(msg(6, true)); len(got) != 0 || l.counters.duplicates.Load() != 2 {
+	if got := l.feedAll(msg(6, true)); len(got) != 0 || l.counters.Duplicates.Load() != 2 {
 		t.Errorf("a message that was given up came late: %v", got)
 	}
 }
@@ -158,8 +158,8 @@ func TestDigest(t *testing.T) {
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if single.p.state.Sum != joined.p.state.Sum || single.counters.forgotten.Load() == 0 {
-		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.state.Sum, joined.p.state.Sum, single.counters.forgotten.Load())
+	if single.p.state.Sum != joined.p.state.Sum || single.counters.Forgotten.Load() == 0 {
+		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.state.Sum, joined.p.state.Sum, single.counters.Forgotten.Load())
 	}
 	before := single.p.state.Sum
 	single.feedAll(one("new", 0, 1, 1, false))

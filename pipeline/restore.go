@@ -47,7 +47,7 @@ func (t *ownership) restoreFrom(name string, seq uint64) error {
 			t.saved.Store(p.Done)
 			t.namedRows, t.began = p.StoredRows(), name
 			t.part.state.TakeOver(p)
-			t.counters.restores.Add(1)
+			t.counters.Restores.Add(1)
 			return nil
 		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
 			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.state.ID, t.snaps.Bucket, store.ErrLater)

@@ -177,7 +177,7 @@ func TestRowStoreAway(t *testing.T) {
 	take(other, "x")
 	take(l.p, "a")
 	take(l.p, "b") // x is stored
-	if n := l.counters.spilled.Load(); n != 1 {
+	if n := l.counters.Spilled.Load(); n != 1 {
 		t.Fatalf("%d rows stored, want 1", n)
 	}
 	b.srv.Close()

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -28,7 +29,8 @@ type run struct {
 	*Stage
 	cfg      Config
 	log      *slog.Logger
-	counters *Counters
+	counters *stats.Counters
+	shown    *Counters // whose counts these are
 	now      func() time.Time
 	self
 
@@ -84,13 +86,14 @@ func (s *Stage) prepare() (*run, error) {
 	if err := errors.Join(s.Config.Validate(), s.Model.Validate(), s.Model.CheckLengths()); err != nil {
 		return nil, err
 	}
-	r := &run{Stage: s, cfg: s.Config.WithDefaults(), log: s.Log, counters: s.Counters}
+	r := &run{Stage: s, cfg: s.Config.WithDefaults(), log: s.Log, shown: s.Counters}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	if r.counters == nil {
-		r.counters = new(Counters)
+	if r.shown == nil {
+		r.shown = new(Counters)
 	}
+	r.counters = &r.shown.counts
 	if r.now = s.clock; r.now == nil {
 		r.now = time.Now
 	}
@@ -104,7 +107,7 @@ func (s *Stage) prepare() (*run, error) {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
 	r.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.head.Name, Labels: r.head.Classes, Columns: r.head.Columns()}
-	r.counters.classify(r.meta.Labels)
+	r.counters.Classify(r.meta.Labels)
 	if s.Model.Policy.Kind == reservoir.Endless {
 		r.log.Warn("endless sequences: a state that never forgets drifts; use a model with gamma*eps large enough for its rate")
 	}
@@ -280,7 +283,7 @@ func (r *run) newEmpty() ([]byte, error) {
 
 // close frees what open took and clears the counters that speak of now.
 func (r *run) close() {
-	r.counters.running.CompareAndSwap(r, nil)
+	r.shown.running.CompareAndSwap(r, nil)
 	for _, nc := range r.conns {
 		nc.Close()
 	}
@@ -289,10 +292,7 @@ func (r *run) close() {
 			r.log.Error("engine did not close", "err", err)
 		}
 	}
-	c := r.counters
-	for _, now := range []interface{ Store(int64) }{&c.streams, &c.slots, &c.away, &c.parked, &c.replaying, &c.owned, &c.stopped} {
-		now.Store(0)
-	}
+	r.counters.ClearNow()
 }
 
 // pickHead finds the named readout, the first where no name is given.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -32,7 +33,7 @@ type shard struct {
 	slots
 	pace     pacing
 	last     context.Context // for the store: ends when a stop has taken too long
-	counters *Counters
+	counters *stats.Counters
 	log      *slog.Logger
 	rejects  rarely // of messages, and what else s.warn says
 	oddities rarely // of samples
@@ -60,7 +61,7 @@ type pacing struct {
 	began                         time.Time // what partitions' watches count from
 }
 
-func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory EngineFactory, counters *Counters, log *slog.Logger) (*shard, error) {
+func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory EngineFactory, counters *stats.Counters, log *slog.Logger) (*shard, error) {
 	dec, err := codec.NewDecoder(codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)

@@ -37,7 +37,7 @@ func TestHoldMissing(t *testing.T) {
 			t.Errorf("prediction %d: %+v, want scores %v, flags %v", i, got[i], exp[i].Scores, want)
 		}
 	}
-	if n := a.counters.held.Load(); n != 6 {
+	if n := a.counters.Held.Load(); n != 6 {
 		t.Errorf("%d values counted as held, want 6", n)
 	}
 
@@ -83,7 +83,7 @@ func TestPoolGrows(t *testing.T) {
 			t.Fatalf("stream %d: state was lost in growing", i)
 		}
 	}
-	if l.pool.used() != 0 || l.counters.Stats().Slots != 0 {
+	if l.pool.used() != 0 || read(l.counters).Slots != 0 {
 		t.Errorf("%d slots in use after all sequences have ended", l.pool.used())
 	}
 
@@ -105,7 +105,7 @@ func TestStreamsForgotten(t *testing.T) {
 	if l.p.state.Sources["old"] != nil || l.p.state.Sources["open"] == nil || l.p.state.Sources["mid"] == nil || l.p.state.Len() != 3 {
 		t.Fatalf("remembered: %v", l.p.state.Sources)
 	}
-	if s := l.counters.Stats(); s.Streams != 3 || s.Forgotten != 1 {
+	if s := read(l.counters); s.Streams != 3 || s.Forgotten != 1 {
 		t.Errorf("counted %+v", s)
 	}
 	if got := l.feedAll(rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
@@ -169,8 +169,8 @@ func TestIncarnation(t *testing.T) {
 	of := func(p packet, inc string) packet { p.header[wire.HeaderIncarnation] = inc; return p }
 	l := newLone(t, m, Config{})
 	got := flags(l.feedAll(of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, true, 1, 1), "b"), of(rows("s", 2, true, 1, 1), "b")))
-	if want := "1.0:gap 2.0:"; got != want || l.counters.duplicates.Load() != 1 {
-		t.Errorf("%q with %d duplicates, want %q with 1", got, l.counters.duplicates.Load(), want)
+	if want := "1.0:gap 2.0:"; got != want || l.counters.Duplicates.Load() != 1 {
+		t.Errorf("%q with %d duplicates, want %q with 1", got, l.counters.Duplicates.Load(), want)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestAdoptFails(t *testing.T) {
 		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.owner.err())
 	}
 	l.drop(p)
-	s := l.counters.Stats()
+	s := read(l.counters)
 	if s.Streams != 0 || s.Slots != 0 || s.Away != 0 || s.Parked != 0 {
 		t.Errorf("%d streams, %d slots, %d rows away, %d messages held, want none", s.Streams, s.Slots, s.Away, s.Parked)
 	}

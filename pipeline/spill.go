@@ -72,7 +72,7 @@ func (s *shard) place(b *batch, st *state.Stream, phase int, reset bool) error {
 	}
 	if !reset {
 		s.arrivals = append(s.arrivals, arrival{of(st), slot, st.Away[phase]})
-		s.counters.fetched.Add(1)
+		s.counters.Fetched.Add(1)
 	}
 	s.disown(st, phase)
 	return nil
@@ -81,7 +81,7 @@ func (s *shard) place(b *batch, st *state.Stream, phase int, reset bool) error {
 // disown lets go of a stored row.
 func (s *shard) disown(st *state.Stream, phase int) {
 	st.Disown(phase)
-	s.counters.away.Add(-1)
+	s.counters.Away.Add(-1)
 }
 
 // slot takes a free slot: of the pool, of a sequence that has ended in the
@@ -163,8 +163,8 @@ func (s *shard) depart(rows []store.StoredRow, from []*state.Stream) bool {
 		}
 		n++
 	}
-	s.counters.away.Add(int64(n))
-	s.counters.spilled.Add(uint64(n))
+	s.counters.Away.Add(int64(n))
+	s.counters.Spilled.Add(uint64(n))
 	s.countSlots()
 	return n > 0
 }

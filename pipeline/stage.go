@@ -97,7 +97,7 @@ func (s *Stage) attempt(ctx context.Context) error {
 		}
 		return err
 	}
-	r.counters.running.Store(r)
+	r.shown.running.Store(r)
 	defer context.AfterFunc(ctx, func() { r.stopping.Store(true) })()
 	return r.work(ctx)
 }

@@ -1,34 +1,20 @@
 package pipeline
 
 import (
-	"math/bits"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// Counters is what a running stage counts, and the way to see how it stands.
+// Counters is what a running stage counts, and the way to see its status.
 // The zero value is ready; one Counters may outlive several runs, of one stage
 // at a time. Read it with Stats and Status, which take no lock that the stage
 // works under.
 type Counters struct {
-	messages, rows, bytes, duplicates, gaps, incarnations, held          atomic.Uint64
-	predictions, early, commits, retries, batches, replayed, restores    atomic.Uint64
-	resets, forgotten, idle, spilled, fetched, reordered, claims, fenced atomic.Uint64
-	deferred, losses, contradictions                                     atomic.Uint64
-	snapshots, snapshotBytes                                             atomic.Uint64
-	decodeNS, engineNS, commitNS, snapshotNS                             atomic.Int64
-	streams, slots, replaying, owned, stopped, away, parked              atomic.Int64
-	deadLetters                                                          [len(wire.ReasonNames)]atomic.Uint64
-	integrity                                                            [len(integrities)]atomic.Uint64
-	flagged                                                              [len(codec.FlagNames)]atomic.Uint64
-	batchRows, stepTime, commitTime                                      histogram
-
-	classes atomic.Pointer[classCounts] // nil before a run
-
+	counts  stats.Counters
 	running atomic.Pointer[run] // for Status; nil while none is connected
 }
 
@@ -94,92 +80,48 @@ type Stats struct {
 // Stats reads all counters. They are read one after another, so a snapshot
 // taken while the stage works may be off by the messages in hand.
 func (c *Counters) Stats() Stats {
+	lag := c.lag() // first: what it does not count any more has been counted below
+	s := read(&c.counts)
+	s.Lag = lag
+	return s
+}
+
+func read(n *stats.Counters) Stats {
 	s := Stats{
-		Lag:      c.lag(), // first: what it does not count any more has been counted below
-		Messages: c.messages.Load(), Rows: c.rows.Load(), Bytes: c.bytes.Load(), Restores: c.restores.Load(), Replayed: c.replayed.Load(),
-		Duplicates: c.duplicates.Load(), Gaps: c.gaps.Load(), Losses: c.losses.Load(), Contradictions: c.contradictions.Load(), Incarnations: c.incarnations.Load(), Held: c.held.Load(),
-		Predictions: c.predictions.Load(), Early: c.early.Load(), Commits: c.commits.Load(),
-		Retries: c.retries.Load(), Batches: c.batches.Load(), Resets: c.resets.Load(), Forgotten: c.forgotten.Load(), Idle: c.idle.Load(), Spilled: c.spilled.Load(), Fetched: c.fetched.Load(), Away: c.away.Load(),
-		Reordered: c.reordered.Load(), Claims: c.claims.Load(), Fenced: c.fenced.Load(), Deferred: c.deferred.Load(),
-		Snapshots: c.snapshots.Load(), SnapshotSize: c.snapshotBytes.Load(), Owned: c.owned.Load(), Stopped: c.stopped.Load(),
-		Decode: time.Duration(c.decodeNS.Load()), Engine: time.Duration(c.engineNS.Load()), Commit: time.Duration(c.commitNS.Load()), SnapshotTime: time.Duration(c.snapshotNS.Load()),
-		BatchRows: c.batchRows.read(rowBounds, 1), StepTime: c.stepTime.read(stepBounds, 1e9), CommitTime: c.commitTime.read(commitBounds, 1e9),
-		Streams: c.streams.Load(), Slots: c.slots.Load(), Parked: c.parked.Load(), Replaying: c.replaying.Load(),
+		Messages: n.Messages.Load(), Rows: n.Rows.Load(), Bytes: n.Bytes.Load(), Restores: n.Restores.Load(), Replayed: n.Replayed.Load(),
+		Duplicates: n.Duplicates.Load(), Gaps: n.Gaps.Load(), Losses: n.Losses.Load(), Contradictions: n.Contradictions.Load(), Incarnations: n.Incarnations.Load(), Held: n.Held.Load(),
+		Predictions: n.Predictions.Load(), Early: n.Early.Load(), Commits: n.Commits.Load(),
+		Retries: n.Retries.Load(), Batches: n.Batches.Load(), Resets: n.Resets.Load(), Forgotten: n.Forgotten.Load(), Idle: n.Idle.Load(), Spilled: n.Spilled.Load(), Fetched: n.Fetched.Load(), Away: n.Away.Load(),
+		Reordered: n.Reordered.Load(), Claims: n.Claims.Load(), Fenced: n.Fenced.Load(), Deferred: n.Deferred.Load(),
+		Snapshots: n.Snapshots.Load(), SnapshotSize: n.SnapshotBytes.Load(), Owned: n.Owned.Load(), Stopped: n.Stopped.Load(),
+		Decode: time.Duration(n.DecodeNS.Load()), Engine: time.Duration(n.EngineNS.Load()), Commit: time.Duration(n.CommitNS.Load()), SnapshotTime: time.Duration(n.SnapshotNS.Load()),
+		BatchRows: Histogram(n.BatchRows.Read(stats.RowBounds, 1)), StepTime: Histogram(n.StepTime.Read(stats.StepBounds, 1e9)), CommitTime: Histogram(n.CommitTime.Read(stats.CommitBounds, 1e9)),
+		Streams: n.Streams.Load(), Slots: n.Slots.Load(), Parked: n.Parked.Load(), Replaying: n.Replaying.Load(),
 		DeadLettersBy: map[string]uint64{}, PredictionsBy: map[string]uint64{}, FlaggedBy: map[string]uint64{},
 	}
-	for r := range c.deadLetters {
-		n := c.deadLetters[r].Load()
-		s.DeadLettersBy[wire.Reason(r).String()] = n
-		s.DeadLetters += n
+	for r := range n.DeadLetters {
+		count := n.DeadLetters[r].Load()
+		s.DeadLettersBy[wire.Reason(r).String()] = count
+		s.DeadLetters += count
 	}
-	for i := range c.integrity {
-		s.PredictionsBy[integrities[i]] = c.integrity[i].Load()
+	for i := range n.Integrity {
+		s.PredictionsBy[stats.Integrities[i]] = n.Integrity[i].Load()
 	}
-	if k := c.classes.Load(); k != nil {
+	if k := n.Classes.Load(); k != nil {
 		s.PredictionsOf = map[string]uint64{}
-		for i, label := range k.labels {
-			s.PredictionsOf[label] += k.n[i].Load()
+		for i, label := range k.Labels {
+			s.PredictionsOf[label] += k.N[i].Load()
 		}
 	}
-	for i := range c.flagged {
-		s.FlaggedBy[codec.FlagNames[i]] = c.flagged[i].Load()
+	for i := range n.Flagged {
+		s.FlaggedBy[codec.FlagNames[i]] = n.Flagged[i].Load()
 	}
 	return s
 }
 
-// classCounts counts the predictions of each class of a run's readout.
-type classCounts struct {
-	labels []string
-	n      []atomic.Uint64
-}
-
-// classify makes room for the classes of a run. Those of the run before go on
-// where they are the same.
-func (c *Counters) classify(labels []string) {
-	if k := c.classes.Load(); k == nil || !slices.Equal(k.labels, labels) {
-		c.classes.Store(&classCounts{labels, make([]atomic.Uint64, len(labels))})
-	}
-}
-
-// integrities are the words of codec.Flag.Integrity.
-var integrities = [...]string{
-	codec.IntegrityComplete, codec.IntegrityEarly, codec.IntegrityIdle, codec.IntegrityHeld,
-	codec.IntegrityPoisonSkipped, codec.IntegrityGap, codec.IntegrityUnlike, codec.IntegrityUnknown,
-}
-
-// integrityOf is the place of each combination of flags in integrities.
-var integrityOf = func() (at [1 << len(codec.FlagNames)]uint8) {
-	for f := range at {
-		at[f] = uint8(slices.Index(integrities[:], codec.Flag(f).Integrity()))
-	}
-	return at
-}()
-
-// grade counts predictions that the server has, all of flags that have names.
-func (c *Counters) grade(preds []codec.Prediction) {
-	var n [len(integrities)]uint64
-	var flagged [len(codec.FlagNames)]uint64
-	for i := range preds {
-		f := preds[i].Flags
-		n[integrityOf[f]]++
-		for ; f != 0; f &= f - 1 {
-			flagged[bits.TrailingZeros32(uint32(f))]++
-		}
-	}
-	if k := c.classes.Load(); k != nil {
-		for i := range preds {
-			k.n[preds[i].Class].Add(1)
-		}
-	}
-	for i, n := range n {
-		if n > 0 {
-			c.integrity[i].Add(n)
-		}
-	}
-	for i, n := range flagged {
-		if n > 0 {
-			c.flagged[i].Add(n)
-		}
-	}
-	c.predictions.Add(uint64(len(preds)))
+// Histogram is how often values of which size occurred.
+type Histogram struct {
+	Bounds []float64 // upper bounds of the buckets, ascending, each in its bucket
+	Counts []uint64  // values in each, and in a last one beyond all bounds
+	Sum    float64   // of all values
 }

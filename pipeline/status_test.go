@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -198,20 +199,20 @@ func TestPhases(t *testing.T) {
 }
 
 func TestHistogram(t *testing.T) {
-	var h histogram
+	var h stats.Histogram
 	for _, v := range []int64{0, 1, 2, 4, 5, 65536, 65537, 1 << 40} {
-		h.add(rowBounds, v)
+		h.Add(stats.RowBounds, v)
 	}
-	got := h.read(rowBounds, 2)
+	got := h.Read(stats.RowBounds, 2)
 	if want := []uint64{2, 2, 1, 0, 0, 0, 0, 0, 1, 2}; !slices.Equal(got.Counts, want) {
 		t.Errorf("counts %v, want %v", got.Counts, want)
 	}
 	if got.Sum != (12+65536+65537+1<<40)/2. || got.Bounds[1] != 2 {
 		t.Errorf("sum %v, bounds %v", got.Sum, got.Bounds)
 	}
-	for _, bounds := range [][]int64{rowBounds, stepBounds, commitBounds} {
-		if len(bounds) >= mostBuckets || !slices.IsSorted(bounds) {
-			t.Errorf("%v: want ascending, fewer than %d", bounds, mostBuckets)
+	for _, bounds := range [][]int64{stats.RowBounds, stats.StepBounds, stats.CommitBounds} {
+		if len(bounds) >= stats.MostBuckets || !slices.IsSorted(bounds) {
+			t.Errorf("%v: want ascending, fewer than %d", bounds, stats.MostBuckets)
 		}
 	}
 }
@@ -225,13 +226,13 @@ func TestCountingAllocates(t *testing.T) {
 		preds[i].Flags = codec.Flag(i)
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		c.grade(preds)
-		c.stepTime.add(stepBounds, 12345)
+		c.counts.Grade(preds)
+		c.counts.StepTime.Add(stats.StepBounds, 12345)
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 	var once Counters
-	once.grade(preds)
+	once.counts.Grade(preds)
 	want := map[string]uint64{}
 	for _, p := range preds {
 		want[p.Flags.Integrity()]++

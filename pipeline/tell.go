@@ -30,17 +30,17 @@ func (s *shard) count(t *state.Tally) {
 		return
 	}
 	c := s.counters
-	c.duplicates.Add(t.Duplicates)
-	c.contradictions.Add(t.Contradictions)
-	c.gaps.Add(t.Gaps)
-	c.reordered.Add(t.Reordered)
-	c.incarnations.Add(t.Incarnations)
-	c.held.Add(t.Missing)
-	c.losses.Add(t.Losses)
-	c.forgotten.Add(t.Forgotten)
-	c.idle.Add(t.Idle)
-	c.streams.Add(t.Streams)
-	c.parked.Add(t.Parked)
+	c.Duplicates.Add(t.Duplicates)
+	c.Contradictions.Add(t.Contradictions)
+	c.Gaps.Add(t.Gaps)
+	c.Reordered.Add(t.Reordered)
+	c.Incarnations.Add(t.Incarnations)
+	c.Held.Add(t.Missing)
+	c.Losses.Add(t.Losses)
+	c.Forgotten.Add(t.Forgotten)
+	c.Idle.Add(t.Idle)
+	c.Streams.Add(t.Streams)
+	c.Parked.Add(t.Parked)
 	*t = state.Tally{}
 }
 

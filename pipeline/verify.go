@@ -81,7 +81,7 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	if err = t.rebuild(js); err == nil {
 		v.Snapshot = t.began
 	}
-	v.Digest, v.Replayed = t.part.rebuiltSum.String(), r.counters.replayed.Load()
+	v.Digest, v.Replayed = t.part.rebuiltSum.String(), r.counters.Replayed.Load()
 	return v, err
 }
 

@@ -1,0 +1,64 @@
+package stats
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Upper bounds of the histograms' buckets: a sample more, a decade of time
+// in three, and what a commit takes from an in-process server to a cluster
+// that chooses a leader. Times are in ns.
+var (
+	RowBounds    = []int64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536}
+	StepBounds   = times("10us", "30us", "100us", "300us", "1ms", "3ms", "10ms", "30ms", "100ms", "300ms", "1s", "3s", "10s")
+	CommitBounds = times("300us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "2s", "5s", "10s")
+)
+
+func times(text ...string) []int64 {
+	ns := make([]int64, len(text))
+	for i, s := range text {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		ns[i] = int64(d)
+	}
+	return ns
+}
+
+// MostBuckets is room for any of the bounds above and what lies beyond.
+const MostBuckets = 16
+
+// Histogram counts values by size. Adding one takes no lock and no memory.
+type Histogram struct {
+	counts [MostBuckets]atomic.Uint64 // of values in each bucket
+	sum    atomic.Int64
+}
+
+func (h *Histogram) Add(bounds []int64, v int64) {
+	i := 0
+	for i < len(bounds) && v > bounds[i] {
+		i++
+	}
+	h.counts[i].Add(1)
+	h.sum.Add(v)
+}
+
+// Buckets is a histogram as it was at one time.
+type Buckets struct {
+	Bounds []float64 // upper bounds of the buckets, ascending, each in its bucket
+	Counts []uint64  // values in each, and in a last one beyond all bounds
+	Sum    float64   // of all values
+}
+
+// Read takes a histogram out in another unit, of which one has so many of ours.
+func (h *Histogram) Read(bounds []int64, unit float64) Buckets {
+	out := Buckets{Bounds: make([]float64, len(bounds)), Counts: make([]uint64, len(bounds)+1), Sum: float64(h.sum.Load()) / unit}
+	for i, b := range bounds {
+		out.Bounds[i] = float64(b) / unit
+	}
+	for i := range out.Counts {
+		out.Counts[i] = h.counts[i].Load()
+	}
+	return out
+}
