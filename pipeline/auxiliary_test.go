@@ -69,9 +69,9 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			if c.lease < time.Second { // it has seen that
 				waitFor(t, "a look", func() bool {
 					k := r.counters.running.Load().auxiliary
-					k.mu.Lock()
-					defer k.mu.Unlock()
-					return k.known[wire.SnapshotStream(conf.Job)].Config.Description == "ours"
+					k.Mu.Lock()
+					defer k.Mu.Unlock()
+					return k.Known[wire.SnapshotStream(conf.Job)].Config.Description == "ours"
 				})
 			}
 			b.publish(before)
@@ -87,7 +87,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				waitFor(t, "both named", func() bool {
 					named := 0
 					for _, tn := range r.counters.running.Load().view.Load().owned {
-						if !tn.unstored() && !tn.named() && !tn.uploading.Load() {
+						if s := tn.Saving(); !s.Lost && !s.Uploading && tn.unnamed() == nil {
 							named++
 						}
 					}
@@ -274,6 +274,6 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 		t.Fatal(err, rec)
 	}
 	b.remove(wire.SnapshotStream(c.Job))
-	tn := &ownership{run: &run{log: slog.New(slog.DiscardHandler), streams: streams{snaps: s}}, part: newPartition(0, 0), c: &committer{Record: rec}, ctx: t.Context()}
+	tn := &ownership{w: &ownerWorker{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &store.Committer{Record: rec}, ctx: t.Context()}
 	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

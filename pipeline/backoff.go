@@ -29,8 +29,8 @@ func (m *manager) backOff(p int, err error) {
 	}
 	w.err, w.wait = err, min(mostWait, max(firstWait, 2*w.wait))
 	w.until = time.Now().Add(w.wait)
-	m.counters.Deferred.Add(1)
-	m.log.Warn("partition given up for now, to be claimed again", "partition", p, "in", w.wait, "err", err)
+	m.run.counters.Deferred.Add(1)
+	m.run.log.Warn("partition given up for now, to be claimed again", "partition", p, "in", w.wait, "err", err)
 }
 
 // isDeferred reports whether a partition that nobody works on is to be left alone
@@ -44,7 +44,7 @@ func (m *manager) isDeferred(ctx context.Context, p int) bool {
 	if time.Now().Before(w.until) {
 		return true
 	}
-	if m.snaps.Mute.Load() {
+	if m.run.snaps.Mute.Load() {
 		m.probe(ctx, p)
 		return true
 	}
@@ -58,7 +58,7 @@ func (m *manager) probe(ctx context.Context, p int) {
 	}
 	m.beside.Go(func() {
 		defer m.probing.Store(false)
-		m.snaps.Probe(ctx, p, 4*m.shards[p%m.cfg.Shards].machine.Shape.Words, m.log)
+		m.run.snaps.Probe(ctx, p, 4*m.run.shards[p%m.run.cfg.Shards].machine.Shape.Words, m.run.log)
 	})
 }
 
@@ -67,6 +67,6 @@ func (m *manager) probe(ctx context.Context, p int) {
 func (m *manager) recovered(p int, t *ownership) {
 	if w := m.deferred[p]; w != nil && t.rebuilt.Load() && time.Since(w.until) > mostWait {
 		delete(m.deferred, p)
-		m.log.Info("partition goes on", "partition", p)
+		m.run.log.Info("partition goes on", "partition", p)
 	}
 }

@@ -66,7 +66,7 @@ func TestRowStoreRefuses(t *testing.T) {
 				}
 			},
 			func(b *rig, _ string, conf Config) { // as the start of another worker does
-				if err := ensureStreams(context.Background(), b.js, conf, b.log); err != nil {
+				if err := store.EnsureStreams(context.Background(), b.js, conf.layout(), b.log); err != nil {
 					b.t.Fatal(err)
 				}
 			},

@@ -56,12 +56,12 @@ type answer struct {
 	state.Predictions
 	dead     bool // one of the input messages is a dead letter
 	commit   bool // the position is due, whatever there is to say
+	tick     bool // the position is due if its owner has something to say
 	close    bool // the partition's last answer
 	touched  bool
 	messages int         // input messages taken into account, repeats and replayed ones included
 	digest   wire.Digest // of the state after inSeq
 	losses   string      // since the snapshot in the record
-	emptyTo  uint64      // see record
 	snapshot []byte      // of that state, where one is due
 }
 

@@ -44,7 +44,7 @@ func TestManyBeginAtOnce(t *testing.T) {
 }
 
 func beginAll(ctx context.Context, js jetstream.JetStream, c Config, b *rig, name string) error {
-	err := ensureStreams(ctx, js, c, b.log)
+	err := store.EnsureStreams(ctx, js, c.layout(), b.log)
 	_, snaps := store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
 	_, members := openMembers(ctx, js, c, name, nil)
 	return errors.Join(err, snaps, members)
@@ -56,14 +56,14 @@ func TestSecondComerCompares(t *testing.T) {
 	c := Config{Job: "late", Partitions: 3}.WithDefaults()
 	other := c
 	other.Partitions = 4
-	for i, want := range c.streams() {
+	for i, want := range c.layout().Streams() {
 		if _, err := b.js.CreateStream(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
-		s, err := createStream(t.Context(), b.js, other.streams()[i])
+		s, err := store.CreateStream(t.Context(), b.js, other.layout().Streams()[i])
 		if err != nil || s.CachedInfo().Config.Name != want.Name {
 			t.Errorf("%s: %v", want.Name, err)
 		}
 	}
-	mentions(t, ensureStreams(t.Context(), b.js, other, b.log), "partition(4,1)", "partition(3,1)", "fixed for the life of a job")
+	mentions(t, store.EnsureStreams(t.Context(), b.js, other.layout(), b.log), "partition(4,1)", "partition(3,1)", "fixed for the life of a job")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
@@ -37,15 +38,15 @@ func TestAdvanceTo(t *testing.T) {
 // its predictions rest on; one at the end has its digest for that.
 func TestAdvanceRests(t *testing.T) {
 	a := &answer{inSeq: 30, inTime: 300, Predictions: state.Predictions{Preds: make([]codec.Prediction, 3), At: []uint64{12, 12, 15}, Stored: []int64{120, 120, 150}}}
-	c := &committer{}
+	c := &store.Committer{}
 	for i, want := range []wire.Place{{Seq: 12, Stored: 120}, {Seq: 12, Stored: 120}, {}} {
-		c.Record = c.advance(a, i, i+1, nil)
-		if c.Rests != want {
-			t.Errorf("after %d of 3: rests on %+v, want %+v", i+1, c.Rests, want)
+		c.Record = recordAfter(c.Record, a, i, i+1, nil, 0)
+		if c.Record.Rests != want {
+			t.Errorf("after %d of 3: rests on %+v, want %+v", i+1, c.Record.Rests, want)
 		}
 	}
-	if c.Mark.Seq != 30 || c.Mark.Time != 300 {
-		t.Errorf("at the end: mark %+v", c.Mark)
+	if c.Record.Mark.Seq != 30 || c.Record.Mark.Time != 300 {
+		t.Errorf("at the end: mark %+v", c.Record.Mark)
 	}
 }
 
@@ -204,31 +205,31 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(worker string) *committer {
-		c := &committer{js: b.js, stream: out, job: "late", worker: worker, log: b.log}
-		if err := c.claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
+	open := func(worker string) *store.Committer {
+		c := &store.Committer{Js: b.js, Stream: out, Job: "late", Worker: worker, Log: b.log}
+		if err := c.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	missing := errors.New("snapshot is lost")
 	slow := open("slow")
-	if err := slow.overtaken(t.Context(), missing); err != missing {
+	if err := slow.Overtaken(t.Context(), missing); err != missing {
 		t.Errorf("still the owner: %v, want the failure itself", err)
 	}
 	open("quick")
-	if err := slow.overtaken(t.Context(), missing); !errors.Is(err, errFenced) {
+	if err := slow.Overtaken(t.Context(), missing); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("overtaken: %v, want errFenced", err)
 	}
 	// Its first questions may fail: the connection broke while it was asleep.
-	slow.stream = &deaf{Stream: out, times: 2}
-	if err := slow.overtaken(t.Context(), missing); !errors.Is(err, errFenced) {
+	slow.Stream = &deaf{Stream: out, times: 2}
+	if err := slow.Overtaken(t.Context(), missing); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("overtaken, with questions that fail: %v, want errFenced", err)
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	slow.stream = &deaf{Stream: out, times: 1}
-	if err := slow.overtaken(stopped, missing); err != missing {
+	slow.Stream = &deaf{Stream: out, times: 1}
+	if err := slow.Overtaken(stopped, missing); err != missing {
 		t.Errorf("stopped meanwhile: %v, want the failure itself", err)
 	}
 }

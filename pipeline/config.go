@@ -175,6 +175,21 @@ func (c Config) WithDefaults() Config {
 // use: a dead letter is larger than its message.
 func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLetterRoom }
 
+func (c Config) shard() config {
+	return config{
+		RowBudget: c.RowBudget, SnapshotMessages: c.SnapshotMessages, MaxMessage: c.MaxMessage, MaxSlots: c.MaxSlots, MaxStreams: c.MaxStreams,
+		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite,
+		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget,
+	}
+}
+
+func (c Config) layout() store.Layout {
+	return store.Layout{
+		Job: c.Job, InputSubject: c.InputSubject, Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
+		InputMaxAge: c.InputMaxAge, InputMaxBytes: c.InputMaxBytes, OutputKeep: c.OutputKeep, DeadLetterKeep: c.DeadLetterKeep,
+	}
+}
+
 func def[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
@@ -38,17 +40,54 @@ func watched(nc *nats.Conn) *connection {
 	return c
 }
 
-// dial opens one more connection of the run, which close ends.
-func (r *run) dial(what string) (*nats.Conn, error) {
-	nc, err := r.Dial("eusn-stream/" + r.cfg.Job + "/" + what)
+// connections are a run's, and which of them consumers use.
+type connections struct {
+	open func(name string) (*nats.Conn, error)
+	job  string
+
+	mu  sync.Mutex // never held while something is waited for
+	all []*connection
+
+	readersMu     sync.Mutex
+	readers       []jetstream.JetStream
+	perConnection int // consumers of a reader
+}
+
+// dial opens one more connection, which close ends.
+func (d *connections) dial(what string) (*nats.Conn, error) {
+	nc, err := d.open("eusn-stream/" + d.job + "/" + what)
 	if err != nil {
 		return nil, err
 	}
 	c := watched(nc)
-	r.connsMu.Lock()
-	defer r.connsMu.Unlock()
-	r.conns = append(r.conns, c)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, c)
 	return nc, nil
+}
+
+// close closes them all.
+func (d *connections) close() {
+	for _, nc := range d.all {
+		nc.Close()
+	}
+}
+
+// connected reports whether every connection is up.
+func (d *connections) connected() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !slices.ContainsFunc(d.all, func(c *connection) bool { return !c.up.Load() })
+}
+
+// breaks counts how often connections were not up.
+func (d *connections) breaks() (n uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.all {
+		n += c.breaks.Load()
+	}
+	return n
 }
 
 // errClosed is a connection that the client has given up for good, which it
@@ -56,12 +95,12 @@ func (r *run) dial(what string) (*nats.Conn, error) {
 // A server that is away is something else: that is waited for.
 var errClosed = errors.New("the NATS connection was closed for good")
 
-// closed reports whether one of the run's connections was closed, not by the
-// run: whatever is asked on it fails for ever.
-func (r *run) closed() error {
-	r.connsMu.Lock()
-	defer r.connsMu.Unlock()
-	for _, nc := range r.conns {
+// closed reports whether one of the connections was closed, not by the run:
+// whatever is asked on it fails for ever.
+func (d *connections) closed() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, nc := range d.all {
 		if nc.IsClosed() {
 			return fmt.Errorf("pipeline: %w: %s: %v", errClosed, nc.Opts.Name, nc.LastError())
 		}
@@ -69,16 +108,24 @@ func (r *run) closed() error {
 	return nil
 }
 
+// share makes room for the consumers of so many partitions, each of which may
+// ask for messages of a size, and returns how many bytes one may ask for at once.
+func (d *connections) share(partitions, maxMessage int) (pull int) {
+	pull, d.perConnection = pullBytes(partitions, maxMessage)
+	d.readers = make([]jetstream.JetStream, (partitions+d.perConnection-1)/d.perConnection)
+	return pull
+}
+
 // reader is the connection a partition's consumer uses: as many consumers
 // share one as its limit of pending bytes allows.
-func (r *run) reader(part int) (jetstream.JetStream, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := part / r.perConnection
-	if r.readers[i] != nil {
-		return r.readers[i], nil
+func (d *connections) reader(part int) (jetstream.JetStream, error) {
+	d.readersMu.Lock()
+	defer d.readersMu.Unlock()
+	i := part / d.perConnection
+	if d.readers[i] != nil {
+		return d.readers[i], nil
 	}
-	nc, err := r.dial("input")
+	nc, err := d.dial("input")
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +133,6 @@ func (r *run) reader(part int) (jetstream.JetStream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: JetStream: %w", err)
 	}
-	r.readers[i] = js
+	d.readers[i] = js
 	return js, nil
 }

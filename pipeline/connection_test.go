@@ -34,10 +34,11 @@ func (d *slowDialer) Dial(network, address string) (net.Conn, error) {
 func TestStatusWhileDialing(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	d := &slowDialer{waiting: make(chan struct{}, 100), through: make(chan struct{})}
-	r := &run{Stage: &Stage{Dial: func(name string) (*nats.Conn, error) {
+	r := &run{}
+	r.conns.open = func(name string) (*nats.Conn, error) {
 		return nats.Connect(srv.URL(), append(natsclient.LongLived(name, testLog(t)), nats.SetCustomDialer(d))...)
-	}}}
-	nc, err := r.dial("test")
+	}
+	nc, err := r.conns.dial("test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestDeferralsGrow(t *testing.T) {
 			t.Fatal("the partition does not wait, or another one does")
 		}
 	}
-	if n := m.counters.Deferred.Load(); n != 7 {
+	if n := m.run.counters.Deferred.Load(); n != 7 {
 		t.Errorf("%d deferrals counted, want 7", n)
 	}
 

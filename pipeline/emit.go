@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -15,9 +13,7 @@ import (
 // emitter publishes a shard's answers and commits them. It belongs to one
 // goroutine.
 type emitter struct {
-	js       jetstream.JetStream
-	link     *store.Link // of js
-	job      string
+	dead     *store.DeadLetters
 	encoder  *codec.PredictionEncoder
 	limit    int // bytes of an output message's body
 	counters *stats.Counters
@@ -47,14 +43,18 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 		if d.part.failed() {
 			continue
 		}
-		if err := e.publishDead(ctx, d); err != nil {
-			d.part.owner.fail(err)
+		letter := store.DeadLetter{Part: d.part.state.ID, Seq: d.Msg.Seq, Key: d.Msg.Key, Header: d.Msg.Header, Data: d.Msg.Data, Reason: d.Why, Text: d.Reason}
+		if err := e.dead.Publish(ctx, &letter, ownerOf(d.part)); err != nil {
+			d.part.owner.Fail(err)
 			continue
 		}
 		e.counters.DeadLetters[d.Why].Add(1)
 	}
 	for _, i := range b.touched {
 		e.cursor[i] = 0
+		if a := &b.answers[i]; a.tick && !a.part.failed() {
+			a.commit = ownerOf(a.part).hasToSay(a.inSeq) || a.commit
+		}
 	}
 	e.commits = 0
 	for more := true; more; {
@@ -62,7 +62,9 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 	}
 	for _, i := range b.touched {
 		a := &b.answers[i]
-		a.part.owner.trackUnsaved(a.inSeq, start)
+		if t := ownerOf(a.part); a.inSeq > t.input.replayed && !t.Failed() {
+			t.answers(a.inSeq, start)
+		}
 		e.finish(ctx, a)
 	}
 	c, took := e.counters, int64(time.Since(start))
@@ -90,18 +92,18 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 			continue
 		}
 		a := &b.answers[i]
-		t, from := a.part.owner, e.cursor[i]
-		if !a.due(from) {
+		t, from := ownerOf(a.part), e.cursor[i]
+		if !due(a, from) {
 			e.cursor[i] = -1
 			continue
 		}
 		body, to, err := e.encode(a, from)
 		if err != nil {
-			t.fail(err)
+			t.Fail(err)
 			e.cursor[i] = -1
 			continue
 		}
-		t.c.begin(body, t.c.advance(a, from, to, t.ready.Load()))
+		t.c.Begin(body, recordAfter(t.c.Record, a, from, to, t.unnamed(), t.input.emptyAfter(a.inSeq)))
 		e.cursor[i] = to
 	}
 	for _, i := range b.touched {
@@ -109,15 +111,15 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 			continue
 		}
 		a := &b.answers[i]
-		t, to := a.part.owner, e.cursor[i]
-		outs := t.c.Outs
+		t, to := ownerOf(a.part), e.cursor[i]
+		outs := t.c.Record.Outs
 		if err := e.await(ctx, t); err != nil {
-			t.fail(err)
+			t.Fail(err)
 			e.cursor[i] = -1
 			continue
 		}
 		e.commits++
-		e.counters.Grade(a.Preds[to-int(t.c.Outs-outs) : to])
+		e.counters.Grade(a.Preds[to-int(t.c.Record.Outs-outs) : to])
 		if e.cursor[i] == len(a.Preds) {
 			e.cursor[i] = -1
 		}
@@ -128,9 +130,9 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 
 // due reports whether an answer whose first predictions are out has something
 // to commit.
-func (a *answer) due(from int) bool {
-	c := a.part.owner.c
-	return !a.part.failed() && (from < len(a.Preds) || from == 0 && (a.dead && c.InSeq < a.inSeq || a.commit && c.InSeq <= a.inSeq))
+func due(a *answer, from int) bool {
+	c := ownerOf(a.part).c
+	return !a.part.failed() && (from < len(a.Preds) || from == 0 && (a.dead && c.Record.InSeq < a.inSeq || a.commit && c.Record.InSeq <= a.inSeq))
 }
 
 // reassure reads the records that are not sure any more, side by side, of the
@@ -138,42 +140,38 @@ func (a *answer) due(from int) bool {
 func (e *emitter) reassure(ctx context.Context, b *batch) {
 	for _, i := range b.touched {
 		a := &b.answers[i]
-		if e.cursor[i] < 0 || !a.due(e.cursor[i]) || a.part.owner.c.sure(a.part.owner.c.heard) {
+		c := ownerOf(a.part).c
+		if e.cursor[i] < 0 || !due(a, e.cursor[i]) || c.Sure(c.Heard) {
 			continue
 		}
-		c := a.part.owner.c
-		e.reading.Go(func() { c.reassure(ctx) })
+		e.reading.Go(func() { c.Reassure(ctx) })
 	}
 	e.reading.Wait()
 }
 
 // await waits for a commit, and deletes the snapshot that it put out of use.
 func (e *emitter) await(ctx context.Context, t *ownership) error {
-	snap := t.c.Snap
-	if err := t.c.await(ctx); err != nil {
+	snap := t.c.Record.Snap
+	if err := t.c.Await(ctx); err != nil {
 		return err
 	}
 	e.counters.Commits.Add(1)
-	t.taken()
-	if now := t.ready.Load(); now != nil && now.name == t.c.Snap { // perhaps the same name as before: see ownership.unstored
-		t.bucketAge.Store(now.bucketAge)
-		t.unsaved.Store(0)
-		if t.answered > now.seq {
-			t.unsaved.Store(now.at.UnixNano())
-		}
-		t.ready.CompareAndSwap(now, nil)
-	}
-	if t.c.Snap != snap {
-		t.saved.Store(t.c.SnapSeq)
-		old, rows := t.retire(snap, t.freedBy(t.c.SnapSeq), time.Now())
+	t.Taken()
+	name, seq := t.c.Record.Snap, t.c.Record.SnapSeq
+	rows := t.named(name, seq, name != snap)
+	if name != snap {
+		old, rows := t.retire(snap, rows, t.w.keep, time.Now())
 		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
 				for _, name := range old {
-					t.snaps.Remove(ctx, name, t.log)
+					t.w.snaps.Remove(ctx, name, t.w.log)
 				}
-				t.snaps.RemoveRows(ctx, rows, t.log)
+				t.w.snaps.RemoveRows(ctx, rows, t.w.log)
 			})
 		}
 	}
 	return nil
 }
+
+// ownerOf is the ownership of a partition that an emitter publishes.
+func ownerOf(p *partition) *ownership { return p.owner.(*ownership) }

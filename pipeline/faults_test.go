@@ -5,9 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
@@ -17,15 +16,13 @@ func TestConsumerRefused(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	book := &pipelinetest.LogBook{}
-	r := &run{Stage: &Stage{Dial: b.dial}, cfg: Config{Job: "none"}, log: book.Logger(), dialled: dialled{readers: make([]jetstream.JetStream, 1), perConnection: 1}}
-	defer func() {
-		for _, nc := range r.conns {
-			nc.Close()
-		}
-	}()
+	conns := connections{open: b.dial}
+	conns.share(1, 1)
+	defer conns.close()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	tn := &ownership{run: r, part: newPartition(0, 0), shard: &shard{}, ctx: ctx, stop: stop}
+	w := &ownerWorker{job: "none", log: book.Logger(), reader: conns.reader, snaps: &store.Snapshots{}}
+	tn := &ownership{w: w, part: newPartition(0, 0), shard: &shard{}, ctx: ctx, stop: stop}
 	_, err := tn.read()
 	mentions(t, err, "consumer of partition 0", "refused 10 times")
 	if n := book.Lines("trying again"); n != consumerAttempts-1 {

@@ -13,7 +13,8 @@ import (
 // is lost, one at a time.
 func (p *partition) due(s *shard, now time.Time) bool {
 	age := now.Sub(p.snapshotAt)
-	return !p.owner.uploading.Load() && (p.owner.unstored() && age >= s.pace.lease ||
+	saving := p.owner.Saving()
+	return !saving.Uploading && (saving.Lost && age >= s.pace.lease ||
 		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.pace.snapshotMessages || age >= s.pace.snapshotEvery))
 }
 
@@ -33,7 +34,6 @@ func (s *shard) finalise(b *batch) error {
 		if len(p.state.Losses) > 0 {
 			a.losses = p.state.Losses.String()
 		}
-		a.emptyTo = p.emptyAfter(p.state.Done)
 		if p.owner == nil { // a shard by itself
 			continue
 		}
@@ -55,8 +55,8 @@ func (s *shard) save(a *answer) error {
 	if p.failed() || !p.state.Current() {
 		return nil
 	}
-	now := time.Now()
-	if a.close && p.state.Done == p.owner.saved.Load() && !p.state.Unnamed && !p.owner.unstored() || !a.close && !p.due(s, now) {
+	now, saving := time.Now(), p.owner.Saving()
+	if a.close && p.state.Done == saving.Seq && !p.state.Unnamed && !saving.Lost || !a.close && !p.due(s, now) {
 		return nil
 	}
 	var err error
@@ -64,12 +64,11 @@ func (s *shard) save(a *answer) error {
 		return err
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
-	p.state.Losses = p.state.Losses.Saved(p.owner.saved.Load(), p.state.Done)
-	p.owner.free(p.state.Done, p.state.Freed)
+	p.state.Losses = p.state.Losses.Saved(saving.Seq, p.state.Done)
+	p.owner.Took(p.state.Done, p.state.Freed, !a.close)
 	p.state.Freed, p.state.Unnamed = nil, false
 	if !a.close { // a release commits by itself
 		a.commit = true
-		p.owner.uploading.Store(true)
 	}
 	return nil
 }
@@ -92,7 +91,7 @@ func (s *shard) failPartition(p *partition, err error) error {
 // nothing of the partition.
 func (s *shard) giveUpOn(p *partition, err error) {
 	if s.last.Err() != nil {
-		err = errUnfinished
+		err = store.ErrUnfinished
 	}
-	p.owner.fail(fmt.Errorf("partition %d: %w", p.state.ID, err))
+	p.owner.Fail(fmt.Errorf("partition %d: %w", p.state.ID, err))
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -307,7 +308,7 @@ func (r *running) readAll(t *testing.T) {
 // startUp makes the job's NATS streams.
 func (b *rig) startUp(c Config) {
 	b.t.Helper()
-	if err := ensureStreams(b.t.Context(), b.js, c.WithDefaults(), b.log); err != nil {
+	if err := store.EnsureStreams(b.t.Context(), b.js, c.WithDefaults().layout(), b.log); err != nil {
 		b.t.Fatal(err)
 	}
 }

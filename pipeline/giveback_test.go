@@ -78,7 +78,7 @@ func TestInputMessageIsAskedAgain(t *testing.T) {
 		defer l.Mu.Unlock()
 		l.Up, l.Cut = context.WithCancel(context.Background())
 	})
-	msg, err := (&ownership{run: &run{streams: streams{in: stream}, link: l}}).inputMessage(t.Context(), 1)
+	msg, err := (&store.Input{Stream: stream, Link: l}).Message(t.Context(), 1)
 	if err != nil || string(msg.Data) != "answer" {
 		t.Errorf("message %v, error %v", msg, err)
 	}

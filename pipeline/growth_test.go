@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -53,7 +54,7 @@ func TestDeadLettersOfOldJobs(t *testing.T) {
 	if got := b.config("x"); got != nil {
 		t.Fatal("a NATS stream nobody made")
 	}
-	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
+	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	name := wire.DeadLetterStream(c.Job)
@@ -62,12 +63,12 @@ func TestDeadLettersOfOldJobs(t *testing.T) {
 	}
 	b.edit(name, func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
 	book := &pipelinetest.LogBook{}
-	if err := ensureStreams(t.Context(), b.js, c, book.Logger()); err != nil || book.Lines("keeps limits that differ") != 1 || b.config(name).MaxMsgs != -1 {
+	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), book.Logger()); err != nil || book.Lines("keeps limits that differ") != 1 || b.config(name).MaxMsgs != -1 {
 		t.Errorf("%v; said %d times; keeps %d", err, book.Lines("keeps limits that differ"), b.config(name).MaxMsgs)
 	}
 	c.DeadLetterKeep = -1 // all, as that job does
 	book = &pipelinetest.LogBook{}
-	if err := ensureStreams(t.Context(), b.js, c, book.Logger()); err != nil || book.Lines("keeps limits that differ") != 0 {
+	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), book.Logger()); err != nil || book.Lines("keeps limits that differ") != 0 {
 		t.Errorf("%v; said %d times", err, book.Lines("keeps limits that differ"))
 	}
 }

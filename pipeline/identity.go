@@ -208,8 +208,3 @@ func networkOf(ctx context.Context, s *store.Snapshots, name string) (string, er
 	}
 	return "", nil
 }
-
-// otherIdentity words that a partition's record is of another model.
-func (c *committer) otherIdentity(r wire.Record) error {
-	return fmt.Errorf("pipeline: the record on %s is of another %s than this worker's: run the job with the model it began with, or begin a new job", c.subject(), c.model.Differs(r.Identity))
-}

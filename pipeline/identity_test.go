@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -244,8 +245,8 @@ func (b *rig) asBefore(t *testing.T, c Config) {
 	for p := range c.Partitions {
 		raw, r := b.last(c.Job, p)
 		r.Identity = wire.Identity{}
-		com := &committer{js: b.js, stream: out, job: c.Job, part: p}
-		if _, err := com.publish(t.Context(), r, raw.Sequence, raw.Data); err != nil {
+		com := &store.Committer{Js: b.js, Stream: out, Job: c.Job, Part: p}
+		if _, err := com.Publish(t.Context(), r, raw.Sequence, raw.Data); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,15 +3,10 @@ package pipeline
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
@@ -64,7 +59,7 @@ func (s *shard) observe(p *partition) error {
 	}
 	w.asked = now
 	// What becomes of it shows when it comes back. An answer is not awaited.
-	if _, err := p.owner.js.PublishMsgAsync(idleMessage(p.owner.cfg, p.state.ID, data), jetstream.WithRetryAttempts(0)); err != nil {
+	if err := p.owner.EndSilent(data); err != nil {
 		w.asked = 0
 		s.log.Debug("end event not published", "partition", p.state.ID, "err", err)
 	}
@@ -74,12 +69,4 @@ func (s *shard) observe(p *partition) error {
 // silence is what silence asks for an end now.
 func (s *shard) silence(p *partition) state.Silence {
 	return state.Silence{Now: p.watch.now, Resumed: p.watch.resumed, End: s.pace.idle, Forget: s.pace.forget, Bytes: s.pace.idleBytes}
-}
-
-// idleMessage is an end event for a partition, on its way to the input.
-func idleMessage(c Config, part int, data []byte) *nats.Msg {
-	return &nats.Msg{
-		Subject: strings.TrimSuffix(c.InputSubject, "*") + wire.IdleKey(part, c.Partitions),
-		Header:  nats.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data,
-	}
 }

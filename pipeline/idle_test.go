@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -20,7 +21,7 @@ import (
 func TestIdleKeyIsInItsPartition(t *testing.T) {
 	b := newRig(t)
 	c := Config{Job: "where", Partitions: 64}.WithDefaults()
-	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
+	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
@@ -28,7 +29,7 @@ func TestIdleKeyIsInItsPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p := range c.Partitions {
-		ack, err := b.js.PublishMsg(t.Context(), idleMessage(c, p, []byte("{}")))
+		ack, err := b.js.PublishMsg(t.Context(), idleMessage(c.InputSubject, c.Partitions, p, []byte("{}")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +168,7 @@ func TestLostIdleEventIsLogged(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
 	l.log = book.Logger()
-	l.p.owner = &ownership{run: &run{cfg: Config{Job: "lost"}.WithDefaults(), js: b.js}} // there is no such input
+	l.p.owner = &ownership{w: &ownerWorker{js: b.js, subject: DefaultInputSubject, partitions: 1}, part: l.p} // there is no such input
 	l.feedAll(rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {
 		l.pace.began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)

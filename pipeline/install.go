@@ -32,7 +32,7 @@ func (s *shard) install(b *batch, p *partition) error {
 			st.Slots[i] = slot
 			s.residents.use(st)
 			if err := s.pool.engine.WriteState(slot, row); err != nil {
-				p.owner.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.state.ID, st.ID, err))
+				p.owner.Fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.state.ID, st.ID, err))
 			}
 			st.Rows[i] = nil
 		}
@@ -65,7 +65,7 @@ func (s *shard) check(p *partition) error {
 		return nil
 	}
 	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
-		p.owner.fail(fmt.Errorf("pipeline: partition %d: %w: "+
+		p.owner.Fail(fmt.Errorf("pipeline: partition %d: %w: "+
 			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
 			"nothing is predicted from a wrong state: put back the settings it had (they may change once the job was stopped in order), restore the job's streams, or begin a new job", p.state.ID, wrong, p.orOlder()))
 		return nil
@@ -86,7 +86,7 @@ func (p *partition) orOlder() string {
 func (p *partition) markRebuilt() {
 	if !p.rebuilt && p.owner != nil && p.state.Done >= p.state.ReplayTo && !p.failed() {
 		p.rebuilt = true
-		p.owner.rebuilt.Store(true)
+		p.owner.Rebuilt()
 	}
 }
 

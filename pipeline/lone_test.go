@@ -29,7 +29,7 @@ func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newShard(c.WithDefaults(), m, m.Readouts[0], generic, new(stats.Counters), slog.New(slog.DiscardHandler))
+	s, err := newShard(c.WithDefaults().shard(), m, m.Readouts[0], generic, new(stats.Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,3 +87,21 @@ func (l *lone) rehash() error { return l.machine.Rehash(l.p.state, l.shard) }
 func (l *lone) snapshot() ([]byte, error) {
 	return l.p.state.Encode(l.machine.Shape, state.RowsIn{Rows: l.shard})
 }
+
+// testOwner holds a partition without a server: nothing is stored.
+type testOwner struct {
+	name string
+	err  error
+}
+
+func (o *testOwner) Fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+func (o *testOwner) Failed() bool              { return o.err != nil }
+func (o *testOwner) Claim() (string, uint64)   { return o.name, 1 }
+func (*testOwner) Rebuilt()                    {}
+func (*testOwner) Saving() saving              { return saving{} }
+func (*testOwner) Took(uint64, []uint64, bool) {}
+func (*testOwner) EndSilent([]byte) error      { return nil }

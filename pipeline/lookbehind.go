@@ -2,35 +2,50 @@ package pipeline
 
 import (
 	"context"
-	"errors"
-	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
-// knows is what a partition knows of the input: up to this message, it has
-// read all that is its own.
-func (p *partition) knows() uint64 {
-	n := p.state.ReplayTo
-	if seq := p.came.load().Seq; seq > p.rests { // what a split commit rests on lies behind the state
-		n = max(n, seq)
-	}
-	if e := p.empty.Load(); e != nil {
-		n = max(n, e.To)
-	}
-	return n
+// inputWatch looks after the input of a worker's partitions while they work. It
+// belongs to one goroutine.
+type inputWatch struct {
+	w      *ownerWorker
+	heard  map[int]wire.Place // what each partition stood on at the last look
+	breaks uint64             // of connections and consumers, when all was last found to be as it was
 }
 
-// emptyAfter is up to where the partition is known to have no input behind its
-// message seq; 0 = not known.
-func (p *partition) emptyAfter(seq uint64) uint64 {
-	if e := p.empty.Load(); e != nil && e.From == seq {
-		return e.To
+func newInputWatch(w *ownerWorker) *inputWatch {
+	return &inputWatch{w: w, heard: map[int]wire.Place{}}
+}
+
+// furthest is the last input message that any partition stands on.
+func furthest(owned map[int]*ownership) (seq uint64) {
+	for _, t := range owned {
+		seq = max(seq, t.input.came.load().Seq)
 	}
-	return 0
+	return seq
+}
+
+// same makes sure, after a connection or a consumer had to recover, that each
+// partition's last message is still the one it was; breaks counts both. A
+// partition that hears nothing more finds it out here; one that does, when its
+// consumer starts again.
+func (w *inputWatch) same(ctx context.Context, breaks uint64, owned map[int]*ownership) {
+	if breaks == w.breaks {
+		return
+	}
+	for _, t := range owned {
+		if !t.reading.Load() || t.failed.Load() {
+			continue // a claim looks by itself
+		}
+		if err := w.w.in.Unchanged(ctx, t.part.state.ID, t.input.came.load()); err != nil && ctx.Err() == nil {
+			t.Fail(err)
+		}
+	}
+	w.breaks = breaks
 }
 
 // lookBehind keeps apart, of partitions that hear nothing while the input's
@@ -40,51 +55,44 @@ func (p *partition) emptyAfter(seq uint64) uint64 {
 // when half of the input lies behind what it said before. Partitions that the
 // input's beginning draws near to, or has passed, ask with each message; see
 // receive.
-func (w *streamMonitor) lookBehind(ctx context.Context, info *jetstream.StreamInfo) {
+func (w *inputWatch) lookBehind(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*ownership) {
 	in := info.State
 	type silence struct {
 		state.Interval
 		known uint64
 	}
-	found := map[*partition]silence{} // what is so if nothing was removed meanwhile
-	for _, t := range w.ownerships() {
+	found := map[*inputView]silence{} // what is so if nothing was removed meanwhile
+	for _, t := range owned {
 		if !t.rebuilt.Load() || t.failed.Load() {
 			continue
 		}
-		p := t.part
-		at, known := p.came.load(), p.knows()
-		p.doubt.Store(in.FirstSeq > known+1 || w.overtakes(info, at))
-		silent := w.heard[p.state.ID] == at
-		w.heard[p.state.ID] = at
-		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.follow(ctx, p.state.ID, known) {
-			found[p] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known}
+		p, v := t.part.state.ID, &t.input
+		at, known := v.came.load(), v.knows()
+		v.doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.w.lease))
+		silent := w.heard[p] == at
+		w.heard[p] = at
+		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.w.in.Follow(ctx, p, known) {
+			found[v] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known}
 		}
 	}
 	if len(found) == 0 {
 		return
 	}
-	try, cancel := w.link.Attempt(ctx)
+	try, cancel := w.w.link.Attempt(ctx)
 	defer cancel()
-	now, err := w.in.Info(try)
+	now, err := w.w.in.Stream.Info(try)
 	if err != nil {
 		return
 	}
-	for p, e := range found {
+	for v, e := range found {
 		if now.State.FirstSeq > e.known+1 {
 			continue
 		}
-		p.empty.Store(&e.Interval)
-		if removed := info.Config.MaxAge > 0 || in.FirstSeq > 1; removed && e.To-max(e.From, p.told.Load()) > (in.LastSeq-in.FirstSeq)/2 {
-			p.tell.Store(true)
+		v.empty.Store(&e.Interval)
+		if removed := info.Config.MaxAge > 0 || in.FirstSeq > 1; removed && e.To-max(e.From, v.told.Load()) > (in.LastSeq-in.FirstSeq)/2 {
+			v.tell.Store(true)
 		}
 	}
-}
-
-// overtakes reports whether the input's beginning may reach a message by age
-// before the next look but one. The times are the server's.
-func (r *run) overtakes(info *jetstream.StreamInfo, at wire.Place) bool {
-	age := info.Config.MaxAge
-	return age > 0 && info.TimeStamp.Sub(time.Unix(0, at.Stored))+doubtLeases*r.cfg.Lease > age
 }
 
 const (
@@ -96,12 +104,3 @@ const (
 	// left to chance.
 	mostQuestions = 64
 )
-
-// follow reports whether the input may hold a message of a partition behind
-// known.
-func (r *run) follow(ctx context.Context, part int, known uint64) bool {
-	try, cancel := r.link.Attempt(ctx)
-	defer cancel()
-	_, err := r.in.GetMsg(try, known+1, jetstream.WithGetMsgSubject(wire.InputFilter(r.cfg.Job, part)))
-	return !errors.Is(err, jetstream.ErrMsgNotFound)
-}

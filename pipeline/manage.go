@@ -14,7 +14,7 @@ import (
 // manager keeps the ownerships of a run: it starts those of the partitions that
 // fall to this worker and stops those that fall to others.
 type manager struct {
-	*run
+	run      *run
 	owned    map[int]*ownership
 	stopped  map[int]error // partitions that must not go on
 	deferred map[int]*deferral
@@ -47,7 +47,7 @@ func (r *run) manage(ctx, last context.Context) error {
 	defer tick.Stop()
 	for {
 		m.reap()
-		if err := r.closed(); err != nil && ctx.Err() == nil {
+		if err := r.conns.closed(); err != nil && ctx.Err() == nil {
 			r.cut() // no answer will come
 			m.leave(last)
 			return err
@@ -81,7 +81,7 @@ func (m *manager) abandon() error {
 		return nil
 	}
 	for _, t := range m.owned {
-		t.fail(*broken)
+		t.Fail(*broken)
 	}
 	if len(m.owned) > 0 {
 		return nil
@@ -93,12 +93,12 @@ func (m *manager) abandon() error {
 func (m *manager) leave(last context.Context) {
 	m.releaseAll()
 	if m.unfinished > 0 {
-		m.log.Warn("stopped before the server answered: the partitions are not released, their next owner waits for the lease and computes again what was not committed; nothing is lost", "partitions", m.unfinished)
+		m.run.log.Warn("stopped before the server answered: the partitions are not released, their next owner waits for the lease and computes again what was not committed; nothing is lost", "partitions", m.unfinished)
 	}
-	try, cancel := context.WithTimeout(last, m.cfg.Lease)
+	try, cancel := context.WithTimeout(last, m.run.cfg.Lease)
 	defer cancel()
-	if err := m.members.leave(try); err != nil {
-		m.log.Debug("did not leave the job's workers; the lease ends by itself", "err", err)
+	if err := m.run.members.leave(try); err != nil {
+		m.run.log.Debug("did not leave the job's workers; the lease ends by itself", "err", err)
 	}
 }
 
@@ -106,21 +106,21 @@ func (m *manager) leave(last context.Context) {
 // be reached nothing changes hands: if others have taken over, the fence says
 // so.
 func (m *manager) turn(ctx context.Context) error {
-	try, cancel := context.WithTimeout(ctx, m.cfg.Lease)
+	try, cancel := context.WithTimeout(ctx, m.run.cfg.Lease)
 	defer cancel()
-	workers, err := m.members.renew(try)
+	workers, err := m.run.members.renew(try)
 	if err != nil {
-		if now := time.Now(); ctx.Err() == nil && now.Sub(m.warned) >= toldEvery {
+		if now := time.Now(); ctx.Err() == nil && now.Sub(m.warned) >= store.ToldEvery {
 			m.warned = now
-			m.log.Warn("lease not renewed: others may take this worker's partitions", "err", err)
+			m.run.log.Warn("lease not renewed: others may take this worker's partitions", "err", err)
 		}
 		return nil
 	}
 	m.renewed, m.warned = time.Now(), time.Time{}
-	all := owners(workers, m.cfg.Partitions)
+	all := owners(workers, m.run.cfg.Partitions)
 	m.share = nil
 	for p, owner := range all {
-		if owner == m.worker {
+		if owner == m.run.worker {
 			m.share = append(m.share, p)
 		}
 	}
@@ -130,12 +130,12 @@ func (m *manager) turn(ctx context.Context) error {
 	for p, owner := range all {
 		t := m.owned[p]
 		switch {
-		case owner == m.worker && t == nil && m.stopped[p] == nil:
+		case owner == m.run.worker && t == nil && m.stopped[p] == nil:
 			if !m.isDeferred(ctx, p) {
 				m.start(p, reading)
 				started++
 			}
-		case owner != m.worker:
+		case owner != m.run.worker:
 			delete(m.deferred, p)
 			if t != nil {
 				t.stop()
@@ -144,7 +144,7 @@ func (m *manager) turn(ctx context.Context) error {
 			t.tick()
 			m.recovered(p, t)
 		}
-		if owner == m.worker && m.stopped[p] == nil {
+		if owner == m.run.worker && m.stopped[p] == nil {
 			mine++
 		}
 	}
@@ -160,27 +160,15 @@ func (m *manager) turn(ctx context.Context) error {
 
 // start begins an ownership; reading is done when it is being read or has ended.
 func (m *manager) start(p int, reading *sync.WaitGroup) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(m.workers))
-	t := &ownership{
-		run: m.run, shard: m.shards[p%m.cfg.Shards], ctx: ctx, stop: stop,
-		part: newPartition(p, p/m.cfg.Shards), closed: make(chan struct{}), ended: make(chan struct{}),
-		c: &committer{
-			js: m.js, stream: m.out, link: m.link, job: m.cfg.Job, part: p, worker: m.worker, ours: m.shards[p%m.cfg.Shards].arithmetic, model: m.model, log: m.log, guard: m.guard,
-			retries: func() { m.counters.Retries.Add(1) },
-		},
-	}
-	t.c.waits = func(err error) error { return t.waits("commit on "+t.c.subject(), err) }
-	t.c.begins = t.unanswered
-	t.part.owner = t
-	t.bucketAge.Store(m.snaps.Generation.Load())
+	t := newOwnership(context.WithoutCancel(m.run.workers), m.run.owners, m.run.shards[p%m.run.cfg.Shards], p, p/m.run.cfg.Shards)
 	m.owned[p] = t
 	reading.Add(1)
 	var once sync.Once
 	done := func() { once.Do(reading.Done) }
 	go func() {
 		defer done()
-		guard(t.fail, func() error {
-			t.hold(done)
+		guard(t.Fail, func() error {
+			t.Hold(done)
 			return nil
 		})()
 	}()
@@ -195,28 +183,16 @@ func (m *manager) announce(reading *sync.WaitGroup) {
 	}
 	m.beside.Go(func() {
 		reading.Wait()
-		owned := m.counters.Owned.Load()
+		owned := m.run.counters.Owned.Load()
 		if owned == 0 || !m.told.CompareAndSwap(false, true) {
 			return
 		}
-		m.log.Info("stage is reading", "job", m.cfg.Job, "worker", m.worker, "partitions", owned, "of", m.cfg.Partitions,
-			"shards", m.cfg.Shards, "model", m.ModelName, "engine", m.engine)
-		if m.Ready != nil {
-			m.Ready()
+		m.run.log.Info("stage is reading", "job", m.run.cfg.Job, "worker", m.run.worker, "partitions", owned, "of", m.run.cfg.Partitions,
+			"shards", m.run.cfg.Shards, "model", m.run.stage.ModelName, "engine", m.run.engine)
+		if m.run.stage.Ready != nil {
+			m.run.stage.Ready()
 		}
 	})
-}
-
-// tick lets an idle partition commit and store what is due. A shard that is
-// busy gets no tick: its batches do the same.
-func (t *ownership) tick() {
-	if t.epoch.Load() == 0 || t.failed.Load() || t.ctx.Err() != nil {
-		return
-	}
-	select {
-	case t.shard.queue <- job{part: t.part, order: orderTick}:
-	default:
-	}
 }
 
 // reap takes note of ownerships that have ended: a fenced one may be claimed
@@ -235,17 +211,17 @@ func (m *manager) reap() {
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, errUnfinished):
+		case errors.Is(err, store.ErrUnfinished):
 			m.unfinished++
 		case errors.Is(err, store.ErrLater):
 			m.backOff(p, err)
-		case errors.Is(err, errFenced):
-			m.counters.Fenced.Add(1)
-			m.log.Warn("partition was taken over by another worker", "partition", p, "err", err)
+		case errors.Is(err, store.ErrFenced):
+			m.run.counters.Fenced.Add(1)
+			m.run.log.Warn("partition was taken over by another worker", "partition", p, "err", err)
 		default:
 			m.stopped[p] = err
-			m.counters.Stopped.Add(1)
-			m.log.Error("partition stopped: no predictions until this is fixed", "partition", p, "err", err)
+			m.run.counters.Stopped.Add(1)
+			m.run.log.Error("partition stopped: no predictions until this is fixed", "partition", p, "err", err)
 		}
 	}
 }
@@ -263,7 +239,7 @@ func (m *manager) releaseAll() {
 
 func (m *manager) errors() error {
 	var errs []error
-	for p := range m.cfg.Partitions {
+	for p := range m.run.cfg.Partitions {
 		if err := m.stopped[p]; err != nil {
 			errs = append(errs, err)
 		}

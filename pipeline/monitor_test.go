@@ -20,7 +20,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		if err := b.js.DeleteStream(t.Context(), wire.InputStream(c.Job)); err != nil {
 			t.Fatal(err)
 		}
-		if err := ensureStreams(t.Context(), b.js, c.WithDefaults(), slog.New(slog.DiscardHandler)); err != nil {
+		if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().layout(), slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		b.publish([]packet{one("s", 2, 2, 1, true)}) // its number in the input is one the stage has read
@@ -43,13 +43,13 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		}, "LOST-OUT is gone"},
 		"input cut short": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().owned {
-				at := tn.part.came.load()
-				tn.part.came.store(wire.Place{Seq: at.Seq + 7, Stored: at.Stored}) // as if the server had lost seven messages
+				at := tn.input.came.load()
+				tn.input.came.store(wire.Place{Seq: at.Seq + 7, Stored: at.Stored}) // as if the server had lost seven messages
 			}
 		}, "the input lost its tail"},
 		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().owned {
-				tn.part.came.stored.Add(1) // as if another message had been read there
+				tn.input.came.stored.Add(1) // as if another message had been read there
 			}
 			r.counters.counts.Resets.Add(1) // as when the server was away
 		}, "the input is not the one it was (a restored backup? a power failure?)"},
@@ -104,9 +104,9 @@ func TestWatchLooksTwice(t *testing.T) {
 	if !w.lasts("b", true, true) {
 		t.Error("clustered: a loss that stays is none")
 	}
-	var m missing
+	var m store.Missing
 	gone := jetstream.ErrStreamNotFound
-	if m.confirmed(gone) || m.confirmed(context.DeadlineExceeded) || !m.since.IsZero() {
+	if m.Confirmed(gone) || m.Confirmed(context.DeadlineExceeded) || !m.Since.IsZero() {
 		t.Error("one answer confirmed a loss, or another did not end the doubt")
 	}
 }

@@ -3,151 +3,189 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
+
+// ownerWorker is what all ownerships of a worker share. It is not changed after
+// the first ownership has begun.
+type ownerWorker struct {
+	job        string
+	subject    string // where producers publish
+	partitions int
+	lease      time.Duration
+	keep       time.Duration // how long what a record names no more is kept
+
+	worker string // its name
+	model  wire.Identity
+	empty  []byte // a message of no predictions
+	pull   int    // bytes that a consumer may ask for at once
+
+	js        jetstream.JetStream // for commits
+	link      *store.Link         // of js
+	in        *store.Input
+	out       jetstream.Stream
+	snaps     *store.Snapshots
+	auxiliary *store.Auxiliary
+
+	counters  *stats.Counters
+	log       *slog.Logger
+	now       func() time.Time                            // what leases read
+	lives     func(worker string) bool                    // whether another worker lives, as far as is known
+	reader    func(part int) (jetstream.JetStream, error) // the connection that a partition's consumer uses
+	connected func() bool                                 // whether every connection is up
+	workers   context.Context                             // ends with the shards
+
+	safeguards
+}
+
+// safeguards leave a check out each, so that the fault harness can see what that
+// check is for. The zero value leaves none out; only builds with the tag chaos
+// have others.
+type safeguards struct {
+	condition func(m *nats.Msg, r wire.Record)            // see store.Committer
+	claimed   func(p *state.Partition, input error) error // what a claim makes of what it found of the input, and of what is expected of the state
+	trusting  bool                                        // while it works: the input is the one it was
+}
 
 // ownership is the time between a claim of a partition and its end: released,
 // taken over by another worker (fenced), or stopped by an error. It has a
-// goroutine of its own, which claims, restores, reads and ends.
+// goroutine of its own (Hold), which claims, restores, reads and ends. Its
+// shard, its emitter, their uploads and Status see parts of it: each of these
+// parts has one writer, or a lock of its own.
 type ownership struct {
-	*run
+	w     *ownerWorker
 	part  *partition
 	shard *shard
-	c     *committer
+	c     *store.Committer // of Hold until the shard has the partition, then the emitter's
 
 	ctx  context.Context // ends when the partition is to be given up
 	stop context.CancelFunc
 
-	failed  atomic.Bool // nothing more of it may be committed
-	reason  error       // why, behind mu
-	mu      sync.Mutex
-	closed  chan struct{}           // nothing of it is in the stage any more
-	ended   chan struct{}           // run has returned
-	waiting atomic.Pointer[waiting] // for the server to take something; nil = for nothing
+	end
+	claim     atomic.Pointer[claim] // nil before the claim
+	first     uint64                // input message that the input began with
+	namedRows map[uint64]bool       // the stored rows that the snapshot in the record names
+	began     string                // snapshot it was restored from, empty = from message 1
 
-	reading, rebuilt atomic.Bool // how far it has come, for Status
+	reading, rebuilt atomic.Bool             // how far it has come, for Status
+	waiting          atomic.Pointer[waiting] // for the server to take something; nil = for nothing
 
-	claim
-	saving
+	input inputView
+	storing
 	keeping
 }
 
-// claim is what a claim found. What the sweep reads is written before epoch.
+// end is how an ownership ends.
+type end struct {
+	failed atomic.Bool // nothing more of it may be committed
+	mu     sync.Mutex
+	reason error         // why, behind mu
+	closed chan struct{} // nothing of it is in the stage any more
+	ended  chan struct{} // Hold has returned
+}
+
+// claim is what a claim found.
 type claim struct {
-	epoch     atomic.Uint64   // 0 before the claim
-	found     string          // the snapshot in the record
-	claimed   time.Time       // when
-	namedRows map[uint64]bool // the stored rows that the snapshot names
-	first     uint64          // input message that the input began with
-	began     string          // snapshot it was restored from, empty = from message 1
+	epoch uint64
+	found string    // the snapshot in the record
+	at    time.Time // when
 }
 
-// saving is how far the partition's states are stored.
-type saving struct {
-	uploading atomic.Bool // a snapshot is
-	ready     atomic.Pointer[stored]
-	saved     atomic.Uint64 // last input message of the snapshot in the record
-	bucketAge atomic.Uint64 // snapshots.generation when that one was stored, or the ownership began
-	unsaved   atomic.Int64  // since when messages are answered that no snapshot holds, ns; 0 = none are
-	answered  uint64        // last input message answered after a replay; the emitter's
-	freed     []freedRows   // behind mu, in order
+// newOwnership prepares the ownership of a partition, whose place among its
+// shard's is index. Nothing is claimed yet. It ends with ctx, or by stop.
+func newOwnership(ctx context.Context, w *ownerWorker, s *shard, part, index int) *ownership {
+	ctx, stop := context.WithCancel(ctx)
+	t := &ownership{w: w, part: newPartition(part, index), shard: s, ctx: ctx, stop: stop}
+	t.closed, t.ended = make(chan struct{}), make(chan struct{})
+	t.c = &store.Committer{
+		Js: w.js, Stream: w.out, Link: w.link, Job: w.job, Part: part, Worker: w.worker, Ours: s.arithmetic, Model: w.model, Log: w.log, Condition: w.condition,
+		Retries: func() { w.counters.Retries.Add(1) },
+		Begins:  t.unanswered,
+		Waits:   func(err error) error { return t.Waits("commit on "+t.c.Subject(), err) },
+		Refuses: func(r wire.Record) error { return otherRecord(t.c.Subject(), r, s.arithmetic, w.model) },
+	}
+	t.part.owner = t
+	t.home = w.snaps.Generation.Load()
+	return t
 }
 
-// keeping is what records named before, and is kept for a while; of whoever
-// commits.
-type keeping struct {
-	replaced []retired // oldest first
-	keptRows int       // of these
-	lastKept time.Time // when the last snapshot of these was replaced
-}
-
-// stored is a snapshot in the store that no record names yet.
-type stored struct {
-	name      string
-	seq       uint64
-	at        time.Time // no message was answered later that it holds
-	bucketAge uint64    // see ownership.bucketAge
-}
-
-// fail ends an ownership: what it says from now on is dropped.
-func (t *ownership) fail(err error) {
-	t.mu.Lock()
+// Fail ends an ownership: what it says from now on is dropped.
+func (t *ownership) Fail(err error) {
+	t.end.mu.Lock()
 	if t.reason == nil {
 		t.reason = err
 	}
-	t.mu.Unlock()
+	t.end.mu.Unlock()
 	t.failed.Store(true)
 	t.stop()
 }
 
+// Failed reports whether nothing more of the partition may be committed.
+func (t *ownership) Failed() bool { return t.failed.Load() }
+
+// err is why it has failed.
 func (t *ownership) err() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.end.mu.Lock()
+	defer t.end.mu.Unlock()
 	return t.reason
 }
 
-// trackUnsaved takes down what Status says of the age of what no snapshot holds.
-// What was answered before the ownership and is replayed has no age here.
-func (t *ownership) trackUnsaved(seq uint64, now time.Time) {
-	if seq <= t.part.state.ReplayTo || t.failed.Load() {
-		return
+// Claim is the worker's name, and the epoch of its claim; 0 before it.
+func (t *ownership) Claim() (worker string, epoch uint64) { return t.w.worker, t.epoch() }
+
+func (t *ownership) epoch() uint64 {
+	if c := t.claim.Load(); c != nil {
+		return c.epoch
 	}
-	t.answered = seq
-	if seq > t.saved.Load() && t.unsaved.Load() == 0 {
-		t.unsaved.Store(now.UnixNano())
-	}
+	return 0
 }
 
-// unstored reports whether the snapshot in the record is lost, with the bucket
-// it was in, and none waits to take its place.
-func (t *ownership) unstored() bool {
-	home := t.bucketAge.Load()
-	if now := t.ready.Load(); now != nil {
-		home = now.bucketAge
-	}
-	return home != t.snaps.Generation.Load()
-}
+// Rebuilt notes that the state has everything that was answered before.
+func (t *ownership) Rebuilt() { t.rebuilt.Store(true) }
 
-// named reports whether a snapshot waits to be named by a commit.
-func (t *ownership) named() bool { return t.ready.Load() != nil }
-
-// hold claims the partition and works on it until t.ctx ends, then gives it
+// Hold claims the partition and works on it until t.ctx ends, then gives it
 // up in order. started is called when it is being read.
-func (t *ownership) hold(started func()) {
+func (t *ownership) Hold(started func()) {
 	defer close(t.ended)
 	if err := t.begin(); err != nil {
-		err = t.c.overtaken(t.ctx, err)
+		err = t.c.Overtaken(t.ctx, err)
 		if t.ctx.Err() == nil {
-			t.fail(err)
+			t.Fail(err)
 		} else {
 			t.releaseUnused()
 		}
 		return
 	}
-	orphans, err := t.snaps.Orphans(t.ctx, t.part.state.ID, t.epoch.Load(), t.namedRows)
+	claim := t.claim.Load()
+	orphans, err := t.w.snaps.Orphans(t.ctx, t.part.state.ID, claim.epoch, t.namedRows)
 	if err != nil {
-		t.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.state.ID, "err", err)
+		t.w.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.state.ID, "err", err)
 	}
 	if !t.send(job{part: t.part, order: orderOpen}) {
 		return
 	}
 	consumer, err := t.read()
 	if err != nil && t.ctx.Err() == nil {
-		t.fail(err)
+		t.Fail(err)
 	}
 	if err == nil {
-		t.counters.Claims.Add(1)
-		t.counters.Owned.Add(1)
-		defer t.counters.Owned.Add(-1)
+		t.w.counters.Claims.Add(1)
+		t.w.counters.Owned.Add(1)
+		defer t.w.counters.Owned.Add(-1)
 		t.reading.Store(true)
 		started()
-		if store.Pause(t.ctx, t.keeps()) == nil { // see retire.go
-			t.snaps.SweepRows(t.ctx, orphans, t.part.state.ID, t.epoch.Load(), t.namedRows, t.log)
+		if store.Pause(t.ctx, t.w.keep) == nil { // see retire.go
+			t.w.snaps.SweepRows(t.ctx, orphans, t.part.state.ID, claim.epoch, t.namedRows, t.w.log)
 		}
 	}
 	<-t.ctx.Done()
@@ -159,7 +197,7 @@ func (t *ownership) hold(started func()) {
 		select {
 		case <-t.closed:
 			t.explainLostRow()
-		case <-t.workers.Done():
+		case <-t.w.workers.Done():
 		}
 	}
 }
@@ -167,15 +205,15 @@ func (t *ownership) hold(started func()) {
 // releaseUnused releases a partition that was claimed but not begun with: its
 // record stands as it was found.
 func (t *ownership) releaseUnused() {
-	if t.c.last == 0 { // nor claimed
+	if t.c.Last == 0 { // nor claimed
 		return
 	}
 	next := t.c.Record
 	next.Kind = wire.KindReleased
-	t.c.reassure(t.shard.last)
-	t.c.begin(t.empty, next)
-	if err := t.c.await(t.shard.last); err != nil && !errors.Is(err, errFenced) {
-		t.fail(err)
+	t.c.Reassure(t.shard.last)
+	t.c.Begin(t.w.empty, next)
+	if err := t.c.Await(t.shard.last); err != nil && !errors.Is(err, store.ErrFenced) {
+		t.Fail(err)
 	}
 }
 
@@ -184,33 +222,48 @@ func (t *ownership) send(j job) bool {
 	select {
 	case t.shard.queue <- j:
 		return true
-	case <-t.workers.Done():
+	case <-t.w.workers.Done():
 		return false
 	}
 }
 
 // begin claims the partition, checks the input and restores the state.
 func (t *ownership) begin() error {
-	patience := t.now().Add(t.cfg.Lease)
-	err := t.c.claim(t.ctx, t.empty, func(r wire.Record) bool {
-		return r.Kind != wire.KindReleased && t.members.others(r.Worker) && t.now().Before(patience)
+	patience := t.w.now().Add(t.w.lease)
+	err := t.c.Claim(t.ctx, t.w.empty, func(r wire.Record) bool {
+		return r.Kind != wire.KindReleased && t.w.lives(r.Worker) && t.w.now().Before(patience)
 	})
 	if err != nil {
 		return err
 	}
-	t.taken()
-	t.found, t.claimed = t.c.Snap, time.Now()
-	t.epoch.Store(t.c.Epoch) // from here on the manager's sweep reads found
-	if err := t.guard.heed(t.part, t.checkInput(t.ctx)); err != nil {
+	t.Taken()
+	t.claim.Store(&claim{epoch: t.c.Record.Epoch, found: t.c.Record.Snap, at: time.Now()})
+	err = t.checkInput(t.ctx)
+	if t.w.claimed != nil {
+		err = t.w.claimed(t.part.state, err)
+	}
+	if err != nil {
 		return err
 	}
-	if t.c.Snap != "" {
+	if t.c.Record.Snap != "" {
 		if err := t.restore(); err != nil {
 			return err
 		}
 	}
 	if t.part.state.ReplayTo > t.part.state.Done {
-		t.counters.Replaying.Add(1)
+		t.w.counters.Replaying.Add(1)
 	}
 	return nil
+}
+
+// tick lets an idle partition commit and store what is due. A shard that is
+// busy gets no tick: its batches do the same.
+func (t *ownership) tick() {
+	if t.epoch() == 0 || t.failed.Load() || t.ctx.Err() != nil {
+		return
+	}
+	select {
+	case t.shard.queue <- job{part: t.part, order: orderTick}:
+	default:
+	}
 }

@@ -8,12 +8,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// partition is what a worker has of one partition: its state, and what the
-// shard and the ownership must know of it besides.
+// partition is what a shard has of one partition: its state, and what the
+// shard must know besides.
 type partition struct {
 	state *state.Partition
-	index int // among its shard's partitions
-	owner *ownership
+	index int   // among its shard's partitions
+	owner owner // nil: a shard by itself, as in tests
+
+	// waiting are the messages that came and are not answered yet: whoever
+	// puts one into the shard's queue adds it, the shard and the emitter take
+	// it off.
+	waiting atomic.Int64
 
 	open, rebuilt, over bool // the shard has installed it, replayed what it must, and dropped it
 	watch
@@ -21,23 +26,35 @@ type partition struct {
 	snapshotAt    time.Time // of the last one
 
 	rebuiltSum wire.Digest // as it was compared with the record's
-	instead    string      // of the snapshot, where that is lost
-
-	inputView
+	instead    string      // of the snapshot, where that is lost: what the state was rebuilt from
 }
 
-// inputView is what is known of a partition's input beyond its messages.
-type inputView struct {
-	rests uint64                         // the message that predictions beyond replayTo are of, where the record says it
-	empty atomic.Pointer[state.Interval] // there is no input of the partition behind message from, up to message to
-	tell  atomic.Bool                    // the record is to say so
-	told  atomic.Uint64                  // up to where it does
-	doubt atomic.Bool                    // the input's beginning is near
+// owner is who has claimed a partition. Its shard asks it how far the states
+// are stored, and tells it what it has done.
+type owner interface {
+	// Fail ends the ownership: nothing more of the partition is committed, and
+	// Failed is true from then on. Every goroutine may call both.
+	Fail(err error)
+	Failed() bool
+	// Claim is the worker's name, and the epoch of its claim.
+	Claim() (worker string, epoch uint64)
+	// Rebuilt tells that the state has everything that was answered before.
+	Rebuilt()
+	// Saving is how far the states are stored.
+	Saving() saving
+	// Took tells that a snapshot of the state after input message seq was
+	// taken, which names the stored rows in freed no more; upload says that it
+	// goes with the next commit, and is not the last.
+	Took(seq uint64, freed []uint64, upload bool)
+	// EndSilent puts an end event into the partition's input.
+	EndSilent(event []byte) error
+}
 
-	// For Status, which reads them beside the work.
-	came    lastPlace    // of the input
-	unread  atomic.Int64 // input messages that the server had when the last one came
-	waiting atomic.Int64 // those that came and are not answered
+// saving is how far a partition's states are stored.
+type saving struct {
+	Seq       uint64 // last input message of the snapshot in the record
+	Uploading bool   // another one is on its way
+	Lost      bool   // the one in the record is lost, and none waits to take its place
 }
 
 func newPartition(id, index int) *partition { return partitionOf(state.NewPartition(id), index) }
@@ -49,7 +66,7 @@ func partitionOf(st *state.Partition, index int) *partition {
 }
 
 // failed reports whether the partition is to take nothing more.
-func (p *partition) failed() bool { return p.owner != nil && p.owner.failed.Load() }
+func (p *partition) failed() bool { return p.owner != nil && p.owner.Failed() }
 
-// of is the partition that a stream belongs to.
-func of(st *state.Stream) *partition { return st.Source.Part.Holder.(*partition) }
+// partOf is the partition that a stream belongs to.
+func partOf(st *state.Stream) *partition { return st.Source.Part.Holder.(*partition) }

@@ -42,7 +42,7 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	per := (c.Partitions + c.Shards - 1) / c.Shards
 	var shards []*shard
 	for range c.Shards {
-		sh, err := newShard(c, m, m.Readouts[0], engine, &s.counters.counts, b.log)
+		sh, err := newShard(c.shard(), m, m.Readouts[0], engine, &s.counters.counts, b.log)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -61,7 +61,8 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	pull, _ := pullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
 		part := newPartition(p, p/c.Shards)
-		cc, err := receive(ctx, in, c.Job, part, 1, pull, shards[p%c.Shards], func(wire.Place) (bool, error) { return false, nil }, func(err error) { b.t.Error(err) })
+		t := &ownership{w: &ownerWorker{job: c.Job, log: b.log, counters: &s.counters.counts, safeguards: safeguards{trusting: true}}, part: part, shard: shards[p%c.Shards], ctx: ctx, stop: stop}
+		cc, err := t.receive(in, 1, pull)
 		if err != nil {
 			b.t.Fatal(err)
 		}

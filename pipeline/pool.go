@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// EngineFactory makes an engine with a pool of slots for a network. A shard
-// calls it at its start and whenever it needs a larger pool.
-type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, error)
+// engineFactory makes an engine with a pool of slots for a network; see
+// pipeline.EngineFactory.
+type engineFactory = func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
 const firstSlots = 64 // most jobs need few; doubling reaches any number in a few steps
 
@@ -23,14 +23,14 @@ var errSlots = errors.New("pipeline: out of state rows")
 type pool struct {
 	engine reservoir.Engine
 	name   atomic.Pointer[string] // the engine's, for Status
-	make   EngineFactory
+	make   engineFactory
 	heads  []*readout.Linear
 	max    int
 	free   []int32
 	row    []uint32 // one state row, for growing
 }
 
-func newPool(factory EngineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
+func newPool(factory engineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
 	p := &pool{make: factory, heads: []*readout.Linear{head}, max: max, row: make([]uint32, net.Spec.Layout().Words)}
 	e, err := p.newEngine(net, min(firstSlots, max))
 	if err != nil {
@@ -108,4 +108,13 @@ func (p *pool) grow() error {
 	p.use(next)
 	p.addFree(old.Slots())
 	return old.Close()
+}
+
+// arithmeticOf names an engine's arithmetic as records do: nothing where it is
+// the canonical one.
+func arithmeticOf(e reservoir.Engine) string {
+	if a := reservoir.ArithmeticOf(e); a != reservoir.Canonical {
+		return a
+	}
+	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
@@ -137,7 +138,7 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 	}
 	_ = r.js.DeleteStream(b.Context(), wire.InputStream(l.c.Job)) // of an earlier run on a given server
 	l.clear()
-	if err := ensureStreams(b.Context(), r.js, l.c.WithDefaults(), r.log); err != nil {
+	if err := store.EnsureStreams(b.Context(), r.js, l.c.WithDefaults().layout(), r.log); err != nil {
 		b.Fatal(err)
 	}
 	x := noise(rand.New(rand.NewPCG(1, 2)), 6*loadRows*loadMessages/loadStreams)
@@ -159,7 +160,7 @@ func (l *load) clear() {
 	_ = l.rig.js.DeleteStream(ctx, wire.OutputStream(l.c.Job)) // absent the first time
 	_ = l.rig.js.DeleteObjectStore(ctx, wire.SnapshotBucket(l.c.Job))
 	_ = l.rig.js.DeleteKeyValue(ctx, wire.MemberBucket(l.c.Job))
-	if err := ensureStreams(ctx, l.rig.js, l.c.WithDefaults(), l.rig.log); err != nil {
+	if err := store.EnsureStreams(ctx, l.rig.js, l.c.WithDefaults().layout(), l.rig.log); err != nil {
 		l.b.Fatal(err)
 	}
 	runtime.GC()

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -108,15 +109,15 @@ func TestZombieIsFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &committer{js: b.js, stream: out, job: "zombie", worker: "other", log: b.log, retries: func() {}}
+	other := &store.Committer{Js: b.js, Stream: out, Job: "zombie", Worker: "other", Log: b.log, Retries: func() {}}
 	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
+	if err := other.Claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	if other.Epoch != before.Epoch+1 || other.Position != before.Position {
+	if other.Record.Epoch != before.Epoch+1 || other.Record.Position != before.Position {
 		t.Errorf("claimed %+v after %+v", other.Record, before)
 	}
 	close(wake)

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,17 +46,17 @@ func pullBytes(n, maxMessage int) (pull, perConnection int) {
 // reader is a partition's ordered consumer.
 type reader struct {
 	jetstream.ConsumeContext
-	part *partition
+	input *inputView
 }
 
 // read starts the partition's consumer behind what the snapshot holds.
 func (t *ownership) read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
-		js, err := t.reader(t.part.state.ID)
+		js, err := t.w.reader(t.part.state.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections
 			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
 		}
-		r, err := receive(t.ctx, js, t.cfg.Job, t.part, t.saved.Load()+1, t.pull, t.shard, t.same, t.fail)
+		r, err := t.receive(js, t.Saving().Seq+1, t.w.pull)
 		if err == nil || t.ctx.Err() != nil {
 			return r, err
 		}
@@ -65,18 +64,18 @@ func (t *ownership) read() (*reader, error) {
 		if errors.As(err, &refused) && attempt >= consumerAttempts {
 			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
 		}
-		t.log.Warn("consumer cannot be made, trying again", "partition", t.part.state.ID, "attempt", attempt, "err", err)
+		t.w.log.Warn("consumer cannot be made, trying again", "partition", t.part.state.ID, "attempt", attempt, "err", err)
 		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// receive starts the ordered consumer of partition p of the job called name, from
-// input message start on; pull is how many bytes it may ask for at once, fail is
-// told what ends it. Its callback blocks while the shard's queue is full, which stops
-// the pulls. The caller stops what it returns; ctx must have ended when fail
-// returns, for nothing may follow a message that was let go.
+// receive starts the ordered consumer of the partition, from input message start
+// on; pull is how many bytes it may ask for at once. Its callback blocks while
+// the shard's queue is full, which stops the pulls. The caller stops what it
+// returns. A fault ends the ownership, and with it t.ctx: nothing may follow a
+// message that was let go.
 //
 // What is called an ordered consumer is one after another on the server: the
 // client makes the next, behind the last message it has handed out, whenever
@@ -86,69 +85,76 @@ func (t *ownership) read() (*reader, error) {
 // input may have been lost before the message. It is asked too where fewer
 // messages are to come than there were, and where the input's beginning draws
 // near.
-func receive(ctx context.Context, js jetstream.JetStream, name string, p *partition, start uint64, pull int, s *shard, same func(next wire.Place) (lost bool, err error), fail func(error)) (*reader, error) {
-	cons, err := js.OrderedConsumer(ctx, wire.InputStream(name), jetstream.OrderedConsumerConfig{
-		FilterSubjects:    []string{wire.InputFilter(name, p.state.ID)},
+func (t *ownership) receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
+	part := t.part.state.ID
+	cons, err := js.OrderedConsumer(t.ctx, wire.InputStream(t.w.job), jetstream.OrderedConsumerConfig{
+		FilterSubjects:    []string{wire.InputFilter(t.w.job, part)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.state.ID, err)
+		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)
 	}
-	r := &reader{part: p}
+	r := &reader{input: &t.input}
 	// A callback that asks may still be asking when the next consumer's first
 	// message comes: that one waits its turn.
 	var turn sync.Mutex
-	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) {
-		if ctx.Err() != nil {
-			return // the message before may have been let go: none may follow it into the queue
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
-			return
-		}
-		lost, pending, at := false, int64(meta.NumPending), wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
-		if meta.Sequence.Consumer == 1 || p.doubt.Load() || pending+1 < p.unread.Load() {
-			turn.Lock()
-			defer turn.Unlock()
-			if lost, err = same(at); err != nil {
-				if ctx.Err() == nil {
-					fail(err)
-				}
-				return
-			}
-		}
-		p.unread.Store(pending)
-		p.came.store(at)
-		subject := m.Subject()
-		j := job{
-			part: p, msg: state.Message{
-				Seq: at.Seq, Stored: at.Stored, Key: subject[strings.LastIndexByte(subject, '.')+1:],
-				Header: m.Headers(), Data: m.Data(), Lost: lost,
-			},
-		}
-		select {
-		case s.queue <- j:
-			p.waiting.Add(1)
-		case <-ctx.Done():
-		}
-	}, jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
+	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.came(m, &turn) },
+		jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-			if ctx.Err() == nil {
-				s.counters.Resets.Add(1)
-				s.log.Debug("consumer recovers", "partition", p.state.ID, "err", err)
+			if t.ctx.Err() == nil {
+				t.w.counters.Resets.Add(1)
+				t.w.log.Debug("consumer recovers", "partition", part, "err", err)
 			}
 		}))
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", p.state.ID, err)
+		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)
 	}
 	return r, nil
+}
+
+// came passes an input message to the shard. It holds turn while it asks the
+// server.
+func (t *ownership) came(m jetstream.Msg, turn *sync.Mutex) {
+	if t.ctx.Err() != nil {
+		return // the message before may have been let go: none may follow it into the queue
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		t.Fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
+		return
+	}
+	v := &t.input
+	lost, pending, at := false, int64(meta.NumPending), wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
+	if meta.Sequence.Consumer == 1 || v.doubt.Load() || pending+1 < v.unread.Load() {
+		turn.Lock()
+		defer turn.Unlock()
+		if lost, err = t.same(at); err != nil {
+			if t.ctx.Err() == nil {
+				t.Fail(err)
+			}
+			return
+		}
+	}
+	v.unread.Store(pending)
+	v.came.store(at)
+	subject := m.Subject()
+	j := job{
+		part: t.part, msg: state.Message{
+			Seq: at.Seq, Stored: at.Stored, Key: subject[strings.LastIndexByte(subject, '.')+1:],
+			Header: m.Headers(), Data: m.Data(), Lost: lost,
+		},
+	}
+	select {
+	case t.shard.queue <- j:
+		t.part.waiting.Add(1)
+	case <-t.ctx.Done():
+	}
 }
 
 // end stops a reader: what it has not read is not this worker's any more.
 func (r *reader) end(patience time.Duration) {
 	natsclient.StopConsumer(r, patience)
-	r.part.unread.Store(0)
+	r.input.unread.Store(0)
 }

@@ -97,7 +97,7 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	raw, err := snaps.Get(ctx, rec.Snap)
 	fatal(err)
 	took(get)
-	sh, err := newShard(c.WithDefaults(), m, m.Readouts[0], fastest, new(stats.Counters), b.log)
+	sh, err := newShard(c.WithDefaults().shard(), m, m.Readouts[0], fastest, new(stats.Counters), b.log)
 	fatal(err)
 	defer sh.pool.engine.Close()
 	lap = time.Now()

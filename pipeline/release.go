@@ -12,7 +12,7 @@ import (
 // finish uploads the snapshot of an answer whose commit is out, and gives the
 // partition up where this was its last. Both happen beside the next batches.
 func (e *emitter) finish(ctx context.Context, a *answer) {
-	t, b, seq := a.part.owner, a.snapshot, a.inSeq
+	t, b, seq := ownerOf(a.part), a.snapshot, a.inSeq
 	switch {
 	case a.close:
 		at := wire.Mark{Seq: a.inSeq, Time: a.inTime, Digest: a.digest, Version: wire.StateVersion}
@@ -23,13 +23,13 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 			}
 		})
 	case b != nil && t.failed.Load():
-		t.uploading.Store(false)
+		t.uploadEnds()
 	case b != nil:
-		epoch := t.c.Epoch
+		epoch := t.c.Record.Epoch
 		e.releases.Go(func() {
-			defer t.uploading.Store(false)
+			defer t.uploadEnds()
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
-				t.log.Warn("snapshot not stored; the next one may be", "partition", t.part.state.ID, "err", err)
+				t.w.log.Warn("snapshot not stored; the next one may be", "partition", t.part.state.ID, "err", err)
 			}
 		})
 	}
@@ -39,46 +39,60 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 // whoever claims it next need not wait. The snapshot under way, if there is
 // one, is waited for: it may be the last.
 func (e *emitter) release(ctx context.Context, t *ownership, at wire.Mark, b []byte) {
-	for t.uploading.Load() && ctx.Err() == nil {
+	for t.uploads() && ctx.Err() == nil {
 		_ = store.Pause(ctx, time.Millisecond)
 	}
 	next := t.c.Record
 	next.Kind = wire.KindReleased
 	if b != nil {
-		err := t.upload(ctx, t.c.Epoch, at.Seq, b)
+		err := t.upload(ctx, t.c.Record.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			t.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.state.ID, "err", err)
+			t.w.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.state.ID, "err", err)
 		case err == nil:
 			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
 			next.Rests = wire.Place{}
-			if next.EmptyTo = t.part.emptyAfter(at.Seq); at.Seq == t.c.InSeq {
-				next.EmptyTo = max(next.EmptyTo, t.c.EmptyTo)
+			if next.EmptyTo = t.input.emptyAfter(at.Seq); at.Seq == t.c.Record.InSeq {
+				next.EmptyTo = max(next.EmptyTo, t.c.Record.EmptyTo)
 			}
 		}
 	}
-	if now := t.ready.Load(); now != nil && now.seq <= next.Mark.Seq {
+	if now := t.unnamed(); now != nil && now.seq <= next.Mark.Seq {
 		next.Snap, next.SnapSeq = now.name, now.seq
 	}
-	t.c.reassure(ctx)
-	t.c.begin(t.empty, next)
-	if err := e.await(ctx, t); err != nil && !errors.Is(err, errFenced) {
-		t.fail(err)
+	t.c.Reassure(ctx)
+	t.c.Begin(t.w.empty, next)
+	if err := e.await(ctx, t); err != nil && !errors.Is(err, store.ErrFenced) {
+		t.Fail(err)
 	}
 }
 
 // upload stores a snapshot taken after seq; the next commit names it.
 func (t *ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
-	name, home := wire.SnapshotName(t.part.state.ID, epoch, seq), t.snaps.Generation.Load()
+	name, home := wire.SnapshotName(t.part.state.ID, epoch, seq), t.w.snaps.Generation.Load()
 	begin := time.Now()
-	if err := t.snaps.Put(ctx, name, b); err != nil {
+	if err := t.w.snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
 	took := time.Since(begin)
-	t.counters.Snapshots.Add(1)
-	t.counters.SnapshotBytes.Add(uint64(len(b)))
-	t.counters.SnapshotNS.Add(int64(took))
-	t.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
-	t.ready.Store(&stored{name, seq, begin, home})
+	t.w.counters.Snapshots.Add(1)
+	t.w.counters.SnapshotBytes.Add(uint64(len(b)))
+	t.w.counters.SnapshotNS.Add(int64(took))
+	t.w.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
+	t.arrived(&stored{name, seq, begin, home})
 	return nil
+}
+
+// lastLookTime is how long whoever gives a partition up waits for the answer.
+const lastLookTime = time.Second
+
+// checkSnapshots asks for the snapshots before a partition is given up: the release
+// names the last one, and takes another only where that is lost.
+func (t *ownership) checkSnapshots() {
+	if t.failed.Load() || !t.w.connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.shard.last, lastLookTime)
+	defer cancel()
+	t.w.auxiliary.Look(ctx, wire.SnapshotStream(t.w.job))
 }

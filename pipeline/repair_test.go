@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -85,7 +86,7 @@ func TestYoungOutputIsTold(t *testing.T) {
 	p := newPast(t)
 	b := p.rig()
 	c := quick("young", 1)
-	if err := ensureStreams(t.Context(), b.js, c.WithDefaults(), b.log); err != nil {
+	if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	b.publish(sequences("a", 2, 1))

@@ -13,7 +13,7 @@ import (
 
 // restore reads the snapshot that the record names, or does without.
 func (t *ownership) restore() error {
-	err := t.restoreFrom(t.c.Snap, t.c.SnapSeq)
+	err := t.restoreFrom(t.c.Record.Snap, t.c.Record.SnapSeq)
 	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
 		return t.instead(err)
 	}
@@ -23,7 +23,7 @@ func (t *ownership) restore() error {
 // restoreFrom reads a snapshot of the state after input message seq.
 func (t *ownership) restoreFrom(name string, seq uint64) error {
 	for {
-		b, err := t.snaps.Get(t.ctx, name)
+		b, err := t.w.snaps.Get(t.ctx, name)
 		switch {
 		case err == nil:
 			p, err := state.Decode(b, t.shard.machine.Shape, t.part.state.ID)
@@ -31,30 +31,30 @@ func (t *ownership) restoreFrom(name string, seq uint64) error {
 				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.Done, seq)
 			}
 			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.snaps.Bucket, other)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.w.snaps.Bucket, other)
 			}
 			if errors.Is(err, state.ErrDamaged) {
-				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.Bucket, t.part.state.ID, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.snaps.Bucket, t.part.state.ID, err)
 			}
 			if err != nil {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.snaps.Bucket, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.w.snaps.Bucket, err)
 			}
-			if name != t.c.Snap { // the digest's input is known to be the one it was; what lies before it may be another
-				if err := t.unchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
-					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.snaps.Bucket, err)
+			if name != t.c.Record.Snap { // the digest's input is known to be the one it was; what lies before it may be another
+				if err := t.w.in.Unchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
+					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.w.snaps.Bucket, err)
 				}
 			}
-			t.saved.Store(p.Done)
+			t.storing.restored(p.Done)
 			t.namedRows, t.began = p.StoredRows(), name
 			t.part.state.TakeOver(p)
-			t.counters.Restores.Add(1)
+			t.w.counters.Restores.Add(1)
 			return nil
 		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
-			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.state.ID, t.snaps.Bucket, store.ErrLater)
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.state.ID, t.w.snaps.Bucket, store.ErrLater)
 		case store.LostSnapshot(err):
-			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.snaps.Bucket, t.part.state.ID, err)
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.snaps.Bucket, t.part.state.ID, err)
 		}
-		t.log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
+		t.w.log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
 		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
 			return err
 		}
@@ -65,18 +65,18 @@ func (t *ownership) restoreFrom(name string, seq uint64) error {
 // or from the input's first message. What comes out must have the digest that
 // the record has; see verify.
 func (t *ownership) instead(lost error) error {
-	if err := t.c.overtaken(t.ctx, lost); errors.Is(err, errFenced) {
+	if err := t.c.Overtaken(t.ctx, lost); errors.Is(err, store.ErrFenced) {
 		return err // whoever has the partition now has deleted it
 	}
-	if t.c.Mark.Seq == 0 {
+	if t.c.Record.Mark.Seq == 0 {
 		return fmt.Errorf("%w; restore the store, or start a new job", lost)
 	}
-	all, err := t.snaps.Entries(t.ctx, t.part.state.ID)
+	all, err := t.w.snaps.Entries(t.ctx, t.part.state.ID)
 	if err != nil {
 		return fmt.Errorf("%w: %w: %w", lost, err, store.ErrLater)
 	}
 	for _, e := range all {
-		if e.Name == t.c.Snap || e.Seq > t.c.SnapSeq || t.first > e.Seq+1 {
+		if e.Name == t.c.Record.Snap || e.Seq > t.c.Record.SnapSeq || t.first > e.Seq+1 {
 			continue
 		}
 		err := t.restoreFrom(e.Name, e.Seq)
@@ -84,20 +84,17 @@ func (t *ownership) instead(lost error) error {
 			t.withoutSnapshot(lost, "an earlier snapshot, "+e.Name, e.Seq+1)
 			return err
 		}
-		t.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.state.ID, "err", err)
+		t.w.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.state.ID, "err", err)
 	}
 	if t.first > 1 {
-		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, wire.InputStream(t.cfg.Job), t.first)
+		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, wire.InputStream(t.w.job), t.first)
 	}
 	t.withoutSnapshot(lost, "nothing", 1)
 	return nil
 }
 
 func (t *ownership) withoutSnapshot(lost error, from string, first uint64) {
-	t.bucketAge.Store(nowhere)
+	t.storing.lost()
 	t.part.instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
-	t.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.state.ID, "from", from, "input", first, "to", t.c.InSeq, "err", lost)
+	t.w.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.state.ID, "from", from, "input", first, "to", t.c.Record.InSeq, "err", lost)
 }
-
-// nowhere is the home of a snapshot that is lost; see ownership.unstored.
-const nowhere = ^uint64(0)

@@ -2,11 +2,11 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -23,7 +23,7 @@ const (
 	keepReplaced = 10 * time.Minute
 	// mostKeptRows bounds, for each partition, the rows that are kept for
 	// replaced snapshots alone; beyond them these go sooner.
-	mostKeptRows = DefaultMaxStreams
+	mostKeptRows = 1 << 14
 )
 
 // retired is what a record named before.
@@ -33,19 +33,18 @@ type retired struct {
 	rows []uint64
 }
 
-// keeps is how long what was replaced is kept.
-func (s *Stage) keeps() time.Duration {
-	if s.keep == 0 {
-		return keepReplaced
-	}
-	return max(0, s.keep)
+// keeping is what records named before, and is kept for a while. Whoever
+// commits has it.
+type keeping struct {
+	replaced []retired // oldest first
+	keptRows int       // of these
+	lastKept time.Time // when the last snapshot of these was replaced
 }
 
 // retire notes a snapshot that the record names no more, and rows that only it
-// and those before it name, and returns what is to be deleted now. Whoever
-// commits calls it.
-func (t *ownership) retire(snap string, rows []uint64, now time.Time) (snaps []string, unused []uint64) {
-	keep := t.keeps()
+// and those before it name, and returns what is to be deleted now. What is
+// replaced is kept for the time keep.
+func (t *keeping) retire(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
 	if snap != "" && (keep == 0 || t.lastKept.Add(keep).After(now)) {
 		snaps, snap = []string{snap}, ""
 	}
@@ -79,22 +78,19 @@ func (t *ownership) retire(snap string, rows []uint64, now time.Time) (snaps []s
 	return snaps, unused
 }
 
-// errRecordLost is a partition that has begun, and has no record.
-var errRecordLost = errors.New("nothing is answered")
-
 // unanswered refuses to begin a partition that has begun before: it has
 // snapshots, but no record. Imported ones (epoch 0) come before the record.
 func (t *ownership) unanswered(ctx context.Context) error {
-	try, cancel := t.link.Attempt(ctx)
+	try, cancel := t.w.link.Attempt(ctx)
 	defer cancel()
-	all, err := t.snaps.Entries(try, t.part.state.ID)
+	all, err := t.w.snaps.Entries(try, t.part.state.ID)
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
 		if e.Epoch > 0 {
 			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, start a new job, which predicts the same input again",
-				t.c.subject(), t.snaps.Bucket, e.Name, errRecordLost, wire.OutputStream(t.cfg.Job))
+				t.c.Subject(), t.w.snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.w.job))
 		}
 	}
 	return nil

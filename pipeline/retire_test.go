@@ -19,7 +19,7 @@ import (
 func TestReplacedIsKept(t *testing.T) {
 	t.Parallel()
 	const step = 7 * time.Second
-	tn := &ownership{run: &run{Stage: &Stage{}}}
+	var tn keeping
 	began := time.Now()
 	type was struct{ replaced, gone time.Duration }
 	snaps, rows := map[string]*was{}, map[uint64]*was{}
@@ -27,7 +27,7 @@ func TestReplacedIsKept(t *testing.T) {
 		at := time.Duration(i) * step
 		name := fmt.Sprint(i)
 		snaps[name], rows[i] = &was{replaced: at}, &was{replaced: at}
-		old, unused := tn.retire(name, []uint64{i}, began.Add(at))
+		old, unused := tn.retire(name, []uint64{i}, keepReplaced, began.Add(at))
 		for _, s := range old {
 			snaps[s].gone = at
 		}
@@ -69,7 +69,7 @@ func TestReplacedIsKept(t *testing.T) {
 		}
 	}
 	for i := range uint64(20) { // no more rows than said, whatever the time
-		tn.retire(fmt.Sprint(1000+i), make([]uint64, mostKeptRows/4), began.Add(300*step+time.Duration(i)))
+		tn.retire(fmt.Sprint(1000+i), make([]uint64, mostKeptRows/4), keepReplaced, began.Add(300*step+time.Duration(i)))
 		held := 0
 		for _, r := range tn.replaced {
 			held += len(r.rows)
@@ -78,8 +78,7 @@ func TestReplacedIsKept(t *testing.T) {
 			t.Fatalf("%d rows are kept, counted as %d", held, tn.keptRows)
 		}
 	}
-	tn.keep = -1
-	if old, unused := tn.retire("a", []uint64{1}, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
+	if old, unused := tn.retire("a", []uint64{1}, 0, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
 		t.Errorf("keeping nothing: %v, %v", old, unused)
 	}
 }

@@ -15,34 +15,6 @@ import (
 // snapshot taken between. It is deleted when a record names a snapshot that
 // does not name it, and some minutes have passed (retire.go). What killed workers leave behind is swept (sweepRows).
 
-// freedRows are stored rows that a snapshot after seq names no more.
-type freedRows struct {
-	seq  uint64
-	rows []uint64
-}
-
-// free notes which rows the snapshot after seq has put out of use.
-func (t *ownership) free(seq uint64, rows []uint64) {
-	if len(rows) == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.freed = append(t.freed, freedRows{seq, rows})
-}
-
-// freedBy takes the rows that nothing names once a record names the snapshot
-// after seq.
-func (t *ownership) freedBy(seq uint64) (rows []uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for len(t.freed) > 0 && t.freed[0].seq <= seq {
-		rows = append(rows, t.freed[0].rows...)
-		t.freed = t.freed[1:]
-	}
-	return rows
-}
-
 // explainLostRow finds out whether a stored row was missing because another worker
 // has the partition by now: its snapshots do not name the rows that ours did.
 // Nothing else uses the committer any more.
@@ -50,11 +22,11 @@ func (t *ownership) explainLostRow() {
 	if err := t.err(); errors.Is(err, store.ErrRow) {
 		ctx, cancel := context.WithCancel(t.shard.last) // a stop does not wait for the server without end
 		defer cancel()
-		defer context.AfterFunc(t.workers, cancel)()
-		err = t.c.overtaken(ctx, err)
-		t.mu.Lock()
+		defer context.AfterFunc(t.w.workers, cancel)()
+		err = t.c.Overtaken(ctx, err)
+		t.end.mu.Lock()
 		t.reason = err
-		t.mu.Unlock()
+		t.end.mu.Unlock()
 	}
 }
 

@@ -41,7 +41,7 @@ func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, Conf
 // snapshotsOf is the store of a job that has not run.
 func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Config) (*store.Snapshots, error) {
 	c = c.WithDefaults()
-	if err := ensureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
+	if err := store.EnsureStreams(ctx, js, c.layout(), slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	return store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
@@ -98,12 +98,12 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &committer{js: b.js, stream: out, job: "late", worker: "other", log: b.log, retries: func() {}}
+	other := &store.Committer{Js: b.js, Stream: out, Job: "late", Worker: "other", Log: b.log, Retries: func() {}}
 	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
+	if err := other.Claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	s, err := b.js.Stream(t.Context(), wire.RowStream("late"))
@@ -157,9 +157,7 @@ func TestRowStoreAway(t *testing.T) {
 	l := newLone(t, m, Config{MaxSlots: 2})
 	l.store, l.last = snaps, t.Context()
 	held := func(p *partition) {
-		ctx, stop := context.WithCancel(t.Context())
-		p.owner = &ownership{run: &run{Stage: &Stage{}, self: self{worker: fmt.Sprint("w", p.state.ID)}}, part: p, ctx: ctx, stop: stop}
-		p.owner.epoch.Store(1)
+		p.owner = &testOwner{name: fmt.Sprint("w", p.state.ID)}
 	}
 	other := newPartition(1, 1)
 	held(l.p)
@@ -182,21 +180,21 @@ func TestRowStoreAway(t *testing.T) {
 	}
 	b.srv.Close()
 	take(other, "x") // needs its row, and a's or b's slot
-	if !other.failed() || !errors.Is(other.owner.err(), store.ErrLater) {
-		t.Fatalf("the partition that needs a row: %v", other.owner.err())
+	if !other.failed() || !errors.Is(other.owner.(*testOwner).err, store.ErrLater) {
+		t.Fatalf("the partition that needs a row: %v", other.owner.(*testOwner).err)
 	}
 	if l.p.failed() {
-		t.Fatal(l.p.owner.err())
+		t.Fatal(l.p.owner.(*testOwner).err)
 	}
 	l.drop(other)
 	take(l.p, "a")
 	take(l.p, "b")
 	if l.p.failed() {
-		t.Fatalf("the other partition: %v", l.p.owner.err())
+		t.Fatalf("the other partition: %v", l.p.owner.(*testOwner).err)
 	}
 	take(l.p, "c")
-	if !errors.Is(l.p.owner.err(), store.ErrLater) {
-		t.Fatalf("a third sequence with room for two: %v", l.p.owner.err())
+	if !errors.Is(l.p.owner.(*testOwner).err, store.ErrLater) {
+		t.Fatalf("a third sequence with room for two: %v", l.p.owner.(*testOwner).err)
 	}
 }
 
@@ -215,9 +213,7 @@ func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
 	l.store, l.last = snaps, t.Context()
 	other := newPartition(1, 1)
 	for _, p := range []*partition{l.p, other} {
-		ctx, stop := context.WithCancel(t.Context())
-		p.owner = &ownership{run: &run{Stage: &Stage{}, self: self{worker: fmt.Sprint("w", p.state.ID)}}, part: p, ctx: ctx, stop: stop}
-		p.owner.epoch.Store(1)
+		p.owner = &testOwner{name: fmt.Sprint("w", p.state.ID)}
 	}
 	l.b = newBatch(2)
 	b.srv.Close() // no row can be stored
@@ -229,11 +225,11 @@ func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
 	if err := errors.Join(l.ingest(l.b, mine), l.ingest(l.b, theirs), l.advance(l.b)); err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(l.p.owner.err(), store.ErrLater) {
-		t.Fatalf("four open sequences with room for two: %v", l.p.owner.err())
+	if !errors.Is(l.p.owner.(*testOwner).err, store.ErrLater) {
+		t.Fatalf("four open sequences with room for two: %v", l.p.owner.(*testOwner).err)
 	}
 	if other.failed() {
-		t.Fatalf("the other partition: %v", other.owner.err())
+		t.Fatalf("the other partition: %v", other.owner.(*testOwner).err)
 	}
 	want := newLone(t, m, Config{}).feedAll(rows("x", 0, true, 1, 2))
 	if got := l.b.answers[1].Preds; len(got) != 1 || !slices.Equal(got[0].Scores, want[0].Scores) {
@@ -257,10 +253,10 @@ func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	defer over()
 	lost := fmt.Errorf("row 1: %w", store.ErrRow)
 	tn := &ownership{
-		run: &run{workers: t.Context()}, shard: &shard{last: last}, stop: func() {},
-		c: &committer{stream: away{}, job: "x", last: 1},
+		w: &ownerWorker{workers: t.Context()}, shard: &shard{last: last}, stop: func() {},
+		c: &store.Committer{Stream: away{}, Job: "x", Last: 1},
 	}
-	tn.fail(lost)
+	tn.Fail(lost)
 	ended := make(chan struct{})
 	go func() { tn.explainLostRow(); close(ended) }()
 	select {

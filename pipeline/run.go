@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +25,7 @@ import (
 
 // run is one Stage.Run.
 type run struct {
-	*Stage
+	stage    *Stage
 	cfg      Config
 	log      *slog.Logger
 	counters *stats.Counters
@@ -37,12 +36,13 @@ type run struct {
 	js   jetstream.JetStream // for commits
 	link *store.Link         // of js
 	streams
-	dialled
+	conns connections
 
 	empty    []byte // a message of no predictions
 	limit    int    // bytes of a message's body the server takes
 	shards   []*shard
 	emitters []*emitter
+	owners   *ownerWorker    // what the ownerships share
 	workers  context.Context // ends with the shards
 	cut      func()          // ends the time for last commits
 
@@ -61,22 +61,12 @@ type self struct {
 
 // streams are a job's NATS streams.
 type streams struct {
-	in, out   jetstream.Stream
+	in        *store.Input
+	out       jetstream.Stream
 	began     map[string]time.Time // when these were created
 	snaps     *store.Snapshots
-	auxiliary *auxiliary
+	auxiliary *store.Auxiliary
 	members   *members
-}
-
-// dialled are a run's connections, and which of them consumers use.
-type dialled struct {
-	connsMu sync.Mutex // never held while something is waited for
-	conns   []*connection
-
-	mu            sync.Mutex
-	readers       []jetstream.JetStream
-	perConnection int // consumers of a reader
-	pull          int // bytes a consumer may ask for at once
 }
 
 func (s *Stage) prepare() (*run, error) {
@@ -86,7 +76,7 @@ func (s *Stage) prepare() (*run, error) {
 	if err := errors.Join(s.Config.Validate(), s.Model.Validate(), s.Model.CheckLengths()); err != nil {
 		return nil, err
 	}
-	r := &run{Stage: s, cfg: s.Config.WithDefaults(), log: s.Log, shown: s.Counters}
+	r := &run{stage: s, cfg: s.Config.WithDefaults(), log: s.Log, shown: s.Counters}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -97,6 +87,7 @@ func (s *Stage) prepare() (*run, error) {
 	if r.now = s.clock; r.now == nil {
 		r.now = time.Now
 	}
+	r.conns.open, r.conns.job = s.Dial, r.cfg.Job
 	r.worker = nuid.Next()
 	var err error
 	if r.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
@@ -117,7 +108,7 @@ func (s *Stage) prepare() (*run, error) {
 // open connects, creates or checks what the job has on the server, and sets
 // up shards and emitters.
 func (r *run) open(ctx context.Context) error {
-	nc, err := r.dial("commit")
+	nc, err := r.conns.dial("commit")
 	if err != nil {
 		return err
 	}
@@ -141,7 +132,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.elsewhere(ctx, nc); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() error { return ensureStreams(ctx, r.js, r.cfg, r.log) }); err != nil {
+	if err := r.patiently(ctx, func() error { return store.EnsureStreams(ctx, r.js, r.cfg.layout(), r.log) }); err != nil {
 		return err
 	}
 	if err := r.openShards(); err != nil {
@@ -160,29 +151,30 @@ func (r *run) open(ctx context.Context) error {
 // openShards makes the engines and what works with them, and with the engines'
 // arithmetic the worker's model has its identity.
 func (r *run) openShards() error {
+	dead := &store.DeadLetters{Js: r.js, Link: r.link, Job: r.cfg.Job, Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
 	for range r.cfg.Shards {
-		s, err := newShard(r.cfg, r.Model, r.head, r.NewEngine, r.counters, r.log)
+		s, err := newShard(r.cfg.shard(), r.stage.Model, r.head, r.stage.NewEngine, r.counters, r.log)
 		if err != nil {
 			return err
 		}
 		r.engine = s.pool.engine.Name()
-		if r.guard.turn != nil {
-			s.machine.Turn = r.guard.turn
+		if r.stage.guard.turn != nil {
+			s.machine.Turn = r.stage.guard.turn
 		}
 		r.shards = append(r.shards, s)
 		enc, err := codec.NewPredictionEncoder(r.meta)
 		if err != nil {
 			return fmt.Errorf("pipeline: %w", err)
 		}
-		r.emitters = append(r.emitters, &emitter{js: r.js, link: r.link, job: r.cfg.Job, encoder: enc, limit: r.limit, counters: r.counters})
+		r.emitters = append(r.emitters, &emitter{dead: dead, encoder: enc, limit: r.limit, counters: r.counters})
 	}
 	r.model = r.shards[0].machine.Shape.Identity()
 	var err error
-	if r.model.Readout, err = readoutOf(r.Model, r.head); err != nil {
+	if r.model.Readout, err = readoutOf(r.stage.Model, r.head); err != nil {
 		return err
 	}
-	if r.guard.identity != nil {
-		r.model = r.guard.identity(r.model)
+	if r.stage.guard.identity != nil {
+		r.model = r.stage.guard.identity(r.model)
 	}
 	r.worker = r.model.Sign(r.worker)
 	return nil
@@ -199,7 +191,7 @@ func (r *run) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		if !errors.Is(err, context.DeadlineExceeded) && !store.Unheard(err) || ctx.Err() != nil || attempt == natsclient.JetStreamAttempts {
-			return accountWants(err)
+			return store.AccountWants(err)
 		}
 		if store.Unheard(err) {
 			_ = store.Pause(ctx, time.Second)
@@ -210,14 +202,15 @@ func (r *run) patiently(ctx context.Context, f func() error) error {
 
 // openJob finds the NATS streams and buckets of the job.
 func (r *run) openJob(ctx context.Context) error {
-	var err error
-	if r.in, err = r.js.Stream(ctx, wire.InputStream(r.cfg.Job)); err != nil {
+	in, err := r.js.Stream(ctx, wire.InputStream(r.cfg.Job))
+	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
+	r.in = &store.Input{Stream: in, Link: r.link, Job: r.cfg.Job}
 	if r.out, err = r.js.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.began = map[string]time.Time{wire.InputStream(r.cfg.Job): r.in.CachedInfo().Created, wire.OutputStream(r.cfg.Job): r.out.CachedInfo().Created}
+	r.began = map[string]time.Time{wire.InputStream(r.cfg.Job): in.CachedInfo().Created, wire.OutputStream(r.cfg.Job): r.out.CachedInfo().Created}
 	if r.snaps, err = store.OpenSnapshots(ctx, r.js, r.cfg.Job, r.cfg.Replicas); err != nil {
 		return err
 	}
@@ -228,19 +221,25 @@ func (r *run) openJob(ctx context.Context) error {
 	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker, r.now); err != nil {
 		return err
 	}
-	if r.auxiliary, err = openAuxiliary(ctx, r); err != nil {
+	if r.auxiliary, err = store.OpenAuxiliary(ctx, r.js, r.link, r.cfg.Job, r.snaps, r.counters.Spilled.Load, r.log); err != nil {
 		return err
 	}
 	r.warnOfLoss()
 	if r.empty, err = r.newEmpty(); err != nil {
 		return err
 	}
-	maxMessage := int(r.in.CachedInfo().Config.MaxMsgSize)
+	maxMessage := int(in.CachedInfo().Config.MaxMsgSize)
 	if maxMessage <= 0 {
 		maxMessage = r.limit + store.HeaderRoom
 	}
-	r.pull, r.perConnection = pullBytes(r.cfg.Partitions, maxMessage)
-	r.readers = make([]jetstream.JetStream, (r.cfg.Partitions+r.perConnection-1)/r.perConnection)
+	r.owners = &ownerWorker{
+		job: r.cfg.Job, subject: r.cfg.InputSubject, partitions: r.cfg.Partitions, lease: r.cfg.Lease, keep: r.keeps(),
+		worker: r.worker, model: r.model, empty: r.empty, pull: r.conns.share(r.cfg.Partitions, maxMessage),
+		js: r.js, link: r.link, in: r.in, out: r.out, snaps: r.snaps, auxiliary: r.auxiliary,
+		counters: r.counters, log: r.log, now: r.now,
+		lives: r.members.others, reader: r.conns.reader, connected: r.conns.connected,
+		safeguards: r.stage.guard.safeguards,
+	}
 	return nil
 }
 
@@ -252,12 +251,12 @@ const startsTogether = time.Minute
 // under the default sync takes what was made in the last minutes), or it is a
 // new job on an input made before it. Nothing but its operator can know.
 func (r *run) warnOfLoss() {
-	out, in := r.out.CachedInfo(), r.in.CachedInfo()
+	out, in := r.out.CachedInfo(), r.in.Stream.CachedInfo()
 	if out.State.LastSeq > 0 {
 		return
 	}
 	var older []string
-	for _, info := range append(slices.Collect(maps.Values(r.auxiliary.known)), in) {
+	for _, info := range append(slices.Collect(maps.Values(r.auxiliary.Known)), in) {
 		if out.Created.Sub(info.Created) > startsTogether {
 			older = append(older, fmt.Sprintf("%s (%d messages)", info.Config.Name, info.State.Msgs))
 		}
@@ -266,6 +265,14 @@ func (r *run) warnOfLoss() {
 		slices.Sort(older)
 		r.log.Warn("the output is new and empty, but other NATS streams of the job are older: if the job is new, ignore this line; if it has made predictions before, its output is lost, and they will be made again: stop the stage and restore the output", "output", out.Config.Name, "created", wire.CreatedText(out.Created), "older", strings.Join(older, ", "))
 	}
+}
+
+// keeps is how long what a record names no more is kept.
+func (r *run) keeps() time.Duration {
+	if r.stage.keep == 0 {
+		return keepReplaced
+	}
+	return max(0, r.stage.keep)
 }
 
 // newEmpty encodes a message of no predictions.
@@ -284,9 +291,7 @@ func (r *run) newEmpty() ([]byte, error) {
 // close frees what open took and clears the counters that speak of now.
 func (r *run) close() {
 	r.shown.running.CompareAndSwap(r, nil)
-	for _, nc := range r.conns {
-		nc.Close()
-	}
+	r.conns.close()
 	for _, s := range r.shards {
 		if err := s.pool.engine.Close(); err != nil {
 			r.log.Error("engine did not close", "err", err)

@@ -19,21 +19,21 @@ import (
 var unguarded = map[string]safeguard{
 	"": {},
 	// commits whatever others have committed
-	"nofence": {condition: func(*nats.Msg, wire.Record) {}},
+	"nofence": {safeguards: safeguards{condition: func(*nats.Msg, wire.Record) {}}},
 	// relies on the server's duplicate window instead of the fence
-	"msgid": {condition: func(m *nats.Msg, r wire.Record) {
+	"msgid": {safeguards: safeguards{condition: func(m *nats.Msg, r wire.Record) {
 		m.Header[jetstream.MsgIDHeader] = []string{fmt.Sprintf("%s.%s.%d.%d", m.Subject, r.Kind, r.InSeq, r.Ahead)}
-	}},
+	}}},
 	// repeats and gaps of producers count as samples
 	"nodedup": {turn: func(*state.Source, uint64) state.Turn { return state.InTurn }},
 	// Eusn-Ahead is not looked at
-	"noahead": {claimed: func(p *partition, input error) error { p.state.Skip = 0; return input }},
+	"noahead": {safeguards: safeguards{claimed: func(p *state.Partition, input error) error { p.Skip = 0; return input }}},
 	// a claim does not ask whether the input is the one it was
-	"noinput": {trusting: true, claimed: func(p *partition, _ error) error { p.state.Want.At = 0; return nil }},
+	"noinput": {safeguards: safeguards{trusting: true, claimed: func(p *state.Partition, _ error) error { p.Want.At = 0; return nil }}},
 	// a state rebuilt is not compared with the record's digest
-	"nodigest": {claimed: func(p *partition, input error) error { p.state.Want.At = 0; return input }},
+	"nodigest": {safeguards: safeguards{claimed: func(p *state.Partition, input error) error { p.Want.At = 0; return input }}},
 	// nobody asks whether the input went back under the worker
-	"noreset": {trusting: true},
+	"noreset": {safeguards: safeguards{trusting: true}},
 	// every model passes for the job's
 	"anymodel": {identity: func(wire.Identity) wire.Identity {
 		zeros := strings.Repeat("0", wire.HashDigits)

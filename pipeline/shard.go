@@ -61,7 +61,18 @@ type pacing struct {
 	began                         time.Time // what partitions' watches count from
 }
 
-func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory EngineFactory, counters *stats.Counters, log *slog.Logger) (*shard, error) {
+// config is what a shard must know of a job's configuration; see
+// pipeline.Config.
+type config struct {
+	RowBudget, SnapshotMessages, MaxMessage int
+	MaxSlots, MaxStreams                    int
+	Reorder, ReorderBytes                   int
+	NonFinite                               codec.NonFinite
+	Latency, SnapshotEvery, Lease           time.Duration
+	Idle, Forget                            time.Duration
+}
+
+func newShard(c config, m *reservoir.Model, head *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*shard, error) {
 	dec, err := codec.NewDecoder(codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
@@ -87,7 +98,7 @@ func newShard(c Config, m *reservoir.Model, head *readout.Linear, factory Engine
 }
 
 // rulesOf are a configuration's and a model's.
-func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, error) {
+func rulesOf(c config, m *reservoir.Model, arithmetic string) (state.Rules, error) {
 	hold := c.NonFinite == codec.Hold
 	sh, err := state.ShapeOf(m, arithmetic, hold)
 	if err != nil {
@@ -111,24 +122,29 @@ func (s *shard) run(ctx context.Context, out chan<- *batch, free <-chan *batch) 
 		var b *batch
 		select {
 		case b = <-free:
-			b.reset()
 		case <-ctx.Done():
 			return nil
 		}
-		if err := s.collect(ctx, b); err != nil {
+		if err := s.next(ctx, b); err != nil {
 			return err
 		}
 		if b.messages == 0 {
 			return nil // ctx has ended
 		}
-		if err := s.advance(b); err != nil {
-			return err
-		}
-		if err := s.finalise(b); err != nil {
-			return err
-		}
 		out <- b // room for every batch there is
 	}
+}
+
+// next fills a batch again and computes it. Without messages in it, ctx has ended.
+func (s *shard) next(ctx context.Context, b *batch) error {
+	b.reset()
+	if err := s.collect(ctx, b); err != nil || b.messages == 0 {
+		return err
+	}
+	if err := s.advance(b); err != nil {
+		return err
+	}
+	return s.finalise(b)
 }
 
 // collect takes messages until the row budget is reached or the latency
@@ -190,15 +206,9 @@ func (s *shard) take(b *batch, j job) error {
 		if !p.open || p.failed() {
 			return nil
 		}
-		empty := p.emptyAfter(p.state.Done)
-		if p.state.Current() || p.state.Done == 0 && empty > 0 {
+		if p.state.Current() || p.state.Done == 0 && p.state.ReplayTo == 0 {
 			a := b.answer(p)
-			a.inSeq, a.inTime = p.state.Done, p.state.DoneTime
-			a.commit = p.owner.named() || p.due(s, time.Now())
-			if empty > p.told.Load() && p.tell.Swap(false) {
-				a.commit = true
-				p.told.Store(empty)
-			}
+			a.inSeq, a.inTime, a.tick = p.state.Done, p.state.DoneTime, true
 		}
 		return s.observe(p)
 	case orderClose:

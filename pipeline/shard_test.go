@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -193,11 +194,11 @@ func TestAdoptFails(t *testing.T) {
 	}
 	p := partitionOf(decoded, 0)
 	ctx, stop := context.WithCancel(t.Context())
-	p.owner = &ownership{ctx: ctx, stop: stop, part: p}
+	p.owner = &testOwner{}
 	stop()
 	l.last = ctx // the store of rows is not waited for any more
-	if err := l.install(l.b, p); err != nil || !errors.Is(p.owner.err(), errUnfinished) {
-		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.owner.err())
+	if err := l.install(l.b, p); err != nil || !errors.Is(p.owner.(*testOwner).err, store.ErrUnfinished) {
+		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.owner.(*testOwner).err)
 	}
 	l.drop(p)
 	s := read(l.counters)

@@ -71,7 +71,7 @@ func (s *shard) place(b *batch, st *state.Stream, phase int, reset bool) error {
 		return nil
 	}
 	if !reset {
-		s.arrivals = append(s.arrivals, arrival{of(st), slot, st.Away[phase]})
+		s.arrivals = append(s.arrivals, arrival{partOf(st), slot, st.Away[phase]})
 		s.counters.Fetched.Add(1)
 	}
 	s.disown(st, phase)
@@ -133,11 +133,12 @@ func (s *shard) evict(full error) error {
 			if err != nil {
 				return fmt.Errorf("pipeline: state of stream %q: %w", st.ID, err)
 			}
-			p, data := of(st), state.AppendRowWords(make([]byte, 0, size), words)
+			p, data := partOf(st), state.AppendRowWords(make([]byte, 0, size), words)
+			worker, epoch := p.owner.Claim()
 			s.stored++
 			from = append(from, st)
 			rows = append(rows, store.StoredRow{
-				Subject: wire.RowSubject(s.store.Job, p.state.ID, p.owner.epoch.Load()), ID: fmt.Sprintf("%s.%d.%d", p.owner.worker, p.state.ID, s.stored),
+				Subject: wire.RowSubject(s.store.Job, p.state.ID, epoch), ID: fmt.Sprintf("%s.%d.%d", worker, p.state.ID, s.stored),
 				Data: data, Slot: slot, Ref: wire.RowRef{Hash: wire.HashOf(data)},
 			})
 		}
@@ -176,7 +177,7 @@ func (s *shard) reclaim() bool {
 	before := s.pool.used()
 	for st := s.residents.oldest; st != nil; {
 		next := st.Newer
-		if of(st).failed() {
+		if partOf(st).failed() {
 			for i, slot := range st.Slots {
 				if slot >= 0 {
 					s.pool.release(slot)

@@ -47,10 +47,11 @@ func boundary(at []uint64, from, to int) int {
 	return to
 }
 
-// advance is the record once the answer's predictions [from, to) are out. It
-// names the snapshot that was stored meanwhile.
-func (c *committer) advance(a *answer, from, to int, now *stored) wire.Record {
-	r := c.Record
+// recordAfter is the record after r once the answer's predictions [from, to)
+// are out. It names now, a snapshot that was stored meanwhile, if there is one;
+// emptyTo is up to where the partition has no input behind the answer, 0 = not known.
+func recordAfter(r wire.Record, a *answer, from, to int, now *stored, emptyTo uint64) wire.Record {
+	before := r.InSeq
 	r.Kind, r.Position = wire.KindCommit, advanceTo(r.Position, a, from, to)
 	switch {
 	case to < len(a.Preds):
@@ -59,11 +60,11 @@ func (c *committer) advance(a *answer, from, to int, now *stored) wire.Record {
 		r.Mark, r.Rests = wire.Mark{Seq: a.inSeq, Time: a.inTime, Digest: a.digest, Version: wire.StateVersion}, wire.Place{}
 	}
 	r.Losses = a.losses
-	if r.InSeq > c.InSeq {
+	if r.InSeq > before {
 		r.EmptyTo = 0
 	}
 	if to == len(a.Preds) {
-		r.EmptyTo = max(r.EmptyTo, a.emptyTo)
+		r.EmptyTo = max(r.EmptyTo, emptyTo)
 	}
 	if now != nil && now.seq <= r.Mark.Seq {
 		r.Snap, r.SnapSeq = now.name, now.seq

@@ -39,6 +39,10 @@ type Stage struct {
 	clock func() time.Time // what leases read; nil = time.Now
 }
 
+// EngineFactory makes an engine with a pool of slots for a network. A shard
+// calls it at its start and whenever it needs a larger pool.
+type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, error)
+
 // Run is the live stage: it creates or checks the job's NATS streams, joins
 // the job's workers, and works on its share of the partitions until ctx ends.
 // Then it finishes what is in hand, stores its states, gives its partitions up
@@ -115,7 +119,7 @@ func (r *run) work(ctx context.Context) error {
 		end()
 	}
 	defer quit()
-	r.workers = workers
+	r.workers, r.owners.workers = workers, workers
 	fail := func(err error) { once.Do(func() { failure = err }); quit() }
 	// Last commits may finish after ctx has ended, but not for ever.
 	last, stopNow := context.WithCancel(context.WithoutCancel(ctx))

@@ -85,7 +85,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 		return err
 	}
 	part := p.ID
-	if err := ensureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
+	if err := store.EnsureStreams(ctx, js, c.layout(), slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	snaps, err := store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
@@ -99,8 +99,8 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	if b, err = p.Rewound(sh); err != nil {
 		return err
 	}
-	com := &committer{js: js, stream: out, job: c.Job, part: part, retries: func() {}}
-	switch _, seq, err := com.read(ctx); {
+	com := &store.Committer{Js: js, Stream: out, Job: c.Job, Part: part, Retries: func() {}}
+	switch _, seq, err := com.Read(ctx); {
 	case err != nil:
 		return err
 	case seq > 0:
@@ -122,7 +122,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	if err := snaps.Put(ctx, r.Snap, b); err != nil {
 		return err
 	}
-	if _, err := com.publish(ctx, r, 0, empty); err != nil {
+	if _, err := com.Publish(ctx, r, 0, empty); err != nil {
 		return fmt.Errorf("pipeline: record of partition %d: %w", part, err)
 	}
 	return nil

@@ -1,13 +1,11 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -113,7 +111,7 @@ func (c *Counters) Status() Status {
 		return Status{}
 	}
 	s := Status{
-		Running: true, Connected: r.connected(), Stopping: r.stopping.Load(), Lease: r.cfg.Lease,
+		Running: true, Connected: r.conns.connected(), Stopping: r.stopping.Load(), Lease: r.cfg.Lease,
 		Worker: r.worker, Arithmetic: reservoir.Canonical, Model: r.meta.SHA256,
 		MaxRows: r.cfg.MaxSlots * len(r.shards), MaxStreams: r.cfg.MaxStreams,
 	}
@@ -139,19 +137,10 @@ func (c *Counters) lag() (n int64) {
 	}
 	if v := r.view.Load(); v != nil {
 		for _, t := range v.owned {
-			n += t.part.lag()
+			n += t.lag()
 		}
 	}
 	return n
-}
-
-func (p *partition) lag() int64 { return max(0, p.unread.Load()) + max(0, p.waiting.Load()) }
-
-// connected reports whether every connection of the run is up.
-func (r *run) connected() bool {
-	r.connsMu.Lock()
-	defer r.connsMu.Unlock()
-	return !slices.ContainsFunc(r.conns, func(c *connection) bool { return !c.up.Load() })
 }
 
 // view is what the manager shows of its partitions. It is replaced, never
@@ -170,7 +159,7 @@ func (m *manager) show() {
 	for p, w := range m.deferred {
 		later[p] = w.err
 	}
-	m.view.Store(&view{m.renewed, m.share, maps.Clone(m.owned), maps.Clone(m.stopped), later})
+	m.run.view.Store(&view{m.renewed, m.share, maps.Clone(m.owned), maps.Clone(m.stopped), later})
 }
 
 func (v *view) partitions() []PartitionHealth {
@@ -180,7 +169,8 @@ func (v *view) partitions() []PartitionHealth {
 	for _, id := range slices.Compact(ids) {
 		p := PartitionHealth{Partition: id, Share: slices.Contains(v.share, id), Phase: Claiming}
 		if t := v.owned[id]; t != nil {
-			t.describe(&p)
+			h := t.health()
+			p.Phase, p.Err, p.Epoch, p.Lag, p.Unsaved, p.Waiting = Phase(h.phase), h.err, h.epoch, h.lag, h.unsaved, h.waiting
 		} else if err := v.stopped[id]; err != nil {
 			p.Phase, p.Err = Stopped, err
 		} else if err := v.later[id]; err != nil {
@@ -189,34 +179,4 @@ func (v *view) partitions() []PartitionHealth {
 		all = append(all, p)
 	}
 	return all
-}
-
-// describe fills in how an ownership's partition stands.
-func (t *ownership) describe(p *PartitionHealth) {
-	p.Epoch, p.Lag = t.epoch.Load(), t.part.lag()
-	if at := t.unsaved.Load(); at > 0 {
-		p.Unsaved = time.Unix(0, at)
-	}
-	if w := t.waiting.Load(); w != nil && time.Since(w.since) > t.cfg.Lease {
-		p.Waiting = w.why
-	}
-	err := t.err()
-	switch {
-	case errors.Is(err, errFenced) || errors.Is(err, errUnfinished):
-		p.Phase = Claiming // again, if it still falls to this worker
-	case errors.Is(err, store.ErrLater):
-		p.Phase, p.Err = Deferred, err
-	case t.failed.Load():
-		p.Phase, p.Err = Stopped, err
-	case t.ctx.Err() != nil:
-		p.Phase = Releasing
-	case p.Epoch == 0:
-		p.Phase = Claiming
-	case !t.reading.Load():
-		p.Phase = Restoring
-	case !t.rebuilt.Load():
-		p.Phase = Replaying
-	default:
-		p.Phase = Reading
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -162,7 +163,7 @@ func TestReplayingIsNotReady(t *testing.T) {
 // Each phase of an ownership as Status tells it.
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
-	tn := &ownership{ctx: ctx, stop: stop, part: newPartition(4, 0)}
+	tn := &ownership{w: &ownerWorker{lease: time.Minute}, ctx: ctx, stop: stop, part: newPartition(4, 0)}
 	share := []int{4}
 	want := func(phase Phase, unready string) {
 		t.Helper()
@@ -176,7 +177,7 @@ func TestPhases(t *testing.T) {
 		}
 	}
 	want(Claiming, "partition 4: claiming")
-	tn.epoch.Store(7)
+	tn.claim.Store(&claim{epoch: 7})
 	want(Restoring, "partition 4: restoring")
 	tn.reading.Store(true)
 	want(Replaying, "partition 4: replaying")
@@ -187,7 +188,7 @@ func TestPhases(t *testing.T) {
 	share = nil
 	want(Releasing, "")
 	share = []int{4}
-	tn.fail(errFenced)
+	tn.Fail(store.ErrFenced)
 	want(Claiming, "partition 4: claiming")
 	tn.reason = errors.New("pipeline: its snapshot\nis lost")
 	want(Stopped, "partition 4: stopped: pipeline: its snapshot is lost")

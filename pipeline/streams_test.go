@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -22,7 +23,7 @@ import (
 func TestPartitionIsFNV(t *testing.T) {
 	b := newRig(t)
 	c := Config{Job: "fnv", Partitions: 13}.WithDefaults()
-	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
+	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -48,20 +49,20 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				other := &committer{js: b.js, stream: out, job: cfg.Job, worker: "other", log: b.log, retries: func() {}, model: ours.Identity}
-				if err := other.claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
+				other := &store.Committer{Js: b.js, Stream: out, Job: cfg.Job, Worker: "other", Log: b.log, Retries: func() {}, Model: ours.Identity}
+				if err := other.Claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 					t.Fatal(err)
 				}
-				for other.last < raw.Sequence {
+				for other.Last < raw.Sequence {
 					next := ours
-					next.Kind, next.Worker, next.Epoch = wire.KindCommit, other.worker, other.Epoch
+					next.Kind, next.Worker, next.Epoch = wire.KindCommit, other.Worker, other.Record.Epoch
 					next.Position = answered
-					q := other.ask()
-					ack, err := other.publish(t.Context(), next, other.last, empty)
+					q := other.Ask()
+					ack, err := other.Publish(t.Context(), next, other.Last, empty)
 					if err != nil {
 						t.Fatal(err)
 					}
-					other.accept(next, ack.Sequence, q)
+					other.Accept(next, ack.Sequence, q)
 				}
 				theirs = other.Record
 			})
@@ -92,26 +93,26 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	c := quick("old", 1).WithDefaults()
-	if err := ensureStreams(t.Context(), b.js, c, b.log); err != nil {
+	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
-	com := &committer{js: b.js, stream: out, job: c.Job, worker: "w", log: b.log, retries: func() {}}
-	if err := com.claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
+	com := &store.Committer{Js: b.js, Stream: out, Job: c.Job, Worker: "w", Log: b.log, Retries: func() {}}
+	if err := com.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	commit := func() (sent bool, err error) {
 		next := com.Record
 		next.Kind, next.InSeq = wire.KindCommit, next.InSeq+1
-		com.begin(nil, next)
-		sent = com.future != nil
-		return sent, com.await(t.Context())
+		com.Begin(nil, next)
+		sent = com.Future != nil
+		return sent, com.Await(t.Context())
 	}
-	old := func() { com.heard.at = com.heard.at.Add(-2 * surely) }
-	earlier := func() { com.heard.reconnects-- }
+	old := func() { com.Heard.At = com.Heard.At.Add(-2 * store.Surely) }
+	earlier := func() { com.Heard.Reconnects-- }
 	for what, unsure := range map[string]func(){"old": old, "of an earlier connection": earlier} {
 		if sent, err := commit(); !sent || err != nil {
 			t.Fatalf("a commit after an answer: sent %v, %v", sent, err)
@@ -121,16 +122,16 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 			t.Errorf("the answer is %s: sent %v before the record was read, then %v", what, sent, err)
 		}
 		unsure()
-		com.reassure(t.Context())
+		com.Reassure(t.Context())
 		if sent, err := commit(); !sent || err != nil {
 			t.Errorf("the answer was %s, the record has been read: sent %v, %v", what, sent, err)
 		}
 	}
-	last := com.last
-	com.acked.Worker = "somebody else" // as if that had been acknowledged
+	last := com.Last
+	com.Acked.Worker = "somebody else" // as if that had been acknowledged
 	old()
-	com.reassure(t.Context())
-	if sent, err := commit(); sent || !errors.Is(err, errFenced) {
+	com.Reassure(t.Context())
+	if sent, err := commit(); sent || !errors.Is(err, store.ErrFenced) {
 		t.Errorf("another message has the number of ours: sent %v, %v", sent, err)
 	}
 	if raw, _ := b.last(c.Job, 0); raw.Sequence != last {

@@ -32,15 +32,15 @@ func (m *manager) sweepOrphans(ctx context.Context) {
 	}
 	ours := map[int]store.Claim{}
 	for p, t := range m.owned {
-		epoch := t.epoch.Load()
-		if epoch == 0 {
+		claim := t.claim.Load()
+		if claim == nil {
 			return // not yet claimed: later
 		}
-		if t.bucketAge.Load() == nowhere {
+		if t.isLost() {
 			continue // it was rebuilt without the snapshot it should have had: until one is stored, any may be needed once more
 		}
-		if !t.failed.Load() && time.Since(t.claimed) >= m.keeps() { // what was replaced before the claim has been kept long enough
-			ours[p] = store.Claim{Epoch: epoch, Found: t.found}
+		if !t.failed.Load() && time.Since(claim.at) >= m.run.owners.keep { // what was replaced before the claim has been kept long enough
+			ours[p] = store.Claim{Epoch: claim.epoch, Found: claim.found}
 		}
 	}
 	s.due = false
@@ -53,6 +53,6 @@ func (m *manager) sweepOrphans(ctx context.Context) {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(ctx, store.SweepEvery/2)
 		defer cancel()
-		m.snaps.Sweep(ctx, ours, pieces, m.log)
+		m.run.snaps.Sweep(ctx, ours, pieces, m.run.log)
 	})
 }

@@ -1,4 +1,4 @@
-package pipeline
+package store
 
 import (
 	"context"
@@ -11,12 +11,24 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
-func (c Config) streams() []jetstream.StreamConfig {
+// Layout is what a job's NATS streams are created with: limits of 0 (but
+// MaxMessage and Replicas) are none.
+type Layout struct {
+	Job, InputSubject string
+	Partitions        int
+	MaxMessage        int           // bytes of an input message, headers included
+	Replicas          int           // of each NATS stream
+	InputMaxAge       time.Duration // of input that is kept
+	InputMaxBytes     int64         // of input that is kept
+	OutputKeep        int64         // messages of predictions kept per partition
+	DeadLetterKeep    int64         // dead letters kept; negative = all
+}
+
+func (c Layout) Streams() []jetstream.StreamConfig {
 	in := jetstream.StreamConfig{
 		Name:     wire.InputStream(c.Job),
 		Subjects: []string{c.InputSubject},
@@ -73,15 +85,15 @@ func (c Config) streams() []jetstream.StreamConfig {
 // anew.
 func firstRow() uint64 { return uint64(time.Now().UnixMicro()) }
 
-// ensureStreams creates what is missing and compares what is there: a
+// EnsureStreams creates what is missing and compares what is there: a
 // difference that would change results or lose data is an error, another
 // limit is kept and logged. Nothing existing is changed.
-func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *slog.Logger) error {
+func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *slog.Logger) error {
 	var errs []error
-	for _, want := range c.streams() {
+	for _, want := range c.Streams() {
 		s, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			if s, err = createStream(ctx, js, want); overlap(err) {
+			if s, err = CreateStream(ctx, js, want); overlap(err) {
 				err = fmt.Errorf("%w: another NATS stream, perhaps another job's input, takes these subjects; give each job an input subject of its own (input.subject)", err)
 			}
 			if err != nil {
@@ -97,18 +109,18 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c Config, log *s
 	return errors.Join(errs...)
 }
 
-// createStream makes a NATS stream, or finds the one that another worker made
+// CreateStream makes a NATS stream, or finds the one that another worker made
 // since somebody looked. The server refuses a name that is taken unless every
 // setting is the same, and numbers begin where each worker's clock says
 // (firstRow): whoever comes second takes what is there.
-func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+func CreateStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := js.CreateStream(ctx, want)
 	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return s, err
 	}
 	// A cluster knows a name before its leader can be asked.
 	for range natsclient.JetStreamAttempts {
-		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || store.Pause(ctx, store.RetryWait) != nil {
+		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || Pause(ctx, RetryWait) != nil {
 			break
 		}
 	}
@@ -119,9 +131,9 @@ func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 // buckets.
 const JobStreams = 6
 
-// accountWants says with the server's refusal to make a NATS stream what the
+// AccountWants says with the server's refusal to make a NATS stream what the
 // account lacks.
-func accountWants(err error) error {
+func AccountWants(err error) error {
 	const tooManyStreams, maxBytesRequired = 10027, 10113
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {
@@ -152,7 +164,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	if !slices.Equal(got.Subjects, want.Subjects) {
 		differs("subjects", got.Subjects, want.Subjects, "use its subjects or another job name")
 	}
-	if got, want := store.Destination(got), store.Destination(want); got != want {
+	if got, want := Destination(got), Destination(want); got != want {
 		differs("subject transform", got, want, "the number of partitions is fixed for the life of a job; use the same or another job name")
 	}
 	if got.Retention != want.Retention {
@@ -161,7 +173,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	if got.Discard != want.Discard && want.SubjectTransform != nil {
 		differs("discard policy", got.Discard, want.Discard, "a full NATS stream must refuse new messages, not drop unread ones")
 	}
-	errs = append(errs, discards(got))
+	errs = append(errs, Discards(got))
 	if got.MaxAge != 0 && strings.HasSuffix(want.Name, "-ROWS") {
 		differs("max age", got.MaxAge, want.MaxAge, "state rows must stay until they come back")
 	}
@@ -181,10 +193,10 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// discards says which limit of a job's input or output would remove what the
+// Discards says which limit of a job's input or output would remove what the
 // stage rests on: input that nobody has read, or the last message of a
 // partition, which is its position.
-func discards(got jetstream.StreamConfig) error {
+func Discards(got jetstream.StreamConfig) error {
 	undo := func(limit string, has any, means, flag string) error {
 		return fmt.Errorf("pipeline: NATS stream %s has %s %v: %s; take the limit off: nats stream edit %s %s", got.Name, limit, has, means, got.Name, flag)
 	}

@@ -1,0 +1,37 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// otherRecord is why a worker does not go on from a partition's record: its
+// states are of another arithmetic or model than this worker's, or of another
+// form than this program's. nil: nothing is against it.
+func otherRecord(subject string, r wire.Record, arithmetic string, model wire.Identity) error {
+	if !r.Continues(arithmetic) {
+		return otherArithmetic(subject, r.Arithmetic, arithmetic)
+	}
+	if what := model.Differs(r.Identity); what != "" {
+		return fmt.Errorf("pipeline: the record on %s is of another %s than this worker's: run the job with the model it began with, or begin a new job", subject, what)
+	}
+	if err := r.OtherVersion(); err != nil {
+		return fmt.Errorf("pipeline: the record on %s: %w", subject, err)
+	}
+	return nil
+}
+
+// otherArithmetic words that states were computed in an arithmetic that is not
+// this engine's.
+func otherArithmetic(whose, theirs, ours string) error {
+	name := func(arithmetic string) string {
+		if arithmetic == "" {
+			return reservoir.Canonical
+		}
+		return arithmetic
+	}
+	return fmt.Errorf("pipeline: the states of %s were computed in the arithmetic %s, but this engine uses %s, which gives different states: use an engine of the first arithmetic, or start a new job",
+		whose, name(theirs), name(ours))
+}

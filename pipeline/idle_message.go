@@ -1,0 +1,24 @@
+package pipeline
+
+import (
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// idleMessage is an end event for a partition, on its way to the input.
+func idleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
+	return &nats.Msg{
+		Subject: strings.TrimSuffix(subject, "*") + wire.IdleKey(part, partitions),
+		Header:  nats.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data,
+	}
+}
+
+// EndSilent asks for the end of streams that have been silent too long: it
+// publishes an end event into the partition's input. An answer is not awaited.
+func (t *ownership) EndSilent(event []byte) error {
+	_, err := t.w.js.PublishMsgAsync(idleMessage(t.w.subject, t.w.partitions, t.part.state.ID, event), jetstream.WithRetryAttempts(0))
+	return err
+}

@@ -1,0 +1,40 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Missing is how long a NATS stream has not been found without a break.
+type Missing struct{ Since time.Time }
+
+// Confirmed notes a question's outcome, and reports whether the NATS stream is
+// gone: a cluster that is choosing leaders may not find it for a moment.
+func (m *Missing) Confirmed(err error) bool {
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		m.Since = time.Time{}
+		return false
+	}
+	if m.Since.IsZero() {
+		m.Since = time.Now()
+	}
+	return time.Since(m.Since) > StaleGrace
+}
+
+// LostStream words the loss of a job's input or output.
+func LostStream(job, name string) error {
+	if name == wire.InputStream(job) {
+		return fmt.Errorf("pipeline: NATS stream %s is gone: %s", name, LostTrack)
+	}
+	return fmt.Errorf("pipeline: NATS stream %s is gone. It held the position of each partition. Do not restart before it is restored: partitions with snapshots would refuse to start, and the others would predict all that %s still holds a second time: %s", name, wire.InputStream(job), LostTrack)
+}
+
+// LostTrack is what to do about a NATS stream that is not there, or is new.
+const LostTrack = "look in the server's log for \"Missing stream checksum file\": if it says so, all is still there: stop the server, run eusn-stream doctor --repair STORE_DIR, and start both; else restore it from a backup; without one, a new job can answer what there is now"
+
+// ToldEvery is how often a partition that waits for the server says so.
+const ToldEvery = 10 * time.Second

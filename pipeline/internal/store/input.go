@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Input asks the server about a job's input.
+type Input struct {
+	Stream jetstream.Stream
+	Link   *Link // of stream
+	Job    string
+}
+
+// OtherHistory is what to do about an input that went back.
+const OtherHistory = "nothing more is predicted from this input: restore the store that has these messages; without a backup, restart: the partitions that had read none of the lost messages continue, and a new job can read the input as it is now"
+
+// Unchanged makes sure, by the input's leader, that an input message is still
+// the one that partition part has read: the input may have gone back to what it
+// was before, as after a power failure or when a backup was put in its place,
+// and may have grown beyond that message again. One that was removed from the
+// input's beginning cannot be asked for, and passes.
+func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
+	if at.Seq == 0 {
+		return nil
+	}
+	name := wire.InputStream(r.Job)
+	info, err := r.Info(ctx, at.Seq)
+	switch {
+	case err != nil:
+		return err
+	case info.State.LastSeq < at.Seq:
+		return fmt.Errorf("pipeline: %s ends at message %d, but partition %d has read message %d: the input lost its tail; %s", name, info.State.LastSeq, part, at.Seq, OtherHistory)
+	case info.State.FirstSeq > at.Seq:
+		return nil
+	}
+	msg, err := r.Message(ctx, at.Seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		if info, err = r.Info(ctx, at.Seq); err == nil && info.State.FirstSeq <= at.Seq { // it has not aged away meanwhile
+			err = fmt.Errorf("pipeline: message %d of %s, which partition %d has read, was deleted: restore the store, or start a new job", at.Seq, name, part)
+		}
+		return err
+	}
+	if err == nil && msg.Time.UnixNano() != at.Stored {
+		err = fmt.Errorf("pipeline: message %d of %s was stored %s, but partition %d has read one stored %s: the input is not the one it was (a restored backup? a power failure?); %s",
+			at.Seq, name, wire.CreatedText(msg.Time), part, wire.CreatedText(time.Unix(0, at.Stored)), OtherHistory)
+	}
+	return err
+}
+
+// Message asks for an input message until the server answers.
+func (r *Input) Message(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+	for {
+		try, cancel := r.Link.Attempt(ctx)
+		msg, err := r.Stream.GetMsg(try, seq)
+		cancel()
+		if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
+			return msg, err
+		}
+		if err := Pause(ctx, RetryWait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Info asks for the input's identity and range until the server answers,
+// and gives a cluster's new leader time to know that it has message seq.
+func (r *Input) Info(ctx context.Context, seq uint64) (*jetstream.StreamInfo, error) {
+	var late time.Time
+	for {
+		try, cancel := r.Link.Attempt(ctx)
+		info, err := r.Stream.Info(try)
+		cancel()
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil, LostStream(r.Job, wire.InputStream(r.Job))
+		}
+		if err == nil {
+			if late.IsZero() {
+				late = time.Now().Add(StaleGrace)
+			}
+			if info.State.LastSeq >= seq || info.Config.Replicas <= 1 || time.Now().After(late) {
+				return info, nil
+			}
+		}
+		if err := Pause(ctx, RetryWait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Overtakes reports whether the input's beginning may reach a message by age
+// before the next look but one. The times are the server's.
+func Overtakes(info *jetstream.StreamInfo, at wire.Place, within time.Duration) bool {
+	age := info.Config.MaxAge
+	return age > 0 && info.TimeStamp.Sub(time.Unix(0, at.Stored))+within > age
+}
+
+// Follow reports whether the input may hold a message of a partition behind
+// known.
+func (r *Input) Follow(ctx context.Context, part int, known uint64) bool {
+	try, cancel := r.Link.Attempt(ctx)
+	defer cancel()
+	_, err := r.Stream.GetMsg(try, known+1, jetstream.WithGetMsgSubject(wire.InputFilter(r.Job, part)))
+	return !errors.Is(err, jetstream.ErrMsgNotFound)
+}

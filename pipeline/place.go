@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"sync/atomic"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// lastPlace is the furthest input message that a partition stands on: the last
+// that its consumer brought or, after a claim, the last that its record rests
+// on. One goroutine stores.
+type lastPlace struct {
+	seq    atomic.Uint64
+	stored atomic.Int64
+}
+
+// store takes note of a message behind all before it; one that is replayed is
+// none.
+func (l *lastPlace) store(at wire.Place) {
+	if at.Seq <= l.seq.Load() {
+		return
+	}
+	l.seq.Store(0) // a reader between the two sees that
+	l.stored.Store(at.Stored)
+	l.seq.Store(at.Seq)
+}
+
+func (l *lastPlace) load() wire.Place {
+	at := wire.Place{Seq: l.seq.Load(), Stored: l.stored.Load()}
+	if l.seq.Load() != at.Seq {
+		return wire.Place{}
+	}
+	return at
+}
+
+// inputView is what is known of a partition's input beyond its messages. Each
+// field has one writer: the consumer's callback, or, where it says so, another.
+type inputView struct {
+	replayed uint64 // the claim's: messages up to this one were answered before
+	rests    uint64 // the claim's: the message that predictions beyond replayed are of, where the record says it
+
+	came   lastPlace    // of the input; before the consumer, the claim's
+	unread atomic.Int64 // input messages that the server had when the last one came
+	doubt  atomic.Bool  // the input's beginning is near; the monitor's, too
+
+	empty atomic.Pointer[state.Interval] // the monitor's: there is no input of the partition behind message from, up to message to
+	tell  atomic.Bool                    // the record is to say so: set by the monitor, cleared by the emitter
+	told  atomic.Uint64                  // the emitter's: up to where it does
+}
+
+// knows is what a partition knows of the input: up to this message, it has
+// read all that is its own.
+func (p *inputView) knows() uint64 {
+	n := p.replayed
+	if seq := p.came.load().Seq; seq > p.rests { // what a split commit rests on lies behind the state
+		n = max(n, seq)
+	}
+	if e := p.empty.Load(); e != nil {
+		n = max(n, e.To)
+	}
+	return n
+}
+
+// emptyAfter is up to where the partition is known to have no input behind its
+// message seq; 0 = not known.
+func (p *inputView) emptyAfter(seq uint64) uint64 {
+	if e := p.empty.Load(); e != nil && e.From == seq {
+		return e.To
+	}
+	return 0
+}
+
+// hasToSay reports whether an ownership without new input has something for
+// its record, which stands at input message seq: a snapshot that it is to name,
+// or how far there is no input.
+func (t *ownership) hasToSay(seq uint64) bool {
+	if v, empty := &t.input, t.input.emptyAfter(seq); empty > v.told.Load() && v.tell.Swap(false) {
+		v.told.Store(empty)
+		return true
+	}
+	return t.unnamed() != nil
+}
