@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -122,19 +123,19 @@ func TestArithmeticGrows(t *testing.T) {
 	t.Parallel()
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	opened := 0
-	p, err := newPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	p, err := shard.NewPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		opened++
 		return inArithmetic(fmt.Sprintf("card %d", opened))(net, slots)
 	}, m.Network, m.Readouts[0], 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range firstSlots {
-		if _, err := p.take(); err != nil {
+	for range shard.FirstSlots {
+		if _, err := p.Take(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.take(); err == nil || !strings.Contains(err.Error(), "card 2") {
+	if _, err := p.Take(); err == nil || !strings.Contains(err.Error(), "card 2") {
 		t.Errorf("a pool grew from one arithmetic into another: %v", err)
 	}
 }

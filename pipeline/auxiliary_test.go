@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -274,6 +275,6 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 		t.Fatal(err, rec)
 	}
 	b.remove(wire.SnapshotStream(c.Job))
-	tn := &ownership{w: &ownerWorker{log: slog.New(slog.DiscardHandler), snaps: s}, part: newPartition(0, 0), c: &store.Committer{Record: rec}, ctx: t.Context()}
+	tn := &ownership{w: &ownerWorker{log: slog.New(slog.DiscardHandler), snaps: s}, part: shard.NewPartition(0, 0), c: &store.Committer{Record: rec}, ctx: t.Context()}
 	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

@@ -58,7 +58,7 @@ func (m *manager) probe(ctx context.Context, p int) {
 	}
 	m.beside.Go(func() {
 		defer m.probing.Store(false)
-		m.run.snaps.Probe(ctx, p, 4*m.run.shards[p%m.run.cfg.Shards].machine.Shape.Words, m.run.log)
+		m.run.snaps.Probe(ctx, p, 4*m.run.shards[p%m.run.cfg.Shards].Machine.Shape.Words, m.run.log)
 	})
 }
 

@@ -23,8 +23,8 @@ func (t *ownership) checkInput(ctx context.Context) error {
 			c.Subject(), c.Record.Created, name, created, store.LostTrack)
 	}
 	c.Record.Created = created
-	p.state.Answered = state.Answered{ReplayTo: c.Record.InSeq, Skip: c.Record.Ahead}
-	p.state.Want = state.Expected{At: c.Record.Mark.Seq, Digest: c.Record.Mark.Digest, Version: c.Record.Mark.Version}
+	p.State.Answered = state.Answered{ReplayTo: c.Record.InSeq, Skip: c.Record.Ahead}
+	p.State.Want = state.Expected{At: c.Record.Mark.Seq, Digest: c.Record.Mark.Digest, Version: c.Record.Mark.Version}
 	in := info.State
 	t.first = in.FirstSeq
 	switch {
@@ -33,13 +33,13 @@ func (t *ownership) checkInput(ctx context.Context) error {
 			name, in.LastSeq, c.Subject(), c.Record.InSeq)
 	case c.Record.InSeq > c.Record.SnapSeq && in.FirstSeq > c.Record.InSeq:
 		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: keep more input (max_age, max_bytes) than is stored between two snapshots; restore its store, or start a new job",
-			name, in.FirstSeq, p.state.ID, c.Record.SnapSeq+1, c.Record.InSeq)
+			name, in.FirstSeq, p.State.ID, c.Record.SnapSeq+1, c.Record.InSeq)
 	}
-	if p.state.Losses, err = state.ParseLosses(c.Record.Losses); err != nil {
+	if p.State.Losses, err = state.ParseLosses(c.Record.Losses); err != nil {
 		return fmt.Errorf("pipeline: the record on %s: header %s is %q: %w", c.Subject(), wire.HeaderLosses, c.Record.Losses, err)
 	}
 	if c.Record.Ahead > 0 && c.Record.Rests.Seq > 0 && in.FirstSeq > c.Record.Rests.Seq {
-		p.state.Skip, c.Record.Ahead = 0, 0 // they are of one message, which will not come again
+		p.State.Skip, c.Record.Ahead = 0, 0 // they are of one message, which will not come again
 	}
 	v := &t.input
 	v.replayed, v.rests = c.Record.InSeq, c.Record.Rests.Seq
@@ -48,7 +48,7 @@ func (t *ownership) checkInput(ctx context.Context) error {
 		v.told.Store(c.Record.EmptyTo)
 	}
 	for _, at := range []wire.Place{{Seq: c.Record.Mark.Seq, Stored: c.Record.Mark.Time}, c.Record.Rests} {
-		if err := t.w.in.Unchanged(ctx, p.state.ID, at); err != nil {
+		if err := t.w.in.Unchanged(ctx, p.State.ID, at); err != nil {
 			return err
 		}
 		v.came.store(at)
@@ -64,7 +64,7 @@ func (t *ownership) same(next wire.Place) (lost bool, err error) {
 		return false, nil
 	}
 	at := t.input.came.load()
-	if err := t.w.in.Unchanged(t.ctx, t.part.state.ID, at); err != nil {
+	if err := t.w.in.Unchanged(t.ctx, t.part.State.ID, at); err != nil {
 		return false, err
 	}
 	info, err := t.w.in.Info(t.ctx, at.Seq)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -11,14 +12,14 @@ import (
 func TestNothingFollowsAClose(t *testing.T) {
 	l := newLone(t, testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	l.feedAll(rows("s", 1, false, 1, 1))
-	l.drop(l.p)
-	l.b.reset()
-	for _, j := range []job{l.job(rows("s", 2, true, 1, 1)), {part: l.p, order: orderTick}} {
-		if err := l.take(l.b, j); err != nil {
+	l.Drop(l.p)
+	l.b.Reset()
+	for _, j := range []shard.Job{l.job(rows("s", 2, true, 1, 1)), {Part: l.p, Order: shard.OrderTick}} {
+		if err := l.Take(l.b, j); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if l.b.messages != 2 || len(l.b.touched) != 0 || len(l.b.runs) != 0 {
-		t.Errorf("%d messages taken, want 2; %d answers and %d runs, want none", l.b.messages, len(l.b.touched), len(l.b.runs))
+	if l.b.Messages != 2 || len(l.b.Touched) != 0 || len(l.b.Runs) != 0 {
+		t.Errorf("%d messages taken, want 2; %d answers and %d runs, want none", l.b.Messages, len(l.b.Touched), len(l.b.Runs))
 	}
 }

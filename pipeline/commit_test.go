@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -22,7 +23,7 @@ import (
 // any cut of the answers, skipping "ahead" predictions beyond "inSeq" leaves
 // exactly what has not been published.
 func TestAdvanceTo(t *testing.T) {
-	a := &answer{inSeq: 30, Predictions: state.Predictions{Preds: make([]codec.Prediction, 9), At: []uint64{12, 12, 15, 15, 15, 15, 20, 21, 21}}}
+	a := &shard.Answer{InSeq: 30, Predictions: state.Predictions{Preds: make([]codec.Prediction, 9), At: []uint64{12, 12, 15, 15, 15, 15, 20, 21, 21}}}
 	start := wire.Position{InSeq: 11, Ahead: 2, Outs: 100} // two of message 12's four went out before
 	for first := 1; first <= len(a.At); first++ {
 		for second := first + 1; second <= len(a.At); second++ {
@@ -37,7 +38,7 @@ func TestAdvanceTo(t *testing.T) {
 // A record in the middle of a split commit names the last input message that
 // its predictions rest on; one at the end has its digest for that.
 func TestAdvanceRests(t *testing.T) {
-	a := &answer{inSeq: 30, inTime: 300, Predictions: state.Predictions{Preds: make([]codec.Prediction, 3), At: []uint64{12, 12, 15}, Stored: []int64{120, 120, 150}}}
+	a := &shard.Answer{InSeq: 30, InTime: 300, Predictions: state.Predictions{Preds: make([]codec.Prediction, 3), At: []uint64{12, 12, 15}, Stored: []int64{120, 120, 150}}}
 	c := &store.Committer{}
 	for i, want := range []wire.Place{{Seq: 12, Stored: 120}, {Seq: 12, Stored: 120}, {}} {
 		c.Record = recordAfter(c.Record, a, i, i+1, nil, 0)
@@ -50,7 +51,7 @@ func TestAdvanceRests(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, a *answer, p wire.Position, published int) {
+func check(t *testing.T, a *shard.Answer, p wire.Position, published int) {
 	t.Helper()
 	var beyond uint64 // published predictions of messages after p.inSeq
 	for _, at := range a.At[:published] {
@@ -69,8 +70,8 @@ func check(t *testing.T, a *answer, p wire.Position, published int) {
 	if p.Ahead != beyond || p.Outs != 100+uint64(published) {
 		t.Fatalf("after %d: %+v, want ahead %d", published, p, beyond)
 	}
-	if published == len(a.At) && p.InSeq != a.inSeq {
-		t.Fatalf("after all: %+v, want input %d", p, a.inSeq)
+	if published == len(a.At) && p.InSeq != a.InSeq {
+		t.Fatalf("after all: %+v, want input %d", p, a.InSeq)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -175,8 +176,8 @@ func (c Config) WithDefaults() Config {
 // use: a dead letter is larger than its message.
 func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLetterRoom }
 
-func (c Config) shard() config {
-	return config{
+func (c Config) shard() shard.Config {
+	return shard.Config{
 		RowBudget: c.RowBudget, SnapshotMessages: c.SnapshotMessages, MaxMessage: c.MaxMessage, MaxSlots: c.MaxSlots, MaxStreams: c.MaxStreams,
 		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite,
 		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget,

@@ -84,7 +84,7 @@ func cutUp(t testing.TB, m *reservoir.Model, log []packet, room int, border func
 	sums = map[int]wire.Digest{}
 	l := newLone(t, m, Config{MaxStreams: room, Reorder: 2, NonFinite: codec.Hold})
 	for i, p := range log {
-		switch err := l.ingest(l.b, l.job(p)); {
+		switch err := l.Ingest(l.b, l.job(p)); {
 		case errors.Is(err, state.ErrStreams): // the stage stops here
 			return []string{fmt.Sprint("full at ", i)}, sums
 		case err != nil:
@@ -93,17 +93,17 @@ func cutUp(t testing.TB, m *reservoir.Model, log []packet, room int, border func
 		if i < len(log)-1 && !border() {
 			continue
 		}
-		if err := l.advance(l.b); err != nil {
+		if err := l.Advance(l.b); err != nil {
 			t.Fatal(err)
 		}
-		for _, q := range l.b.answers[0].Preds {
+		for _, q := range l.b.Answers[0].Preds {
 			out = append(out, fmt.Sprintf("%+v", q))
 		}
-		l.b.reset()
+		l.b.Reset()
 		if err := l.rehash(); err != nil {
 			t.Fatal(err)
 		}
-		sums[i] = l.p.state.Sum
+		sums[i] = l.p.State.Sum
 	}
 	if len(out) == 0 {
 		t.Fatal("no prediction: the log has lost its subject")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
@@ -25,7 +26,7 @@ type emitter struct {
 }
 
 // run publishes batches until in is closed.
-func (e *emitter) run(ctx context.Context, in <-chan *batch, free chan<- *batch) {
+func (e *emitter) run(ctx context.Context, in <-chan *shard.Batch, free chan<- *shard.Batch) {
 	for b := range in {
 		e.publish(ctx, b)
 		free <- b // room for every batch there is
@@ -36,34 +37,34 @@ func (e *emitter) run(ctx context.Context, in <-chan *batch, free chan<- *batch)
 // publish makes a batch's answers durable: first its dead letters, then the
 // predictions with the position that covers both. What goes wrong concerns one
 // partition, and ends its ownership.
-func (e *emitter) publish(ctx context.Context, b *batch) {
+func (e *emitter) publish(ctx context.Context, b *shard.Batch) {
 	start := time.Now()
-	for i := range b.dead {
-		d := &b.dead[i]
-		if d.part.failed() {
+	for i := range b.Dead {
+		d := &b.Dead[i]
+		if d.Part.Failed() {
 			continue
 		}
-		letter := store.DeadLetter{Part: d.part.state.ID, Seq: d.Msg.Seq, Key: d.Msg.Key, Header: d.Msg.Header, Data: d.Msg.Data, Reason: d.Why, Text: d.Reason}
-		if err := e.dead.Publish(ctx, &letter, ownerOf(d.part)); err != nil {
-			d.part.owner.Fail(err)
+		letter := store.DeadLetter{Part: d.Part.State.ID, Seq: d.Msg.Seq, Key: d.Msg.Key, Header: d.Msg.Header, Data: d.Msg.Data, Reason: d.Why, Text: d.Reason}
+		if err := e.dead.Publish(ctx, &letter, ownerOf(d.Part)); err != nil {
+			d.Part.Owner.Fail(err)
 			continue
 		}
 		e.counters.DeadLetters[d.Why].Add(1)
 	}
-	for _, i := range b.touched {
+	for _, i := range b.Touched {
 		e.cursor[i] = 0
-		if a := &b.answers[i]; a.tick && !a.part.failed() {
-			a.commit = ownerOf(a.part).hasToSay(a.inSeq) || a.commit
+		if a := &b.Answers[i]; a.Tick && !a.Part.Failed() {
+			a.Commit = ownerOf(a.Part).hasToSay(a.InSeq) || a.Commit
 		}
 	}
 	e.commits = 0
 	for more := true; more; {
 		more = e.round(ctx, b)
 	}
-	for _, i := range b.touched {
-		a := &b.answers[i]
-		if t := ownerOf(a.part); a.inSeq > t.input.replayed && !t.Failed() {
-			t.answers(a.inSeq, start)
+	for _, i := range b.Touched {
+		a := &b.Answers[i]
+		if t := ownerOf(a.Part); a.InSeq > t.input.replayed && !t.Failed() {
+			t.answers(a.InSeq, start)
 		}
 		e.finish(ctx, a)
 	}
@@ -72,27 +73,27 @@ func (e *emitter) publish(ctx context.Context, b *batch) {
 	if e.commits > 0 {
 		c.CommitTime.Add(stats.CommitBounds, took)
 	}
-	c.Messages.Add(uint64(b.fx.Used))
-	c.Rows.Add(uint64(b.fx.Rows))
-	c.Bytes.Add(uint64(b.fx.Bytes))
-	c.Early.Add(uint64(b.fx.Early))
-	for _, i := range b.touched { // last: when nothing waits, all is counted
-		a := &b.answers[i]
-		a.part.waiting.Add(-int64(a.messages))
+	c.Messages.Add(uint64(b.Fx.Used))
+	c.Rows.Add(uint64(b.Fx.Rows))
+	c.Bytes.Add(uint64(b.Fx.Bytes))
+	c.Early.Add(uint64(b.Fx.Early))
+	for _, i := range b.Touched { // last: when nothing waits, all is counted
+		a := &b.Answers[i]
+		a.Part.Waiting.Add(-int64(a.Messages))
 	}
 }
 
 // round commits one message on every partition that has something to say,
 // side by side, and reports whether any has more. An answer without
 // predictions and dead letters needs no commit: a replay repeats it.
-func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
+func (e *emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 	e.reassure(ctx, b)
-	for _, i := range b.touched {
+	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
 			continue
 		}
-		a := &b.answers[i]
-		t, from := ownerOf(a.part), e.cursor[i]
+		a := &b.Answers[i]
+		t, from := ownerOf(a.Part), e.cursor[i]
 		if !due(a, from) {
 			e.cursor[i] = -1
 			continue
@@ -103,15 +104,15 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 			e.cursor[i] = -1
 			continue
 		}
-		t.c.Begin(body, recordAfter(t.c.Record, a, from, to, t.unnamed(), t.input.emptyAfter(a.inSeq)))
+		t.c.Begin(body, recordAfter(t.c.Record, a, from, to, t.unnamed(), t.input.emptyAfter(a.InSeq)))
 		e.cursor[i] = to
 	}
-	for _, i := range b.touched {
+	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
 			continue
 		}
-		a := &b.answers[i]
-		t, to := ownerOf(a.part), e.cursor[i]
+		a := &b.Answers[i]
+		t, to := ownerOf(a.Part), e.cursor[i]
 		outs := t.c.Record.Outs
 		if err := e.await(ctx, t); err != nil {
 			t.Fail(err)
@@ -130,17 +131,17 @@ func (e *emitter) round(ctx context.Context, b *batch) (more bool) {
 
 // due reports whether an answer whose first predictions are out has something
 // to commit.
-func due(a *answer, from int) bool {
-	c := ownerOf(a.part).c
-	return !a.part.failed() && (from < len(a.Preds) || from == 0 && (a.dead && c.Record.InSeq < a.inSeq || a.commit && c.Record.InSeq <= a.inSeq))
+func due(a *shard.Answer, from int) bool {
+	c := ownerOf(a.Part).c
+	return !a.Part.Failed() && (from < len(a.Preds) || from == 0 && (a.Dead && c.Record.InSeq < a.InSeq || a.Commit && c.Record.InSeq <= a.InSeq))
 }
 
 // reassure reads the records that are not sure any more, side by side, of the
 // partitions that are about to commit.
-func (e *emitter) reassure(ctx context.Context, b *batch) {
-	for _, i := range b.touched {
-		a := &b.answers[i]
-		c := ownerOf(a.part).c
+func (e *emitter) reassure(ctx context.Context, b *shard.Batch) {
+	for _, i := range b.Touched {
+		a := &b.Answers[i]
+		c := ownerOf(a.Part).c
 		if e.cursor[i] < 0 || !due(a, e.cursor[i]) || c.Sure(c.Heard) {
 			continue
 		}
@@ -174,4 +175,4 @@ func (e *emitter) await(ctx context.Context, t *ownership) error {
 }
 
 // ownerOf is the ownership of a partition that an emitter publishes.
-func ownerOf(p *partition) *ownership { return p.owner.(*ownership) }
+func ownerOf(p *shard.Partition) *ownership { return p.Owner.(*ownership) }

@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/sequencetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -204,7 +205,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 			}
 			p := codec.Prediction{
 				Stream: r.name, Seq: at.seq, Row: at.row, Time: r.times[sp.To-1],
-				Class: int32(class), Score: score(scores, class), Scores: scores,
+				Class: int32(class), Score: shard.Score(scores, class), Scores: scores,
 				Probability: head.Probability(scores), Flags: unlike(m, r.x[2*sp.From:2*sp.To]),
 			}
 			if !sp.End {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -22,7 +23,7 @@ func TestConsumerRefused(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	w := &ownerWorker{job: "none", log: book.Logger(), reader: conns.reader, snaps: &store.Snapshots{}}
-	tn := &ownership{w: w, part: newPartition(0, 0), shard: &shard{}, ctx: ctx, stop: stop}
+	tn := &ownership{w: w, part: shard.NewPartition(0, 0), shard: &shard.Shard{}, ctx: ctx, stop: stop}
 	_, err := tn.read()
 	mentions(t, err, "consumer of partition 0", "refused 10 times")
 	if n := book.Lines("trying again"); n != consumerAttempts-1 {

@@ -31,7 +31,7 @@ type health struct {
 }
 
 // lag is how many input messages are stored but not answered, as far as is known.
-func (t *ownership) lag() int64 { return max(0, t.input.unread.Load()) + max(0, t.part.waiting.Load()) }
+func (t *ownership) lag() int64 { return max(0, t.input.unread.Load()) + max(0, t.part.Waiting.Load()) }
 
 // health is how the partition stands.
 func (t *ownership) health() health {

@@ -125,22 +125,22 @@ func TestSlotsWithinABatch(t *testing.T) {
 	for i := range 12 {
 		p := rows(fmt.Sprint("k", i%7), 0, i%7 != 2, float32(i), 1, 2, float32(-i))
 		for _, l := range []*lone{tight, wide} {
-			if err := l.ingest(l.b, l.job(p)); err != nil {
+			if err := l.Ingest(l.b, l.job(p)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for _, l := range []*lone{tight, wide} {
-		if err := l.advance(l.b); err != nil {
+		if err := l.Advance(l.b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, exp := tight.b.answers[0].Preds, wide.b.answers[0].Preds
+	got, exp := tight.b.Answers[0].Preds, wide.b.Answers[0].Preds
 	if len(exp) != 10 || !reflect.DeepEqual(got, exp) {
 		t.Errorf("%d predictions, want 10:\n got %+v\nwant %+v", len(exp), got, exp)
 	}
-	if tight.pool.used() != 1 || tight.pool.engine.Slots() != 3 {
-		t.Errorf("%d of %d slots in use, want 1 of 3", tight.pool.used(), tight.pool.engine.Slots())
+	if tight.Pool.Used() != 1 || tight.Pool.Engine.Slots() != 3 {
+		t.Errorf("%d of %d slots in use, want 1 of 3", tight.Pool.Used(), tight.Pool.Engine.Slots())
 	}
 }
 
@@ -158,8 +158,8 @@ func TestRowlessKeysAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(l.p.state.Sources) != 5 || l.p.state.Len() != 5 {
-			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.state.Sources), l.p.state.Len())
+		if len(l.p.State.Sources) != 5 || l.p.State.Len() != 5 {
+			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.State.Sources), l.p.State.Len())
 		}
 		for i := range open {
 			if got := l.feedAll(rows(fmt.Sprint("open", i), 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {

@@ -103,7 +103,7 @@ func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jet
 }
 
 func (r *run) entry() wire.Entry {
-	return wire.Entry{Identity: r.model, Arithmetic: r.shards[0].arithmetic, Worker: r.worker, Meta: r.meta}
+	return wire.Entry{Identity: r.model, Arithmetic: r.shards[0].Arithmetic, Worker: r.worker, Meta: r.meta}
 }
 
 // compareMembers refuses a model that is not that of the workers who live.

@@ -45,8 +45,8 @@ func TestIdleEndsLikeAMark(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
 		}
-		if s := read(l.counters); s.Idle != 1 || l.pool.used() != 0 {
-			t.Errorf("%s: counted %d ends, %d rows in use", name, s.Idle, l.pool.used())
+		if s := read(l.Counters); s.Idle != 1 || l.Pool.Used() != 0 {
+			t.Errorf("%s: counted %d ends, %d rows in use", name, s.Idle, l.Pool.Used())
 		}
 	}
 }
@@ -57,8 +57,8 @@ func TestIdleDiscards(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Count, Length: 3}, {Kind: reservoir.Window, Length: 4, Hop: 2}, {Kind: reservoir.Endless, Early: 4}} {
 		m := testModel(t, 3, policy)
 		l := newLone(t, m, Config{NonFinite: codec.Hold})
-		if got := l.feedAll(rows("a", 1, false, 1, 2, 3, 4), event(t, ends(1, "a"))); len(got) != 0 || l.pool.used() != 0 {
-			t.Fatalf("%v: %d rows in use, predictions %+v", policy, l.pool.used(), got)
+		if got := l.feedAll(rows("a", 1, false, 1, 2, 3, 4), event(t, ends(1, "a"))); len(got) != 0 || l.Pool.Used() != 0 {
+			t.Fatalf("%v: %d rows in use, predictions %+v", policy, l.Pool.Used(), got)
 		}
 		again := rows("a", 2, false, float32Nan, 1, 2, 1, 3, 1, 4, 1)
 		got := l.feedAll(again)
@@ -86,7 +86,7 @@ func TestIdleEventComesTooLate(t *testing.T) {
 	}
 	multi := packet{key: "g", batch: codec.Batch{Rows: 4, X: []float32{1, 2, 3, 4, 5, 6, 7, 8}, Keys: []string{"u", "v"}, Key: []int32{0, 1, 0, 1}}}
 	e := wire.IdleEvent{After: 6, Streams: []wire.StreamName{{Key: "g", Stream: "v"}}}
-	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.state.Sources["g"].Streams["u"].Seq.Open() {
+	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.State.Sources["g"].Streams["u"].Seq.Open() {
 		t.Errorf("a gateway's stream: %+v", got)
 	}
 }
@@ -102,8 +102,8 @@ func TestIdleGivesGapsUp(t *testing.T) {
 		rows("a", 3, false, 3, 4),
 		event(t, wire.IdleEvent{After: 5, Gaps: []string{"a", "x"}}),
 		rows("a", 4, true, 5, 6))
-	if flags(got) != "4.0:gap" || len(l.p.state.Sources["a"].Held) != 0 || l.p.state.HeldBytes != 0 {
-		t.Errorf("predictions %q, %d held", flags(got), len(l.p.state.Sources["a"].Held))
+	if flags(got) != "4.0:gap" || len(l.p.State.Sources["a"].Held) != 0 || l.p.State.HeldBytes != 0 {
+		t.Errorf("predictions %q, %d held", flags(got), len(l.p.State.Sources["a"].Held))
 	}
 	if got := l.feedAll(rows("a", 5, false, 1, 2), event(t, ends(8, "a"))); flags(got) != "5.0:idle" {
 		t.Errorf("after the gap: %q", flags(got))
@@ -121,8 +121,8 @@ func TestIdleForgets(t *testing.T) {
 		if err := l.rehash(); err != nil {
 			t.Fatal(err)
 		}
-		if s := read(l.counters); len(l.p.state.Sources) != 0 || l.p.state.Len() != 0 || l.pool.used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.state.Sum != (wire.Digest{}) {
-			t.Errorf("%v: %d keys, %d rows in use, %+v, digest %v", policy, len(l.p.state.Sources), l.pool.used(), s, l.p.state.Sum)
+		if s := read(l.Counters); len(l.p.State.Sources) != 0 || l.p.State.Len() != 0 || l.Pool.Used() != 0 || s.Streams != 0 || s.Forgotten != 2 || l.p.State.Sum != (wire.Digest{}) {
+			t.Errorf("%v: %d keys, %d rows in use, %+v, digest %v", policy, len(l.p.State.Sources), l.Pool.Used(), s, l.p.State.Sum)
 		}
 	}
 }
@@ -134,34 +134,34 @@ func TestIdleEventRefused(t *testing.T) {
 	if err := l.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	before := l.p.state.Sum
+	before := l.p.State.Sum
 	many := ends(1, slices.Repeat([]string{"a"}, wire.IdleEntries+1)...)
 	for _, raw := range []string{"", "{", `{"partition":1}`, `{"partition":0,"after":-1}`, `{"partition":0} x`, `{"other":0}`, "[1]", string(event(t, many).raw)} {
-		l.b.reset()
+		l.b.Reset()
 		j := l.job(packet{key: wire.IdleKey(0, 1), raw: []byte(raw), header: map[string]string{wire.HeaderKind: wire.KindIdle}})
-		if err := l.ingest(l.b, j); err != nil {
+		if err := l.Ingest(l.b, j); err != nil {
 			t.Fatal(err)
 		}
-		if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].Reason, "end event") {
-			t.Errorf("%.40q: dead letters %+v", raw, l.b.dead)
+		if len(l.b.Dead) != 1 || !strings.Contains(l.b.Dead[0].Reason, "end event") {
+			t.Errorf("%.40q: dead letters %+v", raw, l.b.Dead)
 		}
 	}
 	foreign := event(t, ends(1, "a"))
 	foreign.key = "k"
 	ahead := event(t, ends(l.next+3, "a"))
 	for want, p := range map[string]packet{`on key "k"`: foreign, "copied from another input": ahead} {
-		l.b.reset()
-		if err := l.ingest(l.b, l.job(p)); err != nil {
+		l.b.Reset()
+		if err := l.Ingest(l.b, l.job(p)); err != nil {
 			t.Fatal(err)
 		}
-		if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].Reason, want) {
-			t.Errorf("dead letters %+v, want %q", l.b.dead, want)
+		if len(l.b.Dead) != 1 || !strings.Contains(l.b.Dead[0].Reason, want) {
+			t.Errorf("dead letters %+v, want %q", l.b.Dead, want)
 		}
 	}
 	if err := l.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if l.p.state.Sum != before || len(l.p.state.Sources) != 1 {
+	if l.p.State.Sum != before || len(l.p.State.Sources) != 1 {
 		t.Error("it changed the state")
 	}
 }
@@ -176,24 +176,24 @@ func TestIdleAnywhereInABatch(t *testing.T) {
 		for cuts := range 4 { // a bit per border between two messages
 			l := newLone(t, m, Config{})
 			for i, p := range packets {
-				if err := l.ingest(l.b, l.job(p)); err != nil {
+				if err := l.Ingest(l.b, l.job(p)); err != nil {
 					t.Fatal(err)
 				}
 				if last := i == len(packets)-1; !last && cuts>>i&1 == 0 {
 					continue
 				}
-				if err := l.advance(l.b); err != nil {
+				if err := l.Advance(l.b); err != nil {
 					t.Fatal(err)
 				}
-				l.b.reset()
+				l.b.Reset()
 			}
 			if err := l.rehash(); err != nil {
 				t.Fatal(err)
 			}
-			if l.pool.used() != 1 {
-				t.Errorf("%v, cuts %02b: %d rows in use, want 1", policy, cuts, l.pool.used())
+			if l.Pool.Used() != 1 {
+				t.Errorf("%v, cuts %02b: %d rows in use, want 1", policy, cuts, l.Pool.Used())
 			}
-			sums = append(sums, l.p.state.Sum)
+			sums = append(sums, l.p.State.Sum)
 		}
 		for cuts, sum := range sums {
 			if sum != sums[0] {

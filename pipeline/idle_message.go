@@ -19,6 +19,6 @@ func idleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
 // EndSilent asks for the end of streams that have been silent too long: it
 // publishes an end event into the partition's input. An answer is not awaited.
 func (t *ownership) EndSilent(event []byte) error {
-	_, err := t.w.js.PublishMsgAsync(idleMessage(t.w.subject, t.w.partitions, t.part.state.ID, event), jetstream.WithRetryAttempts(0))
+	_, err := t.w.js.PublishMsgAsync(idleMessage(t.w.subject, t.w.partitions, t.part.State.ID, event), jetstream.WithRetryAttempts(0))
 	return err
 }

@@ -47,25 +47,25 @@ func TestIdleKeyIsInItsPartition(t *testing.T) {
 // and nothing while time stood still.
 func TestSilent(t *testing.T) {
 	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Minute, Forget: time.Hour})
-	at := func(d time.Duration, p ...packet) { l.p.now = d; l.feedAll(p...) }
+	at := func(d time.Duration, p ...packet) { l.p.Now = d; l.feedAll(p...) }
 	at(1*time.Second, rows("old", 1, true, 1, 2))
 	at(50*time.Minute, rows("quiet", 1, false, 1, 2), rows("ended", 1, true, 1, 2), rows("gap", 1, false, 1, 2))
 	at(60*time.Minute, rows("fresh", 1, false, 1, 2), rows("gap", 3, false, 1, 2))
-	l.p.now = 60*time.Minute + 30*time.Second
-	if e := fmt.Sprintf("%+v", *l.p.state.Silent(l.silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
+	l.p.Now = 60*time.Minute + 30*time.Second
+	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.Silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
 		t.Error(e)
 	}
-	l.p.now = 61 * time.Minute
-	if e := fmt.Sprintf("%+v", *l.p.state.Silent(l.silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
+	l.p.Now = 61 * time.Minute
+	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.Silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
 		t.Error(e)
 	}
-	l.p.resumed = 61 * time.Minute
-	if e := l.p.state.Silent(l.silence(l.p)); !e.Empty() {
+	l.p.Resumed = 61 * time.Minute
+	if e := l.p.State.Silent(l.Silence(l.p)); !e.Empty() {
 		t.Errorf("after an outage: %+v", e)
 	}
-	l.pace.idleBytes = 100
-	l.p.now = 3 * time.Hour
-	if e := l.p.state.Silent(l.silence(l.p)); len(e.Streams) != 1 {
+	l.Pace.IdleBytes = 100
+	l.p.Now = 3 * time.Hour
+	if e := l.p.State.Silent(l.Silence(l.p)); len(e.Streams) != 1 {
 		t.Errorf("an event of %d streams where one fits", len(e.Streams))
 	}
 }
@@ -167,18 +167,18 @@ func TestLostIdleEventIsLogged(t *testing.T) {
 	b := newRig(t)
 	book := &pipelinetest.LogBook{}
 	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
-	l.log = book.Logger()
-	l.p.owner = &ownership{w: &ownerWorker{js: b.js, subject: DefaultInputSubject, partitions: 1}, part: l.p} // there is no such input
+	l.Log = book.Logger()
+	l.p.Owner = &ownership{w: &ownerWorker{js: b.js, subject: DefaultInputSubject, partitions: 1}, part: l.p} // there is no such input
 	l.feedAll(rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {
-		l.pace.began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)
-		if err := l.observe(l.p); err != nil {
+		l.Pace.Began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)
+		if err := l.Observe(l.p); err != nil {
 			t.Fatal(err)
 		}
 		if n := book.Lines("has not come back"); n != want {
 			t.Errorf("pass %d: %d lines, want %d:\n%s", pass, n, want, book)
 		}
-		if pass > 0 && l.p.asked == 0 {
+		if pass > 0 && l.p.Asked == 0 {
 			t.Errorf("pass %d: nothing was asked for", pass)
 		}
 	}

@@ -23,19 +23,19 @@ func TestIngestAllocates(t *testing.T) {
 	j := l.job(rows("s", 0, false, values...))
 	step := func() {
 		l.next++
-		j.msg.Seq = l.next
-		l.b.reset()
-		if err := l.ingest(l.b, j); err != nil {
+		j.Msg.Seq = l.next
+		l.b.Reset()
+		if err := l.Ingest(l.b, j); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.advance(l.b); err != nil {
+		if err := l.Advance(l.b); err != nil {
 			t.Fatal(err)
 		}
-		before := l.p.state.Sum
-		if err := l.finalise(l.b); err != nil {
+		before := l.p.State.Sum
+		if err := l.Finalise(l.b); err != nil {
 			t.Fatal(err)
 		}
-		if l.p.state.Sum == before {
+		if l.p.State.Sum == before {
 			t.Fatal("the digest does not follow the state: the test has lost its subject")
 		}
 	}
@@ -43,8 +43,8 @@ func TestIngestAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("%v allocations per message of 64 samples, want 0", n)
 	}
-	if len(l.b.answers[0].Preds) != 4 {
-		t.Errorf("%d predictions, want 4: the test has lost its subject", len(l.b.answers[0].Preds))
+	if len(l.b.Answers[0].Preds) != 4 {
+		t.Errorf("%d predictions, want 4: the test has lost its subject", len(l.b.Answers[0].Preds))
 	}
 }
 
@@ -53,7 +53,7 @@ func TestIngestAllocates(t *testing.T) {
 func TestSamplesInPlace(t *testing.T) {
 	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
-	l.b.fx.X = make([]float32, 0, 100)
+	l.b.Fx.X = make([]float32, 0, 100)
 	one := func(v float32) packet { return rows("s", 0, false, v, v+1, v+2, v+3) }
 	many := packet{key: "g", batch: codec.Batch{Rows: 3, X: []float32{1, 2, 3, 4, 5, 6}, Keys: []string{"a", "b"}, Key: []int32{0, 1, 0}}}
 	for i, c := range []struct {
@@ -67,14 +67,14 @@ func TestSamplesInPlace(t *testing.T) {
 		{one(20), []float32{20, 21, 22, 23}, false}, // after many
 		{one(30), []float32{30, 31, 32, 33}, true},
 	} {
-		from := len(l.b.fx.X)
-		if err := l.ingest(l.b, l.job(c.packet)); err != nil {
+		from := len(l.b.Fx.X)
+		if err := l.Ingest(l.b, l.job(c.packet)); err != nil {
 			t.Fatal(err)
 		}
-		if got := l.b.fx.X[from:]; !slices.Equal(got, c.want) {
+		if got := l.b.Fx.X[from:]; !slices.Equal(got, c.want) {
 			t.Errorf("message %d: samples %v, want %v", i, got, c.want)
 		}
-		if got := &l.machine.Decoded().X[0] == &l.b.fx.X[from]; got != c.place {
+		if got := &l.Machine.Decoded().X[0] == &l.b.Fx.X[from]; got != c.place {
 			t.Errorf("message %d: in place %v, want %v", i, got, c.place)
 		}
 	}
@@ -88,9 +88,9 @@ func BenchmarkIngest(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				l.next++
-				j.msg.Seq = l.next
-				l.b.reset()
-				if err := l.ingest(l.b, j); err != nil {
+				j.Msg.Seq = l.next
+				l.b.Reset()
+				if err := l.Ingest(l.b, j); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -196,7 +196,7 @@ func FuzzSnapshot(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
-	for st := range l.p.state.Oldest() { // and with rows that are stored apart
+	for st := range l.p.State.Oldest() { // and with rows that are stored apart
 		st.Away = []wire.RowRef{{Seq: 7, Hash: wire.Digest{1, 2}}, {}}
 		st.Slots[0] = -1
 	}
@@ -210,19 +210,19 @@ func FuzzSnapshot(f *testing.F) {
 		copy(wild[at:], "\xf0\xff\xff\xff")
 		f.Add(wild)
 	}
-	if seed, err = l.p.state.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, wire.OldestState); err != nil {
+	if seed, err = l.p.State.EncodeAs(l.Machine.Shape, state.RowsIn{Rows: l.Shard}, wire.OldestState); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sum := sha256.Sum256(body)
 		b := append(bytes.Clone(body), sum[:]...) // past the checksum
-		if p, err := state.Decode(b, l.machine.Shape, 0); err == nil {
-			again, err := p.Encode(l.machine.Shape, state.DecodedRows{})
+		if p, err := state.Decode(b, l.Machine.Shape, 0); err == nil {
+			again, err := p.Encode(l.Machine.Shape, state.DecodedRows{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if q, err := state.Decode(again, l.machine.Shape, 0); err != nil || q.Done != p.Done || len(q.Sources) != len(p.Sources) || q.Away != p.Away {
+			if q, err := state.Decode(again, l.Machine.Shape, 0); err != nil || q.Done != p.Done || len(q.Sources) != len(p.Sources) || q.Away != p.Away {
 				t.Fatalf("not read again: %v", err)
 			}
 		}
@@ -306,11 +306,11 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 	l.feedAll(packets...)
 	read := func(form uint32) admin.PartitionState {
 		t.Helper()
-		b, err := l.p.state.EncodeAs(l.machine.Shape, state.RowsIn{Rows: l.shard}, form)
+		b, err := l.p.State.EncodeAs(l.Machine.Shape, state.RowsIn{Rows: l.Shard}, form)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := state.Decode(b, l.machine.Shape, 0)
+		p, err := state.Decode(b, l.Machine.Shape, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

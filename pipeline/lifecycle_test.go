@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
@@ -162,7 +163,7 @@ func TestHeadByName(t *testing.T) {
 	only := *m
 	only.Readouts = []*readout.Linear{&second}
 	exp := newLone(t, &only, Config{}).feedAll(one("a", 1, 3, 1, true))[0]
-	if !sameBits(got.Scores, exp.Scores) || got.Score != score(got.Scores, int(got.Class)) || got.Score <= 0 {
+	if !sameBits(got.Scores, exp.Scores) || got.Score != shard.Score(got.Scores, int(got.Class)) || got.Score <= 0 {
 		t.Errorf("%+v, want %+v", got, exp)
 	}
 }

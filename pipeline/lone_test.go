@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -18,9 +19,9 @@ import (
 // lone is a shard without NATS, with one partition.
 type lone struct {
 	t testing.TB
-	*shard
-	p    *partition
-	b    *batch
+	*shard.Shard
+	p    *shard.Partition
+	b    *shard.Batch
 	next uint64
 }
 
@@ -29,14 +30,14 @@ func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newShard(c.WithDefaults().shard(), m, m.Readouts[0], generic, new(stats.Counters), slog.New(slog.DiscardHandler))
+	s, err := shard.New(c.WithDefaults().shard(), m, m.Readouts[0], generic, new(stats.Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lone{t: t, shard: s, p: newPartition(0, 0), b: newBatch(1)}
+	return &lone{t: t, Shard: s, p: shard.NewPartition(0, 0), b: shard.NewBatch(1)}
 }
 
-func (l *lone) job(p packet) job {
+func (l *lone) job(p packet) shard.Job {
 	l.next++
 	h := nats.Header{}
 	if p.seq > 0 {
@@ -45,7 +46,7 @@ func (l *lone) job(p packet) job {
 	for k, v := range p.header {
 		h.Set(k, v)
 	}
-	return job{part: l.p, msg: state.Message{Seq: l.next, Key: p.key, Header: h, Data: p.payload(l.t)}}
+	return shard.Job{Part: l.p, Msg: state.Message{Seq: l.next, Key: p.key, Header: h, Data: p.payload(l.t)}}
 }
 
 // feedAll takes each packet as a batch of its own and returns the
@@ -54,17 +55,17 @@ func (l *lone) feedAll(packets ...packet) []codec.Prediction {
 	l.t.Helper()
 	var out []codec.Prediction
 	for _, p := range packets {
-		l.b.reset()
-		if err := l.ingest(l.b, l.job(p)); err != nil {
+		l.b.Reset()
+		if err := l.Ingest(l.b, l.job(p)); err != nil {
 			l.t.Fatal(err)
 		}
-		if len(l.b.dead) > 0 {
-			l.t.Fatalf("dead letter: %s", l.b.dead[0].Reason)
+		if len(l.b.Dead) > 0 {
+			l.t.Fatalf("dead letter: %s", l.b.Dead[0].Reason)
 		}
-		if err := l.advance(l.b); err != nil {
+		if err := l.Advance(l.b); err != nil {
 			l.t.Fatal(err)
 		}
-		for _, q := range l.b.answers[0].Preds {
+		for _, q := range l.b.Answers[0].Preds {
 			q.Scores = slices.Clone(q.Scores)
 			out = append(out, q)
 		}
@@ -81,11 +82,11 @@ func rows(key string, seq uint64, end bool, values ...float32) packet {
 }
 
 // rehash brings the digest of the partition up to date.
-func (l *lone) rehash() error { return l.machine.Rehash(l.p.state, l.shard) }
+func (l *lone) rehash() error { return l.Machine.Rehash(l.p.State, l.Shard) }
 
 // snapshot encodes the partition.
 func (l *lone) snapshot() ([]byte, error) {
-	return l.p.state.Encode(l.machine.Shape, state.RowsIn{Rows: l.shard})
+	return l.p.State.Encode(l.Machine.Shape, state.RowsIn{Rows: l.Shard})
 }
 
 // testOwner holds a partition without a server: nothing is stored.
@@ -102,6 +103,6 @@ func (o *testOwner) Fail(err error) {
 func (o *testOwner) Failed() bool              { return o.err != nil }
 func (o *testOwner) Claim() (string, uint64)   { return o.name, 1 }
 func (*testOwner) Rebuilt()                    {}
-func (*testOwner) Saving() saving              { return saving{} }
+func (*testOwner) Saving() shard.Saving        { return shard.Saving{} }
 func (*testOwner) Took(uint64, []uint64, bool) {}
 func (*testOwner) EndSilent([]byte) error      { return nil }

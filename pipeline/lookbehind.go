@@ -41,7 +41,7 @@ func (w *inputWatch) same(ctx context.Context, breaks uint64, owned map[int]*own
 		if !t.reading.Load() || t.failed.Load() {
 			continue // a claim looks by itself
 		}
-		if err := w.w.in.Unchanged(ctx, t.part.state.ID, t.input.came.load()); err != nil && ctx.Err() == nil {
+		if err := w.w.in.Unchanged(ctx, t.part.State.ID, t.input.came.load()); err != nil && ctx.Err() == nil {
 			t.Fail(err)
 		}
 	}
@@ -66,7 +66,7 @@ func (w *inputWatch) lookBehind(ctx context.Context, info *jetstream.StreamInfo,
 		if !t.rebuilt.Load() || t.failed.Load() {
 			continue
 		}
-		p, v := t.part.state.ID, &t.input
+		p, v := t.part.State.ID, &t.input
 		at, known := v.came.load(), v.knows()
 		v.doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.w.lease))
 		silent := w.heard[p] == at

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -183,7 +184,7 @@ func TestLostInputUnderStage(t *testing.T) {
 		t.Fatalf("%d predictions: nothing was lost, the test has lost its subject", len(got))
 	}
 	first := slices.IndexFunc(got, func(p codec.Prediction) bool { return p.Flags != 0 })
-	if n := len(got); first < 0 || first > queueLength/2+1 || got[n-1].Flags.Integrity() != "complete" {
+	if n := len(got); first < 0 || first > shard.QueueLength/2+1 || got[n-1].Flags.Integrity() != "complete" {
 		t.Errorf("of %d predictions, the first flagged is %d, the last is %v", n, first, got[n-1].Flags)
 	}
 	if i := len(got) - 7; got[i].Flags.Integrity() != "gap" || got[i+1].Flags != 0 { // messages 490 to 500 are left behind the loss, and one came since

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -64,8 +65,8 @@ type safeguards struct {
 // parts has one writer, or a lock of its own.
 type ownership struct {
 	w     *ownerWorker
-	part  *partition
-	shard *shard
+	part  *shard.Partition
+	shard *shard.Shard
 	c     *store.Committer // of Hold until the shard has the partition, then the emitter's
 
 	ctx  context.Context // ends when the partition is to be given up
@@ -103,18 +104,18 @@ type claim struct {
 
 // newOwnership prepares the ownership of a partition, whose place among its
 // shard's is index. Nothing is claimed yet. It ends with ctx, or by stop.
-func newOwnership(ctx context.Context, w *ownerWorker, s *shard, part, index int) *ownership {
+func newOwnership(ctx context.Context, w *ownerWorker, s *shard.Shard, part, index int) *ownership {
 	ctx, stop := context.WithCancel(ctx)
-	t := &ownership{w: w, part: newPartition(part, index), shard: s, ctx: ctx, stop: stop}
+	t := &ownership{w: w, part: shard.NewPartition(part, index), shard: s, ctx: ctx, stop: stop}
 	t.closed, t.ended = make(chan struct{}), make(chan struct{})
 	t.c = &store.Committer{
-		Js: w.js, Stream: w.out, Link: w.link, Job: w.job, Part: part, Worker: w.worker, Ours: s.arithmetic, Model: w.model, Log: w.log, Condition: w.condition,
+		Js: w.js, Stream: w.out, Link: w.link, Job: w.job, Part: part, Worker: w.worker, Ours: s.Arithmetic, Model: w.model, Log: w.log, Condition: w.condition,
 		Retries: func() { w.counters.Retries.Add(1) },
 		Begins:  t.unanswered,
 		Waits:   func(err error) error { return t.Waits("commit on "+t.c.Subject(), err) },
-		Refuses: func(r wire.Record) error { return otherRecord(t.c.Subject(), r, s.arithmetic, w.model) },
+		Refuses: func(r wire.Record) error { return otherRecord(t.c.Subject(), r, s.Arithmetic, w.model) },
 	}
-	t.part.owner = t
+	t.part.Owner = t
 	t.home = w.snaps.Generation.Load()
 	return t
 }
@@ -167,11 +168,11 @@ func (t *ownership) Hold(started func()) {
 		return
 	}
 	claim := t.claim.Load()
-	orphans, err := t.w.snaps.Orphans(t.ctx, t.part.state.ID, claim.epoch, t.namedRows)
+	orphans, err := t.w.snaps.Orphans(t.ctx, t.part.State.ID, claim.epoch, t.namedRows)
 	if err != nil {
-		t.w.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.state.ID, "err", err)
+		t.w.log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.part.State.ID, "err", err)
 	}
-	if !t.send(job{part: t.part, order: orderOpen}) {
+	if !t.send(shard.Job{Part: t.part, Order: shard.OrderOpen}) {
 		return
 	}
 	consumer, err := t.read()
@@ -185,7 +186,7 @@ func (t *ownership) Hold(started func()) {
 		t.reading.Store(true)
 		started()
 		if store.Pause(t.ctx, t.w.keep) == nil { // see retire.go
-			t.w.snaps.SweepRows(t.ctx, orphans, t.part.state.ID, claim.epoch, t.namedRows, t.w.log)
+			t.w.snaps.SweepRows(t.ctx, orphans, t.part.State.ID, claim.epoch, t.namedRows, t.w.log)
 		}
 	}
 	<-t.ctx.Done()
@@ -193,7 +194,7 @@ func (t *ownership) Hold(started func()) {
 	if consumer != nil {
 		consumer.end(leaveDeadline)
 	}
-	if t.send(job{part: t.part, order: orderClose}) {
+	if t.send(shard.Job{Part: t.part, Order: shard.OrderClose}) {
 		select {
 		case <-t.closed:
 			t.explainLostRow()
@@ -210,17 +211,17 @@ func (t *ownership) releaseUnused() {
 	}
 	next := t.c.Record
 	next.Kind = wire.KindReleased
-	t.c.Reassure(t.shard.last)
+	t.c.Reassure(t.shard.Last)
 	t.c.Begin(t.w.empty, next)
-	if err := t.c.Await(t.shard.last); err != nil && !errors.Is(err, store.ErrFenced) {
+	if err := t.c.Await(t.shard.Last); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}
 }
 
 // send passes an order to the shard; false if that has ended.
-func (t *ownership) send(j job) bool {
+func (t *ownership) send(j shard.Job) bool {
 	select {
-	case t.shard.queue <- j:
+	case t.shard.Queue <- j:
 		return true
 	case <-t.w.workers.Done():
 		return false
@@ -240,7 +241,7 @@ func (t *ownership) begin() error {
 	t.claim.Store(&claim{epoch: t.c.Record.Epoch, found: t.c.Record.Snap, at: time.Now()})
 	err = t.checkInput(t.ctx)
 	if t.w.claimed != nil {
-		err = t.w.claimed(t.part.state, err)
+		err = t.w.claimed(t.part.State, err)
 	}
 	if err != nil {
 		return err
@@ -250,7 +251,7 @@ func (t *ownership) begin() error {
 			return err
 		}
 	}
-	if t.part.state.ReplayTo > t.part.state.Done {
+	if t.part.State.ReplayTo > t.part.State.Done {
 		t.w.counters.Replaying.Add(1)
 	}
 	return nil
@@ -263,7 +264,7 @@ func (t *ownership) tick() {
 		return
 	}
 	select {
-	case t.shard.queue <- job{part: t.part, order: orderTick}:
+	case t.shard.Queue <- shard.Job{Part: t.part, Order: shard.OrderTick}:
 	default:
 	}
 }

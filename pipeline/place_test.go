@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -21,11 +22,11 @@ func TestBatchesInTurn(t *testing.T) {
 		c := Config{NonFinite: codec.Hold, Reorder: 2, RowBudget: 1 << 20, MaxSlots: 200}
 		rng := rand.New(rand.NewPCG(3, 14))
 		l, alone := newLone(t, m, c), newLone(t, m, c)
-		turns := []*batch{newBatch(1), newBatch(1), newBatch(1)}
+		turns := []*shard.Batch{shard.NewBatch(1), shard.NewBatch(1), shard.NewBatch(1)}
 		handed := make([][]float32, len(turns)) // what the engine had read
 		var got, want []codec.Prediction
-		keep := func(to []codec.Prediction, b *batch) []codec.Prediction {
-			for _, p := range b.answers[0].Preds {
+		keep := func(to []codec.Prediction, b *shard.Batch) []codec.Prediction {
+			for _, p := range b.Answers[0].Preds {
 				p.Scores = slices.Clone(p.Scores)
 				to = append(to, p)
 			}
@@ -35,10 +36,10 @@ func TestBatchesInTurn(t *testing.T) {
 		dead, copied, placed := 0, 0, 0
 		for turn := range 300 {
 			b := turns[turn%len(turns)]
-			if !sameBits(b.fx.X, handed[turn%len(turns)]) {
+			if !sameBits(b.Fx.X, handed[turn%len(turns)]) {
 				t.Fatalf("turn %d: samples of a batch that was handed on have changed", turn)
 			}
-			b.reset()
+			b.Reset()
 			for range 1 + rng.IntN(6) {
 				p := packet{key: "k", header: map[string]string{}}
 				p.batch.Rows = 1 + rng.IntN(20)
@@ -69,31 +70,31 @@ func TestBatchesInTurn(t *testing.T) {
 					p.key = fmt.Sprint("k", rng.IntN(3))
 				}
 				j := l.job(p)
-				from := len(b.fx.X)
-				if err := l.ingest(b, j); err != nil {
+				from := len(b.Fx.X)
+				if err := l.Ingest(b, j); err != nil {
 					t.Fatal(err)
 				}
-				if len(b.fx.X) > from && len(l.machine.Decoded().Keys) == 0 {
-					if &l.machine.Decoded().X[len(l.machine.Decoded().X)-1] == &b.fx.X[len(b.fx.X)-1] {
+				if len(b.Fx.X) > from && len(l.Machine.Decoded().Keys) == 0 {
+					if &l.Machine.Decoded().X[len(l.Machine.Decoded().X)-1] == &b.Fx.X[len(b.Fx.X)-1] {
 						placed++
 					} else {
 						copied++
 					}
 				}
-				j.part = alone.p
-				own := newBatch(1)
-				if err := alone.ingest(own, j); err != nil {
+				j.Part = alone.p
+				own := shard.NewBatch(1)
+				if err := alone.Ingest(own, j); err != nil {
 					t.Fatal(err)
 				}
-				if err := alone.advance(own); err != nil {
+				if err := alone.Advance(own); err != nil {
 					t.Fatal(err)
 				}
-				want, dead = keep(want, own), dead+len(own.dead)
+				want, dead = keep(want, own), dead+len(own.Dead)
 			}
-			if err := l.advance(b); err != nil {
+			if err := l.Advance(b); err != nil {
 				t.Fatal(err)
 			}
-			got, handed[turn%len(turns)] = keep(got, b), slices.Clone(b.fx.X)
+			got, handed[turn%len(turns)] = keep(got, b), slices.Clone(b.Fx.X)
 		}
 		if len(got) != len(want) || len(got) < 100 || dead < 50 || placed < 100 || copied < 20 {
 			t.Fatalf("%s: %d predictions, want %d; %d dead letters, %d messages in place, %d copied: the test has lost its subject", policy.Kind, len(got), len(want), dead, placed, copied)
@@ -118,15 +119,15 @@ func TestSamplesBesideAllocate(t *testing.T) {
 	many := l.job(packet{key: "g", batch: codec.Batch{Rows: 1, X: []float32{1, 2}, Keys: []string{"a"}, Key: []int32{0}}})
 	one := l.job(rows("s", 0, false, values...))
 	step := func() {
-		l.b.reset()
-		for _, j := range []job{many, one} {
+		l.b.Reset()
+		for _, j := range []shard.Job{many, one} {
 			l.next++
-			j.msg.Seq = l.next
-			if err := l.ingest(l.b, j); err != nil {
+			j.Msg.Seq = l.next
+			if err := l.Ingest(l.b, j); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := l.advance(l.b); err != nil {
+		if err := l.Advance(l.b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,7 +137,7 @@ func TestSamplesBesideAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("%v allocations for a message of many streams and a longer one of one, want 0", n)
 	}
-	if len(l.b.fx.X) != 2+len(values) {
-		t.Errorf("%d values in the batch, want %d", len(l.b.fx.X), 2+len(values))
+	if len(l.b.Fx.X) != 2+len(values) {
+		t.Errorf("%d values in the batch, want %d", len(l.b.Fx.X), 2+len(values))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -40,9 +41,9 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	out, in := b.plainConnection("out"), b.plainConnection("in")
 	s.js = out
 	per := (c.Partitions + c.Shards - 1) / c.Shards
-	var shards []*shard
+	var shards []*shard.Shard
 	for range c.Shards {
-		sh, err := newShard(c.shard(), m, m.Readouts[0], engine, &s.counters.counts, b.log)
+		sh, err := shard.New(c.shard(), m, m.Readouts[0], engine, &s.counters.counts, b.log)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -51,16 +52,16 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		batches, free := make(chan *batch, batchesPerShard), make(chan *batch, batchesPerShard)
-		for range batchesPerShard {
-			free <- newBatch(per)
+		batches, free := make(chan *shard.Batch, shard.BatchesPerShard), make(chan *shard.Batch, shard.BatchesPerShard)
+		for range shard.BatchesPerShard {
+			free <- shard.NewBatch(per)
 		}
 		s.wg.Go(func() { s.compute(ctx, b.t, sh, batches, free) })
 		s.wg.Go(func() { s.publish(b.t, c.Job, &emitter{encoder: enc, limit: 4 << 20}, batches, free) })
 	}
 	pull, _ := pullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
-		part := newPartition(p, p/c.Shards)
+		part := shard.NewPartition(p, p/c.Shards)
 		t := &ownership{w: &ownerWorker{job: c.Job, log: b.log, counters: &s.counters.counts, safeguards: safeguards{trusting: true}}, part: part, shard: shards[p%c.Shards], ctx: ctx, stop: stop}
 		cc, err := t.receive(in, 1, pull)
 		if err != nil {
@@ -84,17 +85,17 @@ func (b *rig) plainConnection(name string) jetstream.JetStream {
 	return js
 }
 
-func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard, out chan<- *batch, free <-chan *batch) {
+func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard.Shard, out chan<- *shard.Batch, free <-chan *shard.Batch) {
 	defer close(out)
-	defer sh.pool.engine.Close()
+	defer sh.Pool.Engine.Close()
 	for ctx.Err() == nil {
 		b := <-free
-		b.reset()
-		if err := sh.collect(ctx, b); err != nil {
+		b.Reset()
+		if err := sh.Collect(ctx, b); err != nil {
 			t.Error(err)
 			return
 		}
-		if err := sh.advance(b); err != nil {
+		if err := sh.Advance(b); err != nil {
 			t.Error(err)
 			return
 		}
@@ -102,14 +103,14 @@ func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard, out c
 	}
 }
 
-func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *batch, free chan<- *batch) {
+func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *shard.Batch, free chan<- *shard.Batch) {
 	for b := range in {
-		for _, i := range b.touched {
-			a := &b.answers[i]
+		for _, i := range b.Touched {
+			a := &b.Answers[i]
 			for from := 0; from < len(a.Preds); {
 				body, to, err := e.encode(a, from)
 				if err == nil {
-					_, err = s.js.PublishAsync(wire.OutputSubject(job, a.part.state.ID), body)
+					_, err = s.js.PublishAsync(wire.OutputSubject(job, a.Part.State.ID), body)
 				}
 				if err != nil {
 					t.Error(err)
@@ -120,8 +121,8 @@ func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *ba
 				from = to
 			}
 		}
-		s.counters.counts.Messages.Add(uint64(b.fx.Used))
-		s.counters.counts.Rows.Add(uint64(b.fx.Rows))
+		s.counters.counts.Messages.Add(uint64(b.Fx.Used))
+		s.counters.counts.Rows.Add(uint64(b.Fx.Rows))
 		free <- b
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -11,12 +12,12 @@ import (
 // rebuild brings a partition's state to the mark of its record, without a claim,
 // and compares it with the digest there. It returns the snapshot that it began
 // from, empty = from the first message, and the digest of the state.
-func rebuild(ctx context.Context, w *ownerWorker, s *shard, part int, record wire.Record) (began string, digest wire.Digest, err error) {
+func rebuild(ctx context.Context, w *ownerWorker, s *shard.Shard, part int, record wire.Record) (began string, digest wire.Digest, err error) {
 	t := newOwnership(ctx, w, s, part, 0)
 	defer t.stop()
 	t.c.Record = record
 	err = t.rebuild()
-	return t.began, t.part.rebuiltSum, err
+	return t.began, t.part.RebuiltSum, err
 }
 
 func (t *ownership) rebuild() error {
@@ -28,30 +29,30 @@ func (t *ownership) rebuild() error {
 			return err
 		}
 	}
-	t.part.state.ReplayTo, t.input.replayed = t.c.Record.Mark.Seq, t.c.Record.Mark.Seq
+	t.part.State.ReplayTo, t.input.replayed = t.c.Record.Mark.Seq, t.c.Record.Mark.Seq
 	// A damaged row that nobody asks for is a fault all the same.
-	if err := storedRows(t.ctx, t.w.snaps, t.part.state, t.shard.machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
+	if err := storedRows(t.ctx, t.w.snaps, t.part.State, t.shard.Machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
 		return err
 	}
-	b := newBatch(1)
-	if err := t.shard.install(b, t.part); err != nil || t.err() != nil || t.part.state.Want.At == 0 {
+	b := shard.NewBatch(1)
+	if err := t.shard.Install(b, t.part); err != nil || t.err() != nil || t.part.State.Want.At == 0 {
 		return errors.Join(err, t.err())
 	}
-	rd, err := t.receive(t.w.js, t.part.state.Done+1, maxPull)
+	rd, err := t.receive(t.w.js, t.part.State.Done+1, maxPull)
 	if err != nil {
 		return err
 	}
 	defer rd.end(closeDeadline)
 	defer t.stop() // first: a callback may wait for room in the queue
-	for t.part.state.Want.At > 0 && t.ctx.Err() == nil {
-		if err := t.shard.next(t.ctx, b); err != nil {
+	for t.part.State.Want.At > 0 && t.ctx.Err() == nil {
+		if err := t.shard.Next(t.ctx, b); err != nil {
 			return err
 		}
 	}
 	if err := t.err(); err != nil {
 		return err
 	}
-	if t.part.state.Want.At > 0 {
+	if t.part.State.Want.At > 0 {
 		return t.ctx.Err()
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -52,7 +53,7 @@ type reader struct {
 // read starts the partition's consumer behind what the snapshot holds.
 func (t *ownership) read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
-		js, err := t.w.reader(t.part.state.ID)
+		js, err := t.w.reader(t.part.State.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections
 			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
 		}
@@ -64,7 +65,7 @@ func (t *ownership) read() (*reader, error) {
 		if errors.As(err, &refused) && attempt >= consumerAttempts {
 			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
 		}
-		t.w.log.Warn("consumer cannot be made, trying again", "partition", t.part.state.ID, "attempt", attempt, "err", err)
+		t.w.log.Warn("consumer cannot be made, trying again", "partition", t.part.State.ID, "attempt", attempt, "err", err)
 		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
 			return nil, err
 		}
@@ -86,7 +87,7 @@ func (t *ownership) read() (*reader, error) {
 // messages are to come than there were, and where the input's beginning draws
 // near.
 func (t *ownership) receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
-	part := t.part.state.ID
+	part := t.part.State.ID
 	cons, err := js.OrderedConsumer(t.ctx, wire.InputStream(t.w.job), jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{wire.InputFilter(t.w.job, part)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -140,15 +141,15 @@ func (t *ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 	v.unread.Store(pending)
 	v.came.store(at)
 	subject := m.Subject()
-	j := job{
-		part: t.part, msg: state.Message{
+	j := shard.Job{
+		Part: t.part, Msg: state.Message{
 			Seq: at.Seq, Stored: at.Stored, Key: subject[strings.LastIndexByte(subject, '.')+1:],
 			Header: m.Headers(), Data: m.Data(), Lost: lost,
 		},
 	}
 	select {
-	case t.shard.queue <- j:
-		t.part.waiting.Add(1)
+	case t.shard.Queue <- j:
+		t.part.Waiting.Add(1)
 	case <-t.ctx.Done():
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -97,14 +98,14 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	raw, err := snaps.Get(ctx, rec.Snap)
 	fatal(err)
 	took(get)
-	sh, err := newShard(c.WithDefaults().shard(), m, m.Readouts[0], fastest, new(stats.Counters), b.log)
+	sh, err := shard.New(c.WithDefaults().shard(), m, m.Readouts[0], fastest, new(stats.Counters), b.log)
 	fatal(err)
-	defer sh.pool.engine.Close()
+	defer sh.Pool.Engine.Close()
 	lap = time.Now()
-	p, err := state.Decode(raw, sh.machine.Shape, part)
+	p, err := state.Decode(raw, sh.Machine.Shape, part)
 	fatal(err)
 	took(decode)
-	fatal(sh.install(newBatch(1), partitionOf(p, 0)))
+	fatal(sh.Install(shard.NewBatch(1), shard.PartitionOf(p, 0)))
 	took(adopt)
 	fatal(snaps.Put(ctx, "copy", raw))
 	took(put)

@@ -5,17 +5,18 @@ import (
 	"errors"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // finish uploads the snapshot of an answer whose commit is out, and gives the
 // partition up where this was its last. Both happen beside the next batches.
-func (e *emitter) finish(ctx context.Context, a *answer) {
-	t, b, seq := ownerOf(a.part), a.snapshot, a.inSeq
+func (e *emitter) finish(ctx context.Context, a *shard.Answer) {
+	t, b, seq := ownerOf(a.Part), a.Snapshot, a.InSeq
 	switch {
-	case a.close:
-		at := wire.Mark{Seq: a.inSeq, Time: a.inTime, Digest: a.digest, Version: wire.StateVersion}
+	case a.Close:
+		at := wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: wire.StateVersion}
 		e.releases.Go(func() {
 			defer close(t.closed)
 			if !t.failed.Load() {
@@ -29,7 +30,7 @@ func (e *emitter) finish(ctx context.Context, a *answer) {
 		e.releases.Go(func() {
 			defer t.uploadEnds()
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
-				t.w.log.Warn("snapshot not stored; the next one may be", "partition", t.part.state.ID, "err", err)
+				t.w.log.Warn("snapshot not stored; the next one may be", "partition", t.part.State.ID, "err", err)
 			}
 		})
 	}
@@ -48,7 +49,7 @@ func (e *emitter) release(ctx context.Context, t *ownership, at wire.Mark, b []b
 		err := t.upload(ctx, t.c.Record.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			t.w.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.state.ID, "err", err)
+			t.w.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.State.ID, "err", err)
 		case err == nil:
 			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
 			next.Rests = wire.Place{}
@@ -69,7 +70,7 @@ func (e *emitter) release(ctx context.Context, t *ownership, at wire.Mark, b []b
 
 // upload stores a snapshot taken after seq; the next commit names it.
 func (t *ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
-	name, home := wire.SnapshotName(t.part.state.ID, epoch, seq), t.w.snaps.Generation.Load()
+	name, home := wire.SnapshotName(t.part.State.ID, epoch, seq), t.w.snaps.Generation.Load()
 	begin := time.Now()
 	if err := t.w.snaps.Put(ctx, name, b); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (t *ownership) checkSnapshots() {
 	if t.failed.Load() || !t.w.connected() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.shard.last, lastLookTime)
+	ctx, cancel := context.WithTimeout(t.shard.Last, lastLookTime)
 	defer cancel()
 	t.w.auxiliary.Look(ctx, wire.SnapshotStream(t.w.job))
 }

@@ -26,8 +26,8 @@ func TestReorder(t *testing.T) {
 			t.Errorf("prediction %d differs from the one in order", i)
 		}
 	}
-	if s := read(l.counters); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.state.HeldBytes != 0 {
-		t.Errorf("counted %+v, %d bytes held", s, l.p.state.HeldBytes)
+	if s := read(l.Counters); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.State.HeldBytes != 0 {
+		t.Errorf("counted %+v, %d bytes held", s, l.p.State.HeldBytes)
 	}
 	// 6 never comes: 7, 8 and 9 wait, 10 is one too many.
 	if got := flags(l.feedAll(msg(7, false), msg(8, true), msg(9, true))); got != "" {
@@ -36,7 +36,7 @@ func TestReorder(t *testing.T) {
 	if got := flags(l.feedAll(msg(10, true))); got != "8.1:gap 9.1: 10.1:" {
 		t.Errorf("after giving up: %q", got)
 	}
-	if got := l.feedAll(msg(6, true)); len(got) != 0 || l.counters.Duplicates.Load() != 2 {
+	if got := l.feedAll(msg(6, true)); len(got) != 0 || l.Counters.Duplicates.Load() != 2 {
 		t.Errorf("a message that was given up came late: %v", got)
 	}
 }
@@ -49,8 +49,8 @@ func TestReorderBytes(t *testing.T) {
 	held := 0
 	for i := range 20 {
 		held += len(l.feedAll(one(fmt.Sprintf("k%d", i), 2, 2, 1, true)))
-		if l.p.state.HeldBytes > 4*size {
-			t.Fatalf("%d bytes wait, want at most %d", l.p.state.HeldBytes, 4*size)
+		if l.p.State.HeldBytes > 4*size {
+			t.Fatalf("%d bytes wait, want at most %d", l.p.State.HeldBytes, 4*size)
 		}
 	}
 	if held < 16 {
@@ -99,18 +99,18 @@ func TestSnapshotGoesOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := state.Decode(b, whole.machine.Shape, 0)
+			p, err := state.Decode(b, whole.Machine.Shape, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			next := newLone(t, m, c)
-			next.p.state.TakeOver(p)
+			next.p.State.TakeOver(p)
 			next.next = whole.next
-			if err := next.install(next.b, next.p); err != nil {
+			if err := next.Install(next.b, next.p); err != nil {
 				t.Fatal(err)
 			}
-			if next.p.state.Sum != whole.p.state.Sum || next.p.state.HeldBytes != whole.p.state.HeldBytes || next.p.state.HeldBytes == 0 {
-				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.state.Sum, whole.p.state.Sum, next.p.state.HeldBytes, whole.p.state.HeldBytes)
+			if next.p.State.Sum != whole.p.State.Sum || next.p.State.HeldBytes != whole.p.State.HeldBytes || next.p.State.HeldBytes == 0 {
+				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.State.Sum, whole.p.State.Sum, next.p.State.HeldBytes, whole.p.State.HeldBytes)
 			}
 			again, err := next.snapshot()
 			if err != nil || string(again) != string(b) {
@@ -123,7 +123,7 @@ func TestSnapshotGoesOn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if next.p.state.Sum != whole.p.state.Sum {
+			if next.p.State.Sum != whole.p.State.Sum {
 				t.Error("digests part later")
 			}
 		})
@@ -142,13 +142,13 @@ func TestDigest(t *testing.T) {
 	single, joined := newLone(t, m, c), newLone(t, m, c)
 	single.feedAll(packets...)
 	for from := 0; from < len(packets); from += 6 {
-		joined.b.reset()
+		joined.b.Reset()
 		for _, p := range packets[from:min(from+6, len(packets))] {
-			if err := joined.ingest(joined.b, joined.job(p)); err != nil {
+			if err := joined.Ingest(joined.b, joined.job(p)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := joined.advance(joined.b); err != nil {
+		if err := joined.Advance(joined.b); err != nil {
 			t.Fatal(err)
 		}
 		if err := joined.rehash(); err != nil {
@@ -158,29 +158,29 @@ func TestDigest(t *testing.T) {
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if single.p.state.Sum != joined.p.state.Sum || single.counters.Forgotten.Load() == 0 {
-		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.state.Sum, joined.p.state.Sum, single.counters.Forgotten.Load())
+	if single.p.State.Sum != joined.p.State.Sum || single.Counters.Forgotten.Load() == 0 {
+		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.State.Sum, joined.p.State.Sum, single.Counters.Forgotten.Load())
 	}
-	before := single.p.state.Sum
+	before := single.p.State.Sum
 	single.feedAll(one("new", 0, 1, 1, false))
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	st := single.p.state.Sources["new"].Streams["new"]
-	changed := single.p.state.Sum
+	st := single.p.State.Sources["new"].Streams["new"]
+	changed := single.p.State.Sum
 	row, err := single.ReadRow(st.Slots[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	row[len(row)-1] ^= 1
-	if err := single.pool.engine.WriteState(st.Slots[0], row); err != nil {
+	if err := single.Pool.Engine.WriteState(st.Slots[0], row); err != nil {
 		t.Fatal(err)
 	}
-	single.p.state.Touch(st)
+	single.p.State.Touch(st)
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if single.p.state.Sum == changed || changed == before {
+	if single.p.State.Sum == changed || changed == before {
 		t.Error("a changed bit of a state does not show in the digest")
 	}
 }

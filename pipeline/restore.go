@@ -26,7 +26,7 @@ func (t *ownership) restoreFrom(name string, seq uint64) error {
 		b, err := t.w.snaps.Get(t.ctx, name)
 		switch {
 		case err == nil:
-			p, err := state.Decode(b, t.shard.machine.Shape, t.part.state.ID)
+			p, err := state.Decode(b, t.shard.Machine.Shape, t.part.State.ID)
 			if err == nil && p.Done != seq {
 				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.Done, seq)
 			}
@@ -34,7 +34,7 @@ func (t *ownership) restoreFrom(name string, seq uint64) error {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.w.snaps.Bucket, other)
 			}
 			if errors.Is(err, state.ErrDamaged) {
-				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.snaps.Bucket, t.part.state.ID, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.snaps.Bucket, t.part.State.ID, err)
 			}
 			if err != nil {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.w.snaps.Bucket, err)
@@ -46,13 +46,13 @@ func (t *ownership) restoreFrom(name string, seq uint64) error {
 			}
 			t.storing.restored(p.Done)
 			t.namedRows, t.began = p.StoredRows(), name
-			t.part.state.TakeOver(p)
+			t.part.State.TakeOver(p)
 			t.w.counters.Restores.Add(1)
 			return nil
 		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
-			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.state.ID, t.w.snaps.Bucket, store.ErrLater)
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.State.ID, t.w.snaps.Bucket, store.ErrLater)
 		case store.LostSnapshot(err):
-			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.snaps.Bucket, t.part.state.ID, err)
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.snaps.Bucket, t.part.State.ID, err)
 		}
 		t.w.log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
 		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
@@ -71,7 +71,7 @@ func (t *ownership) instead(lost error) error {
 	if t.c.Record.Mark.Seq == 0 {
 		return fmt.Errorf("%w; restore the store, or start a new job", lost)
 	}
-	all, err := t.w.snaps.Entries(t.ctx, t.part.state.ID)
+	all, err := t.w.snaps.Entries(t.ctx, t.part.State.ID)
 	if err != nil {
 		return fmt.Errorf("%w: %w: %w", lost, err, store.ErrLater)
 	}
@@ -84,7 +84,7 @@ func (t *ownership) instead(lost error) error {
 			t.withoutSnapshot(lost, "an earlier snapshot, "+e.Name, e.Seq+1)
 			return err
 		}
-		t.w.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.state.ID, "err", err)
+		t.w.log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.part.State.ID, "err", err)
 	}
 	if t.first > 1 {
 		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, wire.InputStream(t.w.job), t.first)
@@ -95,6 +95,6 @@ func (t *ownership) instead(lost error) error {
 
 func (t *ownership) withoutSnapshot(lost error, from string, first uint64) {
 	t.storing.lost()
-	t.part.instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
-	t.w.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.state.ID, "from", from, "input", first, "to", t.c.Record.InSeq, "err", lost)
+	t.part.Instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
+	t.w.log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.part.State.ID, "from", from, "input", first, "to", t.c.Record.InSeq, "err", lost)
 }

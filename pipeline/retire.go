@@ -83,7 +83,7 @@ func (t *keeping) retire(snap string, rows []uint64, keep time.Duration, now tim
 func (t *ownership) unanswered(ctx context.Context) error {
 	try, cancel := t.w.link.Attempt(ctx)
 	defer cancel()
-	all, err := t.w.snaps.Entries(try, t.part.state.ID)
+	all, err := t.w.snaps.Entries(try, t.part.State.ID)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // Nothing else uses the committer any more.
 func (t *ownership) explainLostRow() {
 	if err := t.err(); errors.Is(err, store.ErrRow) {
-		ctx, cancel := context.WithCancel(t.shard.last) // a stop does not wait for the server without end
+		ctx, cancel := context.WithCancel(t.shard.Last) // a stop does not wait for the server without end
 		defer cancel()
 		defer context.AfterFunc(t.w.workers, cancel)()
 		err = t.c.Overtaken(ctx, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -155,46 +156,46 @@ func TestRowStoreAway(t *testing.T) {
 	}
 	snaps.Patience = 300 * time.Millisecond
 	l := newLone(t, m, Config{MaxSlots: 2})
-	l.store, l.last = snaps, t.Context()
-	held := func(p *partition) {
-		p.owner = &testOwner{name: fmt.Sprint("w", p.state.ID)}
+	l.Store, l.Last = snaps, t.Context()
+	held := func(p *shard.Partition) {
+		p.Owner = &testOwner{name: fmt.Sprint("w", p.State.ID)}
 	}
-	other := newPartition(1, 1)
+	other := shard.NewPartition(1, 1)
 	held(l.p)
 	held(other)
-	l.b = newBatch(2)
-	take := func(p *partition, key string) {
+	l.b = shard.NewBatch(2)
+	take := func(p *shard.Partition, key string) {
 		t.Helper()
 		j := l.job(rows(key, 0, false, 1, 2))
-		j.part = p
-		l.b.reset()
-		if err := errors.Join(l.ingest(l.b, j), l.advance(l.b)); err != nil {
+		j.Part = p
+		l.b.Reset()
+		if err := errors.Join(l.Ingest(l.b, j), l.Advance(l.b)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	take(other, "x")
 	take(l.p, "a")
 	take(l.p, "b") // x is stored
-	if n := l.counters.Spilled.Load(); n != 1 {
+	if n := l.Counters.Spilled.Load(); n != 1 {
 		t.Fatalf("%d rows stored, want 1", n)
 	}
 	b.srv.Close()
 	take(other, "x") // needs its row, and a's or b's slot
-	if !other.failed() || !errors.Is(other.owner.(*testOwner).err, store.ErrLater) {
-		t.Fatalf("the partition that needs a row: %v", other.owner.(*testOwner).err)
+	if !other.Failed() || !errors.Is(other.Owner.(*testOwner).err, store.ErrLater) {
+		t.Fatalf("the partition that needs a row: %v", other.Owner.(*testOwner).err)
 	}
-	if l.p.failed() {
-		t.Fatal(l.p.owner.(*testOwner).err)
+	if l.p.Failed() {
+		t.Fatal(l.p.Owner.(*testOwner).err)
 	}
-	l.drop(other)
+	l.Drop(other)
 	take(l.p, "a")
 	take(l.p, "b")
-	if l.p.failed() {
-		t.Fatalf("the other partition: %v", l.p.owner.(*testOwner).err)
+	if l.p.Failed() {
+		t.Fatalf("the other partition: %v", l.p.Owner.(*testOwner).err)
 	}
 	take(l.p, "c")
-	if !errors.Is(l.p.owner.(*testOwner).err, store.ErrLater) {
-		t.Fatalf("a third sequence with room for two: %v", l.p.owner.(*testOwner).err)
+	if !errors.Is(l.p.Owner.(*testOwner).err, store.ErrLater) {
+		t.Fatalf("a third sequence with room for two: %v", l.p.Owner.(*testOwner).err)
 	}
 }
 
@@ -210,29 +211,29 @@ func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
 	}
 	snaps.Patience = 300 * time.Millisecond
 	l := newLone(t, m, Config{MaxSlots: 2})
-	l.store, l.last = snaps, t.Context()
-	other := newPartition(1, 1)
-	for _, p := range []*partition{l.p, other} {
-		p.owner = &testOwner{name: fmt.Sprint("w", p.state.ID)}
+	l.Store, l.Last = snaps, t.Context()
+	other := shard.NewPartition(1, 1)
+	for _, p := range []*shard.Partition{l.p, other} {
+		p.Owner = &testOwner{name: fmt.Sprint("w", p.State.ID)}
 	}
-	l.b = newBatch(2)
+	l.b = shard.NewBatch(2)
 	b.srv.Close() // no row can be stored
 	many := crowd(4)
 	many.batch.Ends = []bool{false, false, false, true}
 	mine := l.job(many)
 	theirs := l.job(rows("x", 0, true, 1, 2))
-	theirs.part = other
-	if err := errors.Join(l.ingest(l.b, mine), l.ingest(l.b, theirs), l.advance(l.b)); err != nil {
+	theirs.Part = other
+	if err := errors.Join(l.Ingest(l.b, mine), l.Ingest(l.b, theirs), l.Advance(l.b)); err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(l.p.owner.(*testOwner).err, store.ErrLater) {
-		t.Fatalf("four open sequences with room for two: %v", l.p.owner.(*testOwner).err)
+	if !errors.Is(l.p.Owner.(*testOwner).err, store.ErrLater) {
+		t.Fatalf("four open sequences with room for two: %v", l.p.Owner.(*testOwner).err)
 	}
-	if other.failed() {
-		t.Fatalf("the other partition: %v", other.owner.(*testOwner).err)
+	if other.Failed() {
+		t.Fatalf("the other partition: %v", other.Owner.(*testOwner).err)
 	}
 	want := newLone(t, m, Config{}).feedAll(rows("x", 0, true, 1, 2))
-	if got := l.b.answers[1].Preds; len(got) != 1 || !slices.Equal(got[0].Scores, want[0].Scores) {
+	if got := l.b.Answers[1].Preds; len(got) != 1 || !slices.Equal(got[0].Scores, want[0].Scores) {
 		t.Errorf("the other partition has %+v, want %+v", got, want)
 	}
 }
@@ -253,7 +254,7 @@ func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	defer over()
 	lost := fmt.Errorf("row 1: %w", store.ErrRow)
 	tn := &ownership{
-		w: &ownerWorker{workers: t.Context()}, shard: &shard{last: last}, stop: func() {},
+		w: &ownerWorker{workers: t.Context()}, shard: &shard.Shard{Last: last}, stop: func() {},
 		c: &store.Committer{Stream: away{}, Job: "x", Last: 1},
 	}
 	tn.Fail(lost)

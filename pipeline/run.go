@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -40,7 +41,7 @@ type run struct {
 
 	empty    []byte // a message of no predictions
 	limit    int    // bytes of a message's body the server takes
-	shards   []*shard
+	shards   []*shard.Shard
 	emitters []*emitter
 	owners   *ownerWorker    // what the ownerships share
 	workers  context.Context // ends with the shards
@@ -153,13 +154,13 @@ func (r *run) open(ctx context.Context) error {
 func (r *run) openShards() error {
 	dead := &store.DeadLetters{Js: r.js, Link: r.link, Job: r.cfg.Job, Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
 	for range r.cfg.Shards {
-		s, err := newShard(r.cfg.shard(), r.stage.Model, r.head, r.stage.NewEngine, r.counters, r.log)
+		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.head, r.stage.NewEngine, r.counters, r.log)
 		if err != nil {
 			return err
 		}
-		r.engine = s.pool.engine.Name()
+		r.engine = s.Pool.Engine.Name()
 		if r.stage.guard.turn != nil {
-			s.machine.Turn = r.stage.guard.turn
+			s.Machine.Turn = r.stage.guard.turn
 		}
 		r.shards = append(r.shards, s)
 		enc, err := codec.NewPredictionEncoder(r.meta)
@@ -168,7 +169,7 @@ func (r *run) openShards() error {
 		}
 		r.emitters = append(r.emitters, &emitter{dead: dead, encoder: enc, limit: r.limit, counters: r.counters})
 	}
-	r.model = r.shards[0].machine.Shape.Identity()
+	r.model = r.shards[0].Machine.Shape.Identity()
 	var err error
 	if r.model.Readout, err = readoutOf(r.stage.Model, r.head); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (r *run) openJob(ctx context.Context) error {
 	}
 	r.snaps.Link = r.link
 	for _, s := range r.shards {
-		s.store = r.snaps
+		s.Store = r.snaps
 	}
 	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker, r.now); err != nil {
 		return err
@@ -293,7 +294,7 @@ func (r *run) close() {
 	r.shown.running.CompareAndSwap(r, nil)
 	r.conns.close()
 	for _, s := range r.shards {
-		if err := s.pool.engine.Close(); err != nil {
+		if err := s.Pool.Engine.Close(); err != nil {
 			r.log.Error("engine did not close", "err", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -38,7 +39,7 @@ func TestHoldMissing(t *testing.T) {
 			t.Errorf("prediction %d: %+v, want scores %v, flags %v", i, got[i], exp[i].Scores, want)
 		}
 	}
-	if n := a.counters.Held.Load(); n != 6 {
+	if n := a.Counters.Held.Load(); n != 6 {
 		t.Errorf("%d values counted as held, want 6", n)
 	}
 
@@ -64,7 +65,7 @@ func TestHoldMissing(t *testing.T) {
 // says so when it may not grow.
 func TestPoolGrows(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	const n = 3*firstSlots + 5
+	const n = 3*shard.FirstSlots + 5
 	l := newLone(t, m, Config{})
 	var first, second, whole []packet
 	for i := range n {
@@ -74,8 +75,8 @@ func TestPoolGrows(t *testing.T) {
 		whole = append(whole, rows(key, 1, true, v, -v, -v, 1))
 	}
 	l.feedAll(first...)
-	if l.pool.used() != n || l.pool.engine.Slots() != 4*firstSlots {
-		t.Fatalf("%d of %d slots used, want %d of %d", l.pool.used(), l.pool.engine.Slots(), n, 4*firstSlots)
+	if l.Pool.Used() != n || l.Pool.Engine.Slots() != 4*shard.FirstSlots {
+		t.Fatalf("%d of %d slots used, want %d of %d", l.Pool.Used(), l.Pool.Engine.Slots(), n, 4*shard.FirstSlots)
 	}
 	got := l.feedAll(second...)
 	exp := newLone(t, m, Config{}).feedAll(whole...)
@@ -84,14 +85,14 @@ func TestPoolGrows(t *testing.T) {
 			t.Fatalf("stream %d: state was lost in growing", i)
 		}
 	}
-	if l.pool.used() != 0 || read(l.counters).Slots != 0 {
-		t.Errorf("%d slots in use after all sequences have ended", l.pool.used())
+	if l.Pool.Used() != 0 || read(l.Counters).Slots != 0 {
+		t.Errorf("%d slots in use after all sequences have ended", l.Pool.Used())
 	}
 
 	l = newLone(t, m, Config{MaxSlots: 2})
 	l.feedAll(first[:2]...)
-	err := l.ingest(l.b, l.job(first[2]))
-	if !errors.Is(err, errSlots) {
+	err := l.Ingest(l.b, l.job(first[2]))
+	if !errors.Is(err, shard.ErrSlots) {
 		t.Fatalf("a third open sequence with room for two: %v", err)
 	}
 	mentions(t, err, "max_slots", "all 2")
@@ -103,10 +104,10 @@ func TestStreamsForgotten(t *testing.T) {
 	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{MaxStreams: 3})
 	l.feedAll(rows("open", 1, false, 1, 1), rows("old", 1, true, 1, 1), rows("mid", 1, true, 1, 1), rows("new", 1, true, 1, 1))
-	if l.p.state.Sources["old"] != nil || l.p.state.Sources["open"] == nil || l.p.state.Sources["mid"] == nil || l.p.state.Len() != 3 {
-		t.Fatalf("remembered: %v", l.p.state.Sources)
+	if l.p.State.Sources["old"] != nil || l.p.State.Sources["open"] == nil || l.p.State.Sources["mid"] == nil || l.p.State.Len() != 3 {
+		t.Fatalf("remembered: %v", l.p.State.Sources)
 	}
-	if s := read(l.counters); s.Streams != 3 || s.Forgotten != 1 {
+	if s := read(l.Counters); s.Streams != 3 || s.Forgotten != 1 {
 		t.Errorf("counted %+v", s)
 	}
 	if got := l.feedAll(rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
@@ -114,16 +115,16 @@ func TestStreamsForgotten(t *testing.T) {
 	}
 	l = newLone(t, m, Config{MaxStreams: 1})
 	l.feedAll(rows("open", 1, false, 1, 1))
-	mentions(t, l.ingest(l.b, l.job(rows("more", 1, false, 1, 1))), "max_streams", "more")
+	mentions(t, l.Ingest(l.b, l.job(rows("more", 1, false, 1, 1))), "max_streams", "more")
 	// Garbage on many keys is bounded, too.
 	l = newLone(t, m, Config{MaxStreams: 5})
 	for i := range 50 {
-		if err := l.ingest(l.b, l.job(packet{key: fmt.Sprintf("k%d", i), raw: []byte("?")})); err != nil {
+		if err := l.Ingest(l.b, l.job(packet{key: fmt.Sprintf("k%d", i), raw: []byte("?")})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(l.p.state.Sources) > 5 || l.p.state.Len() > 5 {
-		t.Errorf("%d keys, %d streams remembered", len(l.p.state.Sources), l.p.state.Len())
+	if len(l.p.State.Sources) > 5 || l.p.State.Len() > 5 {
+		t.Errorf("%d keys, %d streams remembered", len(l.p.State.Sources), l.p.State.Len())
 	}
 }
 
@@ -138,12 +139,12 @@ func TestGapFlagsBothSides(t *testing.T) {
 	if want := "1.1:gap 3.1:gap 4.1:"; got != want {
 		t.Errorf("predictions %q, want %q", got, want)
 	}
-	l.b.reset()
-	if err := l.ingest(l.b, l.job(rows("s", 6, false, 1, 1))); err != nil {
+	l.b.Reset()
+	if err := l.Ingest(l.b, l.job(rows("s", 6, false, 1, 1))); err != nil {
 		t.Fatal(err)
 	}
-	if len(l.b.dead) != 1 || !strings.Contains(l.b.dead[0].Reason, "ts") {
-		t.Errorf("no times under the gap policy: %+v", l.b.dead)
+	if len(l.b.Dead) != 1 || !strings.Contains(l.b.Dead[0].Reason, "ts") {
+		t.Errorf("no times under the gap policy: %+v", l.b.Dead)
 	}
 }
 
@@ -170,8 +171,8 @@ func TestIncarnation(t *testing.T) {
 	of := func(p packet, inc string) packet { p.header[wire.HeaderIncarnation] = inc; return p }
 	l := newLone(t, m, Config{})
 	got := flags(l.feedAll(of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, true, 1, 1), "b"), of(rows("s", 2, true, 1, 1), "b")))
-	if want := "1.0:gap 2.0:"; got != want || l.counters.Duplicates.Load() != 1 {
-		t.Errorf("%q with %d duplicates, want %q with 1", got, l.counters.Duplicates.Load(), want)
+	if want := "1.0:gap 2.0:"; got != want || l.Counters.Duplicates.Load() != 1 {
+		t.Errorf("%q with %d duplicates, want %q with 1", got, l.Counters.Duplicates.Load(), want)
 	}
 }
 
@@ -188,20 +189,20 @@ func TestAdoptFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLone(t, m, Config{MaxSlots: 1})
-	decoded, err := state.Decode(raw, l.machine.Shape, 0)
+	decoded, err := state.Decode(raw, l.Machine.Shape, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := partitionOf(decoded, 0)
+	p := shard.PartitionOf(decoded, 0)
 	ctx, stop := context.WithCancel(t.Context())
-	p.owner = &testOwner{}
+	p.Owner = &testOwner{}
 	stop()
-	l.last = ctx // the store of rows is not waited for any more
-	if err := l.install(l.b, p); err != nil || !errors.Is(p.owner.(*testOwner).err, store.ErrUnfinished) {
-		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.owner.(*testOwner).err)
+	l.Last = ctx // the store of rows is not waited for any more
+	if err := l.Install(l.b, p); err != nil || !errors.Is(p.Owner.(*testOwner).err, store.ErrUnfinished) {
+		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.Owner.(*testOwner).err)
 	}
-	l.drop(p)
-	s := read(l.counters)
+	l.Drop(p)
+	s := read(l.Counters)
 	if s.Streams != 0 || s.Slots != 0 || s.Away != 0 || s.Parked != 0 {
 		t.Errorf("%d streams, %d slots, %d rows away, %d messages held, want none", s.Streams, s.Slots, s.Away, s.Parked)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -171,22 +172,22 @@ func TestResidents(t *testing.T) {
 	for i := range all {
 		all[i] = &state.Stream{ID: fmt.Sprint(i)}
 	}
-	var l residents
+	var l shard.Residents
 	var want []*state.Stream // oldest first
 	for range 2000 {
 		st := all[rng.IntN(len(all))]
 		want = slices.DeleteFunc(want, func(o *state.Stream) bool { return o == st })
 		if rng.IntN(3) == 0 {
-			l.remove(st)
+			l.Remove(st)
 		} else {
-			l.use(st)
+			l.Use(st)
 			want = append(want, st)
 		}
 		var up, down []*state.Stream
-		for o := l.oldest; o != nil; o = o.Newer {
+		for o := l.Oldest; o != nil; o = o.Newer {
 			up = append(up, o)
 		}
-		for o := l.newest; o != nil; o = o.Older {
+		for o := l.Newest; o != nil; o = o.Older {
 			down = append(down, o)
 		}
 		slices.Reverse(down)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -12,7 +13,7 @@ const predictionBytes = 48
 
 // encode writes as many predictions from on as fit one message, up to an
 // input message's last if possible, and returns where it stopped.
-func (e *emitter) encode(a *answer, from int) (body []byte, to int, err error) {
+func (e *emitter) encode(a *shard.Answer, from int) (body []byte, to int, err error) {
 	size, to := 0, from
 	for ; to < len(a.Preds) && size <= e.limit; to++ {
 		size += predictionBytes + len(a.Preds[to].Stream) + 4*len(a.Preds[to].Scores)
@@ -50,16 +51,16 @@ func boundary(at []uint64, from, to int) int {
 // recordAfter is the record after r once the answer's predictions [from, to)
 // are out. It names now, a snapshot that was stored meanwhile, if there is one;
 // emptyTo is up to where the partition has no input behind the answer, 0 = not known.
-func recordAfter(r wire.Record, a *answer, from, to int, now *stored, emptyTo uint64) wire.Record {
+func recordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, emptyTo uint64) wire.Record {
 	before := r.InSeq
 	r.Kind, r.Position = wire.KindCommit, advanceTo(r.Position, a, from, to)
 	switch {
 	case to < len(a.Preds):
 		r.Rests = wire.Place{Seq: a.At[to-1], Stored: a.Stored[to-1]}
-	case a.inSeq > 0: // there is a state
-		r.Mark, r.Rests = wire.Mark{Seq: a.inSeq, Time: a.inTime, Digest: a.digest, Version: wire.StateVersion}, wire.Place{}
+	case a.InSeq > 0: // there is a state
+		r.Mark, r.Rests = wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: wire.StateVersion}, wire.Place{}
 	}
-	r.Losses = a.losses
+	r.Losses = a.Losses
 	if r.InSeq > before {
 		r.EmptyTo = 0
 	}
@@ -73,10 +74,10 @@ func recordAfter(r wire.Record, a *answer, from, to int, now *stored, emptyTo ui
 }
 
 // advanceTo is the position once the answer's predictions [from, to) are out.
-func advanceTo(p wire.Position, a *answer, from, to int) wire.Position {
+func advanceTo(p wire.Position, a *shard.Answer, from, to int) wire.Position {
 	p.Outs += uint64(to - from)
 	if to == len(a.Preds) {
-		p.InSeq, p.Ahead = a.inSeq, 0
+		p.InSeq, p.Ahead = a.InSeq, 0
 		return p
 	}
 	// The last input all of whose predictions are out, if there is one.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -134,13 +135,13 @@ func (r *run) work(ctx context.Context) error {
 	per := (r.cfg.Partitions + r.cfg.Shards - 1) / r.cfg.Shards
 	for i, s := range r.shards {
 		e := r.emitters[i]
-		s.last = last
+		s.Last = last
 		e.cursor = make([]int, per)
-		out, free := make(chan *batch, batchesPerShard), make(chan *batch, batchesPerShard)
-		for range batchesPerShard {
-			free <- newBatch(per)
+		out, free := make(chan *shard.Batch, shard.BatchesPerShard), make(chan *shard.Batch, shard.BatchesPerShard)
+		for range shard.BatchesPerShard {
+			free <- shard.NewBatch(per)
 		}
-		wg.Go(guard(fail, func() error { return s.run(workers, out, free) }))
+		wg.Go(guard(fail, func() error { return s.Run(workers, out, free) }))
 		wg.Go(guard(fail, func() error { e.run(last, out, free); return nil }))
 	}
 	err := r.manage(ctx, last)

@@ -116,9 +116,9 @@ func (c *Counters) Status() Status {
 		MaxRows: r.cfg.MaxSlots * len(r.shards), MaxStreams: r.cfg.MaxStreams,
 	}
 	for _, sh := range r.shards {
-		s.Engines = append(s.Engines, *sh.pool.name.Load())
-		if sh.arithmetic != "" {
-			s.Arithmetic = sh.arithmetic
+		s.Engines = append(s.Engines, *sh.Pool.Name.Load())
+		if sh.Arithmetic != "" {
+			s.Arithmetic = sh.Arithmetic
 		}
 	}
 	slices.Sort(s.Engines)

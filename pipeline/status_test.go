@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
@@ -163,7 +164,7 @@ func TestReplayingIsNotReady(t *testing.T) {
 // Each phase of an ownership as Status tells it.
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
-	tn := &ownership{w: &ownerWorker{lease: time.Minute}, ctx: ctx, stop: stop, part: newPartition(4, 0)}
+	tn := &ownership{w: &ownerWorker{lease: time.Minute}, ctx: ctx, stop: stop, part: shard.NewPartition(4, 0)}
 	share := []int{4}
 	want := func(phase Phase, unready string) {
 		t.Helper()

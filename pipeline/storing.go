@@ -3,6 +3,8 @@ package pipeline
 import (
 	"sync"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 )
 
 // storing is how far a partition's states are stored. The shard takes
@@ -59,7 +61,7 @@ func (s *storing) isLost() bool {
 }
 
 // Saving is how far the states are stored.
-func (t *ownership) Saving() saving {
+func (t *ownership) Saving() shard.Saving {
 	generation := t.w.snaps.Generation.Load()
 	t.storing.mu.Lock()
 	defer t.storing.mu.Unlock()
@@ -67,7 +69,7 @@ func (t *ownership) Saving() saving {
 	if t.ready != nil {
 		home = t.ready.home
 	}
-	return saving{Seq: t.saved, Uploading: t.uploading, Lost: home != generation}
+	return shard.Saving{Seq: t.saved, Uploading: t.uploading, Lost: home != generation}
 }
 
 // Took notes that the shard has taken a snapshot after seq, which names the

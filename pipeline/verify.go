@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -54,15 +55,15 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	}
 	c := r.cfg.shard()
 	c.MaxSlots = mostSlots // rows are read from the store, none are stored there
-	sh, err := newShard(c, s.Model, r.head, s.NewEngine, r.counters, r.log)
+	sh, err := shard.New(c, s.Model, r.head, s.NewEngine, r.counters, r.log)
 	if err != nil {
 		return v, err
 	}
-	sh.machine.Shape.Width = 0 // the stage's own policy on missing values
-	sh.store, sh.last = snaps, ctx
-	defer func() { sh.pool.engine.Close() }() // the one it has grown to
-	network := sh.machine.Shape.Identity()    // whatever the readout
-	if err := otherRecord(wire.OutputSubject(j.Name, part), record, sh.arithmetic, network); err != nil {
+	sh.Machine.Shape.Width = 0 // the stage's own policy on missing values
+	sh.Store, sh.Last = snaps, ctx
+	defer func() { sh.Pool.Engine.Close() }() // the one it has grown to
+	network := sh.Machine.Shape.Identity()    // whatever the readout
+	if err := otherRecord(wire.OutputSubject(j.Name, part), record, sh.Arithmetic, network); err != nil {
 		return v, err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -29,7 +29,7 @@ func (t *ownership) Waits(what string, err error) error {
 	}
 	if now.Sub(next.told) >= store.ToldEvery {
 		next.told = now
-		t.w.log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.part.state.ID, "what", what, "err", natsclient.Plain(err))
+		t.w.log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.part.State.ID, "what", what, "err", natsclient.Plain(err))
 	}
 	t.waiting.Store(next)
 	return nil

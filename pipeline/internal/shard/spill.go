@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"errors"
@@ -14,46 +14,46 @@ import (
 // trip to the server makes room for so many.
 const evictShare = 16
 
-// residents are a shard's streams that hold state rows in the engine, in the
+// Residents are a shard's streams that hold state rows in the engine, in the
 // order of their last use: a list through the streams themselves, so that
 // keeping it costs a few writes and no memory.
-type residents struct{ newest, oldest *state.Stream }
+type Residents struct{ Newest, Oldest *state.Stream }
 
-// use makes a stream the newest.
-func (l *residents) use(st *state.Stream) {
-	if l.newest == st {
+// Use makes a stream the newest.
+func (l *Residents) Use(st *state.Stream) {
+	if l.Newest == st {
 		return
 	}
-	l.remove(st)
-	st.Older = l.newest
-	if l.newest != nil {
-		l.newest.Newer = st
+	l.Remove(st)
+	st.Older = l.Newest
+	if l.Newest != nil {
+		l.Newest.Newer = st
 	} else {
-		l.oldest = st
+		l.Oldest = st
 	}
-	l.newest = st
+	l.Newest = st
 }
 
-// remove takes a stream out, if it is in.
-func (l *residents) remove(st *state.Stream) {
+// Remove takes a stream out, if it is in.
+func (l *Residents) Remove(st *state.Stream) {
 	switch {
 	case st.Newer != nil:
 		st.Newer.Older = st.Older
-	case l.newest == st:
-		l.newest = st.Older
+	case l.Newest == st:
+		l.Newest = st.Older
 	}
 	switch {
 	case st.Older != nil:
 		st.Older.Newer = st.Newer
-	case l.oldest == st:
-		l.oldest = st.Newer
+	case l.Oldest == st:
+		l.Oldest = st.Newer
 	}
 	st.Newer, st.Older = nil, nil
 }
 
 // arrival is a stored row on its way back into a slot.
 type arrival struct {
-	part *partition
+	part *Partition
 	slot int32
 	ref  wire.RowRef
 }
@@ -61,7 +61,7 @@ type arrival struct {
 // place gives one of a stream's states a slot, and has its row read before
 // the engine's next call where it was stored. reset says that the row's
 // content does not matter.
-func (s *shard) place(b *batch, st *state.Stream, phase int, reset bool) error {
+func (s *Shard) place(b *Batch, st *state.Stream, phase int, reset bool) error {
 	slot, err := s.slot(b)
 	if err != nil {
 		return err
@@ -72,59 +72,59 @@ func (s *shard) place(b *batch, st *state.Stream, phase int, reset bool) error {
 	}
 	if !reset {
 		s.arrivals = append(s.arrivals, arrival{partOf(st), slot, st.Away[phase]})
-		s.counters.Fetched.Add(1)
+		s.Counters.Fetched.Add(1)
 	}
 	s.disown(st, phase)
 	return nil
 }
 
 // disown lets go of a stored row.
-func (s *shard) disown(st *state.Stream, phase int) {
+func (s *Shard) disown(st *state.Stream, phase int) {
 	st.Disown(phase)
-	s.counters.Away.Add(-1)
+	s.Counters.Away.Add(-1)
 }
 
 // slot takes a free slot: of the pool, of a sequence that has ended in the
 // batch, or of the streams that were used least recently. The runs in hand are
 // computed before a slot changes hands, so that it serves one stream per call.
-func (s *shard) slot(b *batch) (int32, error) {
-	slot, err := s.pool.take()
-	if !errors.Is(err, errSlots) {
+func (s *Shard) slot(b *Batch) (int32, error) {
+	slot, err := s.Pool.Take()
+	if !errors.Is(err, ErrSlots) {
 		return slot, err
 	}
 	if err := s.compute(b); err != nil {
 		return 0, err
 	}
 	s.releaseSlots()
-	if slot, err = s.pool.take(); !errors.Is(err, errSlots) {
+	if slot, err = s.Pool.Take(); !errors.Is(err, ErrSlots) {
 		return slot, err
 	}
 	if err := s.evict(err); err != nil {
 		return 0, err
 	}
-	return s.pool.take()
+	return s.Pool.Take()
 }
 
 // evict stores the rows of the streams used least recently and frees their
 // slots. full is why. Where the store takes some of them, that is enough; where
 // it takes none, those of a partition that has failed make room, for nobody
 // needs them any more.
-func (s *shard) evict(full error) error {
-	size := 4 * s.machine.Shape.Words
+func (s *Shard) evict(full error) error {
+	size := 4 * s.Machine.Shape.Words
 	switch {
-	case s.store == nil:
+	case s.Store == nil:
 		return full
-	case size > s.store.RowLimit():
+	case size > s.Store.RowLimit():
 		if s.reclaim() {
 			return nil
 		}
-		return fmt.Errorf("%w; they cannot be stored either: a row has %d bytes, the server takes messages of %d (max_payload): %w", full, size, s.store.RowLimit(), store.ErrLater)
+		return fmt.Errorf("%w; they cannot be stored either: a row has %d bytes, the server takes messages of %d (max_payload): %w", full, size, s.Store.RowLimit(), store.ErrLater)
 	}
-	n := max(1, s.pool.max/evictShare)
+	n := max(1, s.Pool.max/evictShare)
 	n = min(n, store.RowsAtOnce, max(1, store.RowBytesAtOnce/size))
 	var rows []store.StoredRow
 	var from []*state.Stream // of each row
-	for st := s.residents.oldest; st != nil && len(rows) < n; st = st.Newer {
+	for st := s.residents.Oldest; st != nil && len(rows) < n; st = st.Newer {
 		for _, slot := range st.Slots {
 			if slot < 0 {
 				continue
@@ -134,16 +134,16 @@ func (s *shard) evict(full error) error {
 				return fmt.Errorf("pipeline: state of stream %q: %w", st.ID, err)
 			}
 			p, data := partOf(st), state.AppendRowWords(make([]byte, 0, size), words)
-			worker, epoch := p.owner.Claim()
+			worker, epoch := p.Owner.Claim()
 			s.stored++
 			from = append(from, st)
 			rows = append(rows, store.StoredRow{
-				Subject: wire.RowSubject(s.store.Job, p.state.ID, epoch), ID: fmt.Sprintf("%s.%d.%d", worker, p.state.ID, s.stored),
+				Subject: wire.RowSubject(s.Store.Job, p.State.ID, epoch), ID: fmt.Sprintf("%s.%d.%d", worker, p.State.ID, s.stored),
 				Data: data, Slot: slot, Ref: wire.RowRef{Hash: wire.HashOf(data)},
 			})
 		}
 	}
-	err := s.store.PutRows(s.last, rows)
+	err := s.Store.PutRows(s.Last, rows)
 	if s.depart(rows, from) || s.reclaim() {
 		return nil
 	}
@@ -151,21 +151,21 @@ func (s *shard) evict(full error) error {
 }
 
 // depart frees the slots of rows that are stored and reports whether any is.
-func (s *shard) depart(rows []store.StoredRow, from []*state.Stream) bool {
+func (s *Shard) depart(rows []store.StoredRow, from []*state.Stream) bool {
 	n := 0
 	for k, st := range from {
 		if rows[k].Ref.Seq == 0 {
 			continue
 		}
 		st.PutAway(slices.Index(st.Slots, rows[k].Slot), rows[k].Ref)
-		s.pool.release(rows[k].Slot)
+		s.Pool.release(rows[k].Slot)
 		if !slices.ContainsFunc(st.Slots, func(slot int32) bool { return slot >= 0 }) {
-			s.residents.remove(st)
+			s.residents.Remove(st)
 		}
 		n++
 	}
-	s.counters.Away.Add(int64(n))
-	s.counters.Spilled.Add(uint64(n))
+	s.Counters.Away.Add(int64(n))
+	s.Counters.Spilled.Add(uint64(n))
 	s.countSlots()
 	return n > 0
 }
@@ -173,33 +173,33 @@ func (s *shard) depart(rows []store.StoredRow, from []*state.Stream) bool {
 // reclaim frees the slots of partitions whose ownerships have failed, and reports
 // whether there were any. No run in hand uses them: they are computed before a
 // slot changes hands.
-func (s *shard) reclaim() bool {
-	before := s.pool.used()
-	for st := s.residents.oldest; st != nil; {
+func (s *Shard) reclaim() bool {
+	before := s.Pool.Used()
+	for st := s.residents.Oldest; st != nil; {
 		next := st.Newer
-		if partOf(st).failed() {
+		if partOf(st).Failed() {
 			for i, slot := range st.Slots {
 				if slot >= 0 {
-					s.pool.release(slot)
+					s.Pool.release(slot)
 					st.Slots[i] = -1
 				}
 			}
-			s.residents.remove(st)
+			s.residents.Remove(st)
 		}
 		st = next
 	}
 	s.countSlots()
-	return s.pool.used() < before
+	return s.Pool.Used() < before
 }
 
 // ReadRow reads a state row, valid until the next call.
-func (s *shard) ReadRow(slot int32) ([]uint32, error) {
-	return s.pool.row, s.pool.engine.ReadState(slot, s.pool.row)
+func (s *Shard) ReadRow(slot int32) ([]uint32, error) {
+	return s.Pool.row, s.Pool.Engine.ReadState(slot, s.Pool.row)
 }
 
 // fetch brings the rows that the runs in hand need into their slots. A row
 // that cannot be had ends its partition's ownership, not the stage.
-func (s *shard) fetch() {
+func (s *Shard) fetch() {
 	if len(s.arrivals) == 0 {
 		return
 	}
@@ -207,10 +207,10 @@ func (s *shard) fetch() {
 	for i, a := range s.arrivals {
 		refs[i] = a.ref
 	}
-	rows, errs := s.store.GetRows(s.last, refs, s.machine.Shape.Words)
+	rows, errs := s.Store.GetRows(s.Last, refs, s.Machine.Shape.Words)
 	for i, a := range s.arrivals {
 		if errs[i] == nil {
-			errs[i] = s.pool.engine.WriteState(a.slot, rows[i])
+			errs[i] = s.Pool.Engine.WriteState(a.slot, rows[i])
 		}
 		if errs[i] != nil {
 			s.giveUpOn(a.part, errs[i])

@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"context"
@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// queueLength lets receivers run ahead while the engine computes. Most of
+	// QueueLength lets receivers run ahead while the engine computes. Most of
 	// what waits stays in the consumers, which bound it by bytes.
-	queueLength = 64
+	QueueLength = 64
 	// batchesPerShard: one being filled and computed, one being published, and
 	// one between, so that a slow answer to a commit does not stop the engine.
-	batchesPerShard = 3
+	BatchesPerShard = 3
 )
 
-// shard owns the states of its partitions: one goroutine, one engine.
-type shard struct {
-	queue      chan job
-	machine    *state.Machine
+// Shard owns the states of its partitions: one goroutine, one engine.
+type Shard struct {
+	Queue      chan Job
+	Machine    *state.Machine
 	head       *readout.Linear
 	names      []string // of the channels
-	arithmetic string   // of its engine, as in a record
+	Arithmetic string   // of its engine, as in a record
 	slots
-	pace     pacing
-	last     context.Context // for the store: ends when a stop has taken too long
-	counters *stats.Counters
-	log      *slog.Logger
+	Pace     pacing
+	Last     context.Context // for the store: ends when a stop has taken too long
+	Counters *stats.Counters
+	Log      *slog.Logger
 	rejects  rarely // of messages, and what else s.warn says
 	oddities rarely // of samples
 }
@@ -42,9 +42,9 @@ type shard struct {
 // slots is where a shard has the state rows of its streams: in the engine, or
 // stored apart.
 type slots struct {
-	pool      *pool
-	residents residents
-	store     *store.Snapshots // for rows that find no slot; nil = none may be stored
+	Pool      *pool
+	residents Residents
+	Store     *store.Snapshots // for rows that find no slot; nil = none may be stored
 	stored    uint64           // rows so far
 	closed    []*state.Stream  // whose slots may be free after the batch
 	leaving   []int32          // slots that are free after the batch
@@ -57,13 +57,13 @@ type pacing struct {
 	rowBudget, snapshotMessages   int
 	latency, snapshotEvery, lease time.Duration
 	idle, forget                  time.Duration
-	idleBytes                     int       // of an end event
-	began                         time.Time // what partitions' watches count from
+	IdleBytes                     int       // of an end event
+	Began                         time.Time // what partitions' watches count from
 }
 
-// config is what a shard must know of a job's configuration; see
+// Config is what a shard must know of a job's configuration; see
 // pipeline.Config.
-type config struct {
+type Config struct {
 	RowBudget, SnapshotMessages, MaxMessage int
 	MaxSlots, MaxStreams                    int
 	Reorder, ReorderBytes                   int
@@ -72,33 +72,33 @@ type config struct {
 	Idle, Forget                            time.Duration
 }
 
-func newShard(c config, m *reservoir.Model, head *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*shard, error) {
+func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*Shard, error) {
 	dec, err := codec.NewDecoder(codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	p, err := newPool(factory, m.Network, head, c.MaxSlots)
+	p, err := NewPool(factory, m.Network, head, c.MaxSlots)
 	if err != nil {
 		return nil, err
 	}
-	arithmetic := arithmeticOf(p.engine)
+	arithmetic := arithmeticOf(p.Engine)
 	r, err := rulesOf(c, m, arithmetic)
 	if err != nil {
 		return nil, err
 	}
-	return &shard{
-		queue: make(chan job, queueLength), machine: state.NewMachine(r, timed{dec, counters}), head: head, names: m.Channels, arithmetic: arithmetic,
-		slots:    slots{pool: p},
-		counters: counters, log: log,
-		pace: pacing{
+	return &Shard{
+		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, timed{dec, counters}), head: head, names: m.Channels, Arithmetic: arithmetic,
+		slots:    slots{Pool: p},
+		Counters: counters, Log: log,
+		Pace: pacing{
 			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,
-			lease: c.Lease, idle: c.Idle, forget: c.Forget, idleBytes: c.MaxMessage / 2, began: time.Now(),
+			lease: c.Lease, idle: c.Idle, forget: c.Forget, IdleBytes: c.MaxMessage / 2, Began: time.Now(),
 		},
 	}, nil
 }
 
 // rulesOf are a configuration's and a model's.
-func rulesOf(c config, m *reservoir.Model, arithmetic string) (state.Rules, error) {
+func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, error) {
 	hold := c.NonFinite == codec.Hold
 	sh, err := state.ShapeOf(m, arithmetic, hold)
 	if err != nil {
@@ -114,60 +114,60 @@ func rulesOf(c config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 	return r, nil
 }
 
-// run fills batches, computes them and passes them to the emitter, until ctx
+// Run fills batches, computes them and passes them to the emitter, until ctx
 // ends. What is still queued then was not committed and will be read again.
-func (s *shard) run(ctx context.Context, out chan<- *batch, free <-chan *batch) error {
+func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) error {
 	defer close(out)
 	for {
-		var b *batch
+		var b *Batch
 		select {
 		case b = <-free:
 		case <-ctx.Done():
 			return nil
 		}
-		if err := s.next(ctx, b); err != nil {
+		if err := s.Next(ctx, b); err != nil {
 			return err
 		}
-		if b.messages == 0 {
+		if b.Messages == 0 {
 			return nil // ctx has ended
 		}
 		out <- b // room for every batch there is
 	}
 }
 
-// next fills a batch again and computes it. Without messages in it, ctx has ended.
-func (s *shard) next(ctx context.Context, b *batch) error {
-	b.reset()
-	if err := s.collect(ctx, b); err != nil || b.messages == 0 {
+// Next fills a batch again and computes it. Without messages in it, ctx has ended.
+func (s *Shard) Next(ctx context.Context, b *Batch) error {
+	b.Reset()
+	if err := s.Collect(ctx, b); err != nil || b.Messages == 0 {
 		return err
 	}
-	if err := s.advance(b); err != nil {
+	if err := s.Advance(b); err != nil {
 		return err
 	}
-	return s.finalise(b)
+	return s.Finalise(b)
 }
 
-// collect takes messages until the row budget is reached or the latency
+// Collect takes messages until the row budget is reached or the latency
 // budget of the first is spent.
-func (s *shard) collect(ctx context.Context, b *batch) error {
+func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 	select {
-	case j := <-s.queue:
-		if err := s.take(b, j); err != nil {
+	case j := <-s.Queue:
+		if err := s.Take(b, j); err != nil {
 			return err
 		}
 	case <-ctx.Done():
 		return nil
 	}
 	var spent <-chan time.Time
-	if s.pace.latency >= 0 {
-		timer := time.NewTimer(s.pace.latency)
+	if s.Pace.latency >= 0 {
+		timer := time.NewTimer(s.Pace.latency)
 		defer timer.Stop()
 		spent = timer.C
 	}
 	for s.room(b) {
 		select {
-		case j := <-s.queue:
-			if err := s.take(b, j); err != nil {
+		case j := <-s.Queue:
+			if err := s.Take(b, j); err != nil {
 				return err
 			}
 			continue
@@ -177,8 +177,8 @@ func (s *shard) collect(ctx context.Context, b *batch) error {
 			}
 		}
 		select {
-		case j := <-s.queue:
-			if err := s.take(b, j); err != nil {
+		case j := <-s.Queue:
+			if err := s.Take(b, j); err != nil {
 				return err
 			}
 		case <-spent:
@@ -190,44 +190,44 @@ func (s *shard) collect(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// take does what a job asks for.
-func (s *shard) take(b *batch, j job) error {
-	p := j.part
+// Take does what a job asks for.
+func (s *Shard) Take(b *Batch, j Job) error {
+	p := j.Part
 	if p.over { // its consumer may not have heard of it
-		b.messages++
+		b.Messages++
 		return nil
 	}
-	switch j.order {
-	case orderOpen:
-		b.messages++
-		return s.install(b, p)
-	case orderTick:
-		b.messages++
-		if !p.open || p.failed() {
+	switch j.Order {
+	case OrderOpen:
+		b.Messages++
+		return s.Install(b, p)
+	case OrderTick:
+		b.Messages++
+		if !p.open || p.Failed() {
 			return nil
 		}
-		if p.state.Current() || p.state.Done == 0 && p.state.ReplayTo == 0 {
+		if p.State.Current() || p.State.Done == 0 && p.State.ReplayTo == 0 {
 			a := b.answer(p)
-			a.inSeq, a.inTime, a.tick = p.state.Done, p.state.DoneTime, true
+			a.InSeq, a.InTime, a.Tick = p.State.Done, p.State.DoneTime, true
 		}
-		return s.observe(p)
-	case orderClose:
-		b.messages++
+		return s.Observe(p)
+	case OrderClose:
+		b.Messages++
 		a := b.answer(p)
-		a.inSeq, a.inTime, a.close = p.state.Done, p.state.DoneTime, true
+		a.InSeq, a.InTime, a.Close = p.State.Done, p.State.DoneTime, true
 		b.full = true // nothing of another ownership of it may be in one batch with it
 		return nil
 	}
-	return s.ingest(b, j)
+	return s.Ingest(b, j)
 }
 
 // room bounds messages too: many may hold no row.
-func (s *shard) room(b *batch) bool {
-	return !b.full && len(b.fx.X) < s.pace.rowBudget*s.machine.Channels && b.messages < s.pace.rowBudget
+func (s *Shard) room(b *Batch) bool {
+	return !b.full && len(b.Fx.X) < s.Pace.rowBudget*s.Machine.Channels && b.Messages < s.Pace.rowBudget
 }
 
 // warn logs at most a line per second: a bad producer must not fill a disk.
-func (s *shard) warn(msg string, args ...any) { s.rejects.warn(s.log, msg, args...) }
+func (s *Shard) warn(msg string, args ...any) { s.rejects.warn(s.Log, msg, args...) }
 
 // rarely lets a line through per second.
 type rarely struct {

@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"errors"
@@ -13,16 +13,16 @@ import (
 // pipeline.EngineFactory.
 type engineFactory = func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
-const firstSlots = 64 // most jobs need few; doubling reaches any number in a few steps
+const FirstSlots = 64 // most jobs need few; doubling reaches any number in a few steps
 
-var errSlots = errors.New("pipeline: out of state rows")
+var ErrSlots = errors.New("pipeline: out of state rows")
 
 // pool hands out an engine's slots. A slot is taken while a sequence is open
 // and its row means nothing otherwise, since every sequence begins with a
 // reset. The pool belongs to its shard's goroutine.
 type pool struct {
-	engine reservoir.Engine
-	name   atomic.Pointer[string] // the engine's, for Status
+	Engine reservoir.Engine
+	Name   atomic.Pointer[string] // the engine's, for Status
 	make   engineFactory
 	heads  []*readout.Linear
 	max    int
@@ -30,9 +30,9 @@ type pool struct {
 	row    []uint32 // one state row, for growing
 }
 
-func newPool(factory engineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
+func NewPool(factory engineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
 	p := &pool{make: factory, heads: []*readout.Linear{head}, max: max, row: make([]uint32, net.Spec.Layout().Words)}
-	e, err := p.newEngine(net, min(firstSlots, max))
+	e, err := p.newEngine(net, min(FirstSlots, max))
 	if err != nil {
 		return nil, err
 	}
@@ -55,17 +55,17 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 
 func (p *pool) use(e reservoir.Engine) {
 	name := e.Name()
-	p.engine = e
-	p.name.Store(&name)
+	p.Engine = e
+	p.Name.Store(&name)
 }
 
 func (p *pool) addFree(from int) {
-	for s := p.engine.Slots() - 1; s >= from; s-- {
+	for s := p.Engine.Slots() - 1; s >= from; s-- {
 		p.free = append(p.free, int32(s)) // the lowest is taken first
 	}
 }
 
-func (p *pool) take() (int32, error) {
+func (p *pool) Take() (int32, error) {
 	if len(p.free) == 0 {
 		if err := p.grow(); err != nil {
 			return 0, err
@@ -78,15 +78,15 @@ func (p *pool) take() (int32, error) {
 
 func (p *pool) release(slot int32) { p.free = append(p.free, slot) }
 
-// used is the number of slots in use.
-func (p *pool) used() int { return p.engine.Slots() - len(p.free) }
+// Used is the number of slots in use.
+func (p *pool) Used() int { return p.Engine.Slots() - len(p.free) }
 
 // grow moves every row to an engine twice as large.
 func (p *pool) grow() error {
-	old := p.engine
+	old := p.Engine
 	slots := min(2*old.Slots(), p.max)
 	if slots <= old.Slots() {
-		return fmt.Errorf("%w: all %d of a shard are in the middle of sequences; raise max_slots if memory allows, or close sequences that have ended", errSlots, p.max)
+		return fmt.Errorf("%w: all %d of a shard are in the middle of sequences; raise max_slots if memory allows, or close sequences that have ended", ErrSlots, p.max)
 	}
 	next, err := p.newEngine(old.Network(), slots)
 	if err != nil {

@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
@@ -7,10 +7,10 @@ import (
 
 // assign gives the runs of a message their slots, and says where the scores of
 // its predictions belong, of which the first is the answer's next.
-func (s *shard) assign(b *batch, a *answer, next int) error {
-	defer func() { b.fx.Runs = b.fx.Runs[:0] }() // those that find no slot are of a partition that has failed
-	for i := range b.fx.Runs {
-		r := &b.fx.Runs[i]
+func (s *Shard) assign(b *Batch, a *Answer, next int) error {
+	defer func() { b.Fx.Runs = b.Fx.Runs[:0] }() // those that find no slot are of a partition that has failed
+	for i := range b.Fx.Runs {
+		r := &b.Fx.Runs[i]
 		if r.Drop {
 			s.vacate(r.Stream)
 			continue
@@ -21,11 +21,11 @@ func (s *shard) assign(b *batch, a *answer, next int) error {
 				return err
 			}
 		}
-		s.residents.use(r.Stream)
+		s.residents.Use(r.Stream)
 		r.Stream.InUse = r.Open
-		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
+		b.Runs = append(b.Runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
 		if r.Emit {
-			b.emits = append(b.emits, emit{a.part.index, next})
+			b.emits = append(b.emits, emit{a.Part.index, next})
 			next++
 		}
 		if r.End {
@@ -38,7 +38,7 @@ func (s *shard) assign(b *batch, a *answer, next int) error {
 // vacate takes all rows from a stream, at once: a sample in the same batch
 // needs only some of them again, and what the state is must not depend on the
 // batch. The runs in hand still use the slots, which are free after them.
-func (s *shard) vacate(st *state.Stream) {
+func (s *Shard) vacate(st *state.Stream) {
 	for i, slot := range st.Slots {
 		if slot >= 0 {
 			s.leaving, st.Slots[i] = append(s.leaving, slot), -1
@@ -47,5 +47,5 @@ func (s *shard) vacate(st *state.Stream) {
 			s.disown(st, i)
 		}
 	}
-	s.residents.remove(st)
+	s.residents.Remove(st)
 }

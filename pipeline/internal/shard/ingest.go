@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"time"
@@ -7,34 +7,34 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 )
 
-// ingest takes one message into the batch: its samples become rows and runs,
+// Ingest takes one message into the batch: its samples become rows and runs,
 // its predictions places in the answer. A message that cannot be used becomes
 // a dead letter; the error is only for what must stop the stage.
-func (s *shard) ingest(b *batch, j job) error {
-	b.messages++
-	return s.failPartition(j.part, s.input(b, j))
+func (s *Shard) Ingest(b *Batch, j Job) error {
+	b.Messages++
+	return s.failPartition(j.Part, s.input(b, j))
 }
 
-func (s *shard) input(b *batch, j job) error {
-	p := j.part
-	if j.msg.Seq <= p.state.Done || p.failed() {
-		p.waiting.Add(-1)
+func (s *Shard) input(b *Batch, j Job) error {
+	p := j.Part
+	if j.Msg.Seq <= p.State.Done || p.Failed() {
+		p.Waiting.Add(-1)
 		return nil
 	}
 	a := b.answer(p)
-	a.inSeq, a.inTime = j.msg.Seq, j.msg.Stored
-	a.messages++
+	a.InSeq, a.InTime = j.Msg.Seq, j.Msg.Stored
+	a.Messages++
 	// A digest is of the state after one message: the batch must end with it.
-	b.full = b.full || j.msg.Seq == p.state.Want.At
-	if j.msg.Seq <= p.state.ReplayTo {
-		s.counters.Replayed.Add(1)
-		s.replayed(p, j.msg.Seq)
+	b.full = b.full || j.Msg.Seq == p.State.Want.At
+	if j.Msg.Seq <= p.State.ReplayTo {
+		s.Counters.Replayed.Add(1)
+		s.replayed(p, j.Msg.Seq)
 	} else {
 		p.sinceSnapshot++
 	}
-	j.msg.Heard = p.watch.now
+	j.Msg.Heard = p.watch.Now
 	answered := len(a.Preds)
-	err := s.machine.Apply(p.state, &j.msg, &b.fx, &a.Predictions)
+	err := s.Machine.Apply(p.State, &j.Msg, &b.Fx, &a.Predictions)
 	s.tell(b, a)
 	if placed := s.assign(b, a, answered); err == nil {
 		err = placed
@@ -43,10 +43,10 @@ func (s *shard) input(b *batch, j job) error {
 }
 
 // replayed keeps count of partitions that rebuild their states.
-func (s *shard) replayed(p *partition, seq uint64) {
-	if seq == p.state.ReplayTo {
-		s.counters.Replaying.Add(-1)
-		s.log.Info("states rebuilt", "partition", p.state.ID, "input", seq)
+func (s *Shard) replayed(p *Partition, seq uint64) {
+	if seq == p.State.ReplayTo {
+		s.Counters.Replaying.Add(-1)
+		s.Log.Info("states rebuilt", "partition", p.State.ID, "input", seq)
 	}
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"sync/atomic"
@@ -8,25 +8,25 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// partition is what a shard has of one partition: its state, and what the
+// Partition is what a shard has of one partition: its state, and what the
 // shard must know besides.
-type partition struct {
-	state *state.Partition
+type Partition struct {
+	State *state.Partition
 	index int   // among its shard's partitions
-	owner owner // nil: a shard by itself, as in tests
+	Owner owner // nil: a shard by itself, as in tests
 
-	// waiting are the messages that came and are not answered yet: whoever
+	// Waiting are the messages that came and are not answered yet: whoever
 	// puts one into the shard's queue adds it, the shard and the emitter take
 	// it off.
-	waiting atomic.Int64
+	Waiting atomic.Int64
 
 	open, rebuilt, over bool // the shard has installed it, replayed what it must, and dropped it
 	watch
 	sinceSnapshot int       // messages
 	snapshotAt    time.Time // of the last one
 
-	rebuiltSum wire.Digest // as it was compared with the record's
-	instead    string      // of the snapshot, where that is lost: what the state was rebuilt from
+	RebuiltSum wire.Digest // as it was compared with the record's
+	Instead    string      // of the snapshot, where that is lost: what the state was rebuilt from
 }
 
 // owner is who has claimed a partition. Its shard asks it how far the states
@@ -41,7 +41,7 @@ type owner interface {
 	// Rebuilt tells that the state has everything that was answered before.
 	Rebuilt()
 	// Saving is how far the states are stored.
-	Saving() saving
+	Saving() Saving
 	// Took tells that a snapshot of the state after input message seq was
 	// taken, which names the stored rows in freed no more; upload says that it
 	// goes with the next commit, and is not the last.
@@ -50,23 +50,23 @@ type owner interface {
 	EndSilent(event []byte) error
 }
 
-// saving is how far a partition's states are stored.
-type saving struct {
+// Saving is how far a partition's states are stored.
+type Saving struct {
 	Seq       uint64 // last input message of the snapshot in the record
 	Uploading bool   // another one is on its way
 	Lost      bool   // the one in the record is lost, and none waits to take its place
 }
 
-func newPartition(id, index int) *partition { return partitionOf(state.NewPartition(id), index) }
+func NewPartition(id, index int) *Partition { return PartitionOf(state.NewPartition(id), index) }
 
-func partitionOf(st *state.Partition, index int) *partition {
-	p := &partition{state: st, index: index}
-	p.state.Holder = p
+func PartitionOf(st *state.Partition, index int) *Partition {
+	p := &Partition{State: st, index: index}
+	p.State.Holder = p
 	return p
 }
 
-// failed reports whether the partition is to take nothing more.
-func (p *partition) failed() bool { return p.owner != nil && p.owner.Failed() }
+// Failed reports whether the partition is to take nothing more.
+func (p *Partition) Failed() bool { return p.Owner != nil && p.Owner.Failed() }
 
 // partOf is the partition that a stream belongs to.
-func partOf(st *state.Stream) *partition { return st.Source.Part.Holder.(*partition) }
+func partOf(st *state.Stream) *Partition { return st.Source.Part.Holder.(*Partition) }

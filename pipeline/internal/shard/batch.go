@@ -1,0 +1,92 @@
+package shard
+
+import (
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// order is what a job asks a shard to do.
+type order uint8
+
+const (
+	orderMessage order = iota // take an input message
+	OrderOpen                 // take over a partition as its snapshot left it
+	OrderTick                 // commit and snapshot a partition, if it is time
+	OrderClose                // give a partition up
+)
+
+// Job is one input message, or an order, on its way to a shard.
+type Job struct {
+	Part  *Partition
+	Order order
+	Msg   state.Message
+}
+
+// Batch is what one engine call works on, with the way to answer it: the
+// predictions of each partition and the input they answer. A shard fills it,
+// its emitter publishes it and hands it back; nothing is allocated once
+// the slices have grown.
+type Batch struct {
+	Messages int // taken from the queue, repeats included
+	full     bool
+	Fx       state.Effects // samples, and what the messages led to but predictions
+	Runs     []reservoir.Run
+	scores   []float32
+	emits    []emit // one per emitting run, in order
+	Answers  []Answer
+	Touched  []int // indices of answers in use, in order of first message
+	Dead     []rejected
+}
+
+// rejected is a dead letter of a partition.
+type rejected struct {
+	state.DeadLetter
+	Part *Partition
+}
+
+// emit says where a score row goes.
+type emit struct{ part, index int }
+
+// Answer is what a batch has to say on one partition.
+type Answer struct {
+	Part   *Partition
+	InSeq  uint64 // last input message of the partition in the batch
+	InTime int64  // when it was stored, ns
+	state.Predictions
+	Dead     bool // one of the input messages is a dead letter
+	Commit   bool // the position is due, whatever there is to say
+	Tick     bool // the position is due if its owner has something to say
+	Close    bool // the partition's last answer
+	touched  bool
+	Messages int         // input messages taken into account, repeats and replayed ones included
+	Digest   wire.Digest // of the state after inSeq
+	Losses   string      // since the snapshot in the record
+	Snapshot []byte      // of that state, where one is due
+}
+
+func NewBatch(partitions int) *Batch { return &Batch{Answers: make([]Answer, partitions)} }
+
+func (b *Batch) Reset() {
+	for _, i := range b.Touched {
+		a := &b.Answers[i]
+		*a = Answer{Predictions: state.Predictions{Preds: a.Preds[:0], At: a.At[:0], Stored: a.Stored[:0]}}
+	}
+	clear(b.Dead) // let the messages go
+	clear(b.Fx.Dead)
+	*b = Batch{
+		Fx:   state.Effects{X: b.Fx.X[:0], Runs: b.Fx.Runs[:0], Dead: b.Fx.Dead[:0], Notes: b.Fx.Notes[:0]},
+		Runs: b.Runs[:0], scores: b.scores[:0], emits: b.emits[:0],
+		Answers: b.Answers, Touched: b.Touched[:0], Dead: b.Dead[:0],
+	}
+}
+
+// answer is the batch's answer on a partition, taken into use.
+func (b *Batch) answer(p *Partition) *Answer {
+	a := &b.Answers[p.index]
+	if !a.touched {
+		a.touched, a.Part = true, p
+		b.Touched = append(b.Touched, p.index)
+	}
+	return a
+}

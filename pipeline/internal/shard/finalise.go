@@ -1,0 +1,97 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+)
+
+// due reports whether a snapshot is: by count or by time, or because the last
+// is lost, one at a time.
+func (p *Partition) due(s *Shard, now time.Time) bool {
+	age := now.Sub(p.snapshotAt)
+	saving := p.Owner.Saving()
+	return !saving.Uploading && (saving.Lost && age >= s.Pace.lease ||
+		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.Pace.snapshotMessages || age >= s.Pace.snapshotEvery))
+}
+
+// Finalise finishes a batch after its engine call: digests of what it changed,
+// the check at the end of a replay, snapshots, and what is to be given up.
+func (s *Shard) Finalise(b *Batch) error {
+	for _, i := range b.Touched {
+		a := &b.Answers[i]
+		p := a.Part
+		if err := s.Machine.Rehash(p.State, s); err != nil {
+			return err
+		}
+		if err := s.check(p); err != nil {
+			return err
+		}
+		a.Digest = p.State.Sum
+		if len(p.State.Losses) > 0 {
+			a.Losses = p.State.Losses.String()
+		}
+		if p.Owner == nil { // a shard by itself
+			continue
+		}
+		p.markRebuilt()
+		if err := s.save(a); err != nil {
+			return err
+		}
+		if a.Close {
+			s.Drop(p)
+		}
+	}
+	return nil
+}
+
+// save takes a snapshot of a partition if it is time. The commit that goes
+// with it makes sure that no commit that names it later is behind it.
+func (s *Shard) save(a *Answer) error {
+	p := a.Part
+	if p.Failed() || !p.State.Current() {
+		return nil
+	}
+	now, saving := time.Now(), p.Owner.Saving()
+	if a.Close && p.State.Done == saving.Seq && !p.State.Unnamed && !saving.Lost || !a.Close && !p.due(s, now) {
+		return nil
+	}
+	var err error
+	if a.Snapshot, err = p.State.Encode(s.Machine.Shape, state.RowsIn{Rows: s}); err != nil {
+		return err
+	}
+	p.sinceSnapshot, p.snapshotAt = 0, now
+	p.State.Losses = p.State.Losses.Saved(saving.Seq, p.State.Done)
+	p.Owner.Took(p.State.Done, p.State.Freed, !a.Close)
+	p.State.Freed, p.State.Unnamed = nil, false
+	if !a.Close { // a release commits by itself
+		a.Commit = true
+	}
+	return nil
+}
+
+// failPartition ends a partition's ownership for a fault that is the partition's alone, so
+// that the others of the shard go on: it is full of open sequences, or needs
+// what the store of rows does not give. Any other error is the stage's.
+func (s *Shard) failPartition(p *Partition, err error) error {
+	switch {
+	case err == nil || p.Owner == nil:
+		return err
+	case errors.Is(err, store.ErrLater) || errors.Is(err, state.ErrStreams) || s.Last.Err() != nil:
+		s.giveUpOn(p, err)
+		return nil
+	}
+	return err
+}
+
+// giveUpOn ends an ownership. What fails once a stop's time has run out says
+// nothing of the partition.
+func (s *Shard) giveUpOn(p *Partition, err error) {
+	if s.Last.Err() != nil {
+		err = store.ErrUnfinished
+	}
+	p.Owner.Fail(fmt.Errorf("partition %d: %w", p.State.ID, err))
+}

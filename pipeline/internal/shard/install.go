@@ -1,0 +1,115 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+)
+
+// Install takes over a partition as its snapshot left it: its rows go into
+// slots, the longest silent first, so that they are the first to leave where
+// there are too many. The state is checked against the record that named it.
+func (s *Shard) Install(b *Batch, p *Partition) error {
+	p.open = true
+	s.Counters.Streams.Add(int64(p.State.Len())) // these, before anything can fail: drop takes all of them back
+	s.Counters.Away.Add(int64(p.State.Away))
+	for _, src := range p.State.Sources {
+		src.Part = p.State
+		s.Counters.Parked.Add(int64(len(src.Held)))
+	}
+	for st := range p.State.Oldest() {
+		for i, row := range st.Rows {
+			if row == nil {
+				continue
+			}
+			slot, err := s.slot(b)
+			if err != nil {
+				return s.failPartition(p, err)
+			}
+			st.Slots[i] = slot
+			s.residents.Use(st)
+			if err := s.Pool.Engine.WriteState(slot, row); err != nil {
+				p.Owner.Fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.State.ID, st.ID, err))
+			}
+			st.Rows[i] = nil
+		}
+		st.Rows = nil
+	}
+	s.countSlots()
+	p.snapshotAt = time.Now()
+	if err := s.Machine.Rehash(p.State, s); err != nil {
+		return err
+	}
+	if err := s.Machine.Recast(p.State, s); err != nil {
+		return err
+	}
+	if err := s.check(p); err != nil {
+		return err
+	}
+	p.markRebuilt()
+	return nil
+}
+
+// check compares the state with what the commit record says of it, once it has
+// come so far.
+func (s *Shard) check(p *Partition) error {
+	sum := p.State.Sum
+	compared, err := s.Machine.Check(p.State, s)
+	if compared {
+		p.RebuiltSum = sum
+	}
+	if err == nil {
+		return nil
+	}
+	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
+		p.Owner.Fail(fmt.Errorf("pipeline: partition %d: %w: "+
+			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
+			"nothing is predicted from a wrong state: put back the settings it had (they may change once the job was stopped in order), restore the job's streams, or begin a new job", p.State.ID, wrong, p.orOlder()))
+		return nil
+	}
+	return err
+}
+
+// orOlder says what else may be different where a record does not say which
+// form of the state its digest is of.
+func (p *Partition) orOlder() string {
+	if p.State.Want.Version > 0 {
+		return p.Instead
+	}
+	return p.Instead + ", or a program from before the first release wrote the record"
+}
+
+// markRebuilt notes that a partition's state is rebuilt, once it is.
+func (p *Partition) markRebuilt() {
+	if !p.rebuilt && p.Owner != nil && p.State.Done >= p.State.ReplayTo && !p.Failed() {
+		p.rebuilt = true
+		p.Owner.Rebuilt()
+	}
+}
+
+// Drop frees what a partition holds. Its last answer may still be under way.
+func (s *Shard) Drop(p *Partition) {
+	for st := range p.State.Oldest() {
+		for _, slot := range st.Slots {
+			if slot >= 0 {
+				s.Pool.release(slot)
+			}
+		}
+		s.residents.Remove(st)
+	}
+	for _, src := range p.State.Sources {
+		s.Counters.Parked.Add(-int64(len(src.Held)))
+	}
+	s.Counters.Away.Add(-int64(p.State.Away))
+	s.closed = slices.DeleteFunc(s.closed, func(st *state.Stream) bool { return p.State.Sources[st.Source.Key] == st.Source })
+	s.Counters.Streams.Add(-int64(p.State.Len()))
+	if p.State.Done < p.State.ReplayTo {
+		s.Counters.Replaying.Add(-1)
+	}
+	p.over = true
+	p.State.Clear()
+	s.countSlots()
+}
