@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -88,7 +89,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				waitFor(t, "both named", func() bool {
 					named := 0
 					for _, tn := range r.counters.running.Load().view.Load().owned {
-						if s := tn.Saving(); !s.Lost && !s.Uploading && tn.unnamed() == nil {
+						if s := tn.Saving(); !s.Lost && !s.Uploading && tn.Unnamed() == nil {
 							named++
 						}
 					}
@@ -275,6 +276,6 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 		t.Fatal(err, rec)
 	}
 	b.remove(wire.SnapshotStream(c.Job))
-	tn := &ownership{w: &ownerWorker{log: slog.New(slog.DiscardHandler), snaps: s}, part: shard.NewPartition(0, 0), c: &store.Committer{Record: rec}, ctx: t.Context()}
-	mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
+	tn := &owner.Ownership{W: &owner.Worker{Log: slog.New(slog.DiscardHandler), Snaps: s}, Part: shard.NewPartition(0, 0), C: &store.Committer{Record: rec}, Ctx: t.Context()}
+	mentions(t, tn.Restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
@@ -51,7 +52,7 @@ func TestStopWithoutServer(t *testing.T) {
 		t.Errorf("stopping without a server: %v", err)
 	}
 	// What is in hand, and the consumers; the rest is a busy machine.
-	if took := time.Since(begin); took > c.StopTimeout+leaveDeadline+2*time.Second {
+	if took := time.Since(begin); took > c.StopTimeout+owner.LeaveDeadline+2*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	if book.Lines("partition stopped") > 0 || book.Lines("stopped before the server answered") != 1 {

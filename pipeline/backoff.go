@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 )
 
 // A partition given up waits for firstWait, twice as long each further time,
@@ -64,8 +66,8 @@ func (m *manager) probe(ctx context.Context, p int) {
 
 // recovered forgets that a partition was given up once it has stood for as
 // long as it would wait.
-func (m *manager) recovered(p int, t *ownership) {
-	if w := m.deferred[p]; w != nil && t.rebuilt.Load() && time.Since(w.until) > mostWait {
+func (m *manager) recovered(p int, t *owner.Ownership) {
+	if w := m.deferred[p]; w != nil && t.IsRebuilt() && time.Since(w.until) > mostWait {
 		delete(m.deferred, p)
 		m.run.log.Info("partition goes on", "partition", p)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -111,7 +112,7 @@ func (d *connections) closed() error {
 // share makes room for the consumers of so many partitions, each of which may
 // ask for messages of a size, and returns how many bytes one may ask for at once.
 func (d *connections) share(partitions, maxMessage int) (pull int) {
-	pull, d.perConnection = pullBytes(partitions, maxMessage)
+	pull, d.perConnection = owner.PullBytes(partitions, maxMessage)
 	d.readers = make([]jetstream.JetStream, (partitions+d.perConnection-1)/d.perConnection)
 	return pull
 }

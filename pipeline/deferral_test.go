@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -61,7 +62,7 @@ func TestDeferralsGrow(t *testing.T) {
 		t.Errorf("%d deferrals counted, want 7", n)
 	}
 
-	w, tn := m.deferred[3], &ownership{}
+	w, tn := m.deferred[3], &owner.Ownership{}
 	w.until = time.Now().Add(-time.Millisecond)
 	if m.isDeferred(t.Context(), 3) {
 		t.Error("the partition waits although its time is over")
@@ -75,7 +76,9 @@ func TestDeferralsGrow(t *testing.T) {
 		{true, mostWait / 2, false},
 		{true, 2 * mostWait, true},
 	} {
-		tn.rebuilt.Store(c.rebuilt)
+		if c.rebuilt {
+			tn.Rebuilt()
+		}
 		w.until = time.Now().Add(-c.ago)
 		m.recovered(3, tn)
 		if _, there := m.deferred[3]; there == c.forgets {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -22,12 +23,12 @@ func TestConsumerRefused(t *testing.T) {
 	defer conns.close()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := &ownerWorker{job: "none", log: book.Logger(), reader: conns.reader, snaps: &store.Snapshots{}}
-	tn := &ownership{w: w, part: shard.NewPartition(0, 0), shard: &shard.Shard{}, ctx: ctx, stop: stop}
-	_, err := tn.read()
+	w := &owner.Worker{Job: "none", Log: book.Logger(), Reader: conns.reader, Snaps: &store.Snapshots{}}
+	tn := &owner.Ownership{W: w, Part: shard.NewPartition(0, 0), Shard: &shard.Shard{}, Ctx: ctx, Stop: stop}
+	_, err := tn.Read()
 	mentions(t, err, "consumer of partition 0", "refused 10 times")
-	if n := book.Lines("trying again"); n != consumerAttempts-1 {
-		t.Errorf("%d attempts logged, want %d", n, consumerAttempts-1)
+	if n := book.Lines("trying again"); n != owner.ConsumerAttempts-1 {
+		t.Errorf("%d attempts logged, want %d", n, owner.ConsumerAttempts-1)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -125,7 +126,7 @@ func (r *run) compareMembers(ctx context.Context) error {
 func (r *run) refuse(what string, e wire.Entry) error {
 	own := r.entry()
 	if e.Arithmetic != own.Arithmetic && e.Meta.SHA256 != "" {
-		return fmt.Errorf("%w: %w", otherArithmetic("job "+strconv.Quote(r.cfg.Job), e.Arithmetic, own.Arithmetic), ErrOtherModel)
+		return fmt.Errorf("%w: %w", owner.OtherArithmetic("job "+strconv.Quote(r.cfg.Job), e.Arithmetic, own.Arithmetic), ErrOtherModel)
 	}
 	theirs := "it runs one that nobody has named"
 	if e.Meta.SHA256 != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -29,7 +30,7 @@ func TestIdleKeyIsInItsPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p := range c.Partitions {
-		ack, err := b.js.PublishMsg(t.Context(), idleMessage(c.InputSubject, c.Partitions, p, []byte("{}")))
+		ack, err := b.js.PublishMsg(t.Context(), owner.IdleMessage(c.InputSubject, c.Partitions, p, []byte("{}")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func TestLostIdleEventIsLogged(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
 	l.Log = book.Logger()
-	l.p.Owner = &ownership{w: &ownerWorker{js: b.js, subject: DefaultInputSubject, partitions: 1}, part: l.p} // there is no such input
+	l.p.Owner = &owner.Ownership{W: &owner.Worker{Js: b.js, Subject: DefaultInputSubject, Partitions: 1}, Part: l.p} // there is no such input
 	l.feedAll(rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {
 		l.Pace.Began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)

@@ -170,13 +170,13 @@ func TestLostInputUnderStage(t *testing.T) {
 	b.publish(body)
 	b.purgeTo(c.Job, sent-11)
 	part := r.counters.running.Load().view.Load().owned[wire.PartitionOf("a", 64)]
-	for end := time.Now().Add(patience); !part.input.doubt.Load(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); !part.Input.Doubt.Load(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the watch has not seen that input is missing")
 		}
 	}
 	close(gate)
-	n := r.until(t, "the end", func(s Stats) bool { return s.Losses > 0 && part.input.came.load().Seq == sent && s.Lag == 0 })
+	n := r.until(t, "the end", func(s Stats) bool { return s.Losses > 0 && part.Input.Came.Load().Seq == sent && s.Lag == 0 })
 	b.publish([]packet{one("a", 0, 2, 1, true)}) // nothing was lost before it
 	got := b.await(c.Job, int(n.Predictions)+1)["a"]
 	r.stop(t)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
@@ -15,7 +16,7 @@ import (
 // fall to this worker and stops those that fall to others.
 type manager struct {
 	run      *run
-	owned    map[int]*ownership
+	owned    map[int]*owner.Ownership
 	stopped  map[int]error // partitions that must not go on
 	deferred map[int]*deferral
 	probing  atomic.Bool
@@ -34,7 +35,7 @@ type manager struct {
 // manage works until ctx ends and everything is released, or until the shards
 // have ended. last is for what must still be said after ctx's end.
 func (r *run) manage(ctx, last context.Context) error {
-	m := &manager{run: r, owned: map[int]*ownership{}, stopped: map[int]error{}, deferred: map[int]*deferral{}}
+	m := &manager{run: r, owned: map[int]*owner.Ownership{}, stopped: map[int]error{}, deferred: map[int]*deferral{}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.beside.Wait()
 	defer cancel() // what goes on beside is not waited for where an engine has failed
@@ -138,10 +139,10 @@ func (m *manager) turn(ctx context.Context) error {
 		case owner != m.run.worker:
 			delete(m.deferred, p)
 			if t != nil {
-				t.stop()
+				t.Stop()
 			}
 		case t != nil:
-			t.tick()
+			t.Tick()
 			m.recovered(p, t)
 		}
 		if owner == m.run.worker && m.stopped[p] == nil {
@@ -160,7 +161,7 @@ func (m *manager) turn(ctx context.Context) error {
 
 // start begins an ownership; reading is done when it is being read or has ended.
 func (m *manager) start(p int, reading *sync.WaitGroup) {
-	t := newOwnership(context.WithoutCancel(m.run.workers), m.run.owners, m.run.shards[p%m.run.cfg.Shards], p, p/m.run.cfg.Shards)
+	t := owner.New(context.WithoutCancel(m.run.workers), m.run.owners, m.run.shards[p%m.run.cfg.Shards], p, p/m.run.cfg.Shards)
 	m.owned[p] = t
 	reading.Add(1)
 	var once sync.Once
@@ -200,12 +201,12 @@ func (m *manager) announce(reading *sync.WaitGroup) {
 func (m *manager) reap() {
 	for p, t := range m.owned {
 		select {
-		case <-t.ended:
+		case <-t.Ended:
 		default:
 			continue
 		}
 		delete(m.owned, p)
-		err := t.err()
+		err := t.Err()
 		if !errors.Is(err, store.ErrLater) {
 			delete(m.deferred, p)
 		}
@@ -229,10 +230,10 @@ func (m *manager) reap() {
 // releaseAll gives everything up and waits until that is done.
 func (m *manager) releaseAll() {
 	for _, t := range m.owned {
-		t.stop()
+		t.Stop()
 	}
 	for _, t := range m.owned {
-		<-t.ended
+		<-t.Ended
 	}
 	m.reap()
 }

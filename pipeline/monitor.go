@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -20,14 +21,14 @@ import (
 // While they are, it looks after the job's others (auxiliary.go).
 type streamMonitor struct {
 	run    *run
-	inputs *inputWatch
+	inputs *owner.InputWatch
 	wrong  map[string]time.Time // since when, by what
 	nobody uint64               // messages of no partition, when last told
 }
 
 // watchStreams looks until ctx ends or something is lost, and returns that.
 func (r *run) watchStreams(ctx context.Context) error {
-	w := &streamMonitor{run: r, inputs: newInputWatch(r.owners), wrong: map[string]time.Time{}}
+	w := &streamMonitor{run: r, inputs: owner.NewInputWatch(r.owners), wrong: map[string]time.Time{}}
 	for store.Pause(ctx, r.cfg.Lease) == nil {
 		if err := w.look(ctx); err != nil {
 			return err
@@ -40,7 +41,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 	there := true
 	for _, s := range []jetstream.Stream{w.run.in.Stream, w.run.out} {
 		name, began := s.CachedInfo().Config.Name, w.run.began[s.CachedInfo().Config.Name]
-		seq := furthest(w.run.ownerships()) // before the question: what is read meanwhile lies beyond
+		seq := owner.Furthest(w.run.ownerships()) // before the question: what is read meanwhile lies beyond
 		var opts []jetstream.StreamInfoOpt
 		if s == w.run.in.Stream {
 			opts = append(opts, jetstream.WithSubjectFilter(w.run.cfg.InputSubject))
@@ -62,7 +63,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		if err := store.Discards(info.Config); err != nil {
 			return err
 		}
-		if s != w.run.in.Stream || w.run.stage.guard.trusting {
+		if s != w.run.in.Stream || w.run.stage.guard.Trusting {
 			continue
 		}
 		w.unmapped(name, info.State.Subjects)
@@ -70,8 +71,8 @@ func (w *streamMonitor) look(ctx context.Context) error {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its tail; %s", name, info.State.LastSeq, seq, store.OtherHistory)
 		}
 		owned := w.run.ownerships()
-		w.inputs.same(ctx, w.run.interruptions(), owned)
-		w.inputs.lookBehind(ctx, info, owned)
+		w.inputs.Same(ctx, w.run.interruptions(), owned)
+		w.inputs.LookBehind(ctx, info, owned)
 	}
 	if there { // nothing is made on a server that lacks the job
 		w.run.auxiliary.LookAll(ctx)
@@ -118,7 +119,7 @@ func (w *streamMonitor) lasts(what string, wrong, clustered bool) bool {
 }
 
 // ownerships are those that the manager has shown.
-func (r *run) ownerships() map[int]*ownership {
+func (r *run) ownerships() map[int]*owner.Ownership {
 	if v := r.view.Load(); v != nil {
 		return v.owned
 	}

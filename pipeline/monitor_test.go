@@ -43,13 +43,13 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		}, "LOST-OUT is gone"},
 		"input cut short": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().owned {
-				at := tn.input.came.load()
-				tn.input.came.store(wire.Place{Seq: at.Seq + 7, Stored: at.Stored}) // as if the server had lost seven messages
+				at := tn.Input.Came.Load()
+				tn.Input.Came.Store(wire.Place{Seq: at.Seq + 7, Stored: at.Stored}) // as if the server had lost seven messages
 			}
 		}, "the input lost its tail"},
 		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().owned {
-				tn.input.came.stored.Add(1) // as if another message had been read there
+				tn.Input.Came.Stored.Add(1) // as if another message had been read there
 			}
 			r.counters.counts.Resets.Add(1) // as when the server was away
 		}, "the input is not the one it was (a restored backup? a power failure?)"},

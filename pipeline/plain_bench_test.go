@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -57,13 +58,13 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 			free <- shard.NewBatch(per)
 		}
 		s.wg.Go(func() { s.compute(ctx, b.t, sh, batches, free) })
-		s.wg.Go(func() { s.publish(b.t, c.Job, &emitter{encoder: enc, limit: 4 << 20}, batches, free) })
+		s.wg.Go(func() { s.publish(b.t, c.Job, &owner.Emitter{Encoder: enc, Limit: 4 << 20}, batches, free) })
 	}
-	pull, _ := pullBytes(c.Partitions, c.MaxMessage)
+	pull, _ := owner.PullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
 		part := shard.NewPartition(p, p/c.Shards)
-		t := &ownership{w: &ownerWorker{job: c.Job, log: b.log, counters: &s.counters.counts, safeguards: safeguards{trusting: true}}, part: part, shard: shards[p%c.Shards], ctx: ctx, stop: stop}
-		cc, err := t.receive(in, 1, pull)
+		t := &owner.Ownership{W: &owner.Worker{Job: c.Job, Log: b.log, Counters: &s.counters.counts, Safeguards: owner.Safeguards{Trusting: true}}, Part: part, Shard: shards[p%c.Shards], Ctx: ctx, Stop: stop}
+		cc, err := t.Receive(in, 1, pull)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -103,12 +104,12 @@ func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard.Shard,
 	}
 }
 
-func (s *plainStage) publish(t testing.TB, job string, e *emitter, in <-chan *shard.Batch, free chan<- *shard.Batch) {
+func (s *plainStage) publish(t testing.TB, job string, e *owner.Emitter, in <-chan *shard.Batch, free chan<- *shard.Batch) {
 	for b := range in {
 		for _, i := range b.Touched {
 			a := &b.Answers[i]
 			for from := 0; from < len(a.Preds); {
-				body, to, err := e.encode(a, from)
+				body, to, err := e.Encode(a, from)
 				if err == nil {
 					_, err = s.js.PublishAsync(wire.OutputSubject(job, a.Part.State.ID), body)
 				}
@@ -133,7 +134,7 @@ func (s *plainStage) flush() { <-s.js.PublishAsyncComplete() }
 func (s *plainStage) close() {
 	s.stop()
 	for _, cc := range s.readers {
-		natsclient.StopConsumer(cc, closeDeadline)
+		natsclient.StopConsumer(cc, owner.CloseDeadline)
 	}
 	s.wg.Wait()
 }

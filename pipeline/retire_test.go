@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -19,7 +20,7 @@ import (
 func TestReplacedIsKept(t *testing.T) {
 	t.Parallel()
 	const step = 7 * time.Second
-	var tn keeping
+	var tn owner.Keeping
 	began := time.Now()
 	type was struct{ replaced, gone time.Duration }
 	snaps, rows := map[string]*was{}, map[uint64]*was{}
@@ -27,17 +28,17 @@ func TestReplacedIsKept(t *testing.T) {
 		at := time.Duration(i) * step
 		name := fmt.Sprint(i)
 		snaps[name], rows[i] = &was{replaced: at}, &was{replaced: at}
-		old, unused := tn.retire(name, []uint64{i}, keepReplaced, began.Add(at))
+		old, unused := tn.Retire(name, []uint64{i}, owner.KeepReplaced, began.Add(at))
 		for _, s := range old {
 			snaps[s].gone = at
 		}
 		for _, r := range unused {
 			rows[r].gone = at
 		}
-		if n := len(tn.replaced); n > 0 {
+		if n := len(tn.Replaced); n > 0 {
 			kept := 0
-			for _, r := range tn.replaced {
-				if r.snap != "" {
+			for _, r := range tn.Replaced {
+				if r.Snap != "" {
 					kept++
 				}
 			}
@@ -47,7 +48,7 @@ func TestReplacedIsKept(t *testing.T) {
 		}
 		// A record of any time in the last keepReplaced finds a snapshot at or
 		// before the one it named, and the rows of that.
-		for back := at - keepReplaced; back <= at; back += step {
+		for back := at - owner.KeepReplaced; back <= at; back += step {
 			if back < 0 {
 				continue
 			}
@@ -69,16 +70,16 @@ func TestReplacedIsKept(t *testing.T) {
 		}
 	}
 	for i := range uint64(20) { // no more rows than said, whatever the time
-		tn.retire(fmt.Sprint(1000+i), make([]uint64, mostKeptRows/4), keepReplaced, began.Add(300*step+time.Duration(i)))
+		tn.Retire(fmt.Sprint(1000+i), make([]uint64, owner.MostKeptRows/4), owner.KeepReplaced, began.Add(300*step+time.Duration(i)))
 		held := 0
-		for _, r := range tn.replaced {
-			held += len(r.rows)
+		for _, r := range tn.Replaced {
+			held += len(r.Rows)
 		}
-		if held != tn.keptRows || held > mostKeptRows {
-			t.Fatalf("%d rows are kept, counted as %d", held, tn.keptRows)
+		if held != tn.KeptRows || held > owner.MostKeptRows {
+			t.Fatalf("%d rows are kept, counted as %d", held, tn.KeptRows)
 		}
 	}
-	if old, unused := tn.retire("a", []uint64{1}, 0, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
+	if old, unused := tn.Retire("a", []uint64{1}, 0, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
 		t.Errorf("keeping nothing: %v, %v", old, unused)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -253,19 +254,19 @@ func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	last, over := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer over()
 	lost := fmt.Errorf("row 1: %w", store.ErrRow)
-	tn := &ownership{
-		w: &ownerWorker{workers: t.Context()}, shard: &shard.Shard{Last: last}, stop: func() {},
-		c: &store.Committer{Stream: away{}, Job: "x", Last: 1},
+	tn := &owner.Ownership{
+		W: &owner.Worker{Workers: t.Context()}, Shard: &shard.Shard{Last: last}, Stop: func() {},
+		C: &store.Committer{Stream: away{}, Job: "x", Last: 1},
 	}
 	tn.Fail(lost)
 	ended := make(chan struct{})
-	go func() { tn.explainLostRow(); close(ended) }()
+	go func() { tn.ExplainLostRow(); close(ended) }()
 	select {
 	case <-ended:
 	case <-time.After(patience):
 		t.Fatal("it waits for a server that does not answer")
 	}
-	if err := tn.err(); !errors.Is(err, store.ErrRow) {
+	if err := tn.Err(); !errors.Is(err, store.ErrRow) {
 		t.Errorf("the reason is now %v", err)
 	}
 }

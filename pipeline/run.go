@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -42,8 +43,8 @@ type run struct {
 	empty    []byte // a message of no predictions
 	limit    int    // bytes of a message's body the server takes
 	shards   []*shard.Shard
-	emitters []*emitter
-	owners   *ownerWorker    // what the ownerships share
+	emitters []*owner.Emitter
+	owners   *owner.Worker   // what the ownerships share
 	workers  context.Context // ends with the shards
 	cut      func()          // ends the time for last commits
 
@@ -163,11 +164,11 @@ func (r *run) openShards() error {
 			s.Machine.Turn = r.stage.guard.turn
 		}
 		r.shards = append(r.shards, s)
-		enc, err := codec.NewPredictionEncoder(r.meta)
+		e, err := owner.NewEmitter(dead, r.meta, r.limit, r.perShard(), r.counters)
 		if err != nil {
-			return fmt.Errorf("pipeline: %w", err)
+			return err
 		}
-		r.emitters = append(r.emitters, &emitter{dead: dead, encoder: enc, limit: r.limit, counters: r.counters})
+		r.emitters = append(r.emitters, e)
 	}
 	r.model = r.shards[0].Machine.Shape.Identity()
 	var err error
@@ -180,6 +181,9 @@ func (r *run) openShards() error {
 	r.worker = r.model.Sign(r.worker)
 	return nil
 }
+
+// perShard is how many partitions a shard has at most.
+func (r *run) perShard() int { return (r.cfg.Partitions + r.cfg.Shards - 1) / r.cfg.Shards }
 
 // joinWait is how long the questions of a join may take together: a few, or one
 // for each partition.
@@ -233,13 +237,13 @@ func (r *run) openJob(ctx context.Context) error {
 	if maxMessage <= 0 {
 		maxMessage = r.limit + store.HeaderRoom
 	}
-	r.owners = &ownerWorker{
-		job: r.cfg.Job, subject: r.cfg.InputSubject, partitions: r.cfg.Partitions, lease: r.cfg.Lease, keep: r.keeps(),
-		worker: r.worker, model: r.model, empty: r.empty, pull: r.conns.share(r.cfg.Partitions, maxMessage),
-		js: r.js, link: r.link, in: r.in, out: r.out, snaps: r.snaps, auxiliary: r.auxiliary,
-		counters: r.counters, log: r.log, now: r.now,
-		lives: r.members.others, reader: r.conns.reader, connected: r.conns.connected,
-		safeguards: r.stage.guard.safeguards,
+	r.owners = &owner.Worker{
+		Job: r.cfg.Job, Subject: r.cfg.InputSubject, Partitions: r.cfg.Partitions, Lease: r.cfg.Lease, Keep: r.keeps(),
+		Worker: r.worker, Model: r.model, Empty: r.empty, Pull: r.conns.share(r.cfg.Partitions, maxMessage),
+		Js: r.js, Link: r.link, In: r.in, Out: r.out, Snaps: r.snaps, Auxiliary: r.auxiliary,
+		Counters: r.counters, Log: r.log, Now: r.now,
+		Lives: r.members.others, Reader: r.conns.reader, Connected: r.conns.connected,
+		Safeguards: r.stage.guard.Safeguards,
 	}
 	return nil
 }
@@ -271,7 +275,7 @@ func (r *run) warnOfLoss() {
 // keeps is how long what a record names no more is kept.
 func (r *run) keeps() time.Duration {
 	if r.stage.keep == 0 {
-		return keepReplaced
+		return owner.KeepReplaced
 	}
 	return max(0, r.stage.keep)
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -9,7 +10,7 @@ import (
 // Each field takes the place of one, so that the fault harness can see what that
 // check is for; only a build with the tag chaos has any (safeguard_chaos.go).
 type safeguard struct {
-	safeguards
+	owner.Safeguards
 	// identity, in the place of the model's.
 	identity func(wire.Identity) wire.Identity
 	// turn, in the place of state.TurnOf: where a producer's number stands.

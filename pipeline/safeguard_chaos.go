@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -19,21 +20,21 @@ import (
 var unguarded = map[string]safeguard{
 	"": {},
 	// commits whatever others have committed
-	"nofence": {safeguards: safeguards{condition: func(*nats.Msg, wire.Record) {}}},
+	"nofence": {Safeguards: owner.Safeguards{Condition: func(*nats.Msg, wire.Record) {}}},
 	// relies on the server's duplicate window instead of the fence
-	"msgid": {safeguards: safeguards{condition: func(m *nats.Msg, r wire.Record) {
+	"msgid": {Safeguards: owner.Safeguards{Condition: func(m *nats.Msg, r wire.Record) {
 		m.Header[jetstream.MsgIDHeader] = []string{fmt.Sprintf("%s.%s.%d.%d", m.Subject, r.Kind, r.InSeq, r.Ahead)}
 	}}},
 	// repeats and gaps of producers count as samples
 	"nodedup": {turn: func(*state.Source, uint64) state.Turn { return state.InTurn }},
 	// Eusn-Ahead is not looked at
-	"noahead": {safeguards: safeguards{claimed: func(p *state.Partition, input error) error { p.Skip = 0; return input }}},
+	"noahead": {Safeguards: owner.Safeguards{Claimed: func(p *state.Partition, input error) error { p.Skip = 0; return input }}},
 	// a claim does not ask whether the input is the one it was
-	"noinput": {safeguards: safeguards{trusting: true, claimed: func(p *state.Partition, _ error) error { p.Want.At = 0; return nil }}},
+	"noinput": {Safeguards: owner.Safeguards{Trusting: true, Claimed: func(p *state.Partition, _ error) error { p.Want.At = 0; return nil }}},
 	// a state rebuilt is not compared with the record's digest
-	"nodigest": {safeguards: safeguards{claimed: func(p *state.Partition, input error) error { p.Want.At = 0; return input }}},
+	"nodigest": {Safeguards: owner.Safeguards{Claimed: func(p *state.Partition, input error) error { p.Want.At = 0; return input }}},
 	// nobody asks whether the input went back under the worker
-	"noreset": {safeguards: safeguards{trusting: true}},
+	"noreset": {Safeguards: owner.Safeguards{Trusting: true}},
 	// every model passes for the job's
 	"anymodel": {identity: func(wire.Identity) wire.Identity {
 		zeros := strings.Repeat("0", wire.HashDigits)

@@ -120,7 +120,7 @@ func (r *run) work(ctx context.Context) error {
 		end()
 	}
 	defer quit()
-	r.workers, r.owners.workers = workers, workers
+	r.workers, r.owners.Workers = workers, workers
 	fail := func(err error) { once.Do(func() { failure = err }); quit() }
 	// Last commits may finish after ctx has ended, but not for ever.
 	last, stopNow := context.WithCancel(context.WithoutCancel(ctx))
@@ -132,17 +132,15 @@ func (r *run) work(ctx context.Context) error {
 	})()
 
 	var wg sync.WaitGroup
-	per := (r.cfg.Partitions + r.cfg.Shards - 1) / r.cfg.Shards
 	for i, s := range r.shards {
 		e := r.emitters[i]
 		s.Last = last
-		e.cursor = make([]int, per)
 		out, free := make(chan *shard.Batch, shard.BatchesPerShard), make(chan *shard.Batch, shard.BatchesPerShard)
 		for range shard.BatchesPerShard {
-			free <- shard.NewBatch(per)
+			free <- shard.NewBatch(r.perShard())
 		}
 		wg.Go(guard(fail, func() error { return s.Run(workers, out, free) }))
-		wg.Go(guard(fail, func() error { e.run(last, out, free); return nil }))
+		wg.Go(guard(fail, func() error { e.Run(last, out, free); return nil }))
 	}
 	err := r.manage(ctx, last)
 	quit()

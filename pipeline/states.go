@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -71,7 +72,7 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part 
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: snapshot %s: %w", r.Snap, err)
 	}
-	return whole(ctx, snaps, b)
+	return owner.Whole(ctx, snaps, b)
 }
 
 // Import makes the states in a snapshot the beginning of a partition of a job

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -137,7 +138,7 @@ func (c *Counters) lag() (n int64) {
 	}
 	if v := r.view.Load(); v != nil {
 		for _, t := range v.owned {
-			n += t.lag()
+			n += t.Lag()
 		}
 	}
 	return n
@@ -148,7 +149,7 @@ func (c *Counters) lag() (n int64) {
 type view struct {
 	renewed time.Time
 	share   []int // partitions that fall to this worker
-	owned   map[int]*ownership
+	owned   map[int]*owner.Ownership
 	stopped map[int]error
 	later   map[int]error
 }
@@ -169,8 +170,8 @@ func (v *view) partitions() []PartitionHealth {
 	for _, id := range slices.Compact(ids) {
 		p := PartitionHealth{Partition: id, Share: slices.Contains(v.share, id), Phase: Claiming}
 		if t := v.owned[id]; t != nil {
-			h := t.health()
-			p.Phase, p.Err, p.Epoch, p.Lag, p.Unsaved, p.Waiting = Phase(h.phase), h.err, h.epoch, h.lag, h.unsaved, h.waiting
+			h := t.Health()
+			p.Phase, p.Err, p.Epoch, p.Lag, p.Unsaved, p.Waiting = Phase(h.Phase), h.Err, h.Epoch, h.Lag, h.Unsaved, h.Waiting
 		} else if err := v.stopped[id]; err != nil {
 			p.Phase, p.Err = Stopped, err
 		} else if err := v.later[id]; err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -164,11 +165,11 @@ func TestReplayingIsNotReady(t *testing.T) {
 // Each phase of an ownership as Status tells it.
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
-	tn := &ownership{w: &ownerWorker{lease: time.Minute}, ctx: ctx, stop: stop, part: shard.NewPartition(4, 0)}
+	tn := &owner.Ownership{W: &owner.Worker{Lease: time.Minute}, Ctx: ctx, Stop: stop, Part: shard.NewPartition(4, 0)}
 	share := []int{4}
 	want := func(phase Phase, unready string) {
 		t.Helper()
-		v := &view{renewed: time.Now(), share: share, owned: map[int]*ownership{4: tn}}
+		v := &view{renewed: time.Now(), share: share, owned: map[int]*owner.Ownership{4: tn}}
 		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: v.renewed, Partitions: v.partitions()}
 		if s.Partitions[0].Phase != phase {
 			t.Errorf("phase %s, want %s", s.Partitions[0].Phase, phase)
@@ -178,11 +179,11 @@ func TestPhases(t *testing.T) {
 		}
 	}
 	want(Claiming, "partition 4: claiming")
-	tn.claim.Store(&claim{epoch: 7})
+	tn.Claimed.Store(&owner.Claim{Epoch: 7})
 	want(Restoring, "partition 4: restoring")
-	tn.reading.Store(true)
+	tn.Reading.Store(true)
 	want(Replaying, "partition 4: replaying")
-	tn.rebuilt.Store(true)
+	tn.Rebuilt()
 	want(Reading, "")
 	stop()
 	want(Releasing, "partition 4: releasing") // it fell to this worker again before it was another's
@@ -191,7 +192,7 @@ func TestPhases(t *testing.T) {
 	share = []int{4}
 	tn.Fail(store.ErrFenced)
 	want(Claiming, "partition 4: claiming")
-	tn.reason = errors.New("pipeline: its snapshot\nis lost")
+	tn.Reason = errors.New("pipeline: its snapshot\nis lost")
 	want(Stopped, "partition 4: stopped: pipeline: its snapshot is lost")
 	// Reaped: the manager remembers why, or will begin again.
 	v := &view{share: []int{4, 5}, stopped: map[int]error{4: errors.New("lost")}}

@@ -32,15 +32,12 @@ func (m *manager) sweepOrphans(ctx context.Context) {
 	}
 	ours := map[int]store.Claim{}
 	for p, t := range m.owned {
-		claim := t.claim.Load()
-		if claim == nil {
-			return // not yet claimed: later
+		claim, claimed, may := t.Sweepable()
+		if !claimed {
+			return // later
 		}
-		if t.isLost() {
-			continue // it was rebuilt without the snapshot it should have had: until one is stored, any may be needed once more
-		}
-		if !t.failed.Load() && time.Since(claim.at) >= m.run.owners.keep { // what was replaced before the claim has been kept long enough
-			ours[p] = store.Claim{Epoch: claim.epoch, Found: claim.found}
+		if may {
+			ours[p] = claim
 		}
 	}
 	s.due = false

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -63,17 +64,17 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	sh.Store, sh.Last = snaps, ctx
 	defer func() { sh.Pool.Engine.Close() }() // the one it has grown to
 	network := sh.Machine.Shape.Identity()    // whatever the readout
-	if err := otherRecord(wire.OutputSubject(j.Name, part), record, sh.Arithmetic, network); err != nil {
+	if err := owner.OtherRecord(wire.OutputSubject(j.Name, part), record, sh.Arithmetic, network); err != nil {
 		return v, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &ownerWorker{
-		job: j.Name, model: network, js: j.JS, in: &store.Input{Stream: j.In, Job: j.Name}, out: j.Out, snaps: snaps,
-		counters: r.counters, log: r.log, now: r.now, lease: r.cfg.Lease, workers: ctx,
+	w := &owner.Worker{
+		Job: j.Name, Model: network, Js: j.JS, In: &store.Input{Stream: j.In, Job: j.Name}, Out: j.Out, Snaps: snaps,
+		Counters: r.counters, Log: r.log, Now: r.now, Lease: r.cfg.Lease, Workers: ctx,
 	}
 	v.Snapshot, v.InSeq, v.Recorded = record.Snap, record.Mark.Seq, record.Mark.Digest.String()
-	began, digest, err := rebuild(ctx, w, sh, part, record)
+	began, digest, err := owner.Rebuild(ctx, w, sh, part, record)
 	if err == nil {
 		v.Snapshot = began
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"fmt"
@@ -11,32 +11,32 @@ import (
 // included: a first guess of what fits a message.
 const predictionBytes = 48
 
-// encode writes as many predictions from on as fit one message, up to an
+// Encode writes as many predictions from on as fit one message, up to an
 // input message's last if possible, and returns where it stopped.
-func (e *emitter) encode(a *shard.Answer, from int) (body []byte, to int, err error) {
+func (e *Emitter) Encode(a *shard.Answer, from int) (body []byte, to int, err error) {
 	size, to := 0, from
-	for ; to < len(a.Preds) && size <= e.limit; to++ {
+	for ; to < len(a.Preds) && size <= e.Limit; to++ {
 		size += predictionBytes + len(a.Preds[to].Stream) + 4*len(a.Preds[to].Scores)
 	}
 	for {
-		payload, err := e.encoder.Encode(a.Preds[from:boundary(a.At, from, to)])
+		payload, err := e.Encoder.Encode(a.Preds[from:Boundary(a.At, from, to)])
 		if err != nil {
 			return nil, 0, fmt.Errorf("pipeline: predictions: %w", err)
 		}
-		to = boundary(a.At, from, to)
-		if len(payload) <= e.limit {
+		to = Boundary(a.At, from, to)
+		if len(payload) <= e.Limit {
 			return append([]byte(nil), payload...), to, nil
 		}
 		if to-from <= 1 {
-			return nil, 0, fmt.Errorf("pipeline: one prediction takes %d bytes, the server takes messages of %d: raise its max_payload", len(payload), e.limit)
+			return nil, 0, fmt.Errorf("pipeline: one prediction takes %d bytes, the server takes messages of %d: raise its max_payload", len(payload), e.Limit)
 		}
 		to = from + (to-from)/2
 	}
 }
 
-// boundary moves to back to the end of an input message's predictions, unless
+// Boundary moves to back to the end of an input message's predictions, unless
 // none of [from, to) is one.
-func boundary(at []uint64, from, to int) int {
+func Boundary(at []uint64, from, to int) int {
 	if to == len(at) {
 		return to
 	}
@@ -48,12 +48,12 @@ func boundary(at []uint64, from, to int) int {
 	return to
 }
 
-// recordAfter is the record after r once the answer's predictions [from, to)
+// RecordAfter is the record after r once the answer's predictions [from, to)
 // are out. It names now, a snapshot that was stored meanwhile, if there is one;
 // emptyTo is up to where the partition has no input behind the answer, 0 = not known.
-func recordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, emptyTo uint64) wire.Record {
+func RecordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, emptyTo uint64) wire.Record {
 	before := r.InSeq
-	r.Kind, r.Position = wire.KindCommit, advanceTo(r.Position, a, from, to)
+	r.Kind, r.Position = wire.KindCommit, AdvanceTo(r.Position, a, from, to)
 	switch {
 	case to < len(a.Preds):
 		r.Rests = wire.Place{Seq: a.At[to-1], Stored: a.Stored[to-1]}
@@ -73,8 +73,8 @@ func recordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, empt
 	return r
 }
 
-// advanceTo is the position once the answer's predictions [from, to) are out.
-func advanceTo(p wire.Position, a *shard.Answer, from, to int) wire.Position {
+// AdvanceTo is the position once the answer's predictions [from, to) are out.
+func AdvanceTo(p wire.Position, a *shard.Answer, from, to int) wire.Position {
 	p.Outs += uint64(to - from)
 	if to == len(a.Preds) {
 		p.InSeq, p.Ahead = a.InSeq, 0

@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"sync"
@@ -61,8 +61,8 @@ func (s *storing) isLost() bool {
 }
 
 // Saving is how far the states are stored.
-func (t *ownership) Saving() shard.Saving {
-	generation := t.w.snaps.Generation.Load()
+func (t *Ownership) Saving() shard.Saving {
+	generation := t.W.Snaps.Generation.Load()
 	t.storing.mu.Lock()
 	defer t.storing.mu.Unlock()
 	home := t.home
@@ -74,7 +74,7 @@ func (t *ownership) Saving() shard.Saving {
 
 // Took notes that the shard has taken a snapshot after seq, which names the
 // stored rows in freed no more.
-func (t *ownership) Took(seq uint64, freed []uint64, upload bool) {
+func (t *Ownership) Took(seq uint64, freed []uint64, upload bool) {
 	t.storing.mu.Lock()
 	defer t.storing.mu.Unlock()
 	if len(freed) > 0 {
@@ -104,8 +104,8 @@ func (s *storing) arrived(now *stored) {
 	s.ready = now
 }
 
-// unnamed is the snapshot that waits to be named by a commit; nil = none does.
-func (s *storing) unnamed() *stored {
+// Unnamed is the snapshot that waits to be named by a commit; nil = none does.
+func (s *storing) Unnamed() *stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready

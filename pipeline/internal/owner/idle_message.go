@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// idleMessage is an end event for a partition, on its way to the input.
-func idleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
+// IdleMessage is an end event for a partition, on its way to the input.
+func IdleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
 	return &nats.Msg{
 		Subject: strings.TrimSuffix(subject, "*") + wire.IdleKey(part, partitions),
 		Header:  nats.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data,
@@ -18,7 +18,7 @@ func idleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
 
 // EndSilent asks for the end of streams that have been silent too long: it
 // publishes an end event into the partition's input. An answer is not awaited.
-func (t *ownership) EndSilent(event []byte) error {
-	_, err := t.w.js.PublishMsgAsync(idleMessage(t.w.subject, t.w.partitions, t.part.State.ID, event), jetstream.WithRetryAttempts(0))
+func (t *Ownership) EndSilent(event []byte) error {
+	_, err := t.W.Js.PublishMsgAsync(IdleMessage(t.W.Subject, t.W.Partitions, t.Part.State.ID, event), jetstream.WithRetryAttempts(0))
 	return err
 }

@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"sync/atomic"
@@ -12,22 +12,22 @@ import (
 // on. One goroutine stores.
 type lastPlace struct {
 	seq    atomic.Uint64
-	stored atomic.Int64
+	Stored atomic.Int64
 }
 
-// store takes note of a message behind all before it; one that is replayed is
+// Store takes note of a message behind all before it; one that is replayed is
 // none.
-func (l *lastPlace) store(at wire.Place) {
+func (l *lastPlace) Store(at wire.Place) {
 	if at.Seq <= l.seq.Load() {
 		return
 	}
 	l.seq.Store(0) // a reader between the two sees that
-	l.stored.Store(at.Stored)
+	l.Stored.Store(at.Stored)
 	l.seq.Store(at.Seq)
 }
 
-func (l *lastPlace) load() wire.Place {
-	at := wire.Place{Seq: l.seq.Load(), Stored: l.stored.Load()}
+func (l *lastPlace) Load() wire.Place {
+	at := wire.Place{Seq: l.seq.Load(), Stored: l.Stored.Load()}
 	if l.seq.Load() != at.Seq {
 		return wire.Place{}
 	}
@@ -40,9 +40,9 @@ type inputView struct {
 	replayed uint64 // the claim's: messages up to this one were answered before
 	rests    uint64 // the claim's: the message that predictions beyond replayed are of, where the record says it
 
-	came   lastPlace    // of the input; before the consumer, the claim's
+	Came   lastPlace    // of the input; before the consumer, the claim's
 	unread atomic.Int64 // input messages that the server had when the last one came
-	doubt  atomic.Bool  // the input's beginning is near; the monitor's, too
+	Doubt  atomic.Bool  // the input's beginning is near; the monitor's, too
 
 	empty atomic.Pointer[state.Interval] // the monitor's: there is no input of the partition behind message from, up to message to
 	tell  atomic.Bool                    // the record is to say so: set by the monitor, cleared by the emitter
@@ -53,7 +53,7 @@ type inputView struct {
 // read all that is its own.
 func (p *inputView) knows() uint64 {
 	n := p.replayed
-	if seq := p.came.load().Seq; seq > p.rests { // what a split commit rests on lies behind the state
+	if seq := p.Came.Load().Seq; seq > p.rests { // what a split commit rests on lies behind the state
 		n = max(n, seq)
 	}
 	if e := p.empty.Load(); e != nil {
@@ -74,10 +74,10 @@ func (p *inputView) emptyAfter(seq uint64) uint64 {
 // hasToSay reports whether an ownership without new input has something for
 // its record, which stands at input message seq: a snapshot that it is to name,
 // or how far there is no input.
-func (t *ownership) hasToSay(seq uint64) bool {
-	if v, empty := &t.input, t.input.emptyAfter(seq); empty > v.told.Load() && v.tell.Swap(false) {
+func (t *Ownership) hasToSay(seq uint64) bool {
+	if v, empty := &t.Input, t.Input.emptyAfter(seq); empty > v.told.Load() && v.tell.Swap(false) {
 		v.told.Store(empty)
 		return true
 	}
-	return t.unnamed() != nil
+	return t.Unnamed() != nil
 }

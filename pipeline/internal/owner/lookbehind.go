@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"context"
@@ -9,53 +9,53 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// inputWatch looks after the input of a worker's partitions while they work. It
+// InputWatch looks after the input of a worker's partitions while they work. It
 // belongs to one goroutine.
-type inputWatch struct {
-	w      *ownerWorker
+type InputWatch struct {
+	w      *Worker
 	heard  map[int]wire.Place // what each partition stood on at the last look
 	breaks uint64             // of connections and consumers, when all was last found to be as it was
 }
 
-func newInputWatch(w *ownerWorker) *inputWatch {
-	return &inputWatch{w: w, heard: map[int]wire.Place{}}
+func NewInputWatch(w *Worker) *InputWatch {
+	return &InputWatch{w: w, heard: map[int]wire.Place{}}
 }
 
-// furthest is the last input message that any partition stands on.
-func furthest(owned map[int]*ownership) (seq uint64) {
+// Furthest is the last input message that any partition stands on.
+func Furthest(owned map[int]*Ownership) (seq uint64) {
 	for _, t := range owned {
-		seq = max(seq, t.input.came.load().Seq)
+		seq = max(seq, t.Input.Came.Load().Seq)
 	}
 	return seq
 }
 
-// same makes sure, after a connection or a consumer had to recover, that each
+// Same makes sure, after a connection or a consumer had to recover, that each
 // partition's last message is still the one it was; breaks counts both. A
 // partition that hears nothing more finds it out here; one that does, when its
 // consumer starts again.
-func (w *inputWatch) same(ctx context.Context, breaks uint64, owned map[int]*ownership) {
+func (w *InputWatch) Same(ctx context.Context, breaks uint64, owned map[int]*Ownership) {
 	if breaks == w.breaks {
 		return
 	}
 	for _, t := range owned {
-		if !t.reading.Load() || t.failed.Load() {
+		if !t.Reading.Load() || t.failed.Load() {
 			continue // a claim looks by itself
 		}
-		if err := w.w.in.Unchanged(ctx, t.part.State.ID, t.input.came.load()); err != nil && ctx.Err() == nil {
+		if err := w.w.In.Unchanged(ctx, t.Part.State.ID, t.Input.Came.Load()); err != nil && ctx.Err() == nil {
 			t.Fail(err)
 		}
 	}
 	w.breaks = breaks
 }
 
-// lookBehind keeps apart, of partitions that hear nothing while the input's
+// LookBehind keeps apart, of partitions that hear nothing while the input's
 // beginning is removed, those that had no message from those that have lost
 // some: while all that lies behind a partition's last message is still there,
 // it asks whether any of it is the partition's. The partition's record says so
 // when half of the input lies behind what it said before. Partitions that the
 // input's beginning draws near to, or has passed, ask with each message; see
 // receive.
-func (w *inputWatch) lookBehind(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*ownership) {
+func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*Ownership) {
 	in := info.State
 	type silence struct {
 		state.Interval
@@ -63,24 +63,24 @@ func (w *inputWatch) lookBehind(ctx context.Context, info *jetstream.StreamInfo,
 	}
 	found := map[*inputView]silence{} // what is so if nothing was removed meanwhile
 	for _, t := range owned {
-		if !t.rebuilt.Load() || t.failed.Load() {
+		if !t.isRebuilt.Load() || t.failed.Load() {
 			continue
 		}
-		p, v := t.part.State.ID, &t.input
-		at, known := v.came.load(), v.knows()
-		v.doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.w.lease))
+		p, v := t.Part.State.ID, &t.Input
+		at, known := v.Came.Load(), v.knows()
+		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.w.Lease))
 		silent := w.heard[p] == at
 		w.heard[p] = at
-		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.w.in.Follow(ctx, p, known) {
+		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.w.In.Follow(ctx, p, known) {
 			found[v] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known}
 		}
 	}
 	if len(found) == 0 {
 		return
 	}
-	try, cancel := w.w.link.Attempt(ctx)
+	try, cancel := w.w.Link.Attempt(ctx)
 	defer cancel()
-	now, err := w.w.in.Stream.Info(try)
+	now, err := w.w.In.Stream.Info(try)
 	if err != nil {
 		return
 	}

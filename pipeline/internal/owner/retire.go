@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"context"
@@ -18,33 +18,33 @@ import (
 // gone is replayed, and the digest says whether it came out as it was.
 
 const (
-	// keepReplaced is how far back an output may go and find a snapshot: several
+	// KeepReplaced is how far back an output may go and find a snapshot: several
 	// times the two minutes that a server without sync_always may lose.
-	keepReplaced = 10 * time.Minute
-	// mostKeptRows bounds, for each partition, the rows that are kept for
+	KeepReplaced = 10 * time.Minute
+	// MostKeptRows bounds, for each partition, the rows that are kept for
 	// replaced snapshots alone; beyond them these go sooner.
-	mostKeptRows = 1 << 14
+	MostKeptRows = 1 << 14
 )
 
 // retired is what a record named before.
 type retired struct {
 	at   time.Time
-	snap string // empty: it was deleted at once
-	rows []uint64
+	Snap string // empty: it was deleted at once
+	Rows []uint64
 }
 
-// keeping is what records named before, and is kept for a while. Whoever
+// Keeping is what records named before, and is kept for a while. Whoever
 // commits has it.
-type keeping struct {
-	replaced []retired // oldest first
-	keptRows int       // of these
+type Keeping struct {
+	Replaced []retired // oldest first
+	KeptRows int       // of these
 	lastKept time.Time // when the last snapshot of these was replaced
 }
 
-// retire notes a snapshot that the record names no more, and rows that only it
+// Retire notes a snapshot that the record names no more, and rows that only it
 // and those before it name, and returns what is to be deleted now. What is
 // replaced is kept for the time keep.
-func (t *keeping) retire(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
+func (t *Keeping) Retire(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
 	if snap != "" && (keep == 0 || t.lastKept.Add(keep).After(now)) {
 		snaps, snap = []string{snap}, ""
 	}
@@ -54,43 +54,43 @@ func (t *keeping) retire(snap string, rows []uint64, keep time.Duration, now tim
 	if snap != "" {
 		t.lastKept = now
 	}
-	t.replaced = append(t.replaced, retired{now, snap, rows})
-	t.keptRows += len(rows)
-	for len(t.replaced) > 0 {
+	t.Replaced = append(t.Replaced, retired{now, snap, rows})
+	t.KeptRows += len(rows)
+	for len(t.Replaced) > 0 {
 		// The first snapshot and all that stands behind it go together, once
 		// the next serves every record of the time.
-		next := 1 + slices.IndexFunc(t.replaced[1:], func(r retired) bool { return r.snap != "" })
-		if t.keptRows <= mostKeptRows && (next == 0 || now.Sub(t.replaced[next].at) < keep) {
+		next := 1 + slices.IndexFunc(t.Replaced[1:], func(r retired) bool { return r.Snap != "" })
+		if t.KeptRows <= MostKeptRows && (next == 0 || now.Sub(t.Replaced[next].at) < keep) {
 			break
 		}
 		if next == 0 {
-			next = len(t.replaced)
+			next = len(t.Replaced)
 		}
-		for _, r := range t.replaced[:next] {
-			if r.snap != "" {
-				snaps = append(snaps, r.snap)
+		for _, r := range t.Replaced[:next] {
+			if r.Snap != "" {
+				snaps = append(snaps, r.Snap)
 			}
-			unused = append(unused, r.rows...)
-			t.keptRows -= len(r.rows)
+			unused = append(unused, r.Rows...)
+			t.KeptRows -= len(r.Rows)
 		}
-		t.replaced = t.replaced[next:]
+		t.Replaced = t.Replaced[next:]
 	}
 	return snaps, unused
 }
 
 // unanswered refuses to begin a partition that has begun before: it has
 // snapshots, but no record. Imported ones (epoch 0) come before the record.
-func (t *ownership) unanswered(ctx context.Context) error {
-	try, cancel := t.w.link.Attempt(ctx)
+func (t *Ownership) unanswered(ctx context.Context) error {
+	try, cancel := t.W.Link.Attempt(ctx)
 	defer cancel()
-	all, err := t.w.snaps.Entries(try, t.part.State.ID)
+	all, err := t.W.Snaps.Entries(try, t.Part.State.ID)
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
 		if e.Epoch > 0 {
 			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, start a new job, which predicts the same input again",
-				t.c.Subject(), t.w.snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.w.job))
+				t.C.Subject(), t.W.Snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.W.Job))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 // snapshot taken between. It is deleted when a record names a snapshot that
 // does not name it, and some minutes have passed (retire.go). What killed workers leave behind is swept (sweepRows).
 
-// explainLostRow finds out whether a stored row was missing because another worker
+// ExplainLostRow finds out whether a stored row was missing because another worker
 // has the partition by now: its snapshots do not name the rows that ours did.
 // Nothing else uses the committer any more.
-func (t *ownership) explainLostRow() {
-	if err := t.err(); errors.Is(err, store.ErrRow) {
-		ctx, cancel := context.WithCancel(t.shard.Last) // a stop does not wait for the server without end
+func (t *Ownership) ExplainLostRow() {
+	if err := t.Err(); errors.Is(err, store.ErrRow) {
+		ctx, cancel := context.WithCancel(t.Shard.Last) // a stop does not wait for the server without end
 		defer cancel()
-		defer context.AfterFunc(t.w.workers, cancel)()
-		err = t.c.Overtaken(ctx, err)
+		defer context.AfterFunc(t.W.Workers, cancel)()
+		err = t.C.Overtaken(ctx, err)
 		t.end.mu.Lock()
-		t.reason = err
+		t.Reason = err
 		t.end.mu.Unlock()
 	}
 }
@@ -63,8 +63,8 @@ func storedRows(ctx context.Context, s *store.Snapshots, p *state.Partition, wor
 	return flush()
 }
 
-// whole is a snapshot that names no row stored apart: it holds them.
-func whole(ctx context.Context, s *store.Snapshots, b []byte) ([]byte, error) {
+// Whole is a snapshot that names no row stored apart: it holds them.
+func Whole(ctx context.Context, s *store.Snapshots, b []byte) ([]byte, error) {
 	sh, part, err := state.ShapeIn(b)
 	if err != nil {
 		return nil, err

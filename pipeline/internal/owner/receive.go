@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"errors"
@@ -26,20 +26,20 @@ const (
 	// subjectRoom is what a message weighs besides headers and payload.
 	subjectRoom = 8 << 10
 
-	// consumerAttempts is how often the server may refuse a consumer; one that
+	// ConsumerAttempts is how often the server may refuse a consumer; one that
 	// does not answer is asked until the ownership ends.
-	consumerAttempts = 10
+	ConsumerAttempts = 10
 
 	heartbeat     = time.Second
 	forgetAfter   = 30 * time.Second // the server's copy of a consumer that went away
-	closeDeadline = 5 * time.Second  // for callbacks that nothing else ends
-	leaveDeadline = time.Second      // for those of a partition that is given up: its shard drops what they bring
+	CloseDeadline = 5 * time.Second  // for callbacks that nothing else ends
+	LeaveDeadline = time.Second      // for those of a partition that is given up: its shard drops what they bring
 )
 
-// pullBytes is how much each of n consumers may ask for at once, and how many
+// PullBytes is how much each of n consumers may ask for at once, and how many
 // of them one connection can serve. A pull must have room for any message,
 // also when half of it is still on the way, or that message would never come.
-func pullBytes(n, maxMessage int) (pull, perConnection int) {
+func PullBytes(n, maxMessage int) (pull, perConnection int) {
 	pull = max(2*(maxMessage+subjectRoom), min(maxPull, connectionBudget/n))
 	return pull, max(1, connectionBudget/pull)
 }
@@ -50,29 +50,29 @@ type reader struct {
 	input *inputView
 }
 
-// read starts the partition's consumer behind what the snapshot holds.
-func (t *ownership) read() (*reader, error) {
+// Read starts the partition's consumer behind what the snapshot holds.
+func (t *Ownership) Read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
-		js, err := t.w.reader(t.part.State.ID)
+		js, err := t.W.Reader(t.Part.State.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections
 			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
 		}
-		r, err := t.receive(js, t.Saving().Seq+1, t.w.pull)
-		if err == nil || t.ctx.Err() != nil {
+		r, err := t.Receive(js, t.Saving().Seq+1, t.W.Pull)
+		if err == nil || t.Ctx.Err() != nil {
 			return r, err
 		}
 		var refused *jetstream.APIError
-		if errors.As(err, &refused) && attempt >= consumerAttempts {
+		if errors.As(err, &refused) && attempt >= ConsumerAttempts {
 			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
 		}
-		t.w.log.Warn("consumer cannot be made, trying again", "partition", t.part.State.ID, "attempt", attempt, "err", err)
-		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
+		t.W.Log.Warn("consumer cannot be made, trying again", "partition", t.Part.State.ID, "attempt", attempt, "err", err)
+		if err := store.Pause(t.Ctx, store.RetryWait); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// receive starts the ordered consumer of the partition, from input message start
+// Receive starts the ordered consumer of the partition, from input message start
 // on; pull is how many bytes it may ask for at once. Its callback blocks while
 // the shard's queue is full, which stops the pulls. The caller stops what it
 // returns. A fault ends the ownership, and with it t.ctx: nothing may follow a
@@ -86,10 +86,10 @@ func (t *ownership) read() (*reader, error) {
 // input may have been lost before the message. It is asked too where fewer
 // messages are to come than there were, and where the input's beginning draws
 // near.
-func (t *ownership) receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
-	part := t.part.State.ID
-	cons, err := js.OrderedConsumer(t.ctx, wire.InputStream(t.w.job), jetstream.OrderedConsumerConfig{
-		FilterSubjects:    []string{wire.InputFilter(t.w.job, part)},
+func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
+	part := t.Part.State.ID
+	cons, err := js.OrderedConsumer(t.Ctx, wire.InputStream(t.W.Job), jetstream.OrderedConsumerConfig{
+		FilterSubjects:    []string{wire.InputFilter(t.W.Job, part)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
@@ -97,16 +97,16 @@ func (t *ownership) receive(js jetstream.JetStream, start uint64, pull int) (*re
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)
 	}
-	r := &reader{input: &t.input}
+	r := &reader{input: &t.Input}
 	// A callback that asks may still be asking when the next consumer's first
 	// message comes: that one waits its turn.
 	var turn sync.Mutex
 	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.came(m, &turn) },
 		jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-			if t.ctx.Err() == nil {
-				t.w.counters.Resets.Add(1)
-				t.w.log.Debug("consumer recovers", "partition", part, "err", err)
+			if t.Ctx.Err() == nil {
+				t.W.Counters.Resets.Add(1)
+				t.W.Log.Debug("consumer recovers", "partition", part, "err", err)
 			}
 		}))
 	if err != nil {
@@ -117,8 +117,8 @@ func (t *ownership) receive(js jetstream.JetStream, start uint64, pull int) (*re
 
 // came passes an input message to the shard. It holds turn while it asks the
 // server.
-func (t *ownership) came(m jetstream.Msg, turn *sync.Mutex) {
-	if t.ctx.Err() != nil {
+func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
+	if t.Ctx.Err() != nil {
 		return // the message before may have been let go: none may follow it into the queue
 	}
 	meta, err := m.Metadata()
@@ -126,31 +126,31 @@ func (t *ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 		t.Fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
 		return
 	}
-	v := &t.input
+	v := &t.Input
 	lost, pending, at := false, int64(meta.NumPending), wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
-	if meta.Sequence.Consumer == 1 || v.doubt.Load() || pending+1 < v.unread.Load() {
+	if meta.Sequence.Consumer == 1 || v.Doubt.Load() || pending+1 < v.unread.Load() {
 		turn.Lock()
 		defer turn.Unlock()
 		if lost, err = t.same(at); err != nil {
-			if t.ctx.Err() == nil {
+			if t.Ctx.Err() == nil {
 				t.Fail(err)
 			}
 			return
 		}
 	}
 	v.unread.Store(pending)
-	v.came.store(at)
+	v.Came.Store(at)
 	subject := m.Subject()
 	j := shard.Job{
-		Part: t.part, Msg: state.Message{
+		Part: t.Part, Msg: state.Message{
 			Seq: at.Seq, Stored: at.Stored, Key: subject[strings.LastIndexByte(subject, '.')+1:],
 			Header: m.Headers(), Data: m.Data(), Lost: lost,
 		},
 	}
 	select {
-	case t.shard.Queue <- j:
-		t.part.Waiting.Add(1)
-	case <-t.ctx.Done():
+	case t.Shard.Queue <- j:
+		t.Part.Waiting.Add(1)
+	case <-t.Ctx.Done():
 	}
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 
 // checkInput compares the input with what the record says of it, and decides
 // from where to replay.
-func (t *ownership) checkInput(ctx context.Context) error {
-	c, p, name := t.c, t.part, wire.InputStream(t.w.job)
-	info, err := t.w.in.Info(ctx, c.Record.InSeq)
+func (t *Ownership) checkInput(ctx context.Context) error {
+	c, p, name := t.C, t.Part, wire.InputStream(t.W.Job)
+	info, err := t.W.In.Info(ctx, c.Record.InSeq)
 	if err != nil {
 		return err
 	}
@@ -41,17 +41,17 @@ func (t *ownership) checkInput(ctx context.Context) error {
 	if c.Record.Ahead > 0 && c.Record.Rests.Seq > 0 && in.FirstSeq > c.Record.Rests.Seq {
 		p.State.Skip, c.Record.Ahead = 0, 0 // they are of one message, which will not come again
 	}
-	v := &t.input
+	v := &t.Input
 	v.replayed, v.rests = c.Record.InSeq, c.Record.Rests.Seq
 	if c.Record.EmptyTo > 0 && c.Record.EmptyTo <= in.LastSeq { // else the input has gone back since, and it says nothing
 		v.empty.Store(&state.Interval{From: c.Record.InSeq, To: c.Record.EmptyTo})
 		v.told.Store(c.Record.EmptyTo)
 	}
 	for _, at := range []wire.Place{{Seq: c.Record.Mark.Seq, Stored: c.Record.Mark.Time}, c.Record.Rests} {
-		if err := t.w.in.Unchanged(ctx, p.State.ID, at); err != nil {
+		if err := t.W.In.Unchanged(ctx, p.State.ID, at); err != nil {
 			return err
 		}
-		v.came.store(at)
+		v.Came.Store(at)
 	}
 	return nil
 }
@@ -59,19 +59,19 @@ func (t *ownership) checkInput(ctx context.Context) error {
 // same makes sure that the last input message that the partition stands on is
 // the one it was, and reports whether input of it may have been lost between
 // that and the message that has come.
-func (t *ownership) same(next wire.Place) (lost bool, err error) {
-	if t.w.trusting {
+func (t *Ownership) same(next wire.Place) (lost bool, err error) {
+	if t.W.Trusting {
 		return false, nil
 	}
-	at := t.input.came.load()
-	if err := t.w.in.Unchanged(t.ctx, t.part.State.ID, at); err != nil {
+	at := t.Input.Came.Load()
+	if err := t.W.In.Unchanged(t.Ctx, t.Part.State.ID, at); err != nil {
 		return false, err
 	}
-	info, err := t.w.in.Info(t.ctx, at.Seq)
+	info, err := t.W.In.Info(t.Ctx, at.Seq)
 	if err != nil {
 		return false, err
 	}
-	lost = info.State.FirstSeq > t.input.knows()+1
-	t.input.doubt.Store(info.State.FirstSeq > next.Seq+1 || store.Overtakes(info, next, doubtLeases*t.w.lease))
+	lost = info.State.FirstSeq > t.Input.knows()+1
+	t.Input.Doubt.Store(info.State.FirstSeq > next.Seq+1 || store.Overtakes(info, next, doubtLeases*t.W.Lease))
 	return lost, nil
 }

@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// otherRecord is why a worker does not go on from a partition's record: its
+// OtherRecord is why a worker does not go on from a partition's record: its
 // states are of another arithmetic or model than this worker's, or of another
 // form than this program's. nil: nothing is against it.
-func otherRecord(subject string, r wire.Record, arithmetic string, model wire.Identity) error {
+func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Identity) error {
 	if !r.Continues(arithmetic) {
-		return otherArithmetic(subject, r.Arithmetic, arithmetic)
+		return OtherArithmetic(subject, r.Arithmetic, arithmetic)
 	}
 	if what := model.Differs(r.Identity); what != "" {
 		return fmt.Errorf("pipeline: the record on %s is of another %s than this worker's: run the job with the model it began with, or begin a new job", subject, what)
@@ -23,9 +23,9 @@ func otherRecord(subject string, r wire.Record, arithmetic string, model wire.Id
 	return nil
 }
 
-// otherArithmetic words that states were computed in an arithmetic that is not
+// OtherArithmetic words that states were computed in an arithmetic that is not
 // this engine's.
-func otherArithmetic(whose, theirs, ours string) error {
+func OtherArithmetic(whose, theirs, ours string) error {
 	name := func(arithmetic string) string {
 		if arithmetic == "" {
 			return reservoir.Canonical

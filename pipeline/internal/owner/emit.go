@@ -1,7 +1,8 @@
-package pipeline
+package owner
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,12 +12,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
-// emitter publishes a shard's answers and commits them. It belongs to one
+// Emitter publishes a shard's answers and commits them. It belongs to one
 // goroutine.
-type emitter struct {
+type Emitter struct {
 	dead     *store.DeadLetters
-	encoder  *codec.PredictionEncoder
-	limit    int // bytes of an output message's body
+	Encoder  *codec.PredictionEncoder
+	Limit    int // bytes of an output message's body
 	counters *stats.Counters
 	releases sync.WaitGroup // uploads and last records, each in its goroutine
 	reading  sync.WaitGroup // records, before a commit
@@ -25,8 +26,18 @@ type emitter struct {
 	cursor  []int // by partition.index: predictions of the batch already published, -1 = nothing more to say
 }
 
-// run publishes batches until in is closed.
-func (e *emitter) run(ctx context.Context, in <-chan *shard.Batch, free chan<- *shard.Batch) {
+// NewEmitter makes the emitter of a shard with so many partitions. limit is how
+// many bytes of a message's body the server takes.
+func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, limit, partitions int, counters *stats.Counters) (*Emitter, error) {
+	enc, err := codec.NewPredictionEncoder(meta)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return &Emitter{dead: dead, Encoder: enc, Limit: limit, counters: counters, cursor: make([]int, partitions)}, nil
+}
+
+// Run publishes batches until in is closed.
+func (e *Emitter) Run(ctx context.Context, in <-chan *shard.Batch, free chan<- *shard.Batch) {
 	for b := range in {
 		e.publish(ctx, b)
 		free <- b // room for every batch there is
@@ -37,7 +48,7 @@ func (e *emitter) run(ctx context.Context, in <-chan *shard.Batch, free chan<- *
 // publish makes a batch's answers durable: first its dead letters, then the
 // predictions with the position that covers both. What goes wrong concerns one
 // partition, and ends its ownership.
-func (e *emitter) publish(ctx context.Context, b *shard.Batch) {
+func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 	start := time.Now()
 	for i := range b.Dead {
 		d := &b.Dead[i]
@@ -63,7 +74,7 @@ func (e *emitter) publish(ctx context.Context, b *shard.Batch) {
 	}
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
-		if t := ownerOf(a.Part); a.InSeq > t.input.replayed && !t.Failed() {
+		if t := ownerOf(a.Part); a.InSeq > t.Input.replayed && !t.Failed() {
 			t.answers(a.InSeq, start)
 		}
 		e.finish(ctx, a)
@@ -86,7 +97,7 @@ func (e *emitter) publish(ctx context.Context, b *shard.Batch) {
 // round commits one message on every partition that has something to say,
 // side by side, and reports whether any has more. An answer without
 // predictions and dead letters needs no commit: a replay repeats it.
-func (e *emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
+func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 	e.reassure(ctx, b)
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
@@ -98,13 +109,13 @@ func (e *emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 			e.cursor[i] = -1
 			continue
 		}
-		body, to, err := e.encode(a, from)
+		body, to, err := e.Encode(a, from)
 		if err != nil {
 			t.Fail(err)
 			e.cursor[i] = -1
 			continue
 		}
-		t.c.Begin(body, recordAfter(t.c.Record, a, from, to, t.unnamed(), t.input.emptyAfter(a.InSeq)))
+		t.C.Begin(body, RecordAfter(t.C.Record, a, from, to, t.Unnamed(), t.Input.emptyAfter(a.InSeq)))
 		e.cursor[i] = to
 	}
 	for _, i := range b.Touched {
@@ -113,14 +124,14 @@ func (e *emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 		}
 		a := &b.Answers[i]
 		t, to := ownerOf(a.Part), e.cursor[i]
-		outs := t.c.Record.Outs
+		outs := t.C.Record.Outs
 		if err := e.await(ctx, t); err != nil {
 			t.Fail(err)
 			e.cursor[i] = -1
 			continue
 		}
 		e.commits++
-		e.counters.Grade(a.Preds[to-int(t.c.Record.Outs-outs) : to])
+		e.counters.Grade(a.Preds[to-int(t.C.Record.Outs-outs) : to])
 		if e.cursor[i] == len(a.Preds) {
 			e.cursor[i] = -1
 		}
@@ -132,16 +143,16 @@ func (e *emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 // due reports whether an answer whose first predictions are out has something
 // to commit.
 func due(a *shard.Answer, from int) bool {
-	c := ownerOf(a.Part).c
+	c := ownerOf(a.Part).C
 	return !a.Part.Failed() && (from < len(a.Preds) || from == 0 && (a.Dead && c.Record.InSeq < a.InSeq || a.Commit && c.Record.InSeq <= a.InSeq))
 }
 
 // reassure reads the records that are not sure any more, side by side, of the
 // partitions that are about to commit.
-func (e *emitter) reassure(ctx context.Context, b *shard.Batch) {
+func (e *Emitter) reassure(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
-		c := ownerOf(a.Part).c
+		c := ownerOf(a.Part).C
 		if e.cursor[i] < 0 || !due(a, e.cursor[i]) || c.Sure(c.Heard) {
 			continue
 		}
@@ -151,23 +162,23 @@ func (e *emitter) reassure(ctx context.Context, b *shard.Batch) {
 }
 
 // await waits for a commit, and deletes the snapshot that it put out of use.
-func (e *emitter) await(ctx context.Context, t *ownership) error {
-	snap := t.c.Record.Snap
-	if err := t.c.Await(ctx); err != nil {
+func (e *Emitter) await(ctx context.Context, t *Ownership) error {
+	snap := t.C.Record.Snap
+	if err := t.C.Await(ctx); err != nil {
 		return err
 	}
 	e.counters.Commits.Add(1)
 	t.Taken()
-	name, seq := t.c.Record.Snap, t.c.Record.SnapSeq
+	name, seq := t.C.Record.Snap, t.C.Record.SnapSeq
 	rows := t.named(name, seq, name != snap)
 	if name != snap {
-		old, rows := t.retire(snap, rows, t.w.keep, time.Now())
+		old, rows := t.Retire(snap, rows, t.W.Keep, time.Now())
 		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
 				for _, name := range old {
-					t.w.snaps.Remove(ctx, name, t.w.log)
+					t.W.Snaps.Remove(ctx, name, t.W.Log)
 				}
-				t.w.snaps.RemoveRows(ctx, rows, t.w.log)
+				t.W.Snaps.RemoveRows(ctx, rows, t.W.Log)
 			})
 		}
 	}
@@ -175,4 +186,4 @@ func (e *emitter) await(ctx context.Context, t *ownership) error {
 }
 
 // ownerOf is the ownership of a partition that an emitter publishes.
-func ownerOf(p *shard.Partition) *ownership { return p.Owner.(*ownership) }
+func ownerOf(p *shard.Partition) *Ownership { return p.Owner.(*Ownership) }

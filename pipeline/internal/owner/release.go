@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // finish uploads the snapshot of an answer whose commit is out, and gives the
 // partition up where this was its last. Both happen beside the next batches.
-func (e *emitter) finish(ctx context.Context, a *shard.Answer) {
+func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 	t, b, seq := ownerOf(a.Part), a.Snapshot, a.InSeq
 	switch {
 	case a.Close:
@@ -26,11 +26,11 @@ func (e *emitter) finish(ctx context.Context, a *shard.Answer) {
 	case b != nil && t.failed.Load():
 		t.uploadEnds()
 	case b != nil:
-		epoch := t.c.Record.Epoch
+		epoch := t.C.Record.Epoch
 		e.releases.Go(func() {
 			defer t.uploadEnds()
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
-				t.w.log.Warn("snapshot not stored; the next one may be", "partition", t.part.State.ID, "err", err)
+				t.W.Log.Warn("snapshot not stored; the next one may be", "partition", t.Part.State.ID, "err", err)
 			}
 		})
 	}
@@ -39,47 +39,47 @@ func (e *emitter) finish(ctx context.Context, a *shard.Answer) {
 // release stores a partition's last state and says in its last record that
 // whoever claims it next need not wait. The snapshot under way, if there is
 // one, is waited for: it may be the last.
-func (e *emitter) release(ctx context.Context, t *ownership, at wire.Mark, b []byte) {
+func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []byte) {
 	for t.uploads() && ctx.Err() == nil {
 		_ = store.Pause(ctx, time.Millisecond)
 	}
-	next := t.c.Record
+	next := t.C.Record
 	next.Kind = wire.KindReleased
 	if b != nil {
-		err := t.upload(ctx, t.c.Record.Epoch, at.Seq, b)
+		err := t.upload(ctx, t.C.Record.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			t.w.log.Warn("last snapshot not stored: the next owner replays more", "partition", t.part.State.ID, "err", err)
+			t.W.Log.Warn("last snapshot not stored: the next owner replays more", "partition", t.Part.State.ID, "err", err)
 		case err == nil:
 			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
 			next.Rests = wire.Place{}
-			if next.EmptyTo = t.input.emptyAfter(at.Seq); at.Seq == t.c.Record.InSeq {
-				next.EmptyTo = max(next.EmptyTo, t.c.Record.EmptyTo)
+			if next.EmptyTo = t.Input.emptyAfter(at.Seq); at.Seq == t.C.Record.InSeq {
+				next.EmptyTo = max(next.EmptyTo, t.C.Record.EmptyTo)
 			}
 		}
 	}
-	if now := t.unnamed(); now != nil && now.seq <= next.Mark.Seq {
+	if now := t.Unnamed(); now != nil && now.seq <= next.Mark.Seq {
 		next.Snap, next.SnapSeq = now.name, now.seq
 	}
-	t.c.Reassure(ctx)
-	t.c.Begin(t.w.empty, next)
+	t.C.Reassure(ctx)
+	t.C.Begin(t.W.Empty, next)
 	if err := e.await(ctx, t); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}
 }
 
 // upload stores a snapshot taken after seq; the next commit names it.
-func (t *ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
-	name, home := wire.SnapshotName(t.part.State.ID, epoch, seq), t.w.snaps.Generation.Load()
+func (t *Ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
+	name, home := wire.SnapshotName(t.Part.State.ID, epoch, seq), t.W.Snaps.Generation.Load()
 	begin := time.Now()
-	if err := t.w.snaps.Put(ctx, name, b); err != nil {
+	if err := t.W.Snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
 	took := time.Since(begin)
-	t.w.counters.Snapshots.Add(1)
-	t.w.counters.SnapshotBytes.Add(uint64(len(b)))
-	t.w.counters.SnapshotNS.Add(int64(took))
-	t.w.log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
+	t.W.Counters.Snapshots.Add(1)
+	t.W.Counters.SnapshotBytes.Add(uint64(len(b)))
+	t.W.Counters.SnapshotNS.Add(int64(took))
+	t.W.Log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
 	t.arrived(&stored{name, seq, begin, home})
 	return nil
 }
@@ -89,11 +89,11 @@ const lastLookTime = time.Second
 
 // checkSnapshots asks for the snapshots before a partition is given up: the release
 // names the last one, and takes another only where that is lost.
-func (t *ownership) checkSnapshots() {
-	if t.failed.Load() || !t.w.connected() {
+func (t *Ownership) checkSnapshots() {
+	if t.failed.Load() || !t.W.Connected() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.shard.Last, lastLookTime)
+	ctx, cancel := context.WithTimeout(t.Shard.Last, lastLookTime)
 	defer cancel()
-	t.w.auxiliary.Look(ctx, wire.SnapshotStream(t.w.job))
+	t.W.Auxiliary.Look(ctx, wire.SnapshotStream(t.W.Job))
 }

@@ -1,4 +1,4 @@
-package pipeline
+package owner
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type waiting struct {
 // Waits notes that the server did not take something of the partition's, which
 // is asked for again unless the partition has ended: then that is the error.
 // Only who publishes calls it.
-func (t *ownership) Waits(what string, err error) error {
+func (t *Ownership) Waits(what string, err error) error {
 	if t.failed.Load() {
 		return fmt.Errorf("%w: %s", store.ErrUnfinished, what)
 	}
@@ -29,14 +29,14 @@ func (t *ownership) Waits(what string, err error) error {
 	}
 	if now.Sub(next.told) >= store.ToldEvery {
 		next.told = now
-		t.w.log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.part.State.ID, "what", what, "err", natsclient.Plain(err))
+		t.W.Log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.Part.State.ID, "what", what, "err", natsclient.Plain(err))
 	}
 	t.waiting.Store(next)
 	return nil
 }
 
 // Taken notes that the server has what it was asked to take.
-func (t *ownership) Taken() {
+func (t *Ownership) Taken() {
 	if t.waiting.Load() != nil {
 		t.waiting.Store(nil)
 	}

@@ -1,0 +1,62 @@
+package owner
+
+import (
+	"errors"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+)
+
+// phase is what an ownership does; see pipeline.Phase.
+type phase string
+
+const (
+	claiming  phase = "claiming"
+	restoring phase = "restoring"
+	replaying phase = "replaying"
+	reading   phase = "reading"
+	releasing phase = "releasing"
+	postponed phase = "deferred"
+	stopped   phase = "stopped"
+)
+
+// health is where an ownership stands; see pipeline.PartitionHealth.
+type health struct {
+	Phase   phase
+	Err     error
+	Epoch   uint64
+	Lag     int64
+	Unsaved time.Time
+	Waiting string
+}
+
+// Lag is how many input messages are stored but not answered, as far as is known.
+func (t *Ownership) Lag() int64 { return max(0, t.Input.unread.Load()) + max(0, t.Part.Waiting.Load()) }
+
+// Health is how the partition stands.
+func (t *Ownership) Health() health {
+	p := health{Epoch: t.epoch(), Lag: t.Lag(), Unsaved: t.unsavedSince()}
+	if w := t.waiting.Load(); w != nil && time.Since(w.since) > t.W.Lease {
+		p.Waiting = w.why
+	}
+	err := t.Err()
+	switch {
+	case errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrUnfinished):
+		p.Phase = claiming // again, if it still falls to this worker
+	case errors.Is(err, store.ErrLater):
+		p.Phase, p.Err = postponed, err
+	case t.failed.Load():
+		p.Phase, p.Err = stopped, err
+	case t.Ctx.Err() != nil:
+		p.Phase = releasing
+	case p.Epoch == 0:
+		p.Phase = claiming
+	case !t.Reading.Load():
+		p.Phase = restoring
+	case !t.isRebuilt.Load():
+		p.Phase = replaying
+	default:
+		p.Phase = reading
+	}
+	return p
+}

@@ -1,0 +1,100 @@
+package owner
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// Restore reads the snapshot that the record names, or does without.
+func (t *Ownership) Restore() error {
+	err := t.restoreFrom(t.C.Record.Snap, t.C.Record.SnapSeq)
+	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
+		return t.instead(err)
+	}
+	return err
+}
+
+// restoreFrom reads a snapshot of the state after input message seq.
+func (t *Ownership) restoreFrom(name string, seq uint64) error {
+	for {
+		b, err := t.W.Snaps.Get(t.Ctx, name)
+		switch {
+		case err == nil:
+			p, err := state.Decode(b, t.Shard.Machine.Shape, t.Part.State.ID)
+			if err == nil && p.Done != seq {
+				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.Done, seq)
+			}
+			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.W.Snaps.Bucket, other)
+			}
+			if errors.Is(err, state.ErrDamaged) {
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.W.Snaps.Bucket, t.Part.State.ID, err)
+			}
+			if err != nil {
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.W.Snaps.Bucket, err)
+			}
+			if name != t.C.Record.Snap { // the digest's input is known to be the one it was; what lies before it may be another
+				if err := t.W.In.Unchanged(t.Ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
+					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.W.Snaps.Bucket, err)
+				}
+			}
+			t.storing.restored(p.Done)
+			t.namedRows, t.began = p.StoredRows(), name
+			t.Part.State.TakeOver(p)
+			t.W.Counters.Restores.Add(1)
+			return nil
+		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.Part.State.ID, t.W.Snaps.Bucket, store.ErrLater)
+		case store.LostSnapshot(err):
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.W.Snaps.Bucket, t.Part.State.ID, err)
+		}
+		t.W.Log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
+		if err := store.Pause(t.Ctx, store.RetryWait); err != nil {
+			return err
+		}
+	}
+}
+
+// instead does without a snapshot that is lost: it begins from one before it,
+// or from the input's first message. What comes out must have the digest that
+// the record has; see verify.
+func (t *Ownership) instead(lost error) error {
+	if err := t.C.Overtaken(t.Ctx, lost); errors.Is(err, store.ErrFenced) {
+		return err // whoever has the partition now has deleted it
+	}
+	if t.C.Record.Mark.Seq == 0 {
+		return fmt.Errorf("%w; restore the store, or start a new job", lost)
+	}
+	all, err := t.W.Snaps.Entries(t.Ctx, t.Part.State.ID)
+	if err != nil {
+		return fmt.Errorf("%w: %w: %w", lost, err, store.ErrLater)
+	}
+	for _, e := range all {
+		if e.Name == t.C.Record.Snap || e.Seq > t.C.Record.SnapSeq || t.first > e.Seq+1 {
+			continue
+		}
+		err := t.restoreFrom(e.Name, e.Seq)
+		if err == nil || t.Ctx.Err() != nil {
+			t.withoutSnapshot(lost, "an earlier snapshot, "+e.Name, e.Seq+1)
+			return err
+		}
+		t.W.Log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.Part.State.ID, "err", err)
+	}
+	if t.first > 1 {
+		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, wire.InputStream(t.W.Job), t.first)
+	}
+	t.withoutSnapshot(lost, "nothing", 1)
+	return nil
+}
+
+func (t *Ownership) withoutSnapshot(lost error, from string, first uint64) {
+	t.storing.lost()
+	t.Part.Instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
+	t.W.Log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.Part.State.ID, "from", from, "input", first, "to", t.C.Record.InSeq, "err", lost)
+}
