@@ -82,7 +82,7 @@ func TestDocumentedPermissions(t *testing.T) {
 	addr := configured(t, strings.NewReplacer("$STAGE", "stage", "$SETUP", "setup", "$SENSOR", "sensor").Replace(string(accounts[1])))
 	book := &pipelinetest.LogBook{}
 	setup, stage, sensor := rigAs(t, addr, "setup", book), rigAs(t, addr, "stage", book), rigAs(t, addr, "sensor", book)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Partitions: 2, Shards: 1, MaxSlots: 2, SnapshotEvery: 20 * time.Millisecond}
 	setup.start(m, c).stop(t)
 
@@ -92,12 +92,12 @@ func TestDocumentedPermissions(t *testing.T) {
 	publish := func(from, to int) {
 		for i := from; i < to; i++ {
 			for _, key := range keys {
-				sensor.publish([]packet{one(key, uint64(i), 3, float32(i), i == 6)})
+				sensor.publish([]pipelinetest.Packet{pipelinetest.One(key, uint64(i), 3, float32(i), i == 6)})
 			}
 		}
 	}
 	publish(1, 4)
-	sensor.publish([]packet{{key: "bad", raw: []byte("x")}})
+	sensor.publish([]pipelinetest.Packet{{Key: "bad", Raw: []byte("x")}})
 	stage.settle(r, 3*len(keys)+1)
 	waitFor(t, "rows that left", func() bool { return r.counters.Stats().Spilled > 0 })
 	waitFor(t, "a snapshot", func() bool { return r.counters.Stats().Snapshots > 0 })
@@ -130,6 +130,6 @@ func TestAccountLimits(t *testing.T) {
 	t.Parallel()
 	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)
 	b := rigAs(t, addr, "u", &pipelinetest.LogBook{})
-	s := Stage{Config: Config{Partitions: 1}, Model: testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: generic, Dial: b.dial}
+	s := Stage{Config: Config{Partitions: 1}, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: b.dial}
 	mentions(t, s.Run(t.Context()), "maximum number of streams", "a job needs 6 NATS streams", "max_streams")
 }

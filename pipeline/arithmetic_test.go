@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -33,11 +34,11 @@ func inArithmetic(name string) EngineFactory {
 // is left as it was, so that the right engine can.
 func TestArithmetic(t *testing.T) {
 	t.Parallel()
-	streams := recordings(12, 60)
-	packets, sent := mixed(streams, 21)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5})
+	streams := pipelinetest.Recordings(12, 60)
+	packets, sent := pipelinetest.Mixed(streams, 21)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5})
 	want := direct(t, m, streams, sent)
-	tensor, canonical := inArithmetic("3xtf32-sm90"), EngineFactory(generic)
+	tensor, canonical := inArithmetic("3xtf32-sm90"), EngineFactory(pipelinetest.Generic)
 	for name, c := range map[string]struct {
 		right, wrong       EngineFactory
 		rightName, wrongIs string
@@ -121,7 +122,7 @@ func imported(t *testing.T, b *rig, m *reservoir.Model, conf Config, right, wron
 // A pool does not grow into another arithmetic.
 func TestArithmeticGrows(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	opened := 0
 	p, err := shard.NewPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		opened++

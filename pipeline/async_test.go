@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -18,7 +19,7 @@ import (
 // full, and does not send that message later. Who sends it again under the same
 // number loses nothing; who leaves it out makes a gap.
 func TestAsyncProducers(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	for name, c := range map[string]struct {
 		again bool
 		want  codec.Flag
@@ -41,9 +42,9 @@ func TestAsyncProducers(t *testing.T) {
 			const messages = 40
 			refused := 0
 			for seq := uint64(1); seq <= messages; seq++ {
-				p := one("a", seq, 3, float32(seq), seq == messages)
-				msg := &nats.Msg{Subject: "sensors.a", Data: p.payload(t), Header: nats.Header{wire.HeaderSeq: {strconv.FormatUint(seq, 10)}}}
-				if p.header[wire.HeaderEnd] != "" {
+				p := pipelinetest.One("a", seq, 3, float32(seq), seq == messages)
+				msg := &nats.Msg{Subject: "sensors.a", Data: p.Payload(t), Header: nats.Header{wire.HeaderSeq: {strconv.FormatUint(seq, 10)}}}
+				if p.Header[wire.HeaderEnd] != "" {
 					msg.Header.Set(wire.HeaderEnd, "true")
 				}
 				for {
@@ -71,9 +72,9 @@ func TestAsyncProducers(t *testing.T) {
 			}
 			if c.again {
 				want := newLone(t, m, Config{})
-				var all []packet
+				var all []pipelinetest.Packet
 				for seq := uint64(1); seq <= messages; seq++ {
-					all = append(all, one("a", seq, 3, float32(seq), seq == messages))
+					all = append(all, pipelinetest.One("a", seq, 3, float32(seq), seq == messages))
 				}
 				same(t, map[string][]codec.Prediction{"a": got}, map[string][]codec.Prediction{"a": want.feedAll(all...)})
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -59,13 +60,13 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 			b := newRig(t)
 			conf := quick("bare", 2)
 			conf.Lease, conf.SnapshotMessages, conf.StopTimeout = c.lease, 1, patience
 			busy, silent := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
-			before := []packet{one(busy, 1, 2, 1, false), one(silent, 1, 2, 2, false)}
-			after := []packet{one(busy, 2, 2, 3, true), one(silent, 2, 2, 4, true)}
+			before := []pipelinetest.Packet{pipelinetest.One(busy, 1, 2, 1, false), pipelinetest.One(silent, 1, 2, 2, false)}
+			after := []pipelinetest.Packet{pipelinetest.One(busy, 2, 2, 3, true), pipelinetest.One(silent, 2, 2, 4, true)}
 			r := b.start(m, conf)
 			b.edit(wire.SnapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
 			if c.lease < time.Second { // it has seen that
@@ -104,7 +105,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			c.end(r, t)
 			b.purgeInput(conf.Job) // nothing but the snapshots knows the past
 			b.expire(conf.Job)
-			r = b.launch(m, conf, generic)
+			r = b.launch(m, conf, pipelinetest.Generic)
 			b.publish(after)
 			got := b.await(conf.Job, 4)
 			if s := r.counters.Stats(); s.Stopped != 0 {
@@ -129,7 +130,7 @@ func (b *rig) purgeInput(job string) {
 // the other meanwhile, and who leaves is replaced as ever.
 func TestMembersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("list", 8)
 	c.StopTimeout = patience
@@ -173,9 +174,9 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
-	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.remove(wire.DeadLetterStream(c.Job))
-	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
+	b.publish([]pipelinetest.Packet{{Key: "s", Raw: []byte("x")}, pipelinetest.One("s", 1, 2, 1, true)})
 	b.settle(r, 2)
 	r.stop(t)
 	if n := len(b.deadLetters(c.Job)); n != 1 {
@@ -192,7 +193,7 @@ func TestBelongingNotMade(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := Config{Job: "barred", Partitions: 1, Lease: 300 * time.Millisecond}
-	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.remove(wire.DeadLetterStream(c.Job))
 	other := jetstream.StreamConfig{Name: "OTHER", Subjects: []string{c.Job + ".dlq.7"}} // overlaps
 	for {                                                                                // the stage may be faster
@@ -202,7 +203,7 @@ func TestBelongingNotMade(t *testing.T) {
 		}
 		b.remove(wire.DeadLetterStream(c.Job))
 	}
-	b.publish([]packet{{key: "s", raw: []byte("x")}, one("s", 1, 2, 1, true)})
+	b.publish([]pipelinetest.Packet{{Key: "s", Raw: []byte("x")}, pipelinetest.One("s", 1, 2, 1, true)})
 	waitFor(t, "a health that says what is waited for", func() bool {
 		s := r.counters.Status()
 		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: publish failed, retrying: dead letter on barred.dlq.0: nats: no response from stream")
@@ -235,19 +236,19 @@ func TestRowsDeletedUnderStage(t *testing.T) {
 	b := newRig(t)
 	c := quick("away", 1)
 	c.Shards, c.MaxSlots, c.StopTimeout = 1, 2, patience
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 	r := b.start(m, c)
 	old := b.config(wire.RowStream(c.Job)).FirstSeq
 	b.remove(wire.RowStream(c.Job))
 	waitFor(t, "an empty store created again", func() bool { now := b.config(wire.RowStream(c.Job)); return now != nil && now.FirstSeq > old })
 	keys := keysIn(0, 1, 3)
 	for i, k := range keys {
-		b.publish([]packet{one(k, 1, 2, float32(i), false)})
+		b.publish([]pipelinetest.Packet{pipelinetest.One(k, 1, 2, float32(i), false)})
 	}
 	b.await(c.Job, 3)
 	r.until(t, "rows stored apart", func(s Stats) bool { return s.Spilled > 0 && s.Deferred == 0 })
 	b.remove(wire.RowStream(c.Job))
-	b.publish([]packet{one(keys[0], 2, 2, 9, false)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One(keys[0], 2, 2, 9, false)})
 	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
 	time.Sleep(3 * c.Lease)
 	if b.config(wire.RowStream(c.Job)) != nil {
@@ -265,9 +266,9 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	c := quick("claim", 1)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 	r := b.start(m, c)
-	b.publish([]packet{one("s", 1, 2, 1, false)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, false)})
 	b.await(c.Job, 1)
 	r.stop(t)
 	_, rec := b.last(c.Job, 0)

@@ -16,13 +16,13 @@ import (
 // The commit point survives a server that goes away in the middle.
 func TestServerAway(t *testing.T) {
 	dir := t.TempDir()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
 	port := pipelinetest.Port(t, srv)
 	b := rigOf(t, srv)
 	b.url = srv.URL()
-	streams := recordings(8, 60)
-	packets, sent := mixed(streams, 12)
+	streams := pipelinetest.Recordings(8, 60)
+	packets, sent := pipelinetest.Mixed(streams, 12)
 	r := b.start(m, Config{Job: "away", Partitions: 2})
 	b.publish(packets[:len(packets)/2])
 	srv.Close() // whatever is in hand has no answer now
@@ -40,9 +40,9 @@ func TestStopWithoutServer(t *testing.T) {
 	b := rigOf(t, srv)
 	book := &pipelinetest.LogBook{}
 	b.url, b.log = srv.URL(), book.Logger()
-	packets, _ := mixed(recordings(64, 60), 12)
+	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(64, 60), 12)
 	c := Config{Job: "gone", Partitions: 32, StopTimeout: 500 * time.Millisecond}
-	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.publish(packets)
 	srv.Close()
 	time.Sleep(1500 * time.Millisecond) // consumers now look for the server, some under their lock

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -93,21 +94,21 @@ func TestRowStoreRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 			b := newRig(t)
 			conf := quick("held", 2)
 			conf.Shards, conf.MaxSlots, conf.StopTimeout = 1, 4, patience
 			conf.Lease = time.Minute // within which the stage itself does not look
 			mine, others := keysIn(0, 2, 3), keysIn(1, 2, 2)
-			first := []packet{
-				one(mine[0], 1, 2, 1, false), one(mine[1], 1, 2, 2, false),
-				one(others[0], 1, 2, 3, false), one(others[1], 1, 2, 4, false),
+			first := []pipelinetest.Packet{
+				pipelinetest.One(mine[0], 1, 2, 1, false), pipelinetest.One(mine[1], 1, 2, 2, false),
+				pipelinetest.One(others[0], 1, 2, 3, false), pipelinetest.One(others[1], 1, 2, 4, false),
 			}
-			fifth := []packet{one(mine[2], 1, 2, 5, false)}
-			more := []packet{one(others[0], 2, 2, 6, false), one(others[1], 2, 2, 7, false)}
-			last := []packet{
-				one(mine[0], 2, 1, 8, true), one(mine[1], 2, 1, 8, true), one(mine[2], 2, 1, 8, true),
-				one(others[0], 3, 1, 8, true), one(others[1], 3, 1, 8, true),
+			fifth := []pipelinetest.Packet{pipelinetest.One(mine[2], 1, 2, 5, false)}
+			more := []pipelinetest.Packet{pipelinetest.One(others[0], 2, 2, 6, false), pipelinetest.One(others[1], 2, 2, 7, false)}
+			last := []pipelinetest.Packet{
+				pipelinetest.One(mine[0], 2, 1, 8, true), pipelinetest.One(mine[1], 2, 1, 8, true), pipelinetest.One(mine[2], 2, 1, 8, true),
+				pipelinetest.One(others[0], 3, 1, 8, true), pipelinetest.One(others[1], 3, 1, 8, true),
 			}
 			r := b.start(m, conf)
 			b.publish(first)
@@ -141,7 +142,7 @@ func TestRowStoreRefuses(t *testing.T) {
 			calm := newRig(t)
 			conf.MaxSlots = 0
 			r = calm.start(m, conf)
-			for _, packets := range [][]packet{first, fifth, more, last} {
+			for _, packets := range [][]pipelinetest.Packet{first, fifth, more, last} {
 				calm.publish(packets)
 			}
 			want := calm.await(conf.Job, count(got))
@@ -154,17 +155,17 @@ func TestRowStoreRefuses(t *testing.T) {
 // A partition full of open sequences stops, and no other with it.
 func TestFullPartitionStopsAlone(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("crowd", 2)
 	c.Shards, c.MaxStreams = 1, 2
 	r := b.start(m, c)
 	mine, others := keysIn(0, 2, 3), keysIn(1, 2, 1)
 	for _, key := range mine {
-		b.publish([]packet{one(key, 1, 1, 1, false)})
+		b.publish([]pipelinetest.Packet{pipelinetest.One(key, 1, 1, 1, false)})
 	}
 	r.until(t, "stop", func(s Stats) bool { return s.Stopped == 1 })
-	b.publish([]packet{one(others[0], 1, 1, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One(others[0], 1, 1, 1, true)})
 	b.await(c.Job, 1)
 	if phase, err := r.phase(0); phase != Stopped || !strings.Contains(err, "max_streams") {
 		t.Errorf("the full partition is %s: %s", phase, err)
@@ -177,16 +178,16 @@ func TestFullPartitionStopsAlone(t *testing.T) {
 // no other's answers behind them; they come once when the cause is gone.
 func TestDeadLettersRefused(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("letters", 2)
 	c.Shards, c.StopTimeout = 1, patience
 	r := b.start(m, c)
 	b.edit(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
 	mine, others := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
-	b.publish([]packet{one(mine, 1, 1, 1, false), {key: mine, seq: 2, raw: []byte("?")}, one(mine, 3, 1, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One(mine, 1, 1, 1, false), {Key: mine, Seq: 2, Raw: []byte("?")}, pipelinetest.One(mine, 3, 1, 1, true)})
 	r.until(t, "wait", func(s Stats) bool { return s.Deferred > 0 })
-	b.publish([]packet{one(others, 1, 1, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One(others, 1, 1, 1, true)})
 	b.await(c.Job, 1)
 	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
 	if _, err := r.phase(0); !strings.Contains(err, "dead letter on letters.dlq.0 is not taken") {
@@ -222,12 +223,12 @@ func TestCommitsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
+			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
 			b := newRig(t)
 			conf := quick("refused", 1)
 			conf.StopTimeout = patience
 			r := b.start(m, conf)
-			packets := []packet{one("a", 1, 1, 1, true), one("a", 2, 200, 1, true), one("a", 3, 3, 1, true)}
+			packets := []pipelinetest.Packet{pipelinetest.One("a", 1, 1, 1, true), pipelinetest.One("a", 2, 200, 1, true), pipelinetest.One("a", 3, 3, 1, true)}
 			b.publish(packets[:1])
 			b.await(conf.Job, 1)
 			b.edit(wire.OutputStream(conf.Job), c.hurt)

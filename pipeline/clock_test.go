@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -12,9 +13,9 @@ import (
 // decides anything.
 func TestClocksAnHourApart(t *testing.T) {
 	t.Parallel()
-	streams := recordings(16, 90)
-	packets, sent := mixed(streams, 41)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(16, 90)
+	packets, sent := pipelinetest.Mixed(streams, 41)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("clocks", 4)

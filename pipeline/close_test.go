@@ -3,6 +3,7 @@ package pipeline
 import (
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -10,11 +11,11 @@ import (
 // What reaches a shard of a partition it has given up is dropped: a consumer
 // is not waited for, and may bring a message late.
 func TestNothingFollowsAClose(t *testing.T) {
-	l := newLone(t, testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
-	l.feedAll(rows("s", 1, false, 1, 1))
+	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
+	l.feedAll(pipelinetest.Rows("s", 1, false, 1, 1))
 	l.Drop(l.p)
 	l.b.Reset()
-	for _, j := range []shard.Job{l.job(rows("s", 2, true, 1, 1)), {Part: l.p, Order: shard.OrderTick}} {
+	for _, j := range []shard.Job{l.job(pipelinetest.Rows("s", 2, true, 1, 1)), {Part: l.p, Order: shard.OrderTick}} {
 		if err := l.Take(l.b, j); err != nil {
 			t.Fatal(err)
 		}

@@ -27,9 +27,9 @@ func TestMaxPayloadLowered(t *testing.T) {
 	}
 	b := &rig{t: t, url: "nats://" + ns.Addr().String(), log: testLog(t)}
 	b.look()
-	streams := recordings(30, 24)
-	packets, sent := mixed(streams, 3)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(30, 24)
+	packets, sent := pipelinetest.Mixed(streams, 3)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	c := quick("low", 1)
 	c.SnapshotMessages = len(packets) / 2 // of thirty rows: more than the server will take
 	r := b.start(m, c)
@@ -55,9 +55,9 @@ func TestMaxPayloadLowered(t *testing.T) {
 func TestClosedConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
-	streams := recordings(6, 24)
-	packets, sent := mixed(streams, 3)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(6, 24)
+	packets, sent := pipelinetest.Mixed(streams, 3)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	c := quick("shut", 2)
 	r := b.start(m, c)
 	half := len(packets) / 2
@@ -91,7 +91,7 @@ func TestReconnectSaysWhy(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	r := rigOf(t, srv)
 	r.url, r.log = srv.URL(), book.Logger()
-	stage := r.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), quick("why", 1))
+	stage := r.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), quick("why", 1))
 	srv.Close()
 	waitFor(t, "the reason in the log", func() bool {
 		return book.Lines("connection refused") > 0 && book.Lines("no connection to the server now") > 0

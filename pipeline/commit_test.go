@@ -93,13 +93,13 @@ func TestSplitCommits(t *testing.T) {
 	c := Config{Job: "split", Partitions: 1, MaxMessage: 32 << 10}
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, MaxPayload: 48 << 10})
 	b := rigOf(t, srv)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 1})
-	streams := recordings(2, 2500)
-	var packets []packet
-	sent := map[string][]packet{}
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	streams := pipelinetest.Recordings(2, 2500)
+	var packets []pipelinetest.Packet
+	sent := map[string][]pipelinetest.Packet{}
 	for _, r := range streams {
-		p := packet{key: r.name, seq: 1, batch: codec.Batch{Rows: 2500, X: r.x}}
-		sent[r.name] = []packet{p}
+		p := pipelinetest.Packet{Key: r.Name, Seq: 1, Batch: codec.Batch{Rows: 2500, X: r.X}}
+		sent[r.Name] = []pipelinetest.Packet{p}
 		packets = append(packets, p)
 	}
 	exp := direct(t, m, streams, sent)
@@ -164,7 +164,7 @@ func TestSplitCommits(t *testing.T) {
 func TestDeadLetterTooLarge(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10})
 	b := rigOf(t, srv)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Job: "large", Partitions: 1, MaxMessage: 32 << 10}
 	r := b.start(m, c)
 	r.stop(t)
@@ -179,7 +179,7 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	}
 	r = b.start(m, c)
 	raw := slices.Repeat([]byte{'x'}, 48<<10-152)
-	b.publish([]packet{{key: "a", seq: 1, raw: raw}, one("a", 2, 1, 1, true)})
+	b.publish([]pipelinetest.Packet{{Key: "a", Seq: 1, Raw: raw}, pipelinetest.One("a", 2, 1, 1, true)})
 	b.settle(r, 2)
 	r.stop(t)
 	dead := b.deadLetters("large")
@@ -195,7 +195,7 @@ func TestDeadLetterTooLarge(t *testing.T) {
 // replaced its snapshot, has been overtaken; it has lost nothing.
 func TestOvertakenWhileRestoring(t *testing.T) {
 	b := newRig(t)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	r := b.start(m, quick("late", 1))
 	list, _ := series(4, 5, true)
 	if _, err := (producer.Publisher{Channels: m.Channels}).Publish(t.Context(), b.nc, producer.FromSlice(list)); err != nil {

@@ -63,6 +63,10 @@ const (
 	mostSlots      = 1 << 28
 )
 
+// JobStreams is how many NATS streams a job has: four, and those of its two
+// buckets.
+const JobStreams = store.JobStreams
+
 // Config is what a user decides about a job. Zero fields mean their defaults.
 type Config struct {
 	// Job names the NATS streams and subjects; a token of lower-case letters,

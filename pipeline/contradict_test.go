@@ -3,6 +3,7 @@ package pipeline
 import (
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -10,16 +11,16 @@ import (
 // and counted apart; a repeat is not.
 func TestNumberWithOtherContent(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b, book := newLoggedRig(t)
 	c := quick("twice", 1)
 	r := b.start(m, c)
-	b.publish([]packet{
-		one("a", 1, 2, 1, false), one("a", 1, 2, 1, false), // a repeat
-		one("a", 1, 2, 9, false), one("a", 1, 2, 8, false), // somebody else
-		one("a", 2, 2, 2, true), one("a", 1, 2, 9, false), // not the last any more: not known
-		one("a", 4, 2, 4, false), one("a", 4, 2, 4, false), one("a", 4, 2, 5, false), // one that waits
-		one("a", 3, 2, 3, false), one("a", 4, 2, 6, true), // and was used when its turn came
+	b.publish([]pipelinetest.Packet{
+		pipelinetest.One("a", 1, 2, 1, false), pipelinetest.One("a", 1, 2, 1, false), // a repeat
+		pipelinetest.One("a", 1, 2, 9, false), pipelinetest.One("a", 1, 2, 8, false), // somebody else
+		pipelinetest.One("a", 2, 2, 2, true), pipelinetest.One("a", 1, 2, 9, false), // not the last any more: not known
+		pipelinetest.One("a", 4, 2, 4, false), pipelinetest.One("a", 4, 2, 4, false), pipelinetest.One("a", 4, 2, 5, false), // one that waits
+		pipelinetest.One("a", 3, 2, 3, false), pipelinetest.One("a", 4, 2, 6, true), // and was used when its turn came
 	})
 	b.settle(r, 11)
 	s := r.counters.Stats()
@@ -31,7 +32,7 @@ func TestNumberWithOtherContent(t *testing.T) {
 	}
 	r.stop(t)
 	r = b.start(m, c) // what the message was is not known any more
-	b.publish([]packet{one("a", 4, 2, 7, false), one("a", 5, 2, 5, true), one("a", 5, 2, 6, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 4, 2, 7, false), pipelinetest.One("a", 5, 2, 5, true), pipelinetest.One("a", 5, 2, 6, true)})
 	r.until(t, "both", func(s Stats) bool { return s.Duplicates == 2 })
 	if s := r.counters.Stats(); s.Contradictions != 1 {
 		t.Errorf("after a restart: %d contradictions, want 1", s.Contradictions)

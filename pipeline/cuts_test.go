@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -22,7 +23,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 		{Kind: reservoir.Marked, Early: 3}, {Kind: reservoir.Count, Length: 4}, {Kind: reservoir.Window, Length: 6, Hop: 2, Early: 1},
 		{Kind: reservoir.Endless, Early: 4}, {Kind: reservoir.Gap, Gap: 5 * time.Millisecond},
 	} {
-		m := testModel(t, 3, policy)
+		m := pipelinetest.Model(t, 3, policy)
 		whole := 0
 		for seed := range uint64(12) {
 			room := 6 - int(seed%3)/2 // for all keys, or for all but one
@@ -51,7 +52,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 }
 
 // drawnLog is 60 messages of six keys in one partition.
-func drawnLog(t testing.TB, rng *rand.Rand) (log []packet) {
+func drawnLog(t testing.TB, rng *rand.Rand) (log []pipelinetest.Packet) {
 	next := map[string]uint64{}
 	now := int64(1_700_000_000_000_000_000)
 	for i := range 60 {
@@ -65,13 +66,13 @@ func drawnLog(t testing.TB, rng *rand.Rand) (log []packet) {
 			log = append(log, event(t, e))
 			continue
 		}
-		p := rows(key, 0, rng.IntN(5) == 0, noise(rng, 2*(1+rng.IntN(5)))...)
-		for range p.batch.Rows {
+		p := pipelinetest.Rows(key, 0, rng.IntN(5) == 0, pipelinetest.Noise(rng, 2*(1+rng.IntN(5)))...)
+		for range p.Batch.Rows {
 			now += int64(1+rng.IntN(8)) * int64(time.Millisecond)
-			p.batch.Times = append(p.batch.Times, now)
+			p.Batch.Times = append(p.Batch.Times, now)
 		}
 		next[key] += uint64(rng.IntN(3)) // a repeat, the next, or a gap
-		p.seq = max(1, next[key])
+		p.Seq = max(1, next[key])
 		log = append(log, p)
 	}
 	return log
@@ -80,7 +81,7 @@ func drawnLog(t testing.TB, rng *rand.Rand) (log []packet) {
 // cutUp feeds a log to a shard in batches that end where border says, and
 // returns what it predicts and its state after each batch, by the number of
 // messages before.
-func cutUp(t testing.TB, m *reservoir.Model, log []packet, room int, border func() bool) (out []string, sums map[int]wire.Digest) {
+func cutUp(t testing.TB, m *reservoir.Model, log []pipelinetest.Packet, room int, border func() bool) (out []string, sums map[int]wire.Digest) {
 	sums = map[int]wire.Digest{}
 	l := newLone(t, m, Config{MaxStreams: room, Reorder: 2, NonFinite: codec.Hold})
 	for i, p := range log {

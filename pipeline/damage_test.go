@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -18,7 +19,7 @@ import (
 // Whatever is wrong with what a restart begins from, the partition stops with
 // a message that says what to do, and nothing is predicted.
 func TestDamageStops(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	rewrite := func(b *rig, edit func(h nats.Header)) {
 		raw, _ := b.last("hurt", 0)
 		edit(raw.Header)
@@ -163,9 +164,9 @@ func TestDamageStops(t *testing.T) {
 			b := newRig(t)
 			conf := quick("hurt", 1)
 			r := b.start(m, conf)
-			var packets []packet
+			var packets []pipelinetest.Packet
 			for i := range 12 { // each ends a sequence, so that each is committed
-				packets = append(packets, one("a", uint64(i+1), 2, float32(i)/9, true))
+				packets = append(packets, pipelinetest.One("a", uint64(i+1), 2, float32(i)/9, true))
 			}
 			b.publish(packets[:8])
 			r.until(t, "a snapshot", func(s Stats) bool { return s.Snapshots > 0 && s.Predictions == 8 })
@@ -177,7 +178,7 @@ func TestDamageStops(t *testing.T) {
 				t.Fatalf("no snapshot with messages after it to begin from: %+v", rec)
 			}
 			c.hurt(b)
-			s := Stage{Config: conf, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+			s := Stage{Config: conf, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), c.says...)

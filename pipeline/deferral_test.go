@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -28,9 +29,9 @@ func TestServerGoneBetweenConnections(t *testing.T) {
 		return nil
 	}
 	c := quick("between", 2)
-	r := b.start(testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until it reads
+	r := b.start(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until it reads
 	for part := range 2 {
-		b.publish([]packet{one(keysIn(part, 2, 1)[0], 1, 1, 1, true)})
+		b.publish([]pipelinetest.Packet{pipelinetest.One(keysIn(part, 2, 1)[0], 1, 1, 1, true)})
 	}
 	b.await(c.Job, 2)
 	if s := r.counters.Stats(); s.Stopped != 0 || s.Deferred == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -25,9 +26,9 @@ func TestRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			streams := recordings(30, 80)
-			packets, sent := mixed(streams, 8)
-			m := testModel(t, 3, policy)
+			streams := pipelinetest.Recordings(30, 80)
+			packets, sent := pipelinetest.Mixed(streams, 8)
+			m := pipelinetest.Model(t, 3, policy)
 			b := newRig(t)
 			c := Config{Job: "again", Partitions: 6, Shards: 2, RowBudget: 40}
 			at := 0
@@ -56,9 +57,9 @@ func TestRestart(t *testing.T) {
 
 // Whatever was published survives the server too.
 func TestServerRestartUnderStage(t *testing.T) {
-	streams := recordings(10, 60)
-	packets, sent := mixed(streams, 4)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(10, 60)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	dir := t.TempDir()
 	b := newRigAt(t, dir)
 	b.answer(m, Config{Job: "srv", Partitions: 3}, packets[:len(packets)/2], len(packets)/2)
@@ -71,10 +72,10 @@ func TestServerRestartUnderStage(t *testing.T) {
 
 // After a stop in order the states are in snapshots: they need no input.
 func TestRestartWithoutHistory(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "cut", Partitions: 1}
-	b.answer(m, c, []packet{one("a", 1, 3, 1, true), one("a", 2, 3, 1, false), one("n", 0, 1, 1, true)}, 3)
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("a", 2, 3, 1, false), pipelinetest.One("n", 0, 1, 1, true)}, 3)
 	in, err := b.js.Stream(t.Context(), wire.InputStream("cut"))
 	if err != nil {
 		t.Fatal(err)
@@ -82,14 +83,14 @@ func TestRestartWithoutHistory(t *testing.T) {
 	if err := in.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.answer(m, c, []packet{one("a", 3, 1, 1, true), one("a", 4, 1, 1, true), one("new", 1, 1, 1, true), one("n", 0, 1, 1, true)}, 4)
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 3, 1, 1, true), pipelinetest.One("a", 4, 1, 1, true), pipelinetest.One("new", 1, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true)}, 4)
 	got := b.predictions("cut")
 	for k, want := range map[string]string{"a": "1.2: 3.0: 4.0:", "new": "1.0:", "n": "0.0: 0.0:"} {
 		if g := flags(got[k]); g != want {
 			t.Errorf("stream %s: %q, want %q", k, g, want)
 		}
 	}
-	exp := newLone(t, m, Config{}).feedAll(one("a", 1, 4, 1, true))[0]
+	exp := newLone(t, m, Config{}).feedAll(pipelinetest.One("a", 1, 4, 1, true))[0]
 	if !sameBits(got["a"][1].Scores, exp.Scores) {
 		t.Error("the open sequence's state did not survive")
 	}
@@ -98,11 +99,11 @@ func TestRestartWithoutHistory(t *testing.T) {
 // A job whose input has lost its beginning unread says so in what may be
 // incomplete.
 func TestInputBeginsLate(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "late", Partitions: 1}
 	b.start(m, c).stop(t)
-	b.publish([]packet{one("n", 0, 1, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 0, 1, 1, true)})
 	in, err := b.js.Stream(t.Context(), wire.InputStream("late"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func TestInputBeginsLate(t *testing.T) {
 	if err := in.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.answer(m, c, []packet{one("new", 1, 1, 1, true), one("n", 0, 1, 1, true), one("n", 0, 1, 1, true)}, 3)
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("new", 1, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true)}, 3)
 	got := b.predictions("late")
 	if n, w := flags(got["n"]), flags(got["new"]); n != "0.0:gap 0.0:" || w != "1.0:" {
 		t.Errorf("predictions %q and %q", n, w)
@@ -120,43 +121,43 @@ func TestInputBeginsLate(t *testing.T) {
 // Messages of many streams, rows interleaved, give what the streams' own
 // messages give.
 func TestMultiStreamMessages(t *testing.T) {
-	streams := recordings(9, 60)
+	streams := pipelinetest.Recordings(9, 60)
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked, Early: 7}, {Kind: reservoir.Gap, Gap: 5 * time.Millisecond}, {Kind: reservoir.Window, Length: 6, Hop: 3}} {
-		m := testModel(t, 3, policy)
+		m := pipelinetest.Model(t, 3, policy)
 		b := newRig(t)
 		r := b.start(m, Config{Job: "multi", Partitions: 3})
 		rng := rand.New(rand.NewPCG(6, 6))
-		var packets []packet
-		places := map[string][]packet{} // one per row, to say where it went
+		var packets []pipelinetest.Packet
+		places := map[string][]pipelinetest.Packet{} // one per row, to say where it went
 		at := make([]int, len(streams))
 		for left := true; left; {
-			p := packet{key: "gateway", seq: uint64(len(packets) + 1)}
+			p := pipelinetest.Packet{Key: "gateway", Seq: uint64(len(packets) + 1)}
 			index := map[string]int32{}
 			left = false
 			for range 40 {
 				i := rng.IntN(len(streams))
 				s := &streams[i]
-				if at[i] == len(s.times) {
+				if at[i] == len(s.Times) {
 					continue
 				}
-				k, ok := index[s.name]
+				k, ok := index[s.Name]
 				if !ok {
 					k = int32(len(index))
-					index[s.name] = k
-					p.batch.Keys = append(p.batch.Keys, s.name)
+					index[s.Name] = k
+					p.Batch.Keys = append(p.Batch.Keys, s.Name)
 				}
-				p.batch.Key = append(p.batch.Key, k)
-				p.batch.X = append(p.batch.X, s.x[2*at[i]:2*at[i]+2]...)
-				p.batch.Times = append(p.batch.Times, s.times[at[i]])
-				p.batch.Ends = append(p.batch.Ends, s.ends[at[i]])
-				places[s.name] = append(places[s.name], packet{seq: p.seq, batch: codec.Batch{Rows: p.batch.Rows + 1}})
-				p.batch.Rows++
+				p.Batch.Key = append(p.Batch.Key, k)
+				p.Batch.X = append(p.Batch.X, s.X[2*at[i]:2*at[i]+2]...)
+				p.Batch.Times = append(p.Batch.Times, s.Times[at[i]])
+				p.Batch.Ends = append(p.Batch.Ends, s.Ends[at[i]])
+				places[s.Name] = append(places[s.Name], pipelinetest.Packet{Seq: p.Seq, Batch: codec.Batch{Rows: p.Batch.Rows + 1}})
+				p.Batch.Rows++
 				at[i]++
 			}
 			for i := range streams {
-				left = left || at[i] < len(streams[i].times)
+				left = left || at[i] < len(streams[i].Times)
 			}
-			if p.batch.Rows > 0 {
+			if p.Batch.Rows > 0 {
 				packets = append(packets, p)
 			}
 		}
@@ -166,17 +167,17 @@ func TestMultiStreamMessages(t *testing.T) {
 		exp := direct(t, m, streams, nil)
 		for name, ps := range exp { // direct cannot know the places
 			for i := range ps {
-				row := slices.Index(streams[index(t, streams, name)].times, ps[i].Time)
-				ps[i].Seq, ps[i].Row = places[name][row].seq, uint32(places[name][row].batch.Rows-1)
+				row := slices.Index(streams[index(t, streams, name)].Times, ps[i].Time)
+				ps[i].Seq, ps[i].Row = places[name][row].Seq, uint32(places[name][row].Batch.Rows-1)
 			}
 		}
 		same(t, b.predictions("multi"), exp)
 	}
 }
 
-func index(t *testing.T, streams []recording, name string) int {
+func index(t *testing.T, streams []pipelinetest.Recording, name string) int {
 	t.Helper()
-	i := slices.IndexFunc(streams, func(r recording) bool { return r.name == name })
+	i := slices.IndexFunc(streams, func(r pipelinetest.Recording) bool { return r.Name == name })
 	if i < 0 {
 		t.Fatalf("no stream %s", name)
 	}
@@ -186,7 +187,7 @@ func index(t *testing.T, streams []recording, name string) int {
 // A full input pushes back to the publisher, and nothing stored is lost.
 func TestInputFull(t *testing.T) {
 	b := newRig(t)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	r := b.start(m, Config{Job: "full", Partitions: 1, InputMaxBytes: 64 << 10})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()

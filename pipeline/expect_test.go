@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/sequencetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
@@ -168,7 +169,7 @@ func (b *rig) forgetOutput(job string) {
 
 // direct is what the stage must say, from an engine fed by hand: one slot per
 // state, one call per sample.
-func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[string][]packet) map[string][]codec.Prediction {
+func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, seqOf map[string][]pipelinetest.Packet) map[string][]codec.Prediction {
 	t.Helper()
 	out := map[string][]codec.Prediction{}
 	head := m.Readouts[0]
@@ -178,12 +179,12 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 			row uint32
 		}
 		var places []place
-		for _, p := range seqOf[r.name] {
-			for row := range p.batch.Rows {
-				places = append(places, place{p.seq, uint32(row)})
+		for _, p := range seqOf[r.Name] {
+			for row := range p.Batch.Rows {
+				places = append(places, place{p.Seq, uint32(row)})
 			}
 		}
-		for _, sp := range sequencetest.Spans(m.Policy, r.times, r.ends, false) {
+		for _, sp := range sequencetest.Spans(m.Policy, r.Times, r.Ends, false) {
 			e, err := reservoir.NewGeneric(m.Network, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -194,7 +195,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 			scores := make([]float32, e.ScoreWidth())
 			for i := sp.From; i < sp.To; i++ {
 				run := []reservoir.Run{{Reset: i == sp.From, Emit: true, To: 1}}
-				if err := e.Advance(r.x[2*i:2*i+2], run, scores); err != nil {
+				if err := e.Advance(r.X[2*i:2*i+2], run, scores); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -204,9 +205,9 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 				at = places[sp.To-1]
 			}
 			p := codec.Prediction{
-				Stream: r.name, Seq: at.seq, Row: at.row, Time: r.times[sp.To-1],
+				Stream: r.Name, Seq: at.seq, Row: at.row, Time: r.Times[sp.To-1],
 				Class: int32(class), Score: shard.Score(scores, class), Scores: scores,
-				Probability: head.Probability(scores), Flags: unlike(m, r.x[2*sp.From:2*sp.To]),
+				Probability: head.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To]),
 			}
 			if !sp.End {
 				p.Flags |= codec.FlagEarly
@@ -214,7 +215,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []recording, seqOf map[str
 					p.Flags |= codec.FlagWarmUp
 				}
 			}
-			out[r.name] = append(out[r.name], p)
+			out[r.Name] = append(out[r.Name], p)
 		}
 	}
 	return out

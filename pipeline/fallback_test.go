@@ -44,9 +44,9 @@ func (e failing) ReadState(slot int32, row []uint32) error {
 // others: every prediction is that of a run that lost nothing, once.
 func TestFallback(t *testing.T) {
 	t.Parallel()
-	streams := recordings(20, 120)
-	packets, sent := mixed(streams, 21)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5})
+	streams := pipelinetest.Recordings(20, 120)
+	packets, sent := pipelinetest.Mixed(streams, 21)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5})
 	want := direct(t, m, streams, sent)
 	for _, calls := range []int64{0, 1, 40} {
 		t.Run(fmt.Sprint(calls), func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestFallback(t *testing.T) {
 					e, err := reservoir.NewGeneric(net, slots)
 					return failing{e, &left}, err
 				},
-				Fallback: generic,
+				Fallback: pipelinetest.Generic,
 				Ready: func() {
 					if readies.Add(1) == 1 {
 						close(ready)
@@ -96,7 +96,7 @@ func TestFallback(t *testing.T) {
 // Losing an engine without a fallback, or the fallback too, ends the run.
 func TestFallbackLost(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	for name, fallback := range map[string]bool{"none": false, "also lost": true} {
 		b := newRig(t)
 		var left atomic.Int64
@@ -121,7 +121,7 @@ func TestFallbackLost(t *testing.T) {
 		var err error
 		select {
 		case <-ready:
-			packets, _ := mixed(recordings(3, 20), 2)
+			packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(3, 20), 2)
 			b.publish(packets)
 			err = (&running{done: done}).wait(t)
 		case err = <-done: // a call without runs came before

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -257,7 +258,7 @@ func (b *rig) encodedAlike(job string) {
 
 // write makes a stored job with today's program.
 func (j storedJob) write(t *testing.T, path string) {
-	m := ranged(testModel(t, 3, j.policy))
+	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, j.policy))
 	c := j.configure()
 	packets, half := j.input(t, c)
 
@@ -285,7 +286,7 @@ func (j storedJob) write(t *testing.T, path string) {
 	b.startUp(c)
 	r = b.start(m, c)
 	for i, p := range packets[:half] {
-		b.publish([]packet{p})
+		b.publish([]pipelinetest.Packet{p})
 		if i%5 == 4 {
 			r.readAll(t) // so that snapshots are taken, and rows leave
 		}
@@ -316,38 +317,38 @@ func (b *rig) startUp(c Config) {
 // input has early and repeated messages, samples that are missing, headers,
 // end events and a message that nobody can read. half is where the program
 // that writes the file is killed: messages wait there for missing ones.
-func (j storedJob) input(t *testing.T, c Config) (packets []packet, half int) {
-	streams := recordings(12, 28)
+func (j storedJob) input(t *testing.T, c Config) (packets []pipelinetest.Packet, half int) {
+	streams := pipelinetest.Recordings(12, 28)
 	for i := range streams {
-		streams[i].name = fmt.Sprintf("machine-%d", i)
+		streams[i].Name = fmt.Sprintf("machine-%d", i)
 		if c.NonFinite == codec.Hold && i < 3 {
-			streams[i].x[20] = float32Nan
+			streams[i].X[20] = pipelinetest.NaN
 		}
 	}
-	packets, _ = mixed(streams, 5)
-	packets = disorder(packets, rand.New(rand.NewPCG(1, 9)))
+	packets, _ = pipelinetest.Mixed(streams, 5)
+	packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(1, 9)))
 	for i := range packets {
-		packets[i].header = map[string]string{wire.HeaderIncarnation: "boot-1", "X-Site": "north"}
+		packets[i].Header = map[string]string{wire.HeaderIncarnation: "boot-1", "X-Site": "north"}
 	}
 	half = len(packets) / 2
 	waiting := packets[half]
-	waiting.key, waiting.seq = "machine-6", 1<<20 // waits for ever
+	waiting.Key, waiting.Seq = "machine-6", 1<<20 // waits for ever
 	packets[half-1] = waiting
-	bad := packet{key: "machine-1", raw: []byte("no Arrow"), header: map[string]string{"X-Site": "south"}}
+	bad := pipelinetest.Packet{Key: "machine-1", Raw: []byte("no Arrow"), Header: map[string]string{"X-Site": "south"}}
 	packets = slices.Insert(packets, half/2, bad)
 	half++
 	for p := range c.Partitions { // an end event for each partition, of what has been silent since its first messages
 		e := wire.IdleEvent{Partition: p, After: uint64(half / 3)}
 		for _, r := range streams {
-			if wire.PartitionOf(r.name, c.Partitions) == p {
-				e.Streams = append(e.Streams, wire.StreamName{Key: r.name, Stream: r.name})
+			if wire.PartitionOf(r.Name, c.Partitions) == p {
+				e.Streams = append(e.Streams, wire.StreamName{Key: r.Name, Stream: r.Name})
 			}
 		}
 		data, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		packets = append(packets, packet{key: wire.IdleKey(p, c.Partitions), raw: data, header: map[string]string{wire.HeaderKind: wire.KindIdle}})
+		packets = append(packets, pipelinetest.Packet{Key: wire.IdleKey(p, c.Partitions), Raw: data, Header: map[string]string{wire.HeaderKind: wire.KindIdle}})
 	}
 	return packets, half
 }

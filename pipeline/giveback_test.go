@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -17,9 +18,9 @@ import (
 func TestStopWhileClaiming(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	streams := recordings(12, 40)
-	packets, sent := mixed(streams, 4)
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(12, 40)
+	packets, sent := pipelinetest.Mixed(streams, 4)
 	c := quick("hasty", 6)
 	c.StopTimeout = patience
 	r := b.start(m, c)
@@ -39,7 +40,7 @@ func TestStopWhileClaiming(t *testing.T) {
 			after *= 5
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), after)
-		s := &Stage{Config: c, Model: m, NewEngine: generic, Log: b.log, Dial: b.dial, clock: b.now}
+		s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial, clock: b.now}
 		_ = s.Run(ctx) // stopped before it had begun, or after
 		cancel()
 		for p := range want {

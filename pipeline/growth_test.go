@@ -20,9 +20,9 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := Config{Job: "many", Partitions: 2, Lease: 300 * time.Millisecond, DeadLetterKeep: 3}
-	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	for i := range 10 {
-		b.publish([]packet{{key: fmt.Sprint("s", i), raw: []byte("x")}})
+		b.publish([]pipelinetest.Packet{{Key: fmt.Sprint("s", i), Raw: []byte("x")}})
 	}
 	b.settle(r, 10)
 	waitFor(t, "the log to say it", func() bool { return book.Lines("the oldest dead letters are dropped") >= 1 })

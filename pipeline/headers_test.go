@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -11,10 +12,10 @@ import (
 // Headers in another case count as ours do: repeats are dropped, gaps are
 // seen, damage is found and sequences end.
 func TestHeadersInAnyCase(t *testing.T) {
-	l := newLone(t, testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Reorder: 1})
-	say := func(h map[string]string, n int) packet {
-		p := one("k", 0, n, 0.5, false)
-		p.header = h
+	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Reorder: 1})
+	say := func(h map[string]string, n int) pipelinetest.Packet {
+		p := pipelinetest.One("k", 0, n, 0.5, false)
+		p.Header = h
 		return p
 	}
 	got := l.feedAll(

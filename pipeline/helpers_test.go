@@ -1,99 +1,10 @@
 package pipeline
 
 import (
-	"fmt"
-	"math"
-	"math/rand/v2"
-	"testing"
-
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 const patience = pipelinetest.Patience
-
-// testModel has 12 units, two channels, difference inputs (so that every
-// sample's predecessor matters) and a readout of drawn numbers: tests compare
-// bits, not accuracy.
-func testModel(t testing.TB, classes int, policy reservoir.Policy) *reservoir.Model {
-	t.Helper()
-	return testBank(t, 1, 7, classes, policy)
-}
-
-// testBank is testModel with several networks, drawn from another seed.
-func testBank(t testing.TB, members int, seed uint64, classes int, policy reservoir.Policy) *reservoir.Model {
-	t.Helper()
-	net, err := reservoir.Draw(reservoir.Spec{
-		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: members, Units: 12, Seed: seed,
-		Precision: reservoir.Float32, Standardise: true, Difference: true,
-		Features: []reservoir.Feature{reservoir.Last, reservoir.Mean},
-		Eps:      reservoir.Fixed(0.1), Gamma: reservoir.Fixed(0.01), Recurrent: reservoir.Fixed(0.5),
-		Input: reservoir.Fixed(1), Bias: reservoir.Fixed(0.1),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	net.Norm = reservoir.Norm{Mean: []float32{0.25, -0.5}, Scale: []float32{1.5, 0.75}, Diff: []float32{2, 1}}
-	rng := rand.New(rand.NewPCG(11, 13))
-	columns := classes
-	if classes == 2 {
-		columns = 1
-	}
-	f := net.Spec.FeatureCount()
-	head := &readout.Linear{Name: "test", Center: noise(rng, f), Weights: noise(rng, f*columns), Intercept: noise(rng, columns)}
-	for c := range classes {
-		head.Classes = append(head.Classes, fmt.Sprintf("c%d", c))
-	}
-	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{head}, Policy: policy, Channels: []string{"x", "y"}}
-	if err := m.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// ranged gives a model what trained ones have: ranges of its channels, which
-// some values of recordings are beyond, and a temperature.
-func ranged(m *reservoir.Model) *reservoir.Model {
-	m.Training.Inputs = []reservoir.InputRange{{Values: 1, Min: -.5, Max: .47, LongestRun: 1}, {Values: 1, Min: -.5, Max: .5, LongestRun: 1}}
-	m.Readouts[0].Temperature = 1.5
-	return m
-}
-
-// unlike is what a sequence's samples are to be flagged with, by the
-// definition of package monitor.
-func unlike(m *reservoir.Model, x []float32) (f codec.Flag) {
-	for c, r := range m.Training.Inputs {
-		run := 0
-		for i := c; i < len(x); i += 2 {
-			if margin := (r.Max - r.Min) / 2; x[i] < r.Min-margin || x[i] > r.Max+margin {
-				f |= codec.FlagOutOfRange
-			}
-			if run++; i >= 2 && x[i] != x[i-2] {
-				run = 1
-			}
-			if run > max(8, 2*r.LongestRun) {
-				f |= codec.FlagFlat
-			}
-		}
-	}
-	return f
-}
-
-func noise(rng *rand.Rand, n int) []float32 {
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = rng.Float32()*2 - 1
-	}
-	return v
-}
-
-func generic(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-	return reservoir.NewGeneric(net, slots)
-}
-
-var float32Nan = float32(math.NaN())
 
 // The packages below have these, too.
 var (

@@ -90,9 +90,9 @@ func (p *past) alone(do func(b *rig)) {
 }
 
 // sequences are messages that end one each, without numbers.
-func sequences(key string, n int, value float32) (all []packet) {
+func sequences(key string, n int, value float32) (all []pipelinetest.Packet) {
 	for i := range n {
-		all = append(all, one(key, 0, 2, value+float32(i)/64, true))
+		all = append(all, pipelinetest.One(key, 0, 2, value+float32(i)/64, true))
 	}
 	return all
 }
@@ -102,7 +102,7 @@ func sequences(key string, n int, value float32) (all []packet) {
 // lost, before anything of it is used. The others go on.
 func TestInputGoesBackUnderStage(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
 	b := p.rig()
 	book := &pipelinetest.LogBook{}
@@ -143,7 +143,7 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 // A partition that hears nothing more finds it out by the watch.
 func TestInputGoesBackUnderSilence(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
 	b := p.rig()
 	c := Config{Job: "quiet", Partitions: 2, Lease: 300 * time.Millisecond}
@@ -173,7 +173,7 @@ func TestInputGoesBackUnderSilence(t *testing.T) {
 // given again is found out by the next owner.
 func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("split", 1)
 	r := b.start(m, c)
@@ -207,7 +207,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 		}
 		rec.Rests.Stored++ // as if the message had been another when it was answered
 		publish(rec)
-		s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+		s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		mentions(t, s.Run(ctx), "message 2 of SPLIT-IN was stored", "the input is not the one it was")
 		cancel()
@@ -222,7 +222,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	if err := in.DeleteMsg(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	mentions(t, s.Run(ctx), "message 2 of SPLIT-IN, which partition 0 has read, was deleted")

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -17,18 +17,18 @@ import (
 // oneDead feeds what ought to be one dead letter among good messages of the
 // key "good", through a real server, and returns it. The good ones must all
 // be answered, also by a stage that reads everything again.
-func oneDead(t *testing.T, c Config, bad packet) consumer.DeadLetter {
+func oneDead(t *testing.T, c Config, bad pipelinetest.Packet) consumer.DeadLetter {
 	t.Helper()
 	c.StopTimeout = 50 * time.Millisecond // a crashed stage waits for an answer this long
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	r := b.start(m, c)
-	b.publish([]packet{one("good", 1, 3, 1, false), bad, one("good", 2, 3, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("good", 1, 3, 1, false), bad, pipelinetest.One("good", 2, 3, 1, true)})
 	b.settle(r, 3)
 	r.crash(t) // nothing stored: the next run replays it
 	b.expire(c.Job)
 	r = b.start(m, c)
-	b.publish([]packet{one("good", 3, 2, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("good", 3, 2, 1, true)})
 	b.settle(r, 4)
 	r.stop(t)
 	if got := flags(b.predictions(c.Job)["good"]); got != "2.2: 3.1:" {
@@ -41,8 +41,8 @@ func oneDead(t *testing.T, c Config, bad packet) consumer.DeadLetter {
 	return dead[0]
 }
 
-func with(p packet, header, value string) packet {
-	p.header[header] = value
+func with(p pipelinetest.Packet, header, value string) pipelinetest.Packet {
+	p.Header[header] = value
 	return p
 }
 
@@ -50,15 +50,15 @@ func with(p packet, header, value string) packet {
 // it neither stops the stage nor leaves anything that readers cannot decode.
 func TestHostileMessages(t *testing.T) {
 	for name, c := range map[string]struct {
-		bad  packet
+		bad  pipelinetest.Packet
 		want string
 	}{
-		"key not UTF-8":    {one("\xff\xfe\xfd", 1, 1, 1, true), `key "\xff\xfe\xfd"`},
-		"long incarnation": {with(one("x", 1, 1, 1, true), wire.HeaderIncarnation, strings.Repeat("i", 129)), "129 bytes, want at most 128"},
-		"end mark":         {with(one("x", 1, 1, 1, false), wire.HeaderEnd, "yes"), `header Eusn-End is "yes"`},
-		"end mark twice":   {with(with(one("x", 1, 1, 1, false), wire.HeaderEnd, "true"), "eusn-end", "false"), "headers Eusn-End and eusn-end are the same but for case"},
-		"empty":            {packet{key: "x", seq: 1, raw: []byte{}}, "empty message"},
-		"long number":      {with(one("x", 0, 1, 1, true), wire.HeaderSeq, strings.Repeat("\x7f", 60000)), "header Eusn-Seq"},
+		"key not UTF-8":    {pipelinetest.One("\xff\xfe\xfd", 1, 1, 1, true), `key "\xff\xfe\xfd"`},
+		"long incarnation": {with(pipelinetest.One("x", 1, 1, 1, true), wire.HeaderIncarnation, strings.Repeat("i", 129)), "129 bytes, want at most 128"},
+		"end mark":         {with(pipelinetest.One("x", 1, 1, 1, false), wire.HeaderEnd, "yes"), `header Eusn-End is "yes"`},
+		"end mark twice":   {with(with(pipelinetest.One("x", 1, 1, 1, false), wire.HeaderEnd, "true"), "eusn-end", "false"), "headers Eusn-End and eusn-end are the same but for case"},
+		"empty":            {pipelinetest.Packet{Key: "x", Seq: 1, Raw: []byte{}}, "empty message"},
+		"long number":      {with(pipelinetest.One("x", 0, 1, 1, true), wire.HeaderSeq, strings.Repeat("\x7f", 60000)), "header Eusn-Seq"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,27 +74,17 @@ func TestHostileMessages(t *testing.T) {
 // says how many it left out. Nothing of the payload is lost for it.
 func TestDeadLetterOfLongHeaders(t *testing.T) {
 	t.Parallel()
-	bad := packet{key: "x", seq: 1, raw: bytes.Repeat([]byte("x"), DefaultMaxMessage-65<<10), header: map[string]string{"Short": strings.Repeat("s", 3940)}} // 65.48 kB with the long ones
+	bad := pipelinetest.Packet{Key: "x", Seq: 1, Raw: bytes.Repeat([]byte("x"), DefaultMaxMessage-65<<10), Header: map[string]string{"Short": strings.Repeat("s", 3940)}} // 65.48 kB with the long ones
 	for i := range 6 {
-		bad.header[fmt.Sprint("Long-", i)] = strings.Repeat("v", 10<<10)
+		bad.Header[fmt.Sprint("Long-", i)] = strings.Repeat("v", 10<<10)
 	}
 	d := oneDead(t, Config{Job: "headers", Partitions: 1}, bad)
 	if h := d.Header; h.Get(wire.HeaderDropped) != "6" || len(h.Get("Short")) != 3940 || h.Get(wire.HeaderSeq) != "1" || h.Get(wire.HeaderTruncated) != "" {
 		t.Errorf("headers %.300q", h)
 	}
-	if !bytes.Equal(d.Data, bad.raw) || !strings.Contains(d.Reason, "codec: ") {
+	if !bytes.Equal(d.Data, bad.Raw) || !strings.Contains(d.Reason, "codec: ") {
 		t.Errorf("%d bytes, reason %q", len(d.Data), d.Reason)
 	}
-}
-
-// crowd is a message of n streams, one row each, without end marks.
-func crowd(n int) packet {
-	p := packet{key: "crowd", seq: 1, batch: codec.Batch{Rows: n, X: make([]float32, 2*n)}, header: map[string]string{}}
-	for i := range n {
-		p.batch.Keys = append(p.batch.Keys, fmt.Sprint("id", i))
-		p.batch.Key = append(p.batch.Key, int32(i))
-	}
-	return p
 }
 
 // One message with more streams than can ever be held stops nobody.
@@ -110,7 +100,7 @@ func TestCrowdedMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.Job, c.Partitions = "crowd", 1
-			if d := oneDead(t, c.Config, crowd(c.n)); !strings.Contains(d.Reason, c.want) {
+			if d := oneDead(t, c.Config, pipelinetest.Crowd(c.n)); !strings.Contains(d.Reason, c.want) {
 				t.Errorf("reason %q does not say %q", d.Reason, c.want)
 			}
 		})
@@ -120,10 +110,10 @@ func TestCrowdedMessage(t *testing.T) {
 // Messages that would each fit do so in one batch, too: rows of sequences that
 // have ended serve those that begin, with the same bits.
 func TestSlotsWithinABatch(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	tight, wide := newLone(t, m, Config{MaxSlots: 3}), newLone(t, m, Config{})
 	for i := range 12 {
-		p := rows(fmt.Sprint("k", i%7), 0, i%7 != 2, float32(i), 1, 2, float32(-i))
+		p := pipelinetest.Rows(fmt.Sprint("k", i%7), 0, i%7 != 2, float32(i), 1, 2, float32(-i))
 		for _, l := range []*lone{tight, wide} {
 			if err := l.Ingest(l.b, l.job(p)); err != nil {
 				t.Fatal(err)
@@ -148,12 +138,12 @@ func TestSlotsWithinABatch(t *testing.T) {
 // allows, also where every stream is in the middle of a sequence.
 func TestRowlessKeysAreBounded(t *testing.T) {
 	for _, open := range []int{0, 5} {
-		l := newLone(t, testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{MaxStreams: 5})
+		l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{MaxStreams: 5})
 		for i := range open {
-			l.feedAll(rows(fmt.Sprint("open", i), 1, false, 1, 1))
+			l.feedAll(pipelinetest.Rows(fmt.Sprint("open", i), 1, false, 1, 1))
 		}
 		for i := range 500 {
-			l.feedAll(rows(fmt.Sprint("k", i), 1, i%2 == 0))
+			l.feedAll(pipelinetest.Rows(fmt.Sprint("k", i), 1, i%2 == 0))
 			if err := l.rehash(); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +152,7 @@ func TestRowlessKeysAreBounded(t *testing.T) {
 			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.State.Sources), l.p.State.Len())
 		}
 		for i := range open {
-			if got := l.feedAll(rows(fmt.Sprint("open", i), 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
+			if got := l.feedAll(pipelinetest.Rows(fmt.Sprint("open", i), 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
 				t.Errorf("open sequence %d: %+v", i, got)
 			}
 		}
@@ -172,8 +162,8 @@ func TestRowlessKeysAreBounded(t *testing.T) {
 // An end mark has two words and two digits, in any case.
 func TestEndWords(t *testing.T) {
 	for word, end := range map[string]bool{"true": true, "TRUE": true, "1": true, "false": false, "False": false, "0": false, "": false} {
-		l := newLone(t, testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
-		if got := l.feedAll(with(one("a", 1, 1, 1, false), wire.HeaderEnd, word)); (len(got) == 1) != end {
+		l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
+		if got := l.feedAll(with(pipelinetest.One("a", 1, 1, 1, false), wire.HeaderEnd, word)); (len(got) == 1) != end {
 			t.Errorf("%s %q: %d predictions", wire.HeaderEnd, word, len(got))
 		}
 	}
@@ -183,13 +173,13 @@ func TestEndWords(t *testing.T) {
 // whatever bytes these have: the next owner must be able to read it.
 func TestHeldHeadersComeBack(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "nul", Partitions: 1}
-	odd := with(one("s", 3, 2, 1, true), "X-Odd", "a\x00\x00b\x00")
-	b.answer(m, c, []packet{one("s", 1, 2, 1, false), odd}, 2)
+	odd := with(pipelinetest.One("s", 3, 2, 1, true), "X-Odd", "a\x00\x00b\x00")
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, false), odd}, 2)
 	r := b.start(m, c)
-	b.publish([]packet{one("s", 2, 2, 1, false)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, false)})
 	b.settle(r, 3) // two of them in the snapshot
 	r.stop(t)
 	if got := flags(b.predictions(c.Job)["s"]); got != "3.1:reordered" {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -24,7 +25,7 @@ import (
 func twoModels(t *testing.T) (m, network, head *reservoir.Model) {
 	t.Helper()
 	policy := reservoir.Policy{Kind: reservoir.Marked, Early: 3}
-	m, network, head = testModel(t, 3, policy), testBank(t, 1, 8, 3, policy), testModel(t, 3, policy)
+	m, network, head = pipelinetest.Model(t, 3, policy), pipelinetest.Bank(t, 1, 8, 3, policy), pipelinetest.Model(t, 3, policy)
 	head.Readouts[0].Weights[0]++
 	return m, network, head
 }
@@ -36,7 +37,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	counters := new(Counters)
-	err := (&Stage{Config: c, Model: m, ModelName: "other-model", NewEngine: generic, Dial: b.dial, Log: b.log, Counters: counters}).Run(ctx)
+	err := (&Stage{Config: c, Model: m, ModelName: "other-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Counters: counters}).Run(ctx)
 	if !errors.Is(err, ErrOtherModel) {
 		t.Fatalf("run ended with %v, want %v", err, ErrOtherModel)
 	}
@@ -67,8 +68,8 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 // worker lives, was killed or has released it; that one is not disturbed.
 func TestOtherModelIsRefused(t *testing.T) {
 	m, network, head := twoModels(t)
-	streams := recordings(8, 40)
-	packets, sent := mixed(streams, 3)
+	streams := pipelinetest.Recordings(8, 40)
+	packets, sent := pipelinetest.Mixed(streams, 3)
 	want := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("one", 4)
@@ -95,8 +96,8 @@ func TestOtherModelIsRefused(t *testing.T) {
 	b.settle(r, 2*third)
 	r.stop(t)
 	refused()
-	ranges := testModel(t, 3, m.Policy) // the same scores, but other flags
-	ranges.Training.Inputs = ranged(testModel(t, 3, m.Policy)).Training.Inputs
+	ranges := pipelinetest.Model(t, 3, m.Policy) // the same scores, but other flags
+	ranges.Training.Inputs = pipelinetest.Ranged(pipelinetest.Model(t, 3, m.Policy)).Training.Inputs
 	b.refusedFor(t, ranges, c, "readout", `job "one"`)
 	r = b.start(m, c)
 	b.publish(packets[2*third:])
@@ -112,7 +113,7 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 	b := newRig(t)
 	c := quick("bare", 2)
 	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 6, 1, true), one("b", 1, 6, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true), pipelinetest.One("b", 1, 6, 1, true)})
 	b.settle(r, 2)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("bare"))
 	if err != nil {
@@ -149,7 +150,7 @@ func (b *rig) race(t *testing.T, c Config, models ...*reservoir.Model) (began ma
 	decided := make(chan struct{}, 2*len(models))
 	for _, model := range models {
 		ends.Go(func() {
-			s := &Stage{Config: c, Model: model, NewEngine: generic, Dial: b.dial, Log: b.log, Ready: func() {
+			s := &Stage{Config: c, Model: model, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Ready: func() {
 				mu.Lock()
 				defer mu.Unlock()
 				began[model]++
@@ -259,7 +260,7 @@ func TestOlderJobsAreAdopted(t *testing.T) {
 	b := newRig(t)
 	c := quick("old", 2)
 	r := b.start(m, c)
-	b.publish([]packet{one(keysIn(0, 2, 1)[0], 1, 6, 1, false), one(keysIn(1, 2, 1)[0], 1, 6, 1, false)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One(keysIn(0, 2, 1)[0], 1, 6, 1, false), pipelinetest.One(keysIn(1, 2, 1)[0], 1, 6, 1, false)})
 	b.settle(r, 2)
 	r.stop(t)
 	b.asBefore(t, c)
@@ -285,7 +286,7 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 		c := quick(job, 2)
 		c.InputSubject = job + ".*"
 		r := b.start(m, c)
-		b.publishOn(job+".", one(keysIn(0, 2, 1)[0], 1, 2, 1, false), one(keysIn(1, 2, 1)[0], 1, 2, 1, false))
+		b.publishOn(job+".", pipelinetest.One(keysIn(0, 2, 1)[0], 1, 2, 1, false), pipelinetest.One(keysIn(1, 2, 1)[0], 1, 2, 1, false))
 		b.settle(r, 2)
 		r.stop(t)
 		for p := range 2 {
@@ -321,7 +322,7 @@ func TestEntryIsNoPrediction(t *testing.T) {
 	b := newRig(t)
 	c := quick("only", 1)
 	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 6, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true)})
 	b.await("only", 2)
 	r.stop(t)
 	stop := errors.New("enough")

@@ -8,18 +8,19 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // event is an end event as an input message.
-func event(t testing.TB, e wire.IdleEvent) packet {
+func event(t testing.TB, e wire.IdleEvent) pipelinetest.Packet {
 	t.Helper()
 	data, err := json.Marshal(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return packet{key: wire.IdleKey(e.Partition, 1), raw: data, header: map[string]string{wire.HeaderKind: wire.KindIdle}}
+	return pipelinetest.Packet{Key: wire.IdleKey(e.Partition, 1), Raw: data, Header: map[string]string{wire.HeaderKind: wire.KindIdle}}
 }
 
 // ends names the only streams of keys.
@@ -34,11 +35,11 @@ func ends(after uint64, keys ...string) wire.IdleEvent {
 // An end event closes a sequence as an end mark would, and says why.
 func TestIdleEndsLikeAMark(t *testing.T) {
 	for name, policy := range map[string]reservoir.Policy{"marked": {Kind: reservoir.Marked}, "early": {Kind: reservoir.Marked, Early: 2}} {
-		m := testModel(t, 3, policy)
+		m := pipelinetest.Model(t, 3, policy)
 		l, exp := newLone(t, m, Config{}), newLone(t, m, Config{})
-		first, second := rows("a", 1, false, 1, 2, 3, 4, 5, 6), rows("a", 2, true, 7, 8)
+		first, second := pipelinetest.Rows("a", 1, false, 1, 2, 3, 4, 5, 6), pipelinetest.Rows("a", 2, true, 7, 8)
 		got := l.feedAll(first, event(t, ends(1, "a")), event(t, ends(2, "a")), second)
-		first.header[wire.HeaderEnd] = "true"
+		first.Header[wire.HeaderEnd] = "true"
 		want := exp.feedAll(first, second)
 		last := len(want) - 2
 		want[last].Flags |= codec.FlagIdle
@@ -55,14 +56,14 @@ func TestIdleEndsLikeAMark(t *testing.T) {
 // prediction and its rows are free; the next sample starts again.
 func TestIdleDiscards(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Count, Length: 3}, {Kind: reservoir.Window, Length: 4, Hop: 2}, {Kind: reservoir.Endless, Early: 4}} {
-		m := testModel(t, 3, policy)
+		m := pipelinetest.Model(t, 3, policy)
 		l := newLone(t, m, Config{NonFinite: codec.Hold})
-		if got := l.feedAll(rows("a", 1, false, 1, 2, 3, 4), event(t, ends(1, "a"))); len(got) != 0 || l.Pool.Used() != 0 {
+		if got := l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2, 3, 4), event(t, ends(1, "a"))); len(got) != 0 || l.Pool.Used() != 0 {
 			t.Fatalf("%v: %d rows in use, predictions %+v", policy, l.Pool.Used(), got)
 		}
-		again := rows("a", 2, false, float32Nan, 1, 2, 1, 3, 1, 4, 1)
+		again := pipelinetest.Rows("a", 2, false, pipelinetest.NaN, 1, 2, 1, 3, 1, 4, 1)
 		got := l.feedAll(again)
-		again.seq = 1
+		again.Seq = 1
 		want := newLone(t, m, Config{NonFinite: codec.Hold}).feedAll(again)
 		for i := range want {
 			want[i].Seq = 2
@@ -76,15 +77,15 @@ func TestIdleDiscards(t *testing.T) {
 // A sample that is in the log before the event wins, whoever wrote the event
 // and whatever it had seen; only the stream named is concerned.
 func TestIdleEventComesTooLate(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
 	got := l.feedAll(
-		rows("a", 1, false, 1, 2), rows("b", 1, false, 1, 2), rows("a", 2, false, 3, 4), // inputs 1 to 3
-		event(t, ends(2, "a", "b", "nobody")), rows("a", 3, true, 5, 6))
+		pipelinetest.Rows("a", 1, false, 1, 2), pipelinetest.Rows("b", 1, false, 1, 2), pipelinetest.Rows("a", 2, false, 3, 4), // inputs 1 to 3
+		event(t, ends(2, "a", "b", "nobody")), pipelinetest.Rows("a", 3, true, 5, 6))
 	if flags(got) != "1.0:idle 3.0:" {
 		t.Errorf("predictions %q", flags(got))
 	}
-	multi := packet{key: "g", batch: codec.Batch{Rows: 4, X: []float32{1, 2, 3, 4, 5, 6, 7, 8}, Keys: []string{"u", "v"}, Key: []int32{0, 1, 0, 1}}}
+	multi := pipelinetest.Packet{Key: "g", Batch: codec.Batch{Rows: 4, X: []float32{1, 2, 3, 4, 5, 6, 7, 8}, Keys: []string{"u", "v"}, Key: []int32{0, 1, 0, 1}}}
 	e := wire.IdleEvent{After: 6, Streams: []wire.StreamName{{Key: "g", Stream: "v"}}}
 	if got := l.feedAll(multi, event(t, e)); len(got) != 1 || got[0].Stream != "v" || !l.p.State.Sources["g"].Streams["u"].Seq.Open() {
 		t.Errorf("a gateway's stream: %+v", got)
@@ -93,19 +94,19 @@ func TestIdleEventComesTooLate(t *testing.T) {
 
 // Messages that wait for a missing one are used before a sequence may end.
 func TestIdleGivesGapsUp(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
 	got := l.feedAll(
-		rows("a", 1, false, 1, 2), rows("a", 3, false, 3, 4), // 3 waits
+		pipelinetest.Rows("a", 1, false, 1, 2), pipelinetest.Rows("a", 3, false, 3, 4), // 3 waits
 		event(t, ends(2, "a")),                                  // not yet
 		event(t, wire.IdleEvent{After: 1, Gaps: []string{"a"}}), // has been heard since
-		rows("a", 3, false, 3, 4),
+		pipelinetest.Rows("a", 3, false, 3, 4),
 		event(t, wire.IdleEvent{After: 5, Gaps: []string{"a", "x"}}),
-		rows("a", 4, true, 5, 6))
+		pipelinetest.Rows("a", 4, true, 5, 6))
 	if flags(got) != "4.0:gap" || len(l.p.State.Sources["a"].Held) != 0 || l.p.State.HeldBytes != 0 {
 		t.Errorf("predictions %q, %d held", flags(got), len(l.p.State.Sources["a"].Held))
 	}
-	if got := l.feedAll(rows("a", 5, false, 1, 2), event(t, ends(8, "a"))); flags(got) != "5.0:idle" {
+	if got := l.feedAll(pipelinetest.Rows("a", 5, false, 1, 2), event(t, ends(8, "a"))); flags(got) != "5.0:idle" {
 		t.Errorf("after the gap: %q", flags(got))
 	}
 }
@@ -113,8 +114,8 @@ func TestIdleGivesGapsUp(t *testing.T) {
 // Forgetting removes every trace of a key.
 func TestIdleForgets(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Window, Length: 4, Hop: 2}} {
-		l := newLone(t, testModel(t, 3, policy), Config{})
-		l.feedAll(rows("a", 1, false, 1, 2), rows("b", 1, true, 1, 2))
+		l := newLone(t, pipelinetest.Model(t, 3, policy), Config{})
+		l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2), pipelinetest.Rows("b", 1, true, 1, 2))
 		e := ends(2, "a", "b")
 		e.Streams[0].Forget, e.Streams[1].Forget = true, true
 		l.feedAll(event(t, e))
@@ -129,16 +130,16 @@ func TestIdleForgets(t *testing.T) {
 
 // What is no end event becomes a dead letter and changes nothing.
 func TestIdleEventRefused(t *testing.T) {
-	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
-	l.feedAll(rows("a", 1, false, 1, 2))
+	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
+	l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2))
 	if err := l.rehash(); err != nil {
 		t.Fatal(err)
 	}
 	before := l.p.State.Sum
 	many := ends(1, slices.Repeat([]string{"a"}, wire.IdleEntries+1)...)
-	for _, raw := range []string{"", "{", `{"partition":1}`, `{"partition":0,"after":-1}`, `{"partition":0} x`, `{"other":0}`, "[1]", string(event(t, many).raw)} {
+	for _, raw := range []string{"", "{", `{"partition":1}`, `{"partition":0,"after":-1}`, `{"partition":0} x`, `{"other":0}`, "[1]", string(event(t, many).Raw)} {
 		l.b.Reset()
-		j := l.job(packet{key: wire.IdleKey(0, 1), raw: []byte(raw), header: map[string]string{wire.HeaderKind: wire.KindIdle}})
+		j := l.job(pipelinetest.Packet{Key: wire.IdleKey(0, 1), Raw: []byte(raw), Header: map[string]string{wire.HeaderKind: wire.KindIdle}})
 		if err := l.Ingest(l.b, j); err != nil {
 			t.Fatal(err)
 		}
@@ -147,9 +148,9 @@ func TestIdleEventRefused(t *testing.T) {
 		}
 	}
 	foreign := event(t, ends(1, "a"))
-	foreign.key = "k"
+	foreign.Key = "k"
 	ahead := event(t, ends(l.next+3, "a"))
-	for want, p := range map[string]packet{`on key "k"`: foreign, "copied from another input": ahead} {
+	for want, p := range map[string]pipelinetest.Packet{`on key "k"`: foreign, "copied from another input": ahead} {
 		l.b.Reset()
 		if err := l.Ingest(l.b, l.job(p)); err != nil {
 			t.Fatal(err)
@@ -170,8 +171,8 @@ func TestIdleEventRefused(t *testing.T) {
 // shared a batch with: a replay cuts the log into other batches.
 func TestIdleAnywhereInABatch(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Count, Length: 9}, {Kind: reservoir.Window, Length: 4, Hop: 2}} {
-		m := testModel(t, 3, policy)
-		packets := []packet{rows("a", 1, false, 1, 2, 3, 4, 5, 6), event(t, ends(1, "a")), rows("a", 2, false, 7, 8)}
+		m := pipelinetest.Model(t, 3, policy)
+		packets := []pipelinetest.Packet{pipelinetest.Rows("a", 1, false, 1, 2, 3, 4, 5, 6), event(t, ends(1, "a")), pipelinetest.Rows("a", 2, false, 7, 8)}
 		var sums []wire.Digest
 		for cuts := range 4 { // a bit per border between two messages
 			l := newLone(t, m, Config{})

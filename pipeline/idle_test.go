@@ -47,11 +47,11 @@ func TestIdleKeyIsInItsPartition(t *testing.T) {
 // What the owner asks for: the silent ones, in the order of their silence,
 // and nothing while time stood still.
 func TestSilent(t *testing.T) {
-	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Minute, Forget: time.Hour})
-	at := func(d time.Duration, p ...packet) { l.p.Now = d; l.feedAll(p...) }
-	at(1*time.Second, rows("old", 1, true, 1, 2))
-	at(50*time.Minute, rows("quiet", 1, false, 1, 2), rows("ended", 1, true, 1, 2), rows("gap", 1, false, 1, 2))
-	at(60*time.Minute, rows("fresh", 1, false, 1, 2), rows("gap", 3, false, 1, 2))
+	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Minute, Forget: time.Hour})
+	at := func(d time.Duration, p ...pipelinetest.Packet) { l.p.Now = d; l.feedAll(p...) }
+	at(1*time.Second, pipelinetest.Rows("old", 1, true, 1, 2))
+	at(50*time.Minute, pipelinetest.Rows("quiet", 1, false, 1, 2), pipelinetest.Rows("ended", 1, true, 1, 2), pipelinetest.Rows("gap", 1, false, 1, 2))
+	at(60*time.Minute, pipelinetest.Rows("fresh", 1, false, 1, 2), pipelinetest.Rows("gap", 3, false, 1, 2))
 	l.p.Now = 60*time.Minute + 30*time.Second
 	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.Silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
 		t.Error(e)
@@ -75,7 +75,7 @@ func TestSilent(t *testing.T) {
 // any moment, their end events written twice and late: predictions and final
 // states are those of a stage that nobody disturbed, fed the same log.
 func TestIdleThroughCrashes(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("idle", 2)
 	c.Idle, c.Forget = 300*time.Millisecond, time.Hour
@@ -88,11 +88,11 @@ func TestIdleThroughCrashes(t *testing.T) {
 			key := fmt.Sprint("k", k)
 			for range 1 + rng.IntN(3) {
 				seqs[key]++
-				p := one(key, seqs[key], 2, rng.Float32(), rng.IntN(4) == 0)
+				p := pipelinetest.One(key, seqs[key], 2, rng.Float32(), rng.IntN(4) == 0)
 				if rng.IntN(9) == 0 { // never comes
 					continue
 				}
-				b.publish([]packet{p})
+				b.publish([]pipelinetest.Packet{p})
 			}
 		}
 		if round < rounds-1 {
@@ -167,10 +167,10 @@ func (b *rig) repeatEvents(job string) {
 func TestLostIdleEventIsLogged(t *testing.T) {
 	b := newRig(t)
 	book := &pipelinetest.LogBook{}
-	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
+	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
 	l.Log = book.Logger()
 	l.p.Owner = &owner.Ownership{W: &owner.Worker{Js: b.js, Subject: DefaultInputSubject, Partitions: 1}, Part: l.p} // there is no such input
-	l.feedAll(rows("a", 1, false, 1, 2))
+	l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {
 		l.Pace.Began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)
 		if err := l.Observe(l.p); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -14,13 +15,13 @@ import (
 // state behind it allocates nothing once the stream is known and the slices
 // have grown.
 func TestIngestAllocates(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 16})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 16})
 	l := newLone(t, m, Config{})
 	values := make([]float32, 2*64)
 	for i := range values {
 		values[i] = float32(math.Sin(float64(i)))
 	}
-	j := l.job(rows("s", 0, false, values...))
+	j := l.job(pipelinetest.Rows("s", 0, false, values...))
 	step := func() {
 		l.next++
 		j.Msg.Seq = l.next
@@ -51,13 +52,13 @@ func TestIngestAllocates(t *testing.T) {
 // A message of one stream is decoded to where the engine reads it, one of many
 // beside it, whatever came before.
 func TestSamplesInPlace(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
 	l.b.Fx.X = make([]float32, 0, 100)
-	one := func(v float32) packet { return rows("s", 0, false, v, v+1, v+2, v+3) }
-	many := packet{key: "g", batch: codec.Batch{Rows: 3, X: []float32{1, 2, 3, 4, 5, 6}, Keys: []string{"a", "b"}, Key: []int32{0, 1, 0}}}
+	one := func(v float32) pipelinetest.Packet { return pipelinetest.Rows("s", 0, false, v, v+1, v+2, v+3) }
+	many := pipelinetest.Packet{Key: "g", Batch: codec.Batch{Rows: 3, X: []float32{1, 2, 3, 4, 5, 6}, Keys: []string{"a", "b"}, Key: []int32{0, 1, 0}}}
 	for i, c := range []struct {
-		packet
+		pipelinetest.Packet
 		want  []float32
 		place bool
 	}{
@@ -68,7 +69,7 @@ func TestSamplesInPlace(t *testing.T) {
 		{one(30), []float32{30, 31, 32, 33}, true},
 	} {
 		from := len(l.b.Fx.X)
-		if err := l.Ingest(l.b, l.job(c.packet)); err != nil {
+		if err := l.Ingest(l.b, l.job(c.Packet)); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.b.Fx.X[from:]; !slices.Equal(got, c.want) {
@@ -83,8 +84,8 @@ func TestSamplesInPlace(t *testing.T) {
 func BenchmarkIngest(b *testing.B) {
 	for _, n := range []int{16, 256, 4096} {
 		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
-			l := newLone(b, testModel(b, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
-			j := l.job(rows("s", 0, true, make([]float32, 2*n)...))
+			l := newLone(b, pipelinetest.Model(b, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
+			j := l.job(pipelinetest.Rows("s", 0, true, make([]float32, 2*n)...))
 			b.ReportAllocs()
 			for b.Loop() {
 				l.next++

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -20,12 +21,12 @@ import (
 // A job from outside: who owns what, what its states are, whether they come
 // out again; and its states as the beginning of another job.
 func TestJobFromOutside(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("look", 3)
 	r := b.start(m, c)
-	streams := recordings(9, 60)
-	packets, sent := mixed(streams, 40)
+	streams := pipelinetest.Recordings(9, 60)
+	packets, sent := pipelinetest.Mixed(streams, 40)
 	half := len(packets) / 2
 	b.publish(packets[:half])
 	b.settle(r, half)
@@ -34,7 +35,7 @@ func TestJobFromOutside(t *testing.T) {
 		t.Fatalf("job: %v", err)
 	}
 	verified := 0
-	check := &Stage{Config: c, Model: m, NewEngine: generic}
+	check := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic}
 	for p := range 3 {
 		s, err := j.Status(t.Context(), p)
 		if err != nil || s.Owner == "" || s.Epoch != 1 {
@@ -105,12 +106,12 @@ func TestJobFromOutside(t *testing.T) {
 // A dead letter that another configuration can use takes its place when it is
 // sent again.
 func TestDeadLetterReplay(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("retry", 1)
 	r := b.start(m, c)
-	bad := rows("a", 1, true, 1, float32Nan)
-	b.publish([]packet{bad})
+	bad := pipelinetest.Rows("a", 1, true, 1, pipelinetest.NaN)
+	b.publish([]pipelinetest.Packet{bad})
 	b.settle(r, 1)
 	r.stop(t)
 	dead := b.deadLetters("retry")
@@ -122,7 +123,7 @@ func TestDeadLetterReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := j.DeadLetter(t.Context(), dead[0].Seq)
-	if err != nil || !bytes.Equal(d.Data, bad.payload(t)) {
+	if err != nil || !bytes.Equal(d.Data, bad.Payload(t)) {
 		t.Fatalf("dead letter: %v", err)
 	}
 	list := func(f admin.LetterFilter) (all []admin.Letter) {
@@ -182,12 +183,12 @@ func TestDeadLetterReplay(t *testing.T) {
 // No bytes make the decoder of snapshots panic or allocate out of proportion;
 // what it takes, it writes again byte for byte.
 func FuzzSnapshot(f *testing.F) {
-	m := ranged(testModel(f, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3}))
+	m := pipelinetest.Ranged(pipelinetest.Model(f, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3}))
 	l := newLone(f, m, Config{NonFinite: codec.Hold})
-	packets, _ := mixed(recordings(3, 12), 1)
+	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(3, 12), 1)
 	for i := range packets {
 		if i%4 == 0 {
-			packets[i].seq += 3
+			packets[i].Seq += 3
 		}
 	}
 	l.feedAll(packets...)
@@ -235,12 +236,14 @@ func FuzzSnapshot(f *testing.F) {
 // Messages that waited in an imported state are of no input that the new job
 // knows: their dead letters must not be taken for repeats of others.
 func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("old", 1)
 	r := b.start(m, c)
-	bad := func(key string, seq uint64, data string) packet { return packet{key: key, seq: seq, raw: []byte(data)} }
-	b.publish([]packet{one("a", 1, 2, 1, false), bad("a", 3, "bad 3"), bad("a", 4, "bad 4")}) // inputs 2 and 3 wait
+	bad := func(key string, seq uint64, data string) pipelinetest.Packet {
+		return pipelinetest.Packet{Key: key, Seq: seq, Raw: []byte(data)}
+	}
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false), bad("a", 3, "bad 3"), bad("a", 4, "bad 4")}) // inputs 2 and 3 wait
 	b.settle(r, 3)
 	r.stop(t)
 	raw, err := Snapshot(t.Context(), b.js, "old", 0)
@@ -253,7 +256,7 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = b.start(m, heir)
-	b.publishOn("other.", bad("b", 0, "bad b1"), bad("b", 0, "bad b2"), bad("b", 0, "bad b3"), one("a", 2, 2, 1, false), one("a", 5, 2, 1, true))
+	b.publishOn("other.", bad("b", 0, "bad b1"), bad("b", 0, "bad b2"), bad("b", 0, "bad b3"), pipelinetest.One("a", 2, 2, 1, false), pipelinetest.One("a", 5, 2, 1, true))
 	b.await("heir", 1)
 	r.stop(t)
 	var got []string
@@ -269,12 +272,12 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 // however long the rows of its states would be. It is looked at, exported and
 // imported like any other.
 func TestStatesOfIdlePartitions(t *testing.T) {
-	m := testBank(t, 300, 7, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Bank(t, 300, 7, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("calm", 2)
 	r := b.start(m, c)
 	open, ended := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
-	b.publish([]packet{one(open, 1, 2, 1, false), one(ended, 1, 2, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One(open, 1, 2, 1, false), pipelinetest.One(ended, 1, 2, 1, true)})
 	b.settle(r, 2)
 	r.stop(t)
 	raw, err := Snapshot(t.Context(), b.js, "calm", 1)
@@ -300,9 +303,9 @@ func TestStatesOfIdlePartitions(t *testing.T) {
 // A snapshot of the form before is read as what it was; of runs it knows
 // nothing, and they begin anew.
 func TestSnapshotOfTheFormBefore(t *testing.T) {
-	m := ranged(testModel(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3}))
+	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3}))
 	l := newLone(t, m, Config{NonFinite: codec.Hold})
-	packets, _ := mixed(recordings(3, 12), 1)
+	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(3, 12), 1)
 	l.feedAll(packets...)
 	read := func(form uint32) admin.PartitionState {
 		t.Helper()

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -13,7 +14,7 @@ import (
 // looked at, moved and gone on with all the same.
 func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	spec := m.Network.Spec
 	spec.Units = 700
 	net, err := reservoir.Draw(spec)
@@ -24,7 +25,7 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	m.Network, m.Readouts = net, []*readout.Linear{{Name: "wide", Classes: []string{"a", "b"}, Center: make([]float32, f), Weights: make([]float32, f), Intercept: make([]float32, 1)}}
 	b := newRig(t)
 	c := quick("rest", 1)
-	b.answer(m, c, []packet{one("a", 1, 3, 1, true), one("b", 1, 3, 2, true)}, 2)
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("b", 1, 3, 2, true)}, 2)
 	raw, err := Snapshot(t.Context(), b.js, c.Job, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	}
 	heir.Lease, heir.StopTimeout = c.Lease, c.StopTimeout
 	r := b.start(m, heir)
-	b.publishOn("other.", one("a", 1, 3, 1, true), one("a", 2, 3, 1, true)) // a repeat, and the next
+	b.publishOn("other.", pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("a", 2, 3, 1, true)) // a repeat, and the next
 	b.settle(r, 2)
 	r.stop(t)
 	if n := r.counters.Stats().Duplicates; n != 1 {

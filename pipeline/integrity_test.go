@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -15,12 +16,12 @@ import (
 
 // Messages that come twice count once.
 func TestDuplicates(t *testing.T) {
-	streams := recordings(6, 50)
-	packets, sent := mixed(streams, 2)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(6, 50)
+	packets, sent := pipelinetest.Mixed(streams, 2)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	r := b.start(m, Config{Job: "dup", Partitions: 3})
-	var doubled []packet
+	var doubled []pipelinetest.Packet
 	for i, p := range packets {
 		doubled = append(doubled, p)
 		if i%3 == 0 {
@@ -42,34 +43,34 @@ func TestDuplicates(t *testing.T) {
 // A missing message flags its sequence, the next one is clean again; bad
 // messages go to the dead letters with their reason and disturb nobody else.
 func TestGapsAndDeadLetters(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	r := b.start(m, Config{Job: "bad", Partitions: 2, Reorder: -1})
-	nan := one("nan", 2, 2, 1, false)
-	nan.batch.X = []float32{1, 2, float32Nan, 4}
-	huge := one("huge", 2, 1, 1e20, false)
-	crc := one("crc", 2, 2, 2, false)
-	crc.header[wire.HeaderCRC] = "00000001"
-	wrong := packet{key: "wrong", seq: 2, raw: []byte("this is not Arrow")}
-	number := one("number", 0, 1, 1, false)
-	number.header[wire.HeaderSeq] = "twelve"
-	zero := one("number", 0, 1, 1, false)
-	zero.header[wire.HeaderSeq] = "0"
-	okCRC := one("crc", 4, 1, 1, true)
-	okCRC.header[wire.HeaderCRC] = fmt.Sprintf("%08x", codec.CRC(okCRC.payload(t)))
-	var packets []packet
-	add := func(p ...packet) { packets = append(packets, p...) }
+	nan := pipelinetest.One("nan", 2, 2, 1, false)
+	nan.Batch.X = []float32{1, 2, pipelinetest.NaN, 4}
+	huge := pipelinetest.One("huge", 2, 1, 1e20, false)
+	crc := pipelinetest.One("crc", 2, 2, 2, false)
+	crc.Header[wire.HeaderCRC] = "00000001"
+	wrong := pipelinetest.Packet{Key: "wrong", Seq: 2, Raw: []byte("this is not Arrow")}
+	number := pipelinetest.One("number", 0, 1, 1, false)
+	number.Header[wire.HeaderSeq] = "twelve"
+	zero := pipelinetest.One("number", 0, 1, 1, false)
+	zero.Header[wire.HeaderSeq] = "0"
+	okCRC := pipelinetest.One("crc", 4, 1, 1, true)
+	okCRC.Header[wire.HeaderCRC] = fmt.Sprintf("%08x", codec.CRC(okCRC.Payload(t)))
+	var packets []pipelinetest.Packet
+	add := func(p ...pipelinetest.Packet) { packets = append(packets, p...) }
 	for _, k := range []string{"gap", "nan", "huge", "crc", "wrong", "number", "clean"} {
-		add(one(k, 1, 3, 0.5, false))
+		add(pipelinetest.One(k, 1, 3, 0.5, false))
 	}
-	add(one("gap", 3, 2, 0.5, true), one("gap", 4, 1, 0.5, true))
-	add(nan, one("nan", 3, 2, 0.5, true), one("nan", 4, 1, 1, true))
-	add(huge, one("huge", 3, 2, 0.5, true))
-	add(crc, one("crc", 3, 2, 0.5, true), okCRC)
-	add(wrong, one("wrong", 3, 2, 0.5, true))
-	add(number, zero, one("number", 2, 2, 0.5, true))
-	add(one("late", 5, 1, 0.5, true)) // first seen at 5: its beginning is missing
-	add(one("clean", 2, 2, 0.5, true))
+	add(pipelinetest.One("gap", 3, 2, 0.5, true), pipelinetest.One("gap", 4, 1, 0.5, true))
+	add(nan, pipelinetest.One("nan", 3, 2, 0.5, true), pipelinetest.One("nan", 4, 1, 1, true))
+	add(huge, pipelinetest.One("huge", 3, 2, 0.5, true))
+	add(crc, pipelinetest.One("crc", 3, 2, 0.5, true), okCRC)
+	add(wrong, pipelinetest.One("wrong", 3, 2, 0.5, true))
+	add(number, zero, pipelinetest.One("number", 2, 2, 0.5, true))
+	add(pipelinetest.One("late", 5, 1, 0.5, true)) // first seen at 5: its beginning is missing
+	add(pipelinetest.One("clean", 2, 2, 0.5, true))
 	b.publish(packets)
 	s := b.settle(r, len(packets))
 	r.stop(t)
@@ -104,17 +105,17 @@ func TestGapsAndDeadLetters(t *testing.T) {
 // What was skipped stays skipped: every later prediction of the sequence says
 // so, after a restart too, and the next sequence is complete.
 func TestIntegrityLasts(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 	b := newRig(t)
 	c := Config{Job: "lasts", Partitions: 1}
 	r := b.start(m, c)
-	bad := packet{key: "a", seq: 2, raw: []byte("this is not Arrow")}
-	b.publish([]packet{one("a", 1, 2, 1, false), bad, one("a", 3, 2, 1, false)})
+	bad := pipelinetest.Packet{Key: "a", Seq: 2, Raw: []byte("this is not Arrow")}
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false), bad, pipelinetest.One("a", 3, 2, 1, false)})
 	b.settle(r, 3)
 	r.crash(t)
 	b.expire("lasts")
 	r = b.start(m, c)
-	b.publish([]packet{one("a", 4, 2, 1, false), one("a", 5, 1, 1, true), one("a", 6, 2, 1, false), one("a", 7, 1, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 4, 2, 1, false), pipelinetest.One("a", 5, 1, 1, true), pipelinetest.One("a", 6, 2, 1, false), pipelinetest.One("a", 7, 1, 1, true)})
 	got := b.await("lasts", 6)["a"]
 	r.stop(t)
 	var said []string
@@ -129,12 +130,12 @@ func TestIntegrityLasts(t *testing.T) {
 
 // Dead letters are not written again by the replay of a restart.
 func TestDeadLettersOnce(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	for run := range 2 {
 		r := b.start(m, Config{Job: "dlq", Partitions: 1, StopTimeout: 50 * time.Millisecond})
 		if run == 0 {
-			b.publish([]packet{{key: "a", seq: 1, raw: []byte("x")}, one("a", 2, 1, 1, false)})
+			b.publish([]pipelinetest.Packet{{Key: "a", Seq: 1, Raw: []byte("x")}, pipelinetest.One("a", 2, 1, 1, false)})
 		}
 		b.settle(r, 2)
 		if run == 0 {

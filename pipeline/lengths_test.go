@@ -9,13 +9,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // A sequence far shorter or longer than those of the training says so, however
 // its samples come; an early prediction only where it is too long.
 func TestLengthIsFlagged(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 9})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 9})
 	m.Training.MinLength, m.Training.MaxLength = 6, 10
 	for _, split := range []int{1, 4, 100} {
 		l := newLone(t, m, Config{})
@@ -29,7 +30,7 @@ func TestLengthIsFlagged(t *testing.T) {
 					x[i] = float32(from + i%7)
 				}
 				seq++
-				got = append(got, l.feedAll(rows("a", seq, to == n, x...))...)
+				got = append(got, l.feedAll(pipelinetest.Rows("a", seq, to == n, x...))...)
 			}
 		}
 		var said []string
@@ -46,9 +47,9 @@ func TestLengthIsFlagged(t *testing.T) {
 
 // A stage does not begin with a model whose windows its head has never seen.
 func TestStageRefusesOtherLengths(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 100, Hop: 50})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 100, Hop: 50})
 	m.Training.MaxLength = 200
-	s := &Stage{Model: m, NewEngine: generic, Dial: func(string) (*nats.Conn, error) { return nil, fmt.Errorf("dialled") }}
+	s := &Stage{Model: m, NewEngine: pipelinetest.Generic, Dial: func(string) (*nats.Conn, error) { return nil, fmt.Errorf("dialled") }}
 	if err := s.Run(t.Context()); !errors.Is(err, reservoir.ErrModel) || !strings.Contains(err.Error(), "train again with --policy window --length 100 --hop 50") {
 		t.Errorf("got %v, want the model refused", err)
 	}

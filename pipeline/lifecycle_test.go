@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
@@ -43,7 +44,7 @@ func clientsOwnLeak(g string) bool {
 // no goroutine of theirs is left. The test must not run beside others.
 func TestNothingLeaks(t *testing.T) {
 	before := len(ours())
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -96,9 +97,9 @@ func (e *broken) Advance(x []float32, runs []reservoir.Run, scores []float32) er
 // An engine that fails, or panics, stops the stage with the reason; what was
 // not committed is there for the next run.
 func TestEngineFailureStopsTheStage(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	streams := recordings(4, 40)
-	packets, sent := mixed(streams, 3)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(4, 40)
+	packets, sent := pipelinetest.Mixed(streams, 3)
 	for name, how := range map[string]func() error{
 		"out of order": func() error { return errors.New("out of order") },
 		"BUG: on fire": func() error { panic("on fire") },
@@ -106,7 +107,7 @@ func TestEngineFailureStopsTheStage(t *testing.T) {
 		b := newRig(t)
 		c := Config{Job: "broken", Partitions: 2, Shards: 1, RowBudget: 10}
 		failing := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			e, err := generic(net, slots)
+			e, err := pipelinetest.Generic(net, slots)
 			return &broken{Engine: e, how: how}, err
 		}
 		broken := b.startWith(m, c, failing)
@@ -121,7 +122,7 @@ func TestEngineFailureStopsTheStage(t *testing.T) {
 
 func TestStageRefuses(t *testing.T) {
 	b := newRig(t)
-	good := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	good := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	headless := *good
 	headless.Readouts = nil
 	badPolicy := *good
@@ -134,35 +135,35 @@ func TestStageRefuses(t *testing.T) {
 		s    Stage
 		want string
 	}{
-		{Stage{Dial: b.dial, NewEngine: generic}, "without model"},
-		{Stage{Model: &headless, Dial: b.dial, NewEngine: generic}, "no readout"},
-		{Stage{Model: &badPolicy, Dial: b.dial, NewEngine: generic}, "sometimes"},
-		{Stage{Model: good, Dial: b.dial, NewEngine: generic, Config: Config{Head: "other"}}, `"other"`},
-		{Stage{Model: good, Dial: b.dial, NewEngine: generic, Config: Config{Partitions: -2}}, "partitions"},
-		{Stage{Model: good, Dial: away, NewEngine: generic}, "127.0.0.1:1"},
+		{Stage{Dial: b.dial, NewEngine: pipelinetest.Generic}, "without model"},
+		{Stage{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}, "no readout"},
+		{Stage{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}, "sometimes"},
+		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Head: "other"}}, `"other"`},
+		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Partitions: -2}}, "partitions"},
+		{Stage{Model: good, Dial: away, NewEngine: pipelinetest.Generic}, "127.0.0.1:1"},
 		{Stage{Model: good, Dial: b.dial, NewEngine: noEngine}, "no such device"},
 	} {
 		mentions(t, c.s.Run(t.Context()), c.want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (&Stage{Model: good, Dial: b.dial, NewEngine: generic}).Run(ctx); err != nil {
+	if err := (&Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic}).Run(ctx); err != nil {
 		t.Errorf("stopped before it began: %v", err)
 	}
 }
 
 // The named head is the one that speaks.
 func TestHeadByName(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	second := *testModel(t, 2, m.Policy).Readouts[0]
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	second := *pipelinetest.Model(t, 2, m.Policy).Readouts[0]
 	second.Name, second.Classes = "second", []string{"no", "yes"}
 	m.Readouts = append(m.Readouts, &second)
 	b := newRig(t)
-	b.answer(m, Config{Job: "heads", Partitions: 1, Head: "second"}, []packet{one("a", 1, 3, 1, true)}, 1)
+	b.answer(m, Config{Job: "heads", Partitions: 1, Head: "second"}, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true)}, 1)
 	got := b.predictions("heads")["a"][0]
 	only := *m
 	only.Readouts = []*readout.Linear{&second}
-	exp := newLone(t, &only, Config{}).feedAll(one("a", 1, 3, 1, true))[0]
+	exp := newLone(t, &only, Config{}).feedAll(pipelinetest.One("a", 1, 3, 1, true))[0]
 	if !sameBits(got.Scores, exp.Scores) || got.Score != shard.Score(got.Scores, int(got.Class)) || got.Score <= 0 {
 		t.Errorf("%+v, want %+v", got, exp)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -87,7 +88,7 @@ func TestJobInLinkedDomain(t *testing.T) {
 			edge := served(t, fmt.Sprintf("server_name: edge\nlisten: 127.0.0.1:-1\njetstream { domain: edge, store_dir: %q }\nleafnodes { remotes: [ { url: \"nats://127.0.0.1:%d\" } ] }", t.TempDir(), port))
 			b := &rig{t: t, log: testLog(t), url: "nats://" + edge}
 			b.look()
-			m, c := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), quick("twice", 1)
+			m, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), quick("twice", 1)
 			first := b.start(m, c)
 			other := &rig{t: t, log: testLog(t), url: "nats://" + hub}
 			other.look()
@@ -95,7 +96,7 @@ func TestJobInLinkedDomain(t *testing.T) {
 				_, err := other.nc.Request(wire.RowSubject("twice", 0, 0), nil, time.Second)
 				return err == nil
 			})
-			s := &Stage{Config: c, Model: m, NewEngine: generic, Dial: other.dial}
+			s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: other.dial}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), "twice", "domain \"edge\"", "another name")
@@ -111,9 +112,9 @@ func TestJobInLinkedDomain(t *testing.T) {
 func (b *rig) work(t *testing.T) {
 	t.Helper()
 	b.look()
-	streams := recordings(4, 30)
-	packets, sent := mixed(streams, 8)
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(4, 30)
+	packets, sent := pipelinetest.Mixed(streams, 8)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	c := quick("login", 2)
 	r := b.start(m, c)
 	half := len(packets) / 2

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
@@ -30,28 +31,28 @@ func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := shard.New(c.WithDefaults().shard(), m, m.Readouts[0], generic, new(stats.Counters), slog.New(slog.DiscardHandler))
+	s, err := shard.New(c.WithDefaults().shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &lone{t: t, Shard: s, p: shard.NewPartition(0, 0), b: shard.NewBatch(1)}
 }
 
-func (l *lone) job(p packet) shard.Job {
+func (l *lone) job(p pipelinetest.Packet) shard.Job {
 	l.next++
 	h := nats.Header{}
-	if p.seq > 0 {
-		h.Set(wire.HeaderSeq, fmt.Sprint(p.seq))
+	if p.Seq > 0 {
+		h.Set(wire.HeaderSeq, fmt.Sprint(p.Seq))
 	}
-	for k, v := range p.header {
+	for k, v := range p.Header {
 		h.Set(k, v)
 	}
-	return shard.Job{Part: l.p, Msg: state.Message{Seq: l.next, Key: p.key, Header: h, Data: p.payload(l.t)}}
+	return shard.Job{Part: l.p, Msg: state.Message{Seq: l.next, Key: p.Key, Header: h, Data: p.Payload(l.t)}}
 }
 
 // feedAll takes each packet as a batch of its own and returns the
 // predictions.
-func (l *lone) feedAll(packets ...packet) []codec.Prediction {
+func (l *lone) feedAll(packets ...pipelinetest.Packet) []codec.Prediction {
 	l.t.Helper()
 	var out []codec.Prediction
 	for _, p := range packets {
@@ -71,14 +72,6 @@ func (l *lone) feedAll(packets ...packet) []codec.Prediction {
 		}
 	}
 	return out
-}
-
-func rows(key string, seq uint64, end bool, values ...float32) packet {
-	p := packet{key: key, seq: seq, batch: codec.Batch{Rows: len(values) / 2, X: values}, header: map[string]string{}}
-	if end {
-		p.header[wire.HeaderEnd] = "true"
-	}
-	return p
 }
 
 // rehash brings the digest of the partition up to date.

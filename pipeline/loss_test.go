@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -29,17 +30,17 @@ func (b *rig) purgeTo(job string, seq uint64) {
 // and flags again.
 func TestLostInputIsFlagged(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "loss", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	r := b.start(m, c)
-	b.publish([]packet{one("n", 1, 2, 1, false), one("a", 0, 2, 1, false), one("b", 0, 2, 2, true)}) // a and n are in the middle of a sequence, n numbers its messages
+	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 1, 2, 1, false), pipelinetest.One("a", 0, 2, 1, false), pipelinetest.One("b", 0, 2, 2, true)}) // a and n are in the middle of a sequence, n numbers its messages
 	b.settle(r, 3)
 	r.stop(t)
-	b.publish([]packet{one("a", 0, 2, 3, false), one("c", 0, 2, 4, false)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 3, false), pipelinetest.One("c", 0, 2, 4, false)})
 	b.purgeTo(c.Job, 5)
 	r = b.start(m, c)
-	b.publish([]packet{one("a", 0, 2, 5, true), one("a", 0, 2, 6, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 5, true), pipelinetest.One("a", 0, 2, 6, true)})
 	b.await(c.Job, 3)
 	if n := r.counters.Stats().Losses; n != 1 {
 		t.Errorf("%d losses counted, want 1", n)
@@ -50,7 +51,7 @@ func TestLostInputIsFlagged(t *testing.T) {
 		t.Errorf("the record names losses before %q and a snapshot of %d, want 6 and 3", rec.Losses, rec.SnapSeq)
 	}
 	r = b.start(m, c)
-	b.publish([]packet{one("b", 0, 2, 7, true), one("b", 0, 2, 8, true), one("c", 0, 2, 9, true), one("c", 0, 2, 10, true), one("n", 2, 2, 3, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("b", 0, 2, 7, true), pipelinetest.One("b", 0, 2, 8, true), pipelinetest.One("c", 0, 2, 9, true), pipelinetest.One("c", 0, 2, 10, true), pipelinetest.One("n", 2, 2, 3, true)})
 	got := b.await(c.Job, 8)
 	r.stop(t)
 	for key, want := range map[string][]string{"a": {"gap", "complete"}, "b": {"complete", "gap", "complete"}, "c": {"gap", "complete"}, "n": {"complete"}} {
@@ -69,7 +70,7 @@ func TestLostInputIsFlagged(t *testing.T) {
 // comes behind is answered in full, and flagged.
 func TestLostInputOfASplitCommit(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "halves", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	b.answer(m, c, sequences("s", 1, 1), 1)
@@ -108,11 +109,11 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 // Numbers say nothing of a sequence that silence ends.
 func TestLostInputThenSilence(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "hush", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
-	b.answer(m, c, []packet{one("n", 1, 2, 1, false)}, 1)
-	b.publish([]packet{one("n", 2, 2, 1, false)})
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("n", 1, 2, 1, false)}, 1)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 2, 2, 1, false)})
 	b.purgeTo(c.Job, 2)
 	c.Idle = time.Second
 	r := b.start(m, c)
@@ -127,19 +128,19 @@ func TestLostInputThenSilence(t *testing.T) {
 // same, also where the worker is killed before its first snapshot.
 func TestInputWithoutBeginning(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "late", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	b.start(m, c).stop(t)
-	b.publish([]packet{one("a", 0, 2, 1, false), one("a", 0, 2, 2, false)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, false), pipelinetest.One("a", 0, 2, 2, false)})
 	b.purgeTo(c.Job, 1)
 	r := b.start(m, c)
-	b.publish([]packet{one("a", 0, 2, 3, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 3, true)})
 	b.await(c.Job, 1)
 	r.crash(t)
 	b.expire(c.Job)
 	r = b.start(m, c)
-	b.publish([]packet{one("a", 0, 2, 4, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 4, true)})
 	got := b.await(c.Job, 2)["a"]
 	r.stop(t)
 	if got[0].Flags.Integrity() != "gap" || got[1].Flags.Integrity() != "complete" {
@@ -151,20 +152,20 @@ func TestInputWithoutBeginning(t *testing.T) {
 // next message comes.
 func TestLostInputUnderStage(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "lag", Partitions: 64, Shards: 1, Lease: 300 * time.Millisecond, RowBudget: 1, MaxMessage: 64 << 10, StopTimeout: 300 * time.Millisecond}
 	gate := make(chan struct{})
 	closed := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		e, err := generic(net, slots)
+		e, err := pipelinetest.Generic(net, slots)
 		return &gated{e, gate}, err
 	}
 	r := b.startWith(m, c, closed)
 	const sent = 500
-	body := make([]packet, 0, sent)
+	body := make([]pipelinetest.Packet, 0, sent)
 	for i := range cap(body) { // more than a pull brings
-		p := one("a", 0, 2, float32(i%100), i%2 == 1)
-		p.header["X-Filler"] = fmt.Sprintf("%02000d", i)
+		p := pipelinetest.One("a", 0, 2, float32(i%100), i%2 == 1)
+		p.Header["X-Filler"] = fmt.Sprintf("%02000d", i)
 		body = append(body, p)
 	}
 	b.publish(body)
@@ -177,7 +178,7 @@ func TestLostInputUnderStage(t *testing.T) {
 	}
 	close(gate)
 	n := r.until(t, "the end", func(s Stats) bool { return s.Losses > 0 && part.Input.Came.Load().Seq == sent && s.Lag == 0 })
-	b.publish([]packet{one("a", 0, 2, 1, true)}) // nothing was lost before it
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, true)}) // nothing was lost before it
 	got := b.await(c.Job, int(n.Predictions)+1)["a"]
 	r.stop(t)
 	if len(got) >= sent/2 {
@@ -209,7 +210,7 @@ func (g *gated) Advance(x []float32, runs []reservoir.Run, scores []float32) err
 // and its record says so before the input's end has reached it.
 func TestSilenceIsNoLoss(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "silent", Partitions: 2, InputMaxAge: time.Hour, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	keys := map[int]string{}
@@ -217,7 +218,7 @@ func TestSilenceIsNoLoss(t *testing.T) {
 		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
 	}
 	r := b.start(m, c)
-	b.publish([]packet{one(keys[0], 0, 2, 1, false)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One(keys[0], 0, 2, 1, false)})
 	b.publish(sequences(keys[1], 20, 1))
 	b.settle(r, 21)
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -233,7 +234,7 @@ func TestSilenceIsNoLoss(t *testing.T) {
 	}
 	b.purgeTo(c.Job, 21)
 	r = b.start(m, c)
-	b.publish([]packet{one(keys[0], 0, 2, 2, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One(keys[0], 0, 2, 2, true)})
 	got := b.await(c.Job, 21)[keys[0]]
 	if len(got) != 1 || got[0].Flags != 0 {
 		t.Errorf("the silent key's prediction: %+v, want it complete", got)

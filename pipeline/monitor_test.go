@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -23,7 +24,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().layout(), slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
-		b.publish([]packet{one("s", 2, 2, 1, true)}) // its number in the input is one the stage has read
+		b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // its number in the input is one the stage has read
 	}
 	for name, lose := range map[string]struct {
 		how  func(t *testing.T, b *rig, r *running, c Config)
@@ -39,7 +40,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			if err := b.js.DeleteStream(t.Context(), wire.OutputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
-			b.publish([]packet{one("s", 2, 2, 1, true)}) // whose commit must not hold up the end
+			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // whose commit must not hold up the end
 		}, "LOST-OUT is gone"},
 		"input cut short": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().owned {
@@ -58,8 +59,8 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
 			c := Config{Job: "lost", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 30 * time.Second}
-			r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-			b.publish([]packet{one("s", 1, 2, 1, true)})
+			r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
 			b.settle(r, 1)
 			lose.how(t, b, r, c)
 			mentions(t, r.wait(t), lose.want, "none of this worker's partitions can go on")
@@ -73,8 +74,8 @@ func TestKeysThatAreWildcards(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := Config{Job: "wild", Partitions: 2, Lease: 300 * time.Millisecond}
-	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.publish([]packet{one("*", 0, 2, 1, true), one(">", 0, 2, 1, true), one("a*b", 0, 2, 1, true)})
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("*", 0, 2, 1, true), pipelinetest.One(">", 0, 2, 1, true), pipelinetest.One("a*b", 0, 2, 1, true)})
 	b.settle(r, 1)
 	const told = "belong to no partition"
 	r.until(t, "both told", func(Stats) bool { return book.Lines("messages=2") > 0 })

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -11,7 +12,7 @@ import (
 // changes between runs.
 type policyRun struct {
 	nonFinite codec.NonFinite
-	packets   []packet
+	packets   []pipelinetest.Packet
 	crash     bool
 }
 
@@ -42,17 +43,17 @@ func (b *rig) policyRuns(t *testing.T, m *reservoir.Model, c Config, runs []poli
 // samples are both read. Until a stream's next sample, hold takes the mean. A
 // crash before the next snapshot changes nothing.
 func TestNonFiniteChangesAfterRelease(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2}) // so that each message is committed
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2}) // so that each message is committed
 	mean := m.Network.Norm.Mean
-	nan := float32Nan
-	first, second, third := rows("a", 1, false, 1, 2, 3, 4), rows("a", 2, false, nan, 5, nan, 6, 7, nan), rows("a", 3, true, nan, 8)
-	held := []packet{first, rows("a", 2, false, mean[0], 5, mean[0], 6, 7, 6), rows("a", 3, true, 7, 8)}
+	nan := pipelinetest.NaN
+	first, second, third := pipelinetest.Rows("a", 1, false, 1, 2, 3, 4), pipelinetest.Rows("a", 2, false, nan, 5, nan, 6, 7, nan), pipelinetest.Rows("a", 3, true, nan, 8)
+	held := []pipelinetest.Packet{first, pipelinetest.Rows("a", 2, false, mean[0], 5, mean[0], 6, 7, 6), pipelinetest.Rows("a", 3, true, 7, 8)}
 	for name, runs := range map[string][]policyRun{
-		"to hold":                 {{"reject", []packet{first}, false}, {"hold", []packet{second, third}, false}},
-		"to hold, then killed":    {{"reject", []packet{first}, false}, {"hold", []packet{second}, true}, {"hold", []packet{third}, false}},
-		"to hold, killed at once": {{"reject", []packet{first}, false}, {"hold", nil, true}, {"hold", []packet{second, third}, false}},
-		"to hold, back and forth": {{"reject", []packet{first}, false}, {"hold", nil, false}, {"reject", nil, false}, {"hold", []packet{second, third}, false}},
-		"from hold and back":      {{"hold", []packet{first}, false}, {"zero", nil, false}, {"hold", []packet{second, third}, false}},
+		"to hold":                 {{"reject", []pipelinetest.Packet{first}, false}, {"hold", []pipelinetest.Packet{second, third}, false}},
+		"to hold, then killed":    {{"reject", []pipelinetest.Packet{first}, false}, {"hold", []pipelinetest.Packet{second}, true}, {"hold", []pipelinetest.Packet{third}, false}},
+		"to hold, killed at once": {{"reject", []pipelinetest.Packet{first}, false}, {"hold", nil, true}, {"hold", []pipelinetest.Packet{second, third}, false}},
+		"to hold, back and forth": {{"reject", []pipelinetest.Packet{first}, false}, {"hold", nil, false}, {"reject", nil, false}, {"hold", []pipelinetest.Packet{second, third}, false}},
+		"from hold and back":      {{"hold", []pipelinetest.Packet{first}, false}, {"zero", nil, false}, {"hold", []pipelinetest.Packet{second, third}, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,11 +76,11 @@ func TestNonFiniteChangesAfterRelease(t *testing.T) {
 // policy than it was answered under: the digest finds it out, and with the old
 // policy the job goes on.
 func TestNonFiniteChangedAfterCrash(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
 	b := newRig(t)
 	c := quick("change", 1)
 	c.SnapshotMessages, c.NonFinite = 1000, "reject"
-	packets := []packet{rows("a", 1, false, 1, 2), rows("a", 2, false, 3, 4), rows("a", 3, true, 5, 6)}
+	packets := []pipelinetest.Packet{pipelinetest.Rows("a", 1, false, 1, 2), pipelinetest.Rows("a", 2, false, 3, 4), pipelinetest.Rows("a", 3, true, 5, 6)}
 	r := b.start(m, c)
 	b.publish(packets[:1])
 	b.settle(r, 1)
@@ -93,7 +94,7 @@ func TestNonFiniteChangedAfterCrash(t *testing.T) {
 		t.Fatalf("%+v: the test has lost its subject", last)
 	}
 	c.NonFinite = codec.Hold
-	err := (&Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}).Run(t.Context())
+	err := (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}).Run(t.Context())
 	mentions(t, err, "digest", "non_finite", "put back the settings it had")
 	b.expire("change")
 	c.NonFinite = "reject"

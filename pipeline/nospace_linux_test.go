@@ -34,10 +34,10 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := rigOf(t, srv)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Job: "disk", Partitions: 1, StopTimeout: 50 * time.Millisecond}
 	r := b.start(m, c)
-	b.publish([]packet{one("a", 1, 3, 1, false)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, false)})
 	b.settle(r, 1)
 	ballast := filepath.Join(disk, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 32<<20), 0o600); err == nil {
@@ -45,9 +45,9 @@ func TestDiskFull(t *testing.T) {
 	}
 	acknowledged := 1
 	for seq := uint64(2); ; seq++ {
-		msg := one("a", seq, 100, 1, false)
+		msg := pipelinetest.One("a", seq, 100, 1, false)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		numbered := &nats.Msg{Subject: "sensors.a", Data: msg.payload(t), Header: nats.Header{wire.HeaderSeq: {fmt.Sprint(seq)}}}
+		numbered := &nats.Msg{Subject: "sensors.a", Data: msg.Payload(t), Header: nats.Header{wire.HeaderSeq: {fmt.Sprint(seq)}}}
 		_, err := b.js.PublishMsg(ctx, numbered)
 		cancel()
 		if err != nil {
@@ -79,10 +79,10 @@ func TestDiskFull(t *testing.T) {
 	// Its producer sends what was not acknowledged again, and all is as if
 	// nothing had happened.
 	last := uint64(acknowledged)
-	rest := []packet{one("a", last+1, 100, 1, false), one("a", last+2, 1, 2, true)}
-	all := []packet{one("a", 1, 3, 1, false)}
+	rest := []pipelinetest.Packet{pipelinetest.One("a", last+1, 100, 1, false), pipelinetest.One("a", last+2, 1, 2, true)}
+	all := []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, false)}
 	for seq := 2; seq <= acknowledged; seq++ {
-		all = append(all, one("a", uint64(seq), 100, 1, false))
+		all = append(all, pipelinetest.One("a", uint64(seq), 100, 1, false))
 	}
 	r = b.start(m, c)
 	b.publish(rest)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -18,7 +19,7 @@ import (
 // batch that was handed on is left alone.
 func TestBatchesInTurn(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Count, Length: 7}, {Kind: reservoir.Window, Length: 6, Hop: 2}} {
-		m := testModel(t, 3, policy)
+		m := pipelinetest.Model(t, 3, policy)
 		c := Config{NonFinite: codec.Hold, Reorder: 2, RowBudget: 1 << 20, MaxSlots: 200}
 		rng := rand.New(rand.NewPCG(3, 14))
 		l, alone := newLone(t, m, c), newLone(t, m, c)
@@ -41,33 +42,33 @@ func TestBatchesInTurn(t *testing.T) {
 			}
 			b.Reset()
 			for range 1 + rng.IntN(6) {
-				p := packet{key: "k", header: map[string]string{}}
-				p.batch.Rows = 1 + rng.IntN(20)
-				p.batch.X = make([]float32, 2*p.batch.Rows)
-				for i := range p.batch.X {
-					p.batch.X[i] = rng.Float32()
+				p := pipelinetest.Packet{Key: "k", Header: map[string]string{}}
+				p.Batch.Rows = 1 + rng.IntN(20)
+				p.Batch.X = make([]float32, 2*p.Batch.Rows)
+				for i := range p.Batch.X {
+					p.Batch.X[i] = rng.Float32()
 					if rng.IntN(30) == 0 {
-						p.batch.X[i] = float32(math.NaN())
+						p.Batch.X[i] = float32(math.NaN())
 					}
 				}
 				switch rng.IntN(8) {
 				case 0, 1: // many streams
-					p.key, p.batch.Keys = "g", []string{"a", "b", "c"}
-					for i := range p.batch.Rows {
-						p.batch.Key = append(p.batch.Key, int32(min(i, rng.IntN(3))))
+					p.Key, p.Batch.Keys = "g", []string{"a", "b", "c"}
+					for i := range p.Batch.Rows {
+						p.Batch.Key = append(p.Batch.Key, int32(min(i, rng.IntN(3))))
 					}
-					p.batch.Keys = p.batch.Keys[:1+slices.Max(p.batch.Key)]
+					p.Batch.Keys = p.Batch.Keys[:1+slices.Max(p.Batch.Key)]
 				case 2: // poison, found after the samples are where they would go
-					p.batch.X[len(p.batch.X)-1] = 2 * reservoir.MaxInput
+					p.Batch.X[len(p.Batch.X)-1] = 2 * reservoir.MaxInput
 				case 3: // no samples
-					p.batch.Rows, p.batch.X, p.header[wire.HeaderEnd] = 0, nil, "true"
+					p.Batch.Rows, p.Batch.X, p.Header[wire.HeaderEnd] = 0, nil, "true"
 				case 4: // nothing at all
-					p.raw = []byte{}
+					p.Raw = []byte{}
 				case 5: // with numbers, some too early
 					number++
-					p.key, p.seq = "s", number+uint64(rng.IntN(3))
+					p.Key, p.Seq = "s", number+uint64(rng.IntN(3))
 				default:
-					p.key = fmt.Sprint("k", rng.IntN(3))
+					p.Key = fmt.Sprint("k", rng.IntN(3))
 				}
 				j := l.job(p)
 				from := len(b.Fx.X)
@@ -111,13 +112,13 @@ func TestBatchesInTurn(t *testing.T) {
 // A message of one stream after one of many is decoded beside the batch, into
 // room that is kept.
 func TestSamplesBesideAllocate(t *testing.T) {
-	l := newLone(t, testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
+	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	values := make([]float32, 2*256)
 	for i := range values {
 		values[i] = float32(i) / 512
 	}
-	many := l.job(packet{key: "g", batch: codec.Batch{Rows: 1, X: []float32{1, 2}, Keys: []string{"a"}, Key: []int32{0}}})
-	one := l.job(rows("s", 0, false, values...))
+	many := l.job(pipelinetest.Packet{Key: "g", Batch: codec.Batch{Rows: 1, X: []float32{1, 2}, Keys: []string{"a"}, Key: []int32{0}}})
+	one := l.job(pipelinetest.Rows("s", 0, false, values...))
 	step := func() {
 		l.b.Reset()
 		for _, j := range []shard.Job{many, one} {

@@ -141,7 +141,7 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 	if err := store.EnsureStreams(b.Context(), r.js, l.c.WithDefaults().layout(), r.log); err != nil {
 		b.Fatal(err)
 	}
-	x := noise(rand.New(rand.NewPCG(1, 2)), 6*loadRows*loadMessages/loadStreams)
+	x := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), 6*loadRows*loadMessages/loadStreams)
 	var list []producer.Item
 	for i := range loadStreams {
 		list = append(list, producer.Item{Stream: fmt.Sprintf("s%d", i), X: x})
@@ -258,7 +258,7 @@ func sixChannels(b *testing.B) *reservoir.Model {
 	if err != nil {
 		b.Fatal(err)
 	}
-	head := *testModel(b, 3, reservoir.Policy{Kind: reservoir.Marked}).Readouts[0]
+	head := *pipelinetest.Model(b, 3, reservoir.Policy{Kind: reservoir.Marked}).Readouts[0]
 	f := net.Spec.FeatureCount()
 	head.Center, head.Weights = make([]float32, f), make([]float32, 3*f)
 	m := &reservoir.Model{Network: net, Policy: reservoir.Policy{Kind: reservoir.Count, Length: loadRows}, Channels: []string{"a", "b", "c", "d", "e", "f"}}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -23,13 +24,13 @@ func TestCrashes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			streams := recordings(20, 120)
-			packets, sent := mixed(streams, 21)
-			m := ranged(testModel(t, 3, policy))
+			streams := pipelinetest.Recordings(20, 120)
+			packets, sent := pipelinetest.Mixed(streams, 21)
+			m := pipelinetest.Ranged(pipelinetest.Model(t, 3, policy))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			c := quick("crash", 4)
-			shuffled := disorder(packets, rand.New(rand.NewPCG(4, 2)))
+			shuffled := pipelinetest.Disorder(packets, rand.New(rand.NewPCG(4, 2)))
 			for i := 0; i < 5; i++ {
 				c.Shards, c.RowBudget = 1+i%2, 5+20*i
 				r := b.start(m, c)
@@ -52,9 +53,9 @@ func TestCrashes(t *testing.T) {
 // Two workers share a job, a third comes, the first is killed, another is
 // stopped: partitions move, nothing is lost, doubled or changed.
 func TestScaleOutAndIn(t *testing.T) {
-	streams := recordings(24, 150)
-	packets, sent := mixed(streams, 33)
-	m := ranged(testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
+	streams := pipelinetest.Recordings(24, 150)
+	packets, sent := pipelinetest.Mixed(streams, 33)
+	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("scale", 8)
@@ -85,16 +86,16 @@ func TestScaleOutAndIn(t *testing.T) {
 // A worker that is overtaken while it holds a batch back cannot commit it any
 // more; what the other says stands.
 func TestZombieIsFenced(t *testing.T) {
-	streams := recordings(6, 100)
-	packets, sent := mixed(streams, 5)
-	m := ranged(testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
+	streams := pipelinetest.Recordings(6, 100)
+	packets, sent := pipelinetest.Mixed(streams, 5)
+	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("zombie", 1)
 	asleep, wake := make(chan struct{}), make(chan struct{})
 	calls := 0
 	z := b.startWith(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		e, err := generic(net, slots)
+		e, err := pipelinetest.Generic(net, slots)
 		return &sleeper{Engine: e, before: func() {
 			if calls++; calls == 5 {
 				close(asleep)
@@ -143,13 +144,13 @@ func (s *sleeper) Advance(x []float32, runs []reservoir.Run, scores []float32) e
 
 // One stopped partition does not stop the others.
 func TestOneStoppedOthersGoOn(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("partly", 4)
 	r := b.start(m, c)
-	var packets []packet
+	var packets []pipelinetest.Packet
 	for i := range 16 {
-		packets = append(packets, one(fmt.Sprintf("k%d", i), 1, 2, 1, true))
+		packets = append(packets, pipelinetest.One(fmt.Sprintf("k%d", i), 1, 2, 1, true))
 	}
 	b.publish(packets)
 	b.settle(r, 16)
@@ -159,7 +160,7 @@ func TestOneStoppedOthersGoOn(t *testing.T) {
 	}
 	r = b.start(m, c)
 	for i := range packets {
-		packets[i].seq = 2
+		packets[i].Seq = 2
 	}
 	b.publish(packets)
 	r.until(t, "a stopped partition", func(s Stats) bool { return s.Stopped == 1 && s.Owned == 3 && s.Predictions > 4 })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -28,19 +29,19 @@ func (s *stopping) Next() (producer.Item, error) {
 }
 
 // series makes n series of 30 to 50 samples on k streams.
-func series(n, k int, timed bool) (list []producer.Item, perStream map[string][]recording) {
-	perStream = map[string][]recording{}
-	for i, r := range recordings(n, 50) {
+func series(n, k int, timed bool) (list []producer.Item, perStream map[string][]pipelinetest.Recording) {
+	perStream = map[string][]pipelinetest.Recording{}
+	for i, r := range pipelinetest.Recordings(n, 50) {
 		rows := 30 + i%21
-		name := recordings(k, 1)[i%k].name
-		it := producer.Item{Stream: name, X: r.x[:2*rows], End: true}
+		name := pipelinetest.Recordings(k, 1)[i%k].Name
+		it := producer.Item{Stream: name, X: r.X[:2*rows], End: true}
 		if timed {
-			it.Times = r.times[:rows]
+			it.Times = r.Times[:rows]
 		}
 		list = append(list, it)
 		ends := make([]bool, rows)
 		ends[rows-1] = true
-		perStream[name] = append(perStream[name], recording{name: name, x: it.X, times: r.times[:rows], ends: ends})
+		perStream[name] = append(perStream[name], pipelinetest.Recording{Name: name, X: it.X, Times: r.Times[:rows], Ends: ends})
 	}
 	return list, perStream
 }
@@ -48,7 +49,7 @@ func series(n, k int, timed bool) (list []producer.Item, perStream map[string][]
 // What the publisher sends arrives complete, numbered without gap, each
 // stream in order; and the stage's scores are an engine's.
 func TestPublisherToStage(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	r := b.start(m, Config{Job: "pub", Partitions: 4})
 	list, streams := series(60, 7, false)
@@ -76,7 +77,7 @@ func TestPublisherToStage(t *testing.T) {
 			t.Fatalf("stream %s: %d predictions, want %d", name, len(out[name]), len(list))
 		}
 		for i, rec := range list {
-			exp := direct(t, m, []recording{rec}, map[string][]packet{name: {{batch: codec.Batch{Rows: len(rec.times)}}}})[name][0]
+			exp := direct(t, m, []pipelinetest.Recording{rec}, map[string][]pipelinetest.Packet{name: {{Batch: codec.Batch{Rows: len(rec.Times)}}}})[name][0]
 			if g := out[name][i]; !sameBits(g.Scores, exp.Scores) || g.Flags != 0 {
 				t.Fatalf("stream %s, series %d: %+v, want scores %v", name, i, g, exp.Scores)
 			}
@@ -92,7 +93,7 @@ func TestPublisherToStage(t *testing.T) {
 // messages behind as one that ran through; another source is refused.
 func TestPublisherResume(t *testing.T) {
 	b := newRig(t)
-	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Job: "res", Partitions: 4})
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Job: "res", Partitions: 4})
 	list, _ := series(40, 5, true)
 	p := producer.Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 4, Playing: 3, Resume: true, Job: "res"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -129,7 +130,7 @@ func TestPublisherResume(t *testing.T) {
 // Without Resume a second run starts counting again and is not taken for repeats.
 func TestPublisherNewIncarnation(t *testing.T) {
 	b := newRig(t)
-	r := b.start(testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Job: "inc", Partitions: 2})
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Job: "inc", Partitions: 2})
 	list, _ := series(6, 3, false)
 	p := producer.Publisher{Channels: []string{"x", "y"}}
 	for range 2 {

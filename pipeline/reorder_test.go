@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -13,8 +14,10 @@ import (
 // Messages out of order give the state they give in order, and say so; those
 // that never come are given up when too many wait for them.
 func TestReorder(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	msg := func(seq uint64, end bool) packet { return one("s", seq, 2, float32(seq)/10, end) }
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	msg := func(seq uint64, end bool) pipelinetest.Packet {
+		return pipelinetest.One("s", seq, 2, float32(seq)/10, end)
+	}
 	exp := newLone(t, m, Config{}).feedAll(msg(1, false), msg(2, false), msg(3, false), msg(4, true), msg(5, true))
 	l := newLone(t, m, Config{Reorder: 3})
 	got := l.feedAll(msg(3, false), msg(1, false), msg(4, true), msg(3, false), msg(2, false), msg(5, true))
@@ -43,12 +46,12 @@ func TestReorder(t *testing.T) {
 
 // The bytes that wait are bounded over all keys of a partition.
 func TestReorderBytes(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	size := len(one("k", 2, 2, 1, true).payload(t))
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	size := len(pipelinetest.One("k", 2, 2, 1, true).Payload(t))
 	l := newLone(t, m, Config{ReorderBytes: 4 * size})
 	held := 0
 	for i := range 20 {
-		held += len(l.feedAll(one(fmt.Sprintf("k%d", i), 2, 2, 1, true)))
+		held += len(l.feedAll(pipelinetest.One(fmt.Sprintf("k%d", i), 2, 2, 1, true)))
 		if l.p.State.HeldBytes > 4*size {
 			t.Fatalf("%d bytes wait, want at most %d", l.p.State.HeldBytes, 4*size)
 		}
@@ -61,11 +64,11 @@ func TestReorderBytes(t *testing.T) {
 // A producer that starts counting again leaves nothing waiting for numbers it has given
 // up.
 func TestReorderIncarnation(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
-	anew := one("s", 1, 1, 1, true)
-	anew.header[wire.HeaderIncarnation] = "b"
-	got := flags(l.feedAll(one("s", 1, 1, 1, true), one("s", 3, 1, 1, true), anew))
+	anew := pipelinetest.One("s", 1, 1, 1, true)
+	anew.Header[wire.HeaderIncarnation] = "b"
+	got := flags(l.feedAll(pipelinetest.One("s", 1, 1, 1, true), pipelinetest.One("s", 3, 1, 1, true), anew))
 	if want := "1.0: 3.0:gap 1.0:gap"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -78,15 +81,15 @@ func TestSnapshotGoesOn(t *testing.T) {
 		"marked": {Kind: reservoir.Marked, Early: 3}, "window": {Kind: reservoir.Window, Length: 6, Hop: 2}, "count": {Kind: reservoir.Count, Length: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := testModel(t, 3, policy)
+			m := pipelinetest.Model(t, 3, policy)
 			c := Config{NonFinite: codec.Hold, MaxStreams: 40}
-			packets, _ := mixed(recordings(12, 60), 17)
+			packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(12, 60), 17)
 			for i := range packets {
 				if i%9 == 0 {
-					packets[i].seq += 2 // some never come
+					packets[i].Seq += 2 // some never come
 				}
 				if i%5 == 0 {
-					packets[i].batch.X[0] = float32Nan
+					packets[i].Batch.X[0] = pipelinetest.NaN
 				}
 			}
 			whole := newLone(t, m, c)
@@ -133,10 +136,10 @@ func TestSnapshotGoesOn(t *testing.T) {
 // The digest is the same however messages are batched, and differs when any
 // bit of the state does.
 func TestDigest(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	var packets []packet
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	var packets []pipelinetest.Packet
 	for i := range 60 { // of nine streams, five are remembered
-		packets = append(packets, one(fmt.Sprintf("k%d", i*2%9), 0, 1+i%3, float32(i)/60, true))
+		packets = append(packets, pipelinetest.One(fmt.Sprintf("k%d", i*2%9), 0, 1+i%3, float32(i)/60, true))
 	}
 	c := Config{MaxStreams: 5}
 	single, joined := newLone(t, m, c), newLone(t, m, c)
@@ -162,7 +165,7 @@ func TestDigest(t *testing.T) {
 		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.State.Sum, joined.p.State.Sum, single.Counters.Forgotten.Load())
 	}
 	before := single.p.State.Sum
-	single.feedAll(one("new", 0, 1, 1, false))
+	single.feedAll(pipelinetest.One("new", 0, 1, 1, false))
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 // whole, as old as it was, and the job goes on.
 func TestLostChecksumIsRepaired(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
 	b := p.rig()
 	c := quick("sum", 1)
@@ -82,7 +82,7 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 // new on an old input: that is said, once it has begun no more.
 func TestYoungOutputIsTold(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
 	b := p.rig()
 	c := quick("young", 1)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -87,7 +88,7 @@ func TestReplacedIsKept(t *testing.T) {
 // An output that went back names a snapshot that was replaced since. It is
 // still there; where it is not, an earlier one or the whole input serves.
 func TestOutputGoesBack(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	for name, lose := range map[string]func(b *rig, job string, r wire.Record){
 		"the replaced snapshot is kept": func(*rig, string, wire.Record) {},
 		"an earlier one is there": func(b *rig, job string, r wire.Record) {
@@ -108,9 +109,9 @@ func TestOutputGoesBack(t *testing.T) {
 			b.keep = time.Hour
 			c := quick("older", 1)
 			c.SnapshotMessages, c.MaxSlots = 3, 4 // rows are stored apart
-			var packets []packet
+			var packets []pipelinetest.Packet
 			for i := range 60 {
-				packets = append(packets, one(fmt.Sprint("k", i%9), uint64(i/9+1), 2, float32(i)/9, i/9%2 == 1))
+				packets = append(packets, pipelinetest.One(fmt.Sprint("k", i%9), uint64(i/9+1), 2, float32(i)/9, i/9%2 == 1))
 			}
 			feed := func(b *rig, r *running, from, to int) {
 				for i := from; i < to; i += 4 {
@@ -142,7 +143,7 @@ func TestOutputGoesBack(t *testing.T) {
 				t.Fatalf("the record is %+v, want %+v", now, old)
 			}
 			lose(b, c.Job, old)
-			r = b.launch(m, c, generic)
+			r = b.launch(m, c, pipelinetest.Generic)
 			got := b.await(c.Job, count(want))
 			r.stop(t)
 			same(t, got, want)
@@ -205,10 +206,10 @@ func (b *rig) dropSnapshot(job, name string) {
 // input would be answered once more.
 func TestRecordLost(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("bare", 1)
-	b.answer(m, c, []packet{one("a", 1, 2, 1, true)}, 1)
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, true)}, 1)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err == nil {
 		err = out.Purge(t.Context(), jetstream.WithPurgeSubject(wire.OutputSubject(c.Job, 0)))
@@ -216,6 +217,6 @@ func TestRecordLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
 	mentions(t, s.Run(t.Context()), "bare.out.0 holds no record", "snapshot of the partition, p0.e1.1", "restore BARE-OUT; without a backup")
 }

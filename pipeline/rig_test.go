@@ -62,22 +62,22 @@ func (b *rig) dial(name string) (*nats.Conn, error) {
 }
 
 // publish stores packets and waits for each acknowledgement.
-func (b *rig) publish(packets []packet) {
+func (b *rig) publish(packets []pipelinetest.Packet) {
 	b.t.Helper()
 	for _, p := range packets {
 		b.publishOn("sensors.", p)
 	}
 }
 
-func (b *rig) publishOn(prefix string, packets ...packet) {
+func (b *rig) publishOn(prefix string, packets ...pipelinetest.Packet) {
 	b.t.Helper()
 	for _, p := range packets {
-		msg := nats.NewMsg(prefix + p.key)
-		msg.Data = p.payload(b.t)
-		if p.seq > 0 {
-			msg.Header.Set(wire.HeaderSeq, strconv.FormatUint(p.seq, 10))
+		msg := nats.NewMsg(prefix + p.Key)
+		msg.Data = p.Payload(b.t)
+		if p.Seq > 0 {
+			msg.Header.Set(wire.HeaderSeq, strconv.FormatUint(p.Seq, 10))
 		}
-		for k, v := range p.header {
+		for k, v := range p.Header {
 			msg.Header.Set(k, v)
 		}
 		if _, err := b.js.PublishMsg(context.Background(), msg); err != nil {

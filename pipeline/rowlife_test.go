@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -44,7 +45,7 @@ func TestRowsAreSwept(t *testing.T) {
 		t.Error("rows of another partition or a later owner were deleted")
 	}
 	for i := range 8 {
-		b.publish([]packet{one(fmt.Sprint("k", i), 2, 2, 1, true)})
+		b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 2, 1, true)})
 	}
 	b.await("rows", 8)
 	r.stop(t)
@@ -53,7 +54,7 @@ func TestRowsAreSwept(t *testing.T) {
 // Rows that came and went before the first snapshot are named by none, and
 // deleted with it.
 func TestRowsBeforeTheFirstSnapshot(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("early", 1)
 	c.MaxSlots, c.SnapshotMessages = 2, 1000
@@ -61,7 +62,7 @@ func TestRowsBeforeTheFirstSnapshot(t *testing.T) {
 	const streams = 8
 	for seq := range uint64(3) {
 		for i := range streams {
-			b.publish([]packet{one(fmt.Sprint("k", i), seq+1, 2, float32(i)/9, false)})
+			b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), seq+1, 2, float32(i)/9, false)})
 		}
 	}
 	if s := b.settle(r, 3*streams); s.Fetched < streams {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
@@ -24,13 +25,13 @@ import (
 // are stored apart.
 func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, Config) {
 	t.Helper()
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick(job, 1)
 	c.MaxSlots = 2
 	r := b.start(m, c)
 	for i := range streams {
-		b.publish([]packet{one(fmt.Sprint("k", i), 1, 2, float32(i)/9, false)})
+		b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 1, 2, float32(i)/9, false)})
 	}
 	b.settle(r, streams)
 	r.stop(t)
@@ -73,7 +74,7 @@ func TestRowDamage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			check := &Stage{Config: conf, Model: m, NewEngine: generic}
+			check := &Stage{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
 			_, err = check.Verify(t.Context(), b.js, 0)
 			mentions(t, err, c.says...)
 			_, err = Snapshot(t.Context(), b.js, "hurt", 0)
@@ -81,7 +82,7 @@ func TestRowDamage(t *testing.T) {
 			before := len(b.predictions("hurt"))
 			r := b.start(m, conf)
 			for i := range 6 {
-				b.publish([]packet{one(fmt.Sprint("k", i), 2, 1, 1, true)})
+				b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 1, 1, true)})
 			}
 			mentions(t, r.wait(t), c.says...)
 			if n := len(b.predictions("hurt")); n != before {
@@ -116,7 +117,7 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 6 {
-		b.publish([]packet{one(fmt.Sprint("k", i), 2, 1, 1, true)})
+		b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 1, 1, true)})
 	}
 	r.until(t, "fencing", func(s Stats) bool { return s.Fenced == 1 && s.Stopped == 0 })
 	// It claims the partition again, and now the rows are missed.
@@ -148,7 +149,7 @@ func TestParseRow(t *testing.T) {
 // A store of rows that does not answer gives up the partition that needs it,
 // to be claimed again, and leaves the others alone.
 func TestRowStoreAway(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "away", Partitions: 2, Shards: 1, MaxSlots: 2}.WithDefaults()
 	snaps, err := snapshotsOf(t.Context(), b.js, c)
@@ -167,7 +168,7 @@ func TestRowStoreAway(t *testing.T) {
 	l.b = shard.NewBatch(2)
 	take := func(p *shard.Partition, key string) {
 		t.Helper()
-		j := l.job(rows(key, 0, false, 1, 2))
+		j := l.job(pipelinetest.Rows(key, 0, false, 1, 2))
 		j.Part = p
 		l.b.Reset()
 		if err := errors.Join(l.Ingest(l.b, j), l.Advance(l.b)); err != nil {
@@ -203,7 +204,7 @@ func TestRowStoreAway(t *testing.T) {
 // A partition that finds no slot in the middle of a message leaves nothing
 // behind in the batch, which goes on with the messages of others.
 func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "middle", Partitions: 2, Shards: 1, MaxSlots: 2}.WithDefaults()
 	snaps, err := snapshotsOf(t.Context(), b.js, c)
@@ -219,10 +220,10 @@ func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
 	}
 	l.b = shard.NewBatch(2)
 	b.srv.Close() // no row can be stored
-	many := crowd(4)
-	many.batch.Ends = []bool{false, false, false, true}
+	many := pipelinetest.Crowd(4)
+	many.Batch.Ends = []bool{false, false, false, true}
 	mine := l.job(many)
-	theirs := l.job(rows("x", 0, true, 1, 2))
+	theirs := l.job(pipelinetest.Rows("x", 0, true, 1, 2))
 	theirs.Part = other
 	if err := errors.Join(l.Ingest(l.b, mine), l.Ingest(l.b, theirs), l.Advance(l.b)); err != nil {
 		t.Fatal(err)
@@ -233,7 +234,7 @@ func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
 	if other.Failed() {
 		t.Fatalf("the other partition: %v", other.Owner.(*testOwner).err)
 	}
-	want := newLone(t, m, Config{}).feedAll(rows("x", 0, true, 1, 2))
+	want := newLone(t, m, Config{}).feedAll(pipelinetest.Rows("x", 0, true, 1, 2))
 	if got := l.b.Answers[1].Preds; len(got) != 1 || !slices.Equal(got[0].Scores, want[0].Scores) {
 		t.Errorf("the other partition has %+v, want %+v", got, want)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -25,7 +26,9 @@ type running struct {
 	done     chan error
 }
 
-func (b *rig) start(m *reservoir.Model, c Config) *running { return b.startWith(m, c, generic) }
+func (b *rig) start(m *reservoir.Model, c Config) *running {
+	return b.startWith(m, c, pipelinetest.Generic)
+}
 
 func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *running {
 	b.t.Helper()
@@ -162,7 +165,7 @@ func (b *rig) settle(r *running, messages int) Stats {
 
 // answer runs a stage until it has taken so many messages into account, those
 // published here and before.
-func (b *rig) answer(m *reservoir.Model, c Config, packets []packet, messages int) {
+func (b *rig) answer(m *reservoir.Model, c Config, packets []pipelinetest.Packet, messages int) {
 	b.t.Helper()
 	r := b.start(m, c)
 	b.publish(packets)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -19,17 +20,17 @@ import (
 // sequence the training mean; the prediction says so, and its neighbours do
 // not.
 func TestHoldMissing(t *testing.T) {
-	nan := float32Nan
+	nan := pipelinetest.NaN
 	marked := reservoir.Policy{Kind: reservoir.Marked}
-	m := testModel(t, 3, marked)
+	m := pipelinetest.Model(t, 3, marked)
 	mean := m.Network.Norm.Mean
 	a := newLone(t, m, Config{NonFinite: codec.Hold})
 	got := a.feedAll(
-		rows("s", 1, false, nan, 1, 2, nan, nan, 3), rows("s", 2, true, nan, 4, 5, nan),
-		rows("s", 3, true, 7, nan), rows("s", 4, true, 1, 2))
+		pipelinetest.Rows("s", 1, false, nan, 1, 2, nan, nan, 3), pipelinetest.Rows("s", 2, true, nan, 4, 5, nan),
+		pipelinetest.Rows("s", 3, true, 7, nan), pipelinetest.Rows("s", 4, true, 1, 2))
 	exp := newLone(t, m, Config{}).feedAll(
-		rows("s", 1, false, mean[0], 1, 2, 1, 2, 3), rows("s", 2, true, 2, 4, 5, 4),
-		rows("s", 3, true, 7, mean[1]), rows("s", 4, true, 1, 2))
+		pipelinetest.Rows("s", 1, false, mean[0], 1, 2, 1, 2, 3), pipelinetest.Rows("s", 2, true, 2, 4, 5, 4),
+		pipelinetest.Rows("s", 3, true, 7, mean[1]), pipelinetest.Rows("s", 4, true, 1, 2))
 	for i := range exp {
 		want := codec.FlagHeld
 		if i == 2 {
@@ -44,18 +45,18 @@ func TestHoldMissing(t *testing.T) {
 	}
 
 	// Two streams in one message hold their own values.
-	multi := packet{key: "g", seq: 1, header: map[string]string{wire.HeaderEnd: "true"}, batch: codec.Batch{
+	multi := pipelinetest.Packet{Key: "g", Seq: 1, Header: map[string]string{wire.HeaderEnd: "true"}, Batch: codec.Batch{
 		Rows: 4, X: []float32{1, 2, 3, 4, nan, 5, 6, nan}, Keys: []string{"a", "b"}, Key: []int32{0, 1, 0, 1},
 	}}
 	filled := multi
-	filled.batch.X = []float32{1, 2, 3, 4, 1, 5, 6, 4}
+	filled.Batch.X = []float32{1, 2, 3, 4, 1, 5, 6, 4}
 	g, e := newLone(t, m, Config{NonFinite: codec.Hold}).feedAll(multi), newLone(t, m, Config{}).feedAll(filled)
 	if len(g) != 2 || !sameBits(g[0].Scores, e[0].Scores) || !sameBits(g[1].Scores, e[1].Scores) || g[0].Row != 2 || g[1].Row != 3 {
 		t.Errorf("multi-stream: %+v, want %+v", g, e)
 	}
 
 	// Zero: flagged as well, value 0.
-	z, e := newLone(t, m, Config{NonFinite: codec.Zero}).feedAll(rows("s", 1, true, 1, nan)), newLone(t, m, Config{}).feedAll(rows("s", 1, true, 1, 0))
+	z, e := newLone(t, m, Config{NonFinite: codec.Zero}).feedAll(pipelinetest.Rows("s", 1, true, 1, nan)), newLone(t, m, Config{}).feedAll(pipelinetest.Rows("s", 1, true, 1, 0))
 	if !sameBits(z[0].Scores, e[0].Scores) || z[0].Flags != codec.FlagHeld {
 		t.Errorf("zero: %+v, want %v flagged", z[0], e[0].Scores)
 	}
@@ -64,15 +65,15 @@ func TestHoldMissing(t *testing.T) {
 // The pool grows with the sequences that are open, keeps their states, and
 // says so when it may not grow.
 func TestPoolGrows(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	const n = 3*shard.FirstSlots + 5
 	l := newLone(t, m, Config{})
-	var first, second, whole []packet
+	var first, second, whole []pipelinetest.Packet
 	for i := range n {
 		key, v := fmt.Sprintf("k%d", i), float32(i)/n
-		first = append(first, rows(key, 1, false, v, -v))
-		second = append(second, rows(key, 2, true, -v, 1))
-		whole = append(whole, rows(key, 1, true, v, -v, -v, 1))
+		first = append(first, pipelinetest.Rows(key, 1, false, v, -v))
+		second = append(second, pipelinetest.Rows(key, 2, true, -v, 1))
+		whole = append(whole, pipelinetest.Rows(key, 1, true, v, -v, -v, 1))
 	}
 	l.feedAll(first...)
 	if l.Pool.Used() != n || l.Pool.Engine.Slots() != 4*shard.FirstSlots {
@@ -101,25 +102,25 @@ func TestPoolGrows(t *testing.T) {
 // Memory of streams is bounded: the one longest silent between sequences goes,
 // never one in a sequence.
 func TestStreamsForgotten(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{MaxStreams: 3})
-	l.feedAll(rows("open", 1, false, 1, 1), rows("old", 1, true, 1, 1), rows("mid", 1, true, 1, 1), rows("new", 1, true, 1, 1))
+	l.feedAll(pipelinetest.Rows("open", 1, false, 1, 1), pipelinetest.Rows("old", 1, true, 1, 1), pipelinetest.Rows("mid", 1, true, 1, 1), pipelinetest.Rows("new", 1, true, 1, 1))
 	if l.p.State.Sources["old"] != nil || l.p.State.Sources["open"] == nil || l.p.State.Sources["mid"] == nil || l.p.State.Len() != 3 {
 		t.Fatalf("remembered: %v", l.p.State.Sources)
 	}
 	if s := read(l.Counters); s.Streams != 3 || s.Forgotten != 1 {
 		t.Errorf("counted %+v", s)
 	}
-	if got := l.feedAll(rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
+	if got := l.feedAll(pipelinetest.Rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
 		t.Errorf("the open stream: %+v", got)
 	}
 	l = newLone(t, m, Config{MaxStreams: 1})
-	l.feedAll(rows("open", 1, false, 1, 1))
-	mentions(t, l.Ingest(l.b, l.job(rows("more", 1, false, 1, 1))), "max_streams", "more")
+	l.feedAll(pipelinetest.Rows("open", 1, false, 1, 1))
+	mentions(t, l.Ingest(l.b, l.job(pipelinetest.Rows("more", 1, false, 1, 1))), "max_streams", "more")
 	// Garbage on many keys is bounded, too.
 	l = newLone(t, m, Config{MaxStreams: 5})
 	for i := range 50 {
-		if err := l.Ingest(l.b, l.job(packet{key: fmt.Sprintf("k%d", i), raw: []byte("?")})); err != nil {
+		if err := l.Ingest(l.b, l.job(pipelinetest.Packet{Key: fmt.Sprintf("k%d", i), Raw: []byte("?")})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,9 +131,9 @@ func TestStreamsForgotten(t *testing.T) {
 
 // A silence and a loss together: the lost samples may belong to either side.
 func TestGapFlagsBothSides(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Gap, Gap: 10})
-	at := func(seq uint64, times ...int64) packet {
-		return packet{key: "s", seq: seq, batch: codec.Batch{Rows: len(times), X: make([]float32, 2*len(times)), Times: times}}
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Gap, Gap: 10})
+	at := func(seq uint64, times ...int64) pipelinetest.Packet {
+		return pipelinetest.Packet{Key: "s", Seq: seq, Batch: codec.Batch{Rows: len(times), X: make([]float32, 2*len(times)), Times: times}}
 	}
 	l := newLone(t, m, Config{Reorder: -1})
 	got := flags(l.feedAll(at(1, 0, 1), at(3, 50, 51), at(4, 100, 101), at(5, 200)))
@@ -140,7 +141,7 @@ func TestGapFlagsBothSides(t *testing.T) {
 		t.Errorf("predictions %q, want %q", got, want)
 	}
 	l.b.Reset()
-	if err := l.Ingest(l.b, l.job(rows("s", 6, false, 1, 1))); err != nil {
+	if err := l.Ingest(l.b, l.job(pipelinetest.Rows("s", 6, false, 1, 1))); err != nil {
 		t.Fatal(err)
 	}
 	if len(l.b.Dead) != 1 || !strings.Contains(l.b.Dead[0].Reason, "ts") {
@@ -151,11 +152,11 @@ func TestGapFlagsBothSides(t *testing.T) {
 // An end without samples closes what is open: for one stream, and for all of
 // a gateway's.
 func TestEndWithoutRows(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
-	multi := packet{key: "g", seq: 1, batch: codec.Batch{Rows: 3, X: make([]float32, 6), Keys: []string{"b", "a"}, Key: []int32{0, 1, 0}}}
-	end := func(key string, seq uint64) packet { return rows(key, seq, true) }
-	got := l.feedAll(end("s", 1), rows("s", 2, false, 1, 1, 2, 2), end("s", 3), end("s", 4), multi, end("g", 2))
+	multi := pipelinetest.Packet{Key: "g", Seq: 1, Batch: codec.Batch{Rows: 3, X: make([]float32, 6), Keys: []string{"b", "a"}, Key: []int32{0, 1, 0}}}
+	end := func(key string, seq uint64) pipelinetest.Packet { return pipelinetest.Rows(key, seq, true) }
+	got := l.feedAll(end("s", 1), pipelinetest.Rows("s", 2, false, 1, 1, 2, 2), end("s", 3), end("s", 4), multi, end("g", 2))
 	var s []string
 	for _, p := range got {
 		s = append(s, fmt.Sprintf("%s@%d.%d", p.Stream, p.Seq, p.Row))
@@ -167,10 +168,13 @@ func TestEndWithoutRows(t *testing.T) {
 
 // A new incarnation starts counting again from 1; an open sequence is flagged.
 func TestIncarnation(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	of := func(p packet, inc string) packet { p.header[wire.HeaderIncarnation] = inc; return p }
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	of := func(p pipelinetest.Packet, inc string) pipelinetest.Packet {
+		p.Header[wire.HeaderIncarnation] = inc
+		return p
+	}
 	l := newLone(t, m, Config{})
-	got := flags(l.feedAll(of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, false, 1, 1), "a"), of(rows("s", 1, true, 1, 1), "b"), of(rows("s", 2, true, 1, 1), "b")))
+	got := flags(l.feedAll(of(pipelinetest.Rows("s", 1, false, 1, 1), "a"), of(pipelinetest.Rows("s", 1, false, 1, 1), "a"), of(pipelinetest.Rows("s", 1, true, 1, 1), "b"), of(pipelinetest.Rows("s", 2, true, 1, 1), "b")))
 	if want := "1.0:gap 2.0:"; got != want || l.Counters.Duplicates.Load() != 1 {
 		t.Errorf("%q with %d duplicates, want %q with 1", got, l.Counters.Duplicates.Load(), want)
 	}
@@ -178,9 +182,9 @@ func TestIncarnation(t *testing.T) {
 
 // What a partition that could not be installed had counted, its end takes back.
 func TestAdoptFails(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	first := newLone(t, m, Config{})
-	first.feedAll(rows("a", 1, false, 1, 2), rows("b", 1, false, 1, 2), rows("b", 3, false, 1, 2))
+	first.feedAll(pipelinetest.Rows("a", 1, false, 1, 2), pipelinetest.Rows("b", 1, false, 1, 2), pipelinetest.Rows("b", 3, false, 1, 2))
 	if err := first.rehash(); err != nil {
 		t.Fatal(err)
 	}

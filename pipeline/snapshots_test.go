@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -17,10 +18,10 @@ import (
 
 // Snapshots that killed workers left behind are swept, the one in use is not.
 func TestOrphansAreSwept(t *testing.T) {
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := quick("sweep", 1)
-	b.answer(m, c, []packet{one("a", 1, 2, 1, false)}, 1)
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false)}, 1)
 	store, err := b.js.ObjectStore(t.Context(), wire.SnapshotBucket("sweep"))
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +40,7 @@ func TestOrphansAreSwept(t *testing.T) {
 			t.Fatal("the orphan is still there")
 		}
 	}
-	b.publish([]packet{one("a", 2, 2, 1, true)})
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 2, 1, true)})
 	b.settle(r, 2)
 	r.stop(t)
 	for _, name := range []string{"p7.e1.5", "somebody's"} { // not ours to judge

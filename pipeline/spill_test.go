@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
@@ -30,13 +31,13 @@ func TestSpillSameBits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			streams := recordings(24, 60)
-			packets, sent := mixed(streams, 77)
-			m := ranged(testModel(t, 3, c.policy))
+			streams := pipelinetest.Recordings(24, 60)
+			packets, sent := pipelinetest.Mixed(streams, 77)
+			m := pipelinetest.Ranged(pipelinetest.Model(t, 3, c.policy))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			conf := quick("spill", 3)
-			shuffled := disorder(packets, rand.New(rand.NewPCG(6, 2)))
+			shuffled := pipelinetest.Disorder(packets, rand.New(rand.NewPCG(6, 2)))
 			const parts = 4
 			spilled, fetched := uint64(0), uint64(0)
 			for i := range parts {
@@ -74,7 +75,7 @@ func TestSpillSameBits(t *testing.T) {
 
 			// A damaged row would be found, whether it is asked for or not; and
 			// states leave the job whole.
-			check := &Stage{Config: conf, Model: m, NewEngine: generic}
+			check := &Stage{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
 			j, err := admin.Open(t.Context(), b.js, "spill")
 			if err != nil {
 				t.Fatal(err)
@@ -110,9 +111,9 @@ func TestSpillSameBits(t *testing.T) {
 // States with rows stored apart move to another job and go on there, bit for
 // bit.
 func TestSpilledStatesMove(t *testing.T) {
-	streams := recordings(10, 40)
-	packets, sent := mixed(streams, 41)
-	m := ranged(testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
+	streams := pipelinetest.Recordings(10, 40)
+	packets, sent := pipelinetest.Mixed(streams, 41)
+	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("old", 1)
@@ -202,18 +203,18 @@ func TestResidents(t *testing.T) {
 // streams: the predictions are those of a stage that has room.
 func TestSpillWithinOneMessage(t *testing.T) {
 	t.Parallel()
-	m := testModel(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	rng := rand.New(rand.NewPCG(4, 1))
-	var packets []packet
+	var packets []pipelinetest.Packet
 	for seq := range uint64(400) {
-		p := packet{key: "g", seq: seq + 1, header: map[string]string{}}
+		p := pipelinetest.Packet{Key: "g", Seq: seq + 1, Header: map[string]string{}}
 		for range 1 + rng.IntN(4) { // samples of few streams, whose sequences are short
 			k := rng.IntN(6)
-			p.batch.Rows++
-			p.batch.X = append(p.batch.X, noise(rng, 2)...)
-			p.batch.Keys, p.batch.Key = append(p.batch.Keys, fmt.Sprint("s", k)), append(p.batch.Key, int32(len(p.batch.Key)))
-			p.batch.Ends = append(p.batch.Ends, rng.IntN(2) == 0)
+			p.Batch.Rows++
+			p.Batch.X = append(p.Batch.X, pipelinetest.Noise(rng, 2)...)
+			p.Batch.Keys, p.Batch.Key = append(p.Batch.Keys, fmt.Sprint("s", k)), append(p.Batch.Key, int32(len(p.Batch.Key)))
+			p.Batch.Ends = append(p.Batch.Ends, rng.IntN(2) == 0)
 		}
 		packets = append(packets, joined(p))
 	}
@@ -240,16 +241,16 @@ func TestSpillWithinOneMessage(t *testing.T) {
 }
 
 // joined gives each stream of a message one key.
-func joined(p packet) packet {
+func joined(p pipelinetest.Packet) pipelinetest.Packet {
 	var keys []string
-	for i, k := range p.batch.Key {
-		id := p.batch.Keys[k]
+	for i, k := range p.Batch.Key {
+		id := p.Batch.Keys[k]
 		at := slices.Index(keys, id)
 		if at < 0 {
 			at, keys = len(keys), append(keys, id)
 		}
-		p.batch.Key[i] = int32(at)
+		p.Batch.Key[i] = int32(at)
 	}
-	p.batch.Keys = keys
+	p.Batch.Keys = keys
 	return p
 }

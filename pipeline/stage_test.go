@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -27,19 +28,19 @@ func TestStageEqualsEngine(t *testing.T) {
 		{Partitions: 8, Shards: 3, Latency: -1},
 		{Partitions: 5, Shards: 2, RowBudget: 1, Latency: time.Millisecond},
 	}
-	streams := recordings(20, 60)
+	streams := pipelinetest.Recordings(20, 60)
 	rng := rand.New(rand.NewPCG(5, 5))
-	sent := map[string][]packet{}
-	var lists [][]packet
+	sent := map[string][]pipelinetest.Packet{}
+	var lists [][]pipelinetest.Packet
 	for _, r := range streams {
-		sent[r.name] = r.split(rng)
-		lists = append(lists, sent[r.name])
+		sent[r.Name] = r.Split(rng)
+		lists = append(lists, sent[r.Name])
 	}
-	packets := interleave(rng, lists)
+	packets := pipelinetest.Interleave(rng, lists)
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := ranged(testModel(t, 3, policy))
+			m := pipelinetest.Ranged(pipelinetest.Model(t, 3, policy))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			for i, c := range shapes {
@@ -67,7 +68,7 @@ func TestStageEqualsEngine(t *testing.T) {
 func BenchmarkStage(b *testing.B) {
 	for _, rows := range []int{64, 1024} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
-			m := testModel(b, 3, reservoir.Policy{Kind: reservoir.Count, Length: 256})
+			m := pipelinetest.Model(b, 3, reservoir.Policy{Kind: reservoir.Count, Length: 256})
 			rig := newRig(b)
 			c := Config{Job: "bench"}
 			rig.start(m, c).stop(b)

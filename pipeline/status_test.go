@@ -36,17 +36,17 @@ func (g *gate) Advance(x []float32, runs []reservoir.Run, scores []float32) erro
 func TestLagAfterIdleTime(t *testing.T) {
 	b := newRig(t)
 	open := make(chan struct{})
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Partitions: 1, Lease: 200 * time.Millisecond}
 	r := b.startWith(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		e, err := generic(net, slots)
+		e, err := pipelinetest.Generic(net, slots)
 		return &gate{e, open}, err
 	})
 	batches := r.counters.Stats().Batches
 	r.until(t, "20 orders in an idle stage", func(s Stats) bool { return s.Batches > batches+20 })
 	const n = 30
 	for i := range n {
-		b.publish([]packet{rows("s", uint64(i+1), i == n-1, 1, 2)})
+		b.publish([]pipelinetest.Packet{pipelinetest.Rows("s", uint64(i+1), i == n-1, 1, 2)})
 	}
 	r.until(t, "30 messages that wait", func(s Stats) bool { return s.Lag == n })
 	if h := r.counters.Status().Partitions; len(h) != 1 || h[0].Lag != n || !h[0].Unsaved.IsZero() {
@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	b := rigOf(t, srv)
 	b.url = srv.URL()
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Partitions: 3, Shards: 2, MaxSlots: 100, MaxStreams: 50, SnapshotEvery: 50 * time.Millisecond, Lease: time.Second, StopTimeout: time.Second}
 
 	unready := func(counters *Counters) string {
@@ -96,7 +96,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	begin := time.Now()
-	b.publish([]packet{rows("s", 1, false, 1, 2)})
+	b.publish([]pipelinetest.Packet{pipelinetest.Rows("s", 1, false, 1, 2)})
 	unsaved := func() (at time.Time) {
 		for _, h := range r.counters.Status().Partitions {
 			if !h.Unsaved.IsZero() {
@@ -129,19 +129,19 @@ func TestStatus(t *testing.T) {
 // A partition is ready when what must be replayed has been, not before.
 func TestReplayingIsNotReady(t *testing.T) {
 	b := newRig(t)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Partitions: 1, SnapshotEvery: time.Hour}
 	r := b.start(m, c)
 	const n = 5
 	for i := range n {
-		b.publish([]packet{rows("s", uint64(i+1), true, 1, 2)})
+		b.publish([]pipelinetest.Packet{pipelinetest.Rows("s", uint64(i+1), true, 1, 2)})
 	}
 	b.settle(r, n)
 	r.crash(t)
 
 	open := make(chan struct{})
 	r = b.launch(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		e, err := generic(net, slots)
+		e, err := pipelinetest.Generic(net, slots)
 		return &gate{e, open}, err
 	})
 	for range 50 {
@@ -275,17 +275,17 @@ func (e *breaking) Advance(x []float32, runs []reservoir.Run, scores []float32) 
 // shards have not ended yet.
 func TestFailureIsNotReady(t *testing.T) {
 	b := newRig(t)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	busy := make(chan struct{}, 10)
 	open := []chan error{make(chan error, 10), make(chan error, 10)}
 	shard := 0
 	r := b.launch(m, Config{Partitions: 2, Shards: 2}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		e, err := generic(net, slots)
+		e, err := pipelinetest.Generic(net, slots)
 		shard++
 		return &breaking{e, busy, open[shard-1]}, err
 	})
 	for i := range 20 { // some for either shard
-		b.publish([]packet{rows(fmt.Sprint("s", i), 1, false, 1, 2)})
+		b.publish([]pipelinetest.Packet{pipelinetest.Rows(fmt.Sprint("s", i), 1, false, 1, 2)})
 	}
 	<-busy
 	<-busy

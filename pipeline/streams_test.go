@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -52,9 +53,9 @@ func TestPartitionIsFNV(t *testing.T) {
 // left as they are.
 func TestExistingStreams(t *testing.T) {
 	b := newRig(t)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	run := func(c Config) error {
-		s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial, Log: b.log}
+		s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
 		return s.Run(t.Context())
 	}
 	base := Config{Job: "old", Partitions: 8}
@@ -104,13 +105,13 @@ func TestExistingStreams(t *testing.T) {
 // An input created again under an old output is noticed.
 func TestInputRecreated(t *testing.T) {
 	b := newRig(t)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Job: "new", Partitions: 1}
-	b.answer(m, c, []packet{one("a", 1, 1, 1, true)}, 1)
+	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 1, 1, true)}, 1)
 	if err := b.js.DeleteStream(t.Context(), wire.InputStream("new")); err != nil {
 		t.Fatal(err)
 	}
-	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
+	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
 	err := s.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "deleted and created again") && !strings.Contains(err.Error(), "lost its tail") {
 		t.Fatalf("stage on a recreated input: %v", err)
@@ -119,7 +120,7 @@ func TestInputRecreated(t *testing.T) {
 
 func TestForeignOutput(t *testing.T) {
 	b := newRig(t)
-	m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Job: "foreign", Partitions: 1}
 	b.start(m, c).stop(t)
 	ack, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "foreign.out.0", Data: []byte("hello")})
@@ -127,7 +128,7 @@ func TestForeignOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	advice := fmt.Sprintf("nats stream rmm FOREIGN-OUT %d", ack.Sequence)
-	s := Stage{Config: c, Model: m, NewEngine: generic, Dial: b.dial}
+	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
 	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there", advice)
 	err = consumer.Predictions(t.Context(), b.js, "foreign", 1, func(consumer.Output) error { return nil })
 	mentions(t, err, fmt.Sprint("message ", ack.Sequence), advice)
@@ -172,7 +173,7 @@ func TestNoJetStream(t *testing.T) {
 	if !ns.ReadyForConnections(patience) {
 		t.Fatal("server not ready")
 	}
-	s := Stage{Model: testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: generic,
+	s := Stage{Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic,
 		Dial: func(name string) (*nats.Conn, error) {
 			return natsclient.Connect(natsclient.Options{URL: ns.ClientURL(), Name: name})
 		}}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -18,7 +19,7 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			cfg := quick("back", 1)
-			m := testModel(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+			m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 			p := newPast(t)
 			b := p.rig()
 			r := b.start(m, cfg)
