@@ -39,8 +39,11 @@ var graph = map[string]struct {
 	"offline/report":          {[]string{"internal/energy", "offline/bench", "offline/compare", "offline/figures"}, "puts results and curves on a page; runs nothing"},
 	"pipeline/internal/wire":  {[]string{"codec"}, "names and formats: knows neither a client nor what they are for"},
 	"pipeline/internal/state": {[]string{"codec", "pipeline/internal/wire", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "what a message does to a partition: no server, no clock, no engine, no log"},
-	"pipeline":                {[]string{"codec", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir", "reservoir/monitor", "reservoir/sequence"}, "knows no archive, no device and no configuration file"},
-	"pipeline/internal/store": {[]string{"pipeline/internal/wire"}, "what a job has stored: snapshots and rows are bytes here; knows neither a state nor an engine"},
+	"pipeline/internal/store": {[]string{"pipeline/internal/wire"}, "what a job has stored: snapshots and states are bytes here; knows neither a state nor an engine"},
+	"pipeline/internal/stats": {[]string{"codec", "pipeline/internal/wire"}, "counts by reason and flag; reads nothing that works"},
+	"pipeline/internal/shard": {[]string{"codec", "pipeline/internal/state", "pipeline/internal/stats", "pipeline/internal/store", "pipeline/internal/wire", "readout", "reservoir"}, "drives state machine and engine, and stores states that find no slot; sees its owner through an interface"},
+	"pipeline/internal/owner": {[]string{"codec", "pipeline/internal/shard", "pipeline/internal/state", "pipeline/internal/stats", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient", "reservoir"}, "holds one partition at a time: knows no other worker and no assignment"},
+	"pipeline":                {[]string{"codec", "pipeline/internal/owner", "pipeline/internal/shard", "pipeline/internal/state", "pipeline/internal/stats", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir"}, "a worker: starts shards, shares the partitions with other workers; knows no archive, no device and no configuration file"},
 	"pipeline/admin":          {[]string{"pipeline/consumer", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire"}, "looks at a job from outside; needs no stage"},
 	"pipeline/consumer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "reads what a job puts out; knows no stage"},
 	"pipeline/natsclient":     {nil, "opens connections; knows neither a server of ours nor a job"},
@@ -70,7 +73,7 @@ var graph = map[string]struct {
 	"internal/testing/enginetest":   {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
 	"internal/testing/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},
 	"internal/testing/parts":        {nil, "ends tests for want of an outside part"},
-	"internal/testing/pipelinetest": {[]string{"pipeline/natsserver"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
+	"internal/testing/pipelinetest": {[]string{"codec", "pipeline/natsserver", "readout", "reservoir"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
 	"internal/testing/bochs":        {nil, "boots test binaries on an emulated machine; knows them by path"},
 	"internal/testing/bochs/guest":  {nil, "the emulated machine's init: runs what it finds"},
 	"internal/testing/ptx":          {[]string{"reservoir/canon"}, "interprets kernels; knows no driver"},
@@ -87,7 +90,7 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/store", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/owner", "pipeline/internal/store", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/compare", "offline/figures", "tools/peers/gonum"}, "the step needs no linear algebra library"},

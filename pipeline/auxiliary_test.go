@@ -71,7 +71,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			b.edit(wire.SnapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
 			if c.lease < time.Second { // it has seen that
 				waitFor(t, "a look", func() bool {
-					k := r.counters.running.Load().auxiliary
+					k := r.counters.running.Load().server.Auxiliary
 					k.Mu.Lock()
 					defer k.Mu.Unlock()
 					return k.Known[wire.SnapshotStream(conf.Job)].Config.Description == "ours"
@@ -90,7 +90,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				waitFor(t, "both named", func() bool {
 					named := 0
 					for _, tn := range r.counters.running.Load().view.Load().owned {
-						if s := tn.Saving(); !s.Lost && !s.Uploading && tn.Unnamed() == nil {
+						if s := tn.Saving(); !s.Lost && !s.Uploading && tn.Health().Unsaved.IsZero() {
 							named++
 						}
 					}
@@ -277,6 +277,6 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 		t.Fatal(err, rec)
 	}
 	b.remove(wire.SnapshotStream(c.Job))
-	tn := &owner.Ownership{W: &owner.Worker{Log: slog.New(slog.DiscardHandler), Snaps: s}, Part: shard.NewPartition(0, 0), C: &store.Committer{Record: rec}, Ctx: t.Context()}
+	tn := &owner.Ownership{W: &owner.Worker{Log: slog.New(slog.DiscardHandler), Server: owner.Server{Snaps: s}}, Part: shard.NewPartition(0, 0), C: &store.Committer{Record: rec}, Ctx: t.Context()}
 	mentions(t, tn.Restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

@@ -46,7 +46,7 @@ func (m *manager) isDeferred(ctx context.Context, p int) bool {
 	if time.Now().Before(w.until) {
 		return true
 	}
-	if m.run.snaps.Mute.Load() {
+	if m.run.server.Snaps.Mute.Load() {
 		m.probe(ctx, p)
 		return true
 	}
@@ -60,7 +60,7 @@ func (m *manager) probe(ctx context.Context, p int) {
 	}
 	m.beside.Go(func() {
 		defer m.probing.Store(false)
-		m.run.snaps.Probe(ctx, p, 4*m.run.shards[p%m.run.cfg.Shards].Machine.Shape.Words, m.run.log)
+		m.run.server.Snaps.Probe(ctx, p, 4*m.run.shards[p%m.run.cfg.Shards].Machine.Shape.Words, m.run.log)
 	})
 }
 

@@ -208,7 +208,7 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func(worker string) *store.Committer {
-		c := &store.Committer{Js: b.js, Stream: out, Job: "late", Worker: worker, Log: b.log}
+		c := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: worker, Log: b.log}
 		if err := c.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 			t.Fatal(err)
 		}

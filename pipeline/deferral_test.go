@@ -44,7 +44,7 @@ func TestServerGoneBetweenConnections(t *testing.T) {
 // minute at most; once it has worked for that long it starts again.
 func TestDeferralsGrow(t *testing.T) {
 	m := &manager{deferred: map[int]*deferral{}, run: &run{
-		counters: &stats.Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), streams: streams{snaps: &store.Snapshots{}},
+		counters: &stats.Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), server: owner.Server{Snaps: &store.Snapshots{}},
 	}}
 	if m.isDeferred(t.Context(), 3) {
 		t.Error("a partition waits that was never given up")

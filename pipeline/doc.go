@@ -2,24 +2,29 @@
 // JetStream, the reservoir state of each stream advances, and predictions go
 // out.
 //
-// It owns the NATS side (embedded server, connections, NATS streams, ordered
-// consumers), the bookkeeping of streams and sequences, the batching and the
-// commit. It does not know the bytes of Arrow messages (package codec), what
-// a step computes (package reservoir), files, flags or the environment.
+// This package is a worker of a job: it connects, starts shards, and shares the
+// job's partitions with the other workers. The packages below it do the work:
+// internal/owner holds a partition from its claim to its release, internal/shard
+// computes, internal/state is the state machine of a partition, internal/store
+// is what the job has on the server, internal/wire has names and formats. None
+// of them knows the bytes of Arrow messages (package codec), what a step
+// computes (package reservoir), files, flags or the environment.
 //
 // # The way of a message
 //
 //	producer -> sensors.<key> -> NATS stream <JOB>-IN, stored as <job>.in.<p>.<key>
-//	  receive.go      one ordered consumer per partition p hands messages to p's shard
-//	  shard.go        joins waiting messages until a number of samples or a latency is reached
-//	  ingest.go       hands each message to the state machine
-//	  internal/state  drops repeated messages, checks and decodes, and cuts the samples of
-//	                  each stream into runs (package reservoir/sequence)
-//	  assign.go       gives each run a slot of the engine
-//	  compute.go      reservoir.Engine.Advance: one call per batch
-//	  finalise.go     updates the digests, takes a snapshot where one is due
-//	  emit.go         publishes dead letters (deadletter.go) and encodes predictions (split.go)
-//	  commit.go       <job>.out.<p>: one message holds predictions and position
+//	  internal/owner/receive.go     one ordered consumer per partition p hands messages to p's shard
+//	  internal/shard/shard.go       joins waiting messages until a number of samples or a latency
+//	                                is reached
+//	  internal/shard/ingest.go      hands each message to the state machine
+//	  internal/state                drops repeated messages, checks and decodes, and cuts the
+//	                                samples of each stream into runs (package reservoir/sequence)
+//	  internal/shard/assign.go      gives each run a slot of the engine
+//	  internal/shard/compute.go     reservoir.Engine.Advance: one call per batch
+//	  internal/shard/finalise.go    updates the digests, takes a snapshot where one is due
+//	  internal/owner/emit.go        publishes the dead letters, encodes the predictions
+//	                                (internal/owner/split.go)
+//	  internal/store/commit.go      <job>.out.<p>: one message holds predictions and position
 //
 // A key is the last token of the subject that a producer publishes to. It is
 // UTF-8 without dots and blanks. The keys "*" and ">" must not be used: the
@@ -31,8 +36,8 @@
 // itself or, in a message with a stream_id field, each id under that key.
 //
 // Each shard has three parts: the callbacks of its consumers (receivers),
-// one goroutine that owns the engine and every state row, and one emitter.
-// Two bounded channels join them. Each state row has exactly one owner, so
+// one goroutine that owns the engine and every state, and one emitter.
+// Two bounded channels join them. Each state has exactly one owner, so
 // nothing between a message and its prediction takes a lock.
 //
 // # Message headers
@@ -132,7 +137,7 @@
 //     stores the copy while it continues to work; the next commit names it. At
 //     most two replaced snapshots are kept for each partition, so that an output
 //     that goes back by up to ten minutes still finds one to start from
-//     (retire.go). What killed workers left in the store is deleted ten minutes
+//     (internal/owner/retire.go). What killed workers left in the store is deleted ten minutes
 //     after a claim;
 //  6. stores the last state and commits "released" when it stops, or when p is
 //     assigned to another worker: the next owner replays nothing and need not

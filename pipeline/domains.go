@@ -19,13 +19,13 @@ import (
 // that partitions wait for ever. It asks with a row that nobody owns (epoch 0),
 // which the other job sweeps; where nobody has the job, the server says so at
 // once. Two jobs that begin before their servers are linked are not found out.
-func (r *run) elsewhere(ctx context.Context, nc *nats.Conn) error {
-	if _, err := r.js.Stream(ctx, wire.RowStream(r.cfg.Job)); !errors.Is(err, jetstream.ErrStreamNotFound) {
+func elsewhere(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, job string) error {
+	if _, err := js.Stream(ctx, wire.RowStream(job)); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil // the job is here; or what is wrong is told by who needs it
 	}
 	try, cancel := context.WithTimeout(ctx, natsclient.JetStreamWait)
 	defer cancel()
-	subject := wire.RowSubject(r.cfg.Job, 0, 0)
+	subject := wire.RowSubject(job, 0, 0)
 	answer, err := nc.RequestWithContext(try, subject, nil)
 	if err != nil {
 		return nil
@@ -34,10 +34,10 @@ func (r *run) elsewhere(ctx context.Context, nc *nats.Conn) error {
 	if err := json.Unmarshal(answer.Data, &ack); err != nil || ack.Stream == "" {
 		return nil
 	}
-	info, err := r.js.AccountInfo(try)
+	info, err := js.AccountInfo(try)
 	if err != nil || info.Domain == ack.Domain { // another worker was first
 		return nil
 	}
 	return fmt.Errorf("pipeline: a job %q already runs in the JetStream domain %q, which is linked to this server's domain %q: two jobs of one name would receive each other's messages; choose another name (job) and subject (input.subject), or connect to domain %q",
-		r.cfg.Job, ack.Domain, info.Domain, ack.Domain)
+		job, ack.Domain, info.Domain, ack.Domain)
 }

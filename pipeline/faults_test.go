@@ -23,7 +23,7 @@ func TestConsumerRefused(t *testing.T) {
 	defer conns.close()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := &owner.Worker{Job: "none", Log: book.Logger(), Reader: conns.reader, Snaps: &store.Snapshots{}}
+	w := &owner.Worker{Job: "none", Log: book.Logger(), Reader: conns.reader, Server: owner.Server{Snaps: &store.Snapshots{}}}
 	tn := &owner.Ownership{W: w, Part: shard.NewPartition(0, 0), Shard: &shard.Shard{}, Ctx: ctx, Stop: stop}
 	_, err := tn.Read()
 	mentions(t, err, "consumer of partition 0", "refused 10 times")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,16 @@ import (
 
 // ErrOtherModel is that of a worker whose model is not the one its job runs.
 var ErrOtherModel = errors.New("nothing was claimed")
+
+// self is who a worker is among its job's.
+type self struct {
+	head       *readout.Linear
+	model      wire.Identity
+	meta       codec.PredictionMeta
+	worker     string // its name
+	engine     string // its name
+	arithmetic string // the engine's, as in a record
+}
 
 // readoutOf identifies a readout, whatever others the model has, with what its
 // predictions' flags depend on: the same scores with other ranges are other
@@ -63,24 +74,24 @@ func writeEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job 
 // anybody hears of the worker. A new job becomes one of this model, by one
 // message that only one worker can write; one that programs from before
 // identities began, where their records and snapshots fit.
-func (r *run) join(ctx context.Context) error {
+func (r *self) join(ctx context.Context, at owner.Server, others *members, job string, empty []byte, log *slog.Logger) error {
 	own := r.entry()
-	theirs, _, err := readEntry(ctx, r.out, r.cfg.Job)
+	theirs, _, err := readEntry(ctx, at.Out, job)
 	if err != nil {
 		return err
 	}
 	if what := r.model.Differs(theirs.Identity); what != "" {
-		return r.refuse(what, theirs)
+		return r.refuse(job, what, theirs)
 	}
-	if err := r.compareMembers(ctx); err != nil {
+	if err := r.compareMembers(ctx, job, others); err != nil {
 		return err
 	}
-	theirs, err = agree(ctx, &own, r.js, r.out, r.snaps, r.cfg.Job, r.empty)
+	theirs, err = agree(ctx, &own, at.JS, at.Out, at.Snaps, job, empty)
 	if what := r.model.Differs(theirs.Identity); what != "" {
-		return r.refuse(what, theirs)
+		return r.refuse(job, what, theirs)
 	}
 	if store.Refused(err) { // as a partition's records are, which is dealt with there
-		r.log.Warn("which model the job runs is not stored: another model is told by the partitions' records alone", "subject", wire.EntrySubject(r.cfg.Job), "err", err)
+		log.Warn("which model the job runs is not stored: another model is told by the partitions' records alone", "subject", wire.EntrySubject(job), "err", err)
 		return nil
 	}
 	return err
@@ -103,44 +114,44 @@ func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jet
 	}
 }
 
-func (r *run) entry() wire.Entry {
-	return wire.Entry{Identity: r.model, Arithmetic: r.shards[0].Arithmetic, Worker: r.worker, Meta: r.meta}
+func (r *self) entry() wire.Entry {
+	return wire.Entry{Identity: r.model, Arithmetic: r.arithmetic, Worker: r.worker, Meta: r.meta}
 }
 
 // compareMembers refuses a model that is not that of the workers who live.
-func (r *run) compareMembers(ctx context.Context) error {
-	info, err := r.members.stream.Info(ctx, jetstream.WithSubjectFilter(r.members.prefix+">"))
+func (r *self) compareMembers(ctx context.Context, job string, others *members) error {
+	info, err := others.stream.Info(ctx, jetstream.WithSubjectFilter(others.prefix+">"))
 	if err != nil {
 		return fmt.Errorf("pipeline: workers not listed: %w", err)
 	}
 	for subject := range info.State.Subjects {
-		worker := strings.TrimPrefix(subject, r.members.prefix)
+		worker := strings.TrimPrefix(subject, others.prefix)
 		if what := r.model.DiffersFrom(worker); what != "" {
-			return r.otherModel(what, "worker "+worker+" has another one")
+			return r.otherModel(job, what, "worker "+worker+" has another one")
 		}
 	}
 	return nil
 }
 
 // refuse words what of a job's entry is not this worker's.
-func (r *run) refuse(what string, e wire.Entry) error {
+func (r *self) refuse(job, what string, e wire.Entry) error {
 	own := r.entry()
 	if e.Arithmetic != own.Arithmetic && e.Meta.SHA256 != "" {
-		return fmt.Errorf("%w: %w", owner.OtherArithmetic("job "+strconv.Quote(r.cfg.Job), e.Arithmetic, own.Arithmetic), ErrOtherModel)
+		return fmt.Errorf("%w: %w", owner.OtherArithmetic("job "+strconv.Quote(job), e.Arithmetic, own.Arithmetic), ErrOtherModel)
 	}
 	theirs := "it runs one that nobody has named"
 	if e.Meta.SHA256 != "" {
 		theirs = "it runs " + nameOf(e.Meta)
 	}
-	return r.otherModel(what, theirs)
+	return r.otherModel(job, what, theirs)
 }
 
-func (r *run) otherModel(what, theirs string) error {
+func (r *self) otherModel(job, what, theirs string) error {
 	advice := "its states mean nothing to another network (policy, channels or arithmetic): start this worker with the job's model, or under another job name"
 	if what == "readout" {
 		advice = "two readouts would answer side by side: start this worker with the job's model and readout (stage.head), or under another job name, into which states may be imported"
 	}
-	return fmt.Errorf("pipeline: job %q does not have this worker's %s: %s, this worker has %s: %s: %w", r.cfg.Job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
+	return fmt.Errorf("pipeline: job %q does not have this worker's %s: %s, this worker has %s: %s: %w", job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
 }
 
 // nameOf words a model for people.

@@ -246,7 +246,7 @@ func (b *rig) asBefore(t *testing.T, c Config) {
 	for p := range c.Partitions {
 		raw, r := b.last(c.Job, p)
 		r.Identity = wire.Identity{}
-		com := &store.Committer{Js: b.js, Stream: out, Job: c.Job, Part: p}
+		com := &store.Committer{JS: b.js, Stream: out, Job: c.Job, Part: p}
 		if _, err := com.Publish(t.Context(), r, raw.Sequence, raw.Data); err != nil {
 			t.Fatal(err)
 		}

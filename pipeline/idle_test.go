@@ -169,7 +169,7 @@ func TestLostIdleEventIsLogged(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
 	l.Log = book.Logger()
-	l.p.Owner = &owner.Ownership{W: &owner.Worker{Js: b.js, Subject: DefaultInputSubject, Partitions: 1}, Part: l.p} // there is no such input
+	l.p.Owner = &owner.Ownership{W: &owner.Worker{Server: owner.Server{JS: b.js}, Subject: DefaultInputSubject, Partitions: 1}, Part: l.p} // there is no such input
 	l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {
 		l.Pace.Began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)

@@ -40,7 +40,7 @@ func (r *run) manage(ctx, last context.Context) error {
 	defer m.beside.Wait()
 	defer cancel() // what goes on beside is not waited for where an engine has failed
 	m.beside.Go(func() {
-		if err := r.watchStreams(ctx); err != nil {
+		if err := newMonitor(r.owners, r.began, r.ownerships, r.interruptions).watch(ctx); err != nil {
 			m.broken.Store(&err)
 		}
 	})
@@ -121,7 +121,7 @@ func (m *manager) turn(ctx context.Context) error {
 	all := owners(workers, m.run.cfg.Partitions)
 	m.share = nil
 	for p, owner := range all {
-		if owner == m.run.worker {
+		if owner == m.run.self.worker {
 			m.share = append(m.share, p)
 		}
 	}
@@ -131,12 +131,12 @@ func (m *manager) turn(ctx context.Context) error {
 	for p, owner := range all {
 		t := m.owned[p]
 		switch {
-		case owner == m.run.worker && t == nil && m.stopped[p] == nil:
+		case owner == m.run.self.worker && t == nil && m.stopped[p] == nil:
 			if !m.isDeferred(ctx, p) {
 				m.start(p, reading)
 				started++
 			}
-		case owner != m.run.worker:
+		case owner != m.run.self.worker:
 			delete(m.deferred, p)
 			if t != nil {
 				t.Stop()
@@ -145,7 +145,7 @@ func (m *manager) turn(ctx context.Context) error {
 			t.Tick()
 			m.recovered(p, t)
 		}
-		if owner == m.run.worker && m.stopped[p] == nil {
+		if owner == m.run.self.worker && m.stopped[p] == nil {
 			mine++
 		}
 	}
@@ -188,8 +188,8 @@ func (m *manager) announce(reading *sync.WaitGroup) {
 		if owned == 0 || !m.told.CompareAndSwap(false, true) {
 			return
 		}
-		m.run.log.Info("stage is reading", "job", m.run.cfg.Job, "worker", m.run.worker, "partitions", owned, "of", m.run.cfg.Partitions,
-			"shards", m.run.cfg.Shards, "model", m.run.stage.ModelName, "engine", m.run.engine)
+		m.run.log.Info("stage is reading", "job", m.run.cfg.Job, "worker", m.run.self.worker, "partitions", owned, "of", m.run.cfg.Partitions,
+			"shards", m.run.cfg.Shards, "model", m.run.stage.ModelName, "engine", m.run.self.engine)
 		if m.run.stage.Ready != nil {
 			m.run.stage.Ready()
 		}

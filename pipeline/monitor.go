@@ -18,18 +18,25 @@ import (
 // whose NATS stream was deleted waits in silence; of one that was created again, or
 // put back from a backup, it reads only what comes behind the numbers it has
 // seen. So the run asks whether its input and output are those it began with.
-// While they are, it looks after the job's others (auxiliary.go).
+// While they are, it looks after the job's others (store.Auxiliary).
 type streamMonitor struct {
-	run    *run
+	worker *owner.Worker
+	began  map[string]time.Time            // when input and output were created
+	owned  func() map[int]*owner.Ownership // those that the manager has shown
+	breaks func() uint64                   // of connections and consumers
+
 	inputs *owner.InputWatch
 	wrong  map[string]time.Time // since when, by what
 	nobody uint64               // messages of no partition, when last told
 }
 
-// watchStreams looks until ctx ends or something is lost, and returns that.
-func (r *run) watchStreams(ctx context.Context) error {
-	w := &streamMonitor{run: r, inputs: owner.NewInputWatch(r.owners), wrong: map[string]time.Time{}}
-	for store.Pause(ctx, r.cfg.Lease) == nil {
+func newMonitor(w *owner.Worker, began map[string]time.Time, owned func() map[int]*owner.Ownership, breaks func() uint64) *streamMonitor {
+	return &streamMonitor{worker: w, began: began, owned: owned, breaks: breaks, inputs: owner.NewInputWatch(w), wrong: map[string]time.Time{}}
+}
+
+// watch looks until ctx ends or something is lost, and returns that.
+func (w *streamMonitor) watch(ctx context.Context) error {
+	for store.Pause(ctx, w.worker.Lease) == nil {
 		if err := w.look(ctx); err != nil {
 			return err
 		}
@@ -39,19 +46,19 @@ func (r *run) watchStreams(ctx context.Context) error {
 
 func (w *streamMonitor) look(ctx context.Context) error {
 	there := true
-	for _, s := range []jetstream.Stream{w.run.in.Stream, w.run.out} {
-		name, began := s.CachedInfo().Config.Name, w.run.began[s.CachedInfo().Config.Name]
-		seq := owner.Furthest(w.run.ownerships()) // before the question: what is read meanwhile lies beyond
+	for _, s := range []jetstream.Stream{w.worker.Server.In.Stream, w.worker.Server.Out} {
+		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
+		seq := owner.Furthest(w.owned()) // before the question: what is read meanwhile lies beyond
 		var opts []jetstream.StreamInfoOpt
-		if s == w.run.in.Stream {
-			opts = append(opts, jetstream.WithSubjectFilter(w.run.cfg.InputSubject))
+		if s == w.worker.Server.In.Stream {
+			opts = append(opts, jetstream.WithSubjectFilter(w.worker.Subject))
 		}
-		try, cancel := w.run.link.Attempt(ctx)
+		try, cancel := w.worker.Server.Link.Attempt(ctx)
 		info, err := s.Info(try, opts...)
 		cancel()
 		gone := errors.Is(err, jetstream.ErrStreamNotFound)
 		if w.lasts(name+" gone", gone, clustered(s)) {
-			return store.LostStream(w.run.cfg.Job, name)
+			return store.LostStream(w.worker.Job, name)
 		}
 		if err != nil {
 			there = false
@@ -63,19 +70,19 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		if err := store.Discards(info.Config); err != nil {
 			return err
 		}
-		if s != w.run.in.Stream || w.run.stage.guard.Trusting {
+		if s != w.worker.Server.In.Stream || w.worker.Trusting {
 			continue
 		}
 		w.unmapped(name, info.State.Subjects)
 		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its tail; %s", name, info.State.LastSeq, seq, store.OtherHistory)
 		}
-		owned := w.run.ownerships()
-		w.inputs.Same(ctx, w.run.interruptions(), owned)
+		owned := w.owned()
+		w.inputs.Same(ctx, w.breaks(), owned)
 		w.inputs.LookBehind(ctx, info, owned)
 	}
 	if there { // nothing is made on a server that lacks the job
-		w.run.auxiliary.LookAll(ctx)
+		w.worker.Server.Auxiliary.LookAll(ctx)
 	}
 	return nil
 }
@@ -91,7 +98,7 @@ func (w *streamMonitor) unmapped(name string, subjects map[string]uint64) {
 		}
 	}
 	if n > w.nobody {
-		w.run.log.Warn("input messages belong to no partition and are never read: the keys * and > are wildcards; publish them again under other keys", "stream", name, "messages", n, "subject", which)
+		w.worker.Log.Warn("input messages belong to no partition and are never read: the keys * and > are wildcards; publish them again under other keys", "stream", name, "messages", n, "subject", which)
 	}
 	w.nobody = n
 }
@@ -116,18 +123,4 @@ func (w *streamMonitor) lasts(what string, wrong, clustered bool) bool {
 		return false
 	}
 	return !clustered || time.Since(since) > store.StaleGrace
-}
-
-// ownerships are those that the manager has shown.
-func (r *run) ownerships() map[int]*owner.Ownership {
-	if v := r.view.Load(); v != nil {
-		return v.owned
-	}
-	return nil
-}
-
-// interruptions counts what a server that was away cannot do without: breaks of
-// connections, recoveries of consumers.
-func (r *run) interruptions() uint64 {
-	return r.counters.Resets.Load() + r.conns.breaks()
 }

@@ -58,7 +58,7 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 			free <- shard.NewBatch(per)
 		}
 		s.wg.Go(func() { s.compute(ctx, b.t, sh, batches, free) })
-		s.wg.Go(func() { s.publish(b.t, c.Job, &owner.Emitter{Encoder: enc, Limit: 4 << 20}, batches, free) })
+		s.wg.Go(func() { s.publish(b.t, c.Job, &owner.Splitter{Encoder: enc, Limit: 4 << 20}, batches, free) })
 	}
 	pull, _ := owner.PullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
@@ -104,7 +104,7 @@ func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard.Shard,
 	}
 }
 
-func (s *plainStage) publish(t testing.TB, job string, e *owner.Emitter, in <-chan *shard.Batch, free chan<- *shard.Batch) {
+func (s *plainStage) publish(t testing.TB, job string, e *owner.Splitter, in <-chan *shard.Batch, free chan<- *shard.Batch) {
 	for b := range in {
 		for _, i := range b.Touched {
 			a := &b.Answers[i]

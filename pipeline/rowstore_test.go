@@ -101,7 +101,7 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &store.Committer{Js: b.js, Stream: out, Job: "late", Worker: "other", Log: b.log, Retries: func() {}}
+	other := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: "other", Log: b.log, Retries: func() {}}
 	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
 	if err != nil {
 		t.Fatal(err)
@@ -248,15 +248,17 @@ func (away) GetLastMsgForSubject(ctx context.Context, _ string) (*jetstream.RawS
 	return nil, ctx.Err()
 }
 
-// A ownership that lost a row asks whether it was overtaken, and a stop does not
+// An ownership that lost a row asks whether it was overtaken, and a stop does not
 // wait for the answer longer than for anything else.
 func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	t.Parallel()
 	last, over := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer over()
 	lost := fmt.Errorf("row 1: %w", store.ErrRow)
+	var sh shard.Shard
+	sh.Last = last
 	tn := &owner.Ownership{
-		W: &owner.Worker{Workers: t.Context()}, Shard: &shard.Shard{Last: last}, Stop: func() {},
+		W: &owner.Worker{Shards: t.Context()}, Shard: &sh, Stop: func() {},
 		C: &store.Committer{Stream: away{}, Job: "x", Last: 1},
 	}
 	tn.Fail(lost)

@@ -33,12 +33,12 @@ type run struct {
 	counters *stats.Counters
 	shown    *Counters // whose counts these are
 	now      func() time.Time
-	self
+	self     self
 
-	js   jetstream.JetStream // for commits
-	link *store.Link         // of js
-	streams
-	conns connections
+	server  owner.Server
+	began   map[string]time.Time // when the NATS streams of input and output were created
+	members *members
+	conns   connections
 
 	empty    []byte // a message of no predictions
 	limit    int    // bytes of a message's body the server takes
@@ -50,25 +50,6 @@ type run struct {
 
 	view     atomic.Pointer[view] // what Status sees
 	stopping atomic.Bool
-}
-
-// self is who a run is among its job's workers.
-type self struct {
-	head   *readout.Linear
-	model  wire.Identity
-	meta   codec.PredictionMeta
-	worker string // its name
-	engine string // its name
-}
-
-// streams are a job's NATS streams.
-type streams struct {
-	in        *store.Input
-	out       jetstream.Stream
-	began     map[string]time.Time // when these were created
-	snaps     *store.Snapshots
-	auxiliary *store.Auxiliary
-	members   *members
 }
 
 func (s *Stage) prepare() (*run, error) {
@@ -90,17 +71,17 @@ func (s *Stage) prepare() (*run, error) {
 		r.now = time.Now
 	}
 	r.conns.open, r.conns.job = s.Dial, r.cfg.Job
-	r.worker = nuid.Next()
+	r.self.worker = nuid.Next()
 	var err error
-	if r.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
+	if r.self.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
 		return nil, err
 	}
 	sum, err := s.Model.Fingerprint()
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	r.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.head.Name, Labels: r.head.Classes, Columns: r.head.Columns()}
-	r.counters.Classify(r.meta.Labels)
+	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.head.Name, Labels: r.self.head.Classes, Columns: r.self.head.Columns()}
+	r.counters.Classify(r.self.meta.Labels)
 	if s.Model.Policy.Kind == reservoir.Endless {
 		r.log.Warn("endless sequences: a state that never forgets drifts; use a model with gamma*eps large enough for its rate")
 	}
@@ -126,15 +107,15 @@ func (r *run) open(ctx context.Context) error {
 	if err := natsclient.AwaitJetStream(ctx, nc); err != nil {
 		return err
 	}
-	r.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(store.CommitTimeout), jetstream.WithPublishAsyncMaxPending(2*r.cfg.Partitions))
+	r.server.JS, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(store.CommitTimeout), jetstream.WithPublishAsyncMaxPending(2*r.cfg.Partitions))
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
-	r.link = store.Follow(nc)
-	if err := r.elsewhere(ctx, nc); err != nil {
+	r.server.Link = store.Follow(nc)
+	if err := elsewhere(ctx, nc, r.server.JS, r.cfg.Job); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() error { return store.EnsureStreams(ctx, r.js, r.cfg.layout(), r.log) }); err != nil {
+	if err := r.patiently(ctx, func() error { return store.EnsureStreams(ctx, r.server.JS, r.cfg.layout(), r.log) }); err != nil {
 		return err
 	}
 	if err := r.openShards(); err != nil {
@@ -146,39 +127,39 @@ func (r *run) open(ctx context.Context) error {
 	return r.patiently(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, joinWait)
 		defer cancel()
-		return r.join(ctx)
+		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.empty, r.log)
 	})
 }
 
 // openShards makes the engines and what works with them, and with the engines'
 // arithmetic the worker's model has its identity.
 func (r *run) openShards() error {
-	dead := &store.DeadLetters{Js: r.js, Link: r.link, Job: r.cfg.Job, Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
+	dead := &store.DeadLetters{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
 	for range r.cfg.Shards {
-		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.head, r.stage.NewEngine, r.counters, r.log)
+		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.self.head, r.stage.NewEngine, r.counters, r.log)
 		if err != nil {
 			return err
 		}
-		r.engine = s.Pool.Engine.Name()
+		r.self.engine = s.Pool.Engine.Name()
 		if r.stage.guard.turn != nil {
 			s.Machine.Turn = r.stage.guard.turn
 		}
 		r.shards = append(r.shards, s)
-		e, err := owner.NewEmitter(dead, r.meta, r.limit, r.perShard(), r.counters)
+		e, err := owner.NewEmitter(dead, r.self.meta, r.limit, r.perShard(), r.counters)
 		if err != nil {
 			return err
 		}
 		r.emitters = append(r.emitters, e)
 	}
-	r.model = r.shards[0].Machine.Shape.Identity()
+	r.self.model, r.self.arithmetic = r.shards[0].Machine.Shape.Identity(), r.shards[0].Arithmetic
 	var err error
-	if r.model.Readout, err = readoutOf(r.stage.Model, r.head); err != nil {
+	if r.self.model.Readout, err = readoutOf(r.stage.Model, r.self.head); err != nil {
 		return err
 	}
 	if r.stage.guard.identity != nil {
-		r.model = r.stage.guard.identity(r.model)
+		r.self.model = r.stage.guard.identity(r.self.model)
 	}
-	r.worker = r.model.Sign(r.worker)
+	r.self.worker = r.self.model.Sign(r.self.worker)
 	return nil
 }
 
@@ -207,26 +188,26 @@ func (r *run) patiently(ctx context.Context, f func() error) error {
 
 // openJob finds the NATS streams and buckets of the job.
 func (r *run) openJob(ctx context.Context) error {
-	in, err := r.js.Stream(ctx, wire.InputStream(r.cfg.Job))
+	in, err := r.server.JS.Stream(ctx, wire.InputStream(r.cfg.Job))
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.in = &store.Input{Stream: in, Link: r.link, Job: r.cfg.Job}
-	if r.out, err = r.js.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
+	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.Job}
+	if r.server.Out, err = r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.began = map[string]time.Time{wire.InputStream(r.cfg.Job): in.CachedInfo().Created, wire.OutputStream(r.cfg.Job): r.out.CachedInfo().Created}
-	if r.snaps, err = store.OpenSnapshots(ctx, r.js, r.cfg.Job, r.cfg.Replicas); err != nil {
+	r.began = map[string]time.Time{wire.InputStream(r.cfg.Job): in.CachedInfo().Created, wire.OutputStream(r.cfg.Job): r.server.Out.CachedInfo().Created}
+	if r.server.Snaps, err = store.OpenSnapshots(ctx, r.server.JS, r.cfg.Job, r.cfg.Replicas); err != nil {
 		return err
 	}
-	r.snaps.Link = r.link
+	r.server.Snaps.Link = r.server.Link
 	for _, s := range r.shards {
-		s.Store = r.snaps
+		s.Store = r.server.Snaps
 	}
-	if r.members, err = openMembers(ctx, r.js, r.cfg, r.worker, r.now); err != nil {
+	if r.members, err = openMembers(ctx, r.server.JS, r.cfg, r.self.worker, r.now); err != nil {
 		return err
 	}
-	if r.auxiliary, err = store.OpenAuxiliary(ctx, r.js, r.link, r.cfg.Job, r.snaps, r.counters.Spilled.Load, r.log); err != nil {
+	if r.server.Auxiliary, err = store.OpenAuxiliary(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.server.Snaps, r.counters.Spilled.Load, r.log); err != nil {
 		return err
 	}
 	r.warnOfLoss()
@@ -239,8 +220,8 @@ func (r *run) openJob(ctx context.Context) error {
 	}
 	r.owners = &owner.Worker{
 		Job: r.cfg.Job, Subject: r.cfg.InputSubject, Partitions: r.cfg.Partitions, Lease: r.cfg.Lease, Keep: r.keeps(),
-		Worker: r.worker, Model: r.model, Empty: r.empty, Pull: r.conns.share(r.cfg.Partitions, maxMessage),
-		Js: r.js, Link: r.link, In: r.in, Out: r.out, Snaps: r.snaps, Auxiliary: r.auxiliary,
+		Name: r.self.worker, Model: r.self.model, Empty: r.empty, Pull: r.conns.share(r.cfg.Partitions, maxMessage),
+		Server:   r.server,
 		Counters: r.counters, Log: r.log, Now: r.now,
 		Lives: r.members.others, Reader: r.conns.reader, Connected: r.conns.connected,
 		Safeguards: r.stage.guard.Safeguards,
@@ -256,12 +237,12 @@ const startsTogether = time.Minute
 // under the default sync takes what was made in the last minutes), or it is a
 // new job on an input made before it. Nothing but its operator can know.
 func (r *run) warnOfLoss() {
-	out, in := r.out.CachedInfo(), r.in.Stream.CachedInfo()
+	out, in := r.server.Out.CachedInfo(), r.server.In.Stream.CachedInfo()
 	if out.State.LastSeq > 0 {
 		return
 	}
 	var older []string
-	for _, info := range append(slices.Collect(maps.Values(r.auxiliary.Known)), in) {
+	for _, info := range append(slices.Collect(maps.Values(r.server.Auxiliary.Known)), in) {
 		if out.Created.Sub(info.Created) > startsTogether {
 			older = append(older, fmt.Sprintf("%s (%d messages)", info.Config.Name, info.State.Msgs))
 		}
@@ -282,7 +263,7 @@ func (r *run) keeps() time.Duration {
 
 // newEmpty encodes a message of no predictions.
 func (r *run) newEmpty() ([]byte, error) {
-	enc, err := codec.NewPredictionEncoder(r.meta)
+	enc, err := codec.NewPredictionEncoder(r.self.meta)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
@@ -321,4 +302,10 @@ func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
 		names = append(names, h.Name)
 	}
 	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
+}
+
+// interruptions counts what a server that was away cannot do without: breaks of
+// connections, recoveries of consumers.
+func (r *run) interruptions() uint64 {
+	return r.counters.Resets.Load() + r.conns.breaks()
 }

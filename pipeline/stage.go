@@ -120,7 +120,7 @@ func (r *run) work(ctx context.Context) error {
 		end()
 	}
 	defer quit()
-	r.workers, r.owners.Workers = workers, workers
+	r.workers, r.owners.Shards = workers, workers
 	fail := func(err error) { once.Do(func() { failure = err }); quit() }
 	// Last commits may finish after ctx has ended, but not for ever.
 	last, stopNow := context.WithCancel(context.WithoutCancel(ctx))

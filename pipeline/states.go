@@ -100,7 +100,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	if b, err = p.Rewound(sh); err != nil {
 		return err
 	}
-	com := &store.Committer{Js: js, Stream: out, Job: c.Job, Part: part, Retries: func() {}}
+	com := &store.Committer{JS: js, Stream: out, Job: c.Job, Part: part, Retries: func() {}}
 	switch _, seq, err := com.Read(ctx); {
 	case err != nil:
 		return err

@@ -113,7 +113,7 @@ func (c *Counters) Status() Status {
 	}
 	s := Status{
 		Running: true, Connected: r.conns.connected(), Stopping: r.stopping.Load(), Lease: r.cfg.Lease,
-		Worker: r.worker, Arithmetic: reservoir.Canonical, Model: r.meta.SHA256,
+		Worker: r.self.worker, Arithmetic: reservoir.Canonical, Model: r.self.meta.SHA256,
 		MaxRows: r.cfg.MaxSlots * len(r.shards), MaxStreams: r.cfg.MaxStreams,
 	}
 	for _, sh := range r.shards {
@@ -180,4 +180,12 @@ func (v *view) partitions() []PartitionHealth {
 		all = append(all, p)
 	}
 	return all
+}
+
+// ownerships are those that the manager has shown.
+func (r *run) ownerships() map[int]*owner.Ownership {
+	if v := r.view.Load(); v != nil {
+		return v.owned
+	}
+	return nil
 }

@@ -50,7 +50,7 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				other := &store.Committer{Js: b.js, Stream: out, Job: cfg.Job, Worker: "other", Log: b.log, Retries: func() {}, Model: ours.Identity}
+				other := &store.Committer{JS: b.js, Stream: out, Job: cfg.Job, Worker: "other", Log: b.log, Retries: func() {}, Model: ours.Identity}
 				if err := other.Claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 					t.Fatal(err)
 				}
@@ -101,7 +101,7 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	com := &store.Committer{Js: b.js, Stream: out, Job: c.Job, Worker: "w", Log: b.log, Retries: func() {}}
+	com := &store.Committer{JS: b.js, Stream: out, Job: c.Job, Worker: "w", Log: b.log, Retries: func() {}}
 	if err := com.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}

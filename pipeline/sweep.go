@@ -15,7 +15,7 @@ type sweeper struct {
 }
 
 // sweepOrphans begins a sweep if it is time: after claims, and now and then. Of
-// a partition claimed lately nothing is swept yet, see retire.go.
+// a partition claimed lately nothing is swept yet, see internal/owner/retire.go.
 func (m *manager) sweepOrphans(ctx context.Context) {
 	s := &m.sweeper
 	if s.done != nil {
@@ -50,6 +50,6 @@ func (m *manager) sweepOrphans(ctx context.Context) {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(ctx, store.SweepEvery/2)
 		defer cancel()
-		m.run.snaps.Sweep(ctx, ours, pieces, m.run.log)
+		m.run.server.Snaps.Sweep(ctx, ours, pieces, m.run.log)
 	})
 }

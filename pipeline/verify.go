@@ -56,7 +56,7 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	}
 	c := r.cfg.shard()
 	c.MaxSlots = mostSlots // rows are read from the store, none are stored there
-	sh, err := shard.New(c, s.Model, r.head, s.NewEngine, r.counters, r.log)
+	sh, err := shard.New(c, s.Model, r.self.head, s.NewEngine, r.counters, r.log)
 	if err != nil {
 		return v, err
 	}
@@ -70,8 +70,9 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := &owner.Worker{
-		Job: j.Name, Model: network, Js: j.JS, In: &store.Input{Stream: j.In, Job: j.Name}, Out: j.Out, Snaps: snaps,
-		Counters: r.counters, Log: r.log, Now: r.now, Lease: r.cfg.Lease, Workers: ctx,
+		Job: j.Name, Model: network,
+		Server:   owner.Server{JS: j.JS, In: &store.Input{Stream: j.In, Job: j.Name}, Out: j.Out, Snaps: snaps},
+		Counters: r.counters, Log: r.log, Now: r.now, Lease: r.cfg.Lease, Shards: ctx,
 	}
 	v.Snapshot, v.InSeq, v.Recorded = record.Snap, record.Mark.Seq, record.Mark.Digest.String()
 	began, digest, err := owner.Rebuild(ctx, w, sh, part, record)

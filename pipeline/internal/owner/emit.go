@@ -16,8 +16,7 @@ import (
 // goroutine.
 type Emitter struct {
 	dead     *store.DeadLetters
-	Encoder  *codec.PredictionEncoder
-	Limit    int // bytes of an output message's body
+	splitter Splitter
 	counters *stats.Counters
 	releases sync.WaitGroup // uploads and last records, each in its goroutine
 	reading  sync.WaitGroup // records, before a commit
@@ -33,7 +32,7 @@ func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, limit, parti
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	return &Emitter{dead: dead, Encoder: enc, Limit: limit, counters: counters, cursor: make([]int, partitions)}, nil
+	return &Emitter{dead: dead, splitter: Splitter{enc, limit}, counters: counters, cursor: make([]int, partitions)}, nil
 }
 
 // Run publishes batches until in is closed.
@@ -75,7 +74,7 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
 		if t := ownerOf(a.Part); a.InSeq > t.Input.replayed && !t.Failed() {
-			t.answers(a.InSeq, start)
+			t.storing.answers(a.InSeq, start)
 		}
 		e.finish(ctx, a)
 	}
@@ -109,13 +108,13 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 			e.cursor[i] = -1
 			continue
 		}
-		body, to, err := e.Encode(a, from)
+		body, to, err := e.splitter.Encode(a, from)
 		if err != nil {
 			t.Fail(err)
 			e.cursor[i] = -1
 			continue
 		}
-		t.C.Begin(body, RecordAfter(t.C.Record, a, from, to, t.Unnamed(), t.Input.emptyAfter(a.InSeq)))
+		t.C.Begin(body, RecordAfter(t.C.Record, a, from, to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq)))
 		e.cursor[i] = to
 	}
 	for _, i := range b.Touched {
@@ -170,15 +169,15 @@ func (e *Emitter) await(ctx context.Context, t *Ownership) error {
 	e.counters.Commits.Add(1)
 	t.Taken()
 	name, seq := t.C.Record.Snap, t.C.Record.SnapSeq
-	rows := t.named(name, seq, name != snap)
+	rows := t.storing.named(name, seq, name != snap)
 	if name != snap {
-		old, rows := t.Retire(snap, rows, t.W.Keep, time.Now())
+		old, rows := t.keeping.Retire(snap, rows, t.W.Keep, time.Now())
 		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
 				for _, name := range old {
-					t.W.Snaps.Remove(ctx, name, t.W.Log)
+					t.W.Server.Snaps.Remove(ctx, name, t.W.Log)
 				}
-				t.W.Snaps.RemoveRows(ctx, rows, t.W.Log)
+				t.W.Server.Snaps.RemoveRows(ctx, rows, t.W.Log)
 			})
 		}
 	}

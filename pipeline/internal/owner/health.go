@@ -35,7 +35,7 @@ func (t *Ownership) Lag() int64 { return max(0, t.Input.unread.Load()) + max(0, 
 
 // Health is how the partition stands.
 func (t *Ownership) Health() health {
-	p := health{Epoch: t.epoch(), Lag: t.Lag(), Unsaved: t.unsavedSince()}
+	p := health{Epoch: t.epoch(), Lag: t.Lag(), Unsaved: t.storing.unsavedSince()}
 	if w := t.waiting.Load(); w != nil && time.Since(w.since) > t.W.Lease {
 		p.Waiting = w.why
 	}

@@ -19,6 +19,6 @@ func IdleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
 // EndSilent asks for the end of streams that have been silent too long: it
 // publishes an end event into the partition's input. An answer is not awaited.
 func (t *Ownership) EndSilent(event []byte) error {
-	_, err := t.W.Js.PublishMsgAsync(IdleMessage(t.W.Subject, t.W.Partitions, t.Part.State.ID, event), jetstream.WithRetryAttempts(0))
+	_, err := t.W.Server.JS.PublishMsgAsync(IdleMessage(t.W.Subject, t.W.Partitions, t.Part.State.ID, event), jetstream.WithRetryAttempts(0))
 	return err
 }

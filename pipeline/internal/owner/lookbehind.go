@@ -12,13 +12,13 @@ import (
 // InputWatch looks after the input of a worker's partitions while they work. It
 // belongs to one goroutine.
 type InputWatch struct {
-	w      *Worker
+	worker *Worker
 	heard  map[int]wire.Place // what each partition stood on at the last look
 	breaks uint64             // of connections and consumers, when all was last found to be as it was
 }
 
 func NewInputWatch(w *Worker) *InputWatch {
-	return &InputWatch{w: w, heard: map[int]wire.Place{}}
+	return &InputWatch{worker: w, heard: map[int]wire.Place{}}
 }
 
 // Furthest is the last input message that any partition stands on.
@@ -41,7 +41,7 @@ func (w *InputWatch) Same(ctx context.Context, breaks uint64, owned map[int]*Own
 		if !t.Reading.Load() || t.failed.Load() {
 			continue // a claim looks by itself
 		}
-		if err := w.w.In.Unchanged(ctx, t.Part.State.ID, t.Input.Came.Load()); err != nil && ctx.Err() == nil {
+		if err := w.worker.Server.In.Unchanged(ctx, t.Part.State.ID, t.Input.Came.Load()); err != nil && ctx.Err() == nil {
 			t.Fail(err)
 		}
 	}
@@ -68,19 +68,19 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 		}
 		p, v := t.Part.State.ID, &t.Input
 		at, known := v.Came.Load(), v.knows()
-		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.w.Lease))
+		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.worker.Lease))
 		silent := w.heard[p] == at
 		w.heard[p] = at
-		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.w.In.Follow(ctx, p, known) {
+		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.worker.Server.In.Follow(ctx, p, known) {
 			found[v] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known}
 		}
 	}
 	if len(found) == 0 {
 		return
 	}
-	try, cancel := w.w.Link.Attempt(ctx)
+	try, cancel := w.worker.Server.Link.Attempt(ctx)
 	defer cancel()
-	now, err := w.w.In.Stream.Info(try)
+	now, err := w.worker.Server.In.Stream.Info(try)
 	if err != nil {
 		return
 	}
@@ -95,12 +95,6 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 	}
 }
 
-const (
-	// doubtLeases is how many leases before the input's beginning reaches it a
-	// partition begins to ask, with each message, whether that has overtaken it:
-	// more than one look, which is a lease away, and what a look takes.
-	doubtLeases = 3
-	// mostQuestions bounds what a look asks; which partitions come first is
-	// left to chance.
-	mostQuestions = 64
-)
+// mostQuestions bounds what a look asks; which partitions come first is
+// left to chance.
+const mostQuestions = 64

@@ -3,60 +3,16 @@ package owner
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
-
-// Worker is what all ownerships of a worker share. It is not changed after
-// the first ownership has begun.
-type Worker struct {
-	Job        string
-	Subject    string // where producers publish
-	Partitions int
-	Lease      time.Duration
-	Keep       time.Duration // how long what a record names no more is kept
-
-	Worker string // its name
-	Model  wire.Identity
-	Empty  []byte // a message of no predictions
-	Pull   int    // bytes that a consumer may ask for at once
-
-	Js        jetstream.JetStream // for commits
-	Link      *store.Link         // of js
-	In        *store.Input
-	Out       jetstream.Stream
-	Snaps     *store.Snapshots
-	Auxiliary *store.Auxiliary
-
-	Counters  *stats.Counters
-	Log       *slog.Logger
-	Now       func() time.Time                            // what leases read
-	Lives     func(worker string) bool                    // whether another worker lives, as far as is known
-	Reader    func(part int) (jetstream.JetStream, error) // the connection that a partition's consumer uses
-	Connected func() bool                                 // whether every connection is up
-	Workers   context.Context                             // ends with the shards
-
-	Safeguards
-}
-
-// Safeguards leave a check out each, so that the fault harness can see what that
-// check is for. The zero value leaves none out; only builds with the tag chaos
-// have others.
-type Safeguards struct {
-	Condition func(m *nats.Msg, r wire.Record)            // see store.Committer
-	Claimed   func(p *state.Partition, input error) error // what a claim makes of what it found of the input, and of what is expected of the state
-	Trusting  bool                                        // while it works: the input is the one it was
-}
 
 // Ownership is the time between a claim of a partition and its end: released,
 // taken over by another worker (fenced), or stopped by an error. It has a
@@ -79,11 +35,11 @@ type Ownership struct {
 	began     string                // snapshot it was restored from, empty = from message 1
 
 	Reading, isRebuilt atomic.Bool             // how far it has come, for Status
-	waiting          atomic.Pointer[waiting] // for the server to take something; nil = for nothing
+	waiting            atomic.Pointer[waiting] // for the server to take something; nil = for nothing
 
-	Input inputView
-	storing
-	Keeping
+	Input   inputView
+	storing storing
+	keeping Keeping
 }
 
 // end is how an ownership ends.
@@ -109,14 +65,14 @@ func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Owner
 	t := &Ownership{W: w, Part: shard.NewPartition(part, index), Shard: s, Ctx: ctx, Stop: stop}
 	t.closed, t.Ended = make(chan struct{}), make(chan struct{})
 	t.C = &store.Committer{
-		Js: w.Js, Stream: w.Out, Link: w.Link, Job: w.Job, Part: part, Worker: w.Worker, Ours: s.Arithmetic, Model: w.Model, Log: w.Log, Condition: w.Condition,
+		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Log: w.Log, Condition: w.Condition,
 		Retries: func() { w.Counters.Retries.Add(1) },
 		Begins:  t.unanswered,
 		Waits:   func(err error) error { return t.Waits("commit on "+t.C.Subject(), err) },
 		Refuses: func(r wire.Record) error { return OtherRecord(t.C.Subject(), r, s.Arithmetic, w.Model) },
 	}
 	t.Part.Owner = t
-	t.home = w.Snaps.Generation.Load()
+	t.storing.home = w.Server.Snaps.Generation.Load()
 	return t
 }
 
@@ -142,7 +98,7 @@ func (t *Ownership) Err() error {
 }
 
 // Claim is the worker's name, and the epoch of its claim; 0 before it.
-func (t *Ownership) Claim() (worker string, epoch uint64) { return t.W.Worker, t.epoch() }
+func (t *Ownership) Claim() (worker string, epoch uint64) { return t.W.Name, t.epoch() }
 
 func (t *Ownership) epoch() uint64 {
 	if c := t.Claimed.Load(); c != nil {
@@ -171,7 +127,7 @@ func (t *Ownership) Hold(started func()) {
 		return
 	}
 	claim := t.Claimed.Load()
-	orphans, err := t.W.Snaps.Orphans(t.Ctx, t.Part.State.ID, claim.Epoch, t.namedRows)
+	orphans, err := t.W.Server.Snaps.Orphans(t.Ctx, t.Part.State.ID, claim.Epoch, t.namedRows)
 	if err != nil {
 		t.W.Log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.Part.State.ID, "err", err)
 	}
@@ -189,7 +145,7 @@ func (t *Ownership) Hold(started func()) {
 		t.Reading.Store(true)
 		started()
 		if store.Pause(t.Ctx, t.W.Keep) == nil { // see retire.go
-			t.W.Snaps.SweepRows(t.Ctx, orphans, t.Part.State.ID, claim.Epoch, t.namedRows, t.W.Log)
+			t.W.Server.Snaps.SweepRows(t.Ctx, orphans, t.Part.State.ID, claim.Epoch, t.namedRows, t.W.Log)
 		}
 	}
 	<-t.Ctx.Done()
@@ -201,7 +157,7 @@ func (t *Ownership) Hold(started func()) {
 		select {
 		case <-t.closed:
 			t.ExplainLostRow()
-		case <-t.W.Workers.Done():
+		case <-t.W.Shards.Done():
 		}
 	}
 }
@@ -226,7 +182,7 @@ func (t *Ownership) send(j shard.Job) bool {
 	select {
 	case t.Shard.Queue <- j:
 		return true
-	case <-t.W.Workers.Done():
+	case <-t.W.Shards.Done():
 		return false
 	}
 }
@@ -281,6 +237,103 @@ func (t *Ownership) Sweepable() (c store.Claim, claimed, may bool) {
 	if found == nil {
 		return c, false, false
 	}
-	may = !t.isLost() && !t.Failed() && time.Since(found.at) >= t.W.Keep
+	may = !t.storing.isLost() && !t.Failed() && time.Since(found.at) >= t.W.Keep
 	return store.Claim{Epoch: found.Epoch, Found: found.found}, true, may
+}
+
+// Saving is how far the states are stored.
+func (t *Ownership) Saving() shard.Saving {
+	generation := t.W.Server.Snaps.Generation.Load()
+	t.storing.mu.Lock()
+	defer t.storing.mu.Unlock()
+	home := t.storing.home
+	if t.storing.ready != nil {
+		home = t.storing.ready.home
+	}
+	return shard.Saving{Seq: t.storing.saved, Uploading: t.storing.uploading, Lost: home != generation}
+}
+
+// Took notes that the shard has taken a snapshot after seq, which names the
+// stored rows in freed no more.
+func (t *Ownership) Took(seq uint64, freed []uint64, upload bool) {
+	t.storing.mu.Lock()
+	defer t.storing.mu.Unlock()
+	if len(freed) > 0 {
+		t.storing.freed = append(t.storing.freed, freedRows{seq, freed})
+	}
+	t.storing.uploading = t.storing.uploading || upload
+}
+
+// hasToSay reports whether an ownership without new input has something for
+// its record, which stands at input message seq: a snapshot that it is to name,
+// or how far there is no input.
+func (t *Ownership) hasToSay(seq uint64) bool {
+	if v, empty := &t.Input, t.Input.emptyAfter(seq); empty > v.told.Load() && v.tell.Swap(false) {
+		v.told.Store(empty)
+		return true
+	}
+	return t.storing.unnamed() != nil
+}
+
+// lastLookTime is how long whoever gives a partition up waits for the answer.
+const lastLookTime = time.Second
+
+// checkSnapshots asks for the snapshots before a partition is given up: the release
+// names the last one, and takes another only where that is lost.
+func (t *Ownership) checkSnapshots() {
+	if t.failed.Load() || !t.W.Connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Shard.Last, lastLookTime)
+	defer cancel()
+	t.W.Server.Auxiliary.Look(ctx, wire.SnapshotStream(t.W.Job))
+}
+
+// ExplainLostRow finds out whether a stored row was missing because another worker
+// has the partition by now: its snapshots do not name the rows that ours did.
+// Nothing else uses the committer any more.
+func (t *Ownership) ExplainLostRow() {
+	if err := t.Err(); errors.Is(err, store.ErrRow) {
+		ctx, cancel := context.WithCancel(t.Shard.Last) // a stop does not wait for the server without end
+		defer cancel()
+		defer context.AfterFunc(t.W.Shards, cancel)()
+		err = t.C.Overtaken(ctx, err)
+		t.end.mu.Lock()
+		t.Reason = err
+		t.end.mu.Unlock()
+	}
+}
+
+// waiting is what a partition waits for while the server does not take it.
+type waiting struct {
+	since, told time.Time
+	why         string
+}
+
+// Waits notes that the server did not take something of the partition's, which
+// is asked for again unless the partition has ended: then that is the error.
+// Only who publishes calls it.
+func (t *Ownership) Waits(what string, err error) error {
+	if t.failed.Load() {
+		return fmt.Errorf("%w: %s", store.ErrUnfinished, what)
+	}
+	w := t.waiting.Load()
+	now := time.Now()
+	next := &waiting{since: now, told: now, why: fmt.Sprintf("%s: %v", what, natsclient.Plain(err))}
+	if w != nil {
+		next.since, next.told = w.since, w.told
+	}
+	if now.Sub(next.told) >= store.ToldEvery {
+		next.told = now
+		t.W.Log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.Part.State.ID, "what", what, "err", natsclient.Plain(err))
+	}
+	t.waiting.Store(next)
+	return nil
+}
+
+// Taken notes that the server has what it was asked to take.
+func (t *Ownership) Taken() {
+	if t.waiting.Load() != nil {
+		t.waiting.Store(nil)
+	}
 }

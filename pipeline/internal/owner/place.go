@@ -71,13 +71,7 @@ func (p *inputView) emptyAfter(seq uint64) uint64 {
 	return 0
 }
 
-// hasToSay reports whether an ownership without new input has something for
-// its record, which stands at input message seq: a snapshot that it is to name,
-// or how far there is no input.
-func (t *Ownership) hasToSay(seq uint64) bool {
-	if v, empty := &t.Input, t.Input.emptyAfter(seq); empty > v.told.Load() && v.tell.Swap(false) {
-		v.told.Store(empty)
-		return true
-	}
-	return t.Unnamed() != nil
-}
+// doubtLeases is how many leases before the input's beginning reaches it a
+// partition begins to ask, with each message, whether that has overtaken it:
+// more than one look, which is a lease away, and what a look takes.
+const doubtLeases = 3

@@ -31,14 +31,14 @@ func (t *Ownership) rebuild() error {
 	}
 	t.Part.State.ReplayTo, t.Input.replayed = t.C.Record.Mark.Seq, t.C.Record.Mark.Seq
 	// A damaged row that nobody asks for is a fault all the same.
-	if err := storedRows(t.Ctx, t.W.Snaps, t.Part.State, t.Shard.Machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
+	if err := storedRows(t.Ctx, t.W.Server.Snaps, t.Part.State, t.Shard.Machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
 		return err
 	}
 	b := shard.NewBatch(1)
 	if err := t.Shard.Install(b, t.Part); err != nil || t.Err() != nil || t.Part.State.Want.At == 0 {
 		return errors.Join(err, t.Err())
 	}
-	rd, err := t.Receive(t.W.Js, t.Part.State.Done+1, maxPull)
+	rd, err := t.Receive(t.W.Server.JS, t.Part.State.Done+1, maxPull)
 	if err != nil {
 		return err
 	}

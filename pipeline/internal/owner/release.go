@@ -24,11 +24,11 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 			}
 		})
 	case b != nil && t.failed.Load():
-		t.uploadEnds()
+		t.storing.uploadEnds()
 	case b != nil:
 		epoch := t.C.Record.Epoch
 		e.releases.Go(func() {
-			defer t.uploadEnds()
+			defer t.storing.uploadEnds()
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
 				t.W.Log.Warn("snapshot not stored; the next one may be", "partition", t.Part.State.ID, "err", err)
 			}
@@ -40,7 +40,7 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 // whoever claims it next need not wait. The snapshot under way, if there is
 // one, is waited for: it may be the last.
 func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []byte) {
-	for t.uploads() && ctx.Err() == nil {
+	for t.storing.uploads() && ctx.Err() == nil {
 		_ = store.Pause(ctx, time.Millisecond)
 	}
 	next := t.C.Record
@@ -58,7 +58,7 @@ func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []b
 			}
 		}
 	}
-	if now := t.Unnamed(); now != nil && now.seq <= next.Mark.Seq {
+	if now := t.storing.unnamed(); now != nil && now.seq <= next.Mark.Seq {
 		next.Snap, next.SnapSeq = now.name, now.seq
 	}
 	t.C.Reassure(ctx)
@@ -70,9 +70,9 @@ func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []b
 
 // upload stores a snapshot taken after seq; the next commit names it.
 func (t *Ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
-	name, home := wire.SnapshotName(t.Part.State.ID, epoch, seq), t.W.Snaps.Generation.Load()
+	name, home := wire.SnapshotName(t.Part.State.ID, epoch, seq), t.W.Server.Snaps.Generation.Load()
 	begin := time.Now()
-	if err := t.W.Snaps.Put(ctx, name, b); err != nil {
+	if err := t.W.Server.Snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
 	took := time.Since(begin)
@@ -80,20 +80,6 @@ func (t *Ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) err
 	t.W.Counters.SnapshotBytes.Add(uint64(len(b)))
 	t.W.Counters.SnapshotNS.Add(int64(took))
 	t.W.Log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
-	t.arrived(&stored{name, seq, begin, home})
+	t.storing.arrived(&stored{name, seq, begin, home})
 	return nil
-}
-
-// lastLookTime is how long whoever gives a partition up waits for the answer.
-const lastLookTime = time.Second
-
-// checkSnapshots asks for the snapshots before a partition is given up: the release
-// names the last one, and takes another only where that is lost.
-func (t *Ownership) checkSnapshots() {
-	if t.failed.Load() || !t.W.Connected() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(t.Shard.Last, lastLookTime)
-	defer cancel()
-	t.W.Auxiliary.Look(ctx, wire.SnapshotStream(t.W.Job))
 }

@@ -23,7 +23,7 @@ func (t *Ownership) Restore() error {
 // restoreFrom reads a snapshot of the state after input message seq.
 func (t *Ownership) restoreFrom(name string, seq uint64) error {
 	for {
-		b, err := t.W.Snaps.Get(t.Ctx, name)
+		b, err := t.W.Server.Snaps.Get(t.Ctx, name)
 		switch {
 		case err == nil:
 			p, err := state.Decode(b, t.Shard.Machine.Shape, t.Part.State.ID)
@@ -31,17 +31,17 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.Done, seq)
 			}
 			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.W.Snaps.Bucket, other)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.W.Server.Snaps.Bucket, other)
 			}
 			if errors.Is(err, state.ErrDamaged) {
-				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.W.Snaps.Bucket, t.Part.State.ID, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.W.Server.Snaps.Bucket, t.Part.State.ID, err)
 			}
 			if err != nil {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.W.Snaps.Bucket, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.W.Server.Snaps.Bucket, err)
 			}
 			if name != t.C.Record.Snap { // the digest's input is known to be the one it was; what lies before it may be another
-				if err := t.W.In.Unchanged(t.Ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
-					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.W.Snaps.Bucket, err)
+				if err := t.W.Server.In.Unchanged(t.Ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
+					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.W.Server.Snaps.Bucket, err)
 				}
 			}
 			t.storing.restored(p.Done)
@@ -50,9 +50,9 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 			t.W.Counters.Restores.Add(1)
 			return nil
 		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
-			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.Part.State.ID, t.W.Snaps.Bucket, store.ErrLater)
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.Part.State.ID, t.W.Server.Snaps.Bucket, store.ErrLater)
 		case store.LostSnapshot(err):
-			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.W.Snaps.Bucket, t.Part.State.ID, err)
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.W.Server.Snaps.Bucket, t.Part.State.ID, err)
 		}
 		t.W.Log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
 		if err := store.Pause(t.Ctx, store.RetryWait); err != nil {
@@ -71,7 +71,7 @@ func (t *Ownership) instead(lost error) error {
 	if t.C.Record.Mark.Seq == 0 {
 		return fmt.Errorf("%w; restore the store, or start a new job", lost)
 	}
-	all, err := t.W.Snaps.Entries(t.Ctx, t.Part.State.ID)
+	all, err := t.W.Server.Snaps.Entries(t.Ctx, t.Part.State.ID)
 	if err != nil {
 		return fmt.Errorf("%w: %w: %w", lost, err, store.ErrLater)
 	}

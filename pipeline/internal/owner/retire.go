@@ -1,13 +1,8 @@
 package owner
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // An output can go back to what it was a moment before (a power failure, a copy
@@ -76,22 +71,4 @@ func (t *Keeping) Retire(snap string, rows []uint64, keep time.Duration, now tim
 		t.Replaced = t.Replaced[next:]
 	}
 	return snaps, unused
-}
-
-// unanswered refuses to begin a partition that has begun before: it has
-// snapshots, but no record. Imported ones (epoch 0) come before the record.
-func (t *Ownership) unanswered(ctx context.Context) error {
-	try, cancel := t.W.Link.Attempt(ctx)
-	defer cancel()
-	all, err := t.W.Snaps.Entries(try, t.Part.State.ID)
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		if e.Epoch > 0 {
-			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, start a new job, which predicts the same input again",
-				t.C.Subject(), t.W.Snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.W.Job))
-		}
-	}
-	return nil
 }

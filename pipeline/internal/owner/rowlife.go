@@ -15,21 +15,6 @@ import (
 // snapshot taken between. It is deleted when a record names a snapshot that
 // does not name it, and some minutes have passed (retire.go). What killed workers leave behind is swept (sweepRows).
 
-// ExplainLostRow finds out whether a stored row was missing because another worker
-// has the partition by now: its snapshots do not name the rows that ours did.
-// Nothing else uses the committer any more.
-func (t *Ownership) ExplainLostRow() {
-	if err := t.Err(); errors.Is(err, store.ErrRow) {
-		ctx, cancel := context.WithCancel(t.Shard.Last) // a stop does not wait for the server without end
-		defer cancel()
-		defer context.AfterFunc(t.W.Workers, cancel)()
-		err = t.C.Overtaken(ctx, err)
-		t.end.mu.Lock()
-		t.Reason = err
-		t.end.mu.Unlock()
-	}
-}
-
 // storedRows calls f with the rows of a decoded partition that are stored
 // apart, some at a time.
 func storedRows(ctx context.Context, s *store.Snapshots, p *state.Partition, words int, f func(st *state.Stream, phase int, row []uint32)) error {

@@ -3,9 +3,16 @@ package owner
 import (
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
+
+// Splitter encodes predictions into messages of a size that the server takes.
+type Splitter struct {
+	Encoder *codec.PredictionEncoder
+	Limit   int // bytes of a message's body
+}
 
 // predictionBytes is a prediction's size without name and scores, padding
 // included: a first guess of what fits a message.
@@ -13,7 +20,7 @@ const predictionBytes = 48
 
 // Encode writes as many predictions from on as fit one message, up to an
 // input message's last if possible, and returns where it stopped.
-func (e *Emitter) Encode(a *shard.Answer, from int) (body []byte, to int, err error) {
+func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err error) {
 	size, to := 0, from
 	for ; to < len(a.Preds) && size <= e.Limit; to++ {
 		size += predictionBytes + len(a.Preds[to].Stream) + 4*len(a.Preds[to].Scores)

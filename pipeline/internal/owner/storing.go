@@ -3,8 +3,6 @@ package owner
 import (
 	"sync"
 	"time"
-
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 )
 
 // storing is how far a partition's states are stored. The shard takes
@@ -60,29 +58,6 @@ func (s *storing) isLost() bool {
 	return s.home == nowhere
 }
 
-// Saving is how far the states are stored.
-func (t *Ownership) Saving() shard.Saving {
-	generation := t.W.Snaps.Generation.Load()
-	t.storing.mu.Lock()
-	defer t.storing.mu.Unlock()
-	home := t.home
-	if t.ready != nil {
-		home = t.ready.home
-	}
-	return shard.Saving{Seq: t.saved, Uploading: t.uploading, Lost: home != generation}
-}
-
-// Took notes that the shard has taken a snapshot after seq, which names the
-// stored rows in freed no more.
-func (t *Ownership) Took(seq uint64, freed []uint64, upload bool) {
-	t.storing.mu.Lock()
-	defer t.storing.mu.Unlock()
-	if len(freed) > 0 {
-		t.freed = append(t.freed, freedRows{seq, freed})
-	}
-	t.uploading = t.uploading || upload
-}
-
 // uploads reports whether a snapshot is on its way to the store.
 func (s *storing) uploads() bool {
 	s.mu.Lock()
@@ -104,8 +79,8 @@ func (s *storing) arrived(now *stored) {
 	s.ready = now
 }
 
-// Unnamed is the snapshot that waits to be named by a commit; nil = none does.
-func (s *storing) Unnamed() *stored {
+// unnamed is the snapshot that waits to be named by a commit; nil = none does.
+func (s *storing) unnamed() *stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready

@@ -7,7 +7,7 @@ import (
 
 // assign gives the runs of a message their slots, and says where the scores of
 // its predictions belong, of which the first is the answer's next.
-func (s *Shard) assign(b *Batch, a *Answer, next int) error {
+func (s *slots) assign(b *Batch, a *Answer, next int) error {
 	defer func() { b.Fx.Runs = b.Fx.Runs[:0] }() // those that find no slot are of a partition that has failed
 	for i := range b.Fx.Runs {
 		r := &b.Fx.Runs[i]
@@ -38,7 +38,7 @@ func (s *Shard) assign(b *Batch, a *Answer, next int) error {
 // vacate takes all rows from a stream, at once: a sample in the same batch
 // needs only some of them again, and what the state is must not depend on the
 // batch. The runs in hand still use the slots, which are free after them.
-func (s *Shard) vacate(st *state.Stream) {
+func (s *slots) vacate(st *state.Stream) {
 	for i, slot := range st.Slots {
 		if slot >= 0 {
 			s.leaving, st.Slots[i] = append(s.leaving, slot), -1

@@ -8,22 +8,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 )
 
-// Advance computes the batch and frees what has ended in it.
-func (s *Shard) Advance(b *Batch) error {
-	if err := s.compute(b); err != nil {
-		return err
-	}
-	s.Counters.Batches.Add(1)
-	if n := len(b.Fx.X) / s.Machine.Channels; n > 0 {
-		s.Counters.BatchRows.Add(stats.RowBounds, int64(n))
-	}
-	s.releaseSlots()
-	return nil
-}
-
 // compute makes the engine take the runs in hand, and writes the scores into
 // the batch's answers. The batch may go on.
-func (s *Shard) compute(b *Batch) error {
+func (s *slots) compute(b *Batch) error {
 	s.fetch()
 	width, from := s.Pool.Engine.ScoreWidth(), len(b.scores)
 	b.scores = slices.Grow(b.scores, len(b.emits)*width)[:from+len(b.emits)*width]
@@ -62,7 +49,7 @@ func Score(scores []float32, class int) float32 {
 // releaseSlots frees the slots of sequences that have ended, after the engine
 // call. The states of the streams may be ahead: of the runs that a message led
 // to, some may have no slot yet.
-func (s *Shard) releaseSlots() {
+func (s *slots) releaseSlots() {
 	for _, st := range s.closed {
 		if st.InUse { // a window, or it has begun again
 			continue
@@ -82,7 +69,7 @@ func (s *Shard) releaseSlots() {
 	s.countSlots()
 }
 
-func (s *Shard) countSlots() {
+func (s *slots) countSlots() {
 	used := s.Pool.Used()
 	s.Counters.Slots.Add(int64(used - s.usedSlots))
 	s.usedSlots = used

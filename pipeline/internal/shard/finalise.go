@@ -2,7 +2,6 @@ package shard
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
@@ -85,13 +84,4 @@ func (s *Shard) failPartition(p *Partition, err error) error {
 		return nil
 	}
 	return err
-}
-
-// giveUpOn ends an ownership. What fails once a stop's time has run out says
-// nothing of the partition.
-func (s *Shard) giveUpOn(p *Partition, err error) {
-	if s.Last.Err() != nil {
-		err = store.ErrUnfinished
-	}
-	p.Owner.Fail(fmt.Errorf("partition %d: %w", p.State.ID, err))
 }

@@ -70,3 +70,14 @@ func (p *Partition) Failed() bool { return p.Owner != nil && p.Owner.Failed() }
 
 // partOf is the partition that a stream belongs to.
 func partOf(st *state.Stream) *Partition { return st.Source.Part.Holder.(*Partition) }
+
+// watch is a partition's time, which passes with ticks and so only while the
+// worker hears from the server and keeps up with its input. It decides when to
+// ask for the end of a silent stream, never that it ends: that is the log's.
+// None of it is state.
+type watch struct {
+	Now     time.Duration // at the last tick, since the shard began
+	Resumed time.Duration // silence counts from here: what was before, nobody listened to
+	looked  time.Duration // when silent streams were last looked for
+	Asked   time.Duration // when the end event under way was published; 0 = none is
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -27,29 +26,13 @@ const (
 type Shard struct {
 	Queue      chan Job
 	Machine    *state.Machine
-	head       *readout.Linear
 	names      []string // of the channels
 	Arithmetic string   // of its engine, as in a record
 	slots
 	Pace     pacing
-	Last     context.Context // for the store: ends when a stop has taken too long
-	Counters *stats.Counters
 	Log      *slog.Logger
 	rejects  rarely // of messages, and what else s.warn says
 	oddities rarely // of samples
-}
-
-// slots is where a shard has the state rows of its streams: in the engine, or
-// stored apart.
-type slots struct {
-	Pool      *pool
-	residents Residents
-	Store     *store.Snapshots // for rows that find no slot; nil = none may be stored
-	stored    uint64           // rows so far
-	closed    []*state.Stream  // whose slots may be free after the batch
-	leaving   []int32          // slots that are free after the batch
-	arrivals  []arrival        // stored rows that the runs in hand need
-	usedSlots int              // as counted last
 }
 
 // pacing is when a shard computes, stores and looks around.
@@ -87,9 +70,9 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 		return nil, err
 	}
 	return &Shard{
-		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, timed{dec, counters}), head: head, names: m.Channels, Arithmetic: arithmetic,
-		slots:    slots{Pool: p},
-		Counters: counters, Log: log,
+		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, timed{dec, counters}), names: m.Channels, Arithmetic: arithmetic,
+		slots: slots{Pool: p, head: head, words: r.Shape.Words, Counters: counters},
+		Log:   log,
 		Pace: pacing{
 			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,
 			lease: c.Lease, idle: c.Idle, forget: c.Forget, IdleBytes: c.MaxMessage / 2, Began: time.Now(),
@@ -145,6 +128,19 @@ func (s *Shard) Next(ctx context.Context, b *Batch) error {
 		return err
 	}
 	return s.Finalise(b)
+}
+
+// Advance computes the batch and frees what has ended in it.
+func (s *Shard) Advance(b *Batch) error {
+	if err := s.compute(b); err != nil {
+		return err
+	}
+	s.Counters.Batches.Add(1)
+	if n := len(b.Fx.X) / s.Machine.Channels; n > 0 {
+		s.Counters.BatchRows.Add(stats.RowBounds, int64(n))
+	}
+	s.releaseSlots()
+	return nil
 }
 
 // Collect takes messages until the row budget is reached or the latency

@@ -61,7 +61,7 @@ type arrival struct {
 // place gives one of a stream's states a slot, and has its row read before
 // the engine's next call where it was stored. reset says that the row's
 // content does not matter.
-func (s *Shard) place(b *Batch, st *state.Stream, phase int, reset bool) error {
+func (s *slots) place(b *Batch, st *state.Stream, phase int, reset bool) error {
 	slot, err := s.slot(b)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Shard) place(b *Batch, st *state.Stream, phase int, reset bool) error {
 }
 
 // disown lets go of a stored row.
-func (s *Shard) disown(st *state.Stream, phase int) {
+func (s *slots) disown(st *state.Stream, phase int) {
 	st.Disown(phase)
 	s.Counters.Away.Add(-1)
 }
@@ -87,7 +87,7 @@ func (s *Shard) disown(st *state.Stream, phase int) {
 // slot takes a free slot: of the pool, of a sequence that has ended in the
 // batch, or of the streams that were used least recently. The runs in hand are
 // computed before a slot changes hands, so that it serves one stream per call.
-func (s *Shard) slot(b *Batch) (int32, error) {
+func (s *slots) slot(b *Batch) (int32, error) {
 	slot, err := s.Pool.Take()
 	if !errors.Is(err, ErrSlots) {
 		return slot, err
@@ -109,8 +109,8 @@ func (s *Shard) slot(b *Batch) (int32, error) {
 // slots. full is why. Where the store takes some of them, that is enough; where
 // it takes none, those of a partition that has failed make room, for nobody
 // needs them any more.
-func (s *Shard) evict(full error) error {
-	size := 4 * s.Machine.Shape.Words
+func (s *slots) evict(full error) error {
+	size := 4 * s.words
 	switch {
 	case s.Store == nil:
 		return full
@@ -151,7 +151,7 @@ func (s *Shard) evict(full error) error {
 }
 
 // depart frees the slots of rows that are stored and reports whether any is.
-func (s *Shard) depart(rows []store.StoredRow, from []*state.Stream) bool {
+func (s *slots) depart(rows []store.StoredRow, from []*state.Stream) bool {
 	n := 0
 	for k, st := range from {
 		if rows[k].Ref.Seq == 0 {
@@ -173,7 +173,7 @@ func (s *Shard) depart(rows []store.StoredRow, from []*state.Stream) bool {
 // reclaim frees the slots of partitions whose ownerships have failed, and reports
 // whether there were any. No run in hand uses them: they are computed before a
 // slot changes hands.
-func (s *Shard) reclaim() bool {
+func (s *slots) reclaim() bool {
 	before := s.Pool.Used()
 	for st := s.residents.Oldest; st != nil; {
 		next := st.Newer
@@ -193,13 +193,13 @@ func (s *Shard) reclaim() bool {
 }
 
 // ReadRow reads a state row, valid until the next call.
-func (s *Shard) ReadRow(slot int32) ([]uint32, error) {
+func (s *slots) ReadRow(slot int32) ([]uint32, error) {
 	return s.Pool.row, s.Pool.Engine.ReadState(slot, s.Pool.row)
 }
 
 // fetch brings the rows that the runs in hand need into their slots. A row
 // that cannot be had ends its partition's ownership, not the stage.
-func (s *Shard) fetch() {
+func (s *slots) fetch() {
 	if len(s.arrivals) == 0 {
 		return
 	}
@@ -207,7 +207,7 @@ func (s *Shard) fetch() {
 	for i, a := range s.arrivals {
 		refs[i] = a.ref
 	}
-	rows, errs := s.Store.GetRows(s.Last, refs, s.Machine.Shape.Words)
+	rows, errs := s.Store.GetRows(s.Last, refs, s.words)
 	for i, a := range s.arrivals {
 		if errs[i] == nil {
 			errs[i] = s.Pool.Engine.WriteState(a.slot, rows[i])

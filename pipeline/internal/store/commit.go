@@ -40,7 +40,7 @@ var ErrUnfinished = errors.New("pipeline: stopped before the server answered")
 // before, on the same connection, that the record is the one we know. It belongs
 // to one goroutine at a time: first its ownership's, then the emitter's.
 type Committer struct {
-	Js      jetstream.JetStream
+	JS      jetstream.JetStream
 	Stream  jetstream.Stream // the output NATS stream
 	Link    *Link            // of js and stream
 	Job     string
@@ -79,7 +79,7 @@ type asked struct {
 	Reconnects uint64
 }
 
-func (c *Committer) Ask() asked { return asked{time.Now(), c.Js.Conn().Stats().Reconnects} }
+func (c *Committer) Ask() asked { return asked{time.Now(), c.JS.Conn().Stats().Reconnects} }
 
 // Sure reports whether a record that the server has shown by its answer to q is
 // still the last, unless another worker published after it in order. A server
@@ -191,7 +191,7 @@ func (c *Committer) Overtaken(ctx context.Context, cause error) error {
 func (c *Committer) Publish(ctx context.Context, r wire.Record, expect uint64, body []byte) (*jetstream.PubAck, error) {
 	ctx, cancel := c.Link.Attempt(context.WithoutCancel(ctx))
 	defer cancel()
-	return c.Js.PublishMsg(ctx, c.message(r, expect, body), jetstream.WithRetryAttempts(0))
+	return c.JS.PublishMsg(ctx, c.message(r, expect, body), jetstream.WithRetryAttempts(0))
 }
 
 func (c *Committer) message(r wire.Record, expect uint64, body []byte) *nats.Msg {
@@ -224,7 +224,7 @@ func (c *Committer) Begin(body []byte, next wire.Record) {
 	// A nil future means that it was not sent; await sees to it.
 	if c.Future = nil; c.Sure(c.Heard) {
 		c.sent = c.Ask()
-		c.Future, _ = c.Js.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
+		c.Future, _ = c.JS.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
 	}
 }
 
@@ -323,7 +323,7 @@ func (c *Committer) again(ctx context.Context) error {
 	ctx, cancel := c.Link.Attempt(ctx)
 	defer cancel()
 	q := c.Ask()
-	ack, err := c.Js.PublishMsg(ctx, c.msg, jetstream.WithRetryAttempts(0))
+	ack, err := c.JS.PublishMsg(ctx, c.msg, jetstream.WithRetryAttempts(0))
 	if err == nil {
 		c.Accept(c.next, ack.Sequence, q)
 	}

@@ -38,7 +38,7 @@ type DeadLetter struct {
 
 // DeadLetters publishes a job's dead letters. Several goroutines may.
 type DeadLetters struct {
-	Js      jetstream.JetStream
+	JS      jetstream.JetStream
 	Link    *Link // of js
 	Job     string
 	Limit   int // bytes of a message, headers included, that the server takes
@@ -83,7 +83,7 @@ func (e *DeadLetters) publishOnce(ctx context.Context, msg *nats.Msg, w Waiter) 
 	var since time.Time // when the server, being there, first did not answer
 	for {
 		try, cancel := e.Link.Attempt(ctx)
-		_, err := e.Js.PublishMsg(try, msg)
+		_, err := e.JS.PublishMsg(try, msg)
 		late := try.Err() == context.DeadlineExceeded
 		cancel()
 		switch {

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // Layout is what a job's NATS streams are created with: limits of 0 (but
@@ -109,6 +108,9 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *s
 	return errors.Join(errs...)
 }
 
+// lookups is how often a NATS stream is asked for whose name a cluster knows.
+const lookups = 4
+
 // CreateStream makes a NATS stream, or finds the one that another worker made
 // since somebody looked. The server refuses a name that is taken unless every
 // setting is the same, and numbers begin where each worker's clock says
@@ -119,7 +121,7 @@ func CreateStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		return s, err
 	}
 	// A cluster knows a name before its leader can be asked.
-	for range natsclient.JetStreamAttempts {
+	for range lookups {
 		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || Pause(ctx, RetryWait) != nil {
 			break
 		}

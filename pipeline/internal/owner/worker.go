@@ -1,0 +1,60 @@
+package owner
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Worker is what all ownerships of a worker share. It is not changed after
+// the first ownership has begun.
+type Worker struct {
+	Job        string
+	Subject    string // where producers publish
+	Partitions int
+	Lease      time.Duration
+	Keep       time.Duration // how long what a record names no more is kept
+
+	Name  string // the worker's
+	Model wire.Identity
+	Empty []byte // a message of no predictions
+	Pull  int    // bytes that a consumer may ask for at once
+
+	Server Server
+
+	Counters  *stats.Counters
+	Log       *slog.Logger
+	Now       func() time.Time                            // what leases read
+	Lives     func(worker string) bool                    // whether another worker lives, as far as is known
+	Reader    func(part int) (jetstream.JetStream, error) // the connection that a partition's consumer uses
+	Connected func() bool                                 // whether every connection is up
+	Shards    context.Context                             // ends with the shards
+
+	Safeguards
+}
+
+// Server is what a job has on its NATS server.
+type Server struct {
+	JS        jetstream.JetStream // for commits
+	Link      *store.Link         // of JS
+	In        *store.Input
+	Out       jetstream.Stream
+	Snaps     *store.Snapshots
+	Auxiliary *store.Auxiliary // nil: nobody looks after them
+}
+
+// Safeguards leave a check out each, so that the fault harness can see what that
+// check is for. The zero value leaves none out; only builds with the tag chaos
+// have others.
+type Safeguards struct {
+	Condition func(m *nats.Msg, r wire.Record)            // see store.Committer
+	Claimed   func(p *state.Partition, input error) error // what a claim makes of what it found of the input, and of what is expected of the state
+	Trusting  bool                                        // while it works: the input is the one it was
+}

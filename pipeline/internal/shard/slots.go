@@ -1,0 +1,37 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// slots are where a shard has the states of its streams: in the engine, or
+// stored apart. They give runs their slots and compute them.
+type slots struct {
+	Pool      *pool
+	head      *readout.Linear
+	words     int // of a state
+	residents Residents
+	Store     *store.Snapshots // for states that find no slot; nil = none may be stored
+	Last      context.Context  // for the store: ends when a stop has taken too long
+	stored    uint64           // rows so far
+	closed    []*state.Stream  // whose slots may be free after the batch
+	leaving   []int32          // slots that are free after the batch
+	arrivals  []arrival        // stored rows that the runs in hand need
+	usedSlots int              // as counted last
+	Counters  *stats.Counters
+}
+
+// giveUpOn ends an ownership. What fails once a stop's time has run out says
+// nothing of the partition.
+func (s *slots) giveUpOn(p *Partition, err error) {
+	if s.Last.Err() != nil {
+		err = store.ErrUnfinished
+	}
+	p.Owner.Fail(fmt.Errorf("partition %d: %w", p.State.ID, err))
+}
