@@ -39,7 +39,7 @@ var plain = []struct {
 	{counter, "eusn_replayed_messages_total", "Input messages replayed to rebuild states.", func(s *pipeline.Stats) float64 { return float64(s.Replayed) }},
 	{counter, "eusn_snapshots_total", "States of partitions stored.", func(s *pipeline.Stats) float64 { return float64(s.Snapshots) }},
 	{counter, "eusn_snapshot_bytes_total", "Bytes of them.", func(s *pipeline.Stats) float64 { return float64(s.SnapshotSize) }},
-	{counter, "eusn_snapshot_seconds_total", "Time in storing them; it passes beside the work.", func(s *pipeline.Stats) float64 { return s.SnapshotTime.Seconds() }},
+	{counter, "eusn_snapshot_seconds_total", "Time in storing them; the stage works meanwhile.", func(s *pipeline.Stats) float64 { return s.SnapshotTime.Seconds() }},
 	{counter, "eusn_streams_forgotten_total", "Streams forgotten for want of room, or after a long silence.", func(s *pipeline.Stats) float64 { return float64(s.Forgotten) }},
 	{counter, "eusn_state_rows_evicted_total", "State rows of cold streams that left an engine for the store.", func(s *pipeline.Stats) float64 { return float64(s.Spilled) }},
 	{counter, "eusn_state_rows_fetched_total", "State rows that came back from the store.", func(s *pipeline.Stats) float64 { return float64(s.Fetched) }},
