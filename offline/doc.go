@@ -7,8 +7,8 @@
 // [Import] reads what the time-series community publishes: UEA and aeon .ts
 // files, UCR .tsv files, .arff files (univariate and relational), idx images
 // (MNIST) and token lists; each may be compressed with gzip. Files are read
-// line by line and held against what their headers claim. Every complaint
-// begins with file and line number. [ImportRecording] turns CSV recordings
+// line by line and compared with their headers. Every error begins with file and
+// line number. [ImportRecording] turns CSV recordings
 // into a recording archive without holding them in memory.
 //
 // [Embed] makes series of token lists: it learns a vector for each word and
@@ -32,12 +32,12 @@
 // A dataset also holds eusn.classes (JSON list): the classes in the order of
 // the label indices. NaN marks a missing value; values are never null.
 // A name (of a class, channel, series, stream or data set) is UTF-8 of at most 256
-// bytes without control characters, so that no text of a file steers the terminal
-// that shows it: importers and readers refuse others.
-// Numbers survive the way through an archive bit for bit. DuckDB 1.5 reads both
-// layouts as they are (it shows times to the microsecond), and what it writes
-// with the same metadata is read back: samples of any float or integer type are
-// rounded to float32, length and seq may be any integer. docs/parquet.md has the
+// bytes without control characters, so that no text of a file can control the
+// terminal that shows it. Importers and readers refuse other names.
+// An archive keeps numbers bit for bit. DuckDB 1.5 reads both layouts (it shows
+// times to the microsecond). Files that it writes with the same metadata can be
+// read: samples of any float or integer type are rounded to float32, length and
+// seq may be any integer. docs/parquet.md has the
 // statements.
 //
 // # What is learnt and predicted
@@ -48,37 +48,37 @@
 // (package reservoir/sequence) and fill missing values as it does, so a model
 // learns from the sequences it will meet, and an evaluation makes the predictions
 // that the stage makes, bit for bit and with the same flags. A sequence has the
-// label that all its samples have; nothing is learnt from others. Sequences of one series,
-// or of one labelled part of a stream, are left out together to choose the
-// regularisation. See docs/policies.md.
+// label that all its samples have; nothing is learnt from other sequences. To
+// choose the regularisation, all sequences of one series, or of one labelled part
+// of a stream, are left out together. See docs/policies.md.
 //
 // # Training
 //
-// [Retrain] and [RetrainRecording] read their material twice or more: once to
-// cut it as the policy does and for the input transform's constants, and once
-// through the network. Features go into a readout.Learner block by block, in
-// the order of the sequences, while engines run ahead; neither threads nor
-// calls change a bit of the model. What that holds is planned before the work
-// begins (RetrainReport.Plan) and bounded by RetrainOptions.Memory: where
-// sequences are more than features, F x F numbers, twelve bytes each, 160 MiB
-// of features to choose the regularisation by, two blocks of features, and the
-// data set; else all features, in memory or in a temporary file.
+// [Retrain] and [RetrainRecording] read their data at least twice: first to cut it
+// by the policy and to compute the constants of the input transform, then to run
+// it through the network. Features go into a readout.Learner block by block, in
+// the order of the sequences, while engines run ahead. Neither threads nor the
+// size of calls change a bit of the model. The memory is planned before the work
+// begins (RetrainReport.Plan) and bounded by RetrainOptions.Memory. With more
+// sequences than features it holds F x F numbers of twelve bytes, 160 MiB of
+// features to choose the regularisation by, two blocks of features, and the data
+// set; otherwise all features, in memory or in a temporary file.
 //
 // [RetrainShard] does one share of a training and [MergeShards] makes the model
 // of all. A shard's file is EUSNPART, version (uint32, 1), length (uint32) and
 // JSON of the job, length and JSON of the shard, what readout.Learner.Encode
 // writes, and the SHA-256 of all that; numbers are little-endian. The job's JSON
 // is the same in all shards, to the byte: data, network, options and the
-// program's version. So shards are merged by the version that made them, and
-// the files are of no use afterwards.
+// program's version. So shards must be merged by the version that made them, and
+// the files are not needed afterwards.
 //
-// Cancelled, a training ends within the call of an engine that is under way
-// (32,768 samples at most), a block of features, or a step of a factorisation.
+// A cancelled training ends after the current engine call (32,768 samples at
+// most), a block of features, or a step of a factorisation.
 //
 // # Not here
 //
-// The package never prints (see [Progress]), knows nothing of NATS, and learns
-// nothing of how an engine is chosen.
+// The package never prints (see [Progress]), and does not know NATS or how an
+// engine is chosen.
 //
 // Formats: https://www.aeon-toolkit.org (ts), Dau et al. 2019, "The UCR Time
 // Series Archive" (tsv), https://waikato.github.io/weka-wiki (arff),

@@ -8,13 +8,13 @@
 // split 67/33 again, stratified, exactly as scikit-learn's train_test_split
 // with random_state 42 splits it (see stratify). The 200 configurations of each
 // reservoir are the published ones, made again from NumPy's legacy generator
-// seeded with 42 (see Configurations). Ten hours ended the published searches on
-// MNIST, so that the lists of ESN and R-ESN were others there
-// (Settings.ListLength). Series shorter than the longest of both parts get zeros
-// in front, which are fed in. The readout is a ridge classifier with alpha 1 on the
-// raw last state, fitted to the 67 %. The first of the configurations with the
-// best validation accuracy is drawn again ten times, fitted to the 67 % each
-// time and asked about the test part.
+// seeded with 42 (see Configurations). On MNIST the published searches ended after
+// ten hours, so the lists of ESN and R-ESN are different there
+// (Settings.ListLength). Series that are shorter than the longest of both parts
+// get zeros in front, which go through the network. The readout is a ridge
+// classifier with alpha 1 on the raw last state, fitted to the 67 %. The first of
+// the configurations with the best validation accuracy is drawn again ten times.
+// Each draw is fitted to the 67 % and predicts the test part.
 //
 // best searches the same way, but every series is as long as it is, alpha is
 // chosen by exact leave-one-out, features are divided by their deviation
@@ -28,23 +28,23 @@
 // into one results file. A draw notes the recipe that its bank's name meant; draws
 // of a recipe that has changed since are made again.
 //
-// DeepESN (the paper's journal version) is layers of leaky ESNs, each fed with
-// the state that the one before has reached at the same sample; the readout reads
-// the last states of all. All layers have one configuration; the units are
-// shared out, those left over go to the first. Layer l is drawn with the seed
-// of the trial or draw + l*2^32.
+// DeepESN (the paper's journal version) is several layers of leaky ESNs. The input
+// of a layer is the state of the layer before at the same sample; the readout
+// reads the last states of all layers. All layers have one configuration; they
+// share the units evenly, and the first gets the rest. Layer l is drawn with the
+// seed of the trial or draw + l*2^32.
 //
-// The models that are trained whole (package offline/internal/baseline) are
-// searched and drawn by the first two: fitted to the 67 %, stopped when the
-// loss over the validation part has not fallen for 50 epochs or after
-// Plan.Epochs, asked about the test part. paper-exact pads as above and keeps
-// the last weights; best does not pad and goes back to those of the smallest
-// loss. Their configurations, too, are the published ones (see trainables). A
-// search takes them in turn until its trials have taken Plan.Budget; a trial
-// may take what those that ended before it began have left, so that n threads
-// may take up to n budgets. What counts are the configurations that finished
-// without a gap; as a search of a fixed number it depends on no clock. Where there is
-// none, the cell says so (Cell.Missing) and the other models continue.
+// The models that are trained as a whole (package offline/internal/baseline) are
+// searched and drawn by the first two protocols: fitted to the 67 %, stopped when
+// the loss over the validation part has not fallen for 50 epochs or after
+// Plan.Epochs, then they predict the test part. paper-exact pads as above and keeps
+// the last weights; best does not pad, and takes the weights of the smallest loss.
+// Their configurations, too, are the published ones (see trainables). A search
+// takes them in turn until its trials have used Plan.Budget. A trial may use the
+// time that is left by the trials that ended before it began, so n threads may use
+// up to n budgets. Only the first configurations count, up to the first one that
+// did not finish; a search of this fixed number depends on no clock. If none
+// finished, the cell says so (Cell.Missing) and the other models continue.
 //
 // No protocol looks at the test part before the draws.
 //
@@ -52,18 +52,18 @@
 //
 // Model is the journal version's one-step-ahead modelling of series of one
 // channel: a ridge regression (alpha 1, intercept not penalised) from the state
-// after each sample to the next sample, over all samples of all series; or from
-// the state and the sample itself, a search of its own whose trials and draws
-// are named after the model with "+input". Networks have 200 units; 100
+// after each sample to the next sample, over all samples of all series. A second
+// regression also has the sample itself; it is a separate search, whose trials and
+// draws have the name of the model with "+input". Networks have 200 units. 100
 // configurations are tried (see ModellingConfigurations) on the division of
-// paper-exact, the first with the least error is drawn ten times and fitted to
-// the whole training part. The error is the root of the mean squared one, over
-// the n series' T-1 predictions each. Series are as long as they are, and their
-// classes serve the division only. What a regression needs of its samples is
-// summed up as they come (float64), so memory does not grow with them.
+// paper-exact. The first one with the least error is drawn ten times and fitted to
+// the whole training part. The error is the root of the mean squared error, over
+// the T-1 predictions of each of the n series. Series are not padded, and their
+// classes are used only for the division. The sums that a regression needs are
+// updated with each sample (float64), so memory does not grow with the samples.
 //
 // SyntheticMemory and Memory make the data of the long-term memorisation tasks
-// (Fig. 4), which are benched like any other.
+// (Fig. 4). The experiments on them are the same as on any other data.
 //
 // # What is not the paper's
 //
@@ -75,20 +75,20 @@
 // Settings.Seed + i, draw i with Seed + 10000 + i, draw i of a bank with
 // Seed + i. Readouts are solved in float64 where the published ones were float32.
 //
-// Classes without a training series cannot be learnt and count as wrong in the
-// test part (Data.Unknown). Series without a label are left out. A missing
-// value is refused by the paper's protocols, which have no rule for it, and
-// filled by the bank's as offline.Retrain says.
+// Classes without a training series cannot be learnt, and count as wrong in the
+// test part (Data.Unknown). Series without a label are left out. The paper's
+// protocols have no rule for a missing value, so they refuse it; the bank's fill
+// it as offline.Retrain does.
 //
 // # Time and energy
 //
 // Seconds are the wall clock of a trial or draw, on the one thread that does it
-// (the bank's: on all). Energy, in Wh, is that of package internal/energy: what
-// the machine's counters counted meanwhile, divided evenly among what ran at
-// once, gross and above the power at rest, which is measured before a run's
-// first trial. To keep models apart they take turns where there is a counter.
-// A cell's energy is known where that of all its trials, or draws, is;
-// otherwise the field is absent.
+// (the bank's: on all). Energy, in Wh, is that of package internal/energy: the
+// counts of the machine's counters during that time, divided evenly among all that
+// ran at the same time; in total, and above the power at rest, which is measured
+// before a run's first trial. If there is a counter, models take turns, so that
+// their energy can be separated. A cell's energy is known if it is known for all
+// its trials, or draws; otherwise the field is absent.
 //
 // # Results file
 //
@@ -105,16 +105,15 @@
 //	{"modelled": Modelled}   the same of modelling, with the input or without
 //
 // Data has the classes of the test series and a draw those it predicts, so that
-// every accuracy can be recounted; ReadResults does it, and holds cells against
-// their trials and draws.
+// every accuracy can be counted again. ReadResults does so, and compares cells
+// with their trials and draws.
 //
 // Lines come in the order in which threads finish. Apart from that, from
 // origins, metering and fields that end in seconds or energy, a file does not
-// depend on threads, engines, or interruptions; on other architectures than
-// amd64 readouts may differ in their
-// last bits (see package readout), and trained models in more. How many trials
-// a budget allows depends on the machine. A last line without its end, torn by
-// a crash, is cut off by Resume. Cells follow from trials and draws. Of two
-// lines of the same thing the later counts: a file may be resumed with a larger
-// Plan, and a longer search may choose another configuration.
+// depend on threads, engines, or interruptions. On other architectures than amd64
+// readouts may differ in their last bits (see package readout), and trained models
+// in more. How many trials a budget allows depends on the machine. If a crash left
+// a last line without its end, Resume removes it. Cells follow from trials and
+// draws. If two lines are about the same thing, the later one counts: a file may be
+// resumed with a larger Plan, and a longer search may choose another configuration.
 package bench
