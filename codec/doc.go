@@ -34,21 +34,22 @@
 // to trust the prediction.
 //
 // seq, row and ts say where the last sample of the prediction's sequence came
-// from: seq is the Eusn-Seq of its message, 0 where messages carry none; row its
+// from. seq is the Eusn-Seq of its message, 0 if messages have none. row is its
 // row in that message, from 0, counted over all of the message's record batches
-// and streams; ts its time, null where the message has none. After an end that
-// comes without a sample (an end mark behind the last row of an earlier message,
-// a silence, an end event) they are of the earlier message that had the sample.
+// and streams. ts is its time, null if the message has none. An end may come
+// without a sample (an end mark after the last row of an earlier message, a
+// silence, an end event): then they are those of the earlier message, which had
+// the sample.
 //
 // scores are the readout's, one per class; with two classes there is one score,
 // which is positive for class 1. score is that of the predicted class: the largest,
-// or the absolute value of the one score. They may be any finite number, have no unit and no common scale: a
-// ridge classifier's lie near -1 and 1 (its targets), a discriminant's are
-// log-likelihoods up to what all classes share. Scores of one model may be
-// compared with each other, those of two models may not. A large score says
-// that the features lie far on the class's side, which is just as well far
-// from everything the model has seen: a dead sensor scores higher than a
-// healthy one.
+// or the absolute value of the one score. They may be any finite number, and have
+// no unit and no common scale: a ridge classifier's are near -1 and 1 (its
+// targets), a discriminant's are log-likelihoods plus a number that all classes
+// share. Scores of one model may be compared with each other, scores of two models
+// may not. A large score says that the features are far on the class's side. They
+// may also be far from everything that the model has seen: a dead sensor scores
+// higher than a healthy one.
 //
 // probability is the class's share, in (0, 1], of
 //
@@ -56,25 +57,24 @@
 //
 // with a temperature from the model. Training chooses it by maximum likelihood on
 // leave-one-out scores (package readout). probability is null where the model has
-// no temperature. It is calibrated for sequences like those of the training: of
-// predictions with probability p a share of about p is right. It divides 1 among
-// the trained classes whatever the samples are, so it is near 1 for a dead sensor,
-// too, and says nothing of a state of the machine that has no class. For that look
-// at the flags out-of-range, flat and length, which say that a sequence is unlike
-// the training's; their absence is no proof.
+// no temperature. It is calibrated for sequences like those of the training: among
+// predictions with probability p, a share of about p is right. It divides 1 among
+// the trained classes whatever the samples are. So it is near 1 for a dead sensor,
+// too, and says nothing about a state of the machine that has no class. For that
+// look at the flags out-of-range, flat and length: they say that a sequence is
+// unlike the training's. Without a flag this is not proven.
 //
 // # Untrusted bytes
 //
-// Every byte of a payload is walked by this package's own bounds-checked
-// flatbuffers reader. The Arrow library writes our schemas and is what the
-// tests compare with, but it parses nothing that came from outside: its v17
-// reader makes slices of lengths it has not checked, which ends the process.
-// No payload makes a decoder panic, and what a call allocates is bounded by a
-// multiple of the payload's size plus a constant (the tests hold it to 64 times
-// plus 3 MiB; zstd's first use adds up to 2 MiB, lz4 up to 16 MiB for its
-// blocks). Compressed bodies may grow to 8 times the payload plus 1 MiB. A
-// schema seen before is recognised by its bytes, and then an uncompressed
-// message is decoded without allocating.
+// Only this package's own bounds-checked flatbuffers reader reads a payload. The
+// Arrow library writes our schemas, and the tests compare with it, but it parses
+// nothing that came from outside: its v17 reader makes slices with lengths that it
+// has not checked, which ends the process. No payload makes a decoder panic. The
+// memory that a call allocates is bounded by a multiple of the payload's size plus
+// a constant (the tests allow 64 times plus 3 MiB; zstd's first use adds up to
+// 2 MiB, lz4 up to 16 MiB for its blocks). Compressed bodies may grow to 8 times
+// the payload plus 1 MiB. A known schema is recognised by its bytes; then an
+// uncompressed message is decoded without allocating.
 //
 // The package does not know subjects, sequence numbers of messages, headers
 // or models; package pipeline puts those together.

@@ -1,14 +1,13 @@
 // Package reservoir holds the untrained part: the recipe (Spec), the weights
 // drawn from it (Network), the state of a stream (Layout), the contract
 // every engine keeps (Engine) with the plain Go engine that defines the truth
-// (Generic), and the model file (Model). It knows no message and no file of
-// data.
+// (Generic), and the model file (Model). It does not know messages or data files.
 //
-// A Go program needs little of that: Train makes a model of labelled series,
-// NewStream classifies a stream with it; see the examples. Features are what
-// any readout can be fitted to.
+// A Go program needs little of that: Train makes a model from labelled series,
+// NewStream classifies a stream with it; see the examples. Features computes the
+// features, for a readout of your own.
 //
-// What follows is enough to write another program that reads a model file, or
+// The following text is enough to write another program that reads a model file, or
 // draws its weights again, and computes every state, feature, score and class
 // bit for bit; docs/model_in_numpy.py is one, in float64. All numbers are IEEE
 // 754; "float32" says that an operation is rounded to float32 once, and fma(a,

@@ -73,7 +73,7 @@
 // The weights: the published ones come from another generator. Ours are those
 // of package reservoir; configuration i of a search is drawn with seed
 // Settings.Seed + i, draw i with Seed + 10000 + i, draw i of a bank with
-// Seed + i. Readouts are solved in float64 where the published ones were float32.
+// Seed + i. Readouts are solved in float64; the published ones were in float32.
 //
 // Classes without a training series cannot be learnt, and count as wrong in the
 // test part (Data.Unknown). Series without a label are left out. The paper's
