@@ -5,62 +5,33 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BankModel is the model of protocol Bank: whatever bank is the default.
+// BankModel is the model of protocol Bank: whatever bank is the default. Those of
+// protocol Compare are names of reservoir.Banks.
 const BankModel = "bank"
 
 // bank is the version of reservoir.DefaultBank and of what offline.Retrain makes
 // of a bank's features; results of another are not averaged with this one's.
 const bank = 2
 
-// namedBank is a bank and what offline.Retrain is to make of it.
-type namedBank struct {
-	name    string
-	options func(d *offline.Dataset) offline.RetrainOptions
-}
-
-// banks is the only place that knows what the name of a bank means, in the order
-// of tables. Seeds and engines are set by the run.
-var banks = []namedBank{
-	{"v1", func(d *offline.Dataset) offline.RetrainOptions {
-		return offline.RetrainOptions{Spec: reservoir.DefaultBank(len(d.Channels))}
-	}},
-}
-
-// BankNames are the models of protocol Compare, in the order of tables.
-func BankNames() (names []string) {
-	for _, b := range banks {
-		names = append(names, b.name)
-	}
-	return names
-}
-
-// isBank reports whether a model is searched for nothing.
+// isBank reports whether nothing is searched for a model.
 func isBank(model string) bool {
-	_, named := bankCalled(model)
-	return named || model == BankModel
+	return model == BankModel || slices.Contains(reservoir.Banks, model)
 }
 
-func bankCalled(name string) (namedBank, bool) {
-	for _, b := range banks {
-		if b.name == name {
-			return b, true
-		}
-	}
-	return namedBank{}, false
-}
-
-// bankOptions are the training options of a bank on a data set; BankModel is
-// whatever the default is.
+// bankOptions are the training options of a bank on a data set, seeds and engines
+// left to the run.
 func bankOptions(model string, d *offline.Dataset) offline.RetrainOptions {
-	if b, ok := bankCalled(model); ok {
-		return b.options(d)
+	spec, err := reservoir.Bank(model, len(d.Channels))
+	if err != nil { // BankModel, for a plan is checked
+		spec = reservoir.DefaultBank(len(d.Channels))
 	}
-	return offline.RetrainOptions{Spec: reservoir.DefaultBank(len(d.Channels))}
+	return offline.RetrainOptions{Spec: spec}
 }
 
 // recipeOf tells the recipes of one name apart: results of a recipe that has

@@ -24,7 +24,7 @@
 // of readout, ridge classifier or linear discriminant, by leave-one-out on the
 // training part.
 //
-// compare is the same for several banks, each under its name (banks.go), which go
+// compare is the same for several banks, each under its name (reservoir.Bank), which go
 // into one results file. A draw notes the recipe that its bank's name meant; draws
 // of a recipe that has changed since are made again.
 //

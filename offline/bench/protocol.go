@@ -24,7 +24,7 @@ const (
 // Protocols lists those of the paper's experiments.
 var Protocols = []Protocol{PaperExact, Best, Bank}
 
-// Compare is protocol Bank for several banks, by their names: see Banks.
+// Compare is protocol Bank for several banks, by their names: reservoir.Banks.
 const Compare Protocol = "compare"
 
 // fixed reports whether the models are banks, of which nothing is searched.
@@ -90,7 +90,7 @@ func (p Plan) Validate(s Settings) error {
 	case Bank:
 		known, least, most = []string{BankModel}, 0, 0
 	case Compare:
-		known, least, most = BankNames(), 0, 0
+		known, least, most = reservoir.Banks, 0, 0
 	default:
 		return fmt.Errorf("bench: protocol %q, want one of %q", protocol, Protocols)
 	}

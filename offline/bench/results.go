@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // Results is what a results file holds.
@@ -172,9 +173,9 @@ func (st *Results) Cells() []Cell {
 }
 
 // CompareModels orders models as PaperModels lists them, then DeepESN, then as
-// TrainedModels, then banks as BankNames, others after them by name.
+// TrainedModels, then banks as reservoir.Banks, others after them by name.
 func CompareModels(a, b string) int {
-	all := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels, BankNames())
+	all := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels, reservoir.Banks)
 	rank := func(m string) int {
 		if i := slices.Index(all, m); i >= 0 {
 			return i

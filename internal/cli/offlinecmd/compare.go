@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/bench"
 	"github.com/eusn-stream/eusn-stream/offline/compare"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // compareRun is what offline compare is asked for.
@@ -59,7 +60,7 @@ draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&c.run.plan.Models, "banks", bench.BankNames(), "banks to compare")
+	f.StringSliceVar(&c.run.plan.Models, "banks", reservoir.Banks, "banks to compare")
 	f.StringSliceVar(&c.sets, "sets", nil, "data sets to take from folders (default: all with published figures)")
 	f.BoolVar(&c.quick, "quick", false, "take six small data sets from folders: "+strings.Join(compare.Quick, ", "))
 	f.BoolVar(&c.run.gate, "gate", false, "exit with 6 if the mean of a bank is lower than promised")

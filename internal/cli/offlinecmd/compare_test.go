@@ -29,7 +29,8 @@ func madeUp(t *testing.T, names ...string) string {
 }
 
 // A folder with made-up data sets, one of them an archive there, and an archive
-// elsewhere: the table, its JSON, the file that is resumed, and the page.
+// elsewhere: the table, its JSON, the file that is resumed, also with another bank,
+// and the page.
 func TestCompare(t *testing.T) {
 	dir, in := madeUp(t, "Adiac", "NATOPS", "Ours"), t.TempDir()
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Coffee", 1, 12, 30), "--out", filepath.Join(dir, "Coffee.parquet"))
@@ -72,6 +73,14 @@ func TestCompare(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", want, table.Out)
 		}
 	}
+	var both offlinecmd.CompareReport
+	clitest.Must(t, append(args, "--banks", "tiny", "--draws", "2", "--resume", "--json")...).Parse(t, &both)
+	if len(both.Cells) != 8 || both.Cells[1].Model != "tiny" || both.Cells[0].Accuracy != again.Cells[0].Accuracy || len(both.Rankings[0].Methods) != len(again.Rankings[0].Methods)+1 || both.Differences[0].Against != "tiny" {
+		t.Errorf("with another bank: %+v", both)
+	}
+	if text := clitest.Read(t, out); !bytes.HasPrefix(text, before) {
+		t.Error("another bank changed the lines of the first")
+	}
 	clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "exists", "--resume")
 	clitest.Exec(t, t.Context(), append(args, "--resume", "--seed", "9")...).Want(t, cli.ExitFailure, "cannot be mixed", "another --out")
 
@@ -95,7 +104,7 @@ func TestCompareGate(t *testing.T) {
 		t.Skip("NOT TESTED: -short, and 82 trainings take half a minute with the race detector")
 	}
 	dir, out := madeUp(t, compare.Sets()...), filepath.Join(t.TempDir(), "c.jsonl")
-	args := []string{"offline", "compare", dir, "--draws", "1", "--gate", "--out"}
+	args := []string{"offline", "compare", dir, "--banks", "v1", "--draws", "1", "--gate", "--out"}
 	var r offlinecmd.CompareReport
 	clitest.Must(t, append(args, out, "--json")...).Parse(t, &r)
 	if m := r.Means[0]; m.Datasets != 41 || m.Want == 0 || m.Mean < m.Want {
@@ -123,7 +132,7 @@ func TestCompareInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	clitest.Exec(t, ctx, "offline", "compare", dir, "--out", out).Want(t, cli.ExitInterrupted, "interrupted:")
-	clitest.Must(t, "offline", "compare", dir, "--out", out, "--resume", "--draws", "1", "--quiet")
+	clitest.Must(t, "offline", "compare", dir, "--banks", "tiny", "--out", out, "--resume", "--draws", "1", "--quiet")
 }
 
 func TestCompareUsage(t *testing.T) {
