@@ -29,10 +29,11 @@ const (
 	testSamples = 24
 )
 
-// selfTest lets the device compute a few sequences of the network and compares
-// scores and states with the generic engine's, bit for bit: a driver that
-// compiles a kernel wrongly or a card that makes errors is found before it has
-// computed anything that counts. It leaves all states reset and no readouts.
+// selfTest lets the device compute a few sequences of the network, and compares
+// scores and states with the generic engine's, bit for bit. So a driver that
+// compiles a kernel wrongly, or a card that makes errors, is found before it
+// has computed anything that counts. It leaves all states reset and no
+// readouts.
 func (e *Engine) selfTest() error {
 	passed.Lock()
 	known := passed.by[e.PCI()] == tested{e.net, e.products}

@@ -29,10 +29,11 @@ const (
 	maxFields = 20 // fields of a struct, embedded ones included
 )
 
-// TestStructure holds packages to a shape that a reader can take in one part at
-// a time: no large group of files in which each needs all others, no struct of
-// many fields, no struct inside another that is not made for that. Exceptions
-// are data in structure_exceptions_test.go. go test -v prints what there is.
+// TestStructure checks that a reader can understand packages one part at a
+// time: no large group of files in which each needs all others, no struct with
+// many fields, and no struct inside another one unless it is made for that.
+// Exceptions are data in structure_exceptions_test.go. go test -v prints what
+// there is.
 func TestStructure(t *testing.T) {
 	packages := loadPackages(t)
 	cycles, fields := ceilings("files in a circle", maxCycle, cycleExceptions), ceilings("fields", maxFields, fieldExceptions)

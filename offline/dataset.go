@@ -79,11 +79,11 @@ func (d *Dataset) length(s *Series) int {
 	return len(s.Values) / len(d.Channels)
 }
 
-// Validate reports the first thing that keeps d from being a sound data set:
-// no series, repeated or empty names, a label that is no class, values that do
-// not fill whole samples, infinities, a name of more than 256 bytes, with control
-// characters or not UTF-8. [WriteArchive] calls it, and what [ReadArchive] and
-// [Import] return passes it.
+// Validate reports the first thing that is wrong with d: no series, repeated or
+// empty names, a label that is no class, values that do not fill whole samples,
+// infinities, or a name that has more than 256 bytes, has control characters or
+// is not UTF-8. [WriteArchive] calls it, and the results of [ReadArchive] and
+// [Import] pass it.
 func (d *Dataset) Validate() error {
 	if err := d.validate(); err != nil {
 		return fmt.Errorf("offline: data set %q: %w", d.Name, err)

@@ -70,13 +70,14 @@ type EarlyCount struct {
 	Accuracy    float64 `json:"accuracy"` // Correct / Labelled, 0 where Labelled is 0
 }
 
-// Evaluate predicts every series of one part of d where the stage would, each
-// series as a stream of its own: the model's policy cuts it, from a reset state
-// at each beginning, and early predictions are made where the policy asks for
-// them. Under gap a series is one sequence, for it has no times. Scores are the
-// engine's own, so they are bit for bit those the live stage gives for the same
-// samples. The data set needs the model's channels by name and order, and no
-// class that the readout does not know. Missing values are filled as Retrain does.
+// Evaluate makes the predictions that the stage would make for every series of
+// one part of d, each series as its own stream: the model's policy cuts it,
+// each sequence begins from a reset state, and early predictions are made if
+// the policy asks for them. Under gap a series is one sequence, because it has
+// no times. Scores are the engine's own, so they are bit for bit those that the
+// live stage gives for the same samples. The data set needs the model's
+// channels by name and order, and no class that the readout does not know.
+// Missing values are filled as Retrain does.
 func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
 	if opt.Split == "" {
 		opt.Split = Test

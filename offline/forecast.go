@@ -7,11 +7,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// forecast says how much of a training is done, as time and not as counts:
-// running samples through a network, adding features to a learner and solving
-// take their time in a ratio that the network and the machine decide. It is
-// measured: products before the work begins, samples until the first features
-// are added. Safe for concurrent use.
+// forecast says how much of a training is done, as a share of its time and not
+// as counts. Running samples through a network, adding features to a learner,
+// and solving take their time in a ratio that depends on the network and the
+// machine. It is measured: products before the work begins, samples until the
+// first features are added. Safe for concurrent use.
 type forecast struct {
 	progress Progress
 	plan     readout.Plan

@@ -59,17 +59,18 @@ type RetrainReport struct {
 	FitSeconds   float64        `json:"fit_seconds"`   // wall clock, of the readout
 }
 
-// Retrain makes a model from the training part of d and never looks at the
-// rest: the input transform's constants, the network drawn from the seed, one
-// pass through the sequences that the policy cuts of every series, each from a
-// reset state, and a linear classifier of the features at their ends, the ridge
-// classifier or the discriminant. A sequence has its series' class, and
-// leave-one-out leaves out all sequences of a series. Under the policy endless,
-// which closes nothing, every early prediction is learnt from; under gap a
-// series is one sequence, for it has no times. The same data and options give
-// the same model on any number of threads, engine and amd64 processor. On other
-// architectures the network is still the same, but the readout may differ in its
-// last bits: there compilers fuse float64 products and sums.
+// Retrain makes a model from the training part of d; it never looks at the
+// rest. It computes the constants of the input transform, draws the network
+// from the seed, and runs all sequences through it once: those that the policy
+// cuts from every series, each from a reset state. Then it learns a linear
+// classifier of the features at their ends, the ridge classifier or the
+// discriminant. A sequence has its series' class, and leave-one-out leaves out
+// all sequences of a series. The policy endless closes no sequence, so every
+// early prediction is learnt from. Under gap a series is one sequence, because
+// it has no times. The same data and options give the same model on any number
+// of threads, engine and amd64 processor. On other architectures the network is
+// still the same, but the readout may differ in its last bits: there compilers
+// fuse float64 products and sums.
 //
 // A missing value holds the one before it in its channel; at the beginning of
 // a sequence (of a series, where windows overlap) it is the channel's training

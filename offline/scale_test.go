@@ -17,11 +17,11 @@ import (
 )
 
 // TestTrainingAtScale trains on EUSN_SCALE simulated series of 200 samples of 3
-// channels with the default bank, and prints a row of the table of
+// channels with the default bank. It prints a row of the table of
 // docs/measurements/training.md: time, processor time, peak memory, and the
-// floor, which is what the states and n F^2 take at the rates measured in the
-// same run. With EUSN_SCALE_ARCHIVE it only writes the series to that archive,
-// for the program itself.
+// floor, which is the time of the states and of n F^2 operations at the rates
+// measured in the same run. With EUSN_SCALE_ARCHIVE it only writes the series
+// to that archive, for the program itself.
 func TestTrainingAtScale(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("EUSN_SCALE"))
 	if err != nil {

@@ -63,11 +63,12 @@ type shardOwn struct {
 	StateSeconds float64 `json:"state_seconds"`
 }
 
-// RetrainShard does one share of a training: it reads all of the training
-// part, for the input transform's constants are those of all series, runs its
-// share of the series, neighbours in the archive, through the network and
-// writes what there is to learn from them to a file of statistics at path,
-// whole or not at all. MergeShards makes the model of all shards' files.
+// RetrainShard does one share of a training. It reads all of the training part,
+// because the constants of the input transform are those of all series. It runs
+// its share of the series, neighbours in the archive, through the network, and
+// writes what there is to learn from them to a file of statistics at path. The
+// file is written whole or not at all. MergeShards makes the model from the
+// files of all shards.
 func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, path string, progress Progress) (RetrainReport, error) {
 	fail := func(err error) (RetrainReport, error) { return RetrainReport{}, err }
 	opt = opt.withDefaults(len(d.Channels))
@@ -175,11 +176,12 @@ func writeShard(path string, job, own []byte, l *readout.Learner) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
-// MergeShards makes the model of a job whose shards have all been written, in
-// any order: the model of Retrain up to the last bits of the readout, which the
-// order of sums decides (none where sequences are no more than features), and
-// the same bits for the same shards. All files are checked. Of the options only
-// Memory is read; the other values are those that the shards were made with.
+// MergeShards makes the model of a job whose shards have all been written.
+// Their order does not matter. It is the model of Retrain, except for the last
+// bits of the readout, which the order of sums decides (they are the same, too,
+// if there are no more sequences than features). The same shards give the same
+// bits. All files are checked. Of the options only Memory is read; the other
+// values are those that the shards were made with.
 func MergeShards(ctx context.Context, paths []string, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	shards, err := openShards(ctx, paths)

@@ -8,10 +8,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 )
 
-// TestHealthyIsRarelyUnlike holds the margins of package monitor to what is
-// held out: series of the test parts, which are as healthy as those of the
-// training parts. docs/faults.md has the shares of all data sets there are,
-// which EUSN_ACCURACY=all brings.
+// TestHealthyIsRarelyUnlike compares the margins of package monitor with series
+// that the training did not see: those of the test parts, which are as healthy
+// as those of the training parts. docs/faults.md has the shares of all data
+// sets; EUSN_ACCURACY=all computes them.
 func TestHealthyIsRarelyUnlike(t *testing.T) {
 	machine, err := SimulateMachine(t.Context(), MachineOptions{Test: 2000}, nil)
 	if err != nil {

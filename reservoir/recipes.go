@@ -11,9 +11,9 @@ import (
 const DefaultSeed = 1
 
 // DefaultBank is the network that needs no search: 40 Euler State Networks of
-// 50 units whose scales are drawn log-uniformly, each seeing the standardised
-// channels and their first differences, or 1 to 9 of those where there are
-// many, with five features per unit.
+// 50 units with log-uniform scales, and five features per unit. Each network
+// sees the standardised channels and their first differences, or 1 to 9 of them
+// if there are many.
 //
 // eps is 1: it only sets the size of the states, which standardised features do
 // not show. The values that it multiplies are drawn: gamma, so that a member

@@ -9,11 +9,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Train makes a classifier of labelled series in memory: it draws the network
-// of the recipe, takes the input transform's constants from all samples, runs
-// every series through the network and learns a readout of the features at
-// their ends. Regularisation and kind of readout are chosen by leave-one-out on
-// these series. DefaultBank is the recipe that needs no search.
+// Train makes a classifier from labelled series in memory. It draws the network
+// of the recipe, computes the constants of the input transform from all
+// samples, runs every series through the network, and learns a readout from the
+// features at their ends. Regularisation and kind of readout are chosen by
+// leave-one-out on these series. DefaultBank is the recipe that needs no
+// search.
 //
 // Series are as Features takes them, one label each. The model's classes are
 // the labels in ascending order, its channels c0, c1, ..., its policy is Marked.

@@ -1,9 +1,9 @@
-// Package kernels holds the GPU side: the CUDA C++ sources, the PTX compiled
-// from them, and everything of the host side that needs no driver: the layout
-// of every buffer, the packing of a network and its readouts into device images,
-// the cutting of a call into rounds, and the launches each round takes. It
-// knows no driver and no device memory, so that a driver, a fake one and the
-// PTX interpreter run the same launches.
+// Package kernels holds the GPU side: the CUDA C++ sources and the PTX compiled
+// from them. It also has everything of the host side that needs no driver: the
+// layout of every buffer, the packing of a network and its readouts into device
+// images, the cutting of a call into rounds, and the launches of each round. It
+// knows no driver and no device memory, so a driver, a fake one and the PTX
+// interpreter run the same launches.
 //
 // # Bits
 //

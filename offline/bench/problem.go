@@ -175,9 +175,10 @@ func (p *problem) classesOf(d *offline.Dataset) []int {
 }
 
 // beginnings finds the sample that series repeat most often at their beginning,
-// all of them together, and how often each does: zeros or the vector of an empty
-// word that they were padded with, the dark rim of an image. Samples are the same
-// where their bits are; of equals the first is taken.
+// counted over all series, and how often each series does so. Such samples are
+// zeros or the vector of an empty word (padding), or the dark rim of an image.
+// Samples are the same if their bits are; if several are equally frequent, the
+// first is taken.
 func beginnings(series [][]float32, channels int) (first []float32, lead []int) {
 	type begin struct {
 		first []float32

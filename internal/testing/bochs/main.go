@@ -1,8 +1,9 @@
-// Command bochs holds the AVX-512 kernels to their bits on machines without
-// AVX-512: it compiles their tests, boots a Linux kernel with them on an
+// Command bochs tests the bits of the AVX-512 kernels on machines without
+// AVX-512. It compiles their tests, boots a Linux kernel with them on an
 // emulated Skylake-X (Bochs, https://bochs.sourceforge.io), and fails unless
-// each test named here passed and none was skipped. It tells nothing of speed.
-// On a machine with AVX-512 the same test binaries run without the emulator.
+// each test named here passed and none was skipped. It says nothing about
+// speed. On a machine with AVX-512 the same test binaries run without the
+// emulator.
 //
 // The file passed records what has passed, by hashes. A test binary that the
 // record has is not run again: the same instructions give the same bits.
