@@ -198,7 +198,7 @@ func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int) (m
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said.String(), "unlike the training's") {
+	if !strings.Contains(said.String(), "unlike the training data") {
 		t.Errorf("nothing is said of dead sensors; the log is\n%s", said.String())
 	}
 	return got, counters.Stats()

@@ -210,7 +210,7 @@ func TestBelongingNotMade(t *testing.T) {
 	})
 	waitFor(t, "a line in the log", func() bool { return book.Lines("dead letter on barred.dlq.0") > 0 })
 	waitFor(t, "its cause", func() bool {
-		return book.Lines("is gone and is not created again: a partition that has a dead letter waits") > 0
+		return book.Lines("was deleted and is not created again: a partition that has a dead letter waits") > 0
 	})
 	n := book.Lines("is not created again")
 	time.Sleep(3 * c.Lease)

@@ -32,7 +32,7 @@ func (m *manager) backOff(p int, err error) {
 	w.err, w.wait = err, min(mostWait, max(firstWait, 2*w.wait))
 	w.until = time.Now().Add(w.wait)
 	m.run.counters.Deferred.Add(1)
-	m.run.log.Warn("partition given up for now, to be claimed again", "partition", p, "in", w.wait, "err", err)
+	m.run.log.Warn("partition deferred: it is claimed again automatically", "partition", p, "in", w.wait, "err", err)
 }
 
 // isDeferred reports whether a partition that nobody works on is to be left alone
@@ -69,6 +69,6 @@ func (m *manager) probe(ctx context.Context, p int) {
 func (m *manager) recovered(p int, t *owner.Ownership) {
 	if w := m.deferred[p]; w != nil && t.IsRebuilt() && time.Since(w.until) > mostWait {
 		delete(m.deferred, p)
-		m.run.log.Info("partition goes on", "partition", p)
+		m.run.log.Info("deferred partition works again", "partition", p)
 	}
 }

@@ -190,7 +190,7 @@ func TestDeadLettersRefused(t *testing.T) {
 	b.publish([]pipelinetest.Packet{pipelinetest.One(others, 1, 1, 1, true)})
 	b.await(c.Job, 1)
 	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
-	if _, err := r.phase(0); !strings.Contains(err, "dead letter on letters.dlq.0 is not taken") {
+	if _, err := r.phase(0); !strings.Contains(err, "dead letter on letters.dlq.0 cannot be stored") {
 		t.Errorf("it says %q", err)
 	}
 	b.edit(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
@@ -287,7 +287,7 @@ func TestMuteRowStore(t *testing.T) {
 	go func() { ended <- put() }()
 	select {
 	case err := <-ended:
-		mentions(t, err, "MUTE-ROWS has not answered 1 state rows", store.ErrLater.Error())
+		mentions(t, err, "MUTE-ROWS has not answered for 1 state rows", store.ErrLater.Error())
 	case <-time.After(patience):
 		t.Fatal("a store that never answers is waited for without end")
 	}

@@ -27,7 +27,7 @@ func TestNumberWithOtherContent(t *testing.T) {
 	if s.Duplicates != 7 || s.Contradictions != 4 {
 		t.Errorf("%d duplicates, %d contradictions, want 7 and 4", s.Duplicates, s.Contradictions)
 	}
-	if n := book.Lines("came again with other content"); n != 1 {
+	if n := book.Lines("was used again with other content"); n != 1 {
 		t.Errorf("told %d times, want once for the key", n)
 	}
 	r.stop(t)

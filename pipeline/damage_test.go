@@ -61,7 +61,7 @@ func TestDamageStops(t *testing.T) {
 			s, n := object(b)
 			must(b, s.Delete(context.Background(), n))
 			beheaded(b)
-		}, []string{"is lost", "no earlier one is there", "begins at message", "restore either"}},
+		}, []string{"is lost", "there is no earlier snapshot", "begins at message", "restore one of the two"}},
 		"snapshot deleted, digest edited": {func(b *rig) {
 			s, n := object(b)
 			must(b, s.Delete(context.Background(), n))
@@ -80,7 +80,7 @@ func TestDamageStops(t *testing.T) {
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
 			beheaded(b)
-		}, []string{"sha256", "damaged", "restore either"}},
+		}, []string{"sha256", "damaged", "restore one of the two"}},
 		"a snapshot's pieces gone": {func(b *rig) {
 			s, n := object(b)
 			info, err := s.GetInfo(context.Background(), n)
@@ -89,7 +89,7 @@ func TestDamageStops(t *testing.T) {
 			must(b, err)
 			must(b, bucket.Purge(context.Background(), jetstream.WithPurgeSubject("$O."+wire.SnapshotBucket("hurt")+".C."+info.NUID)))
 			beheaded(b)
-		}, []string{"lost", "0 of 1 are there", "restore either"}},
+		}, []string{"lost", "0 of 1 are there", "restore one of the two"}},
 		"a snapshot's piece flipped": {func(b *rig) {
 			s, n := object(b)
 			info, err := s.GetInfo(context.Background(), n)
@@ -104,19 +104,19 @@ func TestDamageStops(t *testing.T) {
 			_, err = b.js.Publish(context.Background(), subject, data)
 			must(b, err)
 			beheaded(b)
-		}, []string{"lost", "digest", "restore either"}},
+		}, []string{"lost", "digest", "restore one of the two"}},
 		"digest edited": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderDigest, strings.Repeat("0", 32)) })
-		}, []string{"digest", "nothing is predicted from a wrong state"}},
+		}, []string{"digest", "no prediction is made from a wrong state"}},
 		"position edited": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderInSeq, "999999") })
-		}, []string{"lost its tail"}},
+		}, []string{"lost its last messages"}},
 		"header garbled": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderEpoch, "three") })
-		}, []string{"Eusn-Epoch", "restore the job's streams"}},
+		}, []string{"Eusn-Epoch", "restore the job's NATS streams"}},
 		"a digest of a newer program": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "4") })
-		}, []string{"record on hurt.out.0", "version 4, this program reads 2 to 3: a newer program wrote it; run that one"}},
+		}, []string{"record on hurt.out.0", "version 4, this program reads 2 to 3: a newer program wrote it; run that program"}},
 		"a digest's version garbled": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "x") })
 		}, []string{"Eusn-Digest-Version is \"x\", want a number"}},
@@ -125,7 +125,7 @@ func TestDamageStops(t *testing.T) {
 		}, []string{"digest", "or a program from before the first release wrote the record"}},
 		"digest of the form before, of another state": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "2") }) // the digest is of our form
-		}, []string{"digest", "nothing is predicted from a wrong state"}},
+		}, []string{"digest", "no prediction is made from a wrong state"}},
 		"snapshot of an older program": {func(b *rig) {
 			s, n := object(b)
 			data, err := s.GetBytes(context.Background(), n)
@@ -133,7 +133,7 @@ func TestDamageStops(t *testing.T) {
 			data[len("EUSNSNAP")] = 1
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
-		}, []string{"version 1, this program reads 2 to 3: an older program wrote it; run that one, or begin a new job"}},
+		}, []string{"version 1, this program reads 2 to 3: an older program wrote it; run that program, or start a new job"}},
 		"snapshot of another place": {func(b *rig) {
 			_, r := b.last("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderSnapSeq, fmt.Sprint(r.SnapSeq-1)) })

@@ -129,12 +129,12 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 	b = p.rig()
 	r.until(t, "stop of partition 0, and partition 1 at work", func(s Stats) bool { return s.Stopped == 1 && s.Predictions == 13+3 })
 	err := r.counters.Status().Partitions[0].Err
-	mentions(t, err, "message 13 of BACK-IN was stored", "partition 0 has read one stored", "the input is not the one it was", "restore the store")
+	mentions(t, err, "message 13 of BACK-IN was stored", "partition 0 has read one stored", "the input has other messages than before", "restore the store")
 	if err, ok := r.counters.Status().Partitions[1].Err, r.counters.Status().Partitions[1].Phase == Reading; err != nil || !ok {
 		t.Errorf("partition 1, whose history stands: %v", err)
 	}
 	r.cancel()
-	mentions(t, r.wait(t), "the input is not the one it was")
+	mentions(t, r.wait(t), "the input has other messages than before")
 	if got := b.predictions(c.Job); len(got[keys[0]]) != 9 || len(got[keys[1]]) != 7 {
 		t.Errorf("%d and %d predictions, want 9, of what was read before, and 7", len(got[keys[0]]), len(got[keys[1]]))
 	}
@@ -163,7 +163,7 @@ func TestInputGoesBackUnderSilence(t *testing.T) {
 	p.alone(func(b *rig) { b.publish(sequences(keys[1], 10, 3)) }) // 5 to 14: nothing for partition 0
 	p.start(p.port)
 	r.until(t, "stop of partition 0, and partition 1 at work", func(s Stats) bool { return s.Stopped == 1 && s.Predictions == 9+10 })
-	mentions(t, r.counters.Status().Partitions[0].Err, "the input is not the one it was")
+	mentions(t, r.counters.Status().Partitions[0].Err, "the input has other messages than before")
 	r.cancel()
 	_ = r.wait(t)
 }
@@ -209,7 +209,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 		publish(rec)
 		s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		mentions(t, s.Run(ctx), "message 2 of SPLIT-IN was stored", "the input is not the one it was")
+		mentions(t, s.Run(ctx), "message 2 of SPLIT-IN was stored", "the input has other messages than before")
 		cancel()
 		rec.Rests.Stored, rec.Rests.Seq = 0, 99
 		publish(rec)

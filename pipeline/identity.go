@@ -91,7 +91,7 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 		return r.refuse(job, what, theirs)
 	}
 	if store.Refused(err) { // as a partition's records are, which is dealt with there
-		log.Warn("which model the job runs is not stored: another model is told by the partitions' records alone", "subject", wire.EntrySubject(job), "err", err)
+		log.Warn("the server refused to store which model this job runs: a worker with another model is recognised only by the partitions' records", "subject", wire.EntrySubject(job), "err", err)
 		return nil
 	}
 	return err
@@ -127,7 +127,7 @@ func (r *self) compareMembers(ctx context.Context, job string, others *members) 
 	for subject := range info.State.Subjects {
 		worker := strings.TrimPrefix(subject, others.prefix)
 		if what := r.model.DiffersFrom(worker); what != "" {
-			return r.otherModel(job, what, "worker "+worker+" has another one")
+			return r.otherModel(job, what, "worker "+worker+" runs another one")
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (r *self) refuse(job, what string, e wire.Entry) error {
 	if e.Arithmetic != own.Arithmetic && e.Meta.SHA256 != "" {
 		return fmt.Errorf("%w: %w", owner.OtherArithmetic("job "+strconv.Quote(job), e.Arithmetic, own.Arithmetic), ErrOtherModel)
 	}
-	theirs := "it runs one that nobody has named"
+	theirs := "its model has no stored name"
 	if e.Meta.SHA256 != "" {
 		theirs = "it runs " + nameOf(e.Meta)
 	}
@@ -147,11 +147,11 @@ func (r *self) refuse(job, what string, e wire.Entry) error {
 }
 
 func (r *self) otherModel(job, what, theirs string) error {
-	advice := "its states mean nothing to another network (policy, channels or arithmetic): start this worker with the job's model, or under another job name"
+	advice := "a network (with its policy, channels and arithmetic) cannot continue the states of another: start this worker with the job's model, or under another job name"
 	if what == "readout" {
-		advice = "two readouts would answer side by side: start this worker with the job's model and readout (stage.head), or under another job name, into which states may be imported"
+		advice = "a job has one readout: start this worker with the job's model and readout (stage.head), or under another job name, into which states may be imported"
 	}
-	return fmt.Errorf("pipeline: job %q does not have this worker's %s: %s, this worker has %s: %s: %w", job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
+	return fmt.Errorf("pipeline: job %q runs with another %s than this worker's: %s, this worker has %s: %s: %w", job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
 }
 
 // nameOf words a model for people.

@@ -176,7 +176,7 @@ func TestLostIdleEventIsLogged(t *testing.T) {
 		if err := l.Observe(l.p); err != nil {
 			t.Fatal(err)
 		}
-		if n := book.Lines("has not come back"); n != want {
+		if n := book.Lines("did not arrive in the input"); n != want {
 			t.Errorf("pass %d: %d lines, want %d:\n%s", pass, n, want, book)
 		}
 		if pass > 0 && l.p.Asked == 0 {

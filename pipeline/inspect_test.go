@@ -69,11 +69,11 @@ func TestJobFromOutside(t *testing.T) {
 		if part, _, err := CheckImport(Config{Partitions: 3}, raw); part != p || err != nil {
 			t.Errorf("partition %d, %v, want %d", part, err, p)
 		}
-		mentions(t, Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 4096}, raw), "with 4096 partitions its key", "want as many")
+		mentions(t, Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 4096}, raw), "with 4096 partitions its key", "set stage.partitions")
 		if err := Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw); err != nil {
 			t.Fatal(err)
 		}
-		mentions(t, Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw), "begun already")
+		mentions(t, Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw), "already started")
 	}
 	if streamsSeen != 9 {
 		t.Errorf("%d streams in the snapshots, want 9", streamsSeen)

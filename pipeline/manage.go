@@ -87,14 +87,14 @@ func (m *manager) abandon() error {
 	if len(m.owned) > 0 {
 		return nil
 	}
-	return fmt.Errorf("%w\npipeline: none of this worker's partitions can go on", *broken)
+	return fmt.Errorf("%w\npipeline: none of this worker's partitions can continue", *broken)
 }
 
 // leave gives everything up and says that this worker is gone.
 func (m *manager) leave(last context.Context) {
 	m.releaseAll()
 	if m.unfinished > 0 {
-		m.run.log.Warn("stopped before the server answered: the partitions are not released, their next owner waits for the lease and computes again what was not committed; nothing is lost", "partitions", m.unfinished)
+		m.run.log.Warn("stopped before the server answered: the partitions were not released. Their next owner waits until the lease ends, and computes again what was not committed. Nothing is lost", "partitions", m.unfinished)
 	}
 	try, cancel := context.WithTimeout(last, m.run.cfg.Lease)
 	defer cancel()
@@ -113,7 +113,7 @@ func (m *manager) turn(ctx context.Context) error {
 	if err != nil {
 		if now := time.Now(); ctx.Err() == nil && now.Sub(m.warned) >= store.ToldEvery {
 			m.warned = now
-			m.run.log.Warn("lease not renewed: others may take this worker's partitions", "err", err)
+			m.run.log.Warn("lease not renewed: other workers may take over the partitions of this one", "err", err)
 		}
 		return nil
 	}
@@ -153,7 +153,7 @@ func (m *manager) turn(ctx context.Context) error {
 		m.announce(reading)
 	}
 	if len(m.stopped) > 0 && mine == 0 && len(m.owned) == 0 {
-		return errors.Join(m.errors(), fmt.Errorf("pipeline: none of this worker's partitions can go on"))
+		return errors.Join(m.errors(), fmt.Errorf("pipeline: none of this worker's partitions can continue"))
 	}
 	m.sweepOrphans(ctx)
 	return nil

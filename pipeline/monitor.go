@@ -75,7 +75,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		}
 		w.unmapped(name, info.State.Subjects)
 		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
-			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its tail; %s", name, info.State.LastSeq, seq, store.OtherHistory)
+			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its last messages; %s", name, info.State.LastSeq, seq, store.OtherHistory)
 		}
 		owned := w.owned()
 		w.inputs.Same(ctx, w.breaks(), owned)

@@ -34,7 +34,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			if err := b.js.DeleteStream(t.Context(), wire.InputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
-		}, "LOST-IN is gone: look in the server's log"},
+		}, "LOST-IN is gone: search the server's log"},
 		"input created again": {func(t *testing.T, b *rig, _ *running, c Config) { makeAnew(t, b, c) }, "LOST-IN was deleted and created again"},
 		"output deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
 			if err := b.js.DeleteStream(t.Context(), wire.OutputStream(c.Job)); err != nil {
@@ -47,13 +47,13 @@ func TestStreamsLostUnderStage(t *testing.T) {
 				at := tn.Input.Came.Load()
 				tn.Input.Came.Store(wire.Place{Seq: at.Seq + 7, Stored: at.Stored}) // as if the server had lost seven messages
 			}
-		}, "the input lost its tail"},
+		}, "the input lost its last messages"},
 		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c Config) {
 			for _, tn := range r.counters.running.Load().view.Load().owned {
 				tn.Input.Came.Stored.Add(1) // as if another message had been read there
 			}
 			r.counters.counts.Resets.Add(1) // as when the server was away
-		}, "the input is not the one it was (a restored backup? a power failure?)"},
+		}, "the input has other messages than before (a restored backup? a power failure?)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +63,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
 			b.settle(r, 1)
 			lose.how(t, b, r, c)
-			mentions(t, r.wait(t), lose.want, "none of this worker's partitions can go on")
+			mentions(t, r.wait(t), lose.want, "none of this worker's partitions can continue")
 		})
 	}
 }

@@ -95,7 +95,7 @@ func TestNonFiniteChangedAfterCrash(t *testing.T) {
 	}
 	c.NonFinite = codec.Hold
 	err := (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}).Run(t.Context())
-	mentions(t, err, "digest", "non_finite", "put back the settings it had")
+	mentions(t, err, "digest", "non_finite", "set these settings back")
 	b.expire("change")
 	c.NonFinite = "reject"
 	r = b.start(m, c)

@@ -165,5 +165,5 @@ func TestOneStoppedOthersGoOn(t *testing.T) {
 	b.publish(packets)
 	r.until(t, "a stopped partition", func(s Stats) bool { return s.Stopped == 1 && s.Owned == 3 && s.Predictions > 4 })
 	r.cancel()
-	mentions(t, r.wait(t), "partly.out.2", "something else publishes there")
+	mentions(t, r.wait(t), "partly.out.2", "another program publishes there")
 }

@@ -83,7 +83,7 @@ func (s *Stage) prepare() (*run, error) {
 	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.head.Name, Labels: r.self.head.Classes, Columns: r.self.head.Columns()}
 	r.counters.Classify(r.self.meta.Labels)
 	if s.Model.Policy.Kind == reservoir.Endless {
-		r.log.Warn("endless sequences: a state that never forgets drifts; use a model with gamma*eps large enough for its rate")
+		r.log.Warn("sequences of this model never end, so its states must forget: if predictions drift, train a model with a larger gamma*eps")
 	}
 	return r, nil
 }
@@ -100,7 +100,7 @@ func (r *run) open(ctx context.Context) error {
 		if room := int(nc.MaxPayload()) - deadLetterRoom; room > 0 {
 			lower = fmt.Sprintf("lower it to %d, or ", room)
 		}
-		return fmt.Errorf("pipeline: the server takes messages of %d bytes, max message (input.max_message) %d needs %d: %sraise the server's max_payload",
+		return fmt.Errorf("pipeline: the server accepts messages of at most %d bytes, but max message (input.max_message) %d needs %d: %sraise the server's max_payload",
 			nc.MaxPayload(), r.cfg.MaxMessage, r.cfg.MinPayload(), lower)
 	}
 	r.limit = int(nc.MaxPayload()) - store.HeaderRoom
@@ -182,7 +182,7 @@ func (r *run) patiently(ctx context.Context, f func() error) error {
 		if store.Unheard(err) {
 			_ = store.Pause(ctx, time.Second)
 		}
-		r.log.Warn("no answer in time while starting, asking again", "attempt", attempt, "err", err)
+		r.log.Warn("the server did not answer in time during the start, trying again", "attempt", attempt, "err", err)
 	}
 }
 

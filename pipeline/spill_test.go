@@ -149,9 +149,9 @@ func TestSpilledStatesMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mentions(t, Import(t.Context(), b.js, heir, bare), "stored apart", "state export")
+	mentions(t, Import(t.Context(), b.js, heir, bare), "stored in other messages", "state export")
 	_, err = admin.ReadState(bare)
-	mentions(t, err, "stored apart")
+	mentions(t, err, "stored in other messages")
 	if err := Import(t.Context(), b.js, heir, raw); err != nil {
 		t.Fatal(err)
 	}

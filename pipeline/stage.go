@@ -73,7 +73,7 @@ func (s *Stage) Run(ctx context.Context) error {
 			first.NewEngine = s.Fallback
 			says = "engine lost: its partitions are restored from their snapshots on another engine"
 		case errors.Is(err, errClosed):
-			says = "starting again on new connections, from the last snapshots: the server's log says what it objected to"
+			says = "a NATS connection was closed for good, starting again on new connections from the last snapshots: the server's log says why it was closed"
 		default:
 			return err
 		}

@@ -66,7 +66,7 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part 
 		return nil, err
 	}
 	if r.Snap == "" {
-		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet: the stage stores one after so many messages or so much time (snapshot_messages, snapshot_every), and when it stops", part, j.Name)
+		return nil, fmt.Errorf("pipeline: partition %d of job %q has no snapshot yet: the stage stores one after snapshot_messages messages, every snapshot_every, and when it stops", part, j.Name)
 	}
 	b, err := snaps.Get(ctx, r.Snap)
 	if err != nil {
@@ -105,7 +105,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	case err != nil:
 		return err
 	case seq > 0:
-		return fmt.Errorf("pipeline: partition %d of job %q has begun already: import into a new job", part, c.Job)
+		return fmt.Errorf("pipeline: partition %d of job %q has already started: import into a new job", part, c.Job)
 	}
 	empty, err := (&run{self: self{meta: codec.PredictionMeta{}}}).newEmpty()
 	if err != nil {
@@ -117,7 +117,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	case err != nil:
 		return err
 	case own.Differs(job.Identity) != "":
-		return fmt.Errorf("pipeline: partition %d is of another network, policy, channels or arithmetic than job %q runs: import into a new job: %w", part, c.Job, ErrOtherModel)
+		return fmt.Errorf("pipeline: partition %d was computed with another network, policy, channels or arithmetic than that of job %q: import into a new job: %w", part, c.Job, ErrOtherModel)
 	}
 	r := wire.Record{Kind: wire.KindReleased, Worker: own.Worker, Snap: wire.SnapshotName(part, 0, 0), Identity: own.Identity}
 	if err := snaps.Put(ctx, r.Snap, b); err != nil {
@@ -157,11 +157,11 @@ func importable(c Config, b []byte) (*state.Partition, state.Shape, error) {
 	case p.Away > 0:
 		return nil, sh, state.ErrApart
 	case part >= c.Partitions:
-		return nil, sh, fmt.Errorf("pipeline: the snapshot is of partition %d, job %q has %d: a state belongs to its partition; want as many (stage.partitions) as the job it comes from", part, c.Job, c.Partitions)
+		return nil, sh, fmt.Errorf("pipeline: the snapshot is from partition %d, but job %q has %d partitions: set stage.partitions as in the job it comes from", part, c.Job, c.Partitions)
 	}
 	for key := range p.Sources {
 		if got := wire.PartitionOf(key, c.Partitions); got != part {
-			return nil, sh, fmt.Errorf("pipeline: the snapshot is of partition %d, but with %d partitions its key %q falls into partition %d: want as many (stage.partitions) as the job it comes from", part, c.Partitions, key, got)
+			return nil, sh, fmt.Errorf("pipeline: the snapshot is from partition %d, but with %d partitions its key %q belongs to partition %d: set stage.partitions as in the job it comes from", part, c.Partitions, key, got)
 		}
 	}
 	return p, sh, nil

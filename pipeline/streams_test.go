@@ -113,7 +113,7 @@ func TestInputRecreated(t *testing.T) {
 	}
 	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
 	err := s.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "deleted and created again") && !strings.Contains(err.Error(), "lost its tail") {
+	if err == nil || !strings.Contains(err.Error(), "deleted and created again") && !strings.Contains(err.Error(), "lost its last messages") {
 		t.Fatalf("stage on a recreated input: %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestForeignOutput(t *testing.T) {
 	}
 	advice := fmt.Sprintf("nats stream rmm FOREIGN-OUT %d", ack.Sequence)
 	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
-	mentions(t, s.Run(t.Context()), "foreign.out.0", "something else publishes there", advice)
+	mentions(t, s.Run(t.Context()), "foreign.out.0", "another program publishes there", advice)
 	err = consumer.Predictions(t.Context(), b.js, "foreign", 1, func(consumer.Output) error { return nil })
 	mentions(t, err, fmt.Sprint("message ", ack.Sequence), advice)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("foreign"))

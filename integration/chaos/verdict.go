@@ -50,7 +50,7 @@ type stops map[int]string
 
 var (
 	stoppedLine  = regexp.MustCompile(`partition stopped.* partition=(\d+) err=(.*)`)
-	deferredLine = regexp.MustCompile(`time=(\S+) .*partition given up for now.* partition=(\d+) in=(\S+) err=(.*)`)
+	deferredLine = regexp.MustCompile(`time=(\S+) .*partition deferred.* partition=(\d+) in=(\S+) err=(.*)`)
 )
 
 // longDeferred is the pause of a partition that was refused several times: it

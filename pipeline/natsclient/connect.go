@@ -136,7 +136,7 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 			log.Info("NATS connection restored", "connection", name, "server", nc.ConnectedUrlRedacted())
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			log.Error("NATS", "connection", name, "err", err)
+			log.Error("NATS client error", "connection", name, "err", err)
 		}),
 	}
 }

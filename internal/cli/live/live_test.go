@@ -70,7 +70,7 @@ func TestRunAndReplay(t *testing.T) {
 		other := filepath.Join(dir, what)
 		clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", other, "--members", "2", "--units", "8", flag, "77")
 		clitest.Exec(t, t.Context(), "run", "--model", other, "--nats-url", url, "--partitions", "4").Want(t, cli.ExitOtherModel,
-			"does not have this worker's "+what, "m.safetensors", "nothing was claimed", "try: --model")
+			"runs with another "+what, "m.safetensors", "nothing was claimed", "try: --model")
 	}
 	clitest.Exec(t, t.Context(), "replay", "--archive", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
 	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages with 960 rows processed, 24 predictions committed, 0 dead letters")

@@ -19,7 +19,7 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 	}
 	created := wire.CreatedText(info.Created)
 	if c.Record.Created != "" && c.Record.Created != created {
-		return fmt.Errorf("pipeline: %s answers an input created %s, but %s was created %s: it was deleted and created again, or its server did not find it; %s",
+		return fmt.Errorf("pipeline: the record on %s belongs to an input created %s, but %s was created %s: it was deleted and created again, or the server did not load it; %s",
 			c.Subject(), c.Record.Created, name, created, store.LostTrack)
 	}
 	c.Record.Created = created
@@ -29,10 +29,10 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 	t.first = in.FirstSeq
 	switch {
 	case in.LastSeq < c.Record.InSeq:
-		return fmt.Errorf("pipeline: %s ends at message %d, but %s answers message %d: the input lost its tail; restore its store, or start a new job",
+		return fmt.Errorf("pipeline: %s ends at message %d, but the record on %s says that message %d was processed: the input lost its last messages; restore its store, or start a new job",
 			name, in.LastSeq, c.Subject(), c.Record.InSeq)
 	case c.Record.InSeq > c.Record.SnapSeq && in.FirstSeq > c.Record.InSeq:
-		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: keep more input (max_age, max_bytes) than is stored between two snapshots; restore its store, or start a new job",
+		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: restore its store, or start a new job; from then on keep more input (max_age, max_bytes) than arrives between two snapshots",
 			name, in.FirstSeq, p.State.ID, c.Record.SnapSeq+1, c.Record.InSeq)
 	}
 	if p.State.Losses, err = state.ParseLosses(c.Record.Losses); err != nil {

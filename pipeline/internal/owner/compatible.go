@@ -15,7 +15,7 @@ func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Id
 		return OtherArithmetic(subject, r.Arithmetic, arithmetic)
 	}
 	if what := model.Differs(r.Identity); what != "" {
-		return fmt.Errorf("pipeline: the record on %s is of another %s than this worker's: run the job with the model it began with, or begin a new job", subject, what)
+		return fmt.Errorf("pipeline: the record on %s was written with another %s than this worker's: run the job with the model it started with, or start a new job", subject, what)
 	}
 	if err := r.OtherVersion(); err != nil {
 		return fmt.Errorf("pipeline: the record on %s: %w", subject, err)

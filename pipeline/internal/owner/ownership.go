@@ -129,7 +129,7 @@ func (t *Ownership) Hold(started func()) {
 	claim := t.Claimed.Load()
 	orphans, err := t.W.Server.Snaps.Orphans(t.Ctx, t.Part.State.ID, claim.Epoch, t.namedRows)
 	if err != nil {
-		t.W.Log.Debug("state rows not counted: what others left is swept after the next claim", "partition", t.Part.State.ID, "err", err)
+		t.W.Log.Debug("unused state rows not listed; they are deleted after the next claim", "partition", t.Part.State.ID, "err", err)
 	}
 	if !t.send(shard.Job{Part: t.Part, Order: shard.OrderOpen}) {
 		return

@@ -65,7 +65,7 @@ func (t *Ownership) Read() (*reader, error) {
 		if errors.As(err, &refused) && attempt >= ConsumerAttempts {
 			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
 		}
-		t.W.Log.Warn("consumer cannot be made, trying again", "partition", t.Part.State.ID, "attempt", attempt, "err", err)
+		t.W.Log.Warn("consumer cannot be created, trying again", "partition", t.Part.State.ID, "attempt", attempt, "err", err)
 		if err := store.Pause(t.Ctx, store.RetryWait); err != nil {
 			return nil, err
 		}

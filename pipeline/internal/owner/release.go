@@ -30,7 +30,7 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 		e.releases.Go(func() {
 			defer t.storing.uploadEnds()
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
-				t.W.Log.Warn("snapshot not stored; the next one may be", "partition", t.Part.State.ID, "err", err)
+				t.W.Log.Warn("snapshot not stored; the stage tries again with the next one", "partition", t.Part.State.ID, "err", err)
 			}
 		})
 	}
@@ -49,7 +49,7 @@ func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []b
 		err := t.upload(ctx, t.C.Record.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			t.W.Log.Warn("last snapshot not stored: the next owner replays more", "partition", t.Part.State.ID, "err", err)
+			t.W.Log.Warn("last snapshot not stored: the next owner starts from the one before and replays more input", "partition", t.Part.State.ID, "err", err)
 		case err == nil:
 			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
 			next.Rests = wire.Place{}

@@ -28,7 +28,7 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 		case err == nil:
 			p, err := state.Decode(b, t.Shard.Machine.Shape, t.Part.State.ID)
 			if err == nil && p.Done != seq {
-				err = fmt.Errorf("pipeline: it is of input message %d, the record says %d", p.Done, seq)
+				err = fmt.Errorf("pipeline: it was taken after input message %d, the record says %d", p.Done, seq)
 			}
 			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.W.Server.Snaps.Bucket, other)
@@ -84,10 +84,10 @@ func (t *Ownership) instead(lost error) error {
 			t.withoutSnapshot(lost, "an earlier snapshot, "+e.Name, e.Seq+1)
 			return err
 		}
-		t.W.Log.Warn("an earlier snapshot cannot take the place of the one that is lost", "partition", t.Part.State.ID, "err", err)
+		t.W.Log.Warn("an earlier snapshot cannot replace the lost one", "partition", t.Part.State.ID, "err", err)
 	}
 	if t.first > 1 {
-		return fmt.Errorf("%w, no earlier one is there, and %s begins at message %d: restore either, or start a new job", lost, wire.InputStream(t.W.Job), t.first)
+		return fmt.Errorf("%w; there is no earlier snapshot, and %s begins at message %d: restore one of the two, or start a new job", lost, wire.InputStream(t.W.Job), t.first)
 	}
 	t.withoutSnapshot(lost, "nothing", 1)
 	return nil
@@ -96,5 +96,5 @@ func (t *Ownership) instead(lost error) error {
 func (t *Ownership) withoutSnapshot(lost error, from string, first uint64) {
 	t.storing.lost()
 	t.Part.Instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
-	t.W.Log.Warn("a snapshot is lost: the state is rebuilt from what is there, and compared with the record's digest", "partition", t.Part.State.ID, "from", from, "input", first, "to", t.C.Record.InSeq, "err", lost)
+	t.W.Log.Warn("a snapshot is lost: the state is rebuilt from what is left, and compared with the record's digest before anything is predicted", "partition", t.Part.State.ID, "from", from, "input", first, "to", t.C.Record.InSeq, "err", lost)
 }

@@ -35,7 +35,7 @@ func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err e
 			return append([]byte(nil), payload...), to, nil
 		}
 		if to-from <= 1 {
-			return nil, 0, fmt.Errorf("pipeline: one prediction takes %d bytes, the server takes messages of %d: raise its max_payload", len(payload), e.Limit)
+			return nil, 0, fmt.Errorf("pipeline: one prediction has %d bytes, but the server accepts messages of at most %d: raise its max_payload", len(payload), e.Limit)
 		}
 		to = from + (to-from)/2
 	}

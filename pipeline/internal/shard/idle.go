@@ -35,7 +35,7 @@ func (s *Shard) Observe(p *Partition) error {
 		return nil
 	}
 	if w.Asked > 0 {
-		s.warn("end event of silent streams has not come back, asking again: may the stage publish to the input, and has the input room?", "partition", p.State.ID)
+		s.warn("the end event of silent streams did not arrive in the input, sending it again: check that the stage may publish to the input, and that the input has space", "partition", p.State.ID)
 	}
 	w.looked, w.Asked = now, 0
 	e := p.State.Silent(s.Silence(p))

@@ -46,7 +46,7 @@ func (s *Shard) input(b *Batch, j Job) error {
 func (s *Shard) replayed(p *Partition, seq uint64) {
 	if seq == p.State.ReplayTo {
 		s.Counters.Replaying.Add(-1)
-		s.Log.Info("states rebuilt", "partition", p.State.ID, "input", seq)
+		s.Log.Info("replay is complete, the states are rebuilt", "partition", p.State.ID, "input", seq)
 	}
 }
 

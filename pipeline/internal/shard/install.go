@@ -67,7 +67,7 @@ func (s *Shard) check(p *Partition) error {
 	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
 		p.Owner.Fail(fmt.Errorf("pipeline: partition %d: %w: "+
 			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
-			"nothing is predicted from a wrong state: put back the settings it had (they may change once the job was stopped in order), restore the job's streams, or begin a new job", p.State.ID, wrong, p.orOlder()))
+			"no prediction is made from a wrong state: set these settings back (change them only after an orderly stop), restore the job's NATS streams, or start a new job", p.State.ID, wrong, p.orOlder()))
 		return nil
 	}
 	return err

@@ -15,7 +15,7 @@ type engineFactory = func(net *reservoir.Network, slots int) (reservoir.Engine, 
 
 const FirstSlots = 64 // most jobs need few; doubling reaches any number in a few steps
 
-var ErrSlots = errors.New("pipeline: out of state rows")
+var ErrSlots = errors.New("pipeline: no free slot")
 
 // pool hands out an engine's slots. A slot is taken while a sequence is open
 // and its row means nothing otherwise, since every sequence begins with a
@@ -86,7 +86,7 @@ func (p *pool) grow() error {
 	old := p.Engine
 	slots := min(2*old.Slots(), p.max)
 	if slots <= old.Slots() {
-		return fmt.Errorf("%w: all %d of a shard are in the middle of sequences; raise max_slots if memory allows, or close sequences that have ended", ErrSlots, p.max)
+		return fmt.Errorf("%w: all %d slots of a shard hold open sequences; raise max_slots if memory allows, or end sequences that are finished", ErrSlots, p.max)
 	}
 	next, err := p.newEngine(old.Network(), slots)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *pool) grow() error {
 	}
 	if a, b := reservoir.ArithmeticOf(old), reservoir.ArithmeticOf(next); a != b {
 		next.Close()
-		return fmt.Errorf("pipeline: the larger pool computes in the arithmetic %s, the states are of %s: let a worker see GPUs of one kind only (CUDA_VISIBLE_DEVICES)", b, a)
+		return fmt.Errorf("pipeline: the new engine uses the arithmetic %s, but the states were computed in %s: let a worker use GPUs of one kind only (CUDA_VISIBLE_DEVICES)", b, a)
 	}
 	for s := range int32(old.Slots()) {
 		if err = old.ReadState(s, p.row); err == nil {
@@ -102,7 +102,7 @@ func (p *pool) grow() error {
 		}
 		if err != nil {
 			next.Close()
-			return fmt.Errorf("pipeline: moving state row %d to a larger pool: %w", s, err)
+			return fmt.Errorf("pipeline: moving the state of slot %d to a larger engine: %w", s, err)
 		}
 	}
 	p.use(next)

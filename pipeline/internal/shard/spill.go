@@ -118,7 +118,7 @@ func (s *slots) evict(full error) error {
 		if s.reclaim() {
 			return nil
 		}
-		return fmt.Errorf("%w; they cannot be stored either: a row has %d bytes, the server takes messages of %d (max_payload): %w", full, size, s.Store.RowLimit(), store.ErrLater)
+		return fmt.Errorf("%w; their states cannot be stored on the server either: a state has %d bytes, the server accepts messages of at most %d (max_payload): %w", full, size, s.Store.RowLimit(), store.ErrLater)
 	}
 	n := max(1, s.Pool.max/evictShare)
 	n = min(n, store.RowsAtOnce, max(1, store.RowBytesAtOnce/size))

@@ -48,17 +48,17 @@ func (s *Shard) count(t *state.Tally) {
 func (s *Shard) say(p *Partition, n *state.Note) {
 	switch n.Kind {
 	case state.NoteKeyForgotten:
-		s.warn("no room to remember a key without open sequences", "partition", p.State.ID, "key", n.Key)
+		s.warn("too many streams: a key without open sequences is forgotten, and with it the number of its last message; raise max_streams", "partition", p.State.ID, "key", n.Key)
 	case state.NoteStreamForgotten:
-		s.warn("more streams than max_streams: the one longest silent is forgotten", "partition", p.State.ID)
+		s.warn("more streams than max_streams: the stream that was silent for the longest time is forgotten", "partition", p.State.ID)
 	case state.NoteContradiction:
-		s.warn("a message of this key came again with other content, and is dropped as a repeat: a producer that starts counting again must say so ("+wire.HeaderIncarnation+"), and a key has one producer; told once for each key", "partition", p.State.ID, "key", n.Key, "number", n.Number, "input", n.Input)
+		s.warn("a message number of this key was used again with other content: the message is dropped as a repeat. A producer that restarts its numbers must send a new incarnation ("+wire.HeaderIncarnation+"), and each key must have only one producer; logged once for each key", "partition", p.State.ID, "key", n.Key, "number", n.Number, "input", n.Input)
 	case state.NoteGap:
 		s.warn("messages missing: predictions are flagged", "key", n.Key, "after", n.After, "got", n.Number)
 	case state.NoteLoss:
-		s.warn("input was removed before this partition had read as far (max_age, or by hand): what it may have had there is lost; the sequences it may belong to are flagged as gaps", "partition", p.State.ID, "before", n.Input)
+		s.warn("input was removed before this partition read it (by max_age, or by hand): messages may be lost; the sequences that they may belong to are flagged as gaps", "partition", p.State.ID, "before", n.Input)
 	case state.NoteUnlike:
-		s.oddities.warn(s.Log, "samples unlike the training's: predictions that rest on them are flagged; is the sensor connected, and its unit the one trained on?",
+		s.oddities.warn(s.Log, "samples unlike the training data: predictions from them are flagged; check that the sensor is connected, and that its unit is the one of the training data",
 			"key", n.Key, "stream", n.Stream, "flags", n.Flags.String(), "channel", s.names[n.Channel], "input", n.Input)
 	}
 }

@@ -55,7 +55,7 @@ func (s *Machine) roomFor(m *step) error {
 		}
 	}
 	if full && fresh > max(1, s.MaxStreams/bulkShare) {
-		return fmt.Errorf("pipeline: the message brings in %d new streams, more than partition %d has room for (max_streams %d, %d of them in open sequences with it): split it, close sequences that have ended, or raise max_streams",
+		return fmt.Errorf("pipeline: the message starts %d new streams, but partition %d does not have space for so many (max_streams %d, %d of them with open sequences after this message): split it, close sequences that have ended, or raise max_streams",
 			fresh, m.p.ID, s.MaxStreams, fixed)
 	}
 	return nil

@@ -20,10 +20,10 @@ import (
 var ErrState = errors.New("pipeline: snapshot")
 
 // ErrDamaged is of a snapshot that is not what was stored.
-var ErrDamaged = errors.New("its sha256 does not fit its bytes: it was damaged")
+var ErrDamaged = errors.New("its bytes do not match its sha256: it was damaged")
 
 // ErrApart is a snapshot that is not complete by itself.
-var ErrApart = fmt.Errorf("%w: it names state rows that are stored apart: take one that eusn-stream state export has written", ErrState)
+var ErrApart = fmt.Errorf("%w: some of its states are stored in other messages: use a snapshot written by eusn-stream state export", ErrState)
 
 // Decode reads what snapshot wrote, into a partition whose streams
 // have rows instead of slots. What it allocates is bounded by a multiple of
@@ -88,7 +88,7 @@ func (r *stateReader) u8() byte {
 func (r *stateReader) flag() bool {
 	v := r.u8()
 	if v > 1 {
-		r.fail("a yes or no is %d", v)
+		r.fail("a yes-or-no byte is %d, want 0 or 1", v)
 	}
 	return v == 1
 }
@@ -134,12 +134,12 @@ func (r *stateReader) count(size int) int {
 
 func (r *stateReader) partition(id int) *Partition {
 	if n := r.bytes(sha256.Size); r.err == nil && !bytes.Equal(n, r.network[:]) {
-		r.fail("it is of another network, policy, channels or arithmetic: run the model and kind of engine it was made with, or begin a new job")
+		r.fail("it was made with another network, policy, channels or arithmetic: run the model and kind of engine it was made with, or start a new job")
 		return nil
 	}
 	p := NewPartition(id)
 	if got := int(r.u32()); got != id {
-		r.fail("it is of partition %d, want %d", got, id)
+		r.fail("it belongs to partition %d, want %d", got, id)
 	}
 	p.Done, p.DoneTime = r.u64(), int64(r.u64())
 	for _, want := range []int{r.Words, r.states} {
@@ -226,10 +226,10 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 			st.Away[i] = wire.RowRef{Seq: r.u64(), Hash: wire.Digest{r.u64(), r.u64()}}
 			p.Away++
 			if st.Away[i].Seq == 0 {
-				r.fail("stream %q: its row is stored nowhere", st.ID)
+				r.fail("stream %q: its state is stored nowhere", st.ID)
 			}
 		default:
-			r.fail("stream %q: a row of kind %d", st.ID, kind)
+			r.fail("stream %q: a state of unknown kind %d", st.ID, kind)
 		}
 	}
 	switch {

@@ -18,7 +18,7 @@ import (
 const maxIncarnation = 128
 
 // ErrStreams is a partition full of open sequences.
-var ErrStreams = errors.New("pipeline: out of streams")
+var ErrStreams = errors.New("pipeline: too many streams with open sequences")
 
 // Rules are what a partition's state depends on besides its messages. They are
 // the model's and the configuration's.
@@ -275,7 +275,7 @@ func (s *Machine) stream(m *step, id string) (*Stream, error) {
 	}
 	if p.recency.Len() >= s.MaxStreams {
 		if !p.forget(src) {
-			return nil, fmt.Errorf("%w: partition %d: all of its %d are in the middle of sequences or wait for missing messages, no room for %q; raise max_streams, or close sequences that have ended", ErrStreams, p.ID, p.recency.Len(), id)
+			return nil, fmt.Errorf("%w: partition %d: each of its %d streams has an open sequence or waits for a missing message, so there is no space for stream %q: raise max_streams, or end sequences that are finished", ErrStreams, p.ID, p.recency.Len(), id)
 		}
 		m.fx.Streams--
 		m.fx.Forgotten++

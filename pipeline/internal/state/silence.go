@@ -12,7 +12,7 @@ import (
 func (s *Machine) silence(m *step, j *Message) error {
 	e, err := wire.ParseIdle(j.Data, m.p.ID, j.Seq)
 	if !strings.HasPrefix(j.Key, wire.IdlePrefix) {
-		err = fmt.Errorf("pipeline: header %s is %q on key %q: end events come under keys %sN, from the stage alone", wire.HeaderKind, wire.KindIdle, j.Key, wire.IdlePrefix)
+		err = fmt.Errorf("pipeline: header %s is %q on key %q: only the stage sends end events, under keys %sN", wire.HeaderKind, wire.KindIdle, j.Key, wire.IdlePrefix)
 	}
 	if err != nil {
 		m.reject(j, wire.ReasonEvent, err)

@@ -79,7 +79,7 @@ func (b *Auxiliary) Look(ctx context.Context, name string) {
 	case err == nil:
 	case gone && ctx.Err() == nil && time.Since(b.told[name]) >= ToldEvery:
 		b.told[name] = time.Now()
-		b.log.Error("a NATS stream of the job is gone and is not created again: "+b.lacks(name), "stream", name, "err", err)
+		b.log.Error("a NATS stream of the job was deleted and is not created again: "+b.lacks(name), "stream", name, "err", err)
 		fallthrough
 	default:
 		return
@@ -111,7 +111,7 @@ func (b *Auxiliary) dropped(info *jetstream.StreamInfo) {
 	}
 	if gone := info.State.FirstSeq - 1; gone > 0 && gone >= 2*b.gone {
 		b.gone = gone
-		b.log.Warn("the oldest dead letters are dropped for newer ones: look why so many messages cannot be used; the input has their originals while it keeps them",
+		b.log.Warn("the oldest dead letters are dropped to make space for newer ones: find out why so many messages cannot be used; the original messages are in the input as long as it keeps them",
 			"stream", info.Config.Name, "dropped", gone, "kept", info.State.Msgs)
 	}
 }
@@ -139,24 +139,24 @@ func (b *Auxiliary) restore(ctx context.Context, name string) (jetstream.Stream,
 func (b *Auxiliary) lacks(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.job):
-		return "a partition that has a dead letter waits for it: restore it, or let the stage make NATS streams"
+		return "a partition that has a dead letter waits: restore the NATS stream, or allow the stage to create NATS streams"
 	case wire.RowStream(b.job):
-		return "a partition that needs it waits for it: restore it; without a backup delete nothing more and restart a worker, which creates it again: sequences whose rows it held are lost, and stop their partitions when they are heard"
+		return "a partition that needs it waits: restore it from a backup. Without a backup delete nothing more, and restart a worker: it creates the NATS stream, empty. The states that were stored there are lost; a partition that needs one of them stops"
 	case wire.SnapshotStream(b.job):
-		return "no state is stored, and a worker that ends now leaves partitions that only an input that begins at message 1 brings back: let the stage make NATS streams, or start a worker that may"
+		return "no snapshots are stored. If a worker ends now, its partitions can continue only if the input still has message 1: allow the stage to create NATS streams, or start a worker that may"
 	}
-	return "this worker goes on with its partitions, nobody takes them over: let the stage make NATS streams, or start a worker that may"
+	return "this worker continues with its partitions, but no other worker can take them over: allow the stage to create NATS streams, or start a worker that may"
 }
 
 // lost says what went with a NATS stream that was created again.
 func (b *Auxiliary) lost(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.job):
-		return "the dead letters in it are lost, new ones go on"
+		return "the dead letters in it are lost; new ones are stored"
 	case wire.RowStream(b.job):
-		return "partitions whose state rows it held stop when they are needed"
+		return "the states that were stored there are lost; a partition that needs one of them stops"
 	case wire.SnapshotStream(b.job):
-		return "every partition stores its state once more"
+		return "every partition stores its state again"
 	}
-	return "workers enter themselves again"
+	return "the workers register again"
 }

@@ -22,7 +22,7 @@ const (
 var ErrFenced = errors.New("pipeline: another worker has claimed the partition")
 
 // ErrRecordLost is a partition that has begun, and has no record.
-var ErrRecordLost = errors.New("nothing is answered")
+var ErrRecordLost = errors.New("it makes no predictions")
 
 // errUnsure is a commit that was not sent, because the output may have gone back
 // to what it was before.
@@ -265,7 +265,7 @@ func (c *Committer) Accept(r wire.Record, seq uint64, q asked) {
 // alone proves nothing: a cluster's leader may refuse the right expectation
 // for a moment.
 func (c *Committer) resolve(ctx context.Context, cause error) error {
-	c.Log.Warn("commit without an answer, asking the server", "subject", c.Subject(), "input", c.next.InSeq, "err", cause)
+	c.Log.Warn("no answer to a commit, reading the partition's record to see whether it was stored", "subject", c.Subject(), "input", c.next.InSeq, "err", cause)
 	var staleSince time.Time
 	var gone Missing
 	for {
@@ -291,7 +291,7 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 				staleSince = time.Now()
 			}
 			if time.Since(staleSince) > StaleGrace {
-				return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d, and with it what was predicted since: restore its store; without a backup restart, and what is lost is predicted once more", c.Subject(), c.Last)
+				return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d and all predictions after it: restore its store. Without a backup, restart: the lost predictions are made again", c.Subject(), c.Last)
 			}
 		case !c.Sure(q) && c.fenced(): // read it again
 		default:
@@ -300,7 +300,7 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 			case err == nil:
 				return nil
 			case permanent(err) && !errors.Is(err, nats.ErrConnectionClosed):
-				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s, or give it and its account room: %w", c.Subject(), err, wire.OutputStream(c.Job), ErrLater)
+				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s, or give it and its account more space: %w", c.Subject(), err, wire.OutputStream(c.Job), ErrLater)
 			}
 		}
 		if err != nil {

@@ -98,7 +98,7 @@ func (e *DeadLetters) publishOnce(ctx context.Context, msg *nats.Msg, w Waiter) 
 			since = time.Now()
 		}
 		if Refused(err) || !since.IsZero() && time.Since(since) > deadLetterPatience {
-			return fmt.Errorf("pipeline: %s is not taken: %w: make room in %s, restore it or undo what was changed, or let the stage publish there: %w", what, err, wire.DeadLetterStream(e.Job), ErrLater)
+			return fmt.Errorf("pipeline: %s cannot be stored: %w: make space in %s, restore it or undo what was changed, or allow the stage to publish there: %w", what, err, wire.DeadLetterStream(e.Job), ErrLater)
 		}
 		e.Retries()
 		if err := w.Waits(what, err); err != nil {

@@ -34,7 +34,7 @@ func LostStream(job, name string) error {
 }
 
 // LostTrack is what to do about a NATS stream that is not there, or is new.
-const LostTrack = "look in the server's log for \"Missing stream checksum file\": if it says so, all is still there: stop the server, run eusn-stream doctor --repair STORE_DIR, and start both; else restore it from a backup; without one, a new job can answer what there is now"
+const LostTrack = "search the server's log for \"Missing stream checksum file\": if it is there, no data is lost: stop the server, run eusn-stream doctor --repair STORE_DIR, and start both; if not, restore the NATS stream from a backup; without a backup, a new job can predict the input that is left"
 
 // ToldEvery is how often a partition that waits for the server says so.
 const ToldEvery = 10 * time.Second

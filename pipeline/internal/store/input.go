@@ -18,7 +18,7 @@ type Input struct {
 }
 
 // OtherHistory is what to do about an input that went back.
-const OtherHistory = "nothing more is predicted from this input: restore the store that has these messages; without a backup, restart: the partitions that had read none of the lost messages continue, and a new job can read the input as it is now"
+const OtherHistory = "this partition makes no more predictions from it: restore the store that has these messages. Without a backup, restart: partitions that had read none of the lost messages continue, and a new job can read the input as it is now"
 
 // Unchanged makes sure, by the input's leader, that an input message is still
 // the one that partition part has read: the input may have gone back to what it
@@ -35,7 +35,7 @@ func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
 	case err != nil:
 		return err
 	case info.State.LastSeq < at.Seq:
-		return fmt.Errorf("pipeline: %s ends at message %d, but partition %d has read message %d: the input lost its tail; %s", name, info.State.LastSeq, part, at.Seq, OtherHistory)
+		return fmt.Errorf("pipeline: %s ends at message %d, but partition %d has read message %d: the input lost its last messages; %s", name, info.State.LastSeq, part, at.Seq, OtherHistory)
 	case info.State.FirstSeq > at.Seq:
 		return nil
 	}
@@ -47,7 +47,7 @@ func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
 		return err
 	}
 	if err == nil && msg.Time.UnixNano() != at.Stored {
-		err = fmt.Errorf("pipeline: message %d of %s was stored %s, but partition %d has read one stored %s: the input is not the one it was (a restored backup? a power failure?); %s",
+		err = fmt.Errorf("pipeline: message %d of %s was stored %s, but partition %d has read one stored %s: the input has other messages than before (a restored backup? a power failure?); %s",
 			at.Seq, name, wire.CreatedText(msg.Time), part, wire.CreatedText(time.Unix(0, at.Stored)), OtherHistory)
 	}
 	return err

@@ -19,7 +19,7 @@ const (
 // it needs, or does not answer, and its shard's others may need nothing of the
 // kind: it is claimed again from its last snapshot, after a while and again,
 // until the cause is gone. Nothing was committed that rests on what failed.
-var ErrLater = errors.New("tried again by itself")
+var ErrLater = errors.New("the stage tries again automatically")
 
 // Refused reports whether the server has said no to a message: asking again at
 // once is of no use.

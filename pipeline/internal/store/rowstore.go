@@ -96,10 +96,10 @@ func (s *Snapshots) PutRows(ctx context.Context, rows []StoredRow) error {
 		case ctx.Err() != nil:
 			return fmt.Errorf("pipeline: %d state rows to %s: %w", left, where, cause)
 		case s.refused(cause):
-			return fmt.Errorf("pipeline: %s takes no state rows: %w: make room there, restore it or undo what was changed, or raise max_slots: %w", where, cause, ErrLater)
+			return fmt.Errorf("pipeline: %s accepts no state rows: %w: make space there, restore it or undo what was changed, or raise max_slots: %w", where, cause, ErrLater)
 		case time.Now().After(late):
 			s.Mute.Store(true)
-			return fmt.Errorf("pipeline: %s has not answered %d state rows for %v: %w: is the server well, and may the stage publish on %s.rows.>? %w", where, left, s.Patience, cause, s.Job, ErrLater)
+			return fmt.Errorf("pipeline: %s has not answered for %d state rows in %v: %w: check that the server works, and that the stage may publish on %s.rows.>: %w", where, left, s.Patience, cause, s.Job, ErrLater)
 		}
 		if err := Pause(ctx, RetryWait); err != nil {
 			return fmt.Errorf("pipeline: %d state rows to %s: %w", left, where, err)
@@ -201,7 +201,7 @@ func (s *Snapshots) getRow(ctx context.Context, ref wire.RowRef, words int) ([]u
 			return nil, fmt.Errorf("pipeline: state row %d of %s cannot be read: %w: restore the store: %w", ref.Seq, where, err, ErrLater)
 		case time.Since(begin) > s.Patience || s.Mute.Load():
 			s.Mute.Store(true)
-			return nil, fmt.Errorf("pipeline: %s has not answered for state row %d: %w: is the server well? %w", where, ref.Seq, err, ErrLater)
+			return nil, fmt.Errorf("pipeline: %s has not answered for state row %d: %w: check that the server works: %w", where, ref.Seq, err, ErrLater)
 		}
 		if err := Pause(ctx, RetryWait); err != nil {
 			return nil, fmt.Errorf("pipeline: state row %d of %s: %w", ref.Seq, where, err)

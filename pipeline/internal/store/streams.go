@@ -145,7 +145,7 @@ func AccountWants(err error) error {
 	case tooManyStreams:
 		return fmt.Errorf("%w: a job needs %d NATS streams, its buckets' included; raise the account's max_streams (docs/nats.md)", err, JobStreams)
 	case maxBytesRequired:
-		return fmt.Errorf("%w: make the job's NATS streams before its first start, each with max_bytes (docs/nats.md)", err)
+		return fmt.Errorf("%w: create the job's NATS streams before its first start, each with max_bytes (docs/nats.md)", err)
 	}
 	return err
 }
@@ -188,7 +188,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	if got.Storage != want.Storage || got.Replicas != want.Replicas || got.MaxAge != want.MaxAge ||
 		got.MaxBytes != want.MaxBytes || got.MaxMsgSize != want.MaxMsgSize && want.MaxMsgSize > 0 ||
 		got.MaxMsgs != want.MaxMsgs || got.MaxMsgsPerSubject != want.MaxMsgsPerSubject {
-		log.Warn("NATS stream keeps limits that differ from the configuration", "stream", want.Name,
+		log.Warn("NATS stream has other limits than the configuration; the stage leaves them as they are", "stream", want.Name,
 			"storage", got.Storage, "replicas", got.Replicas, "max_age", got.MaxAge, "max_bytes", got.MaxBytes,
 			"max_msg_size", got.MaxMsgSize, "max_msgs", got.MaxMsgs, "max_msgs_per_subject", got.MaxMsgsPerSubject)
 	}
@@ -200,9 +200,9 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 // partition, which is its position.
 func Discards(got jetstream.StreamConfig) error {
 	undo := func(limit string, has any, means, flag string) error {
-		return fmt.Errorf("pipeline: NATS stream %s has %s %v: %s; take the limit off: nats stream edit %s %s", got.Name, limit, has, means, got.Name, flag)
+		return fmt.Errorf("pipeline: NATS stream %s has %s %v: %s; remove the limit: nats stream edit %s %s", got.Name, limit, has, means, got.Name, flag)
 	}
-	const position = "it removes messages by its own order, and the last message of a partition is its position and must stay: without it, all is predicted once more"
+	const position = "it removes old messages, but the last message of a partition holds its position and must stay: without it, all input is predicted again"
 	old := got.Discard == jetstream.DiscardOld
 	switch {
 	case strings.HasSuffix(got.Name, "-IN") && got.MaxMsgsPerSubject > 0 && (old || !got.DiscardNewPerSubject):

@@ -45,14 +45,14 @@ func ParseIdle(data []byte, part int, seq uint64) (*IdleEvent, error) {
 	err := d.Decode(e)
 	if err == nil {
 		if _, after := d.Token(); after != io.EOF {
-			err = errors.New("something follows its end")
+			err = errors.New("there is data after its end")
 		}
 	}
 	if err == nil && e.Partition != part {
 		err = fmt.Errorf("it is for partition %d, not %d", e.Partition, part)
 	}
 	if err == nil && e.After >= seq {
-		err = fmt.Errorf("it speaks of the input up to message %d, and is message %d: copied from another input?", e.After, seq)
+		err = fmt.Errorf("it describes the input up to message %d, but is itself message %d: was it copied from another input?", e.After, seq)
 	}
 	if err == nil && len(e.Streams)+len(e.Gaps) > IdleEntries {
 		err = fmt.Errorf("it names %d streams, want at most %d", len(e.Streams)+len(e.Gaps), IdleEntries)

@@ -54,14 +54,14 @@ type Place struct {
 }
 
 // ErrRecord is a record that cannot be read: asking again does not help.
-var ErrRecord = errors.New("something else publishes there, or it was changed")
+var ErrRecord = errors.New("another program publishes there, or the message was changed")
 
 // wayOut says what to do about a message on an output subject that cannot be
 // read. One that is foreign may be deleted: the record before it is the last
 // one again.
 func wayOut(subject string, seq uint64) string {
 	job, _, _ := strings.Cut(subject, ".")
-	return fmt.Sprintf("look at it (nats stream get %s %d): if it is not this job's, keep its sender off and take out this one message (nats stream rmm %s %d), and the record before it counts again; else restore the job's streams, or begin a new job", OutputStream(job), seq, OutputStream(job), seq)
+	return fmt.Sprintf("look at it (nats stream get %s %d): if it is not from this job, stop its sender and remove only this message (nats stream rmm %s %d), and the record before it is valid again; otherwise restore the job's NATS streams, or start a new job", OutputStream(job), seq, OutputStream(job), seq)
 }
 
 // Header is a record as it is stored.
@@ -148,7 +148,7 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 	case r.Mark.Seq > r.InSeq || r.SnapSeq > r.Mark.Seq:
 		err = fmt.Errorf("it names a snapshot after message %d, a digest after %d and a position of %d", r.SnapSeq, r.Mark.Seq, r.InSeq)
 	case r.Rests.Seq > 0 && r.Rests.Seq < r.InSeq:
-		err = fmt.Errorf("it names a position of %d, whose predictions rest on nothing behind message %d", r.InSeq, r.Rests.Seq)
+		err = fmt.Errorf("its position is %d, but its predictions use input only up to message %d", r.InSeq, r.Rests.Seq)
 	}
 	if err != nil {
 		return Record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w: %s", seq, subject, err, ErrRecord, wayOut(subject, seq))

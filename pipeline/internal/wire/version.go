@@ -19,7 +19,7 @@ func (e *VersionError) Error() string {
 	if e.Found < OldestState {
 		which = "an older"
 	}
-	return fmt.Sprintf("version %d, this program reads %d to %d: %s program wrote it; run that one, or begin a new job, which can answer the same input again", e.Found, OldestState, StateVersion, which)
+	return fmt.Sprintf("version %d, this program reads %d to %d: %s program wrote it; run that program, or start a new job, which can predict the same input again", e.Found, OldestState, StateVersion, which)
 }
 
 // OtherVersion reports a record whose digest this program cannot compute. It
