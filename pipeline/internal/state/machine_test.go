@@ -13,6 +13,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
+// manySeeds are how many random logs a property is tried on; -short, which the
+// race detector runs with, needs few: nothing here runs at the same time.
+func manySeeds() uint64 {
+	if testing.Short() {
+		return 100
+	}
+	return 1000
+}
+
 // noise is the bytes of a random log.
 func noise(seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -70,7 +79,7 @@ func firstDifference(got, want []made) string {
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	flags, evicted := map[codec.Flag]int{}, 0
-	for seed := range uint64(1000) {
+	for seed := range manySeeds() {
 		for _, p := range compareWithModel(t, noise(seed), &evicted) {
 			for f := codec.Flag(1); f <= p.flags; f <<= 1 {
 				if p.flags&f != 0 {
@@ -80,11 +89,11 @@ func TestAgainstModel(t *testing.T) {
 		}
 	}
 	for _, f := range []codec.Flag{codec.FlagGap, codec.FlagReordered, codec.FlagPoisonSkipped, codec.FlagIdle, codec.FlagEarly} {
-		if flags[f] < 100 {
+		if flags[f] < int(manySeeds()/10) {
 			t.Errorf("%d predictions with flag %v: the test has lost its subject", flags[f], f)
 		}
 	}
-	if evicted < 1000 {
+	if evicted < int(manySeeds()) {
 		t.Errorf("%d rows left their slots: the test has lost its subject", evicted)
 	}
 	t.Logf("%d rows left their slots", evicted)
@@ -190,10 +199,10 @@ func countCuts(t *testing.T, b []byte, seed uint64) int {
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
 	evicted := 0
-	for seed := range uint64(1000) {
+	for seed := range manySeeds() {
 		evicted += countCuts(t, noise(seed), seed)
 	}
-	if evicted < 1000 {
+	if evicted < int(manySeeds()) {
 		t.Errorf("%d rows left their slots: the test has lost its subject", evicted)
 	}
 	t.Logf("%d rows left their slots", evicted)
@@ -205,7 +214,7 @@ func TestCutAnywhere(t *testing.T) {
 func TestNoSlotIsOnePartitionsFault(t *testing.T) {
 	t.Parallel()
 	failures, outlived := 0, 0
-	for seed := range uint64(1000) {
+	for seed := range manySeeds() {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		rules := rulesOf(policies[rng.IntN(len(policies))])
 		logs := [][]Message{encoded(t, drawLog(noise(seed))), encoded(t, drawLog(noise(seed+1000)))}
@@ -244,7 +253,7 @@ func TestNoSlotIsOnePartitionsFault(t *testing.T) {
 			}
 		}
 	}
-	if failures < 100 || outlived < 100 {
+	if few := int(manySeeds() / 10); failures < few || outlived < few {
 		t.Errorf("%d partitions found no slot, %d outlived the other: the test has lost its subject", failures, outlived)
 	}
 	t.Logf("%d partitions found no slot, %d outlived the other", failures, outlived)
