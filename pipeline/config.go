@@ -128,7 +128,7 @@ type Config struct {
 	// Default DefaultReorderBytes.
 	ReorderBytes int
 	// SnapshotMessages and SnapshotEvery say how often a partition's state is
-	// stored: after so many messages or so much time. Default
+	// stored: after this many messages or this time. Default
 	// DefaultSnapshotMessages, DefaultSnapshotEvery.
 	SnapshotMessages int
 	SnapshotEvery    time.Duration

@@ -150,7 +150,7 @@ type Stage struct {
 	Engine string `mapstructure:"engine" default:"auto" enum:"auto,avx512,avx2,neon,generic,gpu,gpu-3xtf32,gpu-2xtf32" flag:"engine"`
 	// A batch is closed at this many rows, or after latency.
 	Rows int `mapstructure:"rows" default:"32000" minimum:"1" maximum:"16777216"`
-	// A batch is closed so long after its first message. Negative: as soon as no
+	// A batch is closed this long after its first message. Negative: as soon as no
 	// message is waiting.
 	Latency time.Duration `mapstructure:"latency" default:"5ms" maximum:"1m" not:"0s"`
 	// States that a shard holds in memory, one for each open sequence. Beyond
@@ -172,7 +172,7 @@ type Stage struct {
 	// The state of a partition is stored after this many messages, or after
 	// snapshot_every. A restart replays the messages since.
 	SnapshotMessages int `mapstructure:"snapshot_messages" default:"4096" minimum:"1" maximum:"1073741824"`
-	// The state of a partition is stored after so much time, or after
+	// The state of a partition is stored after this time, or after
 	// snapshot_messages.
 	SnapshotEvery time.Duration `mapstructure:"snapshot_every" default:"30s" minimum:"1ns"`
 	// A worker that does not answer for so long loses its partitions. Use the
