@@ -160,10 +160,10 @@ type Stage struct {
 	// Streams that a partition remembers. Beyond that, the stream that was
 	// silent longest is forgotten.
 	MaxStreams int `mapstructure:"max_streams" default:"16384" minimum:"1" maximum:"67108864"`
-	// A stream that was silent for so long has its open sequence ended. 0s: only
+	// A stream that was silent for this long has its open sequence ended. 0s: only
 	// producers end sequences.
 	Idle time.Duration `mapstructure:"idle" default:"0s" minimum:"0s"`
-	// A stream that was silent for so long is forgotten, with its message
+	// A stream that was silent for this long is forgotten, with its message
 	// numbers. No shorter than idle. 0s: streams are forgotten only beyond
 	// max_streams.
 	Forget time.Duration `mapstructure:"forget" default:"0s" minimum:"0s"`
@@ -175,7 +175,7 @@ type Stage struct {
 	// The state of a partition is stored after this time, or after
 	// snapshot_messages.
 	SnapshotEvery time.Duration `mapstructure:"snapshot_every" default:"30s" minimum:"1ns"`
-	// A worker that does not answer for so long loses its partitions. Use the
+	// A worker that does not answer for this long loses its partitions. Use the
 	// same value for all workers of a job.
 	Lease time.Duration `mapstructure:"lease" default:"3s" minimum:"200ms" maximum:"2m"`
 	// How long a stop waits for the last commit.
