@@ -20,10 +20,27 @@ func CPUKinds() []string {
 	return append(names, "generic")
 }
 
+// CPUKindsFor lists those that can run a network of the recipe: of kind Mixed only
+// some can.
+func CPUKindsFor(spec Spec) []string {
+	var names []string
+	for _, s := range kernel.Levels() {
+		if knows(s, spec) {
+			names = append(names, s.Name)
+		}
+	}
+	return append(names, "generic")
+}
+
+// knows reports whether a set has kernels for the recipe.
+func knows(s *kernel.Set, spec Spec) bool {
+	return spec.Kind != Mixed || mixedKernels(s, spec) != nil
+}
+
 // NewCPU makes a CPU engine with a pool of slots, all reset: kind is one of
-// CPUKinds, or "auto" for the first that knows the network's kind: Mixed is known
-// to the generic engine alone so far. A vector engine works on that many threads
-// (0: one for each CPU the process may use), the generic engine on one.
+// CPUKindsFor, or "auto" for the first. A vector engine works on that many threads
+// (0: one for each CPU the process may use), the generic engine, and every one of
+// a network of kind Mixed, on one.
 func NewCPU(net *Network, slots int, kind string, threads int) (Engine, error) {
 	if threads < 0 {
 		return nil, fmt.Errorf("reservoir: %d threads, want 0 or more", threads)
@@ -32,7 +49,13 @@ func NewCPU(net *Network, slots int, kind string, threads int) (Engine, error) {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	for _, s := range kernel.Levels() {
-		if kind == "auto" && net.Spec.Kind != Mixed || kind == s.Name {
+		switch knows := knows(s, net.Spec); {
+		case kind == s.Name && !knows:
+			return nil, fmt.Errorf("reservoir: the %s engine cannot run this network of kind %s, want auto or one of %s", kind, net.Spec.Kind, strings.Join(CPUKindsFor(net.Spec), ", "))
+		case kind != s.Name && (kind != "auto" || !knows):
+		case net.Spec.Kind == Mixed:
+			return newMixedVector(net, slots, s)
+		default:
 			return newVector(net, slots, s, threads)
 		}
 	}

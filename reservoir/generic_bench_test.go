@@ -2,6 +2,7 @@ package reservoir
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -38,34 +39,57 @@ func BenchmarkGeneric(b *testing.B) {
 	}
 }
 
-func BenchmarkGenericMixed(b *testing.B) {
-	for _, name := range Banks[1:] {
-		for _, steps := range []int{1, 128} {
-			b.Run(fmt.Sprintf("%s,%d", name, steps), func(b *testing.B) {
-				s, err := Bank(name, 1)
-				if err != nil {
-					b.Fatal(err)
-				}
-				net, err := Draw(s.ForLength(1000))
-				if err != nil {
-					b.Fatal(err)
-				}
-				g, err := NewGeneric(net, 4)
-				if err != nil {
-					b.Fatal(err)
-				}
-				in := make([]float32, steps)
-				for i := range in {
-					in[i] = float32(i%17)/8 - 1
-				}
-				b.ReportAllocs()
-				for b.Loop() {
-					if err := g.Advance(in, []Run{{Slot: 1, To: int32(steps)}}, nil); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(b.Elapsed().Seconds()/float64(b.N*steps)*1e6, "µs/sample")
-			})
+// BenchmarkMixed advances 16 streams of one channel by that many samples a call.
+func BenchmarkMixed(b *testing.B) {
+	for _, kind := range CPUKinds() {
+		for _, name := range Banks {
+			for _, steps := range []int{1, 8, 32, 1000} {
+				b.Run(fmt.Sprintf("%s,%s,%d", kind, name, steps), func(b *testing.B) { benchmarkMixed(b, kind, name, steps) })
+			}
 		}
 	}
+}
+
+func benchmarkMixed(b *testing.B, kind, name string, steps int) {
+	const streams = 16
+	s, err := Bank(name, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	net, err := Draw(s.ForLength(1000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if s.Kind == Mixed && !slices.Contains(CPUKindsFor(net.Spec), kind) {
+		b.Skip("no such engine of kind mixed")
+	}
+	e, err := NewCPU(net, streams, kind, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	in, runs := make([]float32, steps*streams), make([]Run, streams)
+	for i := range in {
+		in[i] = float32(i%17)/8 - 1
+	}
+	for i := range runs {
+		runs[i] = Run{Slot: int32(i), From: int32(i * steps), To: int32((i + 1) * steps)}
+	}
+	b.ReportAllocs()
+	calls := 0
+	for b.Loop() {
+		if calls++; calls*steps > thinAt { // all samples are counted
+			calls = 1
+			for i := range runs {
+				runs[i].Reset = true
+			}
+		}
+		if err := e.Advance(in, runs, nil); err != nil {
+			b.Fatal(err)
+		}
+		for i := range runs {
+			runs[i].Reset = false
+		}
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N*steps*streams)*1e6, "µs/sample")
 }

@@ -14,11 +14,22 @@ type mixedSteps struct {
 	members []mixedMember
 	add     func(h, z float32) float32
 
+	inputs mixedInputs
 	// series holds for each transformed input its values before the chunk, as
 	// many as there are lags, and those of the chunk.
-	series           []float64
-	width            int // of one input in series
+	series []float64
+	width  int // of one input in series
+}
+
+// mixedInputs makes the inputs of kind mixed.
+type mixedInputs struct {
+	net              *Network
+	previousAt       int // of the state, see Layout
 	sample, previous []float32
+}
+
+func newMixedInputs(net *Network, layout *Layout) mixedInputs {
+	return mixedInputs{net, layout.Previous, make([]float32, net.Spec.Inputs()), make([]float32, net.Spec.Channels)}
 }
 
 // mixedMember is a member's weights as the step reads them; see packed.
@@ -47,7 +58,7 @@ func newMixedSteps(net *Network, layout Layout) *mixedSteps {
 	s := net.Spec
 	g := &mixedSteps{
 		net: net, layout: layout, add: s.Taps.Activation.add(), width: s.Taps.MaxLag + chunk,
-		sample: make([]float32, s.Inputs()), previous: make([]float32, s.Channels),
+		inputs: newMixedInputs(net, &layout),
 	}
 	g.series = make([]float64, s.Inputs()*g.width)
 	for r := range net.Members {
@@ -108,9 +119,9 @@ func (g *mixedSteps) load(state []uint32, inputs []float32, from, n int, steps u
 		}
 	}
 	for t := range n {
-		g.transform(state, inputs[(from+t)*c:(from+t+1)*c], steps+uint64(t) == 0)
+		g.inputs.transform(state, inputs[(from+t)*c:(from+t+1)*c], steps+uint64(t) == 0)
 		slot := int((steps + uint64(t)) % uint64(m.lags))
-		for i, v := range g.sample {
+		for i, v := range g.inputs.sample {
 			g.series[i*g.width+m.lags+t] = float64(v)
 			state[m.ring+i*m.lags+slot] = math.Float32bits(v)
 		}
@@ -119,8 +130,8 @@ func (g *mixedSteps) load(state []uint32, inputs []float32, from, n int, steps u
 
 // transform makes the network's inputs of one sample, which it puts into the
 // state.
-func (g *mixedSteps) transform(state []uint32, sample []float32, first bool) {
-	at := g.layout.Previous
+func (g *mixedInputs) transform(state []uint32, sample []float32, first bool) {
+	at := g.previousAt
 	if at < 0 {
 		g.net.Transform(g.sample, sample, nil)
 		return

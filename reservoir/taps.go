@@ -179,11 +179,3 @@ func (s Spec) SoftScaling(median int) *readout.Soft {
 	}
 	return soft
 }
-
-// refuseMixed is the error of an engine that does not know kind mixed.
-func refuseMixed(engine string, s Spec) error {
-	if s.Kind != Mixed {
-		return nil
-	}
-	return fmt.Errorf("reservoir: the %s engine cannot run a network of kind mixed: want generic, or auto, which takes it", engine)
-}

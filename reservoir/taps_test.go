@@ -88,27 +88,38 @@ func TestMixedNetworkRefusals(t *testing.T) {
 	}
 }
 
-// An engine that does not know the kind says so, and auto is one that does.
+// An engine that does not know the network says so, and auto is one that does.
 func TestMixedEngines(t *testing.T) {
-	n, err := Draw(smallMixed())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range append(CPUKinds(), "auto") {
-		e, err := NewCPU(n, 1, kind, 1)
-		if kind != "generic" && kind != "auto" {
-			if want := "the " + kind + " engine cannot run a network of kind mixed"; err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("engine %s: %v, want an error with %q", kind, err, want)
-			}
-			continue
-		}
+	for _, activation := range []Activation{Cubic, Tanh} {
+		s := smallMixed()
+		s.Taps.Activation = activation
+		n, err := Draw(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Name() != "generic" {
-			t.Errorf("engine %s is %s, want generic", kind, e.Name())
+		able := CPUKindsFor(s)
+		if activation == Tanh && len(able) > 1 {
+			t.Errorf("engines %v run a tanh, want generic alone", able)
 		}
-		e.Close()
+		for _, kind := range append(CPUKinds(), "auto") {
+			e, err := NewCPU(n, 1, kind, 1)
+			if kind != "auto" && !slices.Contains(able, kind) {
+				if want := "the " + kind + " engine cannot run this network of kind mixed"; err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("engine %s: %v, want an error with %q", kind, err, want)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := strings.ReplaceAll(kind, "auto", able[0]); e.Name() != want {
+				t.Errorf("engine %s is %s, want %s", kind, e.Name(), want)
+			}
+			e.Close()
+		}
+	}
+	if got, want := CPUKindsFor(DefaultBank(1)), CPUKinds(); !slices.Equal(got, want) {
+		t.Errorf("of the other kinds engines %v, want %v", got, want)
 	}
 }
 

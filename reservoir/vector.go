@@ -43,9 +43,6 @@ var _ Engine = (*Vector)(nil)
 
 // newVector makes an engine with a pool of slots, all reset.
 func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, error) {
-	if err := refuseMixed(set.Name, net.Spec); err != nil {
-		return nil, err
-	}
 	p, err := newPool(net, slots)
 	if err != nil {
 		return nil, err

@@ -51,6 +51,28 @@ func TestVector(t *testing.T) {
 
 // FuzzVector holds every engine of this machine to the reference on recipes
 // that were not thought of.
+// TestVectorMixed: every vector engine of kind mixed. A tanh is the generic
+// engine's alone.
+func TestVectorMixed(t *testing.T) {
+	cubic, err := reservoir.Bank("standard", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range reservoir.CPUKindsFor(cubic) {
+		if kind == "generic" {
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			enginetest.Mixed(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				if net.Spec.Taps.Activation == reservoir.Tanh {
+					return reservoir.NewGeneric(net, slots)
+				}
+				return reservoir.NewCPU(net, slots, kind, 1)
+			})
+		})
+	}
+}
+
 func FuzzVector(f *testing.F) {
 	f.Add(uint64(1), uint8(3), uint16(50), uint8(2), uint8(0), uint8(31))
 	f.Add(uint64(2), uint8(1), uint16(100), uint8(6), uint8(1), uint8(1))

@@ -45,16 +45,23 @@ func Check(kind string) error {
 }
 
 // Choose is the engine kind that runs a network of the recipe: kind itself, but
-// where auto must take another one than ever it is that, and note says why, for
-// people. It refuses a kind that cannot run the network.
-func Choose(kind string, s reservoir.Spec) (chosen, note string, err error) {
-	switch {
-	case s.Kind != reservoir.Mixed || kind == "generic":
+// of a mixed bank, which not all engines know, auto is the fastest of the CPU that
+// does. slow says, for people, that this is only the generic one. A kind that
+// cannot run the network is refused.
+func Choose(kind string, s reservoir.Spec) (chosen, slow string, err error) {
+	if s.Kind != reservoir.Mixed {
 		return kind, "", nil
-	case kind == "auto":
-		return "generic", "this network is a mixed bank; only the generic engine can run it so far, which is slower", nil
 	}
-	return "", "", cli.Fail(cli.ExitUsage, fmt.Errorf("engine %s cannot run this network, which is a mixed bank", kind), "--engine auto, which takes the generic engine for it")
+	able := reservoir.CPUKindsFor(s)
+	switch {
+	case kind == "auto" && able[0] == "generic":
+		return able[0], "this network is a mixed bank; on this machine only the generic engine can run it so far, which is slow", nil
+	case kind == "auto":
+		return able[0], "", nil
+	case slices.Contains(able, kind):
+		return kind, "", nil
+	}
+	return "", "", cli.Fail(cli.ExitUsage, fmt.Errorf("engine %s cannot run this network, which is a mixed bank", kind), "--engine auto, which takes "+able[0])
 }
 
 // IsGPU reports whether an engine kind needs a GPU.

@@ -85,7 +85,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if err := m.CheckLengths(); err != nil {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", c.Model, err), "eusn-stream offline retrain with the same --policy: the training then uses sequences of that length")
 	}
-	engine, note, err := engines.Choose(c.Stage.Engine, m.Network.Spec)
+	engine, slow, err := engines.Choose(c.Stage.Engine, m.Network.Spec)
 	if err != nil {
 		return err
 	}
@@ -108,8 +108,10 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		Config: pipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.dial, Log: log, Counters: counters,
 	}
-	if note != "" {
-		log.Info("CPU engine in use", "engine", engine, "why", note)
+	if slow != "" {
+		log.Warn("slow engine in use", "engine", engine, "why", slow)
+	} else if engine != c.Stage.Engine {
+		log.Info("CPU engine in use", "engine", engine, "why", "no GPU engine can run a mixed bank so far")
 	}
 	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, log)
 	if err := makeUnsafe(stage); err != nil {

@@ -42,7 +42,7 @@ var paperFlags = map[string][]string{
 
 func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&n.network, "network", "bank", "bank, or a single network as in the paper: eusn, esn, resn")
-	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: v1, standard, large, small or tiny. All but v1 are more accurate for their cost, but run on the generic engine only so far, which is slow")
+	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: v1, standard, large, small or tiny. All but v1 are more accurate for their cost; so far x86 processors alone run them fast")
 	f.IntVar(&n.members, "members", 40, "networks in the bank v1")
 	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in the bank v1, 100 for a single network)")
 	f.Float64Var(&n.scales.Eps, "eps", 0.01, "eusn: step size")
@@ -197,8 +197,9 @@ or resn, or one of their parameters, gives a single network as in the paper. The
 training never reads the test part.
 
 --bank standard or large is more accurate than v1, --bank small about as accurate for a
-fortieth of the multiplications, --bank tiny for a hundredth. So far only the generic
-engine can run them, which is slow; until the fast engines can, v1 stays the default.
+fortieth of the multiplications, --bank tiny for a hundredth. So far only the engines
+avx2 and generic can run them, and generic is slow; until the others can, v1 stays the
+default.
 
 If there are more sequences than features, the training adds features up instead of
 keeping them, and its memory does not grow with the number of sequences: 10,000
@@ -277,12 +278,11 @@ bits. The same shards always give the same bits.`,
 	return cmd
 }
 
-// engineFor opens engines for a network of the recipe, and says which where it
-// is another one than ever.
+// engineFor opens engines for a network of the recipe, and says where that is slow.
 func engineFor(a *cli.App, s reservoir.Spec) (func(*reservoir.Network, int) (reservoir.Engine, error), error) {
-	kind, note, err := engines.Choose(a.Engine, s)
-	if note != "" {
-		a.Say("note: %s", note)
+	kind, slow, err := engines.Choose(a.Engine, s)
+	if slow != "" {
+		a.Say("note: %s", slow)
 	}
 	return engines.New(kind), err
 }

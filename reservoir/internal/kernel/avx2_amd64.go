@@ -93,3 +93,23 @@ func prefetchAVX2(rows **uint32, lanes int, offset int, bytes int)
 //
 //go:noescape
 func peakAVX2(n int)
+
+// mixedTapsCubicAVX2 advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedTapsCubicAVX2(a *byte)
+
+// mixedTapsClipAVX2 advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedTapsClipAVX2(a *byte)
+
+// mixedRecurrentCubicAVX2 advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedRecurrentCubicAVX2(a *byte)
+
+// mixedRecurrentClipAVX2 advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedRecurrentClipAVX2(a *byte)

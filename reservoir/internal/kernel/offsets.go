@@ -26,5 +26,19 @@ const (
 	offsetUnits     = 152
 )
 
+// Offsets in MixedSteps.
+const (
+	offsetMixedConsts  = 0
+	offsetMixedWeights = 8
+	offsetMixedValues  = 16
+	offsetMixedState   = 24
+	offsetMixedSigns   = 32
+	offsetMixedHeld    = 40
+	offsetMixedInputs  = 48
+	offsetMixedCount   = 56
+	offsetMixedNumber  = 64
+	offsetMixedMask    = 72
+)
+
 // stagedKits is what Set.kits is where pending vectors are finished in phases.
 var stagedKits = []int{1, 2, 3, 4, 5, 7, 10}

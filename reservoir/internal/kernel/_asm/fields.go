@@ -57,7 +57,8 @@ func offsetsFile() []byte {
 	for i, f := range fields {
 		fmt.Fprintf(&b, "\toffset%s = %d\n", f, 8*i)
 	}
-	fmt.Fprintf(&b, ")\n\n// stagedKits is what Set.kits is where pending vectors are finished in phases.\nvar stagedKits = %#v\n", kits)
+	fmt.Fprint(&b, ")\n", mixedOffsets())
+	fmt.Fprintf(&b, "\n// stagedKits is what Set.kits is where pending vectors are finished in phases.\nvar stagedKits = %#v\n", kits)
 	src, err := format.Source(b.Bytes())
 	if err != nil {
 		panic(err)

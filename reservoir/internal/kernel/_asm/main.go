@@ -47,5 +47,10 @@ func main() {
 	g.within()
 	g.prefetch()
 	g.peak()
+	if !g.masks {
+		for _, m := range []mixed{{false, true}, {false, false}, {true, true}, {true, false}} {
+			g.mixed(m)
+		}
+	}
 	Generate()
 }

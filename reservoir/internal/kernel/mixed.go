@@ -1,0 +1,35 @@
+package kernel
+
+import "unsafe"
+
+// MixedKernels advance a block of 8 members of kind mixed (docs/mixed-bank.md),
+// one member in each lane, in the state where it lies.
+type MixedKernels struct {
+	Taps, Recurrent func(*MixedSteps)
+}
+
+// MixedSteps is one call of such a kernel: Count samples, from number Number of
+// the sequence, of one block of one stream. All buffers belong to the caller. The
+// assembly uses the fields by offset, and counts Count down.
+type MixedSteps struct {
+	Consts  *float32
+	Weights *float32 // by half of the units: of 8 units 8 members each: bias, inputs, then own weights or states
+	Values  *float32 // by sample: Inputs vectors, a member's input in each lane
+	State   *uint32  // the block's words
+	Signs   *float32 // MixedRoom
+	Held    *float32 // MixedRoom
+	Inputs  int      // at least 1
+	Count   int      // at least 1
+	Number  int      // of the first sample, from 1
+	Mask    int      // samples are counted whose number has none of these bits
+}
+
+// MixedRoom is the size of MixedSteps.Signs and Held.
+const MixedRoom = 64
+
+// The assembly's offsets are this structure's.
+var _ = [1]struct{}{}[(unsafe.Offsetof(MixedSteps{}.Weights)-offsetMixedWeights)|(unsafe.Offsetof(MixedSteps{}.Values)-offsetMixedValues)|
+	(unsafe.Offsetof(MixedSteps{}.State)-offsetMixedState)|(unsafe.Offsetof(MixedSteps{}.Signs)-offsetMixedSigns)|
+	(unsafe.Offsetof(MixedSteps{}.Held)-offsetMixedHeld)|(unsafe.Offsetof(MixedSteps{}.Inputs)-offsetMixedInputs)|
+	(unsafe.Offsetof(MixedSteps{}.Count)-offsetMixedCount)|(unsafe.Offsetof(MixedSteps{}.Number)-offsetMixedNumber)|
+	(unsafe.Offsetof(MixedSteps{}.Mask)-offsetMixedMask)]
