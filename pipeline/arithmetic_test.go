@@ -10,24 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
-
-// otherwise is a real engine that says it has an arithmetic of its own.
-type otherwise struct {
-	reservoir.Engine
-	name string
-}
-
-func (o otherwise) Arithmetic() string { return o.name }
-
-func inArithmetic(name string) EngineFactory {
-	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		e, err := reservoir.NewGeneric(net, slots)
-		return otherwise{e, name}, err
-	}
-}
 
 // States of one arithmetic are not gone on with in another, whether their
 // worker was killed, has released them, or they were imported; and the record
@@ -38,14 +22,14 @@ func TestArithmetic(t *testing.T) {
 	packets, sent := pipelinetest.Mixed(streams, 21)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5})
 	want := direct(t, m, streams, sent)
-	tensor, canonical := inArithmetic("3xtf32-sm90"), EngineFactory(pipelinetest.Generic)
+	tensor, canonical := pipelinetest.InArithmetic("3xtf32-sm90"), EngineFactory(pipelinetest.Generic)
 	for name, c := range map[string]struct {
 		right, wrong       EngineFactory
 		rightName, wrongIs string
 	}{
 		"tensor":    {tensor, canonical, "arithmetic 3xtf32-sm90", "this engine uses canonical"},
 		"canonical": {canonical, tensor, "arithmetic canonical", "this engine uses 3xtf32-sm90"},
-		"two cards": {inArithmetic("3xtf32-sm80"), tensor, "arithmetic 3xtf32-sm80", "this engine uses 3xtf32-sm90"},
+		"two cards": {pipelinetest.InArithmetic("3xtf32-sm80"), tensor, "arithmetic 3xtf32-sm80", "this engine uses 3xtf32-sm90"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,27 +100,5 @@ func imported(t *testing.T, b *rig, m *reservoir.Model, conf Config, right, wron
 		if refused := errors.Is(err, ErrOtherModel); refused != (i == 0) || !refused && err != nil {
 			t.Errorf("import into engine %d: %v, want a refusal: %v", i, err, i == 0)
 		}
-	}
-}
-
-// A pool does not grow into another arithmetic.
-func TestArithmeticGrows(t *testing.T) {
-	t.Parallel()
-	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	opened := 0
-	p, err := shard.NewPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		opened++
-		return inArithmetic(fmt.Sprintf("card %d", opened))(net, slots)
-	}, m.Network, m.Readouts[0], 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range shard.FirstSlots {
-		if _, err := p.Take(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := p.Take(); err == nil || !strings.Contains(err.Error(), "card 2") {
-		t.Errorf("a pool grew from one arithmetic into another: %v", err)
 	}
 }

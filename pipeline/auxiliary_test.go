@@ -112,9 +112,8 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				t.Errorf("%d partitions stopped", s.Stopped)
 			}
 			r.stop(t)
-			lone := newLone(t, m, Config{})
 			same(t, got, map[string][]codec.Prediction{
-				busy: lone.feedAll(before[0], after[0]), silent: newLone(t, m, Config{}).feedAll(before[1], after[1]),
+				busy: alone(t, m, codec.Reject, before[0], after[0]), silent: alone(t, m, codec.Reject, before[1], after[1]),
 			})
 		})
 	}

@@ -241,7 +241,7 @@ func TestCommitsRefused(t *testing.T) {
 				t.Errorf("%d partitions stopped", s.Stopped)
 			}
 			r.stop(t)
-			same(t, got, map[string][]codec.Prediction{"a": newLone(t, m, Config{}).feedAll(packets...)})
+			same(t, got, map[string][]codec.Prediction{"a": alone(t, m, codec.Reject, packets...)})
 		})
 	}
 }

@@ -90,7 +90,7 @@ func TestRestartWithoutHistory(t *testing.T) {
 			t.Errorf("stream %s: %q, want %q", k, g, want)
 		}
 	}
-	exp := newLone(t, m, Config{}).feedAll(pipelinetest.One("a", 1, 4, 1, true))[0]
+	exp := alone(t, m, codec.Reject, pipelinetest.One("a", 1, 4, 1, true))[0]
 	if !sameBits(got["a"][1].Scores, exp.Scores) {
 		t.Error("the open sequence's state did not survive")
 	}

@@ -3,9 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"reflect"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/sequencetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -221,35 +221,6 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 	return out
 }
 
-// same compares predictions bit for bit.
-func same(t testing.TB, got, want map[string][]codec.Prediction) {
-	t.Helper()
-	total := 0
-	for name, w := range want {
-		g := got[name]
-		for i := range min(len(g), len(w)) {
-			if !reflect.DeepEqual(g[i], w[i]) || !sameBits(g[i].Scores, w[i].Scores) {
-				t.Fatalf("stream %s, prediction %d:\n got %+v\nwant %+v", name, i, g[i], w[i])
-			}
-		}
-		if len(g) != len(w) {
-			t.Fatalf("stream %s: %d predictions, want %d", name, len(g), len(w))
-		}
-		total += len(w)
-	}
-	if len(got) > len(want) {
-		t.Fatalf("%d streams have predictions, want %d", len(got), len(want))
-	}
-	if total == 0 {
-		t.Fatal("no prediction to compare: the test has lost its subject")
-	}
-	t.Logf("%d predictions of %d streams equal", total, len(want))
-}
-
-func sameBits(a, b []float32) bool {
-	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
-}
-
 // clean leaves a flag out of a comparison.
 func clean(all map[string][]codec.Prediction, f codec.Flag) map[string][]codec.Prediction {
 	for _, ps := range all {
@@ -260,11 +231,28 @@ func clean(all map[string][]codec.Prediction, f codec.Flag) map[string][]codec.P
 	return all
 }
 
-// flags of a stream's predictions in order, as text.
-func flags(ps []codec.Prediction) string {
-	var s []string
-	for _, p := range ps {
-		s = append(s, fmt.Sprintf("%d.%d:%v", p.Seq, p.Row, p.Flags))
+// alone is what a shard by itself predicts from packets, each in a batch of its
+// own.
+func alone(t testing.TB, m *reservoir.Model, nonFinite codec.NonFinite, packets ...pipelinetest.Packet) (out []codec.Prediction) {
+	t.Helper()
+	c := Config{NonFinite: nonFinite, Latency: -1}.WithDefaults() // nothing is waited for
+	s, err := shard.New(c.shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.Join(s, " ")
+	p, b := shard.NewPartition(0, 0), shard.NewBatch(1)
+	for i, packet := range packets {
+		s.Queue <- shard.Job{Part: p, Msg: state.Message{Seq: uint64(i + 1), Key: packet.Key, Header: packet.Headers(), Data: packet.Payload(t)}}
+		if err := s.Next(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Dead) > 0 {
+			t.Fatalf("dead letter: %s", b.Dead[0].Reason)
+		}
+		for _, q := range b.Answers[0].Preds {
+			q.Scores = slices.Clone(q.Scores)
+			out = append(out, q)
+		}
+	}
+	return out
 }

@@ -11,4 +11,7 @@ var (
 	testLog  = pipelinetest.Log
 	mentions = pipelinetest.Mentions
 	waitFor  = pipelinetest.Until
+	same     = pipelinetest.Same
+	sameBits = pipelinetest.SameBits
+	flags    = pipelinetest.Flags
 )

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -41,11 +40,6 @@ func oneDead(t *testing.T, c Config, bad pipelinetest.Packet) consumer.DeadLette
 	return dead[0]
 }
 
-func with(p pipelinetest.Packet, header, value string) pipelinetest.Packet {
-	p.Header[header] = value
-	return p
-}
-
 // What the stage cannot take as it was meant is a dead letter that says why;
 // it neither stops the stage nor leaves anything that readers cannot decode.
 func TestHostileMessages(t *testing.T) {
@@ -54,11 +48,11 @@ func TestHostileMessages(t *testing.T) {
 		want string
 	}{
 		"key not UTF-8":    {pipelinetest.One("\xff\xfe\xfd", 1, 1, 1, true), `key "\xff\xfe\xfd"`},
-		"long incarnation": {with(pipelinetest.One("x", 1, 1, 1, true), wire.HeaderIncarnation, strings.Repeat("i", 129)), "129 bytes, want at most 128"},
-		"end mark":         {with(pipelinetest.One("x", 1, 1, 1, false), wire.HeaderEnd, "yes"), `header Eusn-End is "yes"`},
-		"end mark twice":   {with(with(pipelinetest.One("x", 1, 1, 1, false), wire.HeaderEnd, "true"), "eusn-end", "false"), "headers Eusn-End and eusn-end are the same but for case"},
+		"long incarnation": {pipelinetest.One("x", 1, 1, 1, true).With(wire.HeaderIncarnation, strings.Repeat("i", 129)), "129 bytes, want at most 128"},
+		"end mark":         {pipelinetest.One("x", 1, 1, 1, false).With(wire.HeaderEnd, "yes"), `header Eusn-End is "yes"`},
+		"end mark twice":   {pipelinetest.One("x", 1, 1, 1, false).With(wire.HeaderEnd, "true").With("eusn-end", "false"), "headers Eusn-End and eusn-end are the same but for case"},
 		"empty":            {pipelinetest.Packet{Key: "x", Seq: 1, Raw: []byte{}}, "empty message"},
-		"long number":      {with(pipelinetest.One("x", 0, 1, 1, true), wire.HeaderSeq, strings.Repeat("\x7f", 60000)), "header Eusn-Seq"},
+		"long number":      {pipelinetest.One("x", 0, 1, 1, true).With(wire.HeaderSeq, strings.Repeat("\x7f", 60000)), "header Eusn-Seq"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,68 +101,6 @@ func TestCrowdedMessage(t *testing.T) {
 	}
 }
 
-// Messages that would each fit do so in one batch, too: rows of sequences that
-// have ended serve those that begin, with the same bits.
-func TestSlotsWithinABatch(t *testing.T) {
-	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	tight, wide := newLone(t, m, Config{MaxSlots: 3}), newLone(t, m, Config{})
-	for i := range 12 {
-		p := pipelinetest.Rows(fmt.Sprint("k", i%7), 0, i%7 != 2, float32(i), 1, 2, float32(-i))
-		for _, l := range []*lone{tight, wide} {
-			if err := l.Ingest(l.b, l.job(p)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, l := range []*lone{tight, wide} {
-		if err := l.Advance(l.b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, exp := tight.b.Answers[0].Preds, wide.b.Answers[0].Preds
-	if len(exp) != 10 || !reflect.DeepEqual(got, exp) {
-		t.Errorf("%d predictions, want 10:\n got %+v\nwant %+v", len(exp), got, exp)
-	}
-	if tight.Pool.Used() != 1 || tight.Pool.Engine.Slots() != 3 {
-		t.Errorf("%d of %d slots in use, want 1 of 3", tight.Pool.Used(), tight.Pool.Engine.Slots())
-	}
-}
-
-// Messages without rows on ever new keys leave no more behind than MaxStreams
-// allows, also where every stream is in the middle of a sequence.
-func TestRowlessKeysAreBounded(t *testing.T) {
-	for _, open := range []int{0, 5} {
-		l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{MaxStreams: 5})
-		for i := range open {
-			l.feedAll(pipelinetest.Rows(fmt.Sprint("open", i), 1, false, 1, 1))
-		}
-		for i := range 500 {
-			l.feedAll(pipelinetest.Rows(fmt.Sprint("k", i), 1, i%2 == 0))
-			if err := l.rehash(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if len(l.p.State.Sources) != 5 || l.p.State.Len() != 5 {
-			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.State.Sources), l.p.State.Len())
-		}
-		for i := range open {
-			if got := l.feedAll(pipelinetest.Rows(fmt.Sprint("open", i), 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
-				t.Errorf("open sequence %d: %+v", i, got)
-			}
-		}
-	}
-}
-
-// An end mark has two words and two digits, in any case.
-func TestEndWords(t *testing.T) {
-	for word, end := range map[string]bool{"true": true, "TRUE": true, "1": true, "false": false, "False": false, "0": false, "": false} {
-		l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
-		if got := l.feedAll(with(pipelinetest.One("a", 1, 1, 1, false), wire.HeaderEnd, word)); (len(got) == 1) != end {
-			t.Errorf("%s %q: %d predictions", wire.HeaderEnd, word, len(got))
-		}
-	}
-}
-
 // A message that waits for an earlier one is in the snapshot with its headers,
 // whatever bytes these have: the next owner must be able to read it.
 func TestHeldHeadersComeBack(t *testing.T) {
@@ -176,7 +108,7 @@ func TestHeldHeadersComeBack(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := Config{Job: "nul", Partitions: 1}
-	odd := with(pipelinetest.One("s", 3, 2, 1, true), "X-Odd", "a\x00\x00b\x00")
+	odd := pipelinetest.One("s", 3, 2, 1, true).With("X-Odd", "a\x00\x00b\x00")
 	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, false), odd}, 2)
 	r := b.start(m, c)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, false)})

@@ -12,64 +12,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
-
-// The server puts an end event into the partition it is for.
-func TestIdleKeyIsInItsPartition(t *testing.T) {
-	b := newRig(t)
-	c := Config{Job: "where", Partitions: 64}.WithDefaults()
-	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
-		t.Fatal(err)
-	}
-	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for p := range c.Partitions {
-		ack, err := b.js.PublishMsg(t.Context(), owner.IdleMessage(c.InputSubject, c.Partitions, p, []byte("{}")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := in.GetMsg(t.Context(), ack.Sequence)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := fmt.Sprintf("where.in.%d.", p); !strings.HasPrefix(m.Subject, want) {
-			t.Errorf("stored on %s, want %s*", m.Subject, want)
-		}
-	}
-}
-
-// What the owner asks for: the silent ones, in the order of their silence,
-// and nothing while time stood still.
-func TestSilent(t *testing.T) {
-	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Minute, Forget: time.Hour})
-	at := func(d time.Duration, p ...pipelinetest.Packet) { l.p.Now = d; l.feedAll(p...) }
-	at(1*time.Second, pipelinetest.Rows("old", 1, true, 1, 2))
-	at(50*time.Minute, pipelinetest.Rows("quiet", 1, false, 1, 2), pipelinetest.Rows("ended", 1, true, 1, 2), pipelinetest.Rows("gap", 1, false, 1, 2))
-	at(60*time.Minute, pipelinetest.Rows("fresh", 1, false, 1, 2), pipelinetest.Rows("gap", 3, false, 1, 2))
-	l.p.Now = 60*time.Minute + 30*time.Second
-	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.Silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
-		t.Error(e)
-	}
-	l.p.Now = 61 * time.Minute
-	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.Silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
-		t.Error(e)
-	}
-	l.p.Resumed = 61 * time.Minute
-	if e := l.p.State.Silent(l.Silence(l.p)); !e.Empty() {
-		t.Errorf("after an outage: %+v", e)
-	}
-	l.Pace.IdleBytes = 100
-	l.p.Now = 3 * time.Hour
-	if e := l.p.State.Silent(l.Silence(l.p)); len(e.Streams) != 1 {
-		t.Errorf("an event of %d streams where one fits", len(e.Streams))
-	}
-}
 
 // Producers that stop in the middle of sequences, workers that are killed at
 // any moment, their end events written twice and late: predictions and final
@@ -158,29 +103,6 @@ func (b *rig) repeatEvents(job string) {
 		key := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 		if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: "sensors." + key, Header: m.Header, Data: m.Data}); err != nil {
 			b.t.Fatal(err)
-		}
-	}
-}
-
-// An end event that does not come back is said to be missing: without the
-// right to publish, silent streams would stay open and nobody would know.
-func TestLostIdleEventIsLogged(t *testing.T) {
-	b := newRig(t)
-	book := &pipelinetest.LogBook{}
-	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
-	l.Log = book.Logger()
-	l.p.Owner = &owner.Ownership{W: &owner.Worker{Server: owner.Server{JS: b.js}, Subject: DefaultInputSubject, Partitions: 1}, Part: l.p} // there is no such input
-	l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2))
-	for pass, want := range []int{0, 0, 0, 1} {
-		l.Pace.Began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)
-		if err := l.Observe(l.p); err != nil {
-			t.Fatal(err)
-		}
-		if n := book.Lines("did not arrive in the input"); n != want {
-			t.Errorf("pass %d: %d lines, want %d:\n%s", pass, n, want, book)
-		}
-		if pass > 0 && l.p.Asked == 0 {
-			t.Errorf("pass %d: nothing was asked for", pass)
 		}
 	}
 }

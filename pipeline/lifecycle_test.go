@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -163,7 +164,7 @@ func TestHeadByName(t *testing.T) {
 	got := b.predictions("heads")["a"][0]
 	only := *m
 	only.Readouts = []*readout.Linear{&second}
-	exp := newLone(t, &only, Config{}).feedAll(pipelinetest.One("a", 1, 3, 1, true))[0]
+	exp := alone(t, &only, codec.Reject, pipelinetest.One("a", 1, 3, 1, true))[0]
 	if !sameBits(got.Scores, exp.Scores) || got.Score != shard.Score(got.Scores, int(got.Class)) || got.Score <= 0 {
 		t.Errorf("%+v, want %+v", got, exp)
 	}

@@ -61,7 +61,7 @@ func TestNonFiniteChangesAfterRelease(t *testing.T) {
 			c := quick("change", 1)
 			c.SnapshotMessages = 1000
 			got := b.policyRuns(t, m, c, runs)
-			want := newLone(t, m, Config{NonFinite: codec.Hold}).feedAll(held...)
+			want := alone(t, m, codec.Hold, held...)
 			for i := range want {
 				if want[i].Seq > 1 {
 					want[i].Flags |= codec.FlagHeld
@@ -102,5 +102,5 @@ func TestNonFiniteChangedAfterCrash(t *testing.T) {
 	b.publish(packets[2:])
 	got := b.await("change", 3)
 	r.stop(t)
-	same(t, got, map[string][]codec.Prediction{"a": newLone(t, m, Config{}).feedAll(packets...)})
+	same(t, got, map[string][]codec.Prediction{"a": alone(t, m, codec.Reject, packets...)})
 }

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"testing"
 	"time"
 
@@ -72,14 +71,7 @@ func (b *rig) publish(packets []pipelinetest.Packet) {
 func (b *rig) publishOn(prefix string, packets ...pipelinetest.Packet) {
 	b.t.Helper()
 	for _, p := range packets {
-		msg := nats.NewMsg(prefix + p.Key)
-		msg.Data = p.Payload(b.t)
-		if p.Seq > 0 {
-			msg.Header.Set(wire.HeaderSeq, strconv.FormatUint(p.Seq, 10))
-		}
-		for k, v := range p.Header {
-			msg.Header.Set(k, v)
-		}
+		msg := &nats.Msg{Subject: prefix + p.Key, Header: p.Headers(), Data: p.Payload(b.t)}
 		if _, err := b.js.PublishMsg(context.Background(), msg); err != nil {
 			b.t.Fatal(err)
 		}

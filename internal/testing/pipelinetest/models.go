@@ -91,3 +91,20 @@ func Generic(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 }
 
 var NaN = float32(math.NaN())
+
+// otherwise is a real engine that says it has an arithmetic of its own.
+type otherwise struct {
+	reservoir.Engine
+	name string
+}
+
+func (o otherwise) Arithmetic() string { return o.name }
+
+// InArithmetic makes engines like Generic's that say they have another
+// arithmetic.
+func InArithmetic(name string) func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := reservoir.NewGeneric(net, slots)
+		return otherwise{e, name}, err
+	}
+}

@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/nats-io/nats.go"
 )
 
-const headerEnd = "Eusn-End" // ends a sequence
+const (
+	headerSeq = "Eusn-Seq" // a message's number
+	headerEnd = "Eusn-End" // ends a sequence
+)
 
 // Recording is everything one stream sends.
 type Recording struct {
@@ -101,6 +106,24 @@ func (p Packet) Payload(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	return bytes.Clone(data)
+}
+
+// Headers are a packet's, with its number where it has one.
+func (p Packet) Headers() map[string][]string {
+	h := nats.Header{}
+	if p.Seq > 0 {
+		h.Set(headerSeq, strconv.FormatUint(p.Seq, 10))
+	}
+	for k, v := range p.Header {
+		h.Set(k, v)
+	}
+	return h
+}
+
+// With sets a header of a packet that has some.
+func (p Packet) With(header, value string) Packet {
+	p.Header[header] = value
+	return p
 }
 
 // Mixed makes the packets of recordings, interleaved.

@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -36,7 +35,7 @@ func TestHoldMissing(t *testing.T) {
 		if i == 2 {
 			want = 0
 		}
-		if !sameBits(got[i].Scores, exp[i].Scores) || got[i].Flags != want {
+		if !pipelinetest.SameBits(got[i].Scores, exp[i].Scores) || got[i].Flags != want {
 			t.Errorf("prediction %d: %+v, want scores %v, flags %v", i, got[i], exp[i].Scores, want)
 		}
 	}
@@ -51,13 +50,13 @@ func TestHoldMissing(t *testing.T) {
 	filled := multi
 	filled.Batch.X = []float32{1, 2, 3, 4, 1, 5, 6, 4}
 	g, e := newLone(t, m, Config{NonFinite: codec.Hold}).feedAll(multi), newLone(t, m, Config{}).feedAll(filled)
-	if len(g) != 2 || !sameBits(g[0].Scores, e[0].Scores) || !sameBits(g[1].Scores, e[1].Scores) || g[0].Row != 2 || g[1].Row != 3 {
+	if len(g) != 2 || !pipelinetest.SameBits(g[0].Scores, e[0].Scores) || !pipelinetest.SameBits(g[1].Scores, e[1].Scores) || g[0].Row != 2 || g[1].Row != 3 {
 		t.Errorf("multi-stream: %+v, want %+v", g, e)
 	}
 
 	// Zero: flagged as well, value 0.
 	z, e := newLone(t, m, Config{NonFinite: codec.Zero}).feedAll(pipelinetest.Rows("s", 1, true, 1, nan)), newLone(t, m, Config{}).feedAll(pipelinetest.Rows("s", 1, true, 1, 0))
-	if !sameBits(z[0].Scores, e[0].Scores) || z[0].Flags != codec.FlagHeld {
+	if !pipelinetest.SameBits(z[0].Scores, e[0].Scores) || z[0].Flags != codec.FlagHeld {
 		t.Errorf("zero: %+v, want %v flagged", z[0], e[0].Scores)
 	}
 }
@@ -66,7 +65,7 @@ func TestHoldMissing(t *testing.T) {
 // says so when it may not grow.
 func TestPoolGrows(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	const n = 3*shard.FirstSlots + 5
+	const n = 3*FirstSlots + 5
 	l := newLone(t, m, Config{})
 	var first, second, whole []pipelinetest.Packet
 	for i := range n {
@@ -76,27 +75,27 @@ func TestPoolGrows(t *testing.T) {
 		whole = append(whole, pipelinetest.Rows(key, 1, true, v, -v, -v, 1))
 	}
 	l.feedAll(first...)
-	if l.Pool.Used() != n || l.Pool.Engine.Slots() != 4*shard.FirstSlots {
-		t.Fatalf("%d of %d slots used, want %d of %d", l.Pool.Used(), l.Pool.Engine.Slots(), n, 4*shard.FirstSlots)
+	if l.Pool.Used() != n || l.Pool.Engine.Slots() != 4*FirstSlots {
+		t.Fatalf("%d of %d slots used, want %d of %d", l.Pool.Used(), l.Pool.Engine.Slots(), n, 4*FirstSlots)
 	}
 	got := l.feedAll(second...)
 	exp := newLone(t, m, Config{}).feedAll(whole...)
 	for i := range exp {
-		if !sameBits(got[i].Scores, exp[i].Scores) {
+		if !pipelinetest.SameBits(got[i].Scores, exp[i].Scores) {
 			t.Fatalf("stream %d: state was lost in growing", i)
 		}
 	}
-	if l.Pool.Used() != 0 || read(l.Counters).Slots != 0 {
+	if l.Pool.Used() != 0 || l.Counters.Slots.Load() != 0 {
 		t.Errorf("%d slots in use after all sequences have ended", l.Pool.Used())
 	}
 
 	l = newLone(t, m, Config{MaxSlots: 2})
 	l.feedAll(first[:2]...)
 	err := l.Ingest(l.b, l.job(first[2]))
-	if !errors.Is(err, shard.ErrSlots) {
+	if !errors.Is(err, ErrSlots) {
 		t.Fatalf("a third open sequence with room for two: %v", err)
 	}
-	mentions(t, err, "max_slots", "all 2")
+	pipelinetest.Mentions(t, err, "max_slots", "all 2")
 }
 
 // Memory of streams is bounded: the one longest silent between sequences goes,
@@ -108,15 +107,15 @@ func TestStreamsForgotten(t *testing.T) {
 	if l.p.State.Sources["old"] != nil || l.p.State.Sources["open"] == nil || l.p.State.Sources["mid"] == nil || l.p.State.Len() != 3 {
 		t.Fatalf("remembered: %v", l.p.State.Sources)
 	}
-	if s := read(l.Counters); s.Streams != 3 || s.Forgotten != 1 {
-		t.Errorf("counted %+v", s)
+	if streams, forgotten := l.Counters.Streams.Load(), l.Counters.Forgotten.Load(); streams != 3 || forgotten != 1 {
+		t.Errorf("counted %d streams and %d forgotten", streams, forgotten)
 	}
 	if got := l.feedAll(pipelinetest.Rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
 		t.Errorf("the open stream: %+v", got)
 	}
 	l = newLone(t, m, Config{MaxStreams: 1})
 	l.feedAll(pipelinetest.Rows("open", 1, false, 1, 1))
-	mentions(t, l.Ingest(l.b, l.job(pipelinetest.Rows("more", 1, false, 1, 1))), "max_streams", "more")
+	pipelinetest.Mentions(t, l.Ingest(l.b, l.job(pipelinetest.Rows("more", 1, false, 1, 1))), "max_streams", "more")
 	// Garbage on many keys is bounded, too.
 	l = newLone(t, m, Config{MaxStreams: 5})
 	for i := range 50 {
@@ -136,7 +135,7 @@ func TestGapFlagsBothSides(t *testing.T) {
 		return pipelinetest.Packet{Key: "s", Seq: seq, Batch: codec.Batch{Rows: len(times), X: make([]float32, 2*len(times)), Times: times}}
 	}
 	l := newLone(t, m, Config{Reorder: -1})
-	got := flags(l.feedAll(at(1, 0, 1), at(3, 50, 51), at(4, 100, 101), at(5, 200)))
+	got := pipelinetest.Flags(l.feedAll(at(1, 0, 1), at(3, 50, 51), at(4, 100, 101), at(5, 200)))
 	if want := "1.1:gap 3.1:gap 4.1:"; got != want {
 		t.Errorf("predictions %q, want %q", got, want)
 	}
@@ -174,7 +173,7 @@ func TestIncarnation(t *testing.T) {
 		return p
 	}
 	l := newLone(t, m, Config{})
-	got := flags(l.feedAll(of(pipelinetest.Rows("s", 1, false, 1, 1), "a"), of(pipelinetest.Rows("s", 1, false, 1, 1), "a"), of(pipelinetest.Rows("s", 1, true, 1, 1), "b"), of(pipelinetest.Rows("s", 2, true, 1, 1), "b")))
+	got := pipelinetest.Flags(l.feedAll(of(pipelinetest.Rows("s", 1, false, 1, 1), "a"), of(pipelinetest.Rows("s", 1, false, 1, 1), "a"), of(pipelinetest.Rows("s", 1, true, 1, 1), "b"), of(pipelinetest.Rows("s", 2, true, 1, 1), "b")))
 	if want := "1.0:gap 2.0:"; got != want || l.Counters.Duplicates.Load() != 1 {
 		t.Errorf("%q with %d duplicates, want %q with 1", got, l.Counters.Duplicates.Load(), want)
 	}
@@ -197,7 +196,7 @@ func TestAdoptFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := shard.PartitionOf(decoded, 0)
+	p := PartitionOf(decoded, 0)
 	ctx, stop := context.WithCancel(t.Context())
 	p.Owner = &testOwner{}
 	stop()
@@ -206,8 +205,8 @@ func TestAdoptFails(t *testing.T) {
 		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.Owner.(*testOwner).err)
 	}
 	l.Drop(p)
-	s := read(l.Counters)
-	if s.Streams != 0 || s.Slots != 0 || s.Away != 0 || s.Parked != 0 {
-		t.Errorf("%d streams, %d slots, %d rows away, %d messages held, want none", s.Streams, s.Slots, s.Away, s.Parked)
+	streams, slots, away, parked := l.Counters.Streams.Load(), l.Counters.Slots.Load(), l.Counters.Away.Load(), l.Counters.Parked.Load()
+	if streams != 0 || slots != 0 || away != 0 || parked != 0 {
+		t.Errorf("%d streams, %d slots, %d rows away, %d messages held, want none", streams, slots, away, parked)
 	}
 }

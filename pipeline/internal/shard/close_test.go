@@ -1,10 +1,9 @@
-package pipeline
+package shard
 
 import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -15,7 +14,7 @@ func TestNothingFollowsAClose(t *testing.T) {
 	l.feedAll(pipelinetest.Rows("s", 1, false, 1, 1))
 	l.Drop(l.p)
 	l.b.Reset()
-	for _, j := range []shard.Job{l.job(pipelinetest.Rows("s", 2, true, 1, 1)), {Part: l.p, Order: shard.OrderTick}} {
+	for _, j := range []Job{l.job(pipelinetest.Rows("s", 2, true, 1, 1)), {Part: l.p, Order: OrderTick}} {
 		if err := l.Take(l.b, j); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -23,10 +22,10 @@ func TestBatchesInTurn(t *testing.T) {
 		c := Config{NonFinite: codec.Hold, Reorder: 2, RowBudget: 1 << 20, MaxSlots: 200}
 		rng := rand.New(rand.NewPCG(3, 14))
 		l, alone := newLone(t, m, c), newLone(t, m, c)
-		turns := []*shard.Batch{shard.NewBatch(1), shard.NewBatch(1), shard.NewBatch(1)}
+		turns := []*Batch{NewBatch(1), NewBatch(1), NewBatch(1)}
 		handed := make([][]float32, len(turns)) // what the engine had read
 		var got, want []codec.Prediction
-		keep := func(to []codec.Prediction, b *shard.Batch) []codec.Prediction {
+		keep := func(to []codec.Prediction, b *Batch) []codec.Prediction {
 			for _, p := range b.Answers[0].Preds {
 				p.Scores = slices.Clone(p.Scores)
 				to = append(to, p)
@@ -37,7 +36,7 @@ func TestBatchesInTurn(t *testing.T) {
 		dead, copied, placed := 0, 0, 0
 		for turn := range 300 {
 			b := turns[turn%len(turns)]
-			if !sameBits(b.Fx.X, handed[turn%len(turns)]) {
+			if !pipelinetest.SameBits(b.Fx.X, handed[turn%len(turns)]) {
 				t.Fatalf("turn %d: samples of a batch that was handed on have changed", turn)
 			}
 			b.Reset()
@@ -83,7 +82,7 @@ func TestBatchesInTurn(t *testing.T) {
 					}
 				}
 				j.Part = alone.p
-				own := shard.NewBatch(1)
+				own := NewBatch(1)
 				if err := alone.Ingest(own, j); err != nil {
 					t.Fatal(err)
 				}
@@ -102,7 +101,7 @@ func TestBatchesInTurn(t *testing.T) {
 		}
 		for i := range got {
 			g, w := got[i], want[i]
-			if g.Stream != w.Stream || g.Seq != w.Seq || g.Row != w.Row || g.Flags != w.Flags || !sameBits(g.Scores, w.Scores) {
+			if g.Stream != w.Stream || g.Seq != w.Seq || g.Row != w.Row || g.Flags != w.Flags || !pipelinetest.SameBits(g.Scores, w.Scores) {
 				t.Fatalf("%s: prediction %d: %+v, want %+v", policy.Kind, i, g, w)
 			}
 		}
@@ -121,7 +120,7 @@ func TestSamplesBesideAllocate(t *testing.T) {
 	one := l.job(pipelinetest.Rows("s", 0, false, values...))
 	step := func() {
 		l.b.Reset()
-		for _, j := range []shard.Job{many, one} {
+		for _, j := range []Job{many, one} {
 			l.next++
 			j.Msg.Seq = l.next
 			if err := l.Ingest(l.b, j); err != nil {

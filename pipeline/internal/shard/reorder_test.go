@@ -1,4 +1,4 @@
-package pipeline
+package shard
 
 import (
 	"fmt"
@@ -21,22 +21,22 @@ func TestReorder(t *testing.T) {
 	exp := newLone(t, m, Config{}).feedAll(msg(1, false), msg(2, false), msg(3, false), msg(4, true), msg(5, true))
 	l := newLone(t, m, Config{Reorder: 3})
 	got := l.feedAll(msg(3, false), msg(1, false), msg(4, true), msg(3, false), msg(2, false), msg(5, true))
-	if f := flags(got); f != "4.1:reordered 5.1:" {
+	if f := pipelinetest.Flags(got); f != "4.1:reordered 5.1:" {
 		t.Errorf("predictions %q", f)
 	}
 	for i := range exp {
-		if !sameBits(got[i].Scores, exp[i].Scores) {
+		if !pipelinetest.SameBits(got[i].Scores, exp[i].Scores) {
 			t.Errorf("prediction %d differs from the one in order", i)
 		}
 	}
-	if s := read(l.Counters); s.Reordered != 2 || s.Duplicates != 1 || s.Gaps != 0 || l.p.State.HeldBytes != 0 {
-		t.Errorf("counted %+v, %d bytes held", s, l.p.State.HeldBytes)
+	if c := l.Counters; c.Reordered.Load() != 2 || c.Duplicates.Load() != 1 || c.Gaps.Load() != 0 || l.p.State.HeldBytes != 0 {
+		t.Errorf("counted %d reordered, %d repeats, %d gaps, %d bytes held", c.Reordered.Load(), c.Duplicates.Load(), c.Gaps.Load(), l.p.State.HeldBytes)
 	}
 	// 6 never comes: 7, 8 and 9 wait, 10 is one too many.
-	if got := flags(l.feedAll(msg(7, false), msg(8, true), msg(9, true))); got != "" {
+	if got := pipelinetest.Flags(l.feedAll(msg(7, false), msg(8, true), msg(9, true))); got != "" {
 		t.Errorf("predictions %q while one is missing", got)
 	}
-	if got := flags(l.feedAll(msg(10, true))); got != "8.1:gap 9.1: 10.1:" {
+	if got := pipelinetest.Flags(l.feedAll(msg(10, true))); got != "8.1:gap 9.1: 10.1:" {
 		t.Errorf("after giving up: %q", got)
 	}
 	if got := l.feedAll(msg(6, true)); len(got) != 0 || l.Counters.Duplicates.Load() != 2 {
@@ -68,7 +68,7 @@ func TestReorderIncarnation(t *testing.T) {
 	l := newLone(t, m, Config{})
 	anew := pipelinetest.One("s", 1, 1, 1, true)
 	anew.Header[wire.HeaderIncarnation] = "b"
-	got := flags(l.feedAll(pipelinetest.One("s", 1, 1, 1, true), pipelinetest.One("s", 3, 1, 1, true), anew))
+	got := pipelinetest.Flags(l.feedAll(pipelinetest.One("s", 1, 1, 1, true), pipelinetest.One("s", 3, 1, 1, true), anew))
 	if want := "1.0: 3.0:gap 1.0:gap"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -120,7 +120,7 @@ func TestSnapshotGoesOn(t *testing.T) {
 				t.Fatalf("the snapshot of a restored state differs (%v)", err)
 			}
 			w, g := whole.feedAll(packets[half:]...), next.feedAll(packets[half:]...)
-			same(t, map[string][]codec.Prediction{"all": g}, map[string][]codec.Prediction{"all": w})
+			pipelinetest.Same(t, map[string][]codec.Prediction{"all": g}, map[string][]codec.Prediction{"all": w})
 			for _, l := range []*lone{whole, next} {
 				if err := l.rehash(); err != nil {
 					t.Fatal(err)

@@ -1,53 +1,53 @@
-package pipeline
+package shard
 
 import (
-	"fmt"
+	"cmp"
 	"log/slog"
 	"slices"
 	"testing"
-
-	"github.com/nats-io/nats.go"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // lone is a shard without NATS, with one partition.
 type lone struct {
 	t testing.TB
-	*shard.Shard
-	p    *shard.Partition
-	b    *shard.Batch
+	*Shard
+	p    *Partition
+	b    *Batch
 	next uint64
 }
 
+// newLone makes one with the configuration c, where 0 is what a stage takes
+// without a setting.
 func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	t.Helper()
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := shard.New(c.WithDefaults().shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))
+	c.RowBudget = cmp.Or(c.RowBudget, 32_000)
+	c.MaxMessage = cmp.Or(c.MaxMessage, 1<<20-16<<10)
+	c.MaxSlots = cmp.Or(c.MaxSlots, 1<<16)
+	c.MaxStreams = cmp.Or(c.MaxStreams, 1<<14)
+	c.Reorder = cmp.Or(c.Reorder, 16)
+	c.ReorderBytes = cmp.Or(c.ReorderBytes, 8<<20)
+	c.SnapshotMessages = cmp.Or(c.SnapshotMessages, 4096)
+	c.NonFinite = cmp.Or(c.NonFinite, codec.Reject)
+	c.Latency = cmp.Or(c.Latency, 5*time.Millisecond)
+	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 30*time.Second)
+	c.Lease = cmp.Or(c.Lease, 3*time.Second)
+	s, err := New(c, m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lone{t: t, Shard: s, p: shard.NewPartition(0, 0), b: shard.NewBatch(1)}
+	return &lone{t: t, Shard: s, p: NewPartition(0, 0), b: NewBatch(1)}
 }
 
-func (l *lone) job(p pipelinetest.Packet) shard.Job {
+func (l *lone) job(p pipelinetest.Packet) Job {
 	l.next++
-	h := nats.Header{}
-	if p.Seq > 0 {
-		h.Set(wire.HeaderSeq, fmt.Sprint(p.Seq))
-	}
-	for k, v := range p.Header {
-		h.Set(k, v)
-	}
-	return shard.Job{Part: l.p, Msg: state.Message{Seq: l.next, Key: p.Key, Header: h, Data: p.Payload(l.t)}}
+	return Job{Part: l.p, Msg: state.Message{Seq: l.next, Key: p.Key, Header: p.Headers(), Data: p.Payload(l.t)}}
 }
 
 // feedAll takes each packet as a batch of its own and returns the
@@ -84,8 +84,9 @@ func (l *lone) snapshot() ([]byte, error) {
 
 // testOwner holds a partition without a server: nothing is stored.
 type testOwner struct {
-	name string
-	err  error
+	name   string
+	err    error
+	events int // end events that it was given
 }
 
 func (o *testOwner) Fail(err error) {
@@ -96,6 +97,6 @@ func (o *testOwner) Fail(err error) {
 func (o *testOwner) Failed() bool              { return o.err != nil }
 func (o *testOwner) Claim() (string, uint64)   { return o.name, 1 }
 func (*testOwner) Rebuilt()                    {}
-func (*testOwner) Saving() shard.Saving        { return shard.Saving{} }
+func (*testOwner) Saving() Saving              { return Saving{} }
 func (*testOwner) Took(uint64, []uint64, bool) {}
-func (*testOwner) EndSilent([]byte) error      { return nil }
+func (o *testOwner) EndSilent([]byte) error    { o.events++; return nil }

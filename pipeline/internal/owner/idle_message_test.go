@@ -1,0 +1,38 @@
+package owner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// The server puts an end event into the partition it is for.
+func TestIdleKeyIsInItsPartition(t *testing.T) {
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	c := store.Layout{Job: "where", InputSubject: wire.DefaultInputSubject, Partitions: 64, Replicas: 1}
+	if err := store.EnsureStreams(t.Context(), js, c, pipelinetest.Log(t)); err != nil {
+		t.Fatal(err)
+	}
+	in, err := js.Stream(t.Context(), wire.InputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range c.Partitions {
+		ack, err := js.PublishMsg(t.Context(), IdleMessage(c.InputSubject, c.Partitions, p, []byte("{}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := in.GetMsg(t.Context(), ack.Sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("where.in.%d.", p); !strings.HasPrefix(m.Subject, want) {
+			t.Errorf("stored on %s, want %s*", m.Subject, want)
+		}
+	}
+}

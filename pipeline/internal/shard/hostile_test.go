@@ -1,0 +1,73 @@
+package shard
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Messages that would each fit do so in one batch, too: rows of sequences that
+// have ended serve those that begin, with the same bits.
+func TestSlotsWithinABatch(t *testing.T) {
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	tight, wide := newLone(t, m, Config{MaxSlots: 3}), newLone(t, m, Config{})
+	for i := range 12 {
+		p := pipelinetest.Rows(fmt.Sprint("k", i%7), 0, i%7 != 2, float32(i), 1, 2, float32(-i))
+		for _, l := range []*lone{tight, wide} {
+			if err := l.Ingest(l.b, l.job(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, l := range []*lone{tight, wide} {
+		if err := l.Advance(l.b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, exp := tight.b.Answers[0].Preds, wide.b.Answers[0].Preds
+	if len(exp) != 10 || !reflect.DeepEqual(got, exp) {
+		t.Errorf("%d predictions, want 10:\n got %+v\nwant %+v", len(exp), got, exp)
+	}
+	if tight.Pool.Used() != 1 || tight.Pool.Engine.Slots() != 3 {
+		t.Errorf("%d of %d slots in use, want 1 of 3", tight.Pool.Used(), tight.Pool.Engine.Slots())
+	}
+}
+
+// Messages without rows on ever new keys leave no more behind than MaxStreams
+// allows, also where every stream is in the middle of a sequence.
+func TestRowlessKeysAreBounded(t *testing.T) {
+	for _, open := range []int{0, 5} {
+		l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{MaxStreams: 5})
+		for i := range open {
+			l.feedAll(pipelinetest.Rows(fmt.Sprint("open", i), 1, false, 1, 1))
+		}
+		for i := range 500 {
+			l.feedAll(pipelinetest.Rows(fmt.Sprint("k", i), 1, i%2 == 0))
+			if err := l.rehash(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(l.p.State.Sources) != 5 || l.p.State.Len() != 5 {
+			t.Errorf("%d open: %d keys, %d streams remembered", open, len(l.p.State.Sources), l.p.State.Len())
+		}
+		for i := range open {
+			if got := l.feedAll(pipelinetest.Rows(fmt.Sprint("open", i), 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
+				t.Errorf("open sequence %d: %+v", i, got)
+			}
+		}
+	}
+}
+
+// An end mark has two words and two digits, in any case.
+func TestEndWords(t *testing.T) {
+	for word, end := range map[string]bool{"true": true, "TRUE": true, "1": true, "false": false, "False": false, "0": false, "": false} {
+		l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
+		if got := l.feedAll(pipelinetest.One("a", 1, 1, 1, false).With(wire.HeaderEnd, word)); (len(got) == 1) != end {
+			t.Errorf("%s %q: %d predictions", wire.HeaderEnd, word, len(got))
+		}
+	}
+}

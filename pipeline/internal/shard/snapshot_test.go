@@ -1,0 +1,108 @@
+package shard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// No bytes make the decoder of snapshots panic or allocate out of proportion;
+// what it takes, it writes again byte for byte.
+func FuzzSnapshot(f *testing.F) {
+	m := pipelinetest.Ranged(pipelinetest.Model(f, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3}))
+	l := newLone(f, m, Config{NonFinite: codec.Hold})
+	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(3, 12), 1)
+	for i := range packets {
+		if i%4 == 0 {
+			packets[i].Seq += 3
+		}
+	}
+	l.feedAll(packets...)
+	seed, err := l.snapshot()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed[:len(seed)-sha256.Size])
+	for st := range l.p.State.Oldest() { // and with rows that are stored apart
+		st.Away = []wire.RowRef{{Seq: 7, Hash: wire.Digest{1, 2}}, {}}
+		st.Slots[0] = -1
+	}
+	if seed, err = l.snapshot(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed[:len(seed)-sha256.Size])
+	f.Add(seed[:200])
+	for _, at := range []int{64, 68, 72, 76, 93} { // a number of a shape, or a key's length, that is below zero where int has 32 bits
+		wild := bytes.Clone(seed[:len(seed)-sha256.Size])
+		copy(wild[at:], "\xf0\xff\xff\xff")
+		f.Add(wild)
+	}
+	if seed, err = l.p.State.EncodeAs(l.Machine.Shape, state.RowsIn{Rows: l.Shard}, wire.OldestState); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed[:len(seed)-sha256.Size])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		sum := sha256.Sum256(body)
+		b := append(bytes.Clone(body), sum[:]...) // past the checksum
+		if p, err := state.Decode(b, l.Machine.Shape, 0); err == nil {
+			again, err := p.Encode(l.Machine.Shape, state.DecodedRows{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q, err := state.Decode(again, l.Machine.Shape, 0); err != nil || q.Done != p.Done || len(q.Sources) != len(p.Sources) || q.Away != p.Away {
+				t.Fatalf("not read again: %v", err)
+			}
+		}
+		if _, err := admin.ReadState(b); err != nil && errors.Is(err, wire.ErrRecord) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A snapshot of the form before is read as what it was; of runs it knows
+// nothing, and they begin anew.
+func TestSnapshotOfTheFormBefore(t *testing.T) {
+	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3}))
+	l := newLone(t, m, Config{NonFinite: codec.Hold})
+	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(3, 12), 1)
+	l.feedAll(packets...)
+	read := func(form uint32) admin.PartitionState {
+		t.Helper()
+		b, err := l.p.State.EncodeAs(l.Machine.Shape, state.RowsIn{Rows: l.Shard}, form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := state.Decode(b, l.Machine.Shape, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, src := range p.Sources {
+			for _, st := range src.Streams {
+				if len(st.Channels) != 2 || (st.Channels[0].Run > 0) != (form == wire.StateVersion) {
+					t.Errorf("version %d: stream %s has the channels %+v", form, st.ID, st.Channels)
+				}
+			}
+		}
+		s, err := admin.ReadState(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Streams { // flags of today's have no place there
+			s.Streams[i].Flags, s.Streams[i].Integrity = "", ""
+		}
+		return s
+	}
+	before, now := read(wire.OldestState), read(wire.StateVersion)
+	if !reflect.DeepEqual(before, now) || len(now.Streams) != 3 {
+		t.Errorf("read as\n%+v, want\n%+v", before, now)
+	}
+}
