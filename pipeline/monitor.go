@@ -77,8 +77,9 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its last messages; %s", name, info.State.LastSeq, seq, store.OtherHistory)
 		}
+		breaks := w.breaks() // before the ownerships: one that begins meanwhile is asked about next time
 		owned := w.owned()
-		w.inputs.Same(ctx, w.breaks(), owned)
+		w.inputs.Same(ctx, breaks, owned)
 		w.inputs.LookBehind(ctx, info, owned)
 	}
 	if there { // nothing is made on a server that lacks the job

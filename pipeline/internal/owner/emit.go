@@ -140,10 +140,16 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 }
 
 // due reports whether an answer whose first predictions are out has something
-// to commit.
+// to commit. A commit without predictions moves the position alone, and says
+// that nothing is out beyond it: not while the first predictions of a message
+// to come are out.
 func due(a *shard.Answer, from int) bool {
-	c := ownerOf(a.Part).C
-	return !a.Part.Failed() && (from < len(a.Preds) || from == 0 && (a.Dead && c.Record.InSeq < a.InSeq || a.Commit && c.Record.InSeq <= a.InSeq))
+	if a.Part.Failed() {
+		return false
+	}
+	r := &ownerOf(a.Part).C.Record
+	moves := a.Dead && r.InSeq < a.InSeq || a.Commit && r.InSeq <= a.InSeq
+	return from < len(a.Preds) || from == 0 && r.Ahead == 0 && moves
 }
 
 // reassure reads the records that are not sure any more, side by side, of the
