@@ -6,16 +6,18 @@ import (
 )
 
 // mixedLayout is Layout for kind mixed: docs/mixed-bank.md, "The state". Behind
-// Previous are the ring of past inputs and the blocks of 8 members.
+// Previous are the ring of past inputs, the signs of all blocks of 8 members (4
+// words a block: a byte a unit, a bit a member) and the blocks.
 //
 // A block has its words by kind, then unit, then member: 128 words each of h,
 // sum, square and max; 64 words each of the four counts, two to a word, the even
-// member in the low half; 4 words of signs, a byte a unit, a bit a member.
+// member in the low half.
 //
 // Layout's own offsets, of which kind mixed has none but Previous and First, are
 // -1.
 type mixedLayout struct {
 	ring, lags, inputs int // ring: inputs x lags words
+	signs              int // signWords a block
 	blocks             int
 }
 
@@ -28,8 +30,8 @@ const (
 	blockMax    = blockSquare + blockUnits
 	blockCounts = blockMax + blockUnits // ppv, sc, win, lose
 	countWords  = blockUnits / 2
-	blockSigns  = blockCounts + 4*countWords
-	blockWords  = blockSigns + blockUnits/32
+	blockWords  = blockCounts + 4*countWords
+	signWords   = blockUnits / 32
 )
 
 // The counts of kind mixed, in the order of the state.
@@ -71,6 +73,8 @@ func (s Spec) mixedLayout() Layout {
 	}
 	m.ring = l.Words
 	l.Words += m.inputs * m.lags
+	m.signs = l.Words
+	l.Words += m.blocks * signWords
 	l.First = l.Words
 	l.Words += m.blocks * blockWords
 	return l
@@ -93,6 +97,11 @@ func (m *mixedLayout) at(l *Layout, r, i int) (place, block int) {
 	return i*laneCount + r%laneCount, l.First + r/laneCount*blockWords
 }
 
+// sign is the word with the sign of a unit of member r, and its bit.
+func (m *mixedLayout) sign(state []uint32, r, place int) (word *uint32, bit uint32) {
+	return &state[m.signs+r/laneCount*signWords+place/32], 1 << (place % 32)
+}
+
 // count reads one of the four counts of a block.
 func count(block []uint32, kind, place int) uint32 {
 	return block[blockCounts+kind*countWords+place/2] >> (place % 2 * 16) & 0xffff
@@ -110,7 +119,7 @@ func (m *mixedLayout) check(l *Layout, state []uint32) error {
 	for w := 2; w < l.Words; w++ {
 		in := (w - l.First) % blockWords
 		switch {
-		case w >= l.First && in >= blockSigns:
+		case w >= m.signs && w < l.First:
 		case w >= l.First && in >= blockCounts:
 			if state[w]&0xffff > most || state[w]>>16 > most {
 				return fmt.Errorf("reservoir: state, word %d: counts of %d and %d samples, want at most %d", w, state[w]&0xffff, state[w]>>16, most)

@@ -3,6 +3,7 @@ package reservoir
 import (
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // pool is the states of an engine on this machine, and the part of Engine
@@ -11,7 +12,8 @@ type pool struct {
 	net    *Network
 	layout Layout
 	slots  int
-	states []uint32 // slots x layout.Words
+	states []uint32 // slots x stride, of which each slot has the first layout.Words
+	stride int
 }
 
 // newPool makes a pool of slots, all reset.
@@ -23,16 +25,35 @@ func newPool(net *Network, slots int) (pool, error) {
 		return pool{}, fmt.Errorf("reservoir: %d slots, want at least 1", slots)
 	}
 	l := net.Spec.Layout()
-	if l.Words > math.MaxInt/4/slots {
+	if l.Words > math.MaxInt/4/slots-2*cacheLine {
 		return pool{}, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
 	}
-	p := pool{net: net, layout: l, slots: slots, states: make([]uint32, slots*l.Words)}
+	p := pool{net: net, layout: l, slots: slots, stride: l.Words}
+	if l.mixed != nil {
+		p.states, p.stride = alignedStates(slots, &l)
+	} else {
+		p.states = make([]uint32, slots*l.Words)
+	}
 	if l.Max >= 0 || l.mixed != nil { // the rest of a state that is reset is zeros
 		for i := range slots {
 			l.Reset(net.Spec, p.state(int32(i)))
 		}
 	}
 	return p, nil
+}
+
+// cacheLine is in words.
+const cacheLine = 16
+
+// alignedStates makes states whose first member is at the start of a cache line,
+// and the words from one state to the next: vectors then lie within lines.
+func alignedStates(slots int, l *Layout) (states []uint32, stride int) {
+	stride = (l.Words + cacheLine - 1) / cacheLine * cacheLine
+	states = make([]uint32, slots*stride+cacheLine)
+	for uintptr(unsafe.Pointer(&states[l.First]))%(4*cacheLine) != 0 { // Go does not move what it has allocated
+		states = states[1:]
+	}
+	return states[:slots*stride], stride
 }
 
 // Network implements Engine.
@@ -80,6 +101,6 @@ func (p *pool) checkFeatures(slot int32, dst []float32) error {
 func (p *pool) free() { p.states, p.slots = nil, 0 }
 
 func (p *pool) state(slot int32) []uint32 {
-	at := int(slot) * p.layout.Words
+	at := int(slot) * p.stride
 	return p.states[at : at+p.layout.Words]
 }

@@ -266,7 +266,8 @@ func (g *mixedSteps) unpack(r int, state []uint32) (u mixedUnitStates) {
 		for k := range u.counts {
 			u.counts[k][i] = count(block, k, place)
 		}
-		u.positive[i] = block[blockSigns+place/32]>>(place%32)&1 == 1
+		sign, bit := g.layout.mixed.sign(state, r, place)
+		u.positive[i] = *sign&bit != 0
 	}
 	return u
 }
@@ -284,7 +285,7 @@ func (g *mixedSteps) put(r int, state []uint32, u *mixedUnitStates) {
 		for k := range u.counts {
 			setCount(block, k, place, u.counts[k][i])
 		}
-		sign, bit := &block[blockSigns+place/32], uint32(1)<<(place%32)
+		sign, bit := g.layout.mixed.sign(state, r, place)
 		*sign &^= bit
 		if u.positive[i] {
 			*sign |= bit

@@ -207,6 +207,7 @@ func (v *mixedVector) advance(state []uint32, inputs []float32, from, to int) {
 				v.set.Load(&v.values[k*laneCount], 4*laneCount*b.inputs, &b.rows[k*laneCount], 0, n)
 			}
 			c.Weights, c.State = &b.weights[0], &state[v.layout.First+i*blockWords]
+			c.Bits = &state[v.layout.mixed.signs+i*signWords]
 			c.Inputs, c.Count, c.Number = b.inputs, n, int(steps+1)
 			b.run(c)
 		}
@@ -247,7 +248,7 @@ func (v *mixedVector) halve(state []uint32) {
 		for w := blockSum; w < blockMax; w++ {
 			block[w] = math.Float32bits(float32(math.Float32frombits(block[w]) * .5))
 		}
-		for w := blockCounts; w < blockSigns; w++ {
+		for w := blockCounts; w < blockWords; w++ {
 			block[w] = block[w] >> 1 &^ 0x8000 // both halves
 		}
 	}

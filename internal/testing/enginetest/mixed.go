@@ -272,7 +272,7 @@ func mixedRefusals(t *testing.T, open New) {
 	for k := range 30 {
 		ref.step(inputs[2*k : 2*k+2])
 	}
-	const ring, first = 4, 4 + 4*6
+	const ring, first = 4, 4 + 4*6 + 2*4
 	nan, inf := uint32(0x7fc00000), math.Float32bits(float32(math.Inf(1)))
 	for name, spoil := range map[string]func(w []uint32) []uint32{
 		"long":            func(w []uint32) []uint32 { return append(w, 0) },
@@ -280,10 +280,10 @@ func mixedRefusals(t *testing.T, open New) {
 		"steps":           func(w []uint32) []uint32 { w[1] = 1; return w },
 		"NaN sample":      func(w []uint32) []uint32 { w[2] = nan; return w },
 		"NaN in the ring": func(w []uint32) []uint32 { w[ring+23] = nan; return w },
-		"Inf state":       func(w []uint32) []uint32 { w[first+772] = inf; return w },
+		"Inf state":       func(w []uint32) []uint32 { w[first+768] = inf; return w },
 		"Inf max":         func(w []uint32) []uint32 { w[first+511] = inf; return w },
 		"low count":       func(w []uint32) []uint32 { w[first+512] = 31; return w },
-		"high count":      func(w []uint32) []uint32 { w[first+772+767] = 31 << 16; return w },
+		"high count":      func(w []uint32) []uint32 { w[first+768+767] = 31 << 16; return w },
 	} {
 		if err := e.WriteState(1, spoil(ref.words())); err == nil {
 			t.Errorf("a state with a wrong %s was taken", name)

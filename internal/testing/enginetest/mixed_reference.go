@@ -163,14 +163,30 @@ func (r *mixedReference) words() []uint32 {
 		}
 	}
 	for b := 0; b < len(r.members); b += 8 {
+		words = append(words, signsOf(r.members[b:b+8])...)
+	}
+	for b := 0; b < len(r.members); b += 8 {
 		words = append(words, blockOf(r.members[b:b+8])...)
 	}
 	return words
 }
 
-// blockOf is the state of eight members.
+// signsOf are those of eight members.
+func signsOf(members []mixedMember) []uint32 {
+	signs := make([]uint32, 4)
+	for k := range members {
+		for i := range 16 {
+			if p := 8*i + k; members[k].positive[i] {
+				signs[p/32] |= 1 << (p % 32)
+			}
+		}
+	}
+	return signs
+}
+
+// blockOf is the state of eight members, but for the signs.
 func blockOf(members []mixedMember) []uint32 {
-	block := make([]uint32, 772)
+	block := make([]uint32, 768)
 	for k := range members {
 		m := &members[k]
 		for i := range 16 {
@@ -180,9 +196,6 @@ func blockOf(members []mixedMember) []uint32 {
 			}
 			for kind := range m.counts {
 				block[512+64*kind+p/2] |= m.counts[kind][i] << (16 * (p % 2))
-			}
-			if m.positive[i] {
-				block[768+p/32] |= 1 << (p % 32)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ type MixedSteps struct {
 	Weights *float32 // by half of the units: of 8 units 8 members each: bias, inputs, then own weights or states
 	Values  *float32 // by sample: Inputs vectors, a member's input in each lane
 	State   *uint32  // the block's words
+	Bits    *uint32  // its signs
 	Signs   *float32 // MixedRoom
 	Held    *float32 // MixedRoom
 	Inputs  int      // at least 1
@@ -29,7 +30,7 @@ const MixedRoom = 64
 
 // The assembly's offsets are this structure's.
 var _ = [1]struct{}{}[(unsafe.Offsetof(MixedSteps{}.Weights)-offsetMixedWeights)|(unsafe.Offsetof(MixedSteps{}.Values)-offsetMixedValues)|
-	(unsafe.Offsetof(MixedSteps{}.State)-offsetMixedState)|(unsafe.Offsetof(MixedSteps{}.Signs)-offsetMixedSigns)|
+	(unsafe.Offsetof(MixedSteps{}.State)-offsetMixedState)|(unsafe.Offsetof(MixedSteps{}.Bits)-offsetMixedBits)|(unsafe.Offsetof(MixedSteps{}.Signs)-offsetMixedSigns)|
 	(unsafe.Offsetof(MixedSteps{}.Held)-offsetMixedHeld)|(unsafe.Offsetof(MixedSteps{}.Inputs)-offsetMixedInputs)|
 	(unsafe.Offsetof(MixedSteps{}.Count)-offsetMixedCount)|(unsafe.Offsetof(MixedSteps{}.Number)-offsetMixedNumber)|
 	(unsafe.Offsetof(MixedSteps{}.Mask)-offsetMixedMask)]

@@ -32,12 +32,13 @@ const (
 	offsetMixedWeights = 8
 	offsetMixedValues  = 16
 	offsetMixedState   = 24
-	offsetMixedSigns   = 32
-	offsetMixedHeld    = 40
-	offsetMixedInputs  = 48
-	offsetMixedCount   = 56
-	offsetMixedNumber  = 64
-	offsetMixedMask    = 72
+	offsetMixedBits    = 32
+	offsetMixedSigns   = 40
+	offsetMixedHeld    = 48
+	offsetMixedInputs  = 56
+	offsetMixedCount   = 64
+	offsetMixedNumber  = 72
+	offsetMixedMask    = 80
 )
 
 // stagedKits is what Set.kits is where pending vectors are finished in phases.

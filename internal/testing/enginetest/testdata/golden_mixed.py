@@ -179,14 +179,15 @@ class Sequence:
                 ring[:, (t - 1) % lag] = u
         out.append(words(ring))
         for b in range(0, len(self.members), 8):
-            place = lambda a: np.ascontiguousarray(a[b:b + 8].T).ravel()  # unit, then member
+            signs = self.sign[b:b + 8].T.ravel().astype(np.uint32).reshape(4, 32)  # unit, then member
+            out.append((signs << np.arange(32, dtype=np.uint32)).sum(1).astype(np.uint32))
+        for b in range(0, len(self.members), 8):
+            place = lambda a: np.ascontiguousarray(a[b:b + 8].T).ravel()
             for a in (self.h, self.sum, self.square, self.max):
                 out.append(words(place(a)))
             for k in ("ppv", "sc", "win", "lose"):
                 n = place(self.count[k]).astype(np.uint32)
                 out.append(n[0::2] | n[1::2] << np.uint32(16))
-            signs = place(self.sign).astype(np.uint32).reshape(4, 32)
-            out.append((signs << np.arange(32, dtype=np.uint32)).sum(1).astype(np.uint32))
         return np.concatenate(out)
 
     def features(self):

@@ -9,7 +9,7 @@ import (
 )
 
 // mixedFields of kernel.MixedSteps, 8 bytes each, in order.
-var mixedFields = []string{"Consts", "Weights", "Values", "State", "Signs", "Held", "Inputs", "Count", "Number", "Mask"}
+var mixedFields = []string{"Consts", "Weights", "Values", "State", "Bits", "Signs", "Held", "Inputs", "Count", "Number", "Mask"}
 
 func mixedField(name string) Mem {
 	for i, f := range mixedFields {
@@ -32,7 +32,6 @@ const (
 	mixedSc     = 2304
 	mixedWin    = 2560
 	mixedLose   = 2816
-	mixedSigns  = 3072
 )
 
 // Places in kernel.mixedConsts, 32 bytes each.
@@ -114,9 +113,10 @@ func (g *isa) mixed(m mixed) {
 // expandSigns makes a 16-bit mask of every bit, two units a vector.
 func expandSigns() {
 	bits, mask := avx2.regs[0], avx2.regs[1]
+	MOVQ(mixedField("Bits"), mixedBit)
 	VMOVDQU(at(mixedConst, 32*mixedBits), bits)
 	for p := range mixedUnits / 2 {
-		VPBROADCASTW(at(mixedState, mixedSigns+2*p), mask)
+		VPBROADCASTW(at(mixedBit, 2*p), mask)
 		VPAND(bits, mask, mask)
 		VPCMPEQW(bits, mask, mask)
 		VMOVDQU(mask, at(mixedMasks, 32*p))
@@ -124,11 +124,12 @@ func expandSigns() {
 }
 
 func collapseSigns() {
+	MOVQ(mixedField("Bits"), mixedValues)
 	for p := range mixedUnits / 2 {
 		VMOVDQU(at(mixedMasks, 32*p), reg.X0)
 		VPACKSSWB(at(mixedMasks, 32*p+16), reg.X0, reg.X0)
 		VPMOVMSKB(reg.X0, reg.EAX)
-		MOVW(reg.AX, at(mixedState, mixedSigns+2*p))
+		MOVW(reg.AX, at(mixedValues, 2*p))
 	}
 }
 
