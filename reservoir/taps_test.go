@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/readout"
 )
@@ -181,6 +182,26 @@ func TestMixedDraw(t *testing.T) {
 	for r := 321; r < 400; r++ {
 		if len(n.Members[r].Inputs) < len(n.Members[r-1].Inputs) {
 			t.Errorf("recurrent member %d sees fewer inputs than the one before", r)
+		}
+	}
+}
+
+// Every state of a pool lies so that its blocks are whole cache lines, which is a
+// third of the AVX2 engine's speed.
+func TestMixedStatesAreAligned(t *testing.T) {
+	n, err := Draw(smallMixed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewGeneric(n, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for slot := range int32(5) {
+		for b := range 2 {
+			if at := uintptr(unsafe.Pointer(&g.state(slot)[g.layout.First+b*blockWords])); at%64 != 0 {
+				t.Errorf("slot %d, block %d begins at byte %d of a cache line", slot, b, at%64)
+			}
 		}
 	}
 }
