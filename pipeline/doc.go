@@ -6,9 +6,10 @@
 // job's partitions with the other workers. The packages below it do the work:
 // internal/owner holds a partition from its claim to its release, internal/shard
 // computes, internal/state is the state machine of a partition, internal/store
-// is what the job has on the server, internal/wire has names and formats. None
-// of them knows the bytes of Arrow messages (package codec), what a step
-// computes (package reservoir), files, flags or the environment.
+// reads and writes what the job has on the server, internal/wire has names and
+// formats. The bytes of Arrow messages belong to package codec, and what a step
+// computes to package reservoir. Files, flags and the environment are read
+// outside the stage.
 //
 // # The way of a message
 //
@@ -37,8 +38,8 @@
 //
 // Each shard has three parts: the callbacks of its consumers (receivers),
 // one goroutine that owns the engine and every state, and one emitter.
-// Two bounded channels join them. Each state has exactly one owner, so
-// nothing between a message and its prediction takes a lock.
+// Two bounded channels join them. Each state belongs to exactly one goroutine,
+// so no lock guards it.
 //
 // # Message headers
 //

@@ -1,19 +1,21 @@
-// Package owner holds partitions: an Ownership is the time between the claim of a
-// partition and its end, and an Emitter publishes what a shard has computed.
+// Package owner holds partitions. An Ownership is a worker's hold on one partition,
+// from the claim to the end; an Emitter publishes what a shard has computed.
 //
 // Hold claims the partition, checks that the input is the one it was
 // (checkinput.go), restores the state from a snapshot (restore.go), reads the
 // input (receive.go), and gives the partition up at the end. The Emitter of its
 // shard commits its predictions (emit.go, split.go), stores its snapshots and
-// writes its last record (release.go). storing.go knows how far the states are
-// stored, retire.go what was replaced and is kept for a while, place.go what is
-// known of the input beyond its messages.
+// writes its last record (release.go). storing.go knows which states are stored,
+// retire.go which snapshots were replaced and are kept for a while, place.go what
+// is known of the input besides its messages: how far it was read, and where it
+// has none for the partition.
 //
 // Goroutines. Hold runs in the ownership's own. The committer is Hold's until the
-// shard has the partition, and the Emitter's afterwards. Of what several see,
-// each field has one writer, who publishes it atomically, or is behind a lock
-// that is held for a few assignments (storing); no step of a message takes a lock.
+// shard has the partition, and the Emitter's afterwards. What several goroutines
+// read is atomic, or is behind a lock that is held for a few assignments
+// (storing, end), never during a request. One lock is held during requests: it
+// lets the callbacks of one consumer ask the server in turn (Receive).
 //
-// Rebuild does the same without a claim, to verify a state; InputWatch looks
-// after the input of partitions that hear nothing.
+// Rebuild restores and replays without a claim, to verify a state. InputWatch
+// checks the input of partitions that get no messages.
 package owner

@@ -67,7 +67,8 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 			continue
 		}
 		p, v := t.Part.State.ID, &t.Input
-		at, known := v.Came.Load(), v.knows()
+		known := v.knows()
+		at := v.Came.Load() // after that: a message that comes between the two is not taken for silence
 		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.worker.Lease))
 		silent := w.heard[p] == at
 		w.heard[p] = at

@@ -13,7 +13,8 @@ import (
 // How long a stored row lives: it is written when its stream leaves the
 // engine (evict), read when the stream is heard (fetch), and named by every
 // snapshot taken between. It is deleted when a record names a snapshot that
-// does not name it, and some minutes have passed (retire.go). What killed workers leave behind is swept (sweepRows).
+// does not name it, and some minutes have passed (retire.go). What killed
+// workers leave behind is swept (store.Snapshots.SweepRows).
 
 // storedRows calls f with the rows of a decoded partition that are stored
 // apart, some at a time.

@@ -47,7 +47,7 @@ type Server struct {
 	In        *store.Input
 	Out       jetstream.Stream
 	Snaps     *store.Snapshots
-	Auxiliary *store.Auxiliary // nil: nobody looks after them
+	Auxiliary *store.Auxiliary // nil in Rebuild, which never asks for them
 }
 
 // Safeguards leave a check out each, so that the fault harness can see what that

@@ -1,9 +1,9 @@
-// Package shard computes: a Shard takes the input messages of its partitions,
+// Package shard computes. A Shard takes the input messages of its partitions,
 // joins them into batches, drives the state machine (package state) and an
 // engine, and hands each batch with its predictions to an emitter.
 //
 // A Shard belongs to one goroutine (Run). It gets jobs on its Queue and knows who
-// holds a partition through the interface Owner alone. Nothing is allocated for
+// holds a partition only through an interface (owner, in partition.go). Nothing is allocated for
 // a batch once its slices have grown.
 //
 //	shard.go                  takes jobs, fills batches

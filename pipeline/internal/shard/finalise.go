@@ -10,9 +10,8 @@ import (
 
 // due reports whether a snapshot is: by count or by time, or because the last
 // is lost, one at a time.
-func (p *Partition) due(s *Shard, now time.Time) bool {
+func (p *Partition) due(s *Shard, saving Saving, now time.Time) bool {
 	age := now.Sub(p.snapshotAt)
-	saving := p.Owner.Saving()
 	return !saving.Uploading && (saving.Lost && age >= s.Pace.lease ||
 		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.Pace.snapshotMessages || age >= s.Pace.snapshotEvery))
 }
@@ -55,7 +54,7 @@ func (s *Shard) save(a *Answer) error {
 		return nil
 	}
 	now, saving := time.Now(), p.Owner.Saving()
-	if a.Close && p.State.Done == saving.Seq && !p.State.Unnamed && !saving.Lost || !a.Close && !p.due(s, now) {
+	if a.Close && p.State.Done == saving.Seq && !p.State.Unnamed && !saving.Lost || !a.Close && !p.due(s, saving, now) {
 		return nil
 	}
 	var err error

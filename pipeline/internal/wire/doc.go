@@ -1,4 +1,4 @@
-// Package wire has the names and formats that a job is stored and spoken in:
+// Package wire has the names and formats of what a job stores and sends:
 // NATS streams and subjects, message headers and kinds, the record of a
 // partition, the entry of a job, end events, digests and their versions.
 // Package pipeline's documentation says what each means.
