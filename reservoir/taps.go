@@ -144,14 +144,6 @@ func (s Spec) arithmetic() int {
 	return Arithmetic
 }
 
-// featureOrder lists the kind's features in canonical order.
-func (s Spec) featureOrder() []Feature {
-	if s.Kind == Mixed {
-		return MixedFeatures
-	}
-	return AllFeatures
-}
-
 // ForLength completes a recipe for training sequences of that median length: of
 // kind mixed the largest lag, where it is not set, is a quarter of the length, at
 // least 1 and at most 64 samples. Other kinds are returned as they are.

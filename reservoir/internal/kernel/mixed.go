@@ -1,7 +1,5 @@
 package kernel
 
-import "unsafe"
-
 // MixedKernels advance a block of 8 members of kind mixed (docs/mixed-bank.md),
 // one member in each lane, in the state where it lies.
 type MixedKernels struct {
@@ -27,10 +25,3 @@ type MixedSteps struct {
 
 // MixedRoom is the size of MixedSteps.Signs and Held.
 const MixedRoom = 64
-
-// The assembly's offsets are this structure's.
-var _ = [1]struct{}{}[(unsafe.Offsetof(MixedSteps{}.Weights)-offsetMixedWeights)|(unsafe.Offsetof(MixedSteps{}.Values)-offsetMixedValues)|
-	(unsafe.Offsetof(MixedSteps{}.State)-offsetMixedState)|(unsafe.Offsetof(MixedSteps{}.Bits)-offsetMixedBits)|(unsafe.Offsetof(MixedSteps{}.Signs)-offsetMixedSigns)|
-	(unsafe.Offsetof(MixedSteps{}.Held)-offsetMixedHeld)|(unsafe.Offsetof(MixedSteps{}.Inputs)-offsetMixedInputs)|
-	(unsafe.Offsetof(MixedSteps{}.Count)-offsetMixedCount)|(unsafe.Offsetof(MixedSteps{}.Number)-offsetMixedNumber)|
-	(unsafe.Offsetof(MixedSteps{}.Mask)-offsetMixedMask)]

@@ -47,3 +47,10 @@ func mixedConsts(limit, factor float32) []float32 {
 	}
 	return c
 }
+
+// The assembly's offsets are this structure's.
+var _ = [1]struct{}{}[(unsafe.Offsetof(MixedSteps{}.Weights)-offsetMixedWeights)|(unsafe.Offsetof(MixedSteps{}.Values)-offsetMixedValues)|
+	(unsafe.Offsetof(MixedSteps{}.State)-offsetMixedState)|(unsafe.Offsetof(MixedSteps{}.Bits)-offsetMixedBits)|(unsafe.Offsetof(MixedSteps{}.Signs)-offsetMixedSigns)|
+	(unsafe.Offsetof(MixedSteps{}.Held)-offsetMixedHeld)|(unsafe.Offsetof(MixedSteps{}.Inputs)-offsetMixedInputs)|
+	(unsafe.Offsetof(MixedSteps{}.Count)-offsetMixedCount)|(unsafe.Offsetof(MixedSteps{}.Number)-offsetMixedNumber)|
+	(unsafe.Offsetof(MixedSteps{}.Mask)-offsetMixedMask)]
