@@ -124,5 +124,5 @@ func (s *storing) answers(seq uint64, now time.Time) {
 func (s *storing) unsavedSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unsaved
+	return s.unsaved.Round(0) // on the wall clock: a machine that was suspended has not stored anything meanwhile
 }
