@@ -34,22 +34,7 @@ func served(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	o.NoSigs, o.NoLog = true, true
-	return serving(t, o).Addr().String()
-}
-
-// serving is a server of its own with these options, until the test ends.
-func serving(t *testing.T, o *server.Options) *server.Server {
-	t.Helper()
-	ns, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Start()
-	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-	if !ns.ReadyForConnections(patience) {
-		t.Fatal("the server does not start")
-	}
-	return ns
+	return pipelinetest.Serve(t, o).Addr().String()
 }
 
 // rigAs is a rig whose connections are a user's, with the name for a password.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -243,71 +241,5 @@ func TestCommitsRefused(t *testing.T) {
 			r.stop(t)
 			same(t, got, map[string][]codec.Prediction{"a": alone(t, m, codec.Reject, packets...)})
 		})
-	}
-}
-
-// dumb is a JetStream that publishes nothing and answers nothing.
-type dumb struct {
-	jetstream.JetStream
-	asked atomic.Int64
-}
-
-type noAnswer struct{ jetstream.PubAckFuture }
-
-func (noAnswer) Ok() <-chan *jetstream.PubAck { return nil }
-func (noAnswer) Err() <-chan error            { return nil }
-
-func (d *dumb) PublishMsgAsync(*nats.Msg, ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
-	d.asked.Add(1)
-	return noAnswer{}, nil
-}
-
-func (d *dumb) PublishMsg(ctx context.Context, _ *nats.Msg, _ ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-// A store that never answers, nor the client for it, is waited for once; then
-// nobody waits before it has answered a probe, of which nothing stays.
-func TestMuteRowStore(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	s, err := snapshotsOf(t.Context(), b.js, Config{Job: "mute"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	well := s.RowJS
-	d := &dumb{JetStream: well}
-	s.RowJS, s.Patience = d, time.Second
-	put := func() error {
-		data := []byte("row")
-		return s.PutRows(t.Context(), []store.StoredRow{{Subject: wire.RowSubject("mute", 0, 1), ID: "1", Data: data, Ref: wire.RowRef{Hash: wire.HashOf(data)}}})
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- put() }()
-	select {
-	case err := <-ended:
-		mentions(t, err, "MUTE-ROWS has not answered for 1 state rows", store.ErrLater.Error())
-	case <-time.After(patience):
-		t.Fatal("a store that never answers is waited for without end")
-	}
-	asked := d.asked.Load()
-	mentions(t, put(), "has not answered", store.ErrLater.Error())
-	s.Probe(t.Context(), 0, 12, b.log)
-	mentions(t, put(), "has not answered", store.ErrLater.Error())
-	if n := d.asked.Load(); n != asked {
-		t.Errorf("asked %d times more", n-asked)
-	}
-	s.RowJS = well
-	s.Probe(t.Context(), 0, 12, b.log)
-	if err := put(); err != nil {
-		t.Errorf("after its answer: %v", err)
-	}
-	stream, err := b.js.Stream(t.Context(), wire.RowStream("mute"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := stream.CachedInfo().State.Msgs; n != 1 {
-		t.Errorf("%d messages in the store, want the row alone", n)
 	}
 }

@@ -49,21 +49,3 @@ func beginAll(ctx context.Context, js jetstream.JetStream, c Config, b *rig, nam
 	_, members := openMembers(ctx, js, c, name, nil)
 	return errors.Join(err, snaps, members)
 }
-
-// What a second worker finds is compared as if it had been there for long.
-func TestSecondComerCompares(t *testing.T) {
-	b := newRig(t)
-	c := Config{Job: "late", Partitions: 3}.WithDefaults()
-	other := c
-	other.Partitions = 4
-	for i, want := range c.layout().Streams() {
-		if _, err := b.js.CreateStream(t.Context(), want); err != nil {
-			t.Fatal(err)
-		}
-		s, err := store.CreateStream(t.Context(), b.js, other.layout().Streams()[i])
-		if err != nil || s.CachedInfo().Config.Name != want.Name {
-			t.Errorf("%s: %v", want.Name, err)
-		}
-	}
-	mentions(t, store.EnsureStreams(t.Context(), b.js, other.layout(), b.log), "partition(4,1)", "partition(3,1)", "fixed for the life of a job")
-}

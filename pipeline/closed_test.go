@@ -17,7 +17,7 @@ import (
 func TestMaxPayloadLowered(t *testing.T) {
 	t.Parallel()
 	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 1 << 20}
-	ns := serving(t, o)
+	ns := pipelinetest.Serve(t, o)
 	limit := func(bytes int32) {
 		changed := *o
 		changed.MaxPayload = bytes

@@ -5,10 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -56,31 +53,5 @@ func TestStopWhileClaiming(t *testing.T) {
 	}
 	if claimed == 0 {
 		t.Error("no stop met a claim: the test shows nothing")
-	}
-}
-
-// A question about the input that a connection takes with it is asked again:
-// it stops no partition.
-func TestInputMessageIsAskedAgain(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	stream, err := b.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ASKED", Subjects: []string{"asked"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.js.Publish(t.Context(), "asked", []byte("answer")); err != nil {
-		t.Fatal(err)
-	}
-	l := &store.Link{}
-	l.Up, l.Cut = context.WithCancel(context.Background())
-	l.Cut() // as when the connection breaks between the question and its answer
-	time.AfterFunc(2*store.RetryWait, func() {
-		l.Mu.Lock()
-		defer l.Mu.Unlock()
-		l.Up, l.Cut = context.WithCancel(context.Background())
-	})
-	msg, err := (&store.Input{Stream: stream, Link: l}).Message(t.Context(), 1)
-	if err != nil || string(msg.Data) != "answer" {
-		t.Errorf("message %v, error %v", msg, err)
 	}
 }

@@ -2,88 +2,17 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
-
-// What is kept of what was replaced: no more and as long as said, each row as
-// long as a snapshot that names it.
-func TestReplacedIsKept(t *testing.T) {
-	t.Parallel()
-	const step = 7 * time.Second
-	var tn owner.Keeping
-	began := time.Now()
-	type was struct{ replaced, gone time.Duration }
-	snaps, rows := map[string]*was{}, map[uint64]*was{}
-	for i := range uint64(300) {
-		at := time.Duration(i) * step
-		name := fmt.Sprint(i)
-		snaps[name], rows[i] = &was{replaced: at}, &was{replaced: at}
-		old, unused := tn.Retire(name, []uint64{i}, owner.KeepReplaced, began.Add(at))
-		for _, s := range old {
-			snaps[s].gone = at
-		}
-		for _, r := range unused {
-			rows[r].gone = at
-		}
-		if n := len(tn.Replaced); n > 0 {
-			kept := 0
-			for _, r := range tn.Replaced {
-				if r.Snap != "" {
-					kept++
-				}
-			}
-			if kept > 2 {
-				t.Fatalf("%d snapshots are kept", kept)
-			}
-		}
-		// A record of any time in the last keepReplaced finds a snapshot at or
-		// before the one it named, and the rows of that.
-		for back := at - owner.KeepReplaced; back <= at; back += step {
-			if back < 0 {
-				continue
-			}
-			named := uint64(back/step) + 1 // replaced next after that
-			found := false
-			for k := range min(named, i) + 1 {
-				if w := snaps[fmt.Sprint(k)]; w.gone == 0 {
-					found = true
-					for r := k; r <= i; r++ { // rows freed since are in it
-						if rows[r].gone != 0 {
-							t.Fatalf("at %v, row %d, which snapshot %d may name, is deleted", at, r, k)
-						}
-					}
-				}
-			}
-			if !found {
-				t.Fatalf("at %v, a record of %v finds no snapshot", at, back)
-			}
-		}
-	}
-	for i := range uint64(20) { // no more rows than said, whatever the time
-		tn.Retire(fmt.Sprint(1000+i), make([]uint64, owner.MostKeptRows/4), owner.KeepReplaced, began.Add(300*step+time.Duration(i)))
-		held := 0
-		for _, r := range tn.Replaced {
-			held += len(r.Rows)
-		}
-		if held != tn.KeptRows || held > owner.MostKeptRows {
-			t.Fatalf("%d rows are kept, counted as %d", held, tn.KeptRows)
-		}
-	}
-	if old, unused := tn.Retire("a", []uint64{1}, 0, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
-		t.Errorf("keeping nothing: %v, %v", old, unused)
-	}
-}
 
 // An output that went back names a snapshot that was replaced since. It is
 // still there; where it is not, an earlier one or the whole input serves.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -137,31 +136,4 @@ func (b *rig) named(job string, part int) (refs []wire.RowRef) {
 		}
 	}
 	return refs
-}
-
-// A store that was deleted and created again gives no row the number of one that
-// was in it: a snapshot may still name that, and its owner will delete it.
-func TestRowNumbersAreNotUsedAgain(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	put := func() uint64 {
-		t.Helper()
-		s, err := snapshotsOf(t.Context(), b.js, Config{Job: "anew"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		data := []byte("row")
-		rows := []store.StoredRow{{Subject: wire.RowSubject("anew", 0, 1), ID: "1", Data: data, Ref: wire.RowRef{Hash: wire.HashOf(data)}}}
-		if err := s.PutRows(t.Context(), rows); err != nil {
-			t.Fatal(err)
-		}
-		return rows[0].Ref.Seq
-	}
-	before := put()
-	if err := b.js.DeleteStream(t.Context(), wire.RowStream("anew")); err != nil {
-		t.Fatal(err)
-	}
-	if after := put(); after <= before {
-		t.Errorf("a row of the store created again has number %d, one of the old store had %d", after, before)
-	}
 }

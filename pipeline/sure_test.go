@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -85,57 +84,5 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 				t.Errorf("%d predictions in epoch %d, want 4 in epoch %d", rec.Outs, rec.Epoch, theirs.Epoch+1)
 			}
 		})
-	}
-}
-
-// An answer that is old, or of an earlier connection, is not relied on: nothing
-// is sent before the record was read again and is as it was.
-func TestOldAnswersAreNotReliedOn(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	c := quick("old", 1).WithDefaults()
-	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
-		t.Fatal(err)
-	}
-	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
-	if err != nil {
-		t.Fatal(err)
-	}
-	com := &store.Committer{JS: b.js, Stream: out, Job: c.Job, Worker: "w", Log: b.log, Retries: func() {}}
-	if err := com.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
-		t.Fatal(err)
-	}
-	commit := func() (sent bool, err error) {
-		next := com.Record
-		next.Kind, next.InSeq = wire.KindCommit, next.InSeq+1
-		com.Begin(nil, next)
-		sent = com.Future != nil
-		return sent, com.Await(t.Context())
-	}
-	old := func() { com.Heard.At = com.Heard.At.Add(-2 * store.Surely) }
-	earlier := func() { com.Heard.Reconnects-- }
-	for what, unsure := range map[string]func(){"old": old, "of an earlier connection": earlier} {
-		if sent, err := commit(); !sent || err != nil {
-			t.Fatalf("a commit after an answer: sent %v, %v", sent, err)
-		}
-		unsure()
-		if sent, err := commit(); sent || err != nil {
-			t.Errorf("the answer is %s: sent %v before the record was read, then %v", what, sent, err)
-		}
-		unsure()
-		com.Reassure(t.Context())
-		if sent, err := commit(); !sent || err != nil {
-			t.Errorf("the answer was %s, the record has been read: sent %v, %v", what, sent, err)
-		}
-	}
-	last := com.Last
-	com.Acked.Worker = "somebody else" // as if that had been acknowledged
-	old()
-	com.Reassure(t.Context())
-	if sent, err := commit(); sent || !errors.Is(err, store.ErrFenced) {
-		t.Errorf("another message has the number of ours: sent %v, %v", sent, err)
-	}
-	if raw, _ := b.last(c.Job, 0); raw.Sequence != last {
-		t.Errorf("message %d was published", raw.Sequence)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -62,4 +63,29 @@ func Port(t testing.TB, s *natsserver.Server) int {
 		t.Fatal(err)
 	}
 	return port
+}
+
+// Serve is a server of its own with these options, until the test ends.
+func Serve(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	ns, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	if !ns.ReadyForConnections(Patience) {
+		t.Fatal("the server does not start")
+	}
+	return ns
+}
+
+// JetStreamAt connects to a server until the test ends.
+func JetStreamAt(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return JetStream(t, nc)
 }

@@ -1,4 +1,4 @@
-package pipeline
+package store
 
 import (
 	"context"
@@ -10,22 +10,10 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
-
-// jetStreamAt connects to a server until the test ends.
-func jetStreamAt(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
-	t.Helper()
-	nc, err := nats.Connect(url, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pipelinetest.JetStream(t, nc)
-}
 
 // trio is a cluster of three servers in this process.
 func trio(t testing.TB) (urls []string) {
@@ -68,13 +56,14 @@ func trio(t testing.TB) (urls []string) {
 // short of (about one read in fifty here) are asked for again.
 func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 	urls := trio(t)
-	c := Config{Job: "lead", Replicas: 3}.WithDefaults()
-	var all []*store.Snapshots
+	c := layout("lead")
+	c.Replicas = 3
+	var all []*Snapshots
 	for _, u := range urls {
-		js := jetStreamAt(t, u, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
-		var s *store.Snapshots
-		for end := time.Now().Add(patience); s == nil; time.Sleep(50 * time.Millisecond) {
-			ctx, cancel := context.WithTimeout(t.Context(), store.CommitTimeout)
+		js := pipelinetest.JetStreamAt(t, u, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+		var s *Snapshots
+		for end := time.Now().Add(pipelinetest.Patience); s == nil; time.Sleep(50 * time.Millisecond) {
+			ctx, cancel := context.WithTimeout(t.Context(), CommitTimeout)
 			var err error
 			if s, err = snapshotsOf(ctx, js, c); err != nil && time.Now().After(end) {
 				t.Fatalf("no bucket in the cluster: %v", err)
@@ -103,7 +92,7 @@ func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 				t.Fatalf("round %d, worker %d: %d bytes, %v", round, i, len(got), err)
 			}
 		}
-		all[(round+1)%3].Remove(t.Context(), name, testLog(t))
+		all[(round+1)%3].Remove(t.Context(), name, pipelinetest.Log(t))
 		if _, err := all[(round+2)%3].Objects.GetInfo(t.Context(), name); err == nil {
 			t.Fatalf("round %d: a removed snapshot is still there", round)
 		}

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// A question about the input that a connection takes with it is asked again:
+// it stops no partition.
+func TestInputMessageIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ASKED", Subjects: []string{"asked"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), "asked", []byte("answer")); err != nil {
+		t.Fatal(err)
+	}
+	l := &Link{}
+	l.Up, l.Cut = context.WithCancel(context.Background())
+	l.Cut() // as when the connection breaks between the question and its answer
+	time.AfterFunc(2*RetryWait, func() {
+		l.Mu.Lock()
+		defer l.Mu.Unlock()
+		l.Up, l.Cut = context.WithCancel(context.Background())
+	})
+	msg, err := (&Input{Stream: stream, Link: l}).Message(t.Context(), 1)
+	if err != nil || string(msg.Data) != "answer" {
+		t.Errorf("message %v, error %v", msg, err)
+	}
+}
