@@ -88,7 +88,7 @@ func (b *rig) plainConnection(name string) jetstream.JetStream {
 
 func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard.Shard, out chan<- *shard.Batch, free <-chan *shard.Batch) {
 	defer close(out)
-	defer sh.Pool.Engine.Close()
+	defer sh.Close()
 	for ctx.Err() == nil {
 		b := <-free
 		b.Reset()

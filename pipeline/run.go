@@ -140,7 +140,7 @@ func (r *run) openShards() error {
 		if err != nil {
 			return err
 		}
-		r.self.engine = s.Pool.Engine.Name()
+		r.self.engine = s.EngineName()
 		if r.stage.guard.turn != nil {
 			s.Machine.Turn = r.stage.guard.turn
 		}
@@ -201,9 +201,6 @@ func (r *run) openJob(ctx context.Context) error {
 		return err
 	}
 	r.server.Snaps.Link = r.server.Link
-	for _, s := range r.shards {
-		s.Store = r.server.Snaps
-	}
 	if r.members, err = openMembers(ctx, r.server.JS, r.cfg, r.self.worker, r.now); err != nil {
 		return err
 	}
@@ -279,7 +276,7 @@ func (r *run) close() {
 	r.shown.running.CompareAndSwap(r, nil)
 	r.conns.close()
 	for _, s := range r.shards {
-		if err := s.Pool.Engine.Close(); err != nil {
+		if err := s.Close(); err != nil {
 			r.log.Error("engine did not close", "err", err)
 		}
 	}

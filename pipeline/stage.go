@@ -134,7 +134,7 @@ func (r *run) work(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for i, s := range r.shards {
 		e := r.emitters[i]
-		s.Last = last
+		s.StoreRows(r.server.Snaps, last)
 		out, free := make(chan *shard.Batch, shard.BatchesPerShard), make(chan *shard.Batch, shard.BatchesPerShard)
 		for range shard.BatchesPerShard {
 			free <- shard.NewBatch(r.perShard())

@@ -117,7 +117,7 @@ func (c *Counters) Status() Status {
 		MaxRows: r.cfg.MaxSlots * len(r.shards), MaxStreams: r.cfg.MaxStreams,
 	}
 	for _, sh := range r.shards {
-		s.Engines = append(s.Engines, *sh.Pool.Name.Load())
+		s.Engines = append(s.Engines, sh.EngineName())
 		if sh.Arithmetic != "" {
 			s.Arithmetic = sh.Arithmetic
 		}

@@ -61,9 +61,9 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 		return v, err
 	}
 	sh.Machine.Shape.Width = 0 // the stage's own policy on missing values
-	sh.Store, sh.Last = snaps, ctx
-	defer func() { sh.Pool.Engine.Close() }() // the one it has grown to
-	network := sh.Machine.Shape.Identity()    // whatever the readout
+	sh.StoreRows(snaps, ctx)
+	defer sh.Close()
+	network := sh.Machine.Shape.Identity() // whatever the readout
 	if err := owner.OtherRecord(wire.OutputSubject(j.Name, part), record, sh.Arithmetic, network); err != nil {
 		return v, err
 	}

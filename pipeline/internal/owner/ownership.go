@@ -170,9 +170,9 @@ func (t *Ownership) releaseUnused() {
 	}
 	next := t.C.Record
 	next.Kind = wire.KindReleased
-	t.C.Reassure(t.Shard.Last)
+	t.C.Reassure(t.Shard.Last())
 	t.C.Begin(t.W.Empty, next)
-	if err := t.C.Await(t.Shard.Last); err != nil && !errors.Is(err, store.ErrFenced) {
+	if err := t.C.Await(t.Shard.Last()); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}
 }
@@ -284,7 +284,7 @@ func (t *Ownership) checkSnapshots() {
 	if t.failed.Load() || !t.W.Connected() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Shard.Last, lastLookTime)
+	ctx, cancel := context.WithTimeout(t.Shard.Last(), lastLookTime)
 	defer cancel()
 	t.W.Server.Auxiliary.Look(ctx, wire.SnapshotStream(t.W.Job))
 }
@@ -294,7 +294,7 @@ func (t *Ownership) checkSnapshots() {
 // Nothing else uses the committer any more.
 func (t *Ownership) ExplainLostRow() {
 	if err := t.Err(); errors.Is(err, store.ErrRow) {
-		ctx, cancel := context.WithCancel(t.Shard.Last) // a stop does not wait for the server without end
+		ctx, cancel := context.WithCancel(t.Shard.Last()) // a stop does not wait for the server without end
 		defer cancel()
 		defer context.AfterFunc(t.W.Shards, cancel)()
 		err = t.C.Overtaken(ctx, err)

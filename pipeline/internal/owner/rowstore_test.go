@@ -25,7 +25,7 @@ func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	defer over()
 	lost := fmt.Errorf("row 1: %w", store.ErrRow)
 	var sh shard.Shard
-	sh.Last = last
+	sh.StoreRows(nil, last)
 	tn := &Ownership{
 		W: &Worker{Shards: t.Context()}, Shard: &sh, Stop: func() {},
 		C: &store.Committer{Stream: away{}, Job: "x", Last: 1},

@@ -21,9 +21,9 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 				return err
 			}
 		}
-		s.residents.Use(r.Stream)
+		s.residents.use(r.Stream)
 		r.Stream.InUse = r.Open
-		b.Runs = append(b.Runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
+		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
 		if r.Emit {
 			b.emits = append(b.emits, emit{a.Part.index, next})
 			next++
@@ -47,5 +47,5 @@ func (s *slots) vacate(st *state.Stream) {
 			s.disown(st, i)
 		}
 	}
-	s.residents.Remove(st)
+	s.residents.remove(st)
 }

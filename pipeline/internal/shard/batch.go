@@ -28,10 +28,10 @@ type Job struct {
 // its emitter publishes it and hands it back; nothing is allocated once
 // the slices have grown.
 type Batch struct {
-	Messages int // taken from the queue, repeats included
+	messages int // taken from the queue, repeats included
 	full     bool
 	Fx       state.Effects // samples, and what the messages led to but predictions
-	Runs     []reservoir.Run
+	runs     []reservoir.Run
 	scores   []float32
 	emits    []emit // one per emitting run, in order
 	Answers  []Answer
@@ -65,8 +65,10 @@ type Answer struct {
 	Snapshot []byte      // of that state, where one is due
 }
 
+// NewBatch makes the batch of a shard with so many partitions.
 func NewBatch(partitions int) *Batch { return &Batch{Answers: make([]Answer, partitions)} }
 
+// Reset empties the batch, which keeps its room.
 func (b *Batch) Reset() {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
@@ -76,7 +78,7 @@ func (b *Batch) Reset() {
 	clear(b.Fx.Dead)
 	*b = Batch{
 		Fx:   state.Effects{X: b.Fx.X[:0], Runs: b.Fx.Runs[:0], Dead: b.Fx.Dead[:0], Notes: b.Fx.Notes[:0]},
-		Runs: b.Runs[:0], scores: b.scores[:0], emits: b.emits[:0],
+		runs: b.runs[:0], scores: b.scores[:0], emits: b.emits[:0],
 		Answers: b.Answers, Touched: b.Touched[:0], Dead: b.Dead[:0],
 	}
 }

@@ -12,14 +12,14 @@ import (
 func TestNothingFollowsAClose(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	l.feedAll(pipelinetest.Rows("s", 1, false, 1, 1))
-	l.Drop(l.p)
+	l.drop(l.p)
 	l.b.Reset()
 	for _, j := range []Job{l.job(pipelinetest.Rows("s", 2, true, 1, 1)), {Part: l.p, Order: OrderTick}} {
-		if err := l.Take(l.b, j); err != nil {
+		if err := l.take(l.b, j); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if l.b.Messages != 2 || len(l.b.Touched) != 0 || len(l.b.Runs) != 0 {
-		t.Errorf("%d messages taken, want 2; %d answers and %d runs, want none", l.b.Messages, len(l.b.Touched), len(l.b.Runs))
+	if l.b.messages != 2 || len(l.b.Touched) != 0 || len(l.b.runs) != 0 {
+		t.Errorf("%d messages taken, want 2; %d answers and %d runs, want none", l.b.messages, len(l.b.Touched), len(l.b.runs))
 	}
 }

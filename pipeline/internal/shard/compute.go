@@ -12,17 +12,17 @@ import (
 // the batch's answers. The batch may go on.
 func (s *slots) compute(b *Batch) error {
 	s.fetch()
-	width, from := s.Pool.Engine.ScoreWidth(), len(b.scores)
+	width, from := s.pool.engine.ScoreWidth(), len(b.scores)
 	b.scores = slices.Grow(b.scores, len(b.emits)*width)[:from+len(b.emits)*width]
 	scores := b.scores[from:] // where the slice grew, those before keep the old array
 	start := time.Now()
-	if err := s.Pool.Engine.Advance(b.Fx.X, b.Runs, scores); err != nil {
-		return fmt.Errorf("pipeline: engine %s: %w", s.Pool.Engine.Name(), err)
+	if err := s.pool.engine.Advance(b.Fx.X, b.runs, scores); err != nil {
+		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
 	}
 	took := int64(time.Since(start))
-	s.Counters.EngineNS.Add(took)
-	if len(b.Runs) > 0 {
-		s.Counters.StepTime.Add(stats.StepBounds, took)
+	s.counters.EngineNS.Add(took)
+	if len(b.runs) > 0 {
+		s.counters.StepTime.Add(stats.StepBounds, took)
 	}
 	for i, e := range b.emits {
 		p := &b.Answers[e.part].Preds[e.index]
@@ -30,7 +30,7 @@ func (s *slots) compute(b *Batch) error {
 		class := s.head.Class(p.Scores)
 		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), s.head.Probability(p.Scores)
 	}
-	b.Runs, b.emits = b.Runs[:0], b.emits[:0]
+	b.runs, b.emits = b.runs[:0], b.emits[:0]
 	return nil
 }
 
@@ -56,21 +56,21 @@ func (s *slots) releaseSlots() {
 		}
 		for i, slot := range st.Slots {
 			if slot >= 0 {
-				s.Pool.release(slot)
+				s.pool.release(slot)
 				st.Slots[i] = -1
 			}
 		}
-		s.residents.Remove(st)
+		s.residents.remove(st)
 	}
 	for _, slot := range s.leaving {
-		s.Pool.release(slot)
+		s.pool.release(slot)
 	}
 	s.closed, s.leaving = s.closed[:0], s.leaving[:0]
 	s.countSlots()
 }
 
 func (s *slots) countSlots() {
-	used := s.Pool.Used()
-	s.Counters.Slots.Add(int64(used - s.usedSlots))
+	used := s.pool.used()
+	s.counters.Slots.Add(int64(used - s.usedSlots))
 	s.usedSlots = used
 }

@@ -85,7 +85,7 @@ func cutUp(t testing.TB, m *reservoir.Model, log []pipelinetest.Packet, room int
 	sums = map[int]wire.Digest{}
 	l := newLone(t, m, Config{MaxStreams: room, Reorder: 2, NonFinite: codec.Hold})
 	for i, p := range log {
-		switch err := l.Ingest(l.b, l.job(p)); {
+		switch err := l.ingest(l.b, l.job(p)); {
 		case errors.Is(err, state.ErrStreams): // the stage stops here
 			return []string{fmt.Sprint("full at ", i)}, sums
 		case err != nil:

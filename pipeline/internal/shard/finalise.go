@@ -12,13 +12,13 @@ import (
 // is lost, one at a time.
 func (p *Partition) due(s *Shard, saving Saving, now time.Time) bool {
 	age := now.Sub(p.snapshotAt)
-	return !saving.Uploading && (saving.Lost && age >= s.Pace.lease ||
-		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.Pace.snapshotMessages || age >= s.Pace.snapshotEvery))
+	return !saving.Uploading && (saving.Lost && age >= s.pace.lease ||
+		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.pace.snapshotMessages || age >= s.pace.snapshotEvery))
 }
 
-// Finalise finishes a batch after its engine call: digests of what it changed,
+// finalise finishes a batch after its engine call: digests of what it changed,
 // the check at the end of a replay, snapshots, and what is to be given up.
-func (s *Shard) Finalise(b *Batch) error {
+func (s *Shard) finalise(b *Batch) error {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
 		p := a.Part
@@ -40,7 +40,7 @@ func (s *Shard) Finalise(b *Batch) error {
 			return err
 		}
 		if a.Close {
-			s.Drop(p)
+			s.drop(p)
 		}
 	}
 	return nil
@@ -78,7 +78,7 @@ func (s *Shard) failPartition(p *Partition, err error) error {
 	switch {
 	case err == nil || p.Owner == nil:
 		return err
-	case errors.Is(err, store.ErrLater) || errors.Is(err, state.ErrStreams) || s.Last.Err() != nil:
+	case errors.Is(err, store.ErrLater) || errors.Is(err, state.ErrStreams) || s.last.Err() != nil:
 		s.giveUpOn(p, err)
 		return nil
 	}

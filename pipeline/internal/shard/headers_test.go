@@ -34,12 +34,12 @@ func TestHeadersInAnyCase(t *testing.T) {
 			t.Errorf("prediction %d: %+v, want %+v", i, g, w)
 		}
 	}
-	if n := l.Counters.Duplicates.Load(); n != 1 {
+	if n := l.counters.Duplicates.Load(); n != 1 {
 		t.Errorf("%d repeats, want 1", n)
 	}
 	for _, h := range []map[string]string{{"eusn-crc": "00000000"}, {"eusn-end": "yes"}, {"eusn-seq": "0"}, {"eusn-end": "true", wire.HeaderEnd: "false"}} {
 		l.b.Reset()
-		if err := l.Ingest(l.b, l.job(say(h, 1))); err != nil || len(l.b.Dead) != 1 {
+		if err := l.ingest(l.b, l.job(say(h, 1))); err != nil || len(l.b.Dead) != 1 {
 			t.Errorf("%v: error %v, %d dead letters, want 1", h, err, len(l.b.Dead))
 		}
 	}

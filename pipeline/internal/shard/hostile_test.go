@@ -18,7 +18,7 @@ func TestSlotsWithinABatch(t *testing.T) {
 	for i := range 12 {
 		p := pipelinetest.Rows(fmt.Sprint("k", i%7), 0, i%7 != 2, float32(i), 1, 2, float32(-i))
 		for _, l := range []*lone{tight, wide} {
-			if err := l.Ingest(l.b, l.job(p)); err != nil {
+			if err := l.ingest(l.b, l.job(p)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -32,8 +32,8 @@ func TestSlotsWithinABatch(t *testing.T) {
 	if len(exp) != 10 || !reflect.DeepEqual(got, exp) {
 		t.Errorf("%d predictions, want 10:\n got %+v\nwant %+v", len(exp), got, exp)
 	}
-	if tight.Pool.Used() != 1 || tight.Pool.Engine.Slots() != 3 {
-		t.Errorf("%d of %d slots in use, want 1 of 3", tight.Pool.Used(), tight.Pool.Engine.Slots())
+	if tight.pool.used() != 1 || tight.pool.engine.Slots() != 3 {
+		t.Errorf("%d of %d slots in use, want 1 of 3", tight.pool.used(), tight.pool.engine.Slots())
 	}
 }
 

@@ -18,27 +18,27 @@ const (
 	idleParts = 8
 )
 
-// Observe lets a partition's time pass and asks for the end of what has been
+// observe lets a partition's time pass and asks for the end of what has been
 // silent too long.
-func (s *Shard) Observe(p *Partition) error {
-	quiet := s.Silence(p)
+func (s *Shard) observe(p *Partition) error {
+	quiet := s.silence(p)
 	limit := quiet.Shortest()
 	if limit == 0 || p.State.Done < p.State.ReplayTo || p.State.Skip > 0 {
 		return nil
 	}
-	now, w := time.Since(s.Pace.Began), &p.watch
-	if w.Now == 0 || now-w.Now > s.Pace.lease { // just begun, or the server was away, or this worker was
-		w.Resumed = now
+	now, w := time.Since(s.pace.began), &p.watch
+	if w.now == 0 || now-w.now > s.pace.lease { // just begun, or the server was away, or this worker was
+		w.resumed = now
 	}
-	w.Now = now
-	if w.Asked > 0 && now-w.Asked < askAgain || now-w.looked < limit/idleParts {
+	w.now = now
+	if w.asked > 0 && now-w.asked < askAgain || now-w.looked < limit/idleParts {
 		return nil
 	}
-	if w.Asked > 0 {
+	if w.asked > 0 {
 		s.warn("the end event of silent streams did not arrive in the input, sending it again: check that the stage may publish to the input, and that the input has space", "partition", p.State.ID)
 	}
-	w.looked, w.Asked = now, 0
-	e := p.State.Silent(s.Silence(p))
+	w.looked, w.asked = now, 0
+	e := p.State.Silent(s.silence(p))
 	if e.Empty() {
 		return nil
 	}
@@ -46,16 +46,16 @@ func (s *Shard) Observe(p *Partition) error {
 	if err != nil {
 		return fmt.Errorf("pipeline: end event: %w", err)
 	}
-	w.Asked = now
+	w.asked = now
 	// What becomes of it shows when it comes back. An answer is not awaited.
 	if err := p.Owner.EndSilent(data); err != nil {
-		w.Asked = 0
-		s.Log.Debug("end event not published", "partition", p.State.ID, "err", err)
+		w.asked = 0
+		s.log.Debug("end event not published", "partition", p.State.ID, "err", err)
 	}
 	return nil
 }
 
-// Silence is what silence asks for an end now.
-func (s *Shard) Silence(p *Partition) state.Silence {
-	return state.Silence{Now: p.watch.Now, Resumed: p.watch.Resumed, End: s.Pace.idle, Forget: s.Pace.forget, Bytes: s.Pace.IdleBytes}
+// silence is what silence asks for an end now.
+func (s *Shard) silence(p *Partition) state.Silence {
+	return state.Silence{Now: p.watch.now, Resumed: p.watch.resumed, End: s.pace.idle, Forget: s.pace.forget, Bytes: s.pace.idleBytes}
 }

@@ -46,8 +46,8 @@ func TestIdleEndsLikeAMark(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
 		}
-		if n := l.Counters.Idle.Load(); n != 1 || l.Pool.Used() != 0 {
-			t.Errorf("%s: counted %d ends, %d rows in use", name, n, l.Pool.Used())
+		if n := l.counters.Idle.Load(); n != 1 || l.pool.used() != 0 {
+			t.Errorf("%s: counted %d ends, %d rows in use", name, n, l.pool.used())
 		}
 	}
 }
@@ -58,8 +58,8 @@ func TestIdleDiscards(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Count, Length: 3}, {Kind: reservoir.Window, Length: 4, Hop: 2}, {Kind: reservoir.Endless, Early: 4}} {
 		m := pipelinetest.Model(t, 3, policy)
 		l := newLone(t, m, Config{NonFinite: codec.Hold})
-		if got := l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2, 3, 4), event(t, ends(1, "a"))); len(got) != 0 || l.Pool.Used() != 0 {
-			t.Fatalf("%v: %d rows in use, predictions %+v", policy, l.Pool.Used(), got)
+		if got := l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2, 3, 4), event(t, ends(1, "a"))); len(got) != 0 || l.pool.used() != 0 {
+			t.Fatalf("%v: %d rows in use, predictions %+v", policy, l.pool.used(), got)
 		}
 		again := pipelinetest.Rows("a", 2, false, pipelinetest.NaN, 1, 2, 1, 3, 1, 4, 1)
 		got := l.feedAll(again)
@@ -122,8 +122,8 @@ func TestIdleForgets(t *testing.T) {
 		if err := l.rehash(); err != nil {
 			t.Fatal(err)
 		}
-		if streams, forgotten := l.Counters.Streams.Load(), l.Counters.Forgotten.Load(); len(l.p.State.Sources) != 0 || l.p.State.Len() != 0 || l.Pool.Used() != 0 || streams != 0 || forgotten != 2 || l.p.State.Sum != (wire.Digest{}) {
-			t.Errorf("%v: %d keys, %d rows in use, counted %d streams and %d forgotten, digest %v", policy, len(l.p.State.Sources), l.Pool.Used(), streams, forgotten, l.p.State.Sum)
+		if streams, forgotten := l.counters.Streams.Load(), l.counters.Forgotten.Load(); len(l.p.State.Sources) != 0 || l.p.State.Len() != 0 || l.pool.used() != 0 || streams != 0 || forgotten != 2 || l.p.State.Sum != (wire.Digest{}) {
+			t.Errorf("%v: %d keys, %d rows in use, counted %d streams and %d forgotten, digest %v", policy, len(l.p.State.Sources), l.pool.used(), streams, forgotten, l.p.State.Sum)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestIdleEventRefused(t *testing.T) {
 	for _, raw := range []string{"", "{", `{"partition":1}`, `{"partition":0,"after":-1}`, `{"partition":0} x`, `{"other":0}`, "[1]", string(event(t, many).Raw)} {
 		l.b.Reset()
 		j := l.job(pipelinetest.Packet{Key: wire.IdleKey(0, 1), Raw: []byte(raw), Header: map[string]string{wire.HeaderKind: wire.KindIdle}})
-		if err := l.Ingest(l.b, j); err != nil {
+		if err := l.ingest(l.b, j); err != nil {
 			t.Fatal(err)
 		}
 		if len(l.b.Dead) != 1 || !strings.Contains(l.b.Dead[0].Reason, "end event") {
@@ -152,7 +152,7 @@ func TestIdleEventRefused(t *testing.T) {
 	ahead := event(t, ends(l.next+3, "a"))
 	for want, p := range map[string]pipelinetest.Packet{`on key "k"`: foreign, "copied from another input": ahead} {
 		l.b.Reset()
-		if err := l.Ingest(l.b, l.job(p)); err != nil {
+		if err := l.ingest(l.b, l.job(p)); err != nil {
 			t.Fatal(err)
 		}
 		if len(l.b.Dead) != 1 || !strings.Contains(l.b.Dead[0].Reason, want) {
@@ -177,7 +177,7 @@ func TestIdleAnywhereInABatch(t *testing.T) {
 		for cuts := range 4 { // a bit per border between two messages
 			l := newLone(t, m, Config{})
 			for i, p := range packets {
-				if err := l.Ingest(l.b, l.job(p)); err != nil {
+				if err := l.ingest(l.b, l.job(p)); err != nil {
 					t.Fatal(err)
 				}
 				if last := i == len(packets)-1; !last && cuts>>i&1 == 0 {
@@ -191,8 +191,8 @@ func TestIdleAnywhereInABatch(t *testing.T) {
 			if err := l.rehash(); err != nil {
 				t.Fatal(err)
 			}
-			if l.Pool.Used() != 1 {
-				t.Errorf("%v, cuts %02b: %d rows in use, want 1", policy, cuts, l.Pool.Used())
+			if l.pool.used() != 1 {
+				t.Errorf("%v, cuts %02b: %d rows in use, want 1", policy, cuts, l.pool.used())
 			}
 			sums = append(sums, l.p.State.Sum)
 		}

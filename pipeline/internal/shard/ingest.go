@@ -7,11 +7,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 )
 
-// Ingest takes one message into the batch: its samples become rows and runs,
+// ingest takes one message into the batch: its samples become rows and runs,
 // its predictions places in the answer. A message that cannot be used becomes
 // a dead letter; the error is only for what must stop the stage.
-func (s *Shard) Ingest(b *Batch, j Job) error {
-	b.Messages++
+func (s *Shard) ingest(b *Batch, j Job) error {
+	b.messages++
 	return s.failPartition(j.Part, s.input(b, j))
 }
 
@@ -27,12 +27,12 @@ func (s *Shard) input(b *Batch, j Job) error {
 	// A digest is of the state after one message: the batch must end with it.
 	b.full = b.full || j.Msg.Seq == p.State.Want.At
 	if j.Msg.Seq <= p.State.ReplayTo {
-		s.Counters.Replayed.Add(1)
+		s.counters.Replayed.Add(1)
 		s.replayed(p, j.Msg.Seq)
 	} else {
 		p.sinceSnapshot++
 	}
-	j.Msg.Heard = p.watch.Now
+	j.Msg.Heard = p.watch.now
 	answered := len(a.Preds)
 	err := s.Machine.Apply(p.State, &j.Msg, &b.Fx, &a.Predictions)
 	s.tell(b, a)
@@ -45,8 +45,8 @@ func (s *Shard) input(b *Batch, j Job) error {
 // replayed keeps count of partitions that rebuild their states.
 func (s *Shard) replayed(p *Partition, seq uint64) {
 	if seq == p.State.ReplayTo {
-		s.Counters.Replaying.Add(-1)
-		s.Log.Info("replay is complete, the states are rebuilt", "partition", p.State.ID, "input", seq)
+		s.counters.Replaying.Add(-1)
+		s.log.Info("replay is complete, the states are rebuilt", "partition", p.State.ID, "input", seq)
 	}
 }
 

@@ -26,14 +26,14 @@ func TestIngestAllocates(t *testing.T) {
 		l.next++
 		j.Msg.Seq = l.next
 		l.b.Reset()
-		if err := l.Ingest(l.b, j); err != nil {
+		if err := l.ingest(l.b, j); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Advance(l.b); err != nil {
 			t.Fatal(err)
 		}
 		before := l.p.State.Sum
-		if err := l.Finalise(l.b); err != nil {
+		if err := l.finalise(l.b); err != nil {
 			t.Fatal(err)
 		}
 		if l.p.State.Sum == before {
@@ -69,7 +69,7 @@ func TestSamplesInPlace(t *testing.T) {
 		{one(30), []float32{30, 31, 32, 33}, true},
 	} {
 		from := len(l.b.Fx.X)
-		if err := l.Ingest(l.b, l.job(c.Packet)); err != nil {
+		if err := l.ingest(l.b, l.job(c.Packet)); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.b.Fx.X[from:]; !slices.Equal(got, c.want) {
@@ -91,7 +91,7 @@ func BenchmarkIngest(b *testing.B) {
 				l.next++
 				j.Msg.Seq = l.next
 				l.b.Reset()
-				if err := l.Ingest(l.b, j); err != nil {
+				if err := l.ingest(l.b, j); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -14,11 +14,11 @@ import (
 // there are too many. The state is checked against the record that named it.
 func (s *Shard) Install(b *Batch, p *Partition) error {
 	p.open = true
-	s.Counters.Streams.Add(int64(p.State.Len())) // these, before anything can fail: drop takes all of them back
-	s.Counters.Away.Add(int64(p.State.Away))
+	s.counters.Streams.Add(int64(p.State.Len())) // these, before anything can fail: drop takes all of them back
+	s.counters.Away.Add(int64(p.State.Away))
 	for _, src := range p.State.Sources {
 		src.Part = p.State
-		s.Counters.Parked.Add(int64(len(src.Held)))
+		s.counters.Parked.Add(int64(len(src.Held)))
 	}
 	for st := range p.State.Oldest() {
 		for i, row := range st.Rows {
@@ -30,8 +30,8 @@ func (s *Shard) Install(b *Batch, p *Partition) error {
 				return s.failPartition(p, err)
 			}
 			st.Slots[i] = slot
-			s.residents.Use(st)
-			if err := s.Pool.Engine.WriteState(slot, row); err != nil {
+			s.residents.use(st)
+			if err := s.pool.engine.WriteState(slot, row); err != nil {
 				p.Owner.Fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.State.ID, st.ID, err))
 			}
 			st.Rows[i] = nil
@@ -90,24 +90,24 @@ func (p *Partition) markRebuilt() {
 	}
 }
 
-// Drop frees what a partition holds. Its last answer may still be under way.
-func (s *Shard) Drop(p *Partition) {
+// drop frees what a partition holds. Its last answer may still be under way.
+func (s *Shard) drop(p *Partition) {
 	for st := range p.State.Oldest() {
 		for _, slot := range st.Slots {
 			if slot >= 0 {
-				s.Pool.release(slot)
+				s.pool.release(slot)
 			}
 		}
-		s.residents.Remove(st)
+		s.residents.remove(st)
 	}
 	for _, src := range p.State.Sources {
-		s.Counters.Parked.Add(-int64(len(src.Held)))
+		s.counters.Parked.Add(-int64(len(src.Held)))
 	}
-	s.Counters.Away.Add(-int64(p.State.Away))
+	s.counters.Away.Add(-int64(p.State.Away))
 	s.closed = slices.DeleteFunc(s.closed, func(st *state.Stream) bool { return p.State.Sources[st.Source.Key] == st.Source })
-	s.Counters.Streams.Add(-int64(p.State.Len()))
+	s.counters.Streams.Add(-int64(p.State.Len()))
 	if p.State.Done < p.State.ReplayTo {
-		s.Counters.Replaying.Add(-1)
+		s.counters.Replaying.Add(-1)
 	}
 	p.over = true
 	p.State.Clear()

@@ -57,7 +57,7 @@ func (l *lone) feedAll(packets ...pipelinetest.Packet) []codec.Prediction {
 	var out []codec.Prediction
 	for _, p := range packets {
 		l.b.Reset()
-		if err := l.Ingest(l.b, l.job(p)); err != nil {
+		if err := l.ingest(l.b, l.job(p)); err != nil {
 			l.t.Fatal(err)
 		}
 		if len(l.b.Dead) > 0 {

@@ -57,9 +57,12 @@ type Saving struct {
 	Lost      bool   // the one in the record is lost, and none waits to take its place
 }
 
-func NewPartition(id, index int) *Partition { return PartitionOf(state.NewPartition(id), index) }
+// NewPartition is the partition id without a state yet; index is its place among its
+// shard's.
+func NewPartition(id, index int) *Partition { return partitionOf(state.NewPartition(id), index) }
 
-func PartitionOf(st *state.Partition, index int) *Partition {
+// partitionOf is a partition with a state.
+func partitionOf(st *state.Partition, index int) *Partition {
 	p := &Partition{State: st, index: index}
 	p.State.Holder = p
 	return p
@@ -76,8 +79,8 @@ func partOf(st *state.Stream) *Partition { return st.Source.Part.Holder.(*Partit
 // ask for the end of a silent stream, never that it ends: that is the log's.
 // None of it is state.
 type watch struct {
-	Now     time.Duration // at the last tick, since the shard began
-	Resumed time.Duration // silence counts from here: what was before, nobody listened to
+	now     time.Duration // at the last tick, since the shard began
+	resumed time.Duration // silence counts from here: what was before, nobody listened to
 	looked  time.Duration // when silent streams were last looked for
-	Asked   time.Duration // when the end event under way was published; 0 = none is
+	asked   time.Duration // when the end event under way was published; 0 = none is
 }

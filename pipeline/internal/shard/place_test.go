@@ -71,7 +71,7 @@ func TestBatchesInTurn(t *testing.T) {
 				}
 				j := l.job(p)
 				from := len(b.Fx.X)
-				if err := l.Ingest(b, j); err != nil {
+				if err := l.ingest(b, j); err != nil {
 					t.Fatal(err)
 				}
 				if len(b.Fx.X) > from && len(l.Machine.Decoded().Keys) == 0 {
@@ -83,7 +83,7 @@ func TestBatchesInTurn(t *testing.T) {
 				}
 				j.Part = alone.p
 				own := NewBatch(1)
-				if err := alone.Ingest(own, j); err != nil {
+				if err := alone.ingest(own, j); err != nil {
 					t.Fatal(err)
 				}
 				if err := alone.Advance(own); err != nil {
@@ -123,7 +123,7 @@ func TestSamplesBesideAllocate(t *testing.T) {
 		for _, j := range []Job{many, one} {
 			l.next++
 			j.Msg.Seq = l.next
-			if err := l.Ingest(l.b, j); err != nil {
+			if err := l.ingest(l.b, j); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,16 +13,17 @@ import (
 // pipeline.EngineFactory.
 type engineFactory = func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
-const FirstSlots = 64 // most jobs need few; doubling reaches any number in a few steps
+const firstSlots = 64 // most jobs need few; doubling reaches any number in a few steps
 
-var ErrSlots = errors.New("pipeline: no free slot")
+// errSlots says that every slot is in use and there may be no more.
+var errSlots = errors.New("pipeline: no free slot")
 
 // pool hands out an engine's slots. A slot is taken while a sequence is open
 // and its row means nothing otherwise, since every sequence begins with a
 // reset. The pool belongs to its shard's goroutine.
 type pool struct {
-	Engine reservoir.Engine
-	Name   atomic.Pointer[string] // the engine's, for Status
+	engine reservoir.Engine
+	name   atomic.Pointer[string] // the engine's, for Status
 	make   engineFactory
 	heads  []*readout.Linear
 	max    int
@@ -30,9 +31,10 @@ type pool struct {
 	row    []uint32 // one state row, for growing
 }
 
-func NewPool(factory engineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
+// newPool makes a pool of at most max slots for the states that a readout reads.
+func newPool(factory engineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
 	p := &pool{make: factory, heads: []*readout.Linear{head}, max: max, row: make([]uint32, net.Spec.Layout().Words)}
-	e, err := p.newEngine(net, min(FirstSlots, max))
+	e, err := p.newEngine(net, min(firstSlots, max))
 	if err != nil {
 		return nil, err
 	}
@@ -55,17 +57,18 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 
 func (p *pool) use(e reservoir.Engine) {
 	name := e.Name()
-	p.Engine = e
-	p.Name.Store(&name)
+	p.engine = e
+	p.name.Store(&name)
 }
 
 func (p *pool) addFree(from int) {
-	for s := p.Engine.Slots() - 1; s >= from; s-- {
+	for s := p.engine.Slots() - 1; s >= from; s-- {
 		p.free = append(p.free, int32(s)) // the lowest is taken first
 	}
 }
 
-func (p *pool) Take() (int32, error) {
+// take hands out the lowest free slot; ErrSlots where all are in use.
+func (p *pool) take() (int32, error) {
 	if len(p.free) == 0 {
 		if err := p.grow(); err != nil {
 			return 0, err
@@ -78,15 +81,15 @@ func (p *pool) Take() (int32, error) {
 
 func (p *pool) release(slot int32) { p.free = append(p.free, slot) }
 
-// Used is the number of slots in use.
-func (p *pool) Used() int { return p.Engine.Slots() - len(p.free) }
+// used is the number of slots in use.
+func (p *pool) used() int { return p.engine.Slots() - len(p.free) }
 
 // grow moves every row to an engine twice as large.
 func (p *pool) grow() error {
-	old := p.Engine
+	old := p.engine
 	slots := min(2*old.Slots(), p.max)
 	if slots <= old.Slots() {
-		return fmt.Errorf("%w: all %d slots of a shard hold open sequences; raise max_slots if memory allows, or end sequences that are finished", ErrSlots, p.max)
+		return fmt.Errorf("%w: all %d slots of a shard hold open sequences; raise max_slots if memory allows, or end sequences that are finished", errSlots, p.max)
 	}
 	next, err := p.newEngine(old.Network(), slots)
 	if err != nil {

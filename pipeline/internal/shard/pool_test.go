@@ -14,19 +14,19 @@ func TestArithmeticGrows(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	opened := 0
-	p, err := NewPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	p, err := newPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		opened++
 		return pipelinetest.InArithmetic(fmt.Sprintf("card %d", opened))(net, slots)
 	}, m.Network, m.Readouts[0], 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range FirstSlots {
-		if _, err := p.Take(); err != nil {
+	for range firstSlots {
+		if _, err := p.take(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.Take(); err == nil || !strings.Contains(err.Error(), "card 2") {
+	if _, err := p.take(); err == nil || !strings.Contains(err.Error(), "card 2") {
 		t.Errorf("a pool grew from one arithmetic into another: %v", err)
 	}
 }

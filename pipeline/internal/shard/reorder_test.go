@@ -29,7 +29,7 @@ func TestReorder(t *testing.T) {
 			t.Errorf("prediction %d differs from the one in order", i)
 		}
 	}
-	if c := l.Counters; c.Reordered.Load() != 2 || c.Duplicates.Load() != 1 || c.Gaps.Load() != 0 || l.p.State.HeldBytes != 0 {
+	if c := l.counters; c.Reordered.Load() != 2 || c.Duplicates.Load() != 1 || c.Gaps.Load() != 0 || l.p.State.HeldBytes != 0 {
 		t.Errorf("counted %d reordered, %d repeats, %d gaps, %d bytes held", c.Reordered.Load(), c.Duplicates.Load(), c.Gaps.Load(), l.p.State.HeldBytes)
 	}
 	// 6 never comes: 7, 8 and 9 wait, 10 is one too many.
@@ -39,7 +39,7 @@ func TestReorder(t *testing.T) {
 	if got := pipelinetest.Flags(l.feedAll(msg(10, true))); got != "8.1:gap 9.1: 10.1:" {
 		t.Errorf("after giving up: %q", got)
 	}
-	if got := l.feedAll(msg(6, true)); len(got) != 0 || l.Counters.Duplicates.Load() != 2 {
+	if got := l.feedAll(msg(6, true)); len(got) != 0 || l.counters.Duplicates.Load() != 2 {
 		t.Errorf("a message that was given up came late: %v", got)
 	}
 }
@@ -147,7 +147,7 @@ func TestDigest(t *testing.T) {
 	for from := 0; from < len(packets); from += 6 {
 		joined.b.Reset()
 		for _, p := range packets[from:min(from+6, len(packets))] {
-			if err := joined.Ingest(joined.b, joined.job(p)); err != nil {
+			if err := joined.ingest(joined.b, joined.job(p)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -161,8 +161,8 @@ func TestDigest(t *testing.T) {
 	if err := single.rehash(); err != nil {
 		t.Fatal(err)
 	}
-	if single.p.State.Sum != joined.p.State.Sum || single.Counters.Forgotten.Load() == 0 {
-		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.State.Sum, joined.p.State.Sum, single.Counters.Forgotten.Load())
+	if single.p.State.Sum != joined.p.State.Sum || single.counters.Forgotten.Load() == 0 {
+		t.Fatalf("digests %v and %v of one history; %d forgotten, want some", single.p.State.Sum, joined.p.State.Sum, single.counters.Forgotten.Load())
 	}
 	before := single.p.State.Sum
 	single.feedAll(pipelinetest.One("new", 0, 1, 1, false))
@@ -176,7 +176,7 @@ func TestDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	row[len(row)-1] ^= 1
-	if err := single.Pool.Engine.WriteState(st.Slots[0], row); err != nil {
+	if err := single.pool.engine.WriteState(st.Slots[0], row); err != nil {
 		t.Fatal(err)
 	}
 	single.p.State.Touch(st)

@@ -20,7 +20,7 @@ func storeRows(l *lone) *natsserver.Server {
 	srv := pipelinetest.Server(l.t, natsserver.Options{})
 	_, js := pipelinetest.Connect(l.t, srv)
 	jobs := store.Layout{Job: "rows", InputSubject: "sensors.*", Partitions: 2, MaxMessage: 960 << 10, Replicas: 1}
-	if err := store.EnsureStreams(l.t.Context(), js, jobs, l.Log); err != nil {
+	if err := store.EnsureStreams(l.t.Context(), js, jobs, l.log); err != nil {
 		l.t.Fatal(err)
 	}
 	snaps, err := store.OpenSnapshots(l.t.Context(), js, jobs.Job, jobs.Replicas)
@@ -28,7 +28,7 @@ func storeRows(l *lone) *natsserver.Server {
 		l.t.Fatal(err)
 	}
 	snaps.Patience = 300 * time.Millisecond
-	l.Store, l.Last = snaps, l.t.Context()
+	l.StoreRows(snaps, l.t.Context())
 	return srv
 }
 
@@ -50,14 +50,14 @@ func TestRowStoreAway(t *testing.T) {
 		j := l.job(pipelinetest.Rows(key, 0, false, 1, 2))
 		j.Part = p
 		l.b.Reset()
-		if err := errors.Join(l.Ingest(l.b, j), l.Advance(l.b)); err != nil {
+		if err := errors.Join(l.ingest(l.b, j), l.Advance(l.b)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	take(other, "x")
 	take(l.p, "a")
 	take(l.p, "b") // x is stored
-	if n := l.Counters.Spilled.Load(); n != 1 {
+	if n := l.counters.Spilled.Load(); n != 1 {
 		t.Fatalf("%d rows stored, want 1", n)
 	}
 	srv.Close()
@@ -68,7 +68,7 @@ func TestRowStoreAway(t *testing.T) {
 	if l.p.Failed() {
 		t.Fatal(l.p.Owner.(*testOwner).err)
 	}
-	l.Drop(other)
+	l.drop(other)
 	take(l.p, "a")
 	take(l.p, "b")
 	if l.p.Failed() {
@@ -97,7 +97,7 @@ func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
 	mine := l.job(many)
 	theirs := l.job(pipelinetest.Rows("x", 0, true, 1, 2))
 	theirs.Part = other
-	if err := errors.Join(l.Ingest(l.b, mine), l.Ingest(l.b, theirs), l.Advance(l.b)); err != nil {
+	if err := errors.Join(l.ingest(l.b, mine), l.ingest(l.b, theirs), l.Advance(l.b)); err != nil {
 		t.Fatal(err)
 	}
 	if !errors.Is(l.p.Owner.(*testOwner).err, store.ErrLater) {

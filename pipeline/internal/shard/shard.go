@@ -17,7 +17,7 @@ const (
 	// QueueLength lets receivers run ahead while the engine computes. Most of
 	// what waits stays in the consumers, which bound it by bytes.
 	QueueLength = 64
-	// batchesPerShard: one being filled and computed, one being published, and
+	// BatchesPerShard: one being filled and computed, one being published, and
 	// one between, so that a slow answer to a commit does not stop the engine.
 	BatchesPerShard = 3
 )
@@ -29,8 +29,8 @@ type Shard struct {
 	names      []string // of the channels
 	Arithmetic string   // of its engine, as in a record
 	slots
-	Pace     pacing
-	Log      *slog.Logger
+	pace     pacing
+	log      *slog.Logger
 	rejects  rarely // of messages, and what else s.warn says
 	oddities rarely // of samples
 }
@@ -40,8 +40,8 @@ type pacing struct {
 	rowBudget, snapshotMessages   int
 	latency, snapshotEvery, lease time.Duration
 	idle, forget                  time.Duration
-	IdleBytes                     int       // of an end event
-	Began                         time.Time // what partitions' watches count from
+	idleBytes                     int       // of an end event
+	began                         time.Time // what partitions' watches count from
 }
 
 // Config is what a shard must know of a job's configuration; see
@@ -55,30 +55,38 @@ type Config struct {
 	Idle, Forget                            time.Duration
 }
 
+// New makes a shard and its engine, which has few slots and grows. Samples that
+// are decoded, slots and rows are counted in counters.
 func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*Shard, error) {
 	dec, err := codec.NewDecoder(codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	p, err := NewPool(factory, m.Network, head, c.MaxSlots)
+	p, err := newPool(factory, m.Network, head, c.MaxSlots)
 	if err != nil {
 		return nil, err
 	}
-	arithmetic := arithmeticOf(p.Engine)
+	arithmetic := arithmeticOf(p.engine)
 	r, err := rulesOf(c, m, arithmetic)
 	if err != nil {
 		return nil, err
 	}
 	return &Shard{
 		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, timed{dec, counters}), names: m.Channels, Arithmetic: arithmetic,
-		slots: slots{Pool: p, head: head, words: r.Shape.Words, Counters: counters},
-		Log:   log,
-		Pace: pacing{
+		slots: slots{pool: p, head: head, words: r.Shape.Words, counters: counters},
+		log:   log,
+		pace: pacing{
 			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,
-			lease: c.Lease, idle: c.Idle, forget: c.Forget, IdleBytes: c.MaxMessage / 2, Began: time.Now(),
+			lease: c.Lease, idle: c.Idle, forget: c.Forget, idleBytes: c.MaxMessage / 2, began: time.Now(),
 		},
 	}, nil
 }
+
+// EngineName is the name of the shard's engine. Every goroutine may ask.
+func (s *Shard) EngineName() string { return *s.pool.name.Load() }
+
+// Close frees the engine that the shard has grown to. It must not run any more.
+func (s *Shard) Close() error { return s.pool.engine.Close() }
 
 // rulesOf are a configuration's and a model's.
 func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, error) {
@@ -111,7 +119,7 @@ func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) 
 		if err := s.Next(ctx, b); err != nil {
 			return err
 		}
-		if b.Messages == 0 {
+		if b.messages == 0 {
 			return nil // ctx has ended
 		}
 		out <- b // room for every batch there is
@@ -121,13 +129,13 @@ func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) 
 // Next fills a batch again and computes it. Without messages in it, ctx has ended.
 func (s *Shard) Next(ctx context.Context, b *Batch) error {
 	b.Reset()
-	if err := s.Collect(ctx, b); err != nil || b.Messages == 0 {
+	if err := s.Collect(ctx, b); err != nil || b.messages == 0 {
 		return err
 	}
 	if err := s.Advance(b); err != nil {
 		return err
 	}
-	return s.Finalise(b)
+	return s.finalise(b)
 }
 
 // Advance computes the batch and frees what has ended in it.
@@ -135,9 +143,9 @@ func (s *Shard) Advance(b *Batch) error {
 	if err := s.compute(b); err != nil {
 		return err
 	}
-	s.Counters.Batches.Add(1)
+	s.counters.Batches.Add(1)
 	if n := len(b.Fx.X) / s.Machine.Channels; n > 0 {
-		s.Counters.BatchRows.Add(stats.RowBounds, int64(n))
+		s.counters.BatchRows.Add(stats.RowBounds, int64(n))
 	}
 	s.releaseSlots()
 	return nil
@@ -148,22 +156,22 @@ func (s *Shard) Advance(b *Batch) error {
 func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 	select {
 	case j := <-s.Queue:
-		if err := s.Take(b, j); err != nil {
+		if err := s.take(b, j); err != nil {
 			return err
 		}
 	case <-ctx.Done():
 		return nil
 	}
 	var spent <-chan time.Time
-	if s.Pace.latency >= 0 {
-		timer := time.NewTimer(s.Pace.latency)
+	if s.pace.latency >= 0 {
+		timer := time.NewTimer(s.pace.latency)
 		defer timer.Stop()
 		spent = timer.C
 	}
 	for s.room(b) {
 		select {
 		case j := <-s.Queue:
-			if err := s.Take(b, j); err != nil {
+			if err := s.take(b, j); err != nil {
 				return err
 			}
 			continue
@@ -174,7 +182,7 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 		}
 		select {
 		case j := <-s.Queue:
-			if err := s.Take(b, j); err != nil {
+			if err := s.take(b, j); err != nil {
 				return err
 			}
 		case <-spent:
@@ -186,19 +194,19 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// Take does what a job asks for.
-func (s *Shard) Take(b *Batch, j Job) error {
+// take does what a job asks for.
+func (s *Shard) take(b *Batch, j Job) error {
 	p := j.Part
 	if p.over { // its consumer may not have heard of it
-		b.Messages++
+		b.messages++
 		return nil
 	}
 	switch j.Order {
 	case OrderOpen:
-		b.Messages++
+		b.messages++
 		return s.Install(b, p)
 	case OrderTick:
-		b.Messages++
+		b.messages++
 		if !p.open || p.Failed() {
 			return nil
 		}
@@ -206,24 +214,24 @@ func (s *Shard) Take(b *Batch, j Job) error {
 			a := b.answer(p)
 			a.InSeq, a.InTime, a.Tick = p.State.Done, p.State.DoneTime, true
 		}
-		return s.Observe(p)
+		return s.observe(p)
 	case OrderClose:
-		b.Messages++
+		b.messages++
 		a := b.answer(p)
 		a.InSeq, a.InTime, a.Close = p.State.Done, p.State.DoneTime, true
 		b.full = true // nothing of another ownership of it may be in one batch with it
 		return nil
 	}
-	return s.Ingest(b, j)
+	return s.ingest(b, j)
 }
 
 // room bounds messages too: many may hold no row.
 func (s *Shard) room(b *Batch) bool {
-	return !b.full && len(b.Fx.X) < s.Pace.rowBudget*s.Machine.Channels && b.Messages < s.Pace.rowBudget
+	return !b.full && len(b.Fx.X) < s.pace.rowBudget*s.Machine.Channels && b.messages < s.pace.rowBudget
 }
 
 // warn logs at most a line per second: a bad producer must not fill a disk.
-func (s *Shard) warn(msg string, args ...any) { s.rejects.warn(s.Log, msg, args...) }
+func (s *Shard) warn(msg string, args ...any) { s.rejects.warn(s.log, msg, args...) }
 
 // rarely lets a line through per second.
 type rarely struct {

@@ -39,7 +39,7 @@ func TestHoldMissing(t *testing.T) {
 			t.Errorf("prediction %d: %+v, want scores %v, flags %v", i, got[i], exp[i].Scores, want)
 		}
 	}
-	if n := a.Counters.Held.Load(); n != 6 {
+	if n := a.counters.Held.Load(); n != 6 {
 		t.Errorf("%d values counted as held, want 6", n)
 	}
 
@@ -65,7 +65,7 @@ func TestHoldMissing(t *testing.T) {
 // says so when it may not grow.
 func TestPoolGrows(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	const n = 3*FirstSlots + 5
+	const n = 3*firstSlots + 5
 	l := newLone(t, m, Config{})
 	var first, second, whole []pipelinetest.Packet
 	for i := range n {
@@ -75,8 +75,8 @@ func TestPoolGrows(t *testing.T) {
 		whole = append(whole, pipelinetest.Rows(key, 1, true, v, -v, -v, 1))
 	}
 	l.feedAll(first...)
-	if l.Pool.Used() != n || l.Pool.Engine.Slots() != 4*FirstSlots {
-		t.Fatalf("%d of %d slots used, want %d of %d", l.Pool.Used(), l.Pool.Engine.Slots(), n, 4*FirstSlots)
+	if l.pool.used() != n || l.pool.engine.Slots() != 4*firstSlots {
+		t.Fatalf("%d of %d slots used, want %d of %d", l.pool.used(), l.pool.engine.Slots(), n, 4*firstSlots)
 	}
 	got := l.feedAll(second...)
 	exp := newLone(t, m, Config{}).feedAll(whole...)
@@ -85,14 +85,14 @@ func TestPoolGrows(t *testing.T) {
 			t.Fatalf("stream %d: state was lost in growing", i)
 		}
 	}
-	if l.Pool.Used() != 0 || l.Counters.Slots.Load() != 0 {
-		t.Errorf("%d slots in use after all sequences have ended", l.Pool.Used())
+	if l.pool.used() != 0 || l.counters.Slots.Load() != 0 {
+		t.Errorf("%d slots in use after all sequences have ended", l.pool.used())
 	}
 
 	l = newLone(t, m, Config{MaxSlots: 2})
 	l.feedAll(first[:2]...)
-	err := l.Ingest(l.b, l.job(first[2]))
-	if !errors.Is(err, ErrSlots) {
+	err := l.ingest(l.b, l.job(first[2]))
+	if !errors.Is(err, errSlots) {
 		t.Fatalf("a third open sequence with room for two: %v", err)
 	}
 	pipelinetest.Mentions(t, err, "max_slots", "all 2")
@@ -107,7 +107,7 @@ func TestStreamsForgotten(t *testing.T) {
 	if l.p.State.Sources["old"] != nil || l.p.State.Sources["open"] == nil || l.p.State.Sources["mid"] == nil || l.p.State.Len() != 3 {
 		t.Fatalf("remembered: %v", l.p.State.Sources)
 	}
-	if streams, forgotten := l.Counters.Streams.Load(), l.Counters.Forgotten.Load(); streams != 3 || forgotten != 1 {
+	if streams, forgotten := l.counters.Streams.Load(), l.counters.Forgotten.Load(); streams != 3 || forgotten != 1 {
 		t.Errorf("counted %d streams and %d forgotten", streams, forgotten)
 	}
 	if got := l.feedAll(pipelinetest.Rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
@@ -115,11 +115,11 @@ func TestStreamsForgotten(t *testing.T) {
 	}
 	l = newLone(t, m, Config{MaxStreams: 1})
 	l.feedAll(pipelinetest.Rows("open", 1, false, 1, 1))
-	pipelinetest.Mentions(t, l.Ingest(l.b, l.job(pipelinetest.Rows("more", 1, false, 1, 1))), "max_streams", "more")
+	pipelinetest.Mentions(t, l.ingest(l.b, l.job(pipelinetest.Rows("more", 1, false, 1, 1))), "max_streams", "more")
 	// Garbage on many keys is bounded, too.
 	l = newLone(t, m, Config{MaxStreams: 5})
 	for i := range 50 {
-		if err := l.Ingest(l.b, l.job(pipelinetest.Packet{Key: fmt.Sprintf("k%d", i), Raw: []byte("?")})); err != nil {
+		if err := l.ingest(l.b, l.job(pipelinetest.Packet{Key: fmt.Sprintf("k%d", i), Raw: []byte("?")})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestGapFlagsBothSides(t *testing.T) {
 		t.Errorf("predictions %q, want %q", got, want)
 	}
 	l.b.Reset()
-	if err := l.Ingest(l.b, l.job(pipelinetest.Rows("s", 6, false, 1, 1))); err != nil {
+	if err := l.ingest(l.b, l.job(pipelinetest.Rows("s", 6, false, 1, 1))); err != nil {
 		t.Fatal(err)
 	}
 	if len(l.b.Dead) != 1 || !strings.Contains(l.b.Dead[0].Reason, "ts") {
@@ -174,8 +174,8 @@ func TestIncarnation(t *testing.T) {
 	}
 	l := newLone(t, m, Config{})
 	got := pipelinetest.Flags(l.feedAll(of(pipelinetest.Rows("s", 1, false, 1, 1), "a"), of(pipelinetest.Rows("s", 1, false, 1, 1), "a"), of(pipelinetest.Rows("s", 1, true, 1, 1), "b"), of(pipelinetest.Rows("s", 2, true, 1, 1), "b")))
-	if want := "1.0:gap 2.0:"; got != want || l.Counters.Duplicates.Load() != 1 {
-		t.Errorf("%q with %d duplicates, want %q with 1", got, l.Counters.Duplicates.Load(), want)
+	if want := "1.0:gap 2.0:"; got != want || l.counters.Duplicates.Load() != 1 {
+		t.Errorf("%q with %d duplicates, want %q with 1", got, l.counters.Duplicates.Load(), want)
 	}
 }
 
@@ -196,16 +196,16 @@ func TestAdoptFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := PartitionOf(decoded, 0)
+	p := partitionOf(decoded, 0)
 	ctx, stop := context.WithCancel(t.Context())
 	p.Owner = &testOwner{}
 	stop()
-	l.Last = ctx // the store of rows is not waited for any more
+	l.StoreRows(nil, ctx) // the store of rows is not waited for any more
 	if err := l.Install(l.b, p); err != nil || !errors.Is(p.Owner.(*testOwner).err, store.ErrUnfinished) {
 		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.Owner.(*testOwner).err)
 	}
-	l.Drop(p)
-	streams, slots, away, parked := l.Counters.Streams.Load(), l.Counters.Slots.Load(), l.Counters.Away.Load(), l.Counters.Parked.Load()
+	l.drop(p)
+	streams, slots, away, parked := l.counters.Streams.Load(), l.counters.Slots.Load(), l.counters.Away.Load(), l.counters.Parked.Load()
 	if streams != 0 || slots != 0 || away != 0 || parked != 0 {
 		t.Errorf("%d streams, %d slots, %d rows away, %d messages held, want none", streams, slots, away, parked)
 	}

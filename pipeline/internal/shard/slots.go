@@ -13,24 +13,33 @@ import (
 // slots are where a shard has the states of its streams: in the engine, or
 // stored apart. They give runs their slots and compute them.
 type slots struct {
-	Pool      *pool
+	pool      *pool
 	head      *readout.Linear
 	words     int // of a state
-	residents Residents
-	Store     *store.Snapshots // for states that find no slot; nil = none may be stored
-	Last      context.Context  // for the store: ends when a stop has taken too long
+	residents residents
+	store     *store.Snapshots // for states that find no slot; nil = none may be stored
+	last      context.Context  // for the store: ends when a stop has taken too long
 	stored    uint64           // rows so far
 	closed    []*state.Stream  // whose slots may be free after the batch
 	leaving   []int32          // slots that are free after the batch
 	arrivals  []arrival        // stored rows that the runs in hand need
 	usedSlots int              // as counted last
-	Counters  *stats.Counters
+	counters  *stats.Counters
 }
+
+// StoreRows says where states that find no slot are stored, nil = nowhere, and how
+// long the server may be asked: last ends when a stop has taken too long. It is
+// called before the shard runs.
+func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, s.last = in, last }
+
+// Last ends when a stop has taken too long: nothing of the shard's partitions is
+// asked of the server, or written to it, after that.
+func (s *Shard) Last() context.Context { return s.last }
 
 // giveUpOn ends an ownership. What fails once a stop's time has run out says
 // nothing of the partition.
 func (s *slots) giveUpOn(p *Partition, err error) {
-	if s.Last.Err() != nil {
+	if s.last.Err() != nil {
 		err = store.ErrUnfinished
 	}
 	p.Owner.Fail(fmt.Errorf("partition %d: %w", p.State.ID, err))

@@ -14,39 +14,39 @@ import (
 // trip to the server makes room for so many.
 const evictShare = 16
 
-// Residents are a shard's streams that hold state rows in the engine, in the
+// residents are a shard's streams that hold state rows in the engine, in the
 // order of their last use: a list through the streams themselves, so that
 // keeping it costs a few writes and no memory.
-type Residents struct{ Newest, Oldest *state.Stream }
+type residents struct{ newest, oldest *state.Stream }
 
-// Use makes a stream the newest.
-func (l *Residents) Use(st *state.Stream) {
-	if l.Newest == st {
+// use makes a stream the newest.
+func (l *residents) use(st *state.Stream) {
+	if l.newest == st {
 		return
 	}
-	l.Remove(st)
-	st.Older = l.Newest
-	if l.Newest != nil {
-		l.Newest.Newer = st
+	l.remove(st)
+	st.Older = l.newest
+	if l.newest != nil {
+		l.newest.Newer = st
 	} else {
-		l.Oldest = st
+		l.oldest = st
 	}
-	l.Newest = st
+	l.newest = st
 }
 
-// Remove takes a stream out, if it is in.
-func (l *Residents) Remove(st *state.Stream) {
+// remove takes a stream out, if it is in.
+func (l *residents) remove(st *state.Stream) {
 	switch {
 	case st.Newer != nil:
 		st.Newer.Older = st.Older
-	case l.Newest == st:
-		l.Newest = st.Older
+	case l.newest == st:
+		l.newest = st.Older
 	}
 	switch {
 	case st.Older != nil:
 		st.Older.Newer = st.Newer
-	case l.Oldest == st:
-		l.Oldest = st.Newer
+	case l.oldest == st:
+		l.oldest = st.Newer
 	}
 	st.Newer, st.Older = nil, nil
 }
@@ -72,7 +72,7 @@ func (s *slots) place(b *Batch, st *state.Stream, phase int, reset bool) error {
 	}
 	if !reset {
 		s.arrivals = append(s.arrivals, arrival{partOf(st), slot, st.Away[phase]})
-		s.Counters.Fetched.Add(1)
+		s.counters.Fetched.Add(1)
 	}
 	s.disown(st, phase)
 	return nil
@@ -81,28 +81,28 @@ func (s *slots) place(b *Batch, st *state.Stream, phase int, reset bool) error {
 // disown lets go of a stored row.
 func (s *slots) disown(st *state.Stream, phase int) {
 	st.Disown(phase)
-	s.Counters.Away.Add(-1)
+	s.counters.Away.Add(-1)
 }
 
 // slot takes a free slot: of the pool, of a sequence that has ended in the
 // batch, or of the streams that were used least recently. The runs in hand are
 // computed before a slot changes hands, so that it serves one stream per call.
 func (s *slots) slot(b *Batch) (int32, error) {
-	slot, err := s.Pool.Take()
-	if !errors.Is(err, ErrSlots) {
+	slot, err := s.pool.take()
+	if !errors.Is(err, errSlots) {
 		return slot, err
 	}
 	if err := s.compute(b); err != nil {
 		return 0, err
 	}
 	s.releaseSlots()
-	if slot, err = s.Pool.Take(); !errors.Is(err, ErrSlots) {
+	if slot, err = s.pool.take(); !errors.Is(err, errSlots) {
 		return slot, err
 	}
 	if err := s.evict(err); err != nil {
 		return 0, err
 	}
-	return s.Pool.Take()
+	return s.pool.take()
 }
 
 // evict stores the rows of the streams used least recently and frees their
@@ -112,19 +112,19 @@ func (s *slots) slot(b *Batch) (int32, error) {
 func (s *slots) evict(full error) error {
 	size := 4 * s.words
 	switch {
-	case s.Store == nil:
+	case s.store == nil:
 		return full
-	case size > s.Store.RowLimit():
+	case size > s.store.RowLimit():
 		if s.reclaim() {
 			return nil
 		}
-		return fmt.Errorf("%w; their states cannot be stored on the server either: a state has %d bytes, the server accepts messages of at most %d (max_payload): %w", full, size, s.Store.RowLimit(), store.ErrLater)
+		return fmt.Errorf("%w; their states cannot be stored on the server either: a state has %d bytes, the server accepts messages of at most %d (max_payload): %w", full, size, s.store.RowLimit(), store.ErrLater)
 	}
-	n := max(1, s.Pool.max/evictShare)
+	n := max(1, s.pool.max/evictShare)
 	n = min(n, store.RowsAtOnce, max(1, store.RowBytesAtOnce/size))
 	var rows []store.StoredRow
 	var from []*state.Stream // of each row
-	for st := s.residents.Oldest; st != nil && len(rows) < n; st = st.Newer {
+	for st := s.residents.oldest; st != nil && len(rows) < n; st = st.Newer {
 		for _, slot := range st.Slots {
 			if slot < 0 {
 				continue
@@ -138,12 +138,12 @@ func (s *slots) evict(full error) error {
 			s.stored++
 			from = append(from, st)
 			rows = append(rows, store.StoredRow{
-				Subject: wire.RowSubject(s.Store.Job, p.State.ID, epoch), ID: fmt.Sprintf("%s.%d.%d", worker, p.State.ID, s.stored),
+				Subject: wire.RowSubject(s.store.Job, p.State.ID, epoch), ID: fmt.Sprintf("%s.%d.%d", worker, p.State.ID, s.stored),
 				Data: data, Slot: slot, Ref: wire.RowRef{Hash: wire.HashOf(data)},
 			})
 		}
 	}
-	err := s.Store.PutRows(s.Last, rows)
+	err := s.store.PutRows(s.last, rows)
 	if s.depart(rows, from) || s.reclaim() {
 		return nil
 	}
@@ -158,14 +158,14 @@ func (s *slots) depart(rows []store.StoredRow, from []*state.Stream) bool {
 			continue
 		}
 		st.PutAway(slices.Index(st.Slots, rows[k].Slot), rows[k].Ref)
-		s.Pool.release(rows[k].Slot)
+		s.pool.release(rows[k].Slot)
 		if !slices.ContainsFunc(st.Slots, func(slot int32) bool { return slot >= 0 }) {
-			s.residents.Remove(st)
+			s.residents.remove(st)
 		}
 		n++
 	}
-	s.Counters.Away.Add(int64(n))
-	s.Counters.Spilled.Add(uint64(n))
+	s.counters.Away.Add(int64(n))
+	s.counters.Spilled.Add(uint64(n))
 	s.countSlots()
 	return n > 0
 }
@@ -174,27 +174,27 @@ func (s *slots) depart(rows []store.StoredRow, from []*state.Stream) bool {
 // whether there were any. No run in hand uses them: they are computed before a
 // slot changes hands.
 func (s *slots) reclaim() bool {
-	before := s.Pool.Used()
-	for st := s.residents.Oldest; st != nil; {
+	before := s.pool.used()
+	for st := s.residents.oldest; st != nil; {
 		next := st.Newer
 		if partOf(st).Failed() {
 			for i, slot := range st.Slots {
 				if slot >= 0 {
-					s.Pool.release(slot)
+					s.pool.release(slot)
 					st.Slots[i] = -1
 				}
 			}
-			s.residents.Remove(st)
+			s.residents.remove(st)
 		}
 		st = next
 	}
 	s.countSlots()
-	return s.Pool.Used() < before
+	return s.pool.used() < before
 }
 
 // ReadRow reads a state row, valid until the next call.
 func (s *slots) ReadRow(slot int32) ([]uint32, error) {
-	return s.Pool.row, s.Pool.Engine.ReadState(slot, s.Pool.row)
+	return s.pool.row, s.pool.engine.ReadState(slot, s.pool.row)
 }
 
 // fetch brings the rows that the runs in hand need into their slots. A row
@@ -207,10 +207,10 @@ func (s *slots) fetch() {
 	for i, a := range s.arrivals {
 		refs[i] = a.ref
 	}
-	rows, errs := s.Store.GetRows(s.Last, refs, s.words)
+	rows, errs := s.store.GetRows(s.last, refs, s.words)
 	for i, a := range s.arrivals {
 		if errs[i] == nil {
-			errs[i] = s.Pool.Engine.WriteState(a.slot, rows[i])
+			errs[i] = s.pool.engine.WriteState(a.slot, rows[i])
 		}
 		if errs[i] != nil {
 			s.giveUpOn(a.part, errs[i])

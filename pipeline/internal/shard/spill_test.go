@@ -16,22 +16,22 @@ func TestResidents(t *testing.T) {
 	for i := range all {
 		all[i] = &state.Stream{ID: fmt.Sprint(i)}
 	}
-	var l Residents
+	var l residents
 	var want []*state.Stream // oldest first
 	for range 2000 {
 		st := all[rng.IntN(len(all))]
 		want = slices.DeleteFunc(want, func(o *state.Stream) bool { return o == st })
 		if rng.IntN(3) == 0 {
-			l.Remove(st)
+			l.remove(st)
 		} else {
-			l.Use(st)
+			l.use(st)
 			want = append(want, st)
 		}
 		var up, down []*state.Stream
-		for o := l.Oldest; o != nil; o = o.Newer {
+		for o := l.oldest; o != nil; o = o.Newer {
 			up = append(up, o)
 		}
-		for o := l.Newest; o != nil; o = o.Older {
+		for o := l.newest; o != nil; o = o.Older {
 			down = append(down, o)
 		}
 		slices.Reverse(down)

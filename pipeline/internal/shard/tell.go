@@ -9,7 +9,7 @@ import (
 func (s *Shard) tell(b *Batch, a *Answer) {
 	p := a.Part
 	if b.Fx.EndEvents > 0 {
-		p.Asked, p.looked = 0, 0 // the next may follow
+		p.asked, p.looked = 0, 0 // the next may follow
 	}
 	s.count(&b.Fx.Tally)
 	for i := range b.Fx.Notes {
@@ -29,7 +29,7 @@ func (s *Shard) count(t *state.Tally) {
 	if *t == (state.Tally{}) {
 		return
 	}
-	c := s.Counters
+	c := s.counters
 	c.Duplicates.Add(t.Duplicates)
 	c.Contradictions.Add(t.Contradictions)
 	c.Gaps.Add(t.Gaps)
@@ -58,7 +58,7 @@ func (s *Shard) say(p *Partition, n *state.Note) {
 	case state.NoteLoss:
 		s.warn("input was removed before this partition read it (by max_age, or by hand): messages may be lost; the sequences that they may belong to are flagged as gaps", "partition", p.State.ID, "before", n.Input)
 	case state.NoteUnlike:
-		s.oddities.warn(s.Log, "samples unlike the training data: predictions from them are flagged; check that the sensor is connected, and that its unit is the one of the training data",
+		s.oddities.warn(s.log, "samples unlike the training data: predictions from them are flagged; check that the sensor is connected, and that its unit is the one of the training data",
 			"key", n.Key, "stream", n.Stream, "flags", n.Flags.String(), "channel", s.names[n.Channel], "input", n.Input)
 	}
 }
