@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -258,24 +254,4 @@ func TestRowsDeletedUnderStage(t *testing.T) {
 	}
 	r.cancel()
 	_ = r.wait(t) // whose state could not be released
-}
-
-// A claim while there are no snapshots waits for them.
-func TestClaimWithoutSnapshots(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	c := quick("claim", 1)
-	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, false)})
-	b.await(c.Job, 1)
-	r.stop(t)
-	_, rec := b.last(c.Job, 0)
-	s, err := snapshotsOf(t.Context(), b.js, c)
-	if err != nil || rec.Snap == "" {
-		t.Fatal(err, rec)
-	}
-	b.remove(wire.SnapshotStream(c.Job))
-	tn := &owner.Ownership{W: &owner.Worker{Log: slog.New(slog.DiscardHandler), Server: owner.Server{Snaps: s}}, Part: shard.NewPartition(0, 0), C: &store.Committer{Record: rec}, Ctx: t.Context()}
-	mentions(t, tn.Restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

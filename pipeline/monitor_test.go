@@ -1,12 +1,9 @@
 package pipeline
 
 import (
-	"context"
 	"log/slog"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -104,10 +101,5 @@ func TestWatchLooksTwice(t *testing.T) {
 	w.wrong["b"] = time.Now().Add(-store.StaleGrace - time.Second)
 	if !w.lasts("b", true, true) {
 		t.Error("clustered: a loss that stays is none")
-	}
-	var m store.Missing
-	gone := jetstream.ErrStreamNotFound
-	if m.Confirmed(gone) || m.Confirmed(context.DeadlineExceeded) || !m.Since.IsZero() {
-		t.Error("one answer confirmed a loss, or another did not end the doubt")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -62,8 +63,11 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	}
 	pull, _ := owner.PullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
-		part := shard.NewPartition(p, p/c.Shards)
-		t := &owner.Ownership{W: &owner.Worker{Job: c.Job, Log: b.log, Counters: &s.counters.counts, Safeguards: owner.Safeguards{Trusting: true}}, Part: part, Shard: shards[p%c.Shards], Ctx: ctx, Stop: stop}
+		w := &owner.Worker{
+			Job: c.Job, Log: b.log, Counters: &s.counters.counts, Safeguards: owner.Safeguards{Trusting: true},
+			Server: owner.Server{Snaps: &store.Snapshots{}},
+		}
+		t := owner.New(ctx, w, shards[p%c.Shards], p, p/c.Shards)
 		cc, err := t.Receive(in, 1, pull)
 		if err != nil {
 			b.t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 // checkInput compares the input with what the record says of it, and decides
 // from where to replay.
 func (t *Ownership) checkInput(ctx context.Context) error {
-	c, p, name := t.C, t.Part, wire.InputStream(t.W.Job)
-	info, err := t.W.Server.In.Info(ctx, c.Record.InSeq)
+	c, p, name := t.c, t.part, wire.InputStream(t.w.Job)
+	info, err := t.w.Server.In.Info(ctx, c.Record.InSeq)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 		v.told.Store(c.Record.EmptyTo)
 	}
 	for _, at := range []wire.Place{{Seq: c.Record.Mark.Seq, Stored: c.Record.Mark.Time}, c.Record.Rests} {
-		if err := t.W.Server.In.Unchanged(ctx, p.State.ID, at); err != nil {
+		if err := t.w.Server.In.Unchanged(ctx, p.State.ID, at); err != nil {
 			return err
 		}
 		v.Came.Store(at)
@@ -60,35 +60,35 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 // the one it was, and reports whether input of it may have been lost between
 // that and the message that has come.
 func (t *Ownership) same(next wire.Place) (lost bool, err error) {
-	if t.W.Trusting {
+	if t.w.Trusting {
 		return false, nil
 	}
 	at := t.Input.Came.Load()
-	if err := t.W.Server.In.Unchanged(t.Ctx, t.Part.State.ID, at); err != nil {
+	if err := t.w.Server.In.Unchanged(t.ctx, t.part.State.ID, at); err != nil {
 		return false, err
 	}
-	info, err := t.W.Server.In.Info(t.Ctx, at.Seq)
+	info, err := t.w.Server.In.Info(t.ctx, at.Seq)
 	if err != nil {
 		return false, err
 	}
 	lost = info.State.FirstSeq > t.Input.knows()+1
-	t.Input.Doubt.Store(info.State.FirstSeq > next.Seq+1 || store.Overtakes(info, next, doubtLeases*t.W.Lease))
+	t.Input.Doubt.Store(info.State.FirstSeq > next.Seq+1 || store.Overtakes(info, next, doubtLeases*t.w.Lease))
 	return lost, nil
 }
 
 // unanswered refuses to begin a partition that has begun before: it has
 // snapshots, but no record. Imported ones (epoch 0) come before the record.
 func (t *Ownership) unanswered(ctx context.Context) error {
-	try, cancel := t.W.Server.Link.Attempt(ctx)
+	try, cancel := t.w.Server.Link.Attempt(ctx)
 	defer cancel()
-	all, err := t.W.Server.Snaps.Entries(try, t.Part.State.ID)
+	all, err := t.w.Server.Snaps.Entries(try, t.part.State.ID)
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
 		if e.Epoch > 0 {
 			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, start a new job, which predicts the same input again",
-				t.C.Subject(), t.W.Server.Snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.W.Job))
+				t.c.Subject(), t.w.Server.Snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.w.Job))
 		}
 	}
 	return nil

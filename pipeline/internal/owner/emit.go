@@ -114,7 +114,7 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 			e.cursor[i] = -1
 			continue
 		}
-		t.C.Begin(body, RecordAfter(t.C.Record, a, from, to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq)))
+		t.c.Begin(body, recordAfter(t.c.Record, a, from, to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq)))
 		e.cursor[i] = to
 	}
 	for _, i := range b.Touched {
@@ -123,14 +123,14 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 		}
 		a := &b.Answers[i]
 		t, to := ownerOf(a.Part), e.cursor[i]
-		outs := t.C.Record.Outs
+		outs := t.c.Record.Outs
 		if err := e.await(ctx, t); err != nil {
 			t.Fail(err)
 			e.cursor[i] = -1
 			continue
 		}
 		e.commits++
-		e.counters.Grade(a.Preds[to-int(t.C.Record.Outs-outs) : to])
+		e.counters.Grade(a.Preds[to-int(t.c.Record.Outs-outs) : to])
 		if e.cursor[i] == len(a.Preds) {
 			e.cursor[i] = -1
 		}
@@ -147,7 +147,7 @@ func due(a *shard.Answer, from int) bool {
 	if a.Part.Failed() {
 		return false
 	}
-	r := &ownerOf(a.Part).C.Record
+	r := &ownerOf(a.Part).c.Record
 	moves := a.Dead && r.InSeq < a.InSeq || a.Commit && r.InSeq <= a.InSeq
 	return from < len(a.Preds) || from == 0 && r.Ahead == 0 && moves
 }
@@ -157,7 +157,7 @@ func due(a *shard.Answer, from int) bool {
 func (e *Emitter) reassure(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
-		c := ownerOf(a.Part).C
+		c := ownerOf(a.Part).c
 		if e.cursor[i] < 0 || !due(a, e.cursor[i]) || c.Sure(c.Heard) {
 			continue
 		}
@@ -168,22 +168,22 @@ func (e *Emitter) reassure(ctx context.Context, b *shard.Batch) {
 
 // await waits for a commit, and deletes the snapshot that it put out of use.
 func (e *Emitter) await(ctx context.Context, t *Ownership) error {
-	snap := t.C.Record.Snap
-	if err := t.C.Await(ctx); err != nil {
+	snap := t.c.Record.Snap
+	if err := t.c.Await(ctx); err != nil {
 		return err
 	}
 	e.counters.Commits.Add(1)
 	t.Taken()
-	name, seq := t.C.Record.Snap, t.C.Record.SnapSeq
+	name, seq := t.c.Record.Snap, t.c.Record.SnapSeq
 	rows := t.storing.named(name, seq, name != snap)
 	if name != snap {
-		old, rows := t.keeping.Retire(snap, rows, t.W.Keep, time.Now())
+		old, rows := t.keeping.retire(snap, rows, t.w.Keep, time.Now())
 		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
 				for _, name := range old {
-					t.W.Server.Snaps.Remove(ctx, name, t.W.Log)
+					t.w.Server.Snaps.Remove(ctx, name, t.w.Log)
 				}
-				t.W.Server.Snaps.RemoveRows(ctx, rows, t.W.Log)
+				t.w.Server.Snaps.RemoveRows(ctx, rows, t.w.Log)
 			})
 		}
 	}

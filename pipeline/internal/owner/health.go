@@ -31,12 +31,12 @@ type health struct {
 }
 
 // Lag is how many input messages are stored but not answered, as far as is known.
-func (t *Ownership) Lag() int64 { return max(0, t.Input.unread.Load()) + max(0, t.Part.Waiting.Load()) }
+func (t *Ownership) Lag() int64 { return max(0, t.Input.unread.Load()) + max(0, t.part.Waiting.Load()) }
 
 // Health is how the partition stands.
 func (t *Ownership) Health() health {
 	p := health{Epoch: t.epoch(), Lag: t.Lag(), Unsaved: t.storing.unsavedSince()}
-	if w := t.waiting.Load(); w != nil && time.Since(w.since) > t.W.Lease {
+	if w := t.waiting.Load(); w != nil && time.Since(w.since) > t.w.Lease {
 		p.Waiting = w.why
 	}
 	err := t.Err()
@@ -47,11 +47,11 @@ func (t *Ownership) Health() health {
 		p.Phase, p.Err = postponed, err
 	case t.failed.Load():
 		p.Phase, p.Err = stopped, err
-	case t.Ctx.Err() != nil:
+	case t.ctx.Err() != nil:
 		p.Phase = releasing
 	case p.Epoch == 0:
 		p.Phase = claiming
-	case !t.Reading.Load():
+	case !t.reading.Load():
 		p.Phase = restoring
 	case !t.isRebuilt.Load():
 		p.Phase = replaying

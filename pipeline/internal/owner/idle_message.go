@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// IdleMessage is an end event for a partition, on its way to the input.
-func IdleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
+// idleMessage is an end event for a partition, on its way to the input.
+func idleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
 	return &nats.Msg{
 		Subject: strings.TrimSuffix(subject, "*") + wire.IdleKey(part, partitions),
 		Header:  nats.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data,
@@ -19,6 +19,6 @@ func IdleMessage(subject string, partitions, part int, data []byte) *nats.Msg {
 // EndSilent asks for the end of streams that have been silent too long: it
 // publishes an end event into the partition's input. An answer is not awaited.
 func (t *Ownership) EndSilent(event []byte) error {
-	_, err := t.W.Server.JS.PublishMsgAsync(IdleMessage(t.W.Subject, t.W.Partitions, t.Part.State.ID, event), jetstream.WithRetryAttempts(0))
+	_, err := t.w.Server.JS.PublishMsgAsync(idleMessage(t.w.Subject, t.w.Partitions, t.part.State.ID, event), jetstream.WithRetryAttempts(0))
 	return err
 }

@@ -23,7 +23,7 @@ func TestIdleKeyIsInItsPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p := range c.Partitions {
-		ack, err := js.PublishMsg(t.Context(), IdleMessage(c.InputSubject, c.Partitions, p, []byte("{}")))
+		ack, err := js.PublishMsg(t.Context(), idleMessage(c.InputSubject, c.Partitions, p, []byte("{}")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,10 +38,10 @@ func (w *InputWatch) Same(ctx context.Context, breaks uint64, owned map[int]*Own
 		return
 	}
 	for _, t := range owned {
-		if !t.Reading.Load() || t.failed.Load() {
+		if !t.reading.Load() || t.failed.Load() {
 			continue // a claim looks by itself
 		}
-		if err := w.worker.Server.In.Unchanged(ctx, t.Part.State.ID, t.Input.Came.Load()); err != nil && ctx.Err() == nil {
+		if err := w.worker.Server.In.Unchanged(ctx, t.part.State.ID, t.Input.Came.Load()); err != nil && ctx.Err() == nil {
 			t.Fail(err)
 		}
 	}
@@ -66,7 +66,7 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 		if !t.isRebuilt.Load() || t.failed.Load() {
 			continue
 		}
-		p, v := t.Part.State.ID, &t.Input
+		p, v := t.part.State.ID, &t.Input
 		known := v.knows()
 		at := v.Came.Load() // after that: a message that comes between the two is not taken for silence
 		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.worker.Lease))

@@ -20,40 +20,40 @@ import (
 // shard, its emitter, their uploads and Status see parts of it: each of these
 // parts has one writer, or a lock of its own.
 type Ownership struct {
-	W     *Worker
-	Part  *shard.Partition
-	Shard *shard.Shard
-	C     *store.Committer // of Hold until the shard has the partition, then the emitter's
+	w     *Worker
+	part  *shard.Partition
+	shard *shard.Shard
+	c     *store.Committer // of Hold until the shard has the partition, then the emitter's
 
-	Ctx  context.Context // ends when the partition is to be given up
+	ctx  context.Context // ends when the partition is to be given up
 	Stop context.CancelFunc
 
 	end
-	Claimed   atomic.Pointer[Claim] // nil before the claim
+	claimed   atomic.Pointer[claim] // nil before the claim
 	first     uint64                // input message that the input began with
 	namedRows map[uint64]bool       // the stored rows that the snapshot in the record names
 	began     string                // snapshot it was restored from, empty = from message 1
 
-	Reading, isRebuilt atomic.Bool             // how far it has come, for Status
+	reading, isRebuilt atomic.Bool             // how far it has come, for Status
 	waiting            atomic.Pointer[waiting] // for the server to take something; nil = for nothing
 
 	Input   inputView
 	storing storing
-	keeping Keeping
+	keeping keeping
 }
 
 // end is how an ownership ends.
 type end struct {
 	failed atomic.Bool // nothing more of it may be committed
 	mu     sync.Mutex
-	Reason error         // why, behind mu
+	reason error         // why, behind mu
 	closed chan struct{} // nothing of it is in the stage any more
 	Ended  chan struct{} // Hold has returned
 }
 
-// Claim is what a claim found.
-type Claim struct {
-	Epoch uint64
+// claim is what a claim found.
+type claim struct {
+	epoch uint64
 	found string    // the snapshot in the record
 	at    time.Time // when
 }
@@ -62,16 +62,16 @@ type Claim struct {
 // shard's is index. Nothing is claimed yet. It ends with ctx, or by stop.
 func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Ownership {
 	ctx, stop := context.WithCancel(ctx)
-	t := &Ownership{W: w, Part: shard.NewPartition(part, index), Shard: s, Ctx: ctx, Stop: stop}
+	t := &Ownership{w: w, part: shard.NewPartition(part, index), shard: s, ctx: ctx, Stop: stop}
 	t.closed, t.Ended = make(chan struct{}), make(chan struct{})
-	t.C = &store.Committer{
+	t.c = &store.Committer{
 		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Log: w.Log, Condition: w.Condition,
 		Retries: func() { w.Counters.Retries.Add(1) },
 		Begins:  t.unanswered,
-		Waits:   func(err error) error { return t.Waits("commit on "+t.C.Subject(), err) },
-		Refuses: func(r wire.Record) error { return OtherRecord(t.C.Subject(), r, s.Arithmetic, w.Model) },
+		Waits:   func(err error) error { return t.Waits("commit on "+t.c.Subject(), err) },
+		Refuses: func(r wire.Record) error { return OtherRecord(t.c.Subject(), r, s.Arithmetic, w.Model) },
 	}
-	t.Part.Owner = t
+	t.part.Owner = t
 	t.storing.home = w.Server.Snaps.Generation.Load()
 	return t
 }
@@ -79,8 +79,8 @@ func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Owner
 // Fail ends an ownership: what it says from now on is dropped.
 func (t *Ownership) Fail(err error) {
 	t.end.mu.Lock()
-	if t.Reason == nil {
-		t.Reason = err
+	if t.reason == nil {
+		t.reason = err
 	}
 	t.end.mu.Unlock()
 	t.failed.Store(true)
@@ -94,15 +94,15 @@ func (t *Ownership) Failed() bool { return t.failed.Load() }
 func (t *Ownership) Err() error {
 	t.end.mu.Lock()
 	defer t.end.mu.Unlock()
-	return t.Reason
+	return t.reason
 }
 
 // Claim is the worker's name, and the epoch of its claim; 0 before it.
-func (t *Ownership) Claim() (worker string, epoch uint64) { return t.W.Name, t.epoch() }
+func (t *Ownership) Claim() (worker string, epoch uint64) { return t.w.Name, t.epoch() }
 
 func (t *Ownership) epoch() uint64 {
-	if c := t.Claimed.Load(); c != nil {
-		return c.Epoch
+	if c := t.claimed.Load(); c != nil {
+		return c.epoch
 	}
 	return 0
 }
@@ -118,46 +118,46 @@ func (t *Ownership) Rebuilt() { t.isRebuilt.Store(true) }
 func (t *Ownership) Hold(started func()) {
 	defer close(t.Ended)
 	if err := t.begin(); err != nil {
-		err = t.C.Overtaken(t.Ctx, err)
-		if t.Ctx.Err() == nil {
+		err = t.c.Overtaken(t.ctx, err)
+		if t.ctx.Err() == nil {
 			t.Fail(err)
 		} else {
 			t.releaseUnused()
 		}
 		return
 	}
-	claim := t.Claimed.Load()
-	orphans, err := t.W.Server.Snaps.Orphans(t.Ctx, t.Part.State.ID, claim.Epoch, t.namedRows)
+	claim := t.claimed.Load()
+	orphans, err := t.w.Server.Snaps.Orphans(t.ctx, t.part.State.ID, claim.epoch, t.namedRows)
 	if err != nil {
-		t.W.Log.Debug("unused state rows not listed; they are deleted after the next claim", "partition", t.Part.State.ID, "err", err)
+		t.w.Log.Debug("unused state rows not listed; they are deleted after the next claim", "partition", t.part.State.ID, "err", err)
 	}
-	if !t.send(shard.Job{Part: t.Part, Order: shard.OrderOpen}) {
+	if !t.send(shard.Job{Part: t.part, Order: shard.OrderOpen}) {
 		return
 	}
-	consumer, err := t.Read()
-	if err != nil && t.Ctx.Err() == nil {
+	consumer, err := t.read()
+	if err != nil && t.ctx.Err() == nil {
 		t.Fail(err)
 	}
 	if err == nil {
-		t.W.Counters.Claims.Add(1)
-		t.W.Counters.Owned.Add(1)
-		defer t.W.Counters.Owned.Add(-1)
-		t.Reading.Store(true)
+		t.w.Counters.Claims.Add(1)
+		t.w.Counters.Owned.Add(1)
+		defer t.w.Counters.Owned.Add(-1)
+		t.reading.Store(true)
 		started()
-		if store.Pause(t.Ctx, t.W.Keep) == nil { // see retire.go
-			t.W.Server.Snaps.SweepRows(t.Ctx, orphans, t.Part.State.ID, claim.Epoch, t.namedRows, t.W.Log)
+		if store.Pause(t.ctx, t.w.Keep) == nil { // see retire.go
+			t.w.Server.Snaps.SweepRows(t.ctx, orphans, t.part.State.ID, claim.epoch, t.namedRows, t.w.Log)
 		}
 	}
-	<-t.Ctx.Done()
+	<-t.ctx.Done()
 	t.checkSnapshots()
 	if consumer != nil {
 		consumer.end(LeaveDeadline)
 	}
-	if t.send(shard.Job{Part: t.Part, Order: shard.OrderClose}) {
+	if t.send(shard.Job{Part: t.part, Order: shard.OrderClose}) {
 		select {
 		case <-t.closed:
-			t.ExplainLostRow()
-		case <-t.W.Shards.Done():
+			t.explainLostRow()
+		case <-t.w.Shards.Done():
 		}
 	}
 }
@@ -165,14 +165,14 @@ func (t *Ownership) Hold(started func()) {
 // releaseUnused releases a partition that was claimed but not begun with: its
 // record stands as it was found.
 func (t *Ownership) releaseUnused() {
-	if t.C.Last == 0 { // nor claimed
+	if t.c.Last == 0 { // nor claimed
 		return
 	}
-	next := t.C.Record
+	next := t.c.Record
 	next.Kind = wire.KindReleased
-	t.C.Reassure(t.Shard.Last())
-	t.C.Begin(t.W.Empty, next)
-	if err := t.C.Await(t.Shard.Last()); err != nil && !errors.Is(err, store.ErrFenced) {
+	t.c.Reassure(t.shard.Last())
+	t.c.Begin(t.w.Empty, next)
+	if err := t.c.Await(t.shard.Last()); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}
 }
@@ -180,38 +180,38 @@ func (t *Ownership) releaseUnused() {
 // send passes an order to the shard; false if that has ended.
 func (t *Ownership) send(j shard.Job) bool {
 	select {
-	case t.Shard.Queue <- j:
+	case t.shard.Queue <- j:
 		return true
-	case <-t.W.Shards.Done():
+	case <-t.w.Shards.Done():
 		return false
 	}
 }
 
 // begin claims the partition, checks the input and restores the state.
 func (t *Ownership) begin() error {
-	patience := t.W.Now().Add(t.W.Lease)
-	err := t.C.Claim(t.Ctx, t.W.Empty, func(r wire.Record) bool {
-		return r.Kind != wire.KindReleased && t.W.Lives(r.Worker) && t.W.Now().Before(patience)
+	patience := t.w.Now().Add(t.w.Lease)
+	err := t.c.Claim(t.ctx, t.w.Empty, func(r wire.Record) bool {
+		return r.Kind != wire.KindReleased && t.w.Lives(r.Worker) && t.w.Now().Before(patience)
 	})
 	if err != nil {
 		return err
 	}
 	t.Taken()
-	t.Claimed.Store(&Claim{Epoch: t.C.Record.Epoch, found: t.C.Record.Snap, at: time.Now()})
-	err = t.checkInput(t.Ctx)
-	if t.W.Claimed != nil {
-		err = t.W.Claimed(t.Part.State, err)
+	t.claimed.Store(&claim{epoch: t.c.Record.Epoch, found: t.c.Record.Snap, at: time.Now()})
+	err = t.checkInput(t.ctx)
+	if t.w.Claimed != nil {
+		err = t.w.Claimed(t.part.State, err)
 	}
 	if err != nil {
 		return err
 	}
-	if t.C.Record.Snap != "" {
-		if err := t.Restore(); err != nil {
+	if t.c.Record.Snap != "" {
+		if err := t.restore(); err != nil {
 			return err
 		}
 	}
-	if t.Part.State.ReplayTo > t.Part.State.Done {
-		t.W.Counters.Replaying.Add(1)
+	if t.part.State.ReplayTo > t.part.State.Done {
+		t.w.Counters.Replaying.Add(1)
 	}
 	return nil
 }
@@ -219,11 +219,11 @@ func (t *Ownership) begin() error {
 // Tick lets an idle partition commit and store what is due. A shard that is
 // busy gets no tick: its batches do the same.
 func (t *Ownership) Tick() {
-	if t.epoch() == 0 || t.failed.Load() || t.Ctx.Err() != nil {
+	if t.epoch() == 0 || t.failed.Load() || t.ctx.Err() != nil {
 		return
 	}
 	select {
-	case t.Shard.Queue <- shard.Job{Part: t.Part, Order: shard.OrderTick}:
+	case t.shard.Queue <- shard.Job{Part: t.part, Order: shard.OrderTick}:
 	default:
 	}
 }
@@ -233,17 +233,17 @@ func (t *Ownership) Tick() {
 // what was replaced before the claim is kept, and while the state was rebuilt
 // without the snapshot that the record names: then any snapshot may be needed.
 func (t *Ownership) Sweepable() (c store.Claim, claimed, may bool) {
-	found := t.Claimed.Load()
+	found := t.claimed.Load()
 	if found == nil {
 		return c, false, false
 	}
-	may = !t.storing.isLost() && !t.Failed() && time.Since(found.at) >= t.W.Keep
-	return store.Claim{Epoch: found.Epoch, Found: found.found}, true, may
+	may = !t.storing.isLost() && !t.Failed() && time.Since(found.at) >= t.w.Keep
+	return store.Claim{Epoch: found.epoch, Found: found.found}, true, may
 }
 
 // Saving is how far the states are stored.
 func (t *Ownership) Saving() shard.Saving {
-	generation := t.W.Server.Snaps.Generation.Load()
+	generation := t.w.Server.Snaps.Generation.Load()
 	t.storing.mu.Lock()
 	defer t.storing.mu.Unlock()
 	home := t.storing.home
@@ -281,25 +281,25 @@ const lastLookTime = time.Second
 // checkSnapshots asks for the snapshots before a partition is given up: the release
 // names the last one, and takes another only where that is lost.
 func (t *Ownership) checkSnapshots() {
-	if t.failed.Load() || !t.W.Connected() {
+	if t.failed.Load() || !t.w.Connected() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Shard.Last(), lastLookTime)
+	ctx, cancel := context.WithTimeout(t.shard.Last(), lastLookTime)
 	defer cancel()
-	t.W.Server.Auxiliary.Look(ctx, wire.SnapshotStream(t.W.Job))
+	t.w.Server.Auxiliary.Look(ctx, wire.SnapshotStream(t.w.Job))
 }
 
-// ExplainLostRow finds out whether a stored row was missing because another worker
+// explainLostRow finds out whether a stored row was missing because another worker
 // has the partition by now: its snapshots do not name the rows that ours did.
 // Nothing else uses the committer any more.
-func (t *Ownership) ExplainLostRow() {
+func (t *Ownership) explainLostRow() {
 	if err := t.Err(); errors.Is(err, store.ErrRow) {
-		ctx, cancel := context.WithCancel(t.Shard.Last()) // a stop does not wait for the server without end
+		ctx, cancel := context.WithCancel(t.shard.Last()) // a stop does not wait for the server without end
 		defer cancel()
-		defer context.AfterFunc(t.W.Shards, cancel)()
-		err = t.C.Overtaken(ctx, err)
+		defer context.AfterFunc(t.w.Shards, cancel)()
+		err = t.c.Overtaken(ctx, err)
 		t.end.mu.Lock()
-		t.Reason = err
+		t.reason = err
 		t.end.mu.Unlock()
 	}
 }
@@ -325,7 +325,7 @@ func (t *Ownership) Waits(what string, err error) error {
 	}
 	if now.Sub(next.told) >= store.ToldEvery {
 		next.told = now
-		t.W.Log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.Part.State.ID, "what", what, "err", natsclient.Plain(err))
+		t.w.Log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.part.State.ID, "what", what, "err", natsclient.Plain(err))
 	}
 	t.waiting.Store(next)
 	return nil

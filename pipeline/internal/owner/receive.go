@@ -26,9 +26,9 @@ const (
 	// subjectRoom is what a message weighs besides headers and payload.
 	subjectRoom = 8 << 10
 
-	// ConsumerAttempts is how often the server may refuse a consumer; one that
+	// consumerAttempts is how often the server may refuse a consumer; one that
 	// does not answer is asked until the ownership ends.
-	ConsumerAttempts = 10
+	consumerAttempts = 10
 
 	heartbeat     = time.Second
 	forgetAfter   = 30 * time.Second // the server's copy of a consumer that went away
@@ -50,23 +50,23 @@ type reader struct {
 	input *inputView
 }
 
-// Read starts the partition's consumer behind what the snapshot holds.
-func (t *Ownership) Read() (*reader, error) {
+// read starts the partition's consumer behind what the snapshot holds.
+func (t *Ownership) read() (*reader, error) {
 	for attempt := 1; ; attempt++ {
-		js, err := t.W.Reader(t.Part.State.ID)
+		js, err := t.w.Reader(t.part.State.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections
 			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
 		}
-		r, err := t.Receive(js, t.Saving().Seq+1, t.W.Pull)
-		if err == nil || t.Ctx.Err() != nil {
+		r, err := t.Receive(js, t.Saving().Seq+1, t.w.Pull)
+		if err == nil || t.ctx.Err() != nil {
 			return r, err
 		}
 		var refused *jetstream.APIError
-		if errors.As(err, &refused) && attempt >= ConsumerAttempts {
+		if errors.As(err, &refused) && attempt >= consumerAttempts {
 			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
 		}
-		t.W.Log.Warn("consumer cannot be created, trying again", "partition", t.Part.State.ID, "attempt", attempt, "err", err)
-		if err := store.Pause(t.Ctx, store.RetryWait); err != nil {
+		t.w.Log.Warn("consumer cannot be created, trying again", "partition", t.part.State.ID, "attempt", attempt, "err", err)
+		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
 			return nil, err
 		}
 	}
@@ -87,9 +87,9 @@ func (t *Ownership) Read() (*reader, error) {
 // messages are to come than there were, and where the input's beginning draws
 // near.
 func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
-	part := t.Part.State.ID
-	cons, err := js.OrderedConsumer(t.Ctx, wire.InputStream(t.W.Job), jetstream.OrderedConsumerConfig{
-		FilterSubjects:    []string{wire.InputFilter(t.W.Job, part)},
+	part := t.part.State.ID
+	cons, err := js.OrderedConsumer(t.ctx, wire.InputStream(t.w.Job), jetstream.OrderedConsumerConfig{
+		FilterSubjects:    []string{wire.InputFilter(t.w.Job, part)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
@@ -104,9 +104,9 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.came(m, &turn) },
 		jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-			if t.Ctx.Err() == nil {
-				t.W.Counters.Resets.Add(1)
-				t.W.Log.Debug("consumer recovers", "partition", part, "err", err)
+			if t.ctx.Err() == nil {
+				t.w.Counters.Resets.Add(1)
+				t.w.Log.Debug("consumer recovers", "partition", part, "err", err)
 			}
 		}))
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 // came passes an input message to the shard. It holds turn while it asks the
 // server.
 func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
-	if t.Ctx.Err() != nil {
+	if t.ctx.Err() != nil {
 		return // the message before may have been let go: none may follow it into the queue
 	}
 	meta, err := m.Metadata()
@@ -132,7 +132,7 @@ func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 		turn.Lock()
 		defer turn.Unlock()
 		if lost, err = t.same(at); err != nil {
-			if t.Ctx.Err() == nil {
+			if t.ctx.Err() == nil {
 				t.Fail(err)
 			}
 			return
@@ -142,15 +142,15 @@ func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 	v.Came.Store(at)
 	subject := m.Subject()
 	j := shard.Job{
-		Part: t.Part, Msg: state.Message{
+		Part: t.part, Msg: state.Message{
 			Seq: at.Seq, Stored: at.Stored, Key: subject[strings.LastIndexByte(subject, '.')+1:],
 			Header: m.Headers(), Data: m.Data(), Lost: lost,
 		},
 	}
 	select {
-	case t.Shard.Queue <- j:
-		t.Part.Waiting.Add(1)
-	case <-t.Ctx.Done():
+	case t.shard.Queue <- j:
+		t.part.Waiting.Add(1)
+	case <-t.ctx.Done():
 	}
 }
 

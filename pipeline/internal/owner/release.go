@@ -26,11 +26,11 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 	case b != nil && t.failed.Load():
 		t.storing.uploadEnds()
 	case b != nil:
-		epoch := t.C.Record.Epoch
+		epoch := t.c.Record.Epoch
 		e.releases.Go(func() {
 			defer t.storing.uploadEnds()
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
-				t.W.Log.Warn("snapshot not stored; the stage tries again with the next one", "partition", t.Part.State.ID, "err", err)
+				t.w.Log.Warn("snapshot not stored; the stage tries again with the next one", "partition", t.part.State.ID, "err", err)
 			}
 		})
 	}
@@ -43,26 +43,26 @@ func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []b
 	for t.storing.uploads() && ctx.Err() == nil {
 		_ = store.Pause(ctx, time.Millisecond)
 	}
-	next := t.C.Record
+	next := t.c.Record
 	next.Kind = wire.KindReleased
 	if b != nil {
-		err := t.upload(ctx, t.C.Record.Epoch, at.Seq, b)
+		err := t.upload(ctx, t.c.Record.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			t.W.Log.Warn("last snapshot not stored: the next owner starts from the one before and replays more input", "partition", t.Part.State.ID, "err", err)
+			t.w.Log.Warn("last snapshot not stored: the next owner starts from the one before and replays more input", "partition", t.part.State.ID, "err", err)
 		case err == nil:
 			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
 			next.Rests = wire.Place{}
-			if next.EmptyTo = t.Input.emptyAfter(at.Seq); at.Seq == t.C.Record.InSeq {
-				next.EmptyTo = max(next.EmptyTo, t.C.Record.EmptyTo)
+			if next.EmptyTo = t.Input.emptyAfter(at.Seq); at.Seq == t.c.Record.InSeq {
+				next.EmptyTo = max(next.EmptyTo, t.c.Record.EmptyTo)
 			}
 		}
 	}
 	if now := t.storing.unnamed(); now != nil && now.seq <= next.Mark.Seq {
 		next.Snap, next.SnapSeq = now.name, now.seq
 	}
-	t.C.Reassure(ctx)
-	t.C.Begin(t.W.Empty, next)
+	t.c.Reassure(ctx)
+	t.c.Begin(t.w.Empty, next)
 	if err := e.await(ctx, t); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}
@@ -70,16 +70,16 @@ func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []b
 
 // upload stores a snapshot taken after seq; the next commit names it.
 func (t *Ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
-	name, home := wire.SnapshotName(t.Part.State.ID, epoch, seq), t.W.Server.Snaps.Generation.Load()
+	name, home := wire.SnapshotName(t.part.State.ID, epoch, seq), t.w.Server.Snaps.Generation.Load()
 	begin := time.Now()
-	if err := t.W.Server.Snaps.Put(ctx, name, b); err != nil {
+	if err := t.w.Server.Snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
 	took := time.Since(begin)
-	t.W.Counters.Snapshots.Add(1)
-	t.W.Counters.SnapshotBytes.Add(uint64(len(b)))
-	t.W.Counters.SnapshotNS.Add(int64(took))
-	t.W.Log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
+	t.w.Counters.Snapshots.Add(1)
+	t.w.Counters.SnapshotBytes.Add(uint64(len(b)))
+	t.w.Counters.SnapshotNS.Add(int64(took))
+	t.w.Log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
 	t.storing.arrived(&stored{name, seq, begin, home})
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// Restore reads the snapshot that the record names, or does without.
-func (t *Ownership) Restore() error {
-	err := t.restoreFrom(t.C.Record.Snap, t.C.Record.SnapSeq)
+// restore reads the snapshot that the record names, or does without.
+func (t *Ownership) restore() error {
+	err := t.restoreFrom(t.c.Record.Snap, t.c.Record.SnapSeq)
 	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
 		return t.instead(err)
 	}
@@ -23,39 +23,39 @@ func (t *Ownership) Restore() error {
 // restoreFrom reads a snapshot of the state after input message seq.
 func (t *Ownership) restoreFrom(name string, seq uint64) error {
 	for {
-		b, err := t.W.Server.Snaps.Get(t.Ctx, name)
+		b, err := t.w.Server.Snaps.Get(t.ctx, name)
 		switch {
 		case err == nil:
-			p, err := state.Decode(b, t.Shard.Machine.Shape, t.Part.State.ID)
+			p, err := state.Decode(b, t.shard.Machine.Shape, t.part.State.ID)
 			if err == nil && p.Done != seq {
 				err = fmt.Errorf("pipeline: it was taken after input message %d, the record says %d", p.Done, seq)
 			}
 			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.W.Server.Snaps.Bucket, other)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.w.Server.Snaps.Bucket, other)
 			}
 			if errors.Is(err, state.ErrDamaged) {
-				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.W.Server.Snaps.Bucket, t.Part.State.ID, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.Server.Snaps.Bucket, t.part.State.ID, err)
 			}
 			if err != nil {
-				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.W.Server.Snaps.Bucket, err)
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.w.Server.Snaps.Bucket, err)
 			}
-			if name != t.C.Record.Snap { // the digest's input is known to be the one it was; what lies before it may be another
-				if err := t.W.Server.In.Unchanged(t.Ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
-					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.W.Server.Snaps.Bucket, err)
+			if name != t.c.Record.Snap { // the digest's input is known to be the one it was; what lies before it may be another
+				if err := t.w.Server.In.Unchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
+					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.w.Server.Snaps.Bucket, err)
 				}
 			}
 			t.storing.restored(p.Done)
 			t.namedRows, t.began = p.StoredRows(), name
-			t.Part.State.TakeOver(p)
-			t.W.Counters.Restores.Add(1)
+			t.part.State.TakeOver(p)
+			t.w.Counters.Restores.Add(1)
 			return nil
 		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
-			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.Part.State.ID, t.W.Server.Snaps.Bucket, store.ErrLater)
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.State.ID, t.w.Server.Snaps.Bucket, store.ErrLater)
 		case store.LostSnapshot(err):
-			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.W.Server.Snaps.Bucket, t.Part.State.ID, err)
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.Server.Snaps.Bucket, t.part.State.ID, err)
 		}
-		t.W.Log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
-		if err := store.Pause(t.Ctx, store.RetryWait); err != nil {
+		t.w.Log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
+		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
 			return err
 		}
 	}
@@ -65,29 +65,29 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 // or from the input's first message. What comes out must have the digest that
 // the record has; see verify.
 func (t *Ownership) instead(lost error) error {
-	if err := t.C.Overtaken(t.Ctx, lost); errors.Is(err, store.ErrFenced) {
+	if err := t.c.Overtaken(t.ctx, lost); errors.Is(err, store.ErrFenced) {
 		return err // whoever has the partition now has deleted it
 	}
-	if t.C.Record.Mark.Seq == 0 {
+	if t.c.Record.Mark.Seq == 0 {
 		return fmt.Errorf("%w; restore the store, or start a new job", lost)
 	}
-	all, err := t.W.Server.Snaps.Entries(t.Ctx, t.Part.State.ID)
+	all, err := t.w.Server.Snaps.Entries(t.ctx, t.part.State.ID)
 	if err != nil {
 		return fmt.Errorf("%w: %w: %w", lost, err, store.ErrLater)
 	}
 	for _, e := range all {
-		if e.Name == t.C.Record.Snap || e.Seq > t.C.Record.SnapSeq || t.first > e.Seq+1 {
+		if e.Name == t.c.Record.Snap || e.Seq > t.c.Record.SnapSeq || t.first > e.Seq+1 {
 			continue
 		}
 		err := t.restoreFrom(e.Name, e.Seq)
-		if err == nil || t.Ctx.Err() != nil {
+		if err == nil || t.ctx.Err() != nil {
 			t.withoutSnapshot(lost, "an earlier snapshot, "+e.Name, e.Seq+1)
 			return err
 		}
-		t.W.Log.Warn("an earlier snapshot cannot replace the lost one", "partition", t.Part.State.ID, "err", err)
+		t.w.Log.Warn("an earlier snapshot cannot replace the lost one", "partition", t.part.State.ID, "err", err)
 	}
 	if t.first > 1 {
-		return fmt.Errorf("%w; there is no earlier snapshot, and %s begins at message %d: restore one of the two, or start a new job", lost, wire.InputStream(t.W.Job), t.first)
+		return fmt.Errorf("%w; there is no earlier snapshot, and %s begins at message %d: restore one of the two, or start a new job", lost, wire.InputStream(t.w.Job), t.first)
 	}
 	t.withoutSnapshot(lost, "nothing", 1)
 	return nil
@@ -95,6 +95,6 @@ func (t *Ownership) instead(lost error) error {
 
 func (t *Ownership) withoutSnapshot(lost error, from string, first uint64) {
 	t.storing.lost()
-	t.Part.Instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
-	t.W.Log.Warn("a snapshot is lost: the state is rebuilt from what is left, and compared with the record's digest before anything is predicted", "partition", t.Part.State.ID, "from", from, "input", first, "to", t.C.Record.InSeq, "err", lost)
+	t.part.Instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
+	t.w.Log.Warn("a snapshot is lost: the state is rebuilt from what is left, and compared with the record's digest before anything is predicted", "partition", t.part.State.ID, "from", from, "input", first, "to", t.c.Record.InSeq, "err", lost)
 }

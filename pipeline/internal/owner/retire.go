@@ -16,30 +16,30 @@ const (
 	// KeepReplaced is how far back an output may go and find a snapshot: several
 	// times the two minutes that a server without sync_always may lose.
 	KeepReplaced = 10 * time.Minute
-	// MostKeptRows bounds, for each partition, the rows that are kept for
+	// mostKeptRows bounds, for each partition, the rows that are kept for
 	// replaced snapshots alone; beyond them these go sooner.
-	MostKeptRows = 1 << 14
+	mostKeptRows = 1 << 14
 )
 
 // retired is what a record named before.
 type retired struct {
 	at   time.Time
-	Snap string // empty: it was deleted at once
-	Rows []uint64
+	snap string // empty: it was deleted at once
+	rows []uint64
 }
 
-// Keeping is what records named before, and is kept for a while. Whoever
+// keeping is what records named before, and is kept for a while. Whoever
 // commits has it.
-type Keeping struct {
-	Replaced []retired // oldest first
-	KeptRows int       // of these
+type keeping struct {
+	replaced []retired // oldest first
+	keptRows int       // of these
 	lastKept time.Time // when the last snapshot of these was replaced
 }
 
-// Retire notes a snapshot that the record names no more, and rows that only it
+// retire notes a snapshot that the record names no more, and rows that only it
 // and those before it name, and returns what is to be deleted now. What is
 // replaced is kept for the time keep.
-func (t *Keeping) Retire(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
+func (t *keeping) retire(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
 	if snap != "" && (keep == 0 || t.lastKept.Add(keep).After(now)) {
 		snaps, snap = []string{snap}, ""
 	}
@@ -49,26 +49,26 @@ func (t *Keeping) Retire(snap string, rows []uint64, keep time.Duration, now tim
 	if snap != "" {
 		t.lastKept = now
 	}
-	t.Replaced = append(t.Replaced, retired{now, snap, rows})
-	t.KeptRows += len(rows)
-	for len(t.Replaced) > 0 {
+	t.replaced = append(t.replaced, retired{now, snap, rows})
+	t.keptRows += len(rows)
+	for len(t.replaced) > 0 {
 		// The first snapshot and all that stands behind it go together, once
 		// the next serves every record of the time.
-		next := 1 + slices.IndexFunc(t.Replaced[1:], func(r retired) bool { return r.Snap != "" })
-		if t.KeptRows <= MostKeptRows && (next == 0 || now.Sub(t.Replaced[next].at) < keep) {
+		next := 1 + slices.IndexFunc(t.replaced[1:], func(r retired) bool { return r.snap != "" })
+		if t.keptRows <= mostKeptRows && (next == 0 || now.Sub(t.replaced[next].at) < keep) {
 			break
 		}
 		if next == 0 {
-			next = len(t.Replaced)
+			next = len(t.replaced)
 		}
-		for _, r := range t.Replaced[:next] {
-			if r.Snap != "" {
-				snaps = append(snaps, r.Snap)
+		for _, r := range t.replaced[:next] {
+			if r.snap != "" {
+				snaps = append(snaps, r.snap)
 			}
-			unused = append(unused, r.Rows...)
-			t.KeptRows -= len(r.Rows)
+			unused = append(unused, r.rows...)
+			t.keptRows -= len(r.rows)
 		}
-		t.Replaced = t.Replaced[next:]
+		t.replaced = t.replaced[next:]
 	}
 	return snaps, unused
 }

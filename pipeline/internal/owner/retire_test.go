@@ -12,7 +12,7 @@ import (
 func TestReplacedIsKept(t *testing.T) {
 	t.Parallel()
 	const step = 7 * time.Second
-	var tn Keeping
+	var tn keeping
 	began := time.Now()
 	type was struct{ replaced, gone time.Duration }
 	snaps, rows := map[string]*was{}, map[uint64]*was{}
@@ -20,17 +20,17 @@ func TestReplacedIsKept(t *testing.T) {
 		at := time.Duration(i) * step
 		name := fmt.Sprint(i)
 		snaps[name], rows[i] = &was{replaced: at}, &was{replaced: at}
-		old, unused := tn.Retire(name, []uint64{i}, KeepReplaced, began.Add(at))
+		old, unused := tn.retire(name, []uint64{i}, KeepReplaced, began.Add(at))
 		for _, s := range old {
 			snaps[s].gone = at
 		}
 		for _, r := range unused {
 			rows[r].gone = at
 		}
-		if n := len(tn.Replaced); n > 0 {
+		if n := len(tn.replaced); n > 0 {
 			kept := 0
-			for _, r := range tn.Replaced {
-				if r.Snap != "" {
+			for _, r := range tn.replaced {
+				if r.snap != "" {
 					kept++
 				}
 			}
@@ -62,16 +62,16 @@ func TestReplacedIsKept(t *testing.T) {
 		}
 	}
 	for i := range uint64(20) { // no more rows than said, whatever the time
-		tn.Retire(fmt.Sprint(1000+i), make([]uint64, MostKeptRows/4), KeepReplaced, began.Add(300*step+time.Duration(i)))
+		tn.retire(fmt.Sprint(1000+i), make([]uint64, mostKeptRows/4), KeepReplaced, began.Add(300*step+time.Duration(i)))
 		held := 0
-		for _, r := range tn.Replaced {
-			held += len(r.Rows)
+		for _, r := range tn.replaced {
+			held += len(r.rows)
 		}
-		if held != tn.KeptRows || held > MostKeptRows {
-			t.Fatalf("%d rows are kept, counted as %d", held, tn.KeptRows)
+		if held != tn.keptRows || held > mostKeptRows {
+			t.Fatalf("%d rows are kept, counted as %d", held, tn.keptRows)
 		}
 	}
-	if old, unused := tn.Retire("a", []uint64{1}, 0, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
+	if old, unused := tn.retire("a", []uint64{1}, 0, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
 		t.Errorf("keeping nothing: %v, %v", old, unused)
 	}
 }

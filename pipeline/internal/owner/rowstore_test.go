@@ -27,12 +27,12 @@ func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	var sh shard.Shard
 	sh.StoreRows(nil, last)
 	tn := &Ownership{
-		W: &Worker{Shards: t.Context()}, Shard: &sh, Stop: func() {},
-		C: &store.Committer{Stream: away{}, Job: "x", Last: 1},
+		w: &Worker{Shards: t.Context()}, shard: &sh, Stop: func() {},
+		c: &store.Committer{Stream: away{}, Job: "x", Last: 1},
 	}
 	tn.Fail(lost)
 	ended := make(chan struct{})
-	go func() { tn.ExplainLostRow(); close(ended) }()
+	go func() { tn.explainLostRow(); close(ended) }()
 	select {
 	case <-ended:
 	case <-time.After(pipelinetest.Patience):

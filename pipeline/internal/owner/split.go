@@ -26,11 +26,11 @@ func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err e
 		size += predictionBytes + len(a.Preds[to].Stream) + 4*len(a.Preds[to].Scores)
 	}
 	for {
-		payload, err := e.Encoder.Encode(a.Preds[from:Boundary(a.At, from, to)])
+		payload, err := e.Encoder.Encode(a.Preds[from:boundary(a.At, from, to)])
 		if err != nil {
 			return nil, 0, fmt.Errorf("pipeline: predictions: %w", err)
 		}
-		to = Boundary(a.At, from, to)
+		to = boundary(a.At, from, to)
 		if len(payload) <= e.Limit {
 			return append([]byte(nil), payload...), to, nil
 		}
@@ -41,9 +41,9 @@ func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err e
 	}
 }
 
-// Boundary moves to back to the end of an input message's predictions, unless
+// boundary moves to back to the end of an input message's predictions, unless
 // none of [from, to) is one.
-func Boundary(at []uint64, from, to int) int {
+func boundary(at []uint64, from, to int) int {
 	if to == len(at) {
 		return to
 	}
@@ -55,12 +55,12 @@ func Boundary(at []uint64, from, to int) int {
 	return to
 }
 
-// RecordAfter is the record after r once the answer's predictions [from, to)
+// recordAfter is the record after r once the answer's predictions [from, to)
 // are out. It names now, a snapshot that was stored meanwhile, if there is one;
 // emptyTo is up to where the partition has no input behind the answer, 0 = not known.
-func RecordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, emptyTo uint64) wire.Record {
+func recordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, emptyTo uint64) wire.Record {
 	before := r.InSeq
-	r.Kind, r.Position = wire.KindCommit, AdvanceTo(r.Position, a, from, to)
+	r.Kind, r.Position = wire.KindCommit, advanceTo(r.Position, a, from, to)
 	switch {
 	case to < len(a.Preds):
 		r.Rests = wire.Place{Seq: a.At[to-1], Stored: a.Stored[to-1]}
@@ -80,8 +80,8 @@ func RecordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, empt
 	return r
 }
 
-// AdvanceTo is the position once the answer's predictions [from, to) are out.
-func AdvanceTo(p wire.Position, a *shard.Answer, from, to int) wire.Position {
+// advanceTo is the position once the answer's predictions [from, to) are out.
+func advanceTo(p wire.Position, a *shard.Answer, from, to int) wire.Position {
 	p.Outs += uint64(to - from)
 	if to == len(a.Preds) {
 		p.InSeq, p.Ahead = a.InSeq, 0

@@ -18,9 +18,9 @@ func TestAdvanceTo(t *testing.T) {
 	start := wire.Position{InSeq: 11, Ahead: 2, Outs: 100} // two of message 12's four went out before
 	for first := 1; first <= len(a.At); first++ {
 		for second := first + 1; second <= len(a.At); second++ {
-			p := AdvanceTo(start, a, 0, first)
+			p := advanceTo(start, a, 0, first)
 			check(t, a, p, first)
-			p = AdvanceTo(p, a, first, second)
+			p = advanceTo(p, a, first, second)
 			check(t, a, p, second)
 		}
 	}
@@ -32,7 +32,7 @@ func TestAdvanceRests(t *testing.T) {
 	a := &shard.Answer{InSeq: 30, InTime: 300, Predictions: state.Predictions{Preds: make([]codec.Prediction, 3), At: []uint64{12, 12, 15}, Stored: []int64{120, 120, 150}}}
 	c := &store.Committer{}
 	for i, want := range []wire.Place{{Seq: 12, Stored: 120}, {Seq: 12, Stored: 120}, {}} {
-		c.Record = RecordAfter(c.Record, a, i, i+1, nil, 0)
+		c.Record = recordAfter(c.Record, a, i, i+1, nil, 0)
 		if c.Record.Rests != want {
 			t.Errorf("after %d of 3: rests on %+v, want %+v", i+1, c.Record.Rests, want)
 		}
@@ -69,7 +69,7 @@ func check(t *testing.T, a *shard.Answer, p wire.Position, published int) {
 func TestBoundary(t *testing.T) {
 	at := []uint64{1, 1, 2, 3, 3, 3}
 	for _, c := range [][3]int{{0, 1, 1}, {0, 2, 2}, {0, 3, 3}, {0, 4, 3}, {0, 5, 3}, {3, 4, 4}, {3, 5, 5}, {0, 6, 6}, {2, 5, 3}} {
-		if got := Boundary(at, c[0], c[1]); got != c[2] {
+		if got := boundary(at, c[0], c[1]); got != c[2] {
 			t.Errorf("boundary of [%d,%d) = %d, want %d", c[0], c[1], got, c[2])
 		}
 	}

@@ -132,7 +132,7 @@ func (b *Auxiliary) restore(ctx context.Context, name string) (jetstream.Stream,
 	}
 	cfg.Sealed, cfg.Metadata = false, maps.Clone(cfg.Metadata)
 	maps.DeleteFunc(cfg.Metadata, func(k, _ string) bool { return strings.HasPrefix(k, "_nats.") }) // the server's own
-	return CreateStream(ctx, b.js, cfg)
+	return createStream(ctx, b.js, cfg)
 }
 
 // lacks says what a stage cannot do without a NATS stream, and what helps.

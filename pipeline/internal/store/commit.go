@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	Surely = time.Second // an answer from the server is relied on this long; see committer.sure
+	surely = time.Second // an answer from the server is relied on this long; see committer.sure
 )
 
 // ErrFenced says that a partition belongs to another worker now.
@@ -57,7 +57,7 @@ type Committer struct {
 	Condition func(m *nats.Msg, r wire.Record)
 
 	Record wire.Record // as last acknowledged; a claim's restore corrects it
-	Acked  wire.Record // as last acknowledged, to the letter
+	acked  wire.Record // as last acknowledged, to the letter
 	begun  bool        // begins had nothing against it
 	Last   uint64      // sequence number of the message that says so; 0 = none
 	Heard  asked       // the question by whose answer we know that
@@ -70,13 +70,13 @@ type underWay struct {
 	msg    *nats.Msg
 	next   wire.Record
 	sent   asked
-	Future jetstream.PubAckFuture
+	future jetstream.PubAckFuture
 }
 
 // asked is when a question went to the server, and on which connection.
 type asked struct {
-	At         time.Time
-	Reconnects uint64
+	at         time.Time
+	reconnects uint64
 }
 
 func (c *Committer) Ask() asked { return asked{time.Now(), c.JS.Conn().Stats().Reconnects} }
@@ -88,7 +88,7 @@ func (c *Committer) Ask() asked { return asked{time.Now(), c.JS.Conn().Stats().R
 // claim the partition and bring the numbers to where they were.
 func (c *Committer) Sure(q asked) bool {
 	now := c.Ask()
-	return now.Reconnects == q.Reconnects && now.At.Sub(q.At) < Surely
+	return now.reconnects == q.reconnects && now.at.Sub(q.at) < surely
 }
 
 // Reassure reads the record again where it is not sure any more. Where the
@@ -98,7 +98,7 @@ func (c *Committer) Reassure(ctx context.Context) {
 	if c.Sure(c.Heard) {
 		return
 	}
-	if r, seq, err := c.Read(ctx); err == nil && seq == c.Last && r == c.Acked {
+	if r, seq, err := c.Read(ctx); err == nil && seq == c.Last && r == c.acked {
 		c.Heard = q
 	}
 }
@@ -119,14 +119,14 @@ func (c *Committer) Read(ctx context.Context) (wire.Record, uint64, error) {
 // has something against is left as it is.
 func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Record) bool) error {
 	var tried uint64 // the epoch of an attempt without an answer
-	var gone Missing
+	var gone missing
 	for {
 		q := c.Ask()
 		r, seq, err := c.Read(ctx)
 		switch {
 		case errors.Is(err, wire.ErrRecord):
 			return err
-		case gone.Confirmed(err):
+		case gone.confirmed(err):
 			return LostStream(c.Job, wire.OutputStream(c.Job))
 		case err != nil: // server away: ask again
 		case seq > 0 && r.Worker == c.Worker && r.Kind == wire.KindClaim && r.Epoch == tried:
@@ -222,9 +222,9 @@ func (c *Committer) Begin(body []byte, next wire.Record) {
 	c.next = next
 	c.msg = c.message(next, c.Last, body)
 	// A nil future means that it was not sent; await sees to it.
-	if c.Future = nil; c.Sure(c.Heard) {
+	if c.future = nil; c.Sure(c.Heard) {
 		c.sent = c.Ask()
-		c.Future, _ = c.JS.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
+		c.future, _ = c.JS.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *Committer) Begin(body []byte, next wire.Record) {
 // lost or refuses. While the server is away it waits, until ctx ends.
 func (c *Committer) Await(ctx context.Context) error {
 	var err error
-	if c.Future == nil {
+	if c.future == nil {
 		err = errUnsure
 	} else {
 		// The client answers for the server after commitTimeout. One whose
@@ -241,10 +241,10 @@ func (c *Committer) Await(ctx context.Context) error {
 		late := time.NewTimer(2 * CommitTimeout)
 		defer late.Stop()
 		select {
-		case ack := <-c.Future.Ok():
+		case ack := <-c.future.Ok():
 			c.Accept(c.next, ack.Sequence, c.sent)
 			return nil
-		case err = <-c.Future.Err():
+		case err = <-c.future.Err():
 		case <-late.C:
 			err = nats.ErrTimeout
 		case <-ctx.Done():
@@ -256,7 +256,7 @@ func (c *Committer) Await(ctx context.Context) error {
 
 // Accept takes down what the server has stored: it says so in its answer to q.
 func (c *Committer) Accept(r wire.Record, seq uint64, q asked) {
-	c.Record, c.Acked, c.Last, c.Heard, c.Future = r, r, seq, q, nil
+	c.Record, c.acked, c.Last, c.Heard, c.future = r, r, seq, q, nil
 }
 
 // resolve finds out what became of a commit without an answer: it reads the
@@ -267,12 +267,12 @@ func (c *Committer) Accept(r wire.Record, seq uint64, q asked) {
 func (c *Committer) resolve(ctx context.Context, cause error) error {
 	c.Log.Warn("no answer to a commit, reading the partition's record to see whether it was stored", "subject", c.Subject(), "input", c.next.InSeq, "err", cause)
 	var staleSince time.Time
-	var gone Missing
+	var gone missing
 	for {
 		q := c.Ask()
 		r, seq, err := c.Read(ctx)
 		switch {
-		case gone.Confirmed(err):
+		case gone.confirmed(err):
 			return LostStream(c.Job, wire.OutputStream(c.Job))
 		case errors.Is(err, wire.ErrRecord):
 			return err
@@ -284,7 +284,7 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 			return nil
 		case seq > c.Last && c.fenced():
 			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", ErrFenced, c.Subject(), r.Epoch, r.Worker, c.Record.Epoch)
-		case seq == c.Last && r != c.Acked && c.fenced():
+		case seq == c.Last && r != c.acked && c.fenced():
 			return fmt.Errorf("%w: message %d on %s was written by this worker in epoch %d, and is now of worker %s in epoch %d: the output went back in time (a power failure? a restored backup?); its lost predictions are made again", ErrFenced, c.Last, c.Subject(), c.Record.Epoch, r.Worker, r.Epoch)
 		case seq < c.Last:
 			if staleSince.IsZero() {

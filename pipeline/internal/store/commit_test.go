@@ -30,11 +30,11 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 		next := com.Record
 		next.Kind, next.InSeq = wire.KindCommit, next.InSeq+1
 		com.Begin(nil, next)
-		sent = com.Future != nil
+		sent = com.future != nil
 		return sent, com.Await(t.Context())
 	}
-	old := func() { com.Heard.At = com.Heard.At.Add(-2 * Surely) }
-	earlier := func() { com.Heard.Reconnects-- }
+	old := func() { com.Heard.at = com.Heard.at.Add(-2 * surely) }
+	earlier := func() { com.Heard.reconnects-- }
 	for what, unsure := range map[string]func(){"old": old, "of an earlier connection": earlier} {
 		if sent, err := commit(); !sent || err != nil {
 			t.Fatalf("a commit after an answer: sent %v, %v", sent, err)
@@ -50,7 +50,7 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 		}
 	}
 	last := com.Last
-	com.Acked.Worker = "somebody else" // as if that had been acknowledged
+	com.acked.Worker = "somebody else" // as if that had been acknowledged
 	old()
 	com.Reassure(t.Context())
 	if sent, err := commit(); sent || !errors.Is(err, ErrFenced) {

@@ -9,20 +9,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Missing is how long a NATS stream has not been found without a break.
-type Missing struct{ Since time.Time }
+// missing is how long a NATS stream has not been found without a break.
+type missing struct{ since time.Time }
 
-// Confirmed notes a question's outcome, and reports whether the NATS stream is
+// confirmed notes a question's outcome, and reports whether the NATS stream is
 // gone: a cluster that is choosing leaders may not find it for a moment.
-func (m *Missing) Confirmed(err error) bool {
+func (m *missing) confirmed(err error) bool {
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		m.Since = time.Time{}
+		m.since = time.Time{}
 		return false
 	}
-	if m.Since.IsZero() {
-		m.Since = time.Now()
+	if m.since.IsZero() {
+		m.since = time.Now()
 	}
-	return time.Since(m.Since) > StaleGrace
+	return time.Since(m.since) > StaleGrace
 }
 
 // LostStream words the loss of a job's input or output.

@@ -39,7 +39,7 @@ func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
 	case info.State.FirstSeq > at.Seq:
 		return nil
 	}
-	msg, err := r.Message(ctx, at.Seq)
+	msg, err := r.message(ctx, at.Seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		if info, err = r.Info(ctx, at.Seq); err == nil && info.State.FirstSeq <= at.Seq { // it has not aged away meanwhile
 			err = fmt.Errorf("pipeline: message %d of %s, which partition %d has read, was deleted: restore the store, or start a new job", at.Seq, name, part)
@@ -53,8 +53,8 @@ func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
 	return err
 }
 
-// Message asks for an input message until the server answers.
-func (r *Input) Message(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+// message asks for an input message until the server answers.
+func (r *Input) message(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
 	for {
 		try, cancel := r.Link.Attempt(ctx)
 		msg, err := r.Stream.GetMsg(try, seq)

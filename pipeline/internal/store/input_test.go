@@ -24,14 +24,14 @@ func TestInputMessageIsAskedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &Link{}
-	l.Up, l.Cut = context.WithCancel(context.Background())
-	l.Cut() // as when the connection breaks between the question and its answer
+	l.up, l.cut = context.WithCancel(context.Background())
+	l.cut() // as when the connection breaks between the question and its answer
 	time.AfterFunc(2*RetryWait, func() {
-		l.Mu.Lock()
-		defer l.Mu.Unlock()
-		l.Up, l.Cut = context.WithCancel(context.Background())
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.up, l.cut = context.WithCancel(context.Background())
 	})
-	msg, err := (&Input{Stream: stream, Link: l}).Message(t.Context(), 1)
+	msg, err := (&Input{Stream: stream, Link: l}).message(t.Context(), 1)
 	if err != nil || string(msg.Data) != "answer" {
 		t.Errorf("message %v, error %v", msg, err)
 	}

@@ -73,10 +73,10 @@ func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 		all = append(all, s)
 	}
 	for i, s := range all {
-		if s.Stream.CachedInfo().Config.AllowDirect {
+		if s.stream.CachedInfo().Config.AllowDirect {
 			t.Errorf("worker %d may read from any replica", i)
 		}
-		if !s.Replicated() {
+		if !s.replicated() {
 			t.Errorf("worker %d takes three copies for one", i)
 		}
 	}
@@ -93,7 +93,7 @@ func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 			}
 		}
 		all[(round+1)%3].Remove(t.Context(), name, pipelinetest.Log(t))
-		if _, err := all[(round+2)%3].Objects.GetInfo(t.Context(), name); err == nil {
+		if _, err := all[(round+2)%3].objects.GetInfo(t.Context(), name); err == nil {
 			t.Fatalf("round %d: a removed snapshot is still there", round)
 		}
 	}

@@ -11,24 +11,24 @@ import (
 // connection it was sent on: its answer cannot come any more. (The client
 // ends asynchronous publishes by itself, questions only by their time.)
 type Link struct {
-	Mu  sync.Mutex
-	Up  context.Context // ends when the connection breaks
-	Cut context.CancelFunc
+	mu  sync.Mutex
+	up  context.Context // ends when the connection breaks
+	cut context.CancelFunc
 }
 
 // Follow watches a connection until it is closed for good.
 func Follow(nc *nats.Conn) *Link {
 	l := &Link{}
-	l.Up, l.Cut = context.WithCancel(context.Background())
+	l.up, l.cut = context.WithCancel(context.Background())
 	changes := nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	go func() {
 		for s := range changes {
-			l.Mu.Lock()
-			l.Cut()
+			l.mu.Lock()
+			l.cut()
 			if s != nats.CLOSED {
-				l.Up, l.Cut = context.WithCancel(context.Background())
+				l.up, l.cut = context.WithCancel(context.Background())
 			}
-			l.Mu.Unlock()
+			l.mu.Unlock()
 			if s == nats.CLOSED {
 				return
 			}
@@ -44,9 +44,9 @@ func (l *Link) Attempt(ctx context.Context) (context.Context, context.CancelFunc
 	if l == nil {
 		return ctx, cancel
 	}
-	l.Mu.Lock()
-	up := l.Up
-	l.Mu.Unlock()
+	l.mu.Lock()
+	up := l.up
+	l.mu.Unlock()
 	stop := context.AfterFunc(up, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -47,7 +47,7 @@ type StoredRow struct {
 
 // RowLimit is how many bytes a row may have: the server says so with each
 // connection.
-func (s *Snapshots) RowLimit() int { return int(s.RowJS.Conn().MaxPayload()) - HeaderRoom }
+func (s *Snapshots) RowLimit() int { return int(s.rowJS.Conn().MaxPayload()) - HeaderRoom }
 
 // openRows finds the job's store of rows. It has a publisher of its own, for
 // its messages come in groups.
@@ -56,7 +56,7 @@ func (s *Snapshots) openRows(ctx context.Context, js jetstream.JetStream, job st
 	if s.rows, err = js.Stream(ctx, wire.RowStream(job)); err != nil {
 		return fmt.Errorf("pipeline: NATS stream %s: %w", wire.RowStream(job), err)
 	}
-	s.RowJS, err = jetstream.New(js.Conn(), jetstream.WithPublishAsyncTimeout(CommitTimeout), jetstream.WithPublishAsyncMaxPending(mostRowsUnderWay))
+	s.rowJS, err = jetstream.New(js.Conn(), jetstream.WithPublishAsyncTimeout(CommitTimeout), jetstream.WithPublishAsyncMaxPending(mostRowsUnderWay))
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
@@ -111,7 +111,7 @@ func (s *Snapshots) PutRows(ctx context.Context, rows []StoredRow) error {
 // is of no use. A replicated stream that nobody answers for is choosing a
 // leader.
 func (s *Snapshots) refused(err error) bool {
-	return Refused(err) || Unheard(err) && !s.Replicated()
+	return Refused(err) || Unheard(err) && !s.replicated()
 }
 
 // putGroup publishes those of a few rows that have no number yet, and returns
@@ -124,7 +124,7 @@ func (s *Snapshots) putGroup(ctx context.Context, rows []StoredRow) (failure err
 		}
 		msg := &nats.Msg{Subject: r.Subject, Data: r.Data, Header: nats.Header{jetstream.MsgIDHeader: {r.ID}}}
 		var err error
-		if acks[i], err = s.RowJS.PublishMsgAsync(msg, jetstream.WithRetryAttempts(0)); err != nil {
+		if acks[i], err = s.rowJS.PublishMsgAsync(msg, jetstream.WithRetryAttempts(0)); err != nil {
 			failure = err
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Snapshots) putGroup(ctx context.Context, rows []StoredRow) (failure err
 func (s *Snapshots) Probe(ctx context.Context, part, size int, log *slog.Logger) {
 	ctx, cancel := s.Link.Attempt(ctx)
 	defer cancel()
-	ack, err := s.RowJS.PublishMsg(ctx, &nats.Msg{Subject: wire.RowSubject(s.Job, part, 0), Data: make([]byte, size)}, jetstream.WithRetryAttempts(0))
+	ack, err := s.rowJS.PublishMsg(ctx, &nats.Msg{Subject: wire.RowSubject(s.Job, part, 0), Data: make([]byte, size)}, jetstream.WithRetryAttempts(0))
 	if err == nil {
 		s.RemoveRows(ctx, []uint64{ack.Sequence}, log)
 	}
@@ -190,9 +190,9 @@ func (s *Snapshots) getRow(ctx context.Context, ref wire.RowRef, words int) ([]u
 		cancel()
 		switch {
 		case err == nil:
-			return ParseRow(m.Data, ref, words, where)
+			return parseRow(m.Data, ref, words, where)
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			if s.Replicated() && time.Since(begin) < StaleGrace {
+			if s.replicated() && time.Since(begin) < StaleGrace {
 				break // a new leader may not know it yet
 			}
 			return nil, fmt.Errorf("pipeline: state row %d of %s is lost: %w; %w", ref.Seq, where, err, ErrRow)
@@ -209,8 +209,8 @@ func (s *Snapshots) getRow(ctx context.Context, ref wire.RowRef, words int) ([]u
 	}
 }
 
-// ParseRow reads a row's bytes, which must be those that were stored.
-func ParseRow(data []byte, ref wire.RowRef, words int, where string) ([]uint32, error) {
+// parseRow reads a row's bytes, which must be those that were stored.
+func parseRow(data []byte, ref wire.RowRef, words int, where string) ([]uint32, error) {
 	if len(data) != 4*words || wire.HashOf(data) != ref.Hash {
 		return nil, fmt.Errorf("pipeline: state row %d of %s is not the one that was stored there: it was damaged or replaced; %w", ref.Seq, where, ErrRow)
 	}

@@ -20,18 +20,18 @@ func TestParseRow(t *testing.T) {
 	row := []uint32{1, 2, 0xffffffff}
 	data := state.AppendRowWords(nil, row)
 	ref := wire.RowRef{Seq: 3, Hash: wire.HashOf(data)}
-	if got, err := ParseRow(data, ref, 3, "X"); err != nil || !slices.Equal(got, row) {
+	if got, err := parseRow(data, ref, 3, "X"); err != nil || !slices.Equal(got, row) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	for bit := range 8 * len(data) {
 		data[bit/8] ^= 1 << (bit % 8)
-		if _, err := ParseRow(data, ref, 3, "X"); err == nil {
+		if _, err := parseRow(data, ref, 3, "X"); err == nil {
 			t.Fatalf("bit %d is wrong and nobody says so", bit)
 		}
 		data[bit/8] ^= 1 << (bit % 8)
 	}
 	for _, words := range []int{2, 4} {
-		if _, err := ParseRow(data, ref, words, "X"); err == nil {
+		if _, err := parseRow(data, ref, words, "X"); err == nil {
 			t.Errorf("a row of 3 words passes for one of %d", words)
 		}
 	}
@@ -95,9 +95,9 @@ func TestMuteRowStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	well := s.RowJS
+	well := s.rowJS
 	d := &dumb{JetStream: well}
-	s.RowJS, s.Patience = d, time.Second
+	s.rowJS, s.Patience = d, time.Second
 	put := func() error {
 		data := []byte("row")
 		return s.PutRows(t.Context(), []StoredRow{{Subject: wire.RowSubject("mute", 0, 1), ID: "1", Data: data, Ref: wire.RowRef{Hash: wire.HashOf(data)}}})
@@ -117,7 +117,7 @@ func TestMuteRowStore(t *testing.T) {
 	if n := d.asked.Load(); n != asked {
 		t.Errorf("asked %d times more", n-asked)
 	}
-	s.RowJS = well
+	s.rowJS = well
 	s.Probe(t.Context(), 0, 12, pipelinetest.Log(t))
 	if err := put(); err != nil {
 		t.Errorf("after its answer: %v", err)

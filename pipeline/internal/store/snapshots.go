@@ -35,8 +35,8 @@ const (
 // Snapshots is where a job keeps its partitions' states: a bucket of the
 // server's object store, and the NATS stream that it is.
 type Snapshots struct {
-	Objects jetstream.ObjectStore
-	Stream  jetstream.Stream
+	objects jetstream.ObjectStore
+	stream  jetstream.Stream
 	Bucket  string
 	// suspects are uploads without an entry when last looked; see sweepChunks.
 	suspects map[string]bool
@@ -48,7 +48,7 @@ type Snapshots struct {
 	Link     *Link // nil where nobody follows the connection
 	Job      string
 	rows     jetstream.Stream
-	RowJS    jetstream.JetStream
+	rowJS    jetstream.JetStream
 	Patience time.Duration
 	// mute says that the store of rows has not answered for patience: nobody
 	// waits for it so long again before it has answered a probe.
@@ -93,7 +93,7 @@ func FindSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*Sn
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}
-	s := &Snapshots{Objects: store, Stream: stream, Bucket: name}
+	s := &Snapshots{objects: store, stream: stream, Bucket: name}
 	if err := s.openRows(ctx, js, job); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func FindSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*Sn
 }
 
 // Subjects of the bucket, by the object store's format (ADR-20).
-func (s *Snapshots) Chunks(id string) string { return "$O." + s.Bucket + ".C." + id }
+func (s *Snapshots) chunks(id string) string { return "$O." + s.Bucket + ".C." + id }
 func (s *Snapshots) entry(name string) string {
 	return "$O." + s.Bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
@@ -112,7 +112,7 @@ func (s *Snapshots) entry(name string) string {
 func (s *Snapshots) Put(ctx context.Context, name string, b []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, min(uploadTimeout, transferTime(uint64(len(b)))))
 	defer cancel()
-	_, err := s.Objects.Put(ctx, jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: snapshotChunk}}, &unhurried{bytes.NewReader(b)})
+	_, err := s.objects.Put(ctx, jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: snapshotChunk}}, &unhurried{bytes.NewReader(b)})
 	if err != nil {
 		return fmt.Errorf("pipeline: snapshot %s: %w", name, err)
 	}
@@ -140,8 +140,8 @@ var errChunks = errors.New("pieces of it are missing")
 func (s *Snapshots) Get(ctx context.Context, name string) ([]byte, error) {
 	late := time.Now().Add(StaleGrace)
 	for {
-		b, err := s.Read(ctx, name)
-		if err == nil || !LostSnapshot(err) || !s.Replicated() || time.Now().After(late) {
+		b, err := s.read(ctx, name)
+		if err == nil || !LostSnapshot(err) || !s.replicated() || time.Now().After(late) {
 			return b, err
 		}
 		if err := Pause(ctx, RetryWait); err != nil {
@@ -150,11 +150,11 @@ func (s *Snapshots) Get(ctx context.Context, name string) ([]byte, error) {
 	}
 }
 
-// Read reads a snapshot, which the client checks against its stored sha256.
-func (s *Snapshots) Read(ctx context.Context, name string) ([]byte, error) {
+// read reads a snapshot, which the client checks against its stored sha256.
+func (s *Snapshots) read(ctx context.Context, name string) ([]byte, error) {
 	try, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
-	info, err := s.Objects.GetInfo(try, name)
+	info, err := s.objects.GetInfo(try, name)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (s *Snapshots) Read(ctx context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("it has %d bytes, want at most %d", info.Size, int64(maxSnapshot))
 	}
 	// A reader of pieces that are not there would wait for them.
-	switch n, err := s.Count(try, s.Chunks(info.NUID)); {
+	switch n, err := s.count(try, s.chunks(info.NUID)); {
 	case err != nil: // says nothing of the pieces
 		return nil, err
 	case n < uint64(info.Chunks):
@@ -170,7 +170,7 @@ func (s *Snapshots) Read(ctx context.Context, name string) ([]byte, error) {
 	}
 	all, cancel := context.WithTimeout(ctx, transferTime(info.Size))
 	defer cancel()
-	res, err := s.Objects.Get(all, name)
+	res, err := s.objects.Get(all, name)
 	if err != nil {
 		return nil, err
 	}
@@ -183,13 +183,13 @@ func (s *Snapshots) Read(ctx context.Context, name string) ([]byte, error) {
 // Beginning is the first piece of a snapshot; nil where there is no such
 // snapshot, or its pieces are gone.
 func (s *Snapshots) Beginning(ctx context.Context, name string) ([]byte, error) {
-	info, err := s.Objects.GetInfo(ctx, name)
+	info, err := s.objects.GetInfo(ctx, name)
 	if LostSnapshot(err) {
 		return nil, nil
 	}
 	var first *jetstream.RawStreamMsg
 	if err == nil {
-		first, err = s.Stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(s.Chunks(info.NUID)))
+		first, err = s.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(s.chunks(info.NUID)))
 	}
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil
@@ -205,18 +205,18 @@ func transferTime(bytes uint64) time.Duration {
 	return CommitTimeout + time.Duration(bytes/slowestStore)*time.Second
 }
 
-// Count is how many messages the leader has on a subject.
-func (s *Snapshots) Count(ctx context.Context, subject string) (uint64, error) {
-	info, err := s.Stream.Info(ctx, jetstream.WithSubjectFilter(subject))
+// count is how many messages the leader has on a subject.
+func (s *Snapshots) count(ctx context.Context, subject string) (uint64, error) {
+	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
 		return 0, err
 	}
 	return info.State.Subjects[subject], nil
 }
 
-// Replicated reports whether the bucket has several copies, whose leader may
+// replicated reports whether the bucket has several copies, whose leader may
 // change.
-func (s *Snapshots) Replicated() bool { return s.Stream.CachedInfo().Config.Replicas > 1 }
+func (s *Snapshots) replicated() bool { return s.stream.CachedInfo().Config.Replicas > 1 }
 
 // lost reports whether a snapshot can never be read, whenever one asks.
 func LostSnapshot(err error) bool {
@@ -227,12 +227,12 @@ func LostSnapshot(err error) bool {
 // object store's own way leaves a marker for ever. What cannot be deleted now
 // is swept later.
 func (s *Snapshots) Remove(ctx context.Context, name string, log *slog.Logger) {
-	info, err := s.Objects.GetInfo(ctx, name)
+	info, err := s.objects.GetInfo(ctx, name)
 	if err == nil {
-		err = s.Stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(name)))
+		err = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(name)))
 	}
 	if err == nil {
-		err = s.Stream.Purge(ctx, jetstream.WithPurgeSubject(s.Chunks(info.NUID)))
+		err = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunks(info.NUID)))
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		log.Debug("old snapshot not deleted", "name", name, "err", err)
@@ -249,7 +249,7 @@ type snapshotEntry struct {
 // Some may have been deleted, and left a marker.
 func (s *Snapshots) Entries(ctx context.Context, part int) (all []snapshotEntry, err error) {
 	prefix := "$O." + s.Bucket + ".M."
-	info, err := s.Stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %s: %w", s.Bucket, err)
 	}

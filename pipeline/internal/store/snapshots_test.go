@@ -26,13 +26,13 @@ func TestHalfUploadsAreSwept(t *testing.T) {
 	}
 	piece := func(id string) {
 		t.Helper()
-		if _, err := js.Publish(ctx, s.Chunks(id), []byte("piece")); err != nil {
+		if _, err := js.Publish(ctx, s.chunks(id), []byte("piece")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	there := func(id string) uint64 {
 		t.Helper()
-		n, err := s.Count(ctx, s.Chunks(id))
+		n, err := s.count(ctx, s.chunks(id))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,11 +78,11 @@ func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 	}
 	s.Remove(ctx, wire.SnapshotName(0, 1, 0), pipelinetest.Log(t))
 	s.Remove(ctx, wire.SnapshotName(0, 1, 1), pipelinetest.Log(t))
-	if err := s.Objects.Delete(ctx, wire.SnapshotName(0, 1, 2)); err != nil { // leaves a marker
+	if err := s.objects.Delete(ctx, wire.SnapshotName(0, 1, 2)); err != nil { // leaves a marker
 		t.Fatal(err)
 	}
 	s.Sweep(ctx, map[int]Claim{0: {Epoch: 2, Found: ""}}, false, pipelinetest.Log(t))
-	info, err := s.Stream.Info(ctx)
+	info, err := s.stream.Info(ctx)
 	if err != nil || info.State.Msgs != 0 {
 		t.Errorf("%d messages are left in the bucket, %v", info.State.Msgs, err)
 	}
@@ -101,19 +101,19 @@ func TestFailedQuestionIsNoLoss(t *testing.T) {
 	if err := s.Put(ctx, "p0.e1.5", []byte("state")); err != nil {
 		t.Fatal(err)
 	}
-	there := s.Stream
-	s.Stream = &mute{there}
-	if _, err := s.Read(ctx, "p0.e1.5"); !errors.Is(err, nats.ErrReconnectBufExceeded) || LostSnapshot(err) {
+	there := s.stream
+	s.stream = &mute{there}
+	if _, err := s.read(ctx, "p0.e1.5"); !errors.Is(err, nats.ErrReconnectBufExceeded) || LostSnapshot(err) {
 		t.Errorf("no answer about the pieces: %v, lost %v; want the client's error, and not lost", err, LostSnapshot(err))
 	}
-	s.Stream = there
-	if got, err := s.Read(ctx, "p0.e1.5"); err != nil || string(got) != "state" {
+	s.stream = there
+	if got, err := s.read(ctx, "p0.e1.5"); err != nil || string(got) != "state" {
 		t.Errorf("asked again: %q, %v", got, err)
 	}
-	if err := s.Stream.Purge(ctx, jetstream.WithPurgeSubject(s.Chunks("*"))); err != nil {
+	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunks("*"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Read(ctx, "p0.e1.5"); !LostSnapshot(err) {
+	if _, err := s.read(ctx, "p0.e1.5"); !LostSnapshot(err) {
 		t.Errorf("without its pieces: %v, want a lost snapshot", err)
 	}
 }

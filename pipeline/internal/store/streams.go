@@ -27,7 +27,7 @@ type Layout struct {
 	DeadLetterKeep    int64         // dead letters kept; negative = all
 }
 
-func (c Layout) Streams() []jetstream.StreamConfig {
+func (c Layout) streams() []jetstream.StreamConfig {
 	in := jetstream.StreamConfig{
 		Name:     wire.InputStream(c.Job),
 		Subjects: []string{c.InputSubject},
@@ -89,10 +89,10 @@ func firstRow() uint64 { return uint64(time.Now().UnixMicro()) }
 // limit is kept and logged. Nothing existing is changed.
 func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *slog.Logger) error {
 	var errs []error
-	for _, want := range c.Streams() {
+	for _, want := range c.streams() {
 		s, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			if s, err = CreateStream(ctx, js, want); overlap(err) {
+			if s, err = createStream(ctx, js, want); overlap(err) {
 				err = fmt.Errorf("%w: another NATS stream, perhaps another job's input, takes these subjects; give each job an input subject of its own (input.subject)", err)
 			}
 			if err != nil {
@@ -111,11 +111,11 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *s
 // lookups is how often a NATS stream is asked for whose name a cluster knows.
 const lookups = 4
 
-// CreateStream makes a NATS stream, or finds the one that another worker made
+// createStream makes a NATS stream, or finds the one that another worker made
 // since somebody looked. The server refuses a name that is taken unless every
 // setting is the same, and numbers begin where each worker's clock says
 // (firstRow): whoever comes second takes what is there.
-func CreateStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := js.CreateStream(ctx, want)
 	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return s, err

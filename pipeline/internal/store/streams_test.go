@@ -19,11 +19,11 @@ func TestSecondComerCompares(t *testing.T) {
 	c.Partitions = 3
 	other := c
 	other.Partitions = 4
-	for i, want := range c.Streams() {
+	for i, want := range c.streams() {
 		if _, err := js.CreateStream(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
-		s, err := CreateStream(t.Context(), js, other.Streams()[i])
+		s, err := createStream(t.Context(), js, other.streams()[i])
 		if err != nil || s.CachedInfo().Config.Name != want.Name {
 			t.Errorf("%s: %v", want.Name, err)
 		}

@@ -22,7 +22,7 @@ type Claim struct {
 // before our claim's that are not the one it found, and, with pieces, what was
 // stored of uploads that were never finished.
 func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, log *slog.Logger) {
-	all, err := s.Objects.List(ctx, jetstream.ListObjectsShowDeleted())
+	all, err := s.objects.List(ctx, jetstream.ListObjectsShowDeleted())
 	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
 		log.Debug("snapshots not listed", "err", err)
 		return
@@ -36,7 +36,7 @@ func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, 
 		}
 		if mine, ok := ours[part]; ok && epoch < mine.Epoch && o.Name != mine.Found {
 			if o.Deleted { // a marker, as the object store leaves them
-				_ = s.Stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(o.Name))) // or the next time
+				_ = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(o.Name))) // or the next time
 				continue
 			}
 			s.Remove(ctx, o.Name, log)
@@ -52,7 +52,7 @@ func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, 
 // still under way gets its entry, or gives up, within uploadTimeout. No clock
 // but our own passing of time decides.
 func (s *Snapshots) sweepChunks(ctx context.Context, entries map[string]bool, log *slog.Logger) {
-	info, err := s.Stream.Info(ctx, jetstream.WithSubjectFilter(s.Chunks("*")))
+	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(s.chunks("*")))
 	if err != nil {
 		log.Debug("snapshots' pieces not listed", "err", err)
 		return
@@ -60,11 +60,11 @@ func (s *Snapshots) sweepChunks(ctx context.Context, entries map[string]bool, lo
 	before := s.suspects
 	s.suspects = map[string]bool{}
 	for subject := range info.State.Subjects {
-		id := strings.TrimPrefix(subject, s.Chunks(""))
+		id := strings.TrimPrefix(subject, s.chunks(""))
 		switch {
 		case entries[id]:
 		case before[id]:
-			if err := s.Stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+			if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
 				log.Debug("pieces of an unfinished snapshot not deleted", "upload", id, "err", err)
 				s.suspects[id] = true
 				continue

@@ -1,0 +1,28 @@
+package owner
+
+import (
+	"context"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A consumer that the server refuses is asked for again, and not for ever.
+func TestConsumerRefused(t *testing.T) {
+	t.Parallel()
+	book := &pipelinetest.LogBook{}
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	w := &Worker{Job: "none", Log: book.Logger(), Reader: func(int) (jetstream.JetStream, error) { return js, nil }, Server: Server{Snaps: &store.Snapshots{}}}
+	tn := &Ownership{w: w, part: shard.NewPartition(0, 0), shard: &shard.Shard{}, ctx: ctx, Stop: stop}
+	_, err := tn.read()
+	pipelinetest.Mentions(t, err, "consumer of partition 0", "refused 10 times")
+	if n := book.Lines("trying again"); n != consumerAttempts-1 {
+		t.Errorf("%d attempts logged, want %d", n, consumerAttempts-1)
+	}
+}
