@@ -17,6 +17,7 @@ type InputWatch struct {
 	breaks uint64             // of connections and consumers, when all was last found to be as it was
 }
 
+// NewInputWatch makes the watch of a worker, which has seen nothing yet.
 func NewInputWatch(w *Worker) *InputWatch {
 	return &InputWatch{worker: w, heard: map[int]wire.Place{}}
 }

@@ -67,7 +67,7 @@ func (p *pool) addFree(from int) {
 	}
 }
 
-// take hands out the lowest free slot; ErrSlots where all are in use.
+// take hands out the lowest free slot; errSlots where all are in use.
 func (p *pool) take() (int32, error) {
 	if len(p.free) == 0 {
 		if err := p.grow(); err != nil {

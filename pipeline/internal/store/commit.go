@@ -79,6 +79,7 @@ type asked struct {
 	reconnects uint64
 }
 
+// Ask notes a question that goes to the server now.
 func (c *Committer) Ask() asked { return asked{time.Now(), c.JS.Conn().Stats().Reconnects} }
 
 // Sure reports whether a record that the server has shown by its answer to q is
@@ -103,6 +104,7 @@ func (c *Committer) Reassure(ctx context.Context) {
 	}
 }
 
+// Subject is the partition's in the output.
 func (c *Committer) Subject() string { return wire.OutputSubject(c.Job, c.Part) }
 
 // Read returns the last record and its sequence number, 0 if there is none.

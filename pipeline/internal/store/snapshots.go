@@ -40,7 +40,7 @@ type Snapshots struct {
 	Bucket  string
 	// suspects are uploads without an entry when last looked; see sweepChunks.
 	suspects map[string]bool
-	// generation counts how often the bucket was lost under this run: what was
+	// Generation counts how often the bucket was lost under this run: what was
 	// stored in one before is not there any more.
 	Generation atomic.Uint64
 
@@ -50,7 +50,7 @@ type Snapshots struct {
 	rows     jetstream.Stream
 	rowJS    jetstream.JetStream
 	Patience time.Duration
-	// mute says that the store of rows has not answered for patience: nobody
+	// Mute says that the store of rows has not answered for patience: nobody
 	// waits for it so long again before it has answered a probe.
 	Mute atomic.Bool
 }
@@ -218,7 +218,7 @@ func (s *Snapshots) count(ctx context.Context, subject string) (uint64, error) {
 // change.
 func (s *Snapshots) replicated() bool { return s.stream.CachedInfo().Config.Replicas > 1 }
 
-// lost reports whether a snapshot can never be read, whenever one asks.
+// LostSnapshot reports whether a snapshot can never be read, whenever one asks.
 func LostSnapshot(err error) bool {
 	return errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch) || errors.Is(err, errChunks)
 }
