@@ -9,6 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -81,6 +82,15 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 		},
 	}, nil
 }
+
+// StoreRows says where states that find no slot are stored, nil = nowhere, and how
+// long the server may be asked: last ends when a stop has taken too long. It is
+// called before the shard runs.
+func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, s.last = in, last }
+
+// Last ends when a stop has taken too long: nothing of the shard's partitions is
+// asked of the server, or written to it, after that.
+func (s *Shard) Last() context.Context { return s.last }
 
 // EngineName is the name of the shard's engine. Every goroutine may ask.
 func (s *Shard) EngineName() string { return *s.pool.name.Load() }

@@ -27,15 +27,6 @@ type slots struct {
 	counters  *stats.Counters
 }
 
-// StoreRows says where states that find no slot are stored, nil = nowhere, and how
-// long the server may be asked: last ends when a stop has taken too long. It is
-// called before the shard runs.
-func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, s.last = in, last }
-
-// Last ends when a stop has taken too long: nothing of the shard's partitions is
-// asked of the server, or written to it, after that.
-func (s *Shard) Last() context.Context { return s.last }
-
 // giveUpOn ends an ownership. What fails once a stop's time has run out says
 // nothing of the partition.
 func (s *slots) giveUpOn(p *Partition, err error) {
