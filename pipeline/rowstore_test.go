@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -33,15 +32,6 @@ func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, Conf
 		t.Fatalf("%d rows of %d are stored apart: the test has lost its subject", n, streams)
 	}
 	return b, m, c
-}
-
-// snapshotsOf is the store of a job that has not run.
-func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Config) (*store.Snapshots, error) {
-	c = c.WithDefaults()
-	if err := store.EnsureStreams(ctx, js, c.layout(), slog.New(slog.DiscardHandler)); err != nil {
-		return nil, err
-	}
-	return store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
 }
 
 // Rows that are lost or changed stop their partition when they are needed,
