@@ -97,7 +97,7 @@ func (a *audit) fault(format string, args ...any) {
 
 // message takes one message of the output.
 func (a *audit) message(s stored) error {
-	_, predictions, err := codec.DecodePredictions(s.msg.Data())
+	_, predictions, err := codec.DecodePredictions(s.data)
 	if err != nil {
 		return fmt.Errorf("chaos: output message %d: %w", s.seq, err)
 	}
@@ -108,17 +108,17 @@ func (a *audit) message(s stored) error {
 		return nil
 	}
 	before := a.commits[s.partition]
-	c := commit{worker: s.msg.Headers().Get("Eusn-Worker")}
+	c := commit{worker: s.header.Get("Eusn-Worker")}
 	var ahead uint64
 	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in, "Eusn-Ahead": &ahead} {
 		if *v, err = s.number(h); err != nil {
 			return err
 		}
 	}
-	if s.msg.Headers().Get(headerKind) == "claim" && ahead > 0 {
+	if s.header.Get(headerKind) == "claim" && ahead > 0 {
 		a.handed++
 	}
-	if s.msg.Headers().Get("Eusn-Epoch") != "" {
+	if s.header.Get("Eusn-Epoch") != "" {
 		if c.epoch, err = s.number("Eusn-Epoch"); err != nil {
 			return err
 		}

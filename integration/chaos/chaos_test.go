@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
@@ -172,7 +170,7 @@ func TestTruthOfSilence(t *testing.T) {
 		}
 		event := func(body string) {
 			in++
-			if err := tr.silence(stored{seq: in, msg: &said{data: []byte(body)}}); err != nil {
+			if err := tr.silence(stored{seq: in, data: []byte(body)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -185,14 +183,6 @@ func TestTruthOfSilence(t *testing.T) {
 		}
 	}
 }
-
-// said is a message of which only the body is asked for.
-type said struct {
-	jetstream.Msg
-	data []byte
-}
-
-func (m *said) Data() []byte { return m.data }
 
 // The comparison must find each change of a right output, and count it exactly.
 func TestAuditFindsEachFault(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -97,13 +98,16 @@ type stored struct {
 	at        time.Time
 	tokens    []string // of the subject
 	partition int
-	msg       jetstream.Msg
+	subject   string
+	header    nats.Header
+	data      []byte
 }
 
 var errEnough = errors.New("enough")
 
 // readOn gives fn the messages of a NATS stream after number from, up to the
-// last one now, and returns its number. holes says that some may be missing.
+// last one now, and returns its number. holes says that some may be missing: the
+// servers may have lost some.
 func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint64, holes bool, fn func(stored) error) (uint64, error) {
 	last, err := lastSeq(ctx, js, name)
 	if err != nil || last <= from {
@@ -111,6 +115,11 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("chaos: reading %s from %d to %d took more than a minute", name, from+1, last))
 	defer cancel()
+	if holes {
+		if leader, err := replicated(ctx, js, name); err != nil || leader != nil {
+			return last, errors.Join(err, readLeader(ctx, leader, from, last, fn))
+		}
+	}
 	var cons jetstream.Consumer
 	err = asking(ctx, func(ctx context.Context) error {
 		cons, err = js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{
@@ -134,6 +143,48 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	})
 }
 
+// replicated is a NATS stream that has several replicas; nil if it has one.
+func replicated(ctx context.Context, js jetstream.JetStream, name string) (s jetstream.Stream, err error) {
+	err = asking(ctx, func(ctx context.Context) error { s, err = js.Stream(ctx, name); return err })
+	if err != nil {
+		return nil, fmt.Errorf("chaos: NATS stream %s: %w", name, err)
+	}
+	if c := s.CachedInfo().Cluster; c == nil || len(c.Replicas) == 0 {
+		return nil, nil
+	}
+	return s, nil
+}
+
+// readLeader reads as readOn does, but asks the NATS stream's leader for each
+// message. A consumer may be on another server. After a power loss of servers
+// that had not synced, that server's replica may have another history: with
+// nats-server 2.15.2 it keeps the messages that the leader has lost, and skips
+// the leader's new ones.
+func readLeader(ctx context.Context, leader jetstream.Stream, from, last uint64, fn func(stored) error) error {
+	for next := from + 1; next <= last; {
+		var m *jetstream.RawStreamMsg
+		err := asking(ctx, func(ctx context.Context) (err error) {
+			m, err = leader.GetMsg(ctx, next, jetstream.WithGetMsgSubject(">"))
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				return nil
+			}
+			return err
+		})
+		if err != nil || m == nil {
+			return err
+		}
+		s, err := parse(stored{seq: m.Sequence, at: m.Time, subject: m.Subject, header: m.Header, data: m.Data})
+		if err == nil {
+			err = fn(s)
+		}
+		if err != nil {
+			return err
+		}
+		next = m.Sequence + 1
+	}
+	return nil
+}
+
 // consume calls fn until it returns an error; errEnough means success.
 func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error) error {
 	end, stop := context.WithCancelCause(ctx)
@@ -142,7 +193,14 @@ func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error
 		if end.Err() != nil {
 			return
 		}
-		s, err := parse(m)
+		meta, err := m.Metadata()
+		if err != nil {
+			err = fmt.Errorf("chaos: message on %s: %w", m.Subject(), err)
+		}
+		var s stored
+		if err == nil {
+			s, err = parse(stored{seq: meta.Sequence.Stream, at: meta.Timestamp, subject: m.Subject(), header: m.Headers(), data: m.Data()})
+		}
 		if err == nil {
 			err = fn(s)
 		}
@@ -162,29 +220,27 @@ func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error
 	return nil
 }
 
-// parse reads what every message of the job has: <job>.<in|out|dlq>.<p>...
-func parse(m jetstream.Msg) (stored, error) {
-	meta, err := m.Metadata()
-	if err != nil {
-		return stored{}, fmt.Errorf("chaos: message on %s: %w", m.Subject(), err)
-	}
-	s := stored{seq: meta.Sequence.Stream, at: meta.Timestamp, tokens: strings.Split(m.Subject(), "."), msg: m}
+// parse reads the subject, which every message of the job has:
+// <job>.<in|out|dlq>.<p>...
+func parse(s stored) (stored, error) {
+	s.tokens = strings.Split(s.subject, ".")
 	if len(s.tokens) < 3 || s.tokens[0] != job {
-		return s, fmt.Errorf("chaos: subject %s, want %s.<kind>.<partition>", m.Subject(), job)
+		return s, fmt.Errorf("chaos: subject %s, want %s.<kind>.<partition>", s.subject, job)
 	}
 	if s.tokens[1] == "out" && s.tokens[2] == "job" { // the job's entry
 		s.partition = -1
 		return s, nil
 	}
-	s.partition, err = strconv.Atoi(s.tokens[2])
+	p, err := strconv.Atoi(s.tokens[2])
+	s.partition = p
 	return s, err
 }
 
 // number reads a numeric header.
 func (s *stored) number(header string) (uint64, error) {
-	v, err := strconv.ParseUint(s.msg.Headers().Get(header), 10, 64)
+	v, err := strconv.ParseUint(s.header.Get(header), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("chaos: message %d on %s: header %s: %w", s.seq, s.msg.Subject(), header, err)
+		return 0, fmt.Errorf("chaos: message %d on %s: header %s: %w", s.seq, s.subject, header, err)
 	}
 	return v, nil
 }

@@ -258,10 +258,10 @@ func (r *run) has(key string, seq uint64) bool { return r.stored[key][seq] }
 // input takes one stored message: what a producer meant, in its partition.
 func (r *run) input(s stored) error {
 	if len(s.tokens) != 4 {
-		return fmt.Errorf("chaos: subject %s in the input", s.msg.Subject())
+		return fmt.Errorf("chaos: subject %s in the input", s.subject)
 	}
 	key := s.tokens[3]
-	if s.msg.Headers().Get(headerKind) == "idle" {
+	if s.header.Get(headerKind) == "idle" {
 		return r.truth.silence(s)
 	}
 	header := headerSeq
@@ -279,7 +279,7 @@ func (r *run) input(s stored) error {
 	if m == nil {
 		return fmt.Errorf("chaos: the input holds %s %d, which nobody sent", key, seq)
 	}
-	if m, err = r.sent(m, s.msg.Data()); err != nil {
+	if m, err = r.sent(m, s.data); err != nil {
 		return err
 	}
 	if r.stored[key] == nil {

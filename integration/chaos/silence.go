@@ -26,7 +26,7 @@ type endEvent struct {
 // that had no message since.
 func (t *truth) silence(s stored) error {
 	var e endEvent
-	if err := json.Unmarshal(s.msg.Data(), &e); err != nil {
+	if err := json.Unmarshal(s.data, &e); err != nil {
 		return fmt.Errorf("chaos: input message %d is no end event: %w", s.seq, err)
 	}
 	if e.Partition != s.partition || e.After >= s.seq {
