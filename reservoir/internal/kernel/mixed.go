@@ -8,7 +8,7 @@ type MixedKernels struct {
 
 // MixedSteps is one call of such a kernel: Count samples, from number Number of
 // the sequence, of one block of one stream. All buffers belong to the caller. The
-// assembly uses the fields by offset, and counts Count down.
+// assembly uses the fields by offset, and may count Count down.
 type MixedSteps struct {
 	Consts  *float32
 	Weights *float32 // by half of the units: of 8 units 8 members each: bias, inputs, then own weights or states
@@ -18,7 +18,7 @@ type MixedSteps struct {
 	Signs   *float32 // MixedRoom
 	Held    *float32 // MixedRoom
 	Inputs  int      // at least 1
-	Count   int      // at least 1
+	Count   int      // 1 to 255
 	Number  int      // of the first sample, from 1
 	Mask    int      // samples are counted whose number has none of these bits
 }

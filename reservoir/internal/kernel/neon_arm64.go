@@ -88,3 +88,23 @@ func withinNEON(v *float32, n int, limit float32) bool
 //
 //go:noescape
 func peakNEON(n int)
+
+// mixedTapsCubicNEON advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedTapsCubicNEON(a *MixedSteps)
+
+// mixedTapsClipNEON advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedTapsClipNEON(a *MixedSteps)
+
+// mixedRecurrentCubicNEON advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedRecurrentCubicNEON(a *MixedSteps)
+
+// mixedRecurrentClipNEON advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedRecurrentClipNEON(a *MixedSteps)

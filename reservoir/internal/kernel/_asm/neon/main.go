@@ -38,6 +38,9 @@ func main() {
 	f.scores(8)
 	f.within()
 	f.peak()
+	for _, m := range []mixed{{false, true}, {false, false}, {true, true}, {true, false}} {
+		f.mixed(m)
+	}
 	if err := f.write(*out, *stubs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

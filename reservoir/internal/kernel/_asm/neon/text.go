@@ -42,10 +42,12 @@ func (f *file) label(name string) { fmt.Fprintf(&f.asm, "%s:\n", name) }
 // vec is a vector register by number.
 type vec int
 
-func (v vec) s() string { return fmt.Sprintf("V%d.S4", int(v)) }  // four float32
-func (v vec) b() string { return fmt.Sprintf("V%d.B16", int(v)) } // sixteen bytes
-func (v vec) d() string { return fmt.Sprintf("V%d.D2", int(v)) }
-func (v vec) f() string { return fmt.Sprintf("F%d", int(v)) }
+func (v vec) s() string  { return fmt.Sprintf("V%d.S4", int(v)) }  // four float32
+func (v vec) b() string  { return fmt.Sprintf("V%d.B16", int(v)) } // sixteen bytes
+func (v vec) b8() string { return fmt.Sprintf("V%d.B8", int(v)) }
+func (v vec) h() string  { return fmt.Sprintf("V%d.H8", int(v)) } // eight 16-bit numbers
+func (v vec) d() string  { return fmt.Sprintf("V%d.D2", int(v)) }
+func (v vec) f() string  { return fmt.Sprintf("F%d", int(v)) }
 
 // pair is a kernel's vector.
 type pair [2]vec
@@ -70,13 +72,15 @@ func (f *file) three(code uint32, name string, d, n, m vec) {
 	f.word(code|uint32(m)<<16|uint32(n)<<5|uint32(d), fmt.Sprintf("%s v%d.4s, v%d.4s, v%d.4s", name, d, n, m))
 }
 
-func (f *file) fadd(d, n, m vec)  { f.three(0x4e20d400, "fadd", d, n, m) }
-func (f *file) fsub(d, n, m vec)  { f.three(0x4ea0d400, "fsub", d, n, m) }
-func (f *file) fdiv(d, n, m vec)  { f.three(0x6e20fc00, "fdiv", d, n, m) }
-func (f *file) fmin(d, n, m vec)  { f.three(0x4ea0f400, "fmin", d, n, m) }
-func (f *file) fmax(d, n, m vec)  { f.three(0x4e20f400, "fmax", d, n, m) }
-func (f *file) fcmge(d, n, m vec) { f.three(0x6e20e400, "fcmge", d, n, m) }
-func (f *file) fcmgt(d, n, m vec) { f.three(0x6ea0e400, "fcmgt", d, n, m) }
+func (f *file) fadd(d, n, m vec)    { f.three(0x4e20d400, "fadd", d, n, m) }
+func (f *file) fsub(d, n, m vec)    { f.three(0x4ea0d400, "fsub", d, n, m) }
+func (f *file) fdiv(d, n, m vec)    { f.three(0x6e20fc00, "fdiv", d, n, m) }
+func (f *file) fmin(d, n, m vec)    { f.three(0x4ea0f400, "fmin", d, n, m) }
+func (f *file) fmax(d, n, m vec)    { f.three(0x4e20f400, "fmax", d, n, m) }
+func (f *file) fmulAll(d, n, m vec) { f.three(0x6e20dc00, "fmul", d, n, m) }
+func (f *file) fcmeq(d, n, m vec)   { f.three(0x4e20e400, "fcmeq", d, n, m) }
+func (f *file) fcmge(d, n, m vec)   { f.three(0x6e20e400, "fcmge", d, n, m) }
+func (f *file) fcmgt(d, n, m vec)   { f.three(0x6ea0e400, "fcmgt", d, n, m) }
 
 // two writes d = op n.
 func (f *file) two(code uint32, name, last string, d, n vec) {

@@ -1,0 +1,431 @@
+package main
+
+import "fmt"
+
+// mixed advances a block of 8 members of kind mixed, as docs/mixed-bank.md defines
+// it. A register is one unit of four members, so both halves of the members go
+// through the samples one after the other: the counts of a half stay in bytes
+// until its last sample.
+type mixed struct {
+	recurrent, cubic bool
+}
+
+// Places in a block of the state, bytes: 16 units of 8 members.
+const (
+	mixedUnit   = 32 // of h, sum, square and max; a unit's weights are as far apart
+	mixedSum    = 512
+	mixedSquare = 1024
+	mixedMax    = 1536
+	mixedCounts = 2048 // 256 each: ppv, sc, win, lose; a unit's are 16
+	mixedGroup  = 8    // units whose largest and smallest argument are sought
+)
+
+// The counts, in the order of the state.
+const (
+	mixedPpv = iota
+	mixedSc
+	mixedWin
+	mixedLose
+	mixedKinds
+)
+
+// General purpose registers of mixed; args is as of the steps.
+const (
+	mixedWeights = "R1"  // of the first unit: of these four members; of a tap block, of this group
+	mixedState   = "R2"  // as mixedWeights
+	mixedTotals  = "R3"  // counts of the first unit, of all members
+	mixedBits    = "R4"  // the byte of its signs
+	mixedShift   = "R5"  // 0 of the first four members, 4 of the others
+	mixedGroups  = "R6"  // of a tap block: groups to go
+	mixedInputs  = "R7"  // how many
+	mixedBytes   = "R8"  // of a recurrent block: counts of these four members
+	mixedValue   = "R9"  // next input
+	mixedLeft    = "R10" // samples to go
+	mixedNumber  = "R11"
+	mixedMask    = "R12"
+	mixedRow     = "R13" // next weights,
+	mixedRow2    = "R14" // and those of the second group
+	mixedUnitAt  = "R15" // next state
+	mixedT0      = "R16"
+	mixedT1      = "R17"
+	mixedOther   = "R19" // bytes from a group's weights to the next group's
+)
+
+// Vector registers of mixed: arguments from 0 on; of a tap block, whose arguments
+// are eight, counts from 8 on; then signs, and constants.
+const (
+	mixedCount  = vec(8)
+	mixedSigns  = vec(20) // four units each
+	mixedLow    = vec(24)
+	mixedHigh   = vec(25)
+	mixedFactor = vec(26)
+	mixedBest   = vec(27)
+)
+
+// mixedTemps are free, two fours of them.
+var mixedTemps = [2][4]vec{{16, 17, 18, 19}, {28, 29, 30, 31}}
+
+func (m mixed) name() string {
+	name := "mixedTaps"
+	if m.recurrent {
+		name = "mixedRecurrent"
+	}
+	if m.cubic {
+		return name + "Cubic"
+	}
+	return name + "Clip"
+}
+
+// units are how many have their arguments in registers at once: those that see
+// each other.
+func (m mixed) units() int {
+	if m.recurrent {
+		return 2 * mixedGroup
+	}
+	return mixedGroup
+}
+
+// fours are the registers of one kind of counts, or of signs.
+func (m mixed) fours() int { return m.units() / 4 }
+
+func (f *file) mixed(m mixed) {
+	f.function(m.name(), "(a *MixedSteps)", 8, "advances a block of 8 members by a.Count samples.")
+	f.op("MOVD", "a+0(FP), %s", args)
+	f.op("MOVD", "MixedSteps_Consts(%s), %s", args, mixedT0)
+	for i, c := range []vec{mixedLow, mixedHigh, mixedFactor} {
+		f.op("FMOVQ", "%d(%s), %s", 16*i, mixedT0, c.f())
+	}
+	for _, r := range [][2]string{
+		{"Weights", mixedWeights}, {"State", mixedState}, {"Bits", mixedBits}, {"Inputs", mixedInputs}, {"Mask", mixedMask}, {"Signs", mixedBytes},
+	} {
+		f.op("MOVD", "MixedSteps_%s(%s), %s", r[0], args, r[1])
+	}
+	f.op("ADD", "$%d, %s, %s", mixedCounts, mixedState, mixedTotals)
+	own := 1 // the rows of weights behind those of the inputs
+	if m.recurrent {
+		own = 2 * mixedGroup
+	}
+	f.op("ADD", "$%d, %s, %s", 1+own, mixedInputs, mixedOther)
+	f.op("LSL", "$8, %s, %s", mixedOther, mixedOther)
+	if !m.recurrent {
+		f.op("MOVD", "$2, %s", mixedGroups)
+		f.label("group")
+	}
+	f.op("MOVD", "ZR, %s", mixedShift)
+	f.label("members")
+	f.fourMembers(m)
+	f.op("CBNZ", "%s, both", mixedShift)
+	f.op("MOVD", "$4, %s", mixedShift)
+	f.op("ADD", "$16, %s", mixedWeights)
+	f.op("ADD", "$16, %s", mixedState)
+	f.op("JMP", "members")
+	f.label("both")
+	if !m.recurrent {
+		f.op("ADD", "%s, %s", mixedOther, mixedWeights)
+		f.op("SUB", "$16, %s", mixedWeights)
+		f.op("ADD", "$%d, %s", mixedUnit*mixedGroup-16, mixedState)
+		f.op("ADD", "$%d, %s", 16*mixedGroup, mixedTotals)
+		f.op("ADD", "$%d, %s", mixedGroup, mixedBits)
+		f.op("SUBS", "$1, %s", mixedGroups)
+		f.op("BNE", "group")
+	}
+	f.op("RET", "")
+}
+
+// fourMembers takes all samples into four members.
+func (f *file) fourMembers(m mixed) {
+	f.expandSigns(m)
+	f.clearCounts(m)
+	for _, r := range [][2]string{{"Values", mixedValue}, {"Count", mixedLeft}, {"Number", mixedNumber}} {
+		f.op("MOVD", "MixedSteps_%s(%s), %s", r[0], args, r[1])
+	}
+	f.op("ADD", "%s<<2, %s, %s", mixedShift, mixedValue, mixedValue)
+	f.label("sample")
+	f.arguments(m)
+	f.op("TST", "%s, %s", mixedMask, mixedNumber)
+	f.op("BNE", "quiet")
+	f.take(m, true)
+	f.op("JMP", "taken")
+	f.label("quiet")
+	f.take(m, false)
+	f.label("taken")
+	f.op("ADD", "$1, %s", mixedNumber)
+	f.op("SUBS", "$1, %s", mixedLeft)
+	f.op("BNE", "sample")
+	f.collapseSigns(m)
+	f.op("CBNZ", "%s, foldSecond", mixedShift)
+	f.foldCounts(m, 0)
+	f.op("JMP", "folded")
+	f.label("foldSecond")
+	f.foldCounts(m, 1)
+	f.label("folded")
+}
+
+// memberBits makes a bit for each of the four members, in all units.
+func (f *file) memberBits(v vec) {
+	f.op("MOVD", "$0x08040201, %s", mixedT0)
+	f.op("LSL", "%s, %s, %s", mixedShift, mixedT0, mixedT0)
+	f.op("VDUP", "%s, %s", mixedT0, v.s())
+}
+
+// signMove is the load and store of one byte of signs a unit.
+func (m mixed) signMove() string {
+	if m.recurrent {
+		return "FMOVQ"
+	}
+	return "FMOVD"
+}
+
+// expandSigns makes a byte of ones of every bit: four units a register, four
+// members each.
+func (f *file) expandSigns(m mixed) {
+	bits, v, two := vec(16), vec(17), []vec{18, 19}[:m.fours()/2]
+	f.memberBits(bits)
+	f.op(m.signMove(), "(%s), %s", mixedBits, v.f())
+	for i, zip := range []string{"VZIP1", "VZIP2"}[:len(two)] {
+		f.op(zip, "%s, %s, %s", v.b(), v.b(), two[i].b())
+	}
+	for i, t := range two {
+		for k, zip := range []string{"VZIP1", "VZIP2"} {
+			sign := mixedSigns + vec(2*i+k)
+			f.op(zip, "%s, %s, %s", t.h(), t.h(), sign.h())
+			f.op("VCMTST", "%s, %s, %s", bits.b(), sign.b(), sign.b())
+		}
+	}
+}
+
+// collapseSigns puts them back; the bits of the other members stay.
+func (f *file) collapseSigns(m mixed) {
+	bits, old, mine, signs := vec(16), vec(17), vec(18), mixedTemps[1][:m.fours()]
+	f.memberBits(bits)
+	for i, s := range signs {
+		f.op("VAND", "%s, %s, %s", bits.b(), (mixedSigns + vec(i)).b(), s.b())
+	}
+	for n := len(signs) / 2; n > 0; n /= 2 { // neighbouring bytes together
+		for i := range n {
+			f.op("VADDP", "%s, %s, %s", signs[2*i+1].b(), signs[2*i].b(), signs[i].b())
+		}
+	}
+	if !m.recurrent {
+		f.op("VADDP", "%s, %s, %s", signs[0].b(), signs[0].b(), signs[0].b())
+	}
+	f.op("MOVD", "$0x0f, %s", mixedT0)
+	f.op("LSL", "%s, %s, %s", mixedShift, mixedT0, mixedT0)
+	f.op("VDUP", "%s, %s", mixedT0, mine.b())
+	f.op(m.signMove(), "(%s), %s", mixedBits, old.f())
+	f.op("VBIT", "%s, %s, %s", mine.b(), signs[0].b(), old.b())
+	f.op(m.signMove(), "%s, (%s)", old.f(), mixedBits)
+}
+
+// clearCounts begins the counts in bytes: in registers of a tap block, in memory
+// of a recurrent one, whose arguments take the registers.
+func (f *file) clearCounts(m mixed) {
+	zero := mixedCount
+	for i := range vec(mixedKinds * 2) {
+		if v := mixedCount + i; v == zero || !m.recurrent {
+			f.op("VEOR", "%s, %s, %s", v.b(), v.b(), v.b())
+		}
+	}
+	for i := 0; i < mixedKinds*4 && m.recurrent; i += 2 {
+		f.op("FSTPQ", "%v, %d(%s)", pair{zero, zero}, 16*i, mixedBytes)
+	}
+}
+
+// count adds 1 to the counts of a kind, of the i-th four units, whose mask is set;
+// n is free.
+func (f *file) count(m mixed, kind, i int, mask, n vec) {
+	if !m.recurrent {
+		c := mixedCount + vec(2*kind+i)
+		f.op("VSUB", "%s, %s, %s", mask.b(), c.b(), c.b())
+		return
+	}
+	place := fmt.Sprintf("%d(%s)", 16*(4*kind+i), mixedBytes)
+	f.op("FMOVQ", "%s, %s", place, n.f())
+	f.op("VSUB", "%s, %s, %s", mask.b(), n.b(), n.b())
+	f.op("FMOVQ", "%s, %s", n.f(), place)
+}
+
+// foldCounts adds them to the state's. Of two units there, each with the counts of
+// eight members, both halves of the members get a register of their own.
+func (f *file) foldCounts(m mixed, half vec) {
+	f.op("MOVD", "%s, %s", mixedTotals, mixedT0)
+	for kind := range mixedKinds {
+		for i := range m.fours() {
+			bytes := mixedCount + vec(2*kind+i)
+			if m.recurrent {
+				bytes = mixedCount
+				f.op("FMOVQ", "%d(%s), %s", 16*(4*kind+i), mixedBytes, bytes.f())
+			}
+			f.foldTwo("VUADDW", bytes.b8(), 16, half)
+			f.foldTwo("VUADDW2", bytes.b(), 18, half)
+		}
+		if !m.recurrent {
+			f.op("ADD", "$%d, %s", 16*mixedGroup, mixedT0) // past the other group
+		}
+	}
+}
+
+// foldTwo adds the counts of two units.
+func (f *file) foldTwo(add, bytes string, first, half vec) {
+	units := fmt.Sprintf("[%s, %s]", first.d(), (first + 1).d())
+	f.op("VLD2", "(%s), %s", mixedT0, units)
+	f.op(add, "%s, %s, %s", bytes, (first + half).h(), (first + half).h())
+	f.op("VST2.P", "%s, 32(%s)", units, mixedT0)
+}
+
+// arguments computes those of all units in the first registers: bias, inputs or
+// taps, then states; of tap members the states follow in take.
+func (f *file) arguments(m mixed) {
+	f.op("MOVD", "%s, %s", mixedWeights, mixedRow)
+	if m.recurrent {
+		f.op("ADD", "%s, %s, %s", mixedOther, mixedRow, mixedRow2)
+	}
+	for i := range m.units() {
+		f.op("FMOVQ", "%s, %s", m.weight(i), vec(i).f())
+	}
+	f.nextRow(m)
+	f.op("MOVD", "%s, %s", mixedInputs, mixedT0)
+	f.products(m, "inputs", mixedValue)
+	if m.recurrent {
+		f.op("MOVD", "%s, %s", mixedState, mixedUnitAt)
+		f.op("MOVD", "$%d, %s", m.units(), mixedT0)
+		f.products(m, "states", mixedUnitAt)
+	}
+}
+
+// weight is the place of the next weight of unit i.
+func (m mixed) weight(i int) string {
+	if i < mixedGroup {
+		return fmt.Sprintf("%d(%s)", mixedUnit*i, mixedRow)
+	}
+	return fmt.Sprintf("%d(%s)", mixedUnit*(i-mixedGroup), mixedRow2)
+}
+
+func (f *file) nextRow(m mixed) {
+	f.op("ADD", "$%d, %s", mixedUnit*mixedGroup, mixedRow)
+	if m.recurrent {
+		f.op("ADD", "$%d, %s", mixedUnit*mixedGroup, mixedRow2)
+	}
+}
+
+// products adds mixedT0 values, from the address in at on, times their weights.
+func (f *file) products(m mixed, label, at string) {
+	x, free := vec(16), []vec{17, 18, 19, 28, 29, 30, 31}
+	f.label(label)
+	f.op("FMOVQ.P", "%d(%s), %s", mixedUnit, at, x.f())
+	for i := range m.units() {
+		w := free[i%len(free)]
+		f.op("FMOVQ", "%s, %s", m.weight(i), w.f())
+		f.op("VFMLA", "%s, %s, %s", x.s(), w.s(), vec(i).s())
+	}
+	f.nextRow(m)
+	f.op("SUBS", "$1, %s", mixedT0)
+	f.op("BNE", "%s", label)
+}
+
+// take updates the states with the arguments, and where the sample is counted all
+// else.
+func (f *file) take(m mixed, counted bool) {
+	for i := 0; i < m.units(); i += 2 {
+		f.states(m, i, counted)
+	}
+	for i := range m.fours() {
+		f.signs(m, i, counted)
+	}
+	for first := 0; first < m.units() && counted; first += mixedGroup {
+		f.extremes(m, first, mixedWin, (*file).fmax)
+		f.extremes(m, first, mixedLose, (*file).fmin)
+	}
+}
+
+// states adds the activations of two units, side by side. The limits pass a NaN on
+// as the definition does; no zero meets another there. The largest argument is
+// compared, because fmax prefers +0 to -0, and the definition the first to come.
+func (f *file) states(m mixed, unit int, counted bool) {
+	z := pairAt(vec(unit))
+	h, c, a, s := temps2(0), temps2(1), temps2(2), temps2(3)
+	each := func(do func(i int)) { do(0); do(1) }
+	move := func(op string, v pair, at int) {
+		each(func(i int) {
+			place := fmt.Sprintf("%d(%s)", at+mixedUnit*(unit+i), mixedState)
+			if op == "load" {
+				f.op("FMOVQ", "%s, %s", place, v[i].f())
+			} else {
+				f.op("FMOVQ", "%s, %s", v[i].f(), place)
+			}
+		})
+	}
+	move("load", h, 0)
+	if !m.recurrent { // each sees itself
+		each(func(i int) { f.op("FMOVQ", "%s, %s", m.weight(unit+i), c[i].f()) })
+		each(func(i int) { f.op("VFMLA", "%s, %s, %s", h[i].s(), c[i].s(), z[i].s()) })
+	}
+	each(func(i int) { f.fmax(c[i], z[i], mixedLow) })
+	each(func(i int) { f.fmin(c[i], c[i], mixedHigh) })
+	each(func(i int) { f.fadd(h[i], h[i], c[i]) })
+	if m.cubic {
+		each(func(i int) { f.fmulAll(a[i], c[i], mixedFactor) })
+		each(func(i int) { f.fmulAll(c[i], c[i], c[i]) })
+		each(func(i int) { f.op("VFMLA", "%s, %s, %s", c[i].s(), a[i].s(), h[i].s()) })
+	}
+	move("store", h, 0)
+	if !counted {
+		return
+	}
+	move("load", s, mixedSum)
+	each(func(i int) { f.fadd(s[i], s[i], h[i]) })
+	move("store", s, mixedSum)
+	move("load", c, mixedSquare)
+	each(func(i int) { f.op("VFMLA", "%s, %s, %s", h[i].s(), h[i].s(), c[i].s()) })
+	move("store", c, mixedSquare)
+	move("load", s, mixedMax)
+	each(func(i int) { f.fcmgt(a[i], z[i], s[i]) })
+	each(func(i int) { f.op("VBIT", "%s, %s, %s", a[i].b(), z[i].b(), s[i].b()) })
+	move("store", s, mixedMax)
+}
+
+// temps2 is the k-th free register for each of two units.
+func temps2(k int) pair { return pair{mixedTemps[0][k], mixedTemps[1][k]} }
+
+// bytes4 makes one register of bytes, t[0], of four masks of words.
+func (f *file) bytes4(t [4]vec) {
+	f.op("VUZP1", "%s, %s, %s", t[1].h(), t[0].h(), t[0].h())
+	f.op("VUZP1", "%s, %s, %s", t[3].h(), t[2].h(), t[2].h())
+	f.op("VUZP1", "%s, %s, %s", t[2].b(), t[0].b(), t[0].b())
+}
+
+// signs makes the signs of the i-th four units; counted ones it counts, and those
+// that differ from before.
+func (f *file) signs(m mixed, i int, counted bool) {
+	t, sign := mixedTemps[i%2], mixedSigns+vec(i)
+	for k, v := range t {
+		f.fcmgtZero(v, vec(4*i+k))
+	}
+	f.bytes4(t)
+	if counted {
+		f.op("VEOR", "%s, %s, %s", t[0].b(), sign.b(), t[1].b())
+		f.count(m, mixedPpv, i, t[0], t[2])
+		f.count(m, mixedSc, i, t[1], t[3])
+	}
+	f.op("VMOV", "%s, %s", t[0].b(), sign.b())
+}
+
+// extremes counts the units whose argument is the largest of a group, or the
+// smallest.
+func (f *file) extremes(m mixed, first, kind int, choose func(f *file, d, n, m vec)) {
+	t := mixedTemps[0]
+	for i := range t {
+		choose(f, t[i], vec(first+2*i), vec(first+2*i+1))
+	}
+	choose(f, t[0], t[0], t[1])
+	choose(f, t[2], t[2], t[3])
+	choose(f, mixedBest, t[0], t[2])
+	for i := range mixedGroup / 4 {
+		t := mixedTemps[1-i]
+		for k, v := range t {
+			f.fcmeq(v, vec(first+4*i+k), mixedBest)
+		}
+		f.bytes4(t)
+		f.count(m, kind, first/4+i, t[0], t[1])
+	}
+}

@@ -1,0 +1,36 @@
+//go:build !purego
+
+package kernel
+
+import "github.com/eusn-stream/eusn-stream/reservoir/canon"
+
+// Mixed are the set's kernels of kind mixed, for the cubic or the clip.
+func (s *Set) Mixed(cubic bool) *MixedKernels {
+	if cubic {
+		return &mixedCubicNEON
+	}
+	return &mixedClipNEON
+}
+
+var (
+	cubicConsts, clipConsts = mixedConsts(canon.CubicLimit, canon.CubicFactor), mixedConsts(1, 0)
+
+	mixedCubicNEON = MixedKernels{
+		Taps:      func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedTapsCubicNEON(s) },
+		Recurrent: func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedRecurrentCubicNEON(s) },
+	}
+	mixedClipNEON = MixedKernels{
+		Taps:      func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedTapsClipNEON(s) },
+		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipNEON(s) },
+	}
+)
+
+// mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 4:
+// the least argument, the largest, and the cubic's factor.
+func mixedConsts(limit, factor float32) []float32 {
+	c := Aligned(3 * 4)
+	for i := range 4 {
+		c[i], c[4+i], c[8+i] = -limit, limit, factor
+	}
+	return c
+}
