@@ -27,11 +27,12 @@ type streamMonitor struct {
 
 	inputs *owner.InputWatch
 	wrong  map[string]time.Time // since when, by what
+	behind map[string]bool      // replicas of which it has told
 	nobody uint64               // messages of no partition, when last told
 }
 
 func newMonitor(w *owner.Worker, began map[string]time.Time, owned func() map[int]*owner.Ownership, breaks func() uint64) *streamMonitor {
-	return &streamMonitor{worker: w, began: began, owned: owned, breaks: breaks, inputs: owner.NewInputWatch(w), wrong: map[string]time.Time{}}
+	return &streamMonitor{worker: w, began: began, owned: owned, breaks: breaks, inputs: owner.NewInputWatch(w), wrong: map[string]time.Time{}, behind: map[string]bool{}}
 }
 
 // watch looks until ctx ends or something is lost, and returns that.
@@ -70,6 +71,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		if err := store.Discards(info.Config); err != nil {
 			return err
 		}
+		w.replicas(info)
 		if s != w.worker.Server.In.Stream || w.worker.Trusting {
 			continue
 		}
@@ -81,11 +83,36 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		owned := w.owned()
 		w.inputs.Same(ctx, breaks, owned)
 		w.inputs.LookBehind(ctx, info, owned)
+		w.inputs.LookAhead(ctx, info, owned)
 	}
 	if there { // nothing is made on a server that lacks the job
 		w.worker.Server.Auxiliary.LookAll(ctx)
 	}
 	return nil
+}
+
+// replicas tells of replicas that stay behind. A consumer on such a server reads
+// old messages, and after a power loss of servers that had not synced, messages
+// that the others never had; its heartbeats go on.
+func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
+	if info.Cluster == nil {
+		return
+	}
+	for _, r := range info.Cluster.Replicas {
+		name := info.Config.Name
+		what := name + " on " + r.Name
+		behind := w.lasts(what, r.Offline || !r.Current, true)
+		switch told := w.behind[what]; {
+		case behind && !told:
+			w.behind[what] = true
+			w.worker.Log.Warn("a replica is not current: consumers on that server may read old messages; check that the server runs; docs/durability.md says how to have it copied anew",
+				"stream", name, "server", r.Name, "offline", r.Offline, "lag", r.Lag)
+		case told && !behind:
+			delete(w.behind, what)
+			w.worker.Log.Info("replica is current again", "stream", name, "server", r.Name)
+		}
+	}
+	w.worker.Counters.Behind.Store(int64(len(w.behind)))
 }
 
 // unmapped tells of input messages that belong to no partition. The server

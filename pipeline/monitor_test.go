@@ -5,7 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -101,5 +105,64 @@ func TestWatchLooksTwice(t *testing.T) {
 	w.wrong["b"] = time.Now().Add(-store.StaleGrace - time.Second)
 	if !w.lasts("b", true, true) {
 		t.Error("clustered: a loss that stays is none")
+	}
+}
+
+// A consumer can live and bring nothing: somebody has paused it, or it reads
+// from a replica that lags behind for good. Its heartbeats go on, so the client
+// keeps it. The partition is claimed again, with another consumer.
+func TestConsumerThatBringsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes longer than the time after which a consumer is given up")
+	}
+	t.Parallel()
+	b, book := newLoggedRig(t)
+	c := Config{Job: "quiet", Partitions: 1, Lease: 300 * time.Millisecond}
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
+	b.settle(r, 1)
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused := 0
+	for cons := range in.ListConsumers(t.Context()).Info() {
+		if _, err := b.js.PauseConsumer(t.Context(), wire.InputStream(c.Job), cons.Name, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		paused++
+	}
+	if paused != 1 {
+		t.Fatalf("%d consumers on the input, want the partition's", paused)
+	}
+	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 2, true)})
+	b.settle(r, 2)
+	r.stop(t)
+	if got := len(b.predictions(c.Job)["s"]); got != 2 {
+		t.Errorf("%d predictions, want 2", got)
+	}
+	if book.Lines("the consumer of partition 0 brings nothing") != 1 {
+		t.Error("the log does not say why the partition was claimed again")
+	}
+}
+
+// A replica that stays behind is told once, and so is that it is current again.
+func TestReplicasBehind(t *testing.T) {
+	book := &pipelinetest.LogBook{}
+	w := newMonitor(&owner.Worker{Log: book.Logger(), Counters: new(stats.Counters)}, nil, nil, nil)
+	look := func(current bool) {
+		w.replicas(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "J-OUT"}, Cluster: &jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{{Name: "n1", Current: true}, {Name: "n2", Current: current, Lag: 7}}}})
+		for what := range w.wrong { // time passes
+			w.wrong[what] = w.wrong[what].Add(-store.StaleGrace)
+		}
+	}
+	for i, step := range []struct {
+		current             bool
+		behind, told, again int
+	}{{false, 0, 0, 0}, {true, 0, 0, 0}, {false, 0, 0, 0}, {false, 1, 1, 0}, {false, 1, 1, 0}, {true, 0, 1, 1}, {true, 0, 1, 1}} {
+		look(step.current)
+		if n, told, again := int(w.worker.Counters.Behind.Load()), book.Lines("is not current"), book.Lines("current again"); n != step.behind || told != step.told || again != step.again {
+			t.Errorf("look %d: %d behind, told %d times, current again %d times; want %v", i+1, n, told, again, step)
+		}
 	}
 }

@@ -67,14 +67,17 @@ type Stats struct {
 	StepTime   Histogram // seconds per engine call that had samples
 	CommitTime Histogram // seconds from a batch's first publish until the server had all of it
 
-	Lag       int64 // now: input messages stored but not yet answered
-	Streams   int64 // now: streams remembered
-	Slots     int64 // now: state rows in use
-	Away      int64 // now: state rows stored apart
-	Parked    int64 // now: messages that wait for one with a lower sequence number
-	Replaying int64 // now: partitions still rebuilding states
-	Owned     int64 // now: partitions this worker has claimed
-	Stopped   int64 // now: partitions it has stopped for an error
+	Lag     int64 // now: input messages stored but not yet answered
+	Streams int64 // now: streams remembered
+	Slots   int64 // now: state rows in use
+	Away    int64 // now: state rows stored apart
+	Parked  int64 // now: messages that wait for one with a lower sequence number
+	// ReplicasBehind are, now, replicas of the job's input and output that the
+	// server has said for a while are not current.
+	ReplicasBehind int64
+	Replaying      int64 // now: partitions still rebuilding states
+	Owned          int64 // now: partitions this worker has claimed
+	Stopped        int64 // now: partitions it has stopped for an error
 }
 
 // Stats reads all counters. They are read one after another, so a snapshot
@@ -96,7 +99,7 @@ func read(n *stats.Counters) Stats {
 		Snapshots: n.Snapshots.Load(), SnapshotSize: n.SnapshotBytes.Load(), Owned: n.Owned.Load(), Stopped: n.Stopped.Load(),
 		Decode: time.Duration(n.DecodeNS.Load()), Engine: time.Duration(n.EngineNS.Load()), Commit: time.Duration(n.CommitNS.Load()), SnapshotTime: time.Duration(n.SnapshotNS.Load()),
 		BatchRows: Histogram(n.BatchRows.Read(stats.RowBounds, 1)), StepTime: Histogram(n.StepTime.Read(stats.StepBounds, 1e9)), CommitTime: Histogram(n.CommitTime.Read(stats.CommitBounds, 1e9)),
-		Streams: n.Streams.Load(), Slots: n.Slots.Load(), Parked: n.Parked.Load(), Replaying: n.Replaying.Load(),
+		Streams: n.Streams.Load(), Slots: n.Slots.Load(), Parked: n.Parked.Load(), ReplicasBehind: n.Behind.Load(), Replaying: n.Replaying.Load(),
 		DeadLettersBy: map[string]uint64{}, PredictionsBy: map[string]uint64{}, FlaggedBy: map[string]uint64{},
 	}
 	for r := range n.DeadLetters {

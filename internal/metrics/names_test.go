@@ -20,6 +20,10 @@ func full(t *testing.T) Options {
 	r := newRig(t)
 	counters := new(pipeline.Counters)
 	r.start(counters, pipeline.Config{Partitions: 1})
+	until(t, "the partition to be read", func() bool {
+		all := counters.Status().Partitions
+		return len(all) == 1 && all[0].Epoch > 0
+	})
 	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Log: slog.New(slog.DiscardHandler)}
 }
 

@@ -44,6 +44,7 @@ var plain = []struct {
 	{counter, "eusn_state_rows_evicted_total", "State rows of cold streams that left an engine for the store.", func(s *pipeline.Stats) float64 { return float64(s.Spilled) }},
 	{counter, "eusn_state_rows_fetched_total", "State rows that came back from the store.", func(s *pipeline.Stats) float64 { return float64(s.Fetched) }},
 	{gauge, "eusn_held_messages", "Messages that wait for one with a lower sequence number.", func(s *pipeline.Stats) float64 { return float64(s.Parked) }},
+	{gauge, "eusn_replicas_behind", "Replicas of the job's input and output that the server says are not current, for more than 10 s.", func(s *pipeline.Stats) float64 { return float64(s.ReplicasBehind) }},
 	{gauge, "eusn_streams", "Streams remembered.", func(s *pipeline.Stats) float64 { return float64(s.Streams) }},
 }
 

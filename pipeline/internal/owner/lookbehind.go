@@ -14,7 +14,8 @@ import (
 type InputWatch struct {
 	worker *Worker
 	heard  map[int]wire.Place // what each partition stood on at the last look
-	breaks uint64             // of connections and consumers, when all was last found to be as it was
+	quiet  map[*Ownership]quiet
+	breaks uint64 // of connections and consumers, when all was last found to be as it was
 }
 
 // NewInputWatch makes the watch of a worker, which has seen nothing yet.
@@ -73,7 +74,10 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.worker.Lease))
 		silent := w.heard[p] == at
 		w.heard[p] = at
-		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions && !w.worker.Server.In.Follow(ctx, p, known) {
+		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions {
+			if next, err := w.worker.Server.In.Next(ctx, p, known); err != nil || next.Seq > 0 {
+				continue
+			}
 			found[v] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known}
 		}
 	}

@@ -40,9 +40,10 @@ type inputView struct {
 	replayed uint64 // the claim's: messages up to this one were answered before
 	rests    uint64 // the claim's: the message that predictions beyond replayed are of, where the record says it
 
-	Came   lastPlace    // of the input; before the consumer, the claim's
-	unread atomic.Int64 // input messages that the server had when the last one came
-	Doubt  atomic.Bool  // the input's beginning is near; the monitor's, too
+	Came    lastPlace     // of the input; before the consumer, the claim's
+	brought atomic.Uint64 // the message that the consumer has brought last, also one that is replayed
+	unread  atomic.Int64  // input messages that the server had when the last one came
+	Doubt   atomic.Bool   // the input's beginning is near; the monitor's, too
 
 	empty atomic.Pointer[state.Interval] // the monitor's: there is no input of the partition behind message from, up to message to
 	tell  atomic.Bool                    // the record is to say so: set by the monitor, cleared by the emitter

@@ -97,6 +97,7 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)
 	}
+	t.Input.brought.Store(start - 1)
 	r := &reader{input: &t.Input}
 	// A callback that asks may still be asking when the next consumer's first
 	// message comes: that one waits its turn.
@@ -147,10 +148,12 @@ func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 			Header: m.Headers(), Data: m.Data(), Lost: lost,
 		},
 	}
+	t.part.Waiting.Add(1) // also while the queue is full
+	v.brought.Store(at.Seq)
 	select {
 	case t.shard.Queue <- j:
-		t.part.Waiting.Add(1)
 	case <-t.ctx.Done():
+		t.part.Waiting.Add(-1)
 	}
 }
 

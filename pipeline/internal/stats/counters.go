@@ -19,7 +19,7 @@ type Counters struct {
 	Deferred, Losses, Contradictions                                     atomic.Uint64
 	Snapshots, SnapshotBytes                                             atomic.Uint64
 	DecodeNS, EngineNS, CommitNS, SnapshotNS                             atomic.Int64
-	Streams, Slots, Replaying, Owned, Stopped, Away, Parked              atomic.Int64
+	Streams, Slots, Replaying, Owned, Stopped, Away, Parked, Behind      atomic.Int64
 	DeadLetters                                                          [len(wire.ReasonNames)]atomic.Uint64
 	Integrity                                                            [len(Integrities)]atomic.Uint64
 	Flagged                                                              [len(codec.FlagNames)]atomic.Uint64

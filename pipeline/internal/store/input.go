@@ -100,11 +100,17 @@ func Overtakes(info *jetstream.StreamInfo, at wire.Place, within time.Duration) 
 	return age > 0 && info.TimeStamp.Sub(time.Unix(0, at.Stored))+within > age
 }
 
-// Follow reports whether the input may hold a message of a partition behind
-// known.
-func (r *Input) Follow(ctx context.Context, part int, known uint64) bool {
+// Next is the first input message of a partition behind number known, as the
+// input's leader has it; number 0 if there is none.
+func (r *Input) Next(ctx context.Context, part int, known uint64) (wire.Place, error) {
 	try, cancel := r.Link.Attempt(ctx)
 	defer cancel()
-	_, err := r.Stream.GetMsg(try, known+1, jetstream.WithGetMsgSubject(wire.InputFilter(r.Job, part)))
-	return !errors.Is(err, jetstream.ErrMsgNotFound)
+	m, err := r.Stream.GetMsg(try, known+1, jetstream.WithGetMsgSubject(wire.InputFilter(r.Job, part)))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return wire.Place{}, nil
+	}
+	if err != nil {
+		return wire.Place{}, err
+	}
+	return wire.Place{Seq: m.Sequence, Stored: m.Time.UnixNano()}, nil
 }
