@@ -4,6 +4,11 @@ package kernel
 // one member in each lane, in the state where it lies.
 type MixedKernels struct {
 	Taps, Recurrent func(*MixedSteps)
+
+	// Gather brings the values of a block's inputs together, for n samples, as
+	// MixedSteps.Values: at has for each input and member its first value's place
+	// from series on, in bytes.
+	Gather func(values, series *float32, at *int32, inputs, n int)
 }
 
 // MixedSteps is one call of such a kernel: Count samples, from number Number of

@@ -108,3 +108,8 @@ func mixedRecurrentCubicNEON(a *MixedSteps)
 //
 //go:noescape
 func mixedRecurrentClipNEON(a *MixedSteps)
+
+// mixedGatherNEON writes by sample, then input, the vector of 8 members' values; at has each one's first, in bytes from series on.
+//
+//go:noescape
+func mixedGatherNEON(values, series *float32, at *int32, inputs, n int)

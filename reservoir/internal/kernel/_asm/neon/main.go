@@ -41,6 +41,7 @@ func main() {
 	for _, m := range []mixed{{false, true}, {false, false}, {true, true}, {true, false}} {
 		f.mixed(m)
 	}
+	f.mixedGather()
 	if err := f.write(*out, *stubs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
