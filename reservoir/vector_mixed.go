@@ -13,6 +13,7 @@ import (
 type mixedVector struct {
 	pool
 	set      *kernel.Set
+	gather   func(dst *float32, stride int, rows **uint32, offset, n int)
 	inputs   mixedInputs
 	blocks   []mixedBlock
 	readouts []linear
@@ -60,6 +61,7 @@ func newMixedVector(net *Network, slots int, set *kernel.Set) (*mixedVector, err
 		series: make([]float32, s.Inputs()*width), features: make([]float32, s.FeatureCount()), scores: kernel.Aligned(set.Vector),
 	}
 	kernels, most := mixedKernels(set, s), 0
+	v.gather = kernels.Load
 	for r := 0; r < s.Members; r += laneCount {
 		b := mixedBlock{run: kernels.Taps}
 		if !s.taps(r) {
@@ -94,6 +96,8 @@ func (b *mixedBlock) pack(members []Member, series []float32, width, lags int) {
 			b.rows[k*laneCount+lane] = wordsOf(series[at:])
 		}
 	}
+	others := len(members[0].Recurrent) / mixedUnits // units that a unit sees
+	b.weights = kernel.Aligned(mixedUnits * laneCount * (1 + b.inputs + others))[:0]
 	for half := 0; half < mixedUnits; half += groupUnits {
 		put := func(weight func(m *Member, unit int) float32) {
 			for unit := half; unit < half+groupUnits; unit++ {
@@ -204,7 +208,7 @@ func (v *mixedVector) advance(state []uint32, inputs []float32, from, to int) {
 		for i := range v.blocks {
 			b, c := &v.blocks[i], &v.call
 			for k := range b.inputs {
-				v.set.Load(&v.values[k*laneCount], 4*laneCount*b.inputs, &b.rows[k*laneCount], 0, n)
+				v.gather(&v.values[k*laneCount], 4*laneCount*b.inputs, &b.rows[k*laneCount], 0, n)
 			}
 			c.Weights, c.State = &b.weights[0], &state[v.layout.First+i*blockWords]
 			c.Bits = &state[v.layout.mixed.signs+i*signWords]

@@ -198,8 +198,8 @@ training never reads the test part.
 
 --bank standard or large is more accurate than v1, --bank small about as accurate for a
 fortieth of the multiplications, --bank tiny for a hundredth. So far only the engines
-avx2 and generic can run them, and generic is slow; until the others can, v1 stays the
-default.
+avx512, avx2, neon and generic can run them, and generic is slow; until the others can,
+v1 stays the default.
 
 If there are more sequences than features, the training adds features up instead of
 keeping them, and its memory does not grow with the number of sequences: 10,000

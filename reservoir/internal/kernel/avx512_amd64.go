@@ -93,3 +93,23 @@ func prefetchAVX512(rows **uint32, lanes int, offset int, bytes int)
 //
 //go:noescape
 func peakAVX512(n int)
+
+// mixedTapsCubicAVX512 advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedTapsCubicAVX512(a *byte)
+
+// mixedTapsClipAVX512 advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedTapsClipAVX512(a *byte)
+
+// mixedRecurrentCubicAVX512 advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedRecurrentCubicAVX512(a *byte)
+
+// mixedRecurrentClipAVX512 advances a block of 8 members by a.Count samples.
+//
+//go:noescape
+func mixedRecurrentClipAVX512(a *byte)

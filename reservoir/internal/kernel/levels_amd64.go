@@ -12,7 +12,7 @@ import (
 func Levels() []*Set {
 	var s []*Set
 	x := &cpu.X86
-	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasBMI2 {
+	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512BW && x.HasBMI2 {
 		s = append(s, &setAVX512)
 	}
 	if x.HasAVX2 && x.HasFMA && x.HasBMI2 {

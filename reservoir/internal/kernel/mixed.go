@@ -9,6 +9,9 @@ type MixedKernels struct {
 	// MixedSteps.Values: at has for each input and member its first value's place
 	// from series on, in bytes.
 	Gather func(values, series *float32, at *int32, inputs, n int)
+
+	// Load is Set.Load with 8 rows.
+	Load func(dst *float32, stride int, rows **uint32, offset, n int)
 }
 
 // MixedSteps is one call of such a kernel: Count samples, from number Number of
@@ -20,10 +23,10 @@ type MixedSteps struct {
 	Values  *float32 // by sample: Inputs vectors, a member's input in each lane
 	State   *uint32  // the block's words
 	Bits    *uint32  // its signs
-	Signs   *float32 // MixedRoom
-	Held    *float32 // MixedRoom
+	Signs   *float32 // MixedRoom, for the kernel's own use
+	Held    *float32 // likewise
 	Inputs  int      // at least 1
-	Count   int      // 1 to 255
+	Count   int      // 1 to 255: counts may be bytes
 	Number  int      // of the first sample, from 1
 	Mask    int      // samples are counted whose number has none of these bits
 }

@@ -11,13 +11,14 @@ import (
 // Mixed are the set's kernels of kind mixed, for the cubic or the clip; nil where
 // it has none.
 func (s *Set) Mixed(cubic bool) *MixedKernels {
-	if s != &setAVX2 {
-		return nil
+	kernels := [2]*MixedKernels{&mixedClipAVX2, &mixedCubicAVX2}
+	if s == &setAVX512 {
+		kernels = [2]*MixedKernels{&mixedClipAVX512, &mixedCubicAVX512}
 	}
 	if cubic {
-		return &mixedCubicAVX2
+		return kernels[1]
 	}
-	return &mixedClipAVX2
+	return kernels[0]
 }
 
 var (
@@ -26,24 +27,49 @@ var (
 	mixedCubicAVX2 = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedTapsCubicAVX2((*byte)(unsafe.Pointer(s))) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedRecurrentCubicAVX2((*byte)(unsafe.Pointer(s))) },
+		Load:      loadAVX2,
 	}
 	mixedClipAVX2 = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedTapsClipAVX2((*byte)(unsafe.Pointer(s))) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipAVX2((*byte)(unsafe.Pointer(s))) },
+		Load:      loadAVX2,
 	}
+	mixedCubicAVX512 = mixedKernels512(&mixedCubicAVX2, mixedTapsCubicAVX512, mixedRecurrentCubicAVX512, &cubicConsts[0])
+	mixedClipAVX512  = mixedKernels512(&mixedClipAVX2, mixedTapsClipAVX512, mixedRecurrentClipAVX512, &clipConsts[0])
 )
+
+// mixedKernels512 are those of AVX-512, which keep sums and counts in registers
+// over a call. For a single sample AVX2 has less to do.
+func mixedKernels512(narrow *MixedKernels, taps, recurrent func(*byte), consts *float32) MixedKernels {
+	choose := func(single func(*MixedSteps), more func(*byte)) func(*MixedSteps) {
+		return func(s *MixedSteps) {
+			if s.Count == 1 {
+				single(s)
+				return
+			}
+			s.Consts = consts
+			more((*byte)(unsafe.Pointer(s)))
+		}
+	}
+	return MixedKernels{Taps: choose(narrow.Taps, taps), Recurrent: choose(narrow.Recurrent, recurrent), Load: narrow.Load}
+}
 
 // mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 8:
 // the least argument, the largest, the cubic's factor, and a bit for each member
-// of two units.
+// of two units; then for AVX-512 vectors of 16: bytes of 1, and where packing
+// leaves each four bytes.
 func mixedConsts(limit, factor float32) []float32 {
-	c := Aligned(4 * 8)
+	c := Aligned(4*8 + 2*16)
 	for i := range 8 {
 		c[i], c[8+i], c[16+i] = -limit, limit, factor
 	}
 	bits := unsafe.Slice((*uint16)(unsafe.Pointer(&c[24])), 16)
 	for i := range bits {
 		bits[i] = 1 << i
+	}
+	ones, turn := unsafe.Slice((*uint32)(unsafe.Pointer(&c[32])), 16), unsafe.Slice((*uint32)(unsafe.Pointer(&c[48])), 16)
+	for i := range 16 {
+		ones[i], turn[i] = 0x01010101, uint32(i%4*4+i/4)
 	}
 	return c
 }

@@ -47,8 +47,10 @@ func main() {
 	g.within()
 	g.prefetch()
 	g.peak()
-	if !g.masks {
-		for _, m := range []mixed{{false, true}, {false, false}, {true, true}, {true, false}} {
+	for _, m := range []mixed{{false, true}, {false, false}, {true, true}, {true, false}} {
+		if g.masks {
+			g.pairs(m)
+		} else {
 			g.mixed(m)
 		}
 	}
