@@ -51,7 +51,7 @@ func mixedKernels512(narrow *MixedKernels, taps, recurrent func(*byte), consts *
 			more((*byte)(unsafe.Pointer(s)))
 		}
 	}
-	return MixedKernels{Taps: choose(narrow.Taps, taps), Recurrent: choose(narrow.Recurrent, recurrent), Load: narrow.Load}
+	return MixedKernels{Taps: choose(narrow.Taps, taps), Recurrent: choose(narrow.Recurrent, recurrent), Load: narrow.Load, Gather: narrow.Gather}
 }
 
 // mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 8:
