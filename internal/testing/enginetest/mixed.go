@@ -227,7 +227,8 @@ func mixedThinning(t *testing.T, open New) {
 }
 
 // mixedTies: several units with the largest, or the smallest, argument all win,
-// or lose; all equal do both. An argument of 0 is not positive.
+// or lose; all equal do both. An argument of 0 is not positive, and 0 is not larger
+// than -0.
 func mixedTies(t *testing.T, open New) {
 	s := mixedBank(1, 8, 0, 4)
 	net := draw(t, s)
@@ -247,18 +248,25 @@ func mixedTies(t *testing.T, open New) {
 				m.Bias[i] = 0
 				clear(m.Input[i*6 : i*6+6])
 			}
-			if r == 7 && i >= 12 { // or -0, as the inputs are: the first to come stays the largest
+			if r == 7 && i >= 12 { // -0 where all inputs are 0 or positive, else 0
 				m.Bias[i] = float32(math.Copysign(0, -1))
+				for k := range 6 {
+					m.Input[i*6+k] = m.Bias[i]
+				}
 			}
 		}
 	}
-	e, ref := start(t, open, net, 1), newReference(net)
+	e, ref := start(t, open, net, 1), newMixedReference(net)
 	inputs := randomInputs(rand.New(rand.NewPCG(15, 15)), 50)
+	inputs[0] = 1
 	if err := e.Advance(inputs, []reservoir.Run{{To: 50}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for k := range inputs {
 		ref.step(inputs[k : k+1])
+	}
+	if m := ref.members[7].max[15]; m != 0 || !math.Signbit(float64(m)) {
+		t.Errorf("the largest argument is %v, want -0, the first to come", m)
 	}
 	checkSlot(t, e, 0, ref)
 }

@@ -103,7 +103,9 @@ func (m *mixedMember) step(a reservoir.Activation, z [16]float32, counted bool) 
 		if counted {
 			m.sum[i] += m.h[i]
 			m.square[i] = canon.FMA(m.h[i], m.h[i], m.square[i])
-			m.max[i] = max(m.max[i], v)
+			if v > m.max[i] { // of two zeros the first stays
+				m.max[i] = v
+			}
 			group := z[i/8*8 : i/8*8+8]
 			most, least := true, true
 			for _, other := range group {
