@@ -309,14 +309,20 @@ func (f *file) nextRow(m mixed) {
 }
 
 // products adds mixedT0 values, from the address in at on, times their weights.
+// Weights are loaded some products before their own, for processors that take
+// instructions in order.
 func (f *file) products(m mixed, label, at string) {
+	const ahead = 5
 	x, free := vec(16), []vec{17, 18, 19, 28, 29, 30, 31}
 	f.label(label)
 	f.op("FMOVQ.P", "%d(%s), %s", mixedUnit, at, x.f())
-	for i := range m.units() {
-		w := free[i%len(free)]
-		f.op("FMOVQ", "%s, %s", m.weight(i), w.f())
-		f.op("VFMLA", "%s, %s, %s", x.s(), w.s(), vec(i).s())
+	for i := range m.units() + ahead {
+		if i < m.units() {
+			f.op("FMOVQ", "%s, %s", m.weight(i), free[i%len(free)].f())
+		}
+		if k := i - ahead; k >= 0 {
+			f.op("VFMLA", "%s, %s, %s", x.s(), free[k%len(free)].s(), vec(k).s())
+		}
 	}
 	f.nextRow(m)
 	f.op("SUBS", "$1, %s", mixedT0)
@@ -360,6 +366,9 @@ func (f *file) states(m mixed, unit int, counted bool) {
 		each(func(i int) { f.op("FMOVQ", "%s, %s", m.weight(unit+i), c[i].f()) })
 		each(func(i int) { f.op("VFMLA", "%s, %s, %s", h[i].s(), c[i].s(), z[i].s()) })
 	}
+	if counted {
+		move("load", s, mixedSum)
+	}
 	each(func(i int) { f.fmax(c[i], z[i], mixedLow) })
 	each(func(i int) { f.fmin(c[i], c[i], mixedHigh) })
 	each(func(i int) { f.fadd(h[i], h[i], c[i]) })
@@ -368,20 +377,20 @@ func (f *file) states(m mixed, unit int, counted bool) {
 		each(func(i int) { f.fmulAll(c[i], c[i], c[i]) })
 		each(func(i int) { f.op("VFMLA", "%s, %s, %s", c[i].s(), a[i].s(), h[i].s()) })
 	}
-	move("store", h, 0)
 	if !counted {
+		move("store", h, 0)
 		return
 	}
-	move("load", s, mixedSum)
+	move("load", a, mixedSquare)
+	move("load", c, mixedMax)
+	move("store", h, 0)
 	each(func(i int) { f.fadd(s[i], s[i], h[i]) })
 	move("store", s, mixedSum)
-	move("load", c, mixedSquare)
-	each(func(i int) { f.op("VFMLA", "%s, %s, %s", h[i].s(), h[i].s(), c[i].s()) })
-	move("store", c, mixedSquare)
-	move("load", s, mixedMax)
-	each(func(i int) { f.fcmgt(a[i], z[i], s[i]) })
-	each(func(i int) { f.op("VBIT", "%s, %s, %s", a[i].b(), z[i].b(), s[i].b()) })
-	move("store", s, mixedMax)
+	each(func(i int) { f.op("VFMLA", "%s, %s, %s", h[i].s(), h[i].s(), a[i].s()) })
+	each(func(i int) { f.fcmgt(s[i], z[i], c[i]) })
+	each(func(i int) { f.op("VBIT", "%s, %s, %s", s[i].b(), z[i].b(), c[i].b()) })
+	move("store", a, mixedSquare)
+	move("store", c, mixedMax)
 }
 
 // temps2 is the k-th free register for each of two units.
