@@ -9,7 +9,6 @@ var cycleExceptions = map[string]limit{
 	"integration/chaos": {19, "a test harness in one piece: scenario, fleet and audit name each other"},
 	"offline":           {12, "the readers of each data format and the import that chooses among them"},
 	"codec":             {10, "one message's way: frame, schema, plan, fields"},
-	"reservoir":         {10, "the vector engine: plan, worker, tile and emit share its buffers"},
 }
 
 // fieldExceptions are structs with more fields.
@@ -34,6 +33,7 @@ var mixins = map[string]string{
 	"sync.Mutex":                    "the standard library's: next to the data that it guards",
 	"pipeline/internal/shard.slots": "where the states of a shard are: the part of it that knows engine and slots, and no partition's course",
 	"reservoir.pool":                "slots and their rows, the part that all CPU engines have alike",
+	"reservoir.vectorPool":          "readouts, plan and threads, the part that the engines on vector kernels have alike",
 	"offline.cutter":                "how streams are cut, which a plan and the cutter of a stream both know",
 	"offline/bench.Store":           "a results file, written as it is read",
 }

@@ -24,7 +24,9 @@ func CheckCall(e interface {
 
 // checkRuns is CheckCall without the values of the inputs.
 func checkRuns(e interface {
-	Engine
+	Network() *Network
+	Slots() int
+	ScoreWidth() int
 	Steps(slot int32) uint64
 }, inputs []float32, runs []Run, scores []float32) error {
 	c := e.Network().Spec.Channels

@@ -39,8 +39,7 @@ func knows(s *kernel.Set, spec Spec) bool {
 
 // NewCPU makes a CPU engine with a pool of slots, all reset: kind is one of
 // CPUKindsFor, or "auto" for the first. A vector engine works on that many threads
-// (0: one for each CPU the process may use), the generic engine, and every one of
-// a network of kind Mixed, on one.
+// (0: one for each CPU the process may use), the generic engine on one.
 func NewCPU(net *Network, slots int, kind string, threads int) (Engine, error) {
 	if threads < 0 {
 		return nil, fmt.Errorf("reservoir: %d threads, want 0 or more", threads)
@@ -54,7 +53,7 @@ func NewCPU(net *Network, slots int, kind string, threads int) (Engine, error) {
 			return nil, fmt.Errorf("reservoir: the %s engine cannot run this network of kind %s, want auto or one of %s", kind, net.Spec.Kind, strings.Join(CPUKindsFor(net.Spec), ", "))
 		case kind != s.Name && (kind != "auto" || !knows):
 		case net.Spec.Kind == Mixed:
-			return newMixedVector(net, slots, s)
+			return newMixedVector(net, slots, s, threads)
 		default:
 			return newVector(net, slots, s, threads)
 		}

@@ -16,16 +16,18 @@ func ForceShape(e Engine, shape string) Engine {
 		v.singles, v.narrows = 0, 0
 	}
 	for _, w := range v.gang.workers {
-		w.makeRoom()
+		w.(*worker).makeRoom()
 	}
 	return v
 }
 
+func (v *vectorPool) shared() *vectorPool { return v }
+
 // ForceThreads makes a vector engine use its threads however little work there
 // is, and ask for states ahead however few there are.
 func ForceThreads(e Engine) Engine {
-	v := e.(*Vector)
+	v := e.(interface{ shared() *vectorPool }).shared()
 	v.plan.perSample, v.plan.perEmit = 1e12, 1e12
 	v.far = true
-	return v
+	return e
 }

@@ -82,9 +82,17 @@ func (s Spec) mixedLayout() Layout {
 
 // reset starts a new sequence.
 func (m *mixedLayout) reset(l *Layout, state []uint32) {
-	clear(state[:l.Words])
-	for b := range m.blocks {
-		max := state[l.First+b*blockWords+blockMax:][:blockUnits]
+	clear(state[:m.signs])
+	m.resetBlocks(l, state, 0, m.blocks)
+}
+
+// resetBlocks does that of some blocks alone.
+func (m *mixedLayout) resetBlocks(l *Layout, state []uint32, first, end int) {
+	clear(state[m.signs+first*signWords : m.signs+end*signWords])
+	for b := first; b < end; b++ {
+		block := state[l.First+b*blockWords:][:blockWords]
+		clear(block)
+		max := block[blockMax:][:blockUnits]
 		for i := range max {
 			max[i] = math.Float32bits(lowest)
 		}

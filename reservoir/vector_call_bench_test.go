@@ -58,7 +58,7 @@ func benchCall(b *testing.B, s Spec, set *kernel.Set, streams int) {
 		}
 	}
 	call() // leaves the kernel's arguments as it needs them
-	w := v.gang.workers[0]
+	w := v.gang.workers[0].(*worker)
 	shape, tiles := single, streams // and how many
 	if streams > v.singles {
 		shape = v.shapeOf(streams)

@@ -1,7 +1,6 @@
 package reservoir
 
 import (
-	"math"
 	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -32,6 +31,7 @@ func packReadout(l *readout.Linear, vector int) linear {
 // emission collects emitting streams, so that a readout's weights are read
 // once for several.
 type emission struct {
+	v        *vectorPool
 	features []float32 // features of kernel.Streams states, or of 1 where they are many
 	room     int
 	filled   int
@@ -39,8 +39,8 @@ type emission struct {
 	dst      []float32           // a vector for each
 }
 
-func (e *emission) init(v *Vector) {
-	e.room = kernel.Streams
+func (e *emission) init(v *vectorPool) {
+	e.v, e.room = v, kernel.Streams
 	if v.features > 1<<16 { // beyond the caches anyway
 		e.room = 1
 	}
@@ -48,20 +48,32 @@ func (e *emission) init(v *Vector) {
 	e.dst = kernel.Aligned(kernel.Streams * v.set.Vector)
 }
 
+// commit writes the scores of a tile's runs, whose states are as after them.
+func (e *emission) commit(c *call, t *tile, runs []Run) {
+	if !c.emits || e.v.width == 0 {
+		return
+	}
+	for i := range runs {
+		if r := &runs[i]; r.Emit {
+			e.emit(c, e.v.state(r.Slot), int(c.score[t.runs[i]])*e.v.width)
+		}
+	}
+	e.flush(c)
+}
+
 // emit takes in a state whose scores go to scores[first:]; flush must follow.
-func (w *worker) emit(c *call, state []uint32, first int) {
-	e := &w.emission
-	n := w.v.features
-	w.v.featuresOf(state, e.features[e.filled*n:(e.filled+1)*n])
+func (e *emission) emit(c *call, state []uint32, first int) {
+	n := e.v.features
+	e.v.featuresOf(state, e.features[e.filled*n:(e.filled+1)*n])
 	e.first[e.filled] = first
 	if e.filled++; e.filled == e.room {
-		w.flush(c)
+		e.flush(c)
 	}
 }
 
 // flush writes the scores of all streams taken in.
-func (w *worker) flush(c *call) {
-	v, e := w.v, &w.emission
+func (e *emission) flush(c *call) {
+	v := e.v
 	if e.filled == 0 {
 		return
 	}
@@ -83,36 +95,6 @@ func (w *worker) flush(c *call) {
 		at += h.Columns()
 	}
 	e.filled = 0
-}
-
-// featuresOf is Layout.FeaturesOf by vector kernels.
-func (v *Vector) featuresOf(state []uint32, dst []float32) {
-	l, n, set := &v.layout, v.units, v.set
-	steps := l.Steps(state)
-	if steps == 0 || steps > math.MaxInt32 { // Share's counts
-		l.FeaturesOf(v.net.Spec, state, dst)
-		return
-	}
-	count := float32(int64(steps))
-	for r := range v.members {
-		m := state[l.Member(r):]
-		for _, f := range v.kept {
-			out := &dst[0]
-			switch f {
-			case Last:
-				copy(dst[:n], floatsOf(m[l.State:], n))
-			case Mean:
-				set.Mean(out, &m[l.SumHigh], &m[l.SumLow], n, count)
-			case Positive:
-				set.Share(out, &m[l.Positive], n, count)
-			case Max:
-				copy(dst[:n], floatsOf(m[l.Max:], n))
-			case Std:
-				set.Deviation(out, &m[l.SumHigh], &m[l.SumLow], &m[l.SquareHigh], &m[l.SquareLow], n, count)
-			}
-			dst = dst[n:]
-		}
-	}
 }
 
 // floatsOf is the first n words as numbers.

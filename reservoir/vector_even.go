@@ -71,11 +71,8 @@ func (w *worker) hold(c *call, runs []Run, lanes int) {
 	}
 }
 
-// forget is called where states may change otherwise than by the caller's worker.
-func (v *Vector) forget() {
-	w := v.gang.workers[0]
-	w.held = w.held[:0]
-}
+// forget implements itemWorker.
+func (w *worker) forget() { w.held = w.held[:0] }
 
 // even reports whether the runs have n samples each and nothing happens before
 // their end.

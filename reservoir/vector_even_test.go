@@ -111,7 +111,7 @@ func (w *twins) runsOf(first, n int) []Run {
 // evenly advances the first slots by n samples and checks which way that goes.
 func (w *twins) evenly(what string, n int, even bool) {
 	w.Helper()
-	first := &w.v.gang.workers[0].lanes[0]
+	first := &w.v.gang.workers[0].(*worker).lanes[0]
 	const untouched = -7 // by open, where the longer way begins
 	first.begin = untouched
 	w.advance(what, w.runsOf(0, n))
@@ -170,7 +170,7 @@ func (w *twins) run() {
 			runs := w.runsOf(0, 1)
 			w.advance(what, append(runs, runs...))
 		}, true},
-		{"samples beyond a chunk", func(what string) { w.advance(what, w.runsOf(0, v.gang.workers[0].chunk+1)) }, true},
+		{"samples beyond a chunk", func(what string) { w.advance(what, w.runsOf(0, v.gang.workers[0].(*worker).chunk+1)) }, true},
 		{"a fold", func(what string) {
 			runs := w.runsOf(0, 5)
 			for i := range runs {
@@ -231,7 +231,7 @@ func (w *twins) run() {
 		}, true},
 	} {
 		w.evenly("before "+between.name, 1, true)
-		if got := len(v.gang.workers[0].held) > 0; got != holds {
+		if got := len(v.gang.workers[0].(*worker).held) > 0; got != holds {
 			w.Errorf("before %s: states are held: %v, want %v", between.name, got, holds)
 		}
 		if holds { // what is held is not loaded

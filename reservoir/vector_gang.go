@@ -1,6 +1,7 @@
 package reservoir
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 )
@@ -16,14 +17,24 @@ type call struct {
 	threads int // that may work on them
 }
 
+// itemWorker does items of work, one at a time, with buffers of its own.
+type itemWorker interface {
+	// advance does one item; next is the one that this worker probably does after
+	// it, or nil.
+	advance(c *call, it, next *item)
+	// forget is called on the caller's worker where states may change otherwise than
+	// by it.
+	forget()
+}
+
 // gang is the worker threads of one engine: they live as long as it does and
 // sleep between calls. Items of one round are independent, so who takes which
 // does not matter; each is taken once. The caller takes items like everybody
 // else and waits only for those that others have in hand: a helper that wakes
 // up late, or for work that is done, costs it nothing.
 type gang struct {
-	workers  []*worker // the first belongs to the caller
-	call     call      // read by who has taken an item, while it is in hand
+	workers  []itemWorker // the first belongs to the caller
+	call     call         // read by who has taken an item, while it is in hand
 	left     atomic.Int32
 	undone   atomic.Int32
 	wake     chan struct{} // one token per worker that shall look for items
@@ -31,9 +42,9 @@ type gang struct {
 	ended    sync.WaitGroup
 }
 
-func (g *gang) start(v *Vector, threads int) {
+func (g *gang) start(threads int, newWorker func() itemWorker) {
 	for range threads {
-		g.workers = append(g.workers, newWorker(v))
+		g.workers = append(g.workers, newWorker())
 	}
 	wake := make(chan struct{}, threads)
 	g.wake, g.finished = wake, make(chan struct{}, 1)
@@ -62,14 +73,15 @@ func (g *gang) do(c *call) {
 	helpers := min(len(g.workers), c.threads, len(c.items)) - 1
 	c.threads = helpers + 1
 	if helpers <= 0 {
+		g.call = *c
 		for i := range c.items {
-			c.advance(g.workers[0], i)
+			g.call.advance(g.workers[0], i)
 		}
-		return
-	}
-	g.deal(c, helpers)
-	if !g.take(g.workers[0]) {
-		<-g.finished
+	} else {
+		g.deal(c, helpers)
+		if !g.take(g.workers[0]) {
+			<-g.finished
+		}
 	}
 	g.call = call{}
 }
@@ -77,7 +89,7 @@ func (g *gang) do(c *call) {
 // deal lays out the items of a round for every worker to take, and wakes
 // helpers.
 func (g *gang) deal(c *call, helpers int) {
-	g.workers[0].v.forget()
+	g.forget()
 	g.call = *c
 	g.undone.Store(int32(len(c.items)))
 	g.left.Store(int32(len(c.items)))
@@ -89,9 +101,12 @@ func (g *gang) deal(c *call, helpers int) {
 	}
 }
 
+// forget says that states may change otherwise than by the caller's worker.
+func (g *gang) forget() { g.workers[0].forget() }
+
 // take does items until none is left to take, and reports whether this worker
 // has finished the last one.
-func (g *gang) take(w *worker) (last bool) {
+func (g *gang) take(w itemWorker) (last bool) {
 	for {
 		k := int(g.left.Add(-1))
 		if k < 0 {
@@ -103,10 +118,35 @@ func (g *gang) take(w *worker) (last bool) {
 }
 
 // advance has a worker do item i.
-func (c *call) advance(w *worker, i int) {
+func (c *call) advance(w itemWorker, i int) {
 	var next *item
 	if k := i + c.threads; k < len(c.items) {
 		next = &c.items[k]
 	}
 	w.advance(c, &c.items[i], next)
+}
+
+// list is a tile's runs one after another, in buffer where they are scattered.
+func (c *call) list(t *tile, buffer []Run) []Run {
+	if t.list != nil {
+		return t.list
+	}
+	for i, k := range t.runs {
+		buffer[i] = c.runs[k]
+	}
+	return buffer[:len(t.runs)]
+}
+
+// setPrevious keeps a run's last sample for the next difference.
+func (c *call) setPrevious(previous []uint32, r *Run) {
+	if r.From == r.To {
+		if r.Reset {
+			clear(previous)
+		}
+		return
+	}
+	n := len(previous)
+	for i, x := range c.inputs[(int(r.To)-1)*n : int(r.To)*n] {
+		previous[i] = math.Float32bits(x)
+	}
 }

@@ -103,7 +103,7 @@ func pointSamples(dst []*uint32, inputs []float32, channels int, runs []Run) {
 // takeSamples adds the runs' samples to those their slots have taken.
 //
 //go:noinline
-func takeSamples(book []slot, states []uint32, words int, runs []Run) {
+func takeSamples(book []slot, states []uint32, stride int, runs []Run) {
 	for i := range runs {
 		r := &runs[i]
 		s := &book[r.Slot]
@@ -113,7 +113,7 @@ func takeSamples(book []slot, states []uint32, words int, runs []Run) {
 		}
 		steps += uint32(r.To - r.From)
 		s.steps = steps
-		at := int(r.Slot) * words
+		at := int(r.Slot) * stride
 		states[at], states[at+1] = steps, 0
 	}
 }

@@ -14,7 +14,7 @@ import (
 // All memory is kept from call to call.
 type plan struct {
 	lanes, members, threads int
-	narrow                  bool    // narrow tiles hide the latency of a multiply-add
+	tiling                  tiling
 	perSample, perEmit      float64 // multiply-adds
 	enough                  float64 // for a thread
 
@@ -32,6 +32,15 @@ type plan struct {
 	tiles  []tile
 	work   []item
 }
+
+// tiling is which tiles are as quick a stream as full ones.
+type tiling int
+
+const (
+	fullTiles tiling = iota
+	halfTiles        // where they hide the latency of a multiply-add
+	anyTiles         // streams go one after another
+)
 
 // enoughLane times the lanes of a vector is how many multiply-adds each thread
 // of a round must have: some 65 µs. A second thread breaks even at three
@@ -54,17 +63,10 @@ type item struct {
 	first, last int // members [first, last)
 }
 
-func (p *plan) init(v *Vector, threads int) {
-	s := &v.net.Spec
-	p.lanes, p.members, p.threads = v.set.Wide.Lanes, s.Members, threads
-	p.narrow = v.set.Rows >= 8 // units of four cycles, two a cycle
-	p.round = make([]int32, v.slots)
-	recurrent := s.Units
-	if s.Kind == RESN {
-		recurrent = 20 // one product, but as much again as a tanh and the loop take
-	}
-	p.enough = enoughLane * float64(v.set.Vector)
-	p.perSample = float64(s.Members) * float64(s.Units) * float64(recurrent+s.Inputs())
+// init makes the plan of an engine of so many slots.
+func (p *plan) init(slots, threads, vector int) {
+	p.threads, p.round = threads, make([]int32, slots)
+	p.enough = enoughLane * float64(vector)
 }
 
 // begin takes a number for a call of n runs.
@@ -158,9 +160,12 @@ func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 		threads = max(1, min(p.threads, int(amount/p.enough)))
 		// Two narrow tiles on two threads where one wide tile would leave a
 		// thread idle, if a narrow one is no slower a lane.
-		for p.narrow && lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*p.enough*float64(threads) {
+		for p.tiling == halfTiles && lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*p.enough*float64(threads) {
 			lanes /= 2
 		}
+	}
+	if p.tiling == anyTiles {
+		lanes = evenTiles(len(order), lanes, threads)
 	}
 	n := (len(order) + lanes - 1) / lanes
 	shares := 1
@@ -189,6 +194,13 @@ func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 		}
 	}
 	return p.work, threads
+}
+
+// evenTiles is how many streams of n each tile has, at most lanes, so that every
+// thread gets as many tiles.
+func evenTiles(n, lanes, threads int) int {
+	tiles := threads * ((n + lanes*threads - 1) / (lanes * threads))
+	return max(1, (n+tiles-1)/max(1, tiles))
 }
 
 // amount is the multiply-adds of the runs, or more than enough for all threads.

@@ -1,6 +1,7 @@
 package reservoir_test
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -49,7 +50,8 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// TestVectorMixed: every vector engine of kind mixed. A tanh is the generic
+// TestVectorMixed: every vector engine of kind mixed, on one thread and on several,
+// over which a stream alone is split by blocks of members. A tanh is the generic
 // engine's alone.
 func TestVectorMixed(t *testing.T) {
 	cubic, err := reservoir.Bank("standard", 1)
@@ -57,17 +59,23 @@ func TestVectorMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"avx512", "avx2", "neon"} {
-		t.Run(kind, func(t *testing.T) {
-			if !slices.Contains(reservoir.CPUKindsFor(cubic), kind) {
-				parts.Absent(t, kind, "this machine or build has no %s for networks of kind mixed", kind)
-			}
-			enginetest.Mixed(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				if net.Spec.Taps.Activation == reservoir.Tanh {
-					return reservoir.NewGeneric(net, slots)
+		for _, threads := range []int{1, 2, 3} { // 3 are more than most networks of the suite have blocks
+			t.Run(fmt.Sprintf("%s/threads=%d", kind, threads), func(t *testing.T) {
+				if !slices.Contains(reservoir.CPUKindsFor(cubic), kind) {
+					parts.Absent(t, kind, "this machine or build has no %s for networks of kind mixed", kind)
 				}
-				return reservoir.NewCPU(net, slots, kind, 1)
+				enginetest.Mixed(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+					if net.Spec.Taps.Activation == reservoir.Tanh {
+						return reservoir.NewGeneric(net, slots)
+					}
+					e, err := reservoir.NewCPU(net, slots, kind, threads)
+					if err != nil || threads == 1 {
+						return e, err
+					}
+					return reservoir.ForceThreads(e), nil
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -170,11 +170,8 @@ func (w *worker) advanceMember(m, last, active, lanes, n int) {
 
 // With so few samples of a tile its states take longer to come from memory than
 // they are worked on: they are asked for one member or tile ahead. Not where
-// all states together fit into a level 2 cache with the weights.
-const (
-	prefetchSteps = 8
-	nearBytes     = 128 << 10
-)
+// all states are near; see nearBytes.
+const prefetchSteps = 8
 
 // prefetch asks for the slots' words of member m, or, where m is beyond the
 // item's members, for the next item's first; but not for the high-level sums,

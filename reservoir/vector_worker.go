@@ -1,10 +1,6 @@
 package reservoir
 
-import (
-	"math"
-
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
-)
+import "github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 
 // Most lanes of any tile.
 const maxLanes = 32
@@ -77,7 +73,7 @@ func newWorker(v *Vector) *worker {
 	w.zero = make([]uint32, max(l.Words, w.chunk*s.Channels))
 	w.trash, w.idle = make([]uint32, l.Words), make([]uint32, l.Words)
 	w.cuts = make([]bool, w.chunk+1)
-	w.emission.init(v)
+	w.emission.init(&v.vectorPool)
 	w.sample = make([]float32, s.Channels)
 	w.held = make([]int32, 0, maxLanes)
 	w.makeRoom()
@@ -95,16 +91,15 @@ func (w *worker) makeRoom() {
 	}
 }
 
-// advance does one item; next is the one this worker probably does after it,
-// or nil.
+// advance implements itemWorker.
 func (w *worker) advance(c *call, it, next *item) {
 	v := w.v
 	w.nexts = 0
 	if next != nil && v.far {
 		w.nexts = len(next.tile.runs)
-		pointWords(w.next[:], v.states, v.layout.Words, v.layout.Member(next.first), w.list(c, next.tile))
+		pointWords(w.next[:], v.states, v.layout.Words, v.layout.Member(next.first), c.list(next.tile, w.runs[:]))
 	}
-	runs := w.list(c, it.tile)
+	runs := c.list(it.tile, w.runs[:])
 	if len(runs) <= v.singles || !w.advanceEven(c, it, runs) {
 		w.held = w.held[:0]
 		w.open(it, runs)
@@ -115,17 +110,6 @@ func (w *worker) advance(c *call, it, next *item) {
 	if !it.tile.shared || it.tile.left.Add(-1) == 0 {
 		w.commit(c, it.tile, runs)
 	}
-}
-
-// list is a tile's runs one after another, until the next tile's are asked for.
-func (w *worker) list(c *call, t *tile) []Run {
-	if t.list != nil {
-		return t.list
-	}
-	for i, k := range t.runs {
-		w.runs[i] = c.runs[k]
-	}
-	return w.runs[:len(t.runs)]
 }
 
 // open takes the runs into the lanes and resets what the item owns of their
@@ -149,33 +133,12 @@ func (w *worker) open(it *item, runs []Run) {
 // of its runs. Every item of the tile has ended.
 func (w *worker) commit(c *call, t *tile, runs []Run) {
 	v := w.v
-	takeSamples(v.book, v.states, v.layout.Words, runs)
+	takeSamples(v.book, v.states, v.stride, runs)
 	if v.layout.Previous >= 0 {
 		for i := range runs {
 			r := &runs[i]
-			w.setPrevious(v.state(r.Slot)[v.layout.Previous:][:v.channels], c, r)
+			c.setPrevious(v.state(r.Slot)[v.layout.Previous:][:v.channels], r)
 		}
 	}
-	if c.emits && v.width > 0 {
-		for i := range runs {
-			if r := &runs[i]; r.Emit {
-				w.emit(c, v.state(r.Slot), int(c.score[t.runs[i]])*v.width)
-			}
-		}
-		w.flush(c)
-	}
-}
-
-// setPrevious keeps a run's last sample for the next difference.
-func (w *worker) setPrevious(previous []uint32, c *call, r *Run) {
-	if r.From == r.To {
-		if r.Reset {
-			clear(previous)
-		}
-		return
-	}
-	n := len(previous)
-	for i, x := range c.inputs[(int(r.To)-1)*n : int(r.To)*n] {
-		previous[i] = math.Float32bits(x)
-	}
+	w.emission.commit(c, t, runs)
 }

@@ -113,3 +113,8 @@ func mixedRecurrentCubicAVX2(a *byte)
 //
 //go:noescape
 func mixedRecurrentClipAVX2(a *byte)
+
+// mixedGatherAVX2 writes by sample, then input, the vector of 8 members' values; at has each one's first, in bytes from series on.
+//
+//go:noescape
+func mixedGatherAVX2(values *float32, series *float32, at *int32, inputs int, n int)

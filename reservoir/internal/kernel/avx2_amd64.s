@@ -11766,3 +11766,118 @@ taken_first:
 	MOVW      AX, 14(R8)
 	VZEROUPPER
 	RET
+
+// func mixedGatherAVX2(values *float32, series *float32, at *int32, inputs int, n int)
+// Requires: AVX
+TEXT ·mixedGatherAVX2(SB), NOSPLIT, $0-40
+	MOVQ values+0(FP), DI
+	MOVQ series+8(FP), SI
+	MOVQ at+16(FP), R8
+	MOVQ inputs+24(FP), CX
+	MOVQ n+32(FP), R9
+	MOVQ CX, R10
+	SHLQ $0x05, R10
+
+input:
+	MOVQ DI, R11
+	MOVQ SI, R12
+	MOVQ R9, DX
+	SUBQ $0x08, DX
+	JLT  few
+
+whole:
+	MOVL       (R8), AX
+	VMOVUPS    (R12)(AX*1), Y0
+	MOVL       4(R8), AX
+	VMOVUPS    (R12)(AX*1), Y1
+	MOVL       8(R8), AX
+	VMOVUPS    (R12)(AX*1), Y2
+	MOVL       12(R8), AX
+	VMOVUPS    (R12)(AX*1), Y3
+	MOVL       16(R8), AX
+	VMOVUPS    (R12)(AX*1), Y4
+	MOVL       20(R8), AX
+	VMOVUPS    (R12)(AX*1), Y5
+	MOVL       24(R8), AX
+	VMOVUPS    (R12)(AX*1), Y6
+	MOVL       28(R8), AX
+	VMOVUPS    (R12)(AX*1), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y9
+	VUNPCKLPS  Y3, Y2, Y10
+	VUNPCKHPS  Y3, Y2, Y11
+	VUNPCKLPD  Y10, Y8, Y0
+	VUNPCKHPD  Y10, Y8, Y1
+	VUNPCKLPD  Y11, Y9, Y2
+	VUNPCKHPD  Y11, Y9, Y3
+	VUNPCKLPS  Y5, Y4, Y8
+	VUNPCKHPS  Y5, Y4, Y9
+	VUNPCKLPS  Y7, Y6, Y10
+	VUNPCKHPS  Y7, Y6, Y11
+	VUNPCKLPD  Y10, Y8, Y4
+	VUNPCKHPD  Y10, Y8, Y5
+	VUNPCKLPD  Y11, Y9, Y6
+	VUNPCKHPD  Y11, Y9, Y7
+	VPERM2F128 $0x31, Y4, Y0, Y8
+	VPERM2F128 $0x20, Y4, Y0, Y0
+	VPERM2F128 $0x31, Y5, Y1, Y9
+	VPERM2F128 $0x20, Y5, Y1, Y1
+	VPERM2F128 $0x31, Y6, Y2, Y10
+	VPERM2F128 $0x20, Y6, Y2, Y2
+	VPERM2F128 $0x31, Y7, Y3, Y11
+	VPERM2F128 $0x20, Y7, Y3, Y3
+	VMOVUPS    Y0, (R11)
+	ADDQ       R10, R11
+	VMOVUPS    Y1, (R11)
+	ADDQ       R10, R11
+	VMOVUPS    Y2, (R11)
+	ADDQ       R10, R11
+	VMOVUPS    Y3, (R11)
+	ADDQ       R10, R11
+	VMOVUPS    Y8, (R11)
+	ADDQ       R10, R11
+	VMOVUPS    Y9, (R11)
+	ADDQ       R10, R11
+	VMOVUPS    Y10, (R11)
+	ADDQ       R10, R11
+	VMOVUPS    Y11, (R11)
+	ADDQ       R10, R11
+	ADDQ       $0x20, R12
+	SUBQ       $0x08, DX
+	JGE        whole
+
+few:
+	ADDQ $0x08, DX
+	JZ   next
+
+one:
+	MOVL        (R8), AX
+	VMOVSS      (R12)(AX*1), X0
+	MOVL        4(R8), AX
+	VINSERTPS   $0x10, (R12)(AX*1), X0, X0
+	MOVL        8(R8), AX
+	VINSERTPS   $0x20, (R12)(AX*1), X0, X0
+	MOVL        12(R8), AX
+	VINSERTPS   $0x30, (R12)(AX*1), X0, X0
+	MOVL        16(R8), AX
+	VMOVSS      (R12)(AX*1), X1
+	MOVL        20(R8), AX
+	VINSERTPS   $0x10, (R12)(AX*1), X1, X1
+	MOVL        24(R8), AX
+	VINSERTPS   $0x20, (R12)(AX*1), X1, X1
+	MOVL        28(R8), AX
+	VINSERTPS   $0x30, (R12)(AX*1), X1, X1
+	VINSERTF128 $0x01, X1, Y0, Y0
+	VMOVUPS     Y0, (R11)
+	ADDQ        R10, R11
+	ADDQ        $0x04, R12
+	DECQ        DX
+	JNZ         one
+
+next:
+	ADDQ $0x20, R8
+	ADDQ $0x20, DI
+	DECQ CX
+	JNZ  input
+	VZEROUPPER
+	RET

@@ -9,9 +9,6 @@ type MixedKernels struct {
 	// MixedSteps.Values: at has for each input and member its first value's place
 	// from series on, in bytes.
 	Gather func(values, series *float32, at *int32, inputs, n int)
-
-	// Load is Set.Load with 8 rows.
-	Load func(dst *float32, stride int, rows **uint32, offset, n int)
 }
 
 // MixedSteps is one call of such a kernel: Count samples, from number Number of

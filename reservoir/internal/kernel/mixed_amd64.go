@@ -27,12 +27,12 @@ var (
 	mixedCubicAVX2 = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedTapsCubicAVX2((*byte)(unsafe.Pointer(s))) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedRecurrentCubicAVX2((*byte)(unsafe.Pointer(s))) },
-		Load:      loadAVX2,
+		Gather:    mixedGatherAVX2,
 	}
 	mixedClipAVX2 = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedTapsClipAVX2((*byte)(unsafe.Pointer(s))) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipAVX2((*byte)(unsafe.Pointer(s))) },
-		Load:      loadAVX2,
+		Gather:    mixedGatherAVX2,
 	}
 	mixedCubicAVX512 = mixedKernels512(&mixedCubicAVX2, mixedTapsCubicAVX512, mixedRecurrentCubicAVX512, &cubicConsts[0])
 	mixedClipAVX512  = mixedKernels512(&mixedClipAVX2, mixedTapsClipAVX512, mixedRecurrentClipAVX512, &clipConsts[0])
@@ -51,7 +51,7 @@ func mixedKernels512(narrow *MixedKernels, taps, recurrent func(*byte), consts *
 			more((*byte)(unsafe.Pointer(s)))
 		}
 	}
-	return MixedKernels{Taps: choose(narrow.Taps, taps), Recurrent: choose(narrow.Recurrent, recurrent), Load: narrow.Load, Gather: narrow.Gather}
+	return MixedKernels{Taps: choose(narrow.Taps, taps), Recurrent: choose(narrow.Recurrent, recurrent), Gather: narrow.Gather}
 }
 
 // mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 8:

@@ -19,13 +19,11 @@ var (
 		Taps:      func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedTapsCubicNEON(s) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedRecurrentCubicNEON(s) },
 		Gather:    mixedGatherNEON,
-		Load:      loadNEON,
 	}
 	mixedClipNEON = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedTapsClipNEON(s) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipNEON(s) },
 		Gather:    mixedGatherNEON,
-		Load:      loadNEON,
 	}
 )
 

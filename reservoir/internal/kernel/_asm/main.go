@@ -54,5 +54,8 @@ func main() {
 			g.mixed(m)
 		}
 	}
+	if !g.masks {
+		g.mixedGather()
+	}
 	Generate()
 }
