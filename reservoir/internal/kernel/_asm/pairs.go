@@ -34,12 +34,13 @@ var (
 // pairs are the registers of one group, and the constants.
 type pairs struct {
 	mixed
-	z, sum, square          []reg.VecPhysical // 4 for each group
-	h, max                  []reg.VecPhysical // nil: in the state
-	counts                  []reg.VecPhysical // nil: in memory
-	low, high, factor, ones reg.VecPhysical
-	temps                   []reg.VecPhysical // 4
-	inMemory                reg.GPPhysical
+	z, sum, square     []reg.VecPhysical // 4 for each group
+	next               []reg.VecPhysical // arguments of the next sample
+	h                  []reg.VecPhysical // nil: in the state
+	counts             []reg.VecPhysical // nil: in memory
+	high, factor, ones reg.VecPhysical
+	temps              []reg.VecPhysical
+	inMemory           reg.GPPhysical
 }
 
 func (g *isa) pairs(m mixed) {
@@ -59,7 +60,6 @@ func (g *isa) pairs(m mixed) {
 }
 
 func (p *pairs) constants() {
-	VBROADCASTSS(at(mixedConst, 32*mixedLow), p.low)
 	VBROADCASTSS(at(mixedConst, 32*mixedHigh), p.high)
 	if p.cubic {
 		VBROADCASTSS(at(mixedConst, 32*mixedFactor), p.factor)
@@ -67,12 +67,13 @@ func (p *pairs) constants() {
 	VMOVDQU64(at(mixedConst, mixedOnes), p.ones)
 }
 
-// pairsTaps advances one group after the other, with all that belongs to it in
-// registers.
+// pairsTaps advances one group after the other, its states and sums in registers.
+// The inputs of the next sample come before the counts of this one, which need
+// other execution units.
 func (g *isa) pairsTaps(m mixed) {
 	r := g.regs
-	p := pairs{mixed: m, z: r[0:4], h: r[4:8], sum: r[8:12], square: r[12:16], max: r[16:20], counts: r[20:24],
-		low: r[24], high: r[25], factor: r[26], ones: r[27], temps: r[28:32]}
+	p := pairs{mixed: m, z: r[0:4], next: r[4:8], h: r[8:12], sum: r[12:16], square: r[16:20], counts: r[20:24],
+		high: r[24], factor: r[25], ones: r[26], temps: r[27:32]}
 	p.constants()
 	LEAQ(at(mixedState, mixedPpv), pairCounts)
 	groups := reg.RAX
@@ -82,35 +83,23 @@ func (g *isa) pairsTaps(m mixed) {
 		VMOVUPS(at(mixedState, mixedH+64*j), p.h[j])
 		VMOVUPS(at(mixedState, mixedSum+64*j), p.sum[j])
 		VMOVUPS(at(mixedState, mixedSquare+64*j), p.square[j])
-		VMOVUPS(at(mixedState, mixedMax+64*j), p.max[j])
 		VPXORD(p.counts[j], p.counts[j], p.counts[j])
 	}
 	p.expand(0)
 	MOVQ(mixedField("Values"), mixedValues)
 	MOVQ(mixedField("Count"), pairLeft)
 	MOVQ(mixedField("Number"), mixedNumber)
+	p.inputs("first", p.z)
 	Label("sample")
-	MOVQ(mixedWeights, pairWeights)
-	for j := range 4 {
-		VMOVUPS(at(pairWeights, 64*j), p.z[j])
-	}
-	ADDQ(U32(256), pairWeights)
-	MOVQ(mixedField("Inputs"), mixedLeft)
-	Label("inputs")
-	VBROADCASTF32X8(at(mixedValues, 0), p.temps[0])
-	for j := range 4 {
-		VFMADD231PS(at(pairWeights, 64*j), p.temps[0], p.z[j])
-	}
-	ADDQ(U32(256), pairWeights)
-	ADDQ(Imm(32), mixedValues)
-	DECQ(mixedLeft)
-	JNZ(LabelRef("inputs"))
 	for j := range 4 {
 		VFMADD231PS(at(pairWeights, 64*j), p.h[j], p.z[j])
 	}
 	for j := range 4 {
 		p.advance(p.z[j], p.h[j])
 	}
+	CMPQ(pairLeft, Imm(1))
+	CMOVQEQ(mixedField("Values"), mixedValues) // the last sample has no next: any will do
+	p.inputs("next", p.next)
 	p.test("quiet")
 	for j := range 4 {
 		p.accumulate(j, p.h[j])
@@ -121,6 +110,9 @@ func (g *isa) pairsTaps(m mixed) {
 	p.signs(0)
 	KMOVQ(pairNew, pairSigns[0])
 	Label("taken")
+	for j := range 4 {
+		VMOVAPS(p.next[j], p.z[j])
+	}
 	INCQ(mixedNumber)
 	DECQ(pairLeft)
 	JNZ(LabelRef("sample"))
@@ -128,7 +120,6 @@ func (g *isa) pairsTaps(m mixed) {
 		VMOVUPS(p.h[j], at(mixedState, mixedH+64*j))
 		VMOVUPS(p.sum[j], at(mixedState, mixedSum+64*j))
 		VMOVUPS(p.square[j], at(mixedState, mixedSquare+64*j))
-		VMOVUPS(p.max[j], at(mixedState, mixedMax+64*j))
 	}
 	p.collapse(0)
 	for kind, n := range p.counts {
@@ -142,12 +133,30 @@ func (g *isa) pairsTaps(m mixed) {
 	JNZ(LabelRef("group"))
 }
 
+// inputs computes a group's biases and inputs, and leaves pairWeights behind them.
+func (p *pairs) inputs(id string, z []reg.VecPhysical) {
+	for j := range 4 {
+		VMOVUPS(at(mixedWeights, 64*j), z[j])
+	}
+	LEAQ(at(mixedWeights, 256), pairWeights)
+	MOVQ(mixedField("Inputs"), mixedLeft)
+	Label("inputs_" + id)
+	VBROADCASTF32X8(at(mixedValues, 0), p.temps[0])
+	for j := range 4 {
+		VFMADD231PS(at(pairWeights, 64*j), p.temps[0], z[j])
+	}
+	ADDQ(U32(256), pairWeights)
+	ADDQ(Imm(32), mixedValues)
+	DECQ(mixedLeft)
+	JNZ(LabelRef("inputs_" + id))
+}
+
 // pairsRecurrent advances both groups, which see each other. The states are in the
 // state, from where a unit goes to both halves of a vector.
 func (g *isa) pairsRecurrent(m mixed) {
 	r := g.regs
 	p := pairs{mixed: m, z: r[0:8], sum: r[8:16], square: r[16:24],
-		low: r[24], high: r[25], factor: r[26], ones: r[27], temps: r[28:32]}
+		high: r[24], factor: r[25], ones: r[26], temps: r[27:32]}
 	p.constants()
 	scratch := []reg.GPPhysical{reg.RDX, reg.RAX}
 	MOVQ(mixedField("Signs"), scratch[0])
@@ -278,8 +287,7 @@ func (p *pairs) test(quiet string) {
 // advance adds the activation of z to h.
 func (p *pairs) advance(z, h reg.VecPhysical) {
 	c, a := p.temps[0], p.temps[1]
-	VMAXPS(p.low, z, c)
-	VMINPS(p.high, c, c)
+	VRANGEPS(Imm(2), p.high, z, c) // the smaller magnitude, with the sign of z
 	VADDPS(c, h, h)
 	if p.cubic {
 		VMULPS(p.factor, c, a)
@@ -293,11 +301,7 @@ func (p *pairs) advance(z, h reg.VecPhysical) {
 func (p *pairs) accumulate(j int, h reg.VecPhysical) {
 	VADDPS(h, p.sum[j], p.sum[j])
 	VFMADD231PS(h, h, p.square[j])
-	if p.max != nil {
-		VMAXPS(p.max[j], p.z[j], p.max[j]) // z where it is larger, else the old one
-		return
-	}
-	VMAXPS(at(mixedState, mixedMax+64*j), p.z[j], p.temps[2])
+	VMAXPS(at(mixedState, mixedMax+64*j), p.z[j], p.temps[2]) // z where it is larger, else the old one
 	VMOVUPS(p.temps[2], at(mixedState, mixedMax+64*j))
 }
 
