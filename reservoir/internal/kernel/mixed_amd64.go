@@ -34,25 +34,17 @@ var (
 		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipAVX2((*byte)(unsafe.Pointer(s))) },
 		Gather:    mixedGatherAVX2,
 	}
-	mixedCubicAVX512 = mixedKernels512(&mixedCubicAVX2, mixedTapsCubicAVX512, mixedRecurrentCubicAVX512, &cubicConsts[0])
-	mixedClipAVX512  = mixedKernels512(&mixedClipAVX2, mixedTapsClipAVX512, mixedRecurrentClipAVX512, &clipConsts[0])
-)
-
-// mixedKernels512 are those of AVX-512, which keep sums and counts in registers
-// over a call. For a single sample AVX2 has less to do.
-func mixedKernels512(narrow *MixedKernels, taps, recurrent func(*byte), consts *float32) MixedKernels {
-	choose := func(single func(*MixedSteps), more func(*byte)) func(*MixedSteps) {
-		return func(s *MixedSteps) {
-			if s.Count == 1 {
-				single(s)
-				return
-			}
-			s.Consts = consts
-			more((*byte)(unsafe.Pointer(s)))
-		}
+	mixedCubicAVX512 = MixedKernels{
+		Taps:      func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedTapsCubicAVX512((*byte)(unsafe.Pointer(s))) },
+		Recurrent: func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedRecurrentCubicAVX512((*byte)(unsafe.Pointer(s))) },
+		Gather:    mixedGatherAVX2,
 	}
-	return MixedKernels{Taps: choose(narrow.Taps, taps), Recurrent: choose(narrow.Recurrent, recurrent), Gather: narrow.Gather}
-}
+	mixedClipAVX512 = MixedKernels{
+		Taps:      func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedTapsClipAVX512((*byte)(unsafe.Pointer(s))) },
+		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipAVX512((*byte)(unsafe.Pointer(s))) },
+		Gather:    mixedGatherAVX2,
+	}
+)
 
 // mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 8:
 // the least argument, the largest, the cubic's factor, and a bit for each member

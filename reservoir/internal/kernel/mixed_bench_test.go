@@ -21,7 +21,7 @@ func BenchmarkMixed(b *testing.B) {
 				continue
 			}
 			activation := map[bool]string{true: "cubic", false: "clip"}[cubic]
-			for _, count := range []int{1, 8, 32} {
+			for _, count := range []int{1, 2, 4, 8, 32} {
 				b.Run(fmt.Sprintf("%s/taps/%s/inputs=6/count=%d", s.Name, activation, count), func(b *testing.B) { benchMixed(b, s, k.Taps, 6, 1, count) })
 				b.Run(fmt.Sprintf("%s/recurrent/%s/inputs=2/count=%d", s.Name, activation, count), func(b *testing.B) { benchMixed(b, s, k.Recurrent, 2, mixedUnits, count) })
 			}

@@ -8,7 +8,9 @@ import (
 
 // Kind mixed on AVX-512: a vector is two units of 8 members, a group of 8 units is
 // 4 vectors. The counts of a group are bytes while a call runs: one vector for
-// each kind, in the order in which packing leaves them.
+// each kind, in the order in which packing leaves them, as the signs, which are a
+// mask. A core has few units for comparisons that make masks: an argument is
+// compared with the largest by a difference and packed, four vectors to one mask.
 
 // More places in kernel.mixedConsts.
 const (
@@ -37,10 +39,10 @@ type pairs struct {
 	z, sum, square     []reg.VecPhysical // 4 for each group
 	next               []reg.VecPhysical // arguments of the next sample
 	h                  []reg.VecPhysical // nil: in the state
-	counts             []reg.VecPhysical // nil: in memory
+	counts             []reg.VecPhysical // by kind; nil: in memory
+	bytes              [2]reg.Register   // there, by group
 	high, factor, ones reg.VecPhysical
-	temps              []reg.VecPhysical
-	inMemory           reg.GPPhysical
+	temps              []reg.VecPhysical // 5
 }
 
 func (g *isa) pairs(m mixed) {
@@ -98,8 +100,9 @@ func (g *isa) pairsTaps(m mixed) {
 		p.advance(p.z[j], p.h[j])
 	}
 	CMPQ(pairLeft, Imm(1))
-	CMOVQEQ(mixedField("Values"), mixedValues) // the last sample has no next: any will do
+	JEQ(LabelRef("last"))
 	p.inputs("next", p.next)
+	Label("last")
 	p.test("quiet")
 	for j := range 4 {
 		p.accumulate(j, p.h[j])
@@ -152,94 +155,125 @@ func (p *pairs) inputs(id string, z []reg.VecPhysical) {
 }
 
 // pairsRecurrent advances both groups, which see each other. The states are in the
-// state, from where a unit goes to both halves of a vector.
+// state, from where a unit goes to both halves of a vector. A sample is counted
+// between the products of the next one.
 func (g *isa) pairsRecurrent(m mixed) {
 	r := g.regs
-	p := pairs{mixed: m, z: r[0:8], sum: r[8:16], square: r[16:24],
-		high: r[24], factor: r[25], ones: r[26], temps: r[27:32]}
+	p := pairs{mixed: m, z: r[0:8], next: r[8:16], sum: r[16:24],
+		bytes: [2]reg.Register{reg.RDX, reg.RAX}, high: r[24], factor: r[25], ones: r[26], temps: r[27:32]}
 	p.constants()
-	scratch := []reg.GPPhysical{reg.RDX, reg.RAX}
-	MOVQ(mixedField("Signs"), scratch[0])
-	MOVQ(mixedField("Held"), scratch[1])
+	MOVQ(mixedField("Signs"), p.bytes[0])
+	MOVQ(mixedField("Held"), p.bytes[1])
 	VPXORD(p.temps[0], p.temps[0], p.temps[0])
 	for j := range 8 {
 		VMOVUPS(at(mixedState, mixedSum+64*j), p.sum[j])
-		VMOVUPS(at(mixedState, mixedSquare+64*j), p.square[j])
-		VMOVDQU64(p.temps[0], at(scratch[j/4], 64*(j%4)))
+		VMOVDQU64(p.temps[0], at(p.bytes[j/4], 64*(j%4)))
 	}
 	p.expand(0)
 	p.expand(1)
 	MOVQ(mixedField("Values"), mixedValues)
 	MOVQ(mixedField("Number"), mixedNumber)
+	JMP(LabelRef("first"))
 	Label("sample")
-	MOVQ(mixedField("Inputs"), mixedLeft)
-	MOVQ(mixedLeft, pairWeights)
-	SHLQ(Imm(8), pairWeights)
-	ADDQ(mixedWeights, pairWeights) // 256 * Inputs further
-	for j := range 4 {
-		VMOVUPS(at(mixedWeights, 64*j), p.z[j])
-		VMOVUPS(at(pairWeights, 256*(1+mixedUnits)+64*j), p.z[4+j])
-	}
-	Label("inputs")
-	ADDQ(U32(256), mixedWeights)
-	ADDQ(U32(256), pairWeights)
-	VBROADCASTF32X8(at(mixedValues, 0), p.temps[0])
-	for j := range 4 {
-		VFMADD231PS(at(mixedWeights, 64*j), p.temps[0], p.z[j])
-		VFMADD231PS(at(pairWeights, 256*(1+mixedUnits)+64*j), p.temps[0], p.z[4+j])
-	}
-	ADDQ(Imm(32), mixedValues)
-	DECQ(mixedLeft)
-	JNZ(LabelRef("inputs"))
-	for k := range mixedUnits {
-		x := p.temps[k%4]
-		VBROADCASTF32X8(at(mixedState, mixedH+32*k), x)
-		for j := range 4 {
-			VFMADD231PS(at(mixedWeights, 256*(1+k)+64*j), x, p.z[j])
-			VFMADD231PS(at(pairWeights, 256*(2+mixedUnits+k)+64*j), x, p.z[4+j])
-		}
-	}
-	MOVQ(mixedField("Weights"), mixedWeights)
-	p.test("quiet")
-	for j := range 8 {
-		h := p.temps[3]
-		VMOVUPS(at(mixedState, mixedH+64*j), h)
-		p.advance(p.z[j], h)
-		VMOVUPS(h, at(mixedState, mixedH+64*j))
-		p.accumulate(j, h)
-	}
-	for half := range 2 {
-		p.counts = nil
-		p.inMemory = scratch[half]
-		p.count(half)
-	}
-	JMP(LabelRef("taken"))
-	Label("quiet")
 	for j := range 8 {
 		h := p.temps[3]
 		VMOVUPS(at(mixedState, mixedH+64*j), h)
 		p.advance(p.z[j], h)
 		VMOVUPS(h, at(mixedState, mixedH+64*j))
 	}
-	for half := range 2 {
-		p.signs(half)
-		KMOVQ(pairNew, pairSigns[half])
-	}
-	Label("taken")
-	INCQ(mixedNumber)
 	DECQ(mixedField("Count"))
-	JNZ(LabelRef("sample"))
+	JZ(LabelRef("last"))
+	p.test("quiet")
+	p.products("next", p.counting())
+	INCQ(mixedNumber)
+	JMP(LabelRef("sample"))
+	Label("quiet")
+	p.quiet()
+	INCQ(mixedNumber)
+	Label("first")
+	p.products("first", nil)
+	JMP(LabelRef("sample"))
+	Label("last")
+	p.test("last_quiet")
+	for _, part := range p.counting() {
+		part()
+	}
+	JMP(LabelRef("end"))
+	Label("last_quiet")
+	p.quiet()
+	Label("end")
 	for j := range 8 {
 		VMOVUPS(p.sum[j], at(mixedState, mixedSum+64*j))
-		VMOVUPS(p.square[j], at(mixedState, mixedSquare+64*j))
 	}
 	LEAQ(at(mixedState, mixedPpv), pairCounts)
 	for half := range 2 {
 		p.collapse(half)
 		for kind := range 4 {
-			VMOVDQU64(at(scratch[half], 64*kind), p.temps[3])
+			VMOVDQU64(at(p.bytes[half], 64*kind), p.temps[3])
 			p.fold(p.temps[3], 256*kind+128*half)
 		}
+	}
+}
+
+// products computes the next arguments of all units, and does the parts between
+// them.
+func (p *pairs) products(id string, parts []func()) {
+	const second = 256 * (1 + mixedUnits) // from 256*Inputs further on, the second group's
+	MOVQ(mixedField("Weights"), mixedWeights)
+	MOVQ(mixedField("Inputs"), mixedLeft)
+	MOVQ(mixedLeft, pairWeights)
+	SHLQ(Imm(8), pairWeights)
+	ADDQ(mixedWeights, pairWeights)
+	for j := range 4 {
+		VMOVUPS(at(mixedWeights, 64*j), p.next[j])
+		VMOVUPS(at(pairWeights, second+64*j), p.next[4+j])
+	}
+	x := p.temps[4]
+	Label("inputs_" + id)
+	ADDQ(U32(256), mixedWeights)
+	ADDQ(U32(256), pairWeights)
+	VBROADCASTF32X8(at(mixedValues, 0), x)
+	for j := range 4 {
+		VFMADD231PS(at(mixedWeights, 64*j), x, p.next[j])
+		VFMADD231PS(at(pairWeights, second+64*j), x, p.next[4+j])
+	}
+	ADDQ(Imm(32), mixedValues)
+	DECQ(mixedLeft)
+	JNZ(LabelRef("inputs_" + id))
+	for k := range mixedUnits {
+		VBROADCASTF32X8(at(mixedState, mixedH+32*k), x)
+		for j := range 4 {
+			VFMADD231PS(at(mixedWeights, 256*(1+k)+64*j), x, p.next[j])
+			VFMADD231PS(at(pairWeights, second+256*(1+k)+64*j), x, p.next[4+j])
+		}
+		if k < len(parts) {
+			parts[k]()
+		}
+	}
+	for j := range 8 {
+		VMOVAPS(p.next[j], p.z[j])
+	}
+}
+
+// counting is accumulate and count for all units, in parts.
+func (p *pairs) counting() (parts []func()) {
+	for j := range 8 {
+		parts = append(parts, func() {
+			VMOVUPS(at(mixedState, mixedH+64*j), p.temps[0])
+			p.accumulate(j, p.temps[0])
+		})
+	}
+	for half := range 2 {
+		parts = append(parts, func() { p.countSigns(half) }, func() { p.wins(half) }, func() { p.losses(half) })
+	}
+	return parts
+}
+
+// quiet keeps the signs of a sample that is not counted.
+func (p *pairs) quiet() {
+	for half := range 2 {
+		p.signs(half)
+		KMOVQ(pairNew, pairSigns[half])
 	}
 }
 
@@ -300,7 +334,13 @@ func (p *pairs) advance(z, h reg.VecPhysical) {
 // largest.
 func (p *pairs) accumulate(j int, h reg.VecPhysical) {
 	VADDPS(h, p.sum[j], p.sum[j])
-	VFMADD231PS(h, h, p.square[j])
+	if p.square != nil {
+		VFMADD231PS(h, h, p.square[j])
+	} else {
+		VMOVUPS(at(mixedState, mixedSquare+64*j), p.temps[1])
+		VFMADD231PS(h, h, p.temps[1])
+		VMOVUPS(p.temps[1], at(mixedState, mixedSquare+64*j))
+	}
 	VMAXPS(at(mixedState, mixedMax+64*j), p.z[j], p.temps[2]) // z where it is larger, else the old one
 	VMOVUPS(p.temps[2], at(mixedState, mixedMax+64*j))
 }
@@ -316,25 +356,32 @@ func (p *pairs) signs(half int) {
 
 // count counts a group's signs and extremes.
 func (p *pairs) count(half int) {
+	p.countSigns(half)
+	p.wins(half)
+	p.losses(half)
+}
+
+func (p *pairs) countSigns(half int) {
 	p.signs(half)
 	KXORQ(pairNew, pairSigns[half], pairChanged)
 	KMOVQ(pairNew, pairSigns[half])
-	p.add(0, pairNew)
-	p.add(1, pairChanged)
-	p.extremes(2, half, VMAXPS, true)
-	p.extremes(3, half, VMINPS, false)
+	p.add(0, half, pairNew)
+	p.add(1, half, pairChanged)
 }
 
+func (p *pairs) wins(half int)   { p.extremes(2, half, VMAXPS, true) }
+func (p *pairs) losses(half int) { p.extremes(3, half, VMINPS, false) }
+
 // add counts the members of a mask.
-func (p *pairs) add(kind int, mask reg.OpmaskPhysical) {
+func (p *pairs) add(kind, half int, mask reg.OpmaskPhysical) {
 	if p.counts != nil {
 		VPADDB(p.ones, p.counts[kind], mask, p.counts[kind])
 		return
 	}
 	n := p.temps[3]
-	VMOVDQU64(at(p.inMemory, 64*kind), n)
+	VMOVDQU64(at(p.bytes[half], 64*kind), n)
 	VPADDB(p.ones, n, mask, n)
-	VMOVDQU64(n, at(p.inMemory, 64*kind))
+	VMOVDQU64(n, at(p.bytes[half], 64*kind))
 }
 
 // extremes counts the units whose argument is the group's largest, or smallest:
@@ -346,20 +393,20 @@ func (p *pairs) extremes(kind, half int, choose func(...Op), largest bool) {
 	choose(best, a, best)
 	VSHUFF64X2(Imm(0x4e), best, best, a)
 	choose(best, a, best)
-	less := func(z, to reg.VecPhysical) {
+	difference := func(z, to reg.VecPhysical) { // 0 or more; none is too small for a number that is not 0
 		if largest {
 			VSUBPS(z, best, to)
 		} else {
 			VSUBPS(best, z, to)
 		}
 	}
-	less(z[0], a)
-	less(z[1], b)
+	difference(z[0], a)
+	difference(z[1], b)
 	VPACKUSDW(b, a, a) // -0 becomes 0
-	less(z[2], b)
-	less(z[3], best)
+	difference(z[2], b)
+	difference(z[3], best)
 	VPACKUSDW(best, b, b)
 	VPACKSSWB(b, a, a)
 	VPTESTNMB(a, a, pairNew)
-	p.add(kind, pairNew)
+	p.add(kind, half, pairNew)
 }
