@@ -85,9 +85,9 @@ func sameSlots(runs []Run, slots []int32) bool {
 // pointWords points at a word of the states of the runs' slots.
 //
 //go:noinline
-func pointWords(dst []*uint32, states []uint32, words, word int, runs []Run) {
+func pointWords(dst []*uint32, states []uint32, stride, word int, runs []Run) {
 	for i := range runs {
-		dst[i] = &states[int(runs[i].Slot)*words+word]
+		dst[i] = &states[int(runs[i].Slot)*stride+word]
 	}
 }
 

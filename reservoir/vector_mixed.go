@@ -17,6 +17,8 @@ type mixedBlock struct {
 	inputs  int
 	taps    []int32 // by input, then member: where it begins in the series, in bytes
 	weights []float32
+	words   int // its first word of a state,
+	signs   int // and its first word of signs
 }
 
 const (
@@ -55,6 +57,7 @@ func newMixedVector(net *Network, slots int, set *kernel.Set, threads int) (*mix
 			b.run = v.kernels.Recurrent
 		}
 		b.pack(net.Members[r:r+laneCount], v.seriesWidth(), s.Taps.MaxLag)
+		b.words, b.signs = v.layout.First+len(v.blocks)*blockWords, v.layout.mixed.signs+len(v.blocks)*signWords
 		v.blocks = append(v.blocks, b)
 	}
 	v.featuresOf = func(state []uint32, dst []float32) { v.layout.FeaturesOf(v.net.Spec, state, dst) }

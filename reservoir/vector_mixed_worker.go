@@ -16,6 +16,7 @@ type mixedWorker struct {
 	sample []float32 // transformed
 	values []float32 // of a block's inputs, by sample, then input, then member
 	call   kernel.MixedSteps
+	ahead  [mixedStreams]*uint32 // where what is asked for begins
 
 	emission emission
 }
@@ -26,7 +27,8 @@ type mixedLane struct {
 	begin  int    // the run's first sample
 	from   int    // its next,
 	left   int    // how many are to go,
-	n      int    // and how many of them are in the chunk
+	n      int    // and how many of them are in the chunk,
+	every  uint64 // of which so many count as one
 	before uint64 // samples of the sequence before the run,
 	steps  uint64 // and before the chunk
 	// series holds for each transformed input its values before the chunk, as many
@@ -53,7 +55,10 @@ func newMixedWorker(v *mixedVector) *mixedWorker {
 func (w *mixedWorker) forget() {}
 
 // advance implements itemWorker.
-func (w *mixedWorker) advance(c *call, it, _ *item) {
+func (w *mixedWorker) advance(c *call, it, next *item) {
+	if w.v.far && next != nil && next.tile != it.tile {
+		w.prefetchPast(c, next.tile)
+	}
 	runs := c.list(it.tile, w.runs[:])
 	w.open(it, runs)
 	for active := len(runs); ; { // the longest first
@@ -93,18 +98,46 @@ func (w *mixedWorker) advanceChunk(c *call, it *item, lanes []mixedLane) {
 		w.load(c, &lanes[i])
 	}
 	for i := it.first; i < it.last; i++ {
+		b := &w.v.blocks[i]
+		w.call.Weights, w.call.Inputs = &b.weights[0], b.inputs
 		for k := range lanes {
-			w.advanceBlock(i, &lanes[k])
+			if w.v.far && lanes[k].n <= prefetchSteps {
+				w.prefetch(it, i, k+mixedAhead, lanes)
+			}
+			w.advanceBlock(b, &lanes[k])
 		}
 	}
 	for i := range lanes {
 		l := &lanes[i]
-		doubles := l.steps+uint64(l.n) == thinAt*stride(l.steps+1)
 		l.from, l.left, l.steps = l.from+l.n, l.left-l.n, l.steps+uint64(l.n)
-		if doubles {
+		if l.steps == thinAt*l.every {
 			w.halve(it, l.state)
 		}
 	}
+}
+
+// mixedAhead is how many visits of a block its state is asked for beforehand, where
+// states are far and a visit short. From memory it takes longer than a visit.
+const mixedAhead = 2
+
+// prefetch asks for the words of a block in the state of a lane; of one beyond the
+// last, in that of the lane that follows in the next block.
+func (w *mixedWorker) prefetch(it *item, block, lane int, lanes []mixedLane) {
+	for lane >= len(lanes) {
+		lane -= len(lanes)
+		block++
+	}
+	if block < it.last {
+		w.ahead[0] = &lanes[lane].state[w.v.layout.First+block*blockWords]
+		w.v.set.Prefetch(&w.ahead[0], 1, 0, 4*blockWords)
+	}
+}
+
+// prefetchPast asks for what is before the blocks in the states of a tile.
+func (w *mixedWorker) prefetchPast(c *call, t *tile) {
+	runs := c.list(t, w.runs[:])
+	pointWords(w.ahead[:], w.v.states, w.v.stride, 0, runs)
+	w.v.set.Prefetch(&w.ahead[0], len(runs), 0, 4*w.v.layout.First)
 }
 
 // load puts the past inputs and the next samples, transformed, into a lane's series.
@@ -122,7 +155,8 @@ func (w *mixedWorker) load(c *call, l *mixedLane) {
 			copy(past[copy(past, ring[at:]):], ring[:at]) // the oldest first
 		}
 	}
-	l.n = int(min(mixedChunk, uint64(l.left), thinAt*stride(l.steps+1)-l.steps))
+	l.every = stride(l.steps + 1)
+	l.n = int(min(mixedChunk, uint64(l.left), thinAt*l.every-l.steps))
 	var previous []float32
 	switch at := v.layout.Previous; {
 	case at < 0 || l.steps == 0:
@@ -142,13 +176,11 @@ func (w *mixedWorker) load(c *call, l *mixedLane) {
 }
 
 // advanceBlock takes a lane's chunk through a block.
-func (w *mixedWorker) advanceBlock(block int, l *mixedLane) {
-	v, b, s := w.v, &w.v.blocks[block], &w.call
-	v.kernels.Gather(&w.values[0], &l.series[0], &b.taps[0], b.inputs, l.n)
-	s.Weights, s.State = &b.weights[0], &l.state[v.layout.First+block*blockWords]
-	s.Bits = &l.state[v.layout.mixed.signs+block*signWords]
-	s.Inputs, s.Count = b.inputs, l.n
-	s.Number, s.Mask = int(l.steps+1), int(stride(l.steps+1)-1)
+func (w *mixedWorker) advanceBlock(b *mixedBlock, l *mixedLane) {
+	s := &w.call
+	w.v.kernels.Gather(s.Values, &l.series[0], &b.taps[0], b.inputs, l.n)
+	s.State, s.Bits = &l.state[b.words], &l.state[b.signs]
+	s.Count, s.Number, s.Mask = l.n, int(l.steps+1), int(l.every-1)
 	b.run(s)
 }
 
