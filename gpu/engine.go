@@ -3,7 +3,6 @@ package gpu
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
 	"github.com/eusn-stream/eusn-stream/gpu/kernels"
@@ -148,9 +147,9 @@ func (e *Engine) load() error {
 		return err
 	}
 	shared := e.ctx.Device().Shared
-	for _, name := range kernels.Names {
+	for i, name := range kernels.Names {
 		most := 0
-		if strings.HasPrefix(name, "eusn_resident") {
+		if kernels.Dynamic(i) {
 			most = shared
 		}
 		f, err := e.ctx.Function(m, name, most)

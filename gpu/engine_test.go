@@ -37,6 +37,30 @@ func TestConforms(t *testing.T) {
 	})
 }
 
+// mostGolden leaves out the golden case of 131,536 samples, for which the
+// interpreter takes a minute.
+const mostGolden = 1 << 14
+
+// TestMixedHostConforms and TestMixedConforms are the same for networks of kind
+// mixed.
+func TestMixedHostConforms(t *testing.T) {
+	f := cudatest.Use(t, nil)
+	f.Set("order", 1)
+	enginetest.MixedResults(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return openTwin(f, net, slots, limits{samples: 256, runs: 5, scores: 200, window: 1 << 16})
+	}, mostGolden)
+}
+
+func TestMixedConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter takes half a minute for the whole suite")
+	}
+	cudatest.Use(t, cudatest.Interpreter())
+	enginetest.MixedResults(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return newEngine(net, slots, Options{}, limits{1 << 16, 1 << 10, 1 << 14, 1 << 14}, false)
+	}, mostGolden)
+}
+
 func openTwin(f *cudatest.Fake, net *reservoir.Network, slots int, l limits) (*Engine, error) {
 	w, err := newTwin(net)
 	if err != nil {

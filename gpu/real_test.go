@@ -21,9 +21,11 @@ func TestRealGPU(t *testing.T) {
 	t.Logf("devices: %+v", list)
 	for name, l := range map[string]limits{"as shipped": defaultLimits, "small pieces": {samples: 256, runs: 5, scores: 200, window: 300}} {
 		t.Run(name, func(t *testing.T) {
-			enginetest.Run(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			open := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				return newEngine(net, slots, Options{}, l, true)
-			})
+			}
+			enginetest.Run(t, open)
+			t.Run("Mixed", func(t *testing.T) { enginetest.Mixed(t, open) })
 		})
 	}
 }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
 	"github.com/eusn-stream/eusn-stream/gpu/kernels"
@@ -208,12 +209,12 @@ func (e *Engine) resetStates() error {
 	clear(e.taken)
 	w.slots, w.pending, w.touched = w.slots[:0], w.pending[:0], w.touched[:0]
 	w.ops.Reset()
-	if e.layout.Max < 0 { // a reset state is all zeros
-		w.ops.Fill(states, 0, e.slots*w.words)
-		return e.run(&w.ops)
-	}
 	for i := range w.size {
 		e.layout.Reset(e.net.Spec, w.read[i*w.words:(i+1)*w.words])
+	}
+	if !slices.ContainsFunc(w.read[:w.words], func(v uint32) bool { return v != 0 }) {
+		w.ops.Fill(states, 0, e.slots*w.words)
+		return e.run(&w.ops)
 	}
 	for s := 0; s < e.slots; s += w.size {
 		w.ops.Up(states+cuda.Pointer(4*w.words*s), w.bytes[:4*w.words*min(w.size, e.slots-s)])

@@ -45,14 +45,15 @@ func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []by
 	a := *(*kernels.Args)(unsafe.Pointer(&params[0]))
 	runs := at[kernels.Run](w, a.Runs, int(a.RunCount))
 	switch {
-	case strings.HasPrefix(name, "eusn_scores"):
+	case strings.HasSuffix(name, "_scores"):
 		for _, i := range at[uint32](w, a.Emits, int(a.EmitCount)) {
 			w.score(&a, runs[i])
 		}
 	default:
 		g := w.g
 		for _, r := range runs {
-			if finish := name == "eusn_finish"; finish != (r.Count == 0) || !finish && a.Step > 0 { // streamed kernels: all at step 0
+			// Streamed kernels: all at step 0. Of kind mixed: all with the tap members.
+			if finish := strings.HasSuffix(name, "_finish"); finish != (r.Count == 0) || !finish && a.Step > 0 {
 				continue
 			}
 			state := at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords))

@@ -80,6 +80,21 @@ func (s Spec) mixedLayout() Layout {
 	return l
 }
 
+// MixedLayout says where the parts of a state of kind mixed are that Layout does
+// not name, in words. The blocks are at Layout.First.
+type MixedLayout struct {
+	Ring  int // of past inputs: each input's, one after the other, as many words as the largest lag
+	Signs int // 4 words a block of 8 members
+}
+
+// Mixed is the layout of kind mixed; zero for the other kinds.
+func (l Layout) Mixed() MixedLayout {
+	if l.mixed == nil {
+		return MixedLayout{}
+	}
+	return MixedLayout{l.mixed.ring, l.mixed.signs}
+}
+
 // reset starts a new sequence.
 func (m *mixedLayout) reset(l *Layout, state []uint32) {
 	clear(state[:m.signs])

@@ -23,6 +23,12 @@ type member struct {
 	_               [3]uint32
 }
 
+// block is 8 members of kind mixed, in the image.
+type block struct {
+	Seen, SeenCount, Counts, Sources, Weights uint32 // words of the image, but SeenCount
+	Columns                                   uint32
+}
+
 // tile is up to scoreColumns columns of one readout, in the readouts image.
 type tile struct {
 	Center, Weights uint32 // words of the readouts image
@@ -37,9 +43,10 @@ type Shape struct {
 	State, SumLow, SumHigh, Positive, Maximum, SquareLow, SquareHigh uint32
 	Norm, MemberTable, InputsMost                                    uint32
 	Features, ScoreWidth                                             uint32
+	Ring, Lags, Signs, BlockTable                                    uint32 // of kind mixed
 }
 
-// Args is the one parameter of every kernel, 168 bytes: pass its address as
+// Args is the one parameter of every kernel, 184 bytes: pass its address as
 // the only entry of the driver's kernelParams. The addresses are the device's.
 // Program.Launches fills it.
 type Args struct {
@@ -54,5 +61,7 @@ const (
 	shapeStandard = 2
 	shapeDiffer   = 4
 	shapeLast     = 8 // the features follow in canonical order
+	shapeCubic    = 256
+	shapeClip     = 512
 	absent        = ^uint32(0)
 )

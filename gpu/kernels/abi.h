@@ -29,6 +29,19 @@ struct Member {
   u32 pad[3];
 };
 
+// Block is 8 members of kind mixed, in the image at Shape.block_table. Offsets
+// are words of the image; a lane is a thread of the warp that takes the block,
+// see mixed.h.
+struct Block {
+  u32 seen;     // the transformed inputs that its members see, `seen_count` numbers
+  u32 seen_count;
+  u32 counts;   // of each member: how many sources, taps or inputs, it has
+  u32 sources;  // by source, then member: place in `seen`, lag in the high half
+  u32 weights;  // rows of 128 floats, four of each lane: bias, one a source, then
+                // own weight (tap members) or one a state unit
+  u32 columns;  // sources there is room for: the most of any member
+};
+
 // Tile is up to SCORE_COLUMNS columns of one head, in the heads image from
 // word 0 on. Offsets are words of the heads image.
 struct Tile {
@@ -61,6 +74,12 @@ struct Shape {
   u32 inputs_most;  // most inputs any member sees
   u32 features;     // length of a feature vector
   u32 score_width;  // floats of a score row
+  // Of kind mixed: docs/mixed-bank.md, "The state". `first` is its blocks' first
+  // word, and of the offsets above it has `previous` alone.
+  u32 ring;         // of past inputs: inputs x lags words
+  u32 lags;
+  u32 signs;        // MIXED_SIGNS words a block of 8 members
+  u32 block_table;  // image word of the Blocks
 };
 #define SHAPE_RING 1u
 #define SHAPE_STANDARDISE 2u
@@ -70,6 +89,8 @@ struct Shape {
 #define SHAPE_PPV 32u
 #define SHAPE_MAX 64u
 #define SHAPE_STD 128u
+#define SHAPE_CUBIC 256u  // kind mixed: the activation; neither is tanh
+#define SHAPE_CLIP 512u
 
 // Args is the one parameter of every kernel.
 struct Args {
@@ -84,8 +105,9 @@ struct Args {
   Shape shape;
   u32 run_count;
   u32 emit_count;
-  u32 step;    // streamed kernels: which sample of each run; finish: 1 after them, else 0
-  u32 chunk;   // resident kernels: samples staged at a time
+  u32 step;    // streamed kernels: which sample of each run; finish: 1 after them, else 0;
+               // mixed: the first block
+  u32 chunk;   // resident and mixed kernels: samples staged at a time
 };
 
 #define TANH_INTERVALS 16u
@@ -106,12 +128,19 @@ OFFSET(Member, weights, 4);
 OFFSET(Member, count, 8);
 OFFSET(Member, keep, 12);
 OFFSET(Member, gain, 16);
+SIZE(Block, 24);
+OFFSET(Block, seen, 0);
+OFFSET(Block, seen_count, 4);
+OFFSET(Block, counts, 8);
+OFFSET(Block, sources, 12);
+OFFSET(Block, weights, 16);
+OFFSET(Block, columns, 20);
 SIZE(Tile, 16);
 OFFSET(Tile, center, 0);
 OFFSET(Tile, weights, 4);
 OFFSET(Tile, columns, 8);
 OFFSET(Tile, first, 12);
-SIZE(Shape, 88);
+SIZE(Shape, 104);
 OFFSET(Shape, channels, 0);
 OFFSET(Shape, inputs, 4);
 OFFSET(Shape, members, 8);
@@ -134,7 +163,11 @@ OFFSET(Shape, member_table, 72);
 OFFSET(Shape, inputs_most, 76);
 OFFSET(Shape, features, 80);
 OFFSET(Shape, score_width, 84);
-SIZE(Args, 168);
+OFFSET(Shape, ring, 88);
+OFFSET(Shape, lags, 92);
+OFFSET(Shape, signs, 96);
+OFFSET(Shape, block_table, 100);
+SIZE(Args, 184);
 OFFSET(Args, rows, 0);
 OFFSET(Args, image, 8);
 OFFSET(Args, inputs, 16);
@@ -144,7 +177,7 @@ OFFSET(Args, heads, 40);
 OFFSET(Args, scores, 48);
 OFFSET(Args, work, 56);
 OFFSET(Args, shape, 64);
-OFFSET(Args, run_count, 152);
-OFFSET(Args, emit_count, 156);
-OFFSET(Args, step, 160);
-OFFSET(Args, chunk, 164);
+OFFSET(Args, run_count, 168);
+OFFSET(Args, emit_count, 172);
+OFFSET(Args, step, 176);
+OFFSET(Args, chunk, 180);

@@ -14,12 +14,26 @@
 #define BLOCK_X ((u32)__nvvm_read_ptx_sreg_ctaid_x())
 #define BLOCK_Y ((u32)__nvvm_read_ptx_sreg_ctaid_y())
 #define BLOCK_Z ((u32)__nvvm_read_ptx_sreg_ctaid_z())
+#define GRID_X ((u32)__nvvm_read_ptx_sreg_nctaid_x())
 #define BARRIER() __nvvm_bar_sync(0)
 
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
+// Of numbers that are no NaN. Which zero comes out is not said where both are.
+#define LARGER(a, b) __builtin_fmaxf(a, b)
+#define SMALLER(a, b) __builtin_fminf(a, b)
+#define LIMIT(z, most) SMALLER(LARGER(z, -(most)), most)  // of a most above 0
 #define FLOAT_OF(bits) __builtin_bit_cast(float, (u32)(bits))
 #define BITS_OF(f) __builtin_bit_cast(u32, (float)(f))
+
+// exchange is the value of the lane whose number differs in that one bit. All
+// lanes of a warp come here together.
+DEVICE u32 exchange(u32 v, int bit) {
+  u32 other;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(other) : "r"(v), "r"(bit));
+  return other;
+}
+DEVICE float exchange(float v, int bit) { return FLOAT_OF(exchange(BITS_OF(v), bit)); }
 
 struct ALIGN(8) float2 { float v[2]; };
 struct ALIGN(16) float4 { float v[4]; };

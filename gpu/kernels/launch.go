@@ -50,15 +50,20 @@ func (p *Program) Launches(dst []Launch, at Buffers, b *Batch, round int) []Laun
 		Runs: at.Runs + 24*uint64(r.First), Emits: at.Emits + 4*uint64(r.FirstEmit),
 		Shape: p.shape, RunCount: uint32(r.Runs), EmitCount: uint32(r.Emits),
 	}
-	if p.Resident() {
-		dst = p.resident(dst, args)
+	kernel := scores
+	if p.bank != nil {
+		kernel, dst = mixedScores, p.mixedRound(dst, args)
 	} else {
-		dst = p.streamed(dst, args, runs)
-		args.Step = 1
+		if p.Resident() {
+			dst = p.resident(dst, args)
+		} else {
+			dst = p.streamed(dst, args, runs)
+			args.Step = 1
+		}
+		dst = append(dst, Launch{finish, [3]uint32{uint32(r.Runs), 1, 1}, finishThreads, 0, args})
 	}
-	dst = append(dst, Launch{finish, [3]uint32{uint32(r.Runs), 1, 1}, finishThreads, 0, args})
 	if r.Emits > 0 && p.tiles > 0 {
-		dst = append(dst, Launch{scores, [3]uint32{uint32(blocks(r.Emits, scoresTile)), uint32(p.tiles), 1}, scoresThreads, 0, args})
+		dst = append(dst, Launch{kernel, [3]uint32{uint32(blocks(r.Emits, scoresTile)), uint32(p.tiles), 1}, scoresThreads, 0, args})
 	}
 	return dst
 }

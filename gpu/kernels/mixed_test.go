@@ -1,25 +1,67 @@
 package kernels
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A network that no kernel knows is refused, whatever the products.
-func TestMixedIsRefused(t *testing.T) {
-	s, err := reservoir.Bank("tiny", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, err := reservoir.Draw(s.ForLength(10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, products := range []Products{Canonical, TF32x3, TF32x2} {
-		if _, err := NewApproximate(net, h200, products); err == nil || !strings.Contains(err.Error(), "no GPU kernel knows it") {
-			t.Errorf("products %d: %v, want the network refused", products, err)
+// Package gpu runs the conformance suite of kind mixed; see also shapes_test.go.
+
+// Tensor cores do not take a mixed bank.
+func TestMixedHasNoProducts(t *testing.T) {
+	net := drawMixed(t, mixed(1, 8, 0, 3, 5, reservoir.Clip))
+	for _, products := range []Products{TF32x3, TF32x2} {
+		if _, err := NewApproximate(net, h200, products); !errors.Is(err, ErrTF32) {
+			t.Errorf("products %d: %v, want ErrTF32", products, err)
 		}
 	}
+}
+
+// A bank whose window does not fit shared memory is refused, with its size: here
+// 128 inputs of 256 + 1 values each.
+func TestMixedIsTooWide(t *testing.T) {
+	net := drawMixed(t, mixed(200, 8, 0, 16, 256, reservoir.Cubic))
+	small := Device{Multiprocessors: 1, SharedPerBlock: 99 << 10}
+	if _, err := New(net, small); err != nil {
+		t.Fatalf("as drawn: %v", err)
+	}
+	for r := range net.Members {
+		for k := range net.Members[r].Inputs {
+			net.Members[r].Inputs[k] = int32(16*r + k)
+		}
+	}
+	if _, err := New(net, small); err == nil || !strings.Contains(err.Error(), "131584 bytes of shared memory, want at most 101376") {
+		t.Errorf("%v, want the bytes", err)
+	}
+	if _, err := New(net, h200); err != nil {
+		t.Errorf("on a card with more: %v", err)
+	}
+}
+
+// Chunks are as long as a window of 8 KiB allows, but 16 samples where they fit.
+func TestMixedChunks(t *testing.T) {
+	for _, c := range []struct {
+		spec reservoir.Spec
+		taps uint32
+	}{{mixed(1, 8, 8, 6, 64, reservoir.Cubic), 128}, {mixed(9, 16, 8, 6, 64, reservoir.Cubic), 64}, {mixed(33, 8, 0, 16, 256, reservoir.Cubic), 16}} {
+		p, err := New(drawMixed(t, c.spec), h200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.bank.taps.chunk != c.taps || p.bank.recurrent.chunk != mixedChunk {
+			t.Errorf("%d channels: chunks of %d and %d samples, want %d and %d", c.spec.Channels, p.bank.taps.chunk, p.bank.recurrent.chunk, c.taps, mixedChunk)
+		}
+	}
+}
+
+func drawMixed(t *testing.T, s reservoir.Spec) *reservoir.Network {
+	t.Helper()
+	net, err := reservoir.Draw(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net
 }

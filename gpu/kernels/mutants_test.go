@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // mutant is a bug planted in a source file. old must be there; the first is
@@ -67,6 +69,49 @@ var mutants = []mutant{
 	{"tensor: sums of the other streams", "tensor.h", "n * 8 + 2 * c + i % 2][u]", "n * 8 + 2 * c + 1 - i % 2][u]"},
 	{"tensor: sums counted twice", "tensor.h", "float part[4] = {};", "float (&part)[4] = sum[m][n];"},
 	{"scores: columns that do not exist", "scores.h", "cg * 2 + c >= tile.columns", "false"},
+	{"mixed: lags one too long", "mixed.h", "x[k] = w.at + (s & 0xffff) * w.width + w.lags - (s >> 16);", "x[k] = w.at + (s & 0xffff) * w.width + w.lags - (s >> 16) - 1;"},
+	{"mixed: lags ignored", "mixed.h", "x[k] = w.at + (s & 0xffff) * w.width + w.lags - (s >> 16);", "x[k] = w.at + (s & 0xffff) * w.width + w.lags;"},
+	{"mixed: ring from its first word", "mixed.h", "lags > 0 ? run.steps % lags : 0", "0"},
+	{"mixed: ring not turned round", "mixed.h", "from + k < lags ? from + k : from + k - lags", "k"},
+	{"mixed: past survives a reset", "mixed.h", "run.flags & RUN_RESET ? 0.f : ring", "false ? 0.f : ring"},
+	{"mixed: past not moved between chunks", "mixed.h", "if (has) *to = v;", "if (!has) *to = v;"},
+	{"mixed: past moved by a whole chunk", "mixed.h", "window.shift(n)", "window.shift(a.chunk)"},
+	{"mixed: inputs of the run's first samples in every chunk", "mixed.h", "input(a, run, t0 + t, seen[i])", "input(a, run, t, seen[i])"},
+	{"mixed: window written while it is read", "mixed.h", "BARRIER();  // the window of the run before has been read; all lanes are here", ""},
+	{"mixed: states exchanged in one place", "mixed.h", "held + t % 2 * MIXED_UNITS", "held"},
+	{"mixed: states of the member beside", "mixed.h", "(q * 8 + THREAD % 8) * 4", "(q * 8 + (THREAD ^ 1) % 8) * 4"},
+	{"mixed: sources of one member for all", "mixed.h", "count = image(a)[b.counts + THREAD % 8]", "count = image(a)[b.counts + 7]"},
+	{"mixed: own state before the taps", "mixed.h", "UNROLL for (int j = 0; j < 4; j++) z[j] = bias[j];", "UNROLL for (int j = 0; j < 4; j++) z[j] = FMA(own[j], h[j], bias[j]);"},
+	{"mixed: group of a quarter", "mixed.h", "exchange(largest, 8)", "largest"},
+	{"mixed: group of the wrong lanes", "mixed.h", "exchange(smallest, 8)", "exchange(smallest, 16)"},
+	{"mixed: one loser of equals", "mixed.h", "(u32)(z[j] == smallest)", "(u32)(z[j] == smallest && j < 3)"},
+	{"mixed: zero is positive", "mixed.h", "const u32 sign = z[j] > 0.f;", "const u32 sign = z[j] >= 0.f;"},
+	{"mixed: changes from the sample counted before", "mixed.h", "UNROLL for (int j = 0; j < 4; j++) u.positive[j] = z[j] > 0.f;", "if (((next + t + 1) & (every - 1)) == 0) UNROLL for (int j = 0; j < 4; j++) u.positive[j] = z[j] > 0.f;"},
+	{"mixed: changes are rises", "mixed.h", "(sign ^ positive[j]) << 16", "(sign & ~positive[j]) << 16"},
+	{"mixed: all samples counted", "mixed.h", "if (((next + t + 1) & (every - 1)) == 0) u.count(z);", "u.count(z);"},
+	{"mixed: never halved", "mixed.h", "u.halve(), every *= 2", "every *= 2"},
+	{"mixed: halved, and all counted again", "mixed.h", "u.halve(), every *= 2", "u.halve()"},
+	{"mixed: halves run into each other", "mixed.h", "signs[j] >> 1 & 0x7fff7fffu", "signs[j] >> 1"},
+	{"mixed: chunk over the place of halving", "mixed.h", "MIN(MIN(run.count - t0, a.chunk), (every << 15) - next)", "MIN(run.count - t0, a.chunk)"},
+	{"mixed: stride one sample late", "mixed.h", "for (; t >> 15 >= s; s *= 2) {}", "for (; t - 1 >> 15 >= s && t > 0; s *= 2) {}"},
+	{"mixed: counts of the neighbour", "mixed.h", "signs[j] = odd ? got : even, ends[j] = odd ? other : got;", "signs[j] = odd ? even : got, ends[j] = odd ? got : other;"},
+	{"mixed: counts not swapped back", "mixed.h", "const u32 got = swap(odd ? signs[j] : ends[j]);", "const u32 got = odd ? signs[j] : ends[j];"},
+	{"mixed: signs of one member", "mixed.h", "d < 8; d *= 2) sign |=", "d < 4; d *= 2) sign |="},
+	{"mixed: reset ignored", "mixed.h", "if (run.flags & RUN_RESET) u.reset();\n    else u.read", "u.read"},
+	{"mixed: second run of a warp in the first one's row", "mixed.h", "i += GRID_X) {\n    const Run &run = run_of(a, i);", "i += GRID_X) {\n    const Run &run = run_of(a, BLOCK_X);"},
+	{"mixed: runs of other warps left out", "mixed.h", "i < a.run_count; i += GRID_X", "i < GRID_X; i += GRID_X"},
+	{"mixed: cubic rounded once more", "mixed.h", "return FMA(c * (-4.f / 27.f), c * c, h + c);", "return c * (-4.f / 27.f) * (c * c) + (h + c);"},
+	{"mixed: cubic without its limit", "mixed.h", "const float c = LIMIT(z, 1.5f);", "const float c = z;"},
+	{"mixed: clip without its limit", "mixed.h", "h + LIMIT(z, 1.f)", "h + z"},
+	{"mixed finish: ring one place on", "mixed.h", "(end + p.lags - 1 - slot) % p.lags", "(end + p.lags - slot) % p.lags"},
+	{"mixed finish: old ring after a reset", "mixed.h", "else if (fresh) row[p.ring + e] = 0;", ""},
+	{"mixed finish: previous sample replaced too early", "mixed.h", "  BARRIER();  // input reads the previous sample\n", ""},
+	{"mixed finish: ring takes the sample before", "mixed.h", "if (before < run.count) row[p.ring + e] = BITS_OF(input(a, run, run.count - 1 - before, i));", "if (before < run.count) row[p.ring + e] = BITS_OF(input(a, run, run.count - 1, i));"},
+	{"mixed finish: maximum cleared to 0", "mixed.h", "w % MIXED_BLOCK / MIXED_UNITS == 3 ? BITS_OF(MIXED_LOWEST) : 0", "0"},
+	{"mixed finish: signs survive", "mixed.h", "w < blocks * MIXED_SIGNS; w += THREADS", "w < 0; w += THREADS"},
+	{"mixed scores: all samples counted", "scores.h", "(float)(n / mixed_stride(n))", "(float)n"},
+	{"mixed scores: argument in place of its activation", "scores.h", "activate<0>(a, 0.f, f[3 * MIXED_UNITS])", "f[3 * MIXED_UNITS]"},
+	{"mixed scores: count of the member beside", "scores.h", "place % 2 * 16 & 0xffff", "(place + 1) % 2 * 16 & 0xffff"},
 }
 
 // TestMutants proves that the shapes notice planted bugs: here a few, all with
@@ -128,6 +173,21 @@ func TestBarrierMutants(t *testing.T) {
 	}
 }
 
+// launches is the kernels that a shape may launch.
+func (s *shape) launches() []string {
+	if s.kernels == "" {
+		return Names
+	}
+	names := []string{"eusn_finish", "eusn_scores"}
+	if s.spec.Kind == reservoir.Mixed {
+		names = []string{"eusn_mixed_finish", "eusn_mixed_scores"}
+	}
+	for _, k := range strings.Fields(s.kernels) {
+		names = append(names, "eusn_"+k)
+	}
+	return names
+}
+
 // caught fails if every shape passes with a module's kernels in place of ours.
 // Only shapes that launch the kernel are run, where one is given.
 func caught(t *testing.T, text, kernel string) {
@@ -143,8 +203,7 @@ func caught(t *testing.T, text, kernel string) {
 	}
 	for _, s := range shapes {
 		// A shape that does not launch the kernel that changed proves nothing.
-		if name := "eusn_" + s.kernels; s.kernels != "" && kernel != "eusn_scores" &&
-			(kernel != "" && kernel != name || m.Kernel(name) == nil && m.Kernel("eusn_finish") == nil && m.Kernel("eusn_scores") == nil) {
+		if !slices.ContainsFunc(s.launches(), func(name string) bool { return m.Kernel(name) != nil && (kernel == "" || kernel == name) }) {
 			continue
 		}
 		if _, err := s.compare([]*ptx.Module{m, ours}); err != nil {

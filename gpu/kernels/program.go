@@ -24,8 +24,9 @@ type Program struct {
 	net    *reservoir.Network
 	shape  Shape
 	image  []uint32
-	fits   []fit // resident kernels that can run it, most streams first; none: streamed
-	tiles  int   // of the readouts
+	fits   []fit      // resident kernels that can run it, most streams first; none: streamed
+	bank   *mixedPlan // of kind mixed alone, which has no fits
+	tiles  int        // of the readouts
 
 	products Products
 }
@@ -47,11 +48,14 @@ func New(net *reservoir.Network, device Device) (*Program, error) {
 	if device.Multiprocessors < 1 || device.SharedPerBlock < 48<<10 {
 		return nil, fmt.Errorf("kernels: device with %d multiprocessors and %d bytes of shared memory a block, want at least 1 and 49152", device.Multiprocessors, device.SharedPerBlock)
 	}
-	if net.Spec.Kind == reservoir.Mixed {
-		return nil, fmt.Errorf("kernels: a network of kind %s: no GPU kernel knows it, want the generic engine", net.Spec.Kind)
-	}
 	p := &Program{device: device, net: net}
 	p.setShape()
+	if net.Spec.Kind == reservoir.Mixed {
+		if err := p.mixed(); err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
 	if err := p.pack(); err != nil {
 		return nil, err
 	}
@@ -87,17 +91,22 @@ func (p *Program) setShape() {
 	}
 }
 
-// pack writes the image: tanh table, transform, members, their inputs, their
-// weights.
-func (p *Program) pack() error {
-	h, norm := &p.shape, &p.net.Norm
+// header begins the image: tanh table, transform.
+func (p *Program) header() {
+	norm := &p.net.Norm
 	for k := range canon.TanhTable {
 		p.floats(canon.TanhTable[k][:])
 	}
-	h.Norm = uint32(len(p.image))
+	p.shape.Norm = uint32(len(p.image))
 	p.floats(norm.Mean)
 	p.floats(norm.Scale)
 	p.floats(norm.Diff)
+}
+
+// pack writes the image: header, members, their inputs, their weights.
+func (p *Program) pack() error {
+	h := &p.shape
+	p.header()
 	h.MemberTable = uint32(len(p.image))
 	size, stride := len(p.image), int(h.Stride)
 	members := make([]member, len(p.net.Members))
@@ -173,9 +182,9 @@ func (p *Program) StateWords() int { return int(p.shape.RowWords) }
 // ScoreWidth is how many scores an emitting run writes, as set by Readouts.
 func (p *Program) ScoreWidth() int { return int(p.shape.ScoreWidth) }
 
-// Resident reports whether weights and states fit the device's shared memory,
-// so that one launch takes all samples of a round.
-func (p *Program) Resident() bool { return len(p.fits) > 0 }
+// Resident reports whether one launch takes all samples of a round: weights and
+// states fit the device's shared memory or, of kind mixed, its registers.
+func (p *Program) Resident() bool { return p.bank != nil || len(p.fits) > 0 }
 
 // WorkBytes is the size of Buffers.Work for rounds of up to that many runs.
 func (p *Program) WorkBytes(runs int) int {

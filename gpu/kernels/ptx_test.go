@@ -73,16 +73,19 @@ func TestModule(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("the module has %v, the tables %v", got, want)
 	}
-	threads := map[string]int{"eusn_finish": finishThreads, "eusn_scores": scoresThreads}
+	threads := map[string]int{"eusn_finish": finishThreads, "eusn_scores": scoresThreads, "eusn_mixed_finish": finishThreads, "eusn_mixed_scores": scoresThreads}
+	for k := mixedTaps6; k <= mixedRecurrentAny; k++ {
+		threads[Names[k]] = mixedThreads
+	}
 	for _, v := range residents {
 		threads[v.name] = v.threads
 	}
 	for _, v := range slices.Concat(streameds, tensors) {
 		threads[v.name] = v.threads
 	}
-	for _, name := range Names {
+	for i, name := range Names {
 		k := m.Kernel(name)
-		if k.ParamBytes != 168 || k.MaxThreads != threads[name] || k.Dynamic != strings.Contains(name, "resident") || k.StaticShared > 48<<10 {
+		if k.ParamBytes != 184 || k.MaxThreads != threads[name] || k.Dynamic != Dynamic(i) || k.StaticShared > 48<<10 {
 			t.Errorf("%s: %d bytes of parameters, blocks of %d, dynamic shared memory %v, static %d", name, k.ParamBytes, k.MaxThreads, k.Dynamic, k.StaticShared)
 		}
 	}

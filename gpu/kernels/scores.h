@@ -3,6 +3,7 @@
 // takes EMITS runs by one tile of columns, FEATURES features at a time.
 #pragma once
 #include "device.h"
+#include "mixed.h"
 
 #define EMITS 64
 #define FEATURES 32
@@ -32,15 +33,57 @@ DEVICE u32 kind_of(const Shape &p, u32 n) {
     if (p.flags & kind && n-- == 0) return kind;
 }
 
-KERNEL(eusn_scores, 128) {
-  static SHARED ALIGN(16) ScoreShared sh;
+// Feature is the feature vector's value k, of any run.
+struct Feature {
+  const Args &a;
+  u32 words, kind, unit;  // `words`: of the row
+
+  DEVICE Feature(const Args &args, u32 k) : a(args) {
+    const Shape &p = a.shape;
+    const u32 kinds = p.features / (p.members * p.units), group = k / p.units;
+    unit = k % p.units, kind = kind_of(p, group % kinds), words = p.first + group / kinds * p.member_words;
+  }
+  DEVICE float of(const Run &run) const {
+    const u32 n = run.steps + run.count;
+    return n > 0 ? feature(a.shape, row_of(a, run.slot) + words, kind, unit, (float)n) : 0.f;
+  }
+};
+
+// MixedFeature is that of kind mixed.
+struct MixedFeature {
+  const Args &a;
+  u32 words, kind, place;
+
+  DEVICE MixedFeature(const Args &args, u32 k) : a(args) {
+    const u32 member = k / MIXED_UNITS;
+    kind = k / 16 % 8, place = k % 16 * 8 + member % 8, words = a.shape.first + member / 8 * MIXED_BLOCK;
+  }
+  DEVICE float of(const Run &run) const {
+    const u32 n = run.steps + run.count;
+    if (n == 0) return 0.f;
+    const u32 *w = row_of(a, run.slot) + words;
+    const float *f = (const float *)w + place;
+    const float counted = (float)(n / mixed_stride(n));
+    if (kind == 0) return f[0];
+    if (kind == 3) return activate<0>(a, 0.f, f[3 * MIXED_UNITS]);
+    if (kind == 1 || kind == 4) {
+      const float mean = f[MIXED_UNITS] / counted;
+      if (kind == 1) return mean;
+      const float v = FMA(-mean, mean, f[2 * MIXED_UNITS] / counted);
+      return v > 0.f ? __builtin_sqrtf(v) : 0.f;
+    }
+    const u32 count = kind == 2 ? 0 : kind - 4;  // ppv, sc, win, lose
+    return (float)(w[MIXED_COUNTS + count * (MIXED_UNITS / 2) + place / 2] >> place % 2 * 16 & 0xffff) / counted;
+  }
+};
+
+template <class F> DEVICE void scores(const Args &a, ScoreShared &sh) {
   const Shape &p = a.shape;
   const u32 *heads = (const u32 *)a.heads;
   const Tile tile = ((const Tile *)heads)[BLOCK_Y];
   const float *center = (const float *)(heads + tile.center), *weights = (const float *)(heads + tile.weights);
   const u32 first = BLOCK_X * EMITS, live = MIN(a.emit_count - first, (u32)EMITS);
   const u32 eg = THREAD % 32, cg = THREAD / 32;  // two emits by two columns
-  const u32 kinds = p.features / (p.members * p.units);
   const u32 *emits = (const u32 *)a.emits + first;
   float sum[2][2];
   UNROLL for (int e = 0; e < 2; e++)
@@ -52,16 +95,10 @@ KERNEL(eusn_scores, 128) {
     for (u32 i = THREAD; i < depth * SCORE_COLUMNS; i += 128) (&sh.weights[0][0])[i] = weights[k0 * SCORE_COLUMNS + i];
     const u32 k = k0 + THREAD % 32;
     if (k < p.features) {
-      const u32 u = k % p.units, group = k / p.units, kind = kind_of(p, group % kinds);
+      const F feature(a, k);
       const float middle = center[k];
       for (u32 e = THREAD / 32; e < EMITS; e += 4) {
-        float f = 0.f;
-        if (e < live) {
-          const Run &run = run_of(a, emits[e]);
-          const u32 n = run.steps + run.count;
-          const u32 *words = row_of(a, run.slot) + p.first + group / kinds * p.member_words;
-          if (n > 0) f = feature(p, words, kind, u, (float)n);
-        }
+        const float f = e < live ? feature.of(run_of(a, emits[e])) : 0.f;
         sh.features[THREAD % 32][e] = f - middle;
       }
     }
@@ -81,3 +118,12 @@ KERNEL(eusn_scores, 128) {
       ((float *)a.scores)[(u64)run.score * p.score_width + tile.first + cg * 2 + c] = sum[e][c];
     }
 }
+
+#define SCORES(name, F)                     \
+  KERNEL(name, 128) {                       \
+    static SHARED ALIGN(16) ScoreShared sh; \
+    scores<F>(a, sh);                       \
+  }
+
+SCORES(eusn_scores, Feature)
+SCORES(eusn_mixed_scores, MixedFeature)

@@ -13,7 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// shape is one network on one device, and the kernels this must launch.
+// shape is one network on one device, and the kernel this must launch; of kind
+// mixed, the kernels.
 type shape struct {
 	name    string
 	spec    reservoir.Spec
@@ -52,6 +53,18 @@ func bank(channels, members, units int, features ...reservoir.Feature) reservoir
 	return s
 }
 
+// mixed is a bank of that many tap members, and recurrent ones.
+func mixed(channels, members, recurrent, taps, lag int, a reservoir.Activation) reservoir.Spec {
+	s := bank(channels, members+recurrent, 16, reservoir.MixedFeatures...)
+	s.Arithmetic, s.Kind, s.Eps = reservoir.MixedArithmetic, reservoir.Mixed, reservoir.Dist{}
+	s.Recurrent, s.Bias = reservoir.Dist{}, reservoir.Dist{Lo: .03, Hi: 3}
+	s.Taps = reservoir.Taps{Members: members, Count: taps, MaxLag: lag, Activation: a}
+	if recurrent > 0 {
+		s.EpsRho = reservoir.Dist{Lo: 1e-2, Hi: .3}
+	}
+	return s
+}
+
 var shapes = func() []shape {
 	const h200, small = 227 << 10, 48 << 10
 	list := []shape{
@@ -75,6 +88,13 @@ var shapes = func() []shape {
 		{"streamed bank", bank(2, 2, 120), Device{12, small}, "streamed_16", false},
 		{"streamed ring", eusn(reservoir.RESN, 2, 701), Device{40, small}, "streamed_16", false},
 	}
+	// One multiprocessor: a warp takes the runs of several streams, one after the
+	// other.
+	list = append(list,
+		shape{"mixed", mixed(2, 24, 8, 6, 11, reservoir.Cubic), Device{1, h200}, "mixed_taps_6 mixed_recurrent", false},
+		shape{"mixed, 3 taps", mixed(1, 16, 0, 3, 40, reservoir.Clip), Device{1, small}, "mixed_taps_3", false},
+		shape{"mixed, tanh", mixed(3, 8, 8, 5, 3, reservoir.Tanh), Device{9, h200}, "mixed_taps mixed_recurrent_any", false},
+		shape{"mixed, chunks of a sample", mixed(33, 8, 8, 16, 256, reservoir.Clip), Device{9, small}, "mixed_taps mixed_recurrent_any", false})
 	for _, f := range reservoir.AllFeatures {
 		list = append(list, shape{"only " + string(f), bank(1, 2, 6, f), Device{12, h200}, "", false})
 	}
@@ -103,8 +123,10 @@ func TestShapes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.kernels != "" && kinds["eusn_"+s.kernels] == 0 {
-				t.Errorf("launched %v, want eusn_%s among them", kinds, s.kernels)
+			for _, k := range strings.Fields(s.kernels) {
+				if kinds["eusn_"+k] == 0 {
+					t.Errorf("launched %v, want eusn_%s among them", kinds, k)
+				}
 			}
 			for k, n := range kinds {
 				launched[k] += n
@@ -190,8 +212,11 @@ func errorOf(errs ...error) error {
 // low-level sums are about to be folded, and some shorter ones.
 func (s *shape) warm(rng *rand.Rand, want *reservoir.Generic, got *engine) error {
 	long := 300
-	if s.spec.Units > 100 { // the generic engine would take seconds
+	thin := s.spec.Kind == reservoir.Mixed // at 32768 samples sums are halved
+	if s.spec.Units > 100 {                // the generic engine would take seconds
 		long = 3
+	} else if thin {
+		long = 30
 	}
 	inputs := samples(rng, long*s.spec.Channels)
 	state := make([]uint32, s.spec.Layout().Words)
@@ -206,6 +231,9 @@ func (s *shape) warm(rng *rand.Rand, want *reservoir.Generic, got *engine) error
 		}
 		if err := want.ReadState(int32(slot), state); err != nil {
 			return err
+		}
+		if thin && slot%4 == 0 {
+			state[0] = uint32(32768<<(slot%3) - rng.IntN(12))
 		}
 		if long == 3 && slot%2 == 0 { // only the count decides when to fold
 			state[0] = uint32(250 + rng.IntN(6))

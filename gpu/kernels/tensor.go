@@ -38,6 +38,8 @@ func NewApproximate(net *reservoir.Network, device Device, products Products) (*
 	switch {
 	case products != TF32x3 && products != TF32x2:
 		return nil, fmt.Errorf("kernels: products %d, want Canonical, TF32x3 or TF32x2", products)
+	case p.bank != nil:
+		return nil, fmt.Errorf("kernels: %w: the members of a mixed bank are too small for matrix products; use the canonical engine", ErrTF32)
 	case p.shape.Flags&shapeRing != 0:
 		return nil, fmt.Errorf("kernels: %w: a ring has no matrix product; use the canonical engine", ErrTF32)
 	case products == TF32x2:

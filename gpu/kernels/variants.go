@@ -4,12 +4,24 @@ package kernels
 const (
 	finish = iota
 	scores
+	mixedTaps6
+	mixedTaps3
+	mixedTaps
+	mixedRecurrent
+	mixedRecurrentAny
+	mixedFinish
+	mixedScores
 	firstResident
 )
 
 // Names of the entry points, in the order of Launch.Kernel.
 var Names = func() []string {
-	names := []string{finish: "eusn_finish", scores: "eusn_scores"}
+	names := []string{
+		finish: "eusn_finish", scores: "eusn_scores",
+		mixedTaps6: "eusn_mixed_taps_6", mixedTaps3: "eusn_mixed_taps_3", mixedTaps: "eusn_mixed_taps",
+		mixedRecurrent: "eusn_mixed_recurrent", mixedRecurrentAny: "eusn_mixed_recurrent_any",
+		mixedFinish: "eusn_mixed_finish", mixedScores: "eusn_mixed_scores",
+	}
 	for _, v := range residents {
 		names = append(names, v.name)
 	}
@@ -21,6 +33,11 @@ var Names = func() []string {
 	}
 	return names
 }()
+
+// Dynamic reports whether a kernel, of Names, takes dynamic shared memory.
+func Dynamic(kernel int) bool {
+	return kernel >= mixedTaps6 && kernel <= mixedRecurrentAny || kernel >= firstResident && kernel < firstResident+len(residents)
+}
 
 // resident is a kernel that keeps one member's weights and the states of a
 // tile of streams in shared memory. A thread holds units x streams sums.
@@ -70,6 +87,7 @@ var tensors = []streamed{
 const (
 	finishThreads = 128
 	scoresThreads = 128
+	mixedThreads  = 32
 	scoresTile    = 64 // emitting runs of a block
 	scoresDepth   = 32 // features staged at a time
 	streamedDepth = 16 // inputs or states staged at a time

@@ -46,7 +46,7 @@ func Check(kind string) error {
 
 // Choose is the engine kind that runs a network of the recipe: kind itself, but
 // of a mixed bank, which not all engines know, auto is the fastest of the CPU that
-// does. slow says, for people, that this is only the generic one. A kind that
+// does. A GPU takes it where it is asked for, but not with tensor cores. slow says, for people, that this is only the generic one. A kind that
 // cannot run the network is refused.
 func Choose(kind string, s reservoir.Spec) (chosen, slow string, err error) {
 	if s.Kind != reservoir.Mixed {
@@ -58,7 +58,7 @@ func Choose(kind string, s reservoir.Spec) (chosen, slow string, err error) {
 		return able[0], "this network is a mixed bank; on this machine only the generic engine can run it so far, which is slow", nil
 	case kind == "auto":
 		return able[0], "", nil
-	case slices.Contains(able, kind):
+	case slices.Contains(able, kind), IsGPU(kind) && gpuProducts[kind] == gpu.Canonical:
 		return kind, "", nil
 	}
 	return "", "", cli.Fail(cli.ExitUsage, fmt.Errorf("engine %s cannot run this network, which is a mixed bank", kind), "--engine auto, which takes "+able[0])

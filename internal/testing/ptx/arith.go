@@ -28,6 +28,7 @@ func init() {
 	add("add.s32 add.u32", 3, each2(func(a, b uint32) uint32 { return a + b }))
 	add("sub.s32 sub.u32", 3, each2(func(a, b uint32) uint32 { return a - b }))
 	add("mul.lo.s32 mul.lo.u32", 3, each2(func(a, b uint32) uint32 { return a * b }))
+	add("mul.hi.u32", 3, each2(func(a, b uint32) uint32 { return uint32(uint64(a) * uint64(b) >> 32) }))
 	add("div.u32", 3, each2(func(a, b uint32) uint32 { return divide(a, b) }))
 	add("rem.u32", 3, each2(func(a, b uint32) uint32 { return a - b*divide(a, b) }))
 	add("min.u32", 3, each2(func(a, b uint32) uint32 { return min(a, b) }))

@@ -46,7 +46,7 @@ func (p *parser) compile(in *instruction, op string, o []operand) {
 	if f, ok := forms[op]; ok {
 		need(f.operands)
 		in.run = f.make(p, o)
-		if strings.HasPrefix(op, "mma.sync.") {
+		if strings.HasPrefix(op, "mma.sync.") || strings.HasPrefix(op, "shfl.sync.") {
 			in.kind = together
 		}
 		return
