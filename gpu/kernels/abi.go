@@ -43,8 +43,11 @@ type Shape struct {
 	State, SumLow, SumHigh, Positive, Maximum, SquareLow, SquareHigh uint32
 	Norm, MemberTable, InputsMost                                    uint32
 	Features, ScoreWidth                                             uint32
-	Ring, Lags, Signs, BlockTable                                    uint32 // of kind mixed
 }
+
+// Bank is what kind mixed has beyond Shape: words of a row, the largest lag, and
+// the image word of the blocks.
+type Bank struct{ Ring, Lags, Signs, Blocks uint32 }
 
 // Args is the one parameter of every kernel, 184 bytes: pass its address as
 // the only entry of the driver's kernelParams. The addresses are the device's.
@@ -52,6 +55,7 @@ type Shape struct {
 type Args struct {
 	Rows, Image, Inputs, Runs, Emits, Heads, Scores, Work uint64
 	Shape                                                 Shape
+	Bank                                                  Bank
 	RunCount, EmitCount, Step, Chunk                      uint32
 }
 

@@ -29,7 +29,7 @@ struct Member {
   u32 pad[3];
 };
 
-// Block is 8 members of kind mixed, in the image at Shape.block_table. Offsets
+// Block is 8 members of kind mixed, in the image at Bank.blocks. Offsets
 // are words of the image; a lane is a thread of the warp that takes the block,
 // see mixed.h.
 struct Block {
@@ -74,12 +74,6 @@ struct Shape {
   u32 inputs_most;  // most inputs any member sees
   u32 features;     // length of a feature vector
   u32 score_width;  // floats of a score row
-  // Of kind mixed: docs/mixed-bank.md, "The state". `first` is its blocks' first
-  // word, and of the offsets above it has `previous` alone.
-  u32 ring;         // of past inputs: inputs x lags words
-  u32 lags;
-  u32 signs;        // MIXED_SIGNS words a block of 8 members
-  u32 block_table;  // image word of the Blocks
 };
 #define SHAPE_RING 1u
 #define SHAPE_STANDARDISE 2u
@@ -92,6 +86,15 @@ struct Shape {
 #define SHAPE_CUBIC 256u  // kind mixed: the activation; neither is tanh
 #define SHAPE_CLIP 512u
 
+// Bank is what kind mixed has beyond Shape: docs/mixed-bank.md, "The state". Of
+// the offsets in Shape it has `previous`, and `first`, where its blocks begin.
+struct Bank {
+  u32 ring;    // of past inputs: inputs x lags words
+  u32 lags;    // the largest lag, at least 1
+  u32 signs;   // MIXED_SIGNS words a block of 8 members
+  u32 blocks;  // image word of the Blocks
+};
+
 // Args is the one parameter of every kernel.
 struct Args {
   u64 rows;    // state rows: slots x row_words words
@@ -103,6 +106,7 @@ struct Args {
   u64 scores;  // the call's score rows
   u64 work;    // streamed kernels: run_count x members x units floats
   Shape shape;
+  Bank bank;   // zeros of the other kinds
   u32 run_count;
   u32 emit_count;
   u32 step;    // streamed kernels: which sample of each run; finish: 1 after them, else 0;
@@ -140,7 +144,7 @@ OFFSET(Tile, center, 0);
 OFFSET(Tile, weights, 4);
 OFFSET(Tile, columns, 8);
 OFFSET(Tile, first, 12);
-SIZE(Shape, 104);
+SIZE(Shape, 88);
 OFFSET(Shape, channels, 0);
 OFFSET(Shape, inputs, 4);
 OFFSET(Shape, members, 8);
@@ -163,10 +167,11 @@ OFFSET(Shape, member_table, 72);
 OFFSET(Shape, inputs_most, 76);
 OFFSET(Shape, features, 80);
 OFFSET(Shape, score_width, 84);
-OFFSET(Shape, ring, 88);
-OFFSET(Shape, lags, 92);
-OFFSET(Shape, signs, 96);
-OFFSET(Shape, block_table, 100);
+SIZE(Bank, 16);
+OFFSET(Bank, ring, 0);
+OFFSET(Bank, lags, 4);
+OFFSET(Bank, signs, 8);
+OFFSET(Bank, blocks, 12);
 SIZE(Args, 184);
 OFFSET(Args, rows, 0);
 OFFSET(Args, image, 8);
@@ -177,6 +182,7 @@ OFFSET(Args, heads, 40);
 OFFSET(Args, scores, 48);
 OFFSET(Args, work, 56);
 OFFSET(Args, shape, 64);
+OFFSET(Args, bank, 152);
 OFFSET(Args, run_count, 168);
 OFFSET(Args, emit_count, 172);
 OFFSET(Args, step, 176);

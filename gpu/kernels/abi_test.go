@@ -21,7 +21,7 @@ func TestABI(t *testing.T) {
 		want = append(want, strings.ReplaceAll(m[2], "_", ""))
 	}
 	var got []string
-	for _, v := range []any{Run{}, member{}, block{}, tile{}, Shape{}, Args{}} {
+	for _, v := range []any{Run{}, member{}, block{}, tile{}, Shape{}, Bank{}, Args{}} {
 		typ := reflect.TypeOf(v)
 		name := strings.ToUpper(typ.Name()[:1]) + typ.Name()[1:]
 		got = append(got, fmt.Sprintf("%s, %d", name, typ.Size()))

@@ -52,6 +52,7 @@ func (p *Program) Launches(dst []Launch, at Buffers, b *Batch, round int) []Laun
 	}
 	kernel := scores
 	if p.bank != nil {
+		args.Bank = p.bank.args
 		kernel, dst = mixedScores, p.mixedRound(dst, args)
 	} else {
 		if p.Resident() {

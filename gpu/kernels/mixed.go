@@ -28,6 +28,7 @@ const (
 
 // mixedPlan is what a Program has of a network of kind mixed.
 type mixedPlan struct {
+	args              Bank
 	blocks, tapBlocks int
 	taps, recurrent   warpFit // recurrent: of no use where there is no such block
 }
@@ -42,7 +43,6 @@ type warpFit struct {
 func (p *Program) mixed() error {
 	s, h := &p.net.Spec, &p.shape
 	state := s.Layout().Mixed()
-	h.Ring, h.Lags, h.Signs = uint32(state.Ring), uint32(s.Taps.MaxLag), uint32(state.Signs)
 	switch s.Taps.Activation {
 	case reservoir.Cubic:
 		h.Flags |= shapeCubic
@@ -50,6 +50,7 @@ func (p *Program) mixed() error {
 		h.Flags |= shapeClip
 	}
 	p.bank = &mixedPlan{blocks: s.Members / mixedLanes, tapBlocks: s.Taps.Members / mixedLanes}
+	p.bank.args = Bank{Ring: uint32(state.Ring), Lags: uint32(s.Taps.MaxLag), Signs: uint32(state.Signs)}
 	if p.bank.blocks > maxTiles {
 		return fmt.Errorf("kernels: %d members, want at most %d", s.Members, maxTiles*mixedLanes)
 	}
@@ -89,7 +90,7 @@ func (f *warpFit) fit(held, seen, lags int, d Device) error {
 // packBlocks writes the table of blocks, and what it refers to. seen is the most
 // inputs that a block of tap members sees, and one of recurrent ones.
 func (p *Program) packBlocks() (seen [2]int, err error) {
-	p.shape.BlockTable = uint32(len(p.image))
+	p.bank.args.Blocks = uint32(len(p.image))
 	const words = 6 // of an entry
 	p.image = append(p.image, make([]uint32, words*p.bank.blocks)...)
 	for b := range p.bank.blocks {
@@ -128,7 +129,7 @@ func (p *Program) packBlocks() (seen [2]int, err error) {
 		if len(p.image) > maxImage {
 			return seen, fmt.Errorf("kernels: the network's weights take more than %d words", maxImage)
 		}
-		copy(p.image[int(p.shape.BlockTable)+words*b:], []uint32{e.Seen, e.SeenCount, e.Counts, e.Sources, e.Weights, e.Columns})
+		copy(p.image[int(p.bank.args.Blocks)+words*b:], []uint32{e.Seen, e.SeenCount, e.Counts, e.Sources, e.Weights, e.Columns})
 	}
 	return seen, nil
 }

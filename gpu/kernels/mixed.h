@@ -52,7 +52,7 @@ struct Window {
 
   // begin brings the past of the run's first sample, the oldest first.
   DEVICE void begin(const Run &run) const {
-    const float *ring = (const float *)row_of(a, run.slot) + a.shape.ring;
+    const float *ring = (const float *)row_of(a, run.slot) + a.bank.ring;
     const u32 from = lags > 0 ? run.steps % lags : 0;
     for (u32 i = 0; i < count; i++)
       for (u32 k = THREAD; k < lags; k += 32) {
@@ -249,15 +249,15 @@ struct Units {
 
 template <class Sums, u32 ACTIVATION> DEVICE void mixed(const Args &a, float *shared) {
   const u32 number = a.step + BLOCK_Y;
-  const Block b = ((const Block *)(image(a) + a.shape.block_table))[number];
-  const u32 lags = Sums::recurrent ? 0 : a.shape.lags;
+  const Block b = ((const Block *)(image(a) + a.bank.blocks))[number];
+  const u32 lags = Sums::recurrent ? 0 : a.bank.lags;
   const Window window = {a, shared + (Sums::recurrent ? MIXED_HELD : 0), lags, lags + a.chunk, image(a) + b.seen, b.seen_count};
   const Sums sums(a, b, window, shared);
   for (u32 i = BLOCK_X; i < a.run_count; i += GRID_X) {
     const Run &run = run_of(a, i);
     if (run.count == 0) return;  // none of those that follow has a sample
     u32 *words = row_of(a, run.slot) + a.shape.first + number * MIXED_BLOCK;
-    u32 *bits = row_of(a, run.slot) + a.shape.signs + number * MIXED_SIGNS;
+    u32 *bits = row_of(a, run.slot) + a.bank.signs + number * MIXED_SIGNS;
     BARRIER();  // the window of the run before has been read; all lanes are here
     Units u;
     if (run.flags & RUN_RESET) u.reset();
@@ -306,15 +306,15 @@ KERNEL(eusn_mixed_finish, 128) {
   u32 *row = row_of(a, run.slot);
   const bool fresh = run.flags & RUN_RESET, clear = run.count == 0 && fresh;
   const u32 end = run.steps + run.count;
-  for (u32 e = THREAD; e < p.inputs * p.lags; e += THREADS) {
-    const u32 i = e / p.lags, slot = e % p.lags;
-    const u32 before = (end + p.lags - 1 - slot) % p.lags;  // samples since the slot's was taken
-    if (before < run.count) row[p.ring + e] = BITS_OF(input(a, run, run.count - 1 - before, i));
-    else if (fresh) row[p.ring + e] = 0;
+  for (u32 e = THREAD; e < p.inputs * a.bank.lags; e += THREADS) {
+    const u32 i = e / a.bank.lags, slot = e % a.bank.lags;
+    const u32 before = (end + a.bank.lags - 1 - slot) % a.bank.lags;  // samples since the slot's was taken
+    if (before < run.count) row[a.bank.ring + e] = BITS_OF(input(a, run, run.count - 1 - before, i));
+    else if (fresh) row[a.bank.ring + e] = 0;
   }
   if (clear) {
     const u32 blocks = p.members / 8;
-    for (u32 w = THREAD; w < blocks * MIXED_SIGNS; w += THREADS) row[p.signs + w] = 0;
+    for (u32 w = THREAD; w < blocks * MIXED_SIGNS; w += THREADS) row[a.bank.signs + w] = 0;
     for (u32 w = THREAD; w < blocks * MIXED_BLOCK; w += THREADS)
       row[p.first + w] = w % MIXED_BLOCK / MIXED_UNITS == 3 ? BITS_OF(MIXED_LOWEST) : 0;
   }
