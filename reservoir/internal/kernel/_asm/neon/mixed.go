@@ -47,7 +47,6 @@ const (
 	mixedRow2    = "R14" // and those of the second group
 	mixedUnitAt  = "R15" // next state
 	mixedT0      = "R16"
-	mixedT1      = "R17"
 	mixedOther   = "R19" // bytes from a group's weights to the next group's
 )
 
@@ -345,7 +344,7 @@ func (f *file) take(m mixed, counted bool) {
 }
 
 // states adds the activations of two units, side by side. The limits pass a NaN on
-// as the definition does; no zero meets another there. The largest argument is
+// as the definition does, and are never zero. The largest argument is
 // compared, because fmax prefers +0 to -0, and the definition the first to come.
 func (f *file) states(m mixed, unit int, counted bool) {
 	z := pairAt(vec(unit))
