@@ -61,7 +61,8 @@ def mixed_features(u):  # mixed-bank.md; of at most 32768 samples, of which all 
 
 for path in sys.argv[2:]:
     f = features(np.load(path).astype("f8"))
-    s = T["head.0.intercept"] + T["head.0.weights"] @ (f - T["head.0.center"])
+    limit = T.get("head.0.limit", np.inf)  # a readout may limit its features
+    s = T["head.0.intercept"] + T["head.0.weights"] @ np.clip(f - T["head.0.center"], -limit, limit)
     k = int(s[0] > 0) if len(head["classes"]) == 2 else int(s.argmax())
     all_scores = np.append([0], s) if len(s) == 1 else s
     t = head.get("temperature")  # none: the model makes no probabilities

@@ -83,12 +83,13 @@ func (w twin) score(a *kernels.Args, r kernels.Run) {
 	n := len(features)
 	for done, t := uint32(0), uint64(0); done < a.Shape.ScoreWidth; t++ {
 		tile := at[uint32](w, a.Heads+16*t, 4) // center, weights, columns, first
-		center := at[float32](w, a.Heads+4*uint64(tile[0]), n)
+		center := at[float32](w, a.Heads+4*uint64(tile[0]), 2*n)
+		limit := center[n:]
 		weights := at[float32](w, a.Heads+4*uint64(tile[1]), 8*(n+1))
 		for c := range tile[2] {
 			acc := weights[c]
 			for f, v := range features {
-				acc = canon.FMA(weights[8*(f+1)+int(c)], v-center[f], acc)
+				acc = canon.FMA(weights[8*(f+1)+int(c)], max(-limit[f], min(v-center[f], limit[f])), acc)
 			}
 			out[tile[3]+c] = acc
 		}

@@ -18,7 +18,6 @@ var fieldExceptions = map[string]limit{
 	"pipeline.Stats":                   {48, "a counter each, of those that users read: a table without methods that use two of them"},
 	"pipeline/internal/stats.Counters": {46, "the atomics behind pipeline.Stats, one each"},
 	"reservoir.worker":                 {28, "every buffer of a tile, so that a call allocates nothing"},
-	"reservoir/internal/kernel.Set":    {21, "a function each, of those that an instruction set has"},
 	"reservoir/internal/kernel.Steps":  {22, "the arguments of a kernel in assembly, read by their offsets"},
 	"gpu/kernels.Shape":                {22, "the arguments of the GPU kernels, read by their offsets"},
 	"gpu.Engine":                       {22, "a device's memory and what was planned for it, allocated once"},

@@ -4,6 +4,7 @@
 //
 //	scores = Intercept + Weights (features - Center)
 //
+// with each difference limited to [-Limit, Limit] where the readout has limits,
 // in float32 with a fixed order of operations, so that every engine and every
 // program gets the same bits. The class is the largest score; with two
 // classes there is one score and its sign decides.
@@ -18,7 +19,8 @@
 //
 // with the intercept b not penalised. x is the raw feature vector. With
 // Standardise each feature is first divided by its deviation (population), and
-// the deviation becomes part of Weights. Soft divides by a little more.
+// the deviation becomes part of Weights. Soft divides by a little more, and may clip
+// what comes out; that becomes Limit.
 //
 //   - Fit has all samples in memory. A Learner gets them block by block.
 //   - If there are at most as many samples as features, both solve through the

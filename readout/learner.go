@@ -40,8 +40,8 @@ type Learner struct {
 }
 
 // NewLearner prepares for samples with the given labels, in this order; those
-// of a group need not be next to each other. It reads the options Alphas, Groups
-// and Memory; Solve wants the same.
+// of a group need not be next to each other. It reads the options that NewPlan
+// reads; Solve wants the same.
 func NewLearner(features int, classes []string, labels []int, opt Options) (*Learner, error) {
 	return NewPart(features, classes, labels, 0, len(labels), opt)
 }

@@ -49,7 +49,8 @@ func TestLearnerIsFit(t *testing.T) {
 		n, f := d[0], d[1]
 		x, labels := blobs(n, f, 3)
 		groups := grouped(n)
-		for _, opt := range []Options{{Standardise: true, Discriminant: true}, {Groups: groups, Standardise: true}, {Alphas: []float64{3}}} {
+		for _, opt := range []Options{{Standardise: true, Discriminant: true}, {Groups: groups, Standardise: true}, {Alphas: []float64{3}},
+			{Standardise: true, Soft: &Soft{Run: 5, Floors: []float64{0, .1}, Clip: 1.5}}} {
 			want, report, err := Fit(context.Background(), x, labels, classNames(3), opt)
 			if err != nil {
 				t.Fatal(err)

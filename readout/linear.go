@@ -9,7 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
-// Linear is one trained readout: scores = Intercept + Weights (f - Center).
+// Linear is one trained readout: scores = Intercept + Weights (f - Center), each
+// f - Center limited to [-Limit, Limit] where there are limits.
 //
 // Subtracting Center before the product, rather than folding it into the
 // intercept, keeps float32 scores accurate where a feature's mean is large
@@ -20,6 +21,7 @@ type Linear struct {
 	Name      string    // unique within a model; names the readout in predictions
 	Classes   []string  // label of each class, at least two, in class order
 	Center    []float32 // Features values
+	Limit     []float32 // Features positive values, or nil: f - Center is not limited
 	Weights   []float32 // Columns x Features, row-major
 	Intercept []float32 // Columns values
 
@@ -59,6 +61,15 @@ func (l *Linear) Validate() error {
 	if f == 0 {
 		bad("readout: %q: center is empty, want one value per feature", l.Name)
 	}
+	if l.Limit != nil && len(l.Limit) != f {
+		bad("readout: %q: want a limit for each of %d features, or none, got %d", l.Name, f, len(l.Limit))
+	}
+	for i, v := range l.Limit {
+		if v <= 0 {
+			bad("readout: %q: limit[%d] is %v, want a positive number", l.Name, i, v)
+			break
+		}
+	}
 	if len(l.Weights) != c*f {
 		bad("readout: %q: want %d weights (%d columns x %d features), got %d", l.Name, c*f, c, f, len(l.Weights))
 	}
@@ -68,7 +79,7 @@ func (l *Linear) Validate() error {
 	for _, t := range []struct {
 		name string
 		v    []float32
-	}{{"center", l.Center}, {"weights", l.Weights}, {"intercept", l.Intercept}} {
+	}{{"center", l.Center}, {"limit", l.Limit}, {"weights", l.Weights}, {"intercept", l.Intercept}} {
 		for i, x := range t.v {
 			if x != x || math.IsInf(float64(x), 0) {
 				bad("readout: %q: %s[%d] is %v, want a finite number", l.Name, t.name, i, x)
@@ -85,7 +96,7 @@ func (l *Linear) Validate() error {
 // Scores writes the readout's Columns scores for one feature vector to dst.
 // Canonical arithmetic: each score is one chain of float32 fused
 // multiply-adds over the features in ascending order, starting at the
-// intercept; f - Center is one rounded subtraction.
+// intercept; f - Center is one rounded subtraction, then limited.
 func (l *Linear) Scores(dst, features []float32) {
 	n := l.Features()
 	features = features[:n]
@@ -93,7 +104,11 @@ func (l *Linear) Scores(dst, features []float32) {
 		w := l.Weights[c*n : (c+1)*n]
 		acc := l.Intercept[c]
 		for j, f := range features {
-			acc = canon.FMA(w[j], f-l.Center[j], acc)
+			d := f - l.Center[j]
+			if l.Limit != nil {
+				d = limited(d, l.Limit[j])
+			}
+			acc = canon.FMA(w[j], d, acc)
 		}
 		dst[c] = acc
 	}

@@ -37,8 +37,8 @@ var keptValues = 40 << 20 // a variable for tests
 
 const keptGroups = 8
 
-// NewPlan plans for samples of features. It reads the options Alphas, Groups and
-// Memory.
+// NewPlan plans for samples of features. It reads the options Alphas, Groups,
+// Memory, Standardise and Soft.
 func NewPlan(features, classes, samples int, opt Options) Plan {
 	n, f, c := float64(samples), float64(features), float64(columnsFor(classes))
 	steps := opt.steps()
@@ -52,7 +52,7 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 		if steps > 0 {
 			p.LeftOut = samples
 		}
-		p.Adding, p.Solving, p.Spilled = kernelBytes(n, f, c, block, opt.Memory)
+		p.Adding, p.Solving, p.Spilled = kernelBytes(n, f, c, block, opt)
 		p.SolveWork = n*n*f/2 + max(1, 2*float64(steps))*solveFactor(n)*n*n*n/6
 		return p
 	}
@@ -86,9 +86,12 @@ func momentsWork(features, leftOut float64, steps int) float64 {
 
 // kernelBytes is what the way through the kernel holds: the features, in
 // memory or spilled, and two n x n matrices.
-func kernelBytes(n, f, columns, block float64, memory int64) (adding, solving int64, spilled bool) {
+func kernelBytes(n, f, columns, block float64, opt Options) (adding, solving int64, spilled bool) {
 	all, tables := 4*n*f, 16*n*n+8*f*columns+16*block*block
-	spilled = memory > 0 && int64(all+tables) > memory && n > 0 && f > 2*panel
+	if opt.scaling().clip() > 0 {
+		all += 4 * n * panel // a panel, clipped
+	}
+	spilled = opt.Memory > 0 && int64(all+tables) > opt.Memory && n > 0 && f > 2*panel
 	if spilled {
 		all = 8 * n * panel // a panel, and its bytes
 	}

@@ -11,7 +11,8 @@ import (
 // newLinear folds the space into a float32 readout. w is features x columns.
 // Center cannot hold the means exactly, nor Weights the solution, so the
 // intercept is computed for the rounded values of both: the scores' mean over
-// the training samples stays the targets' mean.
+// the training samples stays the targets' mean. Of a clip, Center and Limit are
+// the solver's own.
 func newLinear(classes []string, s space, w dense.Matrix, yMean []float64) (*Linear, error) {
 	f := len(s.mean)
 	l := &Linear{
@@ -24,11 +25,16 @@ func newLinear(classes []string, s space, w dense.Matrix, yMean []float64) (*Lin
 	for j, m := range s.mean {
 		l.Center[j] = float32(m)
 	}
+	center := func(j int) float64 { return float64(l.Center[j]) } // what x is less, other than the mean
+	if s.clip != nil {
+		l.Center, l.Limit = s.clip.center, s.clip.limit
+		center = func(int) float64 { return 0 } // x is without it
+	}
 	for c, b := range yMean {
 		for j := range f {
 			v := float32(w.Row(j)[c] * s.scale[j])
 			l.Weights[c*f+j] = v
-			b += float64(v) * (float64(l.Center[j]) - s.mean[j])
+			b += float64(v) * (center(j) - s.mean[j])
 		}
 		l.Intercept[c] = float32(b)
 	}

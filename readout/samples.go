@@ -19,6 +19,7 @@ type samples struct {
 	file        *os.File  // where spilled
 	bytes       []byte
 	panel       []float32 // the columns read last
+	clip        *clip     // of what columns gives; nil: as they are
 }
 
 // newSamples makes room for samples, in memory or in a file without a name in
@@ -86,17 +87,30 @@ func (r *samples) get(i int, x []float32) ([]float32, error) {
 // columns is the width features from j0 on, which begin a panel, of all
 // samples, and how far apart these are. It is valid until the next call.
 func (r *samples) columns(j0, width int) (x []float32, stride int, err error) {
-	if r.file == nil {
+	if r.file == nil && r.clip == nil {
 		return r.x[j0:], r.features, nil
 	}
 	if r.panel == nil {
 		r.panel = make([]float32, panel*r.n)
 	}
-	part := io.NewSectionReader(r.file, 4*int64(j0)*int64(r.n), 4*int64(r.n*width))
-	if err := readFloats(part, r.panel[:r.n*width]); err != nil {
-		return nil, 0, fmt.Errorf("readout: features beyond the memory given: %w", err)
+	x, stride = r.panel[:r.n*width], width
+	from, apart := x, width
+	if r.file == nil {
+		from, apart = r.x[j0:], r.features
+	} else {
+		part := io.NewSectionReader(r.file, 4*int64(j0)*int64(r.n), 4*int64(r.n*width))
+		if err := readFloats(part, x); err != nil {
+			return nil, 0, fmt.Errorf("readout: features beyond the memory given: %w", err)
+		}
 	}
-	return r.panel[:r.n*width], width, nil
+	if r.clip != nil {
+		dense.Parallel(r.n, 64, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				r.clip.apply(x[i*width:(i+1)*width], from[i*apart:i*apart+width], j0)
+			}
+		})
+	}
+	return x, stride, nil
 }
 
 func appendFloats(b []byte, x []float32) []byte {
@@ -129,15 +143,32 @@ type table struct {
 }
 
 // newTable centres in two passes over the samples, so that a large mean costs
-// no digits.
+// no digits. Where they are clipped, two more give what is left of the means.
 func newTable(r *samples, o scaling) (table, error) {
+	mean, variance, err := r.statistics()
+	if err != nil {
+		return table{}, err
+	}
+	s := newSpace(mean, variance, o)
+	if at := o.clip(); at > 0 {
+		r.clip = clipOf(s, at)
+		s.clip = r.clip
+		if s.mean, _, err = r.statistics(); err != nil {
+			return table{}, err
+		}
+	}
+	return table{s, r}, nil
+}
+
+// statistics are the mean and the variance of each feature.
+func (r *samples) statistics() (mean, variance []float64, err error) {
 	n, f := r.n, r.features
-	mean, variance := make([]float64, f), make([]float64, f)
+	mean, variance = make([]float64, f), make([]float64, f)
 	for j0 := 0; j0 < f; j0 += panel {
 		width := min(panel, f-j0)
 		x, stride, err := r.columns(j0, width)
 		if err != nil {
-			return table{}, err
+			return nil, nil, err
 		}
 		dense.Parallel(width, 256, func(lo, hi int) {
 			mean, variance := mean[j0:], variance[j0:]
@@ -160,7 +191,7 @@ func newTable(r *samples, o scaling) (table, error) {
 			}
 		})
 	}
-	return table{newSpace(mean, variance, o), r}, nil
+	return mean, variance, nil
 }
 
 // block is the panel of features that begins at j0.

@@ -12,9 +12,17 @@ import (
 // varies, beside others of its kind, keeps little weight, where dividing by its
 // deviation would make its noise as large as any signal. The floor is what the
 // noise of the kind itself is, for example of a share of few samples.
+//
+// With a Clip each feature, centred and scaled like that, is then limited to
+// [-Clip, Clip]: one far from all others has no more weight than one that is just
+// unusual. The readout that is learnt has limits (Linear.Limit), from the same
+// centres and scales. That is for samples that are all kept, no more than there
+// are features; more of them are learnt from in one pass, before which
+// their scales are not known, and are not limited.
 type Soft struct {
 	Run    int       // features in a row that are of one kind
 	Floors []float64 // of each kind; the kinds follow each other in this order, and begin again after the last
+	Clip   float64   // 0: features are not limited
 }
 
 // check reports what is wrong, for that many features.
@@ -29,6 +37,9 @@ func (s *Soft) check(features int) error {
 		if !(f >= 0) || math.IsInf(f, 0) {
 			return fmt.Errorf("readout: soft scaling with the floor %v, want zero or a positive number", f)
 		}
+	}
+	if !(s.Clip >= 0) || math.IsInf(s.Clip, 0) {
+		return fmt.Errorf("readout: features clipped at %v, want a positive number, or zero for no clip", s.Clip)
 	}
 	return nil
 }

@@ -88,6 +88,8 @@ func TestSoftRefusals(t *testing.T) {
 		"runs of 0":               {Floors: []float64{0}},
 		"floor -1":                {Run: 1, Floors: []float64{0, -1}},
 		"floor NaN":               {Run: 1, Floors: []float64{math.NaN()}},
+		"clipped at -1":           {Run: 1, Floors: []float64{0}, Clip: -1},
+		"clipped at NaN":          {Run: 1, Floors: []float64{0}, Clip: math.NaN()},
 	} {
 		_, _, err := Fit(context.Background(), x, labels, classNames(2), Options{Alphas: []float64{1}, Standardise: true, Soft: soft})
 		if err == nil || !strings.Contains(err.Error(), want) {

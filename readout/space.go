@@ -8,9 +8,11 @@ import "math"
 const noise = 0x1p-22
 
 // space maps a raw feature to what the solver sees: (x - mean) * scale. A
-// scale of zero takes the feature out.
+// scale of zero takes the feature out. With a clip x is a feature that has been
+// centred and limited, and mean what is left of its mean.
 type space struct {
 	mean, scale []float64
+	clip        *clip
 }
 
 // scaling says what features are divided by: nothing, their deviation, or
@@ -18,6 +20,14 @@ type space struct {
 type scaling struct {
 	standardise bool
 	soft        *Soft // nil: the deviation alone
+}
+
+// clip is where features are clipped; 0: nowhere.
+func (o scaling) clip() float64 {
+	if !o.standardise || o.soft == nil {
+		return 0
+	}
+	return o.soft.Clip
 }
 
 // newSpace takes ownership of mean. variance is only read if they are

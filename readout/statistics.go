@@ -205,7 +205,7 @@ func (h *partHeader) learner(opt Options) (*Learner, error) {
 	p := Plan{Samples: h.Samples, Features: h.Features, Kernel: h.Kernel}
 	f, n := float64(h.Features), float64(h.Samples)
 	if h.Kernel {
-		p.Adding, p.Solving, p.Spilled = kernelBytes(n, f, float64(len(h.Classes)), 0, opt.Memory)
+		p.Adding, p.Solving, p.Spilled = kernelBytes(n, f, float64(len(h.Classes)), 0, opt)
 	} else {
 		p.Adding = int64(8 * f * f)
 		p.Solving = int64(12*f*f + 4*min(n*f, float64(keptValues)))

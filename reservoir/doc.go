@@ -74,7 +74,9 @@
 // in the recipe), a value for each unit. A readout's scores are chains over it,
 // float32:
 //
-//	score[k] = intercept[k], then fma(weights[k][j], feature[j] - center[j], score[k]) for j ascending
+//	score[k] = intercept[k], then fma(weights[k][j], d[j], score[k]) for j ascending
+//	d[j]     = feature[j] - center[j]; of a readout with limits: limit[j] where that is larger,
+//	           -limit[j] where it is smaller than -limit[j]
 //
 // The class is the largest score, the first of equals; with two classes there
 // is one score, and the class is 1 where it is positive. Layout says where
@@ -89,11 +91,12 @@
 //
 //	eusn.version    "1", or "2" where the file holds what 1 did not know: a
 //	                readout's temperature, or in Training min_length or inputs;
-//	                or "3" where the kind is mixed
+//	                or "3" where the kind is mixed; or "4" where a readout has limits
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
-//	eusn.heads      JSON list of {"name", "classes", "temperature"}
+//	eusn.heads      JSON list of {"name", "classes", "temperature", "limited"}: true where
+//	                the readout has limits, else absent
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is
@@ -112,12 +115,13 @@
 //	member.R.bias                         [N]
 //	member.R.keep_gain                    [2]
 //	head.K.center                         [Features]
+//	head.K.limit                          [Features]    of readouts with limits alone; positive
 //	head.K.weights                        [Columns, Features]
 //	head.K.intercept                      [Columns]
 //
 // Columns is the number of classes, 1 where there are two. The tensors are in
 // this order, without gaps: the three of the norm, then the five or six of each member
-// in turn, then the three of each readout in turn. A reader takes them by name and
+// in turn, then the three or four of each readout in turn. A reader takes them by name and
 // range, whatever their order. The same model gives the same bytes, and so the
 // same fingerprint: the header is JSON without blanks, keys sorted by their
 // bytes within each object ("<", ">" and "&" written \u003c, \u003e, \u0026),

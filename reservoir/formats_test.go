@@ -30,7 +30,11 @@ func TestStoredModels(t *testing.T) {
 	ranges.Readouts[0].Temperature = 2.8125
 	ranges.Training.MinLength, ranges.Training.MaxLength = 40, 320
 	ranges.Training.Inputs = []InputRange{{Values: 960, Min: -1.5, Max: 2.7, Mean: .1, Deviation: 1. / 3, LongestRun: 1}, {}, {Values: 9, Min: 7, Max: 7, Mean: 7, LongestRun: 9}}
-	for name, m := range map[string]*Model{"bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t)} {
+	limits := mixedModel(t)
+	for i := range limits.Readouts[0].Weights {
+		limits.Readouts[0].Limit = append(limits.Readouts[0].Limit, float32(1+i%5)/4)
+	}
+	for name, m := range map[string]*Model{"bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

@@ -70,13 +70,13 @@ func TestTrainMixed(t *testing.T) {
 	for i, l := range labels {
 		numbers[i] = slices.Index(m.Readouts[0].Classes, l)
 	}
-	opt := readout.Options{Standardise: true, Discriminant: true, Soft: &readout.Soft{Run: 16, Floors: []float64{0, 0, 3 / float64(median), 0, 0, 3 / float64(median), 3 / float64(median), 3 / float64(median)}}}
+	opt := readout.Options{Standardise: true, Discriminant: true, Soft: &readout.Soft{Run: 16, Clip: 1.5, Floors: []float64{0, 0, 3 / float64(median), 0, 0, 3 / float64(median), 3 / float64(median), 3 / float64(median)}}}
 	want, _, err := readout.Fit(context.Background(), features, numbers, m.Readouts[0].Classes, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(m.Readouts[0].Weights, want.Weights) {
-		t.Error("the readout is not that of softly scaled features")
+	if !slices.Equal(m.Readouts[0].Weights, want.Weights) || !slices.Equal(m.Readouts[0].Limit, want.Limit) || want.Limit == nil {
+		t.Error("the readout is not that of softly scaled and clipped features")
 	}
 }
 

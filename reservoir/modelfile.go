@@ -19,7 +19,7 @@ import (
 
 // The form of a model file is in the package's documentation, doc.go.
 const (
-	newestVersion = "3"
+	newestVersion = "4"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -38,12 +38,18 @@ type readoutInfo struct {
 	Name        string   `json:"name"`
 	Classes     []string `json:"classes"`
 	Temperature float64  `json:"temperature,omitzero"`
+	Limited     bool     `json:"limited,omitzero"` // there are limits
 }
 
 // version is the oldest file version that can hold the model. So the model
 // that was read from an older file keeps its bytes and its fingerprint, and so
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
+	for _, h := range m.Readouts {
+		if h.Limit != nil {
+			return "4"
+		}
+	}
 	if m.Network.Spec.Kind == Mixed {
 		return "3"
 	}
@@ -74,7 +80,7 @@ func (m *Model) encode(meta map[string]string) ([]byte, error) {
 	}
 	readouts := make([]readoutInfo, len(m.Readouts))
 	for i, h := range m.Readouts {
-		readouts[i] = readoutInfo{h.Name, h.Classes, h.Temperature}
+		readouts[i] = readoutInfo{h.Name, h.Classes, h.Temperature, h.Limit != nil}
 	}
 	meta["eusn.version"] = m.version()
 	for key, v := range map[string]any{
@@ -191,7 +197,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -229,8 +235,12 @@ func decode(b []byte) (*Model, error) {
 	}
 	for i, h := range readouts {
 		p := "head." + strconv.Itoa(i) + "."
-		m.Readouts = append(m.Readouts, &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature,
-			Center: r.floats(p + "center"), Weights: r.floats(p + "weights"), Intercept: r.floats(p + "intercept")})
+		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature,
+			Center: r.floats(p + "center"), Weights: r.floats(p + "weights"), Intercept: r.floats(p + "intercept")}
+		if h.Limited {
+			linear.Limit = r.floats(p + "limit")
+		}
+		m.Readouts = append(m.Readouts, linear)
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -284,8 +294,11 @@ func (m *Model) tensors() []tensor {
 	for i, h := range m.Readouts {
 		p := "head." + strconv.Itoa(i) + "."
 		f, k := int64(h.Features()), int64(h.Columns())
+		ts = append(ts, tensor{p + "center", []int64{f}, h.Center, nil})
+		if h.Limit != nil {
+			ts = append(ts, tensor{p + "limit", []int64{f}, h.Limit, nil})
+		}
 		ts = append(ts,
-			tensor{p + "center", []int64{f}, h.Center, nil},
 			tensor{p + "weights", []int64{k, f}, h.Weights, nil},
 			tensor{p + "intercept", []int64{k}, h.Intercept, nil})
 	}

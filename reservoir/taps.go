@@ -154,14 +154,18 @@ func (s Spec) ForLength(median int) Spec {
 	return s
 }
 
+// featureClip is where a readout of kind mixed limits its scaled features.
+const featureClip = 1.5
+
 // SoftScaling is how a readout scales the features of kind mixed, for training
 // sequences of that median length: softly, where a share of samples is uncertain
-// by three samples. Of other kinds it is nil: they are divided by their deviation.
+// by three samples, and then clipped. Of other kinds it is nil: they are divided by
+// their deviation.
 func (s Spec) SoftScaling(median int) *readout.Soft {
 	if s.Kind != Mixed {
 		return nil
 	}
-	soft := &readout.Soft{Run: s.Units}
+	soft := &readout.Soft{Run: s.Units, Clip: featureClip}
 	for _, f := range MixedFeatures {
 		floor := 0.
 		if f == Positive || f == Changes || f == Win || f == Lose {

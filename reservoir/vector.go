@@ -83,13 +83,13 @@ func (v *Vector) writeFeatures(state []uint32, dst []float32) {
 			case Last:
 				copy(dst[:n], floatsOf(m[l.State:], n))
 			case Mean:
-				set.Mean(out, &m[l.SumHigh], &m[l.SumLow], n, count)
+				set.Features.Mean(out, &m[l.SumHigh], &m[l.SumLow], n, count)
 			case Positive:
-				set.Share(out, &m[l.Positive], n, count)
+				set.Features.Share(out, &m[l.Positive], n, count)
 			case Max:
 				copy(dst[:n], floatsOf(m[l.Max:], n))
 			case Std:
-				set.Deviation(out, &m[l.SumHigh], &m[l.SumLow], &m[l.SquareHigh], &m[l.SquareLow], n, count)
+				set.Features.Deviation(out, &m[l.SumHigh], &m[l.SumLow], &m[l.SquareHigh], &m[l.SquareLow], n, count)
 			}
 			dst = dst[n:]
 		}

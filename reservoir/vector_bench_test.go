@@ -171,46 +171,56 @@ func BenchmarkRandom(b *testing.B) {
 }
 
 // BenchmarkEmit reports what an emitting run adds for a bank's features and a
-// readout of ten classes, compared with the plain engine.
+// readout of ten classes, with and without limits, compared with the plain engine.
 func BenchmarkEmit(b *testing.B) {
-	net, err := Draw(benchSpec(40, 50, 2))
+	standard, err := Bank("standard", 2)
 	if err != nil {
 		b.Fatal(err)
 	}
-	n := net.Spec.FeatureCount()
-	h := &readout.Linear{Name: "h", Center: make([]float32, n), Weights: make([]float32, 10*n), Intercept: make([]float32, 10)}
-	for c := range 10 {
-		h.Classes = append(h.Classes, fmt.Sprint(c))
+	for name, s := range map[string]Spec{"v1": benchSpec(40, 50, 2), "standard": standard.ForLength(256)} {
+		net, err := Draw(s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		n := net.Spec.FeatureCount()
+		plain := readout.Linear{Name: "h", Center: make([]float32, n), Weights: make([]float32, 10*n), Intercept: make([]float32, 10)}
+		for c := range 10 {
+			plain.Classes = append(plain.Classes, fmt.Sprint(c))
+		}
+		limits := plain
+		for range n {
+			limits.Limit = append(limits.Limit, .1)
+		}
+		for _, kind := range CPUKindsFor(net.Spec) {
+			b.Run(name+"/plain/"+kind, func(b *testing.B) { benchEmit(b, net, kind, &plain) })
+			b.Run(name+"/limits/"+kind, func(b *testing.B) { benchEmit(b, net, kind, &limits) })
+		}
 	}
+}
+
+func benchEmit(b *testing.B, net *Network, kind string, h *readout.Linear) {
 	const streams = 32
-	for _, kind := range CPUKinds() {
-		b.Run(kind, func(b *testing.B) {
-			e, err := NewCPU(net, streams, kind, 1)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
-			if err := e.SetReadouts([]*readout.Linear{h}); err != nil {
-				b.Fatal(err)
-			}
-			var runs []Run
-			for i := range streams {
-				runs = append(runs, Run{Slot: int32(i), Emit: true})
-			}
-			in, scores := make([]float32, 2*streams), make([]float32, 10*streams)
-			step := []Run{}
-			for i := range streams {
-				step = append(step, Run{Slot: int32(i), From: int32(i), To: int32(i + 1)})
-			}
-			if err := e.Advance(in, step, nil); err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if err := e.Advance(nil, runs, scores); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/emit")
-		})
+	e, err := NewCPU(net, streams, kind, 1)
+	if err != nil {
+		b.Fatal(err)
 	}
+	defer e.Close()
+	if err := e.SetReadouts([]*readout.Linear{h}); err != nil {
+		b.Fatal(err)
+	}
+	var runs, step []Run
+	for i := range int32(streams) {
+		runs = append(runs, Run{Slot: i, Emit: true})
+		step = append(step, Run{Slot: i, From: i, To: i + 1})
+	}
+	in, scores := make([]float32, 2*streams), make([]float32, 10*streams)
+	if err := e.Advance(in, step, nil); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := e.Advance(nil, runs, scores); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/emit")
 }

@@ -13,11 +13,15 @@ type linear struct {
 	// For each vector of columns: one vector of intercepts, then one of
 	// weights for each feature; columns that do not exist are zeros.
 	blocks []float32
+	center []float32 // zeros where the features come centred, because they are limited
 }
 
 func packReadout(l *readout.Linear, vector int) linear {
 	n, columns := l.Features(), l.Columns()
-	h := linear{Linear: l, blocks: kernel.Aligned((columns + vector - 1) / vector * vector * (1 + n))}
+	h := linear{Linear: l, blocks: kernel.Aligned((columns + vector - 1) / vector * vector * (1 + n)), center: l.Center}
+	if l.Limit != nil {
+		h.center = make([]float32, n)
+	}
 	for c := range columns {
 		block := h.blocks[c/vector*vector*(1+n):]
 		block[c%vector] = l.Intercept[c]
@@ -28,11 +32,21 @@ func packReadout(l *readout.Linear, vector int) linear {
 	return h
 }
 
+// limit is the features of states, each centred and limited, at the front of room.
+func (h *linear) limit(set *kernel.Set, room, features []float32) []float32 {
+	n := h.Features()
+	for at := 0; at < len(features); at += n {
+		set.Features.Limited(&room[at], &features[at], &h.Center[0], &h.Limit[0], n)
+	}
+	return room
+}
+
 // emission collects emitting streams, so that a readout's weights are read
 // once for several.
 type emission struct {
 	v        *vectorPool
 	features []float32 // features of kernel.Streams states, or of 1 where they are many
+	limited  []float32 // the same, limited for one readout; none before one with limits
 	room     int
 	filled   int
 	first    [kernel.Streams]int // where in the call's scores each one's go
@@ -84,10 +98,16 @@ func (e *emission) flush(c *call) {
 	at := 0 // first of the readout's scores
 	for i := range v.readouts {
 		h := &v.readouts[i]
-		n := h.Features()
+		n, features := h.Features(), e.features[:e.filled*v.features]
+		if h.Limit != nil {
+			if e.limited == nil {
+				e.limited = make([]float32, len(e.features)) // once
+			}
+			features = h.limit(v.set, e.limited, features)
+		}
 		for column := 0; column < h.Columns(); column += vector {
 			block := h.blocks[column*(1+n):]
-			scores(&e.dst[0], &block[vector], &block[0], &h.Center[0], &e.features[0], 4*n, n)
+			scores(&e.dst[0], &block[vector], &block[0], &h.center[0], &features[0], 4*n, n)
 			for s, first := range e.first[:e.filled] {
 				copy(c.scores[first+at+column:first+at+h.Columns()], e.dst[s*vector:(s+1)*vector])
 			}

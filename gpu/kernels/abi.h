@@ -45,7 +45,7 @@ struct Block {
 // Tile is up to SCORE_COLUMNS columns of one head, in the heads image from
 // word 0 on. Offsets are words of the heads image.
 struct Tile {
-  u32 center;     // one float per feature
+  u32 center;     // one float per feature, then one limit per feature: infinity for none
   u32 weights;    // rows of SCORE_COLUMNS floats: intercepts, then one per feature
   u32 columns;    // columns that exist, at most SCORE_COLUMNS; the rest are zeros
   u32 first;      // the first column's place in a score row

@@ -61,6 +61,8 @@ var mutants = []mutant{
 	{"scores: count before the run", "scores.h", "const u32 n = run.steps + run.count;", "const u32 n = run.steps;"},
 	{"scores: square root of a negative", "scores.h", "v > 0.f ? __builtin_sqrtf(v) : 0.f", "__builtin_sqrtf(v)"},
 	{"scores: not centred", "scores.h", "f - middle", "f"},
+	{"scores: no limit above", "scores.h", "if (d > limit) d = limit;", ""},
+	{"scores: no limit below", "scores.h", "if (d < -limit) d = -limit;", ""},
 	{"scores: score row of the round", "scores.h", "(u64)run.score * p.score_width", "(u64)(first + eg * 2 + e) * p.score_width"},
 	{"tensor: low part of the weights dropped", "tensor.h", "if (PRODUCTS == 3) multiply", "if (PRODUCTS == 9) multiply"},
 	{"tensor: low part of the values dropped", "tensor.h", "multiply(part, wh[m][k], xl[k]);", ";"},

@@ -23,18 +23,26 @@ func (p *Program) Readouts(readouts []*readout.Linear) ([]uint32, error) {
 	for _, h := range readouts {
 		k := blocks(h.Columns(), scoreColumns)
 		tiles += k
-		size += n + 3 + k*(4+scoreColumns*(1+n))
+		size += 2*n + 3 + k*(4+scoreColumns*(1+n))
 		if size > maxImage || tiles > maxTiles {
 			return nil, fmt.Errorf("kernels: the readouts take more than %d words or %d columns", maxImage, maxTiles*scoreColumns)
 		}
 	}
 	table := make([]tile, 0, tiles)
 	image := make([]uint32, 4*tiles, size)
-	first := 0 // score column of the readout
+	inf := float32(math.Inf(1)) // limits nothing
+	first := 0                  // score column of the readout
 	for _, h := range readouts {
 		center := len(image)
 		for _, c := range h.Center {
 			image = append(image, math.Float32bits(c))
+		}
+		for i := range n {
+			limit := inf
+			if h.Limit != nil {
+				limit = h.Limit[i]
+			}
+			image = append(image, math.Float32bits(limit))
 		}
 		for len(image)%4 != 0 { // weight rows are read by four
 			image = append(image, 0)

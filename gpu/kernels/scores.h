@@ -82,6 +82,7 @@ template <class F> DEVICE void scores(const Args &a, ScoreShared &sh) {
   const u32 *heads = (const u32 *)a.heads;
   const Tile tile = ((const Tile *)heads)[BLOCK_Y];
   const float *center = (const float *)(heads + tile.center), *weights = (const float *)(heads + tile.weights);
+  const float *limits = center + p.features;
   const u32 first = BLOCK_X * EMITS, live = MIN(a.emit_count - first, (u32)EMITS);
   const u32 eg = THREAD % 32, cg = THREAD / 32;  // two emits by two columns
   const u32 *emits = (const u32 *)a.emits + first;
@@ -96,10 +97,13 @@ template <class F> DEVICE void scores(const Args &a, ScoreShared &sh) {
     const u32 k = k0 + THREAD % 32;
     if (k < p.features) {
       const F feature(a, k);
-      const float middle = center[k];
+      const float middle = center[k], limit = limits[k];
       for (u32 e = THREAD / 32; e < EMITS; e += 4) {
         const float f = e < live ? feature.of(run_of(a, emits[e])) : 0.f;
-        sh.features[THREAD % 32][e] = f - middle;
+        float d = f - middle;
+        if (d > limit) d = limit;
+        if (d < -limit) d = -limit;
+        sh.features[THREAD % 32][e] = d;
       }
     }
     BARRIER();

@@ -311,6 +311,12 @@ func randomReadouts(rng *rand.Rand, features int, classes []int) []*readout.Line
 				(*v.to)[i] = float32(rng.NormFloat64())
 			}
 		}
+		if i%2 == 0 { // with limits, which about a third of the features are beyond
+			h.Limit = make([]float32, features)
+			for j := range h.Limit {
+				h.Limit[j] = float32(math.Exp(2 * rng.NormFloat64()))
+			}
+		}
 		readouts = append(readouts, h)
 	}
 	return readouts

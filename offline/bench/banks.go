@@ -39,6 +39,10 @@ func bankOptions(model string, d *offline.Dataset) offline.RetrainOptions {
 func recipeOf(opt offline.RetrainOptions) string {
 	opt.Spec.Seed = 0
 	text, _ := json.Marshal(opt.Spec) // numbers and names: cannot fail
-	sum := sha256.Sum256(fmt.Appendf(text, " alphas %v raw %t ridge %t version %d", opt.Alphas, opt.RawFeatures, opt.RidgeOnly, bank))
+	text = fmt.Appendf(text, " alphas %v raw %t ridge %t version %d", opt.Alphas, opt.RawFeatures, opt.RidgeOnly, bank)
+	if soft := opt.Spec.SoftScaling(1); soft != nil {
+		text = fmt.Appendf(text, " clip %v", soft.Clip)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }

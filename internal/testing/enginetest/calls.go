@@ -301,12 +301,12 @@ func NoAllocation(t *testing.T, open New) { noAllocation(t, open, bank(2, 2, 9))
 func noAllocation(t *testing.T, open New, s reservoir.Spec) {
 	e := start(t, open, draw(t, s), 4)
 	rng := rand.New(rand.NewPCG(8, 8))
-	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, s.FeatureCount())}); err != nil {
+	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, s.FeatureCount()), limitedReadout(rng, "l", 9, s.FeatureCount())}); err != nil {
 		t.Fatal(err)
 	}
 	inputs := randomInputs(rng, 40)
 	runs := []reservoir.Run{{Slot: 1, To: 10, Emit: true}, {Slot: 3, From: 10, To: 20, Reset: true}, {Slot: 1, From: 3, To: 9}}
-	scores := make([]float32, 3)
+	scores := make([]float32, 3+9)
 	if n := testing.AllocsPerRun(20, func() {
 		if err := e.Advance(inputs, runs, scores); err != nil {
 			t.Fatal(err)

@@ -29,6 +29,7 @@ type goldenCase struct {
 	Spec                    reservoir.Spec
 	Lengths                 []int
 	Weights, Rows, Features string // sha256, hexadecimal
+	Limited                 bool   // the readout has limits
 	Scores                  [][]float32
 }
 
@@ -71,6 +72,9 @@ func (c goldenCase) check(t *testing.T, open New) {
 	f := s.FeatureCount()
 	e := start(t, open, net, len(c.Lengths))
 	linear := &readout.Linear{Name: "golden", Classes: []string{"a", "b", "c"}, Center: goldenSequence(104, f, 0), Weights: goldenSequence(105, 3*f, 0), Intercept: goldenSequence(106, 3, 0)}
+	if c.Limited {
+		linear.Limit = goldenSequence(108, f, 2.5)
+	}
 	if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
 		t.Fatal(err)
 	}

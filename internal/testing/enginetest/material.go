@@ -58,7 +58,21 @@ func draw(t testing.TB, s reservoir.Spec) *reservoir.Network {
 	return net
 }
 
-// randomHead has no meaning, only weights of every size.
+// limitedReadout is a random one that limits its features: about a third of them in
+// use, some always, some never.
+func limitedReadout(rng *rand.Rand, name string, classes, features int) *readout.Linear {
+	h := randomReadout(rng, name, classes, features)
+	h.Limit = make([]float32, features)
+	for i := range h.Limit {
+		h.Limit[i] = float32(math.Exp(2 * rng.NormFloat64()))
+		if rng.IntN(20) == 0 {
+			h.Limit[i] = math.MaxFloat32
+		}
+	}
+	return h
+}
+
+// randomReadout has no meaning, only weights of every size.
 func randomReadout(rng *rand.Rand, name string, classes, features int) *readout.Linear {
 	h := &readout.Linear{Name: name}
 	for c := range classes {

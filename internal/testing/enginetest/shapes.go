@@ -107,7 +107,7 @@ func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, samples i
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 99))
 	const slots = 7
-	r := &randomCase{net: draw(t, s), readouts: []*readout.Linear{randomReadout(rng, "a", 2, s.FeatureCount()), randomReadout(rng, "b", 5, s.FeatureCount())}}
+	r := &randomCase{net: draw(t, s), readouts: []*readout.Linear{randomReadout(rng, "a", 2, s.FeatureCount()), limitedReadout(rng, "b", 5, s.FeatureCount())}}
 	for range slots {
 		r.slots = append(r.slots, newReference(r.net))
 	}

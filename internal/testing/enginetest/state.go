@@ -63,7 +63,11 @@ func readouts(t *testing.T, open New) {
 	for at, classes := range [][]int{{2}, {3, 2, 40}, nil, {2, 2}} {
 		var hs []*readout.Linear
 		for i, c := range classes {
-			hs = append(hs, randomReadout(rng, fmt.Sprint(i), c, s.FeatureCount()))
+			random := randomReadout
+			if i%2 == 1 {
+				random = limitedReadout
+			}
+			hs = append(hs, random(rng, fmt.Sprint(i), c, s.FeatureCount()))
 		}
 		if err := e.SetReadouts(hs); err != nil {
 			t.Fatal(err)

@@ -69,6 +69,11 @@ func shareAVX2(dst *float32, positive *uint32, n int, count float32)
 //go:noescape
 func deviationAVX2(dst *float32, high *uint32, low *uint32, squareHigh *uint32, squareLow *uint32, n int, count float32)
 
+// limitedAVX2 writes features - center, each limited to [-limit, limit], for n features; dst may be features.
+//
+//go:noescape
+func limitedAVX2(dst *float32, features *float32, center *float32, limit *float32, n int)
+
 // scores1xAVX2 computes a vector of columns for 1 streams whose n features are stride bytes apart.
 //
 //go:noescape

@@ -8038,6 +8038,65 @@ stored:
 	VZEROUPPER
 	RET
 
+// func limitedAVX2(dst *float32, features *float32, center *float32, limit *float32, n int)
+// Requires: AVX, CMOV
+TEXT ·limitedAVX2(SB), NOSPLIT, $0-40
+	MOVQ   dst+0(FP), DI
+	MOVQ   features+8(FP), SI
+	MOVQ   center+16(FP), R8
+	MOVQ   limit+24(FP), R9
+	MOVQ   n+32(FP), R10
+	VXORPS X4, X4, X4
+
+block:
+	MOVQ       $0x00000008, CX
+	CMPQ       R10, CX
+	CMOVQLT    R10, CX
+	LEAQ       tailMasks<>+32(SB), R12
+	SHLQ       $0x02, CX
+	SUBQ       CX, R12
+	VMOVUPS    (R12), Y15
+	VMASKMOVPS (SI), Y15, Y0
+	VMASKMOVPS (R8), Y15, Y1
+	VMASKMOVPS (R9), Y15, Y2
+	VSUBPS     Y1, Y0, Y0
+	VSUBPS     Y2, Y4, Y3
+	VMINPS     Y0, Y2, Y0
+	VMAXPS     Y0, Y3, Y0
+	CMPQ       R10, $0x08
+	JLT        four
+	VMOVUPS    Y0, (DI)
+	JMP        stored
+
+four:
+	TESTQ        $0x00000004, R10
+	JZ           two
+	VMOVUPS      X0, (DI)
+	VEXTRACTF128 $0x01, Y0, X0
+	ADDQ         $0x10, DI
+
+two:
+	TESTQ   $0x00000002, R10
+	JZ      one
+	VMOVLPS X0, (DI)
+	VPSRLDQ $0x08, X0, X0
+	ADDQ    $0x08, DI
+
+one:
+	TESTQ  $0x00000001, R10
+	JZ     stored
+	VMOVSS X0, (DI)
+
+stored:
+	ADDQ $0x00000020, SI
+	ADDQ $0x00000020, R8
+	ADDQ $0x00000020, R9
+	ADDQ $0x00000020, DI
+	SUBQ $0x00000008, R10
+	JG   block
+	VZEROUPPER
+	RET
+
 // func scores1xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
 // Requires: AVX, FMA3
 TEXT ·scores1xAVX2(SB), NOSPLIT, $0-56

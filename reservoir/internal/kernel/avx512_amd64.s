@@ -5177,6 +5177,40 @@ block:
 	VZEROUPPER
 	RET
 
+// func limitedAVX512(dst *float32, features *float32, center *float32, limit *float32, n int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·limitedAVX512(SB), NOSPLIT, $0-40
+	MOVQ   dst+0(FP), DI
+	MOVQ   features+8(FP), SI
+	MOVQ   center+16(FP), R8
+	MOVQ   limit+24(FP), R9
+	MOVQ   n+32(FP), R10
+	VXORPS X4, X4, X4
+
+block:
+	MOVQ      $0x00000010, CX
+	CMPQ      R10, CX
+	CMOVQLT   R10, CX
+	MOVL      $-1, R12
+	BZHIL     CX, R12, R12
+	KMOVW     R12, K2
+	VMOVUPS.Z (SI), K2, Z0
+	VMOVUPS.Z (R8), K2, Z1
+	VMOVUPS.Z (R9), K2, Z2
+	VSUBPS    Z1, Z0, Z0
+	VSUBPS    Z2, Z4, Z3
+	VMINPS    Z0, Z2, Z0
+	VMAXPS    Z0, Z3, Z0
+	VMOVUPS   Z0, K2, (DI)
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x00000040, R8
+	ADDQ      $0x00000040, R9
+	ADDQ      $0x00000040, DI
+	SUBQ      $0x00000010, R10
+	JG        block
+	VZEROUPPER
+	RET
+
 // func scores1xAVX512(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
 // Requires: AVX, AVX512F
 TEXT ·scores1xAVX512(SB), NOSPLIT, $0-56

@@ -43,11 +43,7 @@ type Set struct {
 	// Within reports whether n values are numbers of magnitude at most limit.
 	Within func(v *float32, n int, limit float32) bool
 
-	// Features of n units from their accumulators; count is the number of
-	// samples, at least 1. Share takes counts below 2^31.
-	Mean      func(dst *float32, high, low *uint32, n int, count float32)
-	Share     func(dst *float32, positive *uint32, n int, count float32)
-	Deviation func(dst *float32, high, low, squareHigh, squareLow *uint32, n int, count float32)
+	Features FeatureKernels
 
 	// Scores computes Vector columns of a readout for one stream, or for
 	// Streams of them whose n features are stride bytes apart: dst gets one
@@ -56,6 +52,19 @@ type Set struct {
 
 	// peak does n rounds of peakChains vector multiply-adds.
 	peak func(n int)
+}
+
+// FeatureKernels make features, and what a readout with limits multiplies.
+type FeatureKernels struct {
+	// Features of n units from their accumulators; count is the number of
+	// samples, at least 1. Share takes counts below 2^31.
+	Mean      func(dst *float32, high, low *uint32, n int, count float32)
+	Share     func(dst *float32, positive *uint32, n int, count float32)
+	Deviation func(dst *float32, high, low, squareHigh, squareLow *uint32, n int, count float32)
+
+	// Limited writes features - center, each limited to [-limit, limit], to dst,
+	// which may be features: n values of each. Limits are positive.
+	Limited func(dst, features, center, limit *float32, n int)
 }
 
 // Shape is a tile size and its kernels.

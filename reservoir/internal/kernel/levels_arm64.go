@@ -13,6 +13,7 @@ var setNEON = Set{
 	Narrow: Shape{Lanes: 8, Steps: stepsNarrowNEON, Ring: ringNarrowNEON},
 	Single: stepsSingleNEON,
 	Load:   loadNEON, Store: storeNEON, Spread: spreadNEON, Collect: collectNEON,
-	Mean: meanNEON, Share: shareNEON, Deviation: deviationNEON, Scores: scores1xNEON, ScoresOfMany: scores8xNEON,
+	Features: FeatureKernels{Mean: meanNEON, Share: shareNEON, Deviation: deviationNEON, Limited: limitedNEON},
+	Scores:   scores1xNEON, ScoresOfMany: scores8xNEON,
 	Prefetch: prefetchNEON, Within: withinNEON, peak: peakNEON,
 }

@@ -69,6 +69,11 @@ func shareNEON(dst *float32, positive *uint32, n int, count float32)
 //go:noescape
 func deviationNEON(dst *float32, high, low, squareHigh, squareLow *uint32, n int, count float32)
 
+// limitedNEON writes features - center, each limited to [-limit, limit], for n features; dst may be features.
+//
+//go:noescape
+func limitedNEON(dst, features, center, limit *float32, n int)
+
 // scores1xNEON computes a vector of columns for 1 streams whose n features are stride bytes apart.
 //
 //go:noescape

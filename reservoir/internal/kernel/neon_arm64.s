@@ -4045,6 +4045,44 @@ one:
 done:
 	RET
 
+// func limitedNEON(dst, features, center, limit *float32, n int)
+TEXT ·limitedNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD features+8(FP), R5
+	MOVD center+16(FP), R6
+	MOVD limit+24(FP), R7
+	MOVD n+32(FP), R3
+	VEOR V4.B16, V4.B16, V4.B16
+	SUBS $4, R3
+	BLT rest
+block:
+	FMOVQ.P 16(R5), F0
+	FMOVQ.P 16(R6), F1
+	FMOVQ.P 16(R7), F2
+	WORD $0x4ea1d400 // fsub v0.4s, v0.4s, v1.4s
+	WORD $0x4ea2d483 // fsub v3.4s, v4.4s, v2.4s
+	WORD $0x4ea2f400 // fmin v0.4s, v0.4s, v2.4s
+	WORD $0x4e23f400 // fmax v0.4s, v0.4s, v3.4s
+	FMOVQ.P F0, 16(R0)
+	SUBS $4, R3
+	BGE block
+rest:
+	ADDS $4, R3
+	BEQ done
+one:
+	FMOVS.P 4(R5), F0
+	FMOVS.P 4(R6), F1
+	FMOVS.P 4(R7), F2
+	WORD $0x4ea1d400 // fsub v0.4s, v0.4s, v1.4s
+	WORD $0x4ea2d483 // fsub v3.4s, v4.4s, v2.4s
+	WORD $0x4ea2f400 // fmin v0.4s, v0.4s, v2.4s
+	WORD $0x4e23f400 // fmax v0.4s, v0.4s, v3.4s
+	FMOVS.P F0, 4(R0)
+	SUBS $1, R3
+	BNE one
+done:
+	RET
+
 // func scores1xNEON(dst, weights, intercept, center, features *float32, stride, n int)
 TEXT ·scores1xNEON(SB), NOSPLIT, $0-56
 	MOVD dst+0(FP), R0

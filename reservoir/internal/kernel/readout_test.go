@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
@@ -29,9 +30,9 @@ func TestReadout(t *testing.T) {
 				counts[i] = rng.Uint32() >> (1 + rng.IntN(31))
 			}
 			mean, share, deviation := floats(t, n), floats(t, n), floats(t, n)
-			s.Mean(&mean[0], &high[0], &low[0], n, count)
-			s.Share(&share[0], &counts[0], n, count)
-			s.Deviation(&deviation[0], &high[0], &low[0], &squareHigh[0], &squareLow[0], n, count)
+			s.Features.Mean(&mean[0], &high[0], &low[0], n, count)
+			s.Features.Share(&share[0], &counts[0], n, count)
+			s.Features.Deviation(&deviation[0], &high[0], &low[0], &squareHigh[0], &squareLow[0], n, count)
 			for i := range n {
 				m := (number(high[i]) + number(low[i])) / count
 				same(t, "mean", "value", i, 0, mean[i], m)
@@ -39,8 +40,39 @@ func TestReadout(t *testing.T) {
 				v := canon.FMA(-m, m, (number(squareHigh[i])+number(squareLow[i]))/count)
 				same(t, "deviation", "value", i, 0, deviation[i], float32(math.Sqrt(float64(max(v, 0)))))
 			}
+			raw, middle, limit, dst := floats(t, n), floats(t, n), floats(t, n), floats(t, n)
+			random(rng, raw)
+			random(rng, middle)
+			random(rng, limit)
+			for i := range limit {
+				limit[i] = max(math.SmallestNonzeroFloat32, float32(math.Abs(float64(limit[i]))))
+				switch rng.IntN(6) {
+				case 0:
+					raw[i] = middle[i] // no difference
+				case 1:
+					middle[i], limit[i] = 0, max(math.SmallestNonzeroFloat32, float32(math.Abs(float64(raw[i])))) // at the limit
+				case 2:
+					limit[i] = math.MaxFloat32
+				case 3:
+					limit[i] = math.SmallestNonzeroFloat32
+				}
+			}
+			s.Features.Limited(&dst[0], &raw[0], &middle[0], &limit[0], n)
+			for i, d := range dst {
+				want := raw[i] - middle[i]
+				if want > limit[i] {
+					want = limit[i]
+				} else if want < -limit[i] {
+					want = -limit[i]
+				}
+				same(t, "limited", "value", i, 0, d, want)
+			}
+			if s.Features.Limited(&raw[0], &raw[0], &middle[0], &limit[0], n); !slices.Equal(raw, dst) {
+				t.Fatalf("limited in place: %v, want %v", raw, dst)
+			}
 			stride := n + 3
-			features, dst := floats(t, (Streams-1)*stride+n), floats(t, Streams*s.Vector)
+			features := floats(t, (Streams-1)*stride+n)
+			dst = floats(t, Streams*s.Vector)
 			weights, intercept, center := floats(t, n*s.Vector), floats(t, s.Vector), floats(t, n)
 			for _, v := range [][]float32{features, weights, intercept, center} {
 				random(rng, v)

@@ -195,7 +195,10 @@ class Sequence:
 def score(head, f):
     acc = head["intercept"]
     for j in range(len(f)):
-        acc = fma(head["weights"][:, j], f[j] - head["center"][j], acc)
+        d = f[j] - head["center"][j]
+        if "limit" in head:
+            d = np.minimum(np.maximum(d, -head["limit"][j]), head["limit"][j])
+        acc = fma(head["weights"][:, j], d, acc)
     return acc
 
 

@@ -205,12 +205,14 @@ class Sequence:
 
 
 # --- the cases -------------------------------------------------------------------------------------------------------
-def case(name, spec, lengths):
+def case(name, spec, lengths, limited=True):
     c = spec["channels"]
     norm = {k: sequence(seed, c) + F32(plus) for k, seed, plus in (("mean", 101, 0), ("scale", 102, 3), ("diff", 103, 3))}
     members = draw(spec)
     features = spec["members"] * N * 8
     head = dict(center=sequence(104, features), weights=sequence(105, 3 * features).reshape(3, features), intercept=sequence(106, 3))
+    if limited:
+        head["limit"] = sequence(108, features) + F32(2.5)
     inputs = sequence(107, sum(lengths) * c).reshape(-1, c)
     rows, feats, scores, at = [], [], [], 0
     for n in lengths:
@@ -226,7 +228,7 @@ def case(name, spec, lengths):
         weights += [np.array(m["cols"], np.int32)] + ([np.array(m["lags"], np.int32)] if m["lags"] else [])
         weights += [m["rec"], m["win"], m["bias"], np.array([1, 1], F32)]
     return dict(name=name, spec=spec, lengths=lengths, weights=digest(*weights), rows=digest(*rows), features=digest(*feats),
-                scores=[[float(v) for v in s] for s in scores])
+                limited=limited, scores=[[float(v) for v in s] for s in scores])
 
 
 if __name__ == "__main__":
@@ -236,7 +238,7 @@ if __name__ == "__main__":
     taps = {k: v for k, v in dict(mixed, members=8).items() if k != "eps_rho"}
     cases = [
         case("standard", mixed, [300, 64, 63, 1, 0]),
-        case("many channels", dict(mixed, channels=7, members=24, seed=2026, taps=dict(mixed["taps"], max_lag=5)), [40, 7]),
+        case("many channels", dict(mixed, channels=7, members=24, seed=2026, taps=dict(mixed["taps"], max_lag=5)), [40, 7], limited=False),
         case("small", dict(taps, channels=3, taps=dict(members=8, count=3, max_lag=37, activation="clip")), [150, 5]),
         case("tanh", dict(mixed, channels=2, seed=5, taps=dict(mixed["taps"], max_lag=1, count=1, activation="tanh")), [70]),
         case("tf32, all inputs, no transform", dict(mixed, precision="tf32", channels=5, subset=0, standardise=False, difference=False,

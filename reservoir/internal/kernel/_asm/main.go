@@ -42,6 +42,7 @@ func main() {
 	g.spread()
 	g.collect()
 	g.features()
+	g.limited()
 	g.scores(1)
 	g.scores(8)
 	g.within()

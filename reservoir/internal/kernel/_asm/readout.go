@@ -62,6 +62,38 @@ func (g *isa) features() {
 		})
 }
 
+// limited emits the way of features to what a readout with limits multiplies. A
+// difference equal to a limit, or not a number, stays what it is.
+func (g *isa) limited() {
+	g.function("limited", "(dst, features, center, limit *float32, n int)",
+		"writes features - center, each limited to [-limit, limit], for n features; dst may be features.")
+	dst, features, center, limit, n := reg.RDI, reg.RSI, reg.R8, reg.R9, reg.R10
+	Load(Param("dst"), dst)
+	Load(Param("features"), features)
+	Load(Param("center"), center)
+	Load(Param("limit"), limit)
+	Load(Param("n"), n)
+	v, c, l, low, zero := g.regs[0], g.regs[1], g.regs[2], g.regs[3], g.regs[4]
+	VXORPS(zero.AsX(), zero.AsX(), zero.AsX())
+	Label("block")
+	g.tailMask(g.bytes / 4)
+	g.loadMasked(at(features, 0), v)
+	g.loadMasked(at(center, 0), c)
+	g.loadMasked(at(limit, 0), l)
+	VSUBPS(c, v, v)
+	VSUBPS(l, zero, low)
+	VMINPS(v, l, v)
+	VMAXPS(v, low, v)
+	g.storePart([]reg.VecPhysical{v}, n, dst, func(int) Mem { return at(dst, 0) })
+	for _, r := range []reg.Register{features, center, limit, dst} {
+		ADDQ(U32(g.bytes), r)
+	}
+	SUBQ(U32(g.bytes/4), n)
+	JG(LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}
+
 // scores emits the readout of so many streams: columns in the lanes, one chain
 // of fused multiply-adds over the features for each stream.
 func (g *isa) scores(streams int) {

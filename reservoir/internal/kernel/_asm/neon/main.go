@@ -34,6 +34,7 @@ func main() {
 	f.collect()
 	f.prefetch()
 	f.features()
+	f.limited()
 	f.scores(1)
 	f.scores(8)
 	f.within()

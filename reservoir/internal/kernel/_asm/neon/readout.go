@@ -52,6 +52,33 @@ func (f *file) features() {
 		})
 }
 
+// limited emits the way of features to what a readout with limits multiplies.
+func (f *file) limited() {
+	f.function("limited", "(dst, features, center, limit *float32, n int)", 40,
+		"writes features - center, each limited to [-limit, limit], for n features; dst may be features.")
+	const dst, v, c, l, low, zero = "R0", vec(0), vec(1), vec(2), vec(3), vec(4)
+	f.op("MOVD", "dst+0(FP), %s", dst)
+	f.op("MOVD", "features+8(FP), %s", row(0))
+	f.op("MOVD", "center+16(FP), %s", row(1))
+	f.op("MOVD", "limit+24(FP), %s", row(2))
+	f.op("MOVD", "n+32(FP), %s", left)
+	f.op("VEOR", "%s, %s, %s", zero.b(), zero.b(), zero.b())
+	values := func(move string, bytes int) func() {
+		return func() {
+			for i, r := range []vec{v, c, l} {
+				f.op(move, "%d(%s), %s", bytes, row(i), r.f())
+			}
+			f.fsub(v, v, c)
+			f.fsub(low, zero, l)
+			f.fmin(v, v, l)
+			f.fmax(v, v, low)
+			f.op(move, "%s, %d(%s)", v.f(), bytes, dst)
+		}
+	}
+	f.blocks(4, values("FMOVQ.P", 16), nil, values("FMOVS.P", 4))
+	f.op("RET", "")
+}
+
 // scores emits the readout of so many streams: columns in the lanes, one chain
 // of fused multiply-adds over the features for each stream.
 func (f *file) scores(streams int) {

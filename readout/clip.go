@@ -1,0 +1,40 @@
+package readout
+
+import "math"
+
+// clip centres features and limits them, in the readout's own numbers: what a
+// solver learns from are the bits that Linear multiplies by its weights.
+type clip struct {
+	center, limit []float32
+}
+
+// clipOf is that of a space whose scales are final.
+func clipOf(s space, at float64) *clip {
+	c := &clip{make([]float32, len(s.mean)), make([]float32, len(s.mean))}
+	for j, m := range s.mean {
+		c.center[j], c.limit[j] = float32(m), math.MaxFloat32 // a feature that was taken out needs no limit
+		if s.scale[j] > 0 {
+			c.limit[j] = float32(max(math.SmallestNonzeroFloat32, min(math.MaxFloat32, at/s.scale[j])))
+		}
+	}
+	return c
+}
+
+// apply limits the features from j0 on of one sample; dst and src may be the same.
+func (c *clip) apply(dst, src []float32, j0 int) {
+	center, limit := c.center[j0:][:len(src)], c.limit[j0:][:len(src)]
+	for j, f := range src {
+		dst[j] = limited(f-center[j], limit[j])
+	}
+}
+
+// limited is d where it is neither above the limit nor below its negative.
+func limited(d, limit float32) float32 {
+	if d > limit {
+		return limit
+	}
+	if d < -limit {
+		return -limit
+	}
+	return d
+}
