@@ -182,23 +182,25 @@ func TestCompareQuickSets(t *testing.T) {
 	if _, err := os.Stat(dir); err != nil {
 		parts.Absent(t, "datasets", "%v", err)
 	}
-	right := map[string]int{
-		"ItalyPowerDemand": 2915, "MedicalImages": 1824, "MoteStrain": 3513, "NATOPS": 513, "RacketSports": 397, "SonyAIBORobotSurface1": 1527,
+	right := map[string]map[string]int{
+		"v1":       {"ItalyPowerDemand": 2915, "MedicalImages": 1824, "MoteStrain": 3513, "NATOPS": 513, "RacketSports": 397, "SonyAIBORobotSurface1": 1527},
+		"standard": {"ItalyPowerDemand": 2975, "MedicalImages": 1852, "MoteStrain": 3532, "NATOPS": 516, "RacketSports": 409, "SonyAIBORobotSurface1": 1652},
+		"tiny":     {"ItalyPowerDemand": 2974, "MedicalImages": 1788, "MoteStrain": 3491, "NATOPS": 487, "RacketSports": 400, "SonyAIBORobotSurface1": 1610},
 	}
 	series := map[string]int{
 		"ItalyPowerDemand": 1029, "MedicalImages": 760, "MoteStrain": 1252, "NATOPS": 180, "RacketSports": 152, "SonyAIBORobotSurface1": 601,
 	}
 	const draws = 3
 	var r offlinecmd.CompareReport
-	clitest.Must(t, "offline", "compare", dir, "--quick", "--banks", "v1", "--draws", "3", "--json", "--out", filepath.Join(t.TempDir(), "c.jsonl")).Parse(t, &r)
-	if len(r.Cells) != len(right) {
-		t.Fatalf("%d cells, want %d", len(r.Cells), len(right))
+	clitest.Must(t, "offline", "compare", dir, "--quick", "--banks", "v1,standard,tiny", "--draws", "3", "--json", "--out", filepath.Join(t.TempDir(), "c.jsonl")).Parse(t, &r)
+	if want := len(right) * len(series); len(r.Cells) != want {
+		t.Fatalf("%d cells, want %d", len(r.Cells), want)
 	}
 	for _, c := range r.Cells {
 		got := int(math.Round(c.Accuracy * float64(draws*series[c.Dataset])))
-		t.Logf("%s: %d of %d, %.4f ± %.4f", c.Dataset, got, draws*series[c.Dataset], c.Accuracy, c.Deviation)
-		if want := right[c.Dataset]; got < want-draws || got > want+draws {
-			t.Errorf("%s: %d test series right in %d draws, want %d within %d", c.Dataset, got, draws, want, draws)
+		t.Logf("%s on %s: %d of %d, %.4f ± %.4f", c.Model, c.Dataset, got, draws*series[c.Dataset], c.Accuracy, c.Deviation)
+		if want := right[c.Model][c.Dataset]; got < want-draws || got > want+draws {
+			t.Errorf("%s on %s: %d test series right in %d draws, want %d within %d", c.Model, c.Dataset, got, draws, want, draws)
 		}
 	}
 }
