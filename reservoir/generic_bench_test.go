@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 func BenchmarkGeneric(b *testing.B) {
@@ -121,4 +123,77 @@ func benchmarkMixed(b *testing.B, kind, name string, streams, steps, threads int
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(took[len(took)/2], "µs/sample")
 	b.ReportMetric(took[len(took)/20], "µs/sample-quiet")
+}
+
+// BenchmarkMixedEmit reports what a prediction takes beside its samples: the
+// features, and with a readout of ten classes, of 16 streams on one thread.
+func BenchmarkMixedEmit(b *testing.B) {
+	for _, kind := range CPUKinds() {
+		for _, name := range Banks {
+			b.Run(fmt.Sprintf("%s,%s", kind, name), func(b *testing.B) { benchmarkMixedEmit(b, kind, name) })
+		}
+	}
+}
+
+func benchmarkMixedEmit(b *testing.B, kind, name string) {
+	const streams, classes = 16, 10
+	s, err := Bank(name, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	net, err := Draw(s.ForLength(1000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := NewCPU(net, streams, kind, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	n := net.Spec.FeatureCount()
+	h := &readout.Linear{Name: "h", Center: make([]float32, n), Weights: make([]float32, classes*n), Intercept: make([]float32, classes)}
+	for c := range classes {
+		h.Classes = append(h.Classes, fmt.Sprint(c))
+	}
+	if err := e.SetReadouts([]*readout.Linear{h}); err != nil {
+		b.Fatal(err)
+	}
+	in, steps, emits := make([]float32, 100), make([]Run, streams), make([]Run, streams)
+	for i := range in {
+		in[i] = float32(i%17)/8 - 1
+	}
+	for i := range steps {
+		steps[i], emits[i] = Run{Slot: int32(i), To: int32(len(in))}, Run{Slot: int32(i), Emit: true}
+	}
+	if err := e.Advance(in, steps, nil); err != nil {
+		b.Fatal(err)
+	}
+	features, scores := make([]float32, n), make([]float32, classes*streams)
+	parts := []func() error{
+		func() error { return e.Advance(nil, emits, scores) },
+		func() error {
+			for i := range int32(streams) {
+				if err := e.Features(i, features); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	took := make([][]float64, len(parts)) // microseconds a prediction
+	for b.Loop() {
+		for i, part := range parts {
+			at := time.Now()
+			if err := part(); err != nil {
+				b.Fatal(err)
+			}
+			took[i] = append(took[i], time.Since(at).Seconds()*1e6/streams)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for i, name := range []string{"prediction", "features"} {
+		slices.Sort(took[i])
+		b.ReportMetric(took[i][len(took[i])/2], "µs/"+name)
+		b.ReportMetric(took[i][len(took[i])/20], "µs/"+name+"-quiet")
+	}
 }

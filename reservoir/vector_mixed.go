@@ -60,7 +60,7 @@ func newMixedVector(net *Network, slots int, set *kernel.Set, threads int) (*mix
 		b.words, b.signs = v.layout.First+len(v.blocks)*blockWords, v.layout.mixed.signs+len(v.blocks)*signWords
 		v.blocks = append(v.blocks, b)
 	}
-	v.featuresOf = func(state []uint32, dst []float32) { v.layout.FeaturesOf(v.net.Spec, state, dst) }
+	v.featuresOf = v.writeFeatures
 	v.plan.init(slots, threads, set.Vector)
 	v.planTiles()
 	v.gang.start(threads, func() itemWorker { return newMixedWorker(v) })
@@ -125,5 +125,18 @@ func (b *mixedBlock) pack(members []Member, width, lags int) {
 		for k := range mixedUnits {
 			put(func(m *Member, unit int) float32 { return m.Recurrent[unit*mixedUnits+k] })
 		}
+	}
+}
+
+// writeFeatures is Layout.FeaturesOf by vector kernels.
+func (v *mixedVector) writeFeatures(state []uint32, dst []float32) {
+	steps := v.layout.Steps(state)
+	if steps == 0 {
+		clear(dst[:v.features])
+		return
+	}
+	count := float32(int64(counted(steps)))
+	for i := range v.blocks {
+		v.kernels.Features(&dst[i*blockUnits*len(MixedFeatures)], &state[v.blocks[i].words], count)
 	}
 }

@@ -9,6 +9,10 @@ type MixedKernels struct {
 	// MixedSteps.Values: at has for each input and member its first value's place
 	// from series on, in bytes.
 	Gather func(values, series *float32, at *int32, inputs, n int)
+
+	// Features writes the features of a block, in the order of its members, from its
+	// words of the state; count is the number of samples counted.
+	Features func(features *float32, state *uint32, count float32)
 }
 
 // MixedSteps is one call of such a kernel: Count samples, from number Number of

@@ -28,23 +28,34 @@ var (
 		Taps:      func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedTapsCubicAVX2((*byte)(unsafe.Pointer(s))) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedRecurrentCubicAVX2((*byte)(unsafe.Pointer(s))) },
 		Gather:    mixedGatherAVX2,
+		Features:  mixedFeatures(&cubicConsts),
 	}
 	mixedClipAVX2 = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedTapsClipAVX2((*byte)(unsafe.Pointer(s))) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipAVX2((*byte)(unsafe.Pointer(s))) },
 		Gather:    mixedGatherAVX2,
+		Features:  mixedFeatures(&clipConsts),
 	}
 	mixedCubicAVX512 = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedTapsCubicAVX512((*byte)(unsafe.Pointer(s))) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedRecurrentCubicAVX512((*byte)(unsafe.Pointer(s))) },
 		Gather:    mixedGatherAVX2,
+		Features:  mixedFeatures(&cubicConsts),
 	}
 	mixedClipAVX512 = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedTapsClipAVX512((*byte)(unsafe.Pointer(s))) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipAVX512((*byte)(unsafe.Pointer(s))) },
 		Gather:    mixedGatherAVX2,
+		Features:  mixedFeatures(&clipConsts),
 	}
 )
+
+// mixedFeatures are those with the activation that the consts are of.
+func mixedFeatures(consts *[]float32) func(features *float32, state *uint32, count float32) {
+	return func(features *float32, state *uint32, count float32) {
+		mixedFeaturesAVX2(features, state, &(*consts)[0], count)
+	}
+}
 
 // mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 8:
 // the least argument, the largest, the cubic's factor, and a bit for each member

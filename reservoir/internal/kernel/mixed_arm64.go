@@ -19,13 +19,22 @@ var (
 		Taps:      func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedTapsCubicNEON(s) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &cubicConsts[0]; mixedRecurrentCubicNEON(s) },
 		Gather:    mixedGatherNEON,
+		Features:  mixedFeatures(&cubicConsts),
 	}
 	mixedClipNEON = MixedKernels{
 		Taps:      func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedTapsClipNEON(s) },
 		Recurrent: func(s *MixedSteps) { s.Consts = &clipConsts[0]; mixedRecurrentClipNEON(s) },
 		Gather:    mixedGatherNEON,
+		Features:  mixedFeatures(&clipConsts),
 	}
 )
+
+// mixedFeatures are those with the activation that the consts are of.
+func mixedFeatures(consts *[]float32) func(features *float32, state *uint32, count float32) {
+	return func(features *float32, state *uint32, count float32) {
+		mixedFeaturesNEON(features, state, &(*consts)[0], count)
+	}
+}
 
 // mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 4:
 // the least argument, the largest, and the cubic's factor.

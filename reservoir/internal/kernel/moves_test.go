@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -51,32 +50,6 @@ func TestMoves(t *testing.T) {
 				}
 				if got != want || i < n && again[i] != want {
 					t.Fatalf("Spread of %d: word %d is %#x, want %#x there and back", n, i, got, want)
-				}
-			}
-		}
-	})
-}
-
-// TestMixedGather: every value arrives, and none beyond a member's last is read.
-func TestMixedGather(t *testing.T) {
-	eachLevel(t, func(t *testing.T, s *Set) {
-		m := s.Mixed(true)
-		if m == nil {
-			t.Skip("no kernels of kind mixed")
-		}
-		rng := rand.New(rand.NewPCG(2, 2))
-		for n := 1; n <= 33; n++ {
-			for _, inputs := range []int{1, 2, 7} {
-				series := random(rng, floats(t, n+20))
-				values, at := floats(t, n*inputs*8), guarded[int32](t, inputs*8, guardAtEnd)
-				for i := range at {
-					at[i] = 4 * rng.Int32N(21)
-				}
-				at[rng.IntN(len(at))] = 4 * 20 // ends with the series
-				m.Gather(&values[0], &series[0], &at[0], inputs, n)
-				for i := range values {
-					sample, input, member := i/8/inputs, i/8%inputs, i%8
-					same(t, fmt.Sprintf("%d samples of %d inputs", n, inputs), fmt.Sprintf("sample %d", sample), input, member, values[i], series[int(at[input*8+member])/4+sample])
 				}
 			}
 		}

@@ -118,3 +118,8 @@ func mixedRecurrentClipNEON(a *MixedSteps)
 //
 //go:noescape
 func mixedGatherNEON(values, series *float32, at *int32, inputs, n int)
+
+// mixedFeaturesNEON writes the features of a block of 8 members, one member's after another.
+//
+//go:noescape
+func mixedFeaturesNEON(features *float32, state *uint32, consts *float32, count float32)

@@ -7363,3 +7363,465 @@ done:
 	SUBS $1, R4
 	BNE input
 	RET
+
+// func mixedFeaturesNEON(features *float32, state *uint32, consts *float32, count float32)
+TEXT ·mixedFeaturesNEON(SB), NOSPLIT, $0-28
+	MOVD features+0(FP), R0
+	MOVD state+8(FP), R1
+	MOVD consts+16(FP), R6
+	FMOVS count+24(FP), F31
+	VDUP V31.S[0], V31.S4
+	FMOVQ 0(R6), F24
+	FMOVQ 16(R6), F25
+	FMOVQ 32(R6), F26
+	ADD $512, R1, R2
+	ADD $1024, R1, R3
+	ADD $1536, R1, R4
+	ADD $2048, R1, R5
+	MOVD $4, R7
+units:
+	FLDPQ 0(R1), (F0, F4)
+	FLDPQ 32(R1), (F1, F5)
+	FLDPQ 64(R1), (F2, F6)
+	FLDPQ 96(R1), (F3, F7)
+	VTRN1 V1.S4, V0.S4, V16.S4
+	VTRN2 V1.S4, V0.S4, V17.S4
+	VTRN1 V3.S4, V2.S4, V18.S4
+	VTRN2 V3.S4, V2.S4, V19.S4
+	VZIP1 V18.D2, V16.D2, V8.D2
+	VZIP2 V18.D2, V16.D2, V10.D2
+	VZIP1 V19.D2, V17.D2, V9.D2
+	VZIP2 V19.D2, V17.D2, V11.D2
+	VTRN1 V5.S4, V4.S4, V20.S4
+	VTRN2 V5.S4, V4.S4, V21.S4
+	VTRN1 V7.S4, V6.S4, V22.S4
+	VTRN2 V7.S4, V6.S4, V23.S4
+	VZIP1 V22.D2, V20.D2, V12.D2
+	VZIP2 V22.D2, V20.D2, V14.D2
+	VZIP1 V23.D2, V21.D2, V13.D2
+	VZIP2 V23.D2, V21.D2, V15.D2
+	FMOVQ F8, 0(R0)
+	FMOVQ F12, 2048(R0)
+	FMOVQ F9, 512(R0)
+	FMOVQ F13, 2560(R0)
+	FMOVQ F10, 1024(R0)
+	FMOVQ F14, 3072(R0)
+	FMOVQ F11, 1536(R0)
+	FMOVQ F15, 3584(R0)
+	FLDPQ 0(R2), (F0, F4)
+	WORD $0x6e3ffc00 // fdiv v0.4s, v0.4s, v31.4s
+	WORD $0x6e3ffc84 // fdiv v4.4s, v4.4s, v31.4s
+	FLDPQ 32(R2), (F1, F5)
+	WORD $0x6e3ffc21 // fdiv v1.4s, v1.4s, v31.4s
+	WORD $0x6e3ffca5 // fdiv v5.4s, v5.4s, v31.4s
+	FLDPQ 64(R2), (F2, F6)
+	WORD $0x6e3ffc42 // fdiv v2.4s, v2.4s, v31.4s
+	WORD $0x6e3ffcc6 // fdiv v6.4s, v6.4s, v31.4s
+	FLDPQ 96(R2), (F3, F7)
+	WORD $0x6e3ffc63 // fdiv v3.4s, v3.4s, v31.4s
+	WORD $0x6e3ffce7 // fdiv v7.4s, v7.4s, v31.4s
+	VTRN1 V1.S4, V0.S4, V16.S4
+	VTRN2 V1.S4, V0.S4, V17.S4
+	VTRN1 V3.S4, V2.S4, V18.S4
+	VTRN2 V3.S4, V2.S4, V19.S4
+	VZIP1 V18.D2, V16.D2, V8.D2
+	VZIP2 V18.D2, V16.D2, V10.D2
+	VZIP1 V19.D2, V17.D2, V9.D2
+	VZIP2 V19.D2, V17.D2, V11.D2
+	VTRN1 V5.S4, V4.S4, V20.S4
+	VTRN2 V5.S4, V4.S4, V21.S4
+	VTRN1 V7.S4, V6.S4, V22.S4
+	VTRN2 V7.S4, V6.S4, V23.S4
+	VZIP1 V22.D2, V20.D2, V12.D2
+	VZIP2 V22.D2, V20.D2, V14.D2
+	VZIP1 V23.D2, V21.D2, V13.D2
+	VZIP2 V23.D2, V21.D2, V15.D2
+	FMOVQ F8, 64(R0)
+	FMOVQ F12, 2112(R0)
+	FMOVQ F9, 576(R0)
+	FMOVQ F13, 2624(R0)
+	FMOVQ F10, 1088(R0)
+	FMOVQ F14, 3136(R0)
+	FMOVQ F11, 1600(R0)
+	FMOVQ F15, 3648(R0)
+	FMOVQ 0(R5), F28
+	VUXTL V28.H4, V0.S4
+	VUXTL2 V28.H8, V4.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e3ffc00 // fdiv v0.4s, v0.4s, v31.4s
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e3ffc84 // fdiv v4.4s, v4.4s, v31.4s
+	FMOVQ 16(R5), F28
+	VUXTL V28.H4, V1.S4
+	VUXTL2 V28.H8, V5.S4
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	WORD $0x6e3ffc21 // fdiv v1.4s, v1.4s, v31.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	WORD $0x6e3ffca5 // fdiv v5.4s, v5.4s, v31.4s
+	FMOVQ 32(R5), F28
+	VUXTL V28.H4, V2.S4
+	VUXTL2 V28.H8, V6.S4
+	WORD $0x6e21d842 // ucvtf v2.4s, v2.4s
+	WORD $0x6e3ffc42 // fdiv v2.4s, v2.4s, v31.4s
+	WORD $0x6e21d8c6 // ucvtf v6.4s, v6.4s
+	WORD $0x6e3ffcc6 // fdiv v6.4s, v6.4s, v31.4s
+	FMOVQ 48(R5), F28
+	VUXTL V28.H4, V3.S4
+	VUXTL2 V28.H8, V7.S4
+	WORD $0x6e21d863 // ucvtf v3.4s, v3.4s
+	WORD $0x6e3ffc63 // fdiv v3.4s, v3.4s, v31.4s
+	WORD $0x6e21d8e7 // ucvtf v7.4s, v7.4s
+	WORD $0x6e3ffce7 // fdiv v7.4s, v7.4s, v31.4s
+	VTRN1 V1.S4, V0.S4, V16.S4
+	VTRN2 V1.S4, V0.S4, V17.S4
+	VTRN1 V3.S4, V2.S4, V18.S4
+	VTRN2 V3.S4, V2.S4, V19.S4
+	VZIP1 V18.D2, V16.D2, V8.D2
+	VZIP2 V18.D2, V16.D2, V10.D2
+	VZIP1 V19.D2, V17.D2, V9.D2
+	VZIP2 V19.D2, V17.D2, V11.D2
+	VTRN1 V5.S4, V4.S4, V20.S4
+	VTRN2 V5.S4, V4.S4, V21.S4
+	VTRN1 V7.S4, V6.S4, V22.S4
+	VTRN2 V7.S4, V6.S4, V23.S4
+	VZIP1 V22.D2, V20.D2, V12.D2
+	VZIP2 V22.D2, V20.D2, V14.D2
+	VZIP1 V23.D2, V21.D2, V13.D2
+	VZIP2 V23.D2, V21.D2, V15.D2
+	FMOVQ F8, 128(R0)
+	FMOVQ F12, 2176(R0)
+	FMOVQ F9, 640(R0)
+	FMOVQ F13, 2688(R0)
+	FMOVQ F10, 1152(R0)
+	FMOVQ F14, 3200(R0)
+	FMOVQ F11, 1664(R0)
+	FMOVQ F15, 3712(R0)
+	FLDPQ 0(R4), (F0, F4)
+	WORD $0x4e38f41c // fmax v28.4s, v0.4s, v24.4s
+	WORD $0x4eb9f79c // fmin v28.4s, v28.4s, v25.4s
+	VEOR V0.B16, V0.B16, V0.B16
+	WORD $0x4e3cd400 // fadd v0.4s, v0.4s, v28.4s
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	WORD $0x6e3adf9c // fmul v28.4s, v28.4s, v26.4s
+	VFMLA V29.S4, V28.S4, V0.S4
+	WORD $0x4e38f49c // fmax v28.4s, v4.4s, v24.4s
+	WORD $0x4eb9f79c // fmin v28.4s, v28.4s, v25.4s
+	VEOR V4.B16, V4.B16, V4.B16
+	WORD $0x4e3cd484 // fadd v4.4s, v4.4s, v28.4s
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	WORD $0x6e3adf9c // fmul v28.4s, v28.4s, v26.4s
+	VFMLA V29.S4, V28.S4, V4.S4
+	FLDPQ 32(R4), (F1, F5)
+	WORD $0x4e38f43c // fmax v28.4s, v1.4s, v24.4s
+	WORD $0x4eb9f79c // fmin v28.4s, v28.4s, v25.4s
+	VEOR V1.B16, V1.B16, V1.B16
+	WORD $0x4e3cd421 // fadd v1.4s, v1.4s, v28.4s
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	WORD $0x6e3adf9c // fmul v28.4s, v28.4s, v26.4s
+	VFMLA V29.S4, V28.S4, V1.S4
+	WORD $0x4e38f4bc // fmax v28.4s, v5.4s, v24.4s
+	WORD $0x4eb9f79c // fmin v28.4s, v28.4s, v25.4s
+	VEOR V5.B16, V5.B16, V5.B16
+	WORD $0x4e3cd4a5 // fadd v5.4s, v5.4s, v28.4s
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	WORD $0x6e3adf9c // fmul v28.4s, v28.4s, v26.4s
+	VFMLA V29.S4, V28.S4, V5.S4
+	FLDPQ 64(R4), (F2, F6)
+	WORD $0x4e38f45c // fmax v28.4s, v2.4s, v24.4s
+	WORD $0x4eb9f79c // fmin v28.4s, v28.4s, v25.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	WORD $0x6e3adf9c // fmul v28.4s, v28.4s, v26.4s
+	VFMLA V29.S4, V28.S4, V2.S4
+	WORD $0x4e38f4dc // fmax v28.4s, v6.4s, v24.4s
+	WORD $0x4eb9f79c // fmin v28.4s, v28.4s, v25.4s
+	VEOR V6.B16, V6.B16, V6.B16
+	WORD $0x4e3cd4c6 // fadd v6.4s, v6.4s, v28.4s
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	WORD $0x6e3adf9c // fmul v28.4s, v28.4s, v26.4s
+	VFMLA V29.S4, V28.S4, V6.S4
+	FLDPQ 96(R4), (F3, F7)
+	WORD $0x4e38f47c // fmax v28.4s, v3.4s, v24.4s
+	WORD $0x4eb9f79c // fmin v28.4s, v28.4s, v25.4s
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4e3cd463 // fadd v3.4s, v3.4s, v28.4s
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	WORD $0x6e3adf9c // fmul v28.4s, v28.4s, v26.4s
+	VFMLA V29.S4, V28.S4, V3.S4
+	WORD $0x4e38f4fc // fmax v28.4s, v7.4s, v24.4s
+	WORD $0x4eb9f79c // fmin v28.4s, v28.4s, v25.4s
+	VEOR V7.B16, V7.B16, V7.B16
+	WORD $0x4e3cd4e7 // fadd v7.4s, v7.4s, v28.4s
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	WORD $0x6e3adf9c // fmul v28.4s, v28.4s, v26.4s
+	VFMLA V29.S4, V28.S4, V7.S4
+	VTRN1 V1.S4, V0.S4, V16.S4
+	VTRN2 V1.S4, V0.S4, V17.S4
+	VTRN1 V3.S4, V2.S4, V18.S4
+	VTRN2 V3.S4, V2.S4, V19.S4
+	VZIP1 V18.D2, V16.D2, V8.D2
+	VZIP2 V18.D2, V16.D2, V10.D2
+	VZIP1 V19.D2, V17.D2, V9.D2
+	VZIP2 V19.D2, V17.D2, V11.D2
+	VTRN1 V5.S4, V4.S4, V20.S4
+	VTRN2 V5.S4, V4.S4, V21.S4
+	VTRN1 V7.S4, V6.S4, V22.S4
+	VTRN2 V7.S4, V6.S4, V23.S4
+	VZIP1 V22.D2, V20.D2, V12.D2
+	VZIP2 V22.D2, V20.D2, V14.D2
+	VZIP1 V23.D2, V21.D2, V13.D2
+	VZIP2 V23.D2, V21.D2, V15.D2
+	FMOVQ F8, 192(R0)
+	FMOVQ F12, 2240(R0)
+	FMOVQ F9, 704(R0)
+	FMOVQ F13, 2752(R0)
+	FMOVQ F10, 1216(R0)
+	FMOVQ F14, 3264(R0)
+	FMOVQ F11, 1728(R0)
+	FMOVQ F15, 3776(R0)
+	FLDPQ 0(R3), (F0, F4)
+	FLDPQ 0(R2), (F28, F29)
+	WORD $0x6e3fff9c // fdiv v28.4s, v28.4s, v31.4s
+	WORD $0x6e3ffc00 // fdiv v0.4s, v0.4s, v31.4s
+	VFMLS V28.S4, V28.S4, V0.S4
+	VEOR V28.B16, V28.B16, V28.B16
+	WORD $0x4e3cf400 // fmax v0.4s, v0.4s, v28.4s
+	WORD $0x6ea1f800 // fsqrt v0.4s, v0.4s
+	WORD $0x6e3fffbd // fdiv v29.4s, v29.4s, v31.4s
+	WORD $0x6e3ffc84 // fdiv v4.4s, v4.4s, v31.4s
+	VFMLS V29.S4, V29.S4, V4.S4
+	VEOR V29.B16, V29.B16, V29.B16
+	WORD $0x4e3df484 // fmax v4.4s, v4.4s, v29.4s
+	WORD $0x6ea1f884 // fsqrt v4.4s, v4.4s
+	FLDPQ 32(R3), (F1, F5)
+	FLDPQ 32(R2), (F28, F29)
+	WORD $0x6e3fff9c // fdiv v28.4s, v28.4s, v31.4s
+	WORD $0x6e3ffc21 // fdiv v1.4s, v1.4s, v31.4s
+	VFMLS V28.S4, V28.S4, V1.S4
+	VEOR V28.B16, V28.B16, V28.B16
+	WORD $0x4e3cf421 // fmax v1.4s, v1.4s, v28.4s
+	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
+	WORD $0x6e3fffbd // fdiv v29.4s, v29.4s, v31.4s
+	WORD $0x6e3ffca5 // fdiv v5.4s, v5.4s, v31.4s
+	VFMLS V29.S4, V29.S4, V5.S4
+	VEOR V29.B16, V29.B16, V29.B16
+	WORD $0x4e3df4a5 // fmax v5.4s, v5.4s, v29.4s
+	WORD $0x6ea1f8a5 // fsqrt v5.4s, v5.4s
+	FLDPQ 64(R3), (F2, F6)
+	FLDPQ 64(R2), (F28, F29)
+	WORD $0x6e3fff9c // fdiv v28.4s, v28.4s, v31.4s
+	WORD $0x6e3ffc42 // fdiv v2.4s, v2.4s, v31.4s
+	VFMLS V28.S4, V28.S4, V2.S4
+	VEOR V28.B16, V28.B16, V28.B16
+	WORD $0x4e3cf442 // fmax v2.4s, v2.4s, v28.4s
+	WORD $0x6ea1f842 // fsqrt v2.4s, v2.4s
+	WORD $0x6e3fffbd // fdiv v29.4s, v29.4s, v31.4s
+	WORD $0x6e3ffcc6 // fdiv v6.4s, v6.4s, v31.4s
+	VFMLS V29.S4, V29.S4, V6.S4
+	VEOR V29.B16, V29.B16, V29.B16
+	WORD $0x4e3df4c6 // fmax v6.4s, v6.4s, v29.4s
+	WORD $0x6ea1f8c6 // fsqrt v6.4s, v6.4s
+	FLDPQ 96(R3), (F3, F7)
+	FLDPQ 96(R2), (F28, F29)
+	WORD $0x6e3fff9c // fdiv v28.4s, v28.4s, v31.4s
+	WORD $0x6e3ffc63 // fdiv v3.4s, v3.4s, v31.4s
+	VFMLS V28.S4, V28.S4, V3.S4
+	VEOR V28.B16, V28.B16, V28.B16
+	WORD $0x4e3cf463 // fmax v3.4s, v3.4s, v28.4s
+	WORD $0x6ea1f863 // fsqrt v3.4s, v3.4s
+	WORD $0x6e3fffbd // fdiv v29.4s, v29.4s, v31.4s
+	WORD $0x6e3ffce7 // fdiv v7.4s, v7.4s, v31.4s
+	VFMLS V29.S4, V29.S4, V7.S4
+	VEOR V29.B16, V29.B16, V29.B16
+	WORD $0x4e3df4e7 // fmax v7.4s, v7.4s, v29.4s
+	WORD $0x6ea1f8e7 // fsqrt v7.4s, v7.4s
+	VTRN1 V1.S4, V0.S4, V16.S4
+	VTRN2 V1.S4, V0.S4, V17.S4
+	VTRN1 V3.S4, V2.S4, V18.S4
+	VTRN2 V3.S4, V2.S4, V19.S4
+	VZIP1 V18.D2, V16.D2, V8.D2
+	VZIP2 V18.D2, V16.D2, V10.D2
+	VZIP1 V19.D2, V17.D2, V9.D2
+	VZIP2 V19.D2, V17.D2, V11.D2
+	VTRN1 V5.S4, V4.S4, V20.S4
+	VTRN2 V5.S4, V4.S4, V21.S4
+	VTRN1 V7.S4, V6.S4, V22.S4
+	VTRN2 V7.S4, V6.S4, V23.S4
+	VZIP1 V22.D2, V20.D2, V12.D2
+	VZIP2 V22.D2, V20.D2, V14.D2
+	VZIP1 V23.D2, V21.D2, V13.D2
+	VZIP2 V23.D2, V21.D2, V15.D2
+	FMOVQ F8, 256(R0)
+	FMOVQ F12, 2304(R0)
+	FMOVQ F9, 768(R0)
+	FMOVQ F13, 2816(R0)
+	FMOVQ F10, 1280(R0)
+	FMOVQ F14, 3328(R0)
+	FMOVQ F11, 1792(R0)
+	FMOVQ F15, 3840(R0)
+	FMOVQ 256(R5), F28
+	VUXTL V28.H4, V0.S4
+	VUXTL2 V28.H8, V4.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e3ffc00 // fdiv v0.4s, v0.4s, v31.4s
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e3ffc84 // fdiv v4.4s, v4.4s, v31.4s
+	FMOVQ 272(R5), F28
+	VUXTL V28.H4, V1.S4
+	VUXTL2 V28.H8, V5.S4
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	WORD $0x6e3ffc21 // fdiv v1.4s, v1.4s, v31.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	WORD $0x6e3ffca5 // fdiv v5.4s, v5.4s, v31.4s
+	FMOVQ 288(R5), F28
+	VUXTL V28.H4, V2.S4
+	VUXTL2 V28.H8, V6.S4
+	WORD $0x6e21d842 // ucvtf v2.4s, v2.4s
+	WORD $0x6e3ffc42 // fdiv v2.4s, v2.4s, v31.4s
+	WORD $0x6e21d8c6 // ucvtf v6.4s, v6.4s
+	WORD $0x6e3ffcc6 // fdiv v6.4s, v6.4s, v31.4s
+	FMOVQ 304(R5), F28
+	VUXTL V28.H4, V3.S4
+	VUXTL2 V28.H8, V7.S4
+	WORD $0x6e21d863 // ucvtf v3.4s, v3.4s
+	WORD $0x6e3ffc63 // fdiv v3.4s, v3.4s, v31.4s
+	WORD $0x6e21d8e7 // ucvtf v7.4s, v7.4s
+	WORD $0x6e3ffce7 // fdiv v7.4s, v7.4s, v31.4s
+	VTRN1 V1.S4, V0.S4, V16.S4
+	VTRN2 V1.S4, V0.S4, V17.S4
+	VTRN1 V3.S4, V2.S4, V18.S4
+	VTRN2 V3.S4, V2.S4, V19.S4
+	VZIP1 V18.D2, V16.D2, V8.D2
+	VZIP2 V18.D2, V16.D2, V10.D2
+	VZIP1 V19.D2, V17.D2, V9.D2
+	VZIP2 V19.D2, V17.D2, V11.D2
+	VTRN1 V5.S4, V4.S4, V20.S4
+	VTRN2 V5.S4, V4.S4, V21.S4
+	VTRN1 V7.S4, V6.S4, V22.S4
+	VTRN2 V7.S4, V6.S4, V23.S4
+	VZIP1 V22.D2, V20.D2, V12.D2
+	VZIP2 V22.D2, V20.D2, V14.D2
+	VZIP1 V23.D2, V21.D2, V13.D2
+	VZIP2 V23.D2, V21.D2, V15.D2
+	FMOVQ F8, 320(R0)
+	FMOVQ F12, 2368(R0)
+	FMOVQ F9, 832(R0)
+	FMOVQ F13, 2880(R0)
+	FMOVQ F10, 1344(R0)
+	FMOVQ F14, 3392(R0)
+	FMOVQ F11, 1856(R0)
+	FMOVQ F15, 3904(R0)
+	FMOVQ 512(R5), F28
+	VUXTL V28.H4, V0.S4
+	VUXTL2 V28.H8, V4.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e3ffc00 // fdiv v0.4s, v0.4s, v31.4s
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e3ffc84 // fdiv v4.4s, v4.4s, v31.4s
+	FMOVQ 528(R5), F28
+	VUXTL V28.H4, V1.S4
+	VUXTL2 V28.H8, V5.S4
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	WORD $0x6e3ffc21 // fdiv v1.4s, v1.4s, v31.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	WORD $0x6e3ffca5 // fdiv v5.4s, v5.4s, v31.4s
+	FMOVQ 544(R5), F28
+	VUXTL V28.H4, V2.S4
+	VUXTL2 V28.H8, V6.S4
+	WORD $0x6e21d842 // ucvtf v2.4s, v2.4s
+	WORD $0x6e3ffc42 // fdiv v2.4s, v2.4s, v31.4s
+	WORD $0x6e21d8c6 // ucvtf v6.4s, v6.4s
+	WORD $0x6e3ffcc6 // fdiv v6.4s, v6.4s, v31.4s
+	FMOVQ 560(R5), F28
+	VUXTL V28.H4, V3.S4
+	VUXTL2 V28.H8, V7.S4
+	WORD $0x6e21d863 // ucvtf v3.4s, v3.4s
+	WORD $0x6e3ffc63 // fdiv v3.4s, v3.4s, v31.4s
+	WORD $0x6e21d8e7 // ucvtf v7.4s, v7.4s
+	WORD $0x6e3ffce7 // fdiv v7.4s, v7.4s, v31.4s
+	VTRN1 V1.S4, V0.S4, V16.S4
+	VTRN2 V1.S4, V0.S4, V17.S4
+	VTRN1 V3.S4, V2.S4, V18.S4
+	VTRN2 V3.S4, V2.S4, V19.S4
+	VZIP1 V18.D2, V16.D2, V8.D2
+	VZIP2 V18.D2, V16.D2, V10.D2
+	VZIP1 V19.D2, V17.D2, V9.D2
+	VZIP2 V19.D2, V17.D2, V11.D2
+	VTRN1 V5.S4, V4.S4, V20.S4
+	VTRN2 V5.S4, V4.S4, V21.S4
+	VTRN1 V7.S4, V6.S4, V22.S4
+	VTRN2 V7.S4, V6.S4, V23.S4
+	VZIP1 V22.D2, V20.D2, V12.D2
+	VZIP2 V22.D2, V20.D2, V14.D2
+	VZIP1 V23.D2, V21.D2, V13.D2
+	VZIP2 V23.D2, V21.D2, V15.D2
+	FMOVQ F8, 384(R0)
+	FMOVQ F12, 2432(R0)
+	FMOVQ F9, 896(R0)
+	FMOVQ F13, 2944(R0)
+	FMOVQ F10, 1408(R0)
+	FMOVQ F14, 3456(R0)
+	FMOVQ F11, 1920(R0)
+	FMOVQ F15, 3968(R0)
+	FMOVQ 768(R5), F28
+	VUXTL V28.H4, V0.S4
+	VUXTL2 V28.H8, V4.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e3ffc00 // fdiv v0.4s, v0.4s, v31.4s
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e3ffc84 // fdiv v4.4s, v4.4s, v31.4s
+	FMOVQ 784(R5), F28
+	VUXTL V28.H4, V1.S4
+	VUXTL2 V28.H8, V5.S4
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	WORD $0x6e3ffc21 // fdiv v1.4s, v1.4s, v31.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	WORD $0x6e3ffca5 // fdiv v5.4s, v5.4s, v31.4s
+	FMOVQ 800(R5), F28
+	VUXTL V28.H4, V2.S4
+	VUXTL2 V28.H8, V6.S4
+	WORD $0x6e21d842 // ucvtf v2.4s, v2.4s
+	WORD $0x6e3ffc42 // fdiv v2.4s, v2.4s, v31.4s
+	WORD $0x6e21d8c6 // ucvtf v6.4s, v6.4s
+	WORD $0x6e3ffcc6 // fdiv v6.4s, v6.4s, v31.4s
+	FMOVQ 816(R5), F28
+	VUXTL V28.H4, V3.S4
+	VUXTL2 V28.H8, V7.S4
+	WORD $0x6e21d863 // ucvtf v3.4s, v3.4s
+	WORD $0x6e3ffc63 // fdiv v3.4s, v3.4s, v31.4s
+	WORD $0x6e21d8e7 // ucvtf v7.4s, v7.4s
+	WORD $0x6e3ffce7 // fdiv v7.4s, v7.4s, v31.4s
+	VTRN1 V1.S4, V0.S4, V16.S4
+	VTRN2 V1.S4, V0.S4, V17.S4
+	VTRN1 V3.S4, V2.S4, V18.S4
+	VTRN2 V3.S4, V2.S4, V19.S4
+	VZIP1 V18.D2, V16.D2, V8.D2
+	VZIP2 V18.D2, V16.D2, V10.D2
+	VZIP1 V19.D2, V17.D2, V9.D2
+	VZIP2 V19.D2, V17.D2, V11.D2
+	VTRN1 V5.S4, V4.S4, V20.S4
+	VTRN2 V5.S4, V4.S4, V21.S4
+	VTRN1 V7.S4, V6.S4, V22.S4
+	VTRN2 V7.S4, V6.S4, V23.S4
+	VZIP1 V22.D2, V20.D2, V12.D2
+	VZIP2 V22.D2, V20.D2, V14.D2
+	VZIP1 V23.D2, V21.D2, V13.D2
+	VZIP2 V23.D2, V21.D2, V15.D2
+	FMOVQ F8, 448(R0)
+	FMOVQ F12, 2496(R0)
+	FMOVQ F9, 960(R0)
+	FMOVQ F13, 3008(R0)
+	FMOVQ F10, 1472(R0)
+	FMOVQ F14, 3520(R0)
+	FMOVQ F11, 1984(R0)
+	FMOVQ F15, 4032(R0)
+	ADD $128, R1
+	ADD $128, R2
+	ADD $128, R3
+	ADD $128, R4
+	ADD $64, R5
+	ADD $16, R0
+	SUBS $1, R7
+	BNE units
+	RET

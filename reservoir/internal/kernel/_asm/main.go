@@ -57,6 +57,7 @@ func main() {
 	}
 	if !g.masks {
 		g.mixedGather()
+		g.mixedFeatures()
 	}
 	Generate()
 }

@@ -43,6 +43,7 @@ func main() {
 		f.mixed(m)
 	}
 	f.mixedGather()
+	f.mixedFeatures()
 	if err := f.write(*out, *stubs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
