@@ -28,7 +28,7 @@ func TestMixed(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, 16))
 				for _, recurrent := range []bool{false, true} {
 					for _, cubic := range []bool{false, true} {
-						for _, c := range []mixedCase{{1, 1, 1, 0}, {6, 32, 1, 0}, {3, 2, 7, 0}, {2, 255, 32768 + 9, 1}, {17, 5, 1<<17 - 2, 3}, {4, 33, 1<<20 + 1, 31}} {
+						for _, c := range []mixedCase{{1, 1, 1, 0}, {6, 32, 1, 0}, {3, 2, 7, 0}, {2, 255, 9, 0}, {3, 64, 32768 + 9, 1}, {17, 5, 1<<17 - 2, 3}, {4, 33, 1<<20 + 1, 31}} {
 							c.test(t, rng, s, recurrent, cubic)
 						}
 					}
