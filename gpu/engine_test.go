@@ -37,10 +37,6 @@ func TestConforms(t *testing.T) {
 	})
 }
 
-// mostGolden leaves out the golden case of 131,536 samples, for which the
-// interpreter takes a minute.
-const mostGolden = 1 << 14
-
 // TestMixedConforms is TestConforms for networks of kind mixed, with pieces that
 // end anywhere in a run.
 func TestMixedConforms(t *testing.T) {
@@ -50,7 +46,7 @@ func TestMixedConforms(t *testing.T) {
 	cudatest.Use(t, cudatest.Interpreter())
 	enginetest.MixedResults(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return newEngine(net, slots, Options{}, limits{1 << 12, 1 << 6, 1 << 12, 1 << 14}, false)
-	}, mostGolden)
+	})
 }
 
 func openTwin(f *cudatest.Fake, net *reservoir.Network, slots int, l limits) (*Engine, error) {

@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -25,6 +26,22 @@ func testNetwork(t testing.TB) *reservoir.Network {
 		Standardise: true, Difference: true, Features: reservoir.AllFeatures,
 		Eps: reservoir.Fixed(.1), Gamma: reservoir.Fixed(.01), Recurrent: reservoir.Fixed(1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.1),
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net
+}
+
+// mixedNetwork is a small one of kind mixed: tap members and recurrent ones, the
+// kernels of the recipe "standard".
+func mixedNetwork(t testing.TB) *reservoir.Network {
+	t.Helper()
+	s, err := reservoir.Bank("standard", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Members, s.Taps.Members, s.Taps.MaxLag = 16, 8, 30
+	net, err := reservoir.Draw(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +84,12 @@ func TestUnavailable(t *testing.T) {
 // TestOutOfMemory fails every allocation once. Nothing leaks, and an engine
 // that had no room for new readouts works on with its old ones.
 func TestOutOfMemory(t *testing.T) {
+	t.Run("eusn", func(t *testing.T) { outOfMemory(t, testNetwork(t)) })
+	t.Run("mixed", func(t *testing.T) { outOfMemory(t, mixedNetwork(t)) })
+}
+
+func outOfMemory(t *testing.T, net *reservoir.Network) {
 	f := cudatest.Use(t, nil)
-	net := testNetwork(t)
 	for k := 1; ; k++ {
 		f.Set("oom_at", f.Count("created")+k)
 		e, err := openTwin(f, net, 4, small)
@@ -226,6 +247,52 @@ func TestSelfTest(t *testing.T) {
 	defer again.Close()
 	if n := f.Count("launches"); n != launches {
 		t.Errorf("a second engine of the same network was tested again: %d launches", n-launches)
+	}
+}
+
+// spoilt is the interpreter with a kernel that is not what it should be.
+type spoilt struct {
+	cudatest.Runner
+	kernel, old, new string
+}
+
+func (s spoilt) Load(text string) (cudatest.Module, error) {
+	at := strings.Index(text, ".entry "+s.kernel+"(")
+	if at < 0 || !strings.Contains(text[at:], s.old) {
+		return nil, fmt.Errorf("%s has no %s", s.kernel, s.old)
+	}
+	return s.Runner.Load(text[:at] + strings.Replace(text[at:], s.old, s.new, 1))
+}
+
+// TestMixedSelfTest: the embedded kernels of kind mixed pass it, and leave all
+// states reset; any of them that computes wrongly fails it.
+func TestMixedSelfTest(t *testing.T) {
+	net := mixedNetwork(t)
+	for _, kernel := range []struct{ name, old, new string }{
+		{"eusn_mixed_taps_6", "add.rn.f32", "sub.rn.f32"},
+		{"eusn_mixed_recurrent", "add.rn.f32", "sub.rn.f32"},
+		{"eusn_mixed_finish", "rem.u32", "div.u32"},
+		{"eusn_mixed_scores", "div.rn.f32", "mul.rn.f32"},
+	} {
+		t.Run(kernel.name, func(t *testing.T) {
+			cudatest.Use(t, spoilt{cudatest.Interpreter(), kernel.name, kernel.old, kernel.new})
+			if _, err := newEngine(net, 4, Options{}, defaultLimits, true); !errors.Is(err, ErrSelfTest) {
+				t.Errorf("%v, want ErrSelfTest", err)
+			}
+		})
+	}
+	cudatest.Use(t, cudatest.Interpreter())
+	e, err := newEngine(net, 4, Options{}, defaultLimits, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	reset, state := make([]uint32, e.layout.Words), make([]uint32, e.layout.Words)
+	e.layout.Reset(net.Spec, reset)
+	for slot := range int32(e.Slots()) {
+		if err := e.ReadState(slot, state); err != nil || !slices.Equal(state, reset) {
+			t.Errorf("slot %d is not reset after the self-test (%v)", slot, err)
+		}
 	}
 }
 

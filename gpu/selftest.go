@@ -26,7 +26,7 @@ type tested struct {
 const (
 	testSlots   = 3
 	testWeights = 1 << 24 // multiply-adds of all its samples together
-	testSamples = 24
+	testSamples = 24      // of kind mixed more, where lags are longer
 )
 
 // selfTest lets the device compute a few sequences of the network, and compares
@@ -44,6 +44,9 @@ func (e *Engine) selfTest() error {
 	s := e.net.Spec
 	weights := s.Members * s.Units * (s.Units + s.Inputs() + 1)
 	samples := min(testSamples, max(4, testWeights/weights))
+	if s.Kind == reservoir.Mixed { // every tap sees something
+		samples = max(samples, s.Taps.MaxLag+8)
+	}
 	truth, err := reservoir.NewGeneric(e.net, testSlots)
 	if err != nil {
 		return fmt.Errorf("gpu: self-test: %w", err)

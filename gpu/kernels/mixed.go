@@ -23,7 +23,7 @@ const (
 	mixedLeast  = 16
 	// mixedWarps a multiprocessor share the runs of a launch: a few times as many
 	// as it holds at once. Weights are read once for all runs of a warp.
-	mixedWarps = 128
+	mixedWarps = 64
 )
 
 // mixedPlan is what a Program has of a network of kind mixed.

@@ -65,7 +65,9 @@ struct Window {
     for (u32 i = 0; i < count; i++)
       for (u32 t = THREAD; t < n; t += 32) at[i * width + lags + t] = input(a, run, t0 + t, seen[i]);
   }
-  // shift makes the last samples of a chunk of n the past of the next one.
+  // shift makes the last samples of a chunk of n the past of the next one. Its
+  // barrier (of recurrent members, which have no past, that of their last sample)
+  // is also between who reads the chunk and who fills the next one.
   DEVICE void shift(u32 n) const {
     for (u32 i = 0; i < count; i++)
       for (u32 k0 = 0; k0 < lags; k0 += 32) {
@@ -278,7 +280,6 @@ template <class Sums, u32 ACTIVATION> DEVICE void mixed(const Args &a, float *sh
         UNROLL for (int j = 0; j < 4; j++) u.positive[j] = z[j] > 0.f;
       }
       t0 += n;
-      BARRIER();
       if (t0 < run.count) window.shift(n);
       if (next + n == every << 15) u.halve(), every *= 2;
     }

@@ -82,7 +82,7 @@ var mutants = []mutant{
 	{"mixed: window written while it is read", "mixed.h", "BARRIER();  // the window of the run before has been read; all lanes are here", ""},
 	{"mixed: states exchanged in one place", "mixed.h", "held + t % 2 * MIXED_UNITS", "held"},
 	{"mixed: states of the member beside", "mixed.h", "(q * 8 + THREAD % 8) * 4", "(q * 8 + (THREAD ^ 1) % 8) * 4"},
-	{"mixed: sources of one member for all", "mixed.h", "count = image(a)[b.counts + THREAD % 8]", "count = image(a)[b.counts + 7]"},
+	{"mixed: sources of one member for all", "mixed.h", "count = image(a)[b.counts + THREAD % 8]", "count = image(a)[b.counts]"},
 	{"mixed: own state before the taps", "mixed.h", "UNROLL for (int j = 0; j < 4; j++) z[j] = bias[j];", "UNROLL for (int j = 0; j < 4; j++) z[j] = FMA(own[j], h[j], bias[j]);"},
 	{"mixed: group of a quarter", "mixed.h", "exchange(largest, 8)", "largest"},
 	{"mixed: group of the wrong lanes", "mixed.h", "exchange(smallest, 8)", "exchange(smallest, 16)"},

@@ -93,8 +93,11 @@ var shapes = func() []shape {
 	list = append(list,
 		shape{"mixed", mixed(2, 24, 8, 6, 11, reservoir.Cubic), Device{1, h200}, "mixed_taps_6 mixed_recurrent", false},
 		shape{"mixed, 3 taps", mixed(1, 16, 0, 3, 40, reservoir.Clip), Device{1, small}, "mixed_taps_3", false},
-		shape{"mixed, tanh", mixed(3, 8, 8, 5, 3, reservoir.Tanh), Device{9, h200}, "mixed_taps mixed_recurrent_any", false},
+		shape{"mixed, tanh", mixed(3, 8, 8, 5, 3, reservoir.Tanh), Device{1, h200}, "mixed_taps mixed_recurrent_any", false},
 		shape{"mixed, chunks of a sample", mixed(33, 8, 8, 16, 256, reservoir.Clip), Device{9, small}, "mixed_taps mixed_recurrent_any", false})
+	still := mixed(1, 8, 0, 3, 2, reservoir.Clip)
+	still.Input = reservoir.Fixed(0)
+	list = append(list, shape{"mixed, all zero", still, Device{9, h200}, "mixed_taps_3", false})
 	for _, f := range reservoir.AllFeatures {
 		list = append(list, shape{"only " + string(f), bank(1, 2, 6, f), Device{12, h200}, "", false})
 	}
@@ -154,6 +157,7 @@ func (s *shape) compare(modules []*ptx.Module) (kinds map[string]int, err error)
 	for _, m := range net.Members {
 		if blind {
 			clear(m.Input)
+			clear(m.Bias)
 		}
 	}
 	rng := rand.New(rand.NewPCG(uint64(len(s.name)), 1))

@@ -12,20 +12,27 @@ import (
 
 // Mixed is the suite for networks of kind mixed, beside Run for the others.
 func Mixed(t *testing.T, open New) {
-	MixedResults(t, open, math.MaxInt)
+	mixedResults(t, open, false)
 	t.Run("NoAllocation", func(t *testing.T) { noAllocation(t, open, mixedBank(2, 8, 8, 20)) })
 }
 
-// MixedResults is Mixed without NoAllocation, and without golden cases of more
-// than so many samples: for an engine whose device is simulated, which allocates
-// and is slow. Thinning begins behind many samples and needs few.
-func MixedResults(t *testing.T, open New, samples int) {
+// MixedResults is Mixed for an engine whose device is simulated, which allocates
+// and is slow: without NoAllocation, without the golden case of 131,536 samples
+// (Thinning begins behind many samples and needs few), and with every second
+// size of a network.
+func MixedResults(t *testing.T, open New) { mixedResults(t, open, true) }
+
+func mixedResults(t *testing.T, open New, few bool) {
+	golden, each := math.MaxInt, 1
+	if few {
+		golden, each = 1<<14, 2
+	}
 	for _, check := range []struct {
 		name string
 		run  func(*testing.T, New)
 	}{
-		{"Golden", func(t *testing.T, open New) { goldenCases(t, open, goldenMixedFile, samples) }},
-		{"Shapes", mixedShapes},
+		{"Golden", func(t *testing.T, open New) { goldenCases(t, open, goldenMixedFile, golden) }},
+		{"Shapes", func(t *testing.T, open New) { mixedShapes(t, open, each) }},
 		{"BatchComposition", func(t *testing.T, open New) { composed(t, open, mixedBank(2, 8, 8, 11), mixedBank(1, 16, 0, 64)) }},
 		{"Lags", mixedLags},
 		{"Windows", mixedWindows},
@@ -52,15 +59,22 @@ func mixedBank(channels, taps, recurrent, lag int) reservoir.Spec {
 	return s
 }
 
-func mixedShapes(t *testing.T, open New) {
+// mixedShapes takes every so-many-th size, and all else.
+func mixedShapes(t *testing.T, open New, each int) {
 	specs := map[string]reservoir.Spec{}
-	for _, c := range []int{1, 2, 3, 4, 9, 33} {
+	some := func(sizes ...int) (taken []int) {
+		for i := len(sizes) - 1; i >= 0; i -= each {
+			taken = append(taken, sizes[i])
+		}
+		return taken
+	}
+	for _, c := range some(1, 2, 3, 4, 9, 33) {
 		specs[fmt.Sprintf("mixed/channels/%d", c)] = mixedBank(c, 8, 8, 7)
 	}
-	for _, lag := range []int{1, 2, 16, 63, 64, 65, 256} {
+	for _, lag := range some(1, 2, 16, 63, 64, 65, 256) {
 		specs[fmt.Sprintf("mixed/lag/%d", lag)] = mixedBank(2, 8, 0, lag)
 	}
-	for _, count := range []int{1, 2, 3, 7, 16} {
+	for _, count := range some(1, 2, 3, 7, 16) {
 		s := mixedBank(2, 16, 0, 9)
 		s.Taps.Count = count
 		specs[fmt.Sprintf("mixed/taps/%d", count)] = s

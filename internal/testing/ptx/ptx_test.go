@@ -69,6 +69,7 @@ func TestArithmetic(t *testing.T) {
 	}{
 		{"sub.s32 %r4, %r2, %r3", 3, 5, 0xfffffffe},
 		{"mul.lo.s32 %r4, %r2, %r3", 0x10001, 0x10001, 0x20001},
+		{"mul.hi.u32 %r4, %r2, %r3", 0xffffffff, 0x80000002, 0x80000001},
 		{"mad.lo.s32 %r4, %r2, %r3, 7", 3, 5, 22},
 		{"div.u32 %r4, %r2, %r3", 0xfffffffe, 3, 0x55555554},
 		{"rem.u32 %r4, %r2, %r3", 17, 5, 2},
