@@ -92,7 +92,7 @@ func (c mixedCase) test(t *testing.T, rng *rand.Rand, s *Set, recurrent, cubic b
 	block.put(state, bits)
 	a := MixedSteps{
 		Weights: &weights[0], Values: &values[0], State: &state[0], Bits: &bits[0],
-		Signs: &floats(t, MixedRoom)[0], Held: &floats(t, MixedRoom)[0],
+		Signs: &random(rng, floats(t, MixedRoom))[0], Held: &random(rng, floats(t, MixedRoom))[0],
 		Inputs: c.inputs, Count: c.count, Number: c.number, Mask: c.mask,
 	}
 	if k := s.Mixed(cubic); recurrent {
