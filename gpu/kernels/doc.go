@@ -64,8 +64,17 @@
 //	eusn_finish                 counts, previous sample, resets of empty runs; streamed
 //	                            states that ended in Work. grid (runs)
 //	eusn_scores                 features and scores of emitting runs. grid (emits/64, tiles)
+//	eusn_mixed_taps_<N>         networks of kind mixed: a warp takes 8 tap members of a
+//	eusn_mixed_taps             stream through all their samples; of N taps with the
+//	                            activation of the recipes, or of any number with any.
+//	                            grid (warps that share the runs, blocks of 8 members)
+//	eusn_mixed_recurrent        the same for recurrent members, with the cubic or with
+//	eusn_mixed_recurrent_any    any activation
+//	eusn_mixed_finish           counts, previous sample, ring, resets of empty runs. grid (runs)
+//	eusn_mixed_scores           features and scores. grid (emits/64, tiles)
 //
-// The resident kernels alone take dynamic shared memory (Launch.Shared), up to
+// The resident kernels, and those of blocks of 8 members, alone take dynamic
+// shared memory (Launch.Shared; Dynamic names them), up to
 // Device.SharedPerBlock: raise CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 // to that once for each of them, and for no other. The other kernels have
 // static shared memory, which counts against the same limit: the driver would

@@ -28,6 +28,7 @@ type engine struct {
 	states  []byte
 	taken   []uint64
 	kinds   map[string]int // launches of each kernel
+	issued  map[string]int // and instructions, of warps
 	// Uploads of a call, kept: buffers grow and never shrink.
 	inputs, runs, emits, scores buffer
 	readouts                    buffer
@@ -82,7 +83,7 @@ func newEngineOf(modules []*ptx.Module, net *reservoir.Network, slots, most int,
 	if slots < 1 {
 		return nil, fmt.Errorf("kernels: %d slots", slots)
 	}
-	e := &engine{net: net, slots: slots, program: p, modules: modules, taken: make([]uint64, slots), kinds: map[string]int{}}
+	e := &engine{net: net, slots: slots, program: p, modules: modules, taken: make([]uint64, slots), kinds: map[string]int{}, issued: map[string]int{}}
 	e.batch = NewBatch(slots, most)
 	e.buffers.Rows, e.states = e.mem.Alloc(4 * slots * p.StateWords())
 	e.state = make([]uint32, p.StateWords())
@@ -167,6 +168,8 @@ func (e *engine) launch(name string, l *Launch) error {
 			break
 		}
 	}
+	before := e.mem.Instructions()
+	defer func() { e.issued[name] += int(e.mem.Instructions() - before) }()
 	return m.Launch(&e.mem, ptx.Launch{Kernel: name, Grid: l.Grid, Block: [3]uint32{l.Block, 1, 1}, Shared: int(l.Shared), Params: e.params[:], Limit: 1 << 24})
 }
 

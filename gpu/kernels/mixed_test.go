@@ -2,9 +2,12 @@ package kernels
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -64,4 +67,44 @@ func drawMixed(t *testing.T, s reservoir.Spec) *reservoir.Network {
 		t.Fatal(err)
 	}
 	return net
+}
+
+// TestMixedInstructions counts the instructions of the compiled PTX, each of a
+// warp: of a sample of one stream, and of a visit, beside its samples. docs/gpu.md
+// reckons with them. A loop that grows by a twentieth fails.
+func TestMixedInstructions(t *testing.T) {
+	m, err := module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		bank   string
+		sample int // of all blocks
+	}{{"standard", 2836}, {"small", 631}} {
+		s, err := reservoir.Bank(c.bank, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := newEngine([]*ptx.Module{m}, drawMixed(t, s.ForLength(256)), 1, 1, h200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := func(samples int) map[string]int {
+			clear(e.issued)
+			if err := e.Advance(make([]float32, samples), []reservoir.Run{{To: int32(samples)}}, nil); err != nil {
+				t.Fatal(err)
+			}
+			return maps.Clone(e.issued)
+		}
+		long, short := counts(96), counts(64)
+		sample := 0
+		for _, name := range slices.Sorted(maps.Keys(short)) {
+			each := (long[name] - short[name]) / 32
+			t.Logf("%s, %s: %d a sample, %d a visit", c.bank, name, each, short[name]-64*each)
+			sample += each
+		}
+		if low, high := c.sample*19/20, c.sample*21/20; sample < low || sample > high {
+			t.Errorf("%s: %d instructions a sample, docs/gpu.md has %d", c.bank, sample, c.sample)
+		}
+	}
 }

@@ -15,7 +15,13 @@ type Memory struct {
 	spans  []*span // by address
 	launch uint32  // number of the launch in hand
 	next   uint64
+	issued uint64
 }
+
+// Instructions is how many instructions all launches on this memory have
+// executed, each of a warp: those of a warp whose lanes have parted once for each
+// part.
+func (m *Memory) Instructions() uint64 { return m.issued }
 
 // span is one allocation.
 type span struct {

@@ -80,7 +80,11 @@ func (m *Module) Launch(mem *Memory, l Launch) (err error) {
 	}
 	mem.launch++
 	b := k.takeBlock(mem, &l)
-	defer k.giveBlock(b)
+	limit := b.left
+	defer func() {
+		mem.issued += uint64(limit - b.left)
+		k.giveBlock(b)
+	}()
 	defer func() {
 		if r := recover(); r != nil {
 			s, ours := r.(stop)
