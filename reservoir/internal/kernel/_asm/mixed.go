@@ -56,6 +56,12 @@ var (
 	mixedBit     = reg.RAX
 )
 
+// The constants of the activation, and zero, stay in registers.
+var (
+	mixedConstants = []reg.VecPhysical{avx2.regs[12], avx2.regs[13], avx2.regs[14]}
+	mixedZero      = avx2.regs[15]
+)
+
 // mixed advances a block of 8 members of kind mixed: one member a lane, a vector
 // is one unit.
 type mixed struct {
@@ -83,6 +89,10 @@ func (g *isa) mixed(m mixed) {
 	MOVQ(mixedField("Number"), mixedNumber)
 	MOVQ(mixedField("Values"), mixedFirst)
 	expandSigns()
+	for i, v := range mixedConstants {
+		VMOVUPS(at(mixedConst, 32*i), v)
+	}
+	VPXOR(mixedZero, mixedZero, mixedZero)
 	Label("sample")
 	MOVQ(mixedField("Weights"), mixedWeights)
 	m.arguments("first", 0)
@@ -190,12 +200,11 @@ func (m mixed) take(id string, unit int) {
 // signs makes the masks of the positive arguments; counted ones it counts, and
 // those that differ from before.
 func (m mixed) signs(unit int, counted bool) {
-	zero, mask, changed, n := avx2.regs[15], avx2.regs[8], avx2.regs[9], avx2.regs[10]
-	VPXOR(zero, zero, zero)
+	mask, changed, n := avx2.regs[8], avx2.regs[9], avx2.regs[10]
 	for p := range 4 {
 		pair := 32 * (unit/2 + p)
 		packPair(avx2.regs[2*p], avx2.regs[2*p+1], mask)
-		VPCMPGTW(zero, mask, mask)
+		VPCMPGTW(mixedZero, mask, mask)
 		if counted {
 			VPXOR(at(mixedMasks, pair), mask, changed)
 			countMask(mask, n, mixedPpv+pair)
@@ -241,12 +250,12 @@ func (m mixed) extremes(unit, counts int, choose func(...Op)) {
 func (m mixed) states(unit int, counted bool) {
 	for i := range 8 {
 		place, z := 32*(unit+i), avx2.regs[i]
-		c, a, b, h := avx2.regs[8+i%2*4], avx2.regs[9+i%2*4], avx2.regs[10+i%2*4], avx2.regs[11+i%2*4]
-		VMAXPS(at(mixedConst, 32*mixedLow), z, c)
-		VMINPS(at(mixedConst, 32*mixedHigh), c, c)
+		c, a, b, h := avx2.regs[8], avx2.regs[9], avx2.regs[10], avx2.regs[11]
+		VMAXPS(mixedConstants[mixedLow], z, c)
+		VMINPS(mixedConstants[mixedHigh], c, c)
 		VADDPS(at(mixedState, mixedH+place), c, h)
 		if m.cubic {
-			VMULPS(at(mixedConst, 32*mixedFactor), c, a)
+			VMULPS(mixedConstants[mixedFactor], c, a)
 			VMULPS(c, c, b)
 			VFMADD231PS(a, b, h)
 		}
