@@ -65,7 +65,7 @@ func (e *enginesAlone) measure(d time.Duration) (float64, error) {
 // stageModel predicts after every message's worth of samples, with a readout
 // of drawn numbers: what it says means nothing, what it costs is real.
 func stageModel() (*reservoir.Model, error) {
-	net, err := reservoir.Draw(benchShape{0, stageUnits, len(stageChannels), 1, 1, false}.spec())
+	net, err := benchShape{units: stageUnits, inputs: len(stageChannels)}.draw()
 	if err != nil {
 		return nil, err
 	}

@@ -5,18 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // benchOptions are the flags of bench. Empty lists mean the default shapes.
 type benchOptions struct {
 	units, inputs, streams, steps, threads []int
 	bank                                   int
+	recipes                                []string
 	random                                 bool
 	only                                   string
 	time                                   time.Duration
@@ -31,7 +35,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the speed of the engines and of the whole stage on this machine",
-		Long: `Measure the engines and the whole stage on this machine, in about a minute.
+		Long: `Measure the engines and the whole stage on this machine, in about two minutes.
 
 Engines. The first rows are the machine's own peak of fused multiply-adds, for each
 instruction set of an engine, on one thread and on all threads. Then every shape is
@@ -39,7 +43,15 @@ measured many times in turn: a burst of calls, followed by plain multiply-adds o
 same length on the same number of threads. Rates are medians over the bursts. The
 share of the peak is the median of the paired ratios, because other programs disturb
 it less than the rates. Floating-point operations count as 2 N (N + X) per sample and
-member; tanh, bias, update and features are computed but not counted.
+member; tanh, bias, update and features are computed but not counted. ns x cores is
+the time of a sample of one stream times the threads. Rows of standard, large, small,
+tiny and v1 are the banks of those names, those of "offline retrain --bank".
+
+"of issue" is for the banks of kind mixed, where products are less than half of the
+work: all vector operations that a sample needs at least (issue_operations, counted in
+lanes from the drawn bank; no loads and stores), relative to as many multiply-adds on
+the same threads. More than 100 % is possible: a core may issue other operations beside
+its multiply-adds.
 
 Stage. An embedded server with file storage, messages of 1,000 rows of 6 channels
 from 512 producers, a network of 100 units, and a prediction for every message.
@@ -63,17 +75,19 @@ every CPU engine of this machine; generic only at one small shape, and not at sh
 that you choose.`,
 		Example: `  eusn-stream bench
   eusn-stream bench --only engine --units 100 --inputs 6 --streams 1024 --steps 128 --threads 1 --json
+  eusn-stream bench --only engine --recipe standard,tiny --inputs 2,12 --streams 1,16 --steps 1,32
   eusn-stream bench --only engine --bank 40 --units 50 --inputs 4
   eusn-stream bench --only stage --partitions 1,8 --dir /data/scratch --profile stage`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.units, "units", nil, "units of the network, or of each member of a bank")
-	f.IntSliceVar(&o.inputs, "inputs", nil, "inputs after the transform; with --bank half of them are differences, so an even number")
+	f.IntSliceVar(&o.inputs, "inputs", nil, "inputs after the transform; with --bank and --recipe half of them are differences, so an even number, twice that of the channels (default with --recipe 2: one channel)")
 	f.IntSliceVar(&o.streams, "streams", nil, "streams per call")
 	f.IntSliceVar(&o.steps, "steps", nil, "samples per stream and call")
 	f.IntSliceVar(&o.threads, "threads", nil, fmt.Sprintf("threads of the engine (default 1 and all, here %d)", runtime.GOMAXPROCS(0)))
 	f.IntVar(&o.bank, "bank", 0, "members of a bank with all features; 0: one network as in the paper")
+	f.StringSliceVar(&o.recipes, "recipe", nil, "banks by name, with all features: "+strings.Join(reservoir.Banks, ", ")+" (default 16 streams, 32 samples)")
 	f.BoolVar(&o.random, "random", false, "streams in random order, so that memory access is random")
 	f.StringVar(&o.only, "only", "", "measure only this: engine or stage")
 	f.DurationVar(&o.time, "time", time.Second, "measuring time per row of results")
@@ -101,6 +115,14 @@ func (o *benchOptions) check() error {
 	if o.bank < 0 {
 		return fmt.Errorf("--bank %d: want 0 or more members", o.bank)
 	}
+	for _, name := range o.recipes {
+		if !slices.Contains(reservoir.Banks, name) {
+			return fmt.Errorf("--recipe %q: want some of %s", name, strings.Join(reservoir.Banks, ", "))
+		}
+	}
+	if len(o.recipes) > 0 && (o.bank > 0 || len(o.units) > 0) {
+		return errors.New("--recipe has its own members and units: leave --bank and --units out")
+	}
 	for _, list := range []struct {
 		flag   string
 		values []int
@@ -114,13 +136,13 @@ func (o *benchOptions) check() error {
 			if v < 1 || v > list.most {
 				return fmt.Errorf("%s %d: want 1 to %d", list.flag, v, list.most)
 			}
-			if o.bank > 0 && list.flag == "--inputs" && v%2 != 0 {
-				return fmt.Errorf("--inputs %d with --bank: want an even number, half of them are differences", v)
+			if (o.bank > 0 || len(o.recipes) > 0) && list.flag == "--inputs" && v%2 != 0 {
+				return fmt.Errorf("--inputs %d of a bank: want an even number, half of them are differences", v)
 			}
 		}
 	}
 	if o.only == "stage" && o.shaped() {
-		return errors.New("--only stage: its network is fixed, so --units, --inputs, --streams, --steps, --threads, --bank and --random do not apply")
+		return errors.New("--only stage: its network is fixed, so --units, --inputs, --streams, --steps, --threads, --bank, --recipe and --random do not apply")
 	}
 	return nil
 }
@@ -130,7 +152,7 @@ func (o *benchOptions) shaped() bool { return len(o.threads) > 0 || o.reshaped()
 
 // reshaped reports whether a flag asks for other shapes than the default ones.
 func (o *benchOptions) reshaped() bool {
-	return o.bank > 0 || o.random || len(o.units)+len(o.inputs)+len(o.streams)+len(o.steps) > 0
+	return o.bank > 0 || len(o.recipes) > 0 || o.random || len(o.units)+len(o.inputs)+len(o.streams)+len(o.steps) > 0
 }
 
 // bench measures what is asked for and prints it, also what there is when ctx

@@ -26,6 +26,11 @@ func TestBenchRefuses(t *testing.T) {
 		{"--units 0", cli.ExitUsage, "--units 0: want 1 to 8192"},
 		{"--threads 1,-2", cli.ExitUsage, "--threads -2"},
 		{"--bank 4 --inputs 3", cli.ExitUsage, "want an even number"},
+		{"--recipe v2", cli.ExitUsage, "v1, standard, large, small, tiny"},
+		{"--recipe tiny --inputs 3", cli.ExitUsage, "want an even number"},
+		{"--recipe tiny --units 16", cli.ExitUsage, "leave --bank and --units out"},
+		{"--recipe tiny --bank 4", cli.ExitUsage, "leave --bank and --units out"},
+		{"--only stage --recipe tiny", cli.ExitUsage, "its network is fixed"},
 		{"--bank -1", cli.ExitUsage, "--bank -1"},
 		{"--only stage --units 50", cli.ExitUsage, "its network is fixed"},
 		{"extra", cli.ExitUsage, "unknown command"},
@@ -79,6 +84,45 @@ func TestBenchEngine(t *testing.T) {
 		}
 		if share := number("peak_share"); share <= 0 || peak <= 0 {
 			t.Errorf("share %g of the peak, which is %g GFLOP/s", share, peak)
+		}
+	}
+}
+
+// A bank by its name: the time and the share of the issue bound follow from the
+// other figures, and the table has them.
+func TestBenchRecipe(t *testing.T) {
+	kind := reservoir.CPUKinds()[0]
+	args := []string{"bench", "--engine", kind, "--time", "1ms", "--recipe", "tiny,v1", "--inputs", "4", "--streams", "2", "--steps", "3", "--threads", "1,2"}
+	var rows []map[string]any
+	for _, m := range clitest.Must(t, append(args, "--json", "-q")...).Lines(t) {
+		if m["bench"] == "engine" {
+			rows = append(rows, m)
+		}
+	}
+	if kind != "generic" && len(rows) != 4 {
+		t.Fatalf("%d rows, want one for each bank and number of threads", len(rows))
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-6*b }
+	for i, m := range rows {
+		if rate, threads := m["mstep_per_s"].(float64), m["threads"].(float64); !near(m["core_ns_per_step"].(float64), 1e3*threads/rate) {
+			t.Errorf("%v: another time than the rate says", m)
+		}
+		if m["recipe"] != []string{"tiny", "tiny", "v1", "v1"}[i*4/len(rows)] || m["inputs"] != 4. || m["streams"] != 2. || m["steps"] != 3. {
+			t.Errorf("row %v", m)
+		}
+		share, has := m["issue_share"].(float64)
+		if has != (m["recipe"] == "tiny" && kind != "generic") {
+			t.Errorf("share of the issue bound: %v", m)
+		}
+		// tiny has 16 x 16 units of four multiply-adds each.
+		if has && !near(share, m["peak_share"].(float64)*m["issue_operations"].(float64)/1024) {
+			t.Errorf("%v: another share than that of the peak says", m)
+		}
+	}
+	table := clitest.Must(t, append(args, "-q")...).Out
+	for _, part := range []string{"ns x cores", "of issue", kind + " ", " tiny ", " v1 "} {
+		if !strings.Contains(table, part) {
+			t.Errorf("the table lacks %q:\n%s", part, table)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestBenchEnergy(t *testing.T) {
 	k := benchKind{name: "generic", open: func(net *reservoir.Network, slots, _ int) (reservoir.Engine, error) {
 		return reservoir.NewGeneric(net, slots)
 	}}
-	b, err := newEngineBench(k, benchShape{0, 4, 1, 10, 5, false}, 1)
+	b, err := newEngineBench(k, benchShape{units: 4, inputs: 1, streams: 10, steps: 5}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

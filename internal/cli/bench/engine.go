@@ -65,6 +65,7 @@ func sets(kinds []benchKind) (all []string) {
 type engineRow struct {
 	Bench     string  `json:"bench"` // engine
 	Engine    string  `json:"engine"`
+	Recipe    string  `json:"recipe,omitzero"`
 	Members   int     `json:"members"`
 	Units     int     `json:"units"`
 	Inputs    int     `json:"inputs"`
@@ -73,9 +74,12 @@ type engineRow struct {
 	Threads   int     `json:"threads"`
 	Random    bool    `json:"random,omitzero"`
 	Rate      float64 `json:"mstep_per_s"`
+	CoreTime  float64 `json:"core_ns_per_step,omitzero"` // of all threads together; CPU engines only
 	GFLOPS    float64 `json:"gflops"`
 	Peak      float64 `json:"peak_gflops,omitzero"` // absent where there is none to measure
 	PeakShare float64 `json:"peak_share,omitzero"`
+	Issue     float64 `json:"issue_operations,omitzero"` // lane operations of a step; kind mixed only
+	IssueTo   float64 `json:"issue_share,omitzero"`      // their rate, relative to the peak's multiply-adds
 	Bursts    int     `json:"bursts"`
 	Joules    float64 `json:"joules_per_mstep,omitzero"` // GPUs only, as are the next two
 	Watts     float64 `json:"watts,omitzero"`
@@ -148,6 +152,7 @@ type engineBench struct {
 	kind    benchKind
 	shape   benchShape
 	threads int
+	work    work
 	engine  reservoir.Engine
 	in      []float32
 	runs    []reservoir.Run
@@ -159,14 +164,15 @@ type engineBench struct {
 }
 
 func newEngineBench(k benchKind, s benchShape, threads int) (*engineBench, error) {
-	net, err := reservoir.Draw(s.spec())
+	net, err := s.draw()
 	if err != nil {
 		return nil, err
 	}
 	if s.streams > (1<<28)/(s.steps*net.Spec.Channels) {
 		return nil, fmt.Errorf("%d streams of %d steps of %d channels: more than 1 GiB of samples in one call", s.streams, s.steps, net.Spec.Channels)
 	}
-	b := &engineBench{kind: k, shape: s, threads: threads, calls: 1}
+	s.members, s.units = net.Spec.Members, net.Spec.Units
+	b := &engineBench{kind: k, shape: s, threads: threads, work: workOf(net), calls: 1}
 	if b.engine, err = k.open(net, s.streams, threads); err != nil {
 		return nil, err
 	}
@@ -232,7 +238,7 @@ func (b *engineBench) turn() error {
 		b.spent += time.Since(begin)
 		return nil
 	}
-	rate := b.shape.flops() * float64(b.shape.streams*b.shape.steps*b.calls) / took.Seconds()
+	rate := 2 * b.work.multiplyAdds * float64(b.shape.streams*b.shape.steps*b.calls) / took.Seconds()
 	b.rates = append(b.rates, rate)
 	if b.kind.set != "" {
 		peak, err := fmaRate(b.kind.set, b.threads, min(took, peakTime))
@@ -247,11 +253,17 @@ func (b *engineBench) turn() error {
 
 func (b *engineBench) row() engineRow {
 	s := b.shape
-	rate := median(b.rates)
+	rate, share := median(b.rates), median(b.shares)
+	steps := rate / 2 / b.work.multiplyAdds
+	coreTime := 0.
+	if !b.kind.one {
+		coreTime = 1e9 * float64(b.threads) / steps
+	}
 	return engineRow{
-		Bench: "engine", Engine: b.kind.name, Members: max(1, s.members), Units: s.units, Inputs: s.inputs, Streams: s.streams, Steps: s.steps,
-		Threads: b.threads, Random: s.random, Rate: rate / s.flops() / 1e6, GFLOPS: rate / 1e9,
-		Peak: median(b.peaks) / 1e9, PeakShare: median(b.shares), Bursts: len(b.rates), Joules: b.energy.joules, Watts: b.energy.watts, NoEnergy: b.energy.missing,
+		Bench: "engine", Engine: b.kind.name, Recipe: s.recipe, Members: s.members, Units: s.units, Inputs: s.inputs, Streams: s.streams, Steps: s.steps,
+		Threads: b.threads, Random: s.random, Rate: steps / 1e6, CoreTime: coreTime, GFLOPS: rate / 1e9,
+		Peak: median(b.peaks) / 1e9, PeakShare: share, Issue: b.work.operations, IssueTo: share * b.work.operations / b.work.multiplyAdds,
+		Bursts: len(b.rates), Joules: b.energy.joules, Watts: b.energy.watts, NoEnergy: b.energy.missing,
 	}
 }
 

@@ -41,14 +41,23 @@ func (p *benchPrinter) engine(r engineRow) error {
 	p.rows++
 	if !p.engines {
 		p.engines = true
-		p.app.Print("\n%-8s %7s %6s %8s %6s %7s %11s %10s %8s %9s", "engine", "units", "inputs", "streams", "steps", "threads", "Mstep/s", "ns/step", "GFLOP/s", "of peak")
+		p.app.Print("\n%-8s %8s %6s %8s %6s %7s %11s %10s %10s %8s %9s %9s", "engine", "units", "inputs", "streams", "steps", "threads", "Mstep/s", "ns/step", "ns x cores", "GFLOP/s", "of peak", "of issue")
 	}
-	units, share, note := fmt.Sprint(r.Units), "-", ""
-	if r.Members > 1 {
+	units, core, share, issue, note := fmt.Sprint(r.Units), "-", "-", "-", ""
+	switch {
+	case r.Recipe != "":
+		units = r.Recipe
+	case r.Members > 1:
 		units = fmt.Sprintf("%dx%d", r.Members, r.Units)
+	}
+	if r.CoreTime > 0 {
+		core = fmt.Sprintf("%.1f", r.CoreTime)
 	}
 	if r.Peak > 0 {
 		share = fmt.Sprintf("%.1f %%", 100*r.PeakShare)
+	}
+	if r.IssueTo > 0 {
+		issue = fmt.Sprintf("%.1f %%", 100*r.IssueTo)
 	}
 	if r.Random {
 		note = "  random order"
@@ -59,7 +68,7 @@ func (p *benchPrinter) engine(r engineRow) error {
 	case r.NoEnergy != "":
 		note += "  energy " + r.NoEnergy
 	}
-	p.app.Print("%-8s %7s %6d %8d %6d %7d %11.4f %10.1f %8.1f %9s%s", r.Engine, units, r.Inputs, r.Streams, r.Steps, r.Threads, r.Rate, 1e3/r.Rate, r.GFLOPS, share, note)
+	p.app.Print("%-8s %8s %6d %8d %6d %7d %11.4f %10.1f %10s %8.1f %9s %9s%s", r.Engine, units, r.Inputs, r.Streams, r.Steps, r.Threads, r.Rate, 1e3/r.Rate, core, r.GFLOPS, share, issue, note)
 	return nil
 }
 

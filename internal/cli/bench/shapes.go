@@ -6,36 +6,53 @@ import (
 
 // benchShape is what one row of results is about.
 type benchShape struct {
-	members, units, inputs int // members 0: one network as in the paper
+	recipe                 string // one of reservoir.Banks, which gives members and units
+	members, units, inputs int    // members 0: one network as in the paper
 	streams, steps         int
 	random                 bool
 }
 
 // defaultShapes are those that the project's goals for the CPU name.
 var defaultShapes = []benchShape{
-	{0, 100, 6, 1024, 128, false},
-	{0, 200, 1, 1024, 128, false},
-	{0, 50, 3, 4096, 128, false},
-	{0, 100, 6, 32, 128, false},
-	{0, 100, 6, 32, 1, false},
-	{0, 100, 6, 16, 128, false},
-	{0, 100, 6, 16, 1, false},
-	{0, 100, 6, 1, 128, false},
-	{0, 100, 6, 1, 1, false},
-	{0, 100, 6, 1 << 17, 1, true}, // states from main memory
-	{40, 50, 4, 1024, 32, false},
-	{40, 50, 4, 1, 1, false},
+	{units: 100, inputs: 6, streams: 1024, steps: 128},
+	{units: 200, inputs: 1, streams: 1024, steps: 128},
+	{units: 50, inputs: 3, streams: 4096, steps: 128},
+	{units: 100, inputs: 6, streams: 32, steps: 128},
+	{units: 100, inputs: 6, streams: 32, steps: 1},
+	{units: 100, inputs: 6, streams: 16, steps: 128},
+	{units: 100, inputs: 6, streams: 16, steps: 1},
+	{units: 100, inputs: 6, streams: 1, steps: 128},
+	{units: 100, inputs: 6, streams: 1, steps: 1},
+	{units: 100, inputs: 6, streams: 1 << 17, steps: 1, random: true}, // states from main memory
+	{members: 40, units: 50, inputs: 4, streams: 1024, steps: 32},
+	{members: 40, units: 50, inputs: 4, streams: 1, steps: 1},
+	{recipe: "v1", inputs: 2, streams: 16, steps: 32},
+	{recipe: "v1", inputs: 2, streams: 1, steps: 1},
+	{recipe: "standard", inputs: 2, streams: 16, steps: 32},
+	{recipe: "standard", inputs: 2, streams: 1, steps: 1},
+	{recipe: "large", inputs: 2, streams: 16, steps: 32},
+	{recipe: "large", inputs: 2, streams: 1, steps: 1},
+	{recipe: "small", inputs: 2, streams: 16, steps: 32},
+	{recipe: "small", inputs: 2, streams: 1, steps: 1},
+	{recipe: "tiny", inputs: 2, streams: 16, steps: 32},
+	{recipe: "tiny", inputs: 2, streams: 1, steps: 1},
 }
 
 // slowShape is for the engine without vector instructions, whose calls of the
 // others would take seconds.
-var slowShape = benchShape{0, 100, 6, 16, 16, false}
+var slowShape = benchShape{units: 100, inputs: 6, streams: 16, steps: 16}
 
-func (s benchShape) flops() float64 {
-	return 2 * float64(max(1, s.members)) * float64(s.units) * float64(s.units+s.inputs)
-}
+// medianLength is of the sequences that a recipe is completed for: its largest
+// lag is then the largest that training chooses, 64 samples.
+const medianLength = 256
 
-func (s benchShape) spec() reservoir.Spec {
+// spec is the network's recipe. That of a bank's name comes from package
+// reservoir; the others have the sizes that the shape says.
+func (s benchShape) spec() (reservoir.Spec, error) {
+	if s.recipe != "" {
+		spec, err := reservoir.Bank(s.recipe, s.inputs/2)
+		return spec.ForLength(medianLength), err
+	}
 	spec := reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: s.inputs, Members: max(1, s.members), Units: s.units, Seed: 1,
 		Precision: reservoir.Float32, Features: []reservoir.Feature{reservoir.Last},
@@ -43,11 +60,20 @@ func (s benchShape) spec() reservoir.Spec {
 	}
 	if s.members == 0 {
 		spec.Recurrent = reservoir.Fixed(.1)
-		return spec
+		return spec, nil
 	}
 	spec.Channels, spec.Standardise, spec.Difference = s.inputs/2, true, true
 	spec.Features, spec.EpsRho = reservoir.AllFeatures, reservoir.Dist{Lo: .01, Hi: .2}
-	return spec
+	return spec, nil
+}
+
+// draw is the network of the shape.
+func (s benchShape) draw() (*reservoir.Network, error) {
+	spec, err := s.spec()
+	if err != nil {
+		return nil, err
+	}
+	return reservoir.Draw(spec)
 }
 
 // shapes are the default ones, or every combination of what the flags say.
@@ -58,10 +84,6 @@ func (o *benchOptions) shapes(k benchKind) []benchShape {
 		}
 		return defaultShapes
 	}
-	base := defaultShapes[0]
-	if o.bank > 0 {
-		base = benchShape{o.bank, 50, 4, 1024, 32, false}
-	}
 	or := func(given []int, one int) []int {
 		if len(given) > 0 {
 			return given
@@ -69,14 +91,31 @@ func (o *benchOptions) shapes(k benchKind) []benchShape {
 		return []int{one}
 	}
 	var all []benchShape
-	for _, units := range or(o.units, base.units) {
-		for _, inputs := range or(o.inputs, base.inputs) {
-			for _, streams := range or(o.streams, base.streams) {
-				for _, steps := range or(o.steps, base.steps) {
-					all = append(all, benchShape{o.bank, units, inputs, streams, steps, o.random})
+	for _, base := range o.bases() {
+		for _, units := range or(o.units, base.units) {
+			for _, inputs := range or(o.inputs, base.inputs) {
+				for _, streams := range or(o.streams, base.streams) {
+					for _, steps := range or(o.steps, base.steps) {
+						all = append(all, benchShape{base.recipe, base.members, units, inputs, streams, steps, o.random})
+					}
 				}
 			}
 		}
 	}
 	return all
+}
+
+// bases are the networks that the flags ask for, each with what they leave open.
+func (o *benchOptions) bases() []benchShape {
+	switch {
+	case len(o.recipes) > 0:
+		var all []benchShape
+		for _, name := range o.recipes {
+			all = append(all, benchShape{recipe: name, inputs: 2, streams: 16, steps: 32})
+		}
+		return all
+	case o.bank > 0:
+		return []benchShape{{members: o.bank, units: 50, inputs: 4, streams: 1024, steps: 32}}
+	}
+	return defaultShapes[:1]
 }

@@ -12,18 +12,18 @@ import (
 func TestBenchShapes(t *testing.T) {
 	o := benchOptions{}
 	for _, s := range o.shapes(benchKind{}) {
-		net, err := reservoir.Draw(s.spec())
+		net, err := s.draw()
 		if err != nil || net.Spec.Inputs() != s.inputs {
 			t.Errorf("%+v: %d inputs, %v", s, net.Spec.Inputs(), err)
 		}
 	}
 	o = benchOptions{bank: 3, inputs: []int{2, 8}, streams: []int{1, 2, 3}}
-	if all := o.shapes(benchKind{slow: true}); len(all) != 6 || all[5] != (benchShape{3, 50, 8, 3, 32, false}) {
+	if all := o.shapes(benchKind{slow: true}); len(all) != 6 || all[5] != (benchShape{members: 3, units: 50, inputs: 8, streams: 3, steps: 32}) {
 		t.Errorf("shapes %+v", all)
 	}
 	b, err := newEngineBench(benchKind{open: func(net *reservoir.Network, slots, _ int) (reservoir.Engine, error) {
 		return reservoir.NewGeneric(net, slots)
-	}}, benchShape{0, 4, 1, 100, 1, true}, 1)
+	}}, benchShape{units: 4, inputs: 1, streams: 100, steps: 1, random: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +37,59 @@ func TestBenchShapes(t *testing.T) {
 	slices.Sort(slots)
 	if len(slices.Compact(slots)) != 100 {
 		t.Error("random order leaves streams out")
+	}
+}
+
+// The default table has every bank that can be trained, in calls of one stream and
+// of several; flags ask for each by name.
+func TestRecipeShapes(t *testing.T) {
+	o := benchOptions{}
+	for _, name := range reservoir.Banks {
+		var sizes [][2]int
+		for _, s := range o.shapes(benchKind{}) {
+			if s.recipe == name {
+				sizes = append(sizes, [2]int{s.streams, s.steps})
+			}
+		}
+		if !slices.Equal(sizes, [][2]int{{16, 32}, {1, 1}}) {
+			t.Errorf("%s: streams and steps %v", name, sizes)
+		}
+	}
+	o = benchOptions{recipes: []string{"tiny", "v1"}, inputs: []int{2, 12}, steps: []int{1, 8}}
+	want := []benchShape{
+		{recipe: "tiny", inputs: 2, streams: 16, steps: 1}, {recipe: "tiny", inputs: 2, streams: 16, steps: 8},
+		{recipe: "tiny", inputs: 12, streams: 16, steps: 1}, {recipe: "tiny", inputs: 12, streams: 16, steps: 8},
+		{recipe: "v1", inputs: 2, streams: 16, steps: 1}, {recipe: "v1", inputs: 2, streams: 16, steps: 8},
+		{recipe: "v1", inputs: 12, streams: 16, steps: 1}, {recipe: "v1", inputs: 12, streams: 16, steps: 8},
+	}
+	if all := o.shapes(benchKind{}); !slices.Equal(all, want) {
+		t.Errorf("shapes %+v, want %+v", all, want)
+	}
+}
+
+// What a sample costs follows from the bank: of two inputs every member sees
+// both.
+func TestWork(t *testing.T) {
+	const unit = 1 + 3 + 1.75 + 5.75 // h, sums, signs, groups
+	for _, c := range []struct {
+		shape benchShape
+		want  work
+	}{
+		{benchShape{units: 100, inputs: 6}, work{100 * (100 + 6), 0}},
+		{benchShape{recipe: "v1", inputs: 2}, work{40 * 50 * (50 + 2), 0}},
+		// 16 units; six taps and a leak, 15 other units and a leak; cubic 5, clip 2; three operations a gathered input
+		{benchShape{recipe: "standard", inputs: 2}, work{80*16*7 + 40*16*18, 80*(16*(7+5+unit)+3*6) + 40*(16*(18+5+unit)+3*2)}},
+		{benchShape{recipe: "large", inputs: 2}, work{160*16*7 + 80*16*18, 160*(16*(7+5+unit)+3*6) + 80*(16*(18+5+unit)+3*2)}},
+		{benchShape{recipe: "small", inputs: 2}, work{40 * 16 * 4, 40 * (16*(4+2+unit) + 3*3)}},
+		{benchShape{recipe: "tiny", inputs: 64}, work{16 * 16 * 4, 16 * (16*(4+2+unit) + 3*3)}},
+	} {
+		net, err := c.shape.draw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := workOf(net); got != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.shape, got, c.want)
+		}
 	}
 }
 
