@@ -16,8 +16,9 @@ const leastEnergyTime = time.Second
 // rowEnergy is what a card took while an engine worked without a pause, all that
 // else ran on it included.
 type rowEnergy struct {
-	joules, watts float64 // joules for a million steps
-	missing       string  // why both are 0
+	Joules  float64 `json:"joules_per_mstep,omitzero"`
+	Watts   float64 `json:"watts,omitzero"`
+	Missing string  `json:"energy,omitzero"` // why the two are absent
 }
 
 // measureEnergy lets the engine work for a while between two readings of its
@@ -25,7 +26,7 @@ type rowEnergy struct {
 func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Duration) error {
 	r, err := telemetry.Open()
 	if err != nil {
-		b.energy.missing = "not measured: " + err.Error()
+		b.energy.Missing = "not measured: " + err.Error()
 		return nil
 	}
 	defer r.Close()
@@ -48,11 +49,11 @@ func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Dura
 		err = fmt.Errorf("the card's energy counter did not change for %v", took.Round(time.Millisecond))
 	}
 	if err != nil {
-		b.energy.missing = "not measured: " + err.Error()
+		b.energy.Missing = "not measured: " + err.Error()
 		return nil
 	}
 	steps := float64(b.shape.streams) * float64(b.shape.steps) * float64(calls)
-	b.energy = rowEnergy{joules: (to - from) / steps * 1e6, watts: (to - from) / took.Seconds()}
+	b.energy = rowEnergy{Joules: (to - from) / steps * 1e6, Watts: (to - from) / took.Seconds()}
 	return nil
 }
 

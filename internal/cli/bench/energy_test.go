@@ -52,11 +52,11 @@ func TestBenchEnergy(t *testing.T) {
 		// One call of 50 steps. The fake's counter goes up by 1.5 J with every
 		// reading of a card, and a reading asks both.
 		e := b.energy
-		if measured := e.joules != 0 && e.watts != 0; measured != (c.missing == "") || measured && math.Abs(e.joules-3/50e-6) > 1e-6*e.joules {
+		if measured := e.Joules != 0 && e.Watts != 0; measured != (c.missing == "") || measured && math.Abs(e.Joules-3/50e-6) > 1e-6*e.Joules {
 			t.Errorf("%+v: %+v", c, e)
 		}
-		if c.missing != "" && (!strings.HasPrefix(e.missing, "not measured: ") || !strings.Contains(e.missing, c.missing)) {
-			t.Errorf("energy %q, want it to say %q", e.missing, c.missing)
+		if c.missing != "" && (!strings.HasPrefix(e.Missing, "not measured: ") || !strings.Contains(e.Missing, c.missing)) {
+			t.Errorf("energy %q, want it to say %q", e.Missing, c.missing)
 		}
 		var out bytes.Buffer
 		b.rates = []float64{1e9}

@@ -81,9 +81,7 @@ type engineRow struct {
 	Issue     float64 `json:"issue_operations,omitzero"` // lane operations of a step; kind mixed only
 	IssueTo   float64 `json:"issue_share,omitzero"`      // their rate, relative to the peak's multiply-adds
 	Bursts    int     `json:"bursts"`
-	Joules    float64 `json:"joules_per_mstep,omitzero"` // GPUs only, as are the next two
-	Watts     float64 `json:"watts,omitzero"`
-	NoEnergy  string  `json:"energy,omitzero"` // why the two are absent
+	rowEnergy         // GPUs only
 }
 
 const (
@@ -263,7 +261,7 @@ func (b *engineBench) row() engineRow {
 		Bench: "engine", Engine: b.kind.name, Recipe: s.recipe, Members: s.members, Units: s.units, Inputs: s.inputs, Streams: s.streams, Steps: s.steps,
 		Threads: b.threads, Random: s.random, Rate: steps / 1e6, CoreTime: coreTime, GFLOPS: rate / 1e9,
 		Peak: median(b.peaks) / 1e9, PeakShare: share, Issue: b.work.operations, IssueTo: share * b.work.operations / b.work.multiplyAdds,
-		Bursts: len(b.rates), Joules: b.energy.joules, Watts: b.energy.watts, NoEnergy: b.energy.missing,
+		Bursts: len(b.rates), rowEnergy: b.energy,
 	}
 }
 

@@ -65,8 +65,8 @@ func (p *benchPrinter) engine(r engineRow) error {
 	switch {
 	case r.Joules > 0:
 		note += fmt.Sprintf("  %.3g J/Mstep, %.0f W", r.Joules, r.Watts)
-	case r.NoEnergy != "":
-		note += "  energy " + r.NoEnergy
+	case r.Missing != "":
+		note += "  energy " + r.Missing
 	}
 	p.app.Print("%-8s %8s %6d %8d %6d %7d %11.4f %10.1f %10s %8.1f %9s %9s%s", r.Engine, units, r.Inputs, r.Streams, r.Steps, r.Threads, r.Rate, 1e3/r.Rate, core, r.GFLOPS, share, issue, note)
 	return nil
