@@ -175,12 +175,15 @@ struct States {
   }
 };
 
+// MIXED_SIGN has a 1 for each of the counts in a word.
+#define MIXED_SIGN 0x10001u
+
 // Units are what a lane keeps of its four units. Counts are two to a word: ppv
 // and sc, win and lose.
 struct Units {
   float h[4], sum[4], square[4], most[4];
   u32 signs[4], ends[4];
-  u32 positive[4];  // 1: the last argument was
+  u32 positive[4];  // MIXED_SIGN: the last argument was; else 0
 
   DEVICE static u32 place(u32 j) { return THREAD / 8 * 32 + j * 8 + THREAD % 8; }
   // swap gives a word to the neighbour, member r ^ 1, and takes its.
@@ -208,7 +211,7 @@ struct Units {
       const u32 even = low(first, second), other = high(first, second);
       const u32 got = swap(odd ? even : other);
       signs[j] = odd ? got : even, ends[j] = odd ? other : got;
-      positive[j] = sign >> p % 32 & 1;
+      positive[j] = sign >> p % 32 & 1 ? MIXED_SIGN : 0;
     }
   }
   DEVICE void write(u32 *words, u32 *bits) const {
@@ -222,22 +225,22 @@ struct Units {
       const u32 got = swap(odd ? signs[j] : ends[j]);
       const u32 even = odd ? got : signs[j], other = odd ? ends[j] : got;
       counts[p / 2] = low(even, other), counts[MIXED_UNITS / 2 + p / 2] = high(even, other);
-      sign |= positive[j] << p % 32;
+      sign |= (positive[j] & 1) << p % 32;
     }
     UNROLL for (int d = 1; d < 8; d *= 2) sign |= exchange(sign, d);
     if (THREAD % 8 == 0) bits[THREAD / 8] = sign;
   }
 
-  // count takes a counted sample: the arguments, with the new states.
-  DEVICE void count(const float (&z)[4]) {
+  // count takes a counted sample: the arguments and their signs, with the new
+  // states.
+  DEVICE void count(const float (&z)[4], const u32 (&sign)[4]) {
     float largest = z[0], smallest = z[0];
     UNROLL for (int j = 1; j < 4; j++) largest = LARGER(largest, z[j]), smallest = SMALLER(smallest, z[j]);
     largest = LARGER(largest, exchange(largest, 8)), smallest = SMALLER(smallest, exchange(smallest, 8));
     UNROLL for (int j = 0; j < 4; j++) {
       sum[j] += h[j], square[j] = FMA(h[j], h[j], square[j]);
       most[j] = z[j] > most[j] ? z[j] : most[j];
-      const u32 sign = z[j] > 0.f;
-      signs[j] += sign + ((sign ^ positive[j]) << 16);
+      signs[j] += sign[j] ^ (positive[j] & 0xffff0000u);  // low: positive; high: changed
       ends[j] += (z[j] == largest) + ((u32)(z[j] == smallest) << 16);
     }
   }
@@ -274,10 +277,11 @@ template <class Sums, u32 ACTIVATION> DEVICE void mixed(const Args &a, float *sh
       BARRIER();
       for (u32 t = 0; t < n; t++) {
         float z[4];
+        u32 sign[4];
         sums.arguments(z, u.h, t);
-        UNROLL for (int j = 0; j < 4; j++) u.h[j] = activate<ACTIVATION>(a, u.h[j], z[j]);
-        if (((next + t + 1) & (every - 1)) == 0) u.count(z);
-        UNROLL for (int j = 0; j < 4; j++) u.positive[j] = z[j] > 0.f;
+        UNROLL for (int j = 0; j < 4; j++) u.h[j] = activate<ACTIVATION>(a, u.h[j], z[j]), sign[j] = z[j] > 0.f ? MIXED_SIGN : 0;
+        if (((next + t + 1) & (every - 1)) == 0) u.count(z, sign);
+        UNROLL for (int j = 0; j < 4; j++) u.positive[j] = sign[j];
       }
       t0 += n;
       if (t0 < run.count) window.shift(n);

@@ -80,7 +80,7 @@ func TestMixedInstructions(t *testing.T) {
 	for _, c := range []struct {
 		bank   string
 		sample int // of all blocks
-	}{{"standard", 2836}, {"small", 631}} {
+	}{{"standard", 2776}, {"small", 611}} {
 		s, err := reservoir.Bank(c.bank, 1)
 		if err != nil {
 			t.Fatal(err)
