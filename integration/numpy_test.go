@@ -25,7 +25,7 @@ func TestModelInNumPy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d, eightMembers(reservoir.DefaultBank(len(d.Channels))))
+		checkInNumPy(t, python, d, eightMembers(reservoir.BankV1(len(d.Channels))))
 	})
 	t.Run("mixed bank", func(t *testing.T) {
 		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 12, Samples: 120}, nil)
@@ -44,7 +44,7 @@ func TestModelInNumPy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d, eightMembers(reservoir.DefaultBank(len(d.Channels))))
+		checkInNumPy(t, python, d, eightMembers(reservoir.BankV1(len(d.Channels))))
 	})
 }
 

@@ -59,7 +59,7 @@ var broken = []struct {
 // TestDeadSensor: a sensor that has died is flagged, live and offline alike,
 // however sure the readout is of its class.
 func TestDeadSensor(t *testing.T) {
-	v1 := reservoir.DefaultBank(2)
+	v1 := reservoir.BankV1(2)
 	v1.Members = 10
 	mixed, err := reservoir.Bank("tiny", 2)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestTrainingAtScale(t *testing.T) {
 	cpu, start := processorTime(t), time.Now()
 	var shares []string
 	next := 0.1
-	_, r, err := Retrain(ctx, d, RetrainOptions{Spec: reservoir.DefaultBank(3)}, func(done, total int64, _ string) {
+	_, r, err := Retrain(ctx, d, RetrainOptions{Spec: reservoir.BankV1(3)}, func(done, total int64, _ string) {
 		if share := float64(done) / float64(total); share >= next {
 			spent, used := time.Since(start).Seconds(), processorTime(t)-cpu
 			shares = append(shares, fmt.Sprintf("%.0f %% after %.1f s, %.1f s of processors: %.1f and %.1f s in all", 100*share, spent, used, spent/share, used/share))
@@ -100,7 +100,7 @@ func stateSeconds(t *testing.T, d *Dataset) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := newTraining(context.Background(), src, RetrainOptions{Spec: reservoir.DefaultBank(3)}.withDefaults(3))
+	job, err := newTraining(context.Background(), src, RetrainOptions{Spec: reservoir.BankV1(3)}.withDefaults(3))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,14 +52,14 @@ func ExamplePaper() {
 	fmt.Println(bank.Members, "networks of", bank.Units, "units:", bank.FeatureCount(), "features")
 	// Output:
 	// 1 network of 200 units: 200 features
-	// 40 networks of 50 units: 10000 features
+	// 120 networks of 16 units: 15360 features
 }
 
 // The steps that Train takes, one by one: weights, input transform, features,
 // readout.
 func ExampleFeatures() {
 	series := [][]float32{{0, 1, 2, 3}, {1, 3, 4, 5}, {3, 2, 1, 0}, {5, 4, 3, 1}}
-	net, err := reservoir.Draw(reservoir.DefaultBank(1))
+	net, err := reservoir.Draw(reservoir.DefaultBank(1).ForLength(4)) // samples of a series
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func ExampleFeatures() {
 		log.Fatal(err)
 	}
 	fmt.Println(len(features), "features of", report.Samples, "series, readout of", linear.Features(), "features")
-	// Output: 40000 features of 4 series, readout of 10000 features
+	// Output: 61440 features of 4 series, readout of 15360 features
 }
 
 // Predictions while the samples come in, and a new sequence after them.

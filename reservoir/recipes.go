@@ -10,17 +10,20 @@ import (
 // DefaultSeed draws the default bank: fixed once, chosen on no data.
 const DefaultSeed = 1
 
-// DefaultBank is the network that needs no search: 40 Euler State Networks of
-// 50 units with log-uniform scales, and five features per unit. Each network
-// sees the standardised channels and their first differences, or 1 to 9 of them
-// if there are many.
+// DefaultBank is the recipe that needs no search: bank standard, see Bank.
+func DefaultBank(channels int) Spec { return mixedBank(channels, 80, 40) }
+
+// BankV1 is the recipe that was the default before the mixed banks: 40 Euler
+// State Networks of 50 units with log-uniform scales, and five features per
+// unit. Each network sees the standardised channels and their first differences,
+// or 1 to 9 of them if there are many.
 //
 // eps is 1: it only sets the size of the states, which standardised features do
 // not show. The values that it multiplies are drawn: gamma, so that a member
 // forgets within 2 to 3,300 samples, and eps times the spectral radius, the
 // fastest turn of a member's state in radians per sample, below chaos. Short
 // memories see local shapes, long ones the course of the whole sequence.
-func DefaultBank(channels int) Spec {
+func BankV1(channels int) Spec {
 	return Spec{
 		Arithmetic: Arithmetic, Kind: EuSN, Channels: channels,
 		Members: 40, Units: 50, Seed: DefaultSeed, Precision: Float32,
@@ -35,19 +38,19 @@ func DefaultBank(channels int) Spec {
 }
 
 // Banks names the recipes of Bank, the default first.
-var Banks = []string{"v1", "standard", "large", "small", "tiny"}
+var Banks = []string{"standard", "large", "small", "tiny", "v1"}
 
 // Bank is the recipe of that name, one of Banks, without a search: v1 is
-// DefaultBank; the others are of kind Mixed, see docs/mixed-bank.md. large and
+// BankV1; the others are of kind Mixed, see docs/mixed-bank.md. large and
 // standard have tap members and recurrent ones, small and tiny few tap members
 // of few taps, for many streams or small machines. Their largest lag is not set:
 // Train and offline.Retrain set it, see ForLength.
 func Bank(name string, channels int) (Spec, error) {
 	switch name {
 	case "v1":
-		return DefaultBank(channels), nil
+		return BankV1(channels), nil
 	case "standard":
-		return mixedBank(channels, 80, 40), nil
+		return DefaultBank(channels), nil
 	case "large":
 		return mixedBank(channels, 160, 80), nil
 	case "small":

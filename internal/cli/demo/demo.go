@@ -28,7 +28,6 @@ import (
 // Defaults of the demo, chosen so that it ends within a minute on two cores.
 const (
 	demoStreams = 300
-	demoMembers = 12 // for the simulated machine; a given archive gets the default bank
 
 	// If a stream continues after a sequence, series hold several.
 	demoLength  = 160 // samples of a window or count, and between an endless stream's predictions
@@ -41,7 +40,8 @@ const (
 type demoOptions struct {
 	dir, archive string
 	streams      int
-	members      int // 0 = the default for the data
+	bank         string
+	members      int // of bank v1; 0 = its own
 	units        int
 	seed         uint64
 	simulate     offline.MachineOptions
@@ -117,8 +117,9 @@ The archive and the model stay in --dir; the server's data are removed.`,
 	f.BoolVar(&o.continuous, "continuous", false, "simulate machines whose condition changes while they run, and train on, evaluate and replay recordings of them")
 	o.pol.Add(f)
 	f.IntVar(&o.streams, "streams", demoStreams, "concurrent streams of the replay")
-	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank (default %d, with --dataset %d)", demoMembers, reservoir.DefaultBank(1).Members))
-	f.IntVar(&o.units, "units", reservoir.DefaultBank(1).Units, "units of each network")
+	f.StringVar(&o.bank, "bank", "small", "recipe of the bank: "+strings.Join(reservoir.Banks, ", "))
+	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank v1 (default %d; asks for that bank)", reservoir.BankV1(1).Members))
+	f.IntVar(&o.units, "units", 0, fmt.Sprintf("units of each network of the bank v1 (default %d; asks for that bank)", reservoir.BankV1(1).Units))
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the simulation and of the weights")
 	f.IntVar(&o.simulate.Train, "train", offline.DefaultMachineSeries, "simulated training series")
 	f.IntVar(&o.simulate.Test, "test", offline.DefaultMachineSeries, "simulated test series")
@@ -126,8 +127,17 @@ The archive and the model stay in --dir; the server's data are removed.`,
 		if err := o.setPolicy(f); err != nil {
 			return err
 		}
-		if o.streams < 1 || o.members < 1 && f.Changed("members") || o.units < 1 {
+		if o.streams < 1 || o.members < 1 && f.Changed("members") || o.units < 1 && f.Changed("units") {
 			return errors.New("--streams, --members and --units: want positive numbers")
+		}
+		if f.Changed("members") || f.Changed("units") {
+			if f.Changed("bank") && o.bank != "v1" {
+				return fmt.Errorf("--members and --units are parameters of --bank v1, not of %s", o.bank)
+			}
+			o.bank = "v1"
+		}
+		if _, err := reservoir.Bank(o.bank, 1); err != nil {
+			return fmt.Errorf("--bank %s: want one of %s", o.bank, strings.Join(reservoir.Banks, ", "))
 		}
 		if o.archive == "" {
 			if o.simulate.Train < 4 || o.simulate.Test < 4 {
@@ -294,12 +304,11 @@ func (o *demoOptions) keep(path string) { o.kept = append(o.kept, path) }
 // demoModel trains and saves the model, and reads it back: what the stage
 // uses is what the file holds.
 func demoModel(ctx context.Context, a *cli.App, o *demoOptions, train archives.Labelled) (*reservoir.Model, string, error) {
-	spec := reservoir.DefaultBank(train.Channels)
-	spec.Units, spec.Seed = o.units, o.seed
-	if o.archive == "" {
-		spec.Members = demoMembers
+	spec, err := reservoir.Bank(o.bank, train.Channels)
+	if err != nil {
+		return nil, "", err
 	}
-	spec.Members = cmp.Or(o.members, spec.Members)
+	spec.Units, spec.Members, spec.Seed = cmp.Or(o.units, spec.Units), cmp.Or(o.members, spec.Members), o.seed
 	a.Say("2/5  training a bank of %d x %d units", spec.Members, spec.Units)
 	p := a.Progress()
 	m, report, err := train.Retrain(ctx, offline.RetrainOptions{

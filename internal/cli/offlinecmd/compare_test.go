@@ -142,7 +142,7 @@ func TestCompareUsage(t *testing.T) {
 	}{
 		{nil, "at least 1 arg"},
 		{[]string{"a", "--draws", "0"}, "0 draws"},
-		{[]string{"a", "--banks", "v0"}, `model "v0" by protocol compare, want some of ["v1"`},
+		{[]string{"a", "--banks", "v0"}, `model "v0" by protocol compare, want some of ["standard"`},
 		{[]string{"a", "--banks", ""}, "no models"},
 		{[]string{"a", "--threads", "-1"}, "--threads -1"},
 		{[]string{"a", "--quick", "--sets", "Adiac"}, "do not give --sets"},
