@@ -221,8 +221,8 @@ func TestLibraryRefuses(t *testing.T) {
 		"series 1: want samples of 1 values": {ctx, [][]float32{{1}, {}}, []string{"a", "b"}},
 		"series 1: reservoir: ":              {ctx, [][]float32{{1, 2}, {3, nan}}, []string{"a", "b"}},
 		"want a label for each of 2 series":  {ctx, good, []string{"a"}},
-		"10000 features and 1 classes":       {ctx, good, []string{"a", "a"}},
-		"10000 features and 0 classes":       {ctx, nil, []string{}},
+		"15360 features and 1 classes":       {ctx, good, []string{"a", "a"}},
+		"15360 features and 0 classes":       {ctx, nil, []string{}},
 		context.Canceled.Error():             {cancelled, good, []string{"a", "b"}},
 		"class name":                         {ctx, good, []string{"a", "b\x1b"}},
 	} {

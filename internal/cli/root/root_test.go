@@ -27,7 +27,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"offline", "retrain", "--archive", "a", "--network", "rnn"}, "want bank, eusn, esn or resn"},
 		{[]string{"offline", "retrain", "--archive", "a", "--network", "bank", "--eps", "0.1"}, "--eps is a parameter of --network eusn"},
 		{[]string{"offline", "retrain", "--archive", "a", "--eps", "0.1", "--members", "3"}, "--members is a parameter of --network bank"},
-		{[]string{"offline", "retrain", "--archive", "a", "--bank", "huge"}, "--bank huge: want one of v1, standard, large, small, tiny"},
+		{[]string{"offline", "retrain", "--archive", "a", "--bank", "huge"}, "--bank huge: want one of standard, large, small, tiny, v1"},
 		{[]string{"offline", "retrain", "--archive", "a", "--bank", "small", "--members", "3"}, "--members is a parameter of --bank v1, not of small"},
 		{[]string{"offline", "retrain", "--archive", "a", "--bank", "large", "--units", "16"}, "--units is a parameter of --bank v1, not of large"},
 		{[]string{"offline", "retrain", "--archive", "a", "--bank", "tiny", "--features", "last"}, "--features is a parameter of --bank v1, not of tiny"},
