@@ -128,3 +128,29 @@ func TestGPUFailures(t *testing.T) {
 		}
 	}
 }
+
+// Of a mixed bank auto is an engine of the CPU; a GPU takes it if it is asked to,
+// but not on tensor cores. Other networks go where they are sent.
+func TestChoose(t *testing.T) {
+	mixed, err := reservoir.Bank("small", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		kind, want string
+		spec       reservoir.Spec
+	}{
+		{"auto", reservoir.CPUKindsFor(mixed.ForLength(10))[0], mixed.ForLength(10)},
+		{"generic", "generic", mixed.ForLength(10)},
+		{"gpu", "gpu", mixed.ForLength(10)},
+		{"gpu-3xtf32", "", mixed.ForLength(10)},
+		{"gpu-2xtf32", "", mixed.ForLength(10)},
+		{"auto", "auto", reservoir.DefaultBank(1)},
+		{"gpu-3xtf32", "gpu-3xtf32", reservoir.DefaultBank(1)},
+	} {
+		got, _, err := Choose(c.kind, c.spec)
+		if got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%s for a network of kind %s: %q (%v), want %q", c.kind, c.spec.Kind, got, err, c.want)
+		}
+	}
+}
