@@ -1,9 +1,11 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strconv"
@@ -21,14 +23,21 @@ import (
 // docs/measurements/training.md: time, processor time, peak memory, and the
 // floor, which is the time of the states and of n F^2 operations at the rates
 // measured in the same run. With EUSN_SCALE_ARCHIVE it only writes the series
-// to that archive, for the program itself.
+// to that archive, for the program itself. EUSN_SCALE_BANK names another bank, and
+// EUSN_SCALE_CLASSES asks for series of so many classes, of one channel.
 func TestTrainingAtScale(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("EUSN_SCALE"))
 	if err != nil {
 		t.Skip("a measurement: EUSN_SCALE=1000 asks for it")
 	}
 	ctx := context.Background()
-	d, err := SimulateMachine(ctx, MachineOptions{Train: n, Test: 4, Samples: 200}, nil)
+	var d *Dataset
+	if classes, _ := strconv.Atoi(os.Getenv("EUSN_SCALE_CLASSES")); classes > 0 {
+		d = manyClasses(n, classes)
+	} else if d, err = SimulateMachine(ctx, MachineOptions{Train: n, Test: 4, Samples: 200}, nil); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := reservoir.Bank(cmp.Or(os.Getenv("EUSN_SCALE_BANK"), "v1"), len(d.Channels))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,12 +47,12 @@ func TestTrainingAtScale(t *testing.T) {
 		}
 		return
 	}
-	product, sample := productSeconds(t), stateSeconds(t, d)
+	product, sample := productSeconds(t), stateSeconds(t, d, spec)
 	runtime.GC()
 	cpu, start := processorTime(t), time.Now()
 	var shares []string
 	next := 0.1
-	_, r, err := Retrain(ctx, d, RetrainOptions{Spec: reservoir.BankV1(3)}, func(done, total int64, _ string) {
+	_, r, err := Retrain(ctx, d, RetrainOptions{Spec: spec}, func(done, total int64, _ string) {
 		if share := float64(done) / float64(total); share >= next {
 			spent, used := time.Since(start).Seconds(), processorTime(t)-cpu
 			shares = append(shares, fmt.Sprintf("%.0f %% after %.1f s, %.1f s of processors: %.1f and %.1f s in all", 100*share, spent, used, spent/share, used/share))
@@ -54,12 +63,33 @@ func TestTrainingAtScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	wall, used := time.Since(start).Seconds(), processorTime(t)-cpu
-	const f = 10000
+	f := float64(spec.FeatureCount())
 	states, products := sample*float64(r.Samples), product*float64(n)*f*f/2
 	fmt.Printf("| %d | %.1f | %.1f | %s | %.1f + %.1f = %.1f | %.2f | %s |\n",
 		n, wall, used, peakMemory(t), states, products, states+products, used/(states+products), r.Readout)
 	fmt.Printf("kernel %v, %d left out, planned %s\nproducts %.1f GFLOP in a processor second, %.2f us a sample\nstates and adding %.1f s, solving %.1f s\n%s\n",
 		r.Plan.Kernel, r.Plan.LeftOut, readout.Size(max(r.Plan.Adding, r.Plan.Solving)), 2e-9/product, 1e6*sample, r.StateSeconds, r.FitSeconds, strings.Join(shares, "\n"))
+}
+
+// manyClasses makes series of 200 samples: two tones, whose frequencies are the
+// class's and whose phases are random, in noise.
+func manyClasses(n, classes int) *Dataset {
+	rng := rand.New(rand.NewPCG(1, 1))
+	d := &Dataset{Name: "tones", Channels: []string{"x"}}
+	for k := range classes {
+		d.Classes = append(d.Classes, fmt.Sprintf("%04d", k))
+	}
+	for i := range n {
+		s := Series{ID: fmt.Sprintf("train-%d", i), Split: Train, Label: i % classes, Values: make([]float32, 200)}
+		slow, fast := 2+float64(s.Label%10)/2, 15+2*float64(s.Label/10)
+		p, q := rng.Float64(), rng.Float64()
+		for k := range s.Values {
+			at := float64(k) / 200
+			s.Values[k] = float32(math.Sin(2*math.Pi*(slow*at+p)) + .7*math.Sin(2*math.Pi*(fast*at+q)) + rng.NormFloat64())
+		}
+		d.Series = append(d.Series, s)
+	}
+	return d
 }
 
 // productSeconds is the processor time of a multiply-add in the fastest
@@ -89,7 +119,7 @@ func productSeconds(t *testing.T) float64 {
 
 // stateSeconds is the processor time of one sample, over the first thousand
 // series.
-func stateSeconds(t *testing.T, d *Dataset) float64 {
+func stateSeconds(t *testing.T, d *Dataset, spec reservoir.Spec) float64 {
 	t.Helper()
 	few := *d
 	few.Series = nil
@@ -100,7 +130,7 @@ func stateSeconds(t *testing.T, d *Dataset) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := newTraining(context.Background(), src, RetrainOptions{Spec: reservoir.BankV1(3)}.withDefaults(3))
+	job, err := newTraining(context.Background(), src, RetrainOptions{Spec: spec}.withDefaults(len(d.Channels)))
 	if err != nil {
 		t.Fatal(err)
 	}
