@@ -19,7 +19,7 @@ import (
 )
 
 // TestTrainingAtScale trains on EUSN_SCALE simulated series of 200 samples of 3
-// channels with the default bank. It prints a row of the table of
+// channels with bank v1. It prints a row of the table of
 // docs/measurements/training.md: time, processor time, peak memory, and the
 // floor, which is the time of the states and of n F^2 operations at the rates
 // measured in the same run. With EUSN_SCALE_ARCHIVE it only writes the series
