@@ -87,8 +87,8 @@ bench: ## benchmarks of every package
 
 bench-peers: ## our engines beside NumPy, PyTorch, gonum, ReservoirPy (PEERS="--threads 2 --only A")
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	go build -o $$dir/eusn-stream ./cmd/eusn-stream && go build -o $$dir/gonum ./tools/peers/gonum && \
-	$(PYTHON) tools/peers/peers.py --ours $$dir/eusn-stream --gonum $$dir/gonum $(PEERS)
+	go build -o $$dir/eusn-stream ./cmd/eusn-stream && go build -o $$dir/ ./tools/peers/gonum ./tools/peers/recipe && \
+	$(PYTHON) tools/peers/peers.py --ours $$dir/eusn-stream --gonum $$dir/gonum --recipe $$dir/recipe $(PEERS)
 
 chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 	go run ./integration/chaos $(CHAOS)

@@ -37,6 +37,16 @@ func TestPeers(t *testing.T) {
 	t.Run("numpy-bank", func(t *testing.T) {
 		work(t, python, append([]string{"../tools/peers/forms.py", "numpy-bank"}, shape("3")...)...)
 	})
+	// Of standard the peer holds its features to those of our engine.
+	standard := func(t *testing.T, name string) {
+		t.Helper()
+		program := filepath.Join(t.TempDir(), "recipe")
+		if out, err := exec.Command("go", "build", "-o", program, "../tools/peers/recipe").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		work(t, python, "../tools/peers/forms.py", name, "120", "16", "4", "5", "3", program)
+	}
+	t.Run("numpy-mixed", func(t *testing.T) { standard(t, "numpy-mixed") })
 	// A bank for a GPU, on the CPU: the check against float64 is the peer's own.
 	bank := func(t *testing.T, name string) {
 		t.Helper()
@@ -53,6 +63,7 @@ func TestPeers(t *testing.T) {
 		}
 		work(t, python, append([]string{"../tools/peers/forms.py", "torch"}, shape("0")...)...)
 		bank(t, "torch-eager")
+		standard(t, "torch-mixed")
 	})
 	t.Run("reservoirpy", func(t *testing.T) {
 		if os.Getenv("RESERVOIRPY") == "" {

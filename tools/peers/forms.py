@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """The peers of peers.py, each in several forms: one process computes one.
 
-    forms.py NAME MEMBERS UNITS INPUTS STREAMS SAMPLES
+    forms.py NAME MEMBERS UNITS INPUTS STREAMS SAMPLES [RECIPE_PROGRAM]
 
-prints "ready", the form chosen and its relative error against float64, then
-answers each line (seconds to work) with stream-steps per second.
+prints "ready", the form chosen and its relative error, then answers each line
+(seconds to work) with stream-steps per second. The error is against float64; of the
+peers of standard, which tools/peers/recipe draws, that of the features of three series
+against those of our engine.
 """
 import importlib.util
 import os
 import sys
 import time
 
+import mixed
+
 NETWORKS = ("numpy", "sgemm", "torch", "reservoirpy")
 BANKS = ("numpy-bank",)
+MIXED = ("numpy-mixed", "torch-mixed")
 EPS = 0.01
 TOLERANCE = 1e-4  # float32 against float64 after a call's samples: rounding only, eps * scale is far from chaos
 
@@ -24,7 +29,7 @@ def missing(name):
         if not folder:
             return "set RESERVOIRPY to the folder that holds its package"
         return "" if os.path.isdir(os.path.join(folder, "reservoirpy")) else f"RESERVOIRPY={folder} holds no folder reservoirpy"
-    package = "torch" if name == "torch" else "numpy"
+    package = "torch" if name.startswith("torch") else "numpy"
     return "" if importlib.util.find_spec(package) else f"{sys.executable} has no {package} (Debian: apt-get install python3-{package})"
 
 
@@ -194,17 +199,24 @@ def draw_bank(np, members, units, inputs):
     return [a.astype(np.float32) for a in (m, u, b, eps[:, None, None])]
 
 
-def check(np, got, want, what):
-    """The relative error, or an end."""
+def check(np, got, want, what, tolerance=TOLERANCE):
+    """The relative error of what should be the same but for rounding, or an end."""
     error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
-    if not error < TOLERANCE:
-        raise SystemExit(f"{what}: relative error {error:.1e} against float64, want below {TOLERANCE:.0e}")
+    if not error < tolerance:
+        raise SystemExit(f"{what}: relative error {error:.1e}, want below {tolerance:.0e}")
     return error
 
 
-def candidates(name, members, units, inputs, streams, samples):
+def candidates(name, members, units, inputs, streams, samples, recipe=""):
     """Forms of a peer, each with what its result must be."""
     import numpy as np
+    if name in MIXED:
+        if name == "torch-mixed":
+            import torch
+            torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        for form, call, got, want in mixed.forms(np, name, recipe, inputs, streams, samples):
+            yield form, call, lambda _, got=got, want=want: check(np, got, want, name, mixed.TOLERANCE)
+        return
     blocks = sorted({min(streams, k) for k in (128, 256, 512, streams)})
     if name == "numpy-bank":
         net = draw_bank(np, members, units, inputs)
@@ -264,7 +276,7 @@ def library():
 def main():
     name, (members, units, inputs, streams, samples) = sys.argv[1], map(int, sys.argv[2:7])
     best = None
-    for form, call, examine in candidates(name, members, units, inputs, streams, samples):
+    for form, call, examine in candidates(name, members, units, inputs, streams, samples, *sys.argv[7:]):
         error = examine(call())
         steps = getattr(call, "streams", streams) * samples
         rate = max(timed(call, 0.1, steps) for _ in range(3))

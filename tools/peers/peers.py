@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What others reach on the workloads of `eusn-stream bench`, in turn with it.
 
-    peers.py --ours PATH_OF_EUSN_STREAM [--gonum PATH] [--threads 1] [--rounds 7]
-             [--seconds 0.5] [--only WORKLOAD,...] [--json]
+    peers.py --ours PATH_OF_EUSN_STREAM [--gonum PATH] [--recipe PATH] [--threads 1]
+             [--rounds 7] [--seconds 0.5] [--only WORKLOAD,...] [--json]
 
 Each peer is a process of its own that does the same steps,
-h' = h + eps tanh(M h + U x + b) in float32, in the fastest of several forms. Its
-results are first compared with float64. Then every round lets each peer, and
+h' = h + eps tanh(M h + U x + b) in float32, in the fastest of several forms; of the
+workload standard those of the bank of that name (docs/mixed-bank.md), with all that
+its features need. Its results are first compared with float64, of standard with the
+features of our engine. Then every round lets each peer, and
 eusn-stream, work for a while, one after another; a ratio is the median over the
 rounds of (ours / peer in the same round).
 
@@ -28,6 +30,7 @@ import forms  # noqa: E402
 # name: (units, inputs, streams, samples a call)
 NETWORKS = {"A": (100, 6, 1024, 128), "B": (200, 1, 1024, 128), "C": (50, 3, 4096, 128)}
 BANK = (40, 50, 4, 1024, 32)  # members, units, inputs, streams, samples
+STANDARD = (120, 16, 2, 128, 32)  # as BANK, of the recipe standard
 SLOW = {"gonum": 8, "reservoirpy": 16}  # samples a call, for those that would take seconds
 
 
@@ -60,10 +63,11 @@ class Ours:
 
     name = "eusn-stream"
 
-    def __init__(self, program, engine, shape, threads):
+    def __init__(self, program, engine, workload, shape, threads):
         members, units, inputs, streams, steps = shape
-        self.command = [program, "bench", "--only", "engine", "--json", "-q", "--engine", engine, "--bank", str(members)]
-        for flag, value in (("units", units), ("inputs", inputs), ("streams", streams), ("steps", steps), ("threads", threads)):
+        self.command = [program, "bench", "--only", "engine", "--json", "-q", "--engine", engine]
+        self.command += ["--recipe", "standard"] if workload == "standard" else ["--bank", str(members), "--units", str(units)]
+        for flag, value in (("inputs", inputs), ("streams", streams), ("steps", steps), ("threads", threads)):
             self.command += [f"--{flag}", str(value)]
         self.note = ""
 
@@ -72,6 +76,8 @@ class Ours:
         rows = [json.loads(line) for line in out.splitlines()]
         row = next(r for r in rows if r["bench"] == "engine")
         self.note = f"{row['engine']}, {100 * row.get('peak_share', 0):.0f} % of the FMA peak"
+        if "issue_share" in row:
+            self.note += f", {100 * row['issue_share']:.0f} % of the issue bound"
         return row["mstep_per_s"] * 1e6
 
     def close(self):
@@ -89,11 +95,12 @@ def environment(threads):
     return env
 
 
-def start(shape, args):
+def start(workload, shape, args):
     """Every contender on one workload; says loudly who is missing."""
     members, units, inputs, streams, steps = shape
     env = environment(args.threads)
-    names = forms.BANKS if members else forms.NETWORKS
+    names = forms.MIXED if workload == "standard" else forms.BANKS if members else forms.NETWORKS
+    more = [args.recipe] if workload == "standard" else []
     all = []
     for name in names:
         missing = forms.missing(name)
@@ -101,7 +108,7 @@ def start(shape, args):
             print(f"!! {name} does not take part: {missing}", file=sys.stderr)
             continue
         size = [members, units, inputs, streams, SLOW.get(name, steps)]
-        all.append(Peer(name, [sys.executable, forms.__file__, name, *map(str, size)], env))
+        all.append(Peer(name, [sys.executable, forms.__file__, name, *map(str, size), *more], env))
     if args.gonum and not members:
         size = [units, inputs, streams, SLOW["gonum"]]
         all.append(Peer("gonum", [args.gonum, *map(str, size)], env))
@@ -111,8 +118,8 @@ def start(shape, args):
 
 
 def compare(name, shape, args):
-    ours = Ours(args.ours, args.engine, shape, args.threads)
-    peers = start(shape, args)
+    ours = Ours(args.ours, args.engine, name, shape, args.threads)
+    peers = start(name, shape, args)
     rates = {p.name: [] for p in [ours] + peers}
     for _ in range(args.rounds):
         for p in [ours] + peers:
@@ -127,7 +134,7 @@ def compare(name, shape, args):
         if args.json:
             print(json.dumps(row), flush=True)
         else:
-            print(f"{name:5} {p.name:12} {row['mstep_per_s']:9.3f} Mstep/s   ours is {ratio:7.2f} x   {p.note}", flush=True)
+            print(f"{name:8} {p.name:12} {row['mstep_per_s']:9.3f} Mstep/s   ours is {ratio:7.2f} x   {p.note}", flush=True)
 
 
 def main():
@@ -135,19 +142,22 @@ def main():
     p.add_argument("--ours", required=True, help="the eusn-stream program")
     p.add_argument("--engine", default="auto", help="its engine")
     p.add_argument("--gonum", help="program built from tools/peers/gonum")
+    p.add_argument("--recipe", help="program built from tools/peers/recipe, for standard")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--seconds", type=float, default=0.5, help="of each contender in each round")
-    p.add_argument("--only", default="A,B,C,bank", help="workloads")
+    p.add_argument("--only", default="A,B,C,bank,standard", help="workloads")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     for name in args.only.split(","):
-        if name == "bank":
-            compare(name, BANK, args)
+        if name == "standard" and not args.recipe:
+            print("!! standard is left out: give the program that draws it with --recipe", file=sys.stderr)
+        elif name in ("bank", "standard"):
+            compare(name, BANK if name == "bank" else STANDARD, args)
         elif name in NETWORKS:
             compare(name, (0, *NETWORKS[name]), args)
         else:
-            p.error(f"--only {name}: want some of {', '.join(NETWORKS)}, bank")
+            p.error(f"--only {name}: want some of {', '.join(NETWORKS)}, bank, standard")
 
 
 if __name__ == "__main__":
