@@ -169,20 +169,26 @@ func (m *machine) axis(c *canvas) {
 		sample := tenth * offline.DefaultMachineRate / 5
 		c.add(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="11">%.1f s</text>`, c.x(sample), y, quiet, float64(tenth)/5)
 	}
-	right, between, flagged := 0, 0, 0
+	right, between, stuck, stuckWrong, wrong := 0, 0, 0, 0, 0
 	for _, p := range m.predictions {
-		switch end := p.end(); {
+		end, flagged := p.end(), p.Integrity == "unlike-training"
+		if flagged {
+			stuck++
+		}
+		switch {
 		case p.Class == m.label[end-1]:
 			right++
 		case m.label[end-2*hop] != m.label[end-1]:
 			between++
-		case p.Integrity != "complete":
-			flagged++
+		case flagged:
+			stuckWrong++
+		default:
+			wrong++
 		}
 	}
-	c.write(16, y+28, "start", quiet, fmt.Sprintf("%d predictions, one every %d samples, each from the last %d. %d name the simulated state.",
-		len(m.predictions), hop, 2*hop, right))
-	c.write(16, y+46, "start", quiet, fmt.Sprintf("Of the others, %d fall on a change of state, %d rest on the stuck sensor and say so (flat), %d are wrong without a sign.",
-		between, flagged, len(m.predictions)-right-between-flagged))
+	c.write(16, y+28, "start", quiet, fmt.Sprintf("%d predictions, one every %d samples, each from the last %d. %d name the simulated state; of the others, %d fall on a change of state.",
+		len(m.predictions), hop, 2*hop, right, between))
+	c.write(16, y+46, "start", quiet, fmt.Sprintf("%d rest on the stuck sensor, and say so (flat): %d of these are wrong. %d are wrong without a sign.",
+		stuck, stuckWrong, wrong))
 	c.write(16, y+64, "start", quiet, "From a run of the program, not a drawing by hand: make picture repeats it.")
 }

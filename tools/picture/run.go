@@ -37,7 +37,7 @@ func (m *machine) run(ctx context.Context, program, dir string) error {
 		return err
 	}
 	call := func(args ...string) error { return wait(exec.CommandContext(ctx, program, args...)) }
-	if err := call("demo", "--policy", "window", "--continuous", "--test", "40", "--dir", dir); err != nil {
+	if err := call("demo", "--bank", "standard", "--policy", "window", "--continuous", "--test", "40", "--dir", dir); err != nil {
 		return err
 	}
 	port, err := freePort()
