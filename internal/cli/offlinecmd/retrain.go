@@ -197,15 +197,14 @@ sequences, as the live stage will cut streams; leave-one-out leaves out whole se
 A recording has no test part: the training uses all of it. The label of a sequence is
 the one that all its samples have; a sequence with several labels is not used.
 
-The default is a bank of 40 networks of 50 units (--bank v1). Leave-one-out chooses between
-ridge classifier and linear discriminant, and the regularisation. --network eusn, esn
-or resn, or one of their parameters, gives a single network as in the paper. The
+The default is a bank of 120 networks of 16 units (--bank standard). Leave-one-out chooses
+between ridge classifier and linear discriminant, and the regularisation. --network eusn,
+esn or resn, or one of their parameters, gives a single network as in the paper. The
 training never reads the test part.
 
---bank standard or large is more accurate than v1, --bank small about as accurate for a
-fortieth of the multiplications, --bank tiny for a hundredth. So far only the engines
-avx512, avx2, neon and generic can run them, and generic is slow; until the others can,
-v1 stays the default.
+--bank v1, the default before, is 40 networks of 50 units. standard and large are more
+accurate. small and tiny are about as accurate, for a fortieth and a hundredth of the
+multiplications.
 
 If there are more sequences than features, the training adds features up instead of
 keeping them, and its memory does not grow with the number of sequences: 10,000
@@ -221,7 +220,7 @@ bits. The same shards always give the same bits.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
   eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --bank standard --out adiac.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --bank small --out adiac.safetensors
   eusn-stream offline retrain --archive big.parquet --shard 3/8 --out part3.stats
   eusn-stream offline retrain --merge part*.stats --out big.safetensors`,
 		Args: cobra.ArbitraryArgs, // scaleFlags.check knows more
