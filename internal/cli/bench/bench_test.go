@@ -26,7 +26,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--units 0", cli.ExitUsage, "--units 0: want 1 to 8192"},
 		{"--threads 1,-2", cli.ExitUsage, "--threads -2"},
 		{"--bank 4 --inputs 3", cli.ExitUsage, "want an even number"},
-		{"--recipe v2", cli.ExitUsage, "v1, standard, large, small, tiny"},
+		{"--recipe v2", cli.ExitUsage, strings.Join(reservoir.Banks, ", ")},
 		{"--recipe tiny --inputs 3", cli.ExitUsage, "want an even number"},
 		{"--recipe tiny --units 16", cli.ExitUsage, "leave --bank and --units out"},
 		{"--recipe tiny --bank 4", cli.ExitUsage, "leave --bank and --units out"},
