@@ -111,7 +111,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if slow != "" {
 		log.Warn("slow engine in use", "engine", engine, "why", slow)
 	} else if engine != c.Stage.Engine {
-		log.Info("CPU engine in use", "engine", engine, "why", "no GPU engine can run a mixed bank so far")
+		log.Info("CPU engine in use", "engine", engine, "why", "no card has run the GPU kernels of mixed banks yet; --engine gpu takes them")
 	}
 	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, log)
 	if err := makeUnsafe(stage); err != nil {
