@@ -105,7 +105,7 @@ func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
 		switch told := w.behind[what]; {
 		case behind && !told:
 			w.behind[what] = true
-			w.worker.Log.Warn("a replica is not current: consumers on that server may read old messages; check that the server runs; docs/durability.md says how to have it copied anew",
+			w.worker.Log.Warn("a replica is not current: consumers on that server may read old messages; check that the server runs; docs/durability.md says how to make it copy everything again",
 				"stream", name, "server", r.Name, "offline", r.Offline, "lag", r.Lag)
 		case told && !behind:
 			delete(w.behind, what)

@@ -108,10 +108,10 @@ func TestWatchLooksTwice(t *testing.T) {
 	}
 }
 
-// A consumer can live and bring nothing: somebody has paused it, or it reads
+// A consumer can live and deliver nothing: somebody has paused it, or it reads
 // from a replica that lags behind for good. Its heartbeats go on, so the client
 // keeps it. The partition is claimed again, with another consumer.
-func TestConsumerThatBringsNothing(t *testing.T) {
+func TestConsumerThatDeliversNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes longer than the time after which a consumer is given up")
 	}
@@ -141,7 +141,7 @@ func TestConsumerThatBringsNothing(t *testing.T) {
 	if got := len(b.predictions(c.Job)["s"]); got != 2 {
 		t.Errorf("%d predictions, want 2", got)
 	}
-	if book.Lines("the consumer of partition 0 brings nothing") != 1 {
+	if book.Lines("the consumer of partition 0 delivers nothing") != 1 {
 		t.Error("the log does not say why the partition was claimed again")
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// quiet is since when a consumer has brought nothing behind message at.
+// quiet is since when a consumer has delivered nothing behind message at.
 type quiet struct {
 	at    uint64
 	since time.Time
 }
 
-// LookAhead gives up, for a while, partitions whose consumer brings nothing
+// LookAhead gives up, for a while, partitions whose consumer delivers nothing
 // though the input's leader has a message for it. A consumer reads from one
 // server's replica. Where that lags behind for good (after a power loss of
 // servers that had not synced), or where somebody has paused the consumer, it
@@ -26,7 +26,7 @@ type quiet struct {
 func (w *InputWatch) LookAhead(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*Ownership) {
 	now, asked := map[*Ownership]quiet{}, 0
 	for p, t := range owned {
-		// In this order: a message that comes between the two is waiting.
+		// In this order: a message that comes between the two counts as waiting.
 		at, waiting := t.Input.brought.Load(), t.part.Waiting.Load()
 		if !t.reading.Load() || t.failed.Load() || waiting > 0 || at >= info.State.LastSeq {
 			continue
@@ -42,7 +42,7 @@ func (w *InputWatch) LookAhead(ctx context.Context, info *jetstream.StreamInfo, 
 			case next.Seq == 0:
 				q.since = time.Now()
 			case next.Seq <= info.State.LastSeq && info.TimeStamp.Sub(time.Unix(0, next.Stored)) > store.StaleGrace:
-				t.Fail(fmt.Errorf("pipeline: the consumer of partition %d brings nothing, but %s has had message %d for it since %s: the partition is claimed again, with a new consumer; if this happens again, look for a replica that is not current, or a paused consumer (nats stream report, nats consumer report %s): %w",
+				t.Fail(fmt.Errorf("pipeline: the consumer of partition %d delivers nothing, but %s holds message %d for it, stored %s: the partition is claimed again, with a new consumer; if this happens again, look for a replica that is not current, or a paused consumer (nats stream report, nats consumer report %s): %w",
 					p, wire.InputStream(w.worker.Job), next.Seq, wire.CreatedText(time.Unix(0, next.Stored)), wire.InputStream(w.worker.Job), store.ErrLater))
 			}
 		}

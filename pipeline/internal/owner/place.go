@@ -41,7 +41,7 @@ type inputView struct {
 	rests    uint64 // the claim's: the message that predictions beyond replayed are of, where the record says it
 
 	Came    lastPlace     // of the input; before the consumer, the claim's
-	brought atomic.Uint64 // the message that the consumer has brought last, also one that is replayed
+	brought atomic.Uint64 // the message that the consumer has delivered last, also one that is replayed
 	unread  atomic.Int64  // input messages that the server had when the last one came
 	Doubt   atomic.Bool   // the input's beginning is near; the monitor's, too
 
