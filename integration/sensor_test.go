@@ -65,13 +65,16 @@ func TestDeadSensor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("v1", func(t *testing.T) { checkDeadSensor(t, v1) })
-	t.Run("mixed", func(t *testing.T) { checkDeadSensor(t, mixed) })
+	few := mixed
+	few.Members, few.Taps.Members = 8, 8
+	t.Run("v1", func(t *testing.T) { checkDeadSensor(t, v1, 160) })
+	t.Run("mixed", func(t *testing.T) { checkDeadSensor(t, mixed, 160) })
+	t.Run("more series than features", func(t *testing.T) { checkDeadSensor(t, few, 1030) })
 }
 
-func checkDeadSensor(t *testing.T, spec reservoir.Spec) {
+func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int) {
 	t.Helper()
-	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: 160, Test: 4 * len(broken)}, nil)
+	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: train, Test: 4 * len(broken)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +83,12 @@ func checkDeadSensor(t *testing.T, spec reservoir.Spec) {
 		broken[k/4].make(d.Series[i].Values, c)
 	}
 	spec.Channels = c
-	m, _, err := offline.Retrain(t.Context(), d, offline.RetrainOptions{Spec: spec}, nil)
+	m, r, err := offline.Retrain(t.Context(), d, offline.RetrainOptions{Spec: spec}, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if kept, limited := train <= spec.FeatureCount(), m.Readouts[0].Limit != nil; r.Plan.Kernel != kept || limited != (spec.Kind == reservoir.Mixed) {
+		t.Errorf("features kept: %v, limited: %v, want %v and those of a mixed bank", r.Plan.Kernel, limited, kept)
 	}
 	ev, err := offline.Evaluate(t.Context(), m, d, offline.EvaluateOptions{}, nil)
 	if err != nil {

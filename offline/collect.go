@@ -3,11 +3,9 @@ package offline
 import (
 	"context"
 	"sync"
-
-	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// collectBlock is how many sequences' features enter the learner at a time;
+// collectBlock is how many sequences' features are taken at a time;
 // callPoints bounds how many one engine call brings, so that with two blocks
 // of room the engine that works on the first of them never waits.
 const (
@@ -15,31 +13,30 @@ const (
 	callPoints   = 256
 )
 
-// collector gives a learner the features of sequences in order, in whatever order
+// collector hands the features of sequences on in order, in whatever order
 // engines compute them. Engines run ahead by little more than a block, and then
-// wait. The engine that completes a block adds it, while the others continue.
+// wait. The engine that completes a block hands it on, while the others continue.
 // Safe for concurrent use.
 type collector struct {
-	learner  *readout.Learner
+	take     func(features []float32) error // of the next sequences, one call after the other
 	features int
 	total    int
-	cast     *forecast
 
 	mu     sync.Mutex
 	moved  *sync.Cond // base or err
 	ring   []float32  // features of sequence i in row i modulo the blocks' rows
 	filled []int      // rows of each block that are there
-	base   int        // the first sequence not in the learner
-	adding bool
+	base   int        // the first sequence not handed on
+	taking bool
 	err    error
 }
 
 // newCollector ends when ctx does: then no engine waits any longer.
-func newCollector(ctx context.Context, l *readout.Learner, features, total, threads int, cast *forecast) *collector {
+func newCollector(ctx context.Context, features, total, threads int, take func(features []float32) error) *collector {
 	blocks := 2 + threads*callPoints/collectBlock
 	blocks = min(blocks, (total+collectBlock-1)/collectBlock)
 	c := &collector{
-		learner: l, features: features, total: total, cast: cast,
+		take: take, features: features, total: total,
 		ring: make([]float32, min(total, blocks*collectBlock)*features), filled: make([]int, blocks),
 	}
 	c.moved = sync.NewCond(&c.mu)
@@ -74,13 +71,13 @@ func (c *collector) put(i int, fill func(row []float32) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.filled[i%rows/collectBlock]++
-	for !c.adding && c.err == nil && c.base < c.total {
+	for !c.taking && c.err == nil && c.base < c.total {
 		block := c.base % rows / collectBlock
 		n := min(collectBlock, c.total-c.base)
 		if c.filled[block] < n {
 			break
 		}
-		c.add(block, n)
+		c.handOn(block, n)
 	}
 	return c.err
 }
@@ -95,17 +92,14 @@ func (c *collector) wait(i int) error {
 	return c.err
 }
 
-// add puts a complete block into the learner, and lets go of the lock
-// meanwhile.
-func (c *collector) add(block, n int) {
-	c.adding = true
+// handOn hands a complete block on, and lets go of the lock meanwhile.
+func (c *collector) handOn(block, n int) {
+	c.taking = true
 	c.mu.Unlock()
-	c.cast.adding()
 	from := block * collectBlock * c.features
-	err := c.learner.Add(c.ring[from : from+n*c.features])
-	c.cast.added(n)
+	err := c.take(c.ring[from : from+n*c.features])
 	c.mu.Lock()
-	c.adding = false
+	c.taking = false
 	if err != nil && c.err == nil {
 		c.err = err
 	}

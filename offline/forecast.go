@@ -15,13 +15,14 @@ import (
 type forecast struct {
 	progress Progress
 	plan     readout.Plan
-	samples  int64   // to run
+	samples  int64   // to run, in all passes
 	points   int     // to add
 	product  float64 // seconds of a multiply-add in a product, on all cores
 	start    time.Time
 
 	mu     sync.Mutex
-	run    int64
+	before int64   // run in the passes before
+	run    int64   // run in all
 	sample float64 // seconds of a sample, on all cores; 0 until it is known
 	add    int
 	solved float64 // share
@@ -40,9 +41,16 @@ func newForecast(progress Progress, plan readout.Plan, samples int64, points int
 
 func (f *forecast) ran(samples int64) {
 	f.mu.Lock()
-	f.run = samples
+	f.run = f.before + samples
 	f.mu.Unlock()
 	f.report()
+}
+
+// passed is told at the end of a pass.
+func (f *forecast) passed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before = f.run
 }
 
 // adding is told before the first features are added.

@@ -55,14 +55,15 @@ type RetrainReport struct {
 	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
 	Plan         readout.Plan   `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout      readout.Report `json:"readout"`
-	StateSeconds float64        `json:"state_seconds"` // wall clock, of the pass over the series and of adding up their features meanwhile
+	StateSeconds float64        `json:"state_seconds"` // wall clock, of the passes over the series and of adding up their features meanwhile
 	FitSeconds   float64        `json:"fit_seconds"`   // wall clock, of the readout
 }
 
 // Retrain makes a model from the training part of d; it never looks at the
 // rest. It computes the constants of the input transform, draws the network
-// from the seed, and runs all sequences through it once: those that the policy
-// cuts from every series, each from a reset state. Then it learns a linear
+// from the seed, and runs all sequences through it: those that the policy
+// cuts from every series, each from a reset state. Once is enough, but where
+// features are clipped and too many to be kept (readout.Plan.Passes). Then it learns a linear
 // classifier of the features at their ends, the ridge classifier or the
 // discriminant. A sequence has its series' class, and leave-one-out leaves out
 // all sequences of a series. The policy endless closes no sequence, so every
@@ -147,7 +148,10 @@ func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress
 	if opt.Planned != nil {
 		opt.Planned(t.report)
 	}
-	cast := newForecast(progress, l.Plan(), t.plan.work, t.plan.points)
+	cast := newForecast(progress, l.Plan(), int64(l.Plan().Passes)*t.plan.work, t.plan.points)
+	if err := t.measure(ctx, l, cast); err != nil {
+		return fail(err)
+	}
 	if err := t.feed(ctx, l, src.sampleSource, t.plan, cast); err != nil {
 		return fail(err)
 	}
@@ -210,7 +214,7 @@ func (t *training) readout(groups []int, beside int64) readout.Options {
 // learner is for the examples [from, to).
 func (t *training) learner(from, to int) (*readout.Learner, error) {
 	f := t.opt.Spec.FeatureCount()
-	beside := t.src.bytes + collectorBytes(f, to-from, t.opt.threads())
+	beside := t.src.bytes + collectorBytes(f, len(t.examples.labels), t.opt.threads())
 	l, err := readout.NewPart(f, t.src.classes, t.examples.labels, from, to, t.readout(t.examples.groups, beside))
 	if err != nil {
 		return nil, fmt.Errorf("offline: %s, which takes %s itself: %w", t.src.what, readout.Size(beside), err)
@@ -221,9 +225,32 @@ func (t *training) learner(from, to int) (*readout.Learner, error) {
 	return l, nil
 }
 
+// measure runs everything through the network for a learner that must know all
+// features before the first is added.
+func (t *training) measure(ctx context.Context, l *readout.Learner, cast *forecast) error {
+	if l.Plan().Passes < 2 {
+		return nil
+	}
+	_, err := t.run(ctx, t.src.sampleSource, t.plan, cast, l.Measure)
+	cast.passed()
+	return err
+}
+
 // feed runs the source of a plan through the network and gives the features to
 // the learner of its examples.
 func (t *training) feed(ctx context.Context, l *readout.Learner, sampleSource sampleSource, pl *plan, cast *forecast) (err error) {
+	t.report.Missing, err = t.run(ctx, sampleSource, pl, cast, func(features []float32) error {
+		cast.adding()
+		err := l.Add(features)
+		cast.added(len(features) / t.opt.Spec.FeatureCount())
+		return err
+	})
+	return err
+}
+
+// run runs the source of a plan through the network and hands the features on in
+// the order of the plan's examples.
+func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan, cast *forecast, take func(features []float32) error) (missing int64, err error) {
 	start := time.Now()
 	arrival := make([]int, len(pl.examples))
 	for _, example := range pl.examples {
@@ -231,18 +258,18 @@ func (t *training) feed(ctx context.Context, l *readout.Learner, sampleSource sa
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := newCollector(ctx, l, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), cast)
-	t.report.Missing, err = pass{
+	c := newCollector(ctx, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), take)
+	missing, err = pass{
 		EngineOptions: t.opt.EngineOptions, net: t.net,
 		take: func(e reservoir.Engine, slot int32, _ *cutSequence, p *point, _ []float32) error {
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
 		},
 	}.run(ctx, sampleSource, pl, cast.ran)
-	t.report.StateSeconds = time.Since(start).Seconds()
+	t.report.StateSeconds += time.Since(start).Seconds()
 	if err != nil {
-		return fmt.Errorf("offline: %s: %w", t.src.what, err)
+		return missing, fmt.Errorf("offline: %s: %w", t.src.what, err)
 	}
-	return nil
+	return missing, nil
 }
 
 // finish solves for the readout and makes the model.

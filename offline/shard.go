@@ -24,16 +24,17 @@ type Shard struct{ I, N int }
 
 // A file of statistics is what one shard has learnt:
 //
-//	EUSNPART, uint32 version 1
+//	EUSNPART, uint32 version 2
 //	uint32 length, JSON of shardJob: the same in all shards of a job
 //	uint32 length, JSON of shardOwn
 //	what readout.Learner.Encode writes
 //	SHA-256 of all that
 //
-// all little-endian.
+// all little-endian. Version 1 is the same without what clipping needs, which is
+// not there in files of earlier programs.
 const (
 	shardMagic   = "EUSNPART"
-	shardVersion = 1
+	shardVersion = 2
 	maxShardJob  = 1 << 26
 )
 
@@ -64,7 +65,9 @@ type shardOwn struct {
 }
 
 // RetrainShard does one share of a training. It reads all of the training part,
-// because the constants of the input transform are those of all series. It runs
+// because the constants of the input transform are those of all series. Where
+// features are clipped and too many to be kept, it also runs all of it through the
+// network, because the limits are those of all series. Then it runs
 // its share of the series, neighbours in the archive, through the network, and
 // writes what there is to learn from them to a file of statistics at path. The
 // file is written whole or not at all. MergeShards makes the model from the
@@ -110,7 +113,15 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	}
 	p := l.Plan()
 	p.SolveWork = 0
-	if err := t.feed(ctx, l, share.sampleSource, pl, newForecast(progress, p, pl.work, pl.points)); err != nil {
+	work := pl.work
+	if p.Passes > 1 {
+		work += t.plan.work
+	}
+	cast := newForecast(progress, p, work, pl.points)
+	if err := t.measure(ctx, l, cast); err != nil {
+		return fail(err)
+	}
+	if err := t.feed(ctx, l, share.sampleSource, pl, cast); err != nil {
 		return fail(err)
 	}
 	own, err := json.Marshal(shardOwn{s.I, t.report.Missing, t.report.StateSeconds})
@@ -323,8 +334,8 @@ func (s *shardFile) readHead(r io.Reader, size int64) error {
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(shardMagic)]) != shardMagic {
 		return errors.New("not a file of statistics, as retrain --shard writes them")
 	}
-	if v := binary.LittleEndian.Uint32(start[len(shardMagic):]); v != shardVersion {
-		return fmt.Errorf("statistics of version %d, want %d: merge with the program that wrote them", v, shardVersion)
+	if v := binary.LittleEndian.Uint32(start[len(shardMagic):]); v < 1 || v > shardVersion {
+		return fmt.Errorf("statistics of version %d, want 1 to %d: merge with the program that wrote them", v, shardVersion)
 	}
 	s.at = int64(len(start))
 	own := []byte(nil)

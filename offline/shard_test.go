@@ -2,6 +2,7 @@ package offline
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -94,6 +95,30 @@ func TestShardsOfMoments(t *testing.T) {
 		if got := m.Readouts[0].Weights[i]; math.Abs(float64(got-w)) > 1e-5*largest {
 			t.Fatalf("weight %d: %g, of one job %g", i, got, w)
 		}
+	}
+}
+
+// Files of the version before are read: they are as today's, of features that are
+// not clipped.
+func TestShardsOfVersion1(t *testing.T) {
+	opt := RetrainOptions{Spec: smallBank(2)}
+	opt.Spec.Members, opt.Spec.Units = 2, 5
+	paths := shards(t, tones(150, 0), opt, 2)
+	want, _ := mergedShards(t, paths)
+	for _, path := range paths[1:] {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(shardMagic)] = 1
+		end := len(data) - sha256.Size
+		sum := sha256.Sum256(data[:end])
+		if err := os.WriteFile(path, append(data[:end], sum[:]...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, _ := mergedShards(t, paths); fingerprint(t, m) != fingerprint(t, want) {
+		t.Error("another model")
 	}
 }
 

@@ -1,6 +1,10 @@
 package readout
 
-import "math"
+import (
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+)
 
 // clip centres features and limits them, in the readout's own numbers: what a
 // solver learns from are the bits that Linear multiplies by its weights.
@@ -18,6 +22,16 @@ func clipOf(s space, at float64) *clip {
 		}
 	}
 	return c
+}
+
+// samples limits whole samples, row-major; dst and src may be the same.
+func (c *clip) samples(dst, src []float32) {
+	f := len(c.center)
+	dense.Parallel(len(src)/f, 16, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			c.apply(dst[i*f:(i+1)*f], src[i*f:(i+1)*f], 0)
+		}
+	})
 }
 
 // apply limits the features from j0 on of one sample; dst and src may be the same.

@@ -2,6 +2,7 @@ package readout
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -30,10 +31,10 @@ func spread(n, features, classes int) (x []float32, labels []int) {
 
 // Learning with a clip is learning from features that were centred, scaled and
 // clipped beforehand: the same scores, the same leave-one-out. The readout's limits
-// are where the clip is; samples that are not kept are not clipped.
+// are where the clip is. That holds up to as many samples as features, and beyond.
 func TestClip(t *testing.T) {
 	const features, classes, at = 48, 3, 1.5
-	for _, n := range []int{30, 90} {
+	for _, n := range []int{30, 48, 49, 90} {
 		x, labels := spread(n, features, classes)
 		before := slices.Clone(x)
 		soft := &Soft{Run: 3, Floors: []float64{0, .1}, Clip: at}
@@ -44,14 +45,6 @@ func TestClip(t *testing.T) {
 		}
 		if !slices.Equal(x, before) {
 			t.Fatal("the caller's features were changed")
-		}
-		if n > features {
-			soft.Clip = 0
-			plain, _, err := Fit(context.Background(), x, labels, classNames(classes), opt)
-			if err != nil || got.Limit != nil || !slices.Equal(got.Weights, plain.Weights) {
-				t.Errorf("%d samples of %d features: limits %v, or other weights than without a clip (%v)", n, features, got.Limit, err)
-			}
-			continue
 		}
 		s, err := newTable(&samples{features: features, n: n, x: x}, scaling{true, &Soft{Run: soft.Run, Floors: soft.Floors}})
 		if err != nil {
@@ -129,4 +122,89 @@ func TestLimits(t *testing.T) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
 	}
+}
+
+// Where samples are not kept they are measured first, and the limits come from
+// that alone: they are the same bits whatever comes at a time, and whatever the
+// parts. Limits of samples that are kept differ by the rounding of float64 sums.
+func TestLimitsOfBlocksAndParts(t *testing.T) {
+	const n, features, classes = 900, 48, 3
+	x, labels := spread(n, features, classes)
+	opt := Options{Standardise: true, Soft: &Soft{Run: 3, Floors: []float64{0, .1}, Clip: 1.5}}
+	want, _, err := Fit(context.Background(), x, labels, classNames(classes), opt)
+	if err != nil || want.Limit == nil {
+		t.Fatal(err, want)
+	}
+	part := func(from, to int) *Learner { return learnt(t, x, labels, classes, opt, from, to) }
+	for how, l := range map[string]*Learner{
+		"in blocks": part(0, n), "of three parts": merge(t, opt, part(0, 100), part(100, 101), part(101, n)),
+	} {
+		got, _ := solved(t, l, opt)
+		if !slices.Equal(got.Limit, want.Limit) || !slices.Equal(got.Center, want.Center) {
+			t.Errorf("%s: other limits", how)
+		}
+		for i, w := range want.Weights {
+			// Parts are summed up in another order: roundings of float64, by a condition of some thousands.
+			if math.Abs(float64(got.Weights[i]-w)) > 1e-6*math.Abs(float64(w))+1e-9 {
+				t.Fatalf("%s: weight %d is %v, want %v", how, i, got.Weights[i], w)
+			}
+		}
+	}
+	kept, err := newTable(&samples{features: features, n: n, x: x}, opt.scaling())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j, l := range want.Limit {
+		if k := kept.space.clip.limit[j]; math.Abs(float64(k-l)) > 1e-6*float64(l) {
+			t.Errorf("feature %d: limit %v, of samples that are kept %v", j, l, k)
+		}
+	}
+}
+
+// What is out of turn is refused with what is wanted instead.
+func TestMeasureRefuses(t *testing.T) {
+	const n, features, classes = 90, 48, 3
+	x, labels := spread(n, features, classes)
+	opt := Options{Standardise: true, Soft: &Soft{Run: 3, Floors: []float64{0, .1}, Clip: 1.5}}
+	open := func(n int, opt Options) *Learner {
+		l, err := NewLearner(features, classNames(classes), labels[:n], opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	refused := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+	refused(open(40, opt).Measure(x[:features]), "want a plan of two passes")
+	refused(open(n, Options{Standardise: true}).Measure(x[:features]), "want a plan of two passes")
+	l := open(n, opt)
+	refused(l.Add(x[:features]), "0 samples measured, want 90 before the first is added")
+	if err := l.Measure(x[:80*features]); err != nil {
+		t.Fatal(err)
+	}
+	refused(l.Add(x[:features]), "80 samples measured, want 90")
+	refused(l.Measure(x[:11*features]), "91 samples measured, want 90")
+	refused(l.Measure([]float32{float32(math.NaN())}), "1 feature values")
+	if err := errors.Join(l.Measure(x[80*features:]), l.Add(x[:features])); err != nil {
+		t.Fatal(err)
+	}
+	refused(l.Measure(x[:0]), "none added")
+
+	whole, plain := learnt(t, x, labels, classes, opt, 0, n), opt
+	plain.Soft = nil
+	_, err := mergeParts(opt, learnt(t, x, labels, classes, opt, 0, 45), learnt(t, x, labels, classes, plain, 45, n))
+	refused(err, "clipped with those of others that are not")
+	x[7]++
+	_, err = mergeParts(opt, learnt(t, x, labels, classes, opt, 0, 45), whole)
+	refused(err, "merging samples")
+	second := learnt(t, x, labels, classes, opt, 45, n)
+	x[7]--
+	_, err = mergeParts(opt, learnt(t, x, labels, classes, opt, 0, 45), second)
+	refused(err, "clipped at different limits")
+	_, _, err = merge(t, opt, whole).Solve(context.Background(), plain)
+	refused(err, "want the options that they were added with")
 }

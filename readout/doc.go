@@ -27,7 +27,8 @@
 //     n x n kernel. It needs all features: in memory, or beyond Options.Memory in
 //     a temporary file, with the same bits.
 //   - With more samples, both solve through the F x F matrix of their moments.
-//     Moments can be added: one pass is enough, and parts can be merged. To choose
+//     Moments can be added: one pass is enough, and parts can be merged. With a
+//     clip it takes a pass before, for the limits (Learner.Measure). To choose
 //     alpha, a Learner keeps at most about 42 million feature values (4,194
 //     samples of 10,000 features): whole groups, drawn by a hash of their place.
 //     Report.LeftOutSamples says how many samples the leave-one-out errors are of,

@@ -172,6 +172,18 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	if n <= f {
 		return j.throughKernel(ctx, &samples{features: f, n: n, x: features})
 	}
+	var raw *space
+	if opt.scaling().clip() > 0 {
+		if err := opt.Soft.check(f); err != nil {
+			return nil, Report{}, err
+		}
+		m := newMeasures(f)
+		m.add(features)
+		s := m.space(opt.scaling())
+		clipped := make([]float32, len(features))
+		s.clip.samples(clipped, features)
+		raw, features = &s, clipped
+	}
 	g := newMoments(f, len(counts))
 	share := setupShare(f, len(classes), n, opt)
 	for i0 := 0; i0 < n; i0 += panel {
@@ -183,7 +195,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 		opt.Progress(share * float64(end) / float64(n))
 	}
 	j.opt.Progress = func(done float64) { opt.Progress(share + (1-share)*done) }
-	return j.throughMoments(ctx, g, features)
+	return j.throughMoments(ctx, g, features, raw)
 }
 
 // setupShare is the part of Fit's work before an alpha is tried.
@@ -243,12 +255,12 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 }
 
 // throughMoments has the moments of all samples, which it uses up, and keeps
-// some or all of them.
-func (j job) throughMoments(ctx context.Context, g *moments, kept []float32) (*Linear, Report, error) {
+// some or all of them. raw is the space before they were clipped; nil: they were not.
+func (j job) throughMoments(ctx context.Context, g *moments, kept []float32, raw *space) (*Linear, Report, error) {
 	if err := errors.Join(j.opt.Soft.check(g.features()), checkCounts(g.counts, j.classes)); err != nil {
 		return nil, Report{}, err
 	}
-	sys := newPrimal(g, kept, targets{j.labels, g.count(), targetMeans(g.counts)}, j.groups, j.opt.scaling())
+	sys := newPrimal(g, kept, targets{j.labels, g.count(), targetMeans(g.counts)}, j.groups, j.opt.scaling(), raw)
 	return j.finish(ctx, sys.space, g.counts, func(targets) (system, error) { return sys, nil })
 }
 

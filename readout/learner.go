@@ -2,6 +2,7 @@ package readout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -16,6 +17,9 @@ import (
 // their place in the order, so that neither threads nor parts (see NewPart)
 // change which. Each is still left out of all samples, exactly; there are only
 // fewer such errors to average.
+//
+// Where features are clipped and not kept (Plan.Passes is 2) it needs the samples
+// twice: all of them for Measure, then for Add.
 //
 // A Learner may be given a part of the samples alone and be merged with those
 // of the others. Not safe for concurrent use.
@@ -35,8 +39,12 @@ type Learner struct {
 	keptLabels []int    // of kept
 	keptGroups []int    // of kept: the first sample of their group; nil where each is by itself
 
-	moments *moments
-	buffer  []float32 // whole panels enter the moments, whatever Add is given
+	moments  *moments
+	buffer   []float32 // whole panels enter the moments, whatever Add is given
+	scaling  scaling
+	measured *measures // of all samples, before the first is added; nil: not wanted
+	raw      *space    // of them, once the first is added
+	clipped  []float32 // a panel
 }
 
 // NewLearner prepares for samples with the given labels, in this order; those
@@ -62,11 +70,17 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 	if err != nil {
 		return nil, err
 	}
+	if err := opt.Soft.check(features); err != nil {
+		return nil, err
+	}
 	plan := NewPlan(features, len(classes), len(labels), opt)
 	if err := plan.check(l.whole(), opt.Memory); err != nil {
 		return nil, err
 	}
-	l.kernel, l.plan = plan.Kernel, plan
+	l.kernel, l.plan, l.scaling = plan.Kernel, plan, opt.scaling()
+	if plan.Passes > 1 {
+		l.measured = newMeasures(features)
+	}
 	if err := l.places(groups, plan); err != nil {
 		return nil, err
 	}
@@ -132,6 +146,24 @@ func (l *Learner) open(spill bool) (err error) {
 	return nil
 }
 
+// Measure takes the features of the next samples of all, row-major, also where the
+// Learner is of a part: all parts clip alike. It is for a plan of two passes, before
+// the first call of Add. It keeps no view of them.
+func (l *Learner) Measure(features []float32) error {
+	n := len(features) / l.features
+	switch {
+	case l.measured == nil || l.raw != nil:
+		return errors.New("readout: samples to measure, want a plan of two passes, and none added")
+	case l.measured.n+n > l.samples:
+		return fmt.Errorf("readout: %d samples measured, want %d", l.measured.n+n, l.samples)
+	}
+	if err := checkSamples(features, l.labels[l.measured.n:][:n], l.features, len(l.classes)); err != nil {
+		return err
+	}
+	l.measured.add(features)
+	return nil
+}
+
 // Add takes the features of the next samples, row-major. It keeps no view of
 // them.
 func (l *Learner) Add(features []float32) error {
@@ -140,10 +172,35 @@ func (l *Learner) Add(features []float32) error {
 	if l.at+n > l.to-l.from {
 		return fmt.Errorf("readout: %d samples added, want %d", l.at+n, l.to-l.from)
 	}
-	labels := l.labels[l.from+l.at:][:n]
-	if err := checkSamples(features, labels, f, len(l.classes)); err != nil {
+	if err := checkSamples(features, l.labels[l.from+l.at:][:n], f, len(l.classes)); err != nil {
 		return err
 	}
+	if l.measured == nil {
+		return l.take(features)
+	}
+	if l.measured.n < l.samples {
+		return fmt.Errorf("readout: %d samples measured, want %d before the first is added: features that are clipped and not kept are needed twice", l.measured.n, l.samples)
+	}
+	if l.raw == nil {
+		s := l.measured.space(l.scaling)
+		l.raw, l.clipped = &s, make([]float32, min(panel, l.to-l.from)*f)
+	}
+	for len(features) > 0 {
+		some := l.clipped[:min(len(l.clipped), len(features))]
+		l.raw.clip.samples(some, features[:len(some)])
+		if err := l.take(some); err != nil {
+			return err
+		}
+		features = features[len(some):]
+	}
+	return nil
+}
+
+// take adds samples as they are.
+func (l *Learner) take(features []float32) error {
+	f := l.features
+	n := len(features) / f
+	labels := l.labels[l.from+l.at:][:n]
 	for i, place := range l.place[l.at : l.at+n] {
 		if place < 0 {
 			continue
@@ -186,7 +243,7 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 	if err != nil {
 		return nil, Report{}, err
 	}
-	l.buffer = nil
+	l.buffer, l.clipped = nil, nil
 	groups, err := spans(l.keptGroups, len(l.keptLabels))
 	if err != nil {
 		return nil, Report{}, err
@@ -195,9 +252,29 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 	if l.kernel {
 		return j.throughKernel(ctx, l.kept)
 	}
+	raw, err := l.unclipped(opt.scaling())
+	if err != nil {
+		return nil, Report{}, err
+	}
 	m := l.moments
 	l.moments = nil
-	return j.throughMoments(ctx, m, l.kept.x)
+	return j.throughMoments(ctx, m, l.kept.x, raw)
+}
+
+// unclipped is the space of the samples before they were clipped; nil: they were
+// not.
+func (l *Learner) unclipped(o scaling) (*space, error) {
+	if l.measured == nil || l.raw != nil {
+		return l.raw, nil
+	}
+	if o.clip() == 0 { // it was read from elsewhere
+		return nil, errors.New("readout: statistics of samples that were clipped, want the options that they were added with")
+	}
+	if err := o.soft.check(l.features); err != nil {
+		return nil, err
+	}
+	s := l.measured.space(o)
+	return &s, nil
 }
 
 func (l *Learner) added() error {

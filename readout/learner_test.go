@@ -23,6 +23,13 @@ func learnt(t *testing.T, x []float32, labels []int, classes int, opt Options, f
 			t.Error(err)
 		}
 	})
+	for block, at := 1, 0; l.Plan().Passes > 1 && at < len(labels); block = block*5%900 + 1 {
+		end := min(len(labels), at+block)
+		if err := l.Measure(x[at*f : end*f]); err != nil {
+			t.Fatal(err)
+		}
+		at = end
+	}
 	for block := 1; from < to; block = block*3%1000 + 1 {
 		end := min(to, from+block)
 		if err := l.Add(x[from*f : end*f]); err != nil {
@@ -177,7 +184,7 @@ func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
 		t.Fatal(err)
 	}
 	y := targets{l.keptLabels, l.samples, targetMeans(l.moments.counts)}
-	sys := newPrimal(copied(l.moments), l.kept.x, y, groups, opt.scaling())
+	sys := newPrimal(copied(l.moments), l.kept.x, y, groups, opt.scaling(), l.raw)
 	s, err := sys.solve(context.Background(), 10, true)
 	if err != nil {
 		t.Fatal(err)

@@ -122,8 +122,9 @@ func (g *moments) sum() []float64 {
 
 // centre turns moments about the shift into moments about the mean, in the
 // solver's space: the Gram matrix in place of outer (lower triangle), and its
-// product with the targets. The moments are used up.
-func (g *moments) centre(o scaling) (s space, gram, cross dense.Matrix) {
+// product with the targets. The moments are used up. raw is the space of the
+// features before they were clipped, whose scales they keep; nil: they were not.
+func (g *moments) centre(o scaling, raw *space) (s space, gram, cross dense.Matrix) {
 	f, n, sum := g.features(), float64(g.count()), g.sum()
 	gram = g.outer
 	mean, variance := make([]float64, f), make([]float64, f)
@@ -134,7 +135,11 @@ func (g *moments) centre(o scaling) (s space, gram, cross dense.Matrix) {
 			variance[i] = max(0, gram.Row(i)[i]/n)
 		}
 	})
-	s = newSpace(mean, variance, o)
+	if raw != nil {
+		s = space{mean, raw.scale, raw.clip}
+	} else {
+		s = newSpace(mean, variance, o)
+	}
 	dense.Parallel(f, 64, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			floats.Mul(gram.Row(i)[:i+1], s.scale[:i+1])

@@ -15,8 +15,8 @@ import (
 func sameMoments(t *testing.T, a, b *moments) {
 	t.Helper()
 	n := float64(a.count())
-	sa, ga, ca := copied(a).centre(scaling{standardise: true})
-	sb, gb, cb := copied(b).centre(scaling{standardise: true})
+	sa, ga, ca := copied(a).centre(scaling{standardise: true}, nil)
+	sb, gb, cb := copied(b).centre(scaling{standardise: true}, nil)
 	for j := range sa.mean {
 		if d := math.Abs(sa.mean[j]-sb.mean[j]) * sa.scale[j]; !(d < 1e-12) {
 			t.Fatalf("mean %d: %g and %g", j, sa.mean[j], sb.mean[j])
@@ -94,7 +94,7 @@ func TestMomentsKeepSmallDeviations(t *testing.T) {
 	}
 	g := newMoments(2, 2)
 	g.add(x, labels)
-	_, gram, _ := g.centre(scaling{})
+	_, gram, _ := g.centre(scaling{}, nil)
 	if got := gram.Row(0)[0]; math.Abs(got-square) > 1e-12*square {
 		t.Errorf("centred moment %.15g, want %.15g", got, square)
 	}

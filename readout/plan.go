@@ -14,6 +14,7 @@ type Plan struct {
 	Kernel   bool `json:"kernel"`   // through the n x n kernel, for which all features are kept; else through moments
 	Spilled  bool `json:"spilled"`  // the features go to a temporary file
 	LeftOut  int  `json:"left_out"` // samples that choose alpha; 0: there is one alpha
+	Passes   int  `json:"passes"`   // how often the samples are needed: 2 where features are clipped and not kept, see Learner.Measure
 
 	Adding  int64 `json:"adding_bytes"`  // held while samples are added
 	Solving int64 `json:"solving_bytes"` // held at most
@@ -42,7 +43,7 @@ const keptGroups = 8
 func NewPlan(features, classes, samples int, opt Options) Plan {
 	n, f, c := float64(samples), float64(features), float64(columnsFor(classes))
 	steps := opt.steps()
-	p := Plan{Samples: samples, Features: features, Kernel: samples <= features}
+	p := Plan{Samples: samples, Features: features, Kernel: samples <= features, Passes: 1}
 	groups, _ := gather(opt.Groups, samples) // NewLearner refuses what is wrong
 	block := 0.0                             // of the largest group
 	for _, g := range groups {
@@ -59,6 +60,10 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 	p.kept, p.LeftOut = keep(groups, samples, keptValues/features, steps > 0)
 	m := float64(p.LeftOut)
 	p.Adding = int64(8*f*f + 4*m*f + 4*panel*f)
+	if opt.scaling().clip() > 0 {
+		p.Passes = 2
+		p.Adding += int64(16*f + 4*panel*f) // what was measured; a panel, clipped
+	}
 	p.Solving = int64(12*f*f + 4*m*f + 8*min(m, max(panel, block))*f + 32*f*c)
 	if block <= f {
 		p.Solving += int64(16 * block * block)

@@ -25,11 +25,11 @@ type primal struct {
 }
 
 // newPrimal uses the moments up. y are the targets of the samples kept, with
-// the means of all.
-func newPrimal(g *moments, kept []float32, y targets, groups []span, o scaling) *primal {
+// the means of all. For o and raw see moments.centre.
+func newPrimal(g *moments, kept []float32, y targets, groups []span, o scaling, raw *space) *primal {
 	s := &primal{n: g.count(), kept: kept, y: y.centred(), groups: groups}
 	f := g.features()
-	s.space, s.work, s.cross = g.centre(o)
+	s.space, s.work, s.cross = g.centre(o, raw)
 	s.means = g.means(s.space)
 	s.gram = make([]float64, 0, f*(f+1)/2)
 	for i := range f {

@@ -16,9 +16,8 @@ import (
 // With a Clip each feature, centred and scaled like that, is then limited to
 // [-Clip, Clip]: one far from all others has no more weight than one that is just
 // unusual. The readout that is learnt has limits (Linear.Limit), from the same
-// centres and scales. That is for samples that are all kept, no more than there
-// are features; more of them are learnt from in one pass, before which
-// their scales are not known, and are not limited.
+// centres and scales. A Learner that does not keep all samples needs them twice,
+// for the scales must be known before the first is limited (Learner.Measure).
 type Soft struct {
 	Run    int       // features in a row that are of one kind
 	Floors []float64 // of each kind; the kinds follow each other in this order, and begin again after the last

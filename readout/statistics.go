@@ -18,6 +18,8 @@ import (
 //
 //	uint32   length of the header
 //	header   JSON, see partHeader
+//	float64  mean, features values                    where features are clipped
+//	float64  squares about it, likewise               "
 //	float64  shift, features values                   where there are moments
 //	float64  sums, classes x features                 "
 //	float64  lower triangle of the outer products     "
@@ -31,9 +33,10 @@ type partHeader struct {
 	From     int      `json:"from"`
 	To       int      `json:"to"`
 	Kernel   bool     `json:"kernel"`
-	Counts   []int    `json:"counts,omitempty"` // of the moments
-	Labels   []int    `json:"labels"`           // of the samples kept
-	Groups   []int    `json:"groups,omitempty"` // of the samples kept
+	Measured bool     `json:"measured,omitempty"` // features are clipped, by what was measured of all samples
+	Counts   []int    `json:"counts,omitempty"`   // of the moments
+	Labels   []int    `json:"labels"`             // of the samples kept
+	Groups   []int    `json:"groups,omitempty"`   // of the samples kept
 }
 
 const maxHeader = 1 << 28
@@ -45,7 +48,7 @@ func (l *Learner) Encode(w io.Writer) error {
 	}
 	h := partHeader{
 		Features: l.features, Classes: l.classes, Samples: l.samples, From: l.from, To: l.to,
-		Kernel: l.kernel, Labels: l.keptLabels, Groups: l.keptGroups,
+		Kernel: l.kernel, Measured: l.measured != nil, Labels: l.keptLabels, Groups: l.keptGroups,
 	}
 	if l.moments != nil {
 		h.Counts = l.moments.counts
@@ -69,6 +72,10 @@ func (l *Learner) Encode(w io.Writer) error {
 		if err == nil {
 			_, err = w.Write(buffer)
 		}
+	}
+	if m := l.measured; m != nil {
+		doubles(m.mean)
+		doubles(m.square)
 	}
 	if g := l.moments; g != nil {
 		doubles(g.shift)
@@ -161,6 +168,8 @@ func (h *partHeader) check() error {
 		return bad("%d samples of %d features, want at most %d", h.Samples, h.Features, math.MaxInt32)
 	case h.Kernel != (h.Samples <= h.Features):
 		return bad("%d samples of %d features through the kernel: %v", h.Samples, h.Features, h.Kernel)
+	case h.Kernel && h.Measured:
+		return bad("%d samples of %d features kept and clipped, want one of these", h.Samples, h.Features)
 	case h.Kernel && (len(h.Labels) != n || h.Counts != nil):
 		return bad("%d samples kept of %d, want all, and no counts", len(h.Labels), n)
 	case !h.Kernel && len(h.Counts) != len(h.Classes):
@@ -196,6 +205,9 @@ func (h *partHeader) payload() float64 {
 	bytes := 4 * float64(len(h.Labels)) * f
 	if !h.Kernel {
 		bytes += 8 * (f + float64(len(h.Classes))*f + f*(f+1)/2)
+	}
+	if h.Measured {
+		bytes += 16 * f
 	}
 	return bytes
 }
@@ -240,6 +252,8 @@ func (l *Learner) follows(h partHeader) error {
 	switch {
 	case !slices.Equal(l.classes, h.Classes):
 		return fmt.Errorf("readout: merging statistics of the classes %q and %q", l.classes, h.Classes)
+	case l.to > 0 && (l.measured != nil) != h.Measured:
+		return errors.New("readout: merging statistics of features that are clipped with those of others that are not: not of one job, or of two versions of the program; let all its shards run again with one")
 	case l.features != h.Features || l.samples != h.Samples:
 		return fmt.Errorf("readout: merging statistics of %d samples of %d features with %d of %d: not of one job", l.samples, l.features, h.Samples, h.Features)
 	case len(l.keptLabels) > 0 && len(h.Labels) > 0 && (l.keptGroups == nil) != (h.Groups == nil):
@@ -253,6 +267,9 @@ func (l *Learner) follows(h partHeader) error {
 // absorb adds a part's numbers.
 func (l *Learner) absorb(h partHeader, from io.Reader) error {
 	f := l.features
+	if err := l.absorbMeasured(h, from); err != nil {
+		return err
+	}
 	if !l.kernel {
 		g := &moments{counts: h.Counts, shift: make([]float64, f), sums: dense.New(len(h.Classes), f)}
 		if err := readDoubles(from, g.shift); err != nil {
@@ -271,6 +288,28 @@ func (l *Learner) absorb(h partHeader, from io.Reader) error {
 		l.kept.x = append(l.kept.x, make([]float32, len(h.Labels)*f)...)
 	}
 	return l.readRows(from, len(l.keptLabels), len(h.Labels))
+}
+
+// absorbMeasured reads what all parts of a job must have measured alike.
+func (l *Learner) absorbMeasured(h partHeader, from io.Reader) error {
+	if !h.Measured {
+		return nil
+	}
+	m := newMeasures(l.features)
+	m.n = l.samples
+	if err := errors.Join(readDoubles(from, m.mean), readDoubles(from, m.square)); err != nil {
+		return err
+	}
+	for j, v := range m.square {
+		if v < 0 {
+			return fmt.Errorf("readout: statistics: squares of feature %d add up to %v, want 0 or more", j, v)
+		}
+	}
+	if l.measured != nil && !l.measured.same(m) {
+		return errors.New("readout: merging statistics of features that are clipped at different limits: not of one job")
+	}
+	l.measured = m
+	return nil
 }
 
 // readRows reads samples to keep, the first of them to the given place.

@@ -81,6 +81,11 @@ func learn(ctx context.Context, net *Network, series [][]float32, labels []strin
 		return nil, readout.Report{}, err
 	}
 	defer l.Close()
+	if l.Plan().Passes > 1 {
+		if err := eachBlock(ctx, net, series, l.Measure); err != nil {
+			return nil, readout.Report{}, err
+		}
+	}
 	if err := eachBlock(ctx, net, series, l.Add); err != nil {
 		return nil, readout.Report{}, err
 	}

@@ -173,6 +173,9 @@ func planText(p readout.Plan) string {
 		how = "all features are kept, in a temporary file because memory is too small"
 	case !p.Kernel:
 		how = "features are added up and not kept"
+		if p.Passes > 1 {
+			how = "a first pass finds the limits of the features, a second adds them up; they are not kept"
+		}
 	}
 	if !p.Kernel && 0 < p.LeftOut && p.LeftOut < p.Samples {
 		how += fmt.Sprintf(", except those of the %d sequences that choose the regularisation", p.LeftOut)
