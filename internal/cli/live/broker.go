@@ -43,6 +43,21 @@ func openBroker(c config.Config, log *slog.Logger) (*broker, error) {
 	return &broker{server: s, dial: func(name string) (*nats.Conn, error) { return s.Connect(name, log) }}, nil
 }
 
+// openRunning finds the server that a stage works with now: the configured one,
+// or the embedded one of a stage on this machine, which belongs to its process.
+func openRunning(c config.Config, log *slog.Logger) (*broker, error) {
+	local := c.NATS.URL == ""
+	if local {
+		c.NATS.URL = fmt.Sprintf("nats://127.0.0.1:%d", c.Server.Port)
+	}
+	b, err := openBroker(c, log)
+	var f *cli.Failure
+	if local && errors.As(err, &f) {
+		f.Next = "eusn-stream run --model MODEL, in another terminal"
+	}
+	return b, err
+}
+
 // connectHint says what a server that refused a connection wants, or other.
 func connectHint(err error, other string) string {
 	says := func(words ...string) bool {

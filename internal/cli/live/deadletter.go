@@ -35,13 +35,14 @@ func (l *letterFlags) add(f *pflag.FlagSet) {
 func (l *letterFlags) given() bool { return *l != letterFlags{} }
 
 func (l *letterFlags) filter(now time.Time) (admin.LetterFilter, error) {
-	since, err1 := pointInTime("since", l.since, now)
-	until, err2 := pointInTime("until", l.until, now)
+	const help = "eusn-stream deadletter list --help"
+	since, err1 := pointInTime("since", l.since, now, help)
+	until, err2 := pointInTime("until", l.until, now, help)
 	return admin.LetterFilter{Reason: l.reason, Key: l.key, Since: since, Until: until}, errors.Join(err1, err2)
 }
 
 // pointInTime reads how long ago, or when; empty is the zero time.
-func pointInTime(flag, text string, now time.Time) (time.Time, error) {
+func pointInTime(flag, text string, now time.Time, help string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -50,7 +51,7 @@ func pointInTime(flag, text string, now time.Time) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, cli.Fail(cli.ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, or a time, like 2026-01-31T12:00:00Z", flag, text), "eusn-stream deadletter list --help")
+		return t, cli.Fail(cli.ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, or a time, like 2026-01-31T12:00:00Z", flag, text), help)
 	}
 	return t, nil
 }

@@ -18,15 +18,12 @@ import (
 
 // printer prints what a stage publishes as lines of JSON.
 type printer struct {
-	w    io.Writer
-	job  string
-	nc   *nats.Conn
-	js   jetstream.JetStream
-	from uint64 // first message of the output to print
-	log  *slog.Logger
-
-	foreign int       // messages that were no predictions, since they were told
-	told    time.Time // when they were
+	w       io.Writer
+	job     string
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	from    uint64 // first message of the output to print
+	skipped foreigners
 }
 
 // newPrinter notes where the output ends before the stage starts, so that
@@ -37,7 +34,7 @@ func newPrinter(ctx context.Context, w io.Writer, job string, b *broker, log *sl
 	if err != nil {
 		return nil, err
 	}
-	p := &printer{w: w, job: job, nc: nc, from: 1, log: log}
+	p := &printer{w: w, job: job, nc: nc, from: 1, skipped: foreigners{log: log}}
 	if p.js, err = jetstream.New(nc); err == nil {
 		err = p.findEnd(ctx)
 	}
@@ -86,33 +83,32 @@ type PredictionLine struct {
 // reported and left out: the stage decides what it means for a partition.
 func (p *printer) run(ctx context.Context) error {
 	enc := json.NewEncoder(p.w)
-	for {
-		err := consumer.Predictions(ctx, p.js, p.job, p.from, func(o consumer.Output) error {
-			for _, row := range o.Predictions {
-				if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
-					return err
-				}
+	return consumer.Read(ctx, p.js, p.job, consumer.Span{From: p.from, Skip: p.skipped.skip}, func(o consumer.Output) error {
+		for _, row := range o.Predictions {
+			if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
+				return err
 			}
-			return nil
-		})
-		var other *consumer.ForeignError
-		if !errors.As(err, &other) {
-			return err
 		}
-		p.from = other.Seq + 1
-		p.skip(err)
-	}
+		return nil
+	})
+}
+
+// foreigners are messages that are not printed.
+type foreigners struct {
+	log   *slog.Logger
+	count int       // since they were told
+	told  time.Time // when they were
 }
 
 // foreignEvery is how often messages that are not printed are told.
 const foreignEvery = 10 * time.Second
 
 // skip says that a message is not printed: the first, and then how many at once.
-func (p *printer) skip(err error) {
-	p.foreign++
-	if now := time.Now(); now.Sub(p.told) >= foreignEvery {
-		p.log.Warn("message skipped: not a prediction of this job", "messages", p.foreign, "err", err)
-		p.told, p.foreign = now, 0
+func (f *foreigners) skip(err *consumer.ForeignError) {
+	f.count++
+	if now := time.Now(); now.Sub(f.told) >= foreignEvery {
+		f.log.Warn("message skipped: not a prediction of this job", "messages", f.count, "err", err)
+		f.told, f.count = now, 0
 	}
 }
 

@@ -58,7 +58,7 @@ func TestPrinterGoesOn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	out := &enough{lines: 3, then: cancel}
-	p := &printer{w: out, job: "eusn", nc: nc, js: js, from: 1, log: slog.New(slog.NewTextHandler(&log, nil))}
+	p := &printer{w: out, job: "eusn", nc: nc, js: js, from: 1, skipped: foreigners{log: slog.New(slog.NewTextHandler(&log, nil))}}
 	if err := p.run(ctx); err != nil {
 		t.Errorf("printing ended: %v", err)
 	}
@@ -70,8 +70,8 @@ func TestPrinterGoesOn(t *testing.T) {
 	if said := log.String(); strings.Count(said, "message skipped") != 1 || !strings.Contains(said, "nats stream rmm EUSN-OUT 2") {
 		t.Errorf("said, want once:\n%s", said)
 	}
-	if p.foreign != 2 {
-		t.Errorf("%d more to be told, want 2", p.foreign)
+	if p.skipped.count != 2 {
+		t.Errorf("%d more to be told, want 2", p.skipped.count)
 	}
 }
 

@@ -166,18 +166,9 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 	if _, ok := src.Source.(*source.Recording); ok && len(o.ofSets) > 0 {
 		a.Say("note: %s is a recording: all of it is published with its own streams; %s applies to data sets only", o.archive, strings.Join(o.ofSets, ", "))
 	}
-	local := c.NATS.URL == ""
-	if local { // the embedded server belongs to the stage's process
-		c.NATS.URL = fmt.Sprintf("nats://127.0.0.1:%d", c.Server.Port)
-	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	b, err := openBroker(c, log)
-	var f *cli.Failure
-	switch {
-	case local && errors.As(err, &f):
-		f.Next = "eusn-stream run --model MODEL, in another terminal"
-		return f
-	case err != nil:
+	b, err := openRunning(c, log)
+	if err != nil {
 		return err
 	}
 	defer b.close()

@@ -52,7 +52,8 @@ Network, which every sample advances. Predictions go out, also as Arrow.
   eusn-stream offline import ...   make a Parquet archive of a data set
   eusn-stream offline retrain ...  train a model on it
   eusn-stream run --model M        start the stage
-  eusn-stream replay --archive A   publish an archive as live data`,
+  eusn-stream replay --archive A   publish an archive as live data
+  eusn-stream tail                 print the predictions`,
 		SilenceErrors: true, // report prints them, once
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,7 +83,7 @@ Network, which every sample advances. Predictions go out, also as Arrow.
 		return fmt.Errorf("--progress %s: want auto, plain or none", a.ProgressMode)
 	}
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewPartitions(a), live.NewState(a), live.NewDeadLetter(a), offlinecmd.NewCommand(a), models.NewCommand(a), configcmd.NewCommand(a),
+	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewTail(a), live.NewPartitions(a), live.NewState(a), live.NewDeadLetter(a), offlinecmd.NewCommand(a), models.NewCommand(a), configcmd.NewCommand(a),
 		live.NewDoctor(a), bench.NewCommand(a), newVersion(a), cli.NewExitCodesTopic())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know

@@ -1,0 +1,153 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+)
+
+// tailFlags are the flags of tail that override keys of the configuration.
+var tailFlags = []string{"nats-url", "job"}
+
+// tailOptions are what only tail knows.
+type tailOptions struct {
+	since  string
+	stream string // empty = all
+	follow bool
+}
+
+// NewTail is "tail".
+func NewTail(a *cli.App) *cobra.Command {
+	var o tailOptions
+	var file string
+	cmd := &cobra.Command{
+		Use:   "tail",
+		Short: "Print a job's predictions: from now on, or from a time on",
+		Long: `Print the predictions of a job as they come, a line each: when the server stored it
+(UTC), the stream, the class, its probability (or the score, where the model gives no
+probability), and the integrity with its flags. --json prints lines of JSON with
+everything that is known, in the form of "run --json" and with the field "stored".
+
+Without --since it begins now and runs until Ctrl-C. With --since it prints what was
+stored since then and ends; with --follow it goes on until Ctrl-C.
+
+tail only reads. It does not join the job: it takes no partition, and leaves nothing on
+the server. It may run as often as you like, also while no stage runs, if a NATS server
+with the job's data does.`,
+		Example: `  eusn-stream tail
+  eusn-stream tail --stream pump-3 --since 10m --follow
+  eusn-stream tail --since 2026-01-31T12:00:00Z --json --nats-url nats://host:4222`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.StringVar(&o.since, "since", "", "begin with predictions stored since then: 10m (ago), or a time like 2026-01-31T12:00:00Z")
+	f.StringVar(&o.stream, "stream", "", "only this stream")
+	f.BoolVar(&o.follow, "follow", false, "with --since: go on with what comes, until Ctrl-C")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	f.String("job", "", "name of the stage's job")
+	config.ShowDefaults(f, tailFlags)
+	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+		c, err := stageConfig(a, file, f, tailFlags)
+		if err != nil {
+			return err
+		}
+		return tail(ctx, a, c, o)
+	})
+	return cmd
+}
+
+func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error {
+	since, err := pointInTime("since", o.since, time.Now(), "eusn-stream tail --help")
+	if err != nil {
+		return err
+	}
+	log := a.Logger("warn", c.Log.Format)
+	b, err := openRunning(c, log)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	nc, err := b.dial("eusn-stream/" + c.Job + "/tail")
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	skipped := foreigners{log: log}
+	span := consumer.Span{Since: since, Stored: o.since != "" && !o.follow, Skip: skipped.skip}
+	if !span.Stored {
+		span.Begun = func() { a.Say("reading the predictions of job %s; Ctrl-C stops", c.Job) }
+	}
+	err = consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, o.stream))
+	if err == nil && span.Stored {
+		err = cli.OrInterrupted(ctx.Err(), "not all stored predictions were printed")
+	}
+	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url and --job, checks the server and the job")
+}
+
+// tailLine is a prediction and when the server stored it.
+type tailLine struct {
+	PredictionLine
+	Stored time.Time `json:"stored"`
+}
+
+// tailTo prints the predictions of a stream, of all where it is empty.
+func tailTo(w io.Writer, asJSON bool, stream string) func(consumer.Output) error {
+	enc := json.NewEncoder(w)
+	return func(o consumer.Output) error {
+		for _, p := range o.Predictions {
+			if stream != "" && p.Stream != stream {
+				continue
+			}
+			err := error(nil)
+			if asJSON {
+				err = enc.Encode(tailLine{newPredictionLine(p, o.Meta.Labels), o.Stored.UTC()})
+			} else {
+				_, err = io.WriteString(w, tailText(p, o.Meta.Labels, o.Stored))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// tailText is one line for people, its fields two blanks apart.
+func tailText(p codec.Prediction, labels []string, stored time.Time) string {
+	certainty := fmt.Sprintf("%.3f", p.Probability)
+	if p.Probability == 0 { // the model gives none
+		certainty = fmt.Sprintf("score %.4g", p.Score)
+	}
+	flags := ""
+	if p.Flags != 0 {
+		flags = " (" + p.Flags.String() + ")"
+	}
+	return fmt.Sprintf("%s  %s  %s  %s  %s%s\n", stored.UTC().Format("2006-01-02T15:04:05.000Z"),
+		oneField(p.Stream), oneField(labels[p.Class]), certainty, p.Flags.Integrity(), flags)
+}
+
+// oneField quotes a text that would be more than one field, or none.
+func oneField(s string) string {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}

@@ -1,0 +1,133 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+const (
+	maxPull       = 16 << 20         // bytes asked for at a time; more gains nothing
+	heartbeat     = time.Second      // between signs of life of the server while there is nothing
+	forgetAfter   = 30 * time.Second // the server's copy of a consumer that went away
+	closeDeadline = 5 * time.Second  // for callbacks that nothing else ends
+)
+
+// errEnd is the end of a Span.
+var errEnd = errors.New("end of the span")
+
+// read hands the messages of a NATS stream whose subjects end in a partition
+// number to fn.
+func read(ctx context.Context, js jetstream.JetStream, stream string, span Span, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
+	last, err := span.last(ctx, js, stream)
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	if err != nil {
+		return explain(err, stream)
+	}
+	cons, err := js.OrderedConsumer(ctx, stream, span.config())
+	if err != nil {
+		return explain(err, stream)
+	}
+	if span.Begun != nil {
+		span.Begun()
+	}
+	inner, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	cc, err := cons.Consume(func(m jetstream.Msg) {
+		if inner.Err() != nil {
+			return
+		}
+		if err := span.one(m, stream, last, fn); err != nil {
+			stop(err)
+		}
+	}, jetstream.PullMaxBytes(maxPull), jetstream.PullHeartbeat(heartbeat))
+	if err != nil {
+		return fmt.Errorf("consumer: on %s: %w", stream, err)
+	}
+	defer natsclient.StopConsumer(cc, closeDeadline)
+	select {
+	case <-cc.Closed():
+		return fmt.Errorf("consumer: connection closed while reading %s", stream)
+	case <-inner.Done():
+		if cause := context.Cause(inner); cause != context.Cause(ctx) && cause != errEnd {
+			return cause
+		}
+		return nil
+	}
+}
+
+// config is that of a consumer which begins where the span does. It has no
+// state on the server's disk, and no other reader sees it.
+func (s Span) config() jetstream.OrderedConsumerConfig {
+	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, InactiveThreshold: forgetAfter}
+	switch {
+	case s.From > 0:
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, s.From
+	case !s.Since.IsZero():
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &s.Since
+	}
+	return cfg
+}
+
+// last is the number of the span's last message, 0 if it follows, errEnd if
+// there is none.
+func (s Span) last(ctx context.Context, js jetstream.JetStream, stream string) (uint64, error) {
+	if !s.Stored {
+		return 0, nil
+	}
+	str, err := js.Stream(ctx, stream)
+	if err != nil {
+		return 0, err
+	}
+	state := str.CachedInfo().State
+	if state.Msgs == 0 || state.LastSeq < s.From || s.From == 0 && (s.Since.IsZero() || state.LastTime.Before(s.Since)) {
+		return 0, errEnd
+	}
+	return state.LastSeq, nil
+}
+
+// one hands a message to fn. After the span's last one it returns errEnd.
+func (s Span) one(m jetstream.Msg, stream string, last uint64, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
+	meta, err := m.Metadata()
+	if err != nil {
+		return err
+	}
+	seq := meta.Sequence.Stream
+	if last > 0 && seq > last { // the last one is gone: newer ones took its place
+		return errEnd
+	}
+	if m.Headers().Get(wire.HeaderKind) != wire.KindJob {
+		part, wrong := strconv.Atoi(m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:])
+		if wrong == nil {
+			err = fn(m, meta, part)
+		} else {
+			err = &wire.ForeignError{Seq: seq, Err: fmt.Errorf("consumer: message %d on %s: the subject ends in no partition, so another program publishes there: look at the message (nats stream get %s %d), stop its sender, then remove the message (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
+		}
+	}
+	var other *wire.ForeignError
+	if s.Skip != nil && errors.As(err, &other) {
+		s.Skip(other)
+		err = nil
+	}
+	if err == nil && last > 0 && (seq == last || meta.NumPending == 0) {
+		err = errEnd
+	}
+	return err
+}
+
+func explain(err error, stream string) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("consumer: there is no NATS stream %s: has the stage run with this job name? (%w)", stream, err)
+	}
+	return fmt.Errorf("consumer: on %s: %w", stream, err)
+}
