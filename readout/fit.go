@@ -195,7 +195,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 		opt.Progress(share * float64(end) / float64(n))
 	}
 	j.opt.Progress = func(done float64) { opt.Progress(share + (1-share)*done) }
-	return j.throughMoments(ctx, g, features, raw)
+	return j.throughMoments(ctx, sums{all: g, kept: features, raw: raw})
 }
 
 // setupShare is the part of Fit's work before an alpha is tried.
@@ -254,14 +254,17 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 	})
 }
 
-// throughMoments has the moments of all samples, which it uses up, and keeps
-// some or all of them. raw is the space before they were clipped; nil: they were not.
-func (j job) throughMoments(ctx context.Context, g *moments, kept []float32, raw *space) (*Linear, Report, error) {
-	if err := errors.Join(j.opt.Soft.check(g.features()), checkCounts(g.counts, j.classes)); err != nil {
+// throughMoments uses the moments up.
+func (j job) throughMoments(ctx context.Context, g sums) (*Linear, Report, error) {
+	if err := errors.Join(j.opt.Soft.check(g.all.features()), checkCounts(g.all.counts, j.classes)); err != nil {
 		return nil, Report{}, err
 	}
-	sys := newPrimal(g, kept, targets{j.labels, g.count(), targetMeans(g.counts)}, j.groups, j.opt.scaling(), raw)
-	return j.finish(ctx, sys.space, g.counts, func(targets) (system, error) { return sys, nil })
+	sys, err := newPrimal(g, targets{j.labels, g.all.count(), targetMeans(g.all.counts)}, j.groups, j.opt.scaling())
+	if err != nil {
+		return nil, Report{}, err
+	}
+	defer sys.gram.close()
+	return j.finish(ctx, sys.space, g.all.counts, func(targets) (system, error) { return sys, nil })
 }
 
 func (j *job) finish(ctx context.Context, s space, counts []int, open func(targets) (system, error)) (*Linear, Report, error) {

@@ -84,7 +84,7 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 	if err := l.places(groups, plan); err != nil {
 		return nil, err
 	}
-	return l, l.open(plan.Spilled && l.whole())
+	return l, l.open(plan.Kernel && plan.Spilled && l.whole())
 }
 
 func (l *Learner) check() error {
@@ -258,7 +258,7 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 	}
 	m := l.moments
 	l.moments = nil
-	return j.throughMoments(ctx, m, l.kept.x, raw)
+	return j.throughMoments(ctx, sums{m, l.kept.x, raw, l.plan.Spilled})
 }
 
 // unclipped is the space of the samples before they were clipped; nil: they were

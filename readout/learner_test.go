@@ -69,11 +69,20 @@ func TestLearnerIsFit(t *testing.T) {
 				}
 			}
 			same("in blocks", learnt(t, x, labels, 3, opt, 0, n))
+			little := opt
+			plan := NewPlan(f, 3, n, opt)
+			little.Memory = plan.Solving - 1
 			if n > f {
+				if plan.Adding >= plan.Solving {
+					continue // nothing is left out, and solving takes less than adding
+				}
+				if l := learnt(t, x, labels, 3, little, 0, n); !l.plan.Spilled {
+					t.Errorf("%d samples of %d features in too little memory: the sums were not spilled", n, f)
+				} else {
+					same("with sums spilled", l)
+				}
 				continue
 			}
-			little := opt
-			little.Memory = NewPlan(f, 3, n, opt).Solving - 1
 			if little.Memory < NewPlan(f, 3, n, little).Solving {
 				continue // the panel read from the file is no smaller
 			}
@@ -184,7 +193,10 @@ func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
 		t.Fatal(err)
 	}
 	y := targets{l.keptLabels, l.samples, targetMeans(l.moments.counts)}
-	sys := newPrimal(copied(l.moments), l.kept.x, y, groups, opt.scaling(), l.raw)
+	sys, err := newPrimal(sums{copied(l.moments), l.kept.x, l.raw, false}, y, groups, opt.scaling())
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := sys.solve(context.Background(), 10, true)
 	if err != nil {
 		t.Fatal(err)

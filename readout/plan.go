@@ -2,6 +2,7 @@ package readout
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,7 +13,7 @@ type Plan struct {
 	Samples  int  `json:"samples"`
 	Features int  `json:"features"`
 	Kernel   bool `json:"kernel"`   // through the n x n kernel, for which all features are kept; else through moments
-	Spilled  bool `json:"spilled"`  // the features go to a temporary file
+	Spilled  bool `json:"spilled"`  // the features, or through moments a copy of their sums, go to a temporary file
 	LeftOut  int  `json:"left_out"` // samples that choose alpha; 0: there is one alpha
 	Passes   int  `json:"passes"`   // how often the samples are needed: 2 where features are clipped and not kept, see Learner.Measure
 
@@ -70,9 +71,20 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 	} else {
 		p.Solving += int64(16*block*f + 8*f*f) // see type wide
 	}
+	p.spillSums(opt.Memory)
 	p.AddWork = f * f / 2
 	p.SolveWork = momentsWork(f, m, steps)
 	return p
+}
+
+// spillSums puts the copy of the Gram matrix, 4 bytes for each of F x F, into a
+// file where that makes what is held fit.
+func (p *Plan) spillSums(memory int64) {
+	spare := 4 * int64(p.Features) * int64(p.Features)
+	if memory > 0 && p.Solving > memory && p.Solving-spare <= memory {
+		p.Spilled = true
+		p.Solving -= spare
+	}
 }
 
 // steps is how many alphas are tried; 0: there is one.
@@ -118,9 +130,13 @@ func (p Plan) check(whole bool, memory int64) error {
 	if memory <= 0 || need <= memory {
 		return nil
 	}
-	return fmt.Errorf("readout: %d samples of %d features need %s of memory, want at most %s: take fewer features, or give more memory",
-		p.Samples, p.Features, Size(need), Size(memory))
+	return fmt.Errorf("readout: %w: %d samples of %d features need %s, want at most %s: take fewer features, or give more memory",
+		ErrMemory, p.Samples, p.Features, Size(need), Size(memory))
 }
+
+// ErrMemory says that a training does not fit into Options.Memory, whatever part of
+// it goes to files.
+var ErrMemory = errors.New("too little memory")
 
 // ProductRate measures how many multiply-adds a second the products do that
 // learning spends its time in, on all cores together with whatever else the

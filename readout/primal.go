@@ -14,7 +14,7 @@ import (
 type primal struct {
 	space
 	n      int
-	gram   []float64    // lower triangle, row by row
+	gram   *triangle
 	work   dense.Matrix // F x F
 	cross  dense.Matrix // Z' y, F x columns
 	means  dense.Matrix // of the classes
@@ -24,26 +24,29 @@ type primal struct {
 	u      []float64    // memory of whiten
 }
 
+// sums are all that is learnt from samples that are not kept.
+type sums struct {
+	all   *moments
+	kept  []float32 // those left out in turn
+	raw   *space    // of all before they were clipped; nil: they were not
+	spill bool      // the copy of the Gram matrix goes to a file, for want of memory
+}
+
 // newPrimal uses the moments up. y are the targets of the samples kept, with
-// the means of all. For o and raw see moments.centre.
-func newPrimal(g *moments, kept []float32, y targets, groups []span, o scaling, raw *space) *primal {
-	s := &primal{n: g.count(), kept: kept, y: y.centred(), groups: groups}
-	f := g.features()
-	s.space, s.work, s.cross = g.centre(o, raw)
-	s.means = g.means(s.space)
-	s.gram = make([]float64, 0, f*(f+1)/2)
-	for i := range f {
-		s.gram = append(s.gram, s.work.Row(i)[:i+1]...)
-	}
-	return s
+// the means of all.
+func newPrimal(g sums, y targets, groups []span, o scaling) (s *primal, err error) {
+	s = &primal{n: g.all.count(), kept: g.kept, y: y.centred(), groups: groups}
+	s.space, s.work, s.cross = g.all.centre(o, g.raw)
+	s.means = g.all.means(s.space)
+	s.gram, err = newTriangle(s.work, g.spill)
+	return s, err
 }
 
 // solve returns the weights in the space, F x columns.
 func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r solution, err error) {
-	l, from := s.work, s.gram
-	for i := range l.Rows {
-		copy(l.Row(i)[:i+1], from)
-		from = from[i+1:]
+	l := s.work
+	if err = s.gram.copyTo(l); err != nil {
+		return r, err
 	}
 	if err = factorRidge(ctx, l, alpha); err != nil {
 		return r, err

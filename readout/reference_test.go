@@ -107,7 +107,7 @@ func TestMomentsAreScikitLearns(t *testing.T) {
 		for _, f := range r.Fits {
 			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardise)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
 				j := job{classes: classNames(r.Classes), opt: Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise, Progress: func(float64) {}}}
-				linear, _, err := j.throughMoments(context.Background(), momentsOf(r, 0, len(r.Labels)), nil, nil)
+				linear, _, err := j.throughMoments(context.Background(), sums{all: momentsOf(r, 0, len(r.Labels))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -135,7 +135,11 @@ func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardis
 	}
 	g := newMoments(tab.features, len(counts))
 	g.add(x, y.labels)
-	return map[string]system{"kernel": k, "moments": newPrimal(g, x, y, groups, scaling{standardise: standardise}, nil)}
+	m, err := newPrimal(sums{all: g, kept: x}, y, groups, scaling{standardise: standardise})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]system{"kernel": k, "moments": m}
 }
 
 func tableOf(t *testing.T, x []float32, n int, standardise bool) table {

@@ -22,29 +22,23 @@ type samples struct {
 	clip        *clip     // of what columns gives; nil: as they are
 }
 
-// newSamples makes room for samples, in memory or in a file without a name in
-// the system's directory for such files.
+// newSamples makes room for samples, in memory or in a file.
 func newSamples(features, n int, spill bool) (*samples, error) {
 	r := &samples{features: features, n: n}
 	if !spill {
 		r.x = make([]float32, features*n)
 		return r, nil
 	}
-	f, err := os.CreateTemp("", "eusn-features-*")
+	f, err := temporary()
 	if err != nil {
 		return nil, fmt.Errorf("readout: features beyond the memory given: %w", err)
 	}
 	r.file = f
-	_ = os.Remove(f.Name()) // where a system keeps open files, close removes it
 	return r, nil
 }
 
 func (r *samples) close() error {
-	if r.file == nil {
-		return nil
-	}
-	err := r.file.Close()
-	_ = os.Remove(r.file.Name())
+	err := closeTemporary(r.file)
 	r.file = nil
 	return err
 }

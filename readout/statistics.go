@@ -221,6 +221,7 @@ func (h *partHeader) learner(opt Options) (*Learner, error) {
 	} else {
 		p.Adding = int64(8 * f * f)
 		p.Solving = int64(12*f*f + 4*min(n*f, float64(keptValues)))
+		p.spillSums(opt.Memory)
 	}
 	if err := p.check(true, opt.Memory); err != nil {
 		return nil, err
@@ -238,7 +239,7 @@ func (h *partHeader) learner(opt Options) (*Learner, error) {
 	if !h.Kernel {
 		l.moments = newMoments(h.Features, len(h.Classes))
 	}
-	if !p.Spilled {
+	if !p.Kernel || !p.Spilled {
 		l.kept = &samples{features: h.Features} // grows
 		return l, nil
 	}

@@ -74,3 +74,37 @@ func BenchmarkSamples(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRidge is what one regularisation costs where samples are more than
+// features: a Cholesky factor, and the whitening of samples. The Gram matrix is
+// beside it.
+func BenchmarkRidge(b *testing.B) {
+	const n, f = 768, 5120
+	rng := rand.New(rand.NewPCG(8, 8))
+	s := samples(rng, n, f)
+	gram, l, u := New(f, f), New(f, f), random(rng, n, f)
+	b.Run("Gram", func(b *testing.B) {
+		for b.Loop() {
+			AddGram(gram, s)
+		}
+		gflops(b, n*f*(f+1))
+	})
+	b.Run("Cholesky", func(b *testing.B) {
+		for b.Loop() {
+			copy(l.Data, gram.Data)
+			for i := range f {
+				l.Row(i)[i] += 1e6
+			}
+			if err := Cholesky(b.Context(), l); err != nil {
+				b.Fatal(err)
+			}
+		}
+		gflops(b, float64(f)*f*f/3)
+	})
+	b.Run("Whiten", func(b *testing.B) {
+		for b.Loop() {
+			SolveRightT(u, l)
+		}
+		gflops(b, n*f*f)
+	})
+}

@@ -297,14 +297,29 @@ func engineFor(a *cli.App, s reservoir.Spec) (func(*reservoir.Network, int) (res
 }
 
 // saveTrained saves a model, if its training had no error.
-func saveTrained(ctx context.Context, m *reservoir.Model, err error, out string) error {
+func saveTrained(ctx context.Context, m *reservoir.Model, err error, out string, s reservoir.Spec) error {
 	if err == nil {
 		err = errors.Join(ctx.Err(), m.Save(out))
 	}
-	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), "eusn-stream offline retrain --help")
+	return notTrained(err, out, s)
+}
+
+// notTrained says what to do after an error: where memory is too small for the
+// network, take a smaller bank.
+func notTrained(err error, out string, s reservoir.Spec) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	next := "eusn-stream offline retrain --help"
+	if errors.Is(err, readout.ErrMemory) {
+		for _, name := range []string{"standard", "small", "tiny"} {
+			if b, known := reservoir.Bank(name, 1); known == nil && 2*b.FeatureCount() <= s.FeatureCount() {
+				next = "eusn-stream offline retrain --bank " + name + " --archive ARCHIVE, or more --memory"
+				break
+			}
+		}
+	}
+	return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), next)
 }
 
 func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, out string) error {
@@ -312,7 +327,7 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 	p := a.Progress()
 	m, report, err := src.Retrain(ctx, o, p.Report)
 	p.Close()
-	if err := saveTrained(ctx, m, err, out); err != nil {
+	if err := saveTrained(ctx, m, err, out, o.Spec); err != nil {
 		return err
 	}
 	if err := sayTrained(a, out, report); err != nil || a.JSON {

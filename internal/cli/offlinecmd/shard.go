@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // scaleFlags are for trainings that are large.
@@ -27,7 +28,7 @@ type scaleFlags struct {
 }
 
 func (s *scaleFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&s.memory, "memory", "", "memory limit of the training, such as 4GB (default three quarters of the machine's); features that do not fit go to a temporary file. The result does not depend on it")
+	f.StringVar(&s.memory, "memory", "", "memory limit of the training, such as 4GB (default three quarters of the machine's); features, or sums of them, that do not fit go to a temporary file. The result does not depend on it")
 	f.StringVar(&s.shard, "shard", "", "do part i of n of the training, such as 3/8, and write its statistics to --out")
 	f.BoolVar(&s.merge, "merge", false, "make the model from the files of all shards, given as arguments")
 }
@@ -135,7 +136,7 @@ func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offl
 	report, err := offline.RetrainShard(ctx, src.Set, o, s, out, p.Report)
 	p.Close()
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), "eusn-stream offline retrain --help")
+		return notTrained(err, out, o.Spec)
 	}
 	if a.JSON {
 		return a.PrintJSON(struct {
@@ -155,7 +156,7 @@ func mergeShards(ctx context.Context, a *cli.App, files []string, o offline.Retr
 	p := a.Progress()
 	m, report, err := offline.MergeShards(ctx, files, o, p.Report)
 	p.Close()
-	if err := saveTrained(ctx, m, err, out); err != nil {
+	if err := saveTrained(ctx, m, err, out, reservoir.Spec{}); err != nil {
 		return err
 	}
 	if err := sayTrained(a, out, report); err != nil || a.JSON {
@@ -169,7 +170,7 @@ func mergeShards(ctx context.Context, a *cli.App, files []string, o offline.Retr
 func planText(p readout.Plan) string {
 	how := "all features are kept"
 	switch {
-	case p.Spilled:
+	case p.Kernel && p.Spilled:
 		how = "all features are kept, in a temporary file because memory is too small"
 	case !p.Kernel:
 		how = "features are added up and not kept"
@@ -179,6 +180,9 @@ func planText(p readout.Plan) string {
 	}
 	if !p.Kernel && 0 < p.LeftOut && p.LeftOut < p.Samples {
 		how += fmt.Sprintf(", except those of the %d sequences that choose the regularisation", p.LeftOut)
+	}
+	if !p.Kernel && p.Spilled {
+		how += "; the sums are copied to a temporary file because memory is too small"
 	}
 	return fmt.Sprintf("%d features per sequence: %s; memory: at most %s", p.Features, how, readout.Size(max(p.Adding, p.Solving)))
 }

@@ -49,6 +49,7 @@ func TestRetrainInShards(t *testing.T) {
 		clitest.Exec(t, t.Context(), append([]string{"offline", "retrain", "--out", in("x"), "--memory", s}, network...)...).Want(t, cli.ExitUsage, "want a size")
 	}
 	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", in("x"), "--memory", "1MB", "--members", "100").Want(t, cli.ExitFailure, "give more memory")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", in("x"), "--memory", "1MB", "--bank", "large").Want(t, cli.ExitFailure, "retrain --bank standard --archive ARCHIVE, or more --memory")
 
 	// Features that find no room in memory go to a file, and the bits stay.
 	for memory, where := range map[string]string{"1MB": "all features are kept, in a temporary file", "1GB": "all features are kept; memory: at most"} {
