@@ -46,6 +46,10 @@ var graph = map[string]struct {
 	"pipeline":                {[]string{"codec", "pipeline/internal/owner", "pipeline/internal/shard", "pipeline/internal/state", "pipeline/internal/stats", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient", "readout", "reservoir"}, "a worker: starts shards, shares the partitions with other workers; knows no archive, no device and no configuration file"},
 	"pipeline/admin":          {[]string{"pipeline/consumer", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire"}, "looks at a job from outside; needs no stage"},
 	"pipeline/consumer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "reads what a job puts out; knows no stage"},
+	"pipeline/gateway":        {[]string{"codec", "internal/names", "pipeline/internal/wire", "pipeline/natsclient", "reservoir"}, "numbers and publishes what devices send; knows no protocol of theirs; of the reservoir it needs the limit of a sample"},
+	"pipeline/gateway/mqtt":   {[]string{"pipeline/gateway"}, "MQTT in, messages out: knows no server of ours"},
+	"pipeline/gateway/web":    {[]string{"pipeline/gateway"}, "HTTP in, messages out: knows no server of ours"},
+	"pipeline/gateway/line":   {[]string{"pipeline/gateway"}, "lines in, messages out: knows no server of ours"},
 	"pipeline/natsclient":     {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/producer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
 	"pipeline/natsserver":     {[]string{"pipeline/natsclient"}, "a server and its directory; asks itself one question at the start, as a client"},
@@ -91,12 +95,14 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/owner", "pipeline/internal/store", "pipeline/consumer", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/owner", "pipeline/internal/store", "pipeline/consumer", "pipeline/gateway", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/spf13/", []string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/compare", "offline/figures", "tools/peers/gonum"}, "the step needs no linear algebra library"},
 	{"github.com/eusn-stream/eusn-stream/offline/internal/baseline", []string{"offline/bench"}, "trained networks are for comparison in experiments only"},
 	{"github.com/prometheus/", []string{"internal/metrics"}, "one package speaks Prometheus; the stage counts in plain numbers"},
+	{"github.com/mochi-mqtt/", []string{"pipeline/gateway/mqtt"}, "one package speaks MQTT"},
+	{"github.com/eclipse/", []string{"pipeline/gateway/mqtt"}, "one package speaks MQTT"},
 	{"github.com/NVIDIA/", []string{"gpu/telemetry"}, "one package speaks NVML, and defines the functions that the binding leaves open"},
 	{"gonum.org/v1/plot", []string{"offline/figures"}, "one package draws"},
 }

@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"fmt"
+	"net"
+)
+
+// Access says who may send to an input that listens.
+type Access struct {
+	User, Password string      // empty User: anybody
+	TLS            *tls.Config // nil: none
+	Open           bool        // anybody in the network may send, in clear
+}
+
+// Check refuses an address that others than this machine reach, unless they
+// must log in over TLS, or the network is said to be trusted. login: the input
+// has one.
+func (a Access) Check(key, addr string, login bool) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("gateway: %s: %w", key, err)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() || a.Open {
+		return nil
+	}
+	if !login {
+		return fmt.Errorf("gateway: %s %s: others than this machine can reach this address, and lines have no login: set gateway.insecure: true if you trust everybody in that network, or listen on 127.0.0.1", key, addr)
+	}
+	lacks := ""
+	switch {
+	case a.User == "" && a.TLS == nil:
+		lacks = "gateway.user with gateway.password, and gateway.tls_cert with gateway.tls_key"
+	case a.User == "":
+		lacks = "gateway.user with gateway.password"
+	case a.TLS == nil:
+		lacks = "gateway.tls_cert with gateway.tls_key, because the password would be sent in clear"
+	default:
+		return nil
+	}
+	return fmt.Errorf("gateway: %s %s: others than this machine can reach this address: set %s; or gateway.insecure: true if you trust everybody in that network; or listen on 127.0.0.1", key, addr, lacks)
+}
+
+// Allows compares a login, in a time that does not tell how much of it is right.
+func (a Access) Allows(user, password string) bool {
+	if a.User == "" {
+		return true
+	}
+	same := func(x, y string) int {
+		p, q := sha256.Sum256([]byte(x)), sha256.Sum256([]byte(y))
+		return subtle.ConstantTimeCompare(p[:], q[:])
+	}
+	return same(user, a.User)&same(password, a.Password) == 1
+}
+
+// Listen listens on a TCP address, with TLS where a has it.
+func (a Access) Listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	if a.TLS != nil {
+		l = tls.NewListener(l, a.TLS)
+	}
+	return l, nil
+}

@@ -1,0 +1,106 @@
+// Package gateway takes samples from devices that do not speak NATS and
+// publishes them to a job's input: batched, numbered, each stream in order. The
+// packages below it speak the protocols: mqtt, web (HTTP) and line (Influx line
+// protocol over TCP and UDP). It knows nothing of the stage but the names of
+// subjects and headers; package pipeline, "Delivery", says what they mean.
+//
+// # The way of a message
+//
+//	device -> mqtt, web, line     payload, key (from topic or path) and what identifies the message
+//	  take.go       decodes it, refuses what has no stream, asks once for the key's last number
+//	  batch.go      adds its samples to the open batch of its stream
+//	  batch.go      seals the batch: full, or after Config.Latency; it gets its number
+//	  internal/outbox   writes batch, number and the messages in it to the disk
+//	  publish.go    publishes it; a stream has one message without an answer at a time
+//	  publish.go    the answer: notes it in the outbox, and lets the devices be told
+//
+// While a message of a stream has no answer, the next batch of that stream
+// grows: so few large messages go out where the server is slow. One goroutine
+// owns all of this. Decoding is in the goroutines of the inputs.
+//
+// # What the outbox is for
+//
+// Devices that wait for an acknowledgement get it after the server has stored
+// the samples, so their data needs no disk. The outbox is for two other things.
+//
+// First, numbers. A batch that was published, but whose answer never came, may be
+// stored or not. The next run must neither leave it out nor send its samples
+// under another number. So batch and number are on disk before the batch is
+// published for the first time. The next run sends the same bytes under the same
+// number and incarnation, and the stage drops what it has. The numbers go on
+// through all runs under one incarnation: a restart is no gap.
+//
+// Second, devices that cannot wait: QoS 0, and lines over TCP and UDP. Their
+// samples wait on the disk while the server is away, up to Config.OutboxBytes.
+//
+// The outbox also knows the newest messages of each device (its session, the
+// packet id, a hash of topic and content), and in which batch they are. A device
+// that sends a message again because the gateway ended before its
+// acknowledgement is acknowledged when that batch is stored, and its samples
+// are not taken twice. A repeat is recognised if the device says that it is one
+// (DUP), in the same session, with the same packet id, topic and content, among
+// the newest 256 messages of the device. A message that was acknowledged proves
+// nothing once the device has used a packet id twice among those: the repeat
+// may be of a later message, which never arrived. Then it is taken: rather
+// doubled than lost. A device that begins a new session (clean session, clean
+// start) says that nothing of the old one comes again.
+//
+// # Guarantees
+//
+// "Killed" is the gateway at any moment (kill -9), and the start of another one
+// with the same outbox. Lost and doubled are samples of messages that the device
+// has handed over.
+//
+//	input                       acknowledged               lost when killed         doubled when killed
+//	MQTT QoS 1 and 2, session   PUBACK, PUBREC: stored     nothing acknowledged     nothing
+//	  kept by the device
+//	MQTT QoS 1 and 2, clean     the same                   nothing acknowledged     what the device sends again
+//	  session
+//	MQTT QoS 0                  no                         what has no number yet:  nothing
+//	                                                       the newest 20 ms
+//	another broker, QoS 1       PUBACK to the broker       nothing acknowledged     nothing, if the broker keeps
+//	                                                                                the session and sets DUP
+//	HTTP, with Idempotency-Key  204: stored                nothing acknowledged     nothing, for the newest 65,536 keys
+//	HTTP, without               the same                   nothing acknowledged     what the device sends again
+//	lines over TCP              no                         the newest 20 ms, and    nothing
+//	                                                       what TCP had under way
+//	lines over UDP              no                         the same, and packets    packets that the network doubles
+//	                                                       for which there was no room
+//
+// A device that gives a message up, or sends it again as a new one (without DUP,
+// under another packet id or key), cannot be helped: the first is missing, the
+// second is there twice.
+//
+// After a power loss of the gateway's machine the end of the outbox may be
+// missing, because nothing is synced. What was acknowledged is stored on the
+// server. What was not may be doubled, and what was only in the outbox (QoS 0,
+// lines) is lost. Numbers are not used twice: before the first batch of a key,
+// each run asks the input for the key's last number, and goes on after the
+// higher one.
+//
+// # Holding back
+//
+// If the server refuses a message (the input is full, the disk is, nobody takes
+// the subject) or does not answer, the gateway tries one message every 250 ms
+// until one is stored, and says in the log why. Meanwhile nobody is
+// acknowledged. MQTT devices stop by themselves when they have as many messages
+// without an acknowledgement as they may have; HTTP requests get 503 after 10 s.
+// When the outbox is full, the gateway also stops to read: QoS 0 and TCP wait
+// in their connections, UDP packets are dropped and counted.
+//
+// # Keys
+//
+// One gateway sends a key: a second one, or a producer that publishes under the
+// same key, would count its own numbers. If the gateway finds another's message
+// last, it begins a new incarnation, which the stage flags as a gap. A topic
+// that fits no pattern, or whose key is not a token (blanks, dots, * and >) or
+// not a name (package names), is refused with a sentence and counted. MQTT 5
+// says it in the acknowledgement; MQTT 3.1.1 has no such answer, so the
+// connection ends; another broker is told that the message was taken, because
+// it would send it for ever.
+//
+// A payload that cannot be read is published as it is, under the next number:
+// the stage makes a dead letter of it. A message with a sample that the stage
+// may refuse (not finite, too large, without a time among others that have one)
+// shares its batch with no other, so that only it becomes a dead letter.
+package gateway

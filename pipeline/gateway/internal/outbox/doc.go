@@ -1,0 +1,24 @@
+// Package outbox keeps on disk what a gateway has numbered and the server has
+// not acknowledged yet, which device messages are in it, and which numbers were
+// given.
+//
+// It is a log in a directory of its own: segments outbox-N, each a line
+// "eusn-outbox 1" and then records. A record is the length of its body (u32),
+// CRC-32C of the body (u32) and the body: one byte for its kind, then its
+// fields. Numbers in a body are varints; a text is its length and its bytes.
+//
+//	b  batch     id subject incarnation seq, origins: n x (session id sum part), payload
+//	d  done      id of a batch that the server has acknowledged
+//	f  forget    session: the device has begun a new session
+//	s  all that is remembered, at the beginning of each segment: input,
+//	   numbers: n x (subject incarnation seq),
+//	   sessions: n x (session reused, m x (id sum part, id of the batch or 0))
+//
+// A segment is deleted when none of its batches waits and a later one has begun
+// with all that is remembered. A record that was cut off by the end of the process is the
+// end of its segment. A damaged one ends it too; then the file is kept under
+// the name outbox-N.damaged and the log says so.
+//
+// Nothing is synced: the log survives the end of the process, not a power loss.
+// Package gateway says what that means.
+package outbox

@@ -1,0 +1,391 @@
+package outbox
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const segmentBytes = 16 << 20 // a segment of more is followed by another
+
+// Batch is one message to the server, with its number.
+type Batch struct {
+	Subject, Incarnation string
+	Seq                  uint64
+	Origins              []Origin // of the device messages in it that can be repeated
+	Payload              []byte   // until Put; later Log.Payload reads it
+
+	Stored []func() // whom to tell when the server has acknowledged it; not in the log
+
+	id   uint64 // in the log; 0: not there yet
+	seen []*Seen
+	seg  *segment
+	at   int64 // of the payload in the segment
+	size int   // of the payload
+}
+
+// Add says that the batch holds a part of a device's message.
+func (b *Batch) Add(o Origin, s *Sessions) {
+	b.Origins = append(b.Origins, o)
+	b.seen = append(b.seen, s.Add(o, b))
+}
+
+// Written reports whether the batch is in the log.
+func (b *Batch) Written() bool { return b.id != 0 }
+
+// Size is the length of the payload.
+func (b *Batch) Size() int { return max(b.size, len(b.Payload)) }
+
+// Number is the last that a subject was given.
+type Number struct {
+	Incarnation string
+	Seq         uint64
+}
+
+// Log is an outbox. It belongs to one goroutine.
+type Log struct {
+	Sessions *Sessions
+	Numbers  map[string]Number // by subject; of all batches that were ever written
+	Input    string            // which input the numbers are of; empty: not said
+
+	dir     string
+	log     *slog.Logger
+	segs    []*segment // oldest first; the last is written
+	waiting map[uint64]*Batch
+	last    uint64 // id given last
+	bytes   int64  // of payloads that wait
+	rec     []byte
+	roll    int64
+}
+
+type segment struct {
+	n       int
+	f       *os.File
+	size    int64
+	waiting int
+}
+
+// Open reads the outbox in dir, which one process uses at a time, and makes it
+// if it is not there. It returns the batches that wait, in the order of their
+// numbers within each key.
+func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("outbox: %w", err)
+	}
+	l := &Log{Sessions: NewSessions(window), Numbers: map[string]Number{}, dir: dir, log: log, waiting: map[uint64]*Batch{}}
+	numbers, err := segmentNumbers(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	next := 1
+	for _, n := range numbers {
+		if err := l.read(n); err != nil {
+			l.Close()
+			return nil, nil, err
+		}
+		next = n + 1
+	}
+	if err := l.newSegment(next); err != nil {
+		l.Close()
+		return nil, nil, err
+	}
+	var wait []*Batch
+	for _, b := range l.waiting {
+		wait = append(wait, b)
+	}
+	slices.SortFunc(wait, func(a, b *Batch) int { return int(int64(a.id) - int64(b.id)) })
+	return l, wait, nil
+}
+
+func segmentNumbers(dir string) ([]int, error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
+	var numbers []int
+	for _, e := range names {
+		if tail, ok := strings.CutPrefix(e.Name(), "outbox-"); ok {
+			if n, err := strconv.Atoi(tail); err == nil {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+func (l *Log) path(n int) string { return filepath.Join(l.dir, "outbox-"+strconv.Itoa(n)) }
+
+// newSegment begins a segment with all that is remembered, and deletes those
+// that are not needed any more.
+func (l *Log) newSegment(n int) error {
+	f, err := os.OpenFile(l.path(n), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	s := &segment{n: n, f: f}
+	rec := text(begin(nil, kindAll), l.Input)
+	rec = binary.AppendUvarint(rec, uint64(len(l.Numbers)))
+	for subject, n := range l.Numbers {
+		rec = binary.AppendUvarint(text(text(rec, subject), n.Incarnation), n.Seq)
+	}
+	rec = l.Sessions.encode(rec)
+	first := append([]byte(magic), seal(rec)...)
+	if _, err := f.WriteAt(first, 0); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return fmt.Errorf("outbox: %w", err)
+	}
+	s.size = int64(len(first))
+	l.segs = append(l.segs, s)
+	l.roll = max(segmentBytes, 8*s.size)
+	l.sweep()
+	return nil
+}
+
+// sweep deletes the oldest segments without a batch that waits. A later one
+// stays as long as an older one does: it may say that a batch there is done.
+func (l *Log) sweep() {
+	for len(l.segs) > 1 && l.segs[0].waiting == 0 {
+		s := l.segs[0]
+		l.segs = l.segs[1:]
+		s.f.Close()
+		if err := os.Remove(s.f.Name()); err != nil {
+			l.log.Warn("a segment of the outbox cannot be deleted", "err", err)
+		}
+	}
+}
+
+// Put writes a batch, whose number it then holds for good, and lets its payload
+// go.
+func (l *Log) Put(b *Batch) error {
+	l.rec = begin(l.rec, kindBatch)
+	r := binary.AppendUvarint(l.rec, l.last+1)
+	r = text(text(r, b.Subject), b.Incarnation)
+	r = binary.AppendUvarint(r, b.Seq)
+	r = binary.AppendUvarint(r, uint64(len(b.Origins)))
+	for _, o := range b.Origins {
+		r = text(r, o.Session)
+		for _, v := range []uint64{o.ID, o.Sum, o.Part} {
+			r = binary.AppendUvarint(r, v)
+		}
+	}
+	at := len(r)
+	l.rec = append(r, b.Payload...)
+	s := l.segs[len(l.segs)-1]
+	place := s.size
+	if err := l.write(l.rec); err != nil {
+		return err
+	}
+	l.last++
+	b.id, b.seg, b.at, b.size = l.last, s, place+int64(at), len(b.Payload)
+	b.Payload = nil
+	l.Numbers[b.Subject] = Number{b.Incarnation, b.Seq}
+	s.waiting++
+	l.waiting[b.id] = b
+	l.bytes += int64(b.size)
+	return nil
+}
+
+// Payload reads a batch's payload.
+func (l *Log) Payload(b *Batch) ([]byte, error) {
+	p := make([]byte, b.size)
+	if _, err := b.seg.f.ReadAt(p, b.at); err != nil {
+		return nil, fmt.Errorf("outbox: message %d of %s: %w", b.Seq, b.Subject, err)
+	}
+	return p, nil
+}
+
+// Done notes that the server has acknowledged a batch.
+func (l *Log) Done(b *Batch) error {
+	l.finish(b)
+	l.rec = binary.AppendUvarint(begin(l.rec, kindDone), b.id)
+	if err := l.write(l.rec); err != nil {
+		return err
+	}
+	if s := l.segs[len(l.segs)-1]; s.size > l.roll {
+		return l.newSegment(s.n + 1)
+	}
+	l.sweep()
+	return nil
+}
+
+func (l *Log) finish(b *Batch) {
+	for _, e := range b.seen {
+		e.Batch = nil
+	}
+	b.seg.waiting--
+	delete(l.waiting, b.id)
+	l.bytes -= int64(b.size)
+}
+
+// SetInput says of which input the numbers are. If they were of another one, they
+// are forgotten.
+func (l *Log) SetInput(input string) error {
+	if l.Input == input {
+		return nil
+	}
+	if l.Input != "" {
+		clear(l.Numbers)
+	}
+	l.Input = input
+	return l.newSegment(l.segs[len(l.segs)-1].n + 1)
+}
+
+// Forget notes that a device has begun a new session.
+func (l *Log) Forget(session string) error {
+	l.Sessions.Forget(session)
+	l.rec = text(begin(l.rec, kindForget), session)
+	return l.write(l.rec)
+}
+
+// write adds a record. A part of one that did not fit is taken back, so that the
+// next one stands in its place.
+func (l *Log) write(rec []byte) error {
+	s := l.segs[len(l.segs)-1]
+	if _, err := s.f.WriteAt(seal(rec), s.size); err != nil {
+		s.f.Truncate(s.size)
+		return fmt.Errorf("outbox: %w", err)
+	}
+	s.size += int64(len(rec))
+	return nil
+}
+
+// Bytes is how much the payloads of the batches take that wait.
+func (l *Log) Bytes() int64 { return l.bytes }
+
+// Waiting is how many batches the server has not acknowledged.
+func (l *Log) Waiting() int { return len(l.waiting) }
+
+// Sync makes what is written survive a power loss.
+func (l *Log) Sync() error { return l.segs[len(l.segs)-1].f.Sync() }
+
+// Close closes the files.
+func (l *Log) Close() {
+	for _, s := range l.segs {
+		s.f.Close()
+	}
+}
+
+// read takes over a segment of an earlier run.
+func (l *Log) read(n int) error {
+	f, err := os.Open(l.path(n))
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	s := &segment{n: n, f: f}
+	l.segs = append(l.segs, s)
+	r := bufio.NewReaderSize(f, 64<<10)
+	first := make([]byte, len(magic))
+	if k, err := io.ReadFull(r, first); err != nil && strings.HasPrefix(magic, string(first[:k])) {
+		return nil // the process ended while it made the file
+	}
+	if string(first) != magic {
+		return fmt.Errorf("outbox: %s is not an outbox of this program, or of a later version: move it away", f.Name())
+	}
+	s.size = int64(len(magic))
+	for {
+		err := l.next(s, r)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			l.log.Info("the last record of the outbox was cut off when the gateway ended: no device was told that it is stored", "file", f.Name(), "at", s.size)
+			return nil
+		}
+		kept := f.Name() + ".damaged"
+		if lerr := os.Link(f.Name(), kept); lerr != nil && !errors.Is(lerr, os.ErrExist) {
+			return fmt.Errorf("outbox: %s is damaged at byte %d (%w) and no copy can be kept: %w", f.Name(), s.size, err, lerr)
+		}
+		l.log.Error("the outbox is damaged: what follows in this file is lost if it was not published; a copy is kept", "file", kept, "at", s.size, "err", err)
+		return nil
+	}
+}
+
+// next reads a record and does what it says.
+func (l *Log) next(s *segment, r *bufio.Reader) error {
+	var head [headBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n == 0 || n > maxRecord {
+		return fmt.Errorf("a record of %d bytes", n)
+	}
+	if st, err := s.f.Stat(); err != nil {
+		return err
+	} else if s.size+headBytes+int64(n) > st.Size() {
+		return io.ErrUnexpectedEOF
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return err
+	}
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		return errors.New("the checksum differs")
+	}
+	rd := &reader{b: body[1:]}
+	switch body[0] {
+	case kindBatch:
+		l.batch(s, rd, int64(n))
+	case kindDone:
+		if b := l.waiting[rd.u64()]; b != nil {
+			l.finish(b)
+		}
+	case kindForget:
+		l.Sessions.Forget(rd.text())
+	case kindAll:
+		l.all(rd)
+	default:
+		return fmt.Errorf("a record of kind %q", body[0])
+	}
+	if rd.err != nil {
+		return rd.err
+	}
+	s.size += headBytes + int64(n)
+	return nil
+}
+
+// all replaces what is remembered.
+func (l *Log) all(r *reader) {
+	l.Input = r.text()
+	clear(l.Numbers)
+	for range r.count() {
+		subject := r.text()
+		l.Numbers[subject] = Number{r.text(), r.u64()}
+	}
+	l.Sessions.decode(r, func(id uint64) *Batch { return l.waiting[id] })
+}
+
+func (l *Log) batch(s *segment, r *reader, n int64) {
+	b := &Batch{id: r.u64(), Subject: r.text(), Incarnation: r.text(), Seq: r.u64(), seg: s}
+	for range r.count() {
+		b.Origins = append(b.Origins, Origin{r.text(), r.u64(), r.u64(), r.u64()})
+	}
+	if r.err != nil || b.id <= l.last {
+		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
+		return
+	}
+	b.size = len(r.b)
+	b.at = s.size + headBytes + n - int64(b.size)
+	for _, o := range b.Origins {
+		b.seen = append(b.seen, l.Sessions.Add(o, b))
+	}
+	l.last = b.id
+	l.Numbers[b.Subject] = Number{b.Incarnation, b.Seq}
+	s.waiting++
+	l.waiting[b.id] = b
+	l.bytes += int64(b.size)
+}

@@ -1,0 +1,206 @@
+package outbox
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var nowhere = slog.New(slog.DiscardHandler)
+
+func open(t testing.TB, dir string) (*Log, []*Batch) {
+	t.Helper()
+	l, left, err := Open(dir, nil, nowhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l, left
+}
+
+func put(t testing.TB, l *Log, key string, seq uint64, origin uint64) *Batch {
+	t.Helper()
+	b := &Batch{Subject: key, Incarnation: "I", Seq: seq, Payload: fmt.Appendf(nil, "%s %d", key, seq)}
+	b.Add(Origin{"s", origin, 7, 8}, l.Sessions)
+	if err := l.Put(b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// What waits comes back with its number, bytes and messages; what is done does
+// not, but its messages are remembered.
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	l, left := open(t, dir)
+	if len(left) != 0 {
+		t.Fatal("a new outbox is not empty")
+	}
+	if err := l.SetInput("in"); err != nil {
+		t.Fatal(err)
+	}
+	a, b := put(t, l, "a", 1, 1), put(t, l, "a", 2, 2)
+	put(t, l, "b", 1, 3)
+	if err := l.Done(a); err != nil {
+		t.Fatal(err)
+	}
+	for life := range 3 {
+		l.Close()
+		l, left = open(t, dir)
+		if len(left) != 2 || left[0].Seq != 2 || left[1].Subject != "b" || left[0].Incarnation != "I" || l.Waiting() != 2 || l.Input != "in" {
+			t.Fatalf("life %d: %d batches wait, the first %+v", life, len(left), left[0])
+		}
+		if p, err := l.Payload(left[0]); err != nil || string(p) != "a 2" {
+			t.Errorf("payload %q, %v", p, err)
+		}
+		if n := l.Numbers["a"]; n.Seq != 2 {
+			t.Errorf("last number %+v, want 2", n)
+		}
+		if e, _ := l.Sessions.Find(Origin{"s", 1, 7, 8}); e == nil || e.Batch != nil {
+			t.Errorf("the message that is stored: %+v", e)
+		}
+		if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8}); e == nil || e.Batch != left[0] {
+			t.Errorf("the message that waits: %+v", e)
+		}
+	}
+	_ = b
+	for _, w := range left {
+		if err := l.Done(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8}); e == nil || e.Batch != nil {
+		t.Errorf("the message is stored: %+v", e)
+	}
+	if err := l.Forget("s"); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if l, left = open(t, dir); len(left) != 0 || l.Sessions.all["s"] != nil {
+		t.Errorf("%d batches wait; the session is %v", len(left), l.Sessions.all["s"])
+	}
+	if err := l.SetInput("another"); err != nil || len(l.Numbers) != 0 {
+		t.Errorf("the numbers of another input are kept: %v", l.Numbers)
+	}
+	if n, err := segmentNumbers(dir); err != nil || len(n) != 1 {
+		t.Errorf("segments %v (%v), want one", n, err)
+	}
+}
+
+// An outbox that was cut or damaged at any byte gives the batches before that
+// place, whole, and takes new ones.
+func TestCutAndDamaged(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	for i := range 4 {
+		put(t, l, "k", uint64(i+1), uint64(i))
+	}
+	l.Close()
+	name := filepath.Join(dir, "outbox-1")
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range len(whole) {
+		for _, damage := range []bool{false, true} {
+			d := t.TempDir()
+			bytes := append([]byte(nil), whole[:at]...)
+			if damage {
+				bytes = append([]byte(nil), whole...)
+				bytes[at] ^= 0x55
+			}
+			if err := os.WriteFile(filepath.Join(d, "outbox-1"), bytes, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l, left, err := Open(d, nil, nowhere)
+			if err != nil {
+				if at < len(magic) && damage {
+					continue
+				}
+				t.Fatalf("byte %d, damaged %v: %v", at, damage, err)
+			}
+			for i, b := range left {
+				if p, err := l.Payload(b); b.Seq != uint64(i+1) || err != nil || string(p) != fmt.Sprintf("k %d", i+1) {
+					t.Fatalf("byte %d, damaged %v: batch %d is %+v with %q (%v)", at, damage, i, b, p, err)
+				}
+			}
+			if damage && len(left) > 3 {
+				t.Fatalf("byte %d: damage was not found", at)
+			}
+			put(t, l, "k", 5, 9)
+			l.Close()
+			again, left2 := open(t, d)
+			if len(left2) != len(left)+1 {
+				t.Fatalf("byte %d, damaged %v: %d batches, then %d", at, damage, len(left), len(left2))
+			}
+			again.Close()
+		}
+	}
+}
+
+// A segment ends at its size; those before it go when nothing in them waits.
+func TestSegments(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	stays := put(t, l, "stays", 1, 0)
+	big := make([]byte, 1<<20)
+	for i := range 60 {
+		b := &Batch{Subject: "k", Incarnation: "I", Seq: uint64(i + 1), Payload: big}
+		if err := l.Put(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Done(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _ := segmentNumbers(dir); len(n) < 3 {
+		t.Errorf("segments %v: a later one went before one that is needed", n)
+	}
+	l.Close()
+	l, left := open(t, dir)
+	if len(left) != 1 || left[0].Subject != "stays" {
+		t.Fatalf("%d batches wait", len(left))
+	}
+	if err := l.Done(left[0]); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := segmentNumbers(dir); len(n) != 1 {
+		t.Errorf("segments %v, want one", n)
+	}
+	_ = stays
+}
+
+func FuzzSegment(f *testing.F) {
+	dir := f.TempDir()
+	l, _ := open(f, dir)
+	a := put(f, l, "a", 1, 1)
+	put(f, l, "b", 1, 2)
+	l.Done(a)
+	l.Forget("s")
+	l.Close()
+	for _, n := range []string{"outbox-1"} {
+		b, err := os.ReadFile(filepath.Join(dir, n))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[len(magic):])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := t.TempDir()
+		if err := os.WriteFile(filepath.Join(d, "outbox-1"), append([]byte(magic), b...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, left, err := Open(d, nil, nowhere)
+		if err != nil {
+			return
+		}
+		defer l.Close()
+		for _, b := range left {
+			if _, err := l.Payload(b); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

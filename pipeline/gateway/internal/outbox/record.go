@@ -1,0 +1,75 @@
+package outbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+const (
+	magic      = "eusn-outbox 1\n"
+	headBytes  = 8
+	maxRecord  = 256 << 20 // of a body; sessions may be large
+	kindBatch  = 'b'
+	kindDone   = 'd'
+	kindForget = 'f'
+	kindAll    = 's'
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal fills in the head of a record whose body begins after headBytes.
+func seal(rec []byte) []byte {
+	body := rec[headBytes:]
+	binary.LittleEndian.PutUint32(rec, uint32(len(body)))
+	binary.LittleEndian.PutUint32(rec[4:], crc32.Checksum(body, castagnoli))
+	return rec
+}
+
+func begin(dst []byte, kind byte) []byte {
+	return append(append(dst[:0], make([]byte, headBytes)...), kind)
+}
+
+func text(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+var errShort = errors.New("record is shorter than its fields")
+
+// reader takes fields from a body. After the first that is not there, all are
+// empty and err is set.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) u64() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.err = nil, errShort
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) text() string {
+	n := r.u64()
+	if n > uint64(len(r.b)) {
+		r.b, r.err = nil, errShort
+		return ""
+	}
+	s := string(r.b[:n])
+	r.b = r.b[n:]
+	return s
+}
+
+// count is a number of things of which each takes a byte or more.
+func (r *reader) count() int {
+	n := r.u64()
+	if n > uint64(len(r.b)) {
+		r.b, r.err = nil, errShort
+		return 0
+	}
+	return int(n)
+}

@@ -1,0 +1,227 @@
+package outbox
+
+import (
+	"container/list"
+	"encoding/binary"
+)
+
+// Limits of what is remembered. A device has fewer messages under way than
+// Window, so a repeat is always among the newest of its session.
+const (
+	Window      = 256     // messages of a session, unless SetWindow says more
+	maxSessions = 100_000 // beyond, the one that was silent longest is forgotten
+)
+
+// Origin identifies a part of a device's message: that of one stream.
+type Origin struct {
+	Session string // of the device; empty: the message cannot be told from another
+	ID      uint64 // packet id, or hash of a key
+	Sum     uint64 // hash of the whole message
+	Part    uint64 // hash of the stream's key
+}
+
+// Seen is a part of a device's message that was taken. Batch is what holds it;
+// nil: the server has acknowledged that.
+type Seen struct {
+	id, sum, part uint64
+	gone          bool
+	Batch         *Batch
+}
+
+// Sessions remembers the newest messages of each device.
+type Sessions struct {
+	all    map[string]*session
+	recent list.List // of *session, the one heard last in front
+	window map[string]int
+}
+
+type session struct {
+	name   string
+	at     *list.Element
+	order  []*Seen // oldest first, with gone ones
+	byID   map[uint64][]*Seen
+	live   int
+	reused bool // an id came again within the window: an acknowledged message is no proof
+}
+
+// NewSessions remembers nothing. It keeps window messages of the sessions that
+// are named, and Window of all others.
+func NewSessions(window map[string]int) *Sessions {
+	return &Sessions{all: map[string]*session{}, window: window}
+}
+
+// Find looks for a message that a device says it repeats. known is false if no
+// part of that id and content was taken. Otherwise seen is the part that is
+// wanted, or nil where it was not taken.
+//
+// A message that is acknowledged counts only while the device has not used an
+// id twice within the window: else the message that it repeats may be a later
+// one, with the same id and content, that never arrived.
+func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
+	s := t.all[o.Session]
+	if s == nil {
+		return nil, false
+	}
+	for _, e := range s.byID[o.ID] {
+		if e.sum != o.Sum || e.Batch == nil && s.reused {
+			continue
+		}
+		known = true
+		if e.part == o.Part {
+			return e, true
+		}
+	}
+	return nil, known
+}
+
+// Other reports whether the id was used for another content.
+func (t *Sessions) Other(o Origin) bool {
+	s := t.all[o.Session]
+	if s == nil {
+		return false
+	}
+	for _, e := range s.byID[o.ID] {
+		if e.sum != o.Sum {
+			return true
+		}
+	}
+	return false
+}
+
+// Add remembers a part of a new message, which b holds.
+func (t *Sessions) Add(o Origin, b *Batch) *Seen {
+	s := t.get(o.Session)
+	for _, e := range s.byID[o.ID] {
+		if e.sum != o.Sum || e.part == o.Part {
+			s.reused = true
+			s.drop(o.ID)
+			break
+		}
+	}
+	e := &Seen{id: o.ID, sum: o.Sum, part: o.Part, Batch: b}
+	s.add(e)
+	limit := Window
+	if n := t.window[o.Session]; n > 0 {
+		limit = n
+	}
+	s.trim(limit)
+	return e
+}
+
+// Forget forgets a session. Its device begins a new one.
+func (t *Sessions) Forget(name string) {
+	if s := t.all[name]; s != nil {
+		t.recent.Remove(s.at)
+		delete(t.all, name)
+	}
+}
+
+// Names are the sessions, in no order.
+func (t *Sessions) Names() []string {
+	var names []string
+	for n := range t.all {
+		names = append(names, n)
+	}
+	return names
+}
+
+func (t *Sessions) get(name string) *session {
+	s := t.all[name]
+	if s != nil {
+		t.recent.MoveToFront(s.at)
+		return s
+	}
+	for len(t.all) >= maxSessions {
+		t.Forget(t.recent.Back().Value.(*session).name)
+	}
+	s = &session{name: name, byID: map[uint64][]*Seen{}}
+	s.at = t.recent.PushFront(s)
+	t.all[name] = s
+	return s
+}
+
+func (s *session) add(e *Seen) {
+	s.order = append(s.order, e)
+	s.byID[e.id] = append(s.byID[e.id], e)
+	s.live++
+}
+
+// drop forgets an id.
+func (s *session) drop(id uint64) {
+	for _, e := range s.byID[id] {
+		e.gone = true
+		s.live--
+	}
+	delete(s.byID, id)
+}
+
+func (s *session) trim(limit int) {
+	for s.live > limit {
+		if e := s.order[0]; !e.gone {
+			s.drop(e.id)
+		}
+		s.order = s.order[1:]
+	}
+	for len(s.order) > 0 && s.order[0].gone {
+		s.order = s.order[1:]
+	}
+	if len(s.order) > 2*limit { // gone ones in the middle
+		kept := s.order[:0:0]
+		for _, e := range s.order {
+			if !e.gone {
+				kept = append(kept, e)
+			}
+		}
+		s.order = kept
+	}
+}
+
+// encode writes all that is remembered. It leaves out messages of batches that
+// are not in the log yet: they come with their batch.
+func (t *Sessions) encode(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(t.all)))
+	for el := t.recent.Back(); el != nil; el = el.Prev() {
+		s := el.Value.(*session)
+		var body []byte
+		n := 0
+		for _, e := range s.order {
+			if e.gone || e.Batch != nil && e.Batch.id == 0 {
+				continue
+			}
+			id := uint64(0)
+			if e.Batch != nil {
+				id = e.Batch.id
+			}
+			n++
+			for _, v := range []uint64{e.id, e.sum, e.part, id} {
+				body = binary.AppendUvarint(body, v)
+			}
+		}
+		reused := byte(0)
+		if s.reused {
+			reused = 1
+		}
+		dst = append(text(dst, s.name), reused)
+		dst = append(binary.AppendUvarint(dst, uint64(n)), body...)
+	}
+	return dst
+}
+
+// decode replaces what is remembered. batch finds those that wait.
+func (t *Sessions) decode(r *reader, batch func(id uint64) *Batch) {
+	t.all = map[string]*session{}
+	t.recent.Init()
+	for range r.count() {
+		s := t.get(r.text())
+		s.reused = r.u64() == 1
+		for range r.count() {
+			e := &Seen{id: r.u64(), sum: r.u64(), part: r.u64()}
+			if id := r.u64(); id != 0 {
+				if e.Batch = batch(id); e.Batch != nil {
+					e.Batch.seen = append(e.Batch.seen, e)
+				}
+			}
+			s.add(e)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Message is what a device has sent.
+type Message struct {
+	Input   Input  // by which way
+	Key     string // of the stream; empty: the payload names it
+	Payload []byte // the gateway's from then on
+	Lines   bool   // Payload is line protocol
+	// Session and ID identify the message, so that a repeat is recognised. An
+	// empty Session: it cannot be.
+	Session string
+	ID      uint64
+	// Repeat: the device may have sent it before, under this ID.
+	Repeat bool
+	// Done is called once, in the gateway's goroutine, which it must not block:
+	// with nil when the server has acknowledged all samples of the message, or
+	// with a *Refused. It may be nil.
+	Done func(error)
+}
+
+// Input is a way by which messages come.
+type Input uint8
+
+// The inputs.
+const (
+	MQTT   Input = iota // a device at the gateway's own broker
+	Broker              // another broker
+	HTTP
+	TCP // lines
+	UDP // lines
+	inputs
+)
+
+func (i Input) String() string { return [...]string{"mqtt", "broker", "http", "tcp", "udp"}[i] }
+
+// Refused is why a message is not taken: it will not be taken later either.
+type Refused struct{ Why string }
+
+func (r *Refused) Error() string { return "gateway: " + r.Why }
+
+func refusedf(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
+
+// ErrHeldBack is a message that the gateway has no room for now. It may be sent
+// again.
+var ErrHeldBack = errors.New("gateway: it holds back: the server does not take what it has, so it takes nothing more")
+
+// ErrStopped is a message to a gateway that ends.
+var ErrStopped = errors.New("gateway: it ends")
+
+// Part is what a message has for one stream.
+type Part struct {
+	Key   string    // empty: that of the message
+	X     []float32 // samples x channels, row-major; NaN = missing
+	Times []int64   // ns since the Unix epoch, one per sample, or empty
+	Ends  []bool    // one per sample, or empty: true ends the sequence after it
+	// Raw, where it is not nil, is published as it is, as a message of its own:
+	// the stage makes a dead letter of it, with the reason.
+	Raw []byte
+
+	alone bool // the stage may refuse it: it shares no message with others
+}
+
+// Decoder reads payloads. Decode may be called by many goroutines. What it
+// returns is the caller's. A payload that it cannot read is an error, and
+// becomes a dead letter of the stage.
+type Decoder interface {
+	Decode(payload []byte) ([]Part, error)
+}

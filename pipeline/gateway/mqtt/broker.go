@@ -1,0 +1,200 @@
+package mqtt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/storage"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
+)
+
+const (
+	sessionPrefix = "mqtt:"            // of the names of devices' sessions
+	keepSession   = 7 * 24 * time.Hour // of a device that is away
+	closeWait     = time.Second        // for the last acknowledgements
+)
+
+// Broker is a broker that takes messages and delivers none.
+type Broker struct {
+	server *mochi.Server
+	addr   net.Addr
+	stop   context.CancelFunc
+}
+
+// BrokerOptions say what a broker does.
+type BrokerOptions struct {
+	Addr       string // to listen on
+	Access     gateway.Access
+	Topics     *gateway.Topics
+	MaxMessage int // bytes of a packet
+	Log        *slog.Logger
+}
+
+// Listen starts a broker for g. Call it before g runs, since it asks for the
+// sessions that g remembers.
+func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
+	l, err := o.Access.Listen(o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	caps := mochi.NewDefaultServerCapabilities()
+	caps.MaximumPacketSize = uint32(o.MaxMessage)
+	caps.ReceiveMaximum = outbox.Window
+	caps.MaximumSessionExpiryInterval = uint32(keepSession / time.Second)
+	caps.RetainAvailable, caps.SharedSubAvailable = 0, 0
+	ctx, stop := context.WithCancel(context.Background())
+	b := &Broker{addr: l.Addr(), stop: stop}
+	b.server = mochi.New(&mochi.Options{Capabilities: caps, Logger: slog.New(quiet{o.Log.Handler()})})
+	h := &hook{g: g, o: o, ctx: ctx, known: g.Sessions()}
+	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", l))); err != nil {
+		stop()
+		l.Close()
+		return nil, err
+	}
+	if err := b.server.Serve(); err != nil {
+		stop()
+		b.server.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Addr is where the broker listens.
+func (b *Broker) Addr() net.Addr { return b.addr }
+
+// Close ends all connections, after the acknowledgements of what is stored.
+func (b *Broker) Close() {
+	b.stop()
+	time.Sleep(closeWait / 10)
+	b.server.Close()
+}
+
+// quiet lets the broker's own log through as debug lines: that a device breaks
+// off is no news.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelError && q.Handler.Enabled(ctx, l) || q.Handler.Enabled(ctx, slog.LevelDebug)
+}
+
+// hook is what the broker asks and tells.
+type hook struct {
+	mochi.HookBase
+	g     *gateway.Gateway
+	o     BrokerOptions
+	ctx   context.Context
+	known []string // sessions of the run before
+	acks  sync.Map // of *mochi.Client
+}
+
+func (h *hook) ID() string { return "gateway" }
+
+func (h *hook) Provides(b byte) bool {
+	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnPublish, mochi.OnDisconnect, mochi.StoredClients}, []byte{b})
+}
+
+func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
+	ok := h.o.Access.Allows(string(pk.Connect.Username), string(pk.Connect.Password))
+	if !ok {
+		h.g.Refuse(gateway.MQTT, errors.New("a device has logged in with a name or password that is not gateway.user and gateway.password"))
+	}
+	return ok
+}
+
+// OnACLCheck lets devices send only. Nothing would ever be delivered.
+func (h *hook) OnACLCheck(_ *mochi.Client, _ string, write bool) bool { return write }
+
+func (h *hook) OnConnect(cl *mochi.Client, pk packets.Packet) error {
+	if pk.Connect.Clean && cl.ID != "" {
+		h.g.Forget(h.ctx, sessionPrefix+cl.ID)
+	}
+	h.acks.Store(cl, newAcks())
+	return nil
+}
+
+func (h *hook) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
+	if a, ok := h.acks.LoadAndDelete(cl); ok {
+		a.(*acks).close()
+	}
+}
+
+// OnPublish gives a message to the gateway. It waits while that holds back, and
+// the device's connection with it.
+func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	v, ok := h.acks.Load(cl)
+	if !ok {
+		return pk, packets.ErrRejectPacket
+	}
+	acks := v.(*acks)
+	qos := pk.FixedHeader.Qos
+	m := &gateway.Message{Input: gateway.MQTT, Payload: pk.Payload}
+	var k *ack
+	var code packets.Code
+	if qos > 0 {
+		m.Session, m.ID, m.Repeat = sessionPrefix+cl.ID, uint64(pk.PacketID), pk.FixedHeader.Dup
+		k = acks.add(func() { cl.WritePacket(acknowledgement(qos, pk.PacketID, code)) })
+		m.Done = func(error) { k.done() }
+	}
+	var err error
+	if m.Key, err = h.o.Topics.Key(pk.TopicName); err != nil {
+		h.g.Refuse(gateway.MQTT, err)
+	} else {
+		err = h.g.Take(h.ctx, m)
+	}
+	var refused *gateway.Refused
+	switch {
+	case err == nil, qos == 0:
+	case !errors.As(err, &refused): // it ends; the device sends the message again
+	case cl.Properties.ProtocolVersion < 5:
+		// An acknowledgement would say that the message is stored, and MQTT
+		// 3.1.1 has no other answer.
+		return pk, errors.Join(packets.ErrRejectPacket, h.disconnect(cl, refused))
+	default:
+		code = packets.ErrTopicNameInvalid
+		if m.Key != "" {
+			code = packets.ErrPayloadFormatInvalid
+		}
+		code.Reason = refused.Why
+		k.done()
+	}
+	return pk, packets.ErrRejectPacket
+}
+
+func (h *hook) disconnect(cl *mochi.Client, why error) error {
+	cl.Stop(why)
+	return why
+}
+
+// acknowledgement is the PUBACK or PUBREC of a message.
+func acknowledgement(qos byte, id uint16, code packets.Code) packets.Packet {
+	pk := packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, PacketID: id, ReasonCode: code.Code}
+	if qos == 2 {
+		pk.FixedHeader.Type = packets.Pubrec
+	}
+	pk.Properties.ReasonString = code.Reason
+	return pk
+}
+
+// StoredClients are the sessions that the run before has left: their devices
+// find them present, and send again what was not acknowledged.
+func (h *hook) StoredClients() ([]storage.Client, error) {
+	var all []storage.Client
+	for _, s := range h.known {
+		if id, ok := strings.CutPrefix(s, sessionPrefix); ok {
+			all = append(all, storage.Client{ID: id, Listener: "mqtt", ProtocolVersion: 5,
+				Properties: storage.ClientProperties{SessionExpiryIntervalFlag: true, SessionExpiryInterval: uint32(keepSession / time.Second)}})
+		}
+	}
+	return all, nil
+}

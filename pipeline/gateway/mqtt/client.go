@@ -1,0 +1,207 @@
+package mqtt
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+)
+
+const (
+	connectWait = 10 * time.Second
+	retryEvery  = 2 * time.Second
+	quiesce     = 250 // ms for the last acknowledgements
+)
+
+// ClientOptions say of which broker a client is.
+type ClientOptions struct {
+	URL            string // tcp://, ssl://, ws:// or wss:// with host and port
+	ID             string // of the client: the broker keeps its session under it
+	User, Password string
+	TLS            *tls.Config
+	Topics         *gateway.Topics
+	Log            *slog.Logger
+}
+
+// Client takes messages from another broker. It speaks MQTT 3.1.1, which brokers
+// of MQTT 5 speak, too.
+type Client struct {
+	g      *gateway.Gateway
+	o      ClientOptions
+	client paho.Client
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+
+	mu    sync.Mutex
+	queue []paho.Message
+	acks  []*acks // of each message
+	now   *acks   // of the connection
+	wake  chan struct{}
+}
+
+// Follow makes a client that connects, again and again, until Close.
+func Follow(g *gateway.Gateway, o ClientOptions) (*Client, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("gateway: broker %q: want a URL such as tcp://host:1883 or ssl://host:8883", o.URL)
+	}
+	c := &Client{g: g, o: o, wake: make(chan struct{}, 1)}
+	opts := paho.NewClientOptions().AddBroker(o.URL).SetClientID(o.ID).SetUsername(o.User).SetPassword(o.Password).
+		SetProtocolVersion(4).SetCleanSession(false).SetAutoAckDisabled(true).SetOrderMatters(true).SetConnectTimeout(connectWait).
+		SetAutoReconnect(true).SetMaxReconnectInterval(retryEvery).SetMessageChannelDepth(1024).
+		SetDefaultPublishHandler(c.received).SetOnConnectHandler(c.connected).
+		SetConnectionLostHandler(func(_ paho.Client, err error) {
+			o.Log.Warn("connection to the broker lost, reconnecting", "broker", u.Redacted(), "err", err)
+		})
+	if o.TLS != nil {
+		opts.SetTLSConfig(o.TLS)
+	}
+	// A message of the session may come before the handler of the connection is
+	// called.
+	opts.SetConnectionAttemptHandler(func(_ *url.URL, t *tls.Config) *tls.Config {
+		c.renew()
+		return t
+	})
+	c.client = paho.NewClient(opts)
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.ended.Go(func() { c.take(ctx) })
+	c.ended.Go(func() { c.connect(ctx, u) })
+	return c, nil
+}
+
+// connect makes the first connection.
+func (c *Client) connect(ctx context.Context, u *url.URL) {
+	for {
+		t := c.client.Connect()
+		t.Wait()
+		if t.Error() == nil {
+			return
+		}
+		c.o.Log.Warn("the broker is not reached, trying again", "broker", u.Redacted(), "err", t.Error())
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// renew begins the acknowledgements of a new connection. Those of the one before
+// are void: the broker sends the messages again.
+func (c *Client) renew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now != nil {
+		c.now.close()
+	}
+	c.now = newAcks()
+}
+
+func (c *Client) connected(client paho.Client) {
+	filters := map[string]byte{}
+	for _, f := range c.o.Topics.Filters() {
+		filters[f] = 1
+	}
+	t := client.SubscribeMultiple(filters, nil)
+	go func() {
+		t.Wait()
+		err := t.Error()
+		if s, ok := t.(*paho.SubscribeToken); ok && err == nil {
+			for f, code := range s.Result() {
+				if code > 2 {
+					err = fmt.Errorf("the broker refuses the subscription to %s", f)
+				}
+			}
+		}
+		if err != nil {
+			c.o.Log.Error("not subscribed: no message comes from the broker", "err", err)
+			return
+		}
+		c.o.Log.Info("connected to the broker", "topics", c.o.Topics.Filters())
+	}()
+}
+
+// received queues a message. It must not wait: pings of the connection would,
+// too. The broker's limit of messages without an acknowledgement bounds the
+// queue.
+func (c *Client) received(_ paho.Client, m paho.Message) {
+	c.mu.Lock()
+	c.queue = append(c.queue, m)
+	c.acks = append(c.acks, c.now)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take gives messages to the gateway, in order.
+func (c *Client) take(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		queue, owners := c.queue, c.acks
+		c.queue, c.acks = nil, nil
+		c.mu.Unlock()
+		for i, m := range queue {
+			if !c.one(ctx, m, owners[i]) {
+				return
+			}
+		}
+		if len(queue) == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.wake:
+			}
+		}
+	}
+}
+
+// one gives a message to the gateway. It returns false at the end.
+func (c *Client) one(ctx context.Context, p paho.Message, of *acks) bool {
+	m := &gateway.Message{Input: gateway.Broker, Payload: p.Payload()}
+	acked := func() {}
+	if p.Qos() > 0 {
+		m.Session, m.ID, m.Repeat = gateway.BrokerSession, uint64(p.MessageID()), p.Duplicate()
+		acked = of.add(p.Ack).done
+		m.Done = func(error) { acked() }
+	}
+	if p.Retained() { // of before the subscription
+		acked()
+		return true
+	}
+	var err error
+	if m.Key, err = c.o.Topics.Key(p.Topic()); err != nil {
+		c.g.Refuse(gateway.Broker, err)
+	} else {
+		err = c.g.Take(ctx, m)
+	}
+	var refused *gateway.Refused
+	if errors.As(err, &refused) {
+		acked() // or the broker would send it for ever
+		return true
+	}
+	return err == nil
+}
+
+// Close ends the connection, after the acknowledgements of what is stored. The
+// broker keeps the session.
+func (c *Client) Close() {
+	c.stop()
+	c.client.Disconnect(quiesce)
+	c.ended.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now != nil {
+		c.now.close()
+	}
+}

@@ -1,0 +1,358 @@
+package mqtt
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// number reads a payload that is one number.
+type number struct{}
+
+func (number) Decode(p []byte) ([]gateway.Part, error) {
+	x, err := strconv.ParseFloat(string(p), 32)
+	return []gateway.Part{{X: []float32{float32(x)}}}, err
+}
+
+type rig struct {
+	t    *testing.T
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	in   jetstream.Stream
+	dir  string
+	book pipelinetest.LogBook
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{t: t, dir: t.TempDir()}
+	r.nc, r.js = pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	r.limit(-1)
+	return r
+}
+
+// limit is how many messages the input takes.
+func (r *rig) limit(n int64) {
+	r.t.Helper()
+	var err error
+	r.in, err = r.js.CreateOrUpdateStream(r.t.Context(), jetstream.StreamConfig{Name: "EUSN-IN", Subjects: []string{"sensors.*"}, Discard: jetstream.DiscardNew, MaxMsgs: n,
+		SubjectTransform: &jetstream.SubjectTransformConfig{Source: "sensors.*", Destination: "eusn.in.{{partition(4,1)}}.{{wildcard(1)}}"}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// gateway runs one until the function it returns is called.
+func (r *rig) gateway(input func(*gateway.Gateway, *gateway.Topics) (func(), error)) (g *gateway.Gateway, end func()) {
+	r.t.Helper()
+	g, err := gateway.New(r.nc, gateway.Config{Channels: []string{"x"}, Decoder: number{}, Lines: number{}, Dir: r.dir, Latency: 2 * time.Millisecond, StopTimeout: 20 * time.Millisecond, Log: r.book.Logger()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	topics, err := gateway.ParseTopics("plant/+/sensor/+")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	closeInput, err := input(g, topics)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	ended := false
+	end = func() {
+		if ended {
+			return
+		}
+		ended = true
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Error(err)
+		}
+		closeInput()
+	}
+	r.t.Cleanup(end)
+	return g, end
+}
+
+// broker is the input of a broker of our own at addr.
+func (r *rig) broker(addr *string, a gateway.Access) func(*gateway.Gateway, *gateway.Topics) (func(), error) {
+	return func(g *gateway.Gateway, topics *gateway.Topics) (func(), error) {
+		b, err := Listen(g, BrokerOptions{Addr: *addr, Access: a, Topics: topics, MaxMessage: 1 << 16, Log: r.book.Logger()})
+		if err != nil {
+			return nil, err
+		}
+		*addr = b.Addr().String()
+		return b.Close, nil
+	}
+}
+
+// device connects, again and again.
+func (r *rig) device(addr, id string, change func(*paho.ClientOptions)) paho.Client {
+	r.t.Helper()
+	o := paho.NewClientOptions().AddBroker("tcp://" + addr).SetClientID(id).SetCleanSession(false).SetProtocolVersion(4).
+		SetAutoReconnect(true).SetMaxReconnectInterval(50 * time.Millisecond).SetConnectTimeout(pipelinetest.Patience).SetStore(paho.NewOrderedMemoryStore())
+	if change != nil {
+		change(o)
+	}
+	c := paho.NewClient(o)
+	r.await(c.Connect())
+	r.t.Cleanup(func() { c.Disconnect(0) })
+	return c
+}
+
+func (r *rig) await(t paho.Token) {
+	r.t.Helper()
+	if !t.WaitTimeout(pipelinetest.Patience) {
+		r.t.Fatalf("no answer within %v\n%s", pipelinetest.Patience, r.book.String())
+	}
+	if t.Error() != nil {
+		r.t.Fatal(t.Error())
+	}
+}
+
+// stored is the input's samples by key. A message that is stored twice under one
+// number is once in it, as for the stage.
+func (r *rig) stored() map[string][]float32 {
+	r.t.Helper()
+	all := map[string][]float32{}
+	last := map[string]string{}
+	dec, err := codec.NewDecoder(codec.Schema{Channels: []string{"x"}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	info, err := r.in.Info(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for seq := range info.State.LastSeq {
+		m, err := r.in.GetMsg(r.t.Context(), seq+1)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		key := m.Subject[strings.LastIndex(m.Subject, ".")+1:]
+		if n := m.Header.Get("Eusn-Seq"); n == last[key] {
+			continue
+		} else {
+			last[key] = n
+		}
+		var b codec.Batch
+		if err := dec.Decode(m.Data, &b); err != nil {
+			r.t.Fatal(err)
+		}
+		all[key] = append(all[key], b.X...)
+	}
+	return all
+}
+
+// complete fails unless each key has the numbers 0 to n-1, once and in order. It
+// waits for them: when a device of this library has connected again, it says
+// that messages are acknowledged which it is sending again.
+func (r *rig) complete(keys, n int) {
+	r.t.Helper()
+	for stop := time.Now().Add(pipelinetest.Patience); time.Now().Before(stop); time.Sleep(20 * time.Millisecond) {
+		there := 0
+		for _, x := range r.stored() {
+			there += len(x)
+		}
+		if there >= keys*n {
+			break
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // for doubled ones
+	got := r.stored()
+	for k := range keys {
+		x := got[fmt.Sprintf("A/%d", k)]
+		if len(x) != n {
+			r.t.Errorf("key %d has %d samples, want %d: %v", k, len(x), n, x)
+			continue
+		}
+		for i := range n {
+			if x[i] != float32(i) {
+				r.t.Errorf("key %d: sample %d is %v", k, i, x[i])
+				break
+			}
+		}
+	}
+}
+
+// Devices with a session lose nothing and double nothing, while the gateway ends
+// and starts again, in the middle of a full input.
+func TestDevicesOutliveTheGateway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	_, end := r.gateway(r.broker(&addr, gateway.Access{}))
+	const devices, each = 4, 120
+	var clients []paho.Client
+	for d := range devices {
+		qos := d % 2
+		clients = append(clients, r.device(addr, fmt.Sprint("device", qos, d), nil))
+	}
+	var tokens []paho.Token
+	for i := range each {
+		for d, c := range clients {
+			tokens = append(tokens, c.Publish(fmt.Sprintf("plant/A/sensor/%d", d), byte(1+d%2), false, fmt.Sprint(i)))
+		}
+		switch i {
+		case 20, 60, 100: // full
+			info, err := r.in.Info(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.limit(int64(max(1, info.State.Msgs)))
+		case 30, 70, 110:
+			end()
+			r.limit(-1)
+			_, end = r.gateway(r.broker(&addr, gateway.Access{}))
+		}
+	}
+	for _, tok := range tokens {
+		r.await(tok)
+	}
+	r.complete(devices, each)
+}
+
+// The acknowledgement comes when the message is stored, not before.
+func TestNoAcknowledgementWhileFull(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	r.gateway(r.broker(&addr, gateway.Access{}))
+	r.limit(1)
+	c := r.device(addr, "d", nil)
+	r.await(c.Publish("plant/A/sensor/0", 1, false, "0"))
+	full := c.Publish("plant/A/sensor/0", 1, false, "1")
+	if full.WaitTimeout(300 * time.Millisecond) {
+		t.Error("a message is acknowledged that the input has not taken")
+	}
+	r.limit(-1)
+	r.await(full)
+	r.complete(1, 2)
+}
+
+// A topic without a stream ends the connection: MQTT 3.1.1 has no other answer
+// than the acknowledgement.
+func TestRefusedTopic(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	g, _ := r.gateway(r.broker(&addr, gateway.Access{}))
+	lost := make(chan bool, 1)
+	c := r.device(addr, "d", func(o *paho.ClientOptions) {
+		o.SetAutoReconnect(false).SetConnectionLostHandler(func(paho.Client, error) { lost <- true })
+	})
+	tok := c.Publish("elsewhere/A", 1, false, "0")
+	select {
+	case <-lost:
+	case <-time.After(pipelinetest.Patience):
+		t.Fatal("the connection stays")
+	}
+	if tok.WaitTimeout(0) && tok.Error() == nil {
+		t.Error("acknowledged")
+	}
+	if g.Stats().Refused["mqtt"] != 1 || r.book.Lines("fits none of the patterns") != 1 {
+		t.Errorf("%+v\n%s", g.Stats(), r.book.String())
+	}
+}
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	r.gateway(r.broker(&addr, gateway.Access{User: "u", Password: "secret"}))
+	for _, c := range []struct {
+		password string
+		ok       bool
+	}{{"secret", true}, {"wrong", false}} {
+		client := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + addr).SetUsername("u").SetPassword(c.password).SetAutoReconnect(false))
+		tok := client.Connect()
+		tok.WaitTimeout(pipelinetest.Patience)
+		if (tok.Error() == nil) != c.ok {
+			t.Errorf("password %q: %v", c.password, tok.Error())
+		}
+		client.Disconnect(0)
+	}
+}
+
+// The same through Debian's mosquitto: the gateway is its client.
+func TestBehindMosquitto(t *testing.T) {
+	t.Parallel()
+	path, err := exec.LookPath("mosquitto")
+	if err != nil {
+		if path, err = exec.LookPath("/usr/sbin/mosquitto"); err != nil {
+			parts.Absent(t, "mosquitto", "no mosquitto here: apt install mosquitto")
+		}
+	}
+	r := newRig(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	m := exec.Command(path, "-p", port)
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Process.Kill(); m.Wait() })
+	client := func(g *gateway.Gateway, topics *gateway.Topics) (func(), error) {
+		c, err := Follow(g, ClientOptions{URL: "tcp://" + addr, ID: "gateway", Topics: topics, Log: r.book.Logger()})
+		if err != nil {
+			return nil, err
+		}
+		return c.Close, nil
+	}
+	_, end := r.gateway(client)
+	connected := func(n int) {
+		for stop := time.Now().Add(pipelinetest.Patience); r.book.Lines("connected to the broker") < n; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(stop) {
+				t.Fatalf("not connected:\n%s", r.book.String())
+			}
+		}
+	}
+	connected(1)
+	const devices, each = 4, 120
+	var clients []paho.Client
+	for d := range devices {
+		clients = append(clients, r.device(addr, fmt.Sprint("device", d), nil))
+	}
+	var tokens []paho.Token
+	for i := range each {
+		for d, c := range clients {
+			tokens = append(tokens, c.Publish(fmt.Sprintf("plant/A/sensor/%d", d), 1, false, fmt.Sprint(i)))
+		}
+		switch i {
+		case 40, 80:
+			info, err := r.in.Info(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.limit(int64(max(1, info.State.Msgs)))
+			time.Sleep(50 * time.Millisecond)
+			end()
+			r.limit(-1)
+			_, end = r.gateway(client)
+		}
+	}
+	for _, tok := range tokens {
+		r.await(tok)
+	}
+	r.complete(devices, each)
+}

@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+const (
+	maxKeys = 1 << 20         // keys of a gateway, so that senders of invented keys cannot fill the memory
+	askWait = 3 * time.Second // for one question to the server
+)
+
+// job is what is known of the job's input.
+type job struct {
+	mu    sync.Mutex
+	in    jetstream.Stream // when it was found
+	known sync.Map         // key -> outbox.Number: what the input has of it
+	keys  atomic.Int64
+}
+
+// know asks the input for the last number of a key that this run has not seen
+// yet. Any goroutine may call it. While there is no answer, it waits, until ctx
+// ends.
+func (g *Gateway) know(ctx context.Context, key string) error {
+	if _, ok := g.job.known.Load(key); ok {
+		return nil
+	}
+	if g.job.keys.Load() >= maxKeys {
+		return refusedf("stream %q: the gateway has %d streams already, as many as it may have", key, maxKeys)
+	}
+	for {
+		n, err := g.ask(ctx, key)
+		if err == nil {
+			if _, there := g.job.known.LoadOrStore(key, n); !there {
+				g.job.keys.Add(1)
+			}
+			return nil
+		}
+		if ctx.Err() == nil {
+			g.told.say("holding back: the input cannot be asked for the last number of a stream", "stream "+key, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ErrHeldBack
+		case <-g.doors.end:
+			return ErrStopped
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// ask reads the number of a key's last message in the input; none where the
+// input has no message of it, or one without a number.
+func (g *Gateway) ask(ctx context.Context, key string) (outbox.Number, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	in, err := g.input(ctx)
+	if err != nil {
+		return outbox.Number{}, err
+	}
+	last, err := in.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.in.*.%s", g.cfg.Job, key))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return outbox.Number{}, nil
+	}
+	if err != nil {
+		return outbox.Number{}, natsclient.Plain(err)
+	}
+	h := wire.Header(last.Header)
+	n := outbox.Number{Incarnation: wire.Get(h, wire.HeaderIncarnation)}
+	if n.Seq, err = strconv.ParseUint(wire.Get(h, wire.HeaderSeq), 10, 64); err != nil {
+		n.Incarnation = another
+	}
+	return n, nil
+}
+
+// another is no incarnation of a gateway: somebody else has sent the key's last
+// message, without a number.
+const another = "-"
+
+// input is the job's input.
+func (g *Gateway) input(ctx context.Context) (jetstream.Stream, error) {
+	g.job.mu.Lock()
+	defer g.job.mu.Unlock()
+	if g.job.in != nil {
+		return g.job.in, nil
+	}
+	in, err := g.js.Stream(ctx, wire.InputStream(g.cfg.Job))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("there is no NATS stream %s: start the stage of the job once (eusn-stream run), which makes it, or check the job's name", wire.InputStream(g.cfg.Job))
+	}
+	if err == nil {
+		g.job.in = in
+	}
+	return in, err
+}
+
+// findInput waits for the job's input, whose numbers the outbox may have.
+func (g *Gateway) findInput(ctx context.Context) error {
+	for {
+		once, cancel := context.WithTimeout(ctx, askWait)
+		in, err := g.input(once)
+		cancel()
+		if err == nil {
+			return g.out.SetInput(strconv.FormatInt(in.CachedInfo().Created.UnixNano(), 10))
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		g.stats.held.Store(true)
+		g.told.say("holding back: the job's input is not found", "nats", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// makeSure compares the last number of a stream with what the input has, before
+// the first batch of this run.
+//
+// The input may be ahead, where a power loss took the end of the outbox. It may
+// have another's message, where somebody else has sent under this key: then the
+// stage counts from 1 again.
+func (g *Gateway) makeSure(s *stream) {
+	if s.sure {
+		return
+	}
+	s.sure = true
+	v, ok := g.job.known.Load(s.key)
+	if !ok {
+		return
+	}
+	there := v.(outbox.Number)
+	switch {
+	case there.Incarnation == s.last.Incarnation:
+		s.last.Seq = max(s.last.Seq, there.Seq)
+	case there == (outbox.Number{}) || len(s.queue) > 0:
+	default:
+		if s.last.Incarnation != "" {
+			g.cfg.Log.Warn("another producer has sent under this key: the gateway counts from 1 again, and predictions carry the flag gap", "stream", s.key)
+		}
+		s.last = outbox.Number{Incarnation: g.incarnation}
+	}
+	if s.last.Incarnation == "" {
+		s.last.Incarnation = g.incarnation
+	}
+}

@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"sync/atomic"
+)
+
+// counters are written by the gateway and read by anybody.
+type counters struct {
+	messages                                                [inputs]atomic.Uint64
+	refused                                                 [inputs]atomic.Uint64
+	samples, batches, retries, repeats, unreadable, dropped atomic.Uint64
+	held                                                    atomic.Bool
+	waiting, bytes                                          atomic.Int64
+}
+
+// Stats are what a gateway has done since it began.
+type Stats struct {
+	Messages    map[string]uint64 // taken, by input, repeats excluded
+	Refused     map[string]uint64 // by input: never taken
+	Samples     uint64            // in the messages taken
+	Batches     uint64            // numbered
+	Retries     uint64            // attempts to publish one that failed
+	Repeats     uint64            // messages of devices that were taken before
+	Unreadable  uint64            // payloads that no decoder could read: dead letters of the stage
+	Dropped     uint64            // UDP packets for which there was no room
+	HoldingBack bool
+	Waiting     int64 // batches in the outbox
+	OutboxBytes int64
+}
+
+// Stats may be called at any time.
+func (g *Gateway) Stats() Stats {
+	c := &g.stats
+	s := Stats{
+		Messages: map[string]uint64{}, Refused: map[string]uint64{}, Samples: c.samples.Load(), Batches: c.batches.Load(), Retries: c.retries.Load(),
+		Repeats: c.repeats.Load(), Unreadable: c.unreadable.Load(), Dropped: c.dropped.Load(), HoldingBack: c.held.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
+	}
+	for i := range inputs {
+		s.Messages[i.String()], s.Refused[i.String()] = c.messages[i].Load(), c.refused[i].Load()
+	}
+	return s
+}
+
+// Refuse counts a message that an input refuses, and says it in the log.
+func (g *Gateway) Refuse(in Input, why error) {
+	g.stats.refused[in].Add(1)
+	g.told.say("a message is refused", in.String(), why)
+}
+
+// Drop counts a UDP packet that is lost for want of room.
+func (g *Gateway) Drop() {
+	g.stats.dropped.Add(1)
+	g.told.say("UDP packets are dropped: the gateway holds back, and UDP cannot wait", UDP.String(), ErrHeldBack)
+}

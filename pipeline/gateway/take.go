@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Take gives the gateway a message. It returns nil if the message was taken: m's
+// Done tells when it is stored. A *Refused is a message that will never be
+// taken. While the gateway holds back, Take waits, until ctx ends: then it
+// returns ErrHeldBack.
+func (g *Gateway) Take(ctx context.Context, m *Message) error {
+	parts, err := g.parts(m)
+	for i := range parts {
+		if err == nil {
+			err = g.know(ctx, parts[i].Key)
+		}
+	}
+	if refused := new(Refused); errors.As(err, &refused) {
+		g.Refuse(m.Input, err)
+	}
+	if err != nil {
+		return err
+	}
+	t := taken{m: m, parts: parts}
+	if m.Session != "" {
+		t.sum = xxh3.HashSeed(m.Payload, xxh3.HashString(m.Key))
+	}
+	select {
+	case g.doors.messages <- t:
+		return nil
+	default:
+	}
+	select {
+	case g.doors.messages <- t:
+		return nil
+	case <-g.doors.end:
+		return ErrStopped
+	case <-ctx.Done():
+		return ErrHeldBack
+	}
+}
+
+// Forget says that a device begins a new session: no message of the old one
+// comes again. It does not wait while the gateway holds back.
+func (g *Gateway) Forget(ctx context.Context, session string) {
+	select {
+	case g.doors.sessions <- session:
+	case <-g.doors.end:
+	case <-ctx.Done():
+	}
+}
+
+// parts decodes a message and checks what it has. An empty message, with which
+// MQTT devices clear a retained one, has no parts.
+func (g *Gateway) parts(m *Message) ([]Part, error) {
+	if len(m.Payload) == 0 {
+		return nil, nil
+	}
+	parts, err := g.decode(m)
+	if err != nil {
+		return nil, err
+	}
+	for i := range parts {
+		if err = g.check(&parts[i], m); err != nil {
+			break
+		}
+	}
+	if err != nil && m.Lines && m.Done == nil {
+		return g.decodeLines(m)
+	}
+	return parts, err
+}
+
+// decode reads a payload. What cannot be read is published as it is, where it is
+// clear which stream it is of.
+func (g *Gateway) decode(m *Message) ([]Part, error) {
+	d := g.cfg.Decoder
+	if m.Lines {
+		d = g.cfg.Lines
+	}
+	parts, err := d.Decode(m.Payload)
+	switch {
+	case err == nil:
+		return parts, nil
+	case m.Done == nil && m.Lines: // nobody hears which line is wrong, so the others are taken
+		return g.decodeLines(m)
+	case m.Key == "":
+		return nil, refusedf("%v", err)
+	}
+	g.stats.unreadable.Add(1)
+	g.told.say("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), err)
+	return []Part{{Raw: m.Payload}}, nil
+}
+
+// decodeLines reads lines one by one, and refuses those that cannot be read.
+func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
+	var all []Part
+	for l := range bytes.Lines(m.Payload) {
+		parts, err := g.cfg.Lines.Decode(l)
+		for i := range parts {
+			if err == nil {
+				err = g.check(&parts[i], m)
+			}
+		}
+		if err != nil {
+			g.Refuse(m.Input, err)
+			continue
+		}
+		all = append(all, parts...)
+	}
+	return all, nil
+}
+
+// check completes a part and refuses what cannot be published.
+func (g *Gateway) check(p *Part, m *Message) error {
+	p.Key = cmp.Or(p.Key, m.Key)
+	if p.Key == "" {
+		return refusedf("the message does not say which stream it is of: it has no topic, and nothing where input.stream says")
+	}
+	if err := CheckKey(p.Key); err != nil {
+		return refusedf("%v", err)
+	}
+	ch := len(g.cfg.Channels)
+	n := len(p.X) / ch
+	if p.Raw == nil && (len(p.X) != n*ch || len(p.Times) > 0 && len(p.Times) != n || len(p.Ends) > 0 && len(p.Ends) != n) {
+		return refusedf("decoder: %d values of %d channels with %d times and %d ends", len(p.X), ch, len(p.Times), len(p.Ends))
+	}
+	p.alone = p.Raw != nil || slices.Contains(p.Times, codec.NoTime) || reservoir.CheckInputs(p.X, ch) != nil
+	if size := g.size(p); size > g.maxBytes {
+		return refusedf("the message has %d bytes for stream %q, and the server takes %d: send fewer samples a message", size, p.Key, g.maxBytes)
+	}
+	return nil
+}
+
+// size is about how many bytes a part takes in a message to the server.
+func (g *Gateway) size(p *Part) int {
+	if p.Raw != nil {
+		return len(p.Raw)
+	}
+	n := len(p.X) / len(g.cfg.Channels)
+	return n*g.rowBytes() + 2048 + 192*len(g.cfg.Channels)
+}
+
+func (g *Gateway) rowBytes() int { return 4*len(g.cfg.Channels) + 9 }

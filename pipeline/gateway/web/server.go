@@ -1,0 +1,167 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+)
+
+// Limits of the server.
+const (
+	storeTime   = 10 * time.Second // for the server's acknowledgement; then the answer is 503
+	readTime    = 30 * time.Second
+	idleTime    = 2 * time.Minute
+	headerBytes = 16 << 10
+	requests    = 1024 // at a time
+	prefix      = "/v1/"
+)
+
+// Options say what a server does.
+type Options struct {
+	Addr       string // to listen on
+	Access     gateway.Access
+	Topics     *gateway.Topics
+	MaxMessage int // bytes of a body
+	Log        *slog.Logger
+}
+
+// Server takes POST requests until Close.
+type Server struct {
+	http http.Server
+	l    net.Listener
+	done chan struct{}
+}
+
+// Listen starts a server for g. What follows /v1/ in the path of a request is
+// its topic. /write and /api/v2/write take line protocol, as InfluxDB's do.
+func Listen(g *gateway.Gateway, o Options) (*Server, error) {
+	l, err := o.Access.Listen(o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	h := &handler{g: g, o: o, room: make(chan struct{}, requests)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+prefix, h.samples)
+	mux.HandleFunc("POST /write", h.lines)
+	mux.HandleFunc("POST /api/v2/write", h.lines)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
+	s := &Server{l: l, done: make(chan struct{}), http: http.Server{
+		Handler: mux, ReadTimeout: readTime, WriteTimeout: readTime + storeTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // clients that break off are no news
+	}}
+	go func() {
+		defer close(s.done)
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			o.Log.Error("HTTP is no longer served", "addr", o.Addr, "err", err)
+		}
+	}()
+	return s, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.l.Addr() }
+
+// Close lets answers under way finish for a second.
+func (s *Server) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+	<-s.done
+}
+
+type handler struct {
+	g    *gateway.Gateway
+	o    Options
+	room chan struct{}
+}
+
+// samples takes a message whose topic is in the path.
+func (h *handler) samples(w http.ResponseWriter, r *http.Request) {
+	key, err := h.o.Topics.Key(strings.TrimPrefix(r.URL.Path, prefix))
+	if err != nil {
+		h.g.Refuse(gateway.HTTP, err)
+		answer(w, http.StatusNotFound, err.Error())
+		return
+	}
+	h.take(w, r, &gateway.Message{Input: gateway.HTTP, Key: key})
+}
+
+// lines takes line protocol, whose tags name the streams.
+func (h *handler) lines(w http.ResponseWriter, r *http.Request) {
+	h.take(w, r, &gateway.Message{Input: gateway.HTTP, Lines: true})
+}
+
+func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Message) {
+	if user, password, _ := r.BasicAuth(); !h.o.Access.Allows(user, password) {
+		h.g.Refuse(gateway.HTTP, errors.New("a request has a name or password that is not gateway.user and gateway.password"))
+		w.Header().Set("WWW-Authenticate", `Basic realm="eusn-stream gateway"`)
+		answer(w, http.StatusUnauthorized, "log in with gateway.user and gateway.password")
+		return
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		answer(w, http.StatusUnsupportedMediaType, "Content-Encoding "+enc+": want none")
+		return
+	}
+	select {
+	case h.room <- struct{}{}:
+		defer func() { <-h.room }()
+	default:
+		h.later(w, "too many requests at a time")
+		return
+	}
+	var err error
+	if m.Payload, err = io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.o.MaxMessage))); err != nil {
+		code := http.StatusBadRequest
+		if large := new(http.MaxBytesError); errors.As(err, &large) {
+			code = http.StatusRequestEntityTooLarge
+			h.g.Refuse(gateway.HTTP, err)
+		}
+		answer(w, code, err.Error())
+		return
+	}
+	if k := r.Header.Get("Idempotency-Key"); k != "" {
+		m.Session, m.ID, m.Repeat = gateway.HTTPSession, xxh3.HashString(k), true
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
+	defer cancel()
+	stored := make(chan error, 1)
+	m.Done = func(err error) { stored <- err }
+	if err = h.g.Take(ctx, m); err == nil {
+		select {
+		case err = <-stored:
+		case <-ctx.Done():
+			err = gateway.ErrHeldBack
+		}
+	}
+	var refused *gateway.Refused
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case errors.As(err, &refused):
+		answer(w, http.StatusBadRequest, err.Error())
+	default:
+		h.later(w, err.Error())
+	}
+}
+
+func (h *handler) later(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", "1")
+	answer(w, http.StatusServiceUnavailable, why+"; send it again, with the same Idempotency-Key: then it counts once")
+}
+
+func answer(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	io.WriteString(w, text+"\n")
+}
