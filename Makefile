@@ -54,7 +54,7 @@ cross-nonvml:
 # The tag purego and 386 leave out the same: every kernel in assembly. The program
 # is built with both; our packages that know the tag are on amd64, too.
 cross-purego:
-	go vet -tags purego ./reservoir/... ./internal/dense && go test -vet=off -tags purego -run '^$$' ./reservoir ./internal/dense
+	go vet -tags purego ./reservoir/... ./internal/dense ./offline/internal/baseline && go test -vet=off -tags purego -run '^$$' ./reservoir ./internal/dense ./offline/internal/baseline
 cross-386:
 	GOARCH=386 go build -tags purego $(QUICK)
 cross-arm64:
@@ -68,7 +68,7 @@ cross-windows-arm64:
 	GOOS=windows GOARCH=arm64 go build $(QUICK)
 
 generate: ## regenerate what is generated
-	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./gpu/telemetry
+	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./offline/internal/baseline ./gpu/telemetry
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 	go generate ./gpu/kernels

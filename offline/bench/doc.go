@@ -39,7 +39,8 @@
 // the loss over the validation part has not fallen for 50 epochs or after
 // Plan.Epochs, then they predict the test part. paper-exact pads as above and keeps
 // the last weights; best does not pad, and takes the weights of the smallest loss.
-// Their configurations, too, are the published ones (see trainables). A search
+// Their configurations, too, are the published ones (see trainables), on demand
+// without those of a small learning rate (Settings.LeastRate). A search
 // takes them in turn until its trials have used Plan.Budget. A trial may use the
 // time that is left by the trials that ended before it began, so n threads may use
 // up to n budgets. Only the first configurations count, up to the first one that

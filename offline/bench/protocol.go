@@ -87,6 +87,17 @@ func (p Plan) Validate(s Settings) error {
 		if s.ListLength < 0 || s.ListLength > MaxConfigurations {
 			return fmt.Errorf("bench: search lists of %d configurations, want 1 to %d", s.ListLength, MaxConfigurations)
 		}
+		if !(s.LeastRate >= 0) {
+			return fmt.Errorf("bench: least learning rate %g, want 0 or more", s.LeastRate)
+		}
+		for _, m := range TrainedModels {
+			if slices.Contains(p.Models, m) {
+				most = min(most, len(s.trainables(m)))
+			}
+		}
+		if most == 0 {
+			return fmt.Errorf("bench: no configuration has a learning rate of %g or more", s.LeastRate)
+		}
 	case Bank:
 		known, least, most = []string{BankModel}, 0, 0
 	case Compare:

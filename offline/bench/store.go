@@ -26,6 +26,10 @@ type Settings struct {
 	// MaxConfigurations: after how many configurations each search of the paper
 	// is taken to have been stopped.
 	ListLength int `json:"list_length,omitzero"`
+
+	// LeastRate leaves configurations of a smaller learning rate out of the lists of
+	// TrainedModels; the others move up.
+	LeastRate float64 `json:"least_rate,omitzero"`
 }
 
 // format is the version of the lines' meaning.

@@ -16,6 +16,10 @@ type Training struct {
 	Rate   float64 `json:"learning_rate"`
 	Batch  int     `json:"batch"`
 	Epochs int     `json:"max_epochs"`
+
+	// Arithmetic is baseline.Arithmetic; results of before that was noted, in
+	// float64, have none.
+	Arithmetic int `json:"arithmetic,omitzero"`
 }
 
 // patience is the epochs without a smaller validation loss that end a training.
@@ -26,7 +30,7 @@ func trained(model string) bool { return slices.Contains(TrainedModels, model) }
 // trainable is a configuration of a search among trained models.
 type trainable struct {
 	scales   Scales   // units, and of arnn eps and gamma
-	training Training // without its Epochs
+	training Training // its rate and batch
 }
 
 // trainables is the published list of 200 random configurations of a model:
@@ -53,11 +57,16 @@ func trainables(model string) []trainable {
 	return nil
 }
 
+// trainables is the list that is searched.
+func (s Settings) trainables(model string) []trainable {
+	return slices.DeleteFunc(trainables(model), func(c trainable) bool { return c.training.Rate < s.LeastRate })
+}
+
 // trainables are the configurations the plan asks for.
 func (r *runner) trainables(model string) []trainable {
-	list := trainables(model)[:r.Configurations]
+	list := r.settings.trainables(model)[:r.Configurations]
 	for i := range list {
-		list[i].training.Epochs = r.Epochs
+		list[i].training.Epochs, list[i].training.Arithmetic = r.Epochs, baseline.Arithmetic
 		list[i].scales.Seed = r.settings.trialSeed(i)
 	}
 	return list

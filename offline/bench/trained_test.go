@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,58 @@ func TestTrainableConfigurations(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Leaving out small learning rates keeps the order of the rest, and is part of a
+// file's settings.
+func TestLeastRate(t *testing.T) {
+	s := NewSettings(PaperExact, 1)
+	for _, model := range TrainedModels {
+		whole := s.trainables(model)
+		s.LeastRate = 1e-4
+		want := slices.DeleteFunc(slices.Clone(whole), func(c trainable) bool { return c.training.Rate == 1e-5 })
+		if got := s.trainables(model); !slices.Equal(got, want) || len(got) == len(whole) || len(whole) != MaxConfigurations {
+			t.Errorf("%s: %d of %d configurations, want %d", model, len(got), len(whole), len(want))
+		}
+		plan := trainPlan(len(want)+1, 1, model)
+		if err := plan.Validate(s); err == nil || !strings.Contains(err.Error(), fmt.Sprint("want 1 to ", len(want))) {
+			t.Errorf("%s: one configuration too many: %v", model, err)
+		}
+		for _, rate := range []float64{-1, 1, math.NaN()} {
+			s.LeastRate = rate
+			if err := trainPlan(1, 1, model).Validate(s); err == nil {
+				t.Errorf("%s: a least rate of %g is accepted", model, rate)
+			}
+		}
+		s.LeastRate = 0
+	}
+}
+
+// Trials of another arithmetic are made again; a file that holds some is read.
+func TestOtherArithmetic(t *testing.T) {
+	d, opt := tones(24, 6), Options{Plan: trainPlan(1, 1, "rnn")}
+	_, want := benched(t, PaperExact, opt, d)
+	whole, err := os.ReadFile(want.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.ReplaceAll(string(whole), `,"arithmetic":2}`, "}")
+	path := filepath.Join(t.TempDir(), "r.jsonl")
+	if err := os.WriteFile(path, []byte(old), 0o644); err != nil || old == string(whole) {
+		t.Fatal(err, "or no arithmetic is noted")
+	}
+	if _, err := ReadResults(path); err != nil {
+		t.Error(err)
+	}
+	st, err := Resume(path, want.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Run(t.Context(), []*offline.Dataset{d}, opt, st)
+	if err := errors.Join(err, st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "resumed", st, want)
 }
 
 // Exact results of a short run: the same on any number of threads.

@@ -117,7 +117,7 @@ func (r *Report) add(rs *bench.Results, path string) error {
 	of := func(dataset string) (*section, error) {
 		s := r.section(rs.Settings(), dataset, path)
 		here := rs.Settings()
-		here.ListLength = s.ListLength // may differ: a cell's command says which
+		here.ListLength, here.LeastRate = s.ListLength, s.LeastRate // may differ: a cell's command says which
 		if s.Settings != here {
 			return nil, otherSettings(s.Settings, s.from, rs.Settings(), path)
 		}

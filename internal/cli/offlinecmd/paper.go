@@ -28,6 +28,7 @@ type benchRun struct {
 	out          string
 	threads      int
 	listLength   int
+	leastRate    float64
 	resume, gate bool
 }
 
@@ -52,8 +53,9 @@ func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
 // check completes the settings and holds the flags against each other.
 func (b *benchRun) check(f *pflag.FlagSet, protocol bench.Protocol) error {
 	b.settings = bench.NewSettings(protocol, b.settings.Seed)
+	b.settings.LeastRate = b.leastRate
 	if protocol == bench.Bank {
-		for _, name := range []string{"configurations", "models", "budget", "epochs", "list-length"} {
+		for _, name := range []string{"configurations", "models", "budget", "epochs", "list-length", "least-rate"} {
 			if f.Changed(name) {
 				return fmt.Errorf("--protocol bank has no search and one model: do not give --%s with it", name)
 			}
@@ -133,6 +135,7 @@ deviation is marked.`,
 	f.StringVar(&protocol, "protocol", string(bench.PaperExact), "paper-exact, best or bank")
 	f.BoolVar(&b.gate, "gate", false, "exit with 6 if a result is outside the tolerance of the paper")
 	b.add(f, out)
+	f.Float64Var(&b.leastRate, "least-rate", 0, "of rnn, arnn and gru: leave configurations of a smaller learning rate out of their lists")
 	f.IntVar(&b.listLength, "list-length", bench.MaxConfigurations, "configurations in each reservoir's search list; the next list begins after them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := b.check(f, bench.Protocol(protocol)); err != nil {
@@ -266,6 +269,9 @@ func (b benchRun) command(of string, cell bench.Cell) string {
 		c += fmt.Sprintf(" --models %s --configurations %d", cell.Model, cell.Configurations)
 		if n := b.settings.ListLength; n > 0 {
 			c += fmt.Sprintf(" --list-length %d", n)
+		}
+		if rate := b.settings.LeastRate; rate > 0 {
+			c += fmt.Sprintf(" --least-rate %g", rate)
 		}
 	}
 	if epochs := cell.Training.Epochs; epochs > 0 { // the configurations tried are what the budget came to

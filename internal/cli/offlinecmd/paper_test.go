@@ -148,6 +148,8 @@ func TestPaperUsage(t *testing.T) {
 		{[]string{"a", "--list-length", "0"}, "--list-length 0: want 1 to 200"},
 		{[]string{"a", "--list-length", "201"}, "want 1 to 200"},
 		{[]string{"a", "--protocol", "bank", "--list-length", "9"}, "--list-length"},
+		{[]string{"a", "--protocol", "bank", "--least-rate", "1e-4"}, "--least-rate"},
+		{[]string{"a", "--models", "rnn", "--least-rate", "0.2"}, "no configuration has a learning rate of 0.2"},
 		{[]string{"a", "--draws", "0"}, "0 draws"},
 		{[]string{"a", "--protocol", "bank", "--models", "esn"}, "has no search"},
 		{[]string{"a", "--threads", "-1"}, "--threads -1"},

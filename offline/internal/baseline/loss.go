@@ -11,10 +11,20 @@ import (
 // loss turns row i of the scores into the gradient of its cross-entropy, times
 // weight, and returns the cross-entropy and the class with the largest score.
 func (n *Network) loss(i int, weight float64) (loss float64, class int) {
-	return descent.CrossEntropy(n.tape.scores.Row(i), n.tape.series[i].Class, weight)
+	t := &n.tape
+	scores := t.scores.row(i)[:n.Spec.outputs()]
+	t.row = t.row[:0]
+	for _, v := range scores {
+		t.row = append(t.row, float64(v))
+	}
+	loss, class = descent.CrossEntropy(t.row, t.series[i].Class, weight)
+	for k, v := range t.row {
+		scores[k] = float32(v)
+	}
+	return loss, class
 }
 
-// gradient adds that of the mean loss over a batch to g.
+// gradient puts that of the mean loss over a batch into g, which is zero before.
 func (n *Network) gradient(ctx context.Context, batch []Series, g *weights) error {
 	batch = byLength(batch)
 	weight := 1 / float64(len(batch))
@@ -22,16 +32,16 @@ func (n *Network) gradient(ctx context.Context, batch []Series, g *weights) erro
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		n.tape.load(n.Spec, part)
+		n.tape.load(n.layout, part)
 		n.forward()
 		for i := range part {
 			n.loss(i, weight)
 		}
-		for i := len(part); i < rows; i++ {
-			clear(n.tape.scores.Row(i))
-		}
+		t := &n.tape
+		t.scores.part(len(part), 0, t.height-len(part), t.scores.cols).clear()
 		n.backward(g)
 	}
+	n.settle(g)
 	return nil
 }
 
@@ -44,7 +54,7 @@ func (n *Network) Ask(ctx context.Context, series []Series) (loss float64, corre
 		if ctx.Err() != nil {
 			return 0, 0, context.Cause(ctx)
 		}
-		n.tape.load(n.Spec, part)
+		n.tape.load(n.layout, part)
 		n.forward()
 		for i, s := range part {
 			l, class := n.loss(i, 0)

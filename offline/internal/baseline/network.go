@@ -9,6 +9,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/internal/descent"
 )
 
+// Arithmetic is the version of what a training computes: another one gives the
+// same data, options and seed other weights. 1 was float64.
+const Arithmetic = 2
+
 // Kind is one of the package comment's models.
 type Kind string
 
@@ -72,40 +76,84 @@ func (s Spec) Parameters() int {
 	return p
 }
 
-// weights are all parameters in one slice, and the views of it. Gradients and
-// moments have the same shape.
-type weights struct {
-	all       []float64
-	input     dense.Matrix // C x GN
-	recurrent dense.Matrix // N x GN
-	bias      []float64    // GN
-	inner     []float64    // GN, gru's second bias; nil for the others
-	output    dense.Matrix // N x K
-	outBias   []float64    // K
+// layout is a spec and the widths of its arrays: whole vectors. What they have more
+// than the network is zero, and stays so.
+type layout struct {
+	Spec
+	units   int // of a state
+	tail    int // columns after the state: a 1 and the sample
+	wide    int // of the arguments of a step: units of all gates
+	outputs int // of the scores
 }
 
-func newWeights(s Spec) weights {
-	w := weights{all: make([]float64, s.Parameters())}
-	rest := descent.Slab(w.all)
-	wide := s.gates() * s.Units
-	w.input, w.recurrent, w.bias = rest.Matrix(s.Channels, wide), rest.Matrix(s.Units, wide), rest.Vector(wide)
-	if s.Kind == GRU {
-		w.inner = rest.Vector(wide)
+func (s Spec) layout() layout {
+	units := up(s.Units, lanes)
+	return layout{s, units, up(1+s.Channels, 4), s.gates() * units, up(s.outputs(), lanes)}
+}
+
+// weights are all parameters in one slice, and the views of it. Gradients and
+// moments have the same shape. A row of the tape, a state, a 1 and a sample, times
+// cell is the argument of rnn. The rows are therefore the recurrent weights, the
+// bias, the input weights. Of gru cell ends with the second bias c, and input are
+// the first and the input weights.
+type weights struct {
+	all    []float32
+	cell   matrix
+	input  matrix // gru only
+	output matrix // weights and bias; the rest of four rows is empty
+}
+
+func (l layout) weights() (w weights) {
+	sizes := []struct {
+		to         *matrix
+		rows, cols int
+	}{{&w.cell, l.units + l.tail, l.wide}, {&w.input, 0, l.wide}, {&w.output, l.units + 4, l.outputs}}
+	if l.Kind == GRU {
+		sizes[0].rows, sizes[1].rows = l.units+4, l.tail
 	}
-	w.output, w.outBias = rest.Matrix(s.Units, s.outputs()), rest.Vector(s.outputs())
+	all := 0
+	for _, s := range sizes {
+		all += s.rows * s.cols
+	}
+	w.all = make([]float32, all)
+	rest := w.all
+	for _, s := range sizes {
+		n := s.rows * s.cols
+		*s.to, rest = matrix{s.rows, s.cols, s.cols, rest[:n:n]}, rest[n:]
+	}
 	return w
+}
+
+// samples are the rows of the input weights.
+func (l layout) samples(w weights) matrix {
+	if l.Kind == GRU {
+		return w.input.part(1, 0, l.Channels, l.wide)
+	}
+	return w.cell.part(l.units+1, 0, l.Channels, l.wide)
+}
+
+// set stores m, of which each of gates parts has fewer columns than those of to.
+func set(to matrix, m dense.Matrix, gates int) {
+	from, width := m.Cols/gates, to.cols/gates
+	for i := range m.Rows {
+		for j, v := range m.Row(i) {
+			to.row(i)[j/from*width+j%from] = float32(v)
+		}
+	}
 }
 
 // Network is a model and its weights. Not safe for concurrent use.
 type Network struct {
 	Spec    Spec
+	layout  layout
 	weights weights
-	matrix  dense.Matrix // what multiplies the state: the recurrent weights, or made of them
-	ahead   dense.Packed // matrix, for the run forward
-	back    dense.Packed // its transpose, for the run backward
-	rng     *rand.Rand   // weights first, then the batches' order
-	turned  dense.Matrix // arnn's matrix
+	rng     *rand.Rand // weights first, then the batches' order
+	turned  matrix     // arnn: what multiplies a row of the tape
 	tape    tape
+
+	// The weights as right factors: of a row of the tape; of the gradient of the
+	// arguments; of gru's samples; of a last state; of the gradient of the scores.
+	ahead, back, input, output, outputBack packed
 }
 
 // New draws a network's first weights.
@@ -113,18 +161,23 @@ func New(s Spec) (*Network, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	n := &Network{Spec: s, weights: newWeights(s), rng: rand.New(rand.NewPCG(s.Seed, 0x7261696e6564))}
-	w := &n.weights
+	l := s.layout()
+	n := &Network{Spec: s, layout: l, weights: l.weights(), rng: rand.New(rand.NewPCG(s.Seed, 0x7261696e6564))}
+	wide := s.gates() * s.Units
+	input, recurrent, output := dense.New(s.Channels, wide), dense.New(s.Units, wide), dense.New(s.Units, s.outputs())
 	if s.Kind == ARNN {
-		deviation := math.Sqrt(2 / float64(w.input.Rows+w.input.Cols))
-		for i := range w.input.Data {
-			w.input.Data[i] = deviation * n.rng.NormFloat64()
+		deviation := math.Sqrt(2 / float64(input.Rows+input.Cols))
+		for i := range input.Data {
+			input.Data[i] = deviation * n.rng.NormFloat64()
 		}
 	} else {
-		descent.Glorot(n.rng, w.input)
+		descent.Glorot(n.rng, input)
 	}
-	orthogonal(n.rng, w.recurrent)
-	descent.Glorot(n.rng, w.output)
+	orthogonal(n.rng, recurrent)
+	descent.Glorot(n.rng, output)
+	set(l.samples(n.weights), input, s.gates())
+	set(n.weights.cell, recurrent, s.gates())
+	set(n.weights.output, output, 1)
 	n.refresh()
 	return n, nil
 }
@@ -166,26 +219,37 @@ func subtract(a []float64, f float64, b []float64) {
 
 // refresh makes what follows from the weights.
 func (n *Network) refresh() {
-	n.matrix = n.weights.recurrent
-	if n.Spec.Kind == ARNN {
-		n.turn()
+	l, w := n.layout, &n.weights
+	cell, depth := w.cell, l.units+1
+	switch l.Kind {
+	case GRU:
+		n.input.pack(w.input.part(0, 0, 1+l.Channels, l.wide))
+	case ARNN:
+		cell = n.turn()
+		fallthrough
+	default:
+		depth += l.Channels
 	}
-	n.ahead.Pack(n.matrix, false)
-	n.back.Pack(n.matrix, true)
+	n.ahead.pack(cell.part(0, 0, depth, l.wide))
+	n.back.packTransposed(cell.part(0, 0, l.units, l.wide))
+	n.output.pack(w.output.part(0, 0, l.units+1, l.outputs))
+	n.outputBack.packTransposed(w.output.part(0, 0, l.units, l.outputs))
 }
 
-// turn makes the matrix W - W' - gamma*I.
-func (n *Network) turn() {
-	w, size := n.weights.recurrent, n.Spec.Units
-	if n.turned.Data == nil {
-		n.turned = dense.New(size, size)
+// turn makes the matrix W - W' - gamma*I, with the rows that follow it in cell.
+func (n *Network) turn() matrix {
+	cell, gamma := n.weights.cell, float32(n.Spec.Gamma)
+	if n.turned.data == nil {
+		n.turned = matrix{cell.rows, cell.cols, cell.stride, make([]float32, len(cell.data))}
 	}
-	n.matrix = n.turned
-	for i := range size {
-		row := n.matrix.Row(i)
-		for j := range row {
-			row[j] = w.Data[i*size+j] - w.Data[j*size+i]
+	copy(n.turned.data, cell.data)
+	for i := range n.Spec.Units {
+		row := n.turned.row(i)
+		row[i] = -gamma
+		for j := range i {
+			v := cell.row(i)[j] - cell.row(j)[i]
+			row[j], n.turned.row(j)[i] = v, -v
 		}
-		row[i] = -n.Spec.Gamma
 	}
+	return n.turned
 }

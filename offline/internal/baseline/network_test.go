@@ -6,79 +6,129 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/offline/internal/descent"
 )
 
-// plainScores is the package comment, word for word, for one series.
-func plainScores(n *Network, one Series) []float64 {
-	s, w := n.Spec, &n.weights
-	size, h := s.Units, make([]float64, s.Units)
-	in := func(x []float32, column int) (sum float64) {
+// exact are a network's weights in float64, laid out by itself.
+type exact struct {
+	layout
+	all []float64
+}
+
+func exactly(n *Network) exact {
+	e := exact{n.layout, nil}
+	for _, v := range n.weights.all {
+		e.all = append(e.all, float64(v))
+	}
+	return e
+}
+
+// at gives row and column of the matrix that begins at from and is cols wide.
+func (e exact) at(from, cols, row, column int) float64 { return e.all[from+row*cols+column] }
+
+// scores is the package comment, word for word, for one series.
+func (e exact) scores(one Series) []float64 {
+	size, h := e.Units, make([]float64, e.Units)
+	cell := func(row, gate, j int) float64 { return e.at(0, e.wide, row, gate*e.units+j) }
+	rows := e.units + e.tail
+	input := func(row, gate, j int) float64 { return cell(e.units+row, gate, j) } // bias, then weights
+	if e.Kind == GRU {
+		rows = e.units + 4
+		input = func(row, gate, j int) float64 { return e.at(rows*e.wide, e.wide, row, gate*e.units+j) }
+	}
+	in := func(x []float32, gate, j int) float64 {
+		sum := input(0, gate, j)
 		for c, v := range x {
-			sum += float64(v) * w.input.Row(c)[column]
+			sum += float64(v) * input(1+c, gate, j)
 		}
 		return sum
 	}
-	back := func(column int) (sum float64) {
+	back := func(gate, j int) (sum float64) {
 		for i, v := range h {
-			sum += v * w.recurrent.Row(i)[column]
+			sum += v * cell(i, gate, j)
 		}
 		return sum
 	}
-	for x := range slices.Chunk(one.Values, s.Channels) {
+	for x := range slices.Chunk(one.Values, e.Channels) {
 		next := make([]float64, size)
 		for j := range next {
-			switch s.Kind {
+			switch e.Kind {
 			case RNN:
-				next[j] = math.Tanh(in(x, j) + back(j) + w.bias[j])
+				next[j] = math.Tanh(in(x, 0, j) + back(0, j))
 			case ARNN:
 				turned := 0.0
 				for i, v := range h {
-					turned += v * w.recurrent.Row(j)[i]
+					turned += v * cell(j, 0, i)
 				}
-				next[j] = h[j] + s.Eps*math.Tanh(in(x, j)+back(j)-turned-s.Gamma*h[j]+w.bias[j])
+				next[j] = h[j] + e.Eps*math.Tanh(in(x, 0, j)+back(0, j)-turned-e.Gamma*h[j])
 			case GRU:
-				z := descent.Sigmoid(in(x, j) + back(j) + w.bias[j] + w.inner[j])
-				r := descent.Sigmoid(in(x, size+j) + back(size+j) + w.bias[size+j] + w.inner[size+j])
-				y := math.Tanh(in(x, 2*size+j) + w.bias[2*size+j] + r*(back(2*size+j)+w.inner[2*size+j]))
+				c := func(gate int) float64 { return cell(e.units, gate, j) }
+				z := descent.Sigmoid(in(x, 0, j) + back(0, j) + c(0))
+				r := descent.Sigmoid(in(x, 1, j) + back(1, j) + c(1))
+				y := math.Tanh(in(x, 2, j) + r*(back(2, j)+c(2)))
 				next[j] = z*h[j] + (1-z)*y
 			}
 		}
 		h = next
 	}
-	scores := slices.Clone(w.outBias)
-	for i, v := range h {
-		for k := range scores {
-			scores[k] += v * w.output.Row(i)[k]
+	from := rows * e.wide
+	if e.Kind == GRU {
+		from += e.tail * e.wide
+	}
+	scores := make([]float64, e.Spec.outputs())
+	for k := range scores {
+		scores[k] = e.at(from, e.outputs, e.units, k)
+		for i, v := range h {
+			scores[k] += v * e.at(from, e.outputs, i, k)
 		}
 	}
 	return scores
 }
 
+// disturb changes all weights, biases too.
+func disturb(n *Network, deviation float64) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	l, w := n.layout, &n.weights
+	shake := func(m matrix, rows, gates, columns int) {
+		for i := range rows {
+			for j := range gates * columns {
+				m.row(i)[j/columns*(m.cols/gates)+j%columns] += float32(deviation * rng.NormFloat64())
+			}
+		}
+	}
+	shake(w.cell, l.Units, l.gates(), l.Units)
+	shake(w.cell.part(l.units, 0, 1, l.wide), 1, l.gates(), l.Units)
+	shake(l.samples(*w), l.Channels, l.gates(), l.Units)
+	if l.Kind == GRU {
+		shake(w.input, 1, l.gates(), l.Units)
+	}
+	shake(w.output, l.Units, 1, l.Spec.outputs())
+	shake(w.output.part(l.units, 0, 1, l.outputs), 1, 1, l.Spec.outputs())
+	n.refresh()
+}
+
 // The scores of series that are computed together are the equations', except for
-// the rounding of sums in another order, and bit for bit those of each series
-// alone.
+// the rounding of float32, and bit for bit those of each series alone.
 func TestForwardIsTheEquations(t *testing.T) {
 	for _, kind := range kinds {
 		n := network(t, Spec{Kind: kind, Units: 11, Channels: 2, Classes: 3, Eps: 0.2, Gamma: 0.1, Seed: 3})
-		rng := rand.New(rand.NewPCG(1, 1))
-		for i := range n.weights.all {
-			n.weights.all[i] += 0.2 * rng.NormFloat64()
-		}
-		n.refresh()
-		series := byLength(noise(4, rows-3, 2, 3, 1, 40))
-		n.tape.load(n.Spec, series)
+		disturb(n, 0.2)
+		series, truth := byLength(noise(4, rows-3, 2, 3, 1, 40)), exactly(n)
+		n.tape.load(n.layout, series)
 		n.forward()
-		together := n.tape.scores.Clone()
+		var together [][]float32
+		for i := range series {
+			together = append(together, slices.Clone(n.tape.scores.row(i)))
+		}
 		for i, one := range series {
-			n.tape.load(n.Spec, []Series{one})
+			n.tape.load(n.layout, []Series{one})
 			n.forward()
-			if alone := n.tape.scores.Row(0); !slices.Equal(alone, together.Row(i)) {
-				t.Errorf("%s: series %d alone %v, in company %v", kind, i, alone, together.Row(i))
+			if alone := n.tape.scores.row(0); !slices.Equal(alone, together[i]) {
+				t.Errorf("%s: series %d alone %v, in company %v", kind, i, alone, together[i])
 			}
-			for k, want := range plainScores(n, one) {
-				if got := together.Row(i)[k]; !(math.Abs(got-want) < 1e-12) {
+			for k, want := range truth.scores(one) {
+				// 40 steps of sums of 14 terms of about 1, half a unit of 2^-23 each
+				if got := float64(together[i][k]); !(math.Abs(got-want) < 2e-5) {
 					t.Errorf("%s: series %d, class %d: score %v, want %v", kind, i, k, got, want)
 				}
 			}
@@ -105,27 +155,36 @@ func TestParameters(t *testing.T) {
 func TestFirstWeights(t *testing.T) {
 	for _, kind := range kinds {
 		n := network(t, Spec{Kind: kind, Units: 40, Channels: 3, Classes: 5, Eps: 0.1, Gamma: 0.01, Seed: 1})
-		w := n.weights.recurrent
-		square := dense.New(40, 40)
-		dense.Multiply(square, 1, w, false, w, true)
-		for i := range 40 {
-			for j, v := range square.Row(i) {
-				want := 0.0
+		l, w := n.layout, n.weights
+		size, wide := 40, 40*l.gates()
+		for i := range size {
+			for j := range size {
+				product, want := 0.0, 0.0
+				for k, v := range w.cell.row(i)[:wide] {
+					product += float64(v) * float64(w.cell.row(j)[k])
+				}
 				if i == j {
 					want = 1
 				}
-				if math.Abs(v-want) > 1e-14 { // 120 products of numbers below 1
-					t.Fatalf("%s: rows %d and %d of the recurrent weights have product %g", kind, i, j, v)
+				if math.Abs(product-want) > 1e-6 { // 120 products of numbers below 1, rounded to float32
+					t.Fatalf("%s: rows %d and %d of the recurrent weights have product %g", kind, i, j, product)
 				}
 			}
 		}
-		for _, b := range [][]float64{n.weights.bias, n.weights.inner, n.weights.outBias} {
-			if slices.ContainsFunc(b, func(v float64) bool { return v != 0 }) {
+		biases := [][]float32{w.cell.row(l.units), w.output.row(l.units)}
+		if kind == GRU {
+			biases = append(biases, w.input.row(0))
+		}
+		for _, b := range biases {
+			if slices.ContainsFunc(b, func(v float32) bool { return v != 0 }) {
 				t.Errorf("%s: biases begin as %v", kind, b)
 			}
 		}
-		if limit := math.Sqrt(6. / 45); slices.ContainsFunc(n.weights.output.Data, func(v float64) bool { return math.Abs(v) > limit || v == 0 }) {
-			t.Errorf("%s: output weights beyond %g or 0", kind, limit)
+		limit := math.Sqrt(6. / 45)
+		for i := range size {
+			if slices.ContainsFunc(w.output.row(i)[:5], func(v float32) bool { return math.Abs(float64(v)) > limit || v == 0 }) {
+				t.Errorf("%s: output weights beyond %g or 0", kind, limit)
+			}
 		}
 	}
 }

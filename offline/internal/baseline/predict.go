@@ -22,7 +22,7 @@ func (n *Network) Predict(ctx context.Context, series []Series) ([]int, error) {
 		for k, i := range part {
 			batch[k] = Series{Values: series[i].Values} // loss wants some class, and changes nothing by it
 		}
-		n.tape.load(n.Spec, batch)
+		n.tape.load(n.layout, batch)
 		n.forward()
 		for k, i := range part {
 			_, classes[i] = n.loss(k, 0)

@@ -1,134 +1,108 @@
 package baseline
 
-import (
-	"math"
-
-	"github.com/eusn-stream/eusn-stream/internal/dense"
-	"github.com/eusn-stream/eusn-stream/offline/internal/descent"
-)
-
 // forward runs the loaded series and leaves the scores of the output layer.
 func (n *Network) forward() {
-	t, w := &n.tape, &n.weights
-	dense.Multiply(t.a, 1, t.x, false, w.input, false)
-	descent.AddRow(t.a, w.bias)
+	t, l := &n.tape, n.layout
 	for s, live := range t.live {
-		before, after, a := block(t.h, s, live), block(t.h, s+1, live), block(t.a, s, live)
-		if n.Spec.Kind == GRU {
-			u := block(t.u, s, live)
-			dense.MultiplyPacked(u, before, &n.ahead)
-			descent.AddRow(u, w.inner)
-			gruForward(a, u, before, after)
+		before, a := t.block(t.states, s, live), t.block(t.a, s, live)
+		after := t.block(t.states, s+1, t.height)
+		after.part(live, 0, t.height-live, l.units).clear() // what begins later begins in state 0
+		t.block(t.a, s, t.height).clear()
+		if l.Kind == GRU {
+			u := t.block(t.u, s, live)
+			t.block(t.u, s, t.height).clear()
+			n.input.add(a, before.part(0, l.units, live, l.tail))
+			n.ahead.add(u, before)
+			d := l.units
+			active.gruForward(table, a.data, a.data[d:], a.data[2*d:], u.data, u.data[d:], u.data[2*d:], a.stride,
+				before.data, after.data, before.stride, d, live)
 			continue
 		}
-		dense.MultiplyPacked(a, before, &n.ahead)
-		keep, gain := n.euler()
-		for i := range live {
-			h, next, y := before.Row(i), after.Row(i), a.Row(i)
-			for j, v := range y {
-				v = math.Tanh(v)
-				y[j] = v
-				next[j] = float64(keep*h[j]) + float64(gain*v)
-			}
-		}
+		n.ahead.add(a, before)
+		keep, gain := l.euler()
+		active.eulerForward(table, a.data, a.stride, before.data, after.data, before.stride, keep, gain, l.units, live)
 	}
-	dense.Multiply(t.scores, 1, block(t.h, t.steps, rows), false, w.output, false)
-	descent.AddRow(t.scores, w.outBias)
+	t.scores.clear()
+	n.output.add(t.scores, t.block(t.states, t.steps, t.height))
 }
 
 // euler gives the factors of the state and of the tanh in rnn and arnn.
-func (n *Network) euler() (keep, gain float64) {
-	if n.Spec.Kind == ARNN {
-		return 1, n.Spec.Eps
+func (s Spec) euler() (keep, gain float32) {
+	if s.Kind == ARNN {
+		return 1, float32(s.Eps)
 	}
 	return 0, 1
 }
 
-// backward adds the gradient of the loss to g. t.scores holds the gradient of
-// the scores.
+// span is how many rows of steps the gradient of the weights takes at a time:
+// they stay in the first-level cache.
+const span = 128
+
+// backward adds the gradient of the loss to g, of arnn that of the matrix in the
+// place of that of the recurrent weights (see settle). t.scores holds the gradient
+// of the scores.
 func (n *Network) backward(g *weights) {
-	t, w := &n.tape, &n.weights
-	dense.Multiply(g.output, 1, block(t.h, t.steps, rows), true, t.scores, false)
-	descent.AddRows(g.outBias, t.scores)
-	dense.Multiply(t.dh, 1, t.scores, false, w.output, true)
-	argument := t.a // whose gradient reaches the state before through n.matrix
-	if n.Spec.Kind == GRU {
+	t, l := &n.tape, n.layout
+	addTransposed(g.output, t.block(t.states, t.steps, t.height), t.scores)
+	t.dh.clear()
+	n.outputBack.add(t.dh, t.scores)
+	argument := t.a // whose gradient reaches the state before through the matrix
+	if l.Kind == GRU {
 		argument = t.u
 	}
+	steps, end := max(1, span/t.height), t.steps
 	for s := t.steps - 1; s >= 0; s-- {
 		live := t.live[s]
-		dh, back, a := block(t.dh, 0, live), block(t.back, 0, live), block(t.a, s, live)
-		if n.Spec.Kind == GRU {
-			gruBackward(dh, back, a, block(t.u, s, live), block(t.h, s, live))
+		a, before := t.block(t.a, s, live), t.block(t.states, s, live)
+		if l.Kind == GRU {
+			u, d := t.block(t.u, s, live), l.units
+			active.gruBackward(a.data, a.data[d:], a.data[2*d:], u.data, u.data[d:], u.data[2*d:], a.stride,
+				before.data, before.stride, t.dh.data, t.back.data, t.dh.stride, d, live)
 		} else {
-			keep, gain := n.euler()
-			for i := range live {
-				d, b, y := dh.Row(i), back.Row(i), a.Row(i)
-				for j, v := range y {
-					y[j] = gain * d[j] * (1 - float64(v*v))
-					b[j] = keep * d[j]
-				}
-			}
+			keep, gain := l.euler()
+			active.eulerBackward(a.data, a.stride, t.dh.data, t.back.data, t.dh.stride, keep, gain, l.units, live)
 		}
-		clear(t.a.Data[(s*rows+live)*t.a.Cols : (s+1)*rows*t.a.Cols]) // the others have no such step
+		for _, m := range []matrix{t.a, argument} {
+			m.part(s*t.height+live, 0, t.height-live, m.cols).clear() // the others have no such step
+		}
 		if s > 0 {
-			dense.MultiplyPacked(back, block(argument, s, live), &n.back)
+			n.back.add(t.back.part(0, 0, live, l.units), t.block(argument, s, live))
 		}
 		t.dh, t.back = t.back, t.dh
+		if s == 0 || end-s == steps {
+			n.spread(g, argument, s*t.height, (end-s)*t.height)
+			end = s
+		}
 	}
-	dense.Multiply(g.input, 1, t.x, true, t.a, false)
-	descent.AddRows(g.bias, t.a)
-	states := t.h.Sub(0, 0, t.steps*rows, t.h.Cols)
-	switch n.Spec.Kind {
-	case ARNN: // through W - W'
-		d := dense.New(n.Spec.Units, n.Spec.Units)
-		dense.Multiply(d, 1, states, true, argument, false)
-		for i := range d.Rows {
-			for j := range d.Cols {
-				g.recurrent.Data[i*d.Cols+j] += d.Data[i*d.Cols+j] - d.Data[j*d.Cols+i]
+}
+
+// spread adds what n rows of steps mean for the recurrent and input weights.
+func (n *Network) spread(g *weights, argument matrix, from, rows int) {
+	t, l := &n.tape, n.layout
+	states := t.states.part(from, 0, rows, t.states.cols)
+	addTransposed(g.cell, states, argument.part(from, 0, rows, l.wide))
+	if l.Kind == GRU {
+		addTransposed(g.input, states.part(0, l.units, rows, l.tail), t.a.part(from, 0, rows, l.wide))
+	}
+}
+
+// settle makes a gradient that of the weights: of arnn it goes through W - W', and
+// what the products left in rows that mean nothing goes away.
+func (n *Network) settle(g *weights) {
+	l := n.layout
+	if l.Kind == ARNN {
+		for i := range l.units {
+			row := g.cell.row(i)
+			row[i] = 0
+			for j := range i {
+				other := &g.cell.row(j)[i]
+				row[j] -= *other
+				*other = -row[j]
 			}
 		}
-	case GRU:
-		descent.AddRows(g.inner, argument)
-		fallthrough
-	default:
-		dense.Multiply(g.recurrent, 1, states, true, argument, false)
 	}
-}
-
-// gruForward turns the arguments a = x*W + b into z, r and y.
-func gruForward(a, u, before, after dense.Matrix) {
-	n := before.Cols
-	for i := range a.Rows {
-		z, r, y := thirds(a.Row(i), n)
-		uz, ur, uy := thirds(u.Row(i), n)
-		h, next := before.Row(i), after.Row(i)
-		for j := range h {
-			z[j], r[j] = descent.Sigmoid(z[j]+uz[j]), descent.Sigmoid(r[j]+ur[j])
-			y[j] = math.Tanh(y[j] + float64(r[j]*uy[j]))
-			next[j] = float64(z[j]*h[j]) + float64((1-z[j])*y[j])
-		}
+	if l.Kind == GRU {
+		g.cell.part(l.units+1, 0, g.cell.rows-l.units-1, l.wide).clear()
 	}
+	g.output.part(l.units+1, 0, g.output.rows-l.units-1, l.outputs).clear()
 }
-
-// gruBackward turns a and u into the gradients of x*W + b and of h*U + c, and
-// gives the part of the gradient of h that does not pass through U.
-func gruBackward(dh, back, a, u, before dense.Matrix) {
-	n := before.Cols
-	for i := range a.Rows {
-		z, r, y := thirds(a.Row(i), n)
-		uz, ur, uy := thirds(u.Row(i), n)
-		h, d, b := before.Row(i), dh.Row(i), back.Row(i)
-		for j, g := range d {
-			zj, rj, yj := z[j], r[j], y[j]
-			dy := g * (1 - zj) * (1 - float64(yj*yj))
-			dr := dy * uy[j] * rj * (1 - rj)
-			dz := g * (h[j] - yj) * zj * (1 - zj)
-			z[j], r[j], y[j] = dz, dr, dy
-			uz[j], ur[j], uy[j] = dz, dr, dy*rj
-			b[j] = g * zj
-		}
-	}
-}
-
-func thirds(v []float64, n int) (a, b, c []float64) { return v[:n], v[n : 2*n], v[2*n : 3*n] }

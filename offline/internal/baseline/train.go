@@ -65,8 +65,8 @@ func (n *Network) Train(ctx context.Context, learn, validation []Series, o Optio
 		}
 	}
 	order := slices.Clone(learn)
-	gradient, optimiser := newWeights(n.Spec), newAdam(o.Rate, n.Spec.Parameters())
-	var best []float64
+	gradient, optimiser := n.layout.weights(), newAdam(o.Rate, len(n.weights.all))
+	var best []float32
 	for r.Epochs < o.Epochs && r.Epochs-r.Best < o.Patience {
 		n.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for batch := range slices.Chunk(order, o.Batch) {

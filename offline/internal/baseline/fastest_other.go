@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package baseline
+
+func fastest() kernels { return plain }
