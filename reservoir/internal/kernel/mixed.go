@@ -33,4 +33,4 @@ type MixedSteps struct {
 }
 
 // MixedRoom is the size of MixedSteps.Signs and Held.
-const MixedRoom = 64
+const MixedRoom = 160

@@ -58,21 +58,26 @@ func mixedFeatures(consts *[]float32) func(features *float32, state *uint32, cou
 }
 
 // mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 8:
-// the least argument, the largest, the cubic's factor, and a bit for each member
-// of two units; then for AVX-512 vectors of 16: bytes of 1, and where packing
-// leaves each four bytes.
+// the least argument, the largest and the cubic's factor. Then, for AVX2, where
+// packing leaves each four bytes, and where in four bytes of signs the byte and the
+// bit of each is, in the order of packing. Then, for AVX-512, vectors of 16: bytes
+// of 1, and where packing leaves each four bytes. Then zeros, 16 vectors of 8.
 func mixedConsts(limit, factor float32) []float32 {
-	c := Aligned(4*8 + 2*16)
+	c := Aligned(6*8 + 2*16 + 16*8)
 	for i := range 8 {
 		c[i], c[8+i], c[16+i] = -limit, limit, factor
 	}
-	bits := unsafe.Slice((*uint16)(unsafe.Pointer(&c[24])), 16)
-	for i := range bits {
-		bits[i] = 1 << i
+	turn := unsafe.Slice((*uint32)(unsafe.Pointer(&c[24])), 8)
+	at, bit := unsafe.Slice((*byte)(unsafe.Pointer(&c[32])), 32), unsafe.Slice((*byte)(unsafe.Pointer(&c[40])), 32)
+	for i := range turn {
+		turn[i] = uint32(i%2*4 + i/2)
 	}
-	ones, turn := unsafe.Slice((*uint32)(unsafe.Pointer(&c[32])), 16), unsafe.Slice((*uint32)(unsafe.Pointer(&c[48])), 16)
+	for i := range at { // four bytes of a unit, for members 0 to 3 or 4 to 7
+		at[i], bit[i] = byte(i%16/4), 1<<(i/16*4+i%4)
+	}
+	ones, turns := unsafe.Slice((*uint32)(unsafe.Pointer(&c[48])), 16), unsafe.Slice((*uint32)(unsafe.Pointer(&c[64])), 16)
 	for i := range 16 {
-		ones[i], turn[i] = 0x01010101, uint32(i%4*4+i/4)
+		ones[i], turns[i] = 0x01010101, uint32(i%4*4+i/4)
 	}
 	return c
 }

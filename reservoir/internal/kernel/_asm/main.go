@@ -48,7 +48,7 @@ func main() {
 	g.within()
 	g.prefetch()
 	g.peak()
-	for _, m := range []mixed{{false, true}, {false, false}, {true, true}, {true, false}} {
+	for _, m := range []mixed{{cubic: true}, {}, {recurrent: true, cubic: true}, {recurrent: true}} {
 		if g.masks {
 			g.pairs(m)
 		} else {

@@ -34,36 +34,44 @@ const (
 	mixedLose   = 2816
 )
 
-// Places in kernel.mixedConsts, 32 bytes each.
+// Places in kernel.mixedConsts, bytes.
 const (
-	mixedLow = iota
-	mixedHigh
-	mixedFactor
-	mixedBits
+	mixedLow    = 0
+	mixedHigh   = 32
+	mixedFactor = 64
+	mixedTurn   = 96  // the way of dwords from the order of packing to that of the state
+	mixedByte   = 128 // in the order of packing: where a sign's byte is,
+	mixedBit    = 160 // and its bit
+	mixedNone   = 320 // counts of no samples
 )
 
 // General purpose registers of mixed.
 var (
+	mixedLeft    = reg.RCX
+	mixedFirst   = reg.RDX // the sample's first value
 	mixedWeights = reg.RSI
 	mixedValues  = reg.R8
 	mixedState   = reg.R9
-	mixedMasks   = reg.R10
-	mixedHeld    = reg.R11
-	mixedNumber  = reg.R12
+	mixedCounts  = reg.R10
+	mixedSamples = reg.R11 // to go
+	mixedGroup   = reg.R12 // the group's weights
 	mixedConst   = reg.R13
-	mixedLeft    = reg.RCX
-	mixedFirst   = reg.RDX // the sample's first value
-	mixedBit     = reg.RAX
+	mixedNumber  = reg.RBX // the sample's
+	mixedBefore  = reg.R14 // counts of the samples before
+	mixedHeld    = reg.R15 // arguments of a group
+	mixedSpare   = reg.RAX
 )
 
-// The constants of the activation, and zero, stay in registers.
+// Constants that stay in registers.
 var (
-	mixedConstants = []reg.VecPhysical{avx2.regs[12], avx2.regs[13], avx2.regs[14]}
-	mixedZero      = avx2.regs[15]
+	mixedLowest  = avx2.regs[12]
+	mixedHighest = avx2.regs[13]
+	mixedScale   = avx2.regs[14]
+	mixedZero    = avx2.regs[15]
 )
 
 // mixed advances a block of 8 members of kind mixed: one member a lane, a vector
-// is one unit.
+// is one unit. A group is 8 units.
 type mixed struct {
 	recurrent, cubic bool
 }
@@ -84,93 +92,77 @@ func (g *isa) mixed(m mixed) {
 	Load(Param("a"), args)
 	MOVQ(mixedField("Consts"), mixedConst)
 	MOVQ(mixedField("State"), mixedState)
-	MOVQ(mixedField("Signs"), mixedMasks)
-	MOVQ(mixedField("Held"), mixedHeld)
-	MOVQ(mixedField("Number"), mixedNumber)
-	MOVQ(mixedField("Values"), mixedFirst)
-	expandSigns()
-	for i, v := range mixedConstants {
-		VMOVUPS(at(mixedConst, 32*i), v)
-	}
+	MOVQ(mixedField("Signs"), mixedCounts)
+	MOVQ(mixedField("Weights"), mixedGroup)
+	VMOVUPS(at(mixedConst, mixedLow), mixedLowest)
+	VMOVUPS(at(mixedConst, mixedHigh), mixedHighest)
+	VMOVUPS(at(mixedConst, mixedFactor), mixedScale)
 	VPXOR(mixedZero, mixedZero, mixedZero)
-	Label("sample")
-	MOVQ(mixedField("Weights"), mixedWeights)
-	m.arguments("first", 0)
-	if m.recurrent { // all arguments come of the states before the sample
-		for i := range 8 {
-			VMOVUPS(reg.VecPhysical(avx2.regs[i]), at(mixedHeld, 32*i))
-		}
-		m.arguments("second", 8)
-		m.take("second", 8)
-		for i := range 8 {
-			VMOVUPS(at(mixedHeld, 32*i), avx2.regs[i])
-		}
-		m.take("first", 0)
+	m.begin()
+	if m.recurrent {
+		m.recurrents()
 	} else {
-		m.take("first", 0)
-		m.arguments("second", 8)
-		m.take("second", 8)
+		m.taps(0)
+		m.taps(1)
 	}
-	MOVQ(mixedValues, mixedFirst)
-	INCQ(mixedNumber)
-	DECQ(mixedField("Count"))
-	JNZ(LabelRef("sample"))
-	collapseSigns()
+	m.end()
 	VZEROUPPER()
 	RET()
 }
 
-// expandSigns makes a 16-bit mask of every bit, two units a vector.
-func expandSigns() {
-	bits, mask := avx2.regs[0], avx2.regs[1]
-	MOVQ(mixedField("Bits"), mixedBit)
-	VMOVDQU(at(mixedConst, 32*mixedBits), bits)
-	for p := range mixedUnits / 2 {
-		VPBROADCASTW(at(mixedBit, 2*p), mask)
-		VPAND(bits, mask, mask)
-		VPCMPEQW(bits, mask, mask)
-		VMOVDQU(mask, at(mixedMasks, 32*p))
-	}
+// each does the body for every sample.
+func each(id string, body func()) {
+	MOVQ(mixedField("Values"), mixedFirst)
+	MOVQ(mixedField("Number"), mixedNumber)
+	MOVQ(mixedField("Count"), mixedSamples)
+	LEAQ(at(mixedConst, mixedNone), mixedBefore)
+	Label(id)
+	MOVQ(mixedGroup, mixedWeights)
+	body()
+	MOVQ(mixedValues, mixedFirst)
+	INCQ(mixedNumber)
+	DECQ(mixedSamples)
+	JNZ(LabelRef(id))
 }
 
-func collapseSigns() {
-	MOVQ(mixedField("Bits"), mixedValues)
-	for p := range mixedUnits / 2 {
-		VMOVDQU(at(mixedMasks, 32*p), reg.X0)
-		VPACKSSWB(at(mixedMasks, 32*p+16), reg.X0, reg.X0)
-		VPMOVMSKB(reg.X0, reg.EAX)
-		MOVW(reg.AX, at(mixedValues, 2*p))
-	}
-}
-
-// arguments computes those of 8 units, from unit on, in the first 8 registers:
-// bias, inputs or taps, then states. The weights of a half of the units follow
-// each other in that order, 8 vectors each.
-func (m mixed) arguments(id string, unit int) {
-	x := avx2.regs[8]
-	for i := range 8 {
-		VMOVUPS(at(mixedWeights, 32*i), avx2.regs[i])
-	}
-	ADDQ(U32(256), mixedWeights)
-	MOVQ(mixedFirst, mixedValues)
-	MOVQ(mixedField("Inputs"), mixedLeft)
-	Label("inputs_" + id)
-	VMOVUPS(at(mixedValues, 0), x)
-	for i := range 8 {
-		VFMADD231PS(at(mixedWeights, 32*i), x, avx2.regs[i])
-	}
-	ADDQ(U32(256), mixedWeights)
-	ADDQ(Imm(32), mixedValues)
-	DECQ(mixedLeft)
-	JNZ(LabelRef("inputs_" + id))
-	if !m.recurrent {
+// taps advances a group.
+func (m mixed) taps(group int) {
+	id := fmt.Sprint(group)
+	each("sample_"+id, func() {
+		m.inputs(id)
 		for i := range 8 {
-			VMOVUPS(at(mixedState, mixedH+32*(unit+i)), x)
+			x := avx2.regs[8+i%4]
+			VMOVUPS(at(mixedState, mixedH+256*group+32*i), x)
 			VFMADD231PS(at(mixedWeights, 32*i), x, avx2.regs[i])
 		}
-		ADDQ(U32(256), mixedWeights)
-		return
-	}
+		m.take(group)
+		m.taken()
+	})
+	LEAQ(at(mixedWeights, 256), mixedGroup)
+}
+
+// recurrents advances both groups, which see each other.
+func (m mixed) recurrents() {
+	MOVQ(mixedField("Held"), mixedHeld)
+	each("sample", func() {
+		m.arguments("0")
+		for i := range 8 { // all arguments come of the states before the sample
+			VMOVUPS(reg.VecPhysical(avx2.regs[i]), at(mixedHeld, 32*i))
+		}
+		m.arguments("1")
+		m.take(1)
+		for i := range 8 {
+			VMOVUPS(at(mixedHeld, 32*i), avx2.regs[i])
+		}
+		m.take(0)
+		m.taken()
+	})
+}
+
+// arguments computes those of a group of recurrent units in the first 8 registers.
+func (m mixed) arguments(id string) {
+	m.inputs(id)
+	x := avx2.regs[8]
 	for k := range mixedUnits {
 		VMOVUPS(at(mixedState, mixedH+32*k), x)
 		for i := range 8 {
@@ -180,96 +172,85 @@ func (m mixed) arguments(id string, unit int) {
 	ADDQ(U32(256*mixedUnits), mixedWeights)
 }
 
-// take updates the states of 8 units with their arguments, and where the sample
-// is counted all else.
-func (m mixed) take(id string, unit int) {
-	MOVQ(mixedField("Mask"), mixedBit)
-	TESTQ(mixedNumber, mixedBit)
+// inputs computes a group's biases and inputs or taps. The weights of a group
+// follow each other in that order, then those of states, 8 vectors each.
+func (m mixed) inputs(id string) {
+	x, left := avx2.regs[8], mixedLeft
+	for i := range 8 {
+		VMOVUPS(at(mixedWeights, 32*i), avx2.regs[i])
+	}
+	ADDQ(U32(256), mixedWeights)
+	MOVQ(mixedFirst, mixedValues)
+	MOVQ(mixedField("Inputs"), left)
+	Label("inputs_" + id)
+	VMOVUPS(at(mixedValues, 0), x)
+	for i := range 8 {
+		VFMADD231PS(at(mixedWeights, 32*i), x, avx2.regs[i])
+	}
+	ADDQ(U32(256), mixedWeights)
+	ADDQ(Imm(32), mixedValues)
+	DECQ(left)
+	JNZ(LabelRef("inputs_" + id))
+}
+
+// take updates the states of a group with its arguments, and where the sample is
+// counted all else.
+func (m mixed) take(group int) {
+	id := fmt.Sprint(group)
+	TESTQ(mixedNumber, mixedField("Mask"))
 	JNZ(LabelRef("quiet_" + id))
-	m.signs(unit, true)
-	m.extremes(unit, mixedWin, VMAXPS)
-	m.extremes(unit, mixedLose, VMINPS)
-	m.states(unit, true)
+	m.extremes(group, 2, VMAXPS)
+	m.signs(group, true)
+	m.extremes(group, 3, VMINPS)
+	m.states(group, true)
 	JMP(LabelRef("taken_" + id))
 	Label("quiet_" + id)
-	m.signs(unit, false)
-	m.states(unit, false)
+	m.signs(group, false)
+	m.states(group, false)
 	Label("taken_" + id)
 }
 
-// signs makes the masks of the positive arguments; counted ones it counts, and
-// those that differ from before.
-func (m mixed) signs(unit int, counted bool) {
-	mask, changed, n := avx2.regs[8], avx2.regs[9], avx2.regs[10]
-	for p := range 4 {
-		pair := 32 * (unit/2 + p)
-		packPair(avx2.regs[2*p], avx2.regs[2*p+1], mask)
-		VPCMPGTW(mixedZero, mask, mask)
+// taken ends a sample. Once one is counted, the counts so far are in MixedSteps.Signs.
+func (m mixed) taken() {
+	TESTQ(mixedNumber, mixedField("Mask"))
+	CMOVQEQ(mixedCounts, mixedBefore)
+}
+
+// states adds the activations, two units side by side: like instructions that follow
+// each other go to different execution units, which keeps all of them busy.
+func (m mixed) states(group int, counted bool) {
+	for i := 0; i < 8; i += 2 {
+		z, c, a := avx2.regs[i:i+2], avx2.regs[8:10], avx2.regs[10:12]
+		h := z // after the largest argument has been kept
+		two := func(write func(k, place int)) {
+			for k := range 2 {
+				write(k, 256*group+32*(i+k))
+			}
+		}
+		// As integers, positive numbers have their order, and negative ones are below;
+		// without a sign they are above, in the opposite order. All four execution units
+		// compare integers, two of them floating-point numbers.
+		two(func(k, _ int) { VPMINSD(mixedHighest, z[k], c[k]) })
+		two(func(k, _ int) { VPMINUD(mixedLowest, c[k], c[k]) })
 		if counted {
-			VPXOR(at(mixedMasks, pair), mask, changed)
-			countMask(mask, n, mixedPpv+pair)
-			countMask(changed, n, mixedSc+pair)
+			two(func(k, place int) { VMAXPS(at(mixedState, mixedMax+place), z[k], z[k]) }) // z where it is larger, else the old one
+			two(func(k, place int) { VMOVUPS(z[k], at(mixedState, mixedMax+place)) })
 		}
-		VMOVDQU(mask, at(mixedMasks, pair))
-	}
-}
-
-// packPair makes 16-bit numbers of two vectors, with signed saturation: first
-// those of a, then of b.
-func packPair(a, b, to reg.VecPhysical) {
-	VPACKSSDW(b, a, to)
-	VPERMQ(Imm(0xd8), to, to)
-}
-
-// countMask adds 1 to the counts whose mask is set; n is spoilt.
-func countMask(mask, n reg.VecPhysical, offset int) {
-	VMOVDQU(at(mixedState, offset), n)
-	VPSUBW(mask, n, n)
-	VMOVDQU(n, at(mixedState, offset))
-}
-
-// extremes counts the units whose argument is the group's largest, or smallest.
-func (m mixed) extremes(unit, counts int, choose func(...Op)) {
-	best, a, b, n := avx2.regs[8], avx2.regs[9], avx2.regs[10], avx2.regs[11]
-	choose(avx2.regs[0], avx2.regs[1], best)
-	choose(avx2.regs[2], avx2.regs[3], a)
-	choose(avx2.regs[4], avx2.regs[5], b)
-	choose(avx2.regs[6], avx2.regs[7], n)
-	choose(best, a, best)
-	choose(b, n, b)
-	choose(best, b, best)
-	for p := range 4 {
-		VCMPPS(Imm(0), best, avx2.regs[2*p], a)
-		VCMPPS(Imm(0), best, avx2.regs[2*p+1], b)
-		packPair(a, b, a)
-		countMask(a, n, counts+32*(unit/2+p))
-	}
-}
-
-// states adds the activations.
-func (m mixed) states(unit int, counted bool) {
-	for i := range 8 {
-		place, z := 32*(unit+i), avx2.regs[i]
-		c, a, b, h := avx2.regs[8], avx2.regs[9], avx2.regs[10], avx2.regs[11]
-		VMAXPS(mixedConstants[mixedLow], z, c)
-		VMINPS(mixedConstants[mixedHigh], c, c)
-		VADDPS(at(mixedState, mixedH+place), c, h)
+		two(func(k, place int) { VADDPS(at(mixedState, mixedH+place), c[k], h[k]) })
 		if m.cubic {
-			VMULPS(mixedConstants[mixedFactor], c, a)
-			VMULPS(c, c, b)
-			VFMADD231PS(a, b, h)
+			two(func(k, _ int) { VMULPS(mixedScale, c[k], a[k]) })
+			two(func(k, _ int) { VMULPS(c[k], c[k], c[k]) })
+			two(func(k, _ int) { VFMADD231PS(a[k], c[k], h[k]) })
 		}
-		VMOVUPS(h, at(mixedState, mixedH+place))
+		two(func(k, place int) { VMOVUPS(h[k], at(mixedState, mixedH+place)) })
 		if !counted {
 			continue
 		}
-		VADDPS(at(mixedState, mixedSum+place), h, a)
-		VMOVUPS(a, at(mixedState, mixedSum+place))
-		VMOVUPS(at(mixedState, mixedSquare+place), b)
-		VFMADD231PS(h, h, b)
-		VMOVUPS(b, at(mixedState, mixedSquare+place))
-		VMAXPS(at(mixedState, mixedMax+place), z, z) // z where it is larger, else the old one
-		VMOVUPS(z, at(mixedState, mixedMax+place))
+		two(func(k, place int) { VADDPS(at(mixedState, mixedSum+place), h[k], a[k]) })
+		two(func(k, place int) { VMOVUPS(at(mixedState, mixedSquare+place), c[k]) })
+		two(func(k, place int) { VMOVUPS(a[k], at(mixedState, mixedSum+place)) })
+		two(func(k, _ int) { VFMADD231PS(h[k], h[k], c[k]) })
+		two(func(k, place int) { VMOVUPS(c[k], at(mixedState, mixedSquare+place)) })
 	}
 }
 

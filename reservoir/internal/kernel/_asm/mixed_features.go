@@ -39,12 +39,12 @@ func (g *isa) mixedFeatures() {
 		func(i int, v reg.VecPhysical) { // the cubic; of the clip the factor is 0
 			c, b := mean, a
 			VMOVUPS(at(state, mixedMax+32*i), c)
-			VMAXPS(at(consts, 32*mixedLow), c, c)
-			VMINPS(at(consts, 32*mixedHigh), c, c)
+			VMAXPS(at(consts, mixedLow), c, c)
+			VMINPS(at(consts, mixedHigh), c, c)
 			VXORPS(v, v, v)
 			VADDPS(v, c, v)
 			VMULPS(c, c, b)
-			VMULPS(at(consts, 32*mixedFactor), c, c)
+			VMULPS(at(consts, mixedFactor), c, c)
 			VFMADD231PS(c, b, v)
 		},
 		func(i int, v reg.VecPhysical) {

@@ -14,8 +14,8 @@ import (
 
 // More places in kernel.mixedConsts.
 const (
-	mixedOnes = 128 // bytes of 1
-	mixedTurn = 192 // where packing leaves each four bytes, and the way back
+	mixedOnes = 192 // bytes of 1
+	pairTurn  = 256 // where packing leaves each four bytes, and the way back
 )
 
 // General purpose registers of the pairs beside those of mixed.
@@ -24,6 +24,7 @@ var (
 	pairBits    = reg.R11
 	pairWeights = reg.RBX // those to come, or of the second group
 	pairLeft    = reg.RDX // samples
+	pairNumber  = reg.R12 // of the sample
 )
 
 // Mask registers: the signs of each group, what is new, what has changed.
@@ -62,9 +63,9 @@ func (g *isa) pairs(m mixed) {
 }
 
 func (p *pairs) constants() {
-	VBROADCASTSS(at(mixedConst, 32*mixedHigh), p.high)
+	VBROADCASTSS(at(mixedConst, mixedHigh), p.high)
 	if p.cubic {
-		VBROADCASTSS(at(mixedConst, 32*mixedFactor), p.factor)
+		VBROADCASTSS(at(mixedConst, mixedFactor), p.factor)
 	}
 	VMOVDQU64(at(mixedConst, mixedOnes), p.ones)
 }
@@ -90,7 +91,7 @@ func (g *isa) pairsTaps(m mixed) {
 	p.expand(0)
 	MOVQ(mixedField("Values"), mixedValues)
 	MOVQ(mixedField("Count"), pairLeft)
-	MOVQ(mixedField("Number"), mixedNumber)
+	MOVQ(mixedField("Number"), pairNumber)
 	p.inputs("first", p.z)
 	Label("sample")
 	for j := range 4 {
@@ -116,7 +117,7 @@ func (g *isa) pairsTaps(m mixed) {
 	for j := range 4 {
 		VMOVAPS(p.next[j], p.z[j])
 	}
-	INCQ(mixedNumber)
+	INCQ(pairNumber)
 	DECQ(pairLeft)
 	JNZ(LabelRef("sample"))
 	for j := range 4 {
@@ -172,7 +173,7 @@ func (g *isa) pairsRecurrent(m mixed) {
 	p.expand(0)
 	p.expand(1)
 	MOVQ(mixedField("Values"), mixedValues)
-	MOVQ(mixedField("Number"), mixedNumber)
+	MOVQ(mixedField("Number"), pairNumber)
 	JMP(LabelRef("first"))
 	Label("sample")
 	for j := range 8 {
@@ -185,11 +186,11 @@ func (g *isa) pairsRecurrent(m mixed) {
 	JZ(LabelRef("last"))
 	p.test("quiet")
 	p.products("next", p.counting())
-	INCQ(mixedNumber)
+	INCQ(pairNumber)
 	JMP(LabelRef("sample"))
 	Label("quiet")
 	p.quiet()
-	INCQ(mixedNumber)
+	INCQ(pairNumber)
 	Label("first")
 	p.products("first", nil)
 	JMP(LabelRef("sample"))

@@ -50,7 +50,7 @@ func (p *pairs) collapse(half int) {
 
 // turn puts bytes that packing has made into the order of the state, or back.
 func (p *pairs) turn(v reg.VecPhysical) {
-	VMOVDQU64(at(mixedConst, mixedTurn), p.temps[1])
+	VMOVDQU64(at(mixedConst, pairTurn), p.temps[1])
 	VPERMD(v, p.temps[1], v)
 }
 
@@ -67,7 +67,7 @@ func (p *pairs) fold(n reg.VecPhysical, offset int) {
 
 // test jumps where the sample is not counted.
 func (p *pairs) test(quiet string) {
-	TESTQ(mixedNumber, mixedField("Mask"))
+	TESTQ(pairNumber, mixedField("Mask"))
 	JNZ(LabelRef(quiet))
 }
 
