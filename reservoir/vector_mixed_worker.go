@@ -101,7 +101,7 @@ func (w *mixedWorker) advanceChunk(c *call, it *item, lanes []mixedLane) {
 		b := &w.v.blocks[i]
 		w.call.Weights, w.call.Inputs = &b.weights[0], b.inputs
 		for k := range lanes {
-			if w.v.far && lanes[k].n <= prefetchSteps {
+			if w.v.far {
 				w.prefetch(it, i, k+mixedAhead, lanes)
 			}
 			w.advanceBlock(b, &lanes[k])
@@ -117,8 +117,9 @@ func (w *mixedWorker) advanceChunk(c *call, it *item, lanes []mixedLane) {
 }
 
 // mixedAhead is how many visits of a block its state is asked for beforehand, where
-// states are far and a visit short. From memory it takes longer than a visit.
-const mixedAhead = 2
+// states are far. From memory it takes longer than a visit of one sample, and the
+// level 2 cache has room for more than are asked for.
+const mixedAhead = 4
 
 // prefetch asks for the words of a block in the state of a lane; of one beyond the
 // last, in that of the lane that follows in the next block.

@@ -8272,7 +8272,7 @@ row:
 	ANDQ $-64, R11
 
 line:
-	PREFETCHT0 (R11)
+	PREFETCHT1 (R11)
 	ADDQ       $0x00000040, R11
 	CMPQ       R11, R12
 	JB         line

@@ -6,7 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// prefetch asks for rows before they are needed. A prefetch never faults.
+// prefetch asks for rows before they are needed, in the level 2 cache: the level 1
+// cache can wait for few lines at a time, and what it waits for then are those that
+// are needed now. A prefetch never faults.
 func (g *isa) prefetch() {
 	g.function("prefetch", "(rows **uint32, lanes, offset, bytes int)", "asks for the cache lines of bytes from byte offset on in the given rows.")
 	lanes, bytes, line := reg.RCX, reg.R10, reg.R12
@@ -20,7 +22,7 @@ func (g *isa) prefetch() {
 	LEAQ(scaled(row, bytes, 1, 0), line)
 	ANDQ(I8(-64), row)
 	Label("line")
-	PREFETCHT0(at(row, 0))
+	PREFETCHT1(at(row, 0))
 	ADDQ(U32(64), row)
 	CMPQ(row, line)
 	JB(LabelRef("line"))
