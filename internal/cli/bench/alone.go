@@ -63,9 +63,14 @@ func (e *enginesAlone) measure(d time.Duration) (float64, error) {
 }
 
 // stageModel predicts after every message's worth of samples, with a readout
-// of drawn numbers: what it says means nothing, what it costs is real.
-func stageModel() (*reservoir.Model, error) {
-	net, err := benchShape{units: stageUnits, inputs: len(stageChannels)}.draw()
+// of drawn numbers: what it says means nothing, what it costs is real. recipe is a
+// bank's name; empty: one network.
+func stageModel(recipe string) (*reservoir.Model, error) {
+	shape := benchShape{units: stageUnits, inputs: len(stageChannels)}
+	if recipe != "" {
+		shape = benchShape{recipe: recipe, inputs: 2 * len(stageChannels)} // half of them are differences
+	}
+	net, err := shape.draw()
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,8 @@ the same threads. More than 100 % is possible: a core may issue other operations
 its multiply-adds.
 
 Stage. An embedded server with file storage, messages of 1,000 rows of 6 channels
-from 512 producers, a network of 100 units, and a prediction for every message.
+from 512 producers, a network of 100 units, or each bank of --recipe, and a prediction
+for every message.
 rows_per_s: the rate at which the stage processes a stored backlog, from stored
 message to committed prediction. engine_share: that rate relative to engines without
 a stage on the same cores, measured just before and after: one engine per core, with
@@ -77,7 +78,8 @@ that you choose.`,
   eusn-stream bench --only engine --units 100 --inputs 6 --streams 1024 --steps 128 --threads 1 --json
   eusn-stream bench --only engine --recipe standard,tiny --inputs 2,12 --streams 1,16 --steps 1,32
   eusn-stream bench --only engine --bank 40 --units 50 --inputs 4
-  eusn-stream bench --only stage --partitions 1,8 --dir /data/scratch --profile stage`,
+  eusn-stream bench --only stage --partitions 1,8 --dir /data/scratch --profile stage
+  eusn-stream bench --only stage --recipe standard,small`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -141,8 +143,10 @@ func (o *benchOptions) check() error {
 			}
 		}
 	}
-	if o.only == "stage" && o.shaped() {
-		return errors.New("--only stage: its network is fixed, so --units, --inputs, --streams, --steps, --threads, --bank, --recipe and --random do not apply")
+	engines := *o
+	engines.recipes = nil // these the stage has, too
+	if o.only == "stage" && engines.shaped() {
+		return errors.New("--only stage: its network is one of 100 units or a bank of --recipe, so --units, --inputs, --streams, --steps, --threads, --bank and --random do not apply")
 	}
 	return nil
 }
@@ -177,13 +181,19 @@ func benchAll(ctx context.Context, a *cli.App, o *benchOptions, out *benchPrinte
 	if o.only == "engine" || o.only == "" && o.shaped() {
 		return nil
 	}
-	for _, partitions := range o.partitions {
-		row, err := benchStage(ctx, a, o, partitions)
-		if err != nil {
-			return err
-		}
-		if err := out.stage(row); err != nil {
-			return err
+	recipes := o.recipes
+	if len(recipes) == 0 {
+		recipes = []string{""}
+	}
+	for _, recipe := range recipes {
+		for _, partitions := range o.partitions {
+			row, err := benchStage(ctx, a, o, recipe, partitions)
+			if err != nil {
+				return err
+			}
+			if err := out.stage(row); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

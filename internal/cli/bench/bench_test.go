@@ -30,9 +30,9 @@ func TestBenchRefuses(t *testing.T) {
 		{"--recipe tiny --inputs 3", cli.ExitUsage, "want an even number"},
 		{"--recipe tiny --units 16", cli.ExitUsage, "leave --bank and --units out"},
 		{"--recipe tiny --bank 4", cli.ExitUsage, "leave --bank and --units out"},
-		{"--only stage --recipe tiny", cli.ExitUsage, "its network is fixed"},
+		{"--only stage --recipe tiny --inputs 2", cli.ExitUsage, "a bank of --recipe"},
 		{"--bank -1", cli.ExitUsage, "--bank -1"},
-		{"--only stage --units 50", cli.ExitUsage, "its network is fixed"},
+		{"--only stage --units 50", cli.ExitUsage, "do not apply"},
 		{"extra", cli.ExitUsage, "unknown command"},
 		{"--engine gpu --only engine", cli.ExitUnreachable, "gpu: "},
 		{"--streams 1000000 --steps 1000", cli.ExitFailure, "more than 1 GiB"},
@@ -155,8 +155,11 @@ func (w *onWrite) Write(p []byte) (int, error) {
 
 func TestBenchStage(t *testing.T) {
 	dir := t.TempDir()
-	r := clitest.Must(t, "bench", "--json", "-q", "--only", "stage", "--partitions", "2", "--time", "100ms", "--dir", dir)
+	r := clitest.Must(t, "bench", "--json", "-q", "--only", "stage", "--recipe", "tiny", "--partitions", "2", "--time", "100ms", "--dir", dir)
 	m := r.Lines(t)[0]
+	if m["recipe"] != "tiny" || m["units"] != 16. {
+		t.Errorf("row %v: want the bank tiny, of 16 units", m)
+	}
 	// Bounds catch wrong units; a busy machine does not reach them.
 	for key, most := range map[string]float64{
 		"rows_per_s": 1e10, "bytes_per_s": 1e12, "engine_rows_per_s": 1e10, "engine_share": 1e3, "engine_time_share": 1e3,

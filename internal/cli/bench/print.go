@@ -79,9 +79,13 @@ func (p *benchPrinter) stage(r stageRow) error {
 	p.rows++
 	if !p.pub {
 		p.pub = true
-		p.app.Print("\n%-8s %10s %10s %8s %12s %12s %12s %8s %8s", "stage", "partitions", "rows/s", "MB/s", "of engines", "engine time", "paced rows/s", "p50 ms", "p99 ms")
+		p.app.Print("\n%-8s %8s %10s %10s %8s %12s %12s %12s %8s %8s", "stage", "units", "partitions", "rows/s", "MB/s", "of engines", "engine time", "paced rows/s", "p50 ms", "p99 ms")
 	}
-	p.app.Print("%-8s %10d %10.0f %8.1f %10.1f %% %10.1f %% %12.0f %8.2f %8.2f", r.Engine, r.Partitions, r.RowsPerSecond, r.BytesPerSecond/1e6,
+	units := r.Recipe
+	if units == "" {
+		units = fmt.Sprint(r.Units)
+	}
+	p.app.Print("%-8s %8s %10d %10.0f %8.1f %10.1f %% %10.1f %% %12.0f %8.2f %8.2f", r.Engine, units, r.Partitions, r.RowsPerSecond, r.BytesPerSecond/1e6,
 		100*r.EngineShare, 100*r.EngineTime, r.Paced, r.P50, r.P99)
 	return nil
 }

@@ -46,6 +46,7 @@ var stageChannels = []string{"a", "b", "c", "d", "e", "f"}
 type stageRow struct {
 	Bench          string  `json:"bench"` // stage
 	Engine         string  `json:"engine"`
+	Recipe         string  `json:"recipe,omitempty"` // a bank's name; empty: one network
 	Units          int     `json:"units"`
 	Inputs         int     `json:"inputs"`
 	Partitions     int     `json:"partitions"`
@@ -77,9 +78,9 @@ type stageBench struct {
 	profile string // file for the next pass; empty: none
 }
 
-// benchStage measures the stage with that many partitions: passes over a
-// backlog, then latency at a steady pace.
-func benchStage(ctx context.Context, a *cli.App, o *benchOptions, partitions int) (row stageRow, err error) {
+// benchStage measures the stage with the bank of that name, or with one network,
+// and that many partitions: passes over a backlog, then latency at a steady pace.
+func benchStage(ctx context.Context, a *cli.App, o *benchOptions, recipe string, partitions int) (row stageRow, err error) {
 	dir, err := os.MkdirTemp(o.dir, "eusn-bench-*")
 	if err != nil {
 		return row, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--dir with a writable folder")
@@ -88,11 +89,17 @@ func benchStage(ctx context.Context, a *cli.App, o *benchOptions, partitions int
 	p := a.Progress()
 	defer p.Close()
 	what := fmt.Sprintf("stage, %d partition(s), steps", partitions)
+	if recipe != "" {
+		what = fmt.Sprintf("stage, %s, %d partition(s), steps", recipe, partitions)
+	}
 	const steps = stagePasses + 3
 	p.Report(0, steps, what)
 
 	b := &stageBench{cfg: pipeline.Config{Job: stageJob, Partitions: partitions, RowBudget: o.batch}.WithDefaults(), factory: engines.New(a.Engine)}
 	b.log = a.Logger("warn", a.LogFormat())
+	if b.model, err = stageModel(recipe); err != nil {
+		return row, err
+	}
 	if err := b.open(ctx, dir); err != nil {
 		return row, err
 	}
@@ -132,7 +139,7 @@ func benchStage(ctx context.Context, a *cli.App, o *benchOptions, partitions int
 		p.Report(int64(i+2), steps, what)
 	}
 	row = stageRow{
-		Bench: "stage", Engine: alone.engines[0].Name(), Units: stageUnits, Inputs: len(stageChannels), Partitions: partitions, Shards: b.cfg.Shards,
+		Bench: "stage", Engine: alone.engines[0].Name(), Recipe: recipe, Units: b.model.Network.Spec.Units, Inputs: len(stageChannels), Partitions: partitions, Shards: b.cfg.Shards,
 		RowsPerMessage: stageRows, Messages: messages, RowsPerSecond: median(rows), EngineRows: median(engine),
 		EngineShare: median(shares), EngineTime: median(times),
 	}
@@ -148,9 +155,6 @@ func benchStage(ctx context.Context, a *cli.App, o *benchOptions, partitions int
 }
 
 func (b *stageBench) open(ctx context.Context, dir string) (err error) {
-	if b.model, err = stageModel(); err != nil {
-		return err
-	}
 	if b.server, err = natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: b.log}); err != nil {
 		return cli.Fail(cli.ExitFailure, err, "--dir with a writable folder")
 	}
