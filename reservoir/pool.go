@@ -14,6 +14,7 @@ type pool struct {
 	slots  int
 	states []uint32 // slots x stride, of which each slot has the first layout.Words
 	stride int
+	close  func() // gives the states' memory back
 }
 
 // newPool makes a pool of slots, all reset.
@@ -29,11 +30,15 @@ func newPool(net *Network, slots int) (pool, error) {
 		return pool{}, fmt.Errorf("reservoir: %d slots of %d words do not fit this machine's address space", slots, l.Words)
 	}
 	p := pool{net: net, layout: l, slots: slots, stride: l.Words}
-	if l.mixed != nil {
-		p.states, p.stride = alignedStates(slots, &l)
-	} else {
-		p.states = make([]uint32, slots*l.Words)
+	first := 0
+	if l.mixed != nil { // from one state to the next: vectors then lie within lines
+		first, p.stride = l.First%cacheLine, (l.Words+cacheLine-1)/cacheLine*cacheLine
 	}
+	words, free, err := stateMemory(slots*p.stride + 2*cacheLine)
+	if err != nil {
+		return pool{}, fmt.Errorf("reservoir: memory for %d slots of %d words: %w", slots, l.Words, err)
+	}
+	p.states, p.close = atLine(words, first, slots*p.stride), free
 	if l.Max >= 0 || l.mixed != nil { // the rest of a state that is reset is zeros
 		for i := range slots {
 			l.Reset(net.Spec, p.state(int32(i)))
@@ -45,15 +50,12 @@ func newPool(net *Network, slots int) (pool, error) {
 // cacheLine is in words.
 const cacheLine = 16
 
-// alignedStates makes states whose first member is at the start of a cache line,
-// and the words from one state to the next: vectors then lie within lines.
-func alignedStates(slots int, l *Layout) (states []uint32, stride int) {
-	stride = (l.Words + cacheLine - 1) / cacheLine * cacheLine
-	states = make([]uint32, slots*stride+cacheLine)
-	for uintptr(unsafe.Pointer(&states[l.First]))%(4*cacheLine) != 0 { // Go does not move what it has allocated
-		states = states[1:]
+// atLine is n of the words, of which word first is at the start of a cache line.
+func atLine(words []uint32, first, n int) []uint32 {
+	for uintptr(unsafe.Pointer(&words[first]))%(4*cacheLine) != 0 { // Go does not move what it has allocated
+		words = words[1:]
 	}
-	return states[:slots*stride], stride
+	return words[:n:n]
 }
 
 // Network implements Engine.
@@ -98,7 +100,12 @@ func (p *pool) checkFeatures(slot int32, dst []float32) error {
 }
 
 // free ends the pool: no slot is valid afterwards.
-func (p *pool) free() { p.states, p.slots = nil, 0 }
+func (p *pool) free() {
+	if p.close != nil {
+		p.close()
+	}
+	p.states, p.slots, p.close = nil, 0, nil
+}
 
 func (p *pool) state(slot int32) []uint32 {
 	at := int(slot) * p.stride

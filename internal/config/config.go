@@ -170,7 +170,8 @@ type Stage struct {
 	// Name of the model's readout that predicts. Empty: its first.
 	Head string `mapstructure:"head" default:""`
 	// The state of a partition is stored after this many messages, or after
-	// snapshot_every. A restart replays the messages since.
+	// snapshot_every. A restart replays the messages since. While a shard has more
+	// than 64 MiB of states on their way to the server, both count twice.
 	SnapshotMessages int `mapstructure:"snapshot_messages" default:"4096" minimum:"1" maximum:"1073741824"`
 	// The state of a partition is stored after this time, or after
 	// snapshot_messages.

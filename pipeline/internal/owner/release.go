@@ -24,16 +24,22 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 			}
 		})
 	case b != nil && t.failed.Load():
-		t.storing.uploadEnds()
+		t.uploadEnds(b)
 	case b != nil:
 		epoch := t.c.Record.Epoch
 		e.releases.Go(func() {
-			defer t.storing.uploadEnds()
+			defer t.uploadEnds(b)
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
 				t.w.Log.Warn("snapshot not stored; the stage tries again with the next one", "partition", t.part.State.ID, "err", err)
 			}
 		})
 	}
+}
+
+// uploadEnds notes that a snapshot has arrived, or will not.
+func (t *Ownership) uploadEnds(b []byte) {
+	t.shard.Uploads.Add(-int64(len(b)))
+	t.storing.uploadEnds()
 }
 
 // release stores a partition's last state and says in its last record that

@@ -9,11 +9,15 @@ import (
 )
 
 // due reports whether a snapshot is: by count or by time, or because the last
-// is lost, one at a time.
+// is lost, one at a time. While many are on their way, it waits for twice as long.
 func (p *Partition) due(s *Shard, saving Saving, now time.Time) bool {
 	age := now.Sub(p.snapshotAt)
+	messages, every := s.pace.snapshotMessages, s.pace.snapshotEvery
+	if s.Uploads.Load() > manyUploads {
+		messages, every = 2*messages, 2*every
+	}
 	return !saving.Uploading && (saving.Lost && age >= s.pace.lease ||
-		p.sinceSnapshot > 0 && (p.sinceSnapshot >= s.pace.snapshotMessages || age >= s.pace.snapshotEvery))
+		p.sinceSnapshot > 0 && (p.sinceSnapshot >= messages || age >= every))
 }
 
 // finalise finishes a batch after its engine call: digests of what it changed,
@@ -67,6 +71,7 @@ func (s *Shard) save(a *Answer) error {
 	p.State.Freed, p.State.Unnamed = nil, false
 	if !a.Close { // a release commits by itself
 		a.Commit = true
+		s.Uploads.Add(int64(len(a.Snapshot)))
 	}
 	return nil
 }

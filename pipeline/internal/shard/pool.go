@@ -13,7 +13,10 @@ import (
 // pipeline.EngineFactory.
 type engineFactory = func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
-const firstSlots = 64 // most jobs need few; doubling reaches any number in a few steps
+const (
+	firstSlots = 64   // most jobs need few; doubling reaches many in a few steps
+	manySlots  = 1024 // beyond these a pool grows by a quarter: what is not used is memory, too
+)
 
 // errSlots says that every slot is in use and there may be no more.
 var errSlots = errors.New("pipeline: no free slot")
@@ -84,10 +87,14 @@ func (p *pool) release(slot int32) { p.free = append(p.free, slot) }
 // used is the number of slots in use.
 func (p *pool) used() int { return p.engine.Slots() - len(p.free) }
 
-// grow moves every row to an engine twice as large.
+// grow moves every row to a larger engine.
 func (p *pool) grow() error {
 	old := p.engine
-	slots := min(2*old.Slots(), p.max)
+	slots := 2 * old.Slots()
+	if old.Slots() >= manySlots {
+		slots = old.Slots() + old.Slots()/4
+	}
+	slots = min(slots, p.max)
 	if slots <= old.Slots() {
 		return fmt.Errorf("%w: all %d slots of a shard hold open sequences; raise max_slots if memory allows, or end sequences that are finished", errSlots, p.max)
 	}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -28,5 +29,40 @@ func TestArithmeticGrows(t *testing.T) {
 	}
 	if _, err := p.take(); err == nil || !strings.Contains(err.Error(), "card 2") {
 		t.Errorf("a pool grew from one arithmetic into another: %v", err)
+	}
+}
+
+// A large pool grows by no more than a quarter, and keeps every state.
+func TestLargePoolGrows(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	const most = 3000
+	p, err := newPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewGeneric(net, slots)
+	}, m.Network, m.Readouts[0], most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := make([]uint32, m.Network.Spec.Layout().Words)
+	for i := range most {
+		slot, err := p.take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slots := p.engine.Slots(); slots > max(2*manySlots, i+i/4+1) {
+			t.Fatalf("%d slots for %d states", slots, i+1)
+		}
+		state[0] = uint32(i) // samples since the reset
+		if err := p.engine.WriteState(slot, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.take(); !errors.Is(err, errSlots) {
+		t.Errorf("slot %d of %d: %v", most+1, most, err)
+	}
+	for i := range most {
+		if err := p.engine.ReadState(int32(i), state); err != nil || state[0] != uint32(i) {
+			t.Fatalf("state %d is that of %d: %v", i, state[0], err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -30,11 +31,19 @@ type Shard struct {
 	names      []string // of the channels
 	Arithmetic string   // of its engine, as in a record
 	slots
-	pace     pacing
+	pace pacing
+	// Uploads is how many bytes of snapshots are on their way to the store, apart from
+	// the last ones of partitions that are released.
+	Uploads  atomic.Int64
 	log      *slog.Logger
 	rejects  rarely // of messages, and what else s.warn says
 	oddities rarely // of samples
 }
+
+// manyUploads is how many bytes of snapshots may be on their way when another is
+// taken. Partitions that begin together have theirs due together; all at once they
+// would need the memory of all states again, and more than a server takes at a time.
+const manyUploads = 64 << 20
 
 // pacing is when a shard computes, stores and looks around.
 type pacing struct {

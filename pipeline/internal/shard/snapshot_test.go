@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
@@ -104,5 +105,33 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 	before, now := read(wire.OldestState), read(wire.StateVersion)
 	if !reflect.DeepEqual(before, now) || len(now.Streams) != 3 {
 		t.Errorf("read as\n%+v, want\n%+v", before, now)
+	}
+}
+
+// While many bytes of snapshots are on their way to the store, the next are taken
+// later, but not never.
+func TestSnapshotsWaitForOthers(t *testing.T) {
+	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{SnapshotMessages: 100, SnapshotEvery: time.Minute})
+	now := time.Now()
+	for _, c := range []struct {
+		uploads  int64
+		messages int
+		age      time.Duration
+		want     bool
+	}{
+		{0, 99, 59 * time.Second, false},
+		{0, 100, 0, true},
+		{0, 1, time.Minute, true},
+		{manyUploads, 100, time.Minute, true},
+		{manyUploads + 1, 199, 119 * time.Second, false},
+		{manyUploads + 1, 200, 0, true},
+		{manyUploads + 1, 1, 2 * time.Minute, true},
+		{manyUploads + 1, 0, time.Hour, false},
+	} {
+		l.Uploads.Store(c.uploads)
+		l.p.sinceSnapshot, l.p.snapshotAt = c.messages, now.Add(-c.age)
+		if got := l.p.due(l.Shard, Saving{}, now); got != c.want {
+			t.Errorf("%+v: due %v", c, got)
+		}
 	}
 }
