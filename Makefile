@@ -7,7 +7,7 @@ RACE        := ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./off
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz avx512 bench bench-peers chaos demo picture ptx ptx-mutants
+.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos demo picture ptx ptx-mutants
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -75,6 +75,9 @@ ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 
 ptx-mutants: ## every planted kernel bug must be caught (minutes)
 	EUSN_MUTANTS=all go test -count=1 -run Mutants -timeout 60m ./gpu/kernels
+
+mutants: ## faults planted in the CPU kernels of kind mixed: AVX2, AVX-512, NEON under qemu (MUTANTS="-each 5 -seed 2"; an hour)
+	for engine in avx2 avx512 neon; do go run ./tools/mutants -engine $$engine $(MUTANTS) || failed=1; done; test -z "$$failed"
 
 fuzz: ## every fuzz target for FUZZTIME (default 60s)
 	@for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \

@@ -84,6 +84,7 @@ var graph = map[string]struct {
 	"gpu/internal/testing/cudatest": {[]string{"gpu", "internal/testing/ptx"}, "stands in for the driver, which only packages below gpu may open: so it is there"},
 
 	"tools/picture":      {[]string{"offline"}, "simulates a machine, then drives the built program as a user would"},
+	"tools/mutants":      {nil, "changes the kernels' assembly and runs their tests, both by path"},
 	"tools/peers/gonum":  {nil, "a peer to compare with shares nothing with us"},
 	"tools/peers/recipe": {[]string{"reservoir"}, "peers of a bank need its weights, and the engine's features to be held to"},
 	"integration/chaos":  {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},

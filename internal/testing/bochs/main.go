@@ -52,7 +52,7 @@ var jobs = []job{
 
 func main() {
 	kernel := flag.String("kernel", newest("/boot/vmlinuz-*"), "Linux kernel to boot (bzImage, x86-64)")
-	limit := flag.Duration("limit", 20*time.Minute, "give up after this long (alone on a core it takes about 4 minutes)")
+	limit := flag.Duration("limit", 20*time.Minute, "give up after this long (alone on a core it takes about 6 minutes)")
 	only := flag.String("only", "", "run this job alone: kernel, dense or reservoir")
 	var o options
 	flag.StringVar(&o.dir, "dir", "", "work in this folder and keep it")

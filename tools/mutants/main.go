@@ -1,0 +1,122 @@
+// Command mutants plants faults in the assembly of the CPU kernels, one at a
+// time, and says which of them the tests find (mutation testing).
+//
+//	make mutants                                        every engine; minutes each
+//	go run ./tools/mutants -engine avx512 -each 5 -seed 2
+//	go run ./tools/mutants -engine neon -kernels mixedTaps -kinds unfuse
+//
+// A fault is one changed instruction of the generated assembly: left out, with its
+// operands exchanged, with another constant, register or operation, or a fused
+// multiply-add that rounds its product. The compiler gets the changed file as an
+// overlay, so the tree stays as it is. The engines' conformance suite looks for
+// each; if it passes, the kernels' own tests do. A run that crashes or does not end
+// has found it, too.
+//
+// Exit codes: 0 every fault was found; 1 one was not: a change that no result can
+// show, or a missing test; 2 the faults could not be tested.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.engine, "engine", "avx2", "engine to spoil: avx2, avx512 or neon (under qemu-aarch64 elsewhere)")
+	kernels := flag.String("kernels", "^mixed", "regular expression of the kernels' names")
+	flag.StringVar(&o.kinds, "kinds", strings.Join(kindNames(), ","), "kinds of faults, with commas")
+	flag.IntVar(&o.each, "each", 3, "faults of each kind in each kernel")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the choice of instructions")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var lived int
+	var err error
+	if o.kernels, err = regexp.Compile(*kernels); err == nil {
+		lived, err = o.run(ctx, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(2)
+	}
+	if lived > 0 {
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	engine, kinds string
+	kernels       *regexp.Regexp
+	each          int
+	seed          uint64
+}
+
+// run plants the faults, writes a line for each and a table, and returns how many
+// no test has found.
+func (o options) run(ctx context.Context, out io.Writer) (int, error) {
+	b, err := newBench(o.engine)
+	if err != nil {
+		return 0, err
+	}
+	defer b.close()
+	chosen := map[string]bool{}
+	for kind := range strings.SplitSeq(o.kinds, ",") {
+		if !slices.Contains(kindNames(), kind) {
+			return 0, fmt.Errorf("no kind of fault %q: want %s", kind, strings.Join(kindNames(), ", "))
+		}
+		chosen[kind] = true
+	}
+	var planted, bySuite, byKernel int
+	for _, k := range kernelsOf(b.text) {
+		if !o.kernels.MatchString(k.name) {
+			continue
+		}
+		if err := b.healthy(ctx, k.name); err != nil {
+			return 0, err
+		}
+		for _, kind := range kinds {
+			if !chosen[kind.name] {
+				continue
+			}
+			faults := k.faults(kind)
+			rng := rand.New(rand.NewPCG(o.seed, uint64(k.first)))
+			rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+			for left := o.each; left > 0 && len(faults) > 0; faults = faults[1:] {
+				f := faults[0]
+				got, err := b.plant(ctx, k.name, f)
+				if err != nil {
+					return 0, err
+				}
+				if !got.assembled {
+					continue
+				}
+				left, planted = left-1, planted+1
+				verdict := "found"
+				switch {
+				case got.suite:
+					bySuite++
+				case got.kernel:
+					verdict = "found by the kernels' tests alone"
+					byKernel++
+				default:
+					verdict = "LIVED"
+				}
+				fmt.Fprintf(out, "%s: %s %s, line %d: %s -> %s\n", verdict, k.name, kind.name, f.line, f.old, f.new)
+			}
+		}
+	}
+	if planted == 0 {
+		return 0, fmt.Errorf("no fault planted: no kernel of %s has such a name and instruction", o.engine)
+	}
+	fmt.Fprintf(out, "%s: %d faults planted, %d found (%d by the conformance suite, %d by the kernels' tests alone)\n", o.engine, planted, bySuite+byKernel, bySuite, byKernel)
+	return planted - bySuite - byKernel, nil
+}
