@@ -74,7 +74,8 @@ type Batch struct {
 // NoTime stands for a null time.
 const NoTime = math.MinInt64
 
-func (b *Batch) reset() {
+// Reset empties the batch and keeps its room.
+func (b *Batch) Reset() {
 	*b = Batch{X: b.X[:0], Times: b.Times[:0], Ends: b.Ends[:0], Keys: b.Keys[:0], Key: b.Key[:0], Missing: b.Missing[:0]}
 }
 
@@ -87,8 +88,7 @@ const maxKnownSchema = 64 << 10
 
 // Decoder reads input messages for one model. It belongs to one goroutine.
 type Decoder struct {
-	channels  []string
-	policy    NonFinite
+	schema    Schema
 	plans     [knownPlans]*plan
 	oldest    int // of plans, replaced next
 	inflate   inflater
@@ -104,11 +104,8 @@ func NewDecoder(s Schema) (*Decoder, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Decoder{channels: slices.Clone(s.Channels), policy: s.NonFinite, views: make([]values, len(s.Channels))}
-	if d.policy == "" {
-		d.policy = Reject
-	}
-	return d, nil
+	s.Channels = slices.Clone(s.Channels)
+	return &Decoder{schema: s, views: make([]values, len(s.Channels))}, nil
 }
 
 // Decode reads payload into b. It keeps no reference to payload. Strings in
@@ -118,13 +115,13 @@ func NewDecoder(s Schema) (*Decoder, error) {
 // An error is of kind ErrMalformed, ErrSchema or ErrNonFinite, and says which
 // field and row; rows count from 0 over the whole message.
 func (d *Decoder) Decode(payload []byte, b *Batch) error {
-	b.reset()
+	b.Reset()
 	err := d.decode(payload, b)
 	clear(d.views) // views into payload
 	d.listValid = nil
 	clear(d.blocks)
 	if err != nil {
-		b.reset()
+		b.Reset()
 	}
 	return err
 }
@@ -170,7 +167,7 @@ func (d *Decoder) plan(fr *frame) (*plan, error) {
 		}
 	}
 	unknown := *fr // a copy, so that the frame of a known schema stays on the stack
-	p, err := newPlan(&unknown, d.channels)
+	p, err := newPlan(&unknown, d.schema.Channels)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +185,7 @@ func (d *Decoder) batch(p *plan, fr *frame, b *Batch) error {
 	if err != nil || rb.rows == 0 {
 		return err
 	}
-	if total := (int64(b.Rows) + int64(rb.rows)) * int64(len(d.channels)); total > math.MaxInt32 {
+	if total := (int64(b.Rows) + int64(rb.rows)) * int64(len(d.schema.Channels)); total > math.MaxInt32 {
 		return malformed("%d values in one message, at most %d fit", total, math.MaxInt32)
 	}
 	if err := d.gather(p, &rb, b); err != nil {

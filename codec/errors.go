@@ -36,11 +36,11 @@ func mismatch(format string, args ...any) error {
 }
 
 // nonFinite is the error for sample i of the message.
-func (d *Decoder) nonFinite(i int, f float32) error {
+func (s Schema) nonFinite(i int, f float32) error {
 	what := fmt.Sprint(f)
 	if math.Float32bits(f) == nullBits {
 		what = "null"
 	}
-	row, channel := i/len(d.channels), i%len(d.channels)
-	return &messageError{ErrNonFinite, fmt.Sprintf("row %d, field %q: %s, want a finite number", row, d.channels[channel], what)}
+	row, channel := i/len(s.Channels), i%len(s.Channels)
+	return &messageError{ErrNonFinite, fmt.Sprintf("row %d, field %q: %s, want a finite number", row, s.Channels[channel], what)}
 }

@@ -23,10 +23,13 @@ const tileRows = 128
 // that an error can tell a null from a NaN.
 const nullBits = 0x7fc6e756
 
+// Null is the value that stands for a null until ApplyNonFinite.
+func Null() float32 { return math.Float32frombits(nullBits) }
+
 // gather appends the samples of one record batch to b.X and applies the
 // policy to those that are not finite.
 func (d *Decoder) gather(p *plan, rb *recordBatch, b *Batch) error {
-	width := len(d.channels)
+	width := len(d.schema.Channels)
 	if err := d.readValues(p, rb); err != nil { // before growing: it holds rows against bytes
 		return err
 	}
@@ -47,7 +50,7 @@ func (d *Decoder) gather(p *plan, rb *recordBatch, b *Batch) error {
 	if finite {
 		return nil
 	}
-	return d.applyPolicy(b, base)
+	return d.schema.ApplyNonFinite(b, base)
 }
 
 // readValues points d.views at the sample columns.
@@ -204,20 +207,22 @@ func castOne(num number, b []byte) float32 {
 
 func isFinite(f float32) bool { return math.Float32bits(f)&0x7f800000 != 0x7f800000 }
 
-// applyPolicy deals with the non-finite values of b.X from index base on.
-func (d *Decoder) applyPolicy(b *Batch, base int) error {
-	for i := base; i < len(b.X); i++ {
+// ApplyNonFinite applies the schema's policy to the values of b.X that are not
+// finite, from index from on, and lists them in b.Missing. A decoder of another
+// format than Arrow calls it at its end.
+func (s Schema) ApplyNonFinite(b *Batch, from int) error {
+	for i := from; i < len(b.X); i++ {
 		f := b.X[i]
 		if isFinite(f) {
 			continue
 		}
-		switch d.policy {
+		switch s.NonFinite {
 		case Zero:
 			b.X[i] = 0
 		case Hold:
 			b.X[i] = float32(math.NaN())
 		default:
-			return d.nonFinite(i, f)
+			return s.nonFinite(i, f)
 		}
 		b.Missing = append(b.Missing, int32(i))
 	}

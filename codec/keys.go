@@ -224,3 +224,23 @@ func (d *Decoder) dictionary(p *plan, fr *frame) error {
 	}
 	return nil
 }
+
+// KeyTable gives stream ids their places in Batch.Keys, for decoders of other
+// formats than Arrow. Ids that it has seen before cost no allocation.
+type KeyTable struct{ table keyTable }
+
+// Begin starts a message.
+func (t *KeyTable) Begin() { t.table.begin() }
+
+// Append adds the stream id of the next row to b. It reports false for one that
+// is empty or not UTF-8, and adds nothing.
+func (t *KeyTable) Append(name []byte, b *Batch) bool {
+	if len(name) == 0 {
+		return false
+	}
+	e, ok := t.table.entry(name)
+	if ok {
+		b.Key = append(b.Key, t.table.pos(e, b))
+	}
+	return ok
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -102,6 +103,10 @@ type Config struct {
 	// NonFinite says what to do with nulls, NaN and infinities. Default
 	// "reject": dead-letter the message.
 	NonFinite codec.NonFinite
+	// Input says how messages are read. A job keeps what it began with; a
+	// worker with another one is refused, but one whose Input is auto and no
+	// more takes the job's. Default: Arrow alone.
+	Input formats.Input
 	// Head names the model's readout to use. Default: its first.
 	Head string
 	// Replicas of the NATS streams when they are created. Default 1.
@@ -183,7 +188,7 @@ func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLett
 func (c Config) shard() shard.Config {
 	return shard.Config{
 		RowBudget: c.RowBudget, SnapshotMessages: c.SnapshotMessages, MaxMessage: c.MaxMessage, MaxSlots: c.MaxSlots, MaxStreams: c.MaxStreams,
-		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite,
+		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, Input: c.Input,
 		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget,
 	}
 }
@@ -244,6 +249,9 @@ func (c Config) Validate() error {
 	}
 	if c.NonFinite != "reject" && c.NonFinite != "hold" && c.NonFinite != "zero" {
 		bad("non-finite policy %q, want reject, hold or zero", c.NonFinite)
+	}
+	if err := c.Input.Validate(); err != nil {
+		bad("%w", err)
 	}
 	if c.InputMaxAge < 0 || c.InputMaxBytes < 0 || c.OutputKeep < 0 || c.StopTimeout < 0 {
 		bad("input max age, input max bytes, output keep and stop timeout must not be negative")

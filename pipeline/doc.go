@@ -7,7 +7,7 @@
 // internal/owner holds a partition from its claim to its release, internal/shard
 // computes, internal/state is the state machine of a partition, internal/store
 // reads and writes what the job has on the server, internal/wire has names and
-// formats. The bytes of Arrow messages belong to package codec, and what a step
+// formats. The bytes of messages belong to packages codec and codec/formats, and what a step
 // computes to package reservoir. Files, flags and the environment are read
 // outside the stage.
 //
@@ -77,11 +77,13 @@
 //	Eusn-In-Empty-To    the partition has no input after Eusn-In-Seq up to this one; absent: not known
 //	Eusn-Arithmetic     what computed the states (reservoir.ArithmeticOf); absent: canonical
 //	Eusn-Network        of the model without readouts, and the arithmetic: 32 hex digits of a SHA-256
-//	Eusn-Readout        of the readout whose predictions these are, likewise
+//	Eusn-Readout        of the readout whose predictions these are, likewise; where messages are not read as
+//	                    Arrow, of that, too
 //
 // One more message, on <job>.out.job, says which model the job runs:
-// Eusn-Kind "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic; its body
-// holds no predictions.
+// Eusn-Kind "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic, and
+// Eusn-Input, how the job reads its messages, if not as Arrow (JSON, see
+// codec/formats.Input); its body holds no predictions.
 //
 // Dead letters, on <job>.dlq.<p>, have the original bytes and headers, and
 // four more: Eusn-Error (the full reason), Eusn-Reason (one word, see
@@ -163,6 +165,13 @@
 // and is deleted with it, because the output is what makes a job one job.
 // Imported states bring their network, and the first worker brings its
 // readout.
+//
+// How messages are read (Config.Input: the format, and where in a message each
+// value is) decides what samples a job has seen, and a replay must see the same
+// ones. So the first worker stores it with the identity, and a worker with
+// another one is refused with ErrOtherModel and what differs. One whose Input is
+// auto and nothing else takes the job's. A job of programs that knew Arrow alone
+// stays with it. Verify reads as the job does.
 //
 // Workers of one job find each other in the bucket <JOB>-MEMBERS, whose
 // entries expire after a lease. Each worker computes the same assignment

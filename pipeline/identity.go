@@ -8,66 +8,26 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
-
-// ErrOtherModel is that of a worker whose model is not the one its job runs.
-var ErrOtherModel = errors.New("nothing was claimed")
 
 // self is who a worker is among its job's.
 type self struct {
 	head       *readout.Linear
 	model      wire.Identity
 	meta       codec.PredictionMeta
+	input      formats.Input
 	worker     string // its name
 	engine     string // its name
 	arithmetic string // the engine's, as in a record
-}
-
-// readoutOf identifies a readout, whatever others the model has, with what its
-// predictions' flags depend on: the same scores with other ranges are other
-// predictions.
-func readoutOf(m *reservoir.Model, head *readout.Linear) (string, error) {
-	alone := *m
-	alone.Readouts = []*readout.Linear{head}
-	alone.Training = reservoir.Training{MinLength: m.Training.MinLength, MaxLength: m.Training.MaxLength, Inputs: m.Training.Inputs}
-	print, err := alone.Fingerprint()
-	if err != nil {
-		return "", fmt.Errorf("pipeline: %w", err)
-	}
-	return print[:wire.HashDigits], nil
-}
-
-// readEntry returns a job's entry and its sequence number, 0 if there is none.
-func readEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entry, uint64, error) {
-	subject := wire.EntrySubject(job)
-	raw, err := out.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return wire.Entry{}, 0, nil
-	}
-	if err != nil {
-		return wire.Entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
-	}
-	e, err := wire.ParseEntry(raw.Header, raw.Data, subject, raw.Sequence)
-	return e, raw.Sequence, err
-}
-
-// writeEntry publishes the entry in the place of message expect, 0 = of none. taken
-// says that somebody else wrote meanwhile.
-func writeEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job string, expect uint64, body []byte) (taken bool, err error) {
-	m := &nats.Msg{Subject: wire.EntrySubject(job), Data: body, Header: e.Header()}
-	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
-	_, err = js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
-	return store.OvertakenBy(err), err
 }
 
 // join makes sure that this worker's model is the one that the job runs, before
@@ -115,7 +75,7 @@ func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jet
 }
 
 func (r *self) entry() wire.Entry {
-	return wire.Entry{Identity: r.model, Arithmetic: r.arithmetic, Worker: r.worker, Meta: r.meta}
+	return wire.Entry{Identity: r.model, Arithmetic: r.arithmetic, Worker: r.worker, Input: inputText(r.input), Meta: r.meta}
 }
 
 // compareMembers refuses a model that is not that of the workers who live.
@@ -139,6 +99,9 @@ func (r *self) refuse(job, what string, e wire.Entry) error {
 	if e.Arithmetic != own.Arithmetic && e.Meta.SHA256 != "" {
 		return fmt.Errorf("%w: %w", owner.OtherArithmetic("job "+strconv.Quote(job), e.Arithmetic, own.Arithmetic), ErrOtherModel)
 	}
+	if what == "readout" && e.Input != own.Input && e.Readout != "" {
+		return otherInput(job, e.Input, r.input)
+	}
 	theirs := "its model has no stored name"
 	if e.Meta.SHA256 != "" {
 		theirs = "it runs " + nameOf(e.Meta)
@@ -149,7 +112,7 @@ func (r *self) refuse(job, what string, e wire.Entry) error {
 func (r *self) otherModel(job, what, theirs string) error {
 	advice := "a network (with its policy, channels and arithmetic) cannot continue the states of another: start this worker with the job's model, or under another job name"
 	if what == "readout" {
-		advice = "a job has one readout: start this worker with the job's model and readout (stage.head), or under another job name, into which states may be imported"
+		advice = "a job has one readout, and reads its messages in one way: start this worker with the job's model, readout (stage.head) and input format (input.format and what belongs to it), or under another job name, into which states may be imported"
 	}
 	return fmt.Errorf("pipeline: job %q runs with another %s than this worker's: %s, this worker has %s: %s: %w", job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
 }

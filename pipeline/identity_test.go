@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
@@ -53,7 +54,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := readoutOf(m, m.Readouts[0])
+	id, err := readoutOf(m, m.Readouts[0], formats.Input{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed := wire.Entry{Identity: sh.Identity(), Worker: "killed", Meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Readout: "test"}}
-	if killed.Readout, err = readoutOf(m, m.Readouts[0]); err != nil {
+	if killed.Readout, err = readoutOf(m, m.Readouts[0], formats.Input{}); err != nil {
 		t.Fatal(err)
 	}
 	body, err := (&run{self: self{meta: killed.Meta}}).newEmpty()

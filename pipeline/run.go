@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
@@ -76,6 +77,9 @@ func (s *Stage) prepare() (*run, error) {
 	if r.self.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
 		return nil, err
 	}
+	if _, err := formats.New(r.cfg.Input, codec.Schema{Channels: s.Model.Channels}); err != nil {
+		return nil, err // before anything is asked of a server
+	}
 	sum, err := s.Model.Fingerprint()
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
@@ -118,6 +122,9 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.patiently(ctx, func() error { return store.EnsureStreams(ctx, r.server.JS, r.cfg.layout(), r.log) }); err != nil {
 		return err
 	}
+	if err := r.patiently(ctx, func() error { return r.settleInput(ctx) }); err != nil {
+		return err
+	}
 	if err := r.openShards(); err != nil {
 		return err
 	}
@@ -129,6 +136,25 @@ func (r *run) open(ctx context.Context) error {
 		defer cancel()
 		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.empty, r.log)
 	})
+}
+
+// settleInput decides how this run reads messages, before it makes decoders. A
+// worker that leaves it open takes the job's.
+func (r *run) settleInput(ctx context.Context) error {
+	if r.cfg.Input.IsPlain() {
+		out, err := r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job))
+		if err != nil {
+			return fmt.Errorf("pipeline: %w", err)
+		}
+		if r.cfg.Input, err = inputOf(ctx, out, r.cfg.Job, r.stage.Model, r.self.head, r.cfg.Input); err != nil {
+			return err
+		}
+		if f := r.cfg.Input.Format; f != formats.Auto {
+			r.log.Info("the job began with this input format", "format", string(f))
+		}
+	}
+	r.self.input = r.cfg.Input
+	return nil
 }
 
 // openShards makes the engines and what works with them, and with the engines'
@@ -153,7 +179,7 @@ func (r *run) openShards() error {
 	}
 	r.self.model, r.self.arithmetic = r.shards[0].Machine.Shape.Identity(), r.shards[0].Arithmetic
 	var err error
-	if r.self.model.Readout, err = readoutOf(r.stage.Model, r.self.head); err != nil {
+	if r.self.model.Readout, err = readoutOf(r.stage.Model, r.self.head, r.self.input); err != nil {
 		return err
 	}
 	if r.stage.guard.identity != nil {

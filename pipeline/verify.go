@@ -25,7 +25,8 @@ type Verification struct {
 
 // Verify rebuilds a partition's state from its snapshot and the input, on an
 // engine of its own, and compares its digest with the one committed. Config,
-// Model and NewEngine must be the running stage's; nothing else is used. The
+// Model and NewEngine must be the running stage's; nothing else is used. Messages
+// are read as the job reads them, whatever Config.Input is. The
 // error says what differs. It disturbs no running stage.
 func (s *Stage) Verify(ctx context.Context, js jetstream.JetStream, part int) (v Verification, err error) {
 	j, snaps, err := openStored(ctx, js, s.Config.WithDefaults().Job)
@@ -53,6 +54,9 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	}
 	if record.Mark.Seq == 0 {
 		return v, nil // nothing was ever committed
+	}
+	if r.cfg.Input, err = inputOf(ctx, j.Out, j.Name, s.Model, r.self.head, r.cfg.Input); err != nil {
+		return v, err
 	}
 	c := r.cfg.shard()
 	c.MaxSlots = mostSlots // rows are read from the store, none are stored there

@@ -104,6 +104,36 @@ type Input struct {
 	// Subject on which producers publish. "*" stands for the key: the id of a
 	// stream, or of a gateway whose messages have a stream_id column.
 	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^[^$ \\t\\r\\n.*>\\x00][^ \\t\\r\\n.*>\\x00]*([.][^ \\t\\r\\n.*>\\x00]+)*[.][*]$" want:"tokens that end in \".*\", such as sensors.*, without blanks, other wildcards or a leading $" flag:"subject"`
+	// How messages are written. auto: by the first bytes of each message, Arrow,
+	// JSON, CSV or Influx line protocol; a job that has begun keeps its own format.
+	// raw: bare numbers. This key and those up to raw_type are part of a job: they
+	// cannot change while it lives (docs/formats.md).
+	Format string `mapstructure:"format" default:"auto" enum:"auto,arrow,json,csv,influx,raw"`
+	// Where each channel of the model is in a message, if not under its name: c0:
+	// $.axis.x in JSON, c0: column in CSV, c0: field in line protocol, c0: "[0]" by
+	// position. A scale and an offset may follow: $.t * 0.1 - 40. Not for Arrow.
+	Channels Mapping `mapstructure:"channels" default:"{}" pattern:"^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*( [*] -?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( [+-] [0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?$" want:"channels with a source each, such as {c0: $.axis.x, c1: $.axis.y * 0.1}, in quotes where YAML reads something else than a text"`
+	// Path of the array in a JSON message whose elements are rows, such as
+	// $.samples. Empty: the message is a row, or an array of rows.
+	Rows string `mapstructure:"rows" default:"" pattern:"^$|^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*$" want:"a source such as $.axis.x or $[\"a name\"], or nothing"`
+	// Where a row has its time. Empty: at ts, where it is there. Not for Arrow.
+	Time string `mapstructure:"time" default:"" pattern:"^$|^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*$" want:"a source such as $.axis.x or $[\"a name\"], or nothing"`
+	// The unit of times that are numbers; they count from 1970. Texts are RFC 3339.
+	TimeUnit string `mapstructure:"time_unit" default:"ns" enum:"ns,us,ms,s"`
+	// Time between two rows of a JSON message that has arrays of samples and one
+	// time, that of the first row. 0s: such a message becomes a dead letter.
+	TimeStep time.Duration `mapstructure:"time_step" default:"0s" minimum:"0s"`
+	// Where a row has its stream id. Empty: at stream_id, where it is there. Not
+	// for Arrow.
+	Stream string `mapstructure:"stream" default:"" pattern:"^$|^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*$" want:"a source such as $.axis.x or $[\"a name\"], or nothing"`
+	// Where a row has its end mark. Empty: at end, where it is there. Not for
+	// Arrow.
+	End string `mapstructure:"end" default:"" pattern:"^$|^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*$" want:"a source such as $.axis.x or $[\"a name\"], or nothing"`
+	// What is between the cells of a CSV line: one character.
+	CSVSeparator string `mapstructure:"csv_separator" default:"," pattern:"^[,;|\\t]$" want:"a comma, a semicolon, a bar or a tab, in quotes"`
+	// The type of bare numbers (format raw): float, signed or unsigned, bits, order
+	// of bytes.
+	RawType string `mapstructure:"raw_type" default:"f32le" enum:"f32le,f32be,f64le,f64be,i8,u8,i16le,i16be,u16le,u16be,i32le,i32be,u32le,u32be"`
 	// What to do with a sample that is null, NaN or infinite. reject: the
 	// message becomes a dead letter. hold: use the previous value of the stream.
 	// zero: use 0.

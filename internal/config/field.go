@@ -130,6 +130,8 @@ func parse(text string, typ reflect.Type) (any, error) {
 		return time.ParseDuration(text)
 	case reflect.TypeFor[Bytes]():
 		return parseBytes(text)
+	case reflect.TypeFor[Mapping]():
+		return parseMapping(text)
 	}
 	switch typ.Kind() {
 	case reflect.Bool:
@@ -158,6 +160,14 @@ func parseWhole(s string, bits int) (int64, error) {
 // holds reports whether v, of the field's type, is a value that the key may
 // have.
 func (f *field) holds(v reflect.Value) bool {
+	if m, ok := v.Interface().(Mapping); ok {
+		for _, text := range m.Map() {
+			if !f.pattern.MatchString(text) {
+				return false
+			}
+		}
+		return true
+	}
 	switch v.Kind() {
 	case reflect.String:
 		s := v.String()

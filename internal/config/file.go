@@ -75,6 +75,8 @@ func (f *file) walk(prefix string, group *yaml.Node) {
 		}
 		keys := value.Kind == yaml.MappingNode && len(value.Content) > 0
 		switch field, example := byKey[key], groups[key]; {
+		case field != nil && field.typ == reflect.TypeFor[Mapping]():
+			f.mapping(key, name.Line, field, value)
 		case field != nil && field.typ.Kind() == reflect.String && changed(value):
 			f.wrong(key, name.Line, field.want()+", in quotes: without them YAML reads something else", "") // it may be a password
 		case field != nil && value.Kind == yaml.ScalarNode:
@@ -88,6 +90,24 @@ func (f *file) walk(prefix string, group *yaml.Node) {
 		default:
 			f.unknown(key, name.Line)
 		}
+	}
+}
+
+// mapping reads a group of keys that have any names.
+func (f *file) mapping(key string, line int, field *field, value *yaml.Node) {
+	m, err := Mapping(""), error(nil)
+	switch {
+	case value.Kind == yaml.MappingNode:
+		m, err = mappingOf(value)
+	case value.ShortTag() != "!!null":
+		err = errors.New("no mapping")
+	}
+	if err != nil {
+		f.wrong(key, line, field.want(), describe(value))
+		return
+	}
+	if f.texts[key] = string(m); m == "" {
+		f.texts[key] = field.preset
 	}
 }
 

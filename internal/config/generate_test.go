@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,8 +137,8 @@ func yamlOf(docs map[string]string) string {
 				b.WriteString("\n")
 			}
 			value := f.preset
-			if value == "" {
-				value = `""`
+			if value == "" || value == "," {
+				value = strconv.Quote(value) // as YAML wants it
 			}
 			fmt.Fprintf(&b, "%s%s%s: %s", wrap(indent+"# ", docs[f.goName]), indent, f.short(), value)
 			if v := f.values(); v != "" {
@@ -203,7 +204,7 @@ func cell(s string) string {
 // kindOf says which values a key takes, for the table.
 func kindOf(f *field) string {
 	kind := map[reflect.Type]string{
-		reflect.TypeFor[string](): "text", reflect.TypeFor[bool](): "true or false", reflect.TypeFor[Bytes](): "size",
+		reflect.TypeFor[string](): "text", reflect.TypeFor[bool](): "true or false", reflect.TypeFor[Bytes](): "size", reflect.TypeFor[Mapping](): "names and texts",
 		reflect.TypeFor[time.Duration](): "duration", reflect.TypeFor[int](): "whole number", reflect.TypeFor[int64](): "whole number",
 	}[f.typ]
 	switch {
@@ -308,6 +309,9 @@ func schemaOfField(t *testing.T, f *field, about string) object {
 		if _, err := parseWhole(f.preset, 64); err != nil {
 			v = f.preset
 		}
+	case f.typ == reflect.TypeFor[Mapping]():
+		s = append(s, member{"type", []string{"object", "null"}}, member{"additionalProperties", object{{"type", "string"}, {"pattern", f.pattern.String()}}})
+		v = map[string]string{}
 	case f.typ.Kind() == reflect.Bool:
 		s = append(s, member{"type", "boolean"})
 	case f.typ.Kind() == reflect.String:

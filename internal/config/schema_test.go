@@ -195,6 +195,9 @@ func TestEveryKeyIsEverywhere(t *testing.T) {
 
 // good is a random value that the field may have, as YAML.
 func good(r *rand.Rand, f *field) string {
+	if f.typ == reflect.TypeFor[Mapping]() {
+		return []string{"{}", "{c0: $.axis.x}", `{"a b": "@.v * 0.1 - 40", c: "[3]"}`}[r.IntN(3)]
+	}
 	between := func(least, most int64) int64 {
 		least, most = max(least, -1<<40), min(most, 1<<40)
 		if n := least + r.Int64N(most-least+1); f.refused == nil || n != *f.refused {
@@ -214,9 +217,14 @@ func good(r *rand.Rand, f *field) string {
 		return f.enum[r.IntN(len(f.enum))]
 	case f.pattern != nil:
 		return map[string][]string{
-			"job":            {"a", `"0"`, "a-b_c", strings.Repeat("z", 32)},
-			"input.subject":  {"a.*", "sensors.eu.1.*", `"ü$.*"`, "a$b.$c.*"},
-			"metrics.listen": {`""`, `":0"`, "127.0.0.1:65535", `"[::1]:9464"`, "host:60000"},
+			"job":                 {"a", `"0"`, "a-b_c", strings.Repeat("z", 32)},
+			"input.subject":       {"a.*", "sensors.eu.1.*", `"ü$.*"`, "a$b.$c.*"},
+			"input.rows":          {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
+			"input.time":          {`""`, "$.a[3]", `'$["a b"].c'`, `"@.t"`},
+			"input.stream":        {`""`, "dev", `'$["a b"].c'`, `"[7]"`},
+			"input.end":           {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
+			"input.csv_separator": {`","`, `";"`, `"\t"`, `"|"`},
+			"metrics.listen":      {`""`, `":0"`, "127.0.0.1:65535", `"[::1]:9464"`, "host:60000"},
 		}[f.key][r.IntN(4)]
 	case f.typ == reflect.TypeFor[time.Duration]():
 		d := time.Duration(between(least, most))

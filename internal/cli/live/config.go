@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/config"
@@ -25,7 +26,8 @@ func stageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) 
 // pipelineConfig is the part of c that package pipeline knows.
 func pipelineConfig(c config.Config) pipeline.Config {
 	return pipeline.Config{
-		Job: c.Job, InputSubject: c.Input.Subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
+		Input: inputOf(c.Input),
+		Job:   c.Job, InputSubject: c.Input.Subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
 		MaxMessage: int(c.Input.MaxMessage), InputMaxAge: c.Input.MaxAge, InputMaxBytes: int64(c.Input.MaxBytes),
 		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
@@ -33,6 +35,14 @@ func pipelineConfig(c config.Config) pipeline.Config {
 		Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,
 		SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,
 		Idle: c.Stage.Idle, Forget: c.Stage.Forget,
+	}
+}
+
+// inputOf is how messages are read.
+func inputOf(c config.Input) formats.Input {
+	return formats.Input{
+		Format: formats.Format(c.Format), Channels: c.Channels.Map(), Rows: c.Rows, Time: c.Time, TimeUnit: c.TimeUnit, TimeStep: c.TimeStep,
+		Stream: c.Stream, End: c.End, Separator: c.CSVSeparator, RawType: c.RawType,
 	}
 }
 

@@ -1,9 +1,12 @@
 package shard
 
 import (
+	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 )
 
@@ -50,14 +53,36 @@ func (s *Shard) replayed(p *Partition, seq uint64) {
 	}
 }
 
-// timed is a decoder that counts the time it takes.
+// timed is a decoder that counts the time it takes, and tells what it has
+// recognised.
 type timed struct {
-	decoder  *codec.Decoder
+	decoder  formats.Decoder
+	chooses  interface{ Last() formats.Format } // nil: a decoder of one format
+	seen     []formats.Format
 	counters *stats.Counters
+	log      *slog.Logger
 }
 
-func (t timed) Decode(data []byte, to *codec.Batch) error {
+func newTimed(d formats.Decoder, counters *stats.Counters, log *slog.Logger) *timed {
+	t := &timed{decoder: d, counters: counters, log: log}
+	t.chooses, _ = d.(interface{ Last() formats.Format })
+	return t
+}
+
+func (t *timed) Decode(data []byte, to *codec.Batch) error {
 	start := time.Now()
-	defer func() { t.counters.DecodeNS.Add(int64(time.Since(start))) }()
-	return t.decoder.Decode(data, to)
+	err := t.decoder.Decode(data, to)
+	t.counters.DecodeNS.Add(int64(time.Since(start)))
+	if t.chooses != nil && err == nil {
+		t.tell(t.chooses.Last())
+	}
+	return err
+}
+
+// tell logs each format once.
+func (t *timed) tell(f formats.Format) {
+	if !slices.Contains(t.seen, f) {
+		t.seen = append(t.seen, f)
+		t.log.Info("input.format is auto, and messages of this format come in", "format", string(f))
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -61,6 +62,7 @@ type Config struct {
 	MaxSlots, MaxStreams                    int
 	Reorder, ReorderBytes                   int
 	NonFinite                               codec.NonFinite
+	Input                                   formats.Input
 	Latency, SnapshotEvery, Lease           time.Duration
 	Idle, Forget                            time.Duration
 }
@@ -68,7 +70,7 @@ type Config struct {
 // New makes a shard and its engine, which has few slots and grows. Samples that
 // are decoded, slots and rows are counted in counters.
 func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*Shard, error) {
-	dec, err := codec.NewDecoder(codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
+	dec, err := formats.New(c.Input, codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
@@ -82,7 +84,7 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 		return nil, err
 	}
 	return &Shard{
-		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, timed{dec, counters}), names: m.Channels, Arithmetic: arithmetic,
+		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, newTimed(dec, counters, log)), names: m.Channels, Arithmetic: arithmetic,
 		slots: slots{pool: p, head: head, words: r.Shape.Words, counters: counters},
 		log:   log,
 		pace: pacing{

@@ -70,14 +70,14 @@ func (s *Machine) decode(fx *Effects, j *Message) (wire.Reason, error) {
 		s.in.X = fx.X[len(fx.X):]
 	}
 	if len(j.Data) == 0 {
-		return wire.ReasonMalformed, errors.New("pipeline: empty message, want an Arrow record batch (one without rows to close a sequence)")
+		return wire.ReasonMalformed, errors.New("pipeline: empty message, want samples (an Arrow record batch without rows, or [] in JSON, closes a sequence)")
 	}
 	if err := s.decoder.Decode(j.Data, &s.in); err != nil {
 		return wire.ReasonOf(err), err
 	}
 	if s.Policy.Kind == reservoir.Gap && s.in.Rows > 0 {
 		if len(s.in.Times) == 0 || slices.Contains(s.in.Times, codec.NoTime) {
-			return wire.ReasonTime, errors.New("pipeline: the model closes sequences by silence, want a ts field without nulls")
+			return wire.ReasonTime, errors.New("pipeline: the model closes sequences by silence, want a time (ts, or input.time) in each row")
 		}
 	}
 	if len(s.in.Missing) == 0 {

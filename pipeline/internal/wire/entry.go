@@ -11,7 +11,7 @@ import (
 // empty = not said, as by programs from before identities.
 type Identity struct {
 	Network string // of the model without readouts, and the arithmetic
-	Readout string // of the readout that answers
+	Readout string // of the readout that answers, and of how messages are read where that is not as Arrow
 }
 
 // Differs names what of two identities is not the same; what one of them does
@@ -53,6 +53,7 @@ type Entry struct {
 	Identity
 	Arithmetic string // for people; network has it
 	Worker     string // who wrote it
+	Input      string // how messages are read, as package codec/formats writes it; empty = as Arrow
 	Meta       codec.PredictionMeta
 }
 
@@ -65,15 +66,20 @@ func (e *Entry) Header() Header {
 	if e.Readout != "" {
 		h[HeaderReadout] = []string{e.Readout}
 	}
-	if e.Arithmetic != "" {
-		h[HeaderArith] = []string{e.Arithmetic}
+	for name, text := range map[string]string{HeaderArith: e.Arithmetic, HeaderInput: e.Input} {
+		if text != "" {
+			h[name] = []string{text}
+		}
 	}
 	return h
 }
 
 // ParseEntry reads a job's entry: headers and body of message seq.
 func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error) {
-	e := Entry{Identity{Get(h, HeaderNetwork), Get(h, HeaderReadout)}, Get(h, HeaderArith), Get(h, HeaderWorker), codec.PredictionMeta{}}
+	e := Entry{
+		Identity: Identity{Get(h, HeaderNetwork), Get(h, HeaderReadout)}, Arithmetic: Get(h, HeaderArith),
+		Worker: Get(h, HeaderWorker), Input: Get(h, HeaderInput),
+	}
 	var err error
 	if e.Meta, _, err = codec.DecodePredictions(body); err == nil && (Get(h, HeaderKind) != KindJob || len(e.Network) != HashDigits) {
 		err = fmt.Errorf("headers %s %q and %s %q: want %s and %d digits", HeaderKind, Get(h, HeaderKind), HeaderNetwork, e.Network, KindJob, HashDigits)

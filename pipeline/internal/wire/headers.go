@@ -35,6 +35,7 @@ const (
 	HeaderVersion   = "Eusn-Digest-Version"
 	HeaderNetwork   = "Eusn-Network"
 	HeaderReadout   = "Eusn-Readout"
+	HeaderInput     = "Eusn-Input"
 	HeaderInSubject = "Eusn-In-Subject"
 	HeaderError     = "Eusn-Error"
 	HeaderReason    = "Eusn-Reason"

@@ -1,0 +1,40 @@
+// Package formats reads messages that are not Arrow: JSON, CSV, Influx line
+// protocol and bare numbers. Each becomes the same plain slices that package
+// codec makes of an Arrow message (codec.Batch), so that the same samples give
+// the same predictions, bit for bit, whatever they came as.
+//
+//	in := formats.Input{Format: formats.JSON, Channels: map[string]string{"c0": "$.axis.x"}}
+//	d, err := formats.New(in, codec.Schema{Channels: []string{"c0"}})
+//	err = d.Decode(payload, &batch)
+//
+// An Input is all that decides how a message is read: the format, and where in
+// a message each channel, the time, the stream id and the end mark are. It is
+// plain data; Text and Parse write and read it.
+//
+// # Numbers
+//
+// A number in a text is rounded once, from its decimal digits to the nearest
+// float32 (strconv.ParseFloat with 32 bits). So the shortest decimal of a
+// float32 comes back as that float32. A decimal beyond float32 becomes infinite.
+// Whole numbers are no exception: 16777217 becomes 16777216, as an int64 of an
+// Arrow message does. With a scale or an offset the digits are read as float64,
+// then x*scale and +offset are each rounded to float64, and the result once to
+// float32.
+//
+// true is 1 and false is 0. null in JSON and an empty cell in CSV are missing
+// samples; NaN and infinities, also as texts ("NaN", "-inf"), are not finite.
+// codec.Schema.NonFinite says what happens to both. A text that is a number is
+// that number. A channel that is not in the message at all is an error: to take
+// it for missing would hide a wrong mapping.
+//
+// # Untrusted bytes
+//
+// No payload makes a decoder panic. What a call allocates is bounded by a
+// multiple of the payload's size plus a constant (the tests allow 64 times plus
+// 3 MiB). JSON is at most 10,000 levels deep, has no name twice in an object,
+// and is UTF-8. After a first message of a size, JSON and bare numbers cost no
+// allocation, except for texts of numbers of more than 32 bytes; CSV costs about
+// fifteen a message and one a line (encoding/csv), line protocol one a message.
+//
+// The formats themselves, with tables of what is accepted: docs/formats.md.
+package formats

@@ -1,0 +1,548 @@
+package formats
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// jsonDecoder reads JSON. The sources are a tree of names and positions, and a
+// message is read once, from its beginning to its end; what no source names is
+// checked for its syntax and left out.
+type jsonDecoder struct {
+	table
+	message, record *node // message: nil without input.rows
+	plain           bool  // no channel has a source of its own: rows may be arrays
+	tokens          *jsontext.Decoder
+	buf             bytes.Buffer
+	seen            []bool // channels of the record in hand
+	text            []byte // scratch: an unquoted string
+}
+
+// node is a place in a message.
+type node struct {
+	names  map[string]*node
+	items  map[int]*node
+	target int // the value's meaning; none: it is on the way to others
+}
+
+// Targets that are not channels, and none.
+const (
+	none = -1 - iota
+	rowsTarget
+	timeTarget
+	streamTarget
+	endTarget
+)
+
+func newJSON(l *layout) (*jsonDecoder, error) {
+	d := &jsonDecoder{table: newTable(l, JSON), record: newNode(), plain: len(l.Channels) == 0, seen: make([]bool, len(l.channels))}
+	d.tokens = jsontext.NewDecoder(&d.buf)
+	if l.Rows != "" {
+		d.message = newNode()
+		if err := d.message.add(l.rows.steps, rowsTarget); err != nil {
+			return nil, fmt.Errorf("formats: input.rows: %w", err)
+		}
+	}
+	for c, s := range l.channels {
+		if s.message && l.Rows != "" {
+			return nil, fmt.Errorf("formats: input.channels of %q is %q, in the message, but channels are in its rows (input.rows: %s): begin it with @", l.schema.Channels[c], s.text, l.Rows)
+		}
+		if err := d.record.add(s.steps, c); err != nil {
+			return nil, fmt.Errorf("formats: input.channels of %q: %w", l.schema.Channels[c], err)
+		}
+	}
+	for _, m := range []struct {
+		key    string
+		from   source
+		target int
+	}{{"time", l.time, timeTarget}, {"stream", l.stream, streamTarget}, {"end", l.end, endTarget}} {
+		root := d.record
+		if l.Rows != "" && m.from.message {
+			root = d.message
+		}
+		if err := root.add(m.from.steps, m.target); err != nil {
+			return nil, fmt.Errorf("formats: input.%s: %w", m.key, err)
+		}
+	}
+	return d, nil
+}
+
+func newNode() *node { return &node{target: none} }
+
+// add says what the value at these steps is. No value may have two meanings, and
+// none may be in another.
+func (n *node) add(steps []step, target int) error {
+	all := steps
+	for ; len(steps) > 0; steps = steps[1:] {
+		if n.target != none {
+			return fmt.Errorf("%s is in a value that another setting names", path(all))
+		}
+		s := steps[0]
+		var next *node
+		if s.index >= 0 {
+			if n.items == nil {
+				n.items = map[int]*node{}
+			}
+			if next = n.items[s.index]; next == nil {
+				next = newNode()
+				n.items[s.index] = next
+			}
+		} else {
+			if n.names == nil {
+				n.names = map[string]*node{}
+			}
+			if next = n.names[s.name]; next == nil {
+				next = newNode()
+				n.names[s.name] = next
+			}
+		}
+		n = next
+	}
+	if n.target != none || n.names != nil || n.items != nil {
+		return fmt.Errorf("another setting names %s, or a value in it", path(all))
+	}
+	n.target = target
+	return nil
+}
+
+// Decode implements Decoder.
+func (d *jsonDecoder) Decode(payload []byte, b *codec.Batch) error {
+	b.Reset()
+	d.begin()
+	d.buf = *bytes.NewBuffer(bytes.TrimPrefix(payload, byteOrderMark)) // the tokenizer reads it in place
+	d.tokens.Reset(&d.buf)
+	err := d.decode(b)
+	d.buf = bytes.Buffer{} // keeps no payload
+	d.tokens.Reset(&d.buf)
+	if miss, ok := err.(*missingChannel); ok {
+		err = d.missing(JSON, b.Rows, miss.channel, namesIn(payload))
+	}
+	if err != nil {
+		b.Reset()
+	}
+	return err
+}
+
+// byteOrderMark begins a text of programs on Windows.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// missingChannel becomes an error that says what the message has.
+type missingChannel struct{ channel int }
+
+func (*missingChannel) Error() string { return "channel missing" }
+
+// decode reads the values of a message: one, or one after the other (JSON lines).
+func (d *jsonDecoder) decode(b *codec.Batch) error {
+	for values := 0; ; values++ {
+		if d.tokens.PeekKind() == 0 {
+			_, err := d.tokens.ReadToken()
+			if err != io.EOF {
+				return d.syntax(err)
+			}
+			if values == 0 {
+				return malformed(JSON, "no value, want an object or an array")
+			}
+			return d.finish(b)
+		}
+		if err := d.value(b); err != nil {
+			return err
+		}
+	}
+}
+
+// value reads one value: rows, or what has rows in it.
+func (d *jsonDecoder) value(b *codec.Batch) error {
+	if d.message == nil {
+		return d.rows(b)
+	}
+	from, found := b.Rows, false
+	d.whole.reset()
+	if err := d.outer(d.message, b, &found); err != nil {
+		return err
+	}
+	if !found {
+		return mismatch(JSON, "no rows at %s (input.rows)", d.Rows)
+	}
+	return d.mark(b, from, &d.whole, &d.layout.time, &d.layout.stream, true)
+}
+
+// outer goes through what is around the rows.
+func (d *jsonDecoder) outer(n *node, b *codec.Batch, found *bool) error {
+	switch {
+	case n.target == rowsTarget:
+		*found = true
+		if k := d.tokens.PeekKind(); k != '[' {
+			return d.unexpected(b.Rows, "rows", d.layout.rows.text, "an array of rows")
+		}
+		return d.rows(b)
+	case n.target != none:
+		return d.leaf(n.target, &d.whole, b.Rows)
+	}
+	return d.inside(n, func(child *node) error { return d.outer(child, b, found) })
+}
+
+// rows reads a row, or an array of rows. An array whose first element is neither
+// an object nor an array is a row itself.
+func (d *jsonDecoder) rows(b *codec.Batch) error {
+	if d.tokens.PeekKind() != '[' {
+		return d.single(b, false)
+	}
+	if err := d.skipToken(); err != nil {
+		return err
+	}
+	switch d.tokens.PeekKind() {
+	case '{', '[':
+	case ']':
+		return d.skipToken()
+	default:
+		if len(d.channels) > 1 || !d.plain {
+			return d.single(b, true)
+		}
+	}
+	for d.tokens.PeekKind() != ']' {
+		if err := d.single(b, false); err != nil {
+			return err
+		}
+	}
+	return d.skipToken()
+}
+
+// single reads a record; opened says that it is an array whose bracket has been
+// read.
+func (d *jsonDecoder) single(b *codec.Batch, opened bool) error {
+	d.open()
+	clear(d.seen)
+	if err := d.fields(b.Rows, opened); err != nil {
+		return err
+	}
+	for c, seen := range d.seen {
+		if !seen {
+			return &missingChannel{c}
+		}
+	}
+	return d.close(b)
+}
+
+// fields reads what is in a record.
+func (d *jsonDecoder) fields(row int, opened bool) error {
+	k := d.tokens.PeekKind()
+	switch {
+	case opened && !d.plain:
+		return d.items(d.record, row)
+	case d.plain && (opened || k == '['):
+		return d.positional(row, opened)
+	case d.plain && k != '{' && len(d.channels) == 1: // a sensor of one value that sends just that
+		return d.leaf(0, &d.row, row)
+	case d.record.target == none && k != '{' && k != '[':
+		return d.unexpected(row, "row", "", "an object")
+	}
+	return d.walk(d.record, row)
+}
+
+// positional reads an array of one value per channel, in the model's order.
+func (d *jsonDecoder) positional(row int, opened bool) error {
+	if !opened {
+		if err := d.skipToken(); err != nil {
+			return err
+		}
+	}
+	n := 0
+	for ; d.tokens.PeekKind() != ']'; n++ {
+		if n == len(d.channels) {
+			return mismatch(JSON, "row %d is an array of more than %d values, want one for each channel (%s), or an object with their names", row, n, list(d.schema.Channels))
+		}
+		if err := d.leaf(n, &d.row, row); err != nil {
+			return err
+		}
+	}
+	if n < len(d.channels) {
+		return mismatch(JSON, "row %d is an array of %d values, want %d, one for each channel (%s)", row, n, len(d.channels), list(d.schema.Channels))
+	}
+	return d.skipToken()
+}
+
+// walk goes through a record to its values.
+func (d *jsonDecoder) walk(n *node, row int) error {
+	if n.target != none {
+		return d.leaf(n.target, &d.row, row)
+	}
+	switch k := d.tokens.PeekKind(); {
+	case k == '{' && n.names != nil:
+		if err := d.skipToken(); err != nil {
+			return err
+		}
+		for d.tokens.PeekKind() != '}' {
+			child, err := d.member(n)
+			if err == nil && child != nil {
+				err = d.walk(child, row)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return d.skipToken()
+	case k == '[' && n.items != nil:
+		if err := d.skipToken(); err != nil {
+			return err
+		}
+		return d.items(n, row)
+	}
+	return d.skip()
+}
+
+// member reads a name, and past its value where no source goes there.
+func (d *jsonDecoder) member(n *node) (*node, error) {
+	raw, err := d.tokens.ReadValue()
+	if err != nil {
+		return nil, d.syntax(err)
+	}
+	if child := n.names[string(d.unquote(raw))]; child != nil {
+		return child, nil
+	}
+	return nil, d.skip()
+}
+
+// items goes through the elements of an array whose bracket has been read.
+func (d *jsonDecoder) items(n *node, row int) error {
+	for i := 0; d.tokens.PeekKind() != ']'; i++ {
+		err := error(nil)
+		if child := n.items[i]; child != nil {
+			err = d.walk(child, row)
+		} else {
+			err = d.skip()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return d.skipToken()
+}
+
+// inside visits what a node's sources go through, around the rows.
+func (d *jsonDecoder) inside(n *node, visit func(*node) error) error {
+	switch k := d.tokens.PeekKind(); {
+	case k == '{' && n.names != nil:
+		if err := d.skipToken(); err != nil {
+			return err
+		}
+		for d.tokens.PeekKind() != '}' {
+			child, err := d.member(n)
+			if err == nil && child != nil {
+				err = visit(child)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return d.skipToken()
+	case k == '[' && n.items != nil:
+		if err := d.skipToken(); err != nil {
+			return err
+		}
+		for i := 0; d.tokens.PeekKind() != ']'; i++ {
+			err := error(nil)
+			if child := n.items[i]; child != nil {
+				err = visit(child)
+			} else {
+				err = d.skip()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return d.skipToken()
+	}
+	return d.skip()
+}
+
+// leaf reads a value that a source names, or an array of such values.
+func (d *jsonDecoder) leaf(target int, m *marks, row int) error {
+	if target >= 0 {
+		d.seen[target] = true
+	}
+	if d.tokens.PeekKind() != '[' {
+		return d.scalar(target, m, row)
+	}
+	if err := d.skipToken(); err != nil {
+		return err
+	}
+	for d.tokens.PeekKind() != ']' {
+		if err := d.scalar(target, m, row); err != nil {
+			return err
+		}
+	}
+	return d.skipToken()
+}
+
+func (d *jsonDecoder) scalar(target int, m *marks, row int) error {
+	k := d.tokens.PeekKind()
+	if k != '"' && k != '0' && k != 't' && k != 'f' && k != 'n' {
+		return d.refuse(target, row)
+	}
+	raw, err := d.tokens.ReadValue()
+	if err != nil {
+		return d.syntax(err)
+	}
+	text := []byte(raw)
+	if k == '"' {
+		text = d.unquote(raw)
+	}
+	ok := true
+	switch target {
+	case timeTarget:
+		ns := int64(codec.NoTime)
+		if k != 'n' {
+			ns, ok = timeOf(text, digitsOf[d.TimeUnit])
+		}
+		m.times = append(m.times, ns)
+	case streamTarget:
+		ok = k == '"' || k == '0' && !bytes.ContainsAny(text, ".eE")
+		m.addStream(text)
+	case endTarget:
+		ok = k == 't' || k == 'f' || k == 'n'
+		m.ends = append(m.ends, k == 't')
+	default:
+		x := codec.Null()
+		switch k {
+		case 't', 'f':
+			x = d.channels[target].truth(k == 't')
+		case '"', '0':
+			x, ok = d.channels[target].value(text)
+		}
+		d.cols[target] = append(d.cols[target], x)
+	}
+	if !ok {
+		return d.wrong(target, row, cutShort(raw))
+	}
+	return nil
+}
+
+// refuse is for an object or an array where a value is wanted.
+func (d *jsonDecoder) refuse(target, row int) error {
+	what := "an object"
+	switch d.tokens.PeekKind() {
+	case '[':
+		what = "an array in an array"
+	case '{':
+	default:
+		return d.skip() // a syntax error
+	}
+	return d.wrong(target, row, what)
+}
+
+// wrong words that a value is not what its target wants.
+func (d *jsonDecoder) wrong(target, row int, got string) error {
+	switch target {
+	case timeTarget:
+		return mismatch(JSON, "row %d, time (%s): want a number of %s since 1970 or a text such as \"2026-01-31T12:00:00Z\", got %s", row, d.layout.time.text, d.TimeUnit, got)
+	case streamTarget:
+		return mismatch(JSON, "row %d, stream id (%s): want a text or a whole number, got %s", row, d.layout.stream.text, got)
+	case endTarget:
+		return mismatch(JSON, "row %d, end mark (%s): want true or false, got %s", row, d.layout.end.text, got)
+	}
+	return mismatch(JSON, "row %d, channel %q (%s): want a number, got %s", row, d.schema.Channels[target], d.channels[target].text, got)
+}
+
+// unexpected words that a value has no rows or samples in it.
+func (d *jsonDecoder) unexpected(row int, what, where, want string) error {
+	got := map[jsontext.Kind]string{'n': "null", 't': "true", 'f': "false", '"': "a text", '0': "a number", '{': "an object", '[': "an array"}[d.tokens.PeekKind()]
+	if got == "" {
+		return d.skip() // a syntax error
+	}
+	if where != "" {
+		what += " (" + where + ")"
+	}
+	if what == "row" {
+		what = fmt.Sprintf("row %d", row)
+	}
+	return mismatch(JSON, "%s: want %s, got %s", what, want, got)
+}
+
+func (d *jsonDecoder) skipToken() error {
+	_, err := d.tokens.ReadToken()
+	return d.syntax(err)
+}
+
+func (d *jsonDecoder) skip() error { return d.syntax(d.tokens.SkipValue()) }
+
+// unquote gives the text of a JSON string. It is valid until the next value.
+func (d *jsonDecoder) unquote(raw jsontext.Value) []byte {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	d.text, _ = jsontext.AppendUnquote(d.text[:0], raw) // the tokenizer has checked it
+	return d.text
+}
+
+// syntax words the tokenizer's error.
+func (d *jsonDecoder) syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	if text := err.Error(); strings.Contains(text, "'N'") || strings.Contains(text, "'I'") {
+		hint = ": JSON has no NaN and no Infinity, send null"
+	}
+	return malformed(JSON, "%s%s", strings.TrimPrefix(err.Error(), "jsontext: "), hint)
+}
+
+// Bounds of namesIn.
+const (
+	mostNames = 13 // list shows one less
+	mostDepth = 8
+)
+
+// namesIn lists the paths of the values in a message, those of the first element
+// for an array of objects. It stops where the message breaks.
+func namesIn(payload []byte) []string {
+	tokens := jsontext.NewDecoder(bytes.NewReader(bytes.TrimPrefix(payload, byteOrderMark)))
+	var all []string
+	var visit func(at string, depth int) bool
+	visit = func(at string, depth int) bool {
+		switch tokens.PeekKind() {
+		case '{':
+			if depth == mostDepth {
+				break
+			}
+			_, _ = tokens.ReadToken()
+			for tokens.PeekKind() == '"' {
+				name, err := tokens.ReadToken()
+				if err != nil || !visit(at+"."+name.String(), depth+1) {
+					return false
+				}
+			}
+			_, err := tokens.ReadToken()
+			return err == nil
+		case '[':
+			if depth == mostDepth {
+				break
+			}
+			_, _ = tokens.ReadToken()
+			if k := tokens.PeekKind(); k == '{' || k == '[' {
+				if !visit(at+"[]", depth+1) {
+					return false
+				}
+			} else {
+				all = append(all, at+"[]")
+			}
+			return false // one element shows what the others have
+		}
+		all = append(all, at)
+		return tokens.SkipValue() == nil && len(all) < mostNames
+	}
+	visit("", 0)
+	for i, name := range all {
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "[]"), ".")
+		if len(name) > 60 {
+			name = name[:60] + "..."
+		}
+		all[i] = strings.ToValidUTF8(name, "?")
+	}
+	return all
+}

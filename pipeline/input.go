@@ -1,0 +1,94 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// How messages are read decides what samples a job has seen, and a replay must
+// see the same ones. So it is part of what a job is: the first worker stores it
+// with the model's identity (wire.Entry), and the digits that stand for the
+// readout in records and in workers' names stand for it, too.
+
+// errOtherInput is that of a worker that would read messages in another way than
+// its job does.
+var errOtherInput = errors.New("another input format")
+
+// inputText is an input as a job's entry has it: empty for Arrow, as in jobs of
+// programs that knew nothing else.
+func inputText(in formats.Input) string {
+	if in.WithDefaults().Format == formats.Arrow {
+		return ""
+	}
+	return in.Text()
+}
+
+// otherInput words that a job reads its messages in another way than a worker.
+func otherInput(job, theirs string, own formats.Input) error {
+	in, err := formats.Parse(theirs)
+	if err != nil {
+		return fmt.Errorf("pipeline: job %q reads its messages in a way that this program does not know: use the program that the job was started with, or a newer one: %w: %w", job, err, ErrOtherModel)
+	}
+	return fmt.Errorf("pipeline: job %q reads its messages in another way than this worker: in the job, %s: a job keeps what it began with, because a replay must see the same samples: start this worker with the job's settings (or with input.format: auto and no other setting of messages, which takes the job's), or under another job name: %w: %w",
+		job, strings.Join(in.Differs(own), "; "), errOtherInput, ErrOtherModel)
+}
+
+// inputOf is how a job's messages are read, which its entry says; fallback for a
+// job that has not begun. Jobs from before there were formats read Arrow, and so
+// do those whose entry is gone if their records say so.
+func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, head *readout.Linear, fallback formats.Input) (formats.Input, error) {
+	e, seq, err := readEntry(ctx, out, job)
+	switch {
+	case err != nil:
+		return fallback, err
+	case seq == 0:
+		old, err := recordsOfArrow(ctx, out, job, m, head)
+		if old {
+			fallback = formats.Input{Format: formats.Arrow}
+		}
+		return fallback, err
+	case e.Readout == "": // of imported states: the first worker decides
+		return fallback, nil
+	}
+	in, err := formats.Parse(e.Input)
+	if err != nil {
+		return fallback, otherInput(job, e.Input, fallback)
+	}
+	return in, nil
+}
+
+// recordsOfArrow reports whether a job without an entry has a record that a
+// worker for Arrow has written.
+func recordsOfArrow(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, head *readout.Linear) (bool, error) {
+	arrow, err := readoutOf(m, head, formats.Input{})
+	if err != nil {
+		return false, err
+	}
+	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
+	if err != nil {
+		return false, fmt.Errorf("pipeline: records not listed: %w", err)
+	}
+	for subject := range info.State.Subjects {
+		raw, err := out.GetLastMsgForSubject(ctx, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("pipeline: record on %s: %w", subject, err)
+		}
+		rec, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
+		if err == nil && (rec.Readout == "" || rec.Readout == arrow) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
