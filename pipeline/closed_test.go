@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -92,12 +93,13 @@ func TestReconnectSaysWhy(t *testing.T) {
 	r := rigOf(t, srv)
 	r.url, r.log = srv.URL(), book.Logger()
 	stage := r.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), quick("why", 1))
+	began := time.Now()
 	srv.Close()
 	waitFor(t, "the reason in the log", func() bool {
 		return book.Lines("connection refused") > 0 && book.Lines("no connection to the server now") > 0
 	})
-	if n := book.Lines("lease not renewed"); n != 1 {
-		t.Errorf("%d lines on the lease, want 1 in ten seconds:\n%s", n, book)
+	if n, most := book.Lines("lease not renewed"), 1+int(time.Since(began)/(10*time.Second)); n < 1 || n > most {
+		t.Errorf("%d lines on the lease, want 1 in ten seconds, at most %d:\n%s", n, most, book)
 	}
 	stage.cancel()
 	_ = stage.wait(t)

@@ -212,7 +212,7 @@ func TestSilenceIsNoLoss(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "silent", Partitions: 2, InputMaxAge: time.Hour, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	c := Config{Job: "silent", Partitions: 2, InputMaxAge: time.Hour, Lease: 300 * time.Millisecond, StopTimeout: patience} // both partitions must be released, however slow the machine
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
 		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
