@@ -39,6 +39,9 @@ type Config struct {
 	DeadLetters DeadLetters `mapstructure:"dead_letters"`
 	// How the stage works.
 	Stage Stage `mapstructure:"stage"`
+	// Taking samples over MQTT, HTTP and line protocol, with "eusn-stream gateway"
+	// (docs/gateway.md). The stage does not use it.
+	Gateway Gateway `mapstructure:"gateway"`
 	// What is written to standard error.
 	Log Log `mapstructure:"log"`
 	// Metrics for Prometheus and health checks for an orchestrator, over HTTP
@@ -227,4 +230,61 @@ type Metrics struct {
 	// Address to listen on, such as 127.0.0.1:9464. Port 0 is any free port.
 	// Empty: off.
 	Listen string `mapstructure:"listen" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:9464, or nothing" flag:"metrics"`
+}
+
+// Gateway says how devices send to a gateway.
+type Gateway struct {
+	// Address of the gateway's own MQTT broker, such as 127.0.0.1:1883. Others
+	// than this machine reach an address without a host, or with another one: then
+	// user, password, tls_cert and tls_key must be set, or insecure. Empty: none.
+	MQTT string `mapstructure:"mqtt" default:"" flag:"mqtt-listen"`
+	// Address for HTTP: POST /v1/TOPIC, and POST /write for line protocol. Empty:
+	// none.
+	HTTP string `mapstructure:"http" default:"" flag:"http-listen"`
+	// Address for Influx line protocol over TCP. There is no login: others than
+	// this machine need insecure. Empty: none.
+	TCP string `mapstructure:"tcp" default:"" flag:"tcp-listen"`
+	// Address for Influx line protocol over UDP, like tcp. Empty: none.
+	UDP string `mapstructure:"udp" default:"" flag:"udp-listen"`
+	// Another MQTT broker, whose client the gateway is: tcp://host:1883,
+	// ssl://host:8883, ws:// or wss://. Empty: none.
+	Broker string `mapstructure:"broker" default:"" flag:"broker"`
+	// Client id at that broker, which keeps the gateway's session under it: each
+	// gateway has its own.
+	BrokerID string `mapstructure:"broker_id" default:"eusn-gateway" minLength:"1" want:"a client id"`
+	// Name to log in with at that broker.
+	BrokerUser string `mapstructure:"broker_user" default:""`
+	// The password that belongs to broker_user. Set it as an environment variable
+	// rather than in a file.
+	BrokerPassword string `mapstructure:"broker_password" default:""`
+	// TLS: path of the certificate of the authority that signed that broker's
+	// certificate. Empty: those that the system trusts.
+	BrokerCA string `mapstructure:"broker_ca" default:""`
+	// Which topics have a stream, as MQTT writes patterns, separated by commas. The
+	// key of a stream is what + and # stand for, joined by /.
+	Topics string `mapstructure:"topics" default:"sensors/+" minLength:"1" want:"patterns such as plant/+/sensor/+" flag:"topics"`
+	// How devices write messages. auto: by the first bytes of each message. Where
+	// the channels are, input.* says.
+	Format string `mapstructure:"format" default:"auto" enum:"auto,arrow,json,csv,influx,raw"`
+	// Directory in which batches wait for the server's answer. One gateway uses it
+	// at a time.
+	Outbox string `mapstructure:"outbox" default:"eusn-gateway" minLength:"1" want:"the path of a directory" flag:"outbox"`
+	// When so much waits there, the gateway takes nothing more.
+	OutboxBytes Bytes `mapstructure:"outbox_bytes" default:"1GiB" minimum:"1MiB"`
+	// How long a sample waits for others of its stream.
+	Latency time.Duration `mapstructure:"latency" default:"20ms" minimum:"1ms" maximum:"1m"`
+	// Largest message of a device.
+	MaxMessage Bytes `mapstructure:"max_message" default:"256KiB" minimum:"1KiB" maximum:"64MiB"`
+	// Name that devices log in with over MQTT and HTTP. Empty: anybody may send.
+	User string `mapstructure:"user" default:""`
+	// The password that belongs to user. Set it as an environment variable rather
+	// than in a file.
+	Password string `mapstructure:"password" default:""`
+	// TLS for MQTT and HTTP: path of the gateway's certificate. It needs tls_key.
+	TLSCert string `mapstructure:"tls_cert" default:""`
+	// TLS: path of the key of the certificate.
+	TLSKey string `mapstructure:"tls_key" default:""`
+	// Take messages from others than this machine without a login and in clear. Set
+	// it only in a network in which you trust everybody.
+	Insecure bool `mapstructure:"insecure" default:"false"`
 }

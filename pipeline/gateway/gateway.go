@@ -33,7 +33,7 @@ const (
 	headerRoom    = 4 << 10                // bytes kept free in a message for its headers
 	openBytes     = 256 << 20              // of samples that have no number yet
 	keyWindow     = 65536                  // HTTP idempotency keys remembered
-	brokerWindow  = 16384                  // messages of another broker remembered
+	brokerWindow  = 60000                  // messages of another broker remembered: fewer than there are packet ids, which brokers give in turn
 )
 
 // Names of the sessions that inputs have together.

@@ -122,6 +122,9 @@ func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 
 // check completes a part and refuses what cannot be published.
 func (g *Gateway) check(p *Part, m *Message) error {
+	if p.Key != "" && m.Key != "" { // a stream id under a topic's key
+		p.Key = m.Key + "/" + p.Key
+	}
 	p.Key = cmp.Or(p.Key, m.Key)
 	if p.Key == "" {
 		return refusedf("the message does not say which stream it is of: it has no topic, and nothing where input.stream says")

@@ -66,6 +66,7 @@ type Log struct {
 	bytes   int64  // of payloads that wait
 	rec     []byte
 	roll    int64
+	release func() // the directory
 }
 
 type segment struct {
@@ -83,8 +84,13 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 		return nil, nil, fmt.Errorf("outbox: %w", err)
 	}
 	l := &Log{Sessions: NewSessions(window), Numbers: map[string]Number{}, dir: dir, log: log, waiting: map[uint64]*Batch{}}
+	var err error
+	if l.release, err = lock(dir); err != nil {
+		return nil, nil, err
+	}
 	numbers, err := segmentNumbers(dir)
 	if err != nil {
+		l.Close()
 		return nil, nil, err
 	}
 	next := 1
@@ -274,6 +280,10 @@ func (l *Log) Sync() error { return l.segs[len(l.segs)-1].f.Sync() }
 func (l *Log) Close() {
 	for _, s := range l.segs {
 		s.f.Close()
+	}
+	if l.release != nil {
+		l.release()
+		l.release = nil
 	}
 }
 

@@ -24,6 +24,7 @@ type Origin struct {
 // nil: the server has acknowledged that.
 type Seen struct {
 	id, sum, part uint64
+	n             uint64 // of the session's messages before it
 	gone          bool
 	Batch         *Batch
 }
@@ -41,7 +42,8 @@ type session struct {
 	order  []*Seen // oldest first, with gone ones
 	byID   map[uint64][]*Seen
 	live   int
-	reused bool // an id came again within the window: an acknowledged message is no proof
+	n      uint64 // given last
+	reused bool   // an id came again within the window: an acknowledged message is no proof
 }
 
 // NewSessions remembers nothing. It keeps window messages of the sessions that
@@ -91,19 +93,20 @@ func (t *Sessions) Other(o Origin) bool {
 // Add remembers a part of a new message, which b holds.
 func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	s := t.get(o.Session)
+	limit := Window
+	if n := t.window[o.Session]; n > 0 {
+		limit = n
+	}
 	for _, e := range s.byID[o.ID] {
 		if e.sum != o.Sum || e.part == o.Part {
-			s.reused = true
+			// Ids that are given in turn come again, too, after all others.
+			s.reused = s.reused || s.n-e.n < uint64(max(Window, limit/2))
 			s.drop(o.ID)
 			break
 		}
 	}
 	e := &Seen{id: o.ID, sum: o.Sum, part: o.Part, Batch: b}
 	s.add(e)
-	limit := Window
-	if n := t.window[o.Session]; n > 0 {
-		limit = n
-	}
 	s.trim(limit)
 	return e
 }
@@ -141,6 +144,8 @@ func (t *Sessions) get(name string) *session {
 }
 
 func (s *session) add(e *Seen) {
+	s.n++
+	e.n = s.n
 	s.order = append(s.order, e)
 	s.byID[e.id] = append(s.byID[e.id], e)
 	s.live++

@@ -1,0 +1,316 @@
+package live
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/metrics"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/line"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/mqtt"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/web"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+// gatewayFlags are the flags of gateway that override keys of the configuration.
+var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "outbox", "metrics"}
+
+// NewGateway is "gateway".
+func NewGateway(a *cli.App) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Take samples over MQTT, HTTP and line protocol",
+		Long: `Take samples from devices that do not speak NATS, and publish them to the input of
+a job: batched, numbered, each stream in order. Give it the configuration of the
+stage (-c): the model names the channels, and input.* says where they are in a
+message.
+
+  --mqtt-listen   a broker of its own, for MQTT 3.1.1 and 5
+  --broker        the address of another broker, whose client it is
+  --http-listen   POST /v1/TOPIC; POST /write takes line protocol
+  --tcp-listen    Influx line protocol over TCP
+  --udp-listen    Influx line protocol over UDP
+
+A PUBACK, and the answer 204, mean that the server has stored the samples. While
+the server takes nothing, no device is acknowledged, and the log says why. Ctrl-C,
+SIGTERM or SIGHUP stops it; what has no answer by then is in the outbox, and the
+next start publishes it. docs/gateway.md has the guarantees of each protocol.
+
+The key of a stream is what + and # of --topics stand for: with
+plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
+		Example: `  eusn-stream gateway --model demo-data/machine.safetensors --mqtt-listen 127.0.0.1:1883
+  eusn-stream gateway -c eusn.yaml --broker tcp://127.0.0.1:1883 --topics plant/+/sensor/+
+  eusn-stream gateway -c eusn.yaml --http-listen 127.0.0.1:8080`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file (see eusn-stream config init)")
+	f.String("model", "", "model file of the job: names the channels")
+	f.String("job", "", "name of the job")
+	f.String("nats-url", "", "NATS server; empty: nats://127.0.0.1:4222, where a stage with an embedded server listens")
+	f.String("mqtt-listen", "", "address of the gateway's own MQTT broker, such as 127.0.0.1:1883")
+	f.String("http-listen", "", "address for HTTP")
+	f.String("tcp-listen", "", "address for lines over TCP")
+	f.String("udp-listen", "", "address for lines over UDP")
+	f.String("broker", "", "another MQTT broker, such as tcp://127.0.0.1:1883")
+	f.String("topics", "", "patterns of topics, separated by commas")
+	f.String("outbox", "", "directory of the outbox")
+	f.String("metrics", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
+	config.ShowDefaults(f, gatewayFlags)
+	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+		c, err := stageConfig(a, file, f, gatewayFlags)
+		if err != nil {
+			return err
+		}
+		return runGateway(ctx, a, c)
+	})
+	return cmd
+}
+
+func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
+	o, err := gatewayOptions(c)
+	if err != nil {
+		return cli.Fail(cli.ExitConfig, err, "eusn-stream gateway --help, or docs/gateway.md")
+	}
+	m, err := models.Load(c.Model)
+	if err != nil {
+		return err
+	}
+	schema := codec.Schema{Channels: m.Channels, NonFinite: codec.Hold} // the stage decides, so nothing is lost here
+	in := inputOf(c.Input)
+	decoder, err := newPayloads(in, formats.Format(c.Gateway.Format), schema)
+	if err != nil {
+		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
+	}
+	lines, err := newPayloads(in, formats.Influx, schema)
+	if err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != "") {
+		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
+	}
+	log := a.Logger(c.Log.Level, c.Log.Format)
+	nc, err := natsclient.Connect(natsOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log))
+	if err != nil {
+		return cli.Fail(cli.ExitUnreachable, err, connectHint(err, "eusn-stream run in another terminal, or --nats-url with the address of the server"))
+	}
+	defer nc.Close()
+	g, err := gateway.New(nc, gateway.Config{
+		Job: c.Job, Subject: c.Input.Subject, Channels: m.Channels, Decoder: decoder, Lines: lines, Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
+		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log,
+	})
+	if err != nil {
+		return cli.Fail(cli.ExitFailure, err, "--outbox with a directory of its own for each gateway")
+	}
+	if c.Metrics.Listen != "" {
+		s, err := metrics.ListenGateway(c.Metrics.Listen, g.Stats, log)
+		if err != nil {
+			return cli.Fail(cli.ExitUnreachable, err, "--metrics with an address of this machine and a free port; port 0 chooses one")
+		}
+		defer s.Close()
+		a.Say("metrics at http://%s/metrics", s.Addr())
+	}
+	closeInputs, err := o.open(a, g, log)
+	if err != nil {
+		return cli.Fail(cli.ExitUnreachable, err, "addresses of this machine with free ports; port 0 chooses one")
+	}
+	a.Say("publishing to %s of job %s; Ctrl-C stops", c.Input.Subject, c.Job)
+	err = g.Run(ctx)
+	closeInputs()
+	s := g.Stats()
+	a.Say("stopped: %d samples taken in %d batches, %d messages recognised as repeats; %d batches wait in the outbox", s.Samples, s.Batches, s.Repeats, s.Waiting)
+	return err
+}
+
+// gatewayInputs are the inputs that a configuration asks for.
+type gatewayInputs struct {
+	c      config.Gateway
+	access gateway.Access
+	topics *gateway.Topics
+	broker *tls.Config
+}
+
+// gatewayOptions checks what a configuration says of the inputs.
+func gatewayOptions(c config.Config) (*gatewayInputs, error) {
+	g := c.Gateway
+	o := &gatewayInputs{c: g, access: gateway.Access{User: g.User, Password: g.Password, Open: g.Insecure}}
+	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" {
+		return nil, errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen and --udp-listen")
+	}
+	if f := c.Input.Format; !slices.Contains([]string{string(formats.Auto), string(formats.Arrow)}, f) {
+		return nil, fmt.Errorf("gateway: input.format is %s, and the gateway publishes Arrow: set input.format: auto for the job, and gateway.format: %s for what devices send", f, f)
+	}
+	if (g.User == "") != (g.Password == "") {
+		return nil, errors.New("gateway: gateway.user and gateway.password: give both or neither")
+	}
+	if (g.TLSCert == "") != (g.TLSKey == "") {
+		return nil, errors.New("gateway: gateway.tls_cert and gateway.tls_key: give both or neither")
+	}
+	if g.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(g.TLSCert, g.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: gateway.tls_cert and gateway.tls_key: %w", err)
+		}
+		o.access.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	for _, l := range []struct {
+		key, addr string
+		login     bool
+	}{{"gateway.mqtt", g.MQTT, true}, {"gateway.http", g.HTTP, true}, {"gateway.tcp", g.TCP, false}, {"gateway.udp", g.UDP, false}} {
+		if l.addr != "" {
+			if err := o.access.Check(l.key, l.addr, l.login); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if g.BrokerCA != "" {
+		pem, err := os.ReadFile(g.BrokerCA)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: gateway.broker_ca: %w", err)
+		}
+		o.broker = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+		if !o.broker.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("gateway: gateway.broker_ca: %s holds no certificate", g.BrokerCA)
+		}
+	}
+	var err error
+	o.topics, err = gateway.ParseTopics(g.Topics)
+	return o, err
+}
+
+// open starts the inputs. If one does not start, none is left.
+func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (closeAll func(), err error) {
+	var closers []func()
+	closeAll = func() {
+		for _, c := range slices.Backward(closers) {
+			c()
+		}
+	}
+	start := func(addr, what string, listen func() (net.Addr, func(), error)) {
+		if addr == "" || err != nil {
+			return
+		}
+		at, end, failed := listen()
+		if failed != nil {
+			err = failed
+			return
+		}
+		closers = append(closers, end)
+		a.Say("%s at %s", what, at)
+	}
+	start(o.c.MQTT, "MQTT broker", func() (net.Addr, func(), error) {
+		b, err := mqtt.Listen(g, mqtt.BrokerOptions{Addr: o.c.MQTT, Access: o.access, Topics: o.topics, MaxMessage: int(o.c.MaxMessage), Log: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		return b.Addr(), b.Close, nil
+	})
+	start(o.c.HTTP, "HTTP", func() (net.Addr, func(), error) {
+		s, err := web.Listen(g, web.Options{Addr: o.c.HTTP, Access: o.access, Topics: o.topics, MaxMessage: int(o.c.MaxMessage), Log: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.Addr(), s.Close, nil
+	})
+	start(o.c.TCP, "lines over TCP", func() (net.Addr, func(), error) {
+		t, err := line.ListenTCP(g, o.c.TCP, gateway.Access{}, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return t.Addr(), t.Close, nil
+	})
+	start(o.c.UDP, "lines over UDP", func() (net.Addr, func(), error) {
+		u, err := line.ListenUDP(g, o.c.UDP, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return u.Addr(), u.Close, nil
+	})
+	if o.c.Broker != "" && err == nil {
+		var c *mqtt.Client
+		if c, err = mqtt.Follow(g, mqtt.ClientOptions{URL: o.c.Broker, ID: o.c.BrokerID, User: o.c.BrokerUser, Password: o.c.BrokerPassword, TLS: o.broker, Topics: o.topics, Log: log}); err == nil {
+			closers = append(closers, c.Close)
+		}
+	}
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	return closeAll, nil
+}
+
+// payloads decodes with one decoder for each goroutine that needs one.
+type payloads struct {
+	channels int
+	free     sync.Pool // of *payloadDecoder
+}
+
+type payloadDecoder struct {
+	d formats.Decoder
+	b codec.Batch
+}
+
+func newPayloads(in formats.Input, f formats.Format, s codec.Schema) (*payloads, error) {
+	if in.Format == formats.Arrow || in.Format == "" {
+		in = formats.Input{}
+	}
+	in.Format = f
+	first, err := formats.New(in, s)
+	if err != nil {
+		return nil, err
+	}
+	p := &payloads{channels: len(s.Channels), free: sync.Pool{New: func() any {
+		d, err := formats.New(in, s)
+		if err != nil {
+			panic("BUG: " + err.Error()) // the first one was made
+		}
+		return &payloadDecoder{d: d}
+	}}}
+	p.free.Put(&payloadDecoder{d: first})
+	return p, nil
+}
+
+// Decode reads a payload and gives each stream that it names its part.
+func (p *payloads) Decode(payload []byte) ([]gateway.Part, error) {
+	d := p.free.Get().(*payloadDecoder)
+	defer p.free.Put(d)
+	b := &d.b
+	if err := d.d.Decode(payload, b); err != nil {
+		return nil, err
+	}
+	for _, at := range b.Missing {
+		b.X[at] = float32(math.NaN())
+	}
+	if len(b.Keys) == 0 {
+		return []gateway.Part{{X: slices.Clone(b.X), Times: slices.Clone(b.Times), Ends: slices.Clone(b.Ends)}}, nil
+	}
+	parts := make([]gateway.Part, len(b.Keys))
+	for i, k := range b.Keys {
+		parts[i].Key = k
+	}
+	for row, k := range b.Key {
+		to := &parts[k]
+		to.X = append(to.X, b.X[row*p.channels:(row+1)*p.channels]...)
+		if len(b.Times) > 0 {
+			to.Times = append(to.Times, b.Times[row])
+		}
+		if len(b.Ends) > 0 {
+			to.Ends = append(to.Ends, b.Ends[row])
+		}
+	}
+	return parts, nil
+}

@@ -1,0 +1,281 @@
+package live_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
+)
+
+// asProgram makes the test binary the program, so that a test can kill it.
+const asProgram = "EUSN_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(root.Run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// process is the program in a process of its own.
+type process struct {
+	*exec.Cmd
+	addr string // of what it listens on first
+}
+
+var listening = regexp.MustCompile(`MQTT broker at (\S+)`)
+
+func startProcess(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0], args...)}
+	p.Env = append(os.Environ(), asProgram+"=1")
+	out, err := p.StderrPipe()
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	addr := make(chan string, 1)
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			t.Log(s.Text())
+			if m := listening.FindStringSubmatch(s.Text()); m != nil {
+				addr <- m[1]
+			}
+		}
+	}()
+	select {
+	case p.addr = <-addr:
+	case <-time.After(pipelinetest.Patience):
+		t.Fatal("the gateway does not listen")
+	}
+	return p
+}
+
+func (p *process) kill() {
+	p.Process.Kill()
+	p.Wait()
+}
+
+// answers are the predictions of a job by stream, in order, as text.
+func answers(t *testing.T, url, job string) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+		return consumer.Read(t.Context(), js, job, consumer.Span{From: 1, Stored: true}, func(o consumer.Output) error {
+			for _, p := range o.Predictions {
+				var bits []string
+				for _, s := range p.Scores {
+					bits = append(bits, fmt.Sprintf("%08x", math.Float32bits(s)))
+				}
+				all[p.Stream] = append(all[p.Stream], fmt.Sprint(p.Class, " ", p.Flags, " ", bits))
+			}
+			return nil
+		})
+	})
+	return all
+}
+
+func count(m map[string][]string) (n int) {
+	for _, x := range m {
+		n += len(x)
+	}
+	return n
+}
+
+// A gateway that is killed again and again loses nothing that devices with a
+// session have handed over, and doubles nothing: the predictions have the bits,
+// and the flags, of the same samples published without a gateway.
+func TestKilledGateway(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", in("archive"))
+	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--out", in("model"), "--bank", "v1", "--members", "1", "--units", "5", "--policy", "count", "--length", "20")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "4")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	direct := clitest.Start(t, "reading direct.*", "run", "-c", clitest.Write(t, in("direct.yaml"), "job: direct\nmodel: "+in("model")+"\nnats: {url: "+url+"}\ninput: {subject: direct.*}\nstage: {partitions: 4}\n"))
+	defer direct.Stop(t)
+	defer stage.Stop(t)
+
+	const devices, each, kills = 6, 400, 5
+	value := func(d, i, c int) float32 { return float32(math.Sin(float64(i)/float64(3+d)+float64(c))) * 2 }
+	var items []producer.Item
+	for d := range devices {
+		it := producer.Item{Stream: fmt.Sprint("A/", d)}
+		for i := range each {
+			it.X = append(it.X, value(d, i, 0), value(d, i, 1))
+		}
+		items = append(items, it)
+	}
+	nc, err := natsclient.Connect(natsclient.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := (producer.Publisher{Subject: "direct.*", Channels: []string{"c0", "c1"}}).Publish(t.Context(), nc, producer.FromSlice(items)); err != nil {
+		t.Fatal(err)
+	}
+
+	gateway := func(addr string) *process {
+		return startProcess(t, "gateway", "--model", in("model"), "--nats-url", url, "--mqtt-listen", addr, "--topics", "plant/+/sensor/+", "--outbox", in("outbox"))
+	}
+	g := gateway("127.0.0.1:0")
+	var clients []paho.Client
+	for d := range devices {
+		o := paho.NewClientOptions().AddBroker("tcp://" + g.addr).SetClientID(fmt.Sprint("device", d)).SetCleanSession(false).SetProtocolVersion(4).
+			SetAutoReconnect(true).SetMaxReconnectInterval(20 * time.Millisecond).SetStore(paho.NewOrderedMemoryStore())
+		c := paho.NewClient(o)
+		if tok := c.Connect(); !tok.WaitTimeout(pipelinetest.Patience) || tok.Error() != nil {
+			t.Fatal(tok.Error())
+		}
+		defer c.Disconnect(0)
+		clients = append(clients, c)
+	}
+	for i := range each {
+		for d, c := range clients {
+			c.Publish(fmt.Sprint("plant/A/sensor/", d), 1, false, fmt.Sprintf(`{"c0": %v, "c1": %v}`, value(d, i, 0), value(d, i, 1)))
+		}
+		if i%(each/kills) == each/kills/2 {
+			g.kill()
+			g = gateway(g.addr)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	var got map[string][]string
+	for end := time.Now().Add(pipelinetest.Patience); time.Now().Before(end) && count(got) < devices*each/20; time.Sleep(100 * time.Millisecond) {
+		got = answers(t, url, "eusn")
+	}
+	time.Sleep(300 * time.Millisecond) // for doubled samples
+	got = answers(t, url, "eusn")
+	want := answers(t, url, "direct")
+	if count(want) != devices*each/20 {
+		t.Fatalf("%d predictions without the gateway", count(want))
+	}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		for k := range want {
+			t.Errorf("stream %s: %d predictions, want %d\n%v\n%v", k, len(got[k]), len(want[k]), got[k], want[k])
+		}
+	}
+}
+
+// What is wrong with a gateway's configuration is said before anything starts.
+func TestGatewayRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		text, says string
+	}{
+		{"", "there is no input"},
+		{"gateway: {mqtt: ':1883'}", "gateway.user with gateway.password, and gateway.tls_cert"},
+		{"gateway: {http: '0.0.0.0:80', user: u, password: p}", "the password would be sent in clear"},
+		{"gateway: {tcp: ':8094'}", "lines have no login"},
+		{"gateway: {mqtt: '127.0.0.1:0', user: u}", "give both or neither"},
+		{"gateway: {mqtt: '127.0.0.1:0', tls_cert: none.pem, tls_key: none.pem}", "none.pem"},
+		{"gateway: {mqtt: '127.0.0.1:0', topics: a/b}", "want a + or #"},
+		{"gateway: {mqtt: '127.0.0.1:0'}\ninput: {format: json}", "set input.format: auto"},
+	} {
+		file := clitest.Write(t, filepath.Join(dir, "c.yaml"), c.text+"\n")
+		clitest.Exec(t, t.Context(), "gateway", "-c", file).Want(t, cli.ExitConfig, c.says, "try:")
+	}
+}
+
+// HTTP and lines, as a person would try them.
+func TestGatewayOverHTTPAndLines(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", in("archive"))
+	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--out", in("model"), "--bank", "v1", "--members", "1", "--units", "5", "--policy", "count", "--length", "4")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "2")
+	defer stage.Stop(t)
+	url := clitest.ServerURL.FindString(stage.Messages())
+	g := clitest.Start(t, "publishing to", "gateway", "--model", in("model"), "--nats-url", url, "--http-listen", "127.0.0.1:0", "--tcp-listen", "127.0.0.1:0", "--udp-listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--outbox", in("outbox"))
+	defer g.Stop(t)
+	at := func(what string) string {
+		m := regexp.MustCompile(what + ` at (\S+)`).FindStringSubmatch(g.Messages())
+		if m == nil {
+			t.Fatalf("no address of %s:\n%s", what, g.Messages())
+		}
+		return m[1]
+	}
+	post := func(path, body, idempotency string) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+at("HTTP")+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if idempotency != "" {
+			r.Header.Set("Idempotency-Key", idempotency)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, c := range []struct {
+		path, body, key string
+		code            int
+	}{
+		{"/v1/sensors/h", `{"c0": [1, 2], "c1": [3, 4]}`, "a", 204},
+		{"/v1/sensors/h", `{"c0": [1, 2], "c1": [3, 4]}`, "a", 204},
+		{"/v1/sensors/h", `{"c0": 5, "c1": 6}`, "a", 400},
+		{"/v1/sensors/h", `{"c0": [5, 6], "c1": [7, 8]}`, "b", 204},
+		{"/v1/elsewhere", `{"c0": 5, "c1": 6}`, "", 404},
+		{"/v1/sensors/h.h", `{"c0": 5, "c1": 6}`, "", 404},
+		{"/write", "m,stream_id=w c0=1,c1=2\nm,stream_id=w c0=1,c1=2\nm,stream_id=w c0=1,c1=2\nm,stream_id=w c0=1,c1=2\n", "", 204},
+		{"/write", "m c0=1,c1=2", "", 400},
+		{"/v1/sensors/h", strings.Repeat("x", 300<<10), "", 413},
+	} {
+		if code := post(c.path, c.body, c.key); code != c.code {
+			t.Errorf("POST %s %.40q: %d, want %d", c.path, c.body, code, c.code)
+		}
+	}
+	for _, network := range []string{"TCP", "UDP"} {
+		sendLines(t, strings.ToLower(network), at("lines over "+network), 4)
+	}
+	var got map[string][]string
+	for end := time.Now().Add(pipelinetest.Patience); time.Now().Before(end) && count(got) < 4; time.Sleep(50 * time.Millisecond) {
+		got = answers(t, url, "eusn")
+	}
+	if len(got["h"]) != 1 || len(got["w"]) != 1 || len(got["tcp"]) != 1 || len(got["udp"]) != 1 {
+		t.Errorf("%v: want a prediction each of h, w, tcp and udp", got)
+	}
+}
+
+func sendLines(t *testing.T, network, addr string, n int) {
+	t.Helper()
+	c, err := net.Dial(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range n {
+		if _, err := fmt.Fprintf(c, "m,stream_id=%s c0=1,c1=2\nnonsense\n", network); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

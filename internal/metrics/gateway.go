@@ -1,0 +1,81 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+)
+
+// The metrics of a gateway; docs/gateway.md lists them.
+var (
+	gatewayMessages   = define(counter, "eusn_gateway_messages_total", "Messages taken from devices, repeats excluded.", "input")
+	gatewayRefused    = define(counter, "eusn_gateway_refused_total", "Messages that were refused: they will never be taken.", "input")
+	gatewayRepeats    = define(counter, "eusn_gateway_repeats_total", "Messages of devices that were taken before.")
+	gatewayUnreadable = define(counter, "eusn_gateway_unreadable_total", "Payloads that could not be read: dead letters of the stage.")
+	gatewayDropped    = define(counter, "eusn_gateway_udp_dropped_total", "UDP packets for which there was no room.")
+	gatewaySamples    = define(counter, "eusn_gateway_samples_total", "Samples in the messages taken.")
+	gatewayBatches    = define(counter, "eusn_gateway_batches_total", "Batches that were given a number.")
+	gatewayRetries    = define(counter, "eusn_gateway_publish_retries_total", "Attempts to publish a batch that failed.")
+	gatewayHeld       = define(gauge, "eusn_gateway_holding_back", "1 while the server takes nothing and no device is acknowledged.")
+	gatewayWaiting    = define(gauge, "eusn_gateway_outbox_batches", "Batches in the outbox.")
+	gatewayBytes      = define(gauge, "eusn_gateway_outbox_bytes", "Bytes of them.")
+)
+
+type gatewayCollector struct{ stats func() gateway.Stats }
+
+func (gatewayCollector) metrics() []*metric {
+	return []*metric{gatewayMessages, gatewayRefused, gatewayRepeats, gatewayUnreadable, gatewayDropped, gatewaySamples, gatewayBatches, gatewayRetries, gatewayHeld, gatewayWaiting, gatewayBytes}
+}
+
+// Describe implements prometheus.Collector.
+func (c gatewayCollector) Describe(out chan<- *prometheus.Desc) { describe(out, c.metrics()) }
+
+// Collect implements prometheus.Collector.
+func (c gatewayCollector) Collect(out chan<- prometheus.Metric) {
+	s := c.stats()
+	for input, n := range s.Messages {
+		gatewayMessages.send(out, float64(n), input)
+		gatewayRefused.send(out, float64(s.Refused[input]), input)
+	}
+	gatewayRepeats.send(out, float64(s.Repeats))
+	gatewayUnreadable.send(out, float64(s.Unreadable))
+	gatewayDropped.send(out, float64(s.Dropped))
+	gatewaySamples.send(out, float64(s.Samples))
+	gatewayBatches.send(out, float64(s.Batches))
+	gatewayRetries.send(out, float64(s.Retries))
+	gatewayHeld.send(out, boolean(s.HoldingBack))
+	gatewayWaiting.send(out, float64(s.Waiting))
+	gatewayBytes.send(out, float64(s.OutboxBytes))
+}
+
+// ListenGateway serves the metrics of a gateway, and /healthz.
+func ListenGateway(addr string, stats func() gateway.Stats, log *slog.Logger) (*Server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(gatewayCollector{stats}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
+	s := &Server{listener: l, done: make(chan struct{}), http: http.Server{
+		Handler: mux, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients that break off are no news
+	}}
+	go func() {
+		defer close(s.done)
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are no longer served", "addr", addr, "err", err)
+		}
+	}()
+	return s, nil
+}

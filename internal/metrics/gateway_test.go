@@ -1,0 +1,50 @@
+package metrics
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+)
+
+// What a gateway serves is what its document lists.
+func TestGatewayMetrics(t *testing.T) {
+	s, err := ListenGateway("127.0.0.1:0", func() gateway.Stats {
+		return gateway.Stats{Messages: map[string]uint64{"mqtt": 7}, Refused: map[string]uint64{"mqtt": 3}, HoldingBack: true, Waiting: 5}
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	resp, err := http.Get("http://" + s.Addr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`eusn_gateway_messages_total{input="mqtt"} 7`, `eusn_gateway_refused_total{input="mqtt"} 3`, "eusn_gateway_holding_back 1", "eusn_gateway_outbox_batches 5"} {
+		if !strings.Contains(string(page), want+"\n") {
+			t.Errorf("/metrics lacks %s:\n%s", want, page)
+		}
+	}
+	doc, err := os.ReadFile("../../docs/gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := gatewayCollector{}.metrics()
+	for _, m := range all {
+		if !strings.Contains(string(doc), "| `"+m.name+"` |") {
+			t.Errorf("docs/gateway.md lacks %s", m.name)
+		}
+	}
+	if n := strings.Count(string(doc), "| `eusn_gateway_"); n != len(all) {
+		t.Errorf("docs/gateway.md lists %d metrics, there are %d", n, len(all))
+	}
+}

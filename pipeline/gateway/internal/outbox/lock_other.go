@@ -1,0 +1,20 @@
+//go:build !unix
+
+package outbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// lock makes a file that no other process can make. When the process is killed
+// the file stays, and a person has to remove it.
+func lock(dir string) (release func(), err error) {
+	name := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: another gateway uses the directory %s (after a crash remove %s): %w", dir, name, err)
+	}
+	return func() { f.Close(); os.Remove(name) }, nil
+}
