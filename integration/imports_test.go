@@ -71,7 +71,7 @@ var graph = map[string]struct {
 	"internal/load":           {[]string{"codec", "pipeline", "pipeline/consumer"}, "publishes and times; knows no command"},
 	"internal/cli/demo":       {[]string{"codec", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/source", "offline", "pipeline", "pipeline/consumer", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "trains and streams in one process, which no other command does"},
 	"internal/cli/root":       {[]string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/engines", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/term"}, "puts the commands together"},
-	"integration":             {[]string{"codec", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
+	"integration":             {[]string{"codec", "codec/formats", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
 
 	// Packages that only tests import: see testSupport.
 	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/consumer", "pipeline/internal/store", "pipeline/natsclient"}, "runs the whole program in tests"},

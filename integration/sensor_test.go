@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
@@ -94,7 +95,10 @@ func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, stats := live(t, m, d, test)
+	got, stats, said := live(t, m, d, test, formats.Input{}, asArrow(t, m.Channels))
+	if !strings.Contains(said, "unlike the training data") {
+		t.Errorf("nothing is said of dead sensors; the log is\n%s", said)
+	}
 	flagged := map[string]uint64{}
 	for k, w := range ev.Predictions {
 		p, kind := got[w.ID], broken[k/4]
@@ -124,9 +128,24 @@ func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int) {
 	}
 }
 
-// live gives the series to a stage, each as a stream in messages of 50
-// samples, and returns their predictions.
-func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int) (map[string]codec.Prediction, pipeline.Stats) {
+// asArrow writes samples as Arrow messages.
+func asArrow(t *testing.T, channels []string) func(rows int, x []float32) []byte {
+	enc, err := codec.NewInputEncoder(channels, codec.InputOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(rows int, x []float32) []byte {
+		body, err := enc.Encode(&codec.Batch{Rows: rows, X: x})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(body)
+	}
+}
+
+// live gives the series to a stage, each as a stream in messages of 50 samples,
+// written in some format, and returns their predictions and the log.
+func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int, in formats.Input, write func(rows int, x []float32) []byte) (map[string]codec.Prediction, pipeline.Stats, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -140,7 +159,7 @@ func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int) (m
 	var counters pipeline.Counters
 	ready := make(chan struct{})
 	stage := pipeline.Stage{
-		Config: pipeline.Config{Job: "sensor", InputSubject: "sensors.*", Shards: 1}, Model: m, Log: log, Counters: &counters, Ready: func() { close(ready) },
+		Config: pipeline.Config{Job: "sensor", InputSubject: "sensors.*", Shards: 1, Input: in}, Model: m, Log: log, Counters: &counters, Ready: func() { close(ready) },
 		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			return reservoir.NewCPU(net, slots, "auto", 1)
 		},
@@ -163,25 +182,18 @@ func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int) (m
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := codec.NewInputEncoder(m.Channels, codec.InputOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := len(m.Channels)
 	for _, i := range series {
 		s := d.Series[i]
 		for x, seq := s.Values, 1; len(x) > 0; seq++ {
 			n := min(50*c, len(x))
-			body, err := enc.Encode(&codec.Batch{Rows: n / c, X: x[:n]})
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := write(n/c, x[:n])
 			x = x[n:]
 			h := nats.Header{pipeline.HeaderSeq: {fmt.Sprint(seq)}}
 			if len(x) == 0 {
 				h.Set(pipeline.HeaderEnd, "true")
 			}
-			if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: "sensors." + s.ID, Data: slices.Clone(body), Header: h}); err != nil {
+			if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: "sensors." + s.ID, Data: body, Header: h}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -204,8 +216,5 @@ func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int) (m
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said.String(), "unlike the training data") {
-		t.Errorf("nothing is said of dead sensors; the log is\n%s", said.String())
-	}
-	return got, counters.Stats()
+	return got, counters.Stats(), said.String()
 }
