@@ -222,3 +222,31 @@ func TestOtherFormatIsADeadLetter(t *testing.T) {
 		}
 	}
 }
+
+// A worker that leaves the format open begins a new job, and another one stores
+// a format first: the worker starts again, with that format.
+func TestFormatStoredMeanwhileIsTaken(t *testing.T) {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b, book := newLoggedRig(t)
+	c := quick("meanwhile", 2)
+	c.Input = formats.Input{Format: formats.JSON, Time: "$.t"}
+	var other *running
+	open := c
+	open.Input = formats.Input{Format: formats.Auto}
+	r := b.launch(m, open, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		if other == nil { // after this worker has looked, before it says anything
+			other = b.launch(m, c, pipelinetest.Generic)
+		}
+		return pipelinetest.Generic(net, slots)
+	})
+	if n := book.Lines("the job began with this input format"); n != 1 {
+		t.Errorf("the format was taken %d times:\n%s", n, book.String())
+	}
+	other.stop(t)
+	b.expire(c.Job)
+	b.publish([]pipelinetest.Packet{{Key: "a", Raw: []byte(`{"x":1,"y":2,"t":5,"end":true}`)}})
+	if got := b.await(c.Job, 1); got["a"][0].Time != 5 {
+		t.Errorf("%+v", got)
+	}
+	r.stop(t)
+}
