@@ -31,6 +31,9 @@ var Formats = []Format{Auto, Arrow, JSON, CSV, Influx, Raw}
 // Units are those that a time written as a number may have.
 var Units = []string{"ns", "us", "ms", "s"}
 
+// Separators are those that may be between the cells of a CSV line.
+var Separators = []string{",", ";", "|", "\t"}
+
 // Input says how messages are read. It decides what samples a message holds, so
 // a job keeps the one that it began with.
 //
@@ -60,7 +63,7 @@ type Input struct {
 	// TimeStep is between the rows of a JSON message that has arrays of samples
 	// and one time, that of its first row. 0: such a message is refused.
 	TimeStep time.Duration `json:"time_step,omitempty"`
-	// Separator is between the cells of a CSV line: one byte. Default comma.
+	// Separator is between the cells of a CSV line: one of Separators. Default comma.
 	Separator string `json:"csv_separator,omitempty"`
 	// RawType is that of bare numbers: one of RawTypes. Default f32le.
 	RawType string `json:"raw_type,omitempty"`
@@ -184,8 +187,8 @@ func (in Input) Validate() error {
 	if in.TimeStep < 0 {
 		return fmt.Errorf("formats: input.time_step is %v, want 0s or a positive duration", in.TimeStep)
 	}
-	if s := in.Separator; s != "" && (len(s) != 1 || strings.ContainsAny(s, "\"\r\n") || s[0] >= 0x80) {
-		return fmt.Errorf("formats: input.csv_separator is %q, want one character such as \",\", \";\" or a tab", s)
+	if s := in.Separator; s != "" && !slices.Contains(Separators, s) {
+		return fmt.Errorf("formats: input.csv_separator is %q, want one of %q", s, Separators)
 	}
 	if _, known := rawTypes[in.RawType]; in.RawType != "" && !known {
 		return fmt.Errorf("formats: input.raw_type is %q, want one of %q", in.RawType, RawTypes)
