@@ -78,10 +78,10 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 }
 
 // spillSums puts the copy of the Gram matrix, 4 bytes for each of F x F, into a
-// file where that makes what is held fit.
+// file where there is no room for all.
 func (p *Plan) spillSums(memory int64) {
 	spare := 4 * int64(p.Features) * int64(p.Features)
-	if memory > 0 && p.Solving > memory && p.Solving-spare <= memory {
+	if memory > 0 && p.Solving > memory {
 		p.Spilled = true
 		p.Solving -= spare
 	}
