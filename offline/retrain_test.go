@@ -94,10 +94,10 @@ func TestDefaultBankIsValid(t *testing.T) {
 // set, but for the names that slices do not have; no bit differs, with fewer
 // series than features and with more.
 func TestLibraryTrainsTheSameModel(t *testing.T) {
-	for _, n := range []int{30, 120} {
-		d := tones(n, 0)
-		spec := smallBank(2)
-		spec.Members, spec.Units = 2, 6 // 60 features
+	v1 := smallBank(2)
+	v1.Members, v1.Units = 2, 6 // 60 features
+	for n, spec := range map[int]reservoir.Spec{30: v1, 120: v1, 1030: fewTaps(2)} {
+		d := manyTones(n)
 		want, _ := retrained(t, d, RetrainOptions{Spec: spec})
 		var series [][]float32
 		var labels []string
