@@ -53,6 +53,7 @@ var graph = map[string]struct {
 	"pipeline/gateway/line":   {[]string{"pipeline/gateway"}, "lines in, messages out: knows no server of ours"},
 	"pipeline/natsclient":     {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/producer":       {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
+	"client":                  {[]string{"codec", "pipeline/consumer", "pipeline/natsclient", "pipeline/producer"}, "what programs around a stage need of it, in one place; knows no stage"},
 	"pipeline/natsserver":     {[]string{"pipeline/natsclient"}, "a server and its directory; asks itself one question at the start, as a client"},
 	"internal/metrics":        {[]string{"gpu/telemetry", "pipeline", "pipeline/gateway"}, "reads what the stage, a gateway and the GPUs tell; none knows it"},
 	"cmd/eusn-stream":         {[]string{"internal/cli/root"}, "signals and the exit: all else is a function of arguments"},
@@ -97,7 +98,7 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/owner", "pipeline/internal/store", "pipeline/consumer", "pipeline/gateway", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"client", "internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/owner", "pipeline/internal/store", "pipeline/consumer", "pipeline/gateway", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/go-json-experiment/", []string{"codec/formats"}, "one package reads JSON that comes from outside, by a tokenizer that is in the standard library from Go 1.27 on"},
 	{"github.com/influxdata/", []string{"codec/formats"}, "one package reads line protocol"},

@@ -69,7 +69,7 @@ func (l *loop) retry(s *stream, err error) error {
 	if s.refused.IsZero() {
 		s.refused = now
 	}
-	l.refused.log(l.opt.Log, s, err)
+	l.refused.log(l.opt.Log, s.key, s.seq, err)
 	nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 	switch {
 	case nobody && now.Sub(s.refused) > noStreamPatience:
@@ -92,10 +92,10 @@ type refusals struct {
 }
 
 // log logs at most one line a second, however many streams wait.
-func (r *refusals) log(log *slog.Logger, s *stream, err error) {
+func (r *refusals) log(log *slog.Logger, key string, seq uint64, err error) {
 	r.since++
 	if now := time.Now(); now.Sub(r.logged) >= time.Second {
-		log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "refusals", r.since, "stream", s.key, "seq", s.seq, "err", natsclient.Plain(err))
+		log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "refusals", r.since, "stream", key, "seq", seq, "err", natsclient.Plain(err))
 		r.logged, r.since = now, 0
 	}
 }
@@ -125,5 +125,5 @@ func (l *loop) finish(cause error) error {
 // permanent reports whether sending again can never succeed.
 func permanent(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.Code == 400 || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
+	return errors.As(err, &api) && api.Code == 400 || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, errOtherProducer)
 }

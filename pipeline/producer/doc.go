@@ -4,6 +4,10 @@
 // keeps each stream in order through any failure, and can continue where an
 // earlier run ended.
 //
+// Live does the same for samples that are taken now: it joins those of a stream
+// into messages, holds back its caller while the server takes none, and can
+// continue after a restart without losing or repeating a sample.
+//
 // It owns no data and no schema: a Source gives it the samples, package codec
 // encodes them. It knows nothing of the stage that reads them but the names of
 // subjects and headers.

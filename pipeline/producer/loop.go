@@ -68,14 +68,20 @@ func (l *loop) open(ctx context.Context, nc *nats.Conn) error {
 	if !l.opt.Resume {
 		return nil
 	}
-	l.input, err = l.js.Stream(ctx, wire.InputStream(l.opt.Job))
+	l.input, err = openInput(ctx, l.js, l.opt.Job)
+	return err
+}
+
+// openInput finds the input of a job, to continue what it has.
+func openInput(ctx context.Context, js jetstream.JetStream, job string) (jetstream.Stream, error) {
+	input, err := js.Stream(ctx, wire.InputStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(l.opt.Job))
+		return nil, fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(job))
 	}
 	if err != nil {
-		return fmt.Errorf("producer: NATS stream %s: %w", wire.InputStream(l.opt.Job), err)
+		return nil, fmt.Errorf("producer: NATS stream %s: %w", wire.InputStream(job), err)
 	}
-	return nil
+	return input, nil
 }
 
 func (l *loop) run(ctx context.Context) error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,7 +67,7 @@ func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 
 // continueAfter reads how far the input already has the stream.
 func (l *loop) continueAfter(ctx context.Context, s *stream) error {
-	last, err := l.input.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.in.*.%s", l.opt.Job, s.key))
+	last, err := l.input.GetLastMsgForSubject(ctx, wire.KeySubjects(l.opt.Job, s.key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
@@ -146,17 +145,8 @@ func (l *loop) build(s *stream, to int) error {
 		return fmt.Errorf("producer: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", in.Rows, len(data), l.maxBytes)
 	}
 	s.seq++
-	subject := strings.TrimSuffix(l.opt.Subject, "*") + s.key
-	seq := strconv.FormatUint(s.seq, 10)
-	h := nats.Header{
-		wire.HeaderSeq: {seq}, wire.HeaderIncarnation: {s.incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", codec.CRC(data))},
-		jetstream.MsgIDHeader: {subject + ":" + s.incarnation + ":" + seq},
-	}
 	s.over = to == len(it.X)/ch
-	if it.End && s.over {
-		h.Set(wire.HeaderEnd, "true")
-	}
-	s.msg = &nats.Msg{Subject: subject, Header: h, Data: append([]byte(nil), data...)}
+	s.msg = message(subjectOf(l.opt.Subject, s.key), s.incarnation, s.incarnation, s.seq, data, it.End && s.over)
 	s.due = l.pace.due(s.clock, to, last, timed)
 	s.rows, s.row = in.Rows, to
 	return nil

@@ -14,6 +14,7 @@ const (
 	HeaderIncarnation = "Eusn-Incarnation"
 	HeaderCRC         = "Eusn-Crc"
 	HeaderEnd         = "Eusn-End"
+	HeaderLastTime    = "Eusn-Last-Ts" // for producers that resume; the stage does not read it
 
 	HeaderKind      = "Eusn-Kind"
 	HeaderWorker    = "Eusn-Worker"

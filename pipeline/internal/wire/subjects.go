@@ -22,6 +22,7 @@ func MemberStream(job string) string     { return "KV_" + MemberBucket(job) }
 func InputSubject(job string, p int, key string) string {
 	return fmt.Sprintf("%s.in.%d.%s", job, p, key)
 }
+func KeySubjects(job, key string) string         { return fmt.Sprintf("%s.in.*.%s", job, key) }
 func InputFilter(job string, p int) string       { return fmt.Sprintf("%s.in.%d.*", job, p) }
 func OutputSubject(job string, p int) string     { return fmt.Sprintf("%s.out.%d", job, p) }
 func DeadLetterSubject(job string, p int) string { return fmt.Sprintf("%s.dlq.%d", job, p) }

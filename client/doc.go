@@ -1,0 +1,32 @@
+// Package client is for Go programs that send samples to a stage and read its
+// predictions: a sensor, a gateway, a dashboard, an alarm. The stage runs
+// elsewhere (eusn-stream run). The whole program:
+//
+//	c, err := client.Connect(ctx, client.Options{URL: "nats://127.0.0.1:4222", Channels: []string{"x", "y", "z"}})
+//	if err != nil {
+//		return err
+//	}
+//	defer c.Close(ctx)
+//	err = c.Publish(ctx, client.Samples{Stream: "pump-1", X: []float32{.1, .2, .3}})
+//	err = c.Read(ctx, client.Span{}, func(p client.Prediction) error {
+//		fmt.Println(p.Stream, p.Class, p.Probability, p.Integrity())
+//		return nil
+//	})
+//
+// Publish joins the samples of a stream into messages and numbers them, so that
+// the stage counts no message twice and notices each that is missing. It returns
+// before they are stored: Flush returns when they are, and Options.Stored tells
+// of each message. Samples that the server does not take wait, and are sent
+// again; when Options.Buffer of them wait, Publish waits too, until its context
+// ends. None is dropped. What was taken and not stored is lost if the process
+// ends: so Close, or send it again.
+//
+// With Options.Resume a client that was killed continues exactly: send again
+// everything from some sample that is certainly stored, and the client leaves
+// out what the input has. It tells samples by their times.
+//
+// The protocol is in package pipeline's documentation, its Go code in
+// pipeline/producer (Live) and pipeline/consumer (Read). There is no subject for
+// labels in it: notes of what was wrong when go to the training
+// (docs/parquet.md).
+package client

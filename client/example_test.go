@@ -1,0 +1,95 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/client"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A client publishes the samples of two pumps and reads what they are
+// classified as.
+func Example() {
+	ctx := context.Background()
+	url, end := startStage(ctx) // elsewhere: eusn-stream run
+	defer end()
+
+	c, err := client.Connect(ctx, client.Options{URL: url, Job: "pumps", Channels: []string{"c0"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close(ctx)
+	for _, s := range []client.Samples{
+		{Stream: "pump-1", X: []float32{3, 5}},
+		{Stream: "pump-2", X: []float32{8, 5, 3, 1}, End: true}, // the sequence ends: predict
+		{Stream: "pump-1", X: []float32{4, 6}, End: true},
+	} {
+		if err := c.Publish(ctx, s); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := c.Flush(ctx); err != nil { // all is stored now
+		log.Fatal(err)
+	}
+	classes, enough := map[string]string{}, errors.New("enough")
+	err = c.Read(ctx, client.Span{From: 1}, func(p client.Prediction) error {
+		classes[p.Stream] = p.Class
+		if len(classes) == 2 {
+			return enough
+		}
+		return nil
+	})
+	if err != enough {
+		log.Fatal(err)
+	}
+	fmt.Println(classes["pump-1"], classes["pump-2"])
+	// Output: rising falling
+}
+
+// startStage trains a model and runs a stage on an embedded server.
+func startStage(ctx context.Context) (url string, end func()) {
+	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
+	model, err := reservoir.Train(ctx, reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "nats")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server, err := natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	stage := &pipeline.Stage{
+		Config: pipeline.Config{Job: "pumps", Partitions: 2},
+		Model:  model,
+		Dial:   func(name string) (*nats.Conn, error) { return server.Connect(name, nil) },
+		Ready:  func() { close(ready) },
+		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			return reservoir.NewCPU(net, slots, "auto", 1)
+		},
+	}
+	go func() { ended <- stage.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		log.Fatal(err)
+	}
+	return server.URL(), func() {
+		stop()
+		<-ended
+		server.Close()
+		os.RemoveAll(dir)
+	}
+}

@@ -1,0 +1,150 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// A stream that is resumed is written by compare-and-set: each message names
+// the number in the input of the one that it expects before it, and the server
+// refuses it if another is the key's last. So a message of a client that was
+// killed cannot come in between late, and one that was stored, and whose
+// acknowledgement was lost, is not stored twice, however long that took.
+
+// lastInput is a key's last message in the input.
+type lastInput struct {
+	seq         uint64 // in the input; 0 = there is none
+	number      uint64 // Eusn-Seq
+	incarnation string
+	time        int64 // of the stream's last sample
+	end         bool
+	resent      bool // a dead letter that was sent again, between two messages of the producer
+	foreign     error
+}
+
+var errSendAgain = errors.New("the input has another last message of the stream")
+
+// laneOf finds or makes a stream.
+func (l *Live) laneOf(ctx context.Context, key string) (*lane, error) {
+	if err := wire.CheckToken(key); err != nil {
+		return nil, fmt.Errorf("producer: stream name: %w", err)
+	}
+	l.mu.Lock()
+	s := l.streams[key]
+	l.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	l.claiming.Lock()
+	defer l.claiming.Unlock()
+	l.mu.Lock()
+	s = l.streams[key] // another call may have made it
+	l.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	s = &lane{key: key, incarnation: l.run, there: reached{time: codec.NoTime}, seen: codec.NoTime, until: codec.NoTime, place: -1}
+	if l.input != nil {
+		last, err := l.lastOf(ctx, key)
+		if err == nil {
+			err = s.resume(last)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	l.mu.Lock()
+	l.streams[key] = s
+	l.mu.Unlock()
+	return s, nil
+}
+
+// resume makes a stream continue after its last message.
+func (s *lane) resume(last lastInput) error {
+	s.last = last.seq
+	switch {
+	case last.seq == 0:
+		return nil
+	case last.resent:
+		return fmt.Errorf("producer: stream %q: its last message in the input, %d, is a dead letter that was sent again, so it does not say which samples were stored before: publish without Resume once, or under another key", s.key, last.seq)
+	case last.foreign != nil:
+		return fmt.Errorf("producer: stream %q: its last message in the input, %d, is not of a client that resumes (%w): publish without Resume, or under another key", s.key, last.seq, last.foreign)
+	}
+	s.seq, s.incarnation, s.there, s.until = last.number, last.incarnation, reached{last.time, last.end}, last.time
+	return nil
+}
+
+// lastOf reads a key's last message.
+func (l *Live) lastOf(ctx context.Context, key string) (lastInput, error) {
+	m, err := l.input.GetLastMsgForSubject(ctx, wire.KeySubjects(l.opt.Job, key))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return lastInput{}, nil
+	}
+	if err != nil {
+		return lastInput{}, fmt.Errorf("producer: last message of stream %q: %w", key, err)
+	}
+	h := m.Header
+	last := lastInput{seq: m.Sequence, incarnation: h.Get(wire.HeaderIncarnation), end: h.Get(wire.HeaderEnd) == endMark, resent: h.Get(wire.HeaderDead) != ""}
+	if last.number, last.foreign = strconv.ParseUint(h.Get(wire.HeaderSeq), 10, 64); last.foreign == nil {
+		last.time, last.foreign = strconv.ParseInt(h.Get(wire.HeaderLastTime), 10, 64)
+	}
+	return last, nil
+}
+
+// expect gives a stream's message what resuming needs.
+func (s *lane) expect() {
+	s.msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(s.last, 10))
+	s.msg.Header.Set(wire.HeaderLastTime, strconv.FormatInt(s.until, 10))
+}
+
+// otherLast reports whether the server has refused a message because the key's
+// last message is not the one that it names.
+func otherLast(err error) bool {
+	const wrongLast, wrongLastConstant = 10071, 10164
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == wrongLast || api.ErrorCode == wrongLastConstant)
+}
+
+// lookAgain answers for a message that the server refused because of the key's
+// last one.
+func (l *Live) lookAgain(a liveAnswer, key string) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	last, err := l.lastOf(ctx, key)
+	if err != nil {
+		time.Sleep(retryWait)
+		l.answers <- liveAnswer{msg: a.msg, err: nats.ErrTimeout} // it is asked again
+		return
+	}
+	l.answers <- liveAnswer{msg: a.msg, err: a.err, last: &last}
+}
+
+// compare says what it means that a key's last message is not the expected one:
+// it is ours, and its number in the input is returned; ours goes behind it
+// (errSendAgain); or another producer's.
+func (s *lane) compare(last *lastInput, log *slog.Logger) (uint64, error) {
+	switch {
+	case last.seq == 0, last.resent: // the input's limits have removed it; or an operator's message
+	case last.foreign != nil, last.incarnation != s.incarnation, last.number > s.seq:
+		return 0, fmt.Errorf("producer: stream %q: %w (message %d of the input): only one client may publish under a key; stop the other one", s.key, errOtherProducer, last.seq)
+	case last.number == s.seq:
+		return last.seq, nil
+	case last.number < s.seq-1:
+		log.Error("the input has lost messages that it had acknowledged: was a backup restored, or the power lost? Predictions will carry the flag gap", "stream", s.key, "seq", s.seq, "last", last.number)
+	}
+	s.last = last.seq
+	return 0, errSendAgain
+}
+
+// errOtherProducer is permanent.
+var errOtherProducer = errors.New("another producer publishes under this key")
