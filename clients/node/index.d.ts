@@ -1,0 +1,48 @@
+import type { NodeConnectionOptions } from "@nats-io/transport-node";
+
+export interface Options {
+  url?: string; // nats://127.0.0.1:4222
+  nats?: NodeConnectionOptions; // credentials, TLS
+  job?: string; // eusn
+  subject?: string; // sensors.*
+  channels?: string[]; // of the samples, in order; without them the client only reads
+  rows?: number; // most samples in a message: 256
+  latency?: number; // ms that a sample waits for others: 100
+  buffer?: number; // samples taken and not yet stored, of all streams: 65536
+  resume?: boolean; // continue exactly after a restart: each sample needs a time, later than the one before
+  stored?: (stream: string, samples: number) => void; // the server has stored that many more
+  log?: (message: string) => void; // messages of the output that are no predictions: console.warn
+}
+
+export interface PublishOptions {
+  times?: (Date | bigint | null)[]; // one per sample; a bigint is in ns since 1970
+  end?: boolean; // the sequence ends after the last sample
+  signal?: AbortSignal; // ends waiting for room: nothing was taken
+}
+
+export type Integrity = "unknown" | "unlike-training" | "gap" | "poison-skipped" | "held" | "idle" | "early" | "complete";
+
+export interface Prediction {
+  stream: string;
+  class: string;
+  probability: number | null;
+  score: number;
+  scores: number[] | null;
+  integrity: Integrity; // look at it first
+  flags: number;
+  seq: bigint; // where the sequence's last sample was
+  row: number;
+  time: bigint | null; // ns since 1970
+  message: number; // in the job's output: continue with from one higher
+  index: number; // its place in the message
+}
+
+export class Client {
+  publish(stream: string, samples: ArrayLike<number>[], options?: PublishOptions): Promise<void>;
+  flush(options?: { signal?: AbortSignal }): Promise<void>;
+  close(options?: { signal?: AbortSignal }): Promise<void>;
+  predictions(span?: { from?: number; since?: Date }): Promise<AsyncIterable<Prediction>>;
+}
+
+export function connect(options?: Options): Promise<Client>;
+export function integrity(flags: number): Integrity;

@@ -1,0 +1,272 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/client"
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// nodeClient is the folder of the npm package, with what it depends on.
+func nodeClient(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../clients/node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		parts.Absent(t, "node", "no node: the npm package is not run")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "apache-arrow")); err != nil {
+		parts.Absent(t, "node", "what the npm package depends on is not installed: npm ci --prefix clients/node")
+	}
+	return dir
+}
+
+// The npm package publishes and reads as package client does, through a restart
+// of the server and one of its own: each sample is stored once, and the
+// predictions are those of the same samples from Go, bit for bit.
+func TestNodeClient(t *testing.T) {
+	dir := nodeClient(t)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	store := filepath.Join(t.TempDir(), "data")
+	server := pipelinetest.Server(t, natsserver.Options{Dir: store, Port: natsserver.RandomPort})
+	url, port := server.URL(), pipelinetest.Port(t, server)
+	model := nodeModel(t)
+	stopStage := runStage(t, ctx, model, url) // makes the input
+
+	names, series := []string{"n-0", "n-1", "n-2"}, map[string][][]float32{}
+	for k, name := range names {
+		for i := range 53 {
+			series[name] = append(series[name], []float32{float32(math.Sin(float64(i*(k+1)) / 5)), float32(i%(k+3)) / 4})
+		}
+	}
+	cmd := exec.CommandContext(ctx, "node", "test/live.mjs", url)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Write(append(text, '\n'))
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	next := func(v any) {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatalf("node says no more: %v", lines.Err())
+		}
+		if err := json.Unmarshal(lines.Bytes(), v); err != nil {
+			t.Fatalf("%v in %s", err, lines.Bytes())
+		}
+	}
+	var said struct {
+		Stored    int
+		Fenced    string
+		Integrity []string
+	}
+	if next(&said); said.Stored != 60 {
+		t.Errorf("%d samples stored, 60 published", said.Stored)
+	}
+	stopStage() // which would wait long before it tries again
+	server.Close()
+	pipelinetest.Server(t, natsserver.Options{Dir: store, Port: port})
+	io.WriteString(in, "go on\n")
+	in.Close()
+	if next(&said); !strings.Contains(said.Fenced, "another producer") {
+		t.Errorf("a client that another one has followed: %q", said.Fenced)
+	}
+	defer runStage(t, ctx, model, url)()
+	got := map[string]nodePrediction{}
+	for range 3 * len(names) {
+		var p nodePrediction
+		next(&p)
+		got[fmt.Sprint(p.Stream, " ", p.Time)] = p
+	}
+	next(&said)
+	for flags, word := range said.Integrity {
+		if want := codec.Flag(flags).Integrity(); word != want {
+			t.Errorf("flags %d: %q, want %q", flags, word, want)
+		}
+	}
+	if err := cmd.Wait(); err != nil || len(said.Integrity) == 0 {
+		t.Errorf("node ended with %v", err)
+	}
+	checkNodeInput(t, url, names, series)
+	comparePredictions(t, ctx, url, names, series, got)
+}
+
+type nodePrediction struct {
+	Stream, Class, Integrity string
+	Score                    float32
+	Probability              float32
+	Flags                    uint32
+	Time                     string
+}
+
+func nodeModel(t *testing.T) *reservoir.Model {
+	t.Helper()
+	var series [][]float32
+	var labels []string
+	for i := range 12 {
+		var s []float32
+		for k := range 20 {
+			s = append(s, float32(math.Sin(float64(k*(1+i%2))/5+float64(i))), float32(k%(2+i%2))/4)
+		}
+		series, labels = append(series, s), append(labels, []string{"slow", "fast"}[i%2])
+	}
+	model, err := reservoir.Train(t.Context(), reservoir.DefaultBank(2), series, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+// runStage runs a stage until ctx ends or stop is called, and returns when it
+// reads.
+func runStage(t *testing.T, ctx context.Context, model *reservoir.Model, url string) (stop func()) {
+	t.Helper()
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	stage := &pipeline.Stage{
+		Config: pipeline.Config{Partitions: 2}, Model: model, Ready: func() { close(ready) },
+		Dial: func(name string) (*nats.Conn, error) {
+			return natsclient.Connect(natsclient.Options{URL: url, Name: name})
+		},
+		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			return reservoir.NewCPU(net, slots, "auto", 1)
+		},
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	go func() { ended <- stage.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return stop
+}
+
+// checkNodeInput wants each sample in the input once, in order, and nothing else.
+func checkNodeInput(t *testing.T, url string, names []string, series map[string][][]float32) {
+	t.Helper()
+	js := pipelinetest.JetStreamAt(t, url)
+	in, err := js.OrderedConsumer(t.Context(), "EUSN-IN", jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder, err := codec.NewDecoder(codec.Schema{Channels: []string{"c0", "c1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, messages := map[string]int{}, map[string]int{}
+	for pending := uint64(1); pending > 0; {
+		m, err := in.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = meta.NumPending
+		key := m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]
+		messages[key]++
+		var b codec.Batch
+		if err := decoder.Decode(m.Data(), &b); err != nil {
+			t.Fatal(err)
+		}
+		h := m.Headers()
+		if h.Get("Eusn-Seq") != fmt.Sprint(messages[key]) || h.Get("Eusn-Crc") != fmt.Sprintf("%08x", codec.CRC(m.Data())) || b.Rows > 7 {
+			t.Errorf("message %d of %s: %d rows, headers %v", messages[key], key, b.Rows, h)
+		}
+		for i := range b.Rows {
+			n := rows[key]
+			if n >= len(series[key]) || b.X[2*i] != series[key][n][0] || b.X[2*i+1] != series[key][n][1] || b.Times[i] != int64(n+1)*int64(time.Millisecond) {
+				t.Fatalf("sample %d of %s is %v at %d", n, key, b.X[2*i:2*i+2], b.Times[i])
+			}
+			rows[key]++
+		}
+	}
+	for _, name := range names {
+		if rows[name] != len(series[name]) {
+			t.Errorf("%d samples of %s stored, want %d", rows[name], name, len(series[name]))
+		}
+	}
+}
+
+// comparePredictions publishes the same series from Go, under other names, and
+// wants what node read.
+func comparePredictions(t *testing.T, ctx context.Context, url string, names []string, series map[string][][]float32, got map[string]nodePrediction) {
+	t.Helper()
+	c, err := client.Connect(ctx, client.Options{URL: url, Channels: []string{"c0", "c1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	for _, name := range names {
+		for begin := 0; begin < len(series[name]); begin += 20 {
+			s := client.Samples{Stream: "go-" + name, End: true}
+			for i := begin; i < min(begin+20, len(series[name])); i++ {
+				s.X, s.Times = append(s.X, series[name][i]...), append(s.Times, int64(i+1)*int64(time.Millisecond))
+			}
+			if err := c.Publish(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := c.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	left, enough := 3*len(names), fmt.Errorf("enough")
+	err = c.Read(ctx, client.Span{From: 1}, func(p client.Prediction) error {
+		name, ours := strings.CutPrefix(p.Stream, "go-")
+		if !ours {
+			return nil
+		}
+		want := nodePrediction{name, p.Class, p.Integrity(), p.Score, p.Probability, uint32(p.Flags), fmt.Sprint(p.Time)}
+		if node := got[name+" "+want.Time]; node != want {
+			t.Errorf("from node %+v, from Go %+v", node, want)
+		}
+		if left--; left == 0 {
+			return enough
+		}
+		return nil
+	})
+	if err != enough {
+		t.Error(err)
+	}
+}
