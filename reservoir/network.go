@@ -82,6 +82,38 @@ func (n *Network) Transform(dst, sample, previous []float32) {
 	}
 }
 
+// transformAll is Transform of n samples, to rows of inputs: those of input i are
+// from dst[i*width] on. previous is the sample before the first, nil where there is
+// none.
+func (n *Network) transformAll(dst []float32, width, steps int, samples, previous []float32) {
+	c := n.Spec.Channels
+	for i := range c {
+		row, mean, scale := dst[i*width:][:steps], float32(0), float32(1) // which change no bit
+		if n.Spec.Standardise {
+			mean, scale = n.Norm.Mean[i], n.Norm.Scale[i]
+		}
+		for t := range row {
+			row[t] = (samples[t*c+i] - mean) * scale
+		}
+		if !n.Spec.Difference {
+			continue
+		}
+		row, scale = dst[(c+i)*width:][:steps], n.Norm.Diff[i]
+		var before float32
+		if previous != nil {
+			before = previous[i]
+		}
+		for t := range row {
+			x := samples[t*c+i]
+			row[t] = (x - before) * scale
+			before = x
+		}
+		if previous == nil {
+			row[0] = 0
+		}
+	}
+}
+
 // deviation is sqrt(square - mean^2), 0 where rounding makes it negative.
 func deviation(mean, square float32) float32 {
 	v := canon.FMA(-mean, mean, square)

@@ -13,7 +13,6 @@ type mixedWorker struct {
 	width  int // of one input in a series
 	runs   [mixedStreams]Run
 	lanes  [mixedStreams]mixedLane
-	sample []float32 // transformed
 	values []float32 // of a block's inputs, by sample, then input, then member
 	call   kernel.MixedSteps
 	ahead  [mixedStreams]*uint32 // where what is asked for begins
@@ -37,9 +36,9 @@ type mixedLane struct {
 }
 
 func newMixedWorker(v *mixedVector) *mixedWorker {
-	w, most := &mixedWorker{v: v, width: v.seriesWidth(), sample: make([]float32, v.net.Spec.Inputs())}, 0
+	w, most := &mixedWorker{v: v, width: v.seriesWidth()}, 0
 	for i := range w.lanes {
-		w.lanes[i].series = make([]float32, len(w.sample)*w.width)
+		w.lanes[i].series = make([]float32, v.net.Spec.Inputs()*w.width)
 	}
 	for i := range v.blocks {
 		most = max(most, v.blocks[i].inputs)
@@ -166,14 +165,7 @@ func (w *mixedWorker) load(c *call, l *mixedLane) {
 	default:
 		previous = floatsOf(l.state[at:], v.channels)
 	}
-	for t := range l.n {
-		sample := c.inputs[(l.from+t)*v.channels:][:v.channels]
-		v.net.Transform(w.sample, sample, previous)
-		previous = sample
-		for i, x := range w.sample {
-			l.series[i*w.width+m.lags+t] = x
-		}
-	}
+	v.net.transformAll(l.series[m.lags:], w.width, l.n, c.inputs[l.from*v.channels:], previous)
 }
 
 // advanceBlock takes a lane's chunk through a block.
