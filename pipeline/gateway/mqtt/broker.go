@@ -88,6 +88,10 @@ func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelError && q.Handler.Enabled(ctx, l) || q.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
+// WithAttrs and WithGroup keep it quiet.
+func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
+func (q quiet) WithGroup(name string) slog.Handler   { return quiet{q.Handler.WithGroup(name)} }
+
 // hook is what the broker asks and tells.
 type hook struct {
 	mochi.HookBase
