@@ -82,7 +82,7 @@ func (t *told) Decode(payload []byte, b *codec.Batch) error {
 		kind = codec.ErrSchema
 	}
 	detail := ""
-	if t.format != Arrow {
+	if t.format != Arrow || f == "" { // of another format, the Arrow reader's error says nothing
 		detail = fmt.Sprintf(" (%v)", err)
 	}
 	return &messageError{kind, fmt.Sprintf("%s: the message looks like %s, %s; %s%s", t.format, words, short(payload), advice, detail)}
