@@ -4,8 +4,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"syscall"
+	"time"
 )
 
 // Access says who may send to an input that listens.
@@ -61,8 +65,27 @@ func (a Access) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
+	l = patient{l}
 	if a.TLS != nil {
 		l = tls.NewListener(l, a.TLS)
 	}
 	return l, nil
 }
+
+// patient is a listener that waits when the process has no file for one more
+// connection, or the system no memory. Those who accept would end for good.
+type patient struct{ net.Listener }
+
+const acceptWait = 100 * time.Millisecond
+
+func (p patient) Accept() (net.Conn, error) {
+	for {
+		c, err := p.Listener.Accept()
+		if !slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) }) {
+			return c, err
+		}
+		time.Sleep(acceptWait)
+	}
+}
+
+var passing = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}

@@ -15,8 +15,9 @@
 //	  publish.go    the answer: notes it in the outbox, and lets the devices be told
 //
 // While a message of a stream has no answer, the next batch of that stream
-// grows: so few large messages go out where the server is slow. One goroutine
-// owns all of this. Decoding is in the goroutines of the inputs.
+// grows, for a second at most: so few large messages go out where the server is
+// slow. One goroutine owns all of this. Decoding is in the goroutines of the
+// inputs.
 //
 // # What the outbox is for
 //
@@ -57,14 +58,15 @@
 //	MQTT QoS 1 and 2, clean     the same                   nothing acknowledged     what the device sends again
 //	  session
 //	MQTT QoS 0                  no                         what has no number yet:  nothing
-//	                                                       the newest 20 ms
+//	                                                       the newest 20 ms, or 1 s
+//	                                                       if the server is slow
 //	another broker, QoS 1       PUBACK to the broker       nothing acknowledged     nothing, if the broker keeps
 //	                                                                                the session and sets DUP
 //	HTTP, with Idempotency-Key  204: stored                nothing acknowledged     nothing, for the newest 65,536 keys
 //	HTTP, without               the same                   nothing acknowledged     what the device sends again
-//	lines over TCP              no                         the newest 20 ms, and    nothing
-//	                                                       what TCP had under way
-//	lines over UDP              no                         the same, and packets    packets that the network doubles
+//	lines over TCP              no                         as QoS 0, and what TCP   nothing
+//	                                                       had under way
+//	lines over UDP              no                         as QoS 0, and packets    packets that the network doubles
 //	                                                       for which there was no room
 //
 // A device that gives a message up, or sends it again as a new one (without DUP,
@@ -74,8 +76,8 @@
 // After a power loss of the gateway's machine the end of the outbox may be
 // missing, because nothing is synced. What was acknowledged is stored on the
 // server. What was not may be doubled, and what was only in the outbox (QoS 0,
-// lines) is lost. Numbers are not used twice: before the first batch of a key,
-// each run asks the input for the key's last number, and goes on after the
+// lines) is lost. Numbers are not used twice: before it publishes anything of a
+// key, each run asks the input for the key's last number, and goes on after the
 // higher one.
 //
 // # Holding back

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,6 +31,8 @@ const (
 	answerTimeout = 5 * time.Second // an acknowledgement not here by then is not waited for
 	tooLargeEvery = 10 * time.Second
 	probeEvery    = 250 * time.Millisecond // while the gateway holds back
+	growTime      = time.Second            // for which a batch that is due waits for the answer of the one before
+	questions     = 64                     // to the server at a time, at the start
 	headerRoom    = 4 << 10                // bytes kept free in a message for its headers
 	openBytes     = 256 << 20              // of samples that have no number yet
 	keyWindow     = 65536                  // HTTP idempotency keys remembered
@@ -73,16 +76,22 @@ type Gateway struct {
 	incarnation string                 // of keys that have none yet
 	maxBytes    int
 
-	streams   map[string]*stream
-	opened    []*batch // in the order of their first sample, with sealed ones
-	ready     []*stream
-	stuck     []*stream // whose message the server does not take for its size
-	flight    map[*nats.Msg]*flight
-	flying    int // bytes
-	waiting   int // bytes of samples without a number
-	answers   chan answer
+	streams map[string]*stream
+	batches
+	ready   []*stream
+	stuck   []*stream // whose message the server does not take for its size
+	flight  map[*nats.Msg]*flight
+	flying  int // bytes
+	waiting int // bytes of samples without a number
+	answers chan answer
+	hold    hold
+}
+
+// batches are those that are not in the outbox.
+type batches struct {
+	opened    []*batch        // in the order of their first sample, with sealed ones
+	growing   []*batch        // of them, those that are due while one before has no answer; the same order, with sealed ones
 	unwritten []*outbox.Batch // numbered, but the disk did not take them
-	hold      hold
 }
 
 // doors are the ways into Run.
@@ -153,7 +162,11 @@ func (g *Gateway) Sessions() []string { return g.out.Sessions.Names() }
 // outbox for the next run.
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.out.Close()
-	if err := g.findInput(ctx); err != nil {
+	err := g.findInput(ctx)
+	if err == nil {
+		err = g.compareLeft(ctx)
+	}
+	if err != nil {
 		close(g.doors.end)
 		if ctx.Err() != nil {
 			return nil
@@ -198,7 +211,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 			stopping = nil
 			close(g.doors.end)
 			late = time.After(g.cfg.StopTimeout)
-			for _, b := range g.opened {
+			for _, b := range slices.Concat(g.opened, g.growing) {
 				b.begun = time.Time{} // all are due
 			}
 		}

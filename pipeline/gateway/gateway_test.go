@@ -5,9 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -344,6 +349,102 @@ func TestNextRun(t *testing.T) {
 	}
 }
 
+// A power loss may leave an outbox in which a message waits that was stored long
+// ago, with later ones. It is published again, and then the numbers go on after
+// the last one that the input had before.
+func TestOldOutbox(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 })
+	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+	defer cancel()
+	g := r.start(dir, nil)
+	send := func(i int) {
+		t.Helper()
+		if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: fmt.Append(nil, i, " 0")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(0)
+	send(1)
+	if err := g.Take(ctx, &Message{Input: MQTT, Key: "k", Payload: []byte("2 0")}); err != nil {
+		t.Fatal(err)
+	}
+	g.says(t, "the job's input is full")
+	if err := os.CopyFS(old, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	r.limit(-1)
+	for i := 3; i < 8; i++ {
+		send(i)
+	}
+	g.end(t)
+	time.Sleep(250 * time.Millisecond) // the server has forgotten the ids of messages
+	g = r.start(old, nil)
+	for info, err := r.in.Info(ctx); info.State.Msgs < 9; info, err = r.in.Info(ctx) { // the old one is there again
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 8; i < 12; i++ {
+		send(i)
+	}
+	want := []float32{}
+	for i := range 12 {
+		want = append(want, float32(i), 0)
+	}
+	if x := r.stored()["k"]; !slices.Equal(x, want) {
+		t.Errorf("%v: want 0 to 11 once", x)
+	}
+}
+
+// What devices that hear no answer have sent is on the disk soon, whether or not
+// the server answers.
+func TestWaitsOnTheDisk(t *testing.T) {
+	t.Parallel()
+	for _, stop := range []bool{false, true} {
+		r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
+		dir := t.TempDir()
+		ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+		defer cancel()
+		g := r.start(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
+		if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("0 0")}); err != nil {
+			t.Fatal(err)
+		}
+		take := func(i int) {
+			t.Helper()
+			if err := g.Take(ctx, &Message{Input: MQTT, Key: "k", Payload: fmt.Append(nil, i, " 0")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take(1)
+		g.says(t, "the job's input is full")
+		take(2)
+		take(3)
+		if !stop { // killed: what is on the disk is all that the next run has
+			for end := time.Now().Add(pipelinetest.Patience); g.Stats().Waiting < 2; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%+v: want two batches in the outbox", g.Stats())
+				}
+			}
+			killed := filepath.Join(t.TempDir(), "killed")
+			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			dir = killed
+		}
+		g.end(t)
+		r.limit(-1)
+		g = r.start(dir, nil)
+		if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("4 0")}); err != nil {
+			t.Fatal(err)
+		}
+		if x := r.stored()["k"]; !slices.Equal(x, []float32{0, 0, 1, 0, 2, 0, 3, 0, 4, 0}) {
+			t.Errorf("stopped %v: %v, want 0 to 4", stop, x)
+		}
+	}
+}
+
 // A message is a repeat only if nothing else can be meant.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
@@ -584,5 +685,47 @@ func TestAccess(t *testing.T) {
 	a := Access{User: "u", Password: "p"}
 	if !a.Allows("u", "p") || a.Allows("u", "") || a.Allows("", "p") || !(Access{}).Allows("x", "y") {
 		t.Error("logins are compared wrongly")
+	}
+}
+
+// tired is a listener that has no file for a connection at first.
+type tired struct {
+	net.Listener
+	times int
+}
+
+func (t *tired) Accept() (net.Conn, error) {
+	if t.times--; t.times >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return t.Listener.Accept()
+}
+
+// A process that has run out of files takes connections again when it has some.
+func TestAcceptsAgain(t *testing.T) {
+	t.Parallel()
+	l, err := Access{}.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p, ok := l.(patient)
+	if !ok {
+		t.Fatalf("a listener of type %T", l)
+	}
+	p.Listener = &tired{p.Listener, 2}
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got, err := p.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Close()
+	l.Close()
+	if _, err := p.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
 	}
 }

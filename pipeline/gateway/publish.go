@@ -60,8 +60,11 @@ func (g *Gateway) pump(now time.Time) time.Duration {
 		}
 		if b.due = true; len(b.s.queue) == 0 {
 			g.seal(b)
+		} else {
+			g.growing = append(g.growing, b)
 		}
 	}
+	wait = min(wait, g.sealGrown(now))
 	for len(g.stuck) > 0 && !now.Before(g.stuck[0].again) {
 		g.ready = append(g.ready, g.stuck[0])
 		g.stuck = g.stuck[1:]
@@ -84,6 +87,23 @@ func (g *Gateway) pump(now time.Time) time.Duration {
 		wait = min(wait, max(g.hold.probe.Sub(now), time.Millisecond))
 	}
 	return wait
+}
+
+// sealGrown seals batches that have waited long for the answer of the one before:
+// nobody sends again what devices that wait for no answer have in them. It
+// returns how long no other is.
+func (g *Gateway) sealGrown(now time.Time) time.Duration {
+	for len(g.growing) > 0 {
+		b := g.growing[0]
+		if left := b.begun.Add(growTime).Sub(now); !b.sealed && left > 0 {
+			return left
+		}
+		g.growing[0] = nil
+		if g.growing = g.growing[1:]; !b.sealed {
+			g.seal(b)
+		}
+	}
+	return math.MaxInt64
 }
 
 // publish sends the first message of a stream's queue.
