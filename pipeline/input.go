@@ -19,9 +19,9 @@ import (
 // with the model's identity (wire.Entry), and the digits that stand for the
 // readout in records and in workers' names stand for it, too.
 
-// errOtherInput is that of a worker that would read messages in another way than
-// its job does.
-var errOtherInput = errors.New("another input format")
+// ErrOtherInput is that of a worker that would read messages in another way than
+// its job does. It comes with ErrOtherModel.
+var ErrOtherInput = errors.New("another input format")
 
 // inputText is an input as a job's entry has it: empty for Arrow, as in jobs of
 // programs that knew nothing else.
@@ -39,7 +39,7 @@ func otherInput(job, theirs string, own formats.Input) error {
 		return fmt.Errorf("pipeline: job %q reads its messages in a way that this program does not know: use the program that the job was started with, or a newer one: %w: %w", job, err, ErrOtherModel)
 	}
 	return fmt.Errorf("pipeline: job %q reads its messages in another way than this worker: in the job, %s: a job keeps what it began with, because a replay must see the same samples: start this worker with the job's settings (or with input.format: auto and no other setting of messages, which takes the job's), or under another job name: %w: %w",
-		job, strings.Join(in.Differs(own), "; "), errOtherInput, ErrOtherModel)
+		job, strings.Join(in.Differs(own), "; "), ErrOtherInput, ErrOtherModel)
 }
 
 // inputOf is how a job's messages are read, which its entry says; fallback for a

@@ -72,7 +72,7 @@ func (s *Stage) Run(ctx context.Context) error {
 		case errors.Is(err, reservoir.ErrLost) && s.Fallback != nil:
 			first.NewEngine = s.Fallback
 			says = "engine lost: its partitions are restored from their snapshots on another engine"
-		case errors.Is(err, errOtherInput) && s.Config.Input.IsPlain():
+		case errors.Is(err, ErrOtherInput) && s.Config.Input.IsPlain():
 			continue // another worker has begun the job meanwhile: what it stored is taken over
 		case errors.Is(err, errClosed):
 			says = "a NATS connection was closed for good, starting again on new connections from the last snapshots: the server's log says why it was closed"

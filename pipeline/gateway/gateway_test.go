@@ -546,7 +546,7 @@ func TestRefuses(t *testing.T) {
 	r := newRig(t, nil)
 	g := r.start(t.TempDir(), func(c *Config) { c.MaxMessage = 1 << 20 })
 	for _, c := range []struct{ key, payload, says string }{
-		{"", "1 1", "does not say which stream"},
+		{"", "1 1", "send the tag stream_id, or set input.stream"},
 		{"a.b", "1 1", "dots"},
 		{"a\x1bb", "1 1", "control character"},
 		{strings.Repeat("k", 300), "1 1", "at most 256"},

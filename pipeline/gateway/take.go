@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/zeebo/xxh3"
@@ -97,7 +98,7 @@ func (g *Gateway) decode(m *Message) ([]Part, error) {
 		return nil, refusedf("%v", err)
 	}
 	g.stats.unreadable.Add(1)
-	g.told.say("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), err)
+	g.told.say("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
 	return []Part{{Raw: m.Payload}}, nil
 }
 
@@ -127,7 +128,7 @@ func (g *Gateway) check(p *Part, m *Message) error {
 	}
 	p.Key = cmp.Or(p.Key, m.Key)
 	if p.Key == "" {
-		return refusedf("the message does not say which stream it is of: it has no topic, and nothing where input.stream says")
+		return refusedf("the message does not say which stream it is of: it has no topic, and nothing where input.stream says: send the tag stream_id, or set input.stream, such as to the tag host")
 	}
 	if err := CheckKey(p.Key); err != nil {
 		return refusedf("%v", err)

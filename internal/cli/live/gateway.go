@@ -155,7 +155,7 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 		return nil, fmt.Errorf("gateway: input.format is %s, and the gateway publishes Arrow: set input.format: auto for the job, and gateway.format: %s for what devices send", f, f)
 	}
 	if (g.User == "") != (g.Password == "") {
-		return nil, errors.New("gateway: gateway.user and gateway.password: give both or neither")
+		return nil, errors.New("gateway: gateway.user and gateway.password: give both or neither, the password as EUSN_GATEWAY_PASSWORD")
 	}
 	if (g.TLSCert == "") != (g.TLSKey == "") {
 		return nil, errors.New("gateway: gateway.tls_cert and gateway.tls_key: give both or neither")
@@ -175,6 +175,11 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 			if err := o.access.Check(l.key, l.addr, l.login); err != nil {
 				return nil, err
 			}
+		}
+	}
+	if g.Broker != "" {
+		if err := mqtt.CheckBroker(g.Broker); err != nil {
+			return nil, err
 		}
 	}
 	if g.BrokerCA != "" {

@@ -159,6 +159,9 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 // not kept, or it would pass for one. A model that is not the job's has a code
 // of its own.
 func stopFailure(err error, timeout time.Duration) error {
+	if errors.Is(err, pipeline.ErrOtherInput) {
+		return cli.Fail(cli.ExitOtherModel, err, "the job's settings of input.*, or none; for other ones a new job: another --dir, or another --job with an input.subject of its own")
+	}
 	if errors.Is(err, pipeline.ErrOtherModel) {
 		return cli.Fail(cli.ExitOtherModel, err, "--model with the job's model file, or --job with a new name; to use this job's states with another readout: eusn-stream state export, then state import into a new job")
 	}

@@ -95,9 +95,13 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 	if !span.Stored {
 		span.Begun = func() { a.Say("reading the predictions of job %s; Ctrl-C stops", c.Job) }
 	}
-	err = consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, o.stream))
+	var printed int
+	err = consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, o.stream, &printed))
 	if err == nil && span.Stored {
 		err = cli.OrInterrupted(ctx.Err(), "not all stored predictions were printed")
+	}
+	if err == nil && span.Stored && printed == 0 {
+		a.Say("no predictions%s since %s; eusn-stream deadletter list shows messages that could not be used", ofStream(o.stream), since.UTC().Format(time.RFC3339))
 	}
 	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url and --job, checks the server and the job")
 }
@@ -108,8 +112,16 @@ type tailLine struct {
 	Stored time.Time `json:"stored"`
 }
 
-// tailTo prints the predictions of a stream, of all where it is empty.
-func tailTo(w io.Writer, asJSON bool, stream string) func(consumer.Output) error {
+func ofStream(stream string) string {
+	if stream == "" {
+		return ""
+	}
+	return " of stream " + strconv.Quote(stream)
+}
+
+// tailTo prints the predictions of a stream, of all where it is empty, and counts
+// them.
+func tailTo(w io.Writer, asJSON bool, stream string, printed *int) func(consumer.Output) error {
 	enc := json.NewEncoder(w)
 	return func(o consumer.Output) error {
 		for _, p := range o.Predictions {
@@ -125,6 +137,7 @@ func tailTo(w io.Writer, asJSON bool, stream string) func(consumer.Output) error
 			if err != nil {
 				return err
 			}
+			*printed++
 		}
 		return nil
 	}

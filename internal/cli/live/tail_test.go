@@ -77,7 +77,7 @@ func TestTail(t *testing.T) {
 	if got := clitest.Must(t, at("tail", "--since", since, "--json")...).Lines(t); len(got) != 24 {
 		t.Errorf("%d predictions since %s, want 24", len(got), since)
 	}
-	if r := clitest.Must(t, at("tail", "--since", "0s")...); r.Out != "" {
+	if r := clitest.Must(t, at("tail", "--since", "0s")...); r.Out != "" || !strings.Contains(r.ErrOut, "no predictions since ") {
 		t.Errorf("tail --since 0s prints:\n%s", r.Out)
 	}
 	clitest.Exec(t, t.Context(), at("tail", "--since", "yesterday")...).Want(t, cli.ExitUsage, `--since "yesterday"`, "tail --help")

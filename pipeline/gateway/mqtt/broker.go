@@ -105,7 +105,7 @@ type hook struct {
 func (h *hook) ID() string { return "gateway" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnPublish, mochi.OnDisconnect, mochi.StoredClients}, []byte{b})
+	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.StoredClients}, []byte{b})
 }
 
 func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
@@ -187,6 +187,17 @@ func acknowledgement(qos byte, id uint16, code packets.Code) packets.Packet {
 		pk.FixedHeader.Type = packets.Pubrec
 	}
 	pk.Properties.ReasonString = code.Reason
+	return pk
+}
+
+// OnPacketEncode lets a PUBCOMP say success. The broker knows no packet ids of QoS
+// 2, since the gateway answers itself, and would say that it has not found the
+// id; devices take that for a failure. A PUBREC has said that the message is
+// stored, and nothing is left to do.
+func (h *hook) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packet {
+	if pk.FixedHeader.Type == packets.Pubcomp {
+		pk.ReasonCode, pk.Properties.ReasonString = packets.CodeSuccess.Code, ""
+	}
 	return pk
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,11 +48,28 @@ type Client struct {
 	wake  chan struct{}
 }
 
+// CheckBroker says what is wrong with the address of a broker.
+func CheckBroker(address string) error {
+	_, err := brokerURL(address)
+	return err
+}
+
+func brokerURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || !slices.Contains([]string{"tcp", "mqtt", "ssl", "tls", "mqtts", "ws", "wss"}, u.Scheme) {
+		if err == nil {
+			address = u.Redacted()
+		}
+		return nil, fmt.Errorf("gateway: broker %q: want a URL such as tcp://host:1883, ssl://host:8883, ws://host/path or wss://host/path", address)
+	}
+	return u, nil
+}
+
 // Follow makes a client that connects, again and again, until Close.
 func Follow(g *gateway.Gateway, o ClientOptions) (*Client, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("gateway: broker %q: want a URL such as tcp://host:1883 or ssl://host:8883", o.URL)
+	u, err := brokerURL(o.URL)
+	if err != nil {
+		return nil, err
 	}
 	c := &Client{g: g, o: o, wake: make(chan struct{}, 1)}
 	opts := paho.NewClientOptions().AddBroker(o.URL).SetClientID(o.ID).SetUsername(o.User).SetPassword(o.Password).

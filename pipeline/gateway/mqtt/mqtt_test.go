@@ -1,9 +1,14 @@
 package mqtt
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
+	"net/http/httptest"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -277,22 +282,89 @@ func TestRefusedTopic(t *testing.T) {
 	}
 }
 
-func TestLogin(t *testing.T) {
+// A device of MQTT 5 that sends with QoS 2 is told of no failure in the last of the
+// four packets, either. Written in bytes, because the library of the other devices
+// knows MQTT 3.1.1 alone.
+func TestQoS2OfMQTT5(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	r.gateway(r.broker(&addr, gateway.Access{User: "u", Password: "secret"}))
+	r.gateway(r.broker(&addr, gateway.Access{}))
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(pipelinetest.Patience))
+	// ask sends a packet and returns the body of the answer, which has the type want.
+	ask := func(want byte, packet string) []byte {
+		t.Helper()
+		head := make([]byte, 2)
+		if _, err := c.Write([]byte(packet)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, head); err != nil || head[0] != want || head[1] > 127 {
+			t.Fatalf("the answer begins with % x (%v), want %x", head, err, want)
+		}
+		body := make([]byte, head[1])
+		if _, err := io.ReadFull(c, body); err != nil {
+			t.Fatal(err)
+		}
+		return body
+	}
+	ask(0x20, "\x10\x0e\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01d") // CONNECT, clean start, client id d
+	for _, step := range []struct {
+		what, packet string
+		answer       byte
+	}{
+		{"PUBREC", "\x34\x16\x00\x10plant/A/sensor/7\x00\x07\x001", 0x50}, // PUBLISH, packet id 7, payload 1
+		{"PUBCOMP", "\x62\x02\x00\x07", 0x70},                             // PUBREL
+	} {
+		body := ask(step.answer, step.packet)
+		if !bytes.HasPrefix(body, []byte{0, 7}) || len(body) > 2 && body[2] != 0 {
+			t.Errorf("%s % x, want packet id 7 and the reason 0 or none", step.what, body)
+		}
+	}
+	if got := r.stored(); len(got["A/7"]) != 1 {
+		t.Errorf("%v, want a sample of A/7", got)
+	}
+}
+
+// Devices log in over TLS, and only with the password and a certificate that they
+// can check.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	certified := httptest.NewTLSServer(nil) // its certificate is for 127.0.0.1
+	certified.Close()
+	trusting := x509.NewCertPool()
+	trusting.AddCert(certified.Certificate())
+	addr := "127.0.0.1:0"
+	r.gateway(r.broker(&addr, gateway.Access{User: "u", Password: "secret", TLS: &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}}))
 	for _, c := range []struct {
-		password string
-		ok       bool
-	}{{"secret", true}, {"wrong", false}} {
-		client := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + addr).SetUsername("u").SetPassword(c.password).SetAutoReconnect(false))
+		scheme, password string
+		roots            *x509.CertPool
+		ok               bool
+	}{
+		{"ssl", "secret", trusting, true},
+		{"ssl", "wrong", trusting, false},
+		{"ssl", "secret", x509.NewCertPool(), false},
+		{"tcp", "secret", trusting, false},
+	} {
+		client := paho.NewClient(paho.NewClientOptions().AddBroker(c.scheme + "://" + addr).SetUsername("u").SetPassword(c.password).
+			SetAutoReconnect(false).SetTLSConfig(&tls.Config{RootCAs: c.roots, MinVersion: tls.VersionTLS12}))
 		tok := client.Connect()
-		tok.WaitTimeout(pipelinetest.Patience)
-		if (tok.Error() == nil) != c.ok {
-			t.Errorf("password %q: %v", c.password, tok.Error())
+		ended := tok.WaitTimeout(pipelinetest.Patience)
+		if !ended || (tok.Error() == nil) != c.ok {
+			t.Errorf("%s, password %q: %v", c.scheme, c.password, tok.Error())
+		}
+		if c.ok {
+			r.await(client.Publish("plant/A/sensor/7", 1, false, "1"))
 		}
 		client.Disconnect(0)
+	}
+	if got := r.stored(); len(got["A/7"]) != 1 {
+		t.Errorf("%v, want a sample of A/7", got)
 	}
 }
 

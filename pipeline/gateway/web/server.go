@@ -23,6 +23,7 @@ const (
 	headerBytes = 16 << 10
 	requests    = 1024 // at a time
 	prefix      = "/v1/"
+	wanted      = "want POST /v1/TOPIC, such as /v1/sensors/pump7; for line protocol POST /write or /api/v2/write"
 )
 
 // Options say what a server does.
@@ -54,6 +55,11 @@ func Listen(g *gateway.Gateway, o Options) (*Server, error) {
 	mux.HandleFunc("POST /write", h.lines)
 	mux.HandleFunc("POST /api/v2/write", h.lines)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
+	mux.HandleFunc(prefix, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", "POST")
+		answer(w, http.StatusMethodNotAllowed, wanted)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusNotFound, wanted) })
 	s := &Server{l: l, done: make(chan struct{}), http: http.Server{
 		Handler: mux, ReadTimeout: readTime, WriteTimeout: readTime + storeTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // clients that break off are no news
@@ -88,6 +94,9 @@ type handler struct {
 
 // samples takes a message whose topic is in the path.
 func (h *handler) samples(w http.ResponseWriter, r *http.Request) {
+	if !h.loggedIn(w, r) { // before anything is said of topics
+		return
+	}
 	key, err := h.o.Topics.Key(strings.TrimPrefix(r.URL.Path, prefix))
 	if err != nil {
 		h.g.Refuse(gateway.HTTP, err)
@@ -99,16 +108,24 @@ func (h *handler) samples(w http.ResponseWriter, r *http.Request) {
 
 // lines takes line protocol, whose tags name the streams.
 func (h *handler) lines(w http.ResponseWriter, r *http.Request) {
-	h.take(w, r, &gateway.Message{Input: gateway.HTTP, Lines: true})
+	if h.loggedIn(w, r) {
+		h.take(w, r, &gateway.Message{Input: gateway.HTTP, Lines: true})
+	}
+}
+
+// loggedIn answers a request that does not log in.
+func (h *handler) loggedIn(w http.ResponseWriter, r *http.Request) bool {
+	user, password, _ := r.BasicAuth()
+	if h.o.Access.Allows(user, password) {
+		return true
+	}
+	h.g.Refuse(gateway.HTTP, errors.New("a request has a name or password that is not gateway.user and gateway.password"))
+	w.Header().Set("WWW-Authenticate", `Basic realm="eusn-stream gateway"`)
+	answer(w, http.StatusUnauthorized, "log in with gateway.user and gateway.password")
+	return false
 }
 
 func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Message) {
-	if user, password, _ := r.BasicAuth(); !h.o.Access.Allows(user, password) {
-		h.g.Refuse(gateway.HTTP, errors.New("a request has a name or password that is not gateway.user and gateway.password"))
-		w.Header().Set("WWW-Authenticate", `Basic realm="eusn-stream gateway"`)
-		answer(w, http.StatusUnauthorized, "log in with gateway.user and gateway.password")
-		return
-	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		answer(w, http.StatusUnsupportedMediaType, "Content-Encoding "+enc+": want none")
 		return
