@@ -159,6 +159,7 @@ func TestLearnsAsPyTorch(t *testing.T) {
 // medians, and that of the ratio of the faster of PyTorch's to ours.
 func BenchmarkTorch(b *testing.B) {
 	const rounds = 5
+	peers := []peer{torch(b), torch(b)}
 	for _, c := range []struct {
 		name                                    string
 		series, steps, channels, classes, batch int
@@ -168,7 +169,6 @@ func BenchmarkTorch(b *testing.B) {
 				n := network(b, Spec{Kind: kind, Units: 130, Channels: c.channels, Classes: c.classes, Eps: 0.01, Gamma: 0.01, Seed: 1})
 				series, o := noise(1, c.series, c.channels, c.classes, c.steps, c.steps), Options{Rate: 1e-3, Batch: c.batch}
 				g, a := n.layout.weights(), newAdam(o.Rate, len(n.weights.all))
-				peers := []peer{torch(b), torch(b)}
 				for i, p := range peers {
 					p.begin(b, n, series, o, i+1)
 					p.ask(b, "epoch")
