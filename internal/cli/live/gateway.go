@@ -99,9 +99,12 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	if err != nil {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
 	}
-	lines, err := newPayloads(in, formats.Influx, schema)
-	if err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != "") {
-		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
+	var lines gateway.Decoder
+	switch lines, err = newPayloads(in, formats.Influx, schema); {
+	case err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != ""):
+		return cli.Fail(cli.ExitConfig, err, "sources that line protocol has, or no --tcp-listen and --udp-listen")
+	case err != nil:
+		lines = noLines{err}
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
 	nc, err := natsclient.Connect(natsOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log))
@@ -257,6 +260,12 @@ func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (
 	}
 	return closeAll, nil
 }
+
+// noLines refuses line protocol where input.* says where the values are in a way
+// that it does not have, such as by the paths of JSON.
+type noLines struct{ why error }
+
+func (n noLines) Decode([]byte) ([]gateway.Part, error) { return nil, n.why }
 
 // payloads decodes with one decoder for each goroutine that needs one.
 type payloads struct {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net"
@@ -304,6 +305,7 @@ func TestGatewayOverHTTPAndLines(t *testing.T) {
 			t.Errorf("POST %s %.40q: %d, want %d", c.path, c.body, code, c.code)
 		}
 	}
+	testLinesWithoutPaths(t, in("model"), url)
 	for _, network := range []string{"TCP", "UDP"} {
 		sendLines(t, strings.ToLower(network), at("lines over "+network), 4)
 	}
@@ -313,6 +315,25 @@ func TestGatewayOverHTTPAndLines(t *testing.T) {
 	}
 	if len(got["h"]) != 1 || len(got["w"]) != 1 || len(got["tcp"]) != 1 || len(got["udp"]) != 1 {
 		t.Errorf("%v: want a prediction each of h, w, tcp and udp", got)
+	}
+}
+
+// testLinesWithoutPaths: a gateway whose channels are at paths of JSON refuses
+// lines over HTTP with the reason.
+func testLinesWithoutPaths(t *testing.T, model, url string) {
+	t.Helper()
+	dir := t.TempDir()
+	file := clitest.Write(t, filepath.Join(dir, "c.yaml"), "input: {channels: {c0: $.a.x, c1: $.a.y}}\n")
+	g := clitest.Start(t, "publishing to", "gateway", "-c", file, "--model", model, "--nats-url", url, "--http-listen", "127.0.0.1:0", "--outbox", filepath.Join(dir, "outbox"))
+	defer g.Stop(t)
+	addr := regexp.MustCompile(`HTTP at (\S+)`).FindStringSubmatch(g.Messages())
+	resp, err := http.Post("http://"+addr[1]+"/write", "", strings.NewReader("m,stream_id=w c0=1,c1=2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if says, err := io.ReadAll(resp.Body); resp.StatusCode != 400 || err != nil || !strings.Contains(string(says), "in line protocol") {
+		t.Errorf("%d, %s, %v: want 400 and the reason", resp.StatusCode, says, err)
 	}
 }
 
