@@ -40,7 +40,8 @@
 // acknowledgement is acknowledged when that batch is stored, and its samples
 // are not taken twice. A repeat is recognised if the device says that it is one
 // (DUP), in the same session, with the same packet id, topic and content, among
-// the newest 256 messages of the device. A message that was acknowledged proves
+// the newest 256 messages of the device (beyond 100,000 devices or 8 million
+// messages, those silent longest are forgotten). A message that was acknowledged proves
 // nothing once the device has used a packet id twice among those: the repeat
 // may be of a later message, which never arrived. Then it is taken: rather
 // doubled than lost. A device that begins a new session (clean session, clean

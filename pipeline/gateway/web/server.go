@@ -148,7 +148,8 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 		return
 	}
 	if k := r.Header.Get("Idempotency-Key"); k != "" {
-		m.Session, m.ID, m.Repeat = gateway.HTTPSession, xxh3.HashString(k), true
+		// Devices with topics of their own may choose the same keys.
+		m.Session, m.ID, m.Repeat = gateway.HTTPSession, xxh3.HashStringSeed(k, xxh3.HashString(r.URL.Path)), true
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -146,6 +147,11 @@ func (l *Log) newSegment(n int) error {
 		rec = binary.AppendUvarint(text(text(rec, subject), n.Incarnation), n.Seq)
 	}
 	rec = l.Sessions.encode(rec)
+	if int64(len(rec)) > math.MaxUint32 {
+		f.Close()
+		os.Remove(f.Name())
+		return fmt.Errorf("outbox: %d bytes of numbers and sessions, want at most %d", len(rec), uint32(math.MaxUint32))
+	}
 	first := append([]byte(magic), seal(rec)...)
 	if _, err := f.WriteAt(first, 0); err != nil {
 		f.Close()
@@ -331,8 +337,8 @@ func (l *Log) next(s *segment, r *bufio.Reader) error {
 		return err
 	}
 	n := binary.LittleEndian.Uint32(head[:])
-	if n == 0 || n > maxRecord {
-		return fmt.Errorf("a record of %d bytes", n)
+	if n == 0 {
+		return errors.New("a record without a kind")
 	}
 	if st, err := s.f.Stat(); err != nil {
 		return err

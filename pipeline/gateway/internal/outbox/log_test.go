@@ -140,6 +140,47 @@ func TestCutAndDamaged(t *testing.T) {
 	}
 }
 
+// However many devices there are, what is remembered of them is bounded. Those
+// heard last are remembered.
+func TestRemembersABoundedNumber(t *testing.T) {
+	s := NewSessions(nil)
+	s.most = 1000
+	heard := 0
+	for i := range 3000 { // 100 devices, of which two send as often as all others together
+		device := i % 100
+		if i%2 == 1 {
+			device = i % 4
+		}
+		s.Add(Origin{fmt.Sprint(device), uint64(i), 7, 8}, nil)
+		live := 0
+		for _, one := range s.all {
+			live += one.live
+		}
+		if live != s.live || live > s.most {
+			t.Fatalf("%d messages are remembered, %d counted, at most %d wanted", live, s.live, s.most)
+		}
+		heard = max(heard, live)
+	}
+	if heard < s.most/2 {
+		t.Errorf("only %d messages were ever remembered", heard)
+	}
+	if e, _ := s.Find(Origin{fmt.Sprint(2999 % 4), 2999, 7, 8}); e == nil {
+		t.Error("the newest message is forgotten")
+	}
+	body := s.encode(nil)
+	again := NewSessions(nil)
+	again.decode(&reader{b: body}, func(uint64) *Batch { return nil })
+	if again.live != s.live || len(again.all) != len(s.all) {
+		t.Errorf("%d messages of %d devices read, %d of %d written", again.live, len(again.all), s.live, len(s.all))
+	}
+	for _, name := range again.Names() {
+		again.Forget(name)
+	}
+	if again.live != 0 {
+		t.Errorf("%d messages of no device", again.live)
+	}
+}
+
 // A segment ends at its size; those before it go when nothing in them waits.
 func TestSegments(t *testing.T) {
 	dir := t.TempDir()

@@ -9,7 +9,6 @@ import (
 const (
 	magic      = "eusn-outbox 1\n"
 	headBytes  = 8
-	maxRecord  = 256 << 20 // of a body; sessions may be large
 	kindBatch  = 'b'
 	kindDone   = 'd'
 	kindForget = 'f'

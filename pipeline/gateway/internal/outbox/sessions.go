@@ -10,6 +10,7 @@ import (
 const (
 	Window      = 256     // messages of a session, unless SetWindow says more
 	maxSessions = 100_000 // beyond, the one that was silent longest is forgotten
+	maxSeen     = 8 << 20 // messages of all sessions; beyond, likewise: a gigabyte of memory, and 200 MB in a segment
 )
 
 // Origin identifies a part of a device's message: that of one stream.
@@ -34,6 +35,8 @@ type Sessions struct {
 	all    map[string]*session
 	recent list.List // of *session, the one heard last in front
 	window map[string]int
+	live   int // of all sessions
+	most   int
 }
 
 type session struct {
@@ -49,7 +52,7 @@ type session struct {
 // NewSessions remembers nothing. It keeps window messages of the sessions that
 // are named, and Window of all others.
 func NewSessions(window map[string]int) *Sessions {
-	return &Sessions{all: map[string]*session{}, window: window}
+	return &Sessions{all: map[string]*session{}, window: window, most: maxSeen}
 }
 
 // Find looks for a message that a device says it repeats. known is false if no
@@ -93,6 +96,7 @@ func (t *Sessions) Other(o Origin) bool {
 // Add remembers a part of a new message, which b holds.
 func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	s := t.get(o.Session)
+	before := s.live
 	limit := Window
 	if n := t.window[o.Session]; n > 0 {
 		limit = n
@@ -108,6 +112,9 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	e := &Seen{id: o.ID, sum: o.Sum, part: o.Part, Batch: b}
 	s.add(e)
 	s.trim(limit)
+	for t.live += s.live - before; t.live > t.most && len(t.all) > 1; {
+		t.Forget(t.recent.Back().Value.(*session).name)
+	}
 	return e
 }
 
@@ -116,6 +123,7 @@ func (t *Sessions) Forget(name string) {
 	if s := t.all[name]; s != nil {
 		t.recent.Remove(s.at)
 		delete(t.all, name)
+		t.live -= s.live
 	}
 }
 
@@ -214,7 +222,7 @@ func (t *Sessions) encode(dst []byte) []byte {
 
 // decode replaces what is remembered. batch finds those that wait.
 func (t *Sessions) decode(r *reader, batch func(id uint64) *Batch) {
-	t.all = map[string]*session{}
+	t.all, t.live = map[string]*session{}, 0
 	t.recent.Init()
 	for range r.count() {
 		s := t.get(r.text())
@@ -228,5 +236,6 @@ func (t *Sessions) decode(r *reader, batch func(id uint64) *Batch) {
 			}
 			s.add(e)
 		}
+		t.live += s.live
 	}
 }
