@@ -105,7 +105,7 @@ type hook struct {
 func (h *hook) ID() string { return "gateway" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.StoredClients}, []byte{b})
+	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablish, mochi.OnSessionEstablished, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.StoredClients}, []byte{b})
 }
 
 func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
@@ -119,13 +119,16 @@ func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
 // OnACLCheck lets devices send only. Nothing would ever be delivered.
 func (h *hook) OnACLCheck(_ *mochi.Client, _ string, write bool) bool { return write }
 
-func (h *hook) OnConnect(cl *mochi.Client, pk packets.Packet) error {
+// OnSessionEstablish is after the login; OnConnect would be before it.
+func (h *hook) OnSessionEstablish(cl *mochi.Client, pk packets.Packet) {
 	if pk.Connect.Clean && cl.ID != "" {
 		h.g.Forget(h.ctx, sessionPrefix+cl.ID)
 	}
-	h.acks.Store(cl, newAcks())
-	return nil
 }
+
+// OnSessionEstablished is before the first message, and OnDisconnect always
+// follows it.
+func (h *hook) OnSessionEstablished(cl *mochi.Client, _ packets.Packet) { h.acks.Store(cl, newAcks()) }
 
 func (h *hook) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
 	if a, ok := h.acks.LoadAndDelete(cl); ok {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"os/exec"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -433,4 +434,34 @@ func TestBehindMosquitto(t *testing.T) {
 		r.await(tok)
 	}
 	r.complete(devices, each, true)
+}
+
+// Who cannot log in leaves nothing behind, and does not make the gateway forget
+// what a device has sent.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	g, end := r.gateway(r.broker(&addr, gateway.Access{User: "u", Password: "secret"}))
+	c := r.device(addr, "device", func(o *paho.ClientOptions) { o.SetUsername("u").SetPassword("secret") })
+	r.await(c.Publish("plant/A/sensor/7", 1, false, "1"))
+	const strangers = 100
+	for range strangers {
+		stranger := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + addr).SetClientID("device").SetCleanSession(true).SetUsername("u").SetPassword("wrong").SetAutoReconnect(false))
+		if tok := stranger.Connect(); !tok.WaitTimeout(pipelinetest.Patience) || tok.Error() == nil {
+			t.Fatal("a wrong password was taken")
+		}
+	}
+	var all bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(all.String(), "mqtt.(*acks).run"); n >= strangers { // other tests have some
+		t.Errorf("%d connections wait for acknowledgements", n)
+	}
+	c.Disconnect(0)
+	end()
+	if got := g.Sessions(); !slices.Contains(got, sessionPrefix+"device") {
+		t.Errorf("the gateway remembers %q, not the device", got)
+	}
 }
