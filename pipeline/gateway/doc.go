@@ -89,7 +89,8 @@
 // acknowledged. MQTT devices stop by themselves when they have as many messages
 // without an acknowledgement as they may have; HTTP requests get 503 after 10 s.
 // When the outbox is full, the gateway also stops to read: QoS 0 and TCP wait
-// in their connections, UDP packets are dropped and counted.
+// in their connections; UDP packets, and beyond 64 MiB what another broker sends
+// with QoS 0, are dropped and counted.
 //
 // # Keys
 //

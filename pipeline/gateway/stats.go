@@ -22,7 +22,7 @@ type Stats struct {
 	Retries     uint64            // attempts to publish one that failed
 	Repeats     uint64            // messages of devices that were taken before
 	Unreadable  uint64            // payloads that no decoder could read: dead letters of the stage
-	Dropped     uint64            // UDP packets for which there was no room
+	Dropped     uint64            // UDP packets, and messages of another broker with QoS 0, for which there was no room
 	HoldingBack bool
 	Waiting     int64 // batches in the outbox
 	OutboxBytes int64
@@ -47,8 +47,8 @@ func (g *Gateway) Refuse(in Input, why error) {
 	g.told.say("a message is refused", in.String(), why)
 }
 
-// Drop counts a UDP packet that is lost for want of room.
-func (g *Gateway) Drop() {
+// Drop counts a message that cannot wait and is lost for want of room.
+func (g *Gateway) Drop(in Input) {
 	g.stats.dropped.Add(1)
-	g.told.say("UDP packets are dropped: the gateway holds back, and UDP cannot wait", UDP.String(), ErrHeldBack)
+	g.told.say("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait", in.String(), ErrHeldBack)
 }

@@ -73,7 +73,7 @@ func (u *UDP) read() {
 		select {
 		case u.queue <- bytes.Clone(buf[:n]):
 		default:
-			u.g.Drop()
+			u.g.Drop(gateway.UDP)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (u *UDP) read() {
 func (u *UDP) take() {
 	for p := range u.queue {
 		if err := u.g.Take(u.ctx, &gateway.Message{Input: gateway.UDP, Lines: true, Payload: p}); err == gateway.ErrHeldBack || err == gateway.ErrStopped {
-			u.g.Drop()
+			u.g.Drop(gateway.UDP)
 		}
 	}
 }

@@ -19,7 +19,10 @@ import (
 const (
 	connectWait = 10 * time.Second
 	retryEvery  = 2 * time.Second
-	quiesce     = 250 // ms for the last acknowledgements
+	quiesce     = 250      // ms for the last acknowledgements
+	queueBytes  = 64 << 20 // of messages that wait for the gateway; beyond, QoS 0 is dropped
+
+	messageBytes = 256 // of memory, of one without a payload
 )
 
 // ClientOptions say of which broker a client is.
@@ -43,6 +46,7 @@ type Client struct {
 
 	mu    sync.Mutex
 	queue []paho.Message
+	bytes int     // of memory, with those that take has in hand
 	acks  []*acks // of each message
 	now   *acks   // of the connection
 	wake  chan struct{}
@@ -150,9 +154,16 @@ func (c *Client) connected(client paho.Client) {
 
 // received queues a message. It must not wait: pings of the connection would,
 // too. The broker's limit of messages without an acknowledgement bounds the
-// queue.
+// queue; those of QoS 0 have none, and are dropped where there is no room.
 func (c *Client) received(_ paho.Client, m paho.Message) {
+	size := messageBytes + len(m.Payload())
 	c.mu.Lock()
+	if m.Qos() == 0 && c.bytes+size > queueBytes {
+		c.mu.Unlock()
+		c.g.Drop(gateway.Broker)
+		return
+	}
+	c.bytes += size
 	c.queue = append(c.queue, m)
 	c.acks = append(c.acks, c.now)
 	c.mu.Unlock()
@@ -173,6 +184,9 @@ func (c *Client) take(ctx context.Context) {
 			if !c.one(ctx, m, owners[i]) {
 				return
 			}
+			c.mu.Lock()
+			c.bytes -= messageBytes + len(m.Payload())
+			c.mu.Unlock()
 		}
 		if len(queue) == 0 {
 			select {

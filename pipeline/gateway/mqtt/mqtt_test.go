@@ -469,3 +469,26 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("the gateway remembers %q, not the device", got)
 	}
 }
+
+// qos0 is a message that another broker sends without waiting.
+type qos0 struct{ paho.Message }
+
+func (qos0) Qos() byte       { return 0 }
+func (qos0) Payload() []byte { return make([]byte, 1<<16) }
+
+// While the gateway takes nothing, what another broker sends without waiting does
+// not fill the memory: it is dropped and counted, like lines over UDP.
+func TestBrokerDoesNotFillTheMemory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	g, _ := r.gateway(func(*gateway.Gateway, *gateway.Topics) (func(), error) { return func() {}, nil })
+	c := &Client{g: g, wake: make(chan struct{}, 1)}
+	const sent = 2 * queueBytes >> 16
+	for range sent {
+		c.received(nil, qos0{})
+	}
+	n, dropped := len(c.queue), g.Stats().Dropped
+	if n<<16 > queueBytes || n < sent/3 || uint64(n)+dropped != sent {
+		t.Errorf("of %d messages %d wait and %d were dropped, want about half and half", sent, n, dropped)
+	}
+}
