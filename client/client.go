@@ -141,7 +141,7 @@ type Prediction struct {
 	codec.Prediction
 	Class   string    // by name; Prediction.Class is its number
 	Stored  time.Time // when the server stored it
-	Message uint64    // its message in the job's output: a reader that has handled all of it continues with Span.From one higher
+	Message uint64    // its message in the job's output. Once all of it is handled, read on with Span.From = Message + 1
 	Index   int       // its place in the message
 }
 

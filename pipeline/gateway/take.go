@@ -98,7 +98,7 @@ func (g *Gateway) decode(m *Message) ([]Part, error) {
 		return nil, refusedf("%v", err)
 	}
 	g.stats.unreadable.Add(1)
-	g.told.say("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
+	g.told.say("a payload cannot be read; it is published as it is: the stage makes a dead letter of it, unless its own input settings can read it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
 	return []Part{{Raw: m.Payload}}, nil
 }
 

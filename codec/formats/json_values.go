@@ -1,0 +1,197 @@
+package formats
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// leaf reads a value that a source names, or an array of such values.
+func (d *jsonDecoder) leaf(target int, m *marks, row int) error {
+	if target >= 0 {
+		d.seen[target] = true
+	}
+	if d.tokens.PeekKind() != '[' {
+		return d.scalar(target, m, row)
+	}
+	if err := d.skipToken(); err != nil {
+		return err
+	}
+	for d.tokens.PeekKind() != ']' {
+		if err := d.scalar(target, m, row); err != nil {
+			return err
+		}
+	}
+	return d.skipToken()
+}
+
+func (d *jsonDecoder) scalar(target int, m *marks, row int) error {
+	k := d.tokens.PeekKind()
+	if k != '"' && k != '0' && k != 't' && k != 'f' && k != 'n' {
+		return d.refuse(target, row)
+	}
+	raw, err := d.tokens.ReadValue()
+	if err != nil {
+		return d.syntax(err)
+	}
+	text := []byte(raw)
+	if k == '"' {
+		text = d.unquote(raw)
+	}
+	ok := true
+	switch target {
+	case timeTarget:
+		ns := int64(codec.NoTime)
+		if k != 'n' {
+			ns, ok = timeOf(text, digitsOf[d.TimeUnit])
+		}
+		m.times = append(m.times, ns)
+	case streamTarget:
+		ok = k == '"' || k == '0' && !bytes.ContainsAny(text, ".eE")
+		m.addStream(text)
+	case endTarget:
+		ok = k == 't' || k == 'f' || k == 'n'
+		m.ends = append(m.ends, k == 't')
+	default:
+		x := codec.Null()
+		switch k {
+		case 't', 'f':
+			x = d.channels[target].truth(k == 't')
+		case '"', '0':
+			x, ok = d.channels[target].value(text)
+		}
+		d.cols[target] = append(d.cols[target], x)
+	}
+	if !ok {
+		return d.wrong(target, row, cutShort(raw))
+	}
+	return nil
+}
+
+// refuse is for an object or an array where a value is wanted.
+func (d *jsonDecoder) refuse(target, row int) error {
+	what := "an object"
+	switch d.tokens.PeekKind() {
+	case '[':
+		what = "an array in an array"
+	case '{':
+	default:
+		return d.skip() // a syntax error
+	}
+	return d.wrong(target, row, what)
+}
+
+// wrong words that a value is not what its target wants.
+func (d *jsonDecoder) wrong(target, row int, got string) error {
+	switch target {
+	case timeTarget:
+		return mismatch(JSON, "row %d, time (%s): want a number of %s since 1970 or a text such as \"2026-01-31T12:00:00Z\", got %s", row, d.layout.time.text, d.TimeUnit, got)
+	case streamTarget:
+		return mismatch(JSON, "row %d, stream id (%s): want a text or a whole number, got %s", row, d.layout.stream.text, got)
+	case endTarget:
+		return mismatch(JSON, "row %d, end mark (%s): want true or false, got %s", row, d.layout.end.text, got)
+	}
+	return mismatch(JSON, "row %d, channel %q (%s): want a number, got %s", row, d.schema.Channels[target], d.channels[target].text, got)
+}
+
+// unexpected words that a value has no rows or samples in it.
+func (d *jsonDecoder) unexpected(row int, what, where, want string) error {
+	got := map[jsontext.Kind]string{'n': "null", 't': "true", 'f': "false", '"': "a text", '0': "a number", '{': "an object", '[': "an array"}[d.tokens.PeekKind()]
+	if got == "" {
+		return d.skip() // a syntax error
+	}
+	if where != "" {
+		what += " (" + where + ")"
+	}
+	if what == "row" {
+		what = fmt.Sprintf("row %d", row)
+	}
+	return mismatch(JSON, "%s: want %s, got %s", what, want, got)
+}
+
+func (d *jsonDecoder) skipToken() error {
+	_, err := d.tokens.ReadToken()
+	return d.syntax(err)
+}
+
+func (d *jsonDecoder) skip() error { return d.syntax(d.tokens.SkipValue()) }
+
+// unquote gives the text of a JSON string. It is valid until the next value.
+func (d *jsonDecoder) unquote(raw jsontext.Value) []byte {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	d.text, _ = jsontext.AppendUnquote(d.text[:0], raw) // the tokenizer has checked it
+	return d.text
+}
+
+// syntax words the tokenizer's error.
+func (d *jsonDecoder) syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	if text := err.Error(); strings.Contains(text, "'N'") || strings.Contains(text, "'I'") {
+		hint = ": JSON has no NaN and no Infinity, send null"
+	}
+	return malformed(JSON, "%s%s", strings.TrimPrefix(err.Error(), "jsontext: "), hint)
+}
+
+// Bounds of namesIn.
+const (
+	mostNames = 13 // list shows one less
+	mostDepth = 8
+)
+
+// namesIn lists the paths of the values in a message, those of the first element
+// for an array of objects. It stops where the message breaks.
+func namesIn(payload []byte) []string {
+	tokens := jsontext.NewDecoder(bytes.NewReader(bytes.TrimPrefix(payload, byteOrderMark)))
+	var all []string
+	var visit func(at string, depth int) bool
+	visit = func(at string, depth int) bool {
+		switch tokens.PeekKind() {
+		case '{':
+			if depth == mostDepth {
+				break
+			}
+			_, _ = tokens.ReadToken()
+			for tokens.PeekKind() == '"' {
+				name, err := tokens.ReadToken()
+				if err != nil || !visit(at+"."+name.String(), depth+1) {
+					return false
+				}
+			}
+			_, err := tokens.ReadToken()
+			return err == nil
+		case '[':
+			if depth == mostDepth {
+				break
+			}
+			_, _ = tokens.ReadToken()
+			if k := tokens.PeekKind(); k == '{' || k == '[' {
+				if !visit(at+"[]", depth+1) {
+					return false
+				}
+			} else {
+				all = append(all, at+"[]")
+			}
+			return false // one element shows what the others have
+		}
+		all = append(all, at)
+		return tokens.SkipValue() == nil && len(all) < mostNames
+	}
+	visit("", 0)
+	for i, name := range all {
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "[]"), ".")
+		if len(name) > 60 {
+			name = name[:60] + "..."
+		}
+		all[i] = strings.ToValidUTF8(name, "?")
+	}
+	return all
+}
