@@ -19,10 +19,14 @@ import (
 const (
 	DefaultJob          = wire.DefaultJob
 	DefaultInputSubject = wire.DefaultInputSubject
-	// DefaultPartitions bounds how many workers can ever share the job, for
-	// the number cannot change later; up to 64 consumers cost the server
-	// little.
-	DefaultPartitions = 64
+	// DefaultPartitions is what a new job gets. It bounds how many workers can
+	// share the job. Each partition has a consumer, which looks at every message
+	// between two of its own: with messages of 10 rows, 64 consumers cost the
+	// server as much as all else that it does with a message, 16 a quarter of that.
+	DefaultPartitions = 16
+	// EmbeddedPartitions is what a new job should get on a server inside the
+	// program, which shares the cores of one machine with the stage.
+	EmbeddedPartitions = 8
 	// DefaultRowBudget is 32 messages of 1,000 rows: a vector engine's widest
 	// tile of streams, at a few milliseconds a batch.
 	DefaultRowBudget = 32_000
@@ -76,8 +80,8 @@ type Config struct {
 	// InputSubject is where producers publish: tokens ending in ".*", whose
 	// wildcard is the key. Default DefaultInputSubject.
 	InputSubject string
-	// Partitions, 1 to 4096, is fixed for the life of a job. Default
-	// DefaultPartitions.
+	// Partitions, 1 to 4096, is fixed for the life of a job. Default 0: those
+	// of the job, where it exists; a new one gets Stage.NewPartitions.
 	Partitions int
 	// Shards, up to Partitions: engines working side by side. Default one
 	// per core.
@@ -158,7 +162,8 @@ type Config struct {
 	StopTimeout time.Duration
 }
 
-// WithDefaults returns the configuration with every zero field filled.
+// WithDefaults returns the configuration with every zero field filled, as for a
+// new job: one that exists has partitions of its own.
 func (c Config) WithDefaults() Config {
 	def(&c.Job, DefaultJob)
 	def(&c.InputSubject, DefaultInputSubject)
@@ -212,6 +217,10 @@ var jobToken = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 // Validate reports everything that is wrong with the configuration, zero
 // fields taken as their defaults.
 func (c Config) Validate() error {
+	most := maxShards // of shards, where the job has to say how many partitions there are
+	if c.Partitions > 0 {
+		most = min(c.Partitions, maxShards)
+	}
 	c = c.WithDefaults()
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -229,7 +238,7 @@ func (c Config) Validate() error {
 		bad("%w", err)
 	}
 	within("partitions", c.Partitions, 1, maxPartitions)
-	within("shards", c.Shards, 1, max(1, min(c.Partitions, maxShards)))
+	within("shards", c.Shards, 1, most)
 	within("row budget", c.RowBudget, 1, 1<<24)
 	within("max message", c.MaxMessage, 1<<10, 64<<20)
 	within("max slots", c.MaxSlots, 1, mostSlots)

@@ -57,6 +57,9 @@ func (s *Stage) prepare() (*run, error) {
 	if s.Model == nil || s.NewEngine == nil || s.Dial == nil {
 		return nil, errors.New("pipeline: stage without model, engine factory or connection")
 	}
+	if s.NewPartitions < 0 || s.NewPartitions > maxPartitions {
+		return nil, fmt.Errorf("pipeline: new partitions = %d, want 0 to %d", s.NewPartitions, maxPartitions)
+	}
 	if err := errors.Join(s.Config.Validate(), s.Model.Validate(), s.Model.CheckLengths()); err != nil {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := natsclient.AwaitJetStream(ctx, nc); err != nil {
 		return err
 	}
-	r.server.JS, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(store.CommitTimeout), jetstream.WithPublishAsyncMaxPending(2*r.cfg.Partitions))
+	r.server.JS, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(store.CommitTimeout), jetstream.WithPublishAsyncMaxPending(2*maxPartitions))
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
@@ -119,7 +122,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := elsewhere(ctx, nc, r.server.JS, r.cfg.Job); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() error { return store.EnsureStreams(ctx, r.server.JS, r.cfg.layout(), r.log) }); err != nil {
+	if err := r.patiently(ctx, func() error { return r.ensureStreams(ctx) }); err != nil {
 		return err
 	}
 	if err := r.patiently(ctx, func() error { return r.settleInput(ctx) }); err != nil {
@@ -136,6 +139,46 @@ func (r *run) open(ctx context.Context) error {
 		defer cancel()
 		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.empty, r.log)
 	})
+}
+
+// ensureStreams creates or checks the job's NATS streams. A worker that leaves
+// the number of partitions open takes the job's, also where another worker makes
+// the job at the same time.
+func (r *run) ensureStreams(ctx context.Context) error {
+	cfg, err := ensure(ctx, r.server.JS, r.stage.Config, r.stage.NewPartitions, r.log)
+	if err == nil {
+		err = cfg.Validate() // with the job's partitions
+	}
+	if err == nil {
+		r.cfg.Partitions, r.cfg.Shards = cfg.Partitions, cfg.Shards
+	}
+	return err
+}
+
+// ensure returns the configuration with its defaults, and with the partitions of
+// the job, whose NATS streams are there then. Where nobody has said how many, a
+// new job gets fresh.
+func ensure(ctx context.Context, js jetstream.JetStream, c Config, fresh int, log *slog.Logger) (Config, error) {
+	if c.Partitions > 0 {
+		c = c.WithDefaults()
+		return c, store.EnsureStreams(ctx, js, c.layout(), log)
+	}
+	for {
+		job := c
+		var err error
+		if job.Partitions, err = store.PartitionsOf(ctx, js, c.WithDefaults().Job); err != nil {
+			return c, err
+		}
+		begun := job.Partitions > 0
+		def(&job.Partitions, fresh)
+		job = job.WithDefaults()
+		if err = store.EnsureStreams(ctx, js, job.layout(), log); err == nil || begun {
+			return job, err
+		}
+		if now, other := store.PartitionsOf(ctx, js, job.Job); other != nil || now == 0 || now == job.Partitions {
+			return job, err // not because another worker was quicker
+		}
+	}
 }
 
 // settleInput decides how this run reads messages, before it makes decoders. A

@@ -34,6 +34,9 @@ type Stage struct {
 	Log      *slog.Logger // optional
 	Counters *Counters    // optional: counted into, for the caller to read
 	Ready    func()       // optional: called once when the worker reads its first share of the partitions
+	// NewPartitions is what a new job gets where Config leaves the number open.
+	// Optional: DefaultPartitions.
+	NewPartitions int
 
 	keep  time.Duration    // how long what a record names no more is kept; 0 = keepReplaced, less = not
 	guard safeguard        // how it keeps to exactly-once

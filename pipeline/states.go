@@ -80,6 +80,12 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part 
 // producers with their numbers. It creates the job's NATS streams. The number
 // of partitions must be that of the job the snapshot comes from.
 func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) error {
+	if c.Partitions == 0 {
+		var err error
+		if c.Partitions, err = store.PartitionsOf(ctx, js, c.WithDefaults().Job); err != nil {
+			return err
+		}
+	}
 	c = c.WithDefaults()
 	p, sh, err := importable(c, b)
 	if err != nil {

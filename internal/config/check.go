@@ -33,7 +33,7 @@ func (c *Config) rules() []rule {
 		{[]string{"nats.password", "nats.user"}, c.NATS.Password != "" && c.NATS.User == "", "nats.user with it", ""},
 		{[]string{"nats.tls_cert", "nats.tls_key"}, (c.NATS.TLSCert == "") != (c.NATS.TLSKey == ""), "both of nats.tls_cert and nats.tls_key, or none", ""},
 		{[]string{"server.dir", "nats.url"}, c.Server.Dir == "" && c.NATS.URL == "", "a directory for the embedded server, or nats.url", "nothing"},
-		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Shards > c.Stage.Partitions,
+		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Partitions > 0 && c.Stage.Shards > c.Stage.Partitions,
 			fmt.Sprintf("at most one for each of the %d partitions (stage.partitions)", c.Stage.Partitions), fmt.Sprint(c.Stage.Shards)},
 		{[]string{"stage.forget", "stage.idle"}, c.Stage.Forget > 0 && c.Stage.Forget < c.Stage.Idle,
 			fmt.Sprintf("0s, or no less than stage.idle, %v", c.Stage.Idle), c.Stage.Forget.String()},

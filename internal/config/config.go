@@ -172,8 +172,9 @@ type DeadLetters struct {
 // Stage sizes the stage.
 type Stage struct {
 	// Partitions of the job. The number is fixed for the life of the job,
-	// because it decides which keys belong together.
-	Partitions int `mapstructure:"partitions" default:"64" minimum:"1" maximum:"4096" flag:"partitions"`
+	// because it decides which keys belong together. 0: those of the job; a new job
+	// gets 16, or 8 with the embedded server.
+	Partitions int `mapstructure:"partitions" default:"0" minimum:"0" maximum:"4096" flag:"partitions"`
 	// Engines that work in parallel, at most one for each partition. 0: one for
 	// each core.
 	Shards int `mapstructure:"shards" default:"0" minimum:"0" maximum:"1024" flag:"shards"`

@@ -51,7 +51,7 @@ func TestSources(t *testing.T) {
 	flags.String("dir", "", "")
 	names := []string{"partitions", "dir"}
 	ShowDefaults(flags, append(names, "engine")) // engine: a flag of all commands, not in this set
-	if got := flags.Lookup("partitions").DefValue; got != "64" {
+	if got := flags.Lookup("partitions").DefValue; got != "0" {
 		t.Errorf("help shows %q as default of --partitions", got)
 	}
 	file := []byte("stage:\n  rows: 7\n  partitions: 8\nserver:\n  dir: from-file\n")
@@ -72,12 +72,12 @@ func TestSources(t *testing.T) {
 	}
 
 	t.Setenv("EUSN_STAGE_ROWS", "many")
-	must(flags.Set("partitions", "0"))
+	must(flags.Set("partitions", "-1"))
 	file = append(file, "log:\n  level: loud\nnats:\n  tls_key: k\n"...)
 	_, err = load()
 	for _, want := range []string{
 		"config: EUSN_STAGE_ROWS: key stage.rows: want a whole number, 1 to 16777216, got \"many\"\n",
-		"config: --partitions: key stage.partitions: want a whole number, 1 to 4096, got 0\n",
+		"config: --partitions: key stage.partitions: want a whole number, 0 to 4096, got -1\n",
 		"config: c.yaml:7: key log.level: want debug, info, warn or error, got \"loud\"\n",
 		"config: c.yaml:9: key nats.tls_cert: want both of nats.tls_cert and nats.tls_key, or none\n",
 	} {
@@ -162,7 +162,7 @@ func TestProblems(t *testing.T) {
 		{"server:\n  dir: ''\n", `config: c.yaml:2: key server.dir: want a directory for the embedded server, or nats.url, got nothing`},
 		{"stage:\n  partitions: 2\n  shards: 7\n", `config: c.yaml:3: key stage.shards: want at most one for each of the 2 partitions (stage.partitions), got 7`},
 		{"stage:\n  idle: 2s\n  forget: 1s\n", `config: c.yaml:3: key stage.forget: want 0s, or no less than stage.idle, 2s, got 1s`},
-		{"stage:\n  partitions: 0\n  shards: 7\n", `config: c.yaml:2: key stage.partitions: want a whole number, 1 to 4096, got 0`},
+		{"stage:\n  partitions: -1\n  shards: 7\n", `config: c.yaml:2: key stage.partitions: want a whole number, 0 to 4096, got -1`},
 		{"- job\n", `config: c.yaml:1: want keys and values`},
 		{"job\n", `config: c.yaml:1: want keys and values`},
 		{"job: a\n---\njob: b\n", `config: c.yaml:2: want one YAML document, a second begins here`},

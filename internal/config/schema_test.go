@@ -107,7 +107,7 @@ func TestSchemaRejects(t *testing.T) {
 		{"empty group", "stage: {}\n", "stage"},
 		{"wrong type", "stage:\n  rows: many\n", "stage.rows"},
 		{"fraction", "stage:\n  rows: 1.5\n", "stage.rows"},
-		{"zero", "stage:\n  partitions: 0\n", "stage.partitions"},
+		{"negative", "stage:\n  partitions: -1\n", "stage.partitions"},
 		{"too many", "stage:\n  partitions: 100000\n", "stage.partitions"},
 		{"beyond 64 bits", "dead_letters:\n  keep: 99999999999999999999\n", "dead_letters.keep"},
 		{"zero where negative is all", "dead_letters:\n  keep: 0\n", "dead_letters.keep"},

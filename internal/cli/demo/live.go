@@ -55,8 +55,9 @@ func demoLive(ctx context.Context, a *cli.App, o *demoOptions, src demoReplay, m
 
 	l := &demoRun{app: a, server: server, log: log, src: src, collect: newCollector(src)}
 	l.stage = pipeline.Stage{
-		Config: pipeline.Config{Job: demoJob, RowBudget: demoBatch, NonFinite: codec.Hold},
-		Model:  m, ModelName: name, NewEngine: engines.New(a.Engine), Log: log, Counters: &l.counters,
+		Config:        pipeline.Config{Job: demoJob, RowBudget: demoBatch, NonFinite: codec.Hold},
+		NewPartitions: pipeline.EmbeddedPartitions,
+		Model:         m, ModelName: name, NewEngine: engines.New(a.Engine), Log: log, Counters: &l.counters,
 		Dial: func(name string) (*nats.Conn, error) { return server.Connect(name, log) },
 	}
 	if err := l.run(ctx); err != nil {

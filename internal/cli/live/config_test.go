@@ -20,7 +20,8 @@ func TestDefaultsAreThePipelines(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, want := pipelineConfig(c), pipeline.Config{Shards: c.Stage.Shards}.WithDefaults()
-	want.Shards = 0 // one per core, whatever this machine has
+	want.Shards = 0     // one per core, whatever this machine has
+	want.Partitions = 0 // the job's
 	if !got.Input.IsPlain() || len(want.Input.Differs(formats.Input{Format: formats.Arrow})) > 0 {
 		t.Errorf("default.yaml reads messages as %+v, the pipeline as %+v", got.Input, want.Input)
 	}

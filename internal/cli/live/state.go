@@ -261,13 +261,17 @@ be another one) and the same number of partitions (stage.partitions).`,
 		Example: "  eusn-stream state import states/*.state -c new.yaml --job new",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+		conf, err := ofJob(ctx, c, js)
+		if err != nil {
+			return err
+		}
 		of, networks := map[int]string{}, map[string]string{} // all are looked at before any is taken: what has begun cannot begin again
 		for _, name := range args {
 			b, err := readStateFile(name)
 			if err != nil {
 				return err
 			}
-			p, network, err := pipeline.CheckImport(pipelineConfig(c), b)
+			p, network, err := pipeline.CheckImport(conf, b)
 			if err != nil {
 				return ofState(fmt.Errorf("%s: %w; nothing was imported", name, err))
 			}
@@ -285,7 +289,7 @@ be another one) and the same number of partitions (stage.partitions).`,
 			if err != nil {
 				return err
 			}
-			if err := pipeline.Import(ctx, js, pipelineConfig(c), b); err != nil {
+			if err := pipeline.Import(ctx, js, conf, b); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 				if errors.Is(err, pipeline.ErrOtherModel) {
 					err = cli.Fail(cli.ExitOtherModel, err, "--job with a new name")
@@ -296,6 +300,23 @@ be another one) and the same number of partitions (stage.partitions).`,
 		a.Say("%d partitions imported into job %s", len(args), c.Job)
 		return nil
 	})
+}
+
+// ofJob is the pipeline's configuration, with the partitions of the job where it
+// exists and the file leaves them open.
+func ofJob(ctx context.Context, c config.Config, js jetstream.JetStream) (pipeline.Config, error) {
+	conf := pipelineConfig(c)
+	if conf.Partitions > 0 {
+		return conf, nil
+	}
+	j, err := admin.Open(ctx, js, c.Job)
+	switch {
+	case err == nil:
+		conf.Partitions = j.NumPartitions()
+	case !errors.Is(err, admin.ErrNoJob):
+		return conf, err
+	}
+	return conf, nil
 }
 
 func newStateVerify(a *cli.App) *cobra.Command {

@@ -41,14 +41,36 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: job %q: %w", name, err)
 	}
-	found := destinationPartitions.FindStringSubmatch(Destination(j.In.CachedInfo().Config))
-	if found == nil {
-		return nil, fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", wire.InputStream(name))
-	}
-	if j.Partitions, err = strconv.Atoi(found[1]); err != nil || j.Partitions < 1 || j.Partitions > MaxPartitions {
-		return nil, fmt.Errorf("pipeline: NATS stream %s has %s partitions, want 1 to %d", wire.InputStream(name), found[1], MaxPartitions)
+	if j.Partitions, err = partitionsOf(j.In.CachedInfo().Config); err != nil {
+		return nil, err
 	}
 	return j, nil
+}
+
+// partitionsOf reads the number of partitions off a job's input.
+func partitionsOf(in jetstream.StreamConfig) (int, error) {
+	found := destinationPartitions.FindStringSubmatch(Destination(in))
+	if found == nil {
+		return 0, fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", in.Name)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil || n < 1 || n > MaxPartitions {
+		return 0, fmt.Errorf("pipeline: NATS stream %s has %s partitions, want 1 to %d", in.Name, found[1], MaxPartitions)
+	}
+	return n, nil
+}
+
+// PartitionsOf is how many partitions the input of a job has; 0 where there is
+// no input.
+func PartitionsOf(ctx context.Context, js jetstream.JetStream, job string) (int, error) {
+	in, err := js.Stream(ctx, wire.InputStream(job))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(job), err)
+	}
+	return partitionsOf(in.CachedInfo().Config)
 }
 
 // Record is a partition's last record; the zero one if there is none.

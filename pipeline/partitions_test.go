@@ -1,0 +1,75 @@
+package pipeline
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A worker that leaves the number of partitions open takes the job's; a new job
+// gets the default, or what its first worker would have a new one get.
+func TestPartitionsAreTheJobs(t *testing.T) {
+	b := newRig(t)
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	owns := func(c Config, want int64) {
+		t.Helper()
+		r := b.start(m, c)
+		r.until(t, fmt.Sprint(want, " partitions"), func(s Stats) bool { return s.Owned == want })
+		r.stop(t)
+		if n, err := store.PartitionsOf(t.Context(), b.js, c.Job); err != nil || int64(n) != want {
+			t.Errorf("the job has %d partitions (%v), want %d", n, err, want)
+		}
+	}
+	owns(quick("stated", 70), 70)
+	owns(quick("stated", 0), 70)
+	refused := func(c Config, says ...string) {
+		t.Helper()
+		mentions(t, (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}).Run(t.Context()), says...)
+	}
+	refused(quick("stated", 16), "partition(70,1)", "partition(16,1)", "fixed for the life of a job")
+	many := quick("stated", 0)
+	many.Shards = 71
+	refused(many, "shards = 71, want 1 to 70")
+
+	fresh := quick("fresh", 0)
+	fresh.InputSubject = "fresh.*"
+	owns(fresh, DefaultPartitions)
+	machine := quick("machine", 0)
+	machine.InputSubject = "machine.*"
+	if _, err := ensure(t.Context(), b.js, machine, EmbeddedPartitions, b.log); err != nil {
+		t.Fatal(err)
+	}
+	owns(machine, EmbeddedPartitions)
+}
+
+// Of workers that make a job together, the quickest decides how many partitions
+// it has where the others leave that open.
+func TestPartitionsOfTheQuickest(t *testing.T) {
+	b := newRig(t)
+	for round := range 5 {
+		var wg sync.WaitGroup
+		begin := make(chan struct{})
+		got := make([]int, 6)
+		for i := range got {
+			wg.Go(func() {
+				<-begin
+				c, err := ensure(t.Context(), b.js, Config{Job: fmt.Sprint("job", round), InputSubject: fmt.Sprintf("in%d.*", round), Shards: 1}, 3+i, b.log)
+				if err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+				got[i] = c.Partitions
+			})
+		}
+		close(begin)
+		wg.Wait()
+		for _, n := range got {
+			if n != got[0] || n < 3 {
+				t.Fatalf("round %d: workers see %v partitions of one job", round, got)
+			}
+		}
+	}
+}
