@@ -7,7 +7,7 @@ RACE        := ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./off
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos demo picture ptx ptx-mutants
+.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run demo picture ptx ptx-mutants
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -95,6 +95,11 @@ bench-peers: ## our engines beside NumPy, PyTorch, gonum, ReservoirPy (PEERS="--
 
 chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 	go run ./integration/chaos $(CHAOS)
+
+# The directory that it names keeps what was stored, and the programs' logs.
+RUN ?= 200x5000x30
+gateway-run: ## the gateway's acceptance run: 10^6 samples through Debian's mosquitto, 30 kills (RUN=devices x samples x kills), minutes
+	EUSN_GATEWAY_RUN=$(RUN) go test -count=1 -v -timeout 3h -run '^TestGatewayRun$$' ./internal/cli/live
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo

@@ -35,7 +35,12 @@ import (
 const asProgram = "EUSN_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	switch os.Getenv(asProgram) {
+	case "":
+	case "nats":
+		fmt.Fprintln(os.Stderr, natsProcess(os.Args[1:]))
+		os.Exit(1)
+	default:
 		os.Exit(root.Run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
@@ -105,34 +110,7 @@ func answers(t *testing.T, url, job string) map[string][]string {
 // inputRows is how many samples the job's input has.
 func inputRows(t *testing.T, url string) (n int) {
 	t.Helper()
-	dec, err := codec.NewDecoder(codec.Schema{Channels: []string{"c0", "c1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
-		in, err := js.Stream(t.Context(), "EUSN-IN")
-		if err != nil {
-			return err
-		}
-		seen := map[string]bool{}
-		for seq := uint64(1); seq <= in.CachedInfo().State.LastSeq; seq++ {
-			m, err := in.GetMsg(t.Context(), seq)
-			if err != nil {
-				return err
-			}
-			id := m.Subject + m.Header.Get("Eusn-Seq")
-			if seen[id] { // the stage drops it
-				continue
-			}
-			seen[id] = true
-			var b codec.Batch
-			if err := dec.Decode(m.Data, &b); err != nil {
-				return err
-			}
-			n += b.Rows
-		}
-		return nil
-	})
+	readInput(t, url, func(_ string, b *codec.Batch) { n += b.Rows })
 	return n
 }
 

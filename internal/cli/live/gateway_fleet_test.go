@@ -1,0 +1,177 @@
+package live_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fleet is one mosquitto_pub for each device, which sends its lines in order.
+type fleet struct {
+	p    *plant
+	port string // of the broker
+	all  []sent
+
+	mu      sync.Mutex
+	acked   []int // lines, by device
+	total   int
+	doubt   int // times that a mosquitto_pub ended with lines that had no acknowledgement
+	stop    chan struct{}
+	running sync.WaitGroup
+}
+
+// underWay is how many lines of a device have no acknowledgement.
+const underWay = 40
+
+// resume lets devices send, each from its first line without an acknowledgement.
+func (f *fleet) resume() {
+	f.stop = make(chan struct{})
+	for d := range f.all {
+		stop := f.stop
+		f.running.Go(func() {
+			for f.left(d) && !over(stop) {
+				if err := f.publish(d, stop); err != nil {
+					f.p.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+}
+
+// pause returns when every device has the acknowledgements of all that it has
+// sent.
+func (f *fleet) pause() {
+	close(f.stop)
+	f.running.Wait()
+}
+
+func over(stop chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *fleet) left(d int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.acked[d] < len(f.all[d].lines)
+}
+
+// publish runs mosquitto_pub, which says of each line that it has its PUBACK
+// (stdbuf: at once), until it ends, or has the acknowledgements of all
+// lines or of those sent before stop.
+func (f *fleet) publish(d int, stop chan struct{}) error {
+	cmd := exec.Command("stdbuf", "-oL", "mosquitto_pub", "-d", "-l", "-q", "1", "-c", "-i", fmt.Sprint("device", d), "-h", "127.0.0.1", "-p", f.port, "-t", "plant/A/sensor/"+strings.TrimPrefix(f.all[d].key, "A/"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	first := f.acked[d]
+	f.mu.Unlock()
+	room, ended := make(chan struct{}, underWay), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			// Its two threads may write on the same line.
+			for range strings.Count(s.Text(), "received PUBACK") {
+				f.mu.Lock()
+				f.acked[d]++
+				f.total++
+				f.mu.Unlock()
+				<-room
+			}
+		}
+	}()
+	sent := first
+	for done := false; !done && sent < len(f.all[d].lines); {
+		select {
+		case <-stop:
+			done = true
+		case <-ended:
+			done = true
+		case room <- struct{}{}:
+			if _, err := io.WriteString(in, f.all[d].lines[sent]+"\n"); err != nil {
+				done = true
+			}
+			sent++
+		}
+	}
+	in.Close()
+	<-ended
+	cmd.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.acked[d] < sent {
+		f.doubt++
+	}
+	return nil
+}
+
+// reach returns when so many lines are acknowledged.
+func (f *fleet) reach(n int) {
+	f.p.t.Helper()
+	last, since := -1, time.Now()
+	for {
+		f.mu.Lock()
+		total := f.total
+		f.mu.Unlock()
+		if total >= n {
+			return
+		}
+		if total != last {
+			last, since = total, time.Now()
+		} else if time.Since(since) > runQuiet {
+			f.p.t.Fatalf("%d lines are acknowledged, and no more for %v; the logs are in %s", total, runQuiet, f.p.dir)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// killBroker kills mosquitto after it has saved; if behind, with a queue for a
+// gateway that was killed before.
+func (f *fleet) killBroker(behind bool) {
+	gateway, broker := f.p.services["gateway"], f.p.services["mosquitto"]
+	if behind {
+		gateway.kill(true)
+		f.mu.Lock()
+		n := min(f.total+20*len(f.all), len(f.all)*len(f.all[0].lines))
+		f.mu.Unlock()
+		f.reach(n)
+	}
+	f.pause()
+	f.p.saved()
+	broker.kill(false)
+	time.Sleep(restarting)
+	f.p.listens(f.port)
+	gateway.release()
+	f.resume()
+}
+
+// fullInput lets the job's input be full for a while. If kill, the gateway is
+// killed meanwhile.
+func (f *fleet) fullInput(how time.Duration, kill bool) {
+	f.p.full(true)
+	f.p.await("that the gateway holds back", func() bool { return f.p.says("gateway", "the job's input is full") })
+	time.Sleep(how / 2)
+	if kill {
+		f.p.services["gateway"].kill(false)
+	}
+	time.Sleep(how / 2)
+	f.p.full(false)
+}
