@@ -4,6 +4,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -23,6 +24,7 @@ type Options struct {
 	Channels []string
 	Rows     int           // samples of a message
 	Keys     int           // producers, which take turns
+	Subject  string        // what comes before a key; empty: sensors, as a stage's input has by default
 	Patience time.Duration // how long a busy server may take
 }
 
@@ -60,7 +62,7 @@ func (g *Generator) MessageBytes() int { return len(g.payload) }
 
 // next sends one message without waiting for its acknowledgement.
 func (g *Generator) next() error {
-	m := &nats.Msg{Subject: "sensors." + g.key(), Data: g.payload, Header: nats.Header{
+	m := &nats.Msg{Subject: cmp.Or(g.o.Subject, "sensors") + "." + g.key(), Data: g.payload, Header: nats.Header{
 		pipeline.HeaderSeq: {strconv.Itoa(g.sent/g.o.Keys + 1)},
 	}}
 	g.sent++

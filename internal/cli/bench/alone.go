@@ -64,8 +64,8 @@ func (e *enginesAlone) measure(d time.Duration) (float64, error) {
 
 // stageModel predicts after every message's worth of samples, with a readout
 // of drawn numbers: what it says means nothing, what it costs is real. recipe is a
-// bank's name; empty: one network.
-func stageModel(recipe string) (*reservoir.Model, error) {
+// bank's name; empty: one network. rows are those of a message.
+func stageModel(recipe string, rows int) (*reservoir.Model, error) {
 	shape := benchShape{units: stageUnits, inputs: len(stageChannels)}
 	if recipe != "" {
 		shape = benchShape{recipe: recipe, inputs: 2 * len(stageChannels)} // half of them are differences
@@ -85,7 +85,7 @@ func stageModel(recipe string) (*reservoir.Model, error) {
 	}
 	m := &reservoir.Model{
 		Network: net, Readouts: []*readout.Linear{h}, Channels: stageChannels,
-		Policy: reservoir.Policy{Kind: reservoir.Count, Length: stageRows},
+		Policy: reservoir.Policy{Kind: reservoir.Count, Length: rows},
 	}
 	return m, m.Validate()
 }

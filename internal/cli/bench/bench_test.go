@@ -21,7 +21,7 @@ func TestBenchRefuses(t *testing.T) {
 		code int
 		part string
 	}{
-		{"--only gpu", cli.ExitUsage, "want engine or stage"},
+		{"--only gpu", cli.ExitUsage, "want engine, stage or messages"},
 		{"--time 0s", cli.ExitUsage, "--time 0s"},
 		{"--units 0", cli.ExitUsage, "--units 0: want 1 to 8192"},
 		{"--threads 1,-2", cli.ExitUsage, "--threads -2"},
@@ -31,6 +31,9 @@ func TestBenchRefuses(t *testing.T) {
 		{"--recipe tiny --units 16", cli.ExitUsage, "leave --bank and --units out"},
 		{"--recipe tiny --bank 4", cli.ExitUsage, "leave --bank and --units out"},
 		{"--only stage --recipe tiny --inputs 2", cli.ExitUsage, "a bank of --recipe"},
+		{"--only messages --part speed", cli.ExitUsage, "want some of cpu, latency, backlog, half"},
+		{"--only messages --rows 0", cli.ExitUsage, "--rows 0"},
+		{"--only messages --units 50", cli.ExitUsage, "do not apply"},
 		{"--bank -1", cli.ExitUsage, "--bank -1"},
 		{"--only stage --units 50", cli.ExitUsage, "do not apply"},
 		{"extra", cli.ExitUsage, "unknown command"},
@@ -174,5 +177,45 @@ func TestBenchStage(t *testing.T) {
 	}
 	if left := clitest.Leftovers(t, dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Small messages: each part has its figures, and what follows from others does.
+func TestBenchMessages(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the CPU time of a process is not read there")
+	}
+	r := clitest.Must(t, "bench", "--only", "messages", "--json", "-q", "--rows", "10", "--partitions", "2", "--rounds", "1", "--time", "50ms")
+	var parts []string
+	for _, m := range r.Lines(t) {
+		parts = append(parts, m["part"].(string))
+		number := func(key string) float64 {
+			v, ok := m[key].(float64)
+			if !ok || v <= 0 {
+				t.Errorf("%s is %v in %v", key, m[key], m)
+			}
+			return v
+		}
+		if m["bench"] != "messages" || number("rows_per_message") != 10 || number("partitions") != 2 || number("rounds") != 1 || number("messages_per_s") <= 0 {
+			t.Errorf("row %v", m)
+		}
+		switch m["part"] {
+		case "cpu":
+			if got, want := number("ratio"), number("plain_cpu_us")/number("cpu_us"); math.Abs(got-want) > 1e-9*want {
+				t.Errorf("ratio %g, the times say %g", got, want)
+			}
+			if c := number("commits_per_message"); c > 1.1 {
+				t.Errorf("%g commits a message", c)
+			}
+		case "backlog":
+			number("ratio")
+		default:
+			if number("p50_ms") > number("p99_ms") || number("p99_ms") > number("max_ms") || number("plain_p50_ms") > number("plain_p99_ms") {
+				t.Errorf("latencies of %v", m)
+			}
+		}
+	}
+	if got := strings.Join(parts, " "); got != "cpu half latency latency backlog" {
+		t.Errorf("parts %s", got)
 	}
 }

@@ -12,7 +12,8 @@ import (
 type benchPrinter struct {
 	app          *cli.App
 	rows         int
-	engines, pub bool // whether the table's head is out
+	engines, pub bool   // whether the table's head is out
+	part         string // of small messages, whose head is out
 }
 
 func (p *benchPrinter) line(row any) error {
@@ -87,5 +88,32 @@ func (p *benchPrinter) stage(r stageRow) error {
 	}
 	p.app.Print("%-8s %8s %10d %10.0f %8.1f %10.1f %% %10.1f %% %12.0f %8.2f %8.2f", r.Engine, units, r.Partitions, r.RowsPerSecond, r.BytesPerSecond/1e6,
 		100*r.EngineShare, 100*r.EngineTime, r.Paced, r.P50, r.P99)
+	return nil
+}
+
+func (p *benchPrinter) messages(r messagesRow) error {
+	if p.app.JSON {
+		return p.line(r)
+	}
+	p.rows++
+	head := p.part != r.Part
+	p.part = r.Part
+	switch r.Part {
+	case partCPU:
+		if head {
+			p.app.Print("\n%-8s %6s %10s %12s %12s %8s %15s %12s %12s", "cpu", "rows", "partitions", "plain us", "stage us", "ratio", "least to most", "commits/msg", "stage msg/s")
+		}
+		p.app.Print("%-8s %6d %10d %12.1f %12.1f %8.2f %15s %12.3f %12.0f", "", r.RowsPerMessage, r.Partitions, r.PlainCPU, r.CPU, r.Ratio, fmt.Sprintf("%.2f to %.2f", r.Lowest, r.Highest), r.Commits, r.Rate)
+	case partBacklog:
+		if head {
+			p.app.Print("\n%-8s %6s %10s %12s %8s %15s", "backlog", "rows", "partitions", "msg/s", "of 64", "least to most")
+		}
+		p.app.Print("%-8s %6d %10d %12.0f %8.2f %15s", "", r.RowsPerMessage, r.Partitions, r.Rate, r.Ratio, fmt.Sprintf("%.2f to %.2f", r.Lowest, r.Highest))
+	default:
+		if head {
+			p.app.Print("\n%-8s %6s %10s %10s %10s %10s %10s %8s %8s %8s %9s %12s", r.Part, "rows", "partitions", "msg/s", "budget ms", "plain p50", "plain p99", "p50 ms", "p99 ms", "max ms", "snapshots", "commits/msg")
+		}
+		p.app.Print("%-8s %6d %10d %10.0f %10.1f %10.2f %10.2f %8.2f %8.2f %8.2f %9d %12.3f", "", r.RowsPerMessage, r.Partitions, r.Rate, r.BudgetMS, r.PlainP50, r.PlainP99, r.P50, r.P99, r.Max, r.Snapshots, r.Commits)
+	}
 	return nil
 }

@@ -76,6 +76,8 @@ type stageBench struct {
 	load    *load.Generator
 	stats   pipeline.Counters
 	profile string // file for the next pass; empty: none
+	rows    int    // of a message
+	keys    int    // producers
 }
 
 // benchStage measures the stage with the bank of that name, or with one network,
@@ -95,9 +97,9 @@ func benchStage(ctx context.Context, a *cli.App, o *benchOptions, recipe string,
 	const steps = stagePasses + 3
 	p.Report(0, steps, what)
 
-	b := &stageBench{cfg: pipeline.Config{Job: stageJob, Partitions: partitions, RowBudget: o.batch}.WithDefaults(), factory: engines.New(a.Engine)}
+	b := &stageBench{cfg: pipeline.Config{Job: stageJob, Partitions: partitions, RowBudget: o.batch}.WithDefaults(), factory: engines.New(a.Engine), rows: stageRows, keys: stageKeys}
 	b.log = a.Logger("warn", a.LogFormat())
-	if b.model, err = stageModel(recipe); err != nil {
+	if b.model, err = stageModel(recipe, stageRows); err != nil {
 		return row, err
 	}
 	if err := b.open(ctx, dir); err != nil {
@@ -162,7 +164,7 @@ func (b *stageBench) open(ctx context.Context, dir string) (err error) {
 		b.js, err = jetstream.New(b.nc, jetstream.WithPublishAsyncMaxPending(512))
 	}
 	if err == nil {
-		b.load, err = load.New(b.js, load.Options{Channels: stageChannels, Rows: stageRows, Keys: stageKeys, Patience: stageForever})
+		b.load, err = load.New(b.js, load.Options{Channels: stageChannels, Rows: b.rows, Keys: b.keys, Patience: stageForever})
 	}
 	if err == nil { // the job's NATS streams must be there before anything is published
 		err = b.run(ctx, func(context.Context) error { return nil })
@@ -226,7 +228,7 @@ func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err erro
 		return r, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	want := begin.Rows + uint64(messages*stageRows)
+	want := begin.Rows + uint64(messages*b.rows)
 	err = b.run(ctx, func(ctx context.Context) error {
 		var first pipeline.Stats
 		var at time.Time
@@ -249,7 +251,7 @@ func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err erro
 				r.engine = (s.Engine - first.Engine).Seconds() / wall / float64(runtime.GOMAXPROCS(0))
 				return nil
 			case now.After(late):
-				return fmt.Errorf("bench: %d of %d rows after %v", s.Rows-begin.Rows, messages*stageRows, stageForever)
+				return fmt.Errorf("bench: %d of %d rows after %v", s.Rows-begin.Rows, messages*b.rows, stageForever)
 			}
 			time.Sleep(500 * time.Microsecond)
 		}
@@ -275,32 +277,38 @@ func (b *stageBench) startProfile() (stop func() error, err error) {
 
 // latency publishes at a steady pace and returns how long after the moment it
 // was due each message's prediction could be read, in ms, ascending.
-func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.Duration) ([]float64, error) {
-	every := time.Duration(stageRows / rowsPerSecond * float64(time.Second))
+func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.Duration) (late []float64, err error) {
+	every := time.Duration(float64(b.rows) / rowsPerSecond * float64(time.Second))
+	err = b.run(ctx, func(ctx context.Context) error {
+		late, err = b.paced(ctx, every, d)
+		return err
+	})
+	return late, err
+}
+
+// paced is latency with a message each time, of a stage that works.
+func (b *stageBench) paced(ctx context.Context, every, d time.Duration) ([]float64, error) {
 	messages := max(1, int(d/every))
 	got := load.NewArrivals(messages)
-	err := b.run(ctx, func(ctx context.Context) error {
-		reading, stop := context.WithCancelCause(ctx)
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		defer stop(nil)
-		wg.Go(func() {
-			if err := consumer.Predictions(reading, b.js, stageJob, 0, got.Take); err != nil {
-				stop(err)
-			}
-		})
-		time.Sleep(stageWarmUp / 2) // until the reader listens
-		if err := b.load.Pace(reading, messages, every, got.Expect); err != nil {
-			return err
-		}
-		select {
-		case <-got.All():
-			return nil
-		case <-reading.Done():
-			return context.Cause(reading)
-		case <-time.After(stageForever):
-			return errors.New("bench: predictions are missing in the output")
+	reading, stop := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop(nil)
+	wg.Go(func() {
+		if err := consumer.Predictions(reading, b.js, stageJob, 0, got.Take); err != nil {
+			stop(err)
 		}
 	})
-	return got.Latencies(stageWarmUp), err
+	time.Sleep(stageWarmUp / 2) // until the reader listens
+	if err := b.load.Pace(reading, messages, every, got.Expect); err != nil {
+		return nil, err
+	}
+	select {
+	case <-got.All():
+		return got.Latencies(stageWarmUp), nil
+	case <-reading.Done():
+		return nil, context.Cause(reading)
+	case <-time.After(stageForever):
+		return nil, errors.New("bench: predictions are missing in the output")
+	}
 }

@@ -1,0 +1,18 @@
+//go:build unix
+
+package bench
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// cpuTime is what this process has used of all cores since its start.
+func cpuTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("bench: CPU time of this process: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}

@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// benchOptions are the flags of bench. Empty lists mean the default shapes.
+type benchOptions struct {
+	units, inputs, streams, steps, threads []int
+	bank                                   int
+	recipes                                []string
+	random                                 bool
+	only                                   string
+	time                                   time.Duration
+	partitions                             []int
+	batch                                  int
+	dir, profile                           string
+	rows                                   []int    // of a small message
+	parts                                  []string // of the measurement of small messages
+	rounds                                 int
+}
+
+// onlyMessages is a value of --only that is not part of all.
+const onlyMessages = "messages"
+
+// Parts of "bench --only messages".
+const (
+	partCPU     = "cpu"     // CPU time a message, beside plain JetStream's
+	partLatency = "latency" // of 200 producers of 10 messages a second
+	partBacklog = "backlog" // how fast stored messages are worked off
+	partHalf    = "half"    // latency at half of the measured rate
+)
+
+var messageParts = []string{partCPU, partLatency, partBacklog, partHalf}
+
+// check refuses what cannot be measured. Further bounds are the network's own.
+func (o *benchOptions) check() error {
+	if !slices.Contains([]string{"", "engine", "stage", onlyMessages}, o.only) {
+		return fmt.Errorf("--only %s: want engine, stage or messages", o.only)
+	}
+	for _, part := range o.parts {
+		if !slices.Contains(messageParts, part) {
+			return fmt.Errorf("--part %q: want some of %s", part, strings.Join(messageParts, ", "))
+		}
+	}
+	if o.time <= 0 || o.time > time.Hour {
+		return fmt.Errorf("--time %v: want more than 0, at most 1h", o.time)
+	}
+	if o.bank < 0 {
+		return fmt.Errorf("--bank %d: want 0 or more members", o.bank)
+	}
+	for _, name := range o.recipes {
+		if !slices.Contains(reservoir.Banks, name) {
+			return fmt.Errorf("--recipe %q: want some of %s", name, strings.Join(reservoir.Banks, ", "))
+		}
+	}
+	if len(o.recipes) > 0 && (o.bank > 0 || len(o.units) > 0) {
+		return errors.New("--recipe has its own members and units: leave --bank and --units out")
+	}
+	for _, list := range []struct {
+		flag   string
+		values []int
+		most   int
+	}{
+		{"--units", o.units, 8192}, {"--inputs", o.inputs, 4096}, {"--streams", o.streams, 1 << 24},
+		{"--steps", o.steps, 1 << 20}, {"--threads", o.threads, 1024}, {"--partitions", o.partitions, 4096},
+		{"--batch", []int{o.batch}, 1 << 24}, {"--rows", o.rows, 1000}, {"--rounds", []int{o.rounds}, 1000},
+	} {
+		for _, v := range list.values {
+			if v < 1 || v > list.most {
+				return fmt.Errorf("%s %d: want 1 to %d", list.flag, v, list.most)
+			}
+			if (o.bank > 0 || len(o.recipes) > 0) && list.flag == "--inputs" && v%2 != 0 {
+				return fmt.Errorf("--inputs %d of a bank: want an even number, half of them are differences", v)
+			}
+		}
+	}
+	engines := *o
+	engines.recipes = nil // these the stage has, too
+	if o.only == onlyMessages && o.shaped() {
+		return errors.New("--only messages: its network is one of 100 units, so --units, --inputs, --streams, --steps, --threads, --bank, --recipe and --random do not apply")
+	}
+	if o.only == "stage" && engines.shaped() {
+		return errors.New("--only stage: its network is one of 100 units or a bank of --recipe, so --units, --inputs, --streams, --steps, --threads, --bank and --random do not apply")
+	}
+	return nil
+}
+
+// shaped reports whether a flag asks for engines in particular.
+func (o *benchOptions) shaped() bool { return len(o.threads) > 0 || o.reshaped() }
+
+// reshaped reports whether a flag asks for other shapes than the default ones.
+func (o *benchOptions) reshaped() bool {
+	return o.bank > 0 || len(o.recipes) > 0 || o.random || len(o.units)+len(o.inputs)+len(o.streams)+len(o.steps) > 0
+}
+
+func (o *benchOptions) wants(part string) bool {
+	return len(o.parts) == 0 || slices.Contains(o.parts, part)
+}
