@@ -42,6 +42,9 @@ type Config struct {
 	// Taking samples over MQTT, HTTP and line protocol, with "eusn-stream gateway"
 	// (docs/gateway.md). The stage does not use it.
 	Gateway Gateway `mapstructure:"gateway"`
+	// Field buses that a gateway takes samples from (docs/fieldbus.md). They send one
+	// value at a time. The stage does not use it.
+	Fieldbus Fieldbus `mapstructure:"fieldbus"`
 	// What is written to standard error.
 	Log Log `mapstructure:"log"`
 	// Metrics for Prometheus and health checks for an orchestrator, over HTTP
@@ -288,4 +291,18 @@ type Gateway struct {
 	// Take messages from others than this machine without a login and in clear. Set
 	// it only in a network in which you trust everybody.
 	Insecure bool `mapstructure:"insecure" default:"false"`
+}
+
+// Fieldbus says how a gateway makes samples of values that come one at a time.
+type Fieldbus struct {
+	// Groups of Sparkplug B whose edge nodes send over the gateway's MQTT, separated
+	// by commas; + for all. Empty: topics of Sparkplug B are like others.
+	Sparkplug string `mapstructure:"sparkplug" default:"" flag:"sparkplug"`
+	// A death (NDEATH, DDEATH) ends the open sequence of each of its streams. By
+	// default it does not: a node that has lost its broker has not stopped its
+	// machine.
+	SparkplugEnd bool `mapstructure:"sparkplug_end" default:"false"`
+	// Time between two samples: each has the values that are known then. 0s: a sample
+	// for each time that the values of a message have.
+	Period time.Duration `mapstructure:"period" default:"0s" minimum:"0s"`
 }

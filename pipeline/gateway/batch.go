@@ -99,6 +99,9 @@ func (t *ticket) stored() {
 func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time) {
 	s := g.stream(p.Key)
 	g.makeSure(s)
+	if p.Gap {
+		g.breakOff(s)
+	}
 	ch := len(g.cfg.Channels)
 	n := len(p.X) / ch
 	if b := s.open; b != nil && (p.alone || b.alone || b.timed != (len(p.Times) > 0) && n > 0 || (b.rows+n)*g.rowBytes()+2048+192*ch > g.maxBytes) {
@@ -164,6 +167,13 @@ func (g *Gateway) seal(b *batch) {
 	g.stats.batches.Add(1)
 	s.open = nil
 	*b = batch{sealed: true}
+}
+
+// endPayload is the message that ends a sequence, without samples. A batch of
+// samples never has these bytes: one without rows has no end marks.
+func endPayload(e *codec.InputEncoder) ([]byte, error) {
+	b, err := e.Encode(&codec.Batch{Times: []int64{}, Ends: []bool{}})
+	return bytes.Clone(b), err
 }
 
 // write puts a batch into the outbox. If that fails, the gateway holds back.

@@ -67,6 +67,8 @@
 //	HTTP, without               the same                   nothing acknowledged     what the device sends again
 //	lines over TCP              no                         as QoS 0, and what TCP   nothing
 //	                                                       had under way
+//	Sparkplug B                 no                         until its births have    nothing
+//	                                                       come again (flag gap)
 //	lines over UDP              no                         as QoS 0, and packets    packets that the network doubles
 //	                                                       for which there was no room
 //

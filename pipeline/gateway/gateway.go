@@ -73,6 +73,7 @@ type Gateway struct {
 	js          jetstream.JetStream
 	out         *outbox.Log
 	encoders    [4]*codec.InputEncoder // by times, ends
+	end         []byte                 // the payload that ends a sequence: no samples, and nobody else's
 	incarnation string                 // of keys that have none yet
 	maxBytes    int
 
@@ -130,6 +131,9 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 		}
 	}
 	var err error
+	if g.end, err = endPayload(g.encoders[3]); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	g.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout), jetstream.WithPublishAsyncMaxPending(flights+1),
 		// Room for every message that can be in flight, and late ones.
 		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { g.answers <- answer{msg: m} }),

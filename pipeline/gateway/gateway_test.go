@@ -729,3 +729,57 @@ func TestAcceptsAgain(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 }
+
+// Samples that are missing begin a new incarnation, if there were some before them,
+// and an end is a message of its own, also after a restart.
+func TestGapAndEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	dir := t.TempDir()
+	g := r.start(dir, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+	defer cancel()
+	send := func(parts ...Part) {
+		t.Helper()
+		if err := g.send(ctx, Message{Input: MQTT, Payload: []byte{1}, Parts: parts}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	row := func(x float32, gap bool) Part {
+		return Part{Key: "k", X: []float32{x, 0}, Times: []int64{int64(x)}, Gap: gap}
+	}
+	send(row(1, true))
+	send(row(2, false), row(3, true), Part{Key: "k", End: true})
+	send(Part{Key: "k", End: true})
+	g.end(t)
+	g = r.start(dir, nil)
+	send(row(4, false))
+	var told []string
+	incarnations := map[string]int{}
+	info, err := r.in.Info(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := range info.State.LastSeq {
+		m, err := r.in.GetMsg(ctx, seq+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dec, err := codec.NewDecoder(codec.Schema{Channels: []string{"x", "y"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b codec.Batch
+		if err := dec.Decode(m.Data, &b); err != nil {
+			t.Fatal(err)
+		}
+		inc := m.Header.Get(wire.HeaderIncarnation)
+		if _, ok := incarnations[inc]; !ok {
+			incarnations[inc] = len(incarnations)
+		}
+		told = append(told, fmt.Sprint(incarnations[inc], " ", m.Header.Get(wire.HeaderSeq), " ", b.X, " ", m.Header.Get(wire.HeaderEnd)))
+	}
+	if want := []string{"0 1 [1 0] ", "0 2 [2 0] ", "1 1 [3 0] ", "1 2 [] true", "1 3 [] true", "1 4 [4 0] "}; !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+}

@@ -11,6 +11,7 @@ type Message struct {
 	Key     string // of the stream; empty: the payload names it
 	Payload []byte // the gateway's from then on
 	Lines   bool   // Payload is line protocol
+	Parts   []Part // what is in Payload, where the input has decoded it; the gateway's from then on
 	// Session and ID identify the message, so that a repeat is recognised. An
 	// empty Session: it cannot be.
 	Session string
@@ -31,12 +32,16 @@ const (
 	MQTT   Input = iota // a device at the gateway's own broker
 	Broker              // another broker
 	HTTP
-	TCP // lines
-	UDP // lines
+	TCP    // lines
+	UDP    // lines
+	OPCUA  // a server of OPC UA, subscribed to
+	Modbus // a device, polled
 	inputs
 )
 
-func (i Input) String() string { return [...]string{"mqtt", "broker", "http", "tcp", "udp"}[i] }
+func (i Input) String() string {
+	return [...]string{"mqtt", "broker", "http", "tcp", "udp", "opcua", "modbus"}[i]
+}
 
 // Refused is why a message is not taken: it will not be taken later either.
 type Refused struct{ Why string }
@@ -58,6 +63,11 @@ type Part struct {
 	X     []float32 // samples x channels, row-major; NaN = missing
 	Times []int64   // ns since the Unix epoch, one per sample, or empty
 	Ends  []bool    // one per sample, or empty: true ends the sequence after it
+	// Gap: samples before these are lost, as far as the input can tell. The stream
+	// gets a new incarnation, so its next prediction carries the flag gap.
+	Gap bool
+	// End closes the stream's open sequence. There are no samples beside it.
+	End bool
 	// Raw, where it is not nil, is published as it is, as a message of its own:
 	// the stage makes a dead letter of it, with the reason.
 	Raw []byte

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -146,6 +147,17 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 		g.makeSure(s)
 	}
 	return ctx.Err()
+}
+
+// breakOff begins a new incarnation of a stream, which the stage flags as a gap:
+// samples are missing after those that the stream has. Without any, none are.
+func (g *Gateway) breakOff(s *stream) {
+	if s.open != nil {
+		g.seal(s.open)
+	}
+	if s.last.Seq > 0 {
+		s.last = outbox.Number{Incarnation: nuid.Next()}
+	}
 }
 
 // makeSure compares the last number of a stream with what the input has, before

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -119,6 +120,9 @@ func (g *Gateway) publish(s *stream) {
 		wire.HeaderSeq: {seq}, wire.HeaderIncarnation: {b.Incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", codec.CRC(data))},
 		jetstream.MsgIDHeader: {b.Subject + ":" + b.Incarnation + ":" + seq},
 	}}
+	if bytes.Equal(data, g.end) {
+		msg.Header.Set(wire.HeaderEnd, "true")
+	}
 	g.flight[msg] = &flight{s, time.Now(), len(data)}
 	g.flying += len(data)
 	if _, err := g.js.PublishMsgAsync(msg, jetstream.WithRetryAttempts(0)); err != nil {

@@ -66,7 +66,10 @@ func (g *Gateway) parts(m *Message) ([]Part, error) {
 	if len(m.Payload) == 0 {
 		return nil, nil
 	}
-	parts, err := g.decode(m)
+	parts, err := m.Parts, error(nil)
+	if parts == nil {
+		parts, err = g.decode(m)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +138,9 @@ func (g *Gateway) check(p *Part, m *Message) error {
 	}
 	ch := len(g.cfg.Channels)
 	n := len(p.X) / ch
+	if p.End {
+		p.X, p.Times, p.Ends, p.Raw = nil, nil, nil, g.end
+	}
 	if p.Raw == nil && (len(p.X) != n*ch || len(p.Times) > 0 && len(p.Times) != n || len(p.Ends) > 0 && len(p.Ends) != n) {
 		return refusedf("decoder: %d values of %d channels with %d times and %d ends", len(p.X), ch, len(p.Times), len(p.Ends))
 	}

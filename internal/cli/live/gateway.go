@@ -24,12 +24,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/line"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/mqtt"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/web"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // gatewayFlags are the flags of gateway that override keys of the configuration.
-var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "outbox", "metrics"}
+var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "sparkplug", "outbox", "metrics"}
 
 // NewGateway is "gateway".
 func NewGateway(a *cli.App) *cobra.Command {
@@ -71,6 +72,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.String("udp-listen", "", "address for lines over UDP")
 	f.String("broker", "", "another MQTT broker, such as tcp://127.0.0.1:1883")
 	f.String("topics", "", "patterns of topics, separated by commas")
+	f.String("sparkplug", "", "groups of Sparkplug B to take over MQTT, separated by commas; + for all")
 	f.String("outbox", "", "directory of the outbox")
 	f.String("metrics", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
 	config.ShowDefaults(f, gatewayFlags)
@@ -127,6 +129,9 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		defer s.Close()
 		a.Say("metrics at http://%s/metrics", s.Addr())
 	}
+	if o.sparkplug, err = newSparkplug(g, c.Fieldbus, in, schema); err != nil {
+		return cli.Fail(cli.ExitConfig, err, "names of metrics in input.channels; see docs/fieldbus.md")
+	}
 	closeInputs, err := o.open(a, g, log)
 	if err != nil {
 		return cli.Fail(cli.ExitUnreachable, err, "addresses of this machine with free ports; port 0 chooses one")
@@ -141,10 +146,11 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 
 // gatewayInputs are the inputs that a configuration asks for.
 type gatewayInputs struct {
-	c      config.Gateway
-	access gateway.Access
-	topics *gateway.Topics
-	broker *tls.Config
+	c         config.Gateway
+	access    gateway.Access
+	topics    *gateway.Topics
+	broker    *tls.Config
+	sparkplug *sparkplug.Host
 }
 
 // gatewayOptions checks what a configuration says of the inputs.
@@ -153,6 +159,9 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 	o := &gatewayInputs{c: g, access: gateway.Access{User: g.User, Password: g.Password, Open: g.Insecure}}
 	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" {
 		return nil, errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen and --udp-listen")
+	}
+	if err := checkFieldbus(c.Fieldbus, g); err != nil {
+		return nil, err
 	}
 	if f := c.Input.Format; !slices.Contains([]string{string(formats.Auto), string(formats.Arrow)}, f) {
 		return nil, fmt.Errorf("gateway: input.format is %s, and the gateway publishes Arrow: set input.format: auto for the job, and gateway.format: %s for what devices send", f, f)
@@ -221,7 +230,7 @@ func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (
 		a.Say("%s at %s", what, at)
 	}
 	start(o.c.MQTT, "MQTT broker", func() (net.Addr, func(), error) {
-		b, err := mqtt.Listen(g, mqtt.BrokerOptions{Addr: o.c.MQTT, Access: o.access, Topics: o.topics, MaxMessage: int(o.c.MaxMessage), Log: log})
+		b, err := mqtt.Listen(g, mqtt.BrokerOptions{Addr: o.c.MQTT, Access: o.access, Topics: o.topics, Sparkplug: o.sparkplug, MaxMessage: int(o.c.MaxMessage), Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -250,7 +259,7 @@ func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (
 	})
 	if o.c.Broker != "" && err == nil {
 		var c *mqtt.Client
-		if c, err = mqtt.Follow(g, mqtt.ClientOptions{URL: o.c.Broker, ID: o.c.BrokerID, User: o.c.BrokerUser, Password: o.c.BrokerPassword, TLS: o.broker, Topics: o.topics, Log: log}); err == nil {
+		if c, err = mqtt.Follow(g, mqtt.ClientOptions{URL: o.c.Broker, ID: o.c.BrokerID, User: o.c.BrokerUser, Password: o.c.BrokerPassword, TLS: o.broker, Topics: o.topics, Sparkplug: o.sparkplug, Log: log}); err == nil {
 			closers = append(closers, c.Close)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
 )
 
 const (
@@ -25,7 +26,8 @@ const (
 	closeWait     = time.Second        // for the last acknowledgements
 )
 
-// Broker is a broker that takes messages and delivers none.
+// Broker is a broker that takes messages and delivers none, but the commands to
+// edge nodes of Sparkplug B.
 type Broker struct {
 	server *mochi.Server
 	addr   net.Addr
@@ -37,7 +39,8 @@ type BrokerOptions struct {
 	Addr       string // to listen on
 	Access     gateway.Access
 	Topics     *gateway.Topics
-	MaxMessage int // bytes of a packet
+	Sparkplug  *sparkplug.Host // takes the topics of Sparkplug B; nil: none is taken
+	MaxMessage int             // bytes of a packet
 	Log        *slog.Logger
 }
 
@@ -55,8 +58,8 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 	caps.RetainAvailable, caps.SharedSubAvailable = 0, 0
 	ctx, stop := context.WithCancel(context.Background())
 	b := &Broker{addr: l.Addr(), stop: stop}
-	b.server = mochi.New(&mochi.Options{Capabilities: caps, Logger: slog.New(quiet{o.Log.Handler()})})
-	h := &hook{g: g, o: o, ctx: ctx, known: g.Sessions()}
+	b.server = mochi.New(&mochi.Options{InlineClient: o.Sparkplug != nil, Capabilities: caps, Logger: slog.New(quiet{o.Log.Handler()})})
+	h := &hook{g: g, o: o, ctx: ctx, known: g.Sessions(), server: b.server}
 	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", l))); err != nil {
 		stop()
 		l.Close()
@@ -100,12 +103,14 @@ type hook struct {
 	ctx   context.Context
 	known []string // sessions of the run before
 	acks  sync.Map // of *mochi.Client
+
+	server *mochi.Server
 }
 
 func (h *hook) ID() string { return "gateway" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablish, mochi.OnSessionEstablished, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.StoredClients}, []byte{b})
+	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablish, mochi.OnSessionEstablished, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.OnWillSent, mochi.StoredClients}, []byte{b})
 }
 
 func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
@@ -116,8 +121,11 @@ func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
 	return ok
 }
 
-// OnACLCheck lets devices send only. Nothing would ever be delivered.
-func (h *hook) OnACLCheck(_ *mochi.Client, _ string, write bool) bool { return write }
+// OnACLCheck lets devices send only, and edge nodes of Sparkplug B wait for
+// commands. Nothing else would ever be delivered.
+func (h *hook) OnACLCheck(_ *mochi.Client, topic string, write bool) bool {
+	return write || h.o.Sparkplug != nil && sparkplug.Commands(topic)
+}
 
 // OnSessionEstablish is after the login; OnConnect would be before it.
 func (h *hook) OnSessionEstablish(cl *mochi.Client, pk packets.Packet) {
@@ -139,6 +147,9 @@ func (h *hook) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
 // OnPublish gives a message to the gateway. It waits while that holds back, and
 // the device's connection with it.
 func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	if cl.Net.Inline { // a command of ours
+		return pk, nil
+	}
 	v, ok := h.acks.Load(cl)
 	if !ok {
 		return pk, packets.ErrRejectPacket
@@ -153,12 +164,7 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 		k = acks.add(func() { cl.WritePacket(acknowledgement(qos, pk.PacketID, code)) })
 		m.Done = func(error) { k.done() }
 	}
-	var err error
-	if m.Key, err = h.o.Topics.Key(pk.TopicName); err != nil {
-		h.g.Refuse(gateway.MQTT, err)
-	} else {
-		err = h.g.Take(h.ctx, m)
-	}
+	err := h.take(m, pk.TopicName)
 	var refused *gateway.Refused
 	switch {
 	case err == nil, qos == 0:
@@ -176,6 +182,25 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 		k.done()
 	}
 	return pk, packets.ErrRejectPacket
+}
+
+// take gives a message to the gateway, or says why it is refused.
+func (h *hook) take(m *gateway.Message, topic string) (err error) {
+	if h.o.Sparkplug != nil && sparkplug.Has(topic) {
+		return h.o.Sparkplug.Take(h.ctx, m, topic, func(command string, payload []byte) { h.server.Publish(command, payload, false, 0) })
+	}
+	if m.Key, err = h.o.Topics.Key(topic); err != nil {
+		h.g.Refuse(gateway.MQTT, err)
+		return err
+	}
+	return h.g.Take(h.ctx, m)
+}
+
+// OnWillSent takes the death of an edge node, which the broker sends for it.
+func (h *hook) OnWillSent(_ *mochi.Client, pk packets.Packet) {
+	if h.o.Sparkplug != nil && sparkplug.Has(pk.TopicName) {
+		h.take(&gateway.Message{Input: gateway.MQTT, Payload: pk.Payload}, pk.TopicName)
+	}
 }
 
 func (h *hook) disconnect(cl *mochi.Client, why error) error {

@@ -14,6 +14,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
 )
 
 const (
@@ -32,6 +33,7 @@ type ClientOptions struct {
 	User, Password string
 	TLS            *tls.Config
 	Topics         *gateway.Topics
+	Sparkplug      *sparkplug.Host // takes the topics of Sparkplug B; nil: they are not subscribed to
 	Log            *slog.Logger
 }
 
@@ -129,8 +131,12 @@ func (c *Client) renew() {
 }
 
 func (c *Client) connected(client paho.Client) {
-	filters := map[string]byte{}
-	for _, f := range c.o.Topics.Filters() {
+	topics, filters := c.o.Topics.Filters(), map[string]byte{}
+	if c.o.Sparkplug != nil {
+		c.o.Sparkplug.Lost() // nodes send with QoS 0, which the broker keeps for nobody
+		topics = append(topics, c.o.Sparkplug.Filters()...)
+	}
+	for _, f := range topics {
 		filters[f] = 1
 	}
 	t := client.SubscribeMultiple(filters, nil)
@@ -148,7 +154,7 @@ func (c *Client) connected(client paho.Client) {
 			c.o.Log.Error("not subscribed: no message comes from the broker", "err", err)
 			return
 		}
-		c.o.Log.Info("connected to the broker", "topics", c.o.Topics.Filters())
+		c.o.Log.Info("connected to the broker", "topics", topics)
 	}()
 }
 
@@ -211,18 +217,27 @@ func (c *Client) one(ctx context.Context, p paho.Message, of *acks) bool {
 		acked()
 		return true
 	}
-	var err error
-	if m.Key, err = c.o.Topics.Key(p.Topic()); err != nil {
-		c.g.Refuse(gateway.Broker, err)
-	} else {
-		err = c.g.Take(ctx, m)
-	}
+	err := c.give(ctx, m, p.Topic())
 	var refused *gateway.Refused
 	if errors.As(err, &refused) {
 		acked() // or the broker would send it for ever
 		return true
 	}
 	return err == nil
+}
+
+// give gives a message to the gateway, or says why it is refused.
+func (c *Client) give(ctx context.Context, m *gateway.Message, topic string) (err error) {
+	if c.o.Sparkplug != nil && sparkplug.Has(topic) {
+		return c.o.Sparkplug.Take(ctx, m, topic, func(command string, payload []byte) {
+			go c.client.Publish(command, 0, false, payload) // it may wait for the connection
+		})
+	}
+	if m.Key, err = c.o.Topics.Key(topic); err != nil {
+		c.g.Refuse(gateway.Broker, err)
+		return err
+	}
+	return c.g.Take(ctx, m)
 }
 
 // Close ends the connection, after the acknowledgements of what is stored. The

@@ -129,7 +129,7 @@ func (r *rig) await(t paho.Token) {
 		r.t.Fatalf("no answer within %v\n%s", pipelinetest.Patience, r.book.String())
 	}
 	if t.Error() != nil {
-		r.t.Fatal(t.Error())
+		r.t.Fatalf("%v\n%s", t.Error(), r.book.String())
 	}
 }
 
@@ -373,21 +373,20 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// The same through Debian's mosquitto: the gateway is its client.
-func TestBehindMosquitto(t *testing.T) {
-	t.Parallel()
+// mosquitto starts one and returns its address.
+func mosquitto(t *testing.T) (addr string) {
+	t.Helper()
 	path, err := exec.LookPath("mosquitto")
 	if err != nil {
 		if path, err = exec.LookPath("/usr/sbin/mosquitto"); err != nil {
 			parts.Absent(t, "mosquitto", "no mosquitto here: apt install mosquitto")
 		}
 	}
-	r := newRig(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
+	addr = l.Addr().String()
 	l.Close()
 	_, port, _ := net.SplitHostPort(addr)
 	m := exec.Command(path, "-p", port)
@@ -395,6 +394,14 @@ func TestBehindMosquitto(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Process.Kill(); m.Wait() })
+	return addr
+}
+
+// The same through Debian's mosquitto: the gateway is its client.
+func TestBehindMosquitto(t *testing.T) {
+	t.Parallel()
+	addr := mosquitto(t)
+	r := newRig(t)
 	client := func(g *gateway.Gateway, topics *gateway.Topics) (func(), error) {
 		c, err := Follow(g, ClientOptions{URL: "tcp://" + addr, ID: "gateway", Topics: topics, Log: r.book.Logger()})
 		if err != nil {
