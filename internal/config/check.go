@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 )
@@ -29,15 +30,43 @@ type rule struct {
 }
 
 func (c *Config) rules() []rule {
-	return []rule{
+	return append(c.Server.open(c.NATS.URL != ""), []rule{
 		{[]string{"nats.password", "nats.user"}, c.NATS.Password != "" && c.NATS.User == "", "nats.user with it", ""},
 		{[]string{"nats.tls_cert", "nats.tls_key"}, (c.NATS.TLSCert == "") != (c.NATS.TLSKey == ""), "both of nats.tls_cert and nats.tls_key, or none", ""},
 		{[]string{"server.dir", "nats.url"}, c.Server.Dir == "" && c.NATS.URL == "", "a directory for the embedded server, or nats.url", "nothing"},
+		{[]string{"server.tls_cert", "server.tls_key"}, (c.Server.TLSCert == "") != (c.Server.TLSKey == ""), "both of server.tls_cert and server.tls_key, or none", ""},
 		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Partitions > 0 && c.Stage.Shards > c.Stage.Partitions,
 			fmt.Sprintf("at most one for each of the %d partitions (stage.partitions)", c.Stage.Partitions), fmt.Sprint(c.Stage.Shards)},
 		{[]string{"stage.forget", "stage.idle"}, c.Stage.Forget > 0 && c.Stage.Forget < c.Stage.Idle,
 			fmt.Sprintf("0s, or no less than stage.idle, %v", c.Stage.Idle), c.Stage.Forget.String()},
+	}...)
+}
+
+// open are the rules for addresses of the embedded server that others than this
+// machine reach. They say nothing where another server is used.
+func (s *Server) open(unused bool) []rule {
+	closed := s.TLSCert != "" && s.Users != ""
+	var rules []rule
+	for _, at := range []struct{ key, addr, host string }{
+		{"server.listen", s.Listen, s.Listen}, {"server.mqtt", s.MQTT, hostOf(s.MQTT)}, {"server.websocket", s.WebSocket, hostOf(s.WebSocket)},
+	} {
+		off := unused || at.addr == "" || at.key == "server.listen" && s.Port == 0
+		rules = append(rules, rule{[]string{at.key, "server.tls_cert", "server.tls_key", "server.users"}, !off && !closed && !local(at.host),
+			`server.tls_cert, server.tls_key and server.users with it, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(at.addr)})
 	}
+	return rules
+}
+
+// hostOf is the host of host:port.
+func hostOf(addr string) string {
+	host, _, _ := net.SplitHostPort(addr)
+	return host
+}
+
+// local reports whether only this machine reaches a host.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // alone are the rules that of some keys at most one has a value. They name the

@@ -93,9 +93,29 @@ type Server struct {
 	// Directory in which the server stores its streams. One process uses it at a
 	// time. Only its owner can read it.
 	Dir string `mapstructure:"dir" default:"eusn-data" flag:"dir"`
-	// Port of the server on 127.0.0.1. 0: no port, only this process can
-	// connect. -1: any free port.
+	// Address that the server listens on: 127.0.0.1, an address of this machine,
+	// or 0.0.0.0 for all of them, IPv6 included. Others than this machine reach all
+	// but 127.0.0.1, localhost and ::1: then the server starts only with tls_cert,
+	// tls_key and users. "eusn-stream config init --secure" makes them.
+	Listen string `mapstructure:"listen" default:"127.0.0.1" pattern:"^([0-9A-Za-z]([0-9A-Za-z_.-]*[0-9A-Za-z])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%[0-9A-Za-z_.-]+)?)$" want:"one address or name of this machine without a port, such as 127.0.0.1, 10.0.0.5 or ::1, or 0.0.0.0 for all of its addresses"`
+	// Port of the server. 0: no port, only this process can connect. -1: any free
+	// port.
 	Port int `mapstructure:"port" default:"4222" minimum:"-1" maximum:"65535" flag:"port"`
+	// TLS: path of the server's certificate. It needs tls_key.
+	TLSCert string `mapstructure:"tls_cert" default:""`
+	// TLS: path of the key of the certificate.
+	TLSKey string `mapstructure:"tls_key" default:""`
+	// Path of the file with the users that may connect: a line for each, with name,
+	// role and bcrypt hash of the password (docs/nats.md). Empty: anybody on this
+	// machine.
+	Users string `mapstructure:"users" default:""`
+	// Address for MQTT of the NATS server itself, such as 127.0.0.1:1883. It loses
+	// acknowledged messages when the input is full: use "eusn-stream gateway"
+	// instead, which does not. TLS and users are those of the server. Empty: none.
+	MQTT string `mapstructure:"mqtt" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:1883, or nothing"`
+	// Address for NATS over WebSocket, such as 127.0.0.1:8080. TLS and users are
+	// those of the server. Empty: none.
+	WebSocket string `mapstructure:"websocket" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:8080, or nothing"`
 	// When the server writes to the disk for good (fsync). default: every two
 	// minutes. always: before it acknowledges a message, which is slower and
 	// survives a power loss.

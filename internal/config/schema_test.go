@@ -224,6 +224,9 @@ func good(r *rand.Rand, f *field) string {
 			"input.stream":        {`""`, "dev", `'$["a b"].c'`, `"[7]"`},
 			"input.end":           {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
 			"input.csv_separator": {`","`, `";"`, `"\t"`, `"|"`},
+			"server.listen":       {"127.0.0.1", "localhost", `"::1"`, "127.0.0.2"},
+			"server.mqtt":         {`""`, "localhost:1883", "127.0.0.1:65535", `"[::1]:9464"`},
+			"server.websocket":    {`""`, "localhost:0", "127.0.0.1:65535", `"[::1]:9464"`},
 			"metrics.listen":      {`""`, `":0"`, "127.0.0.1:65535", `"[::1]:9464"`, "host:60000"},
 		}[f.key][r.IntN(4)]
 	case f.typ == reflect.TypeFor[time.Duration]():
@@ -252,7 +255,7 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 		for i := range fields {
 			f := &fields[i]
 			switch f.key {
-			case "nats.password", "nats.tls_cert", "nats.tls_key", "stage.shards", "stage.forget":
+			case "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "stage.shards", "stage.forget":
 				continue // they need others
 			}
 			if r.IntN(2) == 0 || f.alone != "" && login {
@@ -303,7 +306,7 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 		}
 		seen[alike] = true
 		switch f.key {
-		case "nats.password", "nats.tls_cert", "nats.tls_key", "server.dir":
+		case "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "server.dir":
 			continue // rules with other keys: TestProblems
 		}
 		for _, v := range values {
@@ -339,10 +342,11 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 
 // stricter reports whether the program alone may refuse the value: it can tell
 // that a duration or a size with its unit is out of range, and that there are
-// more shards than the default number of partitions.
+// more shards than the default number of partitions, and that others than this
+// machine reach an address of the server.
 func stricter(f *field, value any) bool {
 	_, text := value.(string)
-	return text && (f.typ == reflect.TypeFor[time.Duration]() || f.typ == reflect.TypeFor[Bytes]()) || f.key == "stage.shards"
+	return text && (f.typ == reflect.TypeFor[time.Duration]() || f.typ == reflect.TypeFor[Bytes]()) || f.key == "stage.shards" || slices.Contains([]string{"server.listen", "server.mqtt", "server.websocket"}, f.key)
 }
 
 // laxer reports whether the program alone may accept the value: a number or a

@@ -27,7 +27,7 @@ const (
 	// RandomPort is the Options.Port that lets the system choose.
 	RandomPort = -1
 
-	localhost          = "127.0.0.1"      // the only address it listens on: it asks for no login
+	localhost          = "127.0.0.1"      // where it listens if nobody says otherwise
 	serverStartTimeout = 30 * time.Second // recovery of a large store takes seconds, not minutes
 )
 
@@ -38,11 +38,22 @@ type Options struct {
 	SyncAlways bool   // fsync before each acknowledgement: survives power failure, about a disk sync per message
 	MaxPayload int    // bytes; 0 = DefaultMaxPayload
 	Log        *slog.Logger
+
+	// Where it listens, and who may connect. An address that others than this
+	// machine can reach needs TLS and Users: Start refuses it otherwise.
+	Host      string // of Port: a name or an address, 0.0.0.0 = all of this machine; empty = 127.0.0.1
+	MQTT      string // host:port for MQTT, port 0 = any free one; empty = none
+	WebSocket string // likewise for NATS over WebSocket
+	Cert, Key string // files of the server's certificate and its key; empty = no TLS
+	Users     []User // empty: anybody
 }
 
 // Server is a running server. It owns its data directory until Close.
 type Server struct {
 	ns   *server.Server
+	self nats.Option // how this process logs in
+	mqtt string      // where it listens for MQTT; empty = nowhere
+	web  bool        // it listens for WebSocket
 	lock *dirLock
 	once sync.Once
 }
@@ -60,6 +71,13 @@ func Start(o Options) (*Server, error) {
 	if o.MaxPayload == 0 {
 		o.MaxPayload = DefaultMaxPayload
 	}
+	if o.Host == "" {
+		o.Host = localhost
+	}
+	door, err := o.door()
+	if err != nil {
+		return nil, err
+	}
 	lock, err := lockDir(o.Dir)
 	if err != nil {
 		return nil, err
@@ -73,28 +91,33 @@ func Start(o Options) (*Server, error) {
 		o.Log.Warn("some configuration files of the store cannot be read", "err", err)
 	}
 	s := &Server{lock: lock}
-	if err := s.start(o); err != nil {
+	if err := s.start(o, door); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) start(o Options) error {
-	if o.Port > 0 {
-		// The server reports a taken port only in its log, after opening the
-		// store; asking first keeps the store out of it.
-		l, err := net.Listen("tcp", net.JoinHostPort(localhost, strconv.Itoa(o.Port)))
+func (s *Server) start(o Options, d *door) error {
+	// The server reports a taken port only in its log, after opening the
+	// store; asking first keeps the store out of it.
+	for _, at := range d.addresses {
+		l, err := net.Listen("tcp", at)
 		if err != nil {
-			return fmt.Errorf("natsserver: cannot listen on %s:%d: %w (choose another port, or connect to the server that is there)", localhost, o.Port, err)
+			return fmt.Errorf("natsserver: cannot listen on %s: %w (choose another port or address, or connect to the server that is there)", at, err)
 		}
 		l.Close()
 	}
-	ns, err := server.NewServer(&server.Options{
-		ServerName: "eusn-stream", Host: localhost, Port: o.Port, DontListen: o.Port == InProcess,
+	opts := &server.Options{
+		ServerName: "eusn-stream", Host: o.Host, Port: o.Port, DontListen: o.Port == InProcess,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: o.SyncAlways,
 		MaxPayload: int32(o.MaxPayload), NoSigs: true, DisableJetStreamBanner: true,
-	})
+	}
+	var err error
+	if s.self, err = d.open(opts); err != nil {
+		return err
+	}
+	ns, err := server.NewServer(opts)
 	if err != nil {
 		return fmt.Errorf("natsserver: %w", err)
 	}
@@ -107,6 +130,11 @@ func (s *Server) start(o Options) error {
 	}
 	if err := s.warm(); err != nil {
 		return fmt.Errorf("natsserver: %s: %w", o.Dir, err)
+	}
+	s.web = o.WebSocket != ""
+	if o.MQTT != "" {
+		s.mqtt = net.JoinHostPort(opts.MQTT.Host, strconv.Itoa(opts.MQTT.Port))
+		o.Log.Warn("MQTT of the NATS server: a device gets its acknowledgement (PUBACK) before the message is in the job's input. While the input is full, or does not take it, acknowledged messages are lost, and nobody is told. eusn-stream gateway acknowledges only what is stored: use it instead (docs/gateway.md)", "mqtt", s.mqtt)
 	}
 	if o.SyncAlways {
 		o.Log.Info("embedded NATS server started: every acknowledged message is on disk", "dir", o.Dir, "url", s.URL())
@@ -138,6 +166,17 @@ func (s *Server) URL() string {
 	return s.ns.ClientURL()
 }
 
+// MQTT is where the server listens for MQTT, WebSocketURL where clients over
+// WebSocket reach it; empty without Options.MQTT and Options.WebSocket.
+func (s *Server) MQTT() string { return s.mqtt }
+
+func (s *Server) WebSocketURL() string {
+	if !s.web {
+		return ""
+	}
+	return s.ns.WebsocketURL()
+}
+
 // Room is how many bytes the server still stores by its own limit, which is
 // three quarters of the disk space that was free when it started. ok is false
 // if the server does not say.
@@ -151,7 +190,7 @@ func (s *Server) Room() (bytes int64, ok bool) {
 
 // Connect makes a connection inside the process, which needs no listener.
 func (s *Server) Connect(name string, log *slog.Logger) (*nats.Conn, error) {
-	nc, err := nats.Connect("", append(natsclient.LongLived(name, log), nats.InProcessServer(s.ns))...)
+	nc, err := nats.Connect("", append(natsclient.LongLived(name, log), nats.InProcessServer(s.ns), s.self)...)
 	if err != nil {
 		return nil, fmt.Errorf("natsserver: in-process connection: %w", err)
 	}

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -14,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/roles"
 )
 
 // broker is the NATS server a command works with: one by URL, or an embedded
@@ -35,12 +39,46 @@ func openBroker(c config.Config, log *slog.Logger) (*broker, error) {
 		nc.Close()
 		return b, nil
 	}
-	s, err := natsserver.Start(natsserver.Options{Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log})
+	o, err := serverOptions(c, log)
 	if err != nil {
+		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it; eusn-stream config init --secure makes one")
+	}
+	s, err := natsserver.Start(o)
+	switch {
+	case errors.Is(err, natsserver.ErrOpen):
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and users; or server.listen: 127.0.0.1")
+	case errors.Is(err, natsserver.ErrExpired):
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure --renew makes a new certificate with the same authority: nothing changes for clients")
+	case err != nil:
 		return nil, cli.Fail(cli.ExitFailure, err, fmt.Sprintf(
 			"eusn-stream doctor --dir %s; choose another --dir or --port; or use a running server with --nats-url", c.Server.Dir))
 	}
 	return &broker{server: s, dial: func(name string) (*nats.Conn, error) { return s.Connect(name, log) }}, nil
+}
+
+// serverOptions are those of the embedded server.
+func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error) {
+	o := natsserver.Options{
+		Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log,
+		Host: c.Server.Listen, MQTT: c.Server.MQTT, WebSocket: c.Server.WebSocket, Cert: c.Server.TLSCert, Key: c.Server.TLSKey,
+	}
+	if c.Server.Users == "" {
+		return o, nil
+	}
+	f, err := os.Open(c.Server.Users)
+	if err != nil {
+		return o, fmt.Errorf("server.users: %w", err)
+	}
+	defer f.Close()
+	users, err := roles.ReadUsers(f)
+	if err != nil {
+		return o, fmt.Errorf("server.users: %s: %w", c.Server.Users, err)
+	}
+	for _, u := range users {
+		r := roles.RightsOf(u.Role, u.Name, c.Job, c.Input.Subject)
+		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Subscribe: r.Subscribe})
+	}
+	return o, nil
 }
 
 // openRunning finds the server that a stage works with now: the configured one,
@@ -48,14 +86,26 @@ func openBroker(c config.Config, log *slog.Logger) (*broker, error) {
 func openRunning(c config.Config, log *slog.Logger) (*broker, error) {
 	local := c.NATS.URL == ""
 	if local {
-		c.NATS.URL = fmt.Sprintf("nats://127.0.0.1:%d", c.Server.Port)
+		c.NATS.URL = localURL(c.Server)
 	}
 	b, err := openBroker(c, log)
 	var f *cli.Failure
-	if local && errors.As(err, &f) {
+	if local && errors.As(err, &f) && errors.Is(err, nats.ErrNoServers) {
 		f.Next = "eusn-stream run --model MODEL, in another terminal"
 	}
 	return b, err
+}
+
+// localURL is where this machine reaches the embedded server of a stage.
+func localURL(s config.Server) string {
+	scheme, host := "nats", s.Listen
+	if s.TLSCert != "" {
+		scheme = "tls"
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.Port))
 }
 
 // connectHint says what a server that refused a connection wants, or other.
@@ -65,9 +115,9 @@ func connectHint(err error, other string) string {
 	}
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), says("nonce"):
-		return "set nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as environment variables such as EUSN_NATS_CREDS (docs/nats.md)"
+		return "set nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as environment variables such as EUSN_NATS_CREDS (docs/nats.md); for a server of config init --secure: set -a; . eusn-secure/operator.env"
 	case says("unknown authority"):
-		return "set nats.tls_ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate"
+		return "set nats.tls_ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate; for a server of config init --secure: set -a; . eusn-secure/operator.env"
 	case says("certificate required", "bad certificate"):
 		return "set nats.tls_cert and nats.tls_key to a client certificate from an authority that the server trusts"
 	case says("not valid for any names", "doesn't contain any IP SANs", "certificate is valid for"):

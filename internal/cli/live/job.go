@@ -45,7 +45,7 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 				return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not the data directory of an embedded server", c.Server.Dir),
 					cmd.CommandPath()+" --nats-url nats://127.0.0.1:4222, or --dir with the data directory of eusn-stream run")
 			}
-			c.Server.Port = natsserver.InProcess
+			c.Server.Port, c.Server.MQTT, c.Server.WebSocket = natsserver.InProcess, "", ""
 		}
 		b, err := openBroker(c, a.Logger("warn", c.Log.Format))
 		var f *cli.Failure

@@ -13,6 +13,7 @@ func InputStream(job string) string      { return strings.ToUpper(job) + "-IN" }
 func OutputStream(job string) string     { return strings.ToUpper(job) + "-OUT" }
 func DeadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" }
 func RowStream(job string) string        { return strings.ToUpper(job) + "-ROWS" }
+func LabelStream(job string) string      { return strings.ToUpper(job) + "-LABELS" }
 func SnapshotBucket(job string) string   { return strings.ToUpper(job) + "-SNAP" }
 func SnapshotStream(job string) string   { return "OBJ_" + SnapshotBucket(job) }
 func MemberBucket(job string) string     { return strings.ToUpper(job) + "-MEMBERS" }
@@ -30,6 +31,18 @@ func RowSubjects(job string, p int) string       { return fmt.Sprintf("%s.rows.%
 func RowSubject(job string, p int, epoch uint64) string {
 	return fmt.Sprintf("%s.rows.%d.%d", job, p, epoch)
 }
+
+// LabelSubject is that of labels of a stream: its name, with _ for what cannot be
+// in a token. Streams may share it: a label says itself which it is about.
+func LabelSubject(job, stream string) string {
+	return job + ".labels." + strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" \t\r\n.*>\x00", r) {
+			return '_'
+		}
+		return r
+	}, stream)
+}
+func LabelSubjects(job string) string { return job + ".labels.*" }
 
 // EntrySubject is that of a job's Entry, in its output.
 func EntrySubject(job string) string { return job + ".out." + KindJob }

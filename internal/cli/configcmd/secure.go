@@ -1,0 +1,249 @@
+package configcmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/certs"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline/roles"
+)
+
+// Files in the folder that init --secure makes.
+const (
+	secureFolder  = "eusn-secure"
+	authorityCert = "ca.pem"
+	authorityKey  = "ca.key"
+	serverCert    = "server.pem"
+	serverKey     = "server.key"
+	usersFile     = "users"
+)
+
+// secureOptions are what only init --secure knows.
+type secureOptions struct {
+	on, renew bool
+	hosts     []string
+}
+
+// folderOf is where the keys of a configuration are.
+func folderOf(file string) string { return filepath.Join(filepath.Dir(file), secureFolder) }
+
+// initSecure makes what a server needs that others than this machine reach: an
+// authority, a certificate, users, and a configuration that names them. It
+// replaces nothing.
+func initSecure(a *cli.App, path string, o secureOptions) error {
+	for _, h := range o.hosts {
+		if err := certs.CheckHost(h); err != nil {
+			return cli.Fail(cli.ExitUsage, fmt.Errorf("--host: %w", err), "eusn-stream config init --help")
+		}
+	}
+	dir := folderOf(path)
+	if o.renew {
+		return renewServer(a, dir, o.hosts)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %s exists and was not changed", dir),
+			"--renew for a new server certificate with the same authority and users; or a configuration file in another folder")
+	}
+	hosts, err := hostsOr(o.hosts)
+	if err != nil {
+		return err
+	}
+	files, err := secrets(dir, hosts)
+	if err != nil {
+		return err
+	}
+	if err := writeFolder(dir, files); err != nil {
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "choose a configuration file in a folder that can be written")
+	}
+	a.Say("wrote %s: an authority, a certificate for %s, and a user for each role", dir, strings.Join(hosts, ", "))
+	return secureConfig(a, path, dir)
+}
+
+// hostsOr are the hosts given, with this machine's loopback, or all of this machine's.
+func hostsOr(given []string) ([]string, error) {
+	if len(given) > 0 {
+		return append(given, certs.OfThisMachine("", nil)...), nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("config: the name of this machine: %w", err), "--host with its name or address")
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("config: the addresses of this machine: %w", err), "--host with its name or address")
+	}
+	return certs.OfThisMachine(name, addrs), nil
+}
+
+// secrets are the files of the folder.
+func secrets(dir string, hosts []string) (map[string][]byte, error) {
+	now := time.Now()
+	authority, err := certs.NewAuthority("eusn-stream authority of "+hosts[0], now)
+	if err != nil {
+		return nil, err
+	}
+	server, err := certs.NewServer(authority, hosts, now)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{authorityCert: authority.Cert, authorityKey: authority.Key, serverCert: server.Cert, serverKey: server.Key}
+	users := "# Users of the NATS server, a line each: name, role, bcrypt hash of the password.\n"
+	for _, role := range roles.All {
+		u, password, err := roles.NewUser(string(role), role)
+		if err != nil {
+			return nil, err
+		}
+		users += u.Line() + "\n"
+		files[string(role)+".env"] = environment(u, password, hosts[0], filepath.Join(dir, authorityCert))
+	}
+	files[usersFile] = []byte(users)
+	return files, nil
+}
+
+// environment is what a user's program is given: eusn-stream reads it from the
+// environment, other programs are told the same.
+func environment(u roles.User, password, host, ca string) []byte {
+	return fmt.Appendf(nil, `# %s: %s.
+# Copy this file and %s to the machine of that program; set the path below if they are not in the working directory.
+EUSN_NATS_URL=tls://%s
+EUSN_NATS_TLS_CA=%s
+EUSN_NATS_USER=%s
+EUSN_NATS_PASSWORD=%s
+EUSN_NATS_INBOX_PREFIX=%s
+`, u.Name, u.Role.Does(), authorityCert, net.JoinHostPort(host, "4222"), cli.QuoteForShell(ca), u.Name, password, roles.InboxPrefix(u.Name))
+}
+
+// writeFolder makes a folder with files for its owner only, whole or not at all.
+func writeFolder(dir string, files map[string][]byte) error {
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".eusn-secure-*.tmp")
+	if err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err == nil {
+			err = cli.ReplaceFile(filepath.Join(tmp, name), data, cli.Private)
+		}
+	}
+	if err == nil {
+		err = os.Rename(tmp, dir) // fails where dir has come into being meanwhile, unless it is empty
+	}
+	if err != nil {
+		os.RemoveAll(tmp)
+	}
+	return err
+}
+
+// secureConfig writes a configuration that uses the folder, or says what to put
+// into the one that is there.
+func secureConfig(a *cli.App, path, dir string) error {
+	keys := []struct{ key, value string }{
+		{"listen", "0.0.0.0"}, {"tls_cert", filepath.Join(dir, serverCert)}, {"tls_key", filepath.Join(dir, serverKey)}, {"users", filepath.Join(dir, usersFile)},
+	}
+	text, lines := string(config.DefaultYAML), "server:\n"
+	for _, k := range keys {
+		line := fmt.Sprintf("  %s: %s\n", k.key, inYAML(k.value))
+		lines += line
+		before, after, ok := strings.Cut(text, "\nserver:\n")
+		empty := fmt.Sprintf("\n  %s: ", k.key)
+		head, tail, found := strings.Cut(after, empty)
+		if !ok || !found {
+			return fmt.Errorf("BUG: default.yaml lacks server.%s", k.key)
+		}
+		_, tail, _ = strings.Cut(tail, "\n")
+		text = before + "\nserver:\n" + head + "\n" + line + tail
+	}
+	switch _, err := os.Lstat(path); {
+	case err == nil:
+		a.Say("%s exists and was not changed. Put this into it:\n\n%s", path, lines)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("config: %w", err)
+	default:
+		if err := cli.ReplaceFile(path, []byte(text), cli.Public); err != nil {
+			return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "put this into your configuration:\n\n"+lines)
+		}
+		a.Say("wrote %s, which uses it", path)
+	}
+	sayNext(a, path, dir)
+	return nil
+}
+
+// inYAML quotes a path that is no plain text in YAML.
+func inYAML(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") != "" || strings.HasPrefix(s, "-") {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// sayNext says who gets which file.
+func sayNext(a *cli.App, path, dir string) {
+	in := func(name string) string { return cli.QuoteForShell(filepath.Join(dir, name)) }
+	a.Say(`
+Start the stage here:
+
+    eusn-stream run -c %s
+
+Copy %s to every machine, and one of these to each program (it has the address, the user and the password):
+`, cli.QuoteForShell(path), in(authorityCert))
+	for _, role := range roles.All {
+		a.Say("    %-14s %s", string(role)+".env", role.Does())
+	}
+	a.Say(`
+eusn-stream reads them from the environment: (set -a; . %s; eusn-stream tail). docs/secure.md has the same for nats, mosquitto_pub, Go, JavaScript and Python.
+Keep %s where nobody else reads it: who has it can make certificates. %s is valid for two years: config init --secure --renew makes the next one.`,
+		in("reader.env"), in(authorityKey), in(serverCert))
+}
+
+// renewServer makes a new certificate of the server, with the authority that is
+// there, for the same hosts unless others are given.
+func renewServer(a *cli.App, dir string, hosts []string) error {
+	read := func(name string) (data []byte, err error) {
+		if data, err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+			err = cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "eusn-stream config init --secure, which makes all of it; or the configuration file that stands beside "+secureFolder)
+		}
+		return data, err
+	}
+	var authority certs.Pair
+	var old []byte
+	var err error
+	for _, f := range []struct {
+		name string
+		to   *[]byte
+	}{{authorityCert, &authority.Cert}, {authorityKey, &authority.Key}, {serverCert, &old}} {
+		if *f.to, err = read(f.name); err != nil {
+			return err
+		}
+	}
+	if len(hosts) > 0 {
+		hosts, err = hostsOr(hosts)
+	} else {
+		hosts, err = certs.Hosts(old)
+	}
+	if err != nil {
+		return fmt.Errorf("config: %s: %w", filepath.Join(dir, serverCert), err)
+	}
+	server, err := certs.NewServer(authority, hosts, time.Now())
+	if err != nil {
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %s: %w", dir, err), "a new folder: move this one away, then eusn-stream config init --secure; every client needs the new "+authorityCert)
+	}
+	// Key and certificate are two files: a server that starts between them is refused with a sentence.
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{serverKey, server.Key}, {serverCert, server.Cert}} {
+		if err := cli.ReplaceFile(filepath.Join(dir, f.name), f.data, cli.Private); err != nil {
+			return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "free space, then the same command again")
+		}
+	}
+	a.Say("wrote %s and %s for %s. Restart the stage: it reads them at its start. Clients need nothing new", filepath.Join(dir, serverCert), filepath.Join(dir, serverKey), strings.Join(hosts, ", "))
+	return nil
+}

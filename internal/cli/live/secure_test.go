@@ -1,0 +1,135 @@
+package live_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/client"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+// envOf reads an .env file of config init --secure.
+func envOf(t *testing.T, dir, role string) map[string]string {
+	t.Helper()
+	env := map[string]string{}
+	for line := range strings.Lines(string(clitest.Read(t, filepath.Join(dir, "eusn-secure", role+".env")))) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && line[0] != '#' {
+			env[name] = strings.Trim(value, "'")
+		}
+	}
+	return env
+}
+
+// A plant as docs/secure.md has it: one command makes certificates and users,
+// and each role does its work with the file that it was given. Nobody else gets
+// in, and what is said helps.
+func TestSecurePlant(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	model := filepath.Join(dir, "m.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	file := filepath.Join(dir, "eusn-stream.yaml")
+	clitest.Must(t, "config", "init", "--secure", "--host", "plant.example", file)
+	for _, name := range []string{"ca.key", "server.key", "users", "operator.env", "sensor.env"} {
+		if at, err := os.Stat(filepath.Join(dir, "eusn-secure", name)); err != nil || at.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v; want mode 0600", name, at.Mode(), err)
+		}
+	}
+	for _, key := range []string{"port: 4222", "dir: eusn-data", `websocket: ""`} {
+		to := map[string]string{"port: 4222": "port: -1", "dir: eusn-data": "dir: " + filepath.Join(dir, "data"), `websocket: ""`: "websocket: 0.0.0.0:0"}[key]
+		text := string(clitest.Read(t, file))
+		if strings.Count(text, "\n  "+key) != 1 {
+			t.Fatalf("%q is not once in\n%s", key, text)
+		}
+		clitest.Write(t, file, strings.Replace(text, "\n  "+key, "\n  "+to, 1))
+	}
+	stage := clitest.Start(t, "reading sensors.*", "run", "-c", file, "--model", model, "--partitions", "2")
+	port := regexp.MustCompile(`tls://0\.0\.0\.0:(\d+)`).FindStringSubmatch(stage.Messages())
+	if port == nil {
+		t.Fatalf("no address in\n%s", stage.Messages())
+	}
+	url := "tls://127.0.0.1:" + port[1]
+	as := func(role string) {
+		t.Helper()
+		for name, value := range envOf(t, dir, role) {
+			t.Setenv(name, value)
+		}
+		t.Setenv("EUSN_NATS_URL", url) // the file has the name that clients use
+	}
+
+	sensor := envOf(t, dir, "sensor")
+	if want := "tls://plant.example:4222"; sensor["EUSN_NATS_URL"] != want {
+		t.Errorf("sensor.env has the address %s, want %s", sensor["EUSN_NATS_URL"], want)
+	}
+	login := natsclient.Options{User: sensor["EUSN_NATS_USER"], Password: sensor["EUSN_NATS_PASSWORD"], CA: sensor["EUSN_NATS_TLS_CA"], InboxPrefix: sensor["EUSN_NATS_INBOX_PREFIX"]}
+	c, err := client.Connect(t.Context(), client.Options{URL: url, Login: login, Channels: []string{"c0", "c1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Publish(t.Context(), client.Samples{Stream: "p", X: make([]float32, 80), End: true})
+	if err == nil {
+		err = c.Flush(t.Context())
+	}
+	if err != nil {
+		t.Errorf("a sensor with package client: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	if err := c.Read(ctx, client.Span{From: 1}, func(client.Prediction) error { return nil }); err == nil && ctx.Err() == nil {
+		t.Error("a sensor read predictions")
+	}
+	cancel()
+	c.Close(t.Context())
+
+	as("gateway")
+	gateway := clitest.Start(t, "publishing to", "gateway", "-c", file, "--model", model, "--tcp-listen", "127.0.0.1:0", "--outbox", filepath.Join(dir, "outbox"))
+	gateway.Stop(t).Want(t, cli.ExitOK)
+
+	as("operator")
+	clitest.Must(t, "replay", "--archive", archive, "--streams", "3")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		as("reader")
+		if r := clitest.Must(t, "tail", "--since", "1h"); strings.Count(r.Out, "\n") == 25 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("a reader sees\n%s", r.Out)
+		}
+	}
+	clitest.Exec(t, t.Context(), "replay", "--archive", archive).Want(t, cli.ExitFailure)
+	as("operator")
+	for _, args := range [][]string{{"partitions"}, {"deadletter", "list"}, {"doctor"}, {"state", "verify", "--model", model}} {
+		clitest.Must(t, args...)
+	}
+
+	as("stage")
+	worker := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--partitions", "2")
+	worker.Stop(t).Want(t, cli.ExitOK)
+	if said := worker.Messages(); strings.Contains(strings.ToLower(said), "violation") {
+		t.Errorf("a worker lacks rights:\n%s", said)
+	}
+
+	t.Setenv("EUSN_NATS_PASSWORD", "wrong")
+	clitest.Exec(t, t.Context(), "tail").Want(t, cli.ExitUnreachable, "Authorization Violation", "try: set nats.creds", "operator.env")
+	t.Setenv("EUSN_NATS_TLS_CA", "")
+	clitest.Exec(t, t.Context(), "tail").Want(t, cli.ExitUnreachable, "unknown authority", "try: set nats.tls_ca", "operator.env")
+	for _, name := range []string{"EUSN_NATS_URL", "EUSN_NATS_USER", "EUSN_NATS_PASSWORD", "EUSN_NATS_INBOX_PREFIX"} {
+		t.Setenv(name, "")
+	}
+	stage.Stop(t).Want(t, cli.ExitOK)
+
+	// Without the folder, and with a file that is none.
+	clitest.Write(t, file, "server:\n  listen: 0.0.0.0\n")
+	clitest.Exec(t, t.Context(), "run", "-c", file, "--model", model).Want(t, cli.ExitConfig, "server.listen", "config init --secure")
+	users := clitest.Write(t, filepath.Join(dir, "none"), "me sensor secret\n")
+	clitest.Write(t, file, "server:\n  users: "+users+"\n  dir: "+filepath.Join(dir, "other")+"\n")
+	r := clitest.Exec(t, t.Context(), "run", "-c", file, "--model", model)
+	r.Want(t, cli.ExitConfig, "server.users", "line 1", "no bcrypt hash", "try:")
+	if strings.Contains(r.ErrOut, "secret") {
+		t.Error("what may be a password is shown")
+	}
+}

@@ -1,0 +1,179 @@
+package natsserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// User may connect, with a name and a password. Subjects are NATS's, wildcards
+// included. A client may use no other subject.
+type User struct {
+	Name      string
+	Password  string // its bcrypt hash
+	Publish   []string
+	Subscribe []string
+}
+
+// ErrOpen is the error for an address that others than this machine can reach,
+// without TLS and a login.
+var ErrOpen = errors.New("others than this machine can reach this address, so it needs TLS (a certificate and its key) and users")
+
+// ErrExpired is the error for a certificate whose time is over.
+var ErrExpired = errors.New("the certificate has expired: no client accepts it")
+
+const (
+	// warnBefore is how long before its end a certificate is warned of.
+	warnBefore = 30 * 24 * time.Hour
+	tlsTimeout = 10 // seconds for a handshake; the server's 2 are short on a loaded machine
+)
+
+// door is how clients get in: addresses, TLS, users.
+type door struct {
+	tls             *tls.Config // nil: none
+	users           []User
+	addresses       []string  // host:port of all
+	mqtt, websocket *endpoint // nil: none
+}
+
+// endpoint is an address as the server's options have it.
+type endpoint struct {
+	host string
+	port int
+}
+
+// door checks what the options say of addresses, TLS and users.
+func (o *Options) door() (*door, error) {
+	d := &door{users: o.Users}
+	if (o.Cert == "") != (o.Key == "") {
+		return nil, errors.New("natsserver: TLS: give both certificate and key, or neither")
+	}
+	if o.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("natsserver: certificate %s with key %s: %w", o.Cert, o.Key, err)
+		}
+		if err := checkTime(o.Cert, pair.Leaf.NotAfter, time.Now(), o.Log); err != nil {
+			return nil, err
+		}
+		d.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	if o.Port != InProcess {
+		if err := d.add(o.Host, o.Port); err != nil {
+			return nil, err
+		}
+	}
+	for _, extra := range []struct {
+		what, addr string
+		to         **endpoint
+	}{{"MQTT", o.MQTT, &d.mqtt}, {"WebSocket", o.WebSocket, &d.websocket}} {
+		if extra.addr == "" {
+			continue
+		}
+		at, err := parseEndpoint(extra.addr)
+		if err != nil {
+			return nil, fmt.Errorf("natsserver: %s address %q, want host:port: %w", extra.what, extra.addr, err)
+		}
+		if err := d.add(at.host, at.port); err != nil {
+			return nil, err
+		}
+		*extra.to = at
+	}
+	return d, nil
+}
+
+// parseEndpoint reads host:port. Without a host it is all addresses.
+func parseEndpoint(addr string) (*endpoint, error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	if port == 0 {
+		return &endpoint{host, RandomPort}, nil
+	}
+	return &endpoint{host, int(port)}, nil
+}
+
+// add notes an address that the server will listen on.
+func (d *door) add(host string, port int) error {
+	if !Local(host) && (d.tls == nil || len(d.users) == 0) {
+		return fmt.Errorf("natsserver: %s: %w", net.JoinHostPort(host, strconv.Itoa(max(0, port))), ErrOpen)
+	}
+	d.addresses = append(d.addresses, net.JoinHostPort(host, strconv.Itoa(max(0, port))))
+	return nil
+}
+
+// Local reports whether only this machine reaches an address with that host.
+func Local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// checkTime says that a certificate will end soon, or refuses one that has
+// ended.
+func checkTime(file string, end, now time.Time, log *slog.Logger) error {
+	left := end.Sub(now)
+	switch {
+	case left <= 0:
+		return fmt.Errorf("natsserver: %s, valid until %s: %w", file, end.UTC().Format(time.RFC3339), ErrExpired)
+	case left < warnBefore:
+		log.Warn("the server's certificate expires soon; then no client can connect any more. Renew it (eusn-stream config init --secure --renew, for a certificate that it has made), and restart", "certificate", file, "until", end.UTC().Format(time.RFC3339), "days", int(left.Hours()/24))
+	}
+	return nil
+}
+
+// open puts all into the server's options. It returns how this process logs in:
+// it may do anything, with a key that lives as long as the process.
+func (d *door) open(to *server.Options) (self nats.Option, err error) {
+	if d.tls != nil {
+		to.TLSConfig, to.TLS, to.TLSTimeout = d.tls, true, tlsTimeout
+	}
+	if d.mqtt != nil {
+		to.MQTT = server.MQTTOpts{Host: d.mqtt.host, Port: d.mqtt.port, TLSConfig: d.tls, TLSTimeout: tlsTimeout}
+	}
+	if d.websocket != nil {
+		to.Websocket = server.WebsocketOpts{Host: d.websocket.host, Port: d.websocket.port, TLSConfig: d.tls, NoTLS: d.tls == nil, HandshakeTimeout: tlsTimeout * time.Second}
+	}
+	if len(d.users) == 0 {
+		return func(*nats.Options) error { return nil }, nil
+	}
+	for _, u := range d.users {
+		to.Users = append(to.Users, &server.User{Username: u.Name, Password: u.Password, Permissions: &server.Permissions{
+			Publish: only(u.Publish), Subscribe: only(u.Subscribe),
+		}})
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, fmt.Errorf("natsserver: key of this process: %w", err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return nil, fmt.Errorf("natsserver: key of this process: %w", err)
+	}
+	to.Nkeys = []*server.NkeyUser{{Nkey: public}}
+	return nats.Nkey(public, pair.Sign), nil
+}
+
+// only allows the subjects of a list, and none without any: the server takes an
+// empty list for all.
+func only(subjects []string) *server.SubjectPermission {
+	if len(subjects) == 0 {
+		return &server.SubjectPermission{Deny: []string{">"}}
+	}
+	return &server.SubjectPermission{Allow: subjects}
+}

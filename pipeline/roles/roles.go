@@ -1,0 +1,104 @@
+package roles
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// Role is what somebody does with a job.
+type Role string
+
+const (
+	Sensor   Role = "sensor"   // publishes samples
+	Gateway  Role = "gateway"  // publishes samples, and reads how far the input has them
+	Stage    Role = "stage"    // is a worker on another machine; makes no NATS streams
+	Reader   Role = "reader"   // reads predictions
+	Labeller Role = "labeller" // reads predictions, writes and reads labels
+	Operator Role = "operator" // looks at the job and mends it
+)
+
+// All are the roles, in the order of the way of a sample.
+var All = []Role{Sensor, Gateway, Stage, Reader, Labeller, Operator}
+
+// Does says what a role is for.
+func (r Role) Does() string {
+	return map[Role]string{
+		Sensor:   "publishes samples",
+		Gateway:  "publishes samples and continues where the input is: eusn-stream gateway, clients that resume",
+		Stage:    "is a worker of the job on another machine",
+		Reader:   "reads predictions: eusn-stream tail, the clients",
+		Labeller: "reads predictions, writes and reads labels",
+		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay",
+	}[r]
+}
+
+// Check refuses what is no role.
+func (r Role) Check() error {
+	if !slices.Contains(All, r) {
+		return fmt.Errorf("role %q, want one of %v", string(r), All)
+	}
+	return nil
+}
+
+// Rights are the subjects that somebody may use, wildcards included.
+type Rights struct{ Publish, Subscribe []string }
+
+// InboxPrefix is where answers to a user arrive. Each user has its own, so that
+// nobody hears another's: clients must be set to it.
+func InboxPrefix(user string) string { return "_INBOX." + user }
+
+// RightsOf are the least rights with which a user does what its role is for, in
+// the job of that name whose input subject that is.
+func RightsOf(role Role, user, job, subject string) Rights {
+	in, out, labels := wire.InputStream(job), wire.OutputStream(job), wire.LabelStream(job)
+	r := Rights{Subscribe: []string{InboxPrefix(user) + ".>"}}
+	add := func(subjects ...string) { r.Publish = append(r.Publish, subjects...) }
+	switch role {
+	case Sensor:
+		add(subject)
+	case Gateway:
+		add(subject)
+		add(api("STREAM.INFO", in), api("STREAM.MSG.GET", in))
+	case Stage:
+		add(stage(job)...)
+		add(subject) // end events (stage.idle)
+		add(reading(out)...)
+	case Reader:
+		add(reading(out)...)
+	case Labeller:
+		add(wire.LabelSubjects(job))
+		add(reading(out)...)
+		add(reading(labels)...)
+	case Operator:
+		add(subject, job+".>", "$KV."+wire.MemberBucket(job)+".>", "$O."+wire.SnapshotBucket(job)+".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>")
+	}
+	return r
+}
+
+func api(call, stream string) string { return "$JS.API." + call + "." + stream }
+
+// reading is what a consumer of a NATS stream that acknowledges nothing needs.
+func reading(stream string) []string {
+	return []string{api("STREAM.INFO", stream), api("CONSUMER.*", stream+".>"), api("CONSUMER.MSG.NEXT", stream+".>")}
+}
+
+// stage is what docs/nats.md gives a worker.
+func stage(job string) []string {
+	in, out, dead, rows := wire.InputStream(job), wire.OutputStream(job), wire.DeadLetterStream(job), wire.RowStream(job)
+	snaps, members := wire.SnapshotStream(job), wire.MemberStream(job)
+	s := []string{
+		job + ".out.*", job + ".dlq.*", job + ".rows.*.*", "$KV." + wire.MemberBucket(job) + ".>", "$O." + wire.SnapshotBucket(job) + ".>",
+		"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.FC." + snaps + ".>",
+	}
+	for _, name := range []string{in, out, dead, rows, snaps, members} {
+		s = append(s, api("STREAM.INFO", name))
+	}
+	for _, name := range []string{in, out, rows, snaps} {
+		s = append(s, api("STREAM.MSG.GET", name))
+	}
+	return append(s,
+		api("STREAM.MSG.DELETE", rows), api("STREAM.PURGE", snaps), api("STREAM.PURGE", members),
+		api("CONSUMER.*", in+".>"), api("CONSUMER.MSG.NEXT", in+".>"), api("CONSUMER.*", snaps+".>"))
+}
