@@ -100,7 +100,6 @@ func TestSecurePlant(t *testing.T) {
 			t.Fatalf("a reader sees\n%s", r.Out)
 		}
 	}
-	clitest.Exec(t, t.Context(), "replay", "--archive", archive).Want(t, cli.ExitFailure)
 	as("operator")
 	for _, args := range [][]string{{"partitions"}, {"deadletter", "list"}, {"doctor"}, {"state", "verify", "--model", model}} {
 		clitest.Must(t, args...)

@@ -1,0 +1,89 @@
+package configcmd_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+)
+
+// config init --secure makes files that fit each other, replaces none, and
+// renews only the server's certificate. What the roles do with them is
+// TestSecurePlant's (internal/cli/live).
+func TestConfigInitSecure(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a plant") // a path that must be quoted
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file, keys := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "eusn-secure")
+	read := func(name string) string { return string(clitest.Read(t, filepath.Join(keys, name))) }
+
+	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--renew", file).Want(t, cli.ExitFailure, "ca.pem", "try: eusn-stream config init --secure")
+	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--host", "plant:4222", file).Want(t, cli.ExitUsage, `host "plant:4222"`, "without a port")
+	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--force", file).Want(t, cli.ExitUsage, "replaces nothing")
+	clitest.Exec(t, t.Context(), "config", "init", "--renew", file).Want(t, cli.ExitUsage, "need --secure")
+	clitest.Exec(t, t.Context(), "config", "init", "--secure", filepath.Join(dir, "none", "c.yaml")).Want(t, cli.ExitFailure, "no such file", "try:")
+	clitest.Leftovers(t, dir)
+
+	clitest.Must(t, "config", "init", "--secure", file)
+	clitest.Must(t, "config", "check", file)
+	ca, cert, users := read("ca.pem"), read("server.pem"), read("users")
+	trusts(t, keys)
+	for _, role := range []string{"sensor", "gateway", "stage", "reader", "labeller", "operator"} {
+		env := read(role + ".env")
+		_, rest, _ := strings.Cut(env, "EUSN_NATS_PASSWORD=")
+		password, _, _ := strings.Cut(rest, "\n")
+		if len(password) < 26 || strings.Contains(users, password) || !strings.Contains(users, "\n"+role+" "+role+" $2a$") {
+			t.Errorf("%s.env and the line of its user do not fit:\n%s\n%s", role, env, users)
+		}
+	}
+	clitest.Exec(t, t.Context(), "config", "init", "--secure", file).Want(t, cli.ExitFailure, "was not changed", "--renew")
+	if read("ca.pem") != ca || read("users") != users {
+		t.Error("what was there was replaced")
+	}
+
+	clitest.Must(t, "config", "init", "--secure", "--renew", file)
+	if read("ca.pem") != ca || read("users") != users || read("server.pem") == cert {
+		t.Error("--renew makes another certificate, and nothing else")
+	}
+	trusts(t, keys)
+	r := clitest.Must(t, "config", "init", "--secure", "--renew", "--host", "other.example", file)
+	if trusts(t, keys); !strings.Contains(r.ErrOut, "other.example, localhost, 127.0.0.1") {
+		t.Errorf("--renew --host says\n%s", r.ErrOut)
+	}
+	clitest.Write(t, filepath.Join(keys, "ca.key"), read("server.key"))
+	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--renew", file).Want(t, cli.ExitFailure, "the key is not the certificate's", "try:")
+
+	// A configuration that is there stays, and is told what to hold.
+	other := filepath.Join(t.TempDir(), "c.yaml")
+	clitest.Write(t, other, "job: mine\n")
+	r = clitest.Must(t, "config", "init", "--secure", other)
+	if text := string(clitest.Read(t, other)); text != "job: mine\n" {
+		t.Errorf("the configuration was changed:\n%s", text)
+	}
+	_, lines, ok := strings.Cut(r.ErrOut, "Put this into it:\n\n")
+	lines, _, _ = strings.Cut(lines, "\n\n")
+	clitest.Write(t, other, "job: mine\n"+lines+"\n")
+	if clitest.Must(t, "config", "check", other); !ok || !strings.Contains(lines, "listen: 0.0.0.0") {
+		t.Errorf("says\n%s", r.ErrOut)
+	}
+}
+
+// trusts checks that the server's files fit each other, and the authority.
+func trusts(t *testing.T, keys string) {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(filepath.Join(keys, "server.pem"), filepath.Join(keys, "server.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(clitest.Read(t, filepath.Join(keys, "ca.pem")))
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: "localhost"}); err != nil {
+		t.Error(err)
+	}
+}
