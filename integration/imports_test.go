@@ -105,6 +105,8 @@ var forbidden = []struct {
 	{"github.com/nats-io/", []string{"client", "internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/owner", "pipeline/internal/store", "pipeline/consumer", "pipeline/gateway", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/go-json-experiment/", []string{"codec/formats"}, "one package reads JSON that comes from outside, by a tokenizer that is in the standard library from Go 1.27 on"},
+	{"github.com/fxamacker/", []string{"codec/formats"}, "one package reads CBOR"},
+	{"google.golang.org/protobuf/", []string{"pipeline/gateway/sparkplug"}, "one package reads protobuf"},
 	{"github.com/influxdata/", []string{"codec/formats"}, "one package reads line protocol"},
 	{"github.com/spf13/", []string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/compare", "offline/figures", "tools/peers/gonum"}, "the step needs no linear algebra library"},

@@ -1,5 +1,5 @@
 // Package formats reads messages that are not Arrow: JSON, CSV, Influx line
-// protocol and bare numbers. Each becomes the same plain slices that package
+// protocol, SenML and bare numbers. Each becomes the same plain slices that package
 // codec makes of an Arrow message (codec.Batch), so that the same samples give
 // the same predictions, bit for bit, whatever they came as.
 //

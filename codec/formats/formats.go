@@ -47,6 +47,8 @@ func one(l *layout, f Format) (Decoder, error) {
 		return newCSV(l)
 	case Influx:
 		return newInflux(l)
+	case SenML:
+		return newSenML(l)
 	case Raw:
 		return newRaw(l)
 	}
@@ -93,7 +95,7 @@ func (t *told) Decode(payload []byte, b *codec.Batch) error {
 // whose own error would not help.
 func (t *told) tells(f Format, words string) bool {
 	switch {
-	case f == t.format, words == singleValue && t.format == Raw: // any digits
+	case f == t.format, t.format == SenML && f == JSON, words == singleValue && t.format == Raw: // any digits
 		return false
 	case f != "", t.format == Arrow && words != "":
 		return true

@@ -25,6 +25,7 @@ var fuzzed = map[Format][]Input{
 	},
 	CSV:    {{}, {Channels: map[string]string{"a": "[0]", "b": "[2] * 2"}, Separator: ";", Time: "[1]", TimeUnit: "ms"}},
 	Influx: {{}, {Channels: map[string]string{"a": "$.fields.x", "b": "$.tags.y"}, Time: "t", Stream: "measurement"}},
+	SenML:  {{}, {Channels: map[string]string{"a": "x * 0.1 - 3"}, Stream: "bn"}},
 	Raw:    {{}, {RawType: "i16be", Channels: map[string]string{"a": "[2]", "b": "[0] * 0.5"}}, {RawType: "f64le"}},
 	Auto:   {{}, {Channels: map[string]string{"a": "x"}, Time: "t"}},
 }
@@ -146,12 +147,17 @@ var good = map[Format][]string{
 	},
 	CSV:    {"a,b\n1,2\n", "b,ts,a,stream_id,end\n1,5,2,x,true\n,,3,\"y \"\"z\"\"\",\n", "1;5;2\r\n3;6;4\r\n", "\xef\xbb\xbfa,b\n"},
 	Influx: {"m,stream_id=x a=1,b=2i 5\nm,stream_id=y b=3u,a=t 6\n", "m\\ n,y=4 x=\"5\",t=17i", "# nothing\n", "m a=1,b=2,end=true"},
-	Raw:    {"12345678", "123456", "1234567812345678", ""},
-	Auto:   {`{"a":1,"b":2}`, "a,b\n1,2\n", "m a=1,b=2", `{"x":1,"b":2,"t":5}`},
+	SenML: {
+		`[{"bn":"d/","bt":1.32e9,"bu":"m","n":"a","v":1.5},{"n":"b","t":-5,"vb":true},{"n":"b","v":2}]`, `[{"n":"a","vs":"3"},{"n":"b","v":1,"bv":0.1,"u":"V"},{"n":"x","vd":"aGk","s":5}]`, `[]`,
+		"\x82\xa3\x21\x62d/\x00\x61a\x02\xfb\x3f\xf0\x00\x00\x00\x00\x00\x00\xa3\x00\x61b\x02\xf9\x3c\x00\x06\x20", "\x9f\xa4\x00\x61a\x04\xf5\x22\x1a\x5f\xff\xff\xff\x06\x01\xa2\x00\x61b\x03\x612\xff",
+	},
+	Raw:  {"12345678", "123456", "1234567812345678", ""},
+	Auto: {`{"a":1,"b":2}`, "a,b\n1,2\n", "m a=1,b=2", `{"x":1,"b":2,"t":5}`},
 }
 
 func FuzzJSON(f *testing.F)   { fuzz(f, JSON) }
 func FuzzCSV(f *testing.F)    { fuzz(f, CSV) }
 func FuzzInflux(f *testing.F) { fuzz(f, Influx) }
 func FuzzRaw(f *testing.F)    { fuzz(f, Raw) }
+func FuzzSenML(f *testing.F)  { fuzz(f, SenML) }
 func FuzzAuto(f *testing.F)   { fuzz(f, Auto) }

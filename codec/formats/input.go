@@ -22,11 +22,12 @@ const (
 	JSON   Format = "json"   // an object, or an array of them, of numbers or of arrays
 	CSV    Format = "csv"    // lines of cells, the first with the names
 	Influx Format = "influx" // line protocol
+	SenML  Format = "senml"  // packs of RFC 8428, as JSON or CBOR
 	Raw    Format = "raw"    // numbers of one type, a row after the other
 )
 
 // Formats are all that an Input may have.
-var Formats = []Format{Auto, Arrow, JSON, CSV, Influx, Raw}
+var Formats = []Format{Auto, Arrow, JSON, CSV, Influx, SenML, Raw}
 
 // Units are those that a time written as a number may have.
 var Units = []string{"ns", "us", "ms", "s"}
@@ -91,10 +92,11 @@ func (in Input) WithDefaults() Input {
 	}
 	json := in.Format == JSON || in.Format == Auto
 	def(&in.Rows, "", json)
-	def(&in.Time, "", in.Format != Raw)
+	marks := in.Format != Raw && in.Format != SenML
+	def(&in.Time, "", marks)
 	def(&in.Stream, "", in.Format != Raw)
-	def(&in.End, "", in.Format != Raw)
-	def(&in.TimeUnit, "ns", in.Format != Raw)
+	def(&in.End, "", marks)
+	def(&in.TimeUnit, "ns", marks)
 	def(&in.Separator, ",", in.Format == CSV || in.Format == Auto)
 	def(&in.RawType, "f32le", in.Format == Raw)
 	if !json {
@@ -230,6 +232,12 @@ func (in Input) unused() error {
 	case Raw:
 		for key, set := range map[string]bool{"rows": in.Rows != "", "time": in.Time != "", "stream": in.Stream != "", "end": in.End != ""} {
 			if err := never(key, set, "there are only samples"); err != nil {
+				return err
+			}
+		}
+	case SenML:
+		for key, set := range map[string]bool{"rows": in.Rows != "", "time": in.Time != "", "end": in.End != ""} {
+			if err := never(key, set, "SenML says where its values and times are"); err != nil {
 				return err
 			}
 		}

@@ -50,6 +50,13 @@ var wrongs = map[Format][]struct {
 		{Input{}, " a=1,b=2"}, {Input{}, "m a=1,b=2,end=5"}, {Input{}, "m a=1,b=truth"}, {Input{}, "m,stream_id=1 a=1,b=2\nm a=1,b=2"}, {Input{}, "m,x=\xff a=1,b=2"}, {Input{}, "m a=1e39,b=2"},
 		{Input{Stream: "dev"}, "m a=1,b=2"}, {Input{Time: "t"}, "m a=1,b=2 5"}, {Input{}, `{"a":1,"b":2}`}, {Input{}, "a,b\n1,2\n"},
 	},
+	SenML: {
+		{Input{}, ""}, {Input{}, `{"n":"a","v":1}`}, {Input{}, `[{"n":"a","v":1}`}, {Input{}, `[{"n":"a","v":1}]`}, {Input{}, `[{"n":"a","v":1},5]`}, {Input{}, `[{"n":"a","v":1},{"n":"b","v":1}] x`}, {Input{}, `[{"n":"a","v":"1"}]`},
+		{Input{}, `[{"n":"a","v":NaN}]`}, {Input{}, `[{"n":7,"v":1}]`}, {Input{}, `[{"n":"a","n":"a","v":1}]`}, {Input{}, `[{"n":"a","vs":"high"}]`}, {Input{}, `[{"n":"a","vd":"aGk"}]`}, {Input{}, `[{"n":"a","v":1},{"n":"a","v":2}]`},
+		{Input{}, `[{"bn":"x/","n":"a","v":1},{"bn":"y/","n":"a","v":2}]`}, {Input{}, `[{"n":"a","u":"Cel","v":1},{"n":"a","u":"K","t":1,"v":2}]`}, {Input{}, `[{"bver":11,"n":"a","v":1}]`}, {Input{}, `[{"n":"a","v":1,"mustknow_":1}]`},
+		{Input{}, `[{"n":"a","v":1,"t":"now"}]`}, {Input{}, `[{"n":"a","v":1,"t":1e30}]`}, {Input{}, `[{"bt":[],"n":"a","v":1}]`}, {Input{}, `[{"bv":"x","n":"a","v":1}]`}, {Input{}, `[{"n":"a","v":1},{"n":"b","v":2,"t":1}]`}, {Input{Stream: "bn"}, `[{"n":"a","v":1},{"n":"b","v":2}]`},
+		{Input{}, "\x81\xa2\x00\x61a\x02"}, {Input{}, "\x81\xa2\x00\x61a\x02\x61x"}, {Input{}, "\x81\xa2\x00\x01\x02\x01"}, {Input{}, "\x81\x01"}, {Input{}, "\x81\xa2\x00\x61a\x00\x61a"}, {Input{}, "\x81\xa1\x62x_\x01"}, {Input{}, "\x81\xa1\x02\xc4\x82\x01\x01"}, {Input{}, "a,b\n1,2\n"},
+	},
 	Raw: {
 		{Input{}, "1"}, {Input{}, "1234567"}, {Input{}, "123456789"}, {Input{}, "\x00\x00\xc0\x7f\x00\x00\x00\x00"}, {Input{}, "\x00\x00\x80\x7f\x00\x00\x00\x00"}, {Input{}, `{"a":1,"b":2}`}, {Input{}, "a,b\n1,22\n"}, {Input{}, "m a=1,b=2"},
 		{Input{RawType: "i8"}, "123"}, {Input{RawType: "u8"}, "1"}, {Input{RawType: "i16be"}, "12345"}, {Input{RawType: "i16le"}, "12"}, {Input{RawType: "u16be"}, "1234567"}, {Input{RawType: "u16le"}, "1"},

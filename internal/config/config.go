@@ -132,9 +132,9 @@ type Input struct {
 	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^[^$ \\t\\r\\n.*>\\x00][^ \\t\\r\\n.*>\\x00]*([.][^ \\t\\r\\n.*>\\x00]+)*[.][*]$" want:"tokens that end in \".*\", such as sensors.*, without blanks, other wildcards or a leading $" flag:"subject"`
 	// How messages are written. auto: by the first bytes of each message, Arrow,
 	// JSON, CSV or Influx line protocol; a job that has begun keeps its own format.
-	// raw: bare numbers. This key and those up to raw_type are part of a job: they
+	// senml: RFC 8428. raw: bare numbers. This key and those up to raw_type are part of a job: they
 	// cannot change while it lives (docs/formats.md).
-	Format string `mapstructure:"format" default:"auto" enum:"auto,arrow,json,csv,influx,raw"`
+	Format string `mapstructure:"format" default:"auto" enum:"auto,arrow,json,csv,influx,senml,raw"`
 	// Where each channel of the model is in a message, if not under its name: c0:
 	// $.axis.x in JSON, c0: column in CSV, c0: field in line protocol, c0: "[0]" by
 	// position. A scale and an offset may follow: $.t * 0.1 - 40. Not for Arrow.
@@ -289,7 +289,7 @@ type Gateway struct {
 	Topics string `mapstructure:"topics" default:"sensors/+" minLength:"1" want:"patterns such as plant/+/sensor/+" flag:"topics"`
 	// How devices write messages. auto: by the first bytes of each message. Where
 	// the channels are, input.* says.
-	Format string `mapstructure:"format" default:"auto" enum:"auto,arrow,json,csv,influx,raw"`
+	Format string `mapstructure:"format" default:"auto" enum:"auto,arrow,json,csv,influx,senml,raw"`
 	// Directory in which batches wait for the server's answer. One gateway uses it
 	// at a time.
 	Outbox string `mapstructure:"outbox" default:"eusn-gateway" minLength:"1" want:"the path of a directory" flag:"outbox"`

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -296,11 +297,14 @@ func newPayloads(in formats.Input, f formats.Format, s codec.Schema) (*payloads,
 	if err != nil {
 		return nil, err
 	}
+	now := func() int64 { return time.Now().UnixNano() }
+	formats.SetClock(first, now)
 	p := &payloads{channels: len(s.Channels), free: sync.Pool{New: func() any {
 		d, err := formats.New(in, s)
 		if err != nil {
 			panic("BUG: " + err.Error()) // the first one was made
 		}
+		formats.SetClock(d, now)
 		return &payloadDecoder{d: d}
 	}}}
 	p.free.Put(&payloadDecoder{d: first})

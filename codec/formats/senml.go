@@ -1,0 +1,533 @@
+package formats
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// Limits of SenML (RFC 8428).
+const (
+	senmlVersion  = 10
+	relativeBelow = int64(1) << 28 * 1e9 // ns: earlier times are relative to now
+	mostCells     = 8                    // of samples, for each byte of a message: a row has all channels
+	baseName      = "bn"                 // input.stream: the base name
+)
+
+// senmlDecoder reads packs of SenML, as JSON or CBOR. Records of one time are a
+// row; the rows are in the order of their times.
+type senmlDecoder struct {
+	table
+	byBase bool         // a stream for each base name
+	now    func() int64 // nil: relative times are none
+	rows   []senmlRow
+	at     map[senmlKey]int
+	ids    []string // of streams, by number
+	number map[string]int
+	unit   []string // of each channel in the message
+	found  []bool
+	has    []string // names that are no channels
+	tokens *jsontext.Decoder
+	pairs  map[any]any
+	named  *Named
+}
+
+type senmlKey struct {
+	time   int64
+	stream int
+}
+
+type senmlRow struct {
+	senmlKey
+	x []float32
+}
+
+// senmlRecord is one record. What it does not have is empty or nil.
+type senmlRecord struct {
+	BaseName    *string        `json:"bn"`
+	BaseTime    jsontext.Value `json:"bt"`
+	BaseUnit    *string        `json:"bu"`
+	BaseValue   jsontext.Value `json:"bv"`
+	BaseVersion jsontext.Value `json:"bver"`
+	Name        string         `json:"n"`
+	Unit        string         `json:"u"`
+	Value       jsontext.Value `json:"v"`
+	Text        *string        `json:"vs"`
+	Bool        *bool          `json:"vb"`
+	Data        jsontext.Value `json:"vd"`
+	Time        jsontext.Value `json:"t"`
+	Others      jsontext.Value `json:",embed"`
+
+	value, base exact // of CBOR: numbers that are no decimals
+}
+
+// exact is a number with the bits that it came with.
+type exact struct {
+	f   float64
+	set bool
+}
+
+// senmlBase are the base fields in force.
+type senmlBase struct {
+	name, unit string
+	time       int64
+	value      float64
+	valued     bool
+}
+
+func newSenML(l *layout) (*senmlDecoder, error) {
+	named, err := namedOf(l)
+	if err != nil {
+		return nil, err
+	}
+	d := &senmlDecoder{table: newTable(l, SenML), named: named, at: map[senmlKey]int{}, number: map[string]int{}, unit: make([]string, len(l.channels)),
+		found: make([]bool, len(l.channels)), pairs: map[any]any{}, byBase: l.Stream == baseName, tokens: jsontext.NewDecoder(bytes.NewReader(nil))}
+	if l.Stream != "" && !d.byBase {
+		return nil, fmt.Errorf("formats: input.stream is %q: want %s, the base name, or nothing with input.format senml", l.Stream, baseName)
+	}
+	return d, nil
+}
+
+// SetClock gives a decoder the time at which messages arrive, in ns since 1970.
+// SenML has times that are relative to it; without a clock their rows have no
+// time. Other formats need none.
+func SetClock(d Decoder, now func() int64) {
+	if t, ok := d.(*told); ok {
+		d = t.Decoder
+	}
+	if s, ok := d.(*senmlDecoder); ok {
+		s.now = now
+	}
+}
+
+// Decode implements Decoder.
+func (d *senmlDecoder) Decode(payload []byte, b *codec.Batch) error {
+	b.Reset()
+	d.begin()
+	d.rows, d.ids, d.has = d.rows[:0], d.ids[:0], d.has[:0]
+	clear(d.at)
+	clear(d.number)
+	clear(d.found)
+	clear(d.unit)
+	var base senmlBase
+	limit := mostCells*len(payload) + 1024
+	add := func(r *senmlRecord, i int) error {
+		err := d.add(r, &base, limit)
+		if err != nil {
+			err = malformed(SenML, "record %d: %v", i, err)
+		}
+		return err
+	}
+	text := bytes.TrimLeft(bytes.TrimPrefix(payload, byteOrderMark), " \t\r\n")
+	var err error
+	switch {
+	case len(text) == 0:
+		err = malformed(SenML, "no pack, want an array of records")
+	case text[0] == '[':
+		err = d.readJSON(text, add)
+	case text[0] >= 0x80 && text[0] <= 0x9f:
+		err = d.readCBOR(payload, add)
+	case text[0] == '{':
+		err = malformed(SenML, "the message is an object, want an array of records")
+	default:
+		err = malformed(SenML, "the message begins with %s: want a JSON array or a CBOR array of records", short(text[:min(len(text), 8)]))
+	}
+	if err == nil {
+		err = d.gather(b)
+	}
+	if err != nil {
+		b.Reset()
+	}
+	return err
+}
+
+func (d *senmlDecoder) readJSON(text []byte, add func(*senmlRecord, int) error) error {
+	d.tokens.Reset(bytes.NewReader(text))
+	defer d.tokens.Reset(bytes.NewReader(nil))
+	if _, err := d.tokens.ReadToken(); err != nil {
+		return malformed(SenML, "%v", plainJSON(err))
+	}
+	var r senmlRecord
+	for i := 0; d.tokens.PeekKind() != ']'; i++ {
+		r = senmlRecord{}
+		if k := d.tokens.PeekKind(); k != '{' && k > 0 {
+			return malformed(SenML, "record %d is no object", i)
+		}
+		if err := json.UnmarshalDecode(d.tokens, &r); err != nil {
+			return malformed(SenML, "record %d: %v", i, plainJSON(err))
+		}
+		if err := add(&r, i); err != nil {
+			return err
+		}
+	}
+	if _, err := d.tokens.ReadToken(); err != nil {
+		return malformed(SenML, "%v", plainJSON(err))
+	}
+	if _, err := d.tokens.ReadToken(); !errors.Is(err, io.EOF) {
+		return malformed(SenML, "something follows the array")
+	}
+	return nil
+}
+
+// plainJSON is an error of the library without its own name and types of ours.
+func plainJSON(err error) string {
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) {
+		return fmt.Sprintf("%s is of the wrong type: want a text for n, u, vs, bn and bu, a bool for vb", semantic.JSONPointer)
+	}
+	return strings.TrimPrefix(err.Error(), "jsontext: ")
+}
+
+// senmlCBOR refuses what no pack needs.
+var senmlCBOR = func() cbor.DecMode {
+	m, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxNestedLevels: 4, MaxArrayElements: 1 << 20, MaxMapPairs: 64, TagsMd: cbor.TagsForbidden}.DecMode()
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return m
+}()
+
+func (d *senmlDecoder) readCBOR(payload []byte, add func(*senmlRecord, int) error) error {
+	var records []cbor.RawMessage
+	if err := senmlCBOR.Unmarshal(payload, &records); err != nil {
+		return malformed(SenML, "%v", err)
+	}
+	var r senmlRecord
+	for i, raw := range records {
+		r = senmlRecord{}
+		clear(d.pairs)
+		if len(raw) > 0 && raw[0]>>5 != 5 {
+			return malformed(SenML, "record %d is no map", i)
+		}
+		if err := senmlCBOR.Unmarshal(raw, &d.pairs); err != nil {
+			return malformed(SenML, "record %d: %v", i, err)
+		}
+		for k, v := range d.pairs {
+			if err := r.set(k, v); err != nil {
+				return malformed(SenML, "record %d: %v", i, err)
+			}
+		}
+		if err := add(&r, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set notes a field of a record in CBOR, by its label (RFC 8428, table 4).
+func (r *senmlRecord) set(label, v any) error {
+	var n int64
+	switch label := label.(type) {
+	case uint64:
+		n = int64(min(label, 1<<20))
+	case int64:
+		n = label
+	case string:
+		if strings.HasSuffix(label, "_") {
+			return fmt.Errorf("the field %s must be understood, and is not", short([]byte(label)))
+		}
+		return nil
+	default:
+		return fmt.Errorf("a label is no number and no text")
+	}
+	text := func() (*string, error) {
+		s, ok := v.(string)
+		if !ok {
+			return nil, fmt.Errorf("label %d is no text", n)
+		}
+		return &s, nil
+	}
+	decimal := func(to *jsontext.Value, x *exact) error {
+		switch v := v.(type) {
+		case uint64:
+			*to = strconv.AppendUint(nil, v, 10)
+		case int64:
+			*to = strconv.AppendInt(nil, v, 10)
+		case float64:
+			if *to = strconv.AppendFloat(nil, v, 'f', -1, 64); x != nil {
+				*x = exact{v, true}
+			}
+		default:
+			return fmt.Errorf("label %d is no number", n)
+		}
+		return nil
+	}
+	var err error
+	var s *string
+	switch n {
+	case -1:
+		err = decimal(&r.BaseVersion, nil)
+	case -2:
+		r.BaseName, err = text()
+	case -3:
+		err = decimal(&r.BaseTime, nil)
+	case -4:
+		r.BaseUnit, err = text()
+	case -5:
+		err = decimal(&r.BaseValue, &r.base)
+	case 0:
+		if s, err = text(); err == nil {
+			r.Name = *s
+		}
+	case 1:
+		if s, err = text(); err == nil {
+			r.Unit = *s
+		}
+	case 2:
+		err = decimal(&r.Value, &r.value)
+	case 3:
+		r.Text, err = text()
+	case 4:
+		yes, ok := v.(bool)
+		if !ok {
+			return fmt.Errorf("label 4 is no bool")
+		}
+		r.Bool = &yes
+	case 6:
+		err = decimal(&r.Time, nil)
+	case 8:
+		r.Data = jsontext.Value(`""`)
+	}
+	return err
+}
+
+// add puts a record's value into its row.
+func (d *senmlDecoder) add(r *senmlRecord, base *senmlBase, limit int) error {
+	if err := base.set(r); err != nil {
+		return err
+	}
+	c, ok := d.named.Channel(r.Name)
+	if !ok {
+		c, ok = d.named.Channel(base.name + r.Name)
+	}
+	if r.Name != "" && len(d.has) < 13 && !slices.Contains(d.has, r.Name) {
+		d.has = append(d.has, r.Name)
+	}
+	if !ok {
+		return nil
+	}
+	if len(r.Value) == 0 && r.Text == nil && r.Bool == nil && len(r.Data) == 0 { // a sum, or base fields alone
+		return nil
+	}
+	name := d.schema.Channels[c]
+	x, ok := d.sample(c, r, base)
+	if !ok {
+		return fmt.Errorf("channel %q is no number", name)
+	}
+	unit := r.Unit
+	if unit == "" {
+		unit = base.unit
+	}
+	if d.found[c] && d.unit[c] != unit {
+		return fmt.Errorf("channel %q has the units %s and %s in one message, want one", name, short([]byte(d.unit[c])), short([]byte(unit)))
+	}
+	d.found[c], d.unit[c] = true, unit
+	key, err := d.key(r, base)
+	if err != nil {
+		return err
+	}
+	i, there := d.at[key]
+	if !there {
+		if i = len(d.rows); (i+1)*len(d.channels) > limit {
+			return fmt.Errorf("too few values: %d rows of %d channels in a message of this size: send the values of one time together", i+1, len(d.channels))
+		}
+		d.at[key] = i
+		d.rows = slices.Grow(d.rows, 1)[:i+1] // keeps the samples of earlier messages
+		row := &d.rows[i]
+		row.senmlKey, row.x = key, slices.Grow(row.x[:0], len(d.channels))[:len(d.channels)]
+		for j := range row.x {
+			row.x[j] = missingValue
+		}
+	}
+	if at := &d.rows[i].x[c]; math.Float32bits(*at) != math.Float32bits(missingValue) {
+		return fmt.Errorf("channel %q has two values at one time; if they are of two devices, set input.stream: %s", name, baseName)
+	} else if *at = x; math.IsNaN(float64(x)) {
+		*at = float32(math.Inf(1)) // not finite, and not missing
+	}
+	return nil
+}
+
+// missingValue marks a channel that has no value at a time. No number that is read
+// is this one: add replaces those.
+var missingValue = float32(math.NaN())
+
+// set takes the base fields of a record, which hold for those after it, too.
+func (base *senmlBase) set(r *senmlRecord) error {
+	if len(r.Others) > 0 {
+		if name := mustUnderstand(r.Others); name != "" {
+			return fmt.Errorf("the field %s must be understood, and is not", short([]byte(name)))
+		}
+	}
+	if len(r.BaseVersion) > 0 {
+		v, err := strconv.Atoi(string(r.BaseVersion))
+		if err != nil || v > senmlVersion {
+			return fmt.Errorf("version (bver) %s, want at most %d", short(r.BaseVersion), senmlVersion)
+		}
+	}
+	if r.BaseName != nil {
+		base.name = *r.BaseName
+	}
+	if r.BaseUnit != nil {
+		base.unit = *r.BaseUnit
+	}
+	if len(r.BaseTime) > 0 {
+		ns, ok := senmlTime(r.BaseTime)
+		if !ok {
+			return fmt.Errorf("base time %s: want a number of seconds", short(r.BaseTime))
+		}
+		base.time = ns
+	}
+	if len(r.BaseValue) > 0 {
+		f, ok := senmlFloat(r.BaseValue, r.base)
+		if !ok {
+			return fmt.Errorf("base value %s: want a number", short(r.BaseValue))
+		}
+		base.value, base.valued = f, true
+	}
+	return nil
+}
+
+// mustUnderstand is a name in an object that ends in "_": who does not know it
+// must refuse the pack (RFC 8428, 4.4).
+func mustUnderstand(object jsontext.Value) string {
+	tokens := jsontext.NewDecoder(bytes.NewReader(object))
+	if _, err := tokens.ReadToken(); err != nil {
+		return ""
+	}
+	for tokens.PeekKind() == '"' {
+		name, err := tokens.ReadToken()
+		if err != nil {
+			return ""
+		}
+		if text := name.String(); strings.HasSuffix(text, "_") {
+			return text
+		}
+		if tokens.SkipValue() != nil {
+			return ""
+		}
+	}
+	return ""
+}
+
+func senmlTime(text []byte) (int64, bool) {
+	if !isDecimal(text) {
+		return 0, false
+	}
+	return decimalTime(text, digitsOf["s"])
+}
+
+func senmlFloat(text []byte, x exact) (float64, bool) {
+	if x.set {
+		return x.f, true
+	}
+	if !isDecimal(text) {
+		return 0, false
+	}
+	f, _ := strconv.ParseFloat(string(text), 64)
+	return f, true
+}
+
+// sample is a record's value. The sum with a base value is rounded to float64.
+func (d *senmlDecoder) sample(c int, r *senmlRecord, base *senmlBase) (float32, bool) {
+	s := &d.channels[c]
+	switch {
+	case len(r.Value) > 0 && base.valued:
+		f, ok := senmlFloat(r.Value, r.value)
+		return s.scaled(float64(base.value + f)), ok
+	case len(r.Value) > 0 && r.value.set:
+		return s.scaled(r.value.f), true
+	case len(r.Value) > 0:
+		if !isDecimal(r.Value) {
+			return 0, false
+		}
+		return s.value(r.Value)
+	case r.Bool != nil:
+		return s.truth(*r.Bool), true
+	case r.Text != nil:
+		return d.named.Sample(c, *r.Text)
+	}
+	return 0, false
+}
+
+// key is the row of a record.
+func (d *senmlDecoder) key(r *senmlRecord, base *senmlBase) (k senmlKey, err error) {
+	k.time = base.time
+	if len(r.Time) > 0 {
+		ns, ok := senmlTime(r.Time)
+		if !ok || ns > 0 && k.time > math.MaxInt64-ns || ns < 0 && k.time < math.MinInt64+1-ns {
+			return k, fmt.Errorf("time %s: want a number of seconds", short(r.Time))
+		}
+		k.time += ns
+	}
+	if d.byBase {
+		id := strings.TrimRight(base.name, "/:")
+		n, there := d.number[id]
+		if !there {
+			if id == "" {
+				return k, fmt.Errorf("no base name (bn), which is the stream id (input.stream: %s)", baseName)
+			}
+			n = len(d.ids)
+			d.ids = append(d.ids, id)
+			d.number[id] = n
+		}
+		k.stream = n
+	}
+	return k, nil
+}
+
+// gather makes a batch of the rows.
+func (d *senmlDecoder) gather(b *codec.Batch) error {
+	for c, found := range d.found {
+		if !found && (len(d.rows) > 0 || len(d.has) > 0) {
+			return d.missing(SenML, 0, c, d.has)
+		}
+	}
+	slices.SortStableFunc(d.rows, func(a, b senmlRow) int {
+		switch {
+		case a.time != b.time:
+			if a.time < b.time {
+				return -1
+			}
+			return 1
+		}
+		return a.stream - b.stream
+	})
+	now, absolute := int64(0), false
+	for i := range d.rows {
+		absolute = absolute || d.rows[i].time >= relativeBelow
+	}
+	if d.now != nil {
+		now, absolute = d.now(), true
+	}
+	for i := range d.rows {
+		row := &d.rows[i]
+		b.X = append(b.X, row.x...)
+		if absolute {
+			at := row.time
+			switch {
+			case at >= relativeBelow:
+			case d.now == nil || at < math.MinInt64/2:
+				at = codec.NoTime
+			default:
+				at += now
+			}
+			b.Times = append(b.Times, at)
+		}
+		if d.byBase && !d.names.Append([]byte(d.ids[row.stream]), b) {
+			return malformed(SenML, "base name %s: want a text that is not empty, in UTF-8", short([]byte(d.ids[row.stream])))
+		}
+	}
+	b.Rows = len(d.rows)
+	return d.finish(b)
+}
