@@ -80,7 +80,7 @@ type Config struct {
 	// InputSubject is where producers publish: tokens ending in ".*", whose
 	// wildcard is the key. Default DefaultInputSubject.
 	InputSubject string
-	// Partitions, 1 to 4096, is fixed for the life of a job. Default 0: those
+	// Partitions, 1 to 4096, is the same for all of a job (see Resize). Default 0: those
 	// of the job, where it exists; a new one gets Stage.NewPartitions.
 	Partitions int
 	// Shards, up to Partitions: engines working side by side. Default one

@@ -32,8 +32,8 @@
 // server stores their messages where no partition finds them, and the log
 // says so. A subject with more tokens belongs to no NATS stream: a producer
 // that waits for the acknowledgement gets an error. The server computes the
-// partition from the key, p = FNV-1a-32(key) mod P, so P cannot change
-// during the life of a job. A stream is the source of sequences: the key
+// partition from the key, p = FNV-1a-32(key) mod P. P is the same for all of a
+// job; see "Another number of partitions". A stream is the source of sequences: the key
 // itself or, in a message with a stream_id field, each id under that key.
 //
 // Each shard has three parts: the callbacks of its consumers (receivers),
@@ -79,13 +79,17 @@
 //	Eusn-In-Empty-To    the partition has no input after Eusn-In-Seq up to this one; absent: not known
 //	Eusn-Arithmetic     what computed the states (reservoir.ArithmeticOf); absent: canonical
 //	Eusn-Network        of the model without readouts, and the arithmetic: 32 hex digits of a SHA-256
+//	Eusn-Generation     how often the job's number of partitions has changed; absent: never. In such
+//	                    records Eusn-Digest-Version is 100 more, so that programs from before leave them
 //	Eusn-Readout        of the readout whose predictions these are, likewise; where messages are not read as
 //	                    Arrow, of that, too
 //
 // One more message, on <job>.out.job, says which model the job runs:
 // Eusn-Kind "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic, and
 // Eusn-Input, how the job reads its messages, if not as Arrow (JSON, see
-// codec/formats.Input); its body holds no predictions.
+// codec/formats.Input), and Eusn-Resize, its number of partitions, if that has
+// changed or is changing (JSON, see internal/wire.Resize); its body holds no
+// predictions.
 //
 // Dead letters, on <job>.dlq.<p>, have the original bytes and headers, and
 // four more: Eusn-Error (the full reason), Eusn-Reason (one word, see
@@ -218,6 +222,59 @@
 // send a refused message again under its number before the next message of
 // its key: then nothing is lost. A producer that continues with the next
 // number makes a gap.
+//
+// # Another number of partitions
+//
+// Stage.Resize changes a job's number of partitions P to any other, while no
+// worker runs. Producers go on: nothing of theirs is refused or held up, and what
+// they send in the meantime is answered afterwards. Subjects, partition numbers
+// and the numbers of messages stay as they are; what changes is which partition
+// a key belongs to. The change is a list of steps. The job's entry names the one
+// under way, and is written by compare-and-set when it is complete. Each step may
+// be interrupted anywhere, and is then repeated; none changes or deletes what an
+// earlier one needs.
+//
+//  1. claim: every partition's record is repeated with the next epoch and the
+//     next generation. From then on the server refuses what a worker of before
+//     commits, and no worker claims a record of another generation than its own:
+//     also one that was asleep, and one of an older program, which takes the
+//     record for a newer program's. A worker that starts finds the change in the
+//     entry and ends. So far a change can be abandoned: the records get their
+//     generation back.
+//  2. switch: the server gets the new number in the input's subject transform.
+//     It changes that between two messages. The cut is the last message that lies
+//     before the first one whose subject only the new number gives. (A key that
+//     both numbers put into the same partition does not tell, and need not.) The
+//     number of the last message before the step is in the entry, so that the cut
+//     is found however late. From then on the change can only go on; to return,
+//     change the number back.
+//  3. drain: a worker of the new generation claims the old partitions, restores
+//     them as always, answers their input up to the cut, ignores what is behind it,
+//     and stores their states.
+//  4. store: the state of each key goes to its new partition, as it is: numbers,
+//     waiting messages, streams, rows. Each snapshot that is read must have the
+//     digest in its record. The new snapshots stand after the cut, under names of
+//     their own, and are read back. The sum of the digests of all keys and streams
+//     must be the same before and after. Only partitions whose numbers have the
+//     same remainder by gcd(P, P') exchange keys, so memory holds those alone: of
+//     64 -> 256, one partition at a time.
+//  5. publish: each new partition gets a record that names its snapshot, with
+//     the cut as its position. Epochs and Eusn-Outs continue those of the partition
+//     that had the number before. Then the entry has the new number.
+//
+// A partition's snapshot stands after the cut, so nobody reads what lies before
+// it under a number that meant other keys then. What old partitions leave behind,
+// snapshots and stored rows, is deleted by the owner of the number ten minutes
+// after its claim, as always; of numbers that are not used any more it stays.
+// If input was lost before a new partition's keys came to it, new keys of it are
+// flagged as in the partitions that they came from (Losses).
+//
+// The server has no compare-and-set for a subject transform. A Resize that is
+// suspended in the moment between its look at the entry and its update, and
+// continues after another one has completed a later change, sets the transform
+// back. Workers notice within a lease that it is not the one they started with,
+// and stop with a message; what was stored meanwhile may lie in partitions that
+// are not its keys'. Do not run two.
 //
 // # Samples unlike the training's
 //

@@ -25,9 +25,10 @@ type self struct {
 	model      wire.Identity
 	meta       codec.PredictionMeta
 	input      formats.Input
-	worker     string // its name
-	engine     string // its name
-	arithmetic string // the engine's, as in a record
+	worker     string      // its name
+	engine     string      // its name
+	arithmetic string      // the engine's, as in a record
+	resize     wire.Resize // what the job's entry says of its partitions
 }
 
 // join makes sure that this worker's model is the one that the job runs, before
@@ -47,6 +48,7 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 		return err
 	}
 	theirs, err = agree(ctx, &own, at.JS, at.Out, at.Snaps, job, empty)
+	r.resize = theirs.Resize
 	if what := r.model.Differs(theirs.Identity); what != "" {
 		return r.refuse(job, what, theirs)
 	}
@@ -68,6 +70,7 @@ func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jet
 		if err != nil || own.Differs(e.Identity) != "" || seq > 0 && (own.Readout == "" || e.Readout != "") {
 			return e, err
 		}
+		own.Resize = e.Resize
 		if taken, err := writeEntry(ctx, js, own, job, seq, body); !taken {
 			return *own, err
 		}

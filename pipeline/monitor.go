@@ -26,13 +26,17 @@ type streamMonitor struct {
 	breaks func() uint64                   // of connections and consumers
 
 	inputs *owner.InputWatch
+	mapped string               // how the input gave keys to partitions at the start
 	wrong  map[string]time.Time // since when, by what
 	behind map[string]bool      // replicas of which it has told
 	nobody uint64               // messages of no partition, when last told
 }
 
 func newMonitor(w *owner.Worker, began map[string]time.Time, owned func() map[int]*owner.Ownership, breaks func() uint64) *streamMonitor {
-	return &streamMonitor{worker: w, began: began, owned: owned, breaks: breaks, inputs: owner.NewInputWatch(w), wrong: map[string]time.Time{}, behind: map[string]bool{}}
+	return &streamMonitor{
+		worker: w, began: began, owned: owned, breaks: breaks, inputs: owner.NewInputWatch(w), mapped: store.Destination(w.Server.In.Stream.CachedInfo().Config),
+		wrong: map[string]time.Time{}, behind: map[string]bool{},
+	}
 }
 
 // watch looks until ctx ends or something is lost, and returns that.
@@ -76,6 +80,9 @@ func (w *streamMonitor) look(ctx context.Context) error {
 			continue
 		}
 		w.unmapped(name, info.State.Subjects)
+		if now := store.Destination(info.Config); now != w.mapped {
+			return fmt.Errorf("pipeline: NATS stream %s has the subject transform %s, it had %s when the stage started: the job's number of partitions was changed (eusn-stream job resize); nothing is lost: start the stage again", name, now, w.mapped)
+		}
 		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its last messages; %s", name, info.State.LastSeq, seq, store.OtherHistory)
 		}

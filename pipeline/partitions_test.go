@@ -30,7 +30,7 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 		t.Helper()
 		mentions(t, (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}).Run(t.Context()), says...)
 	}
-	refused(quick("stated", 16), "partition(70,1)", "partition(16,1)", "fixed for the life of a job")
+	refused(quick("stated", 16), "partition(70,1)", "partition(16,1)", "eusn-stream job resize")
 	many := quick("stated", 0)
 	many.Shards = 71
 	refused(many, "shards = 71, want 1 to 70")

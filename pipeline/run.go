@@ -134,17 +134,24 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.patiently(ctx, func() error { return r.openJob(ctx) }); err != nil {
 		return err
 	}
-	return r.patiently(ctx, func() error {
+	err = r.patiently(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, joinWait)
 		defer cancel()
 		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.empty, r.log)
 	})
+	if err == nil {
+		r.owners.Generation, r.owners.Drain, err = r.stage.drain.generationOf(r.cfg, r.self.resize)
+	}
+	return err
 }
 
 // ensureStreams creates or checks the job's NATS streams. A worker that leaves
 // the number of partitions open takes the job's, also where another worker makes
 // the job at the same time.
 func (r *run) ensureStreams(ctx context.Context) error {
+	if r.stage.drain != nil { // they are there, and the input gives keys to other partitions already
+		return nil
+	}
 	cfg, err := ensure(ctx, r.server.JS, r.stage.Config, r.stage.NewPartitions, r.log)
 	if err == nil {
 		err = cfg.Validate() // with the job's partitions

@@ -38,9 +38,12 @@ type Stage struct {
 	// Optional: DefaultPartitions.
 	NewPartitions int
 
-	keep  time.Duration    // how long what a record names no more is kept; 0 = keepReplaced, less = not
-	guard safeguard        // how it keeps to exactly-once
-	clock func() time.Time // what leases read; nil = time.Now
+	keep  time.Duration // how long what a record names no more is kept; 0 = keepReplaced, less = not
+	guard safeguard     // how it keeps to exactly-once
+	drain *draining     // nil but where it works for Resize
+
+	resizeHook func(what string) error // what a test does before a step of Resize
+	clock      func() time.Time        // what leases read; nil = time.Now
 }
 
 // EngineFactory makes an engine with a pool of slots for a network. A shard

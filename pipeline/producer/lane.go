@@ -15,7 +15,7 @@ type lane struct {
 	key         string
 	incarnation string
 	seq         uint64 // of the last message made
-	last        uint64 // Resume: number in the input of the key's last message, 0 = none
+	before
 
 	there reached // Resume: what the input had at the start
 	seen  int64   // time of the last sample offered
@@ -36,6 +36,12 @@ type lane struct {
 
 	due   time.Time
 	place int // in lanes; -1 = not there
+}
+
+// before is what resuming knows of the key's last message in the input.
+type before struct {
+	last  uint64 // its number there, 0 = none
+	moved bool   // it lies in another partition than the next one will
 }
 
 // reached is how far the input has a stream.

@@ -99,7 +99,7 @@ func (l *Live) build(s *lane) error {
 	s.seq++
 	s.msg = message(subjectOf(l.opt.Subject, s.key), l.run, s.incarnation, s.seq, data, end)
 	if l.opt.Resume {
-		s.expect()
+		s.expect(l.opt.Job)
 	}
 	s.rows, s.pieces = n, n
 	if end {
@@ -140,7 +140,7 @@ func (l *Live) answered(a liveAnswer) {
 	}
 	switch {
 	case errors.Is(a.err, errSendAgain):
-		s.expect()
+		s.expect(l.opt.Job)
 		l.put(s, time.Time{})
 	case a.err != nil:
 		l.retry(s, a.err)
@@ -153,7 +153,7 @@ func (l *Live) answered(a liveAnswer) {
 func (l *Live) storedNow(s *lane, seq uint64) {
 	l.reached = true
 	rows := s.rows
-	s.last, s.msg, s.refused = seq, nil, time.Time{}
+	s.last, s.moved, s.msg, s.refused = seq, false, nil, time.Time{}
 	s.stored += uint64(s.pieces)
 	l.held -= s.pieces
 	if l.opt.Stored != nil && rows > 0 {

@@ -101,9 +101,15 @@ func (l *Live) lastOf(ctx context.Context, key string) (lastInput, error) {
 	return last, nil
 }
 
-// expect gives a stream's message what resuming needs.
-func (s *lane) expect() {
+// expect gives a stream's message what resuming needs. The server looks for the
+// key's last message in the partition that the message goes to. After the job's
+// number of partitions changed, that is another one: then it has to look in all.
+func (s *lane) expect(job string) {
 	s.msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(s.last, 10))
+	s.msg.Header.Del(jetstream.ExpectedLastSubjSeqSubjHeader)
+	if s.moved {
+		s.msg.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, wire.KeySubjects(job, s.key))
+	}
 	s.msg.Header.Set(wire.HeaderLastTime, strconv.FormatInt(s.until, 10))
 }
 
@@ -142,6 +148,7 @@ func (s *lane) compare(last *lastInput, log *slog.Logger) (uint64, error) {
 	case last.number < s.seq-1:
 		log.Error("the input has lost messages that it had acknowledged: was a backup restored, or the power lost? Predictions will carry the flag gap", "stream", s.key, "seq", s.seq, "last", last.number)
 	}
+	s.moved = last.seq == s.last && last.seq > 0 // and yet it was refused
 	s.last = last.seq
 	return 0, errSendAgain
 }

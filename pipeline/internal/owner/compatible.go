@@ -23,6 +23,16 @@ func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Id
 	return nil
 }
 
+// otherGeneration is why a worker does not go on from a record of another
+// number of partitions than its own. Who drains takes records of before, too.
+func (w *Worker) otherGeneration(subject string, r wire.Record) error {
+	if r.Generation == w.Generation || w.Drain != nil && r.Generation < w.Generation {
+		return nil
+	}
+	return fmt.Errorf("pipeline: the record on %s is of generation %d of the job's partitions, this worker began in generation %d: the number of partitions was changed since, or is being changed; nothing is lost: start the worker again, and if it then says that a change is under way, end that with eusn-stream job resize",
+		subject, r.Generation, w.Generation)
+}
+
 // OtherArithmetic words that states were computed in an arithmetic that is not
 // this engine's.
 func OtherArithmetic(whose, theirs, ours string) error {

@@ -65,11 +65,16 @@ func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Owner
 	t := &Ownership{w: w, part: shard.NewPartition(part, index), shard: s, ctx: ctx, Stop: stop}
 	t.closed, t.Ended = make(chan struct{}), make(chan struct{})
 	t.c = &store.Committer{
-		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Log: w.Log, Condition: w.Condition,
+		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Generation: w.Generation, Log: w.Log, Condition: w.Condition,
 		Retries: func() { w.Counters.Retries.Add(1) },
 		Begins:  t.unanswered,
 		Waits:   func(err error) error { return t.Waits("commit on "+t.c.Subject(), err) },
-		Refuses: func(r wire.Record) error { return OtherRecord(t.c.Subject(), r, s.Arithmetic, w.Model) },
+		Refuses: func(r wire.Record) error {
+			if err := w.otherGeneration(t.c.Subject(), r); err != nil {
+				return err
+			}
+			return OtherRecord(t.c.Subject(), r, s.Arithmetic, w.Model)
+		},
 	}
 	t.part.Owner = t
 	t.storing.home = w.Server.Snaps.Generation.Load()

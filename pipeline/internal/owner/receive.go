@@ -128,6 +128,10 @@ func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 		return
 	}
 	v := &t.Input
+	if d := t.w.Drain; d != nil && meta.Sequence.Stream > d.To {
+		v.brought.Store(meta.Sequence.Stream) // it belongs to the partitions to come
+		return
+	}
 	lost, pending, at := false, int64(meta.NumPending), wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
 	if meta.Sequence.Consumer == 1 || v.Doubt.Load() || pending+1 < v.unread.Load() {
 		turn.Lock()

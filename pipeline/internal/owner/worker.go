@@ -27,6 +27,9 @@ type Worker struct {
 	Empty []byte // a message of no predictions
 	Pull  int    // bytes that a consumer may ask for at once
 
+	Generation uint64 // of the job, see wire.Resize
+	Drain      *Drain // nil but where the job's number of partitions changes
+
 	Server Server
 
 	Counters  *stats.Counters
@@ -38,6 +41,12 @@ type Worker struct {
 	Shards    context.Context                             // ends with the shards
 
 	Safeguards
+}
+
+// Drain is the work on the partitions that a job had before its number of
+// partitions changes: up to an input message, and in the next generation.
+type Drain struct {
+	To uint64 // the last input message that belongs to them
 }
 
 // Server is what a job has on its NATS server.

@@ -40,29 +40,36 @@ var ErrUnfinished = errors.New("pipeline: stopped before the server answered")
 // before, on the same connection, that the record is the one we know. It belongs
 // to one goroutine at a time: first its ownership's, then the emitter's.
 type Committer struct {
-	JS      jetstream.JetStream
-	Stream  jetstream.Stream // the output NATS stream
-	Link    *Link            // of js and stream
-	Job     string
-	Part    int
-	Worker  string // of this run, to know our own messages
-	Ours    string // arithmetic of our engine, as in a record
-	Model   wire.Identity
-	Log     *slog.Logger
-	Retries func()
-	Refuses func(wire.Record) error     // nil, or why a claim leaves a record as it is
-	Begins  func(context.Context) error // nil, or asked before a partition without a record is begun
-	Waits   func(error) error           // nil, or told what the server did not do; its error ends the attempts
+	JS     jetstream.JetStream
+	Stream jetstream.Stream // the output NATS stream
+	Link   *Link            // of js and stream
+	Job    string
+	Part   int
+	Worker string // of this run, to know our own messages
+	Ours   string // arithmetic of our engine, as in a record
+	Model  wire.Identity
+	// Generation is that of the records which are written, see wire.Resize.
+	Generation uint64
+	Log        *slog.Logger
+	Retries    func()
+	Refuses    func(wire.Record) error     // nil, or why a claim leaves a record as it is
+	Begins     func(context.Context) error // nil, or asked before a partition without a record is begun
+	Waits      func(error) error           // nil, or told what the server did not do; its error ends the attempts
 	// Condition takes the place of the fence; only the fault harness sets it.
 	Condition func(m *nats.Msg, r wire.Record)
 
 	Record wire.Record // as last acknowledged; a claim's restore corrects it
-	acked  wire.Record // as last acknowledged, to the letter
-	begun  bool        // begins had nothing against it
 	Last   uint64      // sequence number of the message that says so; 0 = none
 	Heard  asked       // the question by whose answer we know that
 
+	standing
 	underWay
+}
+
+// standing is what a committer remembers of its partition.
+type standing struct {
+	acked wire.Record // as last acknowledged, to the letter
+	begun bool        // begins had nothing against it
 }
 
 // underWay is a commit without an answer.
@@ -147,7 +154,7 @@ func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Recor
 			}
 		case !c.Sure(q): // read it again
 		default:
-			r.Kind, r.Worker, r.Arithmetic, r.Identity = wire.KindClaim, c.Worker, c.Ours, c.Model
+			r.Kind, r.Worker, r.Arithmetic, r.Identity, r.Generation = wire.KindClaim, c.Worker, c.Ours, c.Model, c.Generation
 			r.Epoch++
 			tried = r.Epoch
 			q = c.Ask()

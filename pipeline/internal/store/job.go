@@ -105,3 +105,12 @@ func Destination(c jetstream.StreamConfig) string {
 	}
 	return c.SubjectTransform.Destination
 }
+
+// Repartitioned is what Destination becomes with another number of partitions.
+func Repartitioned(destination string, partitions int) string {
+	at := destinationPartitions.FindStringSubmatchIndex(destination)
+	if at == nil {
+		return destination
+	}
+	return destination[:at[2]] + strconv.Itoa(partitions) + destination[at[3]:]
+}

@@ -239,15 +239,15 @@ func (s *Snapshots) Remove(ctx context.Context, name string, log *slog.Logger) {
 	}
 }
 
-// snapshotEntry is what the bucket has an entry of.
-type snapshotEntry struct {
+// SnapshotEntry is what the bucket has an entry of.
+type SnapshotEntry struct {
 	Name       string
 	Epoch, Seq uint64
 }
 
 // Entries lists a partition's snapshots in the bucket, the latest input first.
 // Some may have been deleted, and left a marker.
-func (s *Snapshots) Entries(ctx context.Context, part int) (all []snapshotEntry, err error) {
+func (s *Snapshots) Entries(ctx context.Context, part int) (all []SnapshotEntry, err error) {
 	prefix := "$O." + s.Bucket + ".M."
 	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
 	if err != nil {
@@ -259,10 +259,10 @@ func (s *Snapshots) Entries(ctx context.Context, part int) (all []snapshotEntry,
 			continue
 		}
 		if p, epoch, seq, ok := wire.ParseSnapshotName(string(name)); ok && p == part {
-			all = append(all, snapshotEntry{string(name), epoch, seq})
+			all = append(all, SnapshotEntry{string(name), epoch, seq})
 		}
 	}
-	slices.SortFunc(all, func(a, b snapshotEntry) int {
+	slices.SortFunc(all, func(a, b SnapshotEntry) int {
 		return cmp.Or(cmp.Compare(b.Seq, a.Seq), cmp.Compare(b.Epoch, a.Epoch))
 	})
 	return all, nil

@@ -167,7 +167,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 		differs("subjects", got.Subjects, want.Subjects, "use its subjects or another job name")
 	}
 	if got, want := Destination(got), Destination(want); got != want {
-		differs("subject transform", got, want, "the number of partitions is fixed for the life of a job; use the same or another job name")
+		differs("subject transform", got, want, "the job has another number of partitions or other keys: leave stage.partitions out, and it is the job's; eusn-stream job resize changes it for the whole job")
 	}
 	if got.Retention != want.Retention {
 		differs("retention", got.Retention, want.Retention, "other consumers must not remove messages the stage has to replay")

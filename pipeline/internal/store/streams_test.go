@@ -28,7 +28,7 @@ func TestSecondComerCompares(t *testing.T) {
 			t.Errorf("%s: %v", want.Name, err)
 		}
 	}
-	pipelinetest.Mentions(t, EnsureStreams(t.Context(), js, other, pipelinetest.Log(t)), "partition(4,1)", "partition(3,1)", "fixed for the life of a job")
+	pipelinetest.Mentions(t, EnsureStreams(t.Context(), js, other, pipelinetest.Log(t)), "partition(4,1)", "partition(3,1)", "eusn-stream job resize")
 }
 
 // layout is a job's with the settings that a stage takes by itself.

@@ -49,6 +49,8 @@ var headerMeanings = map[string]string{
 	HeaderNetwork:     "identity of the model without readouts, and the arithmetic",
 	HeaderReadout:     "identity of the readout",
 	HeaderInput:       "how the job reads its messages, as JSON (codec/formats); absent: as Arrow",
+	HeaderGen:         "how often the job's number of partitions has changed; absent: never",
+	HeaderResize:      "the number of partitions, where it has changed, and how far a change is (JSON)",
 	HeaderInSubject:   "subject of the input message",
 	HeaderError:       "the reason in a sentence",
 	HeaderReason:      "the reason in a word",
@@ -90,7 +92,7 @@ func asyncMessages() object {
 	producer := []string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderLastTime, HeaderDead}
 	identity := []string{HeaderArith, HeaderNetwork, HeaderReadout}
 	record := append([]string{
-		HeaderDigest, HeaderDigestSeq, HeaderInTime, HeaderVersion, HeaderRests, HeaderRestsTime, HeaderSnap, HeaderSnapSeq, HeaderLosses, HeaderEmptyTo,
+		HeaderDigest, HeaderDigestSeq, HeaderInTime, HeaderVersion, HeaderRests, HeaderRestsTime, HeaderSnap, HeaderSnapSeq, HeaderLosses, HeaderEmptyTo, HeaderGen,
 	}, identity...)
 	return object{
 		"samples": message("samples", "samples of one stream, or of several with a column stream_id, in order: an Arrow IPC stream with one column per channel, and perhaps ts, end and stream_id (codec/doc.go). A job with another input.format reads JSON, CSV, line protocol or bare numbers instead (docs/formats.md)", arrow,
@@ -100,7 +102,7 @@ func asyncMessages() object {
 		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns stream_id, seq, row, ts, class, score, probability, scores and flags (codec/doc.go). Those of kind claim and released have no predictions", arrow,
 			headerSchema([]string{HeaderKind, HeaderEpoch, HeaderWorker, HeaderInCreated, HeaderInSeq, HeaderAhead, HeaderOuts}, record, KindCommit, KindClaim, KindReleased)),
 		"job": message("job", "which model the job runs; its body has no predictions", arrow,
-			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput}, identity...), KindJob)),
+			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize}, identity...), KindJob)),
 		"deadLetter": message("deadLetter", "an input message that could not be used: its bytes and headers, and why", "application/octet-stream",
 			headerSchema([]string{HeaderError, HeaderReason, HeaderInSeq, HeaderInSubject}, []string{HeaderTruncated, HeaderDropped, HeaderDead})),
 		"sentAgain": message("sentAgain", "marks a dead letter that was sent to the input again, as input message Eusn-In-Seq", "application/octet-stream",

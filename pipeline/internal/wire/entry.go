@@ -54,6 +54,7 @@ type Entry struct {
 	Arithmetic string // for people; network has it
 	Worker     string // who wrote it
 	Input      string // how messages are read, as package codec/formats writes it; empty = as Arrow
+	Resize     Resize // the job's number of partitions, where it has changed or is changing
 	Meta       codec.PredictionMeta
 }
 
@@ -66,7 +67,7 @@ func (e *Entry) Header() Header {
 	if e.Readout != "" {
 		h[HeaderReadout] = []string{e.Readout}
 	}
-	for name, text := range map[string]string{HeaderArith: e.Arithmetic, HeaderInput: e.Input} {
+	for name, text := range map[string]string{HeaderArith: e.Arithmetic, HeaderInput: e.Input, HeaderResize: e.Resize.String()} {
 		if text != "" {
 			h[name] = []string{text}
 		}
@@ -81,6 +82,9 @@ func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error
 		Worker: Get(h, HeaderWorker), Input: Get(h, HeaderInput),
 	}
 	var err error
+	if e.Resize, err = parseResize(Get(h, HeaderResize)); err != nil {
+		return Entry{}, Foreign(seq, subject, err)
+	}
 	if e.Meta, _, err = codec.DecodePredictions(body); err == nil && (Get(h, HeaderKind) != KindJob || len(e.Network) != HashDigits) {
 		err = fmt.Errorf("headers %s %q and %s %q: want %s and %d digits", HeaderKind, Get(h, HeaderKind), HeaderNetwork, e.Network, KindJob, HashDigits)
 	}

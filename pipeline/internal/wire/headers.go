@@ -37,6 +37,8 @@ const (
 	HeaderNetwork   = "Eusn-Network"
 	HeaderReadout   = "Eusn-Readout"
 	HeaderInput     = "Eusn-Input"
+	HeaderGen       = "Eusn-Generation"
+	HeaderResize    = "Eusn-Resize"
 	HeaderInSubject = "Eusn-In-Subject"
 	HeaderError     = "Eusn-Error"
 	HeaderReason    = "Eusn-Reason"

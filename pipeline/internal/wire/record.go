@@ -43,6 +43,7 @@ type Record struct {
 
 	Arithmetic string // what computed the states, where it is not the canonical one
 	Identity          // of the model; empty = written before records said so
+	Generation uint64 // how often the job's number of partitions had changed; see Resize
 }
 
 // Place is an input message: its number, and when the server stored it. Two
@@ -52,6 +53,10 @@ type Place struct {
 	Seq    uint64
 	Stored int64 // ns
 }
+
+// generationVersion is added to the version of the digest in records of a job
+// whose number of partitions has changed.
+const generationVersion = 100
 
 // ErrRecord is a record that cannot be read: asking again does not help.
 var ErrRecord = errors.New("another program publishes there, or the message was changed")
@@ -78,6 +83,13 @@ func (r *Record) Header() Header {
 		if r.Mark.Version > 0 {
 			h[HeaderVersion] = u(r.Mark.Version)
 		}
+	}
+	if r.Generation > 0 {
+		h[HeaderGen] = u(r.Generation)
+		// A program that knows no generations must leave the partition alone: to
+		// it, the form of the digest is one of a newer program.
+		h[HeaderDigestSeq], h[HeaderVersion] = u(r.Mark.Seq), u(r.Mark.Version+generationVersion)
+		h[HeaderDigest], h[HeaderInTime] = []string{r.Mark.Digest.String()}, []string{strconv.FormatInt(r.Mark.Time, 10)}
 	}
 	if r.Rests.Seq > 0 {
 		h[HeaderRests], h[HeaderRestsTime] = u(r.Rests.Seq), []string{strconv.FormatInt(r.Rests.Stored, 10)}
@@ -122,6 +134,10 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 		r.Mark.Time = int64(at)
 		if Get(h, HeaderVersion) != "" {
 			u(HeaderVersion, &r.Mark.Version)
+		}
+		if Get(h, HeaderGen) != "" {
+			u(HeaderGen, &r.Generation)
+			r.Mark.Version -= min(r.Mark.Version, generationVersion)
 		}
 		if d, derr := parseDigest(Get(h, HeaderDigest)); derr != nil && err == nil {
 			err = fmt.Errorf("header %s is %q: %w", HeaderDigest, Get(h, HeaderDigest), derr)

@@ -1,0 +1,330 @@
+package resize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// Job is a job whose number of partitions changes.
+type Job struct {
+	Name  string
+	JS    jetstream.JetStream
+	In    *store.Input
+	Out   jetstream.Stream
+	Snaps *store.Snapshots
+	Log   *slog.Logger
+
+	// Read returns the job's entry and its sequence number; Write puts another
+	// in its place, and says so where somebody else was quicker.
+	Read  func(ctx context.Context) (wire.Entry, uint64, error)
+	Write func(ctx context.Context, e *wire.Entry, expect uint64) (taken bool, err error)
+	Empty []byte // a message of no predictions
+
+	// Drain lets the partitions of before answer their input up to message to,
+	// with records of a generation, and stores their states.
+	Drain func(ctx context.Context, generation uint64, partitions int, to uint64) error
+	Shape state.Shape // of the states that are drained
+	// Largest is how many streams a partition may remember.
+	Largest int
+
+	// Begin is called before a change begins, and may refuse it.
+	Begin func(ctx context.Context) error
+
+	Progress func(step wire.ResizeStep, done, all int) // optional
+	// Before is called before a step's change of the job is written, and ends
+	// the work with its error. Only tests set it.
+	Before func(what string) error
+
+	entry wire.Entry
+	seq   uint64 // of the entry
+}
+
+// The errors of a change that cannot begin, or not as asked for.
+var (
+	ErrNotRun  = errors.New("no stage of this program has run the job yet: start it once, or, where it is new, set stage.partitions")
+	ErrOther   = errors.New("another change of the number of partitions is under way")
+	ErrPastCut = errors.New("the server gives keys to the new partitions already: nothing is lost, but the change must be completed before the number can change back")
+	// ErrOvertaken: the same command ran twice.
+	ErrOvertaken = errors.New("somebody else changed the job's entry meanwhile: look at it, and run the command again")
+)
+
+// look reads the entry.
+func (j *Job) look(ctx context.Context) (err error) {
+	if j.entry, j.seq, err = j.Read(ctx); err == nil && j.seq == 0 {
+		err = fmt.Errorf("pipeline: job %q: %w", j.Name, ErrNotRun)
+	}
+	return err
+}
+
+// note writes what the entry is to say of the partitions, if nobody wrote since
+// it was read.
+func (j *Job) note(ctx context.Context, r wire.Resize) error {
+	if err := j.before("note " + string(r.Step)); err != nil {
+		return err
+	}
+	e := j.entry
+	e.Resize = r
+	taken, err := j.Write(ctx, &e, j.seq)
+	if now, seq, readErr := j.Read(ctx); readErr == nil && now.Resize == r { // also where the answer was lost
+		j.entry, j.seq = now, seq
+		return nil
+	}
+	if taken {
+		return fmt.Errorf("pipeline: job %q: %w", j.Name, ErrOvertaken)
+	}
+	return err
+}
+
+func (j *Job) before(what string) error {
+	if j.Before == nil {
+		return nil
+	}
+	return j.Before(what)
+}
+
+func (j *Job) tell(step wire.ResizeStep, done, all int) {
+	if j.Progress != nil {
+		j.Progress(step, done, all)
+	}
+}
+
+// Change brings the job to so many partitions, or goes on with that where it
+// was left. It returns what the entry says then.
+func (j *Job) Change(ctx context.Context, to int) (wire.Resize, error) {
+	if err := j.look(ctx); err != nil {
+		return wire.Resize{}, err
+	}
+	r := j.entry.Resize
+	if !r.UnderWay() {
+		now, err := j.mapped(ctx)
+		if err != nil {
+			return r, err
+		}
+		if now == to {
+			return wire.Resize{Generation: r.Generation, Partitions: now}, nil
+		}
+		if err := j.Begin(ctx); err != nil {
+			return r, err
+		}
+		if err := j.note(ctx, wire.Resize{Generation: r.Generation, Partitions: now, To: to, Step: wire.ResizeClaim}); err != nil {
+			return r, err
+		}
+	} else if r.To != to {
+		return r, fmt.Errorf("pipeline: job %q: %w, from %d to %d", j.Name, ErrOther, r.Partitions, r.To)
+	}
+	for _, step := range []struct {
+		is wire.ResizeStep
+		do func(context.Context) error
+	}{
+		{wire.ResizeClaim, j.claim}, {wire.ResizeSwitch, j.switchMapping}, {wire.ResizeDrain, j.drain},
+		{wire.ResizeStore, j.store}, {wire.ResizePublish, j.publish},
+	} {
+		if j.entry.Resize.Step != step.is {
+			continue
+		}
+		if err := step.do(ctx); err != nil {
+			return j.entry.Resize, err
+		}
+	}
+	return j.entry.Resize, nil
+}
+
+// Abandon ends a change that has not reached the server's mapping: the
+// partitions are those of before again, for any worker to claim.
+func (j *Job) Abandon(ctx context.Context) error {
+	if err := j.look(ctx); err != nil {
+		return err
+	}
+	r := j.entry.Resize
+	if !r.UnderWay() {
+		return nil
+	}
+	if r.Step != wire.ResizeClaim {
+		return fmt.Errorf("pipeline: job %q: %w", j.Name, ErrPastCut)
+	}
+	for p := range r.Partitions {
+		err := j.rewrite(ctx, p, func(now *wire.Record, seq uint64) bool {
+			if seq == 0 || now.Generation != r.Generation+1 {
+				return false
+			}
+			now.Kind, now.Generation = wire.KindReleased, r.Generation
+			now.Epoch++
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	back := wire.Resize{}
+	if r.Generation > 0 {
+		back = wire.Resize{Generation: r.Generation, Partitions: r.Partitions}
+	}
+	return j.note(ctx, back)
+}
+
+// mapped is how many partitions the server gives keys to.
+func (j *Job) mapped(ctx context.Context) (int, error) {
+	now, err := store.Open(ctx, j.JS, j.Name)
+	if err != nil {
+		return 0, err
+	}
+	return now.Partitions, nil
+}
+
+// worker is the name that records of a change have.
+func (j *Job) worker() string { return fmt.Sprintf("resize-%d", j.entry.Resize.Generation+1) }
+
+// rewrite changes a partition's record, unless change says that there is nothing
+// to do. seq is 0 where there is none yet.
+func (j *Job) rewrite(ctx context.Context, p int, change func(now *wire.Record, seq uint64) bool) error {
+	com := &store.Committer{JS: j.JS, Stream: j.Out, Link: j.In.Link, Job: j.Name, Part: p}
+	var told error
+	for {
+		r, seq, err := com.Read(ctx)
+		switch {
+		case errors.Is(err, wire.ErrRecord):
+			return err
+		case err != nil:
+		case !change(&r, seq):
+			return nil
+		default:
+			if err = j.before(fmt.Sprintf("record %d", p)); err != nil {
+				return err
+			}
+			r.Worker = j.worker()
+			if _, err = com.Publish(ctx, r, seq, j.Empty); err == nil || store.OvertakenBy(err) {
+				continue // it is read again: change says whether it is as it is to be
+			}
+			if store.Refused(err) {
+				return fmt.Errorf("pipeline: record on %s: %w", com.Subject(), err)
+			}
+		}
+		if err != nil && told == nil {
+			told = err
+			j.Log.Warn("the server did not answer, trying again", "subject", com.Subject(), "err", err)
+		}
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
+			return fmt.Errorf("pipeline: record on %s: %w", com.Subject(), err)
+		}
+	}
+}
+
+// claim takes the partitions from all workers, those that are asleep included:
+// the server refuses what they commit, and they refuse the records.
+func (j *Job) claim(ctx context.Context) error {
+	r := j.entry.Resize
+	info, err := j.In.Info(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for p := range r.Partitions {
+		if err := j.begun(ctx, p); err != nil {
+			return err
+		}
+		err := j.rewrite(ctx, p, func(now *wire.Record, seq uint64) bool {
+			if now.Generation == r.Generation+1 {
+				return false
+			}
+			if seq == 0 {
+				now.Created, now.Identity, now.Arithmetic = wire.CreatedText(info.Created), j.entry.Identity, j.entry.Arithmetic
+			}
+			now.Kind, now.Generation = wire.KindClaim, r.Generation+1
+			now.Epoch++
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		j.tell(r.Step, p+1, r.Partitions)
+	}
+	if info, err = j.In.Info(ctx, 0); err != nil {
+		return err
+	}
+	r.Step, r.After = wire.ResizeSwitch, info.State.LastSeq
+	return j.note(ctx, r)
+}
+
+// begun refuses a partition that has snapshots, but no record: it has lost that.
+func (j *Job) begun(ctx context.Context, p int) error {
+	_, seq, err := store.ReadRecord(ctx, j.Out, j.Name, p)
+	if err != nil || seq > 0 {
+		return err
+	}
+	all, err := j.Snaps.Entries(ctx, p)
+	if err == nil && slices.ContainsFunc(all, func(e store.SnapshotEntry) bool { return e.Epoch > 0 }) {
+		err = fmt.Errorf("pipeline: partition %d of job %q has snapshots, but no record: %w: restore %s first", p, j.Name, store.ErrRecordLost, wire.OutputStream(j.Name))
+	}
+	return err
+}
+
+// drain has the old partitions answer what is theirs.
+func (j *Job) drain(ctx context.Context) error {
+	r := j.entry.Resize
+	for attempt := 1; ; attempt++ {
+		err := j.drained(ctx)
+		if err == nil {
+			break
+		}
+		if attempt > drains || attempt > 1 && store.Pause(ctx, store.RetryWait) != nil {
+			return err
+		}
+		if err := j.Drain(ctx, r.Generation+1, r.Partitions, r.Cut); err != nil {
+			return err
+		}
+	}
+	r.Step, r.Epoch = wire.ResizeStore, 0
+	for p := range max(r.Partitions, r.To) {
+		now, _, err := store.ReadRecord(ctx, j.Out, j.Name, p)
+		if err != nil {
+			return err
+		}
+		r.Epoch = max(r.Epoch, now.Epoch)
+	}
+	r.Epoch += claimRoom
+	return j.note(ctx, r)
+}
+
+// drains is how often it is tried to drain: the first one may wait for the lease
+// of one that was killed.
+const drains = 20
+
+// claimRoom is how many epochs are left free before those that the new
+// partitions begin with: a drain that was asleep may claim partitions of before
+// again, and must not name a snapshot as they do.
+const claimRoom = 1000
+
+// drained reports what is still to be answered or stored of the old partitions.
+func (j *Job) drained(ctx context.Context) error {
+	r := j.entry.Resize
+	for p := range r.Partitions {
+		now, _, err := store.ReadRecord(ctx, j.Out, j.Name, p)
+		if err != nil {
+			return err
+		}
+		next, err := j.In.Next(ctx, p, now.InSeq)
+		switch {
+		case err != nil:
+			return fmt.Errorf("pipeline: input of partition %d: %w", p, err)
+		case now.Generation != r.Generation+1:
+			return fmt.Errorf("pipeline: partition %d is of generation %d, want %d: a worker has it that knows nothing of the change; stop it", p, now.Generation, r.Generation+1)
+		case next.Seq > 0 && next.Seq <= r.Cut:
+			return fmt.Errorf("pipeline: partition %d has not answered input message %d", p, next.Seq)
+		case now.Kind != wire.KindReleased, now.SnapSeq != now.InSeq, now.Ahead > 0, now.InSeq > 0 && now.Snap == "":
+			return fmt.Errorf("pipeline: the state of partition %d after input message %d is not stored", p, now.InSeq)
+		}
+	}
+	return nil
+}
+
+// patience is how long a server may take for one question.
+const patience = time.Minute

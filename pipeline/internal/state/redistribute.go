@@ -1,0 +1,122 @@
+package state
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// A job whose number of partitions changes has its keys in other partitions. A
+// key's state goes with it as it is: its numbers, what waits for a missing
+// message, its streams and their rows. What belongs to a partition as a whole is
+// made anew: the order in which its streams were heard follows from the input
+// messages that they were last heard in, and a partition may have lost input if
+// one that it got keys from may have.
+
+// ErrRecast is a snapshot that was taken under another policy on missing values
+// than the one that is to go on.
+var ErrRecast = errors.New("its streams remember samples unlike the stage's (non_finite)")
+
+// Redistribute gives the keys of whole decoded partitions to new ones, those
+// that of names, which are in the list to. The new partitions stand after input
+// message at. The old ones must not be used after that.
+func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.Place) ([]*Partition, error) {
+	all, lossy := make(map[int]*Partition, len(to)), false
+	for _, id := range to {
+		all[id] = NewPartition(id)
+		all[id].Done, all[id].DoneTime = at.Seq, at.Stored
+	}
+	heard := map[int][]*Stream{}
+	for _, old := range from {
+		switch {
+		case old.Away > 0:
+			return nil, ErrApart
+		case old.wasOther:
+			return nil, fmt.Errorf("%w: partition %d: %w", ErrState, old.ID, ErrRecast)
+		case old.Done > at.Seq:
+			return nil, fmt.Errorf("%w: partition %d stands after input message %d, want at most %d", ErrState, old.ID, old.Done, at.Seq)
+		}
+		lossy = lossy || old.lossy
+		for st := range old.Oldest() { // so that what was heard in one message keeps its order
+			id := of(st.Source.Key)
+			heard[id] = append(heard[id], st)
+		}
+		for key, src := range old.Sources {
+			p := all[of(key)]
+			if p == nil {
+				return nil, fmt.Errorf("%w: key %q of partition %d belongs to partition %d, which is not among those to be made", ErrState, key, old.ID, of(key))
+			}
+			if p.Sources[key] != nil {
+				return nil, fmt.Errorf("%w: key %q is in partition %d and in another one", ErrState, key, old.ID)
+			}
+			p.Sources[key], src.Part = src, p
+			for i := range src.Held {
+				p.HeldBytes += src.Held[i].size()
+			}
+		}
+	}
+	made := make([]*Partition, 0, len(to))
+	for _, id := range to {
+		p := all[id]
+		p.lossy = lossy
+		slices.SortStableFunc(heard[id], func(a, b *Stream) int { return cmp.Compare(a.heardIn, b.heardIn) })
+		for _, st := range heard[id] {
+			p.clock++
+			st.heardAt, st.element = p.clock, p.recency.PushFront(st)
+		}
+		made = append(made, p)
+	}
+	return made, nil
+}
+
+// DigestOf is the digest of a decoded partition, as records have it. version is
+// that of the record.
+func (p *Partition) DigestOf(version uint64) (wire.Digest, error) {
+	form := uint32(wire.StateVersion)
+	if version < wire.StateVersion {
+		form = wire.OldestState
+	}
+	return p.digest(form, false)
+}
+
+// DigestOfKeys is the digest of what a decoded partition knows of its keys and
+// streams, whatever partition they are in: the sum over a job's partitions stays
+// the same when keys go from one to another.
+func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.digest(wire.StateVersion, true) }
+
+func (p *Partition) digest(form uint32, anywhere bool) (sum wire.Digest, err error) {
+	var buf []byte
+	for _, src := range p.Sources {
+		buf = AppendSource(append(buf[:0], 'k'), src, form)
+		sum.Add(wire.HashOf(buf))
+		for _, st := range src.Streams {
+			at := st.heardAt
+			if anywhere {
+				st.heardAt = 0 // counts the partition's messages
+			}
+			buf, err = AppendStream(AppendString(append(buf[:0], 's'), src.Key), st, decodedHashes{}, form)
+			st.heardAt = at
+			if err != nil {
+				return sum, fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.ID, st.ID, err)
+			}
+			sum.Add(wire.HashOf(buf))
+		}
+	}
+	return sum, nil
+}
+
+// decodedHashes writes the hash of a row of a partition that is in no engine.
+type decodedHashes struct{}
+
+func (decodedHashes) AppendRow(dst []byte, st *Stream, state int) ([]byte, error) {
+	switch {
+	case st.Rows[state] != nil:
+		return wire.AppendDigest(append(dst, RowHere), wire.HashOf(AppendRowWords(nil, st.Rows[state]))), nil
+	case st.IsAway(state):
+		return wire.AppendDigest(append(dst, RowHere), st.Away[state].Hash), nil
+	}
+	return append(dst, RowNone), nil
+}

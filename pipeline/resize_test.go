@@ -1,0 +1,311 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// resizer is what changes the number of partitions of a job.
+func (b *rig) resizer(m *reservoir.Model, c Config) *Stage {
+	return &Stage{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, keep: -1}
+}
+
+func (b *rig) resize(m *reservoir.Model, c Config, to int) {
+	b.t.Helper()
+	r, err := b.resizer(m, c).Resize(b.t.Context(), to, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if r.Partitions != to || r.Step != "" {
+		b.t.Fatalf("the job is %+v, want %d partitions", r, to)
+	}
+}
+
+// meanwhile publishes packets until there are no more, beside what f does.
+func (b *rig) meanwhile(packets []pipelinetest.Packet, f func()) {
+	b.t.Helper()
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		for _, p := range packets {
+			b.publish([]pipelinetest.Packet{p})
+			time.Sleep(200 * time.Microsecond)
+		}
+	})
+	defer beside.Wait()
+	f()
+}
+
+// Up and down, to numbers that have nothing in common, between stops, beside
+// producers and with messages that wait for missing ones: what comes out of all
+// of it is what an engine fed by hand says, bit for bit.
+func TestResize(t *testing.T) {
+	for name, policy := range map[string]reservoir.Policy{
+		"marked": {Kind: reservoir.Marked, Early: 3},
+		"window": {Kind: reservoir.Window, Length: 10, Hop: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			streams := pipelinetest.Recordings(20, 60)
+			packets, sent := pipelinetest.Mixed(streams, 8)
+			packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(1, 2)))
+			m := pipelinetest.Model(t, 3, policy)
+			want := direct(t, m, streams, sent)
+			b := newRig(t)
+			c := quick("grow", 6)
+			c.MaxSlots = 4 // most states are stored apart
+			at := 0
+			next := func(n int) []pipelinetest.Packet {
+				from := at
+				at = min(len(packets), at+n)
+				return packets[from:at]
+			}
+			some := len(packets) / 8
+			for i, to := range []int{16, 5, 1, 12} {
+				r := b.start(m, c)
+				b.publish(next(some))
+				r.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
+				if i%2 == 0 {
+					r.stop(t)
+				} else {
+					r.crash(t)
+				}
+				b.publish(next(some / 2)) // what nobody has answered
+				b.meanwhile(next(some/2), func() { b.resize(m, c, to) })
+				c.Partitions = to
+			}
+			r := b.start(m, c)
+			b.publish(next(len(packets)))
+			got := b.await(c.Job, count(want))
+			r.stop(t)
+			same(t, clean(got, 1<<1), clean(want, 1<<1))
+			for p := range c.Partitions {
+				if _, err := b.resizer(m, c).Verify(t.Context(), b.js, p); err != nil {
+					t.Error(err)
+				}
+			}
+			if dead := b.deadLetters(c.Job); len(dead) > 0 {
+				t.Errorf("%d dead letters, the first: %+v", len(dead), dead[0])
+			}
+		})
+	}
+}
+
+// Ended before each of its writes, and after each, a change goes on with the
+// next call, and nothing is lost or said twice.
+func TestResizeInterrupted(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(12, 60)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
+	want := direct(t, m, streams, sent)
+	b := newRig(t)
+	c := quick("ended", 4)
+	b.answer(m, c, packets[:len(packets)/3], len(packets)/3)
+	b.publish(packets[len(packets)/3 : len(packets)/2])
+	seen := map[string]bool{}
+	ended := errors.New("ended by the test")
+	s := b.resizer(m, c)
+	s.resizeHook = func(what string) error {
+		if seen[what] {
+			return nil
+		}
+		seen[what] = true
+		return ended
+	}
+	rest := packets[len(packets)/2 : len(packets)*2/3]
+	for attempt := 0; ; attempt++ {
+		_, err := s.Resize(t.Context(), 6, nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ended) {
+			t.Fatal(err)
+		}
+		if len(rest) > 0 {
+			b.publish(rest[:1])
+			rest = rest[1:]
+		}
+		if attempt == 3 { // a worker does not start in between
+			mentions(t, b.launchFails(m, c), "4", "6", "job resize --to 6")
+		}
+	}
+	b.publish(rest)
+	for _, what := range []string{"note claim", "record 0", "note switch", "mapping", "note drain", "note store", "note publish", "record 5", "note "} {
+		if !seen[what] {
+			t.Errorf("no attempt ended before %q: only before %v", what, seen)
+		}
+	}
+	mentions(t, b.launchFails(m, c), "6")
+	c.Partitions = 6
+	r := b.start(m, c)
+	b.publish(packets[len(packets)*2/3:])
+	got := b.await(c.Job, count(want))
+	r.stop(t)
+	same(t, got, want)
+}
+
+// launchFails runs a worker that must not start.
+func (b *rig) launchFails(m *reservoir.Model, c Config) error {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	err := b.resizer(m, c).Run(ctx)
+	if err == nil {
+		b.t.Fatal("a worker started")
+	}
+	return err
+}
+
+// A worker that is not known to live, and goes on while the number changes or
+// after that, commits nothing more and ends with a word.
+func TestResizeFencesLateWorkers(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(12, 60)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
+	want := direct(t, m, streams, sent)
+	b := newRig(t)
+	c := quick("late", 4)
+	late := b.start(m, c)
+	b.publish(packets[:100])
+	late.until(t, "some messages", func(s Stats) bool { return s.Messages > 50 })
+	if _, err := b.resizer(m, c).Resize(t.Context(), 6, nil); !errors.Is(err, ErrWorkers) {
+		t.Fatalf("with a worker at work: %v, want %v", err, ErrWorkers)
+	}
+	changed := make(chan error, 1)
+	go func() {
+		_, err := b.resizer(m, c).Resize(t.Context(), 6, nil)
+		changed <- err
+	}()
+	var err error
+	for waiting := true; waiting; {
+		b.expire(c.Job) // the worker is at work, and nobody knows of it
+		select {
+		case err = <-changed:
+			waiting = false
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mentions(t, late.wait(t), "eusn-stream job resize", "start")
+	c.Partitions = 6
+	r := b.start(m, c)
+	b.publish(packets[100:])
+	got := b.await(c.Job, count(want))
+	r.stop(t)
+	same(t, got, want)
+}
+
+// As long as the server maps as before, a change can be abandoned: every worker
+// goes on, those of programs that know nothing of generations included. Later
+// it cannot.
+func TestResizeAbandoned(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(8, 80)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
+	want := direct(t, m, streams, sent)
+	b := newRig(t)
+	c := quick("abandon", 3)
+	b.answer(m, c, packets[:40], 40)
+	stopAt := func(what string) {
+		t.Helper()
+		s := b.resizer(m, c)
+		ended := errors.New("ended by the test")
+		s.resizeHook = func(is string) error {
+			if is == what {
+				return ended
+			}
+			return nil
+		}
+		if _, err := s.Resize(t.Context(), 5, nil); !errors.Is(err, ended) {
+			t.Fatalf("ended with %v", err)
+		}
+	}
+	for _, what := range []string{"record 1", "note switch"} {
+		stopAt(what)
+		if raw, _ := b.last(c.Job, 0); raw.Header.Get(wire.HeaderVersion) < "100" || raw.Header.Get(wire.HeaderGen) != "1" {
+			t.Errorf("a program of before would take the record %v", raw.Header)
+		}
+		if _, err := b.resizer(m, c).Resize(t.Context(), 7, nil); !errors.Is(err, ErrResizeOther) {
+			t.Errorf("to another number: %v, want %v", err, ErrResizeOther)
+		}
+		if err := b.resizer(m, c).AbandonResize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for p := range 3 {
+			raw, _ := b.last(c.Job, p)
+			for name := range raw.Header {
+				if name == wire.HeaderGen || strings.HasPrefix(name, wire.HeaderVersion) && len(raw.Header.Get(name)) > 1 {
+					t.Errorf("partition %d still has %s: %s", p, name, raw.Header.Get(name))
+				}
+			}
+		}
+	}
+	r := b.start(m, c)
+	b.publish(packets[40:60])
+	b.settle(r, 60)
+	r.stop(t)
+	stopAt("note drain")
+	if err := b.resizer(m, c).AbandonResize(t.Context()); !errors.Is(err, ErrPastCut) {
+		t.Errorf("after the mapping changed: %v, want %v", err, ErrPastCut)
+	}
+	b.resize(m, c, 5)
+	c.Partitions = 5
+	r = b.start(m, c)
+	b.publish(packets[60:])
+	got := b.await(c.Job, count(want))
+	r.stop(t)
+	same(t, got, want)
+}
+
+// A new or empty job, and numbers that cannot be.
+func TestResizeOfLittle(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("little", 3)
+	for _, to := range []int{0, -1, 4097} {
+		if _, err := b.resizer(m, c).Resize(t.Context(), to, nil); err == nil {
+			t.Errorf("%d partitions were taken", to)
+		}
+	}
+	if _, err := b.resizer(m, c).Resize(t.Context(), 5, nil); err == nil || !strings.Contains(err.Error(), "there is no job") {
+		t.Errorf("of a job that does not exist: %v", err)
+	}
+	b.start(m, c).stop(t)
+	b.resize(m, c, 5)
+	b.resize(m, c, 5)
+	c.Partitions = 5
+	b.start(m, c).stop(t)
+	b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
+	b.publish([]pipelinetest.Packet{pipelinetest.One("m1", 1, 3, .5, true)})
+	b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
+	b.resize(m, c, 2) // all input is gone
+	c.Partitions = 2
+	r := b.start(m, c)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("m2", 1, 3, .5, true)})
+	if got := b.await(c.Job, 1); len(got) != 1 {
+		t.Errorf("predictions of %v", got)
+	}
+	r.stop(t)
+	for p := range 2 {
+		if v, err := b.resizer(m, c).Verify(t.Context(), b.js, p); err != nil || v.Recorded != v.Digest && v.Replayed > 0 {
+			t.Error(fmt.Sprintf("%+v", v), err)
+		}
+	}
+}
