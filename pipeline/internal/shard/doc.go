@@ -6,7 +6,7 @@
 // holds a partition only through an interface (owner, in partition.go). Nothing is allocated for
 // a batch once its slices have grown.
 //
-//	shard.go                  takes jobs, fills batches
+//	shard.go, batches.go      takes jobs, fills batches
 //	ingest.go                 one message: the state machine, and what it says to count and log (tell.go)
 //	assign.go, compute.go     runs get slots; one engine call
 //	spill.go, pool.go         where the states are: the engine's slots, or stored apart

@@ -23,6 +23,13 @@ const (
 	// BatchesPerShard: one being filled and computed, one being published, and
 	// one between, so that a slow answer to a commit does not stop the engine.
 	BatchesPerShard = 3
+	// grows is how many times the latency budget a batch may wait while the commits
+	// of the one before have no answer. Its own could not go out earlier, and one
+	// commit of more messages costs the server less.
+	grows = 4
+	// enough messages for each commit are worth waiting for then, where so many
+	// come: a commit costs about 30 us of CPU time, as much as a message of 10 rows.
+	enough = 20
 )
 
 // Shard owns the states of its partitions: one goroutine, one engine.
@@ -32,6 +39,7 @@ type Shard struct {
 	names      []string // of the channels
 	Arithmetic string   // of its engine, as in a record
 	slots
+	batches
 	pace pacing
 	// Uploads is how many bytes of snapshots are on their way to the store, apart from
 	// the last ones of partitions that are released.
@@ -130,11 +138,10 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 // ends. What is still queued then was not committed and will be read again.
 func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) error {
 	defer close(out)
+	s.batches = batches{free: free}
 	for {
-		var b *Batch
-		select {
-		case b = <-free:
-		case <-ctx.Done():
+		b := s.batches.next(ctx)
+		if b == nil {
 			return nil
 		}
 		if err := s.Next(ctx, b); err != nil {
@@ -173,7 +180,9 @@ func (s *Shard) Advance(b *Batch) error {
 }
 
 // Collect takes messages until the row budget is reached or the latency
-// budget of the first is spent.
+// budget of the first is spent. If the commits of the batch before have no answer
+// by then, it grows: until they have, and until there are enough messages for its
+// own commits where so many come, or the budget is spent grows times.
 func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 	select {
 	case j := <-s.Queue:
@@ -184,12 +193,15 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 		return nil
 	}
 	var spent <-chan time.Time
+	var timer *time.Timer
 	if s.pace.latency >= 0 {
-		timer := time.NewTimer(s.pace.latency)
+		timer = time.NewTimer(s.pace.latency)
 		defer timer.Stop()
 		spent = timer.C
 	}
-	for s.room(b) {
+	var answers <-chan *Batch // of the batches before; nil: ours does not grow
+	least := 0                // messages that it grows to
+	for s.room(b) && (answers == nil || s.busy() || b.messages < least) {
 		select {
 		case j := <-s.Queue:
 			if err := s.take(b, j); err != nil {
@@ -207,7 +219,16 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 				return err
 			}
 		case <-spent:
-			return nil
+			if answers != nil || !s.busy() {
+				return nil
+			}
+			answers = s.free
+			timer.Reset((grows - 1) * s.pace.latency)
+			if want := enough * len(b.Touched); want <= grows*b.messages {
+				least = want
+			}
+		case before := <-answers:
+			s.spare = append(s.spare, before)
 		case <-ctx.Done():
 			return nil
 		}
