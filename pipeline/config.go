@@ -89,7 +89,8 @@ type Config struct {
 	// RowBudget closes a batch that has this many rows. Default
 	// DefaultRowBudget.
 	RowBudget int
-	// Latency closes a batch this long after its first message. Default
+	// Latency closes a batch this long after its first message, or up to four times
+	// as long while the commits of the batch before have no answer. Default
 	// DefaultLatency; negative = take only what is waiting.
 	Latency time.Duration
 	// MaxMessage is the largest input message, headers included, bytes; the
@@ -218,8 +219,8 @@ var jobToken = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 // fields taken as their defaults.
 func (c Config) Validate() error {
 	most := maxShards // of shards, where the job has to say how many partitions there are
-	if c.Partitions > 0 {
-		most = min(c.Partitions, maxShards)
+	if c.Partitions != 0 {
+		most = max(1, min(c.Partitions, maxShards))
 	}
 	c = c.WithDefaults()
 	var errs []error

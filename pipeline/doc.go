@@ -16,7 +16,8 @@
 //	producer -> sensors.<key> -> NATS stream <JOB>-IN, stored as <job>.in.<p>.<key>
 //	  internal/owner/receive.go     one ordered consumer per partition p hands messages to p's shard
 //	  internal/shard/shard.go       joins waiting messages until a number of samples or a latency
-//	                                is reached
+//	                                is reached; while the batch before is not committed, for up to
+//	                                four times the latency
 //	  internal/shard/ingest.go      hands each message to the state machine
 //	  internal/state                drops repeated messages, checks and decodes, and cuts the
 //	                                samples of each stream into runs (package reservoir/sequence)

@@ -207,8 +207,9 @@ type Stage struct {
 	Engine string `mapstructure:"engine" default:"auto" enum:"auto,avx512,avx2,neon,generic,gpu,gpu-3xtf32,gpu-2xtf32" flag:"engine"`
 	// A batch is closed at this many rows, or after latency.
 	Rows int `mapstructure:"rows" default:"32000" minimum:"1" maximum:"16777216"`
-	// A batch is closed this long after its first message. Negative: as soon as no
-	// message is waiting.
+	// A batch is closed this long after its first message, or up to four times as
+	// long while the batch before is not committed. Negative: as soon as no message
+	// is waiting.
 	Latency time.Duration `mapstructure:"latency" default:"5ms" maximum:"1m" not:"0s"`
 	// States that a shard holds in memory, one for each open sequence. Beyond
 	// that, the states used least recently are stored and loaded again when
