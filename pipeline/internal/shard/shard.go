@@ -39,8 +39,8 @@ type Shard struct {
 	names      []string // of the channels
 	Arithmetic string   // of its engine, as in a record
 	slots
-	batches
-	pace pacing
+	under batches
+	pace  pacing
 	// Uploads is how many bytes of snapshots are on their way to the store, apart from
 	// the last ones of partitions that are released.
 	Uploads  atomic.Int64
@@ -138,9 +138,9 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 // ends. What is still queued then was not committed and will be read again.
 func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) error {
 	defer close(out)
-	s.batches = batches{free: free}
+	s.under = batches{free: free}
 	for {
-		b := s.batches.next(ctx)
+		b := s.under.next(ctx)
 		if b == nil {
 			return nil
 		}
@@ -201,7 +201,7 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 	}
 	var answers <-chan *Batch // of the batches before; nil: ours does not grow
 	least := 0                // messages that it grows to
-	for s.room(b) && (answers == nil || s.busy() || b.messages < least) {
+	for s.room(b) && (answers == nil || s.under.busy() || b.messages < least) {
 		select {
 		case j := <-s.Queue:
 			if err := s.take(b, j); err != nil {
@@ -219,16 +219,16 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 				return err
 			}
 		case <-spent:
-			if answers != nil || !s.busy() {
+			if answers != nil || !s.under.busy() {
 				return nil
 			}
-			answers = s.free
+			answers = s.under.free
 			timer.Reset((grows - 1) * s.pace.latency)
 			if want := enough * len(b.Touched); want <= grows*b.messages {
 				least = want
 			}
 		case before := <-answers:
-			s.spare = append(s.spare, before)
+			s.under.spare = append(s.under.spare, before)
 		case <-ctx.Done():
 			return nil
 		}
