@@ -54,6 +54,8 @@
 //	Eusn-Crc          CRC-32C of the payload, 8 hex digits: checked
 //	Eusn-End          "true" or "1": closes the sequence after the message's last sample;
 //	                  "false" and "0" do not, anything else is an error
+//	Eusn-Unreadable   why a gateway could not read the payload, which is as its device has sent
+//	                  it: the stage does not try, and makes a dead letter of it
 //	Eusn-Last-Ts      time of the stream's last sample, this message included, ns since 1970: a
 //	                  producer that starts again reads it (producer.Live); the stage does not
 //	Eusn-Kind         "idle": the stage's own end event, see Silence; producers must not use it

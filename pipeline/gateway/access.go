@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -65,11 +66,53 @@ func (a Access) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	l = patient{l}
+	l = patient{&limited{Listener: l, room: make(chan struct{}, connections), ended: make(chan struct{})}}
 	if a.TLS != nil {
 		l = tls.NewListener(l, a.TLS)
 	}
 	return l, nil
+}
+
+// connections is how many a listener has at a time. Others wait until one ends: the
+// system has a queue for them.
+const connections = 16384
+
+// limited is a listener with a limit of connections.
+type limited struct {
+	net.Listener
+	room  chan struct{}
+	ended chan struct{}
+	end   sync.Once
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.room <- struct{}{}:
+	case <-l.ended:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.room
+		return nil, err
+	}
+	return &counted{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+}
+
+func (l *limited) Close() error {
+	l.end.Do(func() { close(l.ended) })
+	return l.Listener.Close()
+}
+
+// counted is a connection of a limited listener.
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+func (c *counted) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
 }
 
 // patient is a listener that waits when the process has no file for one more

@@ -20,7 +20,7 @@ type stream struct {
 	open  *batch        // nil: no samples wait
 	queue []*outbox.Batch
 	busy  bool      // the first of queue is under way, or in ready or stuck
-	again time.Time // when one that is too large is tried again
+	again time.Time // when one that was set aside is tried again
 }
 
 // batch is samples of one stream that have no number yet.
@@ -50,7 +50,7 @@ type taken struct {
 // add puts a message's samples into the batches of their streams.
 func (g *Gateway) add(t *taken, now time.Time) {
 	m := t.m
-	o := outbox.Origin{Session: m.Session, ID: m.ID, Sum: t.sum}
+	o := outbox.Origin{Session: m.Session, ID: m.ID, Sum: t.sum, Again: m.Repeat}
 	if m.Input == HTTP && m.Session != "" && g.out.Sessions.Other(o) {
 		if m.Done != nil {
 			m.Done(refusedf("this Idempotency-Key was used for another content"))
@@ -58,6 +58,9 @@ func (g *Gateway) add(t *taken, now time.Time) {
 		return
 	}
 	ticket := &ticket{left: 1, done: m.Done}
+	if len(t.parts) == 1 && t.parts[0].why != "" {
+		ticket.answer = &Unreadable{t.parts[0].why}
+	}
 	repeated := 0
 	for i := range t.parts {
 		p := &t.parts[i]
@@ -85,13 +88,14 @@ func (g *Gateway) add(t *taken, now time.Time) {
 
 // ticket tells a device when all parts of its message are stored.
 type ticket struct {
-	left int
-	done func(error)
+	left   int
+	answer error
+	done   func(error)
 }
 
 func (t *ticket) stored() {
 	if t.left--; t.left == 0 && t.done != nil {
-		t.done(nil)
+		t.done(t.answer)
 	}
 }
 
@@ -109,7 +113,7 @@ func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time) {
 	}
 	b := s.open
 	if b == nil {
-		b = &batch{s: s, b: &outbox.Batch{}, begun: now, raw: p.Raw, alone: p.alone, timed: len(p.Times) > 0}
+		b = &batch{s: s, b: &outbox.Batch{Unreadable: p.why}, begun: now, raw: p.raw, alone: p.alone, timed: len(p.Times) > 0}
 		s.open = b
 		g.opened = append(g.opened, b)
 	}
@@ -121,7 +125,7 @@ func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time) {
 		b.ending = b.ending || end
 	}
 	b.rows += n
-	g.waiting += g.weight(n, p.Raw)
+	g.waiting += g.weight(n, p.raw)
 	if o.Session != "" {
 		b.b.Add(o, g.out.Sessions)
 	}

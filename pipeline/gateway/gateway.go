@@ -29,7 +29,7 @@ const (
 	flights       = 512             // messages to the server without an answer
 	flightBytes   = 16 << 20        // bytes of them
 	answerTimeout = 5 * time.Second // an acknowledgement not here by then is not waited for
-	tooLargeEvery = 10 * time.Second
+	asideEvery    = 10 * time.Second
 	probeEvery    = 250 * time.Millisecond // while the gateway holds back
 	growTime      = time.Second            // for which a batch that is due waits for the answer of the one before
 	questions     = 64                     // to the server at a time, at the start
@@ -165,7 +165,7 @@ func (g *Gateway) Sessions() []string { return g.out.Sessions.Names() }
 // server's answers for the configured time. What has none by then is in the
 // outbox for the next run.
 func (g *Gateway) Run(ctx context.Context) error {
-	defer g.out.Close()
+	defer g.endOutbox()
 	err := g.findInput(ctx)
 	if err == nil {
 		err = g.compareLeft(ctx)
@@ -237,6 +237,14 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 }
 
+// endOutbox closes the outbox, which then knows that it is whole.
+func (g *Gateway) endOutbox() {
+	if err := g.out.End(); err != nil {
+		g.cfg.Log.Warn("the end of the outbox is not written: after a power loss, numbers may begin anew", "err", err)
+	}
+	g.out.Close()
+}
+
 // full reports whether the gateway takes nothing for want of room.
 func (g *Gateway) full() bool {
 	return g.hold.disk || g.waiting > openBytes || g.out.Bytes()+int64(g.waiting) > g.cfg.OutboxBytes
@@ -245,7 +253,7 @@ func (g *Gateway) full() bool {
 func (g *Gateway) stream(key string) *stream {
 	s := g.streams[key]
 	if s == nil {
-		s = &stream{key: key, last: g.out.Numbers[g.subject(key)]}
+		s = &stream{key: key, last: g.out.Number(g.subject(key))}
 		g.streams[key] = s
 	}
 	return s

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -462,15 +463,24 @@ func TestRepeats(t *testing.T) {
 		}
 	}
 	send(1, "1 1", false, 1)
-	send(1, "1 1", true, 1)
-	send(2, "1 1", true, 2)  // another id
-	send(1, "1 2", true, 3)  // another content: the id was used again
-	send(1, "1 2", true, 4)  // from then on an acknowledged message proves nothing
+	send(1, "1 1", true, 2) // the only id so far: the device may use no other, and this be a later message
+	send(2, "1 1", false, 3)
+	send(2, "1 1", true, 3) // it counts
+	send(1, "1 1", true, 3)
+	send(3, "1 1", true, 4)  // another id
+	send(1, "1 2", true, 5)  // another content: the id was used again
+	send(1, "1 2", true, 6)  // from then on an acknowledged message proves nothing
 	g.Forget(ctx, "mqtt:d")  // a new session
-	send(2, "1 1", true, 5)  // no message of the old one comes again
-	send(2, "1 1", true, 5)  // but of the new one
-	send(3, "1 1", false, 6) // not said to be a repeat
-	send(3, "1 1", false, 7)
+	send(2, "1 1", true, 7)  // no message of the old one comes again
+	send(3, "1 1", false, 8) // but of the new one
+	send(2, "1 1", true, 8)
+	send(4, "1 1", false, 9) // not said to be a repeat
+	send(4, "1 1", false, 10)
+	g.Forget(ctx, "mqtt:d") // a device that always uses id 1, with one content
+	for i := range 3 {
+		send(1, "1 1", false, 11+2*i)
+		send(1, "1 1", true, 12+2*i) // rather doubled than lost
+	}
 }
 
 // An idempotency key means one content.
@@ -494,6 +504,40 @@ func TestIdempotencyKey(t *testing.T) {
 	pipelinetest.Mentions(t, g.send(ctx, m), "used for another content")
 	if x := r.stored()["k"]; len(x) != 2 {
 		t.Errorf("%v: want one row", x)
+	}
+}
+
+// A payload that cannot be read is marked as such, by the next run, too, and its
+// device is told when it is stored, and again if it repeats it.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+	defer cancel()
+	m := Message{Input: HTTP, Key: "k", Payload: []byte("nonsense"), Session: HTTPSession, ID: 1, Repeat: true}
+	g := r.start(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
+	if err := g.send(ctx, Message{Input: HTTP, Key: "k", Payload: []byte("1 1")}); err != nil {
+		t.Fatal(err)
+	}
+	waits := m
+	waits.Done = func(error) {}
+	if err := g.Take(ctx, &waits); err != nil {
+		t.Fatal(err)
+	}
+	g.says(t, "the job's input is full")
+	g.end(t)
+	r.limit(-1)
+	g = r.start(dir, nil)
+	for range 2 {
+		err := g.send(ctx, m)
+		if unreadable := new(Unreadable); !errors.As(err, &unreadable) || !strings.Contains(unreadable.Why, "want two numbers") {
+			t.Errorf("%v, want the decoder's words", err)
+		}
+	}
+	last, err := r.in.GetLastMsgForSubject(ctx, "eusn.in.*.k")
+	if err != nil || last.Sequence != 2 || string(last.Data) != "nonsense" || !strings.Contains(last.Header.Get(wire.HeaderUnreadable), "want two numbers") {
+		t.Errorf("%+v, %v: want the payload once, with the reason", last, err)
 	}
 }
 
@@ -604,6 +648,114 @@ func TestOutboxFull(t *testing.T) {
 	}
 }
 
+// After a power loss the outbox may lack its end. If the input, which is asked for
+// the last number, is empty, too, the gateway does not give numbers a second time:
+// the stage would drop them.
+func TestNumbersInDoubt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+	defer cancel()
+	m := func(key string) Message { return Message{Input: MQTT, Key: key, Payload: []byte("1 1")} }
+	g := r.start(dir, nil)
+	send := func(keys ...string) {
+		t.Helper()
+		for _, key := range keys {
+			if err := g.send(ctx, m(key)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	number := func(key string) (incarnation, seq string) {
+		t.Helper()
+		last, err := r.in.GetLastMsgForSubject(ctx, "eusn.in.*."+key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return last.Header.Get(wire.HeaderIncarnation), last.Header.Get(wire.HeaderSeq)
+	}
+	send("there", "gone")
+	if err := os.CopyFS(old, os.DirFS(dir)); err != nil { // and the end of it is lost
+		t.Fatal(err)
+	}
+	send("there", "gone", "there", "gone")
+	first, _ := number("gone")
+	g.end(t)
+	if err := r.in.Purge(ctx, jetstream.WithPurgeSubject("eusn.in.*.gone")); err != nil {
+		t.Fatal(err)
+	}
+	anotherBoot(t, old)
+	g = r.start(old, nil)
+	send("there", "gone")
+	if i, seq := number("there"); i != first || seq != "4" {
+		t.Errorf("what the input has goes on as number %s of %q, want 4 of %q", seq, i, first)
+	}
+	if i, seq := number("gone"); i == first || seq != "1" {
+		t.Errorf("what the input does not have begins with number %s of %q: the stage has seen 3 of %q", seq, i, first)
+	}
+	g.says(t, "the outbox may lack its end")
+}
+
+// anotherBoot makes an outbox one that the machine has left at a power loss.
+func anotherBoot(t *testing.T, dir string) {
+	t.Helper()
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return // where the system does not say it, any outbox that a killed gateway leaves is in doubt
+	}
+	id = bytes.TrimSpace(id)
+	files, err := filepath.Glob(filepath.Join(dir, "outbox-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := bytes.IndexByte(b, '\n') + 1
+		head := b[line:]
+		n := binary.LittleEndian.Uint32(head)
+		body := head[8 : 8+n]
+		at := bytes.Index(body, id)
+		if at < 0 {
+			t.Fatalf("%s does not name the start of the machine", name)
+		}
+		body[at] ^= 1
+		binary.LittleEndian.PutUint32(head[4:], codec.CRC(body))
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An outbox that cannot be read stops the streams that have messages in it, with
+// the right words, and no other.
+func TestOutboxUnreadable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+	defer cancel()
+	g := r.start(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
+	if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("1 1")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Take(ctx, &Message{Input: MQTT, Key: "k", Payload: []byte("2 2")}); err != nil {
+		t.Fatal(err)
+	}
+	g.says(t, "the job's input is full")
+	if err := os.Truncate(filepath.Join(dir, "outbox-2"), 100); err != nil {
+		t.Fatal(err)
+	}
+	r.limit(-1)
+	g.says(t, "the outbox cannot be read")
+	if err := g.send(ctx, Message{Input: MQTT, Key: "other", Payload: []byte("1 1")}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Another producer under the same key is not continued: the stage must not take
 // the gateway's messages for repeats of its.
 func TestAnotherProducer(t *testing.T) {
@@ -699,6 +851,48 @@ func (t *tired) Accept() (net.Conn, error) {
 		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 	}
 	return t.Listener.Accept()
+}
+
+// A listener has so many connections at a time; one that ends makes room.
+func TestConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &limited{Listener: inner, room: make(chan struct{}, 1), ended: make(chan struct{})}
+	for range 2 {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	first, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- c
+	}()
+	select {
+	case <-accepted:
+		t.Error("two connections where there is room for one")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.Close()
+	first.Close() // makes room once
+	second := <-accepted
+	go l.Close()
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	second.Close()
 }
 
 // A process that has run out of files takes connections again when it has some.

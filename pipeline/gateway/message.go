@@ -19,8 +19,9 @@ type Message struct {
 	// Repeat: the device may have sent it before, under this ID.
 	Repeat bool
 	// Done is called once, in the gateway's goroutine, which it must not block:
-	// with nil when the server has acknowledged all samples of the message, or
-	// with a *Refused. It may be nil.
+	// with nil when the server has acknowledged all samples of the message, with
+	// an *Unreadable when it has a payload that is none, or with a *Refused. It may
+	// be nil.
 	Done func(error)
 }
 
@@ -48,6 +49,12 @@ type Refused struct{ Why string }
 
 func (r *Refused) Error() string { return "gateway: " + r.Why }
 
+// Unreadable is why a payload cannot be read. It is stored, and the stage makes a
+// dead letter of it: the same bytes will not be read later either.
+type Unreadable struct{ Why string }
+
+func (u *Unreadable) Error() string { return "gateway: the payload cannot be read: " + u.Why }
+
 func refusedf(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
 
 // ErrHeldBack is a message that the gateway has no room for now. It may be sent
@@ -68,11 +75,10 @@ type Part struct {
 	Gap bool
 	// End closes the stream's open sequence. There are no samples beside it.
 	End bool
-	// Raw, where it is not nil, is published as it is, as a message of its own:
-	// the stage makes a dead letter of it, with the reason.
-	Raw []byte
 
-	alone bool // the stage may refuse it: it shares no message with others
+	raw   []byte // a payload that cannot be read, published as it is, as a message of its own
+	why   string // it cannot be read; empty: raw is nil
+	alone bool   // the stage may refuse it: it shares no message with others
 }
 
 // Decoder reads payloads. Decode may be called by many goroutines. What it

@@ -163,9 +163,10 @@ func (g *Gateway) breakOff(s *stream) {
 // makeSure compares the last number of a stream with what the input has, before
 // the first batch of this run.
 //
-// The input may be ahead, where a power loss took the end of the outbox. It may
-// have another's message, where somebody else has sent under this key: then the
-// stage counts from 1 again.
+// The input may be ahead, where a power loss took the end of the outbox. If it has
+// no message any more (max_age), nobody knows the last number: lower ones would be
+// dropped as repeats, so a new incarnation begins. It may have another's message,
+// where somebody else has sent under this key: then the gateway counts from 1 again.
 func (g *Gateway) makeSure(s *stream) {
 	if s.sure {
 		return
@@ -177,8 +178,11 @@ func (g *Gateway) makeSure(s *stream) {
 	}
 	there := v.(outbox.Number)
 	switch {
-	case there.Incarnation == s.last.Incarnation:
+	case there.Incarnation == s.last.Incarnation && there.Incarnation != "":
 		s.last.Seq = max(s.last.Seq, there.Seq)
+	case there == (outbox.Number{}) && s.last.Doubt:
+		g.cfg.Log.Warn("the outbox may lack its end, after a power loss, and the input has no message of the stream any more: the gateway counts from 1 again, and predictions carry the flag gap", "stream", s.key)
+		s.last = outbox.Number{Incarnation: g.incarnation}
 	case there == (outbox.Number{}) || len(s.queue) > 0:
 	default:
 		if s.last.Incarnation != "" {

@@ -112,7 +112,7 @@ func (g *Gateway) publish(s *stream) {
 	b := s.queue[0]
 	data, err := g.out.Payload(b)
 	if err != nil {
-		g.failed(s, err)
+		g.setAside(s, err, "the outbox cannot be read: check its disk (gateway.outbox); the stream waits")
 		return
 	}
 	seq := strconv.FormatUint(b.Seq, 10)
@@ -122,6 +122,9 @@ func (g *Gateway) publish(s *stream) {
 	}}
 	if bytes.Equal(data, g.end) {
 		msg.Header.Set(wire.HeaderEnd, "true")
+	}
+	if b.Unreadable != "" {
+		msg.Header[wire.HeaderUnreadable] = []string{b.Unreadable}
 	}
 	g.flight[msg] = &flight{s, time.Now(), len(data)}
 	g.flying += len(data)
@@ -172,16 +175,22 @@ func (g *Gateway) giveUpLate() {
 	}
 }
 
+// setAside keeps a message for another attempt, while other streams go on.
+func (g *Gateway) setAside(s *stream, err error, why string) {
+	g.stats.retries.Add(1)
+	s.again = time.Now().Add(asideEvery)
+	g.stuck = append(g.stuck, s)
+	g.told.say(why, "stream "+s.key, err)
+}
+
 // failed keeps a message for another attempt, and holds back.
 func (g *Gateway) failed(s *stream, err error) {
-	g.stats.retries.Add(1)
-	now := time.Now()
-	if tooLarge(err) { // the others may go on
-		s.again = now.Add(tooLargeEvery)
-		g.stuck = append(g.stuck, s)
-		g.told.say("the server does not take a message of this size: raise max_msg_size of the job's input, or max_payload of the server; the stream waits", "stream "+s.key, err)
+	if tooLarge(err) {
+		g.setAside(s, err, "the server does not take a message of this size: raise max_msg_size of the job's input, or max_payload of the server; the stream waits")
 		return
 	}
+	g.stats.retries.Add(1)
+	now := time.Now()
 	g.ready = append(g.ready, s) // the others have their turn before
 	why := g.meaning(s, err)
 	g.hold.probe = now.Add(probeEvery)

@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -101,8 +102,8 @@ func (g *Gateway) decode(m *Message) ([]Part, error) {
 		return nil, refusedf("%v", err)
 	}
 	g.stats.unreadable.Add(1)
-	g.told.say("a payload cannot be read; it is published as it is: the stage makes a dead letter of it, unless its own input settings can read it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
-	return []Part{{Raw: m.Payload}}, nil
+	g.told.say("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
+	return []Part{{raw: m.Payload, why: wire.OneLine(err.Error())}}, nil
 }
 
 // decodeLines reads lines one by one, and refuses those that cannot be read.
@@ -139,12 +140,12 @@ func (g *Gateway) check(p *Part, m *Message) error {
 	ch := len(g.cfg.Channels)
 	n := len(p.X) / ch
 	if p.End {
-		p.X, p.Times, p.Ends, p.Raw = nil, nil, nil, g.end
+		p.X, p.Times, p.Ends, p.raw = nil, nil, nil, g.end
 	}
-	if p.Raw == nil && (len(p.X) != n*ch || len(p.Times) > 0 && len(p.Times) != n || len(p.Ends) > 0 && len(p.Ends) != n) {
+	if p.raw == nil && (len(p.X) != n*ch || len(p.Times) > 0 && len(p.Times) != n || len(p.Ends) > 0 && len(p.Ends) != n) {
 		return refusedf("decoder: %d values of %d channels with %d times and %d ends", len(p.X), ch, len(p.Times), len(p.Ends))
 	}
-	p.alone = p.Raw != nil || slices.Contains(p.Times, codec.NoTime) || reservoir.CheckInputs(p.X, ch) != nil
+	p.alone = p.raw != nil || slices.Contains(p.Times, codec.NoTime) || reservoir.CheckInputs(p.X, ch) != nil
 	if size := g.size(p); size > g.maxBytes {
 		return refusedf("the message has %d bytes for stream %q, and the server takes %d: send fewer samples a message", size, p.Key, g.maxBytes)
 	}
@@ -153,8 +154,8 @@ func (g *Gateway) check(p *Part, m *Message) error {
 
 // size is about how many bytes a part takes in a message to the server.
 func (g *Gateway) size(p *Part) int {
-	if p.Raw != nil {
-		return len(p.Raw)
+	if p.raw != nil {
+		return len(p.raw)
 	}
 	n := len(p.X) / len(g.cfg.Channels)
 	return n*g.rowBytes() + 2048 + 192*len(g.cfg.Channels)

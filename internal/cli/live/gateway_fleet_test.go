@@ -15,6 +15,8 @@ type fleet struct {
 	p    *plant
 	port string // of the broker
 	all  []sent
+	// quick: without the pace of sensors
+	quick bool
 
 	mu      sync.Mutex
 	acked   []int // lines, by device
@@ -24,8 +26,10 @@ type fleet struct {
 	running sync.WaitGroup
 }
 
-// underWay is how many lines of a device have no acknowledgement.
-const underWay = 40
+const (
+	underWay = 40                    // lines of a device without an acknowledgement
+	pace     = 40 * time.Millisecond // between two lines of a device: 25 samples a second
+)
 
 // resume lets devices send, each from its first line without an acknowledgement.
 func (f *fleet) resume() {
@@ -99,6 +103,8 @@ func (f *fleet) publish(d int, stop chan struct{}) error {
 		}
 	}()
 	sent := first
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
 	for done := false; !done && sent < len(f.all[d].lines); {
 		select {
 		case <-stop:
@@ -109,7 +115,9 @@ func (f *fleet) publish(d int, stop chan struct{}) error {
 			if _, err := io.WriteString(in, f.all[d].lines[sent]+"\n"); err != nil {
 				done = true
 			}
-			sent++
+			if sent++; !f.quick {
+				<-tick.C
+			}
 		}
 	}
 	in.Close()
@@ -144,7 +152,8 @@ func (f *fleet) reach(n int) {
 }
 
 // killBroker kills mosquitto after it has saved; if behind, with a queue for a
-// gateway that was killed before.
+// gateway that was killed before. Otherwise it has none: mosquitto does not mark
+// (DUP) what it has sent after it has saved, if that was still in its queue then.
 func (f *fleet) killBroker(behind bool) {
 	gateway, broker := f.p.services["gateway"], f.p.services["mosquitto"]
 	if behind {
@@ -155,6 +164,9 @@ func (f *fleet) killBroker(behind bool) {
 		f.reach(n)
 	}
 	f.pause()
+	if !behind {
+		f.p.still()
+	}
 	f.p.saved()
 	broker.kill(false)
 	time.Sleep(restarting)

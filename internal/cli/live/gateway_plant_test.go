@@ -152,6 +152,20 @@ func (p *plant) input() (*jetstream.StreamInfo, error) {
 	return in.CachedInfo(), nil
 }
 
+// still returns when no more messages come into the input.
+func (p *plant) still() {
+	p.t.Helper()
+	for last, since := uint64(0), time.Now(); time.Since(since) < time.Second; time.Sleep(50 * time.Millisecond) {
+		info, err := p.input()
+		if err != nil || info.State.LastSeq != last {
+			since = time.Now()
+		}
+		if err == nil {
+			last = info.State.LastSeq
+		}
+	}
+}
+
 // full says whether the job's input takes no more messages.
 func (p *plant) full(yes bool) {
 	p.t.Helper()

@@ -79,7 +79,7 @@ func TestGatewayRun(t *testing.T) {
 	p.await("a subscription", func() bool { return p.says("gateway", "connected to the broker") })
 
 	all := makeSent(devices, each)
-	f := &fleet{p: p, port: port, all: all, acked: make([]int, devices)}
+	f := &fleet{p: p, port: port, all: all, quick: os.Getenv("EUSN_GATEWAY_RUN") == "" || os.Getenv("EUSN_GATEWAY_QUICK") != "", acked: make([]int, devices)}
 	began := time.Now()
 	f.resume()
 	total, killed := devices*each, map[string]int{}
@@ -237,9 +237,14 @@ func readInput(t *testing.T, url string, use func(key string, b *codec.Batch)) {
 		if err != nil {
 			return err
 		}
+		all, err := c.Messages()
+		if err != nil {
+			return err
+		}
+		defer all.Stop()
 		seen := map[string]bool{}
 		for pending := uint64(1); pending > 0; {
-			m, err := c.Next(jetstream.FetchMaxWait(30 * time.Second))
+			m, err := all.Next(jetstream.NextMaxWait(runQuiet))
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 )
@@ -14,6 +15,7 @@ import (
 const (
 	chunkBytes  = 64 << 10 // of lines that are taken together, and of the longest line
 	connections = 4096
+	silence     = 24 * time.Hour // after which a connection is ended; one whose other side is gone ends within minutes
 )
 
 // TCP takes lines from connections until Close.
@@ -91,6 +93,7 @@ func (t *TCP) serve(c net.Conn) {
 	}()
 	r := bufio.NewReaderSize(c, chunkBytes)
 	for {
+		c.SetReadDeadline(time.Now().Add(silence))
 		chunk, err := lines(r)
 		if len(chunk) > 0 {
 			if t.g.Take(t.ctx, &gateway.Message{Input: gateway.TCP, Lines: true, Payload: chunk}) == gateway.ErrStopped || t.ctx.Err() != nil {

@@ -9,26 +9,28 @@ type acks struct {
 	wait   []*ack
 	wake   chan struct{}
 	closed bool
+	failed func(error) // an acknowledgement cannot be written
 }
 
 // ack is that of one message.
 type ack struct {
 	of    *acks
-	send  func()
+	send  func() error
 	ready bool
 }
 
 // newAcks starts a goroutine that writes acknowledgements until close: the
-// gateway's own must not wait for a device that reads slowly.
-func newAcks() *acks {
-	a := &acks{wake: make(chan struct{}, 1)}
+// gateway's own must not wait for a device that reads slowly. failed ends the
+// connection if one cannot be written: the device then sends the message again.
+func newAcks(failed func(error)) *acks {
+	a := &acks{wake: make(chan struct{}, 1), failed: failed}
 	go a.run()
 	return a
 }
 
 // add takes the place of a message in the order. send writes its
 // acknowledgement.
-func (a *acks) add(send func()) *ack {
+func (a *acks) add(send func() error) *ack {
 	k := &ack{of: a, send: send}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,7 +72,10 @@ func (a *acks) run() {
 			if k == nil {
 				break
 			}
-			k.send()
+			if err := k.send(); err != nil {
+				a.failed(err)
+				return
+			}
 		}
 	}
 }

@@ -59,8 +59,8 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	b := &Broker{addr: l.Addr(), stop: stop}
 	b.server = mochi.New(&mochi.Options{InlineClient: o.Sparkplug != nil, Capabilities: caps, Logger: slog.New(quiet{o.Log.Handler()})})
-	h := &hook{g: g, o: o, ctx: ctx, known: g.Sessions(), server: b.server}
-	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", l))); err != nil {
+	h := &hook{g: g, o: o, ctx: ctx, known: g.Sessions(), server: b.server, devices: map[*mochi.Client]*device{}, byID: map[string]*mochi.Client{}}
+	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait}))); err != nil {
 		stop()
 		l.Close()
 		return nil, err
@@ -102,15 +102,18 @@ type hook struct {
 	o     BrokerOptions
 	ctx   context.Context
 	known []string // sessions of the run before
-	acks  sync.Map // of *mochi.Client
 
 	server *mochi.Server
+
+	mu      sync.Mutex
+	devices map[*mochi.Client]*device
+	byID    map[string]*mochi.Client
 }
 
 func (h *hook) ID() string { return "gateway" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablish, mochi.OnSessionEstablished, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.OnWillSent, mochi.StoredClients}, []byte{b})
+	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablished, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.OnWillSent, mochi.StoredClients}, []byte{b})
 }
 
 func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
@@ -127,21 +130,58 @@ func (h *hook) OnACLCheck(_ *mochi.Client, topic string, write bool) bool {
 	return write || h.o.Sparkplug != nil && sparkplug.Commands(topic)
 }
 
-// OnSessionEstablish is after the login; OnConnect would be before it.
-func (h *hook) OnSessionEstablish(cl *mochi.Client, pk packets.Packet) {
+// device is a connection of a device.
+type device struct {
+	acks   *acks
+	ctx    context.Context
+	cancel context.CancelFunc
+	taking sync.Mutex // while the gateway takes a message that may come again
+}
+
+// OnSessionEstablished is after the login and before the first message, and
+// OnDisconnect always follows it. The connection that the device had before may wait
+// with a message, which comes again on the new one: it is let go first, or it might
+// be taken after its repeat.
+func (h *hook) OnSessionEstablished(cl *mochi.Client, pk packets.Packet) {
+	if before := h.replace(cl); before != nil {
+		before.cancel()
+		before.taking.Lock()
+		before.taking.Unlock()
+	}
 	if pk.Connect.Clean && cl.ID != "" {
 		h.g.Forget(h.ctx, sessionPrefix+cl.ID)
 	}
 }
 
-// OnSessionEstablished is before the first message, and OnDisconnect always
-// follows it.
-func (h *hook) OnSessionEstablished(cl *mochi.Client, _ packets.Packet) { h.acks.Store(cl, newAcks()) }
+// replace makes cl the connection of its device, and returns the one before.
+func (h *hook) replace(cl *mochi.Client) *device {
+	d := &device{acks: newAcks(cl.Stop)}
+	d.ctx, d.cancel = context.WithCancel(h.ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.devices[h.byID[cl.ID]]
+	h.devices[cl], h.byID[cl.ID] = d, cl
+	return before
+}
 
+// OnDisconnect is after the last message.
 func (h *hook) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
-	if a, ok := h.acks.LoadAndDelete(cl); ok {
-		a.(*acks).close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d := h.devices[cl]; d != nil {
+		d.cancel()
+		d.acks.close()
+		delete(h.devices, cl)
 	}
+	if h.byID[cl.ID] == cl {
+		delete(h.byID, cl.ID)
+	}
+}
+
+func (h *hook) device(cl *mochi.Client) *device {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.devices[cl]
 }
 
 // OnPublish gives a message to the gateway. It waits while that holds back, and
@@ -150,24 +190,34 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 	if cl.Net.Inline { // a command of ours
 		return pk, nil
 	}
-	v, ok := h.acks.Load(cl)
-	if !ok {
+	d := h.device(cl)
+	if d == nil {
 		return pk, packets.ErrRejectPacket
 	}
-	acks := v.(*acks)
-	qos := pk.FixedHeader.Qos
 	m := &gateway.Message{Input: gateway.MQTT, Payload: pk.Payload}
-	var k *ack
-	var code packets.Code
-	if qos > 0 {
-		m.Session, m.ID, m.Repeat = sessionPrefix+cl.ID, uint64(pk.PacketID), pk.FixedHeader.Dup
-		k = acks.add(func() { cl.WritePacket(acknowledgement(qos, pk.PacketID, code)) })
-		m.Done = func(error) { k.done() }
+	if pk.FixedHeader.Qos == 0 { // it does not come again
+		h.take(h.ctx, m, pk.TopicName)
+		return pk, packets.ErrRejectPacket
 	}
-	err := h.take(m, pk.TopicName)
+	d.taking.Lock()
+	defer d.taking.Unlock()
+	if d.ctx.Err() != nil {
+		return pk, packets.ErrRejectPacket
+	}
+	var code packets.Code
+	k := d.acks.add(func() error { return cl.WritePacket(acknowledgement(pk.FixedHeader.Qos, pk.PacketID, code)) })
+	m.Session, m.ID, m.Repeat = sessionPrefix+cl.ID, uint64(pk.PacketID), pk.FixedHeader.Dup
+	m.Done = func(err error) {
+		if unreadable := new(gateway.Unreadable); errors.As(err, &unreadable) && cl.Properties.ProtocolVersion >= 5 {
+			code = packets.ErrPayloadFormatInvalid
+			code.Reason = unreadable.Why
+		}
+		k.done()
+	}
+	err := h.take(d.ctx, m, pk.TopicName)
 	var refused *gateway.Refused
 	switch {
-	case err == nil, qos == 0:
+	case err == nil:
 	case !errors.As(err, &refused): // it ends; the device sends the message again
 	case cl.Properties.ProtocolVersion < 5:
 		// An acknowledgement would say that the message is stored, and MQTT
@@ -185,21 +235,21 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 }
 
 // take gives a message to the gateway, or says why it is refused.
-func (h *hook) take(m *gateway.Message, topic string) (err error) {
+func (h *hook) take(ctx context.Context, m *gateway.Message, topic string) (err error) {
 	if h.o.Sparkplug != nil && sparkplug.Has(topic) {
-		return h.o.Sparkplug.Take(h.ctx, m, topic, func(command string, payload []byte) { h.server.Publish(command, payload, false, 0) })
+		return h.o.Sparkplug.Take(ctx, m, topic, func(command string, payload []byte) { h.server.Publish(command, payload, false, 0) })
 	}
 	if m.Key, err = h.o.Topics.Key(topic); err != nil {
 		h.g.Refuse(gateway.MQTT, err)
 		return err
 	}
-	return h.g.Take(h.ctx, m)
+	return h.g.Take(ctx, m)
 }
 
 // OnWillSent takes the death of an edge node, which the broker sends for it.
 func (h *hook) OnWillSent(_ *mochi.Client, pk packets.Packet) {
 	if h.o.Sparkplug != nil && sparkplug.Has(pk.TopicName) {
-		h.take(&gateway.Message{Input: gateway.MQTT, Payload: pk.Payload}, pk.TopicName)
+		h.take(h.ctx, &gateway.Message{Input: gateway.MQTT, Payload: pk.Payload}, pk.TopicName)
 	}
 }
 

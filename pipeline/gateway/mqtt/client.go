@@ -20,8 +20,17 @@ import (
 const (
 	connectWait = 10 * time.Second
 	retryEvery  = 2 * time.Second
-	quiesce     = 250      // ms for the last acknowledgements
-	queueBytes  = 64 << 20 // of messages that wait for the gateway; beyond, QoS 0 is dropped
+	quiesce     = 250 // ms for the last acknowledgements
+	pingWait    = time.Minute
+	upEvery     = time.Second // between two looks whether the connection that is waited for is there
+	queueBytes  = 64 << 20    // of messages that wait for the gateway; beyond, QoS 0 is dropped, and the connection waits
+
+	// unsure is how many messages are taken of which the broker may not know that:
+	// fewer than half of those that the gateway remembers, because after a connection
+	// that is lost as many may be new.
+	unsure     = 25_000
+	askEvery   = 1000                       // acknowledgements
+	askedTopic = "eusn-gateway/no-messages" // the gateway never subscribes to it
 
 	messageBytes = 256 // of memory, of one without a payload
 )
@@ -47,11 +56,17 @@ type Client struct {
 	ended  sync.WaitGroup
 
 	mu    sync.Mutex
-	queue []paho.Message
-	bytes int     // of memory, with those that take has in hand
-	acks  []*acks // of each message
-	now   *acks   // of the connection
+	queue []received
+	bytes int         // of memory, with those that take has in hand
+	now   *connection // to the broker
 	wake  chan struct{}
+	room  chan struct{} // the queue is shorter
+}
+
+// received is a message, and the connection that it came by.
+type received struct {
+	paho.Message
+	by *connection
 }
 
 // CheckBroker says what is wrong with the address of a broker.
@@ -77,10 +92,10 @@ func Follow(g *gateway.Gateway, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{g: g, o: o, wake: make(chan struct{}, 1)}
+	c := &Client{g: g, o: o, wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	opts := paho.NewClientOptions().AddBroker(o.URL).SetClientID(o.ID).SetUsername(o.User).SetPassword(o.Password).
 		SetProtocolVersion(4).SetCleanSession(false).SetAutoAckDisabled(true).SetOrderMatters(true).SetConnectTimeout(connectWait).
-		SetAutoReconnect(true).SetMaxReconnectInterval(retryEvery).SetMessageChannelDepth(1024).
+		SetPingTimeout(pingWait).SetAutoReconnect(true).SetMaxReconnectInterval(retryEvery).SetMessageChannelDepth(1024).
 		SetDefaultPublishHandler(c.received).SetOnConnectHandler(c.connected).
 		SetConnectionLostHandler(func(_ paho.Client, err error) {
 			o.Log.Warn("connection to the broker lost, reconnecting", "broker", u.Redacted(), "err", err)
@@ -119,15 +134,15 @@ func (c *Client) connect(ctx context.Context, u *url.URL) {
 	}
 }
 
-// renew begins the acknowledgements of a new connection. Those of the one before
-// are void: the broker sends the messages again.
+// renew begins a new connection. What came by the one before is void: the broker
+// sends it again.
 func (c *Client) renew() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now != nil {
 		c.now.close()
 	}
-	c.now = newAcks()
+	c.now = newConnection(func() paho.Token { return c.client.Unsubscribe(askedTopic) }, c.client.IsConnectionOpen)
 }
 
 func (c *Client) connected(client paho.Client) {
@@ -158,23 +173,39 @@ func (c *Client) connected(client paho.Client) {
 	}()
 }
 
-// received queues a message. It must not wait: pings of the connection would,
-// too. The broker's limit of messages without an acknowledgement bounds the
-// queue; those of QoS 0 have none, and are dropped where there is no room.
+// received queues a message. Where there is no room, one of QoS 0 is dropped. For
+// others the connection waits: some brokers send more than they should without an
+// acknowledgement.
 func (c *Client) received(_ paho.Client, m paho.Message) {
 	size := messageBytes + len(m.Payload())
 	c.mu.Lock()
-	if m.Qos() == 0 && c.bytes+size > queueBytes {
+	by := c.now
+	for c.bytes+size > queueBytes && len(c.queue) > 0 {
 		c.mu.Unlock()
-		c.g.Drop(gateway.Broker)
-		return
+		if m.Qos() == 0 {
+			c.g.Drop(gateway.Broker)
+			return
+		}
+		select {
+		case <-c.room:
+		case <-by.over:
+			return // it comes again
+		case <-time.After(upEvery):
+			if !by.up() {
+				return
+			}
+		}
+		c.mu.Lock()
 	}
 	c.bytes += size
-	c.queue = append(c.queue, m)
-	c.acks = append(c.acks, c.now)
+	c.queue = append(c.queue, received{m, by})
 	c.mu.Unlock()
+	signal(c.wake)
+}
+
+func signal(c chan struct{}) {
 	select {
-	case c.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -183,16 +214,17 @@ func (c *Client) received(_ paho.Client, m paho.Message) {
 func (c *Client) take(ctx context.Context) {
 	for {
 		c.mu.Lock()
-		queue, owners := c.queue, c.acks
-		c.queue, c.acks = nil, nil
+		queue := c.queue
+		c.queue = nil
 		c.mu.Unlock()
-		for i, m := range queue {
-			if !c.one(ctx, m, owners[i]) {
+		for _, m := range queue {
+			if !c.one(ctx, m, m.by) {
 				return
 			}
 			c.mu.Lock()
 			c.bytes -= messageBytes + len(m.Payload())
 			c.mu.Unlock()
+			signal(c.room)
 		}
 		if len(queue) == 0 {
 			select {
@@ -205,12 +237,15 @@ func (c *Client) take(ctx context.Context) {
 }
 
 // one gives a message to the gateway. It returns false at the end.
-func (c *Client) one(ctx context.Context, p paho.Message, of *acks) bool {
+func (c *Client) one(ctx context.Context, p paho.Message, by *connection) bool {
 	m := &gateway.Message{Input: gateway.Broker, Payload: p.Payload()}
 	acked := func() {}
 	if p.Qos() > 0 {
+		if !by.wait(ctx) { // it comes again
+			return ctx.Err() == nil
+		}
 		m.Session, m.ID, m.Repeat = gateway.BrokerSession, uint64(p.MessageID()), p.Duplicate()
-		acked = of.add(p.Ack).done
+		acked = by.add(func() error { p.Ack(); return nil })
 		m.Done = func(error) { acked() }
 	}
 	if p.Retained() { // of before the subscription

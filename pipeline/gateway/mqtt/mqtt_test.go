@@ -287,37 +287,57 @@ func TestRefusedTopic(t *testing.T) {
 	}
 }
 
+// wire is a device that is written in bytes: the library of the others knows MQTT
+// 3.1.1 alone, and connects when it likes.
+type wire struct {
+	t *testing.T
+	c net.Conn
+}
+
+func dialWire(t *testing.T, addr string) *wire {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(pipelinetest.Patience))
+	return &wire{t, c}
+}
+
+func (w *wire) send(packet string) {
+	w.t.Helper()
+	if _, err := io.WriteString(w.c, packet); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ask sends a packet and returns the body of the answer, which has the type want.
+func (w *wire) ask(want byte, packet string) []byte {
+	w.t.Helper()
+	head := make([]byte, 2)
+	w.send(packet)
+	if _, err := io.ReadFull(w.c, head); err != nil || head[0] != want || head[1] > 127 {
+		w.t.Fatalf("the answer begins with % x (%v), want %x", head, err, want)
+	}
+	body := make([]byte, head[1])
+	if _, err := io.ReadFull(w.c, body); err != nil {
+		w.t.Fatal(err)
+	}
+	return body
+}
+
+const connectV5 = "\x10\x0e\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01d" // clean start, client id d
+
 // A device of MQTT 5 that sends with QoS 2 is told of no failure in the last of the
-// four packets, either. Written in bytes, because the library of the other devices
-// knows MQTT 3.1.1 alone.
+// four packets, either.
 func TestQoS2OfMQTT5(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
 	r.gateway(r.broker(&addr, gateway.Access{}))
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(pipelinetest.Patience))
-	// ask sends a packet and returns the body of the answer, which has the type want.
-	ask := func(want byte, packet string) []byte {
-		t.Helper()
-		head := make([]byte, 2)
-		if _, err := c.Write([]byte(packet)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(c, head); err != nil || head[0] != want || head[1] > 127 {
-			t.Fatalf("the answer begins with % x (%v), want %x", head, err, want)
-		}
-		body := make([]byte, head[1])
-		if _, err := io.ReadFull(c, body); err != nil {
-			t.Fatal(err)
-		}
-		return body
-	}
-	ask(0x20, "\x10\x0e\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01d") // CONNECT, clean start, client id d
+	w := dialWire(t, addr)
+	w.ask(0x20, connectV5)
 	for _, step := range []struct {
 		what, packet string
 		answer       byte
@@ -325,13 +345,75 @@ func TestQoS2OfMQTT5(t *testing.T) {
 		{"PUBREC", "\x34\x16\x00\x10plant/A/sensor/7\x00\x07\x001", 0x50}, // PUBLISH, packet id 7, payload 1
 		{"PUBCOMP", "\x62\x02\x00\x07", 0x70},                             // PUBREL
 	} {
-		body := ask(step.answer, step.packet)
+		body := w.ask(step.answer, step.packet)
 		if !bytes.HasPrefix(body, []byte{0, 7}) || len(body) > 2 && body[2] != 0 {
 			t.Errorf("%s % x, want packet id 7 and the reason 0 or none", step.what, body)
 		}
 	}
 	if got := r.stored(); len(got["A/7"]) != 1 {
 		t.Errorf("%v, want a sample of A/7", got)
+	}
+}
+
+// A device of MQTT 5 hears that its payload cannot be read, after that is stored.
+// One of MQTT 3.1.1 has the plain acknowledgement, which has no reasons.
+func TestUnreadablePayload(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	r.gateway(r.broker(&addr, gateway.Access{}))
+	w := dialWire(t, addr)
+	w.ask(0x20, connectV5)
+	body := w.ask(0x40, "\x32\x16\x00\x10plant/A/sensor/7\x00\x07\x00?")
+	if len(body) < 3 || body[2] != 0x99 || !bytes.Contains(body, []byte("invalid syntax")) {
+		t.Errorf("PUBACK % x, want the reason 0x99 and the decoder's words", body)
+	}
+	old := r.device(addr, "old", nil)
+	r.await(old.Publish("plant/A/sensor/7", 1, false, "?"))
+	info, err := r.in.Info(t.Context())
+	if err != nil || info.State.Msgs != 2 {
+		t.Fatalf("%d messages are stored (%v), want both", info.State.Msgs, err)
+	}
+	if m, err := r.in.GetMsg(t.Context(), 1); err != nil || string(m.Data) != "?" || !strings.Contains(m.Header.Get("Eusn-Unreadable"), "invalid syntax") {
+		t.Errorf("%+v, %v: want the payload and the reason", m, err)
+	}
+}
+
+// A device that connects again while its message waits is not taken twice: the old
+// connection lets the message go before its repeat comes.
+func TestReconnectWhileWaiting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	r.gateway(r.broker(&addr, gateway.Access{}))
+	w := dialWire(t, addr)
+	w.ask(0x20, connectV5) // the gateway works
+	if err := r.js.DeleteStream(t.Context(), "EUSN-IN"); err != nil {
+		t.Fatal(err)
+	}
+	const devices = 6
+	var again []*wire
+	for d := range devices {
+		connect := "\x10\x0d\x00\x04MQTT\x04\x00\x00\x3c\x00\x01" + string(rune('e'+d)) // MQTT 3.1.1, its session is kept
+		publish := "\x15\x00\x10plant/A/sensor/" + fmt.Sprint(d) + "\x00\x07" + "1"
+		first := dialWire(t, addr)
+		first.ask(0x20, connect)
+		first.send("\x32" + publish)
+		time.Sleep(20 * time.Millisecond) // until it waits: the test could miss the fault, not find one
+		second := dialWire(t, addr)
+		second.ask(0x20, connect)
+		second.send("\x3a" + publish) // DUP
+		again = append(again, second)
+	}
+	r.limit(-1)
+	for _, w := range again {
+		w.ask(0x40, "")
+	}
+	time.Sleep(300 * time.Millisecond) // for what the old connections may have
+	for key, x := range r.stored() {
+		if len(x) != 1 {
+			t.Errorf("%s has %d samples, want 1", key, len(x))
+		}
 	}
 }
 

@@ -163,9 +163,12 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 		}
 	}
 	var refused *gateway.Refused
+	var unreadable *gateway.Unreadable
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusNoContent)
+	case errors.As(err, &unreadable): // stored, and it will not be read later either
+		answer(w, http.StatusUnprocessableEntity, err.Error())
 	case errors.As(err, &refused):
 		answer(w, http.StatusBadRequest, err.Error())
 	default:

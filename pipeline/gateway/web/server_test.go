@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,10 +15,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
-// length reads any payload as one sample: its length.
+// length reads any payload as one sample, its length, but one that begins with "?".
 type length struct{}
 
 func (length) Decode(p []byte) ([]gateway.Part, error) {
+	if p[0] == '?' {
+		return nil, errors.New("it asks")
+	}
 	return []gateway.Part{{X: []float32{float32(len(p))}}}, nil
 }
 
@@ -63,9 +68,11 @@ func TestKeysAreOfATopic(t *testing.T) {
 		{"plant/a", "p", "1", 204, 2},  // repeats
 		{"plant/b", "p", "22", 204, 2},
 		{"plant/a", "p", "333", 400, 2}, // another content
-		{"other/a", "p", "1", 404, 2},
-		{"other/a", "", "1", 401, 2},
-		{"plant/a", "", "1", 401, 2},
+		{"plant/c", "p", "?", 422, 3},   // stored as it is, with the reason
+		{"plant/c", "p", "?", 422, 3},
+		{"other/a", "p", "1", 404, 3},
+		{"other/a", "", "1", 401, 3},
+		{"plant/a", "", "1", 401, 3},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Addr().String()+"/v1/"+c.topic, strings.NewReader(c.body))
 		if err != nil {
@@ -77,7 +84,11 @@ func TestKeysAreOfATopic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		says, err := io.ReadAll(res.Body)
 		res.Body.Close()
+		if err != nil || c.code == 422 && !strings.Contains(string(says), "it asks") {
+			t.Errorf("%s, %q: %q (%v)", c.topic, c.body, says, err)
+		}
 		info, err := in.Info(t.Context())
 		if err != nil || res.StatusCode != c.code || info.State.Msgs != c.stored {
 			t.Errorf("%s, %q: %d, and %d messages are stored (%v); want %d, %d", c.topic, c.body, res.StatusCode, info.State.Msgs, err, c.code, c.stored)

@@ -37,10 +37,15 @@ func TestHeadersInAnyCase(t *testing.T) {
 	if n := l.counters.Duplicates.Load(); n != 1 {
 		t.Errorf("%d repeats, want 1", n)
 	}
-	for _, h := range []map[string]string{{"eusn-crc": "00000000"}, {"eusn-end": "yes"}, {"eusn-seq": "0"}, {"eusn-end": "true", wire.HeaderEnd: "false"}} {
+	for _, h := range []map[string]string{{"eusn-crc": "00000000"}, {"eusn-end": "yes"}, {"eusn-seq": "0"}, {"eusn-end": "true", wire.HeaderEnd: "false"}, {"eusn-unreadable": "json: no c0"}} {
 		l.b.Reset()
 		if err := l.ingest(l.b, l.job(say(h, 1))); err != nil || len(l.b.Dead) != 1 {
 			t.Errorf("%v: error %v, %d dead letters, want 1", h, err, len(l.b.Dead))
+			continue
+		}
+		// Its bytes are samples here, which is not what a gateway has read.
+		if why, marked := h["eusn-unreadable"]; marked && (l.b.Dead[0].Reason != "gateway: "+why || l.b.Dead[0].Why != wire.ReasonMalformed) {
+			t.Errorf("a payload that a gateway could not read: %+v", l.b.Dead[0])
 		}
 	}
 }

@@ -21,6 +21,11 @@ func (s *Machine) examine(m *step, j *Message) (wire.Reason, error) {
 	if err := checkEnd(j.Header); err != nil {
 		return wire.ReasonHeader, err
 	}
+	if text := wire.Get(j.Header, wire.HeaderUnreadable); text != "" {
+		// Read here, in another way than where it came from, it might be samples
+		// that nobody meant.
+		return wire.ReasonMalformed, fmt.Errorf("gateway: %s", text)
+	}
 	if why, err := s.decode(m.fx, j); err != nil {
 		return why, err
 	}

@@ -27,6 +27,7 @@ var headerMeanings = map[string]string{
 	HeaderIncarnation: "changes when a producer counts from 1 again; up to 128 bytes",
 	HeaderCRC:         "CRC-32C of the payload, 8 hex digits",
 	HeaderEnd:         "true or 1: the sequence ends after the message's last sample",
+	HeaderUnreadable:  "why a gateway cannot read the payload, which is as its device has sent it: the stage makes a dead letter of it",
 	HeaderLastTime:    "time of the stream's last sample, this message included, ns since 1970; the stage does not read it",
 	HeaderKind:        "what the message is",
 	HeaderWorker:      "which run of the stage wrote it",
@@ -89,7 +90,7 @@ func message(name, summary, contentType string, headers object) object {
 const arrow = "application/vnd.apache.arrow.stream"
 
 func asyncMessages() object {
-	producer := []string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderLastTime, HeaderDead}
+	producer := []string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable, HeaderLastTime, HeaderDead}
 	identity := []string{HeaderArith, HeaderNetwork, HeaderReadout}
 	record := append([]string{
 		HeaderDigest, HeaderDigestSeq, HeaderInTime, HeaderVersion, HeaderRests, HeaderRestsTime, HeaderSnap, HeaderSnapSeq, HeaderLosses, HeaderEmptyTo, HeaderGen,

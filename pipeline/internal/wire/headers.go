@@ -14,6 +14,7 @@ const (
 	HeaderIncarnation = "Eusn-Incarnation"
 	HeaderCRC         = "Eusn-Crc"
 	HeaderEnd         = "Eusn-End"
+	HeaderUnreadable  = "Eusn-Unreadable"
 	HeaderLastTime    = "Eusn-Last-Ts" // for producers that resume; the stage does not read it
 
 	HeaderKind      = "Eusn-Kind"
@@ -78,7 +79,7 @@ func Get(h Header, name string) string {
 func SpellHeaders(h Header) error {
 	for k := range h {
 		switch k {
-		case HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd: // most messages have no others
+		case HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable: // most messages have no others
 		default:
 			if producerHeader(k) != "" {
 				return respell(h)
@@ -94,7 +95,7 @@ func producerHeader(k string) string {
 	if len(k) < len(HeaderSeq) || !strings.EqualFold(k[:len("Eusn-")], "Eusn-") {
 		return ""
 	}
-	for _, name := range [...]string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd} {
+	for _, name := range [...]string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable} {
 		if strings.EqualFold(k, name) {
 			return name
 		}

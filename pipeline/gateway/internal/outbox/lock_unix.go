@@ -24,3 +24,16 @@ func lock(dir string) (release func(), err error) {
 	}
 	return func() { f.Close() }, nil
 }
+
+// syncDir makes the names of a directory survive a power loss.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	return nil
+}

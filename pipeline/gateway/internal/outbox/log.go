@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -25,6 +27,7 @@ type Batch struct {
 	Seq                  uint64
 	Origins              []Origin // of the device messages in it that can be repeated
 	Payload              []byte   // until Put; later Log.Payload reads it
+	Unreadable           string   // why the payload, which is a device's own, cannot be read; empty: it is samples
 
 	Stored []func() // whom to tell when the server has acknowledged it; not in the log
 
@@ -51,27 +54,42 @@ func (b *Batch) Size() int { return max(b.size, len(b.Payload)) }
 type Number struct {
 	Incarnation string
 	Seq         uint64
+	// Doubt: a power loss may have taken later ones from the log.
+	Doubt bool
 }
+
+// maxNumbers is of how many subjects the numbers are kept: those that were given
+// one last. Of another the input knows it, for as long as it has its messages.
+const maxNumbers = 1 << 20
 
 // Log is an outbox. It belongs to one goroutine.
 type Log struct {
 	Sessions *Sessions
-	Numbers  map[string]Number // by subject; of all batches that were ever written
-	Input    string            // which input the numbers are of; empty: not said
+	Input    string           // which input the numbers are of; empty: not said
+	numbers  map[string]given // by subject
+	most     int              // numbers
+	boot     string           // of the machine, when the segment read last was begun
+	closed   bool             // the record read last says that all before it is on the disk
+	dir      string
+	log      *slog.Logger
+	segs     []*segment // oldest first; the last is written
+	waiting  map[uint64]*Batch
+	last     uint64 // id given last
+	bytes    int64  // of payloads that wait
+	rec      []byte
+	roll     int64
+	release  func() // the directory
+}
 
-	dir     string
-	log     *slog.Logger
-	segs    []*segment // oldest first; the last is written
-	waiting map[uint64]*Batch
-	last    uint64 // id given last
-	bytes   int64  // of payloads that wait
-	rec     []byte
-	roll    int64
-	release func() // the directory
+// given is a subject's last number, and the batch that has it.
+type given struct {
+	Number
+	batch uint64
 }
 
 type segment struct {
 	n       int
+	version byte
 	f       *os.File
 	size    int64
 	waiting int
@@ -84,7 +102,7 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("outbox: %w", err)
 	}
-	l := &Log{Sessions: NewSessions(window), Numbers: map[string]Number{}, dir: dir, log: log, waiting: map[uint64]*Batch{}}
+	l := &Log{Sessions: NewSessions(window), numbers: map[string]given{}, most: maxNumbers, dir: dir, log: log, waiting: map[uint64]*Batch{}}
 	var err error
 	if l.release, err = lock(dir); err != nil {
 		return nil, nil, err
@@ -102,9 +120,21 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 		}
 		next = n + 1
 	}
+	if !l.closed && (l.boot == "" || l.boot != bootID()) {
+		for subject, n := range l.numbers {
+			n.Doubt = true
+			l.numbers[subject] = n
+		}
+	}
 	if err := l.newSegment(next); err != nil {
 		l.Close()
 		return nil, nil, err
+	}
+	if l.closed { // or a power loss might leave that end as the log's
+		if err := l.sync(); err != nil {
+			l.Close()
+			return nil, nil, err
+		}
 	}
 	var wait []*Batch
 	for _, b := range l.waiting {
@@ -140,19 +170,14 @@ func (l *Log) newSegment(n int) error {
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
-	s := &segment{n: n, f: f}
-	rec := text(begin(nil, kindAll), l.Input)
-	rec = binary.AppendUvarint(rec, uint64(len(l.Numbers)))
-	for subject, n := range l.Numbers {
-		rec = binary.AppendUvarint(text(text(rec, subject), n.Incarnation), n.Seq)
-	}
-	rec = l.Sessions.encode(rec)
+	s := &segment{n: n, f: f, version: version}
+	rec := l.Sessions.encode(l.encodeNumbers(text(text(begin(nil, kindAll), l.Input), bootID())))
 	if int64(len(rec)) > math.MaxUint32 {
 		f.Close()
 		os.Remove(f.Name())
 		return fmt.Errorf("outbox: %d bytes of numbers and sessions, want at most %d", len(rec), uint32(math.MaxUint32))
 	}
-	first := append([]byte(magic), seal(rec)...)
+	first := append(magic(version), seal(rec)...)
 	if _, err := f.WriteAt(first, 0); err != nil {
 		f.Close()
 		os.Remove(f.Name())
@@ -188,10 +213,11 @@ func (l *Log) Put(b *Batch) error {
 	r = binary.AppendUvarint(r, uint64(len(b.Origins)))
 	for _, o := range b.Origins {
 		r = text(r, o.Session)
-		for _, v := range []uint64{o.ID, o.Sum, o.Part} {
+		for _, v := range []uint64{o.ID, o.Sum, o.Part, bit(o.Again)} {
 			r = binary.AppendUvarint(r, v)
 		}
 	}
+	r = text(r, b.Unreadable)
 	at := len(r)
 	l.rec = append(r, b.Payload...)
 	s := l.segs[len(l.segs)-1]
@@ -202,7 +228,7 @@ func (l *Log) Put(b *Batch) error {
 	l.last++
 	b.id, b.seg, b.at, b.size = l.last, s, place+int64(at), len(b.Payload)
 	b.Payload = nil
-	l.Numbers[b.Subject] = Number{b.Incarnation, b.Seq}
+	l.numbers[b.Subject] = given{Number{b.Incarnation, b.Seq, false}, b.id}
 	s.waiting++
 	l.waiting[b.id] = b
 	l.bytes += int64(b.size)
@@ -225,10 +251,15 @@ func (l *Log) Done(b *Batch) error {
 	if err := l.write(l.rec); err != nil {
 		return err
 	}
+	l.sweep()
+	return l.rollOn()
+}
+
+// rollOn begins another segment where the one that is written is large.
+func (l *Log) rollOn() error {
 	if s := l.segs[len(l.segs)-1]; s.size > l.roll {
 		return l.newSegment(s.n + 1)
 	}
-	l.sweep()
 	return nil
 }
 
@@ -248,17 +279,25 @@ func (l *Log) SetInput(input string) error {
 		return nil
 	}
 	if l.Input != "" {
-		clear(l.Numbers)
+		clear(l.numbers)
 	}
 	l.Input = input
 	return l.newSegment(l.segs[len(l.segs)-1].n + 1)
 }
 
+// Number is the last that a subject was given; none where the log has none.
+func (l *Log) Number(subject string) Number { return l.numbers[subject].Number }
+
 // Forget notes that a device has begun a new session.
 func (l *Log) Forget(session string) error {
-	l.Sessions.Forget(session)
+	if !l.Sessions.Forget(session) {
+		return nil
+	}
 	l.rec = text(begin(l.rec, kindForget), session)
-	return l.write(l.rec)
+	if err := l.write(l.rec); err != nil {
+		return err
+	}
+	return l.rollOn()
 }
 
 // write adds a record. A part of one that did not fit is taken back, so that the
@@ -279,8 +318,23 @@ func (l *Log) Bytes() int64 { return l.bytes }
 // Waiting is how many batches the server has not acknowledged.
 func (l *Log) Waiting() int { return len(l.waiting) }
 
-// Sync makes what is written survive a power loss.
-func (l *Log) Sync() error { return l.segs[len(l.segs)-1].f.Sync() }
+// sync makes what is written survive a power loss.
+func (l *Log) sync() error {
+	for _, s := range l.segs {
+		if err := s.f.Sync(); err != nil {
+			return fmt.Errorf("outbox: %w", err)
+		}
+	}
+	return syncDir(l.dir)
+}
+
+// End says that all numbers are in the log, and makes it survive a power loss.
+func (l *Log) End() error {
+	if err := l.write(begin(l.rec, kindEnd)); err != nil {
+		return err
+	}
+	return l.sync()
+}
 
 // Close closes the files.
 func (l *Log) Close() {
@@ -302,14 +356,16 @@ func (l *Log) read(n int) error {
 	s := &segment{n: n, f: f}
 	l.segs = append(l.segs, s)
 	r := bufio.NewReaderSize(f, 64<<10)
-	first := make([]byte, len(magic))
-	if k, err := io.ReadFull(r, first); err != nil && strings.HasPrefix(magic, string(first[:k])) {
+	first := make([]byte, len(magic(version)))
+	if k, err := io.ReadFull(r, first); err != nil && bytes.HasPrefix(magic(version), first[:k]) {
 		return nil // the process ended while it made the file
 	}
-	if string(first) != magic {
-		return fmt.Errorf("outbox: %s is not an outbox of this program, or of a later version: move it away", f.Name())
+	for s.version = oldest; !bytes.Equal(first, magic(s.version)); s.version++ {
+		if s.version == version {
+			return fmt.Errorf("outbox: %s is not an outbox of this program, or of a later version: move it away", f.Name())
+		}
 	}
-	s.size = int64(len(magic))
+	s.size = int64(len(first))
 	for {
 		err := l.next(s, r)
 		switch {
@@ -352,6 +408,7 @@ func (l *Log) next(s *segment, r *bufio.Reader) error {
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
 		return errors.New("the checksum differs")
 	}
+	l.closed = body[0] == kindEnd
 	rd := &reader{b: body[1:]}
 	switch body[0] {
 	case kindBatch:
@@ -363,7 +420,8 @@ func (l *Log) next(s *segment, r *bufio.Reader) error {
 	case kindForget:
 		l.Sessions.Forget(rd.text())
 	case kindAll:
-		l.all(rd)
+		l.all(rd, s.version)
+	case kindEnd:
 	default:
 		return fmt.Errorf("a record of kind %q", body[0])
 	}
@@ -375,20 +433,52 @@ func (l *Log) next(s *segment, r *bufio.Reader) error {
 }
 
 // all replaces what is remembered.
-func (l *Log) all(r *reader) {
+func (l *Log) all(r *reader, form byte) {
 	l.Input = r.text()
-	clear(l.Numbers)
-	for range r.count() {
+	if l.boot = ""; form > 1 {
+		l.boot = r.text()
+	}
+	clear(l.numbers)
+	for i := range r.count() {
 		subject := r.text()
-		l.Numbers[subject] = Number{r.text(), r.u64()}
+		n := given{Number: Number{Incarnation: r.text(), Seq: r.u64()}}
+		if form > 1 {
+			n.Doubt, n.batch = r.u64() == 1, uint64(i) // the one given last comes last
+		}
+		l.numbers[subject] = n
 	}
 	l.Sessions.decode(r, func(id uint64) *Batch { return l.waiting[id] })
+}
+
+// encodeNumbers writes the numbers that are kept, the one given last behind all
+// others.
+func (l *Log) encodeNumbers(dst []byte) []byte {
+	subjects := slices.SortedFunc(maps.Keys(l.numbers), func(a, b string) int {
+		return cmp.Or(cmp.Compare(l.numbers[a].batch, l.numbers[b].batch), cmp.Compare(a, b))
+	})
+	for ; len(subjects) > l.most; subjects = subjects[1:] {
+		delete(l.numbers, subjects[0])
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(subjects)))
+	for _, subject := range subjects {
+		n := l.numbers[subject]
+		dst = binary.AppendUvarint(text(text(dst, subject), n.Incarnation), n.Seq)
+		dst = binary.AppendUvarint(dst, bit(n.Doubt))
+	}
+	return dst
 }
 
 func (l *Log) batch(s *segment, r *reader, n int64) {
 	b := &Batch{id: r.u64(), Subject: r.text(), Incarnation: r.text(), Seq: r.u64(), seg: s}
 	for range r.count() {
-		b.Origins = append(b.Origins, Origin{r.text(), r.u64(), r.u64(), r.u64()})
+		o := Origin{Session: r.text(), ID: r.u64(), Sum: r.u64(), Part: r.u64()}
+		if s.version > 1 {
+			o.Again = r.u64() == 1
+		}
+		b.Origins = append(b.Origins, o)
+	}
+	if s.version > 1 {
+		b.Unreadable = r.text()
 	}
 	if r.err != nil || b.id <= l.last {
 		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
@@ -400,7 +490,7 @@ func (l *Log) batch(s *segment, r *reader, n int64) {
 		b.seen = append(b.seen, l.Sessions.Add(o, b))
 	}
 	l.last = b.id
-	l.Numbers[b.Subject] = Number{b.Incarnation, b.Seq}
+	l.numbers[b.Subject] = given{Number{b.Incarnation, b.Seq, false}, b.id}
 	s.waiting++
 	l.waiting[b.id] = b
 	l.bytes += int64(b.size)

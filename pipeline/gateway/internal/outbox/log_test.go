@@ -1,10 +1,13 @@
 package outbox
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -23,7 +26,7 @@ func open(t testing.TB, dir string) (*Log, []*Batch) {
 func put(t testing.TB, l *Log, key string, seq uint64, origin uint64) *Batch {
 	t.Helper()
 	b := &Batch{Subject: key, Incarnation: "I", Seq: seq, Payload: fmt.Appendf(nil, "%s %d", key, seq)}
-	b.Add(Origin{"s", origin, 7, 8}, l.Sessions)
+	b.Add(Origin{"s", origin, 7, 8, false}, l.Sessions)
 	if err := l.Put(b); err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +58,13 @@ func TestReopen(t *testing.T) {
 		if p, err := l.Payload(left[0]); err != nil || string(p) != "a 2" {
 			t.Errorf("payload %q, %v", p, err)
 		}
-		if n := l.Numbers["a"]; n.Seq != 2 {
+		if n := l.Number("a"); n.Seq != 2 {
 			t.Errorf("last number %+v, want 2", n)
 		}
-		if e, _ := l.Sessions.Find(Origin{"s", 1, 7, 8}); e == nil || e.Batch != nil {
+		if e, _ := l.Sessions.Find(Origin{"s", 1, 7, 8, false}); e == nil || e.Batch != nil {
 			t.Errorf("the message that is stored: %+v", e)
 		}
-		if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8}); e == nil || e.Batch != left[0] {
+		if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8, false}); e == nil || e.Batch != left[0] {
 			t.Errorf("the message that waits: %+v", e)
 		}
 	}
@@ -71,7 +74,7 @@ func TestReopen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8}); e == nil || e.Batch != nil {
+	if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8, false}); e == nil || e.Batch != nil {
 		t.Errorf("the message is stored: %+v", e)
 	}
 	if err := l.Forget("s"); err != nil {
@@ -81,8 +84,8 @@ func TestReopen(t *testing.T) {
 	if l, left = open(t, dir); len(left) != 0 || l.Sessions.all["s"] != nil {
 		t.Errorf("%d batches wait; the session is %v", len(left), l.Sessions.all["s"])
 	}
-	if err := l.SetInput("another"); err != nil || len(l.Numbers) != 0 {
-		t.Errorf("the numbers of another input are kept: %v", l.Numbers)
+	if err := l.SetInput("another"); err != nil || len(l.numbers) != 0 {
+		t.Errorf("the numbers of another input are kept: %v", l.numbers)
 	}
 	if n, err := segmentNumbers(dir); err != nil || len(n) != 1 {
 		t.Errorf("segments %v (%v), want one", n, err)
@@ -116,7 +119,7 @@ func TestCutAndDamaged(t *testing.T) {
 			}
 			l, left, err := Open(d, nil, nowhere)
 			if err != nil {
-				if at < len(magic) && damage {
+				if at < len(magic(version)) && damage {
 					continue
 				}
 				t.Fatalf("byte %d, damaged %v: %v", at, damage, err)
@@ -151,7 +154,7 @@ func TestRemembersABoundedNumber(t *testing.T) {
 		if i%2 == 1 {
 			device = i % 4
 		}
-		s.Add(Origin{fmt.Sprint(device), uint64(i), 7, 8}, nil)
+		s.Add(Origin{fmt.Sprint(device), uint64(i), 7, 8, false}, nil)
 		live := 0
 		for _, one := range s.all {
 			live += one.live
@@ -164,7 +167,7 @@ func TestRemembersABoundedNumber(t *testing.T) {
 	if heard < s.most/2 {
 		t.Errorf("only %d messages were ever remembered", heard)
 	}
-	if e, _ := s.Find(Origin{fmt.Sprint(2999 % 4), 2999, 7, 8}); e == nil {
+	if e, _ := s.Find(Origin{fmt.Sprint(2999 % 4), 2999, 7, 8, false}); e == nil {
 		t.Error("the newest message is forgotten")
 	}
 	body := s.encode(nil)
@@ -213,6 +216,128 @@ func TestSegments(t *testing.T) {
 	_ = stays
 }
 
+// Devices that begin a session again and again do not make the log longer and
+// longer.
+func TestForgetRolls(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	l.roll = 4 << 10
+	for i := range 1000 {
+		l.Sessions.Add(Origin{"s", uint64(i), 7, 8, false}, nil)
+		if err := l.Forget("s"); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Forget("unknown"); err != nil {
+			t.Fatal(err)
+		}
+		l.roll = 4 << 10
+	}
+	size := int64(0)
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range names {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	if size > 8<<10 {
+		t.Errorf("%d bytes in %d files for nothing that is remembered", size, len(names))
+	}
+}
+
+// Of more subjects than are kept, those given a number last are, over restarts,
+// too.
+func TestNumbersAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	l.most = 10
+	for i := range 30 {
+		put(t, l, fmt.Sprint("k", i), 1, uint64(i))
+	}
+	put(t, l, "k3", 2, 99)
+	if err := l.newSegment(7); err != nil {
+		t.Fatal(err)
+	}
+	for life := range 2 {
+		var kept []string
+		for subject := range l.numbers {
+			kept = append(kept, subject)
+		}
+		slices.Sort(kept)
+		if fmt.Sprint(kept) != "[k21 k22 k23 k24 k25 k26 k27 k28 k29 k3]" || l.Number("k3").Seq != 2 {
+			t.Errorf("life %d: kept are %v", life, kept)
+		}
+		for _, b := range l.waiting {
+			if err := l.Done(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Close()
+		l, _ = open(t, dir)
+	}
+}
+
+// Numbers are in doubt after another start of the machine, unless the run before
+// has ended; those given since are not.
+func TestDoubt(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		end, another, want bool
+	}{{"killed", false, false, false}, {"power loss", false, true, true}, {"ended", true, true, false}} {
+		dir := t.TempDir()
+		l, _ := open(t, dir)
+		put(t, l, "a", 5, 1)
+		if c.end {
+			if err := l.End(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Close()
+		if c.another {
+			for _, name := range []string{"outbox-1"} {
+				otherBoot(t, filepath.Join(dir, name))
+			}
+		}
+		known := bootID() != ""
+		for life := range 3 {
+			l, _ = open(t, dir)
+			if n := l.Number("a"); n.Doubt != c.want && (known || c.end) || n.Seq != 5 {
+				t.Errorf("%s, life %d: %+v, want doubt %v", c.name, life, n, c.want)
+			}
+			put(t, l, fmt.Sprint("new", life), 1, uint64(life))
+			if n := l.Number(fmt.Sprint("new", life)); n.Doubt {
+				t.Errorf("%s: a number given now: %+v", c.name, n)
+			}
+			l.Close()
+		}
+	}
+}
+
+// otherBoot makes a segment one of another start of the machine.
+func otherBoot(t *testing.T, name string) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := []byte(bootID())
+	at := bytes.Index(b, id)
+	if len(id) == 0 || at < 0 {
+		return
+	}
+	b[at] ^= 1
+	body := b[len(magic(version)):]
+	n := binary.LittleEndian.Uint32(body)
+	seal(body[:headBytes+n])
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
 	l, _ := open(f, dir)
@@ -226,11 +351,11 @@ func FuzzSegment(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(b[len(magic):])
+		f.Add(b[len(magic(version)):])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := t.TempDir()
-		if err := os.WriteFile(filepath.Join(d, "outbox-1"), append([]byte(magic), b...), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(d, "outbox-1"), append(magic(version), b...), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		l, left, err := Open(d, nil, nowhere)

@@ -3,17 +3,23 @@ package outbox
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 )
 
 const (
-	magic      = "eusn-outbox 1\n"
+	oldest     = 1 // version of the format that is read
+	version    = 2 // written
 	headBytes  = 8
 	kindBatch  = 'b'
 	kindDone   = 'd'
 	kindForget = 'f'
 	kindAll    = 's'
+	kindEnd    = 'e'
 )
+
+// magic is the first line of a segment.
+func magic(version byte) []byte { return fmt.Appendf(nil, "eusn-outbox %d\n", version) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -27,6 +33,13 @@ func seal(rec []byte) []byte {
 
 func begin(dst []byte, kind byte) []byte {
 	return append(append(dst[:0], make([]byte, headBytes)...), kind)
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func text(dst []byte, s string) []byte {

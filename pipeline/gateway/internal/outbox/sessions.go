@@ -19,6 +19,7 @@ type Origin struct {
 	ID      uint64 // packet id, or hash of a key
 	Sum     uint64 // hash of the whole message
 	Part    uint64 // hash of the stream's key
+	Again   bool   // the device says that it may have sent it before
 }
 
 // Seen is a part of a device's message that was taken. Batch is what holds it;
@@ -59,16 +60,17 @@ func NewSessions(window map[string]int) *Sessions {
 // part of that id and content was taken. Otherwise seen is the part that is
 // wanted, or nil where it was not taken.
 //
-// A message that is acknowledged counts only while the device has not used an
-// id twice within the window: else the message that it repeats may be a later
-// one, with the same id and content, that never arrived.
+// A message that is acknowledged counts only while the device counts: it has used
+// another id, and none twice within the window. Else the message that it repeats
+// may be a later one, with the same id and content, that never arrived.
 func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
 	s := t.all[o.Session]
 	if s == nil {
 		return nil, false
 	}
+	counts := !s.reused && (len(s.byID) > 1 || t.window[o.Session] > 0)
 	for _, e := range s.byID[o.ID] {
-		if e.sum != o.Sum || e.Batch == nil && s.reused {
+		if e.sum != o.Sum || e.Batch == nil && !counts {
 			continue
 		}
 		known = true
@@ -103,8 +105,10 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	}
 	for _, e := range s.byID[o.ID] {
 		if e.sum != o.Sum || e.part == o.Part {
-			// Ids that are given in turn come again, too, after all others.
-			s.reused = s.reused || s.n-e.n < uint64(max(Window, limit/2))
+			// Ids that are given in turn come again, too, after all others. And
+			// while a device has used one id alone, what it says to repeat may be so.
+			may := o.Again && e.sum == o.Sum && len(s.byID) == 1
+			s.reused = s.reused || !may && s.n-e.n < uint64(max(Window, limit/2))
 			s.drop(o.ID)
 			break
 		}
@@ -118,13 +122,17 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	return e
 }
 
-// Forget forgets a session. Its device begins a new one.
-func (t *Sessions) Forget(name string) {
-	if s := t.all[name]; s != nil {
-		t.recent.Remove(s.at)
-		delete(t.all, name)
-		t.live -= s.live
+// Forget forgets a session. Its device begins a new one. It reports whether there
+// was one.
+func (t *Sessions) Forget(name string) bool {
+	s := t.all[name]
+	if s == nil {
+		return false
 	}
+	t.recent.Remove(s.at)
+	delete(t.all, name)
+	t.live -= s.live
+	return true
 }
 
 // Names are the sessions, in no order.

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package outbox
+
+// bootID is not known here.
+var bootID = func() string { return "" }

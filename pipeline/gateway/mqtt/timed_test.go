@@ -1,0 +1,77 @@
+package mqtt
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// pair is both ends of a connection through a timed listener.
+func pair(t *testing.T, login, write time.Duration) (device, broker net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if device, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if broker, err = (timed{l, login, write}).Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { device.Close(); broker.Close() })
+	return device, broker
+}
+
+// A deadline from the keepalive that has passed while the gateway held back ends no
+// acknowledgement.
+func TestDeadlineIsOfReading(t *testing.T) {
+	device, broker := pair(t, time.Minute, time.Minute)
+	if err := broker.SetDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := broker.Write([]byte("ack")); err != nil {
+		t.Errorf("an acknowledgement: %v", err)
+	}
+	if n, err := device.Read(make([]byte, 9)); n != 3 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if _, err := broker.Read(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("reading: %v", err)
+	}
+}
+
+// Who says nothing, and who reads nothing, is not waited for without end.
+func TestConnectionsDoNotWaitForEver(t *testing.T) {
+	_, broker := pair(t, 10*time.Millisecond, 10*time.Millisecond)
+	if _, err := broker.Read(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("before the first packet: %v", err)
+	}
+	if err := broker.SetDeadline(time.Time{}); err != nil { // keepalive 0
+		t.Fatal(err)
+	}
+	for {
+		if _, err := broker.Write(make([]byte, 1<<20)); err != nil {
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("to a device that does not read: %v", err)
+			}
+			return
+		}
+	}
+}
+
+// An acknowledgement that cannot be written ends the connection: the device would
+// wait for it for ever.
+func TestUnwrittenAcknowledgement(t *testing.T) {
+	ended := make(chan error, 1)
+	a := newAcks(func(err error) { ended <- err })
+	defer a.close()
+	broken := errors.New("broken")
+	a.add(func() error { return broken }).done()
+	if err := <-ended; err != broken {
+		t.Error(err)
+	}
+}
