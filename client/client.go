@@ -32,7 +32,7 @@ type Options struct {
 	URL      string             // the server's address; empty = nats://127.0.0.1:4222
 	Login    natsclient.Options // credentials and TLS; its URL and Name are not used
 	Job      string             // of the stage; empty = "eusn"
-	Subject  string             // the job's input subject; empty = "sensors.*"
+	Subject  string             // the job's input subject, names and all; empty = "sensors.*"
 	Channels []string           // of the samples, in order; empty = the client only reads
 	Rows     int                // most samples in a message; 0 = 256
 	Latency  time.Duration      // for how long a sample waits for others; 0 = 100 ms, negative = not at all

@@ -77,8 +77,9 @@ type Config struct {
 	// Job names the NATS streams and subjects; a token of lower-case letters,
 	// digits, "-" and "_". Default DefaultJob.
 	Job string
-	// InputSubject is where producers publish: tokens ending in ".*", whose
-	// wildcard is the key. Default DefaultInputSubject.
+	// InputSubject is where producers publish: tokens, some of which are
+	// wildcards, "*" or "{name}", or ">" at the end. What they stand for is the
+	// key; see "The way of a message". Default DefaultInputSubject.
 	InputSubject string
 	// Partitions, 1 to 4096, is the same for all of a job (see Resize). Default 0: those
 	// of the job, where it exists; a new one gets Stage.NewPartitions.
@@ -194,16 +195,22 @@ func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLett
 func (c Config) shard() shard.Config {
 	return shard.Config{
 		RowBudget: c.RowBudget, SnapshotMessages: c.SnapshotMessages, MaxMessage: c.MaxMessage, MaxSlots: c.MaxSlots, MaxStreams: c.MaxStreams,
-		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, Input: c.Input,
+		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, Input: c.Input, MaxKey: c.pattern().MaxKey(),
 		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget,
 	}
 }
 
 func (c Config) layout() store.Layout {
 	return store.Layout{
-		Job: c.Job, InputSubject: c.InputSubject, Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
+		Job: c.Job, Input: c.pattern(), Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
 		InputMaxAge: c.InputMaxAge, InputMaxBytes: c.InputMaxBytes, OutputKeep: c.OutputKeep, DeadLetterKeep: c.DeadLetterKeep,
 	}
+}
+
+// pattern is the input subject, which Validate has let through.
+func (c Config) pattern() wire.Pattern {
+	p, _ := wire.ParsePattern(c.InputSubject)
+	return p
 }
 
 func def[T comparable](field *T, value T) {
@@ -235,8 +242,10 @@ func (c Config) Validate() error {
 	if !jobToken.MatchString(c.Job) {
 		bad("job %q, want at most 32 lower-case letters, digits, - and _", c.Job)
 	}
-	if err := wire.CheckInputSubject(c.InputSubject); err != nil {
+	if p, err := wire.ParsePattern(c.InputSubject); err != nil {
 		bad("%w", err)
+	} else if p.Takes(c.Job) {
+		bad("input subject %q takes subjects of the job's own, %s.in... and %s.out...: want another word before the first dot, or another job name", c.InputSubject, c.Job, c.Job)
 	}
 	within("partitions", c.Partitions, 1, maxPartitions)
 	within("shards", c.Shards, 1, most)

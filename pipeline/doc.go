@@ -28,14 +28,40 @@
 //	                                (internal/owner/split.go)
 //	  internal/store/commit.go      <job>.out.<p>: one message holds predictions and position
 //
-// A key is the last token of the subject that a producer publishes to. It is
-// UTF-8 without dots and blanks. The keys "*" and ">" must not be used: the
-// server stores their messages where no partition finds them, and the log
-// says so. A subject with more tokens belongs to no NATS stream: a producer
-// that waits for the acknowledgement gets an error. The server computes the
-// partition from the key, p = FNV-1a-32(key) mod P. P is the same for all of a
-// job; see "Another number of partitions". A stream is the source of sequences: the key
-// itself or, in a message with a stream_id field, each id under that key.
+// # Keys and partitions
+//
+// Config.InputSubject says which subjects the job reads, and how the key is made
+// of them. Its tokens are words and wildcards: "*" or "{name}" for one token, ">"
+// at the end for one or more. The key is what the wildcards stand for, joined by
+// dots. So two subjects never have the same key:
+//
+//	input subject                     published on              key             hashed for the partition
+//	sensors.*                         sensors.pump-3            pump-3          pump-3
+//	plant.{site}.line.*.sensor.*      plant.A.line.3.sensor.7   A.3.7           A37
+//	plant.*.line.>                    plant.A.line.3.sensor.7   A.3.sensor.7    plant.A.line.3.sensor.7
+//	plant.>                           plant.A.line.3.sensor.7   A.line.3.sensor.7  plant.A.line.3.sensor.7
+//
+// The server computes the partition, p = FNV-1a-32(h) mod P. P is the same for
+// all of a job; see "Another number of partitions". h is what the "*" stand for,
+// one after the other with nothing between; where the input subject ends in ">",
+// it is the whole subject, as it was published.
+// pipeline/internal/wire/testdata/partitions.py computes the same in another
+// language.
+//
+// Names change nothing on the server: plant.{site} and plant.* are the same job.
+// They are for people and readers of predictions (eusn-stream tail). The first
+// token must be a word. A job has one input subject, and no other job may take
+// any of its subjects.
+//
+// Keys are UTF-8 without blanks. A token "*" or ">" must not be used: the server
+// stores such messages where no partition finds them, and the log says so. A
+// subject that does not fit belongs to no NATS stream: a producer that waits for
+// the acknowledgement gets an error. A key has at most 256 bytes; a message under
+// a longer one becomes a dead letter. Where the input subject has one wildcard
+// and ends in it, as sensors.*, only the server limits the key (max_control_line).
+//
+// A stream is the source of sequences: the key itself or, in a message with a
+// stream_id field, each id under that key.
 //
 // Each shard has three parts: the callbacks of its consumers (receivers),
 // one goroutine that owns the engine and every state, and one emitter.
@@ -310,11 +336,12 @@
 //
 //	{"partition":3,"after":1200,"streams":[{"key":"m1","stream":"m1"}],"gaps":["m2"]}
 //
-// under a key of that partition which no producer uses (eusn-idle-N), so
-// that the numbers and last messages of producers stay as they are. An event
-// under another key, or one whose "after" is not before its own number,
-// becomes a dead letter. If you do not trust your producers, do not allow
-// them to publish under these keys. An event does the same in every replay,
+// under a key of that partition which no producer uses (eusn-idle-N, with
+// eusn-idle-0 for each further token), so that the numbers and last messages of
+// producers stay as they are. An event under a key that has a token of another
+// beginning, or one whose "after" is not before its own number, becomes a dead
+// letter. If you do not trust your producers, do not allow them to publish under
+// these keys. An event does the same in every replay,
 // wherever it is in the log. It ends the sequence of each stream named whose
 // last sample came with input message "after" or before, and frees its state
 // rows. Under the policies marked and gap the end makes a prediction with

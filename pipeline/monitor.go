@@ -56,7 +56,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		seq := owner.Furthest(w.owned()) // before the question: what is read meanwhile lies beyond
 		var opts []jetstream.StreamInfoOpt
 		if s == w.worker.Server.In.Stream {
-			opts = append(opts, jetstream.WithSubjectFilter(w.worker.Subject))
+			opts = append(opts, jetstream.WithSubjectFilter(w.worker.Server.In.Pattern.Filter()))
 		}
 		try, cancel := w.worker.Server.Link.Attempt(ctx)
 		info, err := s.Info(try, opts...)
@@ -123,17 +123,17 @@ func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
 }
 
 // unmapped tells of input messages that belong to no partition. The server
-// takes "*" and ">" for keys, but maps no such subject: it stores the message as
+// takes "*" and ">" for tokens, but maps no such subject: it stores the message as
 // it came, acknowledges it, and no consumer of a partition ever sees it.
 func (w *streamMonitor) unmapped(name string, subjects map[string]uint64) {
 	n, which := uint64(0), ""
 	for s, messages := range subjects {
-		if strings.HasSuffix(s, ".*") || strings.HasSuffix(s, ".>") {
+		if strings.Contains(s+".", ".*.") || strings.HasSuffix(s, ".>") {
 			n, which = n+messages, s
 		}
 	}
 	if n > w.nobody {
-		w.worker.Log.Warn("input messages belong to no partition and are never read: the keys * and > are wildcards; publish them again under other keys", "stream", name, "messages", n, "subject", which)
+		w.worker.Log.Warn("input messages belong to no partition and are never read: a key has no token * or >, which are wildcards; publish them again under other keys", "stream", name, "messages", n, "subject", which)
 	}
 	w.nobody = n
 }

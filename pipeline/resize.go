@@ -103,7 +103,7 @@ func (s *Stage) resizeJob(ctx context.Context) (j *resize.Job, end func(), err e
 	snaps.Link = store.Follow(nc)
 	j = &resize.Job{
 		Name: c.Job, JS: js, Out: found.Out, Snaps: snaps, Log: s.Log, Largest: c.MaxStreams,
-		In:     &store.Input{Stream: found.In, Link: snaps.Link, Job: c.Job},
+		In:     &store.Input{Stream: found.In, Link: snaps.Link, Job: c.Job, Pattern: found.Pattern},
 		Before: s.resizeHook,
 	}
 	if j.Log == nil {

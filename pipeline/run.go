@@ -268,7 +268,7 @@ func (r *run) openJob(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.Job}
+	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.Job, Pattern: r.cfg.pattern()}
 	if r.server.Out, err = r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
@@ -292,7 +292,7 @@ func (r *run) openJob(ctx context.Context) error {
 		maxMessage = r.limit + store.HeaderRoom
 	}
 	r.owners = &owner.Worker{
-		Job: r.cfg.Job, Subject: r.cfg.InputSubject, Partitions: r.cfg.Partitions, Lease: r.cfg.Lease, Keep: r.keeps(),
+		Job: r.cfg.Job, Partitions: r.cfg.Partitions, Lease: r.cfg.Lease, Keep: r.keeps(),
 		Name: r.self.worker, Model: r.self.model, Empty: r.empty, Pull: r.conns.share(r.cfg.Partitions, maxMessage),
 		Server:   r.server,
 		Counters: r.counters, Log: r.log, Now: r.now,

@@ -166,7 +166,7 @@ func importable(c Config, b []byte) (*state.Partition, state.Shape, error) {
 		return nil, sh, fmt.Errorf("pipeline: the snapshot is from partition %d, but job %q has %d partitions: set stage.partitions as in the job it comes from", part, c.Job, c.Partitions)
 	}
 	for key := range p.Sources {
-		if got := wire.PartitionOf(key, c.Partitions); got != part {
+		if got := c.pattern().PartitionOf(key, c.Partitions); got != part {
 			return nil, sh, fmt.Errorf("pipeline: the snapshot is from partition %d, but with %d partitions its key %q belongs to partition %d: set stage.partitions as in the job it comes from", part, c.Partitions, key, got)
 		}
 	}

@@ -150,12 +150,12 @@ func TestConfigValidate(t *testing.T) {
 		t.Errorf("defaults: %v", err)
 	}
 	err := Config{
-		Job: "A b", InputSubject: "x.>", Partitions: -1, Shards: 9, RowBudget: -1, MaxMessage: 1, MaxSlots: -1, MaxStreams: -1,
+		Job: "A b", InputSubject: "x.>.y", Partitions: -1, Shards: 9, RowBudget: -1, MaxMessage: 1, MaxSlots: -1, MaxStreams: -1,
 		NonFinite: "maybe", Replicas: 9, Latency: time.Hour, OutputKeep: -1,
 	}.Validate()
 	mentions(t, err, "job", "input subject", "partitions", "shards", "row budget", "max message", "max slots", "max streams",
 		"non-finite", "replicas", "latency", "negative")
-	for _, s := range []string{"sensors", "*", "a..*", "a.*.*", "$JS.*", "a b.*"} {
+	for _, s := range []string{"sensors", "*", "a..*", "a.>.*", "$JS.*", "a b.*", "a.{b", "eusn.>", "eusn.in.*"} {
 		if err := (Config{InputSubject: s}).Validate(); err == nil {
 			t.Errorf("input subject %q passed", s)
 		}

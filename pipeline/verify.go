@@ -59,6 +59,7 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 		return v, err
 	}
 	c := r.cfg.shard()
+	c.MaxKey = j.Pattern.MaxKey()
 	c.MaxSlots = mostSlots // rows are read from the store, none are stored there
 	sh, err := shard.New(c, s.Model, r.self.head, s.NewEngine, r.counters, r.log)
 	if err != nil {
@@ -75,7 +76,7 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	defer cancel()
 	w := &owner.Worker{
 		Job: j.Name, Model: network,
-		Server:   owner.Server{JS: j.JS, In: &store.Input{Stream: j.In, Job: j.Name}, Out: j.Out, Snaps: snaps},
+		Server:   owner.Server{JS: j.JS, In: &store.Input{Stream: j.In, Job: j.Name, Pattern: j.Pattern}, Out: j.Out, Snaps: snaps},
 		Counters: r.counters, Log: r.log, Now: r.now, Lease: r.cfg.Lease, Shards: ctx,
 	}
 	v.Snapshot, v.InSeq, v.Recorded = record.Snap, record.Mark.Seq, record.Mark.Digest.String()

@@ -18,7 +18,7 @@ type Reason = wire.Reason
 
 // The reasons.
 const (
-	ReasonKey       = wire.ReasonKey       // the subject's last token is not UTF-8
+	ReasonKey       = wire.ReasonKey       // not UTF-8, or too long
 	ReasonHeader    = wire.ReasonHeader    // a header that cannot be read
 	ReasonChecksum  = wire.ReasonChecksum  // the payload is not what Eusn-Crc says
 	ReasonMalformed = wire.ReasonMalformed // not a whole, consistent Arrow stream

@@ -127,9 +127,11 @@ const SyncAlways = "always"
 
 // Input says what comes in.
 type Input struct {
-	// Subject on which producers publish. "*" stands for the key: the id of a
-	// stream, or of a gateway whose messages have a stream_id column.
-	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^[^$ \\t\\r\\n.*>\\x00][^ \\t\\r\\n.*>\\x00]*([.][^ \\t\\r\\n.*>\\x00]+)*[.][*]$" want:"tokens that end in \".*\", such as sensors.*, without blanks, other wildcards or a leading $" flag:"subject"`
+	// Subject on which producers publish. What its wildcards stand for is the key:
+	// the id of a stream, or of a gateway whose messages have a stream_id column.
+	// A wildcard is a token "*", or a name in braces, or ">" at the end for all
+	// tokens that follow: plant.{site}.line.{line}.sensor.{sensor}, plant.>
+	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^[^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.][^ \\t\\r\\n.*>{}\\x00]+)*[.](>|([*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}])([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?)$" want:"tokens with a wildcard, such as sensors.*, plant.{site}.line.{line} or plant.>, the first one a word, without blanks or a leading $" flag:"subject"`
 	// How messages are written. auto: by the first bytes of each message, Arrow,
 	// JSON, CSV or Influx line protocol; a job that has begun keeps its own format.
 	// senml: RFC 8428. raw: bare numbers. This key and those up to raw_type are part of a job: they

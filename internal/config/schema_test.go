@@ -119,7 +119,7 @@ func TestSchemaRejects(t *testing.T) {
 		{"size of nothing", "input:\n  reorder_bytes: 0MiB\n", "input.reorder_bytes"},
 		{"not of the list", "server:\n  sync: often\n", "server.sync"},
 		{"upper case", "job: Mine\n", "job"},
-		{"subject", "input:\n  subject: sensors.>\n", "input.subject"},
+		{"subject", "input:\n  subject: sensors.>.x\n", "input.subject"},
 		{"empty path", "model: ''\n", "model"},
 		{"address", "metrics:\n  listen: localhost\n", "metrics.listen"},
 		{"port of an address", "metrics:\n  listen: :65536\n", "metrics.listen"},

@@ -85,7 +85,7 @@ func (j *Job) DeadLetters(ctx context.Context, f LetterFilter, fn func(Letter) e
 			return nil
 		}
 		d := Letter{Seq: seq, Stored: at, Subject: h.Get(wire.HeaderInSubject), Why: h.Get(wire.HeaderReason), Reason: h.Get(wire.HeaderError)}
-		d.Key = d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
+		d.Key = wire.KeyOf(d.Subject)
 		d.Bytes, _ = strconv.Atoi(h.Get("Nats-Msg-Size"))
 		d.Of, _ = strconv.ParseUint(h.Get(wire.HeaderDead), 10, 64)
 		var err error
@@ -153,13 +153,12 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 // checksum go too, its end mark stays. Within the server's duplicate window a
 // second replay is dropped. It returns the input message it has become.
 func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, err error) {
-	subjects := j.job.In.CachedInfo().Config.Subjects
-	key := d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
-	if len(subjects) != 1 || wire.CheckToken(key) != nil {
+	key := wire.KeyOf(d.Subject)
+	if j.job.Pattern.Filter() == "" || j.job.Pattern.CheckKey(key) != nil {
 		return 0, fmt.Errorf("admin: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
 	}
 	number := strconv.FormatUint(d.Seq, 10)
-	m := &nats.Msg{Subject: strings.TrimSuffix(subjects[0], "*") + key, Data: d.Data, Header: nats.Header{
+	m := &nats.Msg{Subject: j.job.Pattern.Subject(key), Data: d.Data, Header: nats.Header{
 		jetstream.MsgIDHeader: {j.job.Name + ".dlq." + number}, wire.HeaderDead: {number},
 	}}
 	if state.EndsAfter(d.Header) {

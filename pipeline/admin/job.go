@@ -59,7 +59,7 @@ func (j *Job) JS() jetstream.JetStream { return j.job.JS }
 func (j *Job) NumPartitions() int { return j.job.Partitions }
 
 // PartitionOf is the partition that the messages of a key go to.
-func (j *Job) PartitionOf(key string) int { return wire.PartitionOf(key, j.job.Partitions) }
+func (j *Job) PartitionOf(key string) int { return j.job.Pattern.PartitionOf(key, j.job.Partitions) }
 
 // Status reports on one partition.
 func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
@@ -88,7 +88,7 @@ func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
 // pending asks the server how many messages of a partition come after one.
 func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) {
 	c, err := j.job.In.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject: wire.InputFilter(j.job.Name, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,
+		FilterSubject: j.job.Pattern.InputFilter(j.job.Name, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1, MemoryStorage: true,
 	})
 	if err != nil {

@@ -201,10 +201,14 @@ func (g *Gateway) writeAgain() {
 	}
 }
 
-func (g *Gateway) subject(key string) string { return strings.TrimSuffix(g.cfg.Subject, "*") + key }
+func (g *Gateway) subject(key string) string { return g.job.pattern.Subject(g.job.key(key)) }
 
 func (g *Gateway) keyOf(b *outbox.Batch) string {
-	return strings.TrimPrefix(b.Subject, strings.TrimSuffix(g.cfg.Subject, "*"))
+	key, _ := g.job.pattern.Key(b.Subject)
+	if g.job.pattern.Several() {
+		key = strings.ReplaceAll(key, ".", "/")
+	}
+	return key
 }
 
 // enqueue lets a stream publish its next message.

@@ -121,16 +121,15 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 	if c.MaxMessage > 0 {
 		g.maxBytes = min(g.maxBytes, c.MaxMessage-headerRoom)
 	}
-	if err := wire.CheckInputSubject(c.Subject); err != nil {
+	var err error
+	if g.job.pattern, err = wire.ParsePattern(c.Subject); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	for i := range g.encoders {
-		var err error
 		if g.encoders[i], err = codec.NewInputEncoder(c.Channels, codec.InputOptions{Times: i&1 != 0, Ends: i&2 != 0}); err != nil {
 			return nil, fmt.Errorf("gateway: %w", err)
 		}
 	}
-	var err error
 	if g.end, err = endPayload(g.encoders[3]); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,10 +25,20 @@ const (
 
 // job is what is known of the job's input.
 type job struct {
-	mu    sync.Mutex
-	in    jetstream.Stream // when it was found
-	known sync.Map         // key -> outbox.Number: what the input has of it
-	keys  atomic.Int64
+	pattern wire.Pattern // of its input subject
+	mu      sync.Mutex
+	in      jetstream.Stream // when it was found
+	known   sync.Map         // key -> outbox.Number: what the input has of it
+	keys    atomic.Int64
+}
+
+// key is the job's key of a stream. The gateway joins the levels of a key by "/".
+// Where the job's keys have several tokens, each level is one of them.
+func (j *job) key(key string) string {
+	if j.pattern.Several() {
+		return strings.ReplaceAll(key, "/", ".")
+	}
+	return key
 }
 
 // know asks the input for the last number of a key that this run has not seen
@@ -70,7 +81,7 @@ func (g *Gateway) ask(ctx context.Context, key string) (outbox.Number, error) {
 	if err != nil {
 		return outbox.Number{}, err
 	}
-	last, err := in.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.in.*.%s", g.cfg.Job, key))
+	last, err := in.GetLastMsgForSubject(ctx, wire.KeySubjects(g.cfg.Job, g.job.key(key)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return outbox.Number{}, nil
 	}

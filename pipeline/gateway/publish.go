@@ -216,7 +216,7 @@ func (g *Gateway) meaning(s *stream, err error) string {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
-		return "nothing on the server takes " + strings.TrimSuffix(g.cfg.Subject, "*") + s.key + ": start the stage of the job once (eusn-stream run), which makes its NATS streams"
+		return "nothing on the server takes " + g.subject(s.key) + ": start the stage of the job once (eusn-stream run), which makes its NATS streams"
 	case errors.As(err, &api) && strings.Contains(api.Description, "maximum"):
 		return "the job's input is full: raise input.max_bytes, let input.max_age remove old input, or free space; until then devices get no acknowledgement"
 	case errors.As(err, &api):

@@ -134,7 +134,7 @@ func (g *Gateway) check(p *Part, m *Message) error {
 	if p.Key == "" {
 		return refusedf("the message does not say which stream it is of: it has no topic, and nothing where input.stream says: send the tag stream_id, or set input.stream, such as to the tag host")
 	}
-	if err := CheckKey(p.Key); err != nil {
+	if err := cmp.Or(CheckKey(p.Key), g.job.pattern.CheckKey(g.job.key(p.Key))); err != nil {
 		return refusedf("%v", err)
 	}
 	ch := len(g.cfg.Channels)

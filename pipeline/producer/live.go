@@ -28,7 +28,7 @@ const (
 
 // LiveOptions say how samples are published as they are taken.
 type LiveOptions struct {
-	Subject  string        // the job's input subject; empty = "sensors.*"
+	Subject  string        // the job's input subject, names and all; empty = "sensors.*"
 	Channels []string      // of the samples, in order
 	Rows     int           // most samples in one message; 0 = DefaultRowsPerMessage
 	Latency  time.Duration // for how long a sample waits for others of its stream; 0 = DefaultLatency, negative = not at all
@@ -62,10 +62,10 @@ var ErrClosed = errors.New("producer: closed")
 type Live struct {
 	opt      LiveOptions
 	js       jetstream.JetStream
-	input    jetstream.Stream       // nil unless Resume
-	encoders [2]*codec.InputEncoder // without, with times; of the loop's goroutine
-	run      string                 // names this run in message ids
-	claiming sync.Mutex             // of the streams that are looked up in the input
+	input    jetstream.Stream // nil unless Resume
+	form     form
+	run      string     // names this run in message ids
+	claiming sync.Mutex // of the streams that are looked up in the input
 	answers  chan liveAnswer
 	wake     chan struct{} // something is due earlier than the loop knows
 	ended    chan struct{} // the loop has
@@ -84,6 +84,12 @@ type Live struct {
 	refused refusals
 }
 
+// form is where messages go, and what they look like.
+type form struct {
+	pattern  wire.Pattern
+	encoders [2]*codec.InputEncoder // without, with times; of the loop's goroutine
+}
+
 // flight is what waits for an answer.
 type flight struct {
 	streams map[*nats.Msg]*lane
@@ -100,14 +106,15 @@ func NewLive(ctx context.Context, nc *nats.Conn, o LiveOptions) (*Live, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := wire.CheckInputSubject(o.Subject); err != nil {
+	pattern, err := wire.ParsePattern(o.Subject)
+	if err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
 	if o.Rows < 1 || o.Buffer < o.Rows {
 		return nil, fmt.Errorf("producer: %d samples in a message, %d in the buffer: want 1 or more, and room for a message", o.Rows, o.Buffer)
 	}
 	l := &Live{
-		opt: o, run: nuid.Next(), streams: map[string]*lane{}, flight: flight{streams: map[*nats.Msg]*lane{}},
+		opt: o, form: form{pattern: pattern}, run: nuid.Next(), streams: map[string]*lane{}, flight: flight{streams: map[*nats.Msg]*lane{}},
 		answers: make(chan liveAnswer, 4*maxFlight), wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	l.change = sync.NewCond(&l.mu)
@@ -119,14 +126,14 @@ func NewLive(ctx context.Context, nc *nats.Conn, o LiveOptions) (*Live, error) {
 }
 
 func (l *Live) open(ctx context.Context, nc *nats.Conn) error {
-	for i := range l.encoders {
+	for i := range l.form.encoders {
 		var err error
-		if l.encoders[i], err = codec.NewInputEncoder(l.opt.Channels, codec.InputOptions{Times: i == 1}); err != nil {
+		if l.form.encoders[i], err = codec.NewInputEncoder(l.opt.Channels, codec.InputOptions{Times: i == 1}); err != nil {
 			return fmt.Errorf("producer: %w", err)
 		}
 	}
 	ch := len(l.opt.Channels)
-	largest, err := l.encoders[1].Encode(&codec.Batch{Rows: l.opt.Rows, X: make([]float32, l.opt.Rows*ch), Times: make([]int64, l.opt.Rows)})
+	largest, err := l.form.encoders[1].Encode(&codec.Batch{Rows: l.opt.Rows, X: make([]float32, l.opt.Rows*ch), Times: make([]int64, l.opt.Rows)})
 	if err != nil {
 		return fmt.Errorf("producer: %w", err)
 	}

@@ -85,9 +85,9 @@ func (l *Live) build(s *lane) error {
 	ch := len(l.opt.Channels)
 	n, end := s.next(l.opt.Rows)
 	in := codec.Batch{Rows: n, X: s.x[:n*ch], Times: s.times[:n]}
-	enc := l.encoders[0]
+	enc := l.form.encoders[0]
 	if slices.ContainsFunc(in.Times, func(t int64) bool { return t != codec.NoTime }) {
-		enc = l.encoders[1]
+		enc = l.form.encoders[1]
 	}
 	data, err := enc.Encode(&in)
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *Live) build(s *lane) error {
 		s.until = s.times[n-1]
 	}
 	s.seq++
-	s.msg = message(subjectOf(l.opt.Subject, s.key), l.run, s.incarnation, s.seq, data, end)
+	s.msg = message(l.form.pattern.Subject(s.key), l.run, s.incarnation, s.seq, data, end)
 	if l.opt.Resume {
 		s.expect(l.opt.Job)
 	}

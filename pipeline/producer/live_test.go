@@ -338,7 +338,7 @@ func TestLiveRefuses(t *testing.T) {
 		want string
 	}{
 		{LiveOptions{}, "channel"},
-		{LiveOptions{Channels: []string{"x"}, Subject: "a.>"}, "input subject"},
+		{LiveOptions{Channels: []string{"x"}, Subject: "a.>.b"}, "input subject"},
 		{LiveOptions{Channels: []string{"x"}, Rows: -1}, "-1 samples in a message"},
 		{LiveOptions{Channels: []string{"x"}, Rows: 1 << 22, Buffer: 1 << 23}, "the server takes"},
 		{LiveOptions{Channels: []string{"x"}, Resume: true, Job: "nosuch"}, "NOSUCH-IN"},

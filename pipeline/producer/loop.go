@@ -19,6 +19,7 @@ import (
 // loop is one Publisher.Publish: an event loop in the caller's goroutine.
 type loop struct {
 	opt         Publisher
+	pattern     wire.Pattern
 	src         lookahead
 	js          jetstream.JetStream
 	input       jetstream.Stream // nil unless Resume
@@ -40,9 +41,9 @@ type loop struct {
 	refused refusals
 }
 
-func newLoop(p Publisher, src Source) *loop {
+func newLoop(p Publisher, pattern wire.Pattern, src Source) *loop {
 	return &loop{
-		opt: p, src: lookahead{Source: src}, known: map[string]*stream{}, flight: map[*nats.Msg]*stream{}, begin: time.Now(), incarnation: nuid.Next(),
+		opt: p, pattern: pattern, src: lookahead{Source: src}, known: map[string]*stream{}, flight: map[*nats.Msg]*stream{}, begin: time.Now(), incarnation: nuid.Next(),
 		answers: make(chan answer, 2*p.Playing), // one for each message under way, and late ones
 		pace:    pace{speed: p.Speed, rate: p.Rate},
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,9 +14,6 @@ import (
 
 // endMark is how we write that a sequence ends.
 const endMark = "true"
-
-// subjectOf is where the samples of a key are published to.
-func subjectOf(input, key string) string { return strings.TrimSuffix(input, "*") + key }
 
 // message is the seq-th message of an incarnation. It copies data. The server
 // stores it once, however often it is sent: within its duplicate window it

@@ -17,7 +17,7 @@ import (
 // Item is a piece of one stream to publish: a whole series, or the next
 // samples of a recording.
 type Item struct {
-	Stream string    // key: one subject token
+	Stream string    // key: what the wildcards of the subject stand for, joined by dots
 	X      []float32 // samples x channels, row-major; NaN = missing
 	Times  []int64   // ns since the Unix epoch, one per sample, or empty
 	End    bool      // the sequence ends after the last sample
@@ -60,7 +60,7 @@ const (
 // messages numbered by Eusn-Seq, many streams at a time. Each stream has at most
 // one message in flight, so that no failure changes its order.
 type Publisher struct {
-	Subject        string   // the job's input subject; empty = "sensors.*"
+	Subject        string   // the job's input subject, names and all; empty = "sensors.*"
 	Channels       []string // of the samples, in order
 	RowsPerMessage int      // 0 = DefaultRowsPerMessage
 	Playing        int      // streams at a time; 0 = DefaultPlaying
@@ -106,23 +106,25 @@ func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Publ
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := p.check(); err != nil {
+	pattern, err := p.check()
+	if err != nil {
 		return Published{}, err
 	}
-	l := newLoop(p, src)
+	l := newLoop(p, pattern, src)
 	if err := l.open(ctx, nc); err != nil {
 		return Published{}, err
 	}
-	err := l.run(ctx)
+	err = l.run(ctx)
 	return l.report(), err
 }
 
-func (p Publisher) check() error {
+func (p Publisher) check() (wire.Pattern, error) {
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("producer: "+format, args...))
 	}
-	if err := wire.CheckInputSubject(p.Subject); err != nil {
+	pattern, err := wire.ParsePattern(p.Subject)
+	if err != nil {
 		bad("%w", err)
 	}
 	if p.RowsPerMessage < 1 || p.Playing < 1 {
@@ -131,5 +133,5 @@ func (p Publisher) check() error {
 	if !(p.Speed >= 0 && p.Speed < 1e9) || !(p.Rate >= 0 && p.Rate < 1e12) {
 		bad("speed %g, rate %g, want 0 or more", p.Speed, p.Rate)
 	}
-	return errors.Join(errs...)
+	return pattern, errors.Join(errs...)
 }

@@ -117,7 +117,7 @@ func TestPublisherRefuses(t *testing.T) {
 		{"times", good, Item{Stream: "a", X: x[:4], Times: []int64{1}}, "with 1 times"},
 		{"too large for the NATS stream", Publisher{Channels: good.Channels, RowsPerMessage: 2048}, Item{Stream: "a", X: x}, "maximum"},
 		{"speed", Publisher{Channels: good.Channels, Speed: math.NaN()}, Item{}, "speed"},
-		{"subject", Publisher{Channels: good.Channels, Subject: "a.>"}, Item{}, "input subject"},
+		{"subject", Publisher{Channels: good.Channels, Subject: "a.>.b"}, Item{}, "input subject"},
 		{"channels", Publisher{}, Item{}, "channel"},
 	} {
 		_, err := c.p.Publish(ctx, nc, FromSlice([]Item{c.it}))
@@ -157,7 +157,11 @@ func TestPublisherAsksAgain(t *testing.T) {
 	nc := serve(t, jetstream.StreamConfig{Name: "ALL"})
 	list := series(2, 2)
 	p := Publisher{Subject: wire.DefaultInputSubject, Channels: []string{"x", "y"}, RowsPerMessage: 50, Playing: 2, Log: pipelinetest.Log(t)}
-	loop := newLoop(p, FromSlice(list))
+	pattern, err := p.check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := newLoop(p, pattern, FromSlice(list))
 	if err := loop.open(t.Context(), nc); err != nil {
 		t.Fatal(err)
 	}

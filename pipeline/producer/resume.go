@@ -36,7 +36,7 @@ var errSendAgain = errors.New("the input has another last message of the stream"
 
 // laneOf finds or makes a stream.
 func (l *Live) laneOf(ctx context.Context, key string) (*lane, error) {
-	if err := wire.CheckToken(key); err != nil {
+	if err := l.form.pattern.CheckKey(key); err != nil {
 		return nil, fmt.Errorf("producer: stream name: %w", err)
 	}
 	l.mu.Lock()

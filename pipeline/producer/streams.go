@@ -44,8 +44,8 @@ func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 	}
 	ch := len(l.opt.Channels)
 	switch {
-	case wire.CheckToken(it.Stream) != nil:
-		return nil, fmt.Errorf("producer: stream name: %w", wire.CheckToken(it.Stream))
+	case l.pattern.CheckKey(it.Stream) != nil:
+		return nil, fmt.Errorf("producer: stream name: %w", l.pattern.CheckKey(it.Stream))
 	case len(it.X)%ch != 0 || len(it.Times) > 0 && len(it.Times) != len(it.X)/ch:
 		return nil, fmt.Errorf("producer: stream %q: %d values of %d channels with %d times", it.Stream, len(it.X), ch, len(it.Times))
 	case l.opt.Speed > 0 && len(it.Times) == 0 && l.opt.Rate == 0:
@@ -146,7 +146,7 @@ func (l *loop) build(s *stream, to int) error {
 	}
 	s.seq++
 	s.over = to == len(it.X)/ch
-	s.msg = message(subjectOf(l.opt.Subject, s.key), s.incarnation, s.incarnation, s.seq, data, it.End && s.over)
+	s.msg = message(l.pattern.Subject(s.key), s.incarnation, s.incarnation, s.seq, data, it.End && s.over)
 	s.due = l.pace.due(s.clock, to, last, timed)
 	s.rows, s.row = in.Rows, to
 	return nil

@@ -13,8 +13,18 @@ import (
 
 // The server puts an end event into the partition it is for.
 func TestIdleKeyIsInItsPartition(t *testing.T) {
+	for _, subject := range []string{wire.DefaultInputSubject, "plant.*.line.*.sensor.*", "plant.*.end", "rest.*.b.>", "all.>"} {
+		t.Run(subject, func(t *testing.T) { idleKeys(t, subject) })
+	}
+}
+
+func idleKeys(t *testing.T, subject string) {
+	pattern, err := wire.ParsePattern(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
-	c := store.Layout{Job: "where", InputSubject: wire.DefaultInputSubject, Partitions: 64, Replicas: 1}
+	c := store.Layout{Job: "where", Input: pattern, Partitions: 64, Replicas: 1}
 	if err := store.EnsureStreams(t.Context(), js, c, pipelinetest.Log(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +33,7 @@ func TestIdleKeyIsInItsPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p := range c.Partitions {
-		ack, err := js.PublishMsg(t.Context(), idleMessage(c.InputSubject, c.Partitions, p, []byte("{}")))
+		ack, err := js.PublishMsg(t.Context(), idleMessage(c.Input, c.Partitions, p, []byte("{}")))
 		if err != nil {
 			t.Fatal(err)
 		}

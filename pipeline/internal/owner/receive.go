@@ -3,7 +3,6 @@ package owner
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +88,7 @@ func (t *Ownership) read() (*reader, error) {
 func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
 	part := t.part.State.ID
 	cons, err := js.OrderedConsumer(t.ctx, wire.InputStream(t.w.Job), jetstream.OrderedConsumerConfig{
-		FilterSubjects:    []string{wire.InputFilter(t.w.Job, part)},
+		FilterSubjects:    []string{t.w.Server.In.Pattern.InputFilter(t.w.Job, part)},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
@@ -145,10 +144,9 @@ func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 	}
 	v.unread.Store(pending)
 	v.Came.Store(at)
-	subject := m.Subject()
 	j := shard.Job{
 		Part: t.part, Msg: state.Message{
-			Seq: at.Seq, Stored: at.Stored, Key: subject[strings.LastIndexByte(subject, '.')+1:],
+			Seq: at.Seq, Stored: at.Stored, Key: wire.KeyOf(m.Subject()),
 			Header: m.Headers(), Data: m.Data(), Lost: lost,
 		},
 	}

@@ -15,7 +15,11 @@ import (
 func TestClaimWithoutSnapshots(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
-	c := store.Layout{Job: "claim", InputSubject: wire.DefaultInputSubject, Partitions: 1, Replicas: 1}
+	sensors, err := wire.ParsePattern(wire.DefaultInputSubject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := store.Layout{Job: "claim", Input: sensors, Partitions: 1, Replicas: 1}
 	if err := store.EnsureStreams(t.Context(), js, c, pipelinetest.Log(t)); err != nil {
 		t.Fatal(err)
 	}

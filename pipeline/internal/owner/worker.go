@@ -17,7 +17,6 @@ import (
 // the first ownership has begun.
 type Worker struct {
 	Job        string
-	Subject    string // where producers publish
 	Partitions int
 	Lease      time.Duration
 	Keep       time.Duration // how long what a record names no more is kept

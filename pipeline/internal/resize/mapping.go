@@ -100,7 +100,7 @@ func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (
 			return cut, nil
 		}
 		if p, key, ok := j.placeOf(m.Subject()); ok {
-			before, then := wire.PartitionOf(key, r.Partitions), wire.PartitionOf(key, r.To)
+			before, then := j.In.Pattern.PartitionOf(key, r.Partitions), j.In.Pattern.PartitionOf(key, r.To)
 			switch {
 			case before == then:
 			case p == then && !switched:

@@ -45,7 +45,7 @@ func (j *Job) store(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		made, err := state.Redistribute(old, members(class, n, r.To), func(key string) int { return wire.PartitionOf(key, r.To) }, wire.Place{Seq: r.Cut, Stored: r.Stored})
+		made, err := state.Redistribute(old, members(class, n, r.To), func(key string) int { return j.In.Pattern.PartitionOf(key, r.To) }, wire.Place{Seq: r.Cut, Stored: r.Stored})
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -19,7 +20,11 @@ func storeRows(l *lone) *natsserver.Server {
 	l.t.Helper()
 	srv := pipelinetest.Server(l.t, natsserver.Options{})
 	_, js := pipelinetest.Connect(l.t, srv)
-	jobs := store.Layout{Job: "rows", InputSubject: "sensors.*", Partitions: 2, MaxMessage: 960 << 10, Replicas: 1}
+	sensors, err := wire.ParsePattern(wire.DefaultInputSubject)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	jobs := store.Layout{Job: "rows", Input: sensors, Partitions: 2, MaxMessage: 960 << 10, Replicas: 1}
 	if err := store.EnsureStreams(l.t.Context(), js, jobs, l.log); err != nil {
 		l.t.Fatal(err)
 	}

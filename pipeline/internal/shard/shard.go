@@ -69,6 +69,7 @@ type Config struct {
 	RowBudget, SnapshotMessages, MaxMessage int
 	MaxSlots, MaxStreams                    int
 	Reorder, ReorderBytes                   int
+	MaxKey                                  int // bytes of a key; 0 = any number
 	NonFinite                               codec.NonFinite
 	Input                                   formats.Input
 	Latency, SnapshotEvery, Lease           time.Duration
@@ -126,7 +127,7 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 	}
 	r := state.Rules{
 		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Training: m.Training, Shape: sh,
-		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes,
+		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey,
 	}
 	if m.Network.Spec.Standardise {
 		copy(r.Mean, m.Network.Norm.Mean)

@@ -32,6 +32,7 @@ type Rules struct {
 
 	MaxStreams            int // that a partition remembers
 	Reorder, ReorderBytes int // messages of a key, and bytes of a partition, that may wait
+	MaxKey                int // bytes of a key; 0 = any number
 }
 
 // decoder reads the samples of a message.
@@ -115,7 +116,11 @@ func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions)
 		m.follows(before)
 	}
 	if !utf8.ValidString(j.Key) { // no reader could decode a prediction that names it
-		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q, the subject's last token, is not UTF-8", j.Key))
+		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q, what the wildcards of the input subject stand for, is not UTF-8", j.Key))
+		return nil
+	}
+	if s.MaxKey > 0 && len(j.Key) > s.MaxKey {
+		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: the key, what the wildcards of the input subject stand for, has %d bytes, want at most %d: publish under shorter names", len(j.Key), s.MaxKey))
 		return nil
 	}
 	if wire.Get(j.Header, wire.HeaderKind) == wire.KindIdle {

@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -11,8 +10,8 @@ import (
 // silence does what an end event asks for.
 func (s *Machine) silence(m *step, j *Message) error {
 	e, err := wire.ParseIdle(j.Data, m.p.ID, j.Seq)
-	if !strings.HasPrefix(j.Key, wire.IdlePrefix) {
-		err = fmt.Errorf("pipeline: header %s is %q on key %q: only the stage sends end events, under keys %sN", wire.HeaderKind, wire.KindIdle, j.Key, wire.IdlePrefix)
+	if !wire.IsIdleKey(j.Key) {
+		err = fmt.Errorf("pipeline: header %s is %q on key %q: only the stage sends end events, under keys whose tokens begin with %s", wire.HeaderKind, wire.KindIdle, j.Key, wire.IdlePrefix)
 	}
 	if err != nil {
 		m.reject(j, wire.ReasonEvent, err)

@@ -12,9 +12,10 @@ import (
 
 // Input asks the server about a job's input.
 type Input struct {
-	Stream jetstream.Stream
-	Link   *Link // of stream
-	Job    string
+	Stream  jetstream.Stream
+	Link    *Link // of stream
+	Job     string
+	Pattern wire.Pattern // where producers publish
 }
 
 // OtherHistory is what to do about an input that went back.
@@ -105,7 +106,7 @@ func Overtakes(info *jetstream.StreamInfo, at wire.Place, within time.Duration) 
 func (r *Input) Next(ctx context.Context, part int, known uint64) (wire.Place, error) {
 	try, cancel := r.Link.Attempt(ctx)
 	defer cancel()
-	m, err := r.Stream.GetMsg(try, known+1, jetstream.WithGetMsgSubject(wire.InputFilter(r.Job, part)))
+	m, err := r.Stream.GetMsg(try, known+1, jetstream.WithGetMsgSubject(r.Pattern.InputFilter(r.Job, part)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return wire.Place{}, nil
 	}

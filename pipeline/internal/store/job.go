@@ -22,11 +22,12 @@ var ErrNoJob = errors.New("there is no job")
 type Job struct {
 	Name       string
 	Partitions int
+	Pattern    wire.Pattern // of its keys; the zero one where its input has several subjects
 	JS         jetstream.JetStream
 	In, Out    jetstream.Stream
 }
 
-var destinationPartitions = regexp.MustCompile(`\{\{partition\((\d+),1\)\}\}`)
+var destinationPartitions = regexp.MustCompile(`\{\{partition\((\d+)(,\d+)*\)\}\}`)
 
 // Open finds a job by its name, or returns ErrNoJob.
 func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
@@ -41,6 +42,7 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: job %q: %w", name, err)
 	}
+	j.Pattern = PatternOf(j.In.CachedInfo().Config)
 	if j.Partitions, err = partitionsOf(j.In.CachedInfo().Config); err != nil {
 		return nil, err
 	}
@@ -71,6 +73,16 @@ func PartitionsOf(ctx context.Context, js jetstream.JetStream, job string) (int,
 		return 0, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(job), err)
 	}
 	return partitionsOf(in.CachedInfo().Config)
+}
+
+// PatternOf is the pattern of a job's input, as its NATS stream has it. The zero
+// one stands for an input that no stage of ours has made.
+func PatternOf(in jetstream.StreamConfig) wire.Pattern {
+	if len(in.Subjects) != 1 {
+		return wire.Pattern{}
+	}
+	p, _ := wire.ParsePattern(in.Subjects[0])
+	return p
 }
 
 // Record is a partition's last record; the zero one if there is none.

@@ -17,23 +17,24 @@ import (
 // Layout is what a job's NATS streams are created with: limits of 0 (but
 // MaxMessage and Replicas) are none.
 type Layout struct {
-	Job, InputSubject string
-	Partitions        int
-	MaxMessage        int           // bytes of an input message, headers included
-	Replicas          int           // of each NATS stream
-	InputMaxAge       time.Duration // of input that is kept
-	InputMaxBytes     int64         // of input that is kept
-	OutputKeep        int64         // messages of predictions kept per partition
-	DeadLetterKeep    int64         // dead letters kept; negative = all
+	Job            string
+	Input          wire.Pattern
+	Partitions     int
+	MaxMessage     int           // bytes of an input message, headers included
+	Replicas       int           // of each NATS stream
+	InputMaxAge    time.Duration // of input that is kept
+	InputMaxBytes  int64         // of input that is kept
+	OutputKeep     int64         // messages of predictions kept per partition
+	DeadLetterKeep int64         // dead letters kept; negative = all
 }
 
 func (c Layout) streams() []jetstream.StreamConfig {
 	in := jetstream.StreamConfig{
 		Name:     wire.InputStream(c.Job),
-		Subjects: []string{c.InputSubject},
+		Subjects: []string{c.Input.Filter()},
 		SubjectTransform: &jetstream.SubjectTransformConfig{
-			Source:      c.InputSubject,
-			Destination: fmt.Sprintf("%s.in.{{partition(%d,1)}}.{{wildcard(1)}}", c.Job, c.Partitions),
+			Source:      c.Input.Filter(),
+			Destination: c.Input.Destination(c.Job, c.Partitions),
 		},
 		MaxMsgSize: int32(c.MaxMessage),
 		MaxAge:     c.InputMaxAge,

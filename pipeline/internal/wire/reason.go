@@ -12,7 +12,7 @@ type Reason uint8
 
 // The reasons.
 const (
-	ReasonKey       Reason = iota // the subject's last token is not UTF-8
+	ReasonKey       Reason = iota // not UTF-8, or too long
 	ReasonHeader                  // a header that cannot be read
 	ReasonChecksum                // the payload is not what Eusn-Crc says
 	ReasonMalformed               // not a whole, consistent Arrow stream

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"strings"
 )
@@ -24,7 +23,6 @@ func InputSubject(job string, p int, key string) string {
 	return fmt.Sprintf("%s.in.%d.%s", job, p, key)
 }
 func KeySubjects(job, key string) string         { return fmt.Sprintf("%s.in.*.%s", job, key) }
-func InputFilter(job string, p int) string       { return fmt.Sprintf("%s.in.%d.*", job, p) }
 func OutputSubject(job string, p int) string     { return fmt.Sprintf("%s.out.%d", job, p) }
 func DeadLetterSubject(job string, p int) string { return fmt.Sprintf("%s.dlq.%d", job, p) }
 func RowSubjects(job string, p int) string       { return fmt.Sprintf("%s.rows.%d.*", job, p) }
@@ -63,27 +61,4 @@ func ParseSnapshotName(name string) (part int, epoch, inSeq uint64, ok bool) {
 	epoch, err2 := strconv.ParseUint(parts[1][1:], 10, 64)
 	inSeq, err3 := strconv.ParseUint(parts[2], 10, 64)
 	return part, epoch, inSeq, err1 == nil && err2 == nil && err3 == nil
-}
-
-// IdlePrefix begins the keys of end events. An event under any other key is
-// refused, so that a producer who may publish under its own keys alone can
-// end nobody else's sequences.
-const IdlePrefix = "eusn-idle-"
-
-// IdleKey is a key of a partition that no producer uses, so that an end event
-// comes between its streams' messages and on none of their subjects: there,
-// producers look for the last number they have used.
-func IdleKey(part, partitions int) string {
-	for i := 0; ; i++ {
-		if key := fmt.Sprintf("%s%d", IdlePrefix, i); PartitionOf(key, partitions) == part {
-			return key
-		}
-	}
-}
-
-// PartitionOf is the partition that the server gives a key.
-func PartitionOf(key string, partitions int) int {
-	h := fnv.New32a()
-	h.Write([]byte(key))
-	return int(h.Sum32() % uint32(partitions))
 }
