@@ -48,6 +48,15 @@ func nodeClient(t *testing.T) string {
 // of the server and one of its own: each sample is stored once, and the
 // predictions are those of the same samples from Go, bit for bit.
 func TestNodeClient(t *testing.T) {
+	for subject, names := range map[string][]string{
+		"sensors.*":           {"n-0", "n-1", "n-2"},
+		"plant.{site}.line.>": {"A.3", "A.3.7", "A3.7"},
+	} {
+		t.Run(subject, func(t *testing.T) { testNode(t, subject, names) })
+	}
+}
+
+func testNode(t *testing.T, subject string, names []string) {
 	dir := nodeClient(t)
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
@@ -55,15 +64,15 @@ func TestNodeClient(t *testing.T) {
 	server := pipelinetest.Server(t, natsserver.Options{Dir: store, Port: natsserver.RandomPort})
 	url, port := server.URL(), pipelinetest.Port(t, server)
 	model := nodeModel(t)
-	stopStage := runStage(t, ctx, model, url) // makes the input
+	stopStage := runStage(t, ctx, model, url, subject) // makes the input
 
-	names, series := []string{"n-0", "n-1", "n-2"}, map[string][][]float32{}
+	series := map[string][][]float32{}
 	for k, name := range names {
 		for i := range 53 {
 			series[name] = append(series[name], []float32{float32(math.Sin(float64(i*(k+1)) / 5)), float32(i%(k+3)) / 4})
 		}
 	}
-	cmd := exec.CommandContext(ctx, "node", "test/live.mjs", url)
+	cmd := exec.CommandContext(ctx, "node", "test/live.mjs", url, subject)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -108,7 +117,7 @@ func TestNodeClient(t *testing.T) {
 	if next(&said); !strings.Contains(said.Fenced, "another producer") {
 		t.Errorf("a client that another one has followed: %q", said.Fenced)
 	}
-	defer runStage(t, ctx, model, url)()
+	defer runStage(t, ctx, model, url, subject)()
 	got := map[string]nodePrediction{}
 	for range 3 * len(names) {
 		var p nodePrediction
@@ -125,7 +134,7 @@ func TestNodeClient(t *testing.T) {
 		t.Errorf("node ended with %v", err)
 	}
 	checkNodeInput(t, url, names, series)
-	comparePredictions(t, ctx, url, names, series, got)
+	comparePredictions(t, ctx, url, subject, names, series, got)
 }
 
 type nodePrediction struct {
@@ -156,11 +165,11 @@ func nodeModel(t *testing.T) *reservoir.Model {
 
 // runStage runs a stage until ctx ends or stop is called, and returns when it
 // reads.
-func runStage(t *testing.T, ctx context.Context, model *reservoir.Model, url string) (stop func()) {
+func runStage(t *testing.T, ctx context.Context, model *reservoir.Model, url, subject string) (stop func()) {
 	t.Helper()
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	stage := &pipeline.Stage{
-		Config: pipeline.Config{Partitions: 2}, Model: model, Ready: func() { close(ready) },
+		Config: pipeline.Config{Partitions: 2, InputSubject: subject}, Model: model, Ready: func() { close(ready) },
 		Dial: func(name string) (*nats.Conn, error) {
 			return natsclient.Connect(natsclient.Options{URL: url, Name: name})
 		},
@@ -203,7 +212,7 @@ func checkNodeInput(t *testing.T, url string, names []string, series map[string]
 			t.Fatal(err)
 		}
 		pending = meta.NumPending
-		key := m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]
+		key := strings.SplitN(m.Subject(), ".", 4)[3] // <job>.in.<partition>.<key>
 		messages[key]++
 		var b codec.Batch
 		if err := decoder.Decode(m.Data(), &b); err != nil {
@@ -230,9 +239,9 @@ func checkNodeInput(t *testing.T, url string, names []string, series map[string]
 
 // comparePredictions publishes the same series from Go, under other names, and
 // wants what node read.
-func comparePredictions(t *testing.T, ctx context.Context, url string, names []string, series map[string][][]float32, got map[string]nodePrediction) {
+func comparePredictions(t *testing.T, ctx context.Context, url, subject string, names []string, series map[string][][]float32, got map[string]nodePrediction) {
 	t.Helper()
-	c, err := client.Connect(ctx, client.Options{URL: url, Channels: []string{"c0", "c1"}})
+	c, err := client.Connect(ctx, client.Options{URL: url, Subject: subject, Channels: []string{"c0", "c1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,9 @@ import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect as dial, nuid } from "@nats-io/transport-node";
 import { Lane } from "./lane.js";
 import { decodePredictions } from "./messages.js";
+import { Subject } from "./subject.js";
 
 export { integrity } from "./messages.js";
-
-const token = /^[^ \t\r\n.*>\0]+$/;
 
 // connect connects to a server; see index.d.ts for the options.
 export async function connect(options = {}) {
@@ -19,12 +18,11 @@ export class Client {
   #nc; #lanes = new Map(); #held = 0; #waiters = []; #closing = false; #flushes = 0; #log; #stored;
 
   constructor(nc, { job = "eusn", subject = "sensors.*", channels = [], rows = 256, latency = 100, buffer = 65536, resume = false, stored, log = console.warn }) {
-    if (!subject.endsWith(".*")) throw new Error(`subject "${subject}", want tokens ending in ".*", like sensors.*`);
     if (!(rows >= 1) || !(buffer >= rows)) throw new Error(`rows ${rows}, buffer ${buffer}: want 1 or more, and room for a message`);
     this.#nc = nc;
     this.#log = log;
     this.#stored = stored;
-    Object.assign(this, { js: jetstream(nc, { timeout: 15000 }), job, subject, channels, rows, latency, resume, run: nuid.next(), fault: null, reached: false });
+    Object.assign(this, { js: jetstream(nc, { timeout: 15000 }), job, subject: new Subject(subject), channels, rows, latency, resume, run: nuid.next(), fault: null, reached: false });
     this.buffer = buffer;
   }
 
@@ -32,7 +30,8 @@ export class Client {
   // resolves when they are taken, and waits while the buffer is full.
   async publish(stream, samples, { times = [], end = false, signal } = {}) {
     if (this.channels.length === 0) throw new Error("this client only reads: give channels to publish");
-    if (!token.test(stream)) throw new Error(`stream name "${stream}": it must not be empty nor hold blanks, dots, * or >`);
+    const wrong = this.subject.wrongKey(stream);
+    if (wrong) throw new Error(`stream name "${stream}": ${wrong}`);
     if (samples.some((s) => s.length !== this.channels.length) || (times.length > 0 && times.length !== samples.length))
       throw new Error(`stream "${stream}": want ${this.channels.length} values a sample, and a time for each or none`);
     const at = samples.map((_, i) => nanoseconds(times[i]));

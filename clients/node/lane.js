@@ -70,7 +70,7 @@ export class Lane {
 
   async send() {
     const { n, end, data } = this.next();
-    const subject = this.client.subject.slice(0, -1) + this.key;
+    const subject = this.client.subject.of(this.key);
     this.seq++;
     const h = headers();
     h.set("Eusn-Seq", String(this.seq));
@@ -92,7 +92,7 @@ export class Lane {
         } else if (err.status === 400 || err.code === 400 || err.name === "ClosedConnectionError") {
           throw err;
         } else if (!this.client.reached && Date.now() - begin > patience) {
-          throw new Error(`stream "${this.key}": nobody takes messages on ${this.client.subject}: does a stage run there?`, { cause: err });
+          throw new Error(`stream "${this.key}": nobody takes messages on ${this.client.subject.text}: does a stage run there?`, { cause: err });
         }
         await pause(retryWait);
       }

@@ -3,10 +3,10 @@
 import { once } from "node:events";
 import { connect, integrity } from "../index.js";
 
-const url = process.argv[2], half = 20;
+const [url, subject] = process.argv.slice(2), half = 20;
 const series = JSON.parse((await once(process.stdin, "data"))[0]);
 const say = (what) => console.log(JSON.stringify(what, (_, v) => (typeof v === "bigint" ? String(v) : v)));
-const options = { url, channels: ["c0", "c1"], rows: 7, latency: 5, buffer: 64, resume: true };
+const options = { url, subject, channels: ["c0", "c1"], rows: 7, latency: 5, buffer: 64, resume: true };
 const time = (i) => BigInt(i + 1) * 1000000n;
 
 // play publishes the samples from from to to-1 of each stream, a few at a time.

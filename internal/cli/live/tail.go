@@ -20,12 +20,13 @@ import (
 )
 
 // tailFlags are the flags of tail that override keys of the configuration.
-var tailFlags = []string{"nats-url", "job"}
+var tailFlags = []string{"nats-url", "job", "subject"}
 
 // tailOptions are what only tail knows.
 type tailOptions struct {
 	since  string
 	stream string // empty = all
+	where  map[string]string
 	follow bool
 }
 
@@ -44,18 +45,25 @@ everything that is known, in the form of "run --json" and with the field "stored
 Without --since it begins now and runs until Ctrl-C. With --since it prints what was
 stored since then and ends; with --follow it goes on until Ctrl-C.
 
+Where a key has several tokens, --stream may have wildcards: A.*.7, or A.> for all that
+begin so. If the input subject has names (input.subject: plant.{site}.line.{line}),
+--where site=A chooses by them, and --json prints them as "tokens".
+
 tail only reads. It does not join the job: it takes no partition, and leaves nothing on
 the server. It may run as often as you like, also while no stage runs, if a NATS server
 with the job's data does.`,
 		Example: `  eusn-stream tail
   eusn-stream tail --stream pump-3 --since 10m --follow
+  eusn-stream tail --subject 'plant.{site}.line.{line}' --where site=A,line=3
   eusn-stream tail --since 2026-01-31T12:00:00Z --json --nats-url nats://host:4222`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVar(&o.since, "since", "", "begin with predictions stored since then: 10m (ago), or a time like 2026-01-31T12:00:00Z")
-	f.StringVar(&o.stream, "stream", "", "only this stream")
+	f.StringVar(&o.stream, "stream", "", "only this stream; * and > stand for tokens of its key")
+	f.StringToStringVar(&o.where, "where", nil, "only streams where the names of the input subject stand for this: site=A,line=3")
+	f.String("subject", "", "input subject of the job, with its names, such as plant.{site}.line.{line}")
 	f.BoolVar(&o.follow, "follow", false, "with --since: go on with what comes, until Ctrl-C")
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	f.String("job", "", "name of the stage's job")
@@ -74,6 +82,10 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 	since, err := pointInTime("since", o.since, time.Now(), "eusn-stream tail --help")
 	if err != nil {
 		return err
+	}
+	chosen, err := selectionOf(o.stream, o.where, c.Input.Subject)
+	if err != nil {
+		return cli.Fail(cli.ExitUsage, err, "eusn-stream tail --help")
 	}
 	log := a.Logger("warn", c.Log.Format)
 	b, err := openRunning(c, log)
@@ -96,12 +108,12 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		span.Begun = func() { a.Say("reading the predictions of job %s; Ctrl-C stops", c.Job) }
 	}
 	var printed int
-	err = consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, o.stream, &printed))
+	err = consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, &chosen, &printed))
 	if err == nil && span.Stored {
 		err = cli.OrInterrupted(ctx.Err(), "not all stored predictions were printed")
 	}
 	if err == nil && span.Stored && printed == 0 {
-		a.Say("no predictions%s since %s; eusn-stream deadletter list shows messages that could not be used", ofStream(o.stream), since.UTC().Format(time.RFC3339))
+		a.Say("no predictions%s since %s; eusn-stream deadletter list shows messages that could not be used", chosen.String(), since.UTC().Format(time.RFC3339))
 	}
 	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url and --job, checks the server and the job")
 }
@@ -109,28 +121,22 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 // tailLine is a prediction and when the server stored it.
 type tailLine struct {
 	PredictionLine
-	Stored time.Time `json:"stored"`
+	Tokens map[string]string `json:"tokens,omitempty"` // of the key, by the names in the input subject
+	Stored time.Time         `json:"stored"`
 }
 
-func ofStream(stream string) string {
-	if stream == "" {
-		return ""
-	}
-	return " of stream " + strconv.Quote(stream)
-}
-
-// tailTo prints the predictions of a stream, of all where it is empty, and counts
-// them.
-func tailTo(w io.Writer, asJSON bool, stream string, printed *int) func(consumer.Output) error {
+// tailTo prints the predictions of the chosen streams, and counts them.
+func tailTo(w io.Writer, asJSON bool, chosen *selection, printed *int) func(consumer.Output) error {
 	enc := json.NewEncoder(w)
 	return func(o consumer.Output) error {
 		for _, p := range o.Predictions {
-			if stream != "" && p.Stream != stream {
+			tokens, ok := chosen.takes(p.Stream)
+			if !ok {
 				continue
 			}
 			err := error(nil)
 			if asJSON {
-				err = enc.Encode(tailLine{newPredictionLine(p, o.Meta.Labels), o.Stored.UTC()})
+				err = enc.Encode(tailLine{newPredictionLine(p, o.Meta.Labels), tokens, o.Stored.UTC()})
 			} else {
 				_, err = io.WriteString(w, tailText(p, o.Meta.Labels, o.Stored))
 			}

@@ -1,0 +1,212 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// subjectForms are input subjects, and keys of each: among them some that would
+// be the same without the dots, and some that begin as another does.
+var subjectForms = map[string][]string{
+	"sensors.*": {"A", "A3", "A37"},
+	"plant.{site}.line.{line}.sensor.{sensor}": {"A.3.7", "A3.7.x", "A.37.x", "B.3.7", "eusn.in.0"},
+	"plant.*.temperature":                      {"oven", "mill", "in"},
+	"plant.>":                                  {"A", "A.3", "A.3.7", "A.line.3.sensor.7", "A3.7"},
+	"plant.{site}.line.>":                      {"A.3", "A.3.7", "A3.7", "B.sensor.7"},
+}
+
+// full is the subject of a key, made of the pattern's text alone.
+func full(pattern, key string) string {
+	tokens, values := strings.Split(pattern, "."), strings.Split(key, ".")
+	for i, tok := range tokens {
+		switch {
+		case tok == ">":
+			tokens[i], values = strings.Join(values, "."), nil
+		case tok == "*" || tok[0] == '{':
+			tokens[i], values = values[0], values[1:]
+		}
+	}
+	return strings.Join(tokens, ".")
+}
+
+// Plain clients publish on the subjects of a plant. Workers are killed and take
+// over. Predictions are those of an engine fed by hand, bit for bit, under keys
+// of their own; a rebuilt state has the recorded digest; a dead letter that is
+// sent again comes back on its subject; end events reach every partition.
+func TestInputSubjects(t *testing.T) {
+	for pattern, keys := range subjectForms {
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5}))
+			streams := pipelinetest.Recordings(len(keys), 60)
+			for i, key := range keys {
+				streams[i].Name = key
+			}
+			packets, sent := pipelinetest.Mixed(streams, 21)
+			packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(4, 2)))
+			exp := direct(t, m, streams, sent)
+			b := newRig(t)
+			c := quick("plants", 4)
+			c.InputSubject = pattern
+			bad := pipelinetest.Packet{Key: keys[1], Raw: []byte("garbage")}
+			publish := func(packets ...pipelinetest.Packet) {
+				t.Helper()
+				for _, p := range packets {
+					if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: full(pattern, p.Key), Header: p.Headers(), Data: p.Payload(t)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for i := range 4 {
+				r := b.start(m, c)
+				publish(packets[i*len(packets)/4 : (i+1)*len(packets)/4]...)
+				if i < 3 {
+					time.Sleep(time.Duration(i) * 7 * time.Millisecond)
+					r.crash(t)
+					b.expire(c.Job)
+					continue
+				}
+				got := b.await(c.Job, count(exp))
+				publish(bad)
+				r.until(t, "a dead letter", func(s Stats) bool { return s.DeadLetters == 1 && s.Lag == 0 })
+				r.stop(t)
+				same(t, clean(got, codec.FlagReordered), exp)
+			}
+			b.verifyAll(m, c)
+			b.sendAgain(c.Job, full(pattern, bad.Key), bad.Key)
+		})
+	}
+}
+
+// verifyAll rebuilds every partition from outside.
+func (b *rig) verifyAll(m *reservoir.Model, c Config) {
+	b.t.Helper()
+	replayed := uint64(0)
+	for p := range c.Partitions {
+		v, err := (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic}).Verify(b.t.Context(), b.js, p)
+		if err != nil || v.Digest != v.Recorded && v.InSeq > 0 {
+			b.t.Errorf("partition %d: %+v, %v", p, v, err)
+		}
+		replayed += v.InSeq
+	}
+	if replayed == 0 {
+		b.t.Error("no partition has read anything")
+	}
+}
+
+// sendAgain sends a job's one dead letter again, to the subject where it was
+// published.
+func (b *rig) sendAgain(job, subject, key string) {
+	b.t.Helper()
+	heard, err := b.nc.SubscribeSync(subject)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	j, err := admin.Open(b.t.Context(), b.js, job)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var all []admin.Letter
+	err = j.DeadLetters(b.t.Context(), admin.LetterFilter{Key: key}, func(d admin.Letter) error { all = append(all, d); return nil })
+	if err != nil || len(all) != 1 || !strings.HasSuffix(all[0].Subject, "."+key) {
+		b.t.Fatalf("dead letters %+v, %v", all, err)
+	}
+	d, err := j.DeadLetter(b.t.Context(), all[0].Seq)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := j.Replay(b.t.Context(), d); err != nil {
+		b.t.Fatal(err)
+	}
+	m, err := heard.NextMsg(patience)
+	if err != nil || string(m.Data) != string(d.Data) || m.Header.Get(wire.HeaderDead) == "" {
+		b.t.Errorf("sent again: %+v, %v", m, err)
+	}
+}
+
+// The streams of a plant fall silent: their sequences end, with a prediction, in
+// every partition; a replay without a clock has the same states. A message of
+// several streams under one key is a level of its own.
+func TestIdleUnderPlantSubjects(t *testing.T) {
+	for _, pattern := range []string{"plant.*.line.*.sensor.*", "plant.{site}.>"} {
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+			b := newRig(t)
+			c := quick("silent", 4)
+			c.InputSubject, c.Idle = pattern, 300*time.Millisecond
+			r := b.start(m, c)
+			want := map[string]bool{}
+			publish := func(key string, p pipelinetest.Packet) {
+				t.Helper()
+				if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: full(pattern, key), Header: p.Headers(), Data: p.Payload(t)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 12 {
+				key := fmt.Sprintf("A.%d.%d", i/4, i%4)
+				publish(key, pipelinetest.One(key, 1, 3, float32(i), false))
+				want[key] = true
+			}
+			publish("A.box.0", pipelinetest.Crowd(3))
+			for _, id := range []string{"id0", "id1", "id2"} {
+				want[id] = true
+			}
+			got := b.await(c.Job, len(want))
+			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.stop(t)
+			for name := range want {
+				if ps := got[name]; len(ps) != 1 || ps[0].Flags&codec.FlagIdle == 0 {
+					t.Errorf("stream %s: %+v", name, ps)
+				}
+			}
+			sums := b.digests(c.Job, 4)
+			b.forgetOutput(c.Job)
+			c.Idle = 0
+			r = b.start(m, c)
+			same(t, b.await(c.Job, len(want)), got)
+			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.stop(t)
+			if again := b.digests(c.Job, 4); !slices.Equal(again, sums) {
+				t.Errorf("final states %v, before %v", again, sums)
+			}
+		})
+	}
+}
+
+// A job keeps its input subject, whatever its wildcards are called; and no other
+// job may take any of its subjects.
+func TestInputSubjectIsTheJobs(t *testing.T) {
+	b := newRig(t)
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	run := func(job, subject string) error {
+		s := Stage{Config: Config{Job: job, Partitions: 2, InputSubject: subject}, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return s.Run(ctx)
+	}
+	c := Config{Job: "first", Partitions: 2, InputSubject: "plant.{site}.line.{line}"}
+	b.start(m, c).stop(t)
+	c.InputSubject = "plant.*.line.{l}"
+	b.start(m, c).stop(t)
+	for _, other := range []string{"plant.*.line.>", "plant.*.*.*", "plant.A.line.*", "plant.>"} {
+		mentions(t, run("first", other), "FIRST-IN", "has subjects [plant.*.line.*]", "use its subjects or another job name")
+		mentions(t, run("second", other), "SECOND-IN", "overlap", "each job an input subject of its own")
+	}
+	mentions(t, run("plant", "plant.>"), `input subject "plant.>" takes subjects of the job's own`, "another job name")
+	c.Job, c.InputSubject = "apart", "plants.*.line.>"
+	b.start(m, c).stop(t)
+}
