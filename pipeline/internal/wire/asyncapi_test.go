@@ -123,8 +123,8 @@ func asyncAPI() object {
 	}
 	parameters := object{
 		"job":       object{"description": "name of the job", "default": DefaultJob},
-		"partition": object{"description": "a fixed share of all keys, from 0: FNV-1a-32(key) mod the number of partitions"},
-		"key":       object{"description": "name of a stream, or of a gateway that sends many: one token of UTF-8. Keys that begin with " + IdlePrefix + " belong to the stage"},
+		"partition": object{"description": "a fixed share of all keys, from 0: FNV-1a-32 mod the number of partitions, of the tokens that * and names in input.subject stand for, without dots; where it ends in >, of the whole subject that was published"},
+		"key":       object{"description": "name of a stream, or of a gateway that sends many: what the wildcards of input.subject stand for, joined by dots; with sensors.* one token. UTF-8, and at most 256 bytes where there are several. Keys whose tokens begin with " + IdlePrefix + " belong to the stage"},
 		"epoch":     object{"description": "of the partition's claim"},
 	}
 	channels, operations := object{}, object{}
@@ -144,7 +144,7 @@ func asyncAPI() object {
 	}
 	j, k := fmt.Sprint(job), fmt.Sprint(key)
 	stored := func(nats func(string) string) string { return "; stored in the NATS stream " + nats("<job>") }
-	add("samples", strings.TrimSuffix(DefaultInputSubject, "*")+"{key}", "samples in (input.subject). The server stores them under the subject of channel input", "receive", "samples", "endEvent")
+	add("samples", strings.TrimSuffix(DefaultInputSubject, "*")+"{key}", "samples in, on the subjects that input.subject takes: sensors.{key}, or for instance plant.{site}.line.{line}, whose key is {site}.{line} (docs/subjects.md). The server stores them under the subject of channel input", "receive", "samples", "endEvent")
 	add("input", name(InputSubject(j, part, k)), "the input as the stage reads it; nobody publishes here"+stored(InputStream), "receive", "samples", "endEvent")
 	add("predictions", name(OutputSubject(j, part)), "predictions out"+stored(OutputStream), "send", "predictions")
 	add("job", name(EntrySubject(j)), "the model of the job"+stored(OutputStream), "send", "job")
