@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,16 +49,8 @@ func nodeClient(t *testing.T) string {
 // of the server and one of its own: each sample is stored once, and the
 // predictions are those of the same samples from Go, bit for bit.
 func TestNodeClient(t *testing.T) {
-	for subject, names := range map[string][]string{
-		"sensors.*":           {"n-0", "n-1", "n-2"},
-		"plant.{site}.line.>": {"A.3", "A.3.7", "A3.7"},
-	} {
-		t.Run(subject, func(t *testing.T) { testNode(t, subject, names) })
-	}
-}
-
-func testNode(t *testing.T, subject string, names []string) {
 	dir := nodeClient(t)
+	subject, names := "sensors.*", []string{"n-0", "n-1", "n-2"}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	store := filepath.Join(t.TempDir(), "data")
@@ -135,6 +128,34 @@ func testNode(t *testing.T, subject string, names []string) {
 	}
 	checkNodeInput(t, url, names, series)
 	comparePredictions(t, ctx, url, subject, names, series, got)
+}
+
+// The npm package makes the same subjects and keys as Go, and publishes, and
+// resumes, where keys have several tokens.
+func TestNodeSubjects(t *testing.T) {
+	dir := nodeClient(t)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	subject := "plant.{site}.line.>"
+	url := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort}).URL()
+	runStage(t, ctx, nodeModel(t), url, subject)
+	names, series := []string{"A.3", "A.3.7", "A3.7"}, map[string][][]float32{}
+	for k, name := range names {
+		for i := range 30 {
+			series[name] = append(series[name], []float32{float32(i), float32(k)})
+		}
+	}
+	text, err := json.Marshal(series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, "node", "test/subjects.mjs", url, subject, "../../pipeline/internal/wire/testdata/partitions.json")
+	cmd.Dir, cmd.Stderr, cmd.Stdin = dir, os.Stderr, bytes.NewReader(text)
+	out, err := cmd.Output()
+	if want := `{"wrong":[]}`; err != nil || strings.TrimSpace(string(out)) != want {
+		t.Fatalf("node says %s, want %s: %v", out, want, err)
+	}
+	checkNodeInput(t, url, names, series)
 }
 
 type nodePrediction struct {
