@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
@@ -133,6 +134,25 @@ func (c *Client) Close(ctx context.Context) error {
 		c.nc.Close()
 	}
 	return err
+}
+
+// Label says what a part of a stream was; package labels has its fields and
+// rules. Without When it is of now.
+type Label = labels.Label
+
+// Label stores a label, and returns when it is stored. A label that is sent again
+// is stored once, if its When is the same.
+func (c *Client) Label(ctx context.Context, l Label) error {
+	if l.When.IsZero() {
+		l.When = time.Now()
+	}
+	_, err := labels.Add(ctx, c.js, c.job, l)
+	return err
+}
+
+// LabelOf is a label of the sequence that a prediction is about.
+func LabelOf(p *Prediction, class, who string) Label {
+	return Label{Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: class, Who: who}
 }
 
 // Prediction is one prediction. codec's documentation says what its numbers

@@ -26,7 +26,7 @@
 // out what the input has. It tells samples by their times.
 //
 // The protocol is in package pipeline's documentation, its Go code in
-// pipeline/producer (Live) and pipeline/consumer (Read). There is no subject for
-// labels in it: notes of what was wrong when go to the training
-// (docs/parquet.md).
+// pipeline/producer (Live) and pipeline/consumer (Read). Label
+// stores what somebody says that a sequence, or the samples of a time, were
+// (package pipeline/labels).
 package client

@@ -39,6 +39,10 @@ func Example() {
 	if err := c.Flush(ctx); err != nil { // all is stored now
 		log.Fatal(err)
 	}
+	// Somebody has seen what pump-1 was, for the next training.
+	if err := c.Label(ctx, client.Label{Stream: "pump-1", From: 1, To: 2, Class: "rising", Who: "anna"}); err != nil {
+		log.Fatal(err)
+	}
 	classes, enough := map[string]string{}, errors.New("enough")
 	err = c.Read(ctx, client.Span{From: 1}, func(p client.Prediction) error {
 		classes[p.Stream] = p.Class

@@ -56,8 +56,9 @@ var graph = map[string]struct {
 	"pipeline/gateway/line":           {[]string{"pipeline/gateway"}, "lines in, messages out: knows no server of ours"},
 	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/producer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
+	"pipeline/labels":                 {[]string{"internal/names", "pipeline/internal/wire"}, "labels of a job: knows no stage and no readout"},
 	"pipeline/roles":                  {[]string{"pipeline/internal/wire"}, "who may use which subjects: knows no server"},
-	"client":                          {[]string{"codec", "pipeline/consumer", "pipeline/natsclient", "pipeline/producer"}, "what programs around a stage need of it, in one place; knows no stage"},
+	"client":                          {[]string{"codec", "pipeline/consumer", "pipeline/labels", "pipeline/natsclient", "pipeline/producer"}, "what programs around a stage need of it, in one place; knows no stage"},
 	"pipeline/natsserver":             {[]string{"pipeline/natsclient"}, "a server and its directory; asks itself one question at the start, as a client"},
 	"internal/metrics":                {[]string{"gpu/telemetry", "pipeline", "pipeline/gateway"}, "reads what the stage, a gateway and the GPUs tell; none knows it"},
 	"cmd/eusn-stream":                 {[]string{"internal/cli/root"}, "signals and the exit: all else is a function of arguments"},
@@ -71,7 +72,7 @@ var graph = map[string]struct {
 	"internal/config":                 {nil, "what the keys are and where their values come from: knows neither commands nor the stage"},
 	"internal/cli/configcmd":          {[]string{"internal/certs", "internal/cli", "internal/config", "pipeline/roles"}, "reads and writes configuration files, certificates and users: starts nothing"},
 	"internal/certs":                  {nil, "makes certificates: knows neither servers nor files"},
-	"internal/cli/live":               {[]string{"codec", "codec/formats", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/configcmd", "internal/cli/engines", "internal/cli/models", "internal/cli/source", "internal/config", "internal/hardware", "internal/metrics", "offline", "pipeline", "pipeline/admin", "pipeline/consumer", "pipeline/gateway", "pipeline/gateway/line", "pipeline/gateway/mqtt", "pipeline/gateway/sparkplug", "pipeline/gateway/web", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "pipeline/roles", "reservoir"}, "wires the stage; trains nothing"},
+	"internal/cli/live":               {[]string{"codec", "codec/formats", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/configcmd", "internal/cli/engines", "internal/cli/models", "internal/cli/source", "internal/config", "internal/hardware", "internal/metrics", "offline", "pipeline", "pipeline/admin", "pipeline/consumer", "pipeline/gateway", "pipeline/gateway/line", "pipeline/gateway/mqtt", "pipeline/gateway/sparkplug", "pipeline/gateway/web", "pipeline/labels", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "pipeline/roles", "reservoir"}, "wires the stage; trains nothing"},
 	"internal/cli/offlinecmd":         {[]string{"codec", "gpu", "gpu/telemetry", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/energy", "internal/hardware", "internal/names", "offline", "offline/bench", "offline/compare", "offline/figures", "offline/report", "readout", "reservoir"}, "wires training and experiments; no server"},
 	"internal/cli/bench":              {[]string{"codec", "gpu/telemetry", "internal/cli", "internal/cli/engines", "internal/load", "pipeline", "pipeline/consumer", "pipeline/natsserver", "readout", "reservoir"}, "measures engines and stage"},
 	"internal/load":                   {[]string{"codec", "pipeline", "pipeline/consumer"}, "publishes and times; knows no command"},
@@ -103,7 +104,7 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"client", "internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/owner", "pipeline/internal/resize", "pipeline/internal/store", "pipeline/consumer", "pipeline/gateway", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"client", "internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/owner", "pipeline/internal/resize", "pipeline/internal/store", "pipeline/consumer", "pipeline/gateway", "pipeline/labels", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/go-json-experiment/", []string{"codec/formats"}, "one package reads JSON that comes from outside, by a tokenizer that is in the standard library from Go 1.27 on"},
 	{"github.com/fxamacker/", []string{"codec/formats"}, "one package reads CBOR"},

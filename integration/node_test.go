@@ -24,6 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -111,12 +112,17 @@ func TestNodeClient(t *testing.T) {
 		t.Errorf("a client that another one has followed: %q", said.Fenced)
 	}
 	defer runStage(t, ctx, model, url, subject)()
+	js := pipelinetest.JetStreamAt(t, url)
+	if err := labels.Ensure(t.Context(), js, "eusn", 1); err != nil {
+		t.Fatal(err)
+	}
 	got := map[string]nodePrediction{}
 	for range 3 * len(names) {
 		var p nodePrediction
 		next(&p)
 		got[fmt.Sprint(p.Stream, " ", p.Time)] = p
 	}
+	checkNodeLabels(t, js, next)
 	next(&said)
 	for flags, word := range said.Integrity {
 		if want := codec.Flag(flags).Integrity(); word != want {
@@ -156,6 +162,35 @@ func TestNodeSubjects(t *testing.T) {
 		t.Fatalf("node says %s, want %s: %v", out, want, err)
 	}
 	checkNodeInput(t, url, names, series)
+}
+
+// checkNodeLabels wants the labels of clients/node/test/live.mjs, as package labels reads them.
+func checkNodeLabels(t *testing.T, js jetstream.JetStream, next func(any)) {
+	t.Helper()
+	for i, repeat := range []bool{false, true, false} {
+		var said struct{ Repeat bool }
+		if next(&said); said.Repeat != repeat {
+			t.Errorf("label %d: repeat %v, want %v", i, said.Repeat, repeat)
+		}
+	}
+	want := []labels.Label{
+		{Stream: "a b.c", From: -1, To: 1<<60 + 1, Class: "slow", Who: "anna", When: time.Unix(0, 0).UTC()},
+		{Stream: "a b.c", Seq: 1<<53 + 1, Row: 7, Who: "bert"},
+	}
+	err := labels.Read(t.Context(), js, "eusn", "a b.c", func(l labels.Stored) error {
+		if l.Label.Who == "bert" {
+			l.Label.When = time.Time{} // now
+		}
+		if len(want) == 0 || l.Label != want[0] {
+			t.Errorf("label %+v, want %+v", l.Label, want)
+		} else {
+			want = want[1:]
+		}
+		return nil
+	}, func(number uint64, err error) { t.Errorf("message %d: %v", number, err) })
+	if err != nil || len(want) > 0 {
+		t.Errorf("labels %+v are missing: %v", want, err)
+	}
 }
 
 type nodePrediction struct {

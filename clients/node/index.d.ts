@@ -37,10 +37,23 @@ export interface Prediction {
   index: number; // its place in the message
 }
 
+export interface Label {
+  stream: string;
+  from?: Date | bigint; // the samples from this time (bigint: ns since 1970)
+  to?: Date | bigint; // until before this one
+  seq?: bigint | number; // or the sequence of the prediction with this seq
+  row?: number; // and row
+  label?: string; // what it was
+  withdrawn?: boolean; // instead: an earlier label is taken back
+  who: string; // who says so
+  when?: Date; // now
+}
+
 export class Client {
   publish(stream: string, samples: ArrayLike<number>[], options?: PublishOptions): Promise<void>;
   flush(options?: { signal?: AbortSignal }): Promise<void>;
   close(options?: { signal?: AbortSignal }): Promise<void>;
+  label(label: Label): Promise<{ repeat: boolean }>; // resolves when it is stored
   predictions(span?: { from?: number; since?: Date }): Promise<AsyncIterable<Prediction>>;
 }
 

@@ -1,9 +1,10 @@
 // Publish samples to a stage and read its predictions. The same as the Go package
 // client, whose documentation has the reasons.
 import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect as dial, nuid } from "@nats-io/transport-node";
+import { connect as dial, headers, nuid } from "@nats-io/transport-node";
+import { createHash } from "node:crypto";
 import { Lane } from "./lane.js";
-import { decodePredictions } from "./messages.js";
+import { decodePredictions, encodeLabel } from "./messages.js";
 import { Subject } from "./subject.js";
 
 export { integrity } from "./messages.js";
@@ -95,6 +96,26 @@ export class Client {
     else if (since) Object.assign(options, { deliver_policy: DeliverPolicy.StartTime, opt_start_time: since.toISOString() });
     const consumer = await this.js.consumers.get(`${this.job.toUpperCase()}-OUT`, options);
     return this.#decoded(await consumer.consume());
+  }
+
+  // label resolves when a label is stored: what the samples of a stream were from a time
+  // until before another one, or the sequence of a prediction (seq and row). The same
+  // label again, with the same when, is stored once.
+  async label(label) {
+    const body = encodeLabel(label);
+    const h = headers();
+    h.set("Eusn-Kind", "label");
+    const msgID = createHash("sha256").update(body).digest("hex").slice(0, 32);
+    const subject = `${this.job}.labels.${label.stream.replace(/[ \t\r\n.*>\0]/g, "_")}`;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const ack = await this.js.publish(subject, body, { headers: h, msgID, timeout: 5000 });
+        return { repeat: ack.duplicate };
+      } catch (err) {
+        if (err.name === "NoRespondersError" || err.message.includes("no responders")) throw new Error(`job "${this.job}" has no NATS stream for labels: eusn-stream labels list, with an operator's login, makes it`, { cause: err });
+        if (err.name !== "TimeoutError" || attempt === 3) throw err;
+      }
+    }
   }
 
   async *#decoded(messages) {

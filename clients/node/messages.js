@@ -72,3 +72,28 @@ export function crc(bytes) {
   for (const b of bytes) c = castagnoli[(c ^ b) & 0xff] ^ (c >>> 8);
   return ((c ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");
 }
+
+// A time as labels have it: a Date, or a bigint in ns since 1970.
+function rfc3339(t) {
+  if (typeof t !== "bigint") return t.toISOString();
+  const second = t / 1000000000n - (t % 1000000000n < 0n ? 1n : 0n);
+  const rest = String(t - second * 1000000000n).padStart(9, "0");
+  return new Date(Number(second) * 1000).toISOString().replace(".000Z", `.${rest}Z`);
+}
+
+// encodeLabel makes the body of a label; pipeline/labels/doc.go has its fields.
+export function encodeLabel({ stream, from, to, seq, row, label, withdrawn, who, when = new Date() }) {
+  if (!stream || !who) throw new Error("a label needs stream and who");
+  if (!label === !withdrawn) throw new Error("a label needs label, or withdrawn: true");
+  const what = { stream };
+  if (seq !== undefined) {
+    if (!(BigInt(seq) > 0n) || row === undefined || from !== undefined || to !== undefined) throw new Error("a label of a sequence needs seq and row, and no times");
+  } else {
+    if (from === undefined || to === undefined) throw new Error("a label needs from and to, or seq and row");
+    Object.assign(what, { from: rfc3339(from), to: rfc3339(to) });
+  }
+  Object.assign(what, withdrawn ? { withdrawn: true } : { label }, { who, when: rfc3339(when) });
+  const text = JSON.stringify(what);
+  // JSON's numbers are wider than JavaScript's.
+  return seq === undefined ? text : `${text.slice(0, -1)},"seq":${BigInt(seq)},"row":${row}}`;
+}

@@ -50,8 +50,14 @@ type Rights struct{ Publish, Subscribe []string }
 func InboxPrefix(user string) string { return "_INBOX." + user }
 
 // RightsOf are the least rights with which a user does what its role is for, in
-// the job of that name whose input subject that is.
-func RightsOf(role Role, user, job, subject string) Rights {
+// the job of that name whose input subject that is. A subject that cannot be one
+// is an error.
+func RightsOf(role Role, user, job, subject string) (Rights, error) {
+	pattern, err := wire.ParsePattern(subject)
+	if err != nil {
+		return Rights{}, fmt.Errorf("roles: %w", err)
+	}
+	subject = pattern.Filter()
 	in, out, labels := wire.InputStream(job), wire.OutputStream(job), wire.LabelStream(job)
 	r := Rights{Subscribe: []string{InboxPrefix(user) + ".>"}}
 	add := func(subjects ...string) { r.Publish = append(r.Publish, subjects...) }
@@ -74,7 +80,7 @@ func RightsOf(role Role, user, job, subject string) Rights {
 	case Operator:
 		add(subject, job+".>", "$KV."+wire.MemberBucket(job)+".>", "$O."+wire.SnapshotBucket(job)+".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>")
 	}
-	return r
+	return r, nil
 }
 
 func api(call, stream string) string { return "$JS.API." + call + "." + stream }

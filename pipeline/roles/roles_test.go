@@ -49,7 +49,10 @@ func newPlant(t *testing.T) *plant {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := roles.RightsOf(role, u.Name, "eusn", "sensors.*")
+		r, err := roles.RightsOf(role, u.Name, "eusn", "sensors.*")
+		if err != nil {
+			t.Fatal(err)
+		}
 		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Subscribe: r.Subscribe})
 		p.passwords[role] = password
 	}
@@ -196,7 +199,11 @@ func TestStageRights(t *testing.T) {
 			want = append(want, m[1])
 		}
 	}
-	got := roles.RightsOf(roles.Stage, "stage", "eusn", "sensors.*").Publish
+	rights, err := roles.RightsOf(roles.Stage, "stage", "eusn", "sensors.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rights.Publish
 	slices.Sort(want)
 	slices.Sort(got)
 	if len(want) < 25 || !slices.Equal(slices.Compact(got), want) {
@@ -233,6 +240,18 @@ func TestLogin(t *testing.T) {
 	if nc, err := nats.Connect(p.url, wrong...); err == nil {
 		nc.Close()
 		t.Error("a client without a user got in")
+	}
+}
+
+// Where subjects have several wildcards, a sensor may use those.
+func TestRightsOfPatterns(t *testing.T) {
+	for subject, want := range map[string]string{"sensors.*": "sensors.*", "plant.{site}.line.{line}": "plant.*.line.*", "plant.>": "plant.>"} {
+		if r, err := roles.RightsOf(roles.Sensor, "s", "eusn", subject); err != nil || !slices.Equal(r.Publish, []string{want}) {
+			t.Errorf("%s: %q, %v", subject, r.Publish, err)
+		}
+	}
+	if _, err := roles.RightsOf(roles.Sensor, "s", "eusn", ">"); err == nil {
+		t.Error("a sensor may publish everywhere")
 	}
 }
 

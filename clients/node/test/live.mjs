@@ -45,6 +45,9 @@ for await (const p of predictions) {
   say(p);
   if (++seen === want) break;
 }
+await first.label({ stream: "a b.c", from: -1n, to: 2n ** 60n + 1n, label: "slow", who: "anna", when: new Date(0) }).then(say);
+await first.label({ stream: "a b.c", from: -1n, to: 2n ** 60n + 1n, label: "slow", who: "anna", when: new Date(0) }).then(say);
+await first.label({ stream: "a b.c", seq: 2n ** 53n + 1n, row: 7, withdrawn: true, who: "bert" }).then(say);
 say({ integrity: Array.from({ length: 2049 }, (_, flags) => integrity(flags)) });
 await second.close();
 await first.close().catch(() => {}); // it has ended with an error

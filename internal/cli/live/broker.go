@@ -75,7 +75,10 @@ func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error
 		return o, fmt.Errorf("server.users: %s: %w", c.Server.Users, err)
 	}
 	for _, u := range users {
-		r := roles.RightsOf(u.Role, u.Name, c.Job, c.Input.Subject)
+		r, err := roles.RightsOf(u.Role, u.Name, c.Job, c.Input.Subject)
+		if err != nil {
+			return o, err
+		}
 		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Subscribe: r.Subscribe})
 	}
 	return o, nil

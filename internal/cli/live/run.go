@@ -129,6 +129,9 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		}
 		defer printer.nc.Close()
 	}
+	if b.server != nil { // of this process, so that a labeller need not have the right to make it
+		ensureLabels(ctx, b, c, log)
+	}
 	var followers sync.WaitGroup
 	var printed error
 	stage.Ready = func() {

@@ -105,6 +105,12 @@ func TestSecurePlant(t *testing.T) {
 		clitest.Must(t, args...)
 	}
 
+	as("labeller") // the stage that starts the server has made their NATS stream
+	clitest.Must(t, "labels", "add", "--stream", "p", "--from", "1", "--to", "2", "--class", "fast", "--who", "anna")
+	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {
+		t.Errorf("a labeller reads\n%s", r.Out)
+	}
+
 	as("stage")
 	worker := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--partitions", "2")
 	worker.Stop(t).Want(t, cli.ExitOK)

@@ -108,6 +108,8 @@ func asyncMessages() object {
 			headerSchema([]string{HeaderError, HeaderReason, HeaderInSeq, HeaderInSubject}, []string{HeaderTruncated, HeaderDropped, HeaderDead})),
 		"sentAgain": message("sentAgain", "marks a dead letter that was sent to the input again, as input message Eusn-In-Seq", "application/octet-stream",
 			headerSchema([]string{HeaderKind, HeaderDead, HeaderInSeq, HeaderInSubject, HeaderError}, nil, KindSentAgain)),
+		"label": message("label", "what somebody says that a part of a stream was, as JSON: stream; from and to (times of samples), or seq and row (of a prediction); label, or withdrawn: true; who; when (pipeline/labels/doc.go). Nats-Msg-Id is the first 32 hex digits of the body's SHA-256", "application/json",
+			headerSchema([]string{HeaderKind}, nil, KindLabel)),
 		"stateRow": message("stateRow", "the state of a stream that the engine has no room for: 32-bit words, little endian", "application/octet-stream", headerSchema(nil, nil)),
 	}
 }
@@ -149,6 +151,7 @@ func asyncAPI() object {
 	add("predictions", name(OutputSubject(j, part)), "predictions out"+stored(OutputStream), "send", "predictions")
 	add("job", name(EntrySubject(j)), "the model of the job"+stored(OutputStream), "send", "job")
 	add("deadLetters", name(DeadLetterSubject(j, part)), "input that could not be used"+stored(DeadLetterStream), "send", "deadLetter", "sentAgain")
+	add("labels", name(LabelSubject(j, k)), "labels of streams, for training; the stage does not read them. The key is the name of the stream, with _ for what cannot be in a token"+stored(LabelStream), "receive", "label")
 	add("stateRows", name(RowSubject(j, part, epoch)), "states of cold streams, of the stage alone"+stored(RowStream), "send", "stateRow")
 	return object{
 		"asyncapi": "3.0.0", "id": "urn:eusn-stream:stage", "defaultContentType": arrow,

@@ -57,6 +57,7 @@ const (
 	KindJob       = "job"        // which model the job runs
 	KindIdle      = "idle"       // an end event, of the input
 	KindSentAgain = "sent-again" // marks a dead letter that was sent again
+	KindLabel     = "label"      // what somebody says that a part of a stream was
 )
 
 // Header is a message's headers. Any client's can be used as one.
