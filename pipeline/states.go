@@ -166,6 +166,9 @@ func importable(c Config, b []byte) (*state.Partition, state.Shape, error) {
 		return nil, sh, fmt.Errorf("pipeline: the snapshot is from partition %d, but job %q has %d partitions: set stage.partitions as in the job it comes from", part, c.Job, c.Partitions)
 	}
 	for key := range p.Sources {
+		if err := c.pattern().CheckKey(key); err != nil {
+			return nil, sh, fmt.Errorf("pipeline: the snapshot is of a job with other keys: %w: set input.subject to one with as many wildcards as in the job it comes from", err)
+		}
 		if got := c.pattern().PartitionOf(key, c.Partitions); got != part {
 			return nil, sh, fmt.Errorf("pipeline: the snapshot is from partition %d, but with %d partitions its key %q belongs to partition %d: set stage.partitions as in the job it comes from", part, c.Partitions, key, got)
 		}

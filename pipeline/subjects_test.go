@@ -87,8 +87,41 @@ func TestInputSubjects(t *testing.T) {
 			}
 			b.verifyAll(m, c)
 			b.sendAgain(c.Job, full(pattern, bad.Key), bad.Key)
+
+			// Another number of partitions: every stream goes on where it was.
+			b.resize(m, c, 7)
+			c.Partitions = 7
+			again, _ := pipelinetest.Mixed(streams, 5)
+			for i := range again {
+				again[i].Header = map[string]string{HeaderIncarnation: "2"}
+			}
+			r := b.start(m, c)
+			publish(again...)
+			b.await(c.Job, 2*count(exp))
+			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.stop(t)
+			b.verifyAll(m, c)
+			raw, err := Snapshot(t.Context(), b.js, c.Job, b.partitionOf(c.Job, keys[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = CheckImport(Config{Partitions: 7, InputSubject: pattern}, raw)
+			_, _, other := CheckImport(Config{Partitions: 7, InputSubject: "other.*.a.*.b.*.c.*"}, raw)
+			if err != nil || other == nil || !strings.Contains(other.Error(), "of a job with other keys") {
+				t.Errorf("import into the same subject: %v; into another: %v", err, other)
+			}
 		})
 	}
+}
+
+// partitionOf is a key's, as an outsider finds it.
+func (b *rig) partitionOf(job, key string) int {
+	b.t.Helper()
+	j, err := admin.Open(b.t.Context(), b.js, job)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return j.PartitionOf(key)
 }
 
 // verifyAll rebuilds every partition from outside.

@@ -185,7 +185,7 @@ func TestKeysAreOneToOne(t *testing.T) {
 func TestIdleKeys(t *testing.T) {
 	for _, text := range []string{"sensors.*", "p.*.*", "p.*.l.*.s.*", "p.>", "p.*.>", "p.*.l"} {
 		p := pattern(t, text)
-		for _, n := range []int{1, 2, 8, 16, 64, 97, 1024} {
+		for _, n := range []int{1, 2, 8, 16, 64, 97, 256} {
 			for part := range n {
 				if key := p.IdleKey(part, n); !IsIdleKey(key) || p.PartitionOf(key, n) != part || p.CheckKey(key) != nil {
 					t.Fatalf("%s, partition %d of %d: %q: %v", text, part, n, key, p.CheckKey(key))
