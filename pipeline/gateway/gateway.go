@@ -47,10 +47,13 @@ const (
 
 // Config says what a gateway does.
 type Config struct {
-	Job         string        // empty = "eusn"
-	Subject     string        // the job's input subject; empty = "sensors.*"
-	Channels    []string      // of the samples, in order
-	Decoder     Decoder       // of payloads
+	Job      string   // empty = "eusn"
+	Subject  string   // the job's input subject; empty = "sensors.*"
+	Channels []string // of the samples, in order
+	Decoder  Decoder  // of payloads
+	// Reads says what is wrong if a job reads its messages so (wire.Entry's Input), and
+	// the gateway publishes Arrow. nil: it is not asked.
+	Reads       func(input string) error
 	Lines       Decoder       // of line protocol
 	Dir         string        // of the outbox, which one process uses at a time
 	OutboxBytes int64         // the gateway holds back when the outbox has so many; 0 = DefaultOutboxBytes
@@ -177,6 +180,16 @@ func (g *Gateway) Run(ctx context.Context) error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	g.stats.held.Store(false)
+	wrong := make(chan error, 1)
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	switch said, err := g.compareJob(ctx); {
+	case err != nil:
+		close(g.doors.end)
+		return err
+	case !said:
+		go g.watchJob(watching, wrong)
+	}
 	watch := time.NewTicker(answerTimeout)
 	defer watch.Stop()
 	stopping := ctx.Done()
@@ -204,6 +217,11 @@ func (g *Gateway) Run(ctx context.Context) error {
 			if err := g.out.Forget(s); err != nil {
 				g.diskFailed(err)
 			}
+		case err := <-wrong:
+			if stopping != nil {
+				close(g.doors.end)
+			}
+			return err
 		case <-alarm:
 		case <-watch.C:
 			g.giveUpLate()

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -110,13 +111,17 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		lines = noLines{err}
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	nc, err := natsclient.Connect(natsOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log))
+	nc, err := awaitServer(ctx, natsOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
 	if err != nil {
 		return cli.Fail(cli.ExitUnreachable, err, connectHint(err, "eusn-stream run in another terminal, or --nats-url with the address of the server"))
 	}
+	if nc == nil {
+		a.Say("stopped: there was no NATS server to publish to")
+		return nil
+	}
 	defer nc.Close()
 	g, err := gateway.New(nc, gateway.Config{
-		Job: c.Job, Subject: c.Input.Subject, Channels: m.Channels, Decoder: decoder, Lines: lines, Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
+		Job: c.Job, Subject: c.Input.Subject, Channels: m.Channels, Decoder: decoder, Reads: readsArrow, Lines: lines, Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
 		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log,
 	})
 	if err != nil {
@@ -141,8 +146,55 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	err = g.Run(ctx)
 	closeInputs()
 	s := g.Stats()
+	if errors.Is(err, gateway.ErrOtherInput) {
+		return cli.Fail(cli.ExitConfig, err, "eusn-stream run with --job and an input.subject of its own, and the gateway with the same")
+	}
 	a.Say("stopped: %d samples taken in %d batches, %d messages recognised as repeats; %d batches wait in the outbox", s.Samples, s.Batches, s.Repeats, s.Waiting)
 	return err
+}
+
+// awaitServer connects to the NATS server, and waits for it as long as it is away: the
+// machine of a gateway may begin before that of the server. Other faults, such as a
+// wrong login, do not go away. The connection is nil if ctx has ended.
+func awaitServer(ctx context.Context, o natsclient.Options, log *slog.Logger) (*nats.Conn, error) {
+	for told := (time.Time{}); ; {
+		nc, err := natsclient.Connect(o)
+		dial := new(net.OpError)
+		away := errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &dial) && dial.Op == "dial"
+		if !away {
+			return nc, err
+		}
+		if time.Since(told) > toldAgain {
+			told = time.Now()
+			log.Warn("waiting for the NATS server; devices cannot connect to the gateway before it is there: start it (eusn-stream run has one), or set --nats-url", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(serverEvery):
+		}
+	}
+}
+
+const (
+	serverEvery = 500 * time.Millisecond // between two attempts to reach the server at the start
+	toldAgain   = 30 * time.Second
+)
+
+// readsArrow says what is wrong if a job reads its messages as its entry says, and the
+// gateway publishes Arrow.
+func readsArrow(input string) error {
+	if input == "" {
+		return nil
+	}
+	in, err := formats.Parse(input)
+	if err != nil {
+		return fmt.Errorf("it reads its messages in a way that this program does not know: use a newer one: %w", err)
+	}
+	if in.Format != formats.Auto && in.Format != formats.Arrow {
+		return fmt.Errorf("it was started with input.format: %s, and the gateway publishes Arrow, of which each message would become a dead letter: for devices that send %s, start another job with input.format: auto, and set gateway.format: %s", in.Format, in.Format, in.Format)
+	}
+	return nil
 }
 
 // gatewayInputs are the inputs that a configuration asks for.

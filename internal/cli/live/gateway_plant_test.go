@@ -27,7 +27,7 @@ import (
 type plant struct {
 	t          *testing.T
 	dir, model string
-	url        string // of the NATS server
+	url, port  string // of the NATS server
 	js         jetstream.JetStream
 	services   map[string]*service
 }
@@ -47,20 +47,11 @@ type service struct {
 
 const restarting = 300 * time.Millisecond
 
-// newPlant starts server and stage. Everything is in dir; empty: a directory that
-// is removed after the test.
+// newPlant starts server and stage.
 func newPlant(t *testing.T, dir string) *plant {
 	t.Helper()
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	p := &plant{t: t, dir: dir, model: filepath.Join(dir, "model"), services: map[string]*service{}}
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", filepath.Join(dir, "archive"))
-	clitest.Must(t, "offline", "retrain", "--archive", filepath.Join(dir, "archive"), "--out", p.model, "--bank", "v1", "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(runLength))
-	port := freePort(t)
-	p.url = "nats://127.0.0.1:" + port
-	p.start("nats", "nats", os.Args[0], filepath.Join(dir, "nats"), port)
-	p.listens(port)
+	p := newPlantIn(t, dir)
+	p.serve()
 	nc, err := natsclient.Connect(natsclient.Options{URL: p.url})
 	if err == nil {
 		t.Cleanup(nc.Close)
@@ -69,7 +60,6 @@ func newPlant(t *testing.T, dir string) *plant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.start("stage", "1", os.Args[0], "run", "--model", p.model, "--nats-url", p.url, "--partitions", "8")
 	p.await("the job's input", func() bool {
 		_, err := p.input()
 		return err == nil
@@ -77,12 +67,39 @@ func newPlant(t *testing.T, dir string) *plant {
 	return p
 }
 
+// newPlantIn makes the model. Everything is in dir; empty: a directory that is removed
+// after the test.
+func newPlantIn(t *testing.T, dir string) *plant {
+	t.Helper()
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	p := &plant{t: t, dir: dir, model: filepath.Join(dir, "model"), services: map[string]*service{}}
+	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", filepath.Join(dir, "archive"))
+	clitest.Must(t, "offline", "retrain", "--archive", filepath.Join(dir, "archive"), "--out", p.model, "--bank", "v1", "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(runLength))
+	p.port = freePort(t)
+	p.url = "nats://127.0.0.1:" + p.port
+	return p
+}
+
+// serve starts server and stage.
+func (p *plant) serve() {
+	p.t.Helper()
+	p.start("nats", "nats", os.Args[0], filepath.Join(p.dir, "nats"), p.port)
+	p.listens(p.port)
+	p.start("stage", "1", os.Args[0], "run", "--model", p.model, "--nats-url", p.url, "--partitions", "8")
+}
+
 // gateway starts the gateway, with how devices reach it.
 func (p *plant) gateway(args ...string) {
 	p.t.Helper()
+	p.startGateway(args...)
+	p.await("the gateway", func() bool { return p.says("gateway", "publishing to") })
+}
+
+func (p *plant) startGateway(args ...string) {
 	p.start("gateway", "1", append([]string{os.Args[0], "gateway", "--model", p.model, "--nats-url", p.url,
 		"--outbox", filepath.Join(p.dir, "outbox"), "--topics", "plant/+/sensor/+"}, args...)...)
-	p.await("the gateway", func() bool { return p.says("gateway", "publishing to") })
 }
 
 // mosquitto starts the broker with the settings that docs/gateway.md advises.

@@ -230,6 +230,32 @@ func TestGatewayRefuses(t *testing.T) {
 	}
 }
 
+// A gateway that starts before its server waits for it, and says for what.
+func TestGatewayWaitsForTheServer(t *testing.T) {
+	p := newPlantIn(t, "")
+	p.startGateway("--http-listen", "127.0.0.1:0")
+	p.await("that it says what it waits for", func() bool { return p.says("gateway", "waiting for the NATS server") })
+	if p.says("gateway", "publishing to") {
+		t.Error("it works without a server")
+	}
+	p.serve()
+	p.await("the gateway", func() bool { return p.says("gateway", "publishing to") })
+}
+
+// A gateway ends where the job's stage would not read what it publishes.
+func TestGatewayAndJobDoNotGoTogether(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", in("archive"))
+	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--out", in("model"), "--bank", "v1", "--members", "1", "--units", "5", "--policy", "count", "--length", "4")
+	file := clitest.Write(t, in("c.yaml"), "input: {format: json}\n")
+	stage := clitest.Start(t, "reading sensors.*", "run", "-c", file, "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "2")
+	defer stage.Stop(t)
+	url := clitest.ServerURL.FindString(stage.Messages())
+	clitest.Exec(t, t.Context(), "gateway", "--model", in("model"), "--nats-url", url, "--http-listen", "127.0.0.1:0", "--outbox", in("outbox")).
+		Want(t, cli.ExitConfig, "started with input.format: json", "set gateway.format: json", "try:")
+}
+
 // HTTP and lines, as a person would try them.
 func TestGatewayOverHTTPAndLines(t *testing.T) {
 	dir := t.TempDir()
