@@ -30,8 +30,8 @@
 // which is read, too, had flags of uint8 and no probability. class is an
 // index into the labels. flags holds the bits of type Flag: 1 gap, 2
 // reordered, 4 held, 8 warm-up, 16 early, 32 poison-skipped, 64 idle, 128
-// out-of-range, 256 flat, 512 length; Flag.Integrity says in one word how far
-// to trust the prediction.
+// out-of-range, 256 flat, 512 length, 1024 rate; Flag.Integrity says in one word
+// how far to trust the prediction.
 //
 // seq, row and ts say where the last sample of the prediction's sequence came
 // from. seq is the Eusn-Seq of its message, 0 if messages have none. row is its
@@ -61,7 +61,7 @@
 // predictions with probability p, a share of about p is right. It divides 1 among
 // the trained classes whatever the samples are. So it is near 1 for a dead sensor,
 // too, and says nothing about a state of the machine that has no class. For that
-// look at the flags out-of-range, flat and length: they say that a sequence is
+// look at the flags out-of-range, flat, length and rate: they say that a sequence is
 // unlike the training's. Without a flag this is not proven.
 //
 // # Untrusted bytes

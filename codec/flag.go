@@ -22,10 +22,11 @@ const (
 	FlagOutOfRange                     // a channel had values far outside its range in training
 	FlagFlat                           // a channel had one value for far longer than ever in training
 	FlagLength                         // the sequence is far shorter or longer than any in training
+	FlagRate                           // the samples came at another rate than in training, or with a jump in time
 )
 
 // FlagNames are the names of the flags, in order of their bits.
-var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length"}
+var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate"}
 
 // String lists the flags that are set, "gap|held"; without any it is empty. A
 // flag of a later version of the format is its number.
@@ -49,7 +50,7 @@ func (f Flag) String() string {
 // sensor knows nothing, but its class and score look like any other.
 const (
 	IntegrityUnknown       = "unknown"         // a flag of a later version of the format
-	IntegrityUnlike        = "unlike-training" // samples, or a length, that the model has never seen: the class means nothing
+	IntegrityUnlike        = "unlike-training" // samples, a length or a rate that the model has never seen: the class means nothing
 	IntegrityGap           = "gap"             // samples were lost on their way; which ones is not known
 	IntegrityPoisonSkipped = "poison-skipped"  // samples were left out; the dead letters hold them
 	IntegrityHeld          = "held"            // missing values were filled in
@@ -70,7 +71,7 @@ func (f Flag) Integrity() string {
 	switch {
 	case f&^known != 0:
 		return IntegrityUnknown
-	case f&(FlagOutOfRange|FlagFlat|FlagLength) != 0:
+	case f&(FlagOutOfRange|FlagFlat|FlagLength|FlagRate) != 0:
 		return IntegrityUnlike
 	case f&FlagGap != 0:
 		return IntegrityGap

@@ -8,12 +8,12 @@ func TestIntegrity(t *testing.T) {
 		flag Flag
 		want string
 	}{
-		{1 << 10, "unknown"}, {1 << 31, "unknown"}, {FlagOutOfRange, "unlike-training"}, {FlagFlat, "unlike-training"},
-		{FlagLength, "unlike-training"}, {FlagGap, "gap"}, {FlagPoisonSkipped, "poison-skipped"}, {FlagHeld, "held"},
+		{1 << 11, "unknown"}, {1 << 31, "unknown"}, {FlagOutOfRange, "unlike-training"}, {FlagFlat, "unlike-training"},
+		{FlagLength, "unlike-training"}, {FlagRate, "unlike-training"}, {FlagGap, "gap"}, {FlagPoisonSkipped, "poison-skipped"}, {FlagHeld, "held"},
 		{FlagIdle, "idle"}, {FlagEarly, "early"}, {FlagWarmUp, "early"}, {FlagReordered, "complete"},
 	}
-	for i := range 1 << 12 {
-		f := Flag(i)&(1<<11-1) | Flag(i)>>11<<31 // the flags there are, the next, and the last
+	for i := range 1 << 13 {
+		f := Flag(i)&(1<<12-1) | Flag(i)>>12<<31 // the flags there are, the next, and the last
 		want := "complete"
 		for _, o := range order {
 			if f&o.flag != 0 {

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +17,9 @@ type EvaluateOptions struct {
 	EngineOptions
 	Split   Split  // zero: the test part
 	Readout string // "": the model's first readout
+	// RateTolerance is the stage's: the share by which a sequence's sampling rate
+	// may differ from the model's. 0: monitor.DefaultTolerance; negative: any.
+	RateTolerance float64
 }
 
 // Prediction is what the stage predicts at one place of a series, or of a
@@ -148,7 +152,8 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	ev.Predictions = make([]Prediction, pl.points)
 	mixed := make([]bool, pl.points)
 	ev.Missing, err = pass{
-		EngineOptions: opt.EngineOptions, net: m.Network, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs), readouts: []*readout.Linear{linear},
+		EngineOptions: opt.EngineOptions, net: m.Network, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs),
+		rate: monitor.NewRate(m.Training, cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)), readouts: []*readout.Linear{linear},
 		take: func(_ reservoir.Engine, _ int32, s *cutSequence, p *point, scores []float32) error {
 			mixed[p.k] = p.mixed
 			ev.Predictions[p.k] = Prediction{
@@ -228,7 +233,7 @@ func (ev *Evaluation) count() {
 	}
 	for i := range ev.Predictions {
 		p := &ev.Predictions[i]
-		for _, f := range []codec.Flag{codec.FlagOutOfRange, codec.FlagFlat, codec.FlagLength} {
+		for _, f := range []codec.Flag{codec.FlagOutOfRange, codec.FlagFlat, codec.FlagLength, codec.FlagRate} {
 			if p.Flags&f != 0 {
 				if ev.Flagged == nil {
 					ev.Flagged = map[string]int{}

@@ -16,6 +16,7 @@ type plan struct {
 	work      int64 // their samples
 	shortest  int64 // samples up to the point of fewest
 	farthest  int64 // samples up to the point of most
+	pulse     pulse // of what is learnt from
 	examples  []example
 	ends      []int // examples up to the end of each stream, in the order in which they ended
 }
@@ -57,6 +58,7 @@ func (pl *plan) count(p *point) {
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
 		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, int(p.samples())})
+		pl.pulse.add(p.pace)
 	}
 }
 

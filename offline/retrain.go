@@ -26,6 +26,7 @@ type RetrainOptions struct {
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Readout     string           // name of the readout; "": "default"
 	Tool        string           // program and version, for the model's metadata
+	Rate        float64          // sampling rate of the data, Hz; 0: as the times of a recording's samples say
 
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
 	// features, and what the readout learns from. Features that must all be kept
@@ -47,6 +48,7 @@ type RetrainReport struct {
 	MinLength    int64          `json:"min_length"`                // samples of the shortest of them
 	MaxLength    int64          `json:"max_length"`                // samples of the longest of them
 	MedianLength int            `json:"median_length,omitzero"`    // their median; of networks of kind mixed alone, whose lags and scales depend on it
+	Sampling     Sampling       `json:"sampling,omitzero"`         // zero: not known
 	Unused       int64          `json:"unused_samples"`            // behind the last sequence of their series
 	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
 	Missing      int64          `json:"missing"`                   // values filled, see Retrain
@@ -57,6 +59,12 @@ type RetrainReport struct {
 	Readout      readout.Report `json:"readout"`
 	StateSeconds float64        `json:"state_seconds"` // wall clock, of the passes over the series and of adding up their features meanwhile
 	FitSeconds   float64        `json:"fit_seconds"`   // wall clock, of the readout
+}
+
+// Sampling is how fast the samples of a training came.
+type Sampling struct {
+	Rate    float64 `json:"rate"`                         // Hz
+	Longest int64   `json:"longest_interval_ns,omitzero"` // between two samples of a sequence, ns; 0: not known
 }
 
 // Retrain makes a model from the training part of d; it never looks at the
@@ -198,7 +206,20 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 	if opt.Spec.Kind == reservoir.Mixed {
 		t.report.MedianLength = median
 	}
+	t.report.Sampling = t.sampling()
 	return t, nil
+}
+
+// sampling is what the options say, else the times.
+func (t *training) sampling() Sampling {
+	if t.opt.Rate > 0 {
+		return Sampling{Rate: t.opt.Rate}
+	}
+	hertz := t.plan.pulse.rate()
+	if reservoir.CheckRate(hertz) != nil {
+		return Sampling{} // none, or times that are none
+	}
+	return Sampling{hertz, t.plan.pulse.longest}
 }
 
 // readout are the options of the readout, within the memory that what else is
@@ -311,6 +332,11 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 	if len(src.classes) < 2 {
 		return fmt.Errorf("offline: %s has the one class %q: there is nothing to tell apart, want at least two", src.what, src.classes[0])
 	}
+	if opt.Rate != 0 {
+		if err := reservoir.CheckRate(opt.Rate); err != nil {
+			return fmt.Errorf("offline: %w", err)
+		}
+	}
 	return opt.Spec.ForLength(1).Validate() // which no error depends on
 }
 
@@ -331,6 +357,7 @@ func newModel(src labelledData, net *reservoir.Network, linear *readout.Linear, 
 		Training: reservoir.Training{
 			Dataset: src.name, Fingerprint: src.fingerprint(), Series: r.Series, Samples: r.Samples,
 			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: r.Readout.String(), Tool: opt.Tool, Inputs: inputs,
+			Rate: r.Sampling.Rate, LongestInterval: r.Sampling.Longest,
 		},
 	}
 }

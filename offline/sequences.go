@@ -19,6 +19,7 @@ type cutSequence struct {
 	flags  codec.Flag // of its samples so far
 	points []point
 	values []float32 // samples x channels, none missing
+	clock  monitor.Clock
 }
 
 // point is a place in a stream where the stage predicts: the sequence has
@@ -31,6 +32,13 @@ type point struct {
 	mixed    bool       // its samples have more than one label
 	group    int        // points of one group are of one origin: never learn from one to judge another
 	flags    codec.Flag // of its samples, as the stage sets them
+	pace
+}
+
+// pace is what the times of a point's samples say.
+type pace struct {
+	period  float64 // mean time between two samples, ns; 0: not known
+	longest int64   // longest time between two samples, ns
 }
 
 // samples is the length of the sequence up to the point.
@@ -44,6 +52,7 @@ type cutter struct {
 	training bool            // keep only points to learn from: the last of each sequence, of one label
 	mean     []float32       // takes the place of values missing at a beginning; nil: samples are not kept
 	limits   *monitor.Limits // of the samples kept; nil: no flags are wanted
+	rate     monitor.Rate    // that sequences should have
 
 	cutters map[int]*streamCutter // of the streams that have not ended
 	points  int                   // kept so far
@@ -121,6 +130,7 @@ type streamCutter struct {
 	buffer []float32 // samples from base on, none missing
 	base   int64
 	before []float32 // the last sample, none missing; nil: none was seen
+	time   int64     // of the last sample of the chunk before
 	holes  []int32   // samples of the chunk of which a value was missing
 	watch  []monitor.Channel
 	found  monitor.Findings // in the chunk
@@ -172,8 +182,9 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 			c.open[u.Phase] = s
 		}
 		s.flags |= c.signs(s, u)
+		c.watchTimes(s, p.times, u)
 		if u.Emit {
-			c.point(s, c.at+int64(u.To), !u.End)
+			c.point(s, c.at+int64(u.To), !u.End, c.timeBehind(p.times, u))
 		}
 		if u.End {
 			done = c.finish(done, s)
@@ -181,6 +192,9 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 		}
 	}
 	c.at += int64(n)
+	if n > 0 {
+		c.time = timeOf(p.times, n-1)
+	}
 	if p.last {
 		for i, s := range c.open {
 			if s != nil {
@@ -245,8 +259,45 @@ func (c *streamCutter) signs(s *cutSequence, u sequence.Cut) (f codec.Flag) {
 	return f
 }
 
-// point notes a prediction of an open sequence.
-func (c *streamCutter) point(s *cutSequence, to int64, early bool) {
+// watchTimes takes the times of a cut's samples, as the stage does.
+func (c *streamCutter) watchTimes(s *cutSequence, times []int64, u sequence.Cut) {
+	from := int(u.From)
+	switch {
+	case u.From == u.To:
+		return
+	case times == nil:
+		s.clock.Lose()
+		return
+	case u.Reset:
+		s.clock.Begin(times[from])
+		from++
+	}
+	before := c.time
+	if from > 0 {
+		before = times[from-1]
+	}
+	s.clock.Take(times[from:u.To], before)
+}
+
+// timeBehind is the time of the last sample of a cut, or of the one before it
+// where it has none.
+func (c *streamCutter) timeBehind(times []int64, u sequence.Cut) int64 {
+	if u.To == 0 {
+		return c.time
+	}
+	return timeOf(times, int(u.To)-1)
+}
+
+// timeOf is the time of a sample.
+func timeOf(times []int64, i int) int64 {
+	if times == nil {
+		return NoTime
+	}
+	return times[i]
+}
+
+// point notes a prediction of an open sequence, whose last sample has that time.
+func (c *streamCutter) point(s *cutSequence, to int64, early bool, last int64) {
 	c.lastPoint = to
 	i := sort.Search(len(c.runs), func(i int) bool { return c.runs[i].from >= to }) - 1 // holds sample to-1
 	run := c.runs[i]
@@ -256,6 +307,12 @@ func (c *streamCutter) point(s *cutSequence, to int64, early bool) {
 	}
 	if apart(c.policy.Kind) {
 		p.group = s.group
+	}
+	if p.pace = (pace{s.clock.Period(last), s.clock.Longest}); c.rate.Off(&s.clock, last) {
+		p.flags |= codec.FlagRate
+	}
+	if c.policy.Kind == reservoir.Endless {
+		s.clock.Begin(last) // as the stage does
 	}
 	if c.keeps(&p) {
 		c.points++

@@ -131,6 +131,8 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 	for trial, policy := range slices.Concat(every, every, every) {
 		m := *trained
 		m.Policy = policy
+		m.Training.Rate = []float64{0, 2.5e8, 2.5e8}[trial%3] // a sample in 4 ns
+		m.Training.LongestInterval = []int64{0, 0, 6}[trial%3]
 		sampleSource := &stripTape{seed: uint64(trial)}
 		for range 6 {
 			sampleSource.strips = append(sampleSource.strips, randomStrip(rng))
@@ -156,7 +158,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 					t.Fatalf("policy %+v, prediction %d:\n got %+v\nwant %+v", policy, i, g, w)
 				}
 				total++
-				for f := codec.Flag(1); f <= codec.FlagLength; f <<= 1 {
+				for f := codec.Flag(1); f <= codec.FlagRate; f <<= 1 {
 					if g.Flags&f != 0 {
 						flags[f]++
 					}
@@ -170,7 +172,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 	if total < 1000 || labelled < 300 || mixed < 100 {
 		t.Fatalf("%d predictions compared, %d with a label, %d mixed: the test has lost its subject", total, labelled, mixed)
 	}
-	for _, f := range []codec.Flag{codec.FlagHeld, codec.FlagEarly, codec.FlagWarmUp, codec.FlagOutOfRange, codec.FlagFlat, codec.FlagLength} {
+	for _, f := range []codec.Flag{codec.FlagHeld, codec.FlagEarly, codec.FlagWarmUp, codec.FlagOutOfRange, codec.FlagFlat, codec.FlagLength, codec.FlagRate} {
 		if n := flags[f]; n < 10 || n == total {
 			t.Errorf("flag %v on %d of %d predictions: the test has lost its subject", f, n, total)
 		}
@@ -206,7 +208,8 @@ func (s strip) unlike(m *reservoir.Model, from, to int) (f codec.Flag) {
 // defined is every prediction of a strip by definition, from an engine per
 // prediction.
 func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Prediction) {
-	for _, sp := range sequencetest.Spans(m.Policy, s.times, s.ends, false) {
+	spans := sequencetest.Spans(m.Policy, s.times, s.ends, false)
+	for i, sp := range spans {
 		e, err := reservoir.NewGeneric(m.Network, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -232,6 +235,9 @@ func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Predic
 			p.Flags |= codec.FlagLength
 		}
 		p.Flags |= s.unlike(m, sp.From, sp.To)
+		if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, .05, sequencetest.Timed(m.Policy, spans, i, s.times)) {
+			p.Flags |= codec.FlagRate
+		}
 		if err := e.Advance(x, []reservoir.Run{{Reset: true, Emit: true, To: int32(p.Samples)}}, p.Scores); err != nil {
 			t.Fatal(err)
 		}

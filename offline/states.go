@@ -35,6 +35,7 @@ type pass struct {
 	EngineOptions
 	net      *reservoir.Network
 	limits   *monitor.Limits   // nil: points need no flags
+	rate     monitor.Rate      // that sequences should have
 	readouts []*readout.Linear // may be none
 	// take receives a point once its sequence has come to it: its features are
 	// those of the slot, scores the readouts'. Threads call it at the same
@@ -92,7 +93,7 @@ func (p pass) run(ctx context.Context, t sampleSource, pl *plan, ran func(sample
 // within the limits.
 func (p pass) feed(ctx context.Context, t sampleSource, pl *plan, most int, calls chan<- []*cutSequence) (missing int64, err error) {
 	cuts := newCutter(t, pl.policy, pl.training, pl.channels, p.net.Norm.Mean)
-	cuts.limits = p.limits
+	cuts.limits, cuts.rate = p.limits, p.rate
 	var done, call []*cutSequence
 	values, points := 0, 0
 	send := func() error {

@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 )
 
 // Defaults of Config.
@@ -61,6 +62,9 @@ const (
 	// DefaultStopTimeout is below the 30 s a container runtime waits before
 	// it kills.
 	DefaultStopTimeout = 10 * time.Second
+
+	// DefaultRateTolerance is the share by which sampling rates may differ.
+	DefaultRateTolerance = monitor.DefaultTolerance
 
 	deadLetterRoom = 16 << 10
 	maxPartitions  = store.MaxPartitions
@@ -113,6 +117,11 @@ type Config struct {
 	// worker with another one is refused, but one whose Input is auto and no
 	// more takes the job's. Default: Arrow alone.
 	Input formats.Input
+	// RateTolerance is the share by which the sampling rate of a sequence may
+	// differ from the model's before its predictions carry FlagRate; see
+	// monitor.Rate. No state depends on it. Default DefaultRateTolerance;
+	// negative = that flag is never set.
+	RateTolerance float64
 	// Head names the model's readout to use. Default: its first.
 	Head string
 	// Replicas of the NATS streams when they are created. Default 1.
@@ -177,6 +186,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.MaxSlots, DefaultMaxSlots)
 	def(&c.MaxStreams, DefaultMaxStreams)
 	def(&c.NonFinite, "reject")
+	def(&c.RateTolerance, DefaultRateTolerance)
 	def(&c.Replicas, 1)
 	def(&c.DeadLetterKeep, DefaultDeadLetterKeep)
 	def(&c.Reorder, DefaultReorder)
@@ -195,7 +205,7 @@ func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLett
 func (c Config) shard() shard.Config {
 	return shard.Config{
 		RowBudget: c.RowBudget, SnapshotMessages: c.SnapshotMessages, MaxMessage: c.MaxMessage, MaxSlots: c.MaxSlots, MaxStreams: c.MaxStreams,
-		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, Input: c.Input, MaxKey: c.pattern().MaxKey(),
+		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, RateTolerance: c.RateTolerance, Input: c.Input, MaxKey: c.pattern().MaxKey(),
 		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget,
 	}
 }
@@ -261,6 +271,9 @@ func (c Config) Validate() error {
 	}
 	if c.Idle < 0 || c.Forget < 0 || c.Forget > 0 && c.Forget < c.Idle {
 		bad("idle %v, forget %v: want 0 (never) or a positive time, forget no shorter than idle", c.Idle, c.Forget)
+	}
+	if !(c.RateTolerance <= 1) {
+		bad("rate tolerance %g, want a share of at most 1", c.RateTolerance)
 	}
 	within("replicas", c.Replicas, 1, 5)
 	if c.Latency > time.Minute {

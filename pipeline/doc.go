@@ -324,8 +324,14 @@
 // refuses a model whose policy makes windows or counts of other lengths than
 // its readout was trained on.
 //
-// A model of an earlier version, without ranges and lengths, raises none of
-// these flags.
+// FlagRate depends on the times of the samples (monitor.Rate): they came at
+// another rate than the model was trained at, by more than Config.RateTolerance,
+// or with a jump in time. A state holds, for each open sequence, its first time,
+// its longest interval and their number; the tolerance is no part of it. Where a
+// sample has no time, nothing is known, and nothing flagged.
+//
+// A model of an earlier version, without ranges, lengths and a rate, raises none
+// of these flags, and its states have no times.
 //
 // # Silence
 //

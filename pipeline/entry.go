@@ -27,7 +27,7 @@ var ErrOtherModel = errors.New("nothing was claimed")
 func readoutOf(m *reservoir.Model, head *readout.Linear, in formats.Input) (string, error) {
 	alone := *m
 	alone.Readouts = []*readout.Linear{head}
-	alone.Training = reservoir.Training{MinLength: m.Training.MinLength, MaxLength: m.Training.MaxLength, Inputs: m.Training.Inputs}
+	alone.Training = reservoir.Training{MinLength: m.Training.MinLength, MaxLength: m.Training.MaxLength, Inputs: m.Training.Inputs, Rate: m.Training.Rate, LongestInterval: m.Training.LongestInterval}
 	print, err := alone.Fingerprint()
 	if err != nil {
 		return "", fmt.Errorf("pipeline: %w", err)

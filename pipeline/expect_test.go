@@ -184,7 +184,8 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 				places = append(places, place{p.Seq, uint32(row)})
 			}
 		}
-		for _, sp := range sequencetest.Spans(m.Policy, r.Times, r.Ends, false) {
+		spans := sequencetest.Spans(m.Policy, r.Times, r.Ends, false)
+		for i, sp := range spans {
 			e, err := reservoir.NewGeneric(m.Network, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -208,6 +209,9 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 				Stream: r.Name, Seq: at.seq, Row: at.row, Time: r.Times[sp.To-1],
 				Class: int32(class), Score: shard.Score(scores, class), Scores: scores,
 				Probability: head.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To]),
+			}
+			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, DefaultRateTolerance, sequencetest.Timed(m.Policy, spans, i, r.Times)) {
+				p.Flags |= codec.FlagRate
 			}
 			if !sp.End {
 				p.Flags |= codec.FlagEarly

@@ -42,12 +42,14 @@ type storedJob struct {
 }
 
 // -1: records do not name the version of their digest. -3: the model has ranges
-// and a temperature, and sequences are flagged.
+// and a temperature, and sequences are flagged. -4: it has a sampling rate.
 var storedJobs = []storedJob{
 	{"marked-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }, 2},
 	{"window-2", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }, 2},
 	{"marked-3", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }, 3},
 	{"window-3", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }, 3},
+	{"marked-4", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }, 4},
+	{"window-4", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }, 4},
 }
 
 func (j storedJob) configure() Config {
@@ -100,7 +102,7 @@ func TestStoredJobsGoOn(t *testing.T) {
 			}
 			c := j.configure()
 			b := newRigAt(t, filepath.Join(dir, "server"))
-			if j.form == wire.StateVersion {
+			if j.form >= wire.StateVersion {
 				b.writtenAlike(c, m)
 			}
 			before, answered := b.predictions(c.Job), b.restored(c)
@@ -115,7 +117,7 @@ func TestStoredJobsGoOn(t *testing.T) {
 				t.Errorf("%d restores, %d messages replayed, %d rows read back: the file has lost its subject", s.Restores, s.Replayed, s.Fetched)
 			}
 			got := b.ending(c)
-			if j.form != wire.StateVersion {
+			if j.form < wire.StateVersion {
 				got.Digests = b.digestsIn(c, m, j.form)
 			}
 			if !reflect.DeepEqual(got, want) {
@@ -258,7 +260,7 @@ func (b *rig) encodedAlike(job string) {
 
 // write makes a stored job with today's program.
 func (j storedJob) write(t *testing.T, path string) {
-	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, j.policy))
+	m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, j.policy)))
 	c := j.configure()
 	packets, half := j.input(t, c)
 

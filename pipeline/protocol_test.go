@@ -26,7 +26,7 @@ func TestCrashes(t *testing.T) {
 			t.Parallel()
 			streams := pipelinetest.Recordings(20, 120)
 			packets, sent := pipelinetest.Mixed(streams, 21)
-			m := pipelinetest.Ranged(pipelinetest.Model(t, 3, policy))
+			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			c := quick("crash", 4)

@@ -60,7 +60,7 @@ func TestResize(t *testing.T) {
 			streams := pipelinetest.Recordings(20, 60)
 			packets, sent := pipelinetest.Mixed(streams, 8)
 			packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(1, 2)))
-			m := pipelinetest.Model(t, 3, policy)
+			m := pipelinetest.Timed(pipelinetest.Model(t, 3, policy))
 			want := direct(t, m, streams, sent)
 			b := newRig(t)
 			c := quick("grow", 6)

@@ -31,7 +31,7 @@ func TestSpillSameBits(t *testing.T) {
 			t.Parallel()
 			streams := pipelinetest.Recordings(24, 60)
 			packets, sent := pipelinetest.Mixed(streams, 77)
-			m := pipelinetest.Ranged(pipelinetest.Model(t, 3, c.policy))
+			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, c.policy)))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			conf := quick("spill", 3)

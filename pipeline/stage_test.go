@@ -40,7 +40,7 @@ func TestStageEqualsEngine(t *testing.T) {
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := pipelinetest.Ranged(pipelinetest.Model(t, 3, policy))
+			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			for i, c := range shapes {

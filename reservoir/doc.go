@@ -91,7 +91,8 @@
 //
 //	eusn.version    "1", or "2" where the file holds what 1 did not know: a
 //	                readout's temperature, or in Training min_length or inputs;
-//	                or "3" where the kind is mixed; or "4" where a readout has limits
+//	                or "3" where the kind is mixed; or "4" where a readout has limits;
+//	                or "5" where Training has a sampling rate
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names

@@ -34,7 +34,9 @@ func TestStoredModels(t *testing.T) {
 	for i := range limits.Readouts[0].Weights {
 		limits.Readouts[0].Limit = append(limits.Readouts[0].Limit, float32(1+i%5)/4)
 	}
-	for name, m := range map[string]*Model{"bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits} {
+	timed := mixedModel(t)
+	timed.Training.Rate, timed.Training.LongestInterval = 25600.5, 1<<40
+	for name, m := range map[string]*Model{"bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

@@ -49,6 +49,9 @@ type Training struct {
 	Tool        string `json:"tool,omitzero"`       // program and version
 
 	Inputs []InputRange `json:"inputs,omitzero"` // of each channel; none: not known
+
+	Rate            float64 `json:"rate,omitzero"`                // samples per second, Hz; 0: not known
+	LongestInterval int64   `json:"longest_interval_ns,omitzero"` // between two samples of a training sequence, ns; 0: not known
 }
 
 // Validate reports everything that is wrong with the model.
@@ -71,6 +74,7 @@ func (m *Model) Validate() error {
 	if t := m.Training; t.MinLength < 0 || t.MaxLength < 0 || t.MinLength > t.MaxLength {
 		errs = append(errs, fmt.Errorf("reservoir: training: sequences of %d to %d samples", t.MinLength, t.MaxLength))
 	}
+	errs = append(errs, m.Training.checkRate())
 	for _, c := range m.Channels {
 		errs = append(errs, named("channel name", c))
 	}
@@ -93,6 +97,33 @@ func (m *Model) Validate() error {
 func named(what, name string) error {
 	if err := names.Check(what, name); err != nil {
 		return fmt.Errorf("reservoir: model: %w", err)
+	}
+	return nil
+}
+
+// Rates that a model may have, Hz: from a sample in twelve days to one in a
+// nanosecond, which is what times count in.
+const (
+	LowestRate  = 1e-6
+	HighestRate = 1e9
+)
+
+// CheckRate refuses what is no sampling rate in Hz.
+func CheckRate(hertz float64) error {
+	if !(hertz >= LowestRate && hertz <= HighestRate) {
+		return fmt.Errorf("sampling rate %g Hz, want %g to %g", hertz, LowestRate, HighestRate)
+	}
+	return nil
+}
+
+func (t Training) checkRate() error {
+	if t.Rate != 0 {
+		if err := CheckRate(t.Rate); err != nil {
+			return fmt.Errorf("reservoir: training: %w", err)
+		}
+	}
+	if t.LongestInterval < 0 || t.LongestInterval > 0 && t.Rate == 0 {
+		return fmt.Errorf("reservoir: training: longest interval %d ns, sampling rate %g Hz: want 0 or more, and 0 without a rate", t.LongestInterval, t.Rate)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 
 // The form of a model file is in the package's documentation, doc.go.
 const (
-	newestVersion = "4"
+	newestVersion = "5"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -45,6 +45,9 @@ type readoutInfo struct {
 // that was read from an older file keeps its bytes and its fingerprint, and so
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
+	if m.Training.Rate != 0 {
+		return "5"
+	}
 	for _, h := range m.Readouts {
 		if h.Limit != nil {
 			return "4"
@@ -197,7 +200,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}

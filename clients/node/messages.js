@@ -21,12 +21,12 @@ export function encodeSamples(channels, columns, times) {
   return tableToIPC(new Table(fields), "stream"); // not the file format; without compression
 }
 
-const flagNames = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length"];
+const flagNames = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate"];
 const bit = (name) => 1 << flagNames.indexOf(name);
 
 // The worst of a prediction's flags wins.
 const judgements = [
-  ["unlike-training", bit("out-of-range") | bit("flat") | bit("length")],
+  ["unlike-training", bit("out-of-range") | bit("flat") | bit("length") | bit("rate")],
   ["gap", bit("gap")],
   ["poison-skipped", bit("poison-skipped")],
   ["held", bit("held")],

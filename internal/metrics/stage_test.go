@@ -108,6 +108,7 @@ eusn_predictions_flagged_total{flag="idle"} 0
 eusn_predictions_flagged_total{flag="length"} 0
 eusn_predictions_flagged_total{flag="out-of-range"} 0
 eusn_predictions_flagged_total{flag="poison-skipped"} 1
+eusn_predictions_flagged_total{flag="rate"} 0
 eusn_predictions_flagged_total{flag="reordered"} 1
 eusn_predictions_flagged_total{flag="warm-up"} 0
 # HELP eusn_predictions_total Predictions the server has acknowledged, by their integrity.

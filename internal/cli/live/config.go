@@ -32,10 +32,18 @@ func pipelineConfig(c config.Config) pipeline.Config {
 		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
 		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
-		Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,
+		RateTolerance: rateTolerance(c.Input.RateTolerance), Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,
 		SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,
 		Idle: c.Stage.Idle, Forget: c.Stage.Forget,
 	}
+}
+
+// rateTolerance is a share, of percent; no percent switch the flag off.
+func rateTolerance(percent int) float64 {
+	if percent == 0 {
+		return -1
+	}
+	return float64(percent) / 100
 }
 
 // inputOf is how messages are read.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,6 +131,7 @@ func Print(a *cli.App, r Report) {
 			row("lengths", "trained on sequences of %d to %d samples; predictions are flagged beyond half or twice that", t.MinLength, t.MaxLength)
 		}
 	}
+	row("rate", "%s", RateText(r))
 	if len(r.Training.Inputs) == 0 {
 		row("ranges", "not in the model: no prediction is flagged as out-of-range or flat; train again to add them")
 	}
@@ -145,6 +147,28 @@ func Print(a *cli.App, r Report) {
 		row(name, "%s: %.4g to %.4g, mean %.4g, deviation %.4g, longest constant run %d samples", r.Channels[i], in.Min, in.Max, in.Mean, in.Deviation, in.LongestRun)
 	}
 }
+
+// RateText says at which sampling rate a model was trained, and how far back
+// that lets its lags reach.
+func RateText(r Report) string {
+	t := r.Training
+	if t.Rate == 0 {
+		return "not in the model: no prediction is flagged for its sampling rate; train again on samples with times, or with --rate"
+	}
+	text := fmt.Sprintf("trained at %g Hz", t.Rate)
+	if t.LongestInterval > 0 {
+		text += fmt.Sprintf(", at most %s s between two samples", seconds(float64(t.LongestInterval)/1e9))
+	}
+	if s := r.Spec; s.Kind == reservoir.Mixed {
+		text += fmt.Sprintf("; lags reach back %s s", seconds(float64(s.Taps.MaxLag)/t.Rate))
+	}
+	if t.MaxLength > 0 {
+		text += fmt.Sprintf("; sequences of %s to %s s", seconds(float64(t.MinLength)/t.Rate), seconds(float64(t.MaxLength)/t.Rate))
+	}
+	return text
+}
+
+func seconds(s float64) string { return strconv.FormatFloat(s, 'g', 4, 64) }
 
 // ListText names the first of many, each as long as a table shows it.
 func ListText(all []string) string {

@@ -21,6 +21,7 @@ import (
 func newEvaluate(a *cli.App) *cobra.Command {
 	var archive, model, predictions string
 	var least float64
+	var tolerance int
 	var part bool // --split was given
 	o := offline.EvaluateOptions{Split: offline.Test}
 	cmd := &cobra.Command{
@@ -41,6 +42,7 @@ those of the live stage bit for bit.`,
 	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set to predict: train or test")
 	f.StringVar(&o.Readout, "head", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
+	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; 0 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
@@ -50,6 +52,12 @@ those of the live stage bit for bit.`,
 		}
 		if !(least >= 0) { // a NaN would let everything pass
 			return fmt.Errorf("--min-accuracy %v: want a share of 1, such as 0.74", least)
+		}
+		if tolerance < 0 || tolerance > 100 {
+			return fmt.Errorf("--rate-tolerance %d: want 0 to 100", tolerance)
+		}
+		if o.RateTolerance = float64(tolerance) / 100; tolerance == 0 {
+			o.RateTolerance = -1
 		}
 		part = f.Changed("split")
 		if o.Threads < 0 {
@@ -114,7 +122,8 @@ func evaluate(ctx context.Context, a *cli.App, model, archive string, split bool
 		a.Print("%d missing values were filled with the value before them", ev.Missing)
 	}
 	if n := ev.Flagged; len(n) > 0 {
-		a.Print("flagged as unlike the training: %d out of range, %d flat, %d of unusual length, of %d predictions", n[codec.FlagOutOfRange.String()], n[codec.FlagFlat.String()], n[codec.FlagLength.String()], len(ev.Predictions))
+		a.Print("flagged as unlike the training: %d out of range, %d flat, %d of unusual length, %d at another sampling rate, of %d predictions",
+			n[codec.FlagOutOfRange.String()], n[codec.FlagFlat.String()], n[codec.FlagLength.String()], n[codec.FlagRate.String()], len(ev.Predictions))
 	}
 	if ev.Empty > 0 {
 		a.Say("warning: %d %s have no values; their predictions mean nothing", ev.Empty, src.Words())

@@ -187,6 +187,7 @@ func newRetrain(a *cli.App) *cobra.Command {
 	var pol PolicyFlags
 	var scale scaleFlags
 	var archive, out, head string
+	var rate rateFlag
 	var threads int
 	cmd := &cobra.Command{
 		Use:   "retrain [--merge FILE...]",
@@ -233,6 +234,7 @@ bits. The same shards always give the same bits.`,
 	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels")
 	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&head, "head", "", "name of the trained readout (default \"default\")")
+	f.Var(&rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
 	f.IntVar(&threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	net.add(f)
 	pol.Add(f)
@@ -274,7 +276,7 @@ bits. The same shards always give the same bits.`,
 				return err
 			}
 			o := net.options(src.Channels)
-			o.Policy, o.Readout, o.Threads, o.Memory = policy, head, threads, budget
+			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate = policy, head, threads, budget, float64(rate)
 			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 				return err
 			}
@@ -373,6 +375,18 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	return nil
 }
 
+// sayRate says at what sampling rate is trained, and of pauses within sequences:
+// the live stage will not flag any that are no longer.
+func sayRate(a *cli.App, r offline.RetrainReport) {
+	a.Say("sampling rate %g Hz: the live stage flags sequences at another rate", r.Sampling.Rate)
+	if intervals := float64(r.Sampling.Longest) / 1e9 * r.Sampling.Rate; intervals > manyIntervals {
+		a.Say("note: two samples of a training sequence are %.4g s apart, as long as %.0f intervals of that rate; shorter pauses will not be flagged; give --rate if these are faults of the recording", float64(r.Sampling.Longest)/1e9, intervals)
+	}
+}
+
+// manyIntervals between two samples are no jitter of a clock.
+const manyIntervals = 3
+
 // SayPlanned says what will be learnt from.
 func SayPlanned(a *cli.App, src archives.Labelled, p reservoir.Policy, r offline.RetrainReport) {
 	length := fmt.Sprint(r.MinLength)
@@ -381,6 +395,9 @@ func SayPlanned(a *cli.App, src archives.Labelled, p reservoir.Policy, r offline
 	}
 	a.Say("training on %d sequences of %s samples, cut from %d %s as the live stage cuts them: %s", r.Sequences, length, r.Series, src.Words(), models.PolicyText(p))
 	a.Say("%s", planText(r.Plan))
+	if r.Sampling.Rate > 0 {
+		sayRate(a, r)
+	}
 	if r.Unused > 0 {
 		a.Say("note: %d samples after the last sequence of their %s are not used", r.Unused, src.Words())
 	}

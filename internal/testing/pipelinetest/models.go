@@ -58,6 +58,13 @@ func Ranged(m *reservoir.Model) *reservoir.Model {
 	return m
 }
 
+// Timed gives a model a sampling rate: the silences of recordings are no jumps,
+// but where there are many or none the rate is off.
+func Timed(m *reservoir.Model) *reservoir.Model {
+	m.Training.Rate, m.Training.LongestInterval = 500, 9e6
+	return m
+}
+
 // Unlike is what a sequence's samples are to be flagged with, by the
 // definition of package monitor.
 func Unlike(m *reservoir.Model, x []float32) (f codec.Flag) {

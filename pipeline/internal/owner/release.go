@@ -16,7 +16,7 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 	t, b, seq := ownerOf(a.Part), a.Snapshot, a.InSeq
 	switch {
 	case a.Close:
-		at := wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: wire.StateVersion}
+		at := wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: a.Version}
 		e.releases.Go(func() {
 			defer close(t.closed)
 			if !t.failed.Load() {

@@ -65,7 +65,7 @@ func recordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, empt
 	case to < len(a.Preds):
 		r.Rests = wire.Place{Seq: a.At[to-1], Stored: a.Stored[to-1]}
 	case a.InSeq > 0: // there is a state
-		r.Mark, r.Rests = wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: wire.StateVersion}, wire.Place{}
+		r.Mark, r.Rests = wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: a.Version}, wire.Place{}
 	}
 	r.Losses = a.Losses
 	if r.InSeq > before {

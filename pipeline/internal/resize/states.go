@@ -161,8 +161,8 @@ func (j *Job) publish(ctx context.Context) error {
 			return err
 		}
 		begin.InSeq = r.Cut
-		begin.Mark = wire.Mark{Seq: r.Cut, Time: r.Stored, Version: wire.StateVersion}
-		if begin.Mark.Digest, err = part.DigestOf(wire.StateVersion); err != nil {
+		begin.Mark = wire.Mark{Seq: r.Cut, Time: r.Stored, Version: uint64(j.Shape.Version())}
+		if begin.Mark.Digest, err = part.DigestOf(begin.Mark.Version); err != nil {
 			return err
 		}
 		err = j.rewrite(ctx, p, func(now *wire.Record, _ uint64) bool {

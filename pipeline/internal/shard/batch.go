@@ -61,6 +61,7 @@ type Answer struct {
 	touched  bool
 	Messages int         // input messages taken into account, repeats and replayed ones included
 	Digest   wire.Digest // of the state after inSeq
+	Version  uint64      // of the form that the digest is of
 	Losses   string      // since the snapshot in the record
 	Snapshot []byte      // of that state, where one is due
 }

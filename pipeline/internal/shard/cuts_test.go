@@ -23,7 +23,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 		{Kind: reservoir.Marked, Early: 3}, {Kind: reservoir.Count, Length: 4}, {Kind: reservoir.Window, Length: 6, Hop: 2, Early: 1},
 		{Kind: reservoir.Endless, Early: 4}, {Kind: reservoir.Gap, Gap: 5 * time.Millisecond},
 	} {
-		m := pipelinetest.Model(t, 3, policy)
+		m := pipelinetest.Timed(pipelinetest.Model(t, 3, policy))
 		whole := 0
 		for seed := range uint64(12) {
 			room := 6 - int(seed%3)/2 // for all keys, or for all but one

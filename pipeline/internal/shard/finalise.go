@@ -32,7 +32,7 @@ func (s *Shard) finalise(b *Batch) error {
 		if err := s.check(p); err != nil {
 			return err
 		}
-		a.Digest = p.State.Sum
+		a.Digest, a.Version = p.State.Sum, uint64(s.Machine.Shape.Version())
 		if len(p.State.Losses) > 0 {
 			a.Losses = p.State.Losses.String()
 		}

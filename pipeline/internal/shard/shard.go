@@ -71,6 +71,7 @@ type Config struct {
 	Reorder, ReorderBytes                   int
 	MaxKey                                  int // bytes of a key; 0 = any number
 	NonFinite                               codec.NonFinite
+	RateTolerance                           float64
 	Input                                   formats.Input
 	Latency, SnapshotEvery, Lease           time.Duration
 	Idle, Forget                            time.Duration
@@ -126,7 +127,7 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 		return state.Rules{}, err
 	}
 	r := state.Rules{
-		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Training: m.Training, Shape: sh,
+		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Training: m.Training, RateTolerance: c.RateTolerance, Shape: sh,
 		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey,
 	}
 	if m.Network.Spec.Standardise {

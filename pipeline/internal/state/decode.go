@@ -34,7 +34,7 @@ func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
 	v := binary.LittleEndian.Uint32(b[len(snapshotMagic):])
-	if v < wire.OldestState || v > wire.StateVersion {
+	if v < wire.OldestState || v > wire.NewestState {
 		return nil, fmt.Errorf("%w: %w", ErrState, &wire.VersionError{Found: uint64(v)})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
@@ -56,9 +56,10 @@ func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 type stateReader struct {
 	b []byte
 	Shape
-	form  uint32
-	known int // channels whose runs are in it: inputs or 0
-	err   error
+	form    uint32
+	known   int  // channels whose runs are in it: inputs or 0
+	clocked bool // the times of open sequences are in it
+	err     error
 }
 
 func (r *stateReader) fail(format string, args ...any) {
@@ -159,6 +160,13 @@ func (r *stateReader) partition(id int) *Partition {
 			r.fail("its streams have %d channels, want %d", r.known, r.inputs)
 		}
 	}
+	r.clocked = false
+	if r.form >= wire.TimedState {
+		if got := int(r.u32()); got != r.front {
+			r.fail("its front ends have %d words, want %d", got, r.front)
+		}
+		r.clocked = r.flag()
+	}
 	p.lossy, p.clock = r.flag(), r.u64()
 	for range r.count(minSource) {
 		src := r.source(p)
@@ -213,6 +221,7 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 	for i := range r.known {
 		st.Channels[i] = monitor.Channel{Last: math.Float32frombits(r.u32()), Run: r.u32()}
 	}
+	st.clocks = r.clocks()
 	st.Slots, st.Rows = slices.Repeat([]int32{-1}, r.states), make([][]uint32, r.states)
 	for i := range st.Rows {
 		switch kind := r.u8(); kind {
@@ -243,6 +252,24 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 		st.element = p.recency.PushFront(st)
 		p.Touch(st)
 	}
+}
+
+// clocks reads the times of open sequences. Those of a state that was exported
+// without are not known; those that the model has no use for are left out.
+func (r *stateReader) clocks() []monitor.Clock {
+	if !r.timed && !r.clocked {
+		return nil
+	}
+	all := make([]monitor.Clock, r.states)
+	for i := range all {
+		if all[i].Lose(); r.clocked {
+			all[i] = monitor.Clock{First: int64(r.u64()), Longest: int64(r.u64()), Count: r.u32()}
+		}
+	}
+	if !r.timed {
+		return nil
+	}
+	return all
 }
 
 func (r *stateReader) rowWords() []uint32 {

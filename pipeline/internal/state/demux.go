@@ -170,8 +170,14 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 		Stream: st, Phase: int32(c.Phase), Reset: c.Reset, Emit: c.Emit && !answered, End: c.End, Open: st.Seq.Open(),
 		From: int32(base) + c.From, To: int32(base) + c.To,
 	})
+	if st.clocks != nil {
+		st.watchTimes(g, c)
+	}
 	if c.Emit && !answered {
 		s.predict(m, st, g, c, *flags)
+	}
+	if c.Emit && st.clocks != nil && s.Policy.Kind == reservoir.Endless {
+		st.clocks[c.Phase].Begin(st.timeBehind(g, c)) // it never ends: the rate is that since the prediction before
 	}
 	if c.End {
 		st.told = st.told && *flags&(codec.FlagOutOfRange|codec.FlagFlat) != 0
@@ -180,6 +186,38 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 			*flags = st.Since // what was lost in the silence may belong to either side
 		}
 	}
+}
+
+// watchTimes takes the times of a cut's samples.
+func (st *Stream) watchTimes(g group, c sequence.Cut) {
+	clock, from := &st.clocks[c.Phase], c.From
+	switch {
+	case c.From == c.To:
+		return
+	case len(g.Times) == 0:
+		clock.Lose()
+		return
+	case c.Reset:
+		clock.Begin(g.Times[from])
+		from++
+	}
+	before := st.lastTime
+	if from > 0 {
+		before = g.Times[from-1]
+	}
+	clock.Take(g.Times[from:c.To], before)
+}
+
+// timeBehind is the time of the last sample of a cut, or of the one before it
+// where it has none.
+func (st *Stream) timeBehind(g group, c sequence.Cut) int64 {
+	switch {
+	case c.To == 0:
+		return st.lastTime
+	case len(g.Times) == 0:
+		return codec.NoTime
+	}
+	return g.Times[c.To-1]
 }
 
 // unlike flags the sequence in hand for samples unlike those of the training,
@@ -202,10 +240,7 @@ func (s *Machine) unlike(m *step, st *Stream, flags *codec.Flag, outside, flat b
 func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags codec.Flag) {
 	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags}
 	if c.To > 0 {
-		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.To)-1), codec.NoTime
-		if len(g.Times) > 0 {
-			p.Time = g.Times[c.To-1]
-		}
+		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.To)-1), st.timeBehind(g, c)
 	}
 	if !c.End {
 		p.Flags |= codec.FlagEarly
@@ -216,6 +251,9 @@ func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags co
 	}
 	if s.Training.Unlike(c.Age+int64(c.To-c.From), !c.End) {
 		p.Flags |= codec.FlagLength
+	}
+	if st.clocks != nil && s.rate.Off(&st.clocks[c.Phase], p.Time) {
+		p.Flags |= codec.FlagRate
 	}
 	a := m.out
 	a.Preds = append(a.Preds, p)

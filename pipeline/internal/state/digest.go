@@ -18,17 +18,17 @@ func (e *Mismatch) Error() string {
 
 // form is the version of the state's bytes that the partition's digest is of:
 // ours, but where it is to be compared with a record of an older program, its.
-func (p *Partition) form() uint32 {
-	if p.Want.At > 0 && p.Want.Version < wire.StateVersion {
-		return wire.OldestState
+func (p *Partition) form(sh *Shape) uint32 {
+	if p.Want.At > 0 && p.Want.Version < uint64(sh.Version()) {
+		return max(wire.OldestState, uint32(p.Want.Version))
 	}
-	return wire.StateVersion
+	return sh.Version()
 }
 
 // Rehash brings a partition's digest up to date with what was touched since
 // the last time. It belongs after the engine call, when rows are settled.
 func (s *Machine) Rehash(p *Partition, rows RowReader) error {
-	form := p.form()
+	form := p.form(&s.Shape)
 	s.hasher.rows = rows
 	for _, st := range p.dirty {
 		st.dirty = false
@@ -75,7 +75,7 @@ func (s *Machine) Check(p *Partition, rows RowReader) (compared bool, err error)
 	if p.Sum != want.Digest {
 		return true, &Mismatch{want.At, p.Sum, want.Digest}
 	}
-	if want.Version >= wire.StateVersion {
+	if want.Version >= uint64(s.Shape.Version()) {
 		return true, nil
 	}
 	return true, s.recount(p, rows)

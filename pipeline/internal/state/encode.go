@@ -20,13 +20,16 @@ import (
 // them:
 //
 //	"EUSNSNAP" version:u32 network:[32]byte partition:u32 in_seq:u64 in_time:i64
-//	words:u32 states:u32 channels:u32 inputs:u32 lossy:u8 clock:u64 sources:u32
+//	words:u32 states:u32 channels:u32 inputs:u32 front:u32 timed:u8
+//	lossy:u8 clock:u64 sources:u32
 //	per source, by key: source, streams:u32, its streams by id
 //	  source: key incarnation last:u64 heard_in:u64 partial:u8 flags:u32 held:u32
 //	          per held message: seq:u64 in_seq:u64 header data
 //	  stream: id heard_at:u64 heard_in:u64 n:i64 last:i64 since:u32 flags:[states]u32
 //	          seq:u64 row:u32 time:i64 has_sample:u8 sample:[channels]f32
 //	          per input: value:f32 run:u32, as in monitor.Channel
+//	          timed: per state: first:i64 longest:i64 count:u32, as in monitor.Clock
+//	          front: words of the front end
 //	          per state: row:u8, 0 = none, 1 = its words follow,
 //	          2 = it is stored apart: seq:u64 in <JOB>-ROWS, hash:[2]u64
 //	sha256 of everything before it
@@ -36,6 +39,8 @@ import (
 // or 0 where no run of them is known: of a state that was of version 2 when it
 // was exported.
 //
+// Version 4 is of a model with a sampling rate or a front end, version 3 of one
+// without, which has neither front nor timed.
 // Version 2, which is read, has no inputs, neither their number nor them, and
 // flags of u8.
 const (
@@ -173,6 +178,12 @@ func AppendStream(dst []byte, st *Stream, rows RowAppender, form uint32) ([]byte
 			dst = le.AppendUint32(le.AppendUint32(dst, math.Float32bits(c.Last)), c.Run)
 		}
 	}
+	if form >= wire.TimedState {
+		for _, c := range st.clocks {
+			dst = le.AppendUint64(le.AppendUint64(dst, uint64(c.First)), uint64(c.Longest))
+			dst = le.AppendUint32(dst, c.Count)
+		}
+	}
 	for i := range st.Slots {
 		var err error
 		if dst, err = rows.AppendRow(dst, st, i); err != nil {
@@ -216,7 +227,7 @@ func parseHeader(s string) (wire.Header, error) {
 
 // Encode encodes a partition as it is now.
 func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
-	return p.EncodeAs(sh, rows, wire.StateVersion)
+	return p.EncodeAs(sh, rows, sh.Version())
 }
 
 // EncodeAs writes a snapshot in one of the forms that are read.
@@ -232,6 +243,9 @@ func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, e
 	}
 	if form > wire.OldestState {
 		b = le.AppendUint32(b, uint32(sh.inputs))
+	}
+	if form >= wire.TimedState {
+		b = appendBool(le.AppendUint32(b, uint32(sh.front)), sh.timed)
 	}
 	b = le.AppendUint64(appendBool(b, p.lossy), p.clock)
 	b = le.AppendUint32(b, uint32(len(p.Sources)))

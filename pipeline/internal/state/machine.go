@@ -30,6 +30,8 @@ type Rules struct {
 	Training reservoir.Training
 	Shape    Shape
 
+	RateTolerance float64 // share by which sampling rates may differ; no state depends on it
+
 	MaxStreams            int // that a partition remembers
 	Reorder, ReorderBytes int // messages of a key, and bytes of a partition, that may wait
 	MaxKey                int // bytes of a key; 0 = any number
@@ -47,6 +49,7 @@ type Machine struct {
 	Rules
 	decoder decoder
 	limits  *monitor.Limits
+	rate    monitor.Rate
 
 	// scratch of the message in hand
 	in                 codec.Batch
@@ -67,7 +70,7 @@ type Machine struct {
 
 // NewMachine makes a machine. The decoder's channels must be the rules'.
 func NewMachine(r Rules, d decoder) *Machine {
-	return &Machine{Rules: r, decoder: d, limits: monitor.NewLimits(r.Channels, r.Training.Inputs), Turn: TurnOf}
+	return &Machine{Rules: r, decoder: d, limits: monitor.NewLimits(r.Channels, r.Training.Inputs), rate: monitor.NewRate(r.Training, r.RateTolerance), Turn: TurnOf}
 }
 
 // Decoded is the last message that was decoded.

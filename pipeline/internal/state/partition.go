@@ -130,6 +130,9 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 		Slots: slices.Repeat([]int32{-1}, sh.states), Flags: make([]codec.Flag, sh.states),
 		Since: src.flags, last: last{lastTime: codec.NoTime}, Channels: make([]monitor.Channel, sh.inputs),
 	}
+	if sh.timed {
+		st.clocks = make([]monitor.Clock, sh.states)
+	}
 	if sh.channels > 0 {
 		st.sample = make([]float32, sh.channels)
 	}

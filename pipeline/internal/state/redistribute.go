@@ -75,17 +75,13 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 // DigestOf is the digest of a decoded partition, as records have it. version is
 // that of the record.
 func (p *Partition) DigestOf(version uint64) (wire.Digest, error) {
-	form := uint32(wire.StateVersion)
-	if version < wire.StateVersion {
-		form = wire.OldestState
-	}
-	return p.digest(form, false)
+	return p.digest(uint32(min(max(version, wire.OldestState), wire.NewestState)), false)
 }
 
 // DigestOfKeys is the digest of what a decoded partition knows of its keys and
 // streams, whatever partition they are in: the sum over a job's partitions stays
 // the same when keys go from one to another.
-func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.digest(wire.StateVersion, true) }
+func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.digest(wire.NewestState, true) }
 
 func (p *Partition) digest(form uint32, anywhere bool) (sum wire.Digest, err error) {
 	var buf []byte

@@ -18,6 +18,8 @@ type Shape struct {
 	channels int               // of a remembered sample; 0 = none is
 	Width    int               // of a sample: snapshots with remembered ones and without are read; 0 = only those that fit channels
 	inputs   int               // channels that are watched
+	timed    bool              // the times of open sequences are remembered
+	front    int               // words of the state of a stream's front end; 0: there is none
 }
 
 // ShapeOf is what states of a model have in common, whatever its readouts.
@@ -29,7 +31,7 @@ func ShapeOf(m *reservoir.Model, arithmetic string, hold bool) (Shape, error) {
 	if err != nil {
 		return Shape{}, fmt.Errorf("pipeline: %w", err)
 	}
-	sh := Shape{network: sha256.Sum256([]byte(print)), Words: m.Network.Spec.Layout().Words, states: m.Policy.States(), Width: len(m.Channels), inputs: len(m.Channels)}
+	sh := Shape{network: sha256.Sum256([]byte(print)), Words: m.Network.Spec.Layout().Words, states: m.Policy.States(), Width: len(m.Channels), inputs: len(m.Channels), timed: m.Training.Rate > 0}
 	if arithmetic != "" {
 		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
 	}
@@ -37,6 +39,14 @@ func ShapeOf(m *reservoir.Model, arithmetic string, hold bool) (Shape, error) {
 		sh.channels = sh.Width
 	}
 	return sh, nil
+}
+
+// Version is that of the states' bytes.
+func (s Shape) Version() uint32 {
+	if s.timed || s.front > 0 {
+		return wire.TimedState
+	}
+	return wire.StateVersion
 }
 
 // mostOfShape is beyond what any model has of words, states or channels, and
@@ -47,7 +57,7 @@ const mostOfShape = 1 << 27
 
 // ShapeIn reads the shape of a snapshot's states from its own bytes.
 func ShapeIn(b []byte) (sh Shape, part int, err error) {
-	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 16
+	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 16 + 8
 	if len(b) < fixed {
 		return sh, 0, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
@@ -62,6 +72,13 @@ func ShapeIn(b []byte) (sh Shape, part int, err error) {
 		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, want at most %d of each", ErrState, words, states, channels, mostOfShape)
 	}
 	sh.Words, sh.states, sh.channels, sh.inputs = int(words), int(states), int(channels), int(inputs)
+	if le.Uint32(b[8:]) >= wire.TimedState {
+		front := le.Uint32(b[80:])
+		if front > mostOfShape {
+			return sh, part, fmt.Errorf("%w: front ends of %d words, want at most %d", ErrState, front, mostOfShape)
+		}
+		sh.front, sh.timed = int(front), b[84] == 1
+	}
 	return sh, part, nil
 }
 

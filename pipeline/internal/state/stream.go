@@ -36,13 +36,14 @@ type Stream struct {
 	dirty, gone bool
 }
 
-// last is what is kept of a stream's last sample.
+// last is what is kept of a stream's last sample, and of the times before it.
 type last struct {
 	lastSeq  uint64 // Eusn-Seq, row and time
 	lastRow  uint32
 	lastTime int64
-	sample   []float32 // its values, where missing ones are held
-	heard    bool      // sample is set
+	sample   []float32       // its values, where missing ones are held
+	heard    bool            // sample is set
+	clocks   []monitor.Clock // one per state, of a model with a sampling rate; else nil
 }
 
 // IsAway reports whether the row of one of a stream's states is stored apart.

@@ -8,6 +8,10 @@ const (
 	// first release.
 	StateVersion = 3
 	OldestState  = 2 // that is read
+	// TimedState is that of states of a model with a sampling rate, which hold
+	// the times of open sequences. Programs that know no rate know no such model.
+	TimedState  = 4
+	NewestState = TimedState
 )
 
 // VersionError is a state in a form that another version of the program
@@ -19,13 +23,13 @@ func (e *VersionError) Error() string {
 	if e.Found < OldestState {
 		which = "an older"
 	}
-	return fmt.Sprintf("version %d, this program reads %d to %d: %s program wrote it; run that program, or start a new job, which can predict the same input again", e.Found, OldestState, StateVersion, which)
+	return fmt.Sprintf("version %d, this program reads %d to %d: %s program wrote it; run that program, or start a new job, which can predict the same input again", e.Found, OldestState, NewestState, which)
 }
 
 // OtherVersion reports a record whose digest this program cannot compute. It
 // is told before the partition is claimed, so that its own program goes on.
 func (r *Record) OtherVersion() error {
-	if v := r.Mark.Version; v > 0 && (v < OldestState || v > StateVersion) {
+	if v := r.Mark.Version; v > 0 && (v < OldestState || v > NewestState) {
 		return fmt.Errorf("digest: %w", &VersionError{v})
 	}
 	return nil
