@@ -65,7 +65,7 @@ func TestRateIsLearnt(t *testing.T) {
 		}
 		return []int64{0, 20, 40}[rng.IntN(3)] * second / 1000
 	})
-	if _, r := train(jitter, 0); math.Abs(r.Sampling.Rate-50) > 2 || r.Sampling.Longest != 3600*second {
+	if _, r := train(jitter, 0); math.Abs(r.Sampling.Rate-50) > 2 || r.Sampling.Longest != 3600*second { // 30 sequences: all count
 		t.Errorf("jittered 50 Hz are learnt as %g Hz, at most %d ns", r.Sampling.Rate, r.Sampling.Longest)
 	}
 	if m, r, err := RetrainRecording(ctx, record(t, tones(30, 0), Train, true), RetrainOptions{Spec: smallBank(2)}, nil); err != nil || r.Sampling.Rate != 0 || m.Training.Rate != 0 {
@@ -73,6 +73,18 @@ func TestRateIsLearnt(t *testing.T) {
 	}
 	if _, _, err := Retrain(ctx, tones(30, 0), RetrainOptions{Spec: smallBank(2), Rate: 1e-9}, nil); err == nil || !strings.Contains(err.Error(), "sampling rate 1e-09 Hz, want 1e-06 to 1e+09") {
 		t.Errorf("a rate that is none: %v", err)
+	}
+
+	s := pulse{}
+	for i := range 100 {
+		s.add(pace{period: 1e7, longest: int64(1e7) + int64(i/98)*3600*second})
+	}
+	if got := s.longestInterval(); got != 1e7 {
+		t.Errorf("two sequences of 100 have a pause, and the longest interval is %d ns", got)
+	}
+	s.add(pace{period: 1e7, longest: 3600 * second})
+	if got := s.longestInterval(); got != 3600*second {
+		t.Errorf("three sequences of 101 have a pause, and the longest interval is %d ns", got)
 	}
 
 	lost := timed(t, func(r int) int64 { // one sample in each stream

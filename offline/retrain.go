@@ -64,7 +64,7 @@ type RetrainReport struct {
 // Sampling is how fast the samples of a training came.
 type Sampling struct {
 	Rate    float64 `json:"rate"`                         // Hz
-	Longest int64   `json:"longest_interval_ns,omitzero"` // between two samples of a sequence, ns; 0: not known
+	Longest int64   `json:"longest_interval_ns,omitzero"` // between two samples, in all but 2 % of the sequences, ns; 0: not known
 }
 
 // Retrain makes a model from the training part of d; it never looks at the
@@ -219,7 +219,7 @@ func (t *training) sampling() Sampling {
 	if reservoir.CheckRate(hertz) != nil {
 		return Sampling{} // none, or times that are none
 	}
-	return Sampling{hertz, t.plan.pulse.longest}
+	return Sampling{hertz, t.plan.pulse.longestInterval()}
 }
 
 // readout are the options of the readout, within the memory that what else is

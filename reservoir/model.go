@@ -51,7 +51,7 @@ type Training struct {
 	Inputs []InputRange `json:"inputs,omitzero"` // of each channel; none: not known
 
 	Rate            float64 `json:"rate,omitzero"`                // samples per second, Hz; 0: not known
-	LongestInterval int64   `json:"longest_interval_ns,omitzero"` // between two samples of a training sequence, ns; 0: not known
+	LongestInterval int64   `json:"longest_interval_ns,omitzero"` // between two samples, in all but 2 % of the training sequences, ns; 0: not known
 }
 
 // Validate reports everything that is wrong with the model.

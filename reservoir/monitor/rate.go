@@ -10,7 +10,7 @@ import (
 const NoTime = math.MinInt64
 
 // JumpFactor is how many times longer than usual the time between two samples
-// of a sequence may be: than the longest in training where that is known, else
+// of a sequence may be: than the longest in training (in all but 2 % of its sequences) where that is known, else
 // than the time that the rate gives. One lost sample makes it twice as long.
 const JumpFactor = 1.5
 

@@ -48,6 +48,40 @@ func TestRecordingTrains(t *testing.T) {
 	clitest.Exec(t, t.Context(), "demo", "--dir", dir, "--dataset", archive).Want(t, cli.ExitIntegrity, "want a dataset archive", "a recording works with eusn-stream offline retrain")
 }
 
+// A recording whose samples have times gives the model their rate; one at half of
+// it is flagged, and --rate says another.
+func TestRecordingHasRate(t *testing.T) {
+	dir := t.TempDir()
+	record := func(name string, ms int) string {
+		var b strings.Builder
+		b.WriteString("stream,time,x,label\n")
+		for r := range 200 {
+			fmt.Fprintf(&b, "m,2026-01-01T00:00:%02d.%03dZ,%d,%s\n", r*ms/1000, r*ms%1000, r%7*(1+r/100), []string{"calm", "busy"}[r/100])
+		}
+		archive := filepath.Join(dir, name+".parquet")
+		clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, name+".csv"), b.String()), "--out", archive)
+		return archive
+	}
+	archive, model := record("even", 20), filepath.Join(dir, "m.safetensors")
+	train := []string{"offline", "retrain", "--archive", archive, "--out", model, "--policy", "count", "--length", "20", "--members", "2", "--units", "8"}
+	clitest.Must(t, train...).Want(t, cli.ExitOK, "sampling rate 50 Hz: the live stage flags sequences at another rate")
+	if out := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(out, "trained at 50 Hz, at most 0.02 s between two samples; sequences of 0.4 to 0.4 s") {
+		t.Errorf("inspect says\n%s", out)
+	}
+	for _, c := range []struct {
+		archive, tolerance, want string
+	}{{archive, "5", ""}, {record("slow", 40), "5", "10 at another sampling rate, of 10 predictions"}, {record("slower", 24), "5", "10 at another sampling rate"}, {record("less", 24), "20", ""}, {record("other", 40), "0", ""}} {
+		out := clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", c.archive, "--rate-tolerance", c.tolerance).Out
+		if strings.Contains(out, "at another sampling rate") != (c.want != "") || !strings.Contains(out, c.want) {
+			t.Errorf("%s within %s %%: want %q\n%s", filepath.Base(c.archive), c.tolerance, c.want, out)
+		}
+	}
+	clitest.Must(t, append(train, "--rate", "25.6kHz")...).Want(t, cli.ExitOK, "sampling rate 25600 Hz")
+	for _, bad := range []string{"0", "-5Hz", "fast", "1e12", "NaN"} {
+		clitest.Exec(t, t.Context(), append(train, "--rate", bad)...).Want(t, cli.ExitUsage, "want a sampling rate of 1e-06 to 1e+09 Hz, such as 100Hz or 25.6kHz")
+	}
+}
+
 // A model that was trained on whole series and cuts windows, as every one
 // before training cut them, is refused before anything is started.
 func TestRunRefusesOtherLengths(t *testing.T) {

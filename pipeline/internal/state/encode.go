@@ -20,7 +20,7 @@ import (
 // them:
 //
 //	"EUSNSNAP" version:u32 network:[32]byte partition:u32 in_seq:u64 in_time:i64
-//	words:u32 states:u32 channels:u32 inputs:u32 front:u32 timed:u8
+//	words:u32 states:u32 channels:u32 inputs:u32 more:u32 timed:u8
 //	lossy:u8 clock:u64 sources:u32
 //	per source, by key: source, streams:u32, its streams by id
 //	  source: key incarnation last:u64 heard_in:u64 partial:u8 flags:u32 held:u32
@@ -29,7 +29,6 @@ import (
 //	          seq:u64 row:u32 time:i64 has_sample:u8 sample:[channels]f32
 //	          per input: value:f32 run:u32, as in monitor.Channel
 //	          timed: per state: first:i64 longest:i64 count:u32, as in monitor.Clock
-//	          front: words of the front end
 //	          per state: row:u8, 0 = none, 1 = its words follow,
 //	          2 = it is stored apart: seq:u64 in <JOB>-ROWS, hash:[2]u64
 //	sha256 of everything before it
@@ -39,8 +38,10 @@ import (
 // or 0 where no run of them is known: of a state that was of version 2 when it
 // was exported.
 //
-// Version 4 is of a model with a sampling rate or a front end, version 3 of one
-// without, which has neither front nor timed.
+// Version 4 is of a model with a sampling rate, version 3 of one without, which
+// has neither more nor timed. more is 0: how many words of something else there
+// are for a stream, for a later program to say. One that does not know them
+// refuses the state.
 // Version 2, which is read, has no inputs, neither their number nor them, and
 // flags of u8.
 const (
@@ -245,7 +246,7 @@ func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, e
 		b = le.AppendUint32(b, uint32(sh.inputs))
 	}
 	if form >= wire.TimedState {
-		b = appendBool(le.AppendUint32(b, uint32(sh.front)), sh.timed)
+		b = appendBool(le.AppendUint32(b, 0), sh.timed)
 	}
 	b = le.AppendUint64(appendBool(b, p.lossy), p.clock)
 	b = le.AppendUint32(b, uint32(len(p.Sources)))

@@ -19,7 +19,6 @@ type Shape struct {
 	Width    int               // of a sample: snapshots with remembered ones and without are read; 0 = only those that fit channels
 	inputs   int               // channels that are watched
 	timed    bool              // the times of open sequences are remembered
-	front    int               // words of the state of a stream's front end; 0: there is none
 }
 
 // ShapeOf is what states of a model have in common, whatever its readouts.
@@ -43,7 +42,7 @@ func ShapeOf(m *reservoir.Model, arithmetic string, hold bool) (Shape, error) {
 
 // Version is that of the states' bytes.
 func (s Shape) Version() uint32 {
-	if s.timed || s.front > 0 {
+	if s.timed {
 		return wire.TimedState
 	}
 	return wire.StateVersion
@@ -73,11 +72,7 @@ func ShapeIn(b []byte) (sh Shape, part int, err error) {
 	}
 	sh.Words, sh.states, sh.channels, sh.inputs = int(words), int(states), int(channels), int(inputs)
 	if le.Uint32(b[8:]) >= wire.TimedState {
-		front := le.Uint32(b[80:])
-		if front > mostOfShape {
-			return sh, part, fmt.Errorf("%w: front ends of %d words, want at most %d", ErrState, front, mostOfShape)
-		}
-		sh.front, sh.timed = int(front), b[84] == 1
+		sh.timed = b[84] == 1
 	}
 	return sh, part, nil
 }
