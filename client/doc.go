@@ -25,6 +25,10 @@
 // everything from some sample that is certainly stored, and the client leaves
 // out what the input has. It tells samples by their times.
 //
+// A stream is named by its key: what the wildcards of the job's input subject
+// stand for (Options.Subject), joined by dots. With plant.*.line.* the stream of
+// plant.A.line.3 is "A.3"; with the default, sensors.*, it is one token.
+//
 // The protocol is in package pipeline's documentation, its Go code in
 // pipeline/producer (Live) and pipeline/consumer (Read). Label
 // stores what somebody says that a sequence, or the samples of a time, were

@@ -96,6 +96,10 @@
 //
 // # Keys
 //
+// A key is the levels of a topic that the wildcards stand for, joined by "/".
+// Where the job's keys have several tokens (plant.*.line.*, plant.>), each level
+// is published as one of them, and a key of another number of levels is refused.
+//
 // One gateway sends a key: a second one, or a producer that publishes under the
 // same key, would count its own numbers. If the gateway finds another's message
 // last, it begins a new incarnation, which the stage flags as a gap. A topic
