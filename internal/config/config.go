@@ -330,6 +330,36 @@ type Fieldbus struct {
 	// default it does not: a node that has lost its broker has not stopped its
 	// machine.
 	SparkplugEnd bool `mapstructure:"sparkplug_end" default:"false"`
+	// A server of OPC UA whose variables are subscribed to: opc.tcp://host:4840. Empty:
+	// none.
+	OPCUA string `mapstructure:"opcua" default:"" flag:"opcua"`
+	// Where each channel of each stream is in that server, by the stream's key, a /
+	// and the channel.
+	OPCUANodes Mapping `mapstructure:"opcua_nodes" default:"{}" pattern:"^(ns=[0-9]+;)?[isgb]=.+$" want:"node ids, such as {pump7/x: ns=2;s=Pump7.X}"`
+	// Security policy of the connection. auto: the safest that the server offers; without
+	// opcua_cert that is None.
+	OPCUASecurity string `mapstructure:"opcua_security" default:"auto" enum:"auto,None,Basic256Sha256,Aes128_Sha256_RsaOaep,Aes256_Sha256_RsaPss"`
+	// Path of the gateway's own certificate, which the server must trust. It needs
+	// opcua_key.
+	OPCUACert string `mapstructure:"opcua_cert" default:""`
+	// Path of the key of that certificate.
+	OPCUAKey string `mapstructure:"opcua_key" default:""`
+	// Path of the server's certificate: a server that has another one is not spoken
+	// to. Empty: any.
+	OPCUATrust string `mapstructure:"opcua_trust" default:""`
+	// Name to log in with at the server. Empty: anonymous.
+	OPCUAUser string `mapstructure:"opcua_user" default:""`
+	// The password that belongs to opcua_user. Set it as an environment variable rather
+	// than in a file.
+	OPCUAPassword string `mapstructure:"opcua_password" default:""`
+	// How often the server looks at a variable. 0s: it notes each change, or looks as
+	// often as it can.
+	OPCUASampling time.Duration `mapstructure:"opcua_sampling" default:"100ms" minimum:"0s" maximum:"1h"`
+	// How often the server sends what has changed.
+	OPCUAPublishing time.Duration `mapstructure:"opcua_publishing" default:"500ms" minimum:"1ms" maximum:"1h"`
+	// Values of a variable that the server keeps until it sends them. If more come,
+	// the oldest are lost, and the next sample is flagged.
+	OPCUAQueue int `mapstructure:"opcua_queue" default:"100" minimum:"1" maximum:"100000"`
 	// Time between two samples: each has the values that are known then. 0s: a sample
 	// for each time that the values of a message have.
 	Period time.Duration `mapstructure:"period" default:"0s" minimum:"0s"`

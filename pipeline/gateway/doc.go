@@ -69,6 +69,9 @@
 //	                                                       had under way
 //	Sparkplug B                 no                         until its births have    nothing
 //	                                                       come again (flag gap)
+//	OPC UA                      when it is read            until it has subscribed   nothing
+//	                                                       again, and as QoS 0
+//	                                                       (flag gap)
 //	lines over UDP              no                         as QoS 0, and packets    packets that the network doubles
 //	                                                       for which there was no room
 //

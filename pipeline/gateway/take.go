@@ -64,7 +64,7 @@ func (g *Gateway) Forget(ctx context.Context, session string) {
 // parts decodes a message and checks what it has. An empty message, with which
 // MQTT devices clear a retained one, has no parts.
 func (g *Gateway) parts(m *Message) ([]Part, error) {
-	if len(m.Payload) == 0 {
+	if len(m.Payload) == 0 && m.Parts == nil {
 		return nil, nil
 	}
 	parts, err := m.Parts, error(nil)

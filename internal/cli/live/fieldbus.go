@@ -2,11 +2,13 @@ package live
 
 import (
 	"errors"
+	"log/slog"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/opcua"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
 )
 
@@ -19,6 +21,18 @@ func checkFieldbus(c config.Fieldbus, g config.Gateway) error {
 		return errors.New("gateway: fieldbus.sparkplug comes over MQTT: give --mqtt-listen or --broker, too")
 	}
 	return sparkplug.CheckGroups(c.Sparkplug)
+}
+
+// followOPCUA subscribes to a server.
+func followOPCUA(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slog.Logger) (*opcua.Client, error) {
+	named, err := formats.NewNamed(formats.Input{}, s) // values have no names here: scales of input.channels are for others
+	if err != nil {
+		return nil, err
+	}
+	return opcua.Follow(g, opcua.Options{
+		URL: c.OPCUA, Nodes: c.OPCUANodes.Map(), Channels: s.Channels, Sampler: named, Policy: c.OPCUASecurity, Cert: c.OPCUACert, Key: c.OPCUAKey, Trust: c.OPCUATrust,
+		User: c.OPCUAUser, Password: c.OPCUAPassword, Sampling: c.OPCUASampling, Publishing: c.OPCUAPublishing, Queue: c.OPCUAQueue, Period: c.Period, Log: log,
+	})
 }
 
 // newSparkplug is the host of Sparkplug B, nil where none is asked for.

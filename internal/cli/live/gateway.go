@@ -32,7 +32,7 @@ import (
 )
 
 // gatewayFlags are the flags of gateway that override keys of the configuration.
-var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "sparkplug", "outbox", "metrics"}
+var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "sparkplug", "opcua", "outbox", "metrics"}
 
 // NewGateway is "gateway".
 func NewGateway(a *cli.App) *cobra.Command {
@@ -75,6 +75,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.String("broker", "", "another MQTT broker, such as tcp://127.0.0.1:1883")
 	f.String("topics", "", "patterns of topics, separated by commas")
 	f.String("sparkplug", "", "groups of Sparkplug B to take over MQTT, separated by commas; + for all")
+	f.String("opcua", "", "server of OPC UA to subscribe to, such as opc.tcp://127.0.0.1:4840; see fieldbus.opcua_nodes")
 	f.String("outbox", "", "directory of the outbox")
 	f.String("metrics", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
 	config.ShowDefaults(f, gatewayFlags)
@@ -137,6 +138,13 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	if o.sparkplug, err = newSparkplug(g, c.Fieldbus, in, schema); err != nil {
 		return cli.Fail(cli.ExitConfig, err, "names of metrics in input.channels; see docs/fieldbus.md")
+	}
+	if c.Fieldbus.OPCUA != "" {
+		client, err := followOPCUA(g, c.Fieldbus, schema, log)
+		if err != nil {
+			return cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
+		}
+		defer client.Close()
 	}
 	closeInputs, err := o.open(a, g, log)
 	if err != nil {
@@ -210,8 +218,8 @@ type gatewayInputs struct {
 func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 	g := c.Gateway
 	o := &gatewayInputs{c: g, access: gateway.Access{User: g.User, Password: g.Password, Open: g.Insecure}}
-	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" {
-		return nil, errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen and --udp-listen")
+	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && c.Fieldbus.OPCUA == "" {
+		return nil, errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen and --opcua")
 	}
 	if err := checkFieldbus(c.Fieldbus, g); err != nil {
 		return nil, err

@@ -50,13 +50,17 @@ func TestMain(m *testing.M) {
 type process struct {
 	*exec.Cmd
 	addr string // of what it listens on first
+	book *pipelinetest.LogBook
 }
+
+// says is how many lines of its messages have a text.
+func (p *process) says(text string) int { return p.book.Lines(text) }
 
 var listening = regexp.MustCompile(`MQTT broker at (\S+)`)
 
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0], args...)}
+	p := &process{Cmd: exec.Command(os.Args[0], args...), book: &pipelinetest.LogBook{}}
 	p.Env = append(os.Environ(), asProgram+"=1")
 	out, err := p.StderrPipe()
 	if err == nil {
@@ -70,6 +74,7 @@ func startProcess(t *testing.T, args ...string) *process {
 	go func() {
 		for s := bufio.NewScanner(out); s.Scan(); {
 			t.Log(s.Text())
+			fmt.Fprintln(p.book, s.Text())
 			if m := listening.FindStringSubmatch(s.Text()); m != nil {
 				addr <- m[1]
 			}

@@ -1,0 +1,182 @@
+package live_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
+)
+
+// script is a program of Node that a test talks with.
+type script struct {
+	t   *testing.T
+	in  io.WriteCloser
+	out chan string
+}
+
+func startScript(t *testing.T, name string, args ...string) *script {
+	t.Helper()
+	cmd := exec.Command("node", append([]string{name}, args...)...)
+	cmd.Dir, cmd.Stderr = filepath.Join("testdata", "fieldbus"), os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &script{t, in, make(chan string, 10000)}
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			s.out <- lines.Text()
+		}
+		close(s.out)
+	}()
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return s
+}
+
+// hears waits for a line that begins so, and returns what follows.
+func (s *script) hears(begin string) string {
+	s.t.Helper()
+	for end := time.After(3 * pipelinetest.Patience); ; { // the server of OPC UA makes a key first
+		select {
+		case line, ok := <-s.out:
+			if rest, found := strings.CutPrefix(line, begin); found {
+				return strings.TrimSpace(rest)
+			}
+			if !ok {
+				s.t.Fatalf("the program has ended before it said %q", begin)
+			}
+		case <-end:
+			s.t.Fatalf("the program does not say %q", begin)
+		}
+	}
+}
+
+// Programs of others send over field buses, and the gateway is killed in the middle.
+// What was stored before it and what comes after it give the predictions of the same
+// samples published without a gateway, bit for bit; the first one after the kill has
+// the flag gap.
+func TestFieldbus(t *testing.T) {
+	if _, err := exec.LookPath("node"); err != nil {
+		parts.Absent(t, "fieldbus", "no node: Sparkplug and OPC UA of others are not run")
+	}
+	if _, err := os.Stat("testdata/fieldbus/node_modules/node-opcua-server"); err != nil {
+		parts.Absent(t, "fieldbus", "what the programs need is not installed: npm ci --omit=optional --ignore-scripts --prefix internal/cli/live/testdata/fieldbus")
+	}
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", in("archive"))
+	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--out", in("model"), "--bank", "v1", "--members", "1", "--units", "5", "--policy", "count", "--length", "10")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "2")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	direct := clitest.Start(t, "reading direct.*", "run", "-c", clitest.Write(t, in("direct.yaml"), "job: direct\nmodel: "+in("model")+"\nnats: {url: "+url+"}\ninput: {subject: direct.*}\nstage: {partitions: 2}\n"))
+	defer stage.Stop(t)
+	defer direct.Stop(t)
+
+	const each, killed = 40, 25
+	value := func(i, c int) float32 { return float32(math.Sin(float64(i)/4+float64(c))) * 2 }
+	keys := []string{"plant/edge/press", "press"}
+	nc, err := natsclient.Connect(natsclient.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	var items []producer.Item
+	for _, key := range keys {
+		it := producer.Item{Stream: key}
+		for i := range each {
+			it.X = append(it.X, value(i, 0), value(i, 1))
+		}
+		items = append(items, it)
+	}
+	if _, err := (producer.Publisher{Subject: "direct.*", Channels: []string{"c0", "c1"}}).Publish(t.Context(), nc, producer.FromSlice(items)); err != nil {
+		t.Fatal(err)
+	}
+	opcua := startScript(t, "opcua.mjs")
+	at := strings.Fields(opcua.hears("at"))
+	file := clitest.Write(t, in("gateway.yaml"), fmt.Sprintf(`
+input: {channels: {c0: Axis/X, c1: Axis/Y}}
+fieldbus:
+  sparkplug: plant
+  opcua: %s
+  opcua_nodes: {press/c0: ns=%[2]s;s=Press.X, press/c1: ns=%[2]s;s=Press.Y}
+  opcua_sampling: 0s
+  opcua_publishing: 50ms
+`, at[0], at[1]))
+	gateway := func(addr string) *process {
+		return startProcess(t, "gateway", "-c", file, "--model", in("model"), "--nats-url", url, "--mqtt-listen", addr, "--outbox", in("outbox"))
+	}
+	g := gateway("127.0.0.1:0")
+	edge := startScript(t, "sparkplug.mjs", "mqtt://"+g.addr)
+	stored := func(n int) {
+		t.Helper()
+		for end := time.Now().Add(pipelinetest.Patience); inputRows(t, url) < n; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d samples in the input, want %d; the server of OPC UA has said %d lines, the edge node %d", inputRows(t, url), n, len(opcua.out), len(edge.out))
+			}
+		}
+	}
+	send := func(from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			line := fmt.Sprintf("%d %v %v\n", 1000*(i+1), value(i, 0), value(i, 1))
+			io.WriteString(edge.in, line)
+			io.WriteString(opcua.in, line)
+		}
+		stored(2 * to)
+	}
+	edge.hears("born")
+	subscribed(t, g, 1)
+	send(0, killed)
+	g.kill()
+	g = gateway(g.addr)
+	edge.hears("born")
+	subscribed(t, g, 1)
+	send(killed, each)
+	var got map[string][]string
+	for end := time.Now().Add(pipelinetest.Patience); time.Now().Before(end) && count(got) < 2*each/10; time.Sleep(50 * time.Millisecond) {
+		got = answers(t, url, "eusn")
+	}
+	want := answers(t, url, "direct")
+	for _, key := range keys { // the third sequence has the kill in it
+		if len(want[key]) == each/10 {
+			words := strings.SplitN(want[key][2], " ", 3)
+			words[1] = "gap"
+			want[key][2] = strings.Join(words, " ")
+		}
+	}
+	if !maps.EqualFunc(got, want, slices.Equal) || count(got) != 2*each/10 {
+		t.Errorf("got\n%v\nwant\n%v", got, want)
+	}
+}
+
+// subscribed waits until a gateway's process has said so.
+func subscribed(t *testing.T, g *process, times int) {
+	t.Helper()
+	for end := time.Now().Add(pipelinetest.Patience); g.says("OPC UA: subscribed") < times; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the gateway does not subscribe")
+		}
+	}
+	time.Sleep(300 * time.Millisecond) // the first values, which make no samples
+}

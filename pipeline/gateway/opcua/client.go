@@ -1,0 +1,346 @@
+package opcua
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gopcua/opcua"
+	"github.com/gopcua/opcua/ua"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/image"
+)
+
+const (
+	connectWait = 10 * time.Second
+	againEvery  = 2 * time.Second
+	atOnce      = 500 // variables in one request
+
+	overflow = 0x480 // of a status: the info bits are of a value, and its queue was full
+	severity = 30    // where a status has its severity: 2 and 3 are bad
+)
+
+// Policies are those that an endpoint may have. Auto: the safest that the server
+// offers and the settings allow.
+var Policies = []string{"auto", "None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"}
+
+// Sampler makes samples of values.
+type Sampler interface {
+	Sample(channel int, value any) (x float32, ok bool)
+}
+
+// Options say what a client subscribes to.
+type Options struct {
+	URL            string            // opc.tcp://host:port
+	Nodes          map[string]string // by KEY/CHANNEL
+	Channels       []string          // of the model
+	Sampler        Sampler
+	Policy         string // one of Policies
+	Cert, Key      string // files of the client's own certificate
+	Trust          string // file of the server's certificate: no other is spoken to
+	User, Password string
+	Sampling       time.Duration // between two looks of the server at a variable
+	Publishing     time.Duration // between two messages of the server
+	Queue          int           // values of a variable that the server keeps for a message
+	Period         time.Duration // between two samples; 0: a sample for each time that values have
+	Log            *slog.Logger
+}
+
+// Client subscribes until Close.
+type Client struct {
+	g      *gateway.Gateway
+	o      Options
+	trust  []byte
+	items  []item
+	keys   []string
+	images []*image.Image
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// Follow makes a client that connects, again and again, until Close.
+func Follow(g *gateway.Gateway, o Options) (*Client, error) {
+	c, err := newClient(g, o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.ended.Go(func() { c.run(ctx) })
+	return c, nil
+}
+
+func newClient(g *gateway.Gateway, o Options) (*Client, error) {
+	c := &Client{g: g, o: o}
+	if !strings.HasPrefix(o.URL, "opc.tcp://") {
+		return nil, fmt.Errorf("gateway: fieldbus.opcua is %q: want a URL such as opc.tcp://host:4840", o.URL)
+	}
+	if !slices.Contains(Policies, o.Policy) {
+		return nil, fmt.Errorf("gateway: fieldbus.opcua_security is %q, want one of %q", o.Policy, Policies)
+	}
+	if (o.Cert == "") != (o.Key == "") || o.Cert == "" && o.Policy != "auto" && o.Policy != "None" {
+		return nil, errors.New("gateway: fieldbus.opcua_cert and fieldbus.opcua_key: give both, which a security policy needs, or neither")
+	}
+	var err error
+	if c.keys, c.items, err = parseNodes(o.Nodes, o.Channels); err != nil {
+		return nil, err
+	}
+	if o.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(o.Cert, o.Key); err != nil {
+			return nil, fmt.Errorf("gateway: fieldbus.opcua_cert and fieldbus.opcua_key: %w", err)
+		}
+	}
+	if o.Trust != "" {
+		file, err := os.ReadFile(o.Trust)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: fieldbus.opcua_trust: %w", err)
+		}
+		if c.trust = file; bytes.HasPrefix(file, []byte("-----BEGIN")) {
+			block, _ := pem.Decode(file)
+			if block == nil {
+				return nil, fmt.Errorf("gateway: fieldbus.opcua_trust: %s holds no certificate", o.Trust)
+			}
+			c.trust = block.Bytes
+		}
+	}
+	for _, key := range c.keys {
+		c.images = append(c.images, image.New(key, len(o.Channels), o.Period))
+	}
+	return c, nil
+}
+
+// Close ends the session.
+func (c *Client) Close() {
+	c.stop()
+	c.ended.Wait()
+}
+
+func (c *Client) run(ctx context.Context) {
+	for {
+		err := c.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		c.o.Log.Warn("OPC UA: no session with the server, trying again", "server", c.o.URL, "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(againEvery):
+		}
+	}
+}
+
+// session connects, subscribes, and takes what comes until something fails.
+func (c *Client) session(parent context.Context) error {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	opts, err := c.endpoint(ctx)
+	if err != nil {
+		return err
+	}
+	states := make(chan opcua.ConnState, 16)
+	opts = append(opts, opcua.AutoReconnect(false), opcua.StateChangedCh(states), opcua.DialTimeout(connectWait), opcua.RequestTimeout(connectWait))
+	client, err := opcua.NewClient(c.o.URL, opts...)
+	if err != nil {
+		return err
+	}
+	lost := make(chan struct{})
+	go func() { // as long as the client may write to it
+		once := sync.OnceFunc(func() { close(lost) })
+		for {
+			select {
+			case s := <-states:
+				if s == opcua.Closed || s == opcua.Disconnected {
+					once()
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	connect, cancelConnect := context.WithTimeout(ctx, connectWait)
+	err = client.Connect(connect)
+	cancelConnect()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = client.Close(ctx) // the server ends it, too
+	}()
+	heard := make(chan *opcua.PublishNotificationData, 16)
+	sub, err := client.Subscribe(ctx, &opcua.SubscriptionParameters{Interval: c.o.Publishing}, heard)
+	if err != nil {
+		return fmt.Errorf("subscription: %w", err)
+	}
+	if err := c.monitor(ctx, sub); err != nil {
+		return err
+	}
+	c.o.Log.Info("OPC UA: subscribed", "server", c.o.URL, "variables", len(c.items), "sampling", c.o.Sampling, "publishing", sub.RevisedPublishingInterval)
+	told := make([]bool, len(c.items))
+	for _, m := range c.images {
+		m.Gap() // of what was before the session
+		m.Begin()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-lost:
+			return errors.New("the connection is lost")
+		case n := <-heard:
+			if n.Error != nil {
+				return n.Error
+			}
+			switch v := n.Value.(type) {
+			case *ua.StatusChangeNotification:
+				return fmt.Errorf("the server has ended the subscription: %w", v.Status)
+			case *ua.DataChangeNotification:
+				if err := c.take(ctx, v, told); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// endpoint chooses one of the server's endpoints, and how to log in.
+func (c *Client) endpoint(ctx context.Context) ([]opcua.Option, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	defer cancel()
+	all, err := opcua.GetEndpoints(ctx, c.o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("endpoints: %w", err)
+	}
+	slices.SortStableFunc(all, func(a, b *ua.EndpointDescription) int { return int(b.SecurityLevel) - int(a.SecurityLevel) })
+	for _, e := range all {
+		policy := e.SecurityPolicyURI[strings.LastIndex(e.SecurityPolicyURI, "#")+1:]
+		switch {
+		case !slices.Contains(Policies, policy), c.o.Policy != "auto" && c.o.Policy != policy, policy != "None" && c.o.Cert == "":
+			continue
+		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
+			return nil, errors.New("the server's certificate is not that of fieldbus.opcua_trust")
+		}
+		opts, login := []opcua.Option{}, ua.UserTokenTypeAnonymous
+		if c.o.Cert != "" {
+			opts = append(opts, opcua.CertificateFile(c.o.Cert), opcua.PrivateKeyFile(c.o.Key))
+		}
+		if c.o.User != "" {
+			opts, login = append(opts, opcua.AuthUsername(c.o.User, c.o.Password)), ua.UserTokenTypeUserName
+		} else {
+			opts = append(opts, opcua.AuthAnonymous())
+		}
+		return append(opts, opcua.SecurityFromEndpoint(e, login)), nil
+	}
+	return nil, fmt.Errorf("the server has no endpoint for fieldbus.opcua_security: %s (without opcua_cert and opcua_key, only None can be used)", c.o.Policy)
+}
+
+// monitor asks for the variables.
+func (c *Client) monitor(ctx context.Context, sub *opcua.Subscription) error {
+	for from := 0; from < len(c.items); from += atOnce {
+		var all []*ua.MonitoredItemCreateRequest
+		for i := from; i < min(from+atOnce, len(c.items)); i++ {
+			r := opcua.NewMonitoredItemCreateRequestWithDefaults(c.items[i].id, ua.AttributeIDValue, uint32(i))
+			r.RequestedParameters.QueueSize, r.RequestedParameters.SamplingInterval = uint32(c.o.Queue), float64(c.o.Sampling)/float64(time.Millisecond)
+			all = append(all, r)
+		}
+		res, err := sub.Monitor(ctx, ua.TimestampsToReturnBoth, all...)
+		if err != nil {
+			return fmt.Errorf("variables: %w", err)
+		}
+		for i, r := range res.Results {
+			if r.StatusCode != ua.StatusOK {
+				return fmt.Errorf("variable %s: %w", c.items[from+i].id, r.StatusCode)
+			}
+		}
+	}
+	return nil
+}
+
+// value is one of a variable.
+type value struct {
+	item int
+	at   int64
+	x    float32
+	over bool // values before it are lost
+}
+
+// take gives the samples of a notification to the gateway. told are the variables
+// whose value is known in this session.
+func (c *Client) take(ctx context.Context, n *ua.DataChangeNotification, told []bool) error {
+	var all []value
+	for _, m := range n.MonitoredItems {
+		if m == nil || m.Value == nil || int(m.ClientHandle) >= len(c.items) {
+			continue
+		}
+		all = append(all, c.value(int(m.ClientHandle), m.Value))
+	}
+	slices.SortStableFunc(all, func(a, b value) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+	for _, v := range all {
+		it := &c.items[v.item]
+		m := c.images[it.stream]
+		if v.over {
+			m.Gap()
+		}
+		if !told[v.item] {
+			told[v.item] = true
+			m.Know(it.channel, v.x)
+			continue
+		}
+		m.Set(it.channel, v.at, v.x)
+	}
+	parts := []gateway.Part{}
+	for _, m := range c.images {
+		parts = append(parts, m.Parts()...)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	err := c.g.Take(ctx, &gateway.Message{Input: gateway.OPCUA, Parts: parts})
+	if refused := new(gateway.Refused); errors.As(err, &refused) {
+		return nil // counted, and in the log
+	}
+	return err
+}
+
+// value reads a value with its time. A bad one, or one that is no number, is missing:
+// input.non_finite says what becomes of it.
+func (c *Client) value(i int, v *ua.DataValue) value {
+	out := value{item: i, x: float32(math.NaN()), over: uint32(v.Status)&overflow == overflow}
+	at := v.SourceTimestamp
+	if at.IsZero() {
+		at = v.ServerTimestamp
+	}
+	if at.IsZero() {
+		at = time.Now()
+	}
+	out.at = at.UnixNano()
+	if uint32(v.Status)>>severity < 2 && v.Value != nil {
+		if x, ok := c.o.Sampler.Sample(c.items[i].channel, v.Value.Value()); ok {
+			out.x = x
+		} else {
+			c.g.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing", c.items[i].id, v.Value.Type()))
+		}
+	}
+	return out
+}

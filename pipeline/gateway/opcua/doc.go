@@ -1,0 +1,14 @@
+// Package opcua subscribes to variables of an OPC UA server, and gives a gateway
+// samples of them.
+//
+// Each session makes one subscription. The first value of a variable in it tells
+// what is so, like a birth of Sparkplug, and makes no sample; what comes after it
+// is a new value. Values of one stream that come together are in the order of their
+// source times (internal/image makes samples of them). A session that ends is
+// made again, every two seconds; its first samples carry the flag gap, and so do those
+// after a value with the overflow bit: the server's queue of a variable was full.
+//
+// The library acknowledges a notification to the server before the gateway has
+// stored it, so what a killed gateway has in hand is lost. While the gateway holds
+// back, nothing is read, and the server's queues fill.
+package opcua

@@ -1,0 +1,81 @@
+package opcua
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcua/opcua/ua"
+)
+
+type plain struct{}
+
+func (plain) Sample(_ int, v any) (float32, bool) {
+	x, ok := v.(float32)
+	return x, ok
+}
+
+// What is wrong with settings is said before anything connects.
+func TestWrongOptions(t *testing.T) {
+	both := map[string]string{"p/x": "ns=1;s=X", "p/y": "i=7"}
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{URL: "http://h", Policy: "auto", Nodes: both}, "opc.tcp://host:4840"},
+		{Options{URL: "opc.tcp://h", Policy: "Basic128", Nodes: both}, "want one of"},
+		{Options{URL: "opc.tcp://h", Policy: "Basic256Sha256", Nodes: both}, "which a security policy needs"},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Cert: "none.pem", Nodes: both}, "give both"},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Cert: "none.pem", Key: "none.pem", Nodes: both}, "none.pem"},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Trust: "none.pem", Nodes: both}, "opcua_trust"},
+		{Options{URL: "opc.tcp://h", Policy: "auto"}, "opcua_nodes is empty"},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/x": "i=1"}}, `stream "p" has no node for channel "y"`},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/z": "i=1"}}, "a channel of the model (x, y)"},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"x": "i=1"}}, "want the key of a stream"},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"a b/x": "i=1"}}, "blanks"},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/x": "i=one"}}, "want a node id"},
+	} {
+		c.o.Channels, c.o.Sampler = []string{"x", "y"}, plain{}
+		if _, err := newClient(nil, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
+}
+
+// Names of channels may have a slash; keys, too.
+func TestNodes(t *testing.T) {
+	keys, items, err := parseNodes(map[string]string{"A/1/x": "i=1", "A/1/x/y": "i=2", "B/x": "i=3", "B/x/y": "i=4"}, []string{"x", "x/y"})
+	if err != nil || !slices.Equal(keys, []string{"A/1", "B"}) || len(items) != 4 {
+		t.Fatalf("%v, %v, %v", keys, items, err)
+	}
+	for i, want := range []item{{stream: 0, channel: 0}, {stream: 0, channel: 1}, {stream: 1, channel: 0}, {stream: 1, channel: 1}} {
+		if items[i].stream != want.stream || items[i].channel != want.channel {
+			t.Errorf("item %d: %+v", i, items[i])
+		}
+	}
+}
+
+// A value's time is its source's; a bad one is missing; the overflow bit is seen.
+func TestValue(t *testing.T) {
+	c, err := newClient(nil, Options{URL: "opc.tcp://h", Policy: "auto", Channels: []string{"x"}, Sampler: plain{}, Nodes: map[string]string{"p/x": "i=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, later := time.Unix(5, 7), time.Unix(9, 0)
+	for _, one := range []struct {
+		v    ua.DataValue
+		want value
+	}{
+		{ua.DataValue{Value: ua.MustVariant(float32(3)), SourceTimestamp: at, ServerTimestamp: later}, value{at: at.UnixNano(), x: 3}},
+		{ua.DataValue{Value: ua.MustVariant(float32(3)), ServerTimestamp: later, Status: 0x40000480}, value{at: later.UnixNano(), x: 3, over: true}},
+		{ua.DataValue{Value: ua.MustVariant(float32(3)), SourceTimestamp: at, Status: ua.StatusBadSensorFailure}, value{at: at.UnixNano(), x: float32(math.NaN())}},
+		{ua.DataValue{SourceTimestamp: at, Status: ua.StatusBadWaitingForInitialData}, value{at: at.UnixNano(), x: float32(math.NaN())}},
+	} {
+		got := c.value(0, &one.v)
+		if got.at != one.want.at || got.over != one.want.over || got.x != one.want.x && !(math.IsNaN(float64(got.x)) && math.IsNaN(float64(one.want.x))) {
+			t.Errorf("%+v: %+v, want %+v", one.v, got, one.want)
+		}
+	}
+}
