@@ -58,7 +58,7 @@ publisher and server included; ratio is that of plain JetStream relative to that
 stage. This ratio does not depend on what else the machine does, but rates do. latency:
 200 producers of 10 messages a second, with stage.latency 5ms and 1ms. half: latency at
 half of the rate that cpu has measured. backlog: how fast stored messages are worked
-off, and the ratio to a job with 64 partitions. --part chooses among them.
+off, from the start of the stage, and the ratio to a job with 64 partitions. --part chooses among them.
 
 Energy (GPUs only). After the rates, each shape runs without a pause for --time, at
 least a second, between two readings of the card's energy counter (NVML).

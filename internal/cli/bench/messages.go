@@ -36,8 +36,8 @@ type messagesRow struct {
 	Partitions     int     `json:"partitions"`
 	RowsPerMessage int     `json:"rows_per_message"`
 	Rounds         int     `json:"rounds"`
-	Messages       int     `json:"messages"` // of a round
-	PlainCPU       float64 `json:"plain_cpu_us,omitempty"`
+	Messages       int     `json:"messages"`               // of a round
+	PlainCPU       float64 `json:"plain_cpu_us,omitempty"` // backlog: of 64 partitions
 	CPU            float64 `json:"cpu_us,omitempty"`
 	Ratio          float64 `json:"ratio,omitempty"` // plain to ours; backlog: ours to that of 64 partitions
 	Lowest         float64 `json:"ratio_least,omitempty"`
@@ -241,26 +241,28 @@ func (m *messageBench) latency(ctx context.Context, part string, partitions int,
 func (m *messageBench) backlog(ctx context.Context, partitions int) error {
 	return m.with(ctx, partitions, pipeline.DefaultLatency, stageKeys, func(b *stageBench) error {
 		return m.with(ctx, messagePartsMax, pipeline.DefaultLatency, stageKeys, func(many *stageBench) error {
-			first, err := many.pass(ctx, 4*messageLeast)
+			first, err := many.drain(ctx, 4*messageLeast)
 			if err != nil {
 				return err
 			}
-			n := m.count(2 * first.rows / float64(m.rows))
-			var rates, ratios []float64
+			n := m.count(4 * first.perSecond())
+			var rates, ratios, cpus, plains []float64
 			for range m.o.rounds {
-				old, err := many.pass(ctx, n)
+				old, err := many.drain(ctx, n)
 				if err != nil {
 					return err
 				}
-				now, err := b.pass(ctx, n)
+				now, err := b.drain(ctx, n)
 				if err != nil {
 					return err
 				}
-				rates, ratios = append(rates, now.rows/float64(m.rows)), append(ratios, now.rows/old.rows)
+				rates, ratios = append(rates, now.perSecond()), append(ratios, now.perSecond()/old.perSecond())
+				cpus, plains = append(cpus, now.each()), append(plains, old.each())
 			}
 			return m.out.messages(messagesRow{
 				Bench: "messages", Part: partBacklog, Partitions: partitions, RowsPerMessage: m.rows, Rounds: m.o.rounds, Messages: n,
 				Rate: median(rates), Ratio: median(ratios), Lowest: slices.Min(ratios), Highest: slices.Max(ratios),
+				CPU: median(cpus), PlainCPU: median(plains),
 			})
 		})
 	})

@@ -167,3 +167,27 @@ func (p *plain) paced(ctx context.Context, every, d time.Duration) ([]float64, e
 	}
 	return got.Latencies(min(stageWarmUp, d/4)), nil
 }
+
+// drain stores messages and lets a stage work them off: from its start, before it
+// has claimed a partition, to its last commit.
+func (b *stageBench) drain(ctx context.Context, messages int) (s spent, err error) {
+	if err := b.load.Burst(ctx, messages); err != nil {
+		return s, err
+	}
+	want := b.stats.Stats().Messages + uint64(messages)
+	runtime.GC()
+	before, err := cpuTime()
+	if err != nil {
+		return s, err
+	}
+	begin := time.Now()
+	err = b.run(ctx, func(ctx context.Context) error {
+		if err := await(ctx, func() bool { return b.stats.Stats().Messages >= want }); err != nil {
+			return err
+		}
+		after, err := cpuTime()
+		s = spent{cpu: after - before, wall: time.Since(begin), messages: messages}
+		return err
+	})
+	return s, err
+}

@@ -106,9 +106,9 @@ func (p *benchPrinter) messages(r messagesRow) error {
 		p.app.Print("%-8s %6d %10d %12.1f %12.1f %8.2f %15s %12.3f %12.0f", "", r.RowsPerMessage, r.Partitions, r.PlainCPU, r.CPU, r.Ratio, fmt.Sprintf("%.2f to %.2f", r.Lowest, r.Highest), r.Commits, r.Rate)
 	case partBacklog:
 		if head {
-			p.app.Print("\n%-8s %6s %10s %12s %8s %15s", "backlog", "rows", "partitions", "msg/s", "of 64", "least to most")
+			p.app.Print("\n%-8s %6s %10s %12s %8s %15s %12s %12s", "backlog", "rows", "partitions", "msg/s", "of 64", "least to most", "CPU us", "of 64 us")
 		}
-		p.app.Print("%-8s %6d %10d %12.0f %8.2f %15s", "", r.RowsPerMessage, r.Partitions, r.Rate, r.Ratio, fmt.Sprintf("%.2f to %.2f", r.Lowest, r.Highest))
+		p.app.Print("%-8s %6d %10d %12.0f %8.2f %15s %12.1f %12.1f", "", r.RowsPerMessage, r.Partitions, r.Rate, r.Ratio, fmt.Sprintf("%.2f to %.2f", r.Lowest, r.Highest), r.CPU, r.PlainCPU)
 	default:
 		if head {
 			p.app.Print("\n%-8s %6s %10s %10s %10s %10s %10s %8s %8s %8s %9s %12s", r.Part, "rows", "partitions", "msg/s", "budget ms", "plain p50", "plain p99", "p50 ms", "p99 ms", "max ms", "snapshots", "commits/msg")
