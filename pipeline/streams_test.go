@@ -62,7 +62,7 @@ func TestExistingStreams(t *testing.T) {
 	b.start(m, base).stop(t)
 	c := base
 	c.Partitions = 16
-	mentions(t, run(c), "OLD-IN", "partition(8,1)", "partition(16,1)", "fixed")
+	mentions(t, run(c), "OLD-IN", "partition(8,1)", "partition(16,1)", "job resize")
 	c = base
 	c.InputSubject = "plant.*"
 	mentions(t, run(c), "OLD-IN", "sensors.*", "plant.*")
