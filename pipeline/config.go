@@ -73,6 +73,9 @@ const (
 	mostSlots      = 1 << 28
 )
 
+// MaxPartitions is the most that a job can have.
+const MaxPartitions = maxPartitions
+
 // JobStreams is how many NATS streams a job has: four, and those of its two
 // buckets.
 const JobStreams = store.JobStreams

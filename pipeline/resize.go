@@ -56,7 +56,7 @@ func (s *Stage) Resize(ctx context.Context, to int, progress func(step string, d
 	}
 	defer end()
 	j.Begin = func(ctx context.Context) error { return s.noWorkers(ctx, j.JS) }
-	if j.Shape, err = s.shape(); err != nil {
+	if j.Shape, err = s.mayResize(ctx, j); err != nil {
 		return Resized{}, err
 	}
 	j.Drain = func(ctx context.Context, generation uint64, partitions int, upTo uint64) error {
@@ -66,6 +66,18 @@ func (s *Stage) Resize(ctx context.Context, to int, progress func(step string, d
 		j.Progress = func(step wire.ResizeStep, done, all int) { progress(string(step), done, all) }
 	}
 	r, err := j.Change(ctx, to)
+	return resized(j.Name, r), err
+}
+
+// Resizing is what a job's partitions are, and how far a change has come. Of the
+// stage it uses Config.Job and Dial.
+func (s *Stage) Resizing(ctx context.Context) (Resized, error) {
+	j, end, err := s.resizeJob(ctx)
+	if err != nil {
+		return Resized{}, err
+	}
+	defer end()
+	r, err := j.Look(ctx)
 	return resized(j.Name, r), err
 }
 
@@ -168,8 +180,9 @@ func (s *Stage) noWorkers(ctx context.Context, js jetstream.JetStream) error {
 	}
 }
 
-// shape is that of the states that the stage makes.
-func (s *Stage) shape() (state.Shape, error) {
+// mayResize makes sure, before anything changes, that the stage's model and
+// input format are the job's, and returns the shape of its states.
+func (s *Stage) mayResize(ctx context.Context, j *resize.Job) (state.Shape, error) {
 	alone := *s
 	alone.Config.Partitions, alone.Config.Shards = 1, 1
 	r, err := alone.prepare()
@@ -181,6 +194,20 @@ func (s *Stage) shape() (state.Shape, error) {
 		return state.Shape{}, err
 	}
 	defer sh.Close()
+	e, _, err := j.Read(ctx)
+	if err != nil {
+		return state.Shape{}, err
+	}
+	if r.self.input, err = inputOf(ctx, j.Out, j.Name, s.Model, r.self.head, r.cfg.Input); err != nil {
+		return state.Shape{}, err
+	}
+	r.self.model, r.self.arithmetic = sh.Machine.Shape.Identity(), sh.Arithmetic
+	if r.self.model.Readout, err = readoutOf(s.Model, r.self.head, r.self.input); err != nil {
+		return state.Shape{}, err
+	}
+	if what := r.self.model.Differs(e.Identity); what != "" {
+		return state.Shape{}, r.self.refuse(j.Name, what, e)
+	}
 	return sh.Machine.Shape, nil
 }
 

@@ -39,19 +39,7 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 		if err != nil {
 			return err
 		}
-		if c.NATS.URL == "" {
-			// The server would make the directory, and an empty job's answer hide the mistake.
-			if _, err := os.Stat(filepath.Join(c.Server.Dir, "jetstream")); errors.Is(err, os.ErrNotExist) && cmd.Name() != "import" {
-				return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not the data directory of an embedded server", c.Server.Dir),
-					cmd.CommandPath()+" --nats-url nats://127.0.0.1:4222, or --dir with the data directory of eusn-stream run")
-			}
-			c.Server.Port, c.Server.MQTT, c.Server.WebSocket = natsserver.InProcess, "", ""
-		}
-		b, err := openBroker(c, a.Logger("warn", c.Log.Format))
-		var f *cli.Failure
-		if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
-			f.Next = cmd.CommandPath() + " --nats-url nats://127.0.0.1:4222 if a stage is using that directory; otherwise choose another --dir"
-		}
+		b, err := openJobServer(a, c, cmd.CommandPath(), cmd.Name() == "import")
 		if err != nil {
 			return err
 		}
@@ -75,6 +63,26 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 		return err
 	})
 	return cmd
+}
+
+// openJobServer is the server of a job that a command works on: the one given by
+// URL, or the embedded one's directory, which nobody else may be using. fresh says
+// that it may be a new directory.
+func openJobServer(a *cli.App, c config.Config, command string, fresh bool) (*broker, error) {
+	if c.NATS.URL == "" {
+		// The server would make the directory, and an empty job's answer hide the mistake.
+		if _, err := os.Stat(filepath.Join(c.Server.Dir, "jetstream")); errors.Is(err, os.ErrNotExist) && !fresh {
+			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not the data directory of an embedded server", c.Server.Dir),
+				command+" --nats-url nats://127.0.0.1:4222, or --dir with the data directory of eusn-stream run")
+		}
+		c.Server.Port, c.Server.MQTT, c.Server.WebSocket = natsserver.InProcess, "", ""
+	}
+	b, err := openBroker(c, a.Logger("warn", c.Log.Format))
+	var f *cli.Failure
+	if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
+		f.Next = command + " --nats-url nats://127.0.0.1:4222 if a stage is using that directory; otherwise choose another --dir"
+	}
+	return b, err
 }
 
 func addJobFlags(f *pflag.FlagSet) {

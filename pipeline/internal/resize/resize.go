@@ -139,6 +139,19 @@ func (j *Job) Change(ctx context.Context, to int) (wire.Resize, error) {
 	return j.entry.Resize, nil
 }
 
+// Look is what a job's partitions are, and how far a change has come.
+func (j *Job) Look(ctx context.Context) (wire.Resize, error) {
+	if err := j.look(ctx); err != nil {
+		return wire.Resize{}, err
+	}
+	r := j.entry.Resize
+	var err error
+	if r.Partitions == 0 {
+		r.Partitions, err = j.mapped(ctx)
+	}
+	return r, err
+}
+
 // Abandon ends a change that has not reached the server's mapping: the
 // partitions are those of before again, for any worker to claim.
 func (j *Job) Abandon(ctx context.Context) error {
