@@ -1,0 +1,225 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"hash/crc32"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/client"
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/labels"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// python runs a script of clients/python with the system's interpreter.
+func python(t *testing.T, input any, args ...string) string {
+	t.Helper()
+	const interpreter = "/usr/bin/python3"
+	if _, err := os.Stat(interpreter); err != nil {
+		parts.Absent(t, "python", "no %s: the Python module is not run", interpreter)
+	}
+	dir, err := filepath.Abs("../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), interpreter, args...)
+	cmd.Dir, cmd.Stdin, cmd.Env = dir, bytes.NewReader(text), append(os.Environ(), "PYTHONPATH="+dir, "PYTHONDONTWRITEBYTECODE=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// The Python module makes the messages that the program makes: labels, headers,
+// checksums; and publishes each sample once and in order to a real server, while
+// acknowledgements are lost and its buffer is full. Where pyarrow is installed,
+// its Arrow is held to the program's, too.
+func TestPythonClient(t *testing.T) {
+	server := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
+	t.Run("messages", func(t *testing.T) {
+		js := pipelinetest.JetStreamAt(t, server.URL())
+		if out := python(t, pythonGolden(t, js, server.URL()), "tests/check.py"); out != "ok\n" {
+			t.Errorf("it says %s", out)
+		}
+	})
+	t.Run("pyarrow", func(t *testing.T) {
+		if exec.Command("/usr/bin/python3", "-c", "import pyarrow, nats").Run() != nil {
+			parts.Absent(t, "pyarrow", "no pyarrow and nats-py: the Python module's Arrow and its connection are not run: pip install -r clients/python/requirements.txt")
+		}
+		js := pipelinetest.JetStreamAt(t, server.URL())
+		if out := python(t, pythonGolden(t, js, server.URL()), "tests/check.py", "--arrow"); out != "ok\n" {
+			t.Errorf("it says %s", out)
+		}
+	})
+	t.Run("live", func(t *testing.T) { pythonLive(t) })
+}
+
+// pythonGolden is what the program makes, as clients/python/tests/check.py reads it.
+func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]any {
+	t.Helper()
+	type message struct {
+		Label   map[string]any    `json:"label,omitempty"`
+		Subject string            `json:"subject,omitempty"`
+		Body    string            `json:"body,omitempty"`
+		Payload string            `json:"payload,omitempty"`
+		Headers map[string]string `json:"headers,omitempty"`
+		Rows    [][]any           `json:"rows,omitempty"`
+	}
+	var words []string
+	for flags := range 2049 {
+		words = append(words, codec.Flag(flags).Integrity())
+	}
+	last := func(stream, subject string) message {
+		s, err := js.Stream(t.Context(), stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.GetLastMsgForSubject(t.Context(), subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers := map[string]string{}
+		for name := range m.Header {
+			headers[name] = m.Header.Get(name)
+		}
+		return message{Subject: m.Subject, Body: string(m.Data), Payload: base64.StdEncoding.EncodeToString(m.Data), Headers: headers}
+	}
+	var said []message
+	for _, l := range []labels.Label{
+		{Stream: "pump 7.a*>", From: -1, To: 1<<60 + 10, Class: `ü "<x>"`, Who: "anna", When: time.Unix(1, 500).UTC()},
+		{Stream: "p", Seq: 1<<53 + 1, Row: 1<<32 - 1, Who: "bert", When: time.Unix(0, 0).UTC()},
+	} {
+		if _, err := labels.Add(t.Context(), js, "eusn", l); err != nil {
+			t.Fatal(err)
+		}
+		m := last("EUSN-LABELS", "eusn.labels.*")
+		m.Payload = ""
+		m.Label = map[string]any{"stream": l.Stream, "who": l.Who, "label": l.Class, "when": l.When.UnixNano()}
+		if l.Seq != 0 {
+			m.Label["seq"], m.Label["row"], m.Label["label"] = l.Seq, l.Row, nil
+		} else {
+			m.Label["from_"], m.Label["to"] = l.From, l.To
+		}
+		said = append(said, m)
+	}
+	if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-IN", Subjects: []string{"sensors.*"}}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Connect(t.Context(), client.Options{URL: at, Channels: []string{"c0", "c1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = c.Publish(t.Context(), client.Samples{Stream: "p", X: []float32{1, 2, .1, -4}, Times: []int64{5, client.NoTime}, End: true}); err == nil {
+		err = c.Close(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := last("EUSN-IN", "sensors.p")
+	sample.Body = ""
+	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := enc.Encode([]codec.Prediction{{Stream: "p", Seq: 3, Row: 4, Class: 1, Score: .5, Time: codec.NoTime, Flags: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"integrity": words, "labels": said, "sample": sample,
+		"prediction": message{Payload: base64.StdEncoding.EncodeToString(text), Rows: [][]any{{"p", "b", codec.Flag(1).Integrity(), 3, 4}}}}
+}
+
+// pythonLive has the module publish to a server of its own.
+func pythonLive(t *testing.T) {
+	server := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
+	js := pipelinetest.JetStreamAt(t, server.URL())
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-IN", Subjects: []string{"sensors.*"}}); err != nil {
+		t.Fatal(err)
+	}
+	series := map[string][][]float64{}
+	for i := range 50 {
+		for k, name := range []string{"a", "b", "c"} {
+			series[name] = append(series[name], []float64{float64(i), float64(k)})
+		}
+	}
+	u, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := python(t, series, "tests/live.py", u.Port()); out != "ok\nrefused\n" {
+		t.Errorf("it says %q", out)
+	}
+	in, err := js.OrderedConsumer(t.Context(), "EUSN-IN", jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, numbers, ended := map[string]float64{}, map[string]int{}, 0
+	for pending := uint64(1); pending > 0; {
+		m, err := in.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = meta.NumPending
+		name := strings.TrimPrefix(m.Subject(), "sensors.")
+		var got struct{ C0, C1 []float64 }
+		if err := json.Unmarshal(m.Data(), &got); err != nil {
+			t.Fatal(err)
+		}
+		numbers[name]++
+		if n := m.Headers().Get("Eusn-Seq"); n != jsonNumber(numbers[name]) {
+			t.Errorf("stream %s: message %d has the number %s", name, numbers[name], n)
+		}
+		if want := crcOf(m.Data()); m.Headers().Get("Eusn-Crc") != want {
+			t.Errorf("checksum %s, want %s", m.Headers().Get("Eusn-Crc"), want)
+		}
+		if m.Headers().Get("Eusn-End") == "true" {
+			ended++
+		}
+		for _, v := range got.C0 {
+			if v != next[name] {
+				t.Fatalf("stream %s: sample %v, want %v", name, v, next[name])
+			}
+			next[name]++
+		}
+	}
+	for name := range series {
+		if next[name] != 50 {
+			t.Errorf("stream %s: %v samples are stored, want 50", name, next[name])
+		}
+	}
+	if ended != 3 {
+		t.Errorf("%d sequences ended, want 3", ended)
+	}
+}
+
+func jsonNumber(n int) string { text, _ := json.Marshal(n); return string(text) }
+
+func crcOf(data []byte) string {
+	const hex = "0123456789abcdef"
+	sum, text := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)), make([]byte, 8)
+	for i := range text {
+		text[i] = hex[sum>>(28-4*i)&15]
+	}
+	return string(text)
+}
