@@ -59,7 +59,7 @@ which returns 200 when all its partitions are restored and being read.`,
 	f.String("dir", "", "data directory of the embedded server")
 	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
 	f.String("sync", "", "when the embedded server fsyncs: default (every two minutes) or always (before each acknowledgement)")
-	f.Int("partitions", 0, "number of partitions, fixed when the job is created; 0 = the job's, of a new job 16, or 8 with the embedded server")
+	f.Int("partitions", 0, "number of partitions when the job is created (later: job resize); 0 = the job's, of a new job 16, or 8 with the embedded server")
 	f.Int("shards", 0, "parallel engines; 0 = one per core")
 	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
 	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
