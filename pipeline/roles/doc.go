@@ -9,9 +9,7 @@
 // Rights are computed from the job's name and input subject when the server
 // starts, so that they fit the program that runs: they are in no file.
 //
-// What rights cannot do: whoever may create a consumer chooses the subject to
+// What rights do not cover: whoever may create a consumer chooses the subject to
 // which the server delivers, and the server does not ask whether that user may
-// publish there. So a reader who wants to harm can have predictions delivered to
-// the input, where they become dead letters. Give the roles that read to
-// programs that you trust to that extent.
+// publish there.
 package roles

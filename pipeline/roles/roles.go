@@ -12,7 +12,7 @@ type Role string
 
 const (
 	Sensor   Role = "sensor"   // publishes samples
-	Gateway  Role = "gateway"  // publishes samples, and reads how far the input has them
+	Gateway  Role = "gateway"  // publishes samples, reads how far the input has them and what the job reads
 	Stage    Role = "stage"    // is a worker on another machine; makes no NATS streams
 	Reader   Role = "reader"   // reads predictions
 	Labeller Role = "labeller" // reads predictions, writes and reads labels
@@ -67,6 +67,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 	case Gateway:
 		add(subject)
 		add(api("STREAM.INFO", in), api("STREAM.MSG.GET", in))
+		add(api("STREAM.INFO", out), api("STREAM.MSG.GET", out)) // how the job reads its messages
 	case Stage:
 		add(stage(job)...)
 		add(subject) // end events (stage.idle)

@@ -89,6 +89,9 @@ func TestSecurePlant(t *testing.T) {
 	as("gateway")
 	gateway := clitest.Start(t, "publishing to", "gateway", "-c", file, "--model", model, "--tcp-listen", "127.0.0.1:0", "--outbox", filepath.Join(dir, "outbox"))
 	gateway.Stop(t).Want(t, cli.ExitOK)
+	if said := gateway.Messages(); strings.Contains(strings.ToLower(said), "violation") {
+		t.Errorf("a gateway lacks rights:\n%s", said)
+	}
 
 	as("operator")
 	clitest.Must(t, "replay", "--archive", archive, "--streams", "3")
