@@ -96,10 +96,12 @@ bench-peers: ## our engines beside NumPy, PyTorch, gonum, ReservoirPy (PEERS="--
 chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 	go run ./integration/chaos $(CHAOS)
 
-# The directory that it names keeps what was stored, and the programs' logs.
-RUN ?= 200x5000x30
-gateway-run: ## the gateway's acceptance run: 10^6 samples through Debian's mosquitto, 30 kills (RUN=devices x samples x kills), minutes
-	EUSN_GATEWAY_RUN=$(RUN) go test -count=1 -v -timeout 3h -run '^TestGatewayRun$$' ./internal/cli/live
+# The directories that it names keep what was stored, and the programs' logs.
+RUN      ?= 200x5000x30
+RUN_NODE ?= 50x2000x12
+gateway-run: ## the gateway's acceptance run: 10^6 samples through Debian's mosquitto with 30 kills, 10^5 of Node's mqtt with 12 (RUN, RUN_NODE=devices x samples x kills), minutes
+	npm ci --silent --no-audit --no-fund --prefix integration/gateway
+	EUSN_GATEWAY_RUN=$(RUN) EUSN_GATEWAY_NODE=$(RUN_NODE) go test -count=1 -v -timeout 3h -run '^TestGatewayRun(Node)?$$' ./internal/cli/live
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo
