@@ -213,10 +213,8 @@ func (d *senmlDecoder) readCBOR(payload []byte, add func(*senmlRecord, int) erro
 		if err := senmlCBOR.Unmarshal(raw, &d.pairs); err != nil {
 			return malformed(SenML, "record %d: %v", i, err)
 		}
-		for k, v := range d.pairs {
-			if err := r.set(k, v); err != nil {
-				return malformed(SenML, "record %d: %v", i, err)
-			}
+		if err := r.fill(d.pairs); err != nil {
+			return malformed(SenML, "record %d: %v", i, err)
 		}
 		if err := add(&r, i); err != nil {
 			return err
@@ -225,22 +223,46 @@ func (d *senmlDecoder) readCBOR(payload []byte, add func(*senmlRecord, int) erro
 	return nil
 }
 
-// set notes a field of a record in CBOR, by its label (RFC 8428, table 4).
-func (r *senmlRecord) set(label, v any) error {
-	var n int64
-	switch label := label.(type) {
-	case uint64:
-		n = int64(min(label, 1<<20))
-	case int64:
-		n = label
-	case string:
-		if strings.HasSuffix(label, "_") {
-			return fmt.Errorf("the field %s must be understood, and is not", short([]byte(label)))
+// senmlLabels are those of the fields that are read (RFC 8428, table 4).
+var senmlLabels = []int64{-1, -2, -3, -4, -5, 0, 1, 2, 3, 4, 6, 8}
+
+// fill notes the fields of a record in CBOR, in a fixed order: of several faults the
+// same one is always told.
+func (r *senmlRecord) fill(pairs map[any]any) error {
+	odd, must := false, ""
+	for label := range pairs {
+		switch label := label.(type) {
+		case uint64, int64:
+		case string:
+			if strings.HasSuffix(label, "_") && (must == "" || label < must) {
+				must = label
+			}
+		default:
+			odd = true
 		}
-		return nil
-	default:
-		return fmt.Errorf("a label is no number and no text")
 	}
+	switch {
+	case odd:
+		return errors.New("a label is no number and no text")
+	case must != "":
+		return fmt.Errorf("the field %s must be understood, and is not", short([]byte(must)))
+	}
+	for _, n := range senmlLabels {
+		v, there := pairs[n]
+		if n >= 0 {
+			v, there = pairs[uint64(n)]
+		}
+		if there {
+			if err := r.set(n, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// set notes a field of a record in CBOR.
+func (r *senmlRecord) set(n int64, v any) error {
 	text := func() (*string, error) {
 		s, ok := v.(string)
 		if !ok {
