@@ -18,6 +18,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 )
 
+// labelsFlags are the flags of labels that override keys of the configuration.
+var labelsFlags = []string{"nats-url", "job"}
+
 // NewLabels is "labels" and what is under it.
 func NewLabels(a *cli.App) *cobra.Command {
 	return cli.Group("labels", "Say what streams were, for training: add, list and export labels", newLabelsAdd(a), newLabelsList(a), newLabelsExport(a))
@@ -45,10 +48,10 @@ func labelsCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context,
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	f.String("job", "", "name of the stage's job")
-	config.ShowDefaults(f, tailFlags)
+	config.ShowDefaults(f, labelsFlags)
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
-		c, err := stageConfig(a, file, f, tailFlags)
+		c, err := stageConfig(a, file, f, labelsFlags)
 		if err != nil {
 			return err
 		}
