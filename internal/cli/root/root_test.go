@@ -83,7 +83,7 @@ func TestHelp(t *testing.T) {
 // Help says the value of a flag that is not set.
 func TestHelpShowsDefaults(t *testing.T) {
 	for args, want := range map[string][]string{
-		"run":        {`(default "eusn-data")`, "(default 4222)", "(default 64)", `(default "model.safetensors")`},
+		"run":        {`(default "eusn-data")`, "(default 4222)", "0 = the job's, of a new job 16", `(default "model.safetensors")`},
 		"replay":     {`(default "sensors.*")`, `(default "eusn")`},
 		"partitions": {`(default "eusn")`, `(default "eusn-data")`},
 		"doctor":     {`(default "eusn")`},
