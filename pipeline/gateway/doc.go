@@ -42,8 +42,8 @@
 // (DUP), in the same session, with the same packet id, topic and content, among
 // the newest 256 messages of the device (beyond 100,000 devices or 8 million
 // messages, those silent longest are forgotten). A message that was acknowledged proves
-// nothing once the device has used a packet id twice among those: the repeat
-// may be of a later message, which never arrived. Then it is taken: rather
+// nothing once the device has used a packet id twice among those, or if it has used
+// one id alone: the repeat may be of a later message, which never arrived. Then it is taken: rather
 // doubled than lost. A device that begins a new session (clean session, clean
 // start) says that nothing of the old one comes again.
 //
@@ -84,7 +84,10 @@
 // server. What was not may be doubled, and what was only in the outbox (QoS 0,
 // lines) is lost. Numbers are not used twice: before it publishes anything of a
 // key, each run asks the input for the key's last number, and goes on after the
-// higher one.
+// higher one. If the input has no message of the key any more, a number from an outbox
+// that may lack its end (package internal/outbox) is in doubt: the stage may know a
+// higher one, and would drop what follows as repeats. Then a new incarnation begins,
+// which the stage flags as a gap.
 //
 // # Holding back
 //
@@ -112,8 +115,10 @@
 // connection ends; another broker is told that the message was taken, because
 // it would send it for ever.
 //
-// A payload that cannot be read is published as it is, under the next number:
-// the stage makes a dead letter of it. A message with a sample that the stage
+// A payload that cannot be read is published as it is, under the next number, with
+// the reason in Eusn-Unreadable: the stage makes a dead letter of it and does not try
+// to read it, since its settings may be others. The device is told when it is stored.
+// A job that does not read Arrow is not the gateway's: Config.Reads. A message with a sample that the stage
 // may refuse (not finite, too large, without a time among others that have one)
 // shares its batch with no other, so that only it becomes a dead letter.
 package gateway
