@@ -115,8 +115,8 @@ func TestDamageStops(t *testing.T) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderEpoch, "three") })
 		}, []string{"Eusn-Epoch", "restore the job's NATS streams"}},
 		"a digest of a newer program": {func(b *rig) {
-			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "4") })
-		}, []string{"record on hurt.out.0", "version 4, this program reads 2 to 3: a newer program wrote it; run that program"}},
+			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "5") })
+		}, []string{"record on hurt.out.0", "version 5, this program reads 2 to 4: a newer program wrote it; run that program"}},
 		"a digest's version garbled": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "x") })
 		}, []string{"Eusn-Digest-Version is \"x\", want a number"}},
@@ -133,7 +133,7 @@ func TestDamageStops(t *testing.T) {
 			data[len("EUSNSNAP")] = 1
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
-		}, []string{"version 1, this program reads 2 to 3: an older program wrote it; run that program, or start a new job"}},
+		}, []string{"version 1, this program reads 2 to 4: an older program wrote it; run that program, or start a new job"}},
 		"snapshot of another place": {func(b *rig) {
 			_, r := b.last("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderSnapSeq, fmt.Sprint(r.SnapSeq-1)) })

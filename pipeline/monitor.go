@@ -34,13 +34,14 @@ type streamMonitor struct {
 
 func newMonitor(w *owner.Worker, began map[string]time.Time, owned func() map[int]*owner.Ownership, breaks func() uint64) *streamMonitor {
 	return &streamMonitor{
-		worker: w, began: began, owned: owned, breaks: breaks, inputs: owner.NewInputWatch(w), mapped: store.Destination(w.Server.In.Stream.CachedInfo().Config),
+		worker: w, began: began, owned: owned, breaks: breaks, inputs: owner.NewInputWatch(w),
 		wrong: map[string]time.Time{}, behind: map[string]bool{},
 	}
 }
 
 // watch looks until ctx ends or something is lost, and returns that.
 func (w *streamMonitor) watch(ctx context.Context) error {
+	w.mapped = store.Destination(w.worker.Server.In.Stream.CachedInfo().Config)
 	for store.Pause(ctx, w.worker.Lease) == nil {
 		if err := w.look(ctx); err != nil {
 			return err

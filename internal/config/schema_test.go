@@ -196,7 +196,11 @@ func TestEveryKeyIsEverywhere(t *testing.T) {
 // good is a random value that the field may have, as YAML.
 func good(r *rand.Rand, f *field) string {
 	if f.typ == reflect.TypeFor[Mapping]() {
-		return []string{"{}", "{c0: $.axis.x}", `{"a b": "@.v * 0.1 - 40", c: "[3]"}`}[r.IntN(3)]
+		some := []string{"{}", "{c0: $.axis.x}", `{"a b": "@.v * 0.1 - 40", c: "[3]"}`}
+		if f.key == "fieldbus.opcua_nodes" {
+			some = []string{"{}", "{pump7/c0: ns=2;i=7}", `{"a b/c0": "ns=3;s=a b", a/c1: "i=85"}`}
+		}
+		return some[r.IntN(len(some))]
 	}
 	between := func(least, most int64) int64 {
 		least, most = max(least, -1<<40), min(most, 1<<40)
