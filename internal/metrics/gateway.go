@@ -19,7 +19,7 @@ var (
 	gatewayMessages   = define(counter, "eusn_gateway_messages_total", "Messages taken from devices, repeats excluded.", "input")
 	gatewayRefused    = define(counter, "eusn_gateway_refused_total", "Messages that were refused: they will never be taken.", "input")
 	gatewayRepeats    = define(counter, "eusn_gateway_repeats_total", "Messages of devices that were taken before.")
-	gatewayUnreadable = define(counter, "eusn_gateway_unreadable_total", "Payloads that could not be read, and were published as they are: dead letters, unless the stage can read them.")
+	gatewayUnreadable = define(counter, "eusn_gateway_unreadable_total", "Payloads that could not be read, and were published as they are: dead letters of the stage.")
 	gatewayDropped    = define(counter, "eusn_gateway_udp_dropped_total", "UDP packets, and messages of another broker with QoS 0, for which there was no room.")
 	gatewaySamples    = define(counter, "eusn_gateway_samples_total", "Samples in the messages taken.")
 	gatewayBatches    = define(counter, "eusn_gateway_batches_total", "Batches that were given a number.")
