@@ -83,7 +83,7 @@ func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]an
 		Rows    [][]any           `json:"rows,omitempty"`
 	}
 	var words []string
-	for flags := range 2049 {
+	for flags := range 4097 {
 		words = append(words, codec.Flag(flags).Integrity())
 	}
 	last := func(stream, subject string) message {
