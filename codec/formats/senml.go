@@ -67,7 +67,8 @@ type senmlRecord struct {
 	Bool        *bool          `json:"vb"`
 	Data        jsontext.Value `json:"vd"`
 	Time        jsontext.Value `json:"t"`
-	Others      jsontext.Value `json:",embed"`
+	//lint:ignore SA5008 the JSON library has this option, the linter knows an older name of it
+	Others jsontext.Value `json:",embed"`
 
 	value, base exact // of CBOR: numbers that are no decimals
 }

@@ -68,7 +68,7 @@ func (u *User) check() error {
 		return fmt.Errorf("user %q, want at most 64 letters, digits, - and _", u.Name)
 	}
 	if !hashed.MatchString(u.Hash) { // the text may be a password: not shown
-		return fmt.Errorf("user %q: the third word is no bcrypt hash, want one such as $2a$04$...", u.Name)
+		return fmt.Errorf("user %q: the third word is no bcrypt hash, want one that begins with $2a$, such as htpasswd -B makes", u.Name)
 	}
 	return u.Role.Check()
 }

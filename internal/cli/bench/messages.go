@@ -153,10 +153,10 @@ func (m *messageBench) cpu(ctx context.Context, partitions int) (row messagesRow
 func (m *messageBench) pairs(ctx context.Context, b *stageBench, p *plain) (messagesRow, error) {
 	var first spent
 	for range 2 { // the first has all that is slow once
-		var err error
-		if first, err = p.send(ctx, messageLeast); err != nil {
+		if _, err := p.send(ctx, messageLeast); err != nil {
 			return messagesRow{}, err
 		}
+		var err error
 		if first, _, err = b.send(ctx, messageLeast); err != nil {
 			return messagesRow{}, err
 		}

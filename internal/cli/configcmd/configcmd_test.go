@@ -81,8 +81,8 @@ func TestConfigProblems(t *testing.T) {
 		{"duration without unit", "stage:\n  latency: 5\n", []string{"c.yaml:2: key stage.latency", "with its unit"}},
 		{"half a row", "stage:\n  rows: 1.5\n", []string{"c.yaml:2: key stage.rows: want a whole number", "got 1.5"}},
 		{"beyond 64 bits", "stage:\n  rows: 99999999999999999999\n", []string{"c.yaml:2: key stage.rows", "whole number"}},
-		{"zero", "stage:\n  partitions: 0\n", []string{"c.yaml:2: key stage.partitions"}},
-		{"range", "stage:\n  partitions: 100000\n", []string{"c.yaml:2: key stage.partitions", "1 to 4096", "got 100000"}},
+		{"negative", "stage:\n  partitions: -1\n", []string{"c.yaml:2: key stage.partitions"}},
+		{"range", "stage:\n  partitions: 100000\n", []string{"c.yaml:2: key stage.partitions", "0 to 4096", "got 100000"}},
 		{"shards", "stage:\n  shards: 7\n  partitions: 2\n", []string{"c.yaml:2: key stage.shards"}},
 		{"logins", "nats:\n  user: a\n  token: b\n", []string{"c.yaml:1: key nats: want at most one of", "got nats.user and nats.token"}},
 		{"password", "nats:\n  password: a\n", []string{"c.yaml:2: key nats.password"}},
@@ -111,7 +111,7 @@ func TestConfigProblemsAsJSON(t *testing.T) {
 		Key, File, Environment, Want, Got, Nearest, Message string
 		Line                                                int
 	}
-	t.Setenv("EUSN_STAGE_PARTITIONS", "0")
+	t.Setenv("EUSN_STAGE_PARTITIONS", "-1")
 	for name, c := range map[string]struct {
 		yaml string
 		want []problem
@@ -122,7 +122,7 @@ func TestConfigProblemsAsJSON(t *testing.T) {
 			{Key: "stage.latency", File: file, Line: 4, Want: "a duration with its unit, such as 5ms or 10s, at most 1m, not 0s", Got: `"soon"`,
 				Message: `config: ` + file + `:4: key stage.latency: want a duration with its unit, such as 5ms or 10s, at most 1m, not 0s, got "soon"`},
 			{Key: "job", File: file, Line: 1, Got: `"A B"`},
-			{Key: "stage.partitions", Environment: "EUSN_STAGE_PARTITIONS", Got: "0"},
+			{Key: "stage.partitions", Environment: "EUSN_STAGE_PARTITIONS", Got: "-1"},
 		}},
 		"a list":  {"- job\n", []problem{{File: file, Line: 1, Message: "config: " + file + ":1: want keys and values"}}},
 		"no file": {"", []problem{{Message: "config: open " + file + ": no such file or directory"}}},

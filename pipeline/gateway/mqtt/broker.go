@@ -145,8 +145,8 @@ type device struct {
 func (h *hook) OnSessionEstablished(cl *mochi.Client, pk packets.Packet) {
 	if before := h.replace(cl); before != nil {
 		before.cancel()
-		before.taking.Lock()
-		before.taking.Unlock()
+		before.taking.Lock() // until it has let go
+		defer before.taking.Unlock()
 	}
 	if pk.Connect.Clean && cl.ID != "" {
 		h.g.Forget(h.ctx, sessionPrefix+cl.ID)

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -216,7 +215,7 @@ func FuzzPattern(f *testing.F) {
 		}
 		key := p.IdleKey(1, 2)
 		if back, ok := p.Key(p.Subject(key)); back != key || !ok {
-			t.Fatal(fmt.Sprintf("%q: key %q became %q", text, key, back))
+			t.Fatalf("%q: key %q became %q", text, key, back)
 		}
 	})
 }
