@@ -124,7 +124,7 @@ type Config struct {
 	// RateTolerance is the share by which the sampling rate of a sequence may
 	// differ from the model's before its predictions carry FlagRate; see
 	// monitor.Rate. No state depends on it. Default DefaultRateTolerance;
-	// negative = that flag is never set.
+	// -1 = that flag is never set.
 	RateTolerance float64
 	// Head names the model's readout to use. Default: its first.
 	Head string
@@ -276,8 +276,8 @@ func (c Config) Validate() error {
 	if c.Idle < 0 || c.Forget < 0 || c.Forget > 0 && c.Forget < c.Idle {
 		bad("idle %v, forget %v: want 0 (never) or a positive time, forget no shorter than idle", c.Idle, c.Forget)
 	}
-	if !(c.RateTolerance <= 1) {
-		bad("rate tolerance %g, want a share of at most 1", c.RateTolerance)
+	if r := c.RateTolerance; r != -1 && !(r > 0 && r <= 1) {
+		bad("rate tolerance %g, want a share of at most 1, or -1 for none", r)
 	}
 	within("replicas", c.Replicas, 1, 5)
 	if c.Latency > time.Minute {
