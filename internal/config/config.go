@@ -106,7 +106,7 @@ type Server struct {
 	// TLS: path of the key of the certificate.
 	TLSKey string `mapstructure:"tls_key" default:""`
 	// Path of the file with the users that may connect: a line for each, with name,
-	// role and bcrypt hash of the password (docs/nats.md). Empty: anybody on this
+	// role and bcrypt hash of the password (docs/secure.md). Empty: anybody on this
 	// machine.
 	Users string `mapstructure:"users" default:""`
 	// Address for MQTT of the NATS server itself, such as 127.0.0.1:1883. It loses
@@ -201,9 +201,9 @@ type DeadLetters struct {
 
 // Stage sizes the stage.
 type Stage struct {
-	// Partitions of the job. The number is fixed for the life of the job,
-	// because it decides which keys belong together. 0: those of the job; a new job
-	// gets 16, or 8 with the embedded server.
+	// Partitions of the job. The number decides which keys belong together, so it
+	// stays until "eusn-stream job resize" changes it. 0: those of the job; a new
+	// job gets 16, or 8 with the embedded server.
 	Partitions int `mapstructure:"partitions" default:"0" minimum:"0" maximum:"4096" flag:"partitions"`
 	// Engines that work in parallel, at most one for each partition. 0: one for
 	// each core.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +72,13 @@ func initSecure(a *cli.App, path string, o secureOptions) error {
 // hostsOr are the hosts given, with this machine's loopback, or all of this machine's.
 func hostsOr(given []string) ([]string, error) {
 	if len(given) > 0 {
-		return append(given, certs.OfThisMachine("", nil)...), nil
+		hosts := slices.Clone(given)
+		for _, h := range certs.OfThisMachine("", nil) {
+			if !slices.Contains(hosts, h) {
+				hosts = append(hosts, h)
+			}
+		}
+		return hosts, nil
 	}
 	name, err := os.Hostname()
 	if err != nil {
@@ -188,11 +195,11 @@ func inYAML(s string) string {
 func sayNext(a *cli.App, path, dir string) {
 	in := func(name string) string { return cli.QuoteForShell(filepath.Join(dir, name)) }
 	a.Say(`
-Start the stage here:
+Set model in %[1]s, and start the stage here:
 
-    eusn-stream run -c %s
+    eusn-stream run -c %[1]s
 
-Copy %s to every machine, and one of these to each program (it has the address, the user and the password):
+Copy %[2]s to every machine, and one of these to each program (it has the address, the user and the password):
 `, cli.QuoteForShell(path), in(authorityCert))
 	for _, role := range roles.All {
 		a.Say("    %-14s %s", string(role)+".env", role.Does())

@@ -50,6 +50,8 @@ message.
   --http-listen   POST /v1/TOPIC; POST /write takes line protocol
   --tcp-listen    Influx line protocol over TCP
   --udp-listen    Influx line protocol over UDP
+  --sparkplug     Sparkplug B, over either broker (docs/fieldbus.md)
+  --opcua         variables of a server of OPC UA (docs/fieldbus.md)
 
 A PUBACK, and the answer 204, mean that the server has stored the samples. While
 the server takes nothing, no device is acknowledged, and the log says why. Ctrl-C,

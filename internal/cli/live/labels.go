@@ -115,6 +115,9 @@ samples that are not there is kept, too.`,
 	f.StringVar(&o.to, "to", "", "time before which the last sample was, likewise")
 	f.Uint64Var(&o.seq, "seq", 0, "instead of times: seq of the prediction")
 	f.Uint32Var(&o.row, "row", 0, "row of the prediction")
+	cmd.MarkFlagsRequiredTogether("seq", "row") // row 0 is another sequence
+	cmd.MarkFlagsRequiredTogether("from", "to")
+	cmd.MarkFlagsOneRequired("from", "seq")
 	f.StringVar(&o.class, "class", "", "what it was")
 	f.BoolVar(&o.withdraw, "withdraw", false, "take the label back")
 	f.StringVar(&o.who, "who", "", "who says so (default the user of this machine)")

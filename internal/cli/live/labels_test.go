@@ -47,7 +47,9 @@ func TestLabels(t *testing.T) {
 		"stream is empty":             {"add", "--from", "1", "--to", "2", "--class", "c"},
 		`--from "noon"`:               {"add", "--stream", "s", "--from", "noon", "--to", "2", "--class", "c"},
 		"a time and a later one":      {"add", "--stream", "s", "--from", "2", "--to", "1", "--class", "c"},
-		"both times and a sequence":   {"add", "--stream", "s", "--from", "1", "--to", "2", "--seq", "3", "--class", "c"},
+		"both times and a sequence":   {"add", "--stream", "s", "--from", "1", "--to", "2", "--seq", "3", "--row", "0", "--class", "c"},
+		"missing [row]":               {"add", "--stream", "s", "--seq", "3", "--class", "c"},
+		"[from seq] is required":      {"add", "--stream", "s", "--class", "c"},
 	} {
 		clitest.Exec(t, t.Context(), at(args...)...).Want(t, cli.ExitUsage, says, "try:")
 	}
