@@ -164,6 +164,60 @@ func TestNodeSubjects(t *testing.T) {
 	checkNodeInput(t, url, names, series)
 }
 
+// The npm package goes on where the job's number of partitions changes: a client
+// that is at work, and one that starts afterwards.
+func TestNodeGoesOnInOtherPartitions(t *testing.T) {
+	dir := nodeClient(t)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	url := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort}).URL()
+	js := pipelinetest.JetStreamAt(t, url)
+	input := func(partitions int) jetstream.StreamConfig {
+		return jetstream.StreamConfig{Name: "EUSN-IN", Subjects: []string{"sensors.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{
+			Source: "sensors.*", Destination: fmt.Sprintf("eusn.in.{{partition(%d,1)}}.{{wildcard(1)}}", partitions),
+		}}
+	}
+	if _, err := js.CreateStream(ctx, input(2)); err != nil {
+		t.Fatal(err)
+	}
+	names, series := []string{"a", "b", "c", "d", "e", "f"}, map[string][][]float32{}
+	for k, name := range names {
+		for i := range 30 {
+			series[name] = append(series[name], []float32{float32(i), float32(k)})
+		}
+	}
+	text, err := json.Marshal(series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, "node", "test/moved.mjs", url)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Write(append(text, '\n'))
+	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("node says %q: %v", said, err)
+	}
+	if _, err := js.UpdateStream(ctx, input(16)); err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(in, "go on\n")
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("node ended with %v", err)
+	}
+	checkNodeInput(t, url, names, series)
+}
+
 // checkNodeLabels wants the labels of clients/node/test/live.mjs, as package labels reads them.
 func checkNodeLabels(t *testing.T, js jetstream.JetStream, next func(any)) {
 	t.Helper()

@@ -151,9 +151,12 @@ export class Client {
   // lastOf is a key's last message in the input, null where there is none.
   async lastOf(key) {
     this.jsm ??= await jetstreamManager(this.#nc, { timeout: 15000 });
-    const m = await this.jsm.streams.getMessage(`${this.job.toUpperCase()}-IN`, { last_by_subj: `${this.job}.in.*.${key}` });
+    const m = await this.jsm.streams.getMessage(`${this.job.toUpperCase()}-IN`, { last_by_subj: this.storedAs(key) });
     return m && { seq: m.seq, headers: m.header };
   }
+
+  // storedAs is under which subjects a key's messages are stored, in all partitions.
+  storedAs(key) { return `${this.job}.in.*.${key}`; }
 
   get hurry() { return this.#flushes > 0 || this.#closing; }
 

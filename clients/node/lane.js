@@ -10,7 +10,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Lane {
   constructor(client, key) {
-    Object.assign(this, { client, key, seq: 0, incarnation: client.run, last: null, there: null, endThere: false, seen: null, until: null });
+    Object.assign(this, { client, key, seq: 0, incarnation: client.run, last: null, moved: false, there: null, endThere: false, seen: null, until: null });
     Object.assign(this, { columns: client.channels.map(() => []), times: [], ends: [], taken: 0, stored: 0, busy: false, timer: null });
   }
 
@@ -84,7 +84,9 @@ export class Lane {
       try {
         const options = { headers: h, timeout: answerWait, msgID: `${subject}:${this.client.run}:${this.seq}` };
         if (this.client.resume) options.expect = { lastSubjectSequence: this.last };
+        if (this.moved) options.expect.lastSubjectSequenceSubject = this.client.storedAs(this.key);
         this.last = (await this.client.js.publish(subject, data, options)).seq;
+        this.moved = false;
         break;
       } catch (err) {
         if (wrongLast.includes(err.code) && this.client.resume) {
@@ -102,7 +104,9 @@ export class Lane {
   }
 
   // ours looks why the key's last message is not the expected one: ours is there (its
-  // acknowledgement was lost), or limits have removed it, or another producer publishes.
+  // acknowledgement was lost), or limits have removed it, or it is the expected one and lies
+  // in another partition than the next (the job's number of partitions has changed: the
+  // server then has to look in all), or another producer publishes.
   async ours() {
     let message;
     try {
@@ -110,6 +114,7 @@ export class Lane {
     } catch {
       return false; // asked again
     }
+    this.moved = message?.seq === this.last;
     this.last = message?.seq ?? 0;
     if (!message || message.headers.get("Eusn-Dead-Letter")) return false;
     const seq = Number(message.headers.get("Eusn-Seq"));
