@@ -51,13 +51,15 @@ def crc(data: bytes) -> str:
     return f"{c ^ 0xFFFFFFFF:08x}"
 
 
+_WILDCARD = re.compile(r"[*>{}]")
 _NO_TOKEN = re.compile(r"[ \t\r\n.*>\0]")
 
 
 def input_subject(subject: str, stream: str) -> str:
     """Where the samples of a stream are published."""
-    if not subject.endswith(".*"):
-        raise ValueError(f'subject "{subject}", want tokens that end in ".*", such as sensors.*')
+    if not subject.endswith(".*") or _WILDCARD.search(subject[:-2]):
+        # Left in, another wildcard would be stored as a name, under which no stage reads.
+        raise ValueError(f'subject "{subject}", want tokens that end in ".*", such as sensors.*, and no other wildcard')
     if not stream or _NO_TOKEN.search(stream):
         raise ValueError(f'stream "{stream}": a name must not be empty nor hold blanks, dots, * or >')
     return subject[:-1] + stream

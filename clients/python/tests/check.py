@@ -6,7 +6,7 @@ import json
 import sys
 
 from eusn_stream import Label, integrity
-from eusn_stream.messages import crc, nanoseconds, rfc3339, sample_headers
+from eusn_stream.messages import crc, input_subject, nanoseconds, rfc3339, sample_headers
 
 want = json.load(sys.stdin)
 for flags, word in enumerate(want["integrity"]):
@@ -27,6 +27,14 @@ assert rfc3339(-1) == "1969-12-31T23:59:59.999999999Z"
 for wrong in (dict(label="x", who="w"), dict(label="", who="w", seq=1, row=0), dict(label="x", who="w", from_=2, to=2), dict(label="x", who="w", seq=1)):
     try:
         Label(stream="s", **wrong).message("eusn", 0)
+    except ValueError:
+        continue
+    raise AssertionError(wrong)
+
+assert input_subject("plant.A.*", "3") == "plant.A.3"
+for wrong in ("plant.*.line.*", "plant.{site}.*", "plant.>", "plant", "*.*"):
+    try:
+        input_subject(wrong, "3")
     except ValueError:
         continue
     raise AssertionError(wrong)
