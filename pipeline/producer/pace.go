@@ -50,3 +50,18 @@ func (p *pace) due(c clock, n int, t int64, timed bool) time.Time {
 	}
 	return c.begin.Add(time.Duration(float64(n) / (p.rate * p.speed) * float64(time.Second)))
 }
+
+// skip moves an item's clock so that a message that was stored before is due now,
+// and says when it is: nobody waits for what is there already. The shared time
+// line moves, too, because the streams were stopped together.
+func (p *pace) skip(c *clock, due, now time.Time) time.Time {
+	ahead := due.Sub(now)
+	if due.IsZero() || ahead <= 0 {
+		return due
+	}
+	if p.set && c.begin.Equal(p.begin) && c.origin == p.origin {
+		p.begin = p.begin.Add(-ahead)
+	}
+	c.begin = c.begin.Add(-ahead)
+	return now
+}

@@ -101,6 +101,7 @@ func (l *loop) nextMessage(s *stream) error {
 			return l.differs(s)
 		}
 		l.done.Skipped++
+		s.due = l.pace.skip(&s.clock, s.due, time.Now())
 	}
 	if total > 0 && len(s.item.Times) > 0 {
 		s.lastTime = s.item.Times[total-1]
