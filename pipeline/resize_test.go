@@ -102,6 +102,36 @@ func TestResize(t *testing.T) {
 	}
 }
 
+// Fewer partitions have more streams each: where that is more than a partition may
+// remember, the change waits for more room, as it cannot turn back any more.
+func TestResizeNeedsRoom(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(12, 30)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	want := direct(t, m, streams, sent)
+	b, c := newRig(t), quick("room", 4)
+	c.MaxStreams = 11
+	r := b.start(m, c)
+	b.publish(packets[:len(packets)/2])
+	r.until(t, "all of it", func(s Stats) bool { return s.Messages >= uint64(len(packets)/2) })
+	r.stop(t)
+	if _, err := b.resizer(m, c).Resize(t.Context(), 1, nil); err == nil || !strings.Contains(err.Error(), "run the command again") || strings.Contains(err.Error(), "more partitions") {
+		t.Errorf("12 streams in a partition that may remember 11: %v", err)
+	}
+	if err := b.resizer(m, c).AbandonResize(t.Context()); !errors.Is(err, ErrPastCut) {
+		t.Errorf("abandoned behind the cut: %v", err)
+	}
+	c.MaxStreams = 12
+	b.resize(m, c, 1)
+	c.Partitions = 1
+	r = b.start(m, c)
+	b.publish(packets[len(packets)/2:])
+	got := b.await(c.Job, count(want))
+	r.stop(t)
+	same(t, clean(got, 1<<1), clean(want, 1<<1))
+}
+
 // Ended before each of its writes, and after each, a change goes on with the
 // next call, and nothing is lost or said twice.
 func TestResizeInterrupted(t *testing.T) {

@@ -52,7 +52,7 @@ func (j *Job) store(ctx context.Context) error {
 		var after Digests
 		for _, p := range made {
 			if p.Len() > j.Largest {
-				return fmt.Errorf("pipeline: partition %d of %d would have %d streams, but max streams (stage.max_streams) is %d: raise it, or change to more partitions than that", p.ID, r.To, p.Len(), j.Largest)
+				return fmt.Errorf("pipeline: partition %d of %d would have %d streams, but max streams (stage.max_streams) is %d: raise it (to stay), and run the command again; until then nobody works on the job, and nothing is lost", p.ID, r.To, p.Len(), j.Largest)
 			}
 			if err := j.put(ctx, p, &after); err != nil {
 				return err
