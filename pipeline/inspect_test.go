@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
@@ -99,6 +101,36 @@ func TestJobFromOutside(t *testing.T) {
 	mentions(t, err, "nosuch")
 	_, err = j.Status(t.Context(), 3)
 	mentions(t, err, "0 to 2")
+}
+
+// What a gateway could not read is not read by the stage either when it is sent
+// again, though its bytes are what the stage reads.
+func TestDeadLetterReplayUnreadable(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	r := b.start(m, quick("unread", 1))
+	sample := pipelinetest.Rows("a", 1, true, 1, 2)
+	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "sensors.a", Data: sample.Payload(t), Header: nats.Header{wire.HeaderUnreadable: {"no number"}}}); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(r, 1)
+	j, err := admin.Open(t.Context(), b.js, "unread")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := j.DeadLetter(t.Context(), 1)
+	if err == nil {
+		_, err = j.Replay(t.Context(), d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.settle(r, 2)
+	r.stop(t)
+	if dead, s := b.deadLetters("unread"), b.predictions("unread"); len(dead) != 2 || len(s) != 0 {
+		t.Errorf("%d dead letters, predictions %v, want 2 and none", len(dead), s)
+	}
 }
 
 // A dead letter that another configuration can use takes its place when it is

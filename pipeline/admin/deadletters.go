@@ -150,7 +150,8 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 // instance after the model or the policy on missing values has changed, and
 // marks it as sent. Its place in the stream is now, not where it was: so it goes
 // without its number, which counts as a repeat by now. Its incarnation and
-// checksum go too, its end mark stays. Within the server's duplicate window a
+// checksum go too, its end mark stays, and so does what a gateway has said: what it
+// could not read becomes a dead letter again, and never samples. Within the server's duplicate window a
 // second replay is dropped. It returns the input message it has become.
 func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, err error) {
 	key := wire.KeyOf(d.Subject)
@@ -163,6 +164,9 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 	}}
 	if state.EndsAfter(d.Header) {
 		m.Header.Set(wire.HeaderEnd, "true")
+	}
+	if why := d.Header.Get(wire.HeaderUnreadable); why != "" { // no number of attempts makes it samples
+		m.Header.Set(wire.HeaderUnreadable, why)
 	}
 	ack, err := j.job.JS.PublishMsg(ctx, m)
 	if err != nil {
