@@ -37,8 +37,9 @@ const exitCodesHelp = `Exit codes:
        another kind, or two files do not belong together; for a configuration file
        the code is 3
   6    a result is outside the requested tolerance
-  7    the job runs another model (network or readout): no partition was claimed, and
-       another start with the same model ends in the same way
+  7    the job runs another model (network or readout), or reads its messages in
+       another way (input.*): no partition was claimed, and another start with the
+       same model and settings ends in the same way
   130  interrupted (Ctrl-C, SIGTERM or SIGHUP); the message says what was kept
 `
 

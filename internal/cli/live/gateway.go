@@ -41,9 +41,8 @@ func NewGateway(a *cli.App) *cobra.Command {
 		Use:   "gateway",
 		Short: "Take samples over MQTT, HTTP and line protocol",
 		Long: `Take samples from devices that do not speak NATS, and publish them to the input of
-a job: batched, numbered, each stream in order. Give it the configuration of the
-stage (-c): the model names the channels, and input.* says where they are in a
-message.
+a job: batched, numbered, each stream in order. The model names the channels, and
+input.* in the configuration (-c) says where they are in a message.
 
   --mqtt-listen   a broker of its own, for MQTT 3.1.1 and 5
   --broker        the address of another broker, whose client it is
