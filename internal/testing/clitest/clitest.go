@@ -51,7 +51,8 @@ type Result struct {
 // Exec runs the program as main does, in a directory of its own.
 func Exec(t *testing.T, ctx context.Context, args ...string) Result {
 	t.Helper()
-	var out, errOut bytes.Buffer
+	var out bytes.Buffer
+	var errOut LockedBuffer // the stage logs while a command speaks
 	code := root.Run(ctx, args, &out, &errOut)
 	return Result{code, out.String(), errOut.String()}
 }
