@@ -64,6 +64,11 @@ func TestServerHashesAsPatternsSay(t *testing.T) {
 	if err := json.Unmarshal(text, &cases); err != nil {
 		t.Fatal(err)
 	}
+	// Stays, because the server removes the directory of its last NATS stream late,
+	// perhaps under the next one.
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "STAYS", Subjects: []string{"stays"}}); err != nil {
+		t.Fatal(err)
+	}
 	for i, c := range cases {
 		p, err := wire.ParsePattern(c.Pattern)
 		if err != nil {
