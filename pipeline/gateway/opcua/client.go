@@ -278,7 +278,7 @@ type value struct {
 }
 
 // take gives the samples of a notification to the gateway. told are the variables
-// whose value is known in this session.
+// whose value the server has sent since the OPC UA session began.
 func (c *Client) take(ctx context.Context, n *ua.DataChangeNotification, told []bool) error {
 	var all []value
 	for _, m := range n.MonitoredItems {

@@ -1,0 +1,164 @@
+package outbox
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"os"
+	"slices"
+)
+
+// read takes over a segment of an earlier run.
+func (l *Log) read(n int) error {
+	f, err := os.Open(l.path(n))
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	s := &segment{n: n, f: f}
+	l.segs = append(l.segs, s)
+	r := bufio.NewReaderSize(f, 64<<10)
+	first := make([]byte, len(magic(version)))
+	if k, err := io.ReadFull(r, first); err != nil && bytes.HasPrefix(magic(version), first[:k]) {
+		return nil // the process ended while it made the file
+	}
+	for s.version = oldest; !bytes.Equal(first, magic(s.version)); s.version++ {
+		if s.version == version {
+			return fmt.Errorf("outbox: %s is not an outbox of this program, or of a later version: move it away", f.Name())
+		}
+	}
+	s.size = int64(len(first))
+	for {
+		err := l.next(s, r)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			l.log.Info("the last record of the outbox was cut off when the gateway ended: no device was told that it is stored", "file", f.Name(), "at", s.size)
+			return nil
+		}
+		kept := f.Name() + ".damaged"
+		if lerr := os.Link(f.Name(), kept); lerr != nil && !errors.Is(lerr, os.ErrExist) {
+			return fmt.Errorf("outbox: %s is damaged at byte %d (%w) and no copy can be kept: %w", f.Name(), s.size, err, lerr)
+		}
+		l.log.Error("the outbox is damaged: what follows in this file is lost if it was not published; a copy is kept", "file", kept, "at", s.size, "err", err)
+		return nil
+	}
+}
+
+// next reads a record and does what it says.
+func (l *Log) next(s *segment, r *bufio.Reader) error {
+	var head [headBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n == 0 {
+		return errors.New("a record without a kind")
+	}
+	if st, err := s.f.Stat(); err != nil {
+		return err
+	} else if s.size+headBytes+int64(n) > st.Size() {
+		return io.ErrUnexpectedEOF
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return err
+	}
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		return errors.New("the checksum differs")
+	}
+	l.closed = body[0] == kindEnd
+	rd := &reader{b: body[1:]}
+	switch body[0] {
+	case kindBatch:
+		l.batch(s, rd, int64(n))
+	case kindDone:
+		if b := l.waiting[rd.u64()]; b != nil {
+			l.finish(b)
+		}
+	case kindForget:
+		l.Sessions.Forget(rd.text())
+	case kindAll:
+		l.all(rd, s.version)
+	case kindEnd:
+	default:
+		return fmt.Errorf("a record of kind %q", body[0])
+	}
+	if rd.err != nil {
+		return rd.err
+	}
+	s.size += headBytes + int64(n)
+	return nil
+}
+
+// all replaces what is remembered.
+func (l *Log) all(r *reader, form byte) {
+	l.Input = r.text()
+	if l.boot = ""; form > 1 {
+		l.boot = r.text()
+	}
+	clear(l.numbers)
+	for i := range r.count() {
+		subject := r.text()
+		n := given{Number: Number{Incarnation: r.text(), Seq: r.u64()}}
+		if form > 1 {
+			n.Doubt, n.batch = r.u64() == 1, uint64(i) // the one given last comes last
+		}
+		l.numbers[subject] = n
+	}
+	l.Sessions.decode(r, func(id uint64) *Batch { return l.waiting[id] })
+}
+
+// encodeNumbers writes the numbers that are kept, the one given last behind all
+// others.
+func (l *Log) encodeNumbers(dst []byte) []byte {
+	subjects := slices.SortedFunc(maps.Keys(l.numbers), func(a, b string) int {
+		return cmp.Or(cmp.Compare(l.numbers[a].batch, l.numbers[b].batch), cmp.Compare(a, b))
+	})
+	for ; len(subjects) > l.most; subjects = subjects[1:] {
+		delete(l.numbers, subjects[0])
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(subjects)))
+	for _, subject := range subjects {
+		n := l.numbers[subject]
+		dst = binary.AppendUvarint(text(text(dst, subject), n.Incarnation), n.Seq)
+		dst = binary.AppendUvarint(dst, bit(n.Doubt))
+	}
+	return dst
+}
+
+func (l *Log) batch(s *segment, r *reader, n int64) {
+	b := &Batch{id: r.u64(), Subject: r.text(), Incarnation: r.text(), Seq: r.u64(), seg: s}
+	for range r.count() {
+		o := Origin{Session: r.text(), ID: r.u64(), Sum: r.u64(), Part: r.u64()}
+		if s.version > 1 {
+			o.Again = r.u64() == 1
+		}
+		b.Origins = append(b.Origins, o)
+	}
+	if s.version > 1 {
+		b.Unreadable = r.text()
+	}
+	if r.err != nil || b.id <= l.last {
+		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
+		return
+	}
+	b.size = len(r.b)
+	b.at = s.size + headBytes + n - int64(b.size)
+	for _, o := range b.Origins {
+		b.seen = append(b.seen, l.Sessions.Add(o, b))
+	}
+	l.last = b.id
+	l.numbers[b.Subject] = given{Number{b.Incarnation, b.Seq, false}, b.id}
+	s.waiting++
+	l.waiting[b.id] = b
+	l.bytes += int64(b.size)
+}
