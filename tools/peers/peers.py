@@ -13,7 +13,9 @@ eusn-stream, work for a while, one after another; a ratio is the median over the
 rounds of (ours / peer in the same round).
 
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are removed from the peers' environment:
-where they are set to an old core, OpenBLAS runs at half its speed. PyTorch gets
+where they are set to an old core, OpenBLAS runs at half its speed. Where OpenBLAS
+does not know the processor and takes itself for one without AVX, the peers are told
+the newest core that has what this one has, and a message says so. PyTorch gets
 ATEN_CPU_CAPABILITY=avx512 where the CPU has AVX-512. ReservoirPy takes part where
 RESERVOIRPY names the folder that holds its package.
 """
@@ -84,14 +86,32 @@ class Ours:
         pass
 
 
+# OpenBLAS's names of cores without AVX: an unknown processor is the first.
+WITHOUT_AVX = ("Prescott", "Katmai", "Core2", "Penryn", "Dunnington", "Nehalem", "Generic")
+
+
+def openblas_core(env):
+    """The core that OpenBLAS takes this processor for, or "" where there is no OpenBLAS to ask."""
+    ask = ("import ctypes; lib = ctypes.CDLL('libopenblas.so.0'); lib.openblas_get_corename.restype = ctypes.c_char_p; "
+           "print(lib.openblas_get_corename().decode())")
+    told = subprocess.run([sys.executable, "-c", ask], env=env, capture_output=True, text=True)
+    return told.stdout.strip() if told.returncode == 0 else ""
+
+
 def environment(threads):
     env = dict(os.environ)
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ATEN_CPU_CAPABILITY"):
         env.pop(name, None)
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "GOMAXPROCS"):
         env[name] = str(threads)
-    if "avx512f" in open("/proc/cpuinfo").read():
+    flags = set(open("/proc/cpuinfo").read().split())
+    if "avx512f" in flags:
         env["ATEN_CPU_CAPABILITY"] = "avx512"
+    core = openblas_core(env)
+    if "avx2" in flags and core in WITHOUT_AVX:
+        newest = "SkylakeX" if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= flags else "Haswell"
+        print(f"!! OpenBLAS takes this processor for {core}: OPENBLAS_CORETYPE={newest} for the peers", file=sys.stderr)
+        env["OPENBLAS_CORETYPE"] = newest
     return env
 
 
