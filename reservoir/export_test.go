@@ -13,7 +13,7 @@ func ForceShape(e Engine, shape string) Engine {
 		v.singles = 0
 		v.plan.lanes = v.set.Narrow.Lanes
 	case "wide":
-		v.singles, v.narrows = 0, 0
+		v.singles, v.narrows, v.plan.lanes = 0, 0, v.set.Wide.Lanes
 	}
 	for _, w := range v.gang.workers {
 		w.(*worker).makeRoom()

@@ -55,12 +55,13 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 // planTiles tells the plan what a tile is and what a sample costs.
 func (v *Vector) planTiles() {
 	p, s := &v.plan, &v.net.Spec
-	p.lanes, p.members = v.set.Wide.Lanes, s.Members
-	if v.set.Rows >= 8 { // units of four cycles, two a cycle
-		p.tiling = halfTiles
-	}
+	p.lanes, p.members = v.set.Tile, s.Members
 	recurrent := s.Units
 	if s.Kind == RESN {
+		p.lanes = v.set.Wide.Lanes
+		if v.set.Rows >= 8 { // units of four cycles, two a cycle
+			p.tiling = halfTiles
+		}
 		recurrent = 20 // one product, but as much again as a tanh and the loop take
 	}
 	p.perSample = float64(s.Members) * float64(s.Units) * float64(recurrent+s.Inputs())

@@ -61,7 +61,7 @@ func benchCall(b *testing.B, s Spec, set *kernel.Set, streams int) {
 	w := v.gang.workers[0].(*worker)
 	shape, tiles := single, streams // and how many
 	if streams > v.singles {
-		shape = v.shapeOf(streams)
+		shape = v.shapeOf(min(streams, v.plan.lanes))
 		tiles = (streams + v.shapes[shape].lanes - 1) / v.shapes[shape].lanes
 	}
 	kernels := func() {

@@ -24,7 +24,7 @@ func TestEven(t *testing.T) {
 	for name, s := range map[string]Spec{"paper": benchSpec(1, 20, 3), "sums": sums, "sums alone": sumsAlone,
 		"differences alone": differencesAlone, "bank": benchSpec(3, 9, 2)} {
 		for _, set := range kernel.Levels() {
-			for _, streams := range []int{set.Narrow.Lanes - 1, set.Wide.Lanes, set.Wide.Lanes + 3} {
+			for _, streams := range []int{set.Narrow.Lanes - 1, set.Tile, set.Tile + 3} {
 				t.Run(fmt.Sprintf("%s/%s/%d", name, set.Name, streams), func(t *testing.T) { newTwins(t, s, set, streams).run() })
 			}
 		}
@@ -122,7 +122,7 @@ func (w *twins) evenly(what string, n int, even bool) {
 
 func (w *twins) run() {
 	v := w.v
-	oneTile := w.streams <= v.set.Wide.Lanes
+	oneTile := w.streams <= v.set.Tile
 	holds := oneTile && len(v.members) == 1
 	begun := v.layout.SumLow < 0 && v.layout.Previous < 0 // a sequence's first sample is not special
 	w.evenly("first call", 1, begun)

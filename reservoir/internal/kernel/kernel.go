@@ -15,6 +15,7 @@ type Set struct {
 	kits   []int  // value rows there may be between two pending vectors, ascending; nil: any number
 	Wide   Shape  // two vectors of streams
 	Narrow Shape  // one
+	Tile   int    // streams of the tile whose Steps is quickest a stream: Lanes of Wide or of Narrow
 
 	// Single advances one stream, its units in the lanes. Its value rows are
 	// single numbers; states and Sums are vectors of units, padded with zeros

@@ -22,7 +22,7 @@ func Levels() []*Set {
 }
 
 var setAVX512 = Set{
-	Name: "avx512", Vector: 16, Rows: 10, blocks: 14,
+	Name: "avx512", Vector: 16, Rows: 10, blocks: 14, Tile: 16,
 	Wide: Shape{
 		Lanes: 32,
 		Steps: func(s *Steps) { stepsWideAVX512((*byte)(unsafe.Pointer(s))) },
@@ -42,7 +42,7 @@ var setAVX512 = Set{
 }
 
 var setAVX2 = Set{
-	Name: "avx2", Vector: 8, Rows: 5, blocks: 12, kits: stagedKits,
+	Name: "avx2", Vector: 8, Rows: 5, blocks: 12, kits: stagedKits, Tile: 16,
 	Wide: Shape{
 		Lanes: 16,
 		Steps: func(s *Steps) { stepsWideAVX2((*byte)(unsafe.Pointer(s))) },

@@ -8,7 +8,7 @@ func Levels() []*Set { return []*Set{&setNEON} }
 
 // A vector is a pair of registers, eight lanes.
 var setNEON = Set{
-	Name: "neon", Vector: 8, Rows: 5, blocks: 12,
+	Name: "neon", Vector: 8, Rows: 5, blocks: 12, Tile: 16,
 	Wide:   Shape{Lanes: 16, Steps: stepsWideNEON, Ring: ringWideNEON},
 	Narrow: Shape{Lanes: 8, Steps: stepsNarrowNEON, Ring: ringNarrowNEON},
 	Single: stepsSingleNEON,
