@@ -26,7 +26,7 @@ const wentBack = math.MaxInt64
 type Clock struct {
 	First   int64  // time of the first sample, ns; NoTime: not known, as where a sample of the sequence has no time
 	Longest int64  // the longest interval of two samples, ns; math.MaxInt64 where time went back
-	Count   uint32 // intervals so far
+	Count   uint32 // intervals since First; behind math.MaxUint32 of them both begin again
 }
 
 // Begin starts with a sequence's first sample, whose time may be NoTime.
@@ -38,7 +38,6 @@ func (c *Clock) Take(times []int64, before int64) {
 	if c.First == NoTime {
 		return
 	}
-	longest := c.Longest
 	for _, t := range times {
 		d := t - before
 		switch {
@@ -48,11 +47,12 @@ func (c *Clock) Take(times []int64, before int64) {
 		case t < before || d < 0: // an interval of more than 292 years is none either
 			d = wentBack
 		}
-		longest = max(longest, d)
+		if c.Count == math.MaxUint32 { // of an endless sequence, after two days at 25.6 kHz
+			c.First, c.Count = before, 0
+		}
+		c.Longest, c.Count = max(c.Longest, d), c.Count+1
 		before = t
 	}
-	c.Longest = longest
-	c.Count += uint32(min(uint64(len(times)), uint64(math.MaxUint32-c.Count)))
 }
 
 // Lose notes that the sequence's next samples have no times.
@@ -91,7 +91,7 @@ func NewRate(t reservoir.Training, tolerance float64) Rate {
 // Let n be the number of intervals and d the time from the first sample to the
 // last, in intervals of the model's rate. The rate is off where |d - n| is more
 // than tolerance*n + 1: the 1 is for times that are rounded, and for sequences
-// of few samples. There is a jump where an interval is longer than JumpFactor
+// of few samples. After 2^32 - 1 intervals, n and d begin again from 0. There is a jump where an interval is longer than JumpFactor
 // times the longest in training, or of the rate; and where time went back.
 func (r Rate) Off(c *Clock, last int64) bool {
 	if r.hertz == 0 || c.First == NoTime || last == NoTime || c.Count == 0 {

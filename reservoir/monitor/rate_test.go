@@ -124,8 +124,45 @@ func TestRateLimits(t *testing.T) {
 	if p := c.Period(40 * ms); p != 1e7 || c.Longest != 10*ms {
 		t.Errorf("period %v, longest %d, want 10 ms", p, c.Longest)
 	}
-	c.Count = math.MaxUint32 - 1
-	if c.Take(steps(4, ms), 0); c.Count != math.MaxUint32 {
-		t.Errorf("the count of intervals has become %d", c.Count)
+}
+
+// An endless sequence has more intervals than its count can hold: it goes on to
+// be judged, whatever pieces it comes in.
+func TestRateOfEndless(t *testing.T) {
+	const rate = 25600
+	at := func(n int) int64 { return int64(float64(n) * 1e9 / rate) }
+	r := monitor.NewRate(reservoir.Training{Rate: rate}, .05)
+	full := monitor.Clock{Count: math.MaxUint32 - 10, Longest: at(1) + 1}
+	begin := math.MaxUint32 - 10
+	for name, c := range map[string]struct {
+		pace float64
+		off  bool
+	}{"at the rate": {1, false}, "slow": {1.3, true}} {
+		var times []int64
+		for n := range 200 {
+			times = append(times, at(begin)+int64(float64(at(n+1))*c.pace))
+		}
+		var ends []monitor.Clock
+		for _, piece := range []int{1, 7, 200} {
+			clock, before := full, at(begin)
+			for from := 0; from < len(times); from += piece {
+				some := times[from:min(len(times), from+piece)]
+				clock.Take(some, before)
+				before = some[len(some)-1]
+				if off := r.Off(&clock, before); off && !c.off {
+					t.Fatalf("%s: off after %d more, in pieces of %d: %+v", name, from, piece, clock)
+				}
+			}
+			if off := r.Off(&clock, before); off != c.off {
+				t.Errorf("%s: off %v, want %v: %+v", name, off, c.off, clock)
+			}
+			if clock.Count != 190 || clock.First != times[9] {
+				t.Errorf("%s: the clock is %+v, want 190 intervals since %d", name, clock, times[9])
+			}
+			ends = append(ends, clock)
+		}
+		if ends[0] != ends[1] || ends[1] != ends[2] {
+			t.Errorf("%s: the clock depends on the pieces: %+v", name, ends)
+		}
 	}
 }
