@@ -24,17 +24,19 @@ type Shard struct{ I, N int }
 
 // A file of statistics is what one shard has learnt:
 //
-//	EUSNPART, uint32 version 2
+//	EUSNPART, uint32 version 2, or 3 where the job has a sampling rate
 //	uint32 length, JSON of shardJob: the same in all shards of a job
 //	uint32 length, JSON of shardOwn
 //	what readout.Learner.Encode writes
 //	SHA-256 of all that
 //
 // all little-endian. Version 1 is the same without what clipping needs, which is
-// not there in files of earlier programs.
+// not there in files of earlier programs. Version 3 is the same as 2: programs
+// that know no sampling rate would merge the shards into a model without it.
 const (
 	shardMagic   = "EUSNPART"
 	shardVersion = 2
+	ratedVersion = 3
 	maxShardJob  = 1 << 26
 )
 
@@ -128,7 +130,11 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	if err != nil {
 		return fail(err)
 	}
-	return t.report, writeShard(path, job, own, l)
+	version := uint32(shardVersion)
+	if t.report.Sampling.Rate > 0 {
+		version = ratedVersion
+	}
+	return t.report, writeShard(path, version, job, own, l)
 }
 
 // upTo is how many examples the first streams have.
@@ -147,7 +153,7 @@ func (t *training) shardJob(shards int) shardJob {
 	}
 }
 
-func writeShard(path string, job, own []byte, l *readout.Learner) (err error) {
+func writeShard(path string, version uint32, job, own []byte, l *readout.Learner) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return fmt.Errorf("offline: %w", err)
@@ -162,7 +168,7 @@ func writeShard(path string, job, own []byte, l *readout.Learner) (err error) {
 	buf := bufio.NewWriterSize(tmp, 1<<20)
 	sum := sha256.New()
 	w := io.MultiWriter(buf, sum)
-	head := binary.LittleEndian.AppendUint32([]byte(shardMagic), shardVersion)
+	head := binary.LittleEndian.AppendUint32([]byte(shardMagic), version)
 	for _, part := range [][]byte{job, own} {
 		head = append(binary.LittleEndian.AppendUint32(head, uint32(len(part))), part...)
 	}
@@ -334,8 +340,8 @@ func (s *shardFile) readHead(r io.Reader, size int64) error {
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(shardMagic)]) != shardMagic {
 		return errors.New("not a file of statistics, as retrain --shard writes them")
 	}
-	if v := binary.LittleEndian.Uint32(start[len(shardMagic):]); v < 1 || v > shardVersion {
-		return fmt.Errorf("statistics of version %d, want 1 to %d: merge with the program that wrote them", v, shardVersion)
+	if v := binary.LittleEndian.Uint32(start[len(shardMagic):]); v < 1 || v > ratedVersion {
+		return fmt.Errorf("statistics of version %d, want 1 to %d: merge with the program that wrote them", v, ratedVersion)
 	}
 	s.at = int64(len(start))
 	own := []byte(nil)

@@ -3,6 +3,7 @@ package offline
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -119,6 +120,26 @@ func TestShardsOfVersion1(t *testing.T) {
 	}
 	if m, _ := mergedShards(t, paths); fingerprint(t, m) != fingerprint(t, want) {
 		t.Error("another model")
+	}
+}
+
+// The rate that the shards were given is the model's, and earlier programs, which
+// know none and read up to version 2, refuse such shards.
+func TestShardsKeepTheRate(t *testing.T) {
+	for _, rate := range []float64{0, 25600} {
+		paths := shards(t, tones(60, 0), RetrainOptions{Spec: smallBank(2), Rate: rate}, 2)
+		if m, _ := mergedShards(t, paths); m.Training.Rate != rate {
+			t.Errorf("the model has the rate %g, want %g", m.Training.Rate, rate)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := binary.LittleEndian.Uint32(data[len(shardMagic):]); (v > 2) != (rate > 0) {
+				t.Errorf("at a rate of %g the statistics have version %d", rate, v)
+			}
+		}
 	}
 }
 
