@@ -64,6 +64,14 @@ func Choose(kind string, s reservoir.Spec) (chosen, slow string, err error) {
 	return "", "", cli.Fail(cli.ExitUsage, fmt.Errorf("engine %s cannot run this network, which is a mixed bank", kind), "--engine auto, which takes "+able[0])
 }
 
+// WhyCPU says why auto takes the CPU for a mixed bank on this machine.
+func WhyCPU() string {
+	if _, err := gpu.Devices(); err != nil {
+		return err.Error()
+	}
+	return "no card has run the GPU kernels of mixed banks yet; --engine gpu takes them"
+}
+
 // IsGPU reports whether an engine kind needs a GPU.
 func IsGPU(kind string) bool {
 	_, ok := gpuProducts[kind]

@@ -59,6 +59,14 @@ func TestAutoWithoutGPU(t *testing.T) {
 	}
 }
 
+// Where there is no GPU, nothing is said of its kernels.
+func TestWhyCPUWithoutGPU(t *testing.T) {
+	withoutGPU(t)
+	if why := WhyCPU(); !strings.Contains(why, "gpu: ") || strings.Contains(why, "kernels") {
+		t.Errorf("it says %q", why)
+	}
+}
+
 // A GPU that fails while engines are opened is left alone from then on.
 func TestAutoWithBadGPU(t *testing.T) {
 	if reservoir.CPUKinds()[0] == "generic" {

@@ -114,7 +114,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if slow != "" {
 		log.Warn("slow engine in use", "engine", engine, "why", slow)
 	} else if engine != c.Stage.Engine {
-		log.Info("CPU engine in use", "engine", engine, "why", "no card has run the GPU kernels of mixed banks yet; --engine gpu takes them")
+		log.Info("CPU engine in use", "engine", engine, "why", engines.WhyCPU())
 	}
 	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, log)
 	if err := makeUnsafe(stage); err != nil {
