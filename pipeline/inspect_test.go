@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
@@ -130,6 +131,58 @@ func TestDeadLetterReplayUnreadable(t *testing.T) {
 	r.stop(t)
 	if dead, s := b.deadLetters("unread"), b.predictions("unread"); len(dead) != 2 || len(s) != 0 {
 		t.Errorf("%d dead letters, predictions %v, want 2 and none", len(dead), s)
+	}
+}
+
+// A producer can neither hide its dead letters, nor mark others as sent again,
+// nor keep what is sent again out of the input.
+func TestDeadLettersOfHostileProducer(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	r := b.start(m, quick("guess", 1))
+	send := func(data []byte, h nats.Header) {
+		t.Helper()
+		if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "sensors.a", Data: data, Header: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send([]byte("first"), nil)
+	forged := nats.Header{}
+	for _, name := range []string{wire.HeaderTruncated, wire.HeaderDropped, wire.HeaderError, wire.HeaderReason, wire.HeaderInSeq, wire.HeaderInSubject} {
+		forged.Set(name, "7")
+	}
+	forged.Set(wire.HeaderKind, wire.KindSentAgain)
+	forged.Set(wire.HeaderDead, "1")
+	send([]byte("second"), forged)
+	b.settle(r, 2)
+	j, err := admin.Open(t.Context(), b.js, "guess")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []admin.Letter
+	if err := j.DeadLetters(t.Context(), admin.LetterFilter{Unsent: true}, func(d admin.Letter) error { all = append(all, d); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 2 || all[1].InSeq != 2 || all[1].Subject != "guess.in.0.a" {
+		t.Errorf("listed as %+v, want two that were not sent", all)
+	}
+	d, err := j.DeadLetter(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Header.Get(wire.HeaderTruncated) != "" || d.Header.Get("Eusn-In-"+wire.HeaderKind) != wire.KindSentAgain {
+		t.Errorf("it has the headers %v", d.Header)
+	}
+	send([]byte("third"), nats.Header{jetstream.MsgIDHeader: {"guess.dlq.2"}, wire.HeaderDead: {"2"}})
+	as, err := j.Replay(t.Context(), d)
+	if err != nil || as != 4 {
+		t.Errorf("sent again as input message %d, want 4: %v", as, err)
+	}
+	b.settle(r, 4)
+	r.stop(t)
+	if dead := b.deadLetters("guess"); len(dead) != 4 || string(dead[3].Data) != "second" {
+		t.Errorf("%d dead letters, want 4: %+v", len(dead), dead)
 	}
 }
 

@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -169,6 +171,13 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 		m.Header.Set(wire.HeaderUnreadable, why)
 	}
 	ack, err := j.job.JS.PublishMsg(ctx, m)
+	if err == nil && ack.Duplicate {
+		var ours bool
+		if ours, err = j.holds(ctx, ack.Sequence, key, m); err == nil && !ours { // whoever guesses the id could keep it out of the input
+			m.Header.Set(jetstream.MsgIDHeader, rand.Text())
+			ack, err = j.job.JS.PublishMsg(ctx, m)
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("admin: dead letter %d to %s: %w", d.Seq, m.Subject, err)
 	}
@@ -182,6 +191,20 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 		return ack.Sequence, fmt.Errorf("admin: dead letter %d was sent again, as input message %s, but could not be marked so: %w", d.Seq, as, err)
 	}
 	return ack.Sequence, nil
+}
+
+// holds reports whether an input message is m, which was sent to a key. One that
+// is gone cannot be told, and is.
+func (j *Job) holds(ctx context.Context, seq uint64, key string, m *nats.Msg) (bool, error) {
+	there, err := j.job.In.GetMsg(ctx, seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	same := func(header string) bool { return there.Header.Get(header) == m.Header.Get(header) }
+	return wire.KeyOf(there.Subject) == key && bytes.Equal(there.Data, m.Data) && same(wire.HeaderDead) && same(wire.HeaderEnd) && same(wire.HeaderUnreadable), nil
 }
 
 // DeadLetter reads one dead letter by its number. The payload is whole: where

@@ -118,6 +118,10 @@ func (e *DeadLetters) id(d *DeadLetter) string {
 	return fmt.Sprintf("%s.%d.%d", e.Job, d.Part, d.Seq)
 }
 
+// ofDeadLetters are the headers by which a stage says something of a dead letter
+// itself. A producer could hide its dead letters with one.
+var ofDeadLetters = []string{wire.HeaderKind, wire.HeaderTruncated, wire.HeaderDropped, wire.HeaderError, wire.HeaderReason, wire.HeaderInSeq, wire.HeaderInSubject}
+
 // copyHeaders returns the headers of an input message that fit a budget of
 // bytes, in alphabetical order so that a repeat drops the same, and how many
 // do not.
@@ -125,8 +129,8 @@ func copyHeaders(from wire.Header, budget int) (h nats.Header, dropped int) {
 	h = nats.Header{}
 	for _, k := range slices.Sorted(maps.Keys(from)) {
 		name := k
-		if strings.HasPrefix(k, "Nats-") {
-			name = "Eusn-In-" + k // the server would obey it again
+		if strings.HasPrefix(k, "Nats-") || slices.Contains(ofDeadLetters, k) {
+			name = "Eusn-In-" + k // the server would obey it again, or readers would take it for the stage's
 		}
 		size := headerBytes(nats.Header{name: from[k]})
 		if size > budget {
