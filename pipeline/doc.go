@@ -127,10 +127,10 @@
 // own number in Eusn-Dead-Letter. After that, a message of Eusn-Kind
 // "sent-again" marks it as sent: Eusn-Dead-Letter is its number, Eusn-In-Seq
 // is the input message that it has become. Headers that the server would act
-// on (Nats-...) are kept as Eusn-In-Nats-...; Eusn-Truncated gives the
-// original length of a payload that did not fit. Headers beyond 8 KiB are
-// left out and Eusn-Headers-Dropped counts them; the input message still has
-// them all. A job keeps the newest Config.DeadLetterKeep dead letters: the
+// on (Nats-...), and those that say something of a dead letter itself, are kept
+// as Eusn-In-Nats-... and Eusn-In-Eusn-...; Eusn-Truncated gives the original
+// length of a payload that did not fit. Headers beyond 8 KiB are left out and
+// Eusn-Headers-Dropped counts them; the input message still has them all. A job keeps the newest Config.DeadLetterKeep dead letters: the
 // server drops the oldest, a warning says how many, and the input has the
 // originals for as long as it keeps them. A job that was created without
 // that limit keeps all of them; its start says so.
@@ -268,8 +268,10 @@
 //     commits, and no worker claims a record of another generation than its own:
 //     also one that was asleep, and one of an older program, which takes the
 //     record for a newer program's. A worker that starts finds the change in the
-//     entry and ends. So far a change can be abandoned: the records get their
-//     generation back.
+//     entry and ends. So far a change can be abandoned: that is a step of its own,
+//     which gives all records their generation back. Each record is written once
+//     more for it, so that the server refuses what a Resize that runs beside it,
+//     or was asleep, has not yet written.
 //  2. switch: the server gets the new number in the input's subject transform.
 //     It changes that between two messages. The cut is the last message that lies
 //     before the first one whose subject only the new number gives. (A key that
@@ -294,7 +296,8 @@
 // A partition's snapshot stands after the cut, so nobody reads what lies before
 // it under a number that meant other keys then. What old partitions leave behind,
 // snapshots and stored rows, is deleted by the owner of the number ten minutes
-// after its claim, as always; of numbers that are not used any more it stays.
+// after its claim, as always; that of numbers that are not used any more, at the
+// end of the change.
 // If input was lost before a new partition's keys came to it, new keys of it are
 // flagged as in the partitions that they came from (Losses).
 //

@@ -24,6 +24,8 @@ func (d *draining) generationOf(c Config, now wire.Resize) (uint64, *owner.Drain
 	switch {
 	case d != nil:
 		return d.generation, &owner.Drain{To: d.to}, nil
+	case now.Step == wire.ResizeAbandon:
+		return 0, nil, fmt.Errorf("pipeline: %w from %d to %d, and that is being abandoned: complete it with eusn-stream job resize --abandon", ErrResizing, now.Partitions, now.To)
 	case now.UnderWay():
 		return 0, nil, fmt.Errorf("pipeline: %w from %d to %d, step %s: complete that with eusn-stream job resize --to %d", ErrResizing, now.Partitions, now.To, now.Step, now.To)
 	case now.Generation > 0 && now.Partitions != c.Partitions:

@@ -24,9 +24,14 @@ var (
 	ErrWorkers = errors.New("workers of the job are running")
 	// ErrResizeOther is a change that was begun to another number.
 	ErrResizeOther = resize.ErrOther
+	// ErrAbandoning is a change that somebody began to abandon.
+	ErrAbandoning = resize.ErrAbandoning
 	// ErrPastCut is a change that cannot be abandoned any more.
 	ErrPastCut = resize.ErrPastCut
 )
+
+// StepAbandon is the step of a change that is being abandoned.
+const StepAbandon = string(wire.ResizeAbandon)
 
 // Resized is what a job's partitions are after Resize.
 type Resized struct {

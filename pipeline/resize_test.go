@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -83,6 +84,7 @@ func TestResize(t *testing.T) {
 				}
 				b.publish(next(some / 2)) // what nobody has answered
 				b.meanwhile(next(some/2), func() { b.resize(m, c, to) })
+				b.nothingOf(c.Job, to, 16)
 				c.Partitions = to
 			}
 			r := b.start(m, c)
@@ -98,6 +100,27 @@ func TestResize(t *testing.T) {
 			if dead := b.deadLetters(c.Job); len(dead) > 0 {
 				t.Errorf("%d dead letters, the first: %+v", len(dead), dead[0])
 			}
+		})
+	}
+}
+
+// nothingOf wants no states to be stored of partitions that a job has no more.
+func (b *rig) nothingOf(job string, from, to int) {
+	b.t.Helper()
+	snaps, err := store.FindSnapshots(b.t.Context(), b.js, job)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for p := from; p < to; p++ {
+		if all, err := snaps.Entries(b.t.Context(), p); err != nil || len(all) > 0 {
+			b.t.Errorf("of %d partitions, partition %d has the snapshots %v: %v", from, p, all, err)
+		}
+		b.must(wire.RowStream(job), func(ctx context.Context, s jetstream.Stream) error {
+			info, err := s.Info(ctx, jetstream.WithSubjectFilter(wire.RowSubjects(job, p)))
+			if err == nil && len(info.State.Subjects) > 0 {
+				b.t.Errorf("of %d partitions, partition %d has rows on %v", from, p, info.State.Subjects)
+			}
+			return err
 		})
 	}
 }
@@ -235,69 +258,6 @@ func TestResizeFencesLateWorkers(t *testing.T) {
 	c.Partitions = 6
 	r := b.start(m, c)
 	b.publish(packets[100:])
-	got := b.await(c.Job, count(want))
-	r.stop(t)
-	same(t, got, want)
-}
-
-// As long as the server maps as before, a change can be abandoned: every worker
-// goes on, those of programs that know nothing of generations included. Later
-// it cannot.
-func TestResizeAbandoned(t *testing.T) {
-	t.Parallel()
-	streams := pipelinetest.Recordings(8, 80)
-	packets, sent := pipelinetest.Mixed(streams, 4)
-	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
-	want := direct(t, m, streams, sent)
-	b := newRig(t)
-	c := quick("abandon", 3)
-	b.answer(m, c, packets[:40], 40)
-	stopAt := func(what string) {
-		t.Helper()
-		s := b.resizer(m, c)
-		ended := errors.New("ended by the test")
-		s.resizeHook = func(is string) error {
-			if is == what {
-				return ended
-			}
-			return nil
-		}
-		if _, err := s.Resize(t.Context(), 5, nil); !errors.Is(err, ended) {
-			t.Fatalf("ended with %v", err)
-		}
-	}
-	for _, what := range []string{"record 1", "note switch"} {
-		stopAt(what)
-		if raw, _ := b.last(c.Job, 0); raw.Header.Get(wire.HeaderVersion) < "100" || raw.Header.Get(wire.HeaderGen) != "1" {
-			t.Errorf("a program of before would take the record %v", raw.Header)
-		}
-		if _, err := b.resizer(m, c).Resize(t.Context(), 7, nil); !errors.Is(err, ErrResizeOther) {
-			t.Errorf("to another number: %v, want %v", err, ErrResizeOther)
-		}
-		if err := b.resizer(m, c).AbandonResize(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for p := range 3 {
-			raw, _ := b.last(c.Job, p)
-			for name := range raw.Header {
-				if name == wire.HeaderGen || strings.HasPrefix(name, wire.HeaderVersion) && len(raw.Header.Get(name)) > 1 {
-					t.Errorf("partition %d still has %s: %s", p, name, raw.Header.Get(name))
-				}
-			}
-		}
-	}
-	r := b.start(m, c)
-	b.publish(packets[40:60])
-	b.settle(r, 60)
-	r.stop(t)
-	stopAt("note drain")
-	if err := b.resizer(m, c).AbandonResize(t.Context()); !errors.Is(err, ErrPastCut) {
-		t.Errorf("after the mapping changed: %v, want %v", err, ErrPastCut)
-	}
-	b.resize(m, c, 5)
-	c.Partitions = 5
-	r = b.start(m, c)
-	b.publish(packets[60:])
 	got := b.await(c.Job, count(want))
 	r.stop(t)
 	same(t, got, want)

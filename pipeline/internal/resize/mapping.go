@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -18,9 +19,9 @@ import (
 // between two messages; nothing is refused or held up.
 func (j *Job) switchMapping(ctx context.Context) error {
 	r := j.entry.Resize
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := j.JS.Stream(ctx, wire.InputStream(j.Name))
+	s, err := j.JS.Stream(ask, wire.InputStream(j.Name))
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
@@ -35,11 +36,11 @@ func (j *Job) switchMapping(ctx context.Context) error {
 		to := *c.SubjectTransform
 		to.Destination = want
 		c.SubjectTransform = &to
-		if _, err := j.JS.UpdateStream(ctx, c); err != nil {
+		if _, err := j.JS.UpdateStream(ask, c); err != nil {
 			return fmt.Errorf("pipeline: NATS stream %s: its subject transform cannot be changed: %w; allow this login to update it (docs/nats.md), or run this command with one that may", c.Name, err)
 		}
 	}
-	info, err := j.In.Stream.Info(ctx)
+	info, err := j.In.Stream.Info(ask)
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
@@ -58,6 +59,13 @@ func (j *Job) switchMapping(ctx context.Context) error {
 
 // ErrMixed is an input whose servers map differently at the same time.
 var ErrMixed = errors.New("a message that was stored later lies in an old partition: the servers of the cluster do not agree on the mapping yet")
+
+// patience is how long the server may take for one answer. The input between two
+// messages may be long, so it holds for each message of it.
+const patience = time.Minute
+
+// toldEvery is after how many messages the search for the cut tells its progress.
+const toldEvery = 1 << 10
 
 // lookBehind is how many messages behind the first of a new partition are looked
 // at for one of an old partition.
@@ -84,10 +92,11 @@ func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (
 		return 0, fmt.Errorf("pipeline: input not read: %w", err)
 	}
 	defer it.Stop()
-	defer context.AfterFunc(ctx, it.Stop)()
 	r, switched, looked := j.entry.Resize, false, 0
-	for {
-		m, err := it.Next()
+	for n := 1; ; n++ {
+		next, cancel := context.WithTimeout(ctx, patience)
+		m, err := it.Next(jetstream.NextContext(next))
+		cancel()
 		if err != nil {
 			return 0, errors.Join(ctx.Err(), fmt.Errorf("pipeline: input not read: %w", err))
 		}
@@ -96,6 +105,9 @@ func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (
 			return 0, fmt.Errorf("pipeline: %w", err)
 		}
 		seq := meta.Sequence.Stream
+		if n%toldEvery == 0 {
+			j.tell(r.Step, int(min(seq, last)-after), int(last-after))
+		}
 		if seq > last {
 			return cut, nil
 		}

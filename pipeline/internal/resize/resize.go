@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -54,6 +53,8 @@ var (
 	ErrNotRun  = errors.New("no stage of this program has run the job yet: start it once, or, where it is new, set stage.partitions")
 	ErrOther   = errors.New("another change of the number of partitions is under way")
 	ErrPastCut = errors.New("the server gives keys to the new partitions already: nothing is lost, but the change must be completed before the number can change back")
+	// ErrAbandoning is a change that somebody began to abandon.
+	ErrAbandoning = errors.New("the change of the number of partitions is being abandoned: complete that first")
 	// ErrOvertaken: the same command ran twice.
 	ErrOvertaken = errors.New("somebody else changed the job's entry meanwhile: look at it, and run the command again")
 )
@@ -111,6 +112,7 @@ func (j *Job) Change(ctx context.Context, to int) (wire.Resize, error) {
 			return r, err
 		}
 		if now == to {
+			j.sweep(ctx)
 			return wire.Resize{Generation: r.Generation, Partitions: now}, nil
 		}
 		if err := j.Begin(ctx); err != nil {
@@ -119,6 +121,8 @@ func (j *Job) Change(ctx context.Context, to int) (wire.Resize, error) {
 		if err := j.note(ctx, wire.Resize{Generation: r.Generation, Partitions: now, To: to, Step: wire.ResizeClaim}); err != nil {
 			return r, err
 		}
+	} else if r.Step == wire.ResizeAbandon {
+		return r, fmt.Errorf("pipeline: job %q: %w", j.Name, ErrAbandoning)
 	} else if r.To != to {
 		return r, fmt.Errorf("pipeline: job %q: %w, from %d to %d", j.Name, ErrOther, r.Partitions, r.To)
 	}
@@ -136,7 +140,20 @@ func (j *Job) Change(ctx context.Context, to int) (wire.Resize, error) {
 			return j.entry.Resize, err
 		}
 	}
+	j.sweep(ctx)
 	return j.entry.Resize, nil
+}
+
+// sweep deletes what the partitions have stored that are not there any more.
+// What cannot be deleted now stays until the next change, or the same command.
+func (j *Job) sweep(ctx context.Context) {
+	r := j.entry.Resize
+	if r.UnderWay() || r.Generation == 0 {
+		return
+	}
+	if err := j.Snaps.SweepUnused(ctx, r.Partitions, func() error { return j.unchanged(ctx) }, j.Log); err != nil {
+		j.Log.Warn("states of partitions that are not used any more stay on disk: the same command deletes them", "err", err)
+	}
 }
 
 // Look is what a job's partitions are, and how far a change has come.
@@ -152,39 +169,6 @@ func (j *Job) Look(ctx context.Context) (wire.Resize, error) {
 	return r, err
 }
 
-// Abandon ends a change that has not reached the server's mapping: the
-// partitions are those of before again, for any worker to claim.
-func (j *Job) Abandon(ctx context.Context) error {
-	if err := j.look(ctx); err != nil {
-		return err
-	}
-	r := j.entry.Resize
-	if !r.UnderWay() {
-		return nil
-	}
-	if r.Step != wire.ResizeClaim {
-		return fmt.Errorf("pipeline: job %q: %w", j.Name, ErrPastCut)
-	}
-	for p := range r.Partitions {
-		err := j.rewrite(ctx, p, func(now *wire.Record, seq uint64) bool {
-			if seq == 0 || now.Generation != r.Generation+1 {
-				return false
-			}
-			now.Kind, now.Generation = wire.KindReleased, r.Generation
-			now.Epoch++
-			return true
-		})
-		if err != nil {
-			return err
-		}
-	}
-	back := wire.Resize{}
-	if r.Generation > 0 {
-		back = wire.Resize{Generation: r.Generation, Partitions: r.Partitions}
-	}
-	return j.note(ctx, back)
-}
-
 // mapped is how many partitions the server gives keys to.
 func (j *Job) mapped(ctx context.Context) (int, error) {
 	now, err := store.Open(ctx, j.JS, j.Name)
@@ -192,44 +176,6 @@ func (j *Job) mapped(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return now.Partitions, nil
-}
-
-// worker is the name that records of a change have.
-func (j *Job) worker() string { return fmt.Sprintf("resize-%d", j.entry.Resize.Generation+1) }
-
-// rewrite changes a partition's record, unless change says that there is nothing
-// to do. seq is 0 where there is none yet.
-func (j *Job) rewrite(ctx context.Context, p int, change func(now *wire.Record, seq uint64) bool) error {
-	com := &store.Committer{JS: j.JS, Stream: j.Out, Link: j.In.Link, Job: j.Name, Part: p}
-	var told error
-	for {
-		r, seq, err := com.Read(ctx)
-		switch {
-		case errors.Is(err, wire.ErrRecord):
-			return err
-		case err != nil:
-		case !change(&r, seq):
-			return nil
-		default:
-			if err = j.before(fmt.Sprintf("record %d", p)); err != nil {
-				return err
-			}
-			r.Worker = j.worker()
-			if _, err = com.Publish(ctx, r, seq, j.Empty); err == nil || store.OvertakenBy(err) {
-				continue // it is read again: change says whether it is as it is to be
-			}
-			if store.Refused(err) {
-				return fmt.Errorf("pipeline: record on %s: %w", com.Subject(), err)
-			}
-		}
-		if err != nil && told == nil {
-			told = err
-			j.Log.Warn("the server did not answer, trying again", "subject", com.Subject(), "err", err)
-		}
-		if err := store.Pause(ctx, store.RetryWait); err != nil {
-			return fmt.Errorf("pipeline: record on %s: %w", com.Subject(), err)
-		}
-	}
 }
 
 // claim takes the partitions from all workers, those that are asleep included:
@@ -249,7 +195,7 @@ func (j *Job) claim(ctx context.Context) error {
 				return false
 			}
 			if seq == 0 {
-				now.Created, now.Identity, now.Arithmetic = wire.CreatedText(info.Created), j.entry.Identity, j.entry.Arithmetic
+				*now = j.first(info.Created)
 			}
 			now.Kind, now.Generation = wire.KindClaim, r.Generation+1
 			now.Epoch++
@@ -338,6 +284,3 @@ func (j *Job) drained(ctx context.Context) error {
 	}
 	return nil
 }
-
-// patience is how long a server may take for one question.
-const patience = time.Minute

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -45,6 +46,42 @@ func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, 
 	if pieces {
 		s.sweepChunks(ctx, entries, log)
 	}
+}
+
+// SweepUnused deletes the snapshots and rows of the partitions from first on,
+// which a job does not have any more. still is asked when all of them are
+// listed, before any is deleted: where the number of partitions changes again,
+// what that stores comes later, and is not in the list.
+func (s *Snapshots) SweepUnused(ctx context.Context, first int, still func() error, log *slog.Logger) error {
+	all, err := s.objects.List(ctx, jetstream.ListObjectsShowDeleted())
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return fmt.Errorf("pipeline: snapshots not listed: %w", err)
+	}
+	rows, err := s.rows.Info(ctx, jetstream.WithSubjectFilter(wire.AllRowSubjects(s.Job)))
+	if err != nil {
+		return fmt.Errorf("pipeline: state rows not listed: %w", err)
+	}
+	if err := still(); err != nil {
+		return err
+	}
+	for _, o := range all {
+		part, _, _, ok := wire.ParseSnapshotName(o.Name)
+		switch {
+		case !ok || part < first:
+		case o.Deleted:
+			_ = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(o.Name))) // or the next time
+		default:
+			s.Remove(ctx, o.Name, log)
+		}
+	}
+	for subject := range rows.State.Subjects {
+		if part, ok := wire.PartitionOfRow(subject); ok && part >= first {
+			if err := s.rows.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+				return fmt.Errorf("pipeline: state rows of partition %d not deleted: %w", part, err)
+			}
+		}
+	}
+	return nil
 }
 
 // sweepChunks deletes the pieces of uploads that have no entry now and had

@@ -31,6 +31,10 @@ const (
 	ResizeDrain   ResizeStep = "drain"   // the old partitions answer what was stored before
 	ResizeStore   ResizeStep = "store"   // the states are stored as those of new partitions
 	ResizePublish ResizeStep = "publish" // the new partitions get their records
+
+	// ResizeAbandon follows ResizeClaim where the change is abandoned: the
+	// partitions get the records of before.
+	ResizeAbandon ResizeStep = "abandon"
 )
 
 // UnderWay reports whether a change is.
@@ -53,7 +57,7 @@ func parseResize(text string) (r Resize, err error) {
 		return r, fmt.Errorf("header %s is %q: %w", HeaderResize, text, err)
 	}
 	switch r.Step {
-	case "", ResizeClaim, ResizeSwitch, ResizeDrain, ResizeStore, ResizePublish:
+	case "", ResizeClaim, ResizeSwitch, ResizeDrain, ResizeStore, ResizePublish, ResizeAbandon:
 	default:
 		return r, fmt.Errorf("header %s names the step %q, which this program does not know: a newer program began it; go on with that one", HeaderResize, r.Step)
 	}

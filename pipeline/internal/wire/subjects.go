@@ -29,6 +29,18 @@ func RowSubjects(job string, p int) string       { return fmt.Sprintf("%s.rows.%
 func RowSubject(job string, p int, epoch uint64) string {
 	return fmt.Sprintf("%s.rows.%d.%d", job, p, epoch)
 }
+func AllRowSubjects(job string) string { return job + ".rows.*.*" }
+
+// PartitionOfRow is the partition in the subject of a row; ok is false for what
+// is not ours.
+func PartitionOfRow(subject string) (part int, ok bool) {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) < 4 {
+		return 0, false
+	}
+	part, err := strconv.Atoi(tokens[len(tokens)-2])
+	return part, err == nil && part >= 0
+}
 
 // LabelSubject is that of labels of a stream: its name, with _ for what cannot be
 // in a token. Streams may share it: a label says itself which it is about.

@@ -1,0 +1,152 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/resize"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// As long as the server maps as before, a change can be abandoned: every worker
+// goes on, those of programs that know nothing of generations included. Later
+// it cannot.
+func TestResizeAbandoned(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(8, 80)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
+	want := direct(t, m, streams, sent)
+	b := newRig(t)
+	c := quick("abandon", 3)
+	b.answer(m, c, packets[:40], 40)
+	stopAt := func(what string) {
+		t.Helper()
+		s := b.resizer(m, c)
+		ended := errors.New("ended by the test")
+		s.resizeHook = func(is string) error {
+			if is == what {
+				return ended
+			}
+			return nil
+		}
+		if _, err := s.Resize(t.Context(), 5, nil); !errors.Is(err, ended) {
+			t.Fatalf("ended with %v", err)
+		}
+	}
+	for _, what := range []string{"record 1", "note switch"} {
+		stopAt(what)
+		if raw, _ := b.last(c.Job, 0); raw.Header.Get(wire.HeaderVersion) < "100" || raw.Header.Get(wire.HeaderGen) != "1" {
+			t.Errorf("a program of before would take the record %v", raw.Header)
+		}
+		if _, err := b.resizer(m, c).Resize(t.Context(), 7, nil); !errors.Is(err, ErrResizeOther) {
+			t.Errorf("to another number: %v, want %v", err, ErrResizeOther)
+		}
+		if err := b.resizer(m, c).AbandonResize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for p := range 3 {
+			raw, _ := b.last(c.Job, p)
+			for name := range raw.Header {
+				if name == wire.HeaderGen || strings.HasPrefix(name, wire.HeaderVersion) && len(raw.Header.Get(name)) > 1 {
+					t.Errorf("partition %d still has %s: %s", p, name, raw.Header.Get(name))
+				}
+			}
+		}
+	}
+	r := b.start(m, c)
+	b.publish(packets[40:60])
+	b.settle(r, 60)
+	r.stop(t)
+	stopAt("note drain")
+	if err := b.resizer(m, c).AbandonResize(t.Context()); !errors.Is(err, ErrPastCut) {
+		t.Errorf("after the mapping changed: %v, want %v", err, ErrPastCut)
+	}
+	b.resize(m, c, 5)
+	c.Partitions = 5
+	r = b.start(m, c)
+	b.publish(packets[60:])
+	got := b.await(c.Job, count(want))
+	r.stop(t)
+	same(t, got, want)
+}
+
+// A change that is abandoned while it runs, before each of its writes, ends, and
+// leaves no record that a worker would not take.
+func TestResizeAbandonedMeanwhile(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	for _, what := range []string{"record 0", "record 1", "record 2", "note switch"} {
+		b := newRig(t)
+		c := quick("meanwhile", 3)
+		b.start(m, c).stop(t)
+		b.must(wire.OutputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { // one has no record yet
+			return s.Purge(ctx, jetstream.WithPurgeSubject(wire.OutputSubject(c.Job, 2)))
+		})
+		s := b.resizer(m, c)
+		s.resizeHook = func(is string) error {
+			if is == what {
+				return b.resizer(m, c).AbandonResize(t.Context())
+			}
+			return nil
+		}
+		if _, err := s.Resize(t.Context(), 5, nil); !errors.Is(err, resize.ErrOvertaken) {
+			t.Errorf("before %q: the change ended with %v, want %v", what, err, resize.ErrOvertaken)
+		}
+		for p := range 3 {
+			if raw, _ := b.last(c.Job, p); raw.Header.Get(wire.HeaderGen) != "" {
+				t.Errorf("before %q: partition %d is of generation %s, and no change is under way", what, p, raw.Header.Get(wire.HeaderGen))
+			}
+		}
+		r := b.start(m, c)
+		b.publish([]pipelinetest.Packet{pipelinetest.One("m1", 1, 3, .5, true)})
+		b.await(c.Job, 1)
+		r.stop(t)
+	}
+}
+
+// What abandons a change may itself be ended, and is completed by the same.
+func TestResizeAbandonInterrupted(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	c := quick("halfway", 3)
+	b.start(m, c).stop(t)
+	ended := errors.New("ended by the test")
+	until := func(what string) *Stage {
+		s := b.resizer(m, c)
+		s.resizeHook = func(is string) error {
+			if is == what {
+				return ended
+			}
+			return nil
+		}
+		return s
+	}
+	if _, err := until("note switch").Resize(t.Context(), 5, nil); !errors.Is(err, ended) {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"note abandon", "record 0", "record 2", "note "} {
+		if err := until(what).AbandonResize(t.Context()); !errors.Is(err, ended) {
+			t.Errorf("before %q: %v", what, err)
+		}
+		if what == "note abandon" {
+			continue
+		}
+		if _, err := b.resizer(m, c).Resize(t.Context(), 5, nil); !errors.Is(err, ErrAbandoning) {
+			t.Errorf("a change goes on that is abandoned: %v", err)
+		}
+		mentions(t, b.launchFails(m, c), "job resize --abandon")
+	}
+	if err := b.resizer(m, c).AbandonResize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.start(m, c).stop(t)
+	b.resize(m, c, 5)
+}
