@@ -2,60 +2,21 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"net/url"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// trio is a cluster of three servers in this process.
-func trio(t testing.TB) (urls []string) {
-	t.Helper()
-	var ports, routes [3]int
-	var peers []*url.URL
-	for i := range 3 {
-		var held []net.Listener
-		for _, p := range []*int{&ports[i], &routes[i]} {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			held = append(held, l)
-			*p = l.Addr().(*net.TCPAddr).Port
-		}
-		for _, l := range held {
-			l.Close()
-		}
-		peers = append(peers, &url.URL{Scheme: "nats-route", Host: fmt.Sprintf("127.0.0.1:%d", routes[i])})
-	}
-	for i := range 3 {
-		ns, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-			Cluster: server.ClusterOpts{Name: "trio", Host: "127.0.0.1", Port: routes[i]}, Routes: peers,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ns.Start()
-		t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
-	}
-	return urls
-}
-
 // In a cluster, what was stored is found at once by every worker, whichever
 // server it is connected to, and a removed snapshot is gone for every one:
 // entries are read from the leader, and pieces that a lagging server falls
 // short of (about one read in fifty here) are asked for again.
 func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
-	urls := trio(t)
+	urls := pipelinetest.Trio(t)
 	c := layout("lead")
 	c.Replicas = 3
 	var all []*Snapshots
