@@ -101,6 +101,9 @@ func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]an
 		}
 		return message{Subject: m.Subject, Body: string(m.Data), Payload: base64.StdEncoding.EncodeToString(m.Data), Headers: headers}
 	}
+	if err := labels.Ensure(t.Context(), js, "eusn", 1); err != nil {
+		t.Fatal(err)
+	}
 	var said []message
 	for _, l := range []labels.Label{
 		{Stream: "pump 7.a*>", From: -1, To: 1<<60 + 10, Class: `ü "<x>"`, Who: "anna", When: time.Unix(1, 500).UTC()},

@@ -2,7 +2,10 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -49,6 +52,24 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 	return j, nil
 }
 
+// Jobs are the names of the jobs on a server, in alphabetical order.
+func Jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
+	all := js.ListStreams(ctx)
+	var names []string
+	for info := range all.Info() {
+		for _, subject := range info.Config.Subjects {
+			if name, ok := strings.CutSuffix(subject, ".out.*"); ok && info.Config.Name == wire.OutputStream(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if err := all.Err(); err != nil {
+		return nil, fmt.Errorf("admin: jobs not listed: %w", err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
 // Name is the job's.
 func (j *Job) Name() string { return j.job.Name }
 
@@ -57,6 +78,25 @@ func (j *Job) JS() jetstream.JetStream { return j.job.JS }
 
 // NumPartitions is how many partitions the job has.
 func (j *Job) NumPartitions() int { return j.job.Partitions }
+
+// Subject is the input subject on which the job takes messages; empty where its
+// input was not made by a stage.
+func (j *Job) Subject() string { return j.job.Pattern.Filter() }
+
+// Reads is how the job reads its messages, as package codec/formats writes it;
+// empty = as Arrow. A job whose stage has not run yet has not decided.
+func (j *Job) Reads(ctx context.Context) (input string, decided bool, err error) {
+	subject := wire.EntrySubject(j.Name())
+	raw, err := j.job.Out.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("admin: how job %q reads its messages: %w", j.Name(), err)
+	}
+	e, err := wire.ParseEntry(raw.Header, raw.Data, subject, raw.Sequence)
+	return e.Input, e.Readout != "", err
+}
 
 // PartitionOf is the partition that the messages of a key go to.
 func (j *Job) PartitionOf(key string) int { return j.job.Pattern.PartitionOf(key, j.job.Partitions) }

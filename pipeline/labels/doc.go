@@ -15,6 +15,13 @@
 // second. who is the person or program that says so, when is the time at which
 // it was said.
 //
+// seq is the number of a message in the job's input, which numbers all messages
+// of all streams: a producer that begins again under the same names, with a new
+// Eusn-Incarnation or without, has other ones. So the sequences of each of its
+// lives have names of their own, and its samples are told apart by their times.
+// Only an input that is deleted and made again counts from 1 again: then labels
+// with seq that were stored before its creation are about nothing that is there.
+//
 // A label replaces every earlier one, in the order in which the server stored
 // them, of the same stream and the same samples or sequence by the same who:
 // so a correction is another label, and one with "withdrawn" takes it back.

@@ -33,7 +33,28 @@ const (
 // user may not make it.
 var ErrNowhere = errors.New("the job has no NATS stream for labels, and this user may not make it: eusn-stream labels list, with an operator's login, makes it")
 
-// Ensure makes the NATS stream of a job's labels, if there is none.
+// ErrNoJob is that of labels for a job that does not exist.
+var ErrNoJob = errors.New("there is no job of that name, and so nothing to label")
+
+// Open makes sure that a job has a NATS stream for labels: where there is none
+// it makes it, but not for a job that does not exist.
+func Open(ctx context.Context, js jetstream.JetStream, job string) error {
+	name, out := wire.LabelStream(job), wire.OutputStream(job)
+	_, err := js.Stream(ctx, name)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return asOurs(name, err)
+	}
+	switch _, err = js.Stream(ctx, out); {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("labels: job %q: %w", job, ErrNoJob)
+	case err != nil:
+		return asOurs(out, err)
+	}
+	return Ensure(ctx, js, job, 0)
+}
+
+// Ensure makes the NATS stream of a job's labels, if there is none, whether or
+// not the job exists yet.
 func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas int) error {
 	name := wire.LabelStream(job)
 	_, err := js.Stream(ctx, name)
@@ -78,8 +99,11 @@ func Add(ctx context.Context, js jetstream.JetStream, job string, l Label) (repe
 			return ack.Duplicate, nil
 		case errors.Is(err, jetstream.ErrNoStreamResponse):
 			try, cancel := context.WithTimeout(ctx, makeWait)
-			err = Ensure(try, js, job, 0)
+			err = Open(try, js, job)
 			cancel()
+			if errors.Is(err, ErrNoJob) {
+				return false, err
+			}
 			if err != nil {
 				return false, errors.Join(ctx.Err(), fmt.Errorf("labels: job %q: %w", job, ErrNowhere))
 			}

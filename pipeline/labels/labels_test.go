@@ -21,10 +21,43 @@ func interval(stream, class, who string, from, to int64) labels.Label {
 	return labels.Label{Stream: stream, From: from, To: to, Class: class, Who: who, When: noon}
 }
 
+// makeJob makes what a job is known by.
+func makeJob(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-OUT", Subjects: []string{"eusn.out.*"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A name with a typing error gets no NATS stream.
+func TestLabelsOfNoJob(t *testing.T) {
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	makeJob(t, js)
+	if _, err := labels.Add(t.Context(), js, "eusm", interval("p", "c", "anna", 0, 1)); !errors.Is(err, labels.ErrNoJob) || !strings.Contains(err.Error(), `"eusm"`) {
+		t.Errorf("a label for a job that does not exist: %v", err)
+	}
+	if err := labels.Open(t.Context(), js, "eusm"); !errors.Is(err, labels.ErrNoJob) {
+		t.Errorf("opened for a job that does not exist: %v", err)
+	}
+	if _, err := js.Stream(t.Context(), "EUSM-LABELS"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("its NATS stream: %v", err)
+	}
+	if err := labels.Open(t.Context(), js, "eusn"); err != nil {
+		t.Error(err)
+	}
+	if err := js.DeleteStream(t.Context(), "EUSN-OUT"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := labels.Add(t.Context(), js, "eusn", interval("p", "c", "anna", 0, 1)); err != nil {
+		t.Errorf("labels that outlive their job: %v", err)
+	}
+}
+
 // What is stored is what was given, once however often it is sent; and the last
 // word of each person on the same samples counts.
 func TestLabels(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	makeJob(t, js)
 	add := func(l labels.Label) bool {
 		t.Helper()
 		repeat, err := labels.Add(t.Context(), js, "eusn", l) // the first one makes the NATS stream

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 
@@ -25,13 +26,25 @@ import (
 type broker struct {
 	dial   func(name string) (*nats.Conn, error)
 	server *natsserver.Server // nil where the server is another's
+
+	mu     sync.Mutex
+	dialed []*nats.Conn // of a server that is another's
 }
 
 // openBroker starts the embedded server or makes sure that the configured one
 // answers.
 func openBroker(c config.Config, log *slog.Logger) (*broker, error) {
 	if c.NATS.URL != "" {
-		b := &broker{dial: func(name string) (*nats.Conn, error) { return natsclient.Connect(natsOptions(c.NATS, name, log)) }}
+		b := new(broker)
+		b.dial = func(name string) (*nats.Conn, error) {
+			nc, err := natsclient.Connect(natsOptions(c.NATS, name, log))
+			if err == nil {
+				b.mu.Lock()
+				b.dialed = append(b.dialed, nc)
+				b.mu.Unlock()
+			}
+			return nc, err
+		}
 		nc, err := b.dial("eusn-stream/" + c.Job + "/probe")
 		if err != nil {
 			return nil, cli.Fail(cli.ExitUnreachable, err, connectHint(err, "eusn-stream doctor, with the same --nats-url or configuration")) // not the URL: it may hold a password
@@ -129,6 +142,24 @@ func connectHint(err error, other string) string {
 		return "set nats.tls_first: true if the server requires TLS from the first byte"
 	}
 	return other
+}
+
+// lacking gives an error its cause where that is a right that the login lacks:
+// the server says so beside the question, which has no answer then.
+func (b *broker) lacking(err error) error {
+	var known *cli.Failure
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, nc := range b.dialed {
+		if refusal := nc.LastError(); errors.Is(refusal, nats.ErrPermissionViolation) {
+			return cli.Fail(cli.ExitFailure, fmt.Errorf("%w: this login may not do that: %v", err, refusal),
+				"the same command with the login of an operator (docs/secure.md): set -a; . eusn-secure/operator.env; on your own server allow it what docs/nats.md lists")
+		}
+	}
+	return err
 }
 
 func (b *broker) close() {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -55,15 +57,54 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 		}
 		err = do(ctx, c, js, args)
 		if errors.Is(err, admin.ErrNoJob) {
-			err = cli.Fail(cli.ExitFailure, err, cmd.CommandPath()+" --job with the stage's job name, and --nats-url with its server")
+			err = noJob(ctx, b, err, cmd.CommandPath())
 		}
 		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
 			err = cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url or configuration: check that JetStream is enabled on the server and for the account")
 		}
-		return err
+		return b.lacking(err)
 	})
 	return cmd
 }
+
+// listWait is how long a server may take to list its jobs. It does not answer a
+// login that may not ask.
+const listWait = 2 * time.Second
+
+// noJob is err, of a job that does not exist, with the jobs that there are.
+func noJob(ctx context.Context, b *broker, err error, command string) error {
+	next := command + " --job with the stage's job name, and --nats-url with its server"
+	names, unlisted := jobsOf(ctx, b)
+	switch {
+	case unlisted != nil:
+		return cli.Fail(cli.ExitFailure, err, next)
+	case len(names) == 0:
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%w (this server has no jobs)", err), "eusn-stream run --model MODEL, which makes the job; or "+next)
+	}
+	next = command + " --job " + cli.QuoteForShell(names[0])
+	if more := len(names) - listed; more > 0 {
+		names = append(names[:listed:listed], fmt.Sprintf("and %d more", more))
+	}
+	return cli.Fail(cli.ExitFailure, fmt.Errorf("%w (the jobs here are: %s)", err, strings.Join(names, ", ")), next)
+}
+
+func jobsOf(ctx context.Context, b *broker) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	nc, err := b.dial("eusn-stream/jobs")
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	return admin.Jobs(ctx, js)
+}
+
+// listed is how many jobs are named at most.
+const listed = 20
 
 // openJobServer is the server of a job that a command works on: the one given by
 // URL, or the embedded one's directory, which nobody else may be using. fresh says

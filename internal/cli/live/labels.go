@@ -69,7 +69,10 @@ func labelsCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context,
 		if err == nil {
 			err = run(ctx, js, c.Job)
 		}
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url; the roles labeller and operator may work with labels (docs/secure.md)")
+		if errors.Is(err, labels.ErrNoJob) {
+			return noJob(ctx, b, err, cmd.CommandPath())
+		}
+		return cli.Fail(cli.ExitFailure, b.lacking(err), "eusn-stream doctor, with the same --nats-url; the roles labeller and operator may work with labels (docs/secure.md)")
 	})
 	return cmd
 }
@@ -94,7 +97,7 @@ what the sequence of a prediction was: --seq and --row are those of the predicti
 A label replaces the earlier one of the same person for the same samples or sequence:
 so a correction is another label. --withdraw takes it back. The same label twice counts
 once. Nothing reads labels yet but "labels list" and "labels export"; a label of
-samples that are not there is kept, too.`,
+samples that are not there is kept, too. The job must exist: its stage has run.`,
 		Example: `  eusn-stream labels add --stream pump-7 --from 2026-01-31T12:00:00Z --to 2026-01-31T12:00:05Z --class imbalance
   eusn-stream labels add --stream pump-7 --seq 1041 --row 39 --class healthy --who anna
   eusn-stream labels add --stream pump-7 --seq 1041 --row 39 --withdraw --who anna`,
@@ -159,7 +162,7 @@ func (o *labelArgs) label(now time.Time) (labels.Label, error) {
 
 // readLabels reads the labels of a job; all, or those that count.
 func readLabels(ctx context.Context, a *cli.App, js jetstream.JetStream, job, stream string, all bool) ([]labels.Stored, error) {
-	if err := labels.Ensure(ctx, js, job, 0); err != nil {
+	if err := labels.Open(ctx, js, job); err != nil {
 		return nil, err
 	}
 	var found []labels.Stored

@@ -1,8 +1,11 @@
 package live_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
@@ -17,6 +20,21 @@ func TestLabels(t *testing.T) {
 	at := func(args ...string) []string {
 		return append(append([]string{"labels"}, args...), "--nats-url", url)
 	}
+	nobody := []string{"add", "--stream", "s", "--from", "1", "--to", "2", "--class", "c", "--job", "eusm"}
+	clitest.Exec(t, t.Context(), at(nobody...)...).Want(t, cli.ExitFailure, `"eusm"`, "no jobs", "try: eusn-stream run")
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-OUT", Subjects: []string{"eusn.out.*"}})
+		return err
+	})
+	for _, args := range [][]string{nobody, {"list", "--job", "eusm"}, {"export", "--job", "eusm"}} {
+		clitest.Exec(t, t.Context(), at(args...)...).Want(t, cli.ExitFailure, `"eusm"`, "the jobs here are: eusn", "try: eusn-stream labels "+args[0]+" --job eusn")
+	}
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+		if _, err := js.Stream(t.Context(), "EUSM-LABELS"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			t.Errorf("a job that does not exist has labels: %v", err)
+		}
+		return nil
+	})
 	if r := clitest.Must(t, at("list")...); r.Out != "" {
 		t.Errorf("without labels it prints %q", r.Out)
 	}

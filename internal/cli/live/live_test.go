@@ -58,7 +58,16 @@ func TestRunAndReplay(t *testing.T) {
 	if !strings.Contains(r.Out, "72 messages were already stored") {
 		t.Errorf("replay --resume of all that is there says:\n%s", r.Out)
 	}
-	clitest.Must(t, "doctor", "--nats-url", url)
+	if out := clitest.Must(t, "doctor", "--nats-url", url).Out; !strings.Contains(out, `job "eusn" takes messages on sensors.*, 4 partitions, in any of the formats (auto).`) {
+		t.Errorf("doctor says\n%s", out)
+	}
+	otherwise := clitest.Write(t, filepath.Join(dir, "otherwise.yaml"), "input:\n  format: csv\n")
+	if out := clitest.Must(t, "doctor", "-c", otherwise, "--nats-url", url).Out; !strings.Contains(out, "another way, with which run is refused: in the job, ") {
+		t.Errorf("doctor says of another format\n%s", out)
+	}
+	if out := clitest.Must(t, "doctor", "-c", otherwise, "--nats-url", url, "--job", "other").Out; !strings.Contains(out, `a new job "other" would take messages on sensors.*, read as {"format":"csv"`) {
+		t.Errorf("doctor says of a job that is not there\n%s", out)
+	}
 
 	port := url[strings.LastIndexByte(url, ':')+1:]
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", data, "--port", "0").Want(t, cli.ExitFailure, "in use by process", data)

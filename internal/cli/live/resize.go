@@ -71,6 +71,8 @@ number of before; after that, complete the change, and then change back.`,
 		switch {
 		case o.abandon && (o.dryRun || f.Changed("to")):
 			return errors.New("--abandon goes alone: without --to and --dry-run")
+		case !o.abandon && !f.Changed("to"):
+			return fmt.Errorf("--to is missing: the number of partitions that the job is to have, 1 to %d; or --abandon", pipeline.MaxPartitions)
 		case !o.abandon && (o.to < 1 || o.to > pipeline.MaxPartitions):
 			return fmt.Errorf("--to %d: want 1 to %d", o.to, pipeline.MaxPartitions)
 		}
@@ -92,15 +94,24 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 	}
 	defer b.close()
 	s := &pipeline.Stage{Config: pipelineConfig(c), Dial: b.dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
+	failure := func(err error) error {
+		if errors.Is(err, admin.ErrNoJob) {
+			return noJob(ctx, b, err, "eusn-stream job resize, with the same flags and")
+		}
+		return resizeFailure(b.lacking(err), o)
+	}
 	switch {
 	case o.abandon:
 		if err := s.AbandonResize(ctx); err != nil {
-			return resizeFailure(err, o)
+			return failure(err)
 		}
 		now, err := s.Resizing(ctx)
-		return errors.Join(err, printResized(a, now))
+		if err != nil {
+			return failure(err)
+		}
+		return printResized(a, now)
 	case o.dryRun:
-		return resizeFailure(planResize(ctx, a, s, b, o.to), o)
+		return failure(planResize(ctx, a, s, b, o.to))
 	}
 	if s.Model, err = models.Load(c.Model); err != nil {
 		return err
@@ -121,7 +132,7 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 	})
 	p.Close()
 	if err != nil {
-		return resizeFailure(cli.OrInterrupted(err, "nothing is lost; the same command goes on from here"), o)
+		return failure(cli.OrInterrupted(err, "nothing is lost; the same command goes on from here"))
 	}
 	return printResized(a, now)
 }
@@ -130,11 +141,12 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 var (
 	resizeSteps = map[string]string{
 		"claim":   "taking the partitions from all workers",
+		"switch":  "giving the server the new number, and finding the first message that follows it",
 		"drain":   "the server uses the new partitions; answering what was stored before",
 		"store":   "giving every stream's state to its new partition, and comparing digests",
 		"publish": "starting the new partitions",
 	}
-	resizeUnits = map[string]string{"claim": "partitions taken", "drain": "partitions answered", "store": "parts stored", "publish": "partitions started"}
+	resizeUnits = map[string]string{"claim": "partitions taken", "switch": "messages looked at", "drain": "partitions answered", "store": "parts stored", "publish": "partitions started"}
 )
 
 // resizePlan is what a change would do.
@@ -177,6 +189,10 @@ func planResize(ctx context.Context, a *cli.App, s *pipeline.Stage, b *broker, t
 	if a.JSON {
 		return a.PrintJSON(plan)
 	}
+	if now.Step == pipeline.StepAbandon {
+		a.Print("job %s: a change from %d to %d partitions is being abandoned; complete that with --abandon", now.Job, now.Partitions, now.To)
+		return nil
+	}
 	if now.Step != "" {
 		a.Print("job %s: a change from %d to %d partitions is under way, step %s; run the command with --to %d to complete it", now.Job, now.Partitions, now.To, now.Step, now.To)
 		return nil
@@ -203,6 +219,9 @@ func printResized(a *cli.App, now pipeline.Resized) error {
 // resizeFailure says what to do next.
 func resizeFailure(err error, o resizeOptions) error {
 	again := fmt.Sprintf("the same command: it goes on from the step that was under way (eusn-stream job resize --to %d --dry-run says which)", o.to)
+	if o.abandon || o.dryRun {
+		again = "the same command, when the server answers: eusn-stream doctor, with the same --nats-url or --dir"
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -212,10 +231,10 @@ func resizeFailure(err error, o resizeOptions) error {
 		return cli.Fail(cli.ExitFailure, err, "stop the workers (Ctrl-C or SIGTERM), then the same command")
 	case errors.Is(err, pipeline.ErrResizeOther):
 		return cli.Fail(cli.ExitFailure, err, "the same command with the number of that change")
+	case errors.Is(err, pipeline.ErrAbandoning):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream job resize --abandon, then the same command")
 	case errors.Is(err, pipeline.ErrPastCut):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream job resize --to with the number of that change, then --to with the number of before")
-	case errors.Is(err, admin.ErrNoJob):
-		return cli.Fail(cli.ExitFailure, err, "the same command with --job and the stage's job name, and --nats-url or --dir with its server")
 	}
 	return cli.Fail(cli.ExitFailure, err, again)
 }

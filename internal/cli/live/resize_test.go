@@ -25,8 +25,13 @@ func TestJobResize(t *testing.T) {
 		Want(t, cli.ExitFailure, "workers of the job are running", "stop the workers")
 	stage.Stop(t).Want(t, cli.ExitOK)
 
-	for _, wrong := range [][]string{{"--to", "0"}, {"--to", "5000"}, {}, {"--abandon", "--to", "3"}} {
-		clitest.Exec(t, t.Context(), append(at, wrong...)...).Want(t, cli.ExitUsage)
+	for says, wrong := range map[string][]string{
+		"--to 0: want 1 to":    {"--to", "0"},
+		"--to 5000: want 1 to": {"--to", "5000"},
+		"--to is missing":      {},
+		"--abandon goes alone": {"--abandon", "--to", "3"},
+	} {
+		clitest.Exec(t, t.Context(), append(at, wrong...)...).Want(t, cli.ExitUsage, says)
 	}
 	clitest.Exec(t, t.Context(), append(at, "--to", "3", "--job", "nosuch")...).Want(t, cli.ExitFailure, `"nosuch"`, "--job")
 	if out := clitest.Must(t, append(at, "--to", "5", "--dry-run")...).Out; !strings.Contains(out, "2 partitions now, 5 then") {
