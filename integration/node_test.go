@@ -30,27 +30,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// nodeClient is the folder of the npm package, with what it depends on.
-func nodeClient(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs("../clients/node")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := exec.LookPath("node"); err != nil {
-		parts.Absent(t, "node", "no node: the npm package is not run")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "apache-arrow")); err != nil {
-		parts.Absent(t, "node", "what the npm package depends on is not installed: npm ci --prefix clients/node")
-	}
-	return dir
-}
-
 // The npm package publishes and reads as package client does, through a restart
 // of the server and one of its own: each sample is stored once, and the
 // predictions are those of the same samples from Go, bit for bit.
 func TestNodeClient(t *testing.T) {
-	dir := nodeClient(t)
+	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
 	subject, names := "sensors.*", []string{"n-0", "n-1", "n-2"}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
@@ -139,7 +123,7 @@ func TestNodeClient(t *testing.T) {
 // The npm package makes the same subjects and keys as Go, and publishes, and
 // resumes, where keys have several tokens.
 func TestNodeSubjects(t *testing.T) {
-	dir := nodeClient(t)
+	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	subject := "plant.{site}.line.>"
@@ -167,7 +151,7 @@ func TestNodeSubjects(t *testing.T) {
 // The npm package goes on where the job's number of partitions changes: a client
 // that is at work, and one that starts afterwards.
 func TestNodeGoesOnInOtherPartitions(t *testing.T) {
-	dir := nodeClient(t)
+	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	url := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort}).URL()

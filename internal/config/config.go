@@ -360,7 +360,18 @@ type Fieldbus struct {
 	// Values of a variable that the server keeps until it sends them. If more come,
 	// the oldest are lost, and the next sample is flagged.
 	OPCUAQueue int `mapstructure:"opcua_queue" default:"100" minimum:"1" maximum:"100000"`
+	// A server of Modbus TCP whose registers are polled: host:port. Empty: none.
+	Modbus string `mapstructure:"modbus" default:"" flag:"modbus"`
+	// Where each channel of each stream is in that server, by the stream's key, a /
+	// and the channel.
+	ModbusRegisters Mapping `mapstructure:"modbus_registers" default:"{}" pattern:"^([0-9]{1,3}/)?((holding|input):[0-9]{1,6}:(int16|uint16|int32|uint32|float32|float64)(:(abcd|badc|cdab|dcba))?|(coil|discrete):[0-9]{1,6})( [*] -?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( [+-] [0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?$" want:"registers, such as {pump7/x: holding:100:float32, pump7/y: input:7:int16 * 0.1 - 40}"`
+	// The unit of registers that name none.
+	ModbusUnit int `mapstructure:"modbus_unit" default:"1" minimum:"0" maximum:"255"`
+	// Time between two polls.
+	ModbusInterval time.Duration `mapstructure:"modbus_interval" default:"100ms" minimum:"1ms" maximum:"1h"`
+	// How long to wait for an answer.
+	ModbusTimeout time.Duration `mapstructure:"modbus_timeout" default:"1s" minimum:"10ms" maximum:"1m"`
 	// Time between two samples: each has the values that are known then. 0s: a sample
-	// for each time that the values of a message have.
+	// for each time that the values of a message have, and for each poll.
 	Period time.Duration `mapstructure:"period" default:"0s" minimum:"0s"`
 }

@@ -200,6 +200,9 @@ func good(r *rand.Rand, f *field) string {
 		if f.key == "fieldbus.opcua_nodes" {
 			some = []string{"{}", "{pump7/c0: ns=2;i=7}", `{"a b/c0": "ns=3;s=a b", a/c1: "i=85"}`}
 		}
+		if f.key == "fieldbus.modbus_registers" {
+			some = []string{"{}", "{pump7/c0: coil:7}", `{"a b/c0": "3/holding:100:float32:cdab", a/c1: "input:7:int16 * 0.1 - 40"}`}
+		}
 		return some[r.IntN(len(some))]
 	}
 	between := func(least, most int64) int64 {

@@ -21,6 +21,7 @@ var (
 	gatewayRepeats    = define(counter, "eusn_gateway_repeats_total", "Messages of devices that were taken before.")
 	gatewayUnreadable = define(counter, "eusn_gateway_unreadable_total", "Payloads that could not be read, and were published as they are: dead letters of the stage.")
 	gatewayDropped    = define(counter, "eusn_gateway_udp_dropped_total", "UDP packets, and messages of another broker with QoS 0, for which there was no room.")
+	gatewayMissed     = define(counter, "eusn_gateway_missed_total", "Samples that a poll of Modbus should have made and did not.")
 	gatewaySamples    = define(counter, "eusn_gateway_samples_total", "Samples in the messages taken.")
 	gatewayBatches    = define(counter, "eusn_gateway_batches_total", "Batches that were given a number.")
 	gatewayRetries    = define(counter, "eusn_gateway_publish_retries_total", "Attempts to publish a batch that failed.")
@@ -32,7 +33,7 @@ var (
 type gatewayCollector struct{ stats func() gateway.Stats }
 
 func (gatewayCollector) metrics() []*metric {
-	return []*metric{gatewayMessages, gatewayRefused, gatewayRepeats, gatewayUnreadable, gatewayDropped, gatewaySamples, gatewayBatches, gatewayRetries, gatewayHeld, gatewayWaiting, gatewayBytes}
+	return []*metric{gatewayMessages, gatewayRefused, gatewayRepeats, gatewayUnreadable, gatewayDropped, gatewayMissed, gatewaySamples, gatewayBatches, gatewayRetries, gatewayHeld, gatewayWaiting, gatewayBytes}
 }
 
 // Describe implements prometheus.Collector.
@@ -48,6 +49,7 @@ func (c gatewayCollector) Collect(out chan<- prometheus.Metric) {
 	gatewayRepeats.send(out, float64(s.Repeats))
 	gatewayUnreadable.send(out, float64(s.Unreadable))
 	gatewayDropped.send(out, float64(s.Dropped))
+	gatewayMissed.send(out, float64(s.Missed))
 	gatewaySamples.send(out, float64(s.Samples))
 	gatewayBatches.send(out, float64(s.Batches))
 	gatewayRetries.send(out, float64(s.Retries))

@@ -72,6 +72,8 @@
 //	OPC UA                      when it is read            until it has subscribed   nothing
 //	                                                       again, and as QoS 0
 //	                                                       (flag gap)
+//	Modbus TCP                  nobody is told             until it polls again,    nothing
+//	                                                       and as QoS 0 (flag gap)
 //	lines over UDP              no                         as QoS 0, and packets    packets that the network doubles
 //	                                                       for which there was no room
 //

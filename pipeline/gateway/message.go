@@ -33,14 +33,15 @@ const (
 	MQTT   Input = iota // a device at the gateway's own broker
 	Broker              // another broker
 	HTTP
-	TCP   // lines
-	UDP   // lines
-	OPCUA // a server of OPC UA, subscribed to
+	TCP    // lines
+	UDP    // lines
+	OPCUA  // a server of OPC UA, subscribed to
+	Modbus // a server of Modbus TCP, polled
 	inputs
 )
 
 func (i Input) String() string {
-	return [...]string{"mqtt", "broker", "http", "tcp", "udp", "opcua"}[i]
+	return [...]string{"mqtt", "broker", "http", "tcp", "udp", "opcua", "modbus"}[i]
 }
 
 // Refused is why a message is not taken: it will not be taken later either.

@@ -6,11 +6,11 @@ import (
 
 // counters are written by the gateway and read by anybody.
 type counters struct {
-	messages                                                [inputs]atomic.Uint64
-	refused                                                 [inputs]atomic.Uint64
-	samples, batches, retries, repeats, unreadable, dropped atomic.Uint64
-	held                                                    atomic.Bool
-	waiting, bytes                                          atomic.Int64
+	messages                                                        [inputs]atomic.Uint64
+	refused                                                         [inputs]atomic.Uint64
+	samples, batches, retries, repeats, unreadable, dropped, missed atomic.Uint64
+	held                                                            atomic.Bool
+	waiting, bytes                                                  atomic.Int64
 }
 
 // Stats are what a gateway has done since it began.
@@ -23,6 +23,7 @@ type Stats struct {
 	Repeats     uint64            // messages of devices that were taken before
 	Unreadable  uint64            // payloads that no decoder could read: dead letters of the stage
 	Dropped     uint64            // UDP packets, and messages of another broker with QoS 0, for which there was no room
+	Missed      uint64            // samples that a poll of Modbus should have made and did not
 	HoldingBack bool
 	Waiting     int64 // batches in the outbox
 	OutboxBytes int64
@@ -33,7 +34,7 @@ func (g *Gateway) Stats() Stats {
 	c := &g.stats
 	s := Stats{
 		Messages: map[string]uint64{}, Refused: map[string]uint64{}, Samples: c.samples.Load(), Batches: c.batches.Load(), Retries: c.retries.Load(),
-		Repeats: c.repeats.Load(), Unreadable: c.unreadable.Load(), Dropped: c.dropped.Load(), HoldingBack: c.held.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
+		Repeats: c.repeats.Load(), Unreadable: c.unreadable.Load(), Dropped: c.dropped.Load(), Missed: c.missed.Load(), HoldingBack: c.held.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
 	}
 	for i := range inputs {
 		s.Messages[i.String()], s.Refused[i.String()] = c.messages[i].Load(), c.refused[i].Load()
@@ -51,4 +52,10 @@ func (g *Gateway) Refuse(in Input, why error) {
 func (g *Gateway) Drop(in Input) {
 	g.stats.dropped.Add(1)
 	g.told.say("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait", in.String(), ErrHeldBack)
+}
+
+// Miss counts samples that a poll should have made and did not, and says it in the log.
+func (g *Gateway) Miss(in Input, samples int, why error) {
+	g.stats.missed.Add(uint64(samples))
+	g.told.say("a poll gives no samples of some streams: their next ones carry the flag gap", in.String(), why)
 }

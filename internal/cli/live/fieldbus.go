@@ -8,6 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/modbus"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/opcua"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
 )
@@ -32,6 +33,13 @@ func followOPCUA(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slo
 	return opcua.Follow(g, opcua.Options{
 		URL: c.OPCUA, Nodes: c.OPCUANodes.Map(), Channels: s.Channels, Sampler: named, Policy: c.OPCUASecurity, Cert: c.OPCUACert, Key: c.OPCUAKey, Trust: c.OPCUATrust,
 		User: c.OPCUAUser, Password: c.OPCUAPassword, Sampling: c.OPCUASampling, Publishing: c.OPCUAPublishing, Queue: c.OPCUAQueue, Period: c.Period, Log: log,
+	})
+}
+
+// pollModbus polls a server.
+func pollModbus(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slog.Logger) (*modbus.Client, error) {
+	return modbus.Follow(g, modbus.Options{
+		Addr: c.Modbus, Unit: c.ModbusUnit, Registers: c.ModbusRegisters.Map(), Channels: s.Channels, Interval: c.ModbusInterval, Timeout: c.ModbusTimeout, Period: c.Period, Log: log,
 	})
 }
 

@@ -32,7 +32,7 @@ import (
 )
 
 // gatewayFlags are the flags of gateway that override keys of the configuration.
-var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "sparkplug", "opcua", "outbox", "metrics"}
+var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "sparkplug", "opcua", "modbus", "outbox", "metrics"}
 
 // NewGateway is "gateway".
 func NewGateway(a *cli.App) *cobra.Command {
@@ -51,6 +51,7 @@ input.* in the configuration (-c) says where they are in a message.
   --udp-listen    Influx line protocol over UDP
   --sparkplug     Sparkplug B, over either broker (docs/fieldbus.md)
   --opcua         variables of a server of OPC UA (docs/fieldbus.md)
+  --modbus        registers of a server of Modbus TCP (docs/fieldbus.md)
 
 A PUBACK, and the answer 204, mean that the server has stored the samples. While
 the server takes nothing, no device is acknowledged, and the log says why. Ctrl-C,
@@ -77,6 +78,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.String("topics", "", "patterns of topics, separated by commas")
 	f.String("sparkplug", "", "groups of Sparkplug B to take over MQTT, separated by commas; + for all")
 	f.String("opcua", "", "server of OPC UA to subscribe to, such as opc.tcp://127.0.0.1:4840; see fieldbus.opcua_nodes")
+	f.String("modbus", "", "server of Modbus TCP to poll, such as 127.0.0.1:502; see fieldbus.modbus_registers")
 	f.String("outbox", "", "directory of the outbox")
 	f.String("metrics", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
 	config.ShowDefaults(f, gatewayFlags)
@@ -142,6 +144,13 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	if c.Fieldbus.OPCUA != "" {
 		client, err := followOPCUA(g, c.Fieldbus, schema, log)
+		if err != nil {
+			return cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
+		}
+		defer client.Close()
+	}
+	if c.Fieldbus.Modbus != "" {
+		client, err := pollModbus(g, c.Fieldbus, schema, log)
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
 		}
@@ -219,8 +228,8 @@ type gatewayInputs struct {
 func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 	g := c.Gateway
 	o := &gatewayInputs{c: g, access: gateway.Access{User: g.User, Password: g.Password, Open: g.Insecure}}
-	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && c.Fieldbus.OPCUA == "" {
-		return nil, errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen and --opcua")
+	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && c.Fieldbus.OPCUA == "" && c.Fieldbus.Modbus == "" {
+		return nil, errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen, --opcua and --modbus")
 	}
 	if err := checkFieldbus(c.Fieldbus, g); err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -34,16 +33,7 @@ func (n *nodeDevices) acked() int {
 
 func startNodeDevices(t *testing.T, url string, all []sent) *nodeDevices {
 	t.Helper()
-	dir, err := filepath.Abs("../../../integration/gateway")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := exec.LookPath("node"); err != nil {
-		parts.Absent(t, "node", "no node: the mqtt client of npm is not run")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "mqtt")); err != nil {
-		parts.Absent(t, "node", "the mqtt client of npm is not installed: npm ci --prefix integration/gateway")
-	}
+	dir := parts.Npm(t, "node", "integration/gateway", "mqtt", "")
 	cmd := exec.Command("node", "devices.mjs", url)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	in, err := cmd.StdinPipe()

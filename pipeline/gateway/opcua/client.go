@@ -298,16 +298,16 @@ func (c *Client) take(ctx context.Context, n *ua.DataChangeNotification, told []
 	})
 	for _, v := range all {
 		it := &c.items[v.item]
-		m := c.images[it.stream]
+		m := c.images[it.Stream]
 		if v.over {
 			m.Gap()
 		}
 		if !told[v.item] {
 			told[v.item] = true
-			m.Know(it.channel, v.x)
+			m.Know(it.Channel, v.x)
 			continue
 		}
-		m.Set(it.channel, v.at, v.x)
+		m.Set(it.Channel, v.at, v.x)
 	}
 	parts := []gateway.Part{}
 	for _, m := range c.images {
@@ -336,7 +336,7 @@ func (c *Client) value(i int, v *ua.DataValue) value {
 	}
 	out.at = at.UnixNano()
 	if uint32(v.Status)>>severity < 2 && v.Value != nil {
-		if x, ok := c.o.Sampler.Sample(c.items[i].channel, v.Value.Value()); ok {
+		if x, ok := c.o.Sampler.Sample(c.items[i].Channel, v.Value.Value()); ok {
 			out.x = x
 		} else {
 			c.g.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing", c.items[i].id, v.Value.Type()))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gopcua/opcua/ua"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/image"
 )
 
 type plain struct{}
@@ -35,7 +37,7 @@ func TestWrongOptions(t *testing.T) {
 		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/z": "i=1"}}, "a channel of the model (x, y)"},
 		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"x": "i=1"}}, "want the key of a stream"},
 		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"a b/x": "i=1"}}, "blanks"},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/x": "i=one"}}, "want a node id"},
+		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/x": "i=one", "p/y": "i=1"}}, "want a node id"},
 	} {
 		c.o.Channels, c.o.Sampler = []string{"x", "y"}, plain{}
 		if _, err := newClient(nil, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -50,8 +52,8 @@ func TestNodes(t *testing.T) {
 	if err != nil || !slices.Equal(keys, []string{"A/1", "B"}) || len(items) != 4 {
 		t.Fatalf("%v, %v, %v", keys, items, err)
 	}
-	for i, want := range []item{{stream: 0, channel: 0}, {stream: 0, channel: 1}, {stream: 1, channel: 0}, {stream: 1, channel: 1}} {
-		if items[i].stream != want.stream || items[i].channel != want.channel {
+	for i, want := range []image.Place{{Stream: 0, Channel: 0}, {Stream: 0, Channel: 1}, {Stream: 1, Channel: 0}, {Stream: 1, Channel: 1}} {
+		if items[i].Place != want {
 			t.Errorf("item %d: %+v", i, items[i])
 		}
 	}

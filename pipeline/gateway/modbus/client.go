@@ -1,0 +1,309 @@
+package modbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/image"
+)
+
+// A unit that does not answer is asked again after firstWait, then twice that, and so
+// on.
+const (
+	firstWait = 500 * time.Millisecond
+	mostWait  = 10 * time.Second
+)
+
+// Options say what a client polls.
+type Options struct {
+	Addr      string            // host:port
+	Unit      int               // of registers that name none
+	Registers map[string]string // by KEY/CHANNEL
+	Channels  []string          // of the model
+	Interval  time.Duration     // between two polls
+	Timeout   time.Duration     // for an answer
+	Period    time.Duration     // between two samples; 0: a sample for each poll
+	Log       *slog.Logger
+}
+
+// sink is a gateway.
+type sink interface {
+	Take(context.Context, *gateway.Message) error
+	Miss(in gateway.Input, samples int, why error)
+}
+
+// Client polls until Close.
+type Client struct {
+	to     sink
+	o      Options
+	regs   []register
+	images []*image.Image // by stream
+	units  []*unit
+	link   *link // nil: none
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+	poll   poll
+	slow   error // why the poll before took long, if it is known
+}
+
+// unit is a device behind the server's address.
+type unit struct {
+	id       byte
+	of       []int // registers
+	requests []request
+	said     bool          // that it answers
+	again    time.Time     // it is left alone until then
+	wait     time.Duration // how long the next time
+	why      error         // it did not answer
+}
+
+// poll is what one has read.
+type poll struct {
+	values []float32 // by register
+	failed []bool    // by stream
+	why    error     // a stream has failed
+	noLink error     // no connection can be had
+}
+
+// Follow makes a client that polls until Close.
+func Follow(g *gateway.Gateway, o Options) (*Client, error) {
+	c, err := newClient(g, o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.ended.Go(func() { c.run(ctx) })
+	return c, nil
+}
+
+func newClient(to sink, o Options) (*Client, error) {
+	host, port, err := net.SplitHostPort(o.Addr)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
+		return nil, fmt.Errorf("gateway: fieldbus.modbus is %q: want host:port, such as plc:502", o.Addr)
+	}
+	if o.Unit < 0 || o.Unit > 255 {
+		return nil, fmt.Errorf("gateway: fieldbus.modbus_unit is %d, want 0 to 255", o.Unit)
+	}
+	if o.Interval <= 0 || o.Timeout <= 0 {
+		return nil, fmt.Errorf("gateway: fieldbus.modbus_interval is %v and fieldbus.modbus_timeout %v: want more than 0", o.Interval, o.Timeout)
+	}
+	c := &Client{to: to, o: o}
+	keys, regs, err := parseRegisters(o.Registers, o.Channels, byte(o.Unit))
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		c.images = append(c.images, image.New(key, len(o.Channels), o.Period))
+	}
+	c.regs = regs
+	by := map[byte]*unit{}
+	for i := range regs {
+		u := by[regs[i].unit]
+		if u == nil {
+			u = &unit{id: regs[i].unit}
+			by[u.id] = u
+			c.units = append(c.units, u)
+		}
+		u.of = append(u.of, i)
+	}
+	for _, u := range c.units {
+		u.requests = group(regs, u.of)
+	}
+	c.poll = poll{values: make([]float32, len(regs)), failed: make([]bool, len(keys))}
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() {
+	c.stop()
+	c.ended.Wait()
+}
+
+func (c *Client) run(ctx context.Context) {
+	defer c.drop()
+	for _, m := range c.images {
+		m.Gap() // of what was before
+	}
+	interval := int64(c.o.Interval)
+	for due := next(time.Now().UnixNano(), interval); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(due - time.Now().UnixNano())):
+		}
+		missed := int64(0)
+		if missed, due = plan(due, time.Now().UnixNano(), interval); missed != 0 {
+			c.miss(missed)
+			continue
+		}
+		if err := c.make(ctx, due); err != nil {
+			return // the gateway ends
+		}
+		due += interval
+	}
+}
+
+// next is the first multiple of the interval after a time.
+func next(now, interval int64) int64 { return now - now%interval + interval }
+
+// plan looks at a poll that is due, now. It is made if missed is 0. Otherwise so many
+// are left out, -1 for those of a clock that was set back, and another one is due.
+func plan(due, now, interval int64) (missed, then int64) {
+	switch late := now - due; {
+	case late < -interval:
+		return -1, next(now, interval)
+	case late > interval/2:
+		missed = (late + interval/2) / interval
+		return missed, due + missed*interval
+	}
+	return 0, due
+}
+
+// miss says that polls were left out.
+func (c *Client) miss(polls int64) {
+	why := errors.New("the clock was set back")
+	if polls > 0 {
+		why = fmt.Errorf("%d polls are left out: the one before has taken longer than fieldbus.modbus_interval (%v): raise it, or name fewer registers", polls, c.o.Interval)
+		if c.slow != nil {
+			why = fmt.Errorf("%d polls are left out: %w", polls, c.slow)
+		}
+	}
+	for _, m := range c.images {
+		m.Gap()
+	}
+	c.to.Miss(gateway.Modbus, int(max(polls, 0))*len(c.images), why)
+}
+
+// make makes the poll of a time, and gives its samples to the gateway.
+func (c *Client) make(ctx context.Context, at int64) error {
+	p := &c.poll
+	clear(p.failed)
+	p.why, p.noLink = nil, nil
+	for _, u := range c.units {
+		if err := c.ask(ctx, u); err != nil {
+			c.fail(u.of, err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	c.slow = p.why
+	for i := range c.regs {
+		if r := &c.regs[i]; !p.failed[r.Stream] {
+			c.images[r.Stream].Set(r.Channel, at, p.values[i])
+		}
+	}
+	missed, parts := 0, []gateway.Part{}
+	for s, m := range c.images {
+		if p.failed[s] {
+			m.Gap()
+			missed++
+		}
+		parts = append(parts, m.Parts()...)
+	}
+	if missed > 0 {
+		c.to.Miss(gateway.Modbus, missed, p.why)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	begin := time.Now()
+	err := c.to.Take(ctx, &gateway.Message{Input: gateway.Modbus, Parts: parts})
+	if time.Since(begin) > c.o.Interval/2 {
+		c.slow = gateway.ErrHeldBack
+	}
+	if refused := new(gateway.Refused); errors.As(err, &refused) { // counted, and in the log
+		for _, m := range c.images {
+			m.Gap()
+		}
+		return nil
+	}
+	return err
+}
+
+// fail notes that registers were not read.
+func (c *Client) fail(of []int, why error) {
+	for _, i := range of {
+		c.poll.failed[c.regs[i].Stream] = true
+	}
+	if c.poll.why == nil {
+		c.poll.why = why
+	}
+}
+
+// ask reads what a unit has. Registers that it refuses have failed; an error is that
+// it does not answer.
+func (c *Client) ask(ctx context.Context, u *unit) error {
+	if time.Now().Before(u.again) {
+		return u.why
+	}
+	var all []request
+	for _, q := range u.requests {
+		now, err := c.read(ctx, q)
+		if err != nil {
+			u.wait = min(max(2*u.wait, firstWait), mostWait)
+			u.again, u.why, u.said = time.Now().Add(u.wait), err, false
+			u.requests = group(c.regs, u.of)
+			return err
+		}
+		all = append(all, now...)
+	}
+	u.requests, u.wait = all, 0
+	if !u.said {
+		u.said = true
+		c.o.Log.Info("Modbus: the unit answers", "server", c.o.Addr, "unit", u.id, "registers", len(u.of), "requests", len(all), "interval", c.o.Interval)
+	}
+	return nil
+}
+
+// read makes a request, in halves if the device wants it so, and returns what to ask
+// the next time.
+func (c *Client) read(ctx context.Context, q request) ([]request, error) {
+	if c.link == nil && c.poll.noLink == nil {
+		c.link, c.poll.noLink = dial(ctx, c.o.Addr, c.o.Timeout)
+	}
+	if c.link == nil {
+		return nil, fmt.Errorf("Modbus server %s: %w", c.o.Addr, c.poll.noLink)
+	}
+	answer, err := c.link.ask(&q)
+	said := exception(0)
+	switch refused := errors.As(err, &said); {
+	case err == nil:
+		for _, i := range q.of {
+			c.poll.values[i] = c.regs[i].value(&q, answer)
+		}
+		return []request{q}, nil
+	case refused && said.illegal() && len(q.of) > 1:
+		var all []request
+		for _, half := range q.halve(c.regs) {
+			now, err := c.read(ctx, half)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, now...)
+		}
+		return all, nil
+	case refused && !said.away():
+		c.fail(q.of, fmt.Errorf("Modbus server %s, %s: %w", c.o.Addr, q.say(c.regs), err))
+		return []request{q}, nil
+	case !refused:
+		c.drop()
+	}
+	return nil, fmt.Errorf("Modbus server %s, %s: %w", c.o.Addr, q.say(c.regs), err)
+}
+
+// drop ends the connection.
+func (c *Client) drop() {
+	if c.link != nil {
+		c.link.close()
+		c.link = nil
+	}
+}

@@ -1,0 +1,199 @@
+package modbus
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func parsed(t testing.TB, text string) register {
+	t.Helper()
+	r, err := parseRegister(text, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A register's bytes as each order has them, against bytes that are spelled out.
+func TestValues(t *testing.T) {
+	f32, f64 := []byte{0x42, 0x28, 0x12, 0x34}, []byte{0x40, 0x45, 0x02, 0x46, 0x8a, 0xce, 0x13, 0x57}
+	swapped := func(b []byte, order ...int) []byte {
+		var out []byte
+		for _, i := range order {
+			out = append(out, b[i])
+		}
+		return out
+	}
+	for _, c := range []struct {
+		text  string
+		bytes []byte
+		want  float32
+	}{
+		{"holding:0:int16", []byte{0xff, 0xfe}, -2},
+		{"holding:0:uint16", []byte{0xff, 0xfe}, 65534},
+		{"holding:0:uint16:cdab", []byte{0x12, 0x34}, 0x1234}, // one word: nothing to swap
+		{"holding:0:uint16:badc", []byte{0x34, 0x12}, 0x1234},
+		{"holding:0:uint16:dcba", []byte{0x34, 0x12}, 0x1234},
+		{"input:0:int32", []byte{0xff, 0xff, 0xff, 0xfd}, -3},
+		{"input:0:uint32", []byte{0x80, 0, 0, 0}, 1 << 31},
+		{"input:0:uint32:cdab", []byte{3, 4, 1, 2}, 0x01020304},
+		{"input:0:uint32:badc", []byte{2, 1, 4, 3}, 0x01020304},
+		{"input:0:uint32:dcba", []byte{4, 3, 2, 1}, 0x01020304},
+		{"holding:0:float32", f32, math.Float32frombits(0x42281234)},
+		{"holding:0:float32:cdab", swapped(f32, 2, 3, 0, 1), math.Float32frombits(0x42281234)},
+		{"holding:0:float64", f64, float32(math.Float64frombits(0x404502468ace1357))},
+		{"holding:0:float64:cdab", swapped(f64, 6, 7, 4, 5, 2, 3, 0, 1), float32(math.Float64frombits(0x404502468ace1357))},
+		{"holding:0:float64:badc", swapped(f64, 1, 0, 3, 2, 5, 4, 7, 6), float32(math.Float64frombits(0x404502468ace1357))},
+		{"holding:0:float64:dcba", swapped(f64, 7, 6, 5, 4, 3, 2, 1, 0), float32(math.Float64frombits(0x404502468ace1357))},
+		{"holding:0:int16 * 0.1 - 40", []byte{0x02, 0x9e}, 27}, // 670
+		{"holding:0:int16 * -2 + 0.5", []byte{0, 3}, -5.5},
+		{"holding:0:int16 + 7", []byte{0, 3}, 10},
+		{"coil:0", []byte{1}, 1},
+		{"discrete:0 * 5", []byte{1}, 5},
+		{"coil:0", []byte{0xfe}, 0},
+		{"holding:0:float32", []byte{0x7f, 0xc0, 0, 0}, float32(math.NaN())},
+		{"holding:0:float64", []byte{0x7e, 0x37, 0xe4, 0x3c, 0x88, 0, 0x75, 0x9c}, float32(math.Inf(1))}, // 1e300
+	} {
+		r := parsed(t, c.text)
+		q := request{1, r.table, r.at, r.count, []int{0}}
+		if got := r.value(&q, c.bytes); got != c.want && !(got != got && c.want != c.want) {
+			t.Errorf("%s of % x: %v, want %v", c.text, c.bytes, got, c.want)
+		}
+	}
+}
+
+// A value in the middle of an answer is found there.
+func TestValueAt(t *testing.T) {
+	answer := make([]byte, 250)
+	for i := range 125 {
+		binary.BigEndian.PutUint16(answer[2*i:], uint16(i))
+	}
+	r := parsed(t, "holding:130:uint16")
+	if x := r.value(&request{at: 100}, answer); x != 30 {
+		t.Error(x)
+	}
+	bit := parsed(t, "coil:119")
+	if x := bit.value(&request{at: 100}, []byte{0, 0, 0b1000}); x != 1 {
+		t.Error(x)
+	}
+}
+
+func requests(texts ...string) string {
+	var regs []register
+	var of []int
+	for i, text := range texts {
+		r, err := parseRegister(text, 1)
+		if err != nil {
+			panic(err)
+		}
+		regs, of = append(regs, r), append(of, i)
+	}
+	var words []string
+	for _, q := range group(regs, of) {
+		words = append(words, fmt.Sprintf("%d/%s:%d+%d%v", q.unit, q.table.name, q.at, q.count, q.of))
+	}
+	return strings.Join(words, " ")
+}
+
+func TestGroup(t *testing.T) {
+	var full, bits []string
+	for i := range 126 {
+		full = append(full, fmt.Sprintf("input:%d:int16", i))
+	}
+	for i := range 2001 {
+		bits = append(bits, fmt.Sprintf("coil:%d", i))
+	}
+	for _, c := range []struct{ got, want string }{
+		{requests("holding:4:float32", "holding:0:float64", "holding:6:int16"), "1/holding:0+7[1 0 2]"},
+		{requests("holding:0:int16", "holding:2:int16"), "1/holding:0+1[0] 1/holding:2+1[1]"},   // nobody has named 1
+		{requests("holding:0:float64", "holding:1:int16"), "1/holding:0+4[0 1]"},                // within another
+		{requests("holding:0:int16", "holding:0:uint16"), "1/holding:0+1[0 1]"},                 // twice
+		{requests("holding:0:int16", "input:1:int16"), "1/holding:0+1[0] 1/input:1+1[1]"},       // another table
+		{requests("2/holding:1:int16", "holding:0:int16"), "1/holding:0+1[1] 2/holding:1+1[0]"}, // another unit
+		{requests("holding:65535:int16", "holding:65531:float64"), "1/holding:65531+5[1 0]"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s, want %s", c.got, c.want)
+		}
+	}
+	if s := requests(full...); !strings.HasPrefix(s, "1/input:0+125[") || !strings.HasSuffix(s, "1/input:125+1[125]") {
+		t.Error(s)
+	}
+	if s := requests(bits...); !strings.HasPrefix(s, "1/coil:0+2000[") || !strings.HasSuffix(s, "1/coil:2000+1[2000]") {
+		t.Error(s)
+	}
+	// A value is not cut in two by the limit.
+	if s := requests(append(full[:124:124], "input:124:float32")...); !strings.HasSuffix(s, "1/input:124+2[124]") {
+		t.Error(s)
+	}
+}
+
+// Whatever the registers, each is wholly in one request of its unit and table, none is
+// too long, and halves have the same registers.
+func TestGroupAny(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var regs []register
+		var of []int
+		for i := range 1 + r.IntN(60) {
+			kinds := []string{"holding:%d:int16", "holding:%d:float32", "holding:%d:float64", "2/holding:%d:int16", "input:%d:uint32", "coil:%d"}
+			one := parsed(t, fmt.Sprintf(kinds[r.IntN(len(kinds))], r.IntN(300)))
+			regs, of = append(regs, one), append(of, i)
+		}
+		var seen []int
+		check := func(q request) {
+			if q.count > q.table.most {
+				t.Fatalf("%d registers", q.count)
+			}
+			for _, i := range q.of {
+				if x := &regs[i]; x.at < q.at || x.at+x.count > q.at+q.count || x.table != q.table || x.unit != q.unit {
+					t.Fatalf("%+v in %+v", x, q)
+				}
+			}
+		}
+		for _, q := range group(regs, of) {
+			check(q)
+			seen = append(seen, q.of...)
+			if len(q.of) < 2 {
+				continue
+			}
+			var parts []int
+			for _, half := range q.halve(regs) {
+				check(half)
+				parts = append(parts, half.of...)
+				if len(half.of) == len(q.of) {
+					t.Fatal("a half is the whole")
+				}
+			}
+			if slices.Sort(parts); !slices.Equal(parts, slices.Sorted(slices.Values(q.of))) {
+				t.Fatalf("%v, halves %v", q.of, parts)
+			}
+		}
+		if slices.Sort(seen); !slices.Equal(seen, of) {
+			t.Fatalf("%v of %d", seen, len(of))
+		}
+	}
+}
+
+// What a setting may be, and that nothing in it panics.
+func FuzzRegister(f *testing.F) {
+	for _, text := range []string{"holding:100:float32", "3/input:7:int16:badc * 0.1 - 40", "coil:65535", "discrete:0 + 1", "holding:65535:float32", "300/coil:1", "holding:1", "40101"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := parseRegister(text, 1)
+		if err != nil {
+			return
+		}
+		q := request{r.unit, r.table, r.at, r.count, []int{0}}
+		r.value(&q, make([]byte, 2*r.count))
+		if r.at+r.count > 65536 || r.scale == 0 {
+			t.Errorf("%q: %+v", text, r)
+		}
+	})
+}
