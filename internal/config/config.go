@@ -347,6 +347,9 @@ type Fieldbus struct {
 	// Path of the server's certificate: a server that has another one is not spoken
 	// to. Empty: any.
 	OPCUATrust string `mapstructure:"opcua_trust" default:""`
+	// How to log in. auto: with opcua_user, or as nobody where that is empty.
+	// certificate: with opcua_cert, which the server must know as that of a user.
+	OPCUALogin string `mapstructure:"opcua_login" default:"auto" enum:"auto,certificate"`
 	// Name to log in with at the server. Empty: anonymous.
 	OPCUAUser string `mapstructure:"opcua_user" default:""`
 	// The password that belongs to opcua_user. Set it as an environment variable rather

