@@ -244,7 +244,9 @@ func except(code byte) func(unit, c byte, at, count int) []byte {
 // and when it is over the next one has the flag gap.
 func fault(t *testing.T, answer func(unit, code byte, at, count int) []byte, wrap func(uint16, byte, []byte) []byte) string {
 	d, b := newDevice(t), newBook()
-	poller(t, b, options(d))
+	o := options(d)
+	o.Timeout = 2 * time.Second // no other fault is taken for silence on a slow machine
+	poller(t, b, o)
 	hears(t, b.samples, "p gap ")
 	hears(t, b.samples, "p ")
 	d.set(answer, wrap)
@@ -321,7 +323,7 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	d.mu.Unlock()
-	if asked > 3 { // at 0, .5 s and 1.5 s
+	if asked > 10 { // at 0, .5 s and 1.5 s; without waiting some 50 times
 		t.Errorf("asked %d times", asked)
 	}
 	d.set(counting, nil)
@@ -342,6 +344,24 @@ func TestHoldBack(t *testing.T) {
 	}
 	hears(t, b.samples, "p gap ") // the one that was held
 	hears(t, b.samples, "p gap ")
+}
+
+// A device that answers more slowly than it is polled: the polls between are left out,
+// and each sample has the flag gap.
+func TestSlow(t *testing.T) {
+	d, b := newDevice(t), newBook()
+	o := options(d)
+	d.set(func(u, c byte, at, n int) []byte {
+		time.Sleep(3 * o.Interval)
+		return counting(u, c, at, n)
+	}, nil)
+	poller(t, b, o)
+	hears(t, b.missed, "the one before has taken longer than fieldbus.modbus_interval (20ms): raise it")
+	for range 3 {
+		if line := hears(t, b.samples, "p "); !strings.HasPrefix(line, "p gap ") {
+			t.Error(line)
+		}
+	}
 }
 
 // A server that is away is dialled again; the connection ends with the client.
