@@ -32,7 +32,9 @@ func (s *Shard) Install(b *Batch, p *Partition) error {
 			st.Slots[i] = slot
 			s.residents.use(st)
 			if err := s.pool.engine.WriteState(slot, row); err != nil {
-				p.Owner.Fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.State.ID, st.ID, err))
+				if err := p.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.State.ID, st.ID, err)); err != nil {
+					return err
+				}
 			}
 			st.Rows[i] = nil
 		}
@@ -65,10 +67,9 @@ func (s *Shard) check(p *Partition) error {
 		return nil
 	}
 	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
-		p.Owner.Fail(fmt.Errorf("pipeline: partition %d: %w: "+
+		return p.fail(fmt.Errorf("pipeline: partition %d: %w: "+
 			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
 			"no prediction is made from a wrong state: set these settings back (change them only after an orderly stop), restore the job's NATS streams, or start a new job", p.State.ID, wrong, p.orOlder()))
-		return nil
 	}
 	return err
 }

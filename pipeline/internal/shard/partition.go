@@ -71,6 +71,15 @@ func partitionOf(st *state.Partition, index int) *Partition {
 // Failed reports whether the partition is to take nothing more.
 func (p *Partition) Failed() bool { return p.Owner != nil && p.Owner.Failed() }
 
+// fail ends the ownership; of a partition without an owner, it returns the fault.
+func (p *Partition) fail(err error) error {
+	if p.Owner == nil {
+		return err
+	}
+	p.Owner.Fail(err)
+	return nil
+}
+
 // partOf is the partition that a stream belongs to.
 func partOf(st *state.Stream) *Partition { return st.Source.Part.Holder.(*Partition) }
 
