@@ -65,6 +65,9 @@ func (c *RecordingChunk) check(channels int) error {
 // memory and a query can skip groups.
 const groupRows = 1 << 16
 
+// groupLimit is how many samples a row group of a recording has.
+func groupLimit(channels int) int { return max(1, min(groupRows, groupValues/channels)) }
+
 // RecordingWriter writes a recording archive. It belongs to one goroutine.
 type RecordingWriter struct {
 	// Source goes into the archive's metadata. It may be changed until Close.
@@ -95,7 +98,7 @@ func WriteRecording(path string, info RecordingInfo) (*RecordingWriter, error) {
 	return &RecordingWriter{
 		Source:   info.Source,
 		channels: len(info.Channels),
-		limit:    max(1, min(groupRows, groupValues/len(info.Channels))),
+		limit:    groupLimit(len(info.Channels)),
 		file:     file,
 		build:    array.NewRecordBuilder(memory.DefaultAllocator, schema),
 	}, nil

@@ -77,14 +77,27 @@ func (s *Series) Rows() (n int64) {
 // row group each stream's samples up to the end of a sequence are one item, so
 // memory is bounded by the row group.
 type Recording struct {
-	r     *offline.RecordingReader
+	r     chunks
+	width int // channels
 	chunk offline.RecordingChunk
 	items []producer.Item // of the row group in hand, those before next are gone
 	next  int
 }
 
+// chunks are the samples of a recording, some at a time.
+type chunks interface {
+	Next(*offline.RecordingChunk) error
+}
+
 // NewRecording plays what r has not read yet.
-func NewRecording(r *offline.RecordingReader) *Recording { return &Recording{r: r} }
+func NewRecording(r *offline.RecordingReader) *Recording {
+	return &Recording{r: r, width: len(r.Channels)}
+}
+
+// NewCSVRecording plays what r has not read yet.
+func NewCSVRecording(r *offline.CSVRecording) *Recording {
+	return &Recording{r: r, width: len(r.Channels)}
+}
 
 // Next implements producer.Source.
 func (s *Recording) Next() (producer.Item, error) {
@@ -92,7 +105,7 @@ func (s *Recording) Next() (producer.Item, error) {
 		if err := s.r.Next(&s.chunk); err != nil {
 			return producer.Item{}, err
 		}
-		s.items, s.next = cutChunk(&s.chunk, len(s.r.Channels)), 0
+		s.items, s.next = cutChunk(&s.chunk, s.width), 0
 	}
 	s.next++
 	return s.items[s.next-1], nil
