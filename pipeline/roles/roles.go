@@ -15,12 +15,13 @@ const (
 	Gateway  Role = "gateway"  // publishes samples, reads how far the input has them and what the job reads
 	Stage    Role = "stage"    // is a worker on another machine; makes no NATS streams
 	Reader   Role = "reader"   // reads predictions
+	Analyst  Role = "analyst"  // reads the input, to predict it again; publishes nothing
 	Labeller Role = "labeller" // reads predictions, writes and reads labels
 	Operator Role = "operator" // looks at the job and mends it
 )
 
 // All are the roles, in the order of the way of a sample.
-var All = []Role{Sensor, Gateway, Stage, Reader, Labeller, Operator}
+var All = []Role{Sensor, Gateway, Stage, Reader, Analyst, Labeller, Operator}
 
 // Does says what a role is for.
 func (r Role) Does() string {
@@ -29,6 +30,7 @@ func (r Role) Does() string {
 		Gateway:  "publishes samples and continues where the input is: eusn-stream gateway, clients that resume",
 		Stage:    "is a worker of the job on another machine",
 		Reader:   "reads predictions: eusn-stream tail, the clients",
+		Analyst:  "reads the job's input and predicts it again: eusn-stream backfill",
 		Labeller: "reads predictions, writes and reads labels",
 		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay",
 	}[r]
@@ -74,6 +76,10 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(reading(out)...)
 	case Reader:
 		add(reading(out)...)
+	case Analyst:
+		add(reading(in)...)
+		add(api("STREAM.MSG.GET", in))                           // whether it is still what it was
+		add(api("STREAM.INFO", out), api("STREAM.MSG.GET", out)) // how the job reads its messages
 	case Labeller:
 		add(wire.LabelSubjects(job))
 		add(reading(out)...)

@@ -99,7 +99,7 @@ func (p *plant) login(role roles.Role) []nats.Option {
 // pipeline.
 func TestRights(t *testing.T) {
 	p := newPlant(t)
-	const s, g, w, r, l, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Labeller, roles.Operator
+	const s, g, w, r, a, l, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Operator
 	table := []struct {
 		act, subject string
 		may          []roles.Role
@@ -117,17 +117,17 @@ func TestRights(t *testing.T) {
 		{"pub", "other.in.0.x", nil},
 		{"pub", "$SYS.REQ.SERVER.PING", nil},
 		{"pub", "_INBOX.reader.x", nil},
-		{"pub", "$JS.API.STREAM.INFO.EUSN-IN", []roles.Role{g, w, o}},
-		{"pub", "$JS.API.STREAM.INFO.EUSN-OUT", []roles.Role{g, w, r, l, o}},
+		{"pub", "$JS.API.STREAM.INFO.EUSN-IN", []roles.Role{g, w, a, o}},
+		{"pub", "$JS.API.STREAM.INFO.EUSN-OUT", []roles.Role{g, w, r, a, l, o}},
 		{"pub", "$JS.API.STREAM.INFO.EUSN-LABELS", []roles.Role{l, o}},
-		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-IN", []roles.Role{g, w, o}},
-		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-OUT", []roles.Role{g, w, o}},
+		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-IN", []roles.Role{g, w, a, o}},
+		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-OUT", []roles.Role{g, w, a, o}},
 		{"pub", "$JS.API.STREAM.MSG.DELETE.EUSN-IN", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.PURGE.EUSN-OUT", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.DELETE.EUSN-IN", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.CREATE.MINE", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.UPDATE.EUSN-IN", []roles.Role{o}},
-		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-IN.c.eusn.in.0.*", []roles.Role{w, o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-IN.c.eusn.in.0.*", []roles.Role{w, a, o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-OUT.c", []roles.Role{w, r, l, o}},
 		{"pub", "$JS.API.CONSUMER.MSG.NEXT.EUSN-OUT.c", []roles.Role{w, r, l, o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-LABELS.c", []roles.Role{l, o}},
@@ -137,6 +137,7 @@ func TestRights(t *testing.T) {
 		{"sub", "eusn.out.*", nil},
 		{"sub", "_INBOX.>", nil},
 		{"sub", "_INBOX.sensor.>", []roles.Role{s}},
+		{"sub", "_INBOX.analyst.>", []roles.Role{a}},
 		{"sub", "_INBOX.operator.>", []roles.Role{o}},
 		{"sub", "$SYS.>", nil},
 	}

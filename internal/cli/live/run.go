@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // statusEvery is how often a running stage logs what it has done.
@@ -74,16 +75,25 @@ which returns 200 when all its partitions are restored and being read.`,
 	return cmd
 }
 
+// loadForStage loads a model that a stage may run.
+func loadForStage(path string) (*reservoir.Model, error) {
+	m, err := models.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.CheckLengths(); err != nil {
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", path, err), "eusn-stream offline retrain with the same --policy: the training then uses sequences of that length")
+	}
+	return m, nil
+}
+
 func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if err := engines.Check(c.Stage.Engine); err != nil {
 		return err
 	}
-	m, err := models.Load(c.Model)
+	m, err := loadForStage(c.Model)
 	if err != nil {
 		return err
-	}
-	if err := m.CheckLengths(); err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", c.Model, err), "eusn-stream offline retrain with the same --policy: the training then uses sequences of that length")
 	}
 	engine, slow, err := engines.Choose(c.Stage.Engine, m.Network.Spec)
 	if err != nil {

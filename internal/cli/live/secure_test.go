@@ -108,6 +108,13 @@ func TestSecurePlant(t *testing.T) {
 		clitest.Must(t, args...)
 	}
 
+	as("analyst")
+	old := filepath.Join(dir, "old.jsonl")
+	clitest.Must(t, "backfill", "--from", "start", "--model", model, "--out", old)
+	if n := strings.Count(string(clitest.Read(t, old)), "\n"); n != 25 {
+		t.Errorf("an analyst's file has %d predictions, want 25", n)
+	}
+
 	as("labeller") // the stage that starts the server has made their NATS stream
 	clitest.Must(t, "labels", "add", "--stream", "p", "--from", "1", "--to", "2", "--class", "fast", "--who", "anna")
 	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {

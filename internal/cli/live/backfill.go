@@ -1,0 +1,269 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+)
+
+// backfillFlags are the flags of backfill that override keys of the configuration.
+var backfillFlags = []string{"nats-url", "job", "model"}
+
+// fromStart is the --from of all that the log has.
+const fromStart = "start"
+
+const backfillHelp = "eusn-stream backfill --help"
+
+// backfillOptions are what only backfill knows.
+type backfillOptions struct {
+	from, to, leadIn string
+	out              string
+	split            string
+	rate             float64
+
+	files []string // empty: the log
+}
+
+// NewBackfill is "backfill".
+func NewBackfill(a *cli.App) *cobra.Command {
+	var o backfillOptions
+	var file string
+	cmd := &cobra.Command{
+		Use:   "backfill --from TIME|FILES --out FILE",
+		Short: "Predict old data beside the running job: from its log, or from files",
+		Long: `Predict old data with the job's model, or with a newer one (--model), and write the
+predictions to a file, one line each (.jsonl or .csv). The running job is not touched:
+nothing is published, and it keeps its input, states and predictions. The same model
+gives the same bits as the live stage.
+
+--from TIME reads the job's own input from its log: 24h (ago), a time like
+2026-01-31T12:00:00Z, or start for all that is stored. Predictions are those of
+messages stored from then on, up to --to or until now. To know which sequences are
+open at that time, the log is read from its first message. --lead-in 1h reads only
+the hour before: faster, but a sequence that began earlier lacks samples, its
+prediction has the flag gap, and windows and counts may lie at other places than the
+job's. The policy endless refuses that.
+
+--from FILE... reads recordings (Parquet, or CSV as offline import --csv has it) one
+after another, or one data set, each series as a stream of its own. No server is
+needed.
+
+After Ctrl-C, a kill or a full disk the same command goes on where it was: each
+prediction is in the file once. Until all are there, the file is called FILE.part. It
+uses one core; --rate bounds the samples per second.`,
+		Example: `  eusn-stream backfill --from 24h --out yesterday.jsonl
+  eusn-stream backfill --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --model new.safetensors --out january.csv --nats-url nats://host:4222
+  eusn-stream backfill --from week1.parquet week2.csv --model new.safetensors --out weeks.jsonl`,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.StringVar(&o.from, "from", "", "24h (ago), a time like 2026-01-31T12:00:00Z, start, or a file; more files may follow as arguments")
+	f.StringVar(&o.to, "to", "", "only what was stored before then, in the same form (default: until now)")
+	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h (default: from its first message)")
+	f.StringVarP(&o.out, "out", "o", "", "file of predictions to write: .jsonl or .csv")
+	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to predict: train or test")
+	f.Float64Var(&o.rate, "rate", 0, "samples per second at most; 0 = as fast as possible")
+	f.String("model", "", "model file")
+	f.String("job", "", "name of the stage's job")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	config.ShowDefaults(f, backfillFlags)
+	cobra.CheckErr(cmd.MarkFlagRequired("from"))
+	cobra.CheckErr(cmd.MarkFlagRequired("out"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		work, err := o.work(time.Now(), args, f.Changed("split"))
+		if err != nil {
+			return err
+		}
+		return a.Do(func(ctx context.Context, _ []string) error {
+			c, err := stageConfig(a, file, f, backfillFlags)
+			if err != nil {
+				return err
+			}
+			return backfill(ctx, a, c, o, work)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// work checks the flags, and says what they ask for.
+func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipeline.Backfill, err error) {
+	w = pipeline.Backfill{Out: o.out, Rate: o.rate, LeadIn: -1}
+	if w.Head, w.Line = linesFor(o.out); w.Line == nil {
+		return w, fmt.Errorf("--out %s: want a name that ends in .jsonl or .csv", o.out)
+	}
+	if !(o.rate >= 0 && o.rate <= maxRate) {
+		return w, fmt.Errorf("--rate: want a positive number, at most %g", float64(maxRate))
+	}
+	if o.split != string(offline.Train) && o.split != string(offline.Test) {
+		return w, fmt.Errorf("--split %s: want train or test", o.split)
+	}
+	from, when := time.Time{}, error(nil)
+	if o.from != fromStart {
+		from, when = pointInTime("from", o.from, now, backfillHelp)
+	}
+	if o.from == "" {
+		return w, errors.New("--from is empty: want how long ago, a time, start, or a file")
+	}
+	if when != nil || len(args) > 0 {
+		o.files = append([]string{o.from}, args...)
+		if o.to != "" || o.leadIn != "" {
+			return w, fmt.Errorf("--to and --lead-in are for the job's log, but --from %s is a file (a time is 24h, 2026-01-31T12:00:00Z or start): all of a file is predicted", o.from)
+		}
+		return w, nil
+	}
+	if split {
+		return w, errors.New("--split is for files, and --from is a time")
+	}
+	if w.From = from; from.After(now) {
+		return w, fmt.Errorf("--from %s is in the future: nothing is stored then", o.from)
+	}
+	if w.To, err = pointInTime("to", o.to, now, backfillHelp); err != nil {
+		return w, err
+	}
+	if o.to != "" && !w.To.After(w.From) {
+		return w, fmt.Errorf("--to %s is not after --from %s", o.to, o.from)
+	}
+	if o.leadIn != "" {
+		if w.LeadIn, err = time.ParseDuration(o.leadIn); err != nil || w.LeadIn < 0 {
+			return w, fmt.Errorf("--lead-in %s: want a duration such as 1h, or 0s", o.leadIn)
+		}
+	}
+	w.Range = strings.TrimSpace("--from " + o.from + given(" --to ", o.to) + given(" --lead-in ", o.leadIn))
+	return w, nil
+}
+
+func given(flag, value string) string {
+	if value == "" {
+		return ""
+	}
+	return flag + value
+}
+
+func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOptions, w pipeline.Backfill) error {
+	if err := cli.OutputFile(o.out, append(o.files, c.Model)...); err != nil {
+		return err
+	}
+	m, err := loadForStage(c.Model)
+	if err != nil {
+		return err
+	}
+	engine, slow, err := engines.Choose(c.Stage.Engine, m.Network.Spec)
+	if err != nil {
+		return err
+	}
+	if slow != "" {
+		a.Say("note: %s", slow)
+	}
+	log := a.Logger(c.Log.Level, c.Log.Format)
+	s := &pipeline.Stage{Config: pipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New(engine), Log: log}
+	p := a.Progress()
+	defer p.Close()
+	var before pipeline.BackfillDone // of commands before this one, for the forecast
+	if len(o.files) > 0 {
+		old, err := openOld(ctx, a, o, m.Channels)
+		if err != nil {
+			return err
+		}
+		defer old.close()
+		w.Input, w.Range, w.Messages = old.words, "all of it", old.messages
+		w.Progress = func(d pipeline.BackfillDone) {
+			p.Report(int64(d.Samples-before.Samples), old.rows-int64(before.Samples), "samples predicted")
+		}
+	} else {
+		b, err := openRunning(c, log)
+		if err != nil {
+			return err
+		}
+		defer b.close()
+		s.Dial = func(name string) (*nats.Conn, error) { return b.dial("eusn-stream/" + c.Job + "/" + name) }
+		w.Progress = func(d pipeline.BackfillDone) {
+			p.Report(int64(messagesRead(d)-messagesRead(before)), int64(d.All-messagesRead(before)), "messages read")
+		}
+	}
+	began := time.Now()
+	w.Begun = func(plan pipeline.BackfillPlan) {
+		before = plan.Done
+		sayPlan(a, c, o, plan)
+	}
+	done, err := s.Backfill(ctx, w)
+	p.Close()
+	if err != nil {
+		return backfillFailure(err, o, done)
+	}
+	return printBackfilled(a, o, done, time.Since(began))
+}
+
+func messagesRead(d pipeline.BackfillDone) uint64 { return d.Before + d.Messages }
+
+// sayPlan says what is about to be computed.
+func sayPlan(a *cli.App, c config.Config, o backfillOptions, plan pipeline.BackfillPlan) {
+	if plan.Again {
+		a.Say("going on with %s.part where it stopped", o.out)
+	}
+	if plan.Begin == 0 {
+		return
+	}
+	if !plan.JobModel {
+		a.Say("note: %s is not the model that job %s runs: the predictions are this model's", c.Model, c.Job)
+	}
+	a.Say("reading messages %d to %d of the log of job %s; predictions from message %d on", plan.Begin, plan.Last, c.Job, plan.First)
+	if plan.Begin > 1 {
+		a.Say("note: the reading does not begin with the log's message 1: sequences that began earlier lack samples, and their predictions have the flag gap; windows and counts may lie at other places than the job's")
+	} else if plan.First > plan.Begin && o.leadIn == "" {
+		a.Say("messages before that are read for the states alone; --lead-in makes that shorter")
+	}
+}
+
+func printBackfilled(a *cli.App, o backfillOptions, d pipeline.BackfillDone, took time.Duration) error {
+	if d.Removed > 0 {
+		a.Say("warning: %d messages were removed from the log before they could be read; sequences that they may belong to have the flag gap", d.Removed)
+	}
+	if d.Unusable > 0 {
+		a.Say("warning: %d messages could not be used, the first because: %s", d.Unusable, d.Reason)
+	}
+	if a.JSON {
+		return a.PrintJSON(struct {
+			File string `json:"file"`
+			pipeline.BackfillDone
+			Seconds float64 `json:"seconds"` // of this command, not of those before
+		}{o.out, d, took.Seconds()})
+	}
+	a.Print("%d predictions of %d messages in %s", d.Predictions, d.Messages, o.out)
+	return nil
+}
+
+// backfillFailure says what to do next.
+func backfillFailure(err error, o backfillOptions, d pipeline.BackfillDone) error {
+	part := cli.QuoteForShell(o.out + ".part")
+	if messagesRead(d) == 0 {
+		err = cli.OrInterrupted(err, "nothing was predicted yet")
+	}
+	err = cli.OrInterrupted(err, "%d predictions are in %s; the same command goes on from there", d.Predictions, part)
+	remove := "another --out; or, to begin again: rm " + part + " " + cli.QuoteForShell(o.out+".position")
+	switch {
+	case errors.Is(err, pipeline.ErrBackfillExists):
+		return cli.Fail(cli.ExitFailure, err, "another --out, or remove the file")
+	case errors.Is(err, pipeline.ErrBackfillInUse):
+		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --out")
+	case errors.Is(err, pipeline.ErrBackfillOther), errors.Is(err, pipeline.ErrBackfillRemains):
+		return cli.Fail(cli.ExitFailure, err, remove)
+	case errors.Is(err, pipeline.ErrBackfillRange):
+		return cli.Fail(cli.ExitFailure, err, "--from start, which is all that the log holds; or --from with files")
+	case errors.Is(err, admin.ErrNoJob):
+		return cli.Fail(cli.ExitFailure, err, "the same command with --job and the stage's job name, and --nats-url with its server")
+	}
+	return cli.Fail(cli.ExitFailure, err, "the same command, when the cause is gone: it goes on where it stopped")
+}

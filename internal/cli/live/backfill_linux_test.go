@@ -1,0 +1,35 @@
+package live_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+)
+
+// A disk that is full: the command says so, and goes on when there is space.
+func TestBackfillOnFullDisk(t *testing.T) {
+	disk, dir := t.TempDir(), t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=100k"); err != nil {
+		parts.Absent(t, "diskfull", "a full disk needs the right to mount one: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	model, table := filepath.Join(dir, "m"), clitest.Write(t, filepath.Join(dir, "old.csv"), recordingCSV(6, 6000))
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "1", "--units", "8")
+	args := func(dir string) []string {
+		return []string{"backfill", "--from", table, "--model", model, "--out", filepath.Join(dir, "out.jsonl")}
+	}
+	clitest.Exec(t, t.Context(), args(disk)...).Want(t, cli.ExitFailure, "no space left on device", "try: free some space")
+	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT, "size=20m"); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Must(t, args(disk)...)
+	clitest.Must(t, args(dir)...)
+	if !bytes.Equal(clitest.Read(t, filepath.Join(disk, "out.jsonl")), clitest.Read(t, filepath.Join(dir, "out.jsonl"))) {
+		t.Error("what was written on a disk that was full differs")
+	}
+}

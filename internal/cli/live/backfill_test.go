@@ -1,0 +1,239 @@
+package live_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// recordingCSV is a recording of some streams, whose sequences end now and then.
+func recordingCSV(streams, samples int) string {
+	var b strings.Builder
+	b.WriteString("stream,time,end,c0,c1\n")
+	for i := range samples {
+		for s := range streams {
+			x := float64(i) / float64(2+s)
+			fmt.Fprintf(&b, "m %d,%d,%t,%.6f,%.6f\n", s, 1_700_000_000_000_000_000+int64(i)*1_000_000, (i+s)%40 == 39, math.Sin(x), math.Cos(x))
+		}
+	}
+	return b.String()
+}
+
+// keys are prediction lines without what tells one reading from another, sorted.
+func predictionKeys(t *testing.T, lines []map[string]any) []string {
+	t.Helper()
+	var keys []string
+	for _, l := range lines {
+		for _, name := range []string{"stored", "input", "received", "tokens"} {
+			delete(l, name)
+		}
+		b, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, string(b))
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func linesIn(t *testing.T, path string) []map[string]any {
+	t.Helper()
+	return clitest.Result{Out: string(clitest.Read(t, path))}.Lines(t)
+}
+
+// Old data beside a running stage: from its log, from an archive and from a CSV
+// file, in processes that are killed (kill -9). All lines are those of the live
+// predictions, each once, and the files are those of a command that nobody killed.
+func TestBackfill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT CHECKED: killed programs take seconds, -short was given")
+	}
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	model, table, archive := in("m.safetensors"), in("old.csv"), in("old.parquet")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8")
+	clitest.Write(t, table, strings.ReplaceAll(recordingCSV(6, 6000), "m ", "m"))
+	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
+	server, err := natsserver.Start(natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	url := server.URL()
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--partitions", "3", "--nats-url", url)
+	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
+	const want = 6 * 6000 / 40
+	clitest.Await(t, url, want, 0)
+	live := predictionKeys(t, clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", url).Lines(t))
+	if len(live) != want {
+		t.Fatalf("%d predictions live, want %d", len(live), want)
+	}
+
+	// The stage goes on to work beside what follows.
+	load := make(chan clitest.Result)
+	go func() {
+		load <- clitest.Exec(t, context.Background(), "replay", "--archive", archive, "--nats-url", url, "--speed", "max")
+	}()
+	var digests []any
+	files := map[string][]string{
+		"log":     {"--from", "1h", "--to", time.Now().UTC().Format(time.RFC3339Nano), "--nats-url", url},
+		"archive": {"--from", archive}, "csv": {"--from", table},
+	}
+	for name, from := range files {
+		out := in(name + ".jsonl")
+		args := append([]string{"backfill", "--model", model, "--out", out, "--progress", "none"}, from...)
+		for kill := range 3 { // 36,000 samples take 4.5 s at this rate
+			cmd := exec.Command(os.Args[0], append(args, "--rate", "8000")...)
+			cmd.Env = append(os.Environ(), asProgram+"=1")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitFile(t, out+".position")
+			time.Sleep(1200 * time.Millisecond) // at least one position more
+			cmd.Process.Kill()
+			cmd.Wait()
+			if _, err := os.Stat(out + ".part"); err != nil {
+				t.Fatalf("%s, kill %d: %v", name, kill, err)
+			}
+		}
+		r := clitest.Must(t, args...)
+		if got := predictionKeys(t, linesIn(t, out)); !slices.Equal(got, live) || !strings.Contains(r.ErrOut, "going on with") {
+			t.Errorf("%s: %d lines are not the %d live ones; the command says\n%s", name, len(got), len(live), r.ErrOut)
+		}
+		calm := in(name + "-calm.jsonl")
+		var did map[string]any
+		clitest.Must(t, append([]string{"backfill", "--model", model, "--out", calm, "--json"}, from...)...).Parse(t, &did)
+		if !bytes.Equal(clitest.Read(t, calm), clitest.Read(t, out)) {
+			t.Errorf("%s: killed and calm, the files differ", name)
+		}
+		digests = append(digests, did["predictions"], did["samples"], did["unusable"])
+	}
+	if want := []any{900., 36000., 0., 900., 36000., 0., 900., 36000., 0.}; !slices.Equal(digests, want) {
+		t.Errorf("--json counts %v, want %v", digests, want)
+	}
+	(<-load).Want(t, cli.ExitOK)
+	clitest.Await(t, url, 2*want, 0)
+	stage.Stop(t).Want(t, cli.ExitOK, fmt.Sprint(2*want, " predictions committed"), "0 dead letters")
+
+	clitest.Must(t, "backfill", "--from", "start", "--model", model, "--out", in("all.csv"), "--nats-url", url)
+	rows, err := csv.NewReader(bytes.NewReader(clitest.Read(t, in("all.csv")))).ReadAll()
+	if err != nil || len(rows) != 2*want+1 || rows[0][0] != "stream" || rows[1][9] == "" {
+		t.Errorf("%d rows of CSV, %v", len(rows), err)
+	}
+	clitest.Leftovers(t, dir)
+}
+
+// What a plant engineer may get wrong, each with a sentence and what to do.
+func TestBackfillRefuses(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	model, wide := in("m.safetensors"), in("wide.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 3), "--out", wide, "--members", "1", "--units", "8")
+	table := clitest.Write(t, in("old.csv"), recordingCSV(2, 100))
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", in("data"), "--port", "-1", "--partitions", "2")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
+	clitest.Await(t, url, 24, 0)
+	out := in("out.jsonl")
+	try := func(code int, says string, args ...string) {
+		t.Helper()
+		args = append([]string{"backfill", "--nats-url", url}, args...)
+		if !slices.Contains(args, "--out") {
+			args = append(args, "--out", out)
+		}
+		if !slices.Contains(args, "--model") {
+			args = append(args, "--model", model)
+		}
+		clitest.Exec(t, t.Context(), args...).Want(t, code, says, "try: ")
+	}
+	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	try(cli.ExitUsage, "in the future", "--from", later)
+	try(cli.ExitUsage, "is not after --from", "--from", "1h", "--to", "2h")
+	try(cli.ExitUsage, "--lead-in soon", "--from", "1h", "--lead-in", "soon")
+	try(cli.ExitUsage, ".jsonl or .csv", "--from", "1h", "--out", in("out.parquet"))
+	try(cli.ExitUsage, "are for the job's log", "--from", table, "--to", "1h")
+	try(cli.ExitUsage, "--split is for files", "--from", "1h", "--split", "train")
+	try(cli.ExitUsage, "--rate", "--from", "1h", "--rate", "-1")
+	try(cli.ExitUsage, `"from" not set`)
+	try(cli.ExitFailure, "no message was stored", "--from", "0s")
+	try(cli.ExitFailure, `no job "nosuch"`, "--from", "1h", "--job", "nosuch")
+	try(cli.ExitFailure, "none of the first", "--from", "1h", "--model", wide)
+	try(cli.ExitIntegrity, `reads channels ["c0" "c1" "c2"]`, "--from", table, "--model", wide)
+	try(cli.ExitFailure, "no such file", "--from", in("none.parquet"))
+	try(cli.ExitIntegrity, `column "c1"`, "--from", clitest.Write(t, in("bad.csv"), "stream,c0,c1\nold,1,x\n"))
+	try(cli.ExitFailure, "is a data set", "--from", table, archive)
+	try(cli.ExitFailure, "is an input", "--from", table, "--out", table)
+	try(cli.ExitFailure, "does not exist", "--from", table, "--out", in("no/out.csv"))
+	clitest.Leftovers(t, dir, "data", "m.safetensors", "wide.safetensors", "old.csv", "bad.csv")
+
+	args := []string{"backfill", "--from", table, "--model", model, "--out", out}
+	slow := clitest.Start(t, "", append(args, "--rate", "20", "--progress", "none")...)
+	awaitFile(t, out+".position")
+	try(cli.ExitFailure, "another backfill is writing it", "--from", table)
+	slow.Stop(t).Want(t, cli.ExitInterrupted, "the same command goes on")
+	try(cli.ExitFailure, "begun with something else: another model", "--from", table, "--model", wide1(t, dir))
+	try(cli.ExitFailure, "another input", "--from", "1h")
+	clitest.Must(t, args...)
+	try(cli.ExitFailure, "exists and was not changed", "--from", table)
+	if n := len(linesIn(t, out)); n != 4 {
+		t.Errorf("%d predictions, want 4", n)
+	}
+	clitest.Must(t, "backfill", "--from", archive, "--model", model, "--out", in("set.jsonl"), "--split", "train")
+	if n := len(linesIn(t, in("set.jsonl"))); n != 24 {
+		t.Errorf("%d predictions of a data set, want 24", n)
+	}
+	if r := clitest.Must(t, "backfill", "--from", "1h", "--model", wide1(t, dir), "--nats-url", url, "--out", in("other.csv")); !strings.Contains(r.ErrOut, "is not the model that job eusn runs") {
+		t.Errorf("with another model, it says\n%s", r.ErrOut)
+	}
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error { // nothing of it stays on the server
+		in, err := js.Stream(t.Context(), "EUSN-IN")
+		if err != nil {
+			return err
+		}
+		for c := range in.ListConsumers(t.Context()).Info() {
+			if c.Config.Durable != "" || !c.Config.MemoryStorage || c.Config.InactiveThreshold > time.Minute {
+				t.Errorf("backfill leaves the consumer %+v", c.Config)
+			}
+		}
+		return nil
+	})
+	stage.Stop(t).Want(t, cli.ExitOK, "24 predictions committed", "0 dead letters")
+}
+
+// wide1 is another model with the same channels.
+func wide1(t *testing.T, dir string) string {
+	path := filepath.Join(dir, "newer.safetensors")
+	if _, err := os.Stat(path); err != nil {
+		clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", path, "--members", "1", "--units", "9")
+	}
+	return path
+}

@@ -1,0 +1,463 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/backfill"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Every policy there is, with early predictions where they add something.
+var backfillPolicies = map[string]reservoir.Policy{
+	"marked":  {Kind: reservoir.Marked, Early: 3},
+	"window":  {Kind: reservoir.Window, Length: 10, Hop: 2},
+	"count":   {Kind: reservoir.Count, Length: 7},
+	"gap":     {Kind: reservoir.Gap, Gap: 5 * time.Millisecond},
+	"endless": {Kind: reservoir.Endless, Early: 9},
+}
+
+// backfillTo is a backfill whose lines are predictions in JSON.
+func backfillTo(path string) Backfill {
+	return Backfill{Out: path, LeadIn: -1, Range: "as asked", Line: func(dst []byte, p BackfillPrediction) ([]byte, error) {
+		line, err := json.Marshal(p)
+		return append(append(dst, line...), '\n'), err
+	}}
+}
+
+// backfilled reads what a backfill has written, per stream in order.
+func backfilled(t testing.TB, path string) map[string][]codec.Prediction {
+	t.Helper()
+	all := map[string][]codec.Prediction{}
+	for line := range bytes.Lines(bytesOf(t, path)) {
+		var p BackfillPrediction
+		if err := json.Unmarshal(line, &p); err != nil {
+			t.Fatal(err)
+		}
+		all[p.Stream] = append(all[p.Stream], p.Prediction)
+	}
+	return all
+}
+
+func bytesOf(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// backfiller is a stage that does nothing but Backfill, in small batches.
+func (b *rig) backfiller(m *reservoir.Model, c Config) *Stage {
+	c.RowBudget = 40
+	return &Stage{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+}
+
+func (b *rig) backfill(m *reservoir.Model, c Config, o Backfill) BackfillDone {
+	b.t.Helper()
+	d, err := b.backfiller(m, c).Backfill(b.t.Context(), o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, left := range []string{".part", ".position"} {
+		if _, err := os.Stat(o.Out + left); !errors.Is(err, fs.ErrNotExist) {
+			b.t.Errorf("%s is left: %v", left, err)
+		}
+	}
+	return d
+}
+
+// since leaves out what was predicted before.
+func since(all, before map[string][]codec.Prediction) map[string][]codec.Prediction {
+	rest := map[string][]codec.Prediction{}
+	for stream, ps := range all {
+		if n := len(before[stream]); len(ps) > n {
+			rest[stream] = ps[n:]
+		}
+	}
+	return rest
+}
+
+// killed is what ends a backfill as a kill does: nothing more of it is stored.
+var killed = errors.New("killed")
+
+// killedAt runs a backfill that ends so after some batches.
+func killedAt(s *Stage, o Backfill, batches int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p != killed {
+				panic(p)
+			}
+			err = killed
+		}
+	}()
+	o.Progress = func(BackfillDone) {
+		if batches--; batches == 0 {
+			panic(killed)
+		}
+	}
+	_, err = s.Backfill(context.Background(), o)
+	return err
+}
+
+// A stage under load, and backfills of all its log and of a part of it beside it,
+// killed and interrupted many times: each prediction has the bits of the live one,
+// none is lost or there twice, the file has the bytes of one that nobody
+// disturbed, and predictions and states of the stage are those of one that had no
+// backfill beside it.
+func TestBackfill(t *testing.T) {
+	for name, policy := range backfillPolicies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			streams := pipelinetest.Recordings(12, 90)
+			packets, sent := pipelinetest.Mixed(streams, 5)
+			packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(4, 2)))
+			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
+			want := direct(t, m, streams, sent)
+			first, second := packets[:len(packets)/3], packets[len(packets)/3:2*len(packets)/3]
+			rest := packets[2*len(packets)/3:]
+			c := quick("live", 4)
+
+			b := newRig(t)
+			r := b.start(m, c)
+			b.publish(first)
+			b.settle(r, len(first))
+			before := b.predictions(c.Job)
+			time.Sleep(5 * time.Millisecond)
+			from := time.Now()
+			b.publish(second)
+			b.settle(r, len(first)+len(second))
+			until := b.predictions(c.Job)
+
+			dir := t.TempDir()
+			all, part, calm := backfillTo(filepath.Join(dir, "all")), backfillTo(filepath.Join(dir, "part")), backfillTo(filepath.Join(dir, "calm"))
+			all.every = -1
+			part.From, part.every = from, time.Hour // what is killed begins again
+			// The log goes on while it is read, and each attempt sees more of it.
+			all.To = time.Now().Add(time.Millisecond)
+			part.To, calm.To = all.To, all.To
+			time.Sleep(5 * time.Millisecond)
+			b.meanwhile(rest, func() {
+				s, rng := b.backfiller(m, c), rand.New(rand.NewPCG(1, 1))
+				kills := 0
+				for killedAt(s, all, 1+rng.IntN(4)) == killed {
+					kills++
+				}
+				for n := range 3 {
+					if err := killedAt(s, part, 1+n); err != killed {
+						t.Errorf("a backfill of a few batches ends with %v", err)
+					}
+				}
+				if kills < 5 {
+					t.Errorf("%d kills, want some", kills)
+				}
+				// Ctrl-C keeps what is done.
+				ctx, stop := context.WithCancel(t.Context())
+				part.Progress = func(BackfillDone) { stop() }
+				d, err := s.Backfill(ctx, part)
+				if !errors.Is(err, context.Canceled) || d.Before+d.Messages == 0 {
+					t.Errorf("interrupted: %+v, %v", d, err)
+				}
+				again := false
+				part.Progress, part.Begun = nil, func(p BackfillPlan) { again = p.Again }
+				if b.backfill(m, c, part); !again {
+					t.Error("what was interrupted begins again")
+				}
+			})
+			if d := b.backfill(m, c, calm); int(d.Predictions) != count(until) || d.Unusable+d.Removed > 0 {
+				t.Errorf("a backfill did %+v, want %d predictions", d, count(until))
+			}
+			same(t, backfilled(t, all.Out), until)
+			if !bytes.Equal(bytesOf(t, all.Out), bytesOf(t, calm.Out)) {
+				t.Error("killed and calm, the files differ")
+			}
+			same(t, backfilled(t, part.Out), since(until, before))
+
+			got := b.await(c.Job, count(want))
+			b.settle(r, len(packets))
+			r.stop(t)
+			same(t, clean(got, codec.FlagReordered), clean(want, codec.FlagReordered))
+			undisturbed := newRig(t)
+			undisturbed.answer(m, c, packets, len(packets))
+			if got, want := b.digests(c.Job, c.Partitions), undisturbed.digests(c.Job, c.Partitions); !slices.Equal(got, want) {
+				t.Errorf("the states are %q beside backfills, and without %q", got, want)
+			}
+		})
+	}
+}
+
+// Sequences that silence has ended, and keys that have changed their partitions,
+// come out as live.
+func TestBackfillBehindResize(t *testing.T) {
+	t.Parallel()
+	m, b, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), newRig(t), quick("moved", 3)
+	c.Idle = 300 * time.Millisecond
+	n := 0
+	for _, to := range []int{5, 2, 2} {
+		r := b.start(m, c)
+		for k := range 9 {
+			b.publish([]pipelinetest.Packet{pipelinetest.One("k"+string(rune('a'+k)), uint64(n+1), 3, float32(k), k%3 == 0)})
+		}
+		if n++; n%2 == 1 { // else the sequences stay open, and go on in other partitions
+			r.until(t, "the end of all sequences", func(s Stats) bool { return s.Idle > 0 && s.Slots == 0 && s.Lag == 0 })
+		}
+		r.stop(t)
+		if to != c.Partitions {
+			b.resize(m, c, to)
+			c.Partitions = to
+		}
+	}
+	o := backfillTo(filepath.Join(t.TempDir(), "out"))
+	b.backfill(m, c, o)
+	got, want := backfilled(t, o.Out), b.predictions(c.Job)
+	same(t, got, want)
+	if count(want) < 18 {
+		t.Errorf("%d predictions, want more", count(want))
+	}
+}
+
+// Where the reading begins in the middle of sequences, the first prediction of each
+// stream says so, and those behind it are the live ones. Messages with numbers wait
+// for no earlier ones.
+func TestBackfillFromTheMiddle(t *testing.T) {
+	t.Parallel()
+	m, b, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), newRig(t), quick("middle", 3)
+	r := b.start(m, c)
+	send := func(seq uint64, end bool) {
+		for _, key := range []string{"a", "b", "c", "d"} {
+			b.publish([]pipelinetest.Packet{pipelinetest.One(key, seq, 4, float32(seq), end)})
+		}
+		b.publish([]pipelinetest.Packet{pipelinetest.One("bare", 0, 4, float32(seq), end)}) // its producer does not number
+	}
+	send(1, true)
+	send(2, false)
+	b.settle(r, 10)
+	time.Sleep(5 * time.Millisecond)
+	from := time.Now()
+	send(3, true)
+	send(4, false)
+	send(5, true)
+	b.settle(r, 25)
+	live := b.predictions(c.Job)
+	r.stop(t)
+
+	o := backfillTo(filepath.Join(t.TempDir(), "out"))
+	o.From, o.LeadIn = from, 0
+	b.backfill(m, c, o)
+	got := backfilled(t, o.Out)
+	for stream, ps := range live {
+		if len(got[stream]) != 2 || got[stream][0].Flags&codec.FlagGap == 0 || sameBits(got[stream][0].Scores, ps[1].Scores) {
+			t.Errorf("stream %s: %+v, want two predictions, the first of a part of a sequence, with the flag gap", stream, got[stream])
+			continue
+		}
+		same(t, map[string][]codec.Prediction{stream: got[stream][1:]}, map[string][]codec.Prediction{stream: ps[2:]})
+	}
+
+	endless := backfillTo(filepath.Join(t.TempDir(), "out"))
+	endless.From, endless.LeadIn = from, 0
+	_, err := b.backfiller(pipelinetest.Model(t, 3, backfillPolicies["endless"]), c).Backfill(t.Context(), endless)
+	mentions(t, err, "endless", "since its stream began")
+	nothingLeft(t, endless.Out)
+}
+
+func nothingLeft(t testing.TB, path string) {
+	t.Helper()
+	if left, _ := filepath.Glob(path + "*"); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
+// A newer model than the job's predicts what the job had.
+func TestBackfillWithAnotherModel(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(5, 40)
+	packets, sent := pipelinetest.Mixed(streams, 3)
+	b, c := newRig(t), quick("newer", 2)
+	b.answer(pipelinetest.Model(t, 3, backfillPolicies["marked"]), c, packets, len(packets))
+	m := pipelinetest.Bank(t, 2, 5, 4, backfillPolicies["count"])
+	o := backfillTo(filepath.Join(t.TempDir(), "out"))
+	jobs := true
+	o.Begun = func(p BackfillPlan) { jobs = p.JobModel }
+	b.backfill(m, c, o)
+	if same(t, backfilled(t, o.Out), direct(t, m, streams, sent)); jobs {
+		t.Error("the model passes for the job's")
+	}
+}
+
+// what a range is not.
+func TestBackfillRanges(t *testing.T) {
+	t.Parallel()
+	m, b, c := pipelinetest.Model(t, 3, backfillPolicies["marked"]), newRig(t), quick("ranges", 2)
+	try := func(change func(o *Backfill, c *Config)) error {
+		o, c := backfillTo(filepath.Join(t.TempDir(), "out")), c
+		change(&o, &c)
+		_, err := b.backfiller(m, c).Backfill(t.Context(), o)
+		if err != nil {
+			nothingLeft(t, o.Out)
+		}
+		return err
+	}
+	none := func(*Backfill, *Config) {}
+	if err := try(none); err == nil {
+		t.Error("there is no job, and no error")
+	} else {
+		mentions(t, err, "no job", "ranges")
+	}
+	r := b.start(m, c)
+	mentions(t, try(none), "holds no message")
+	var packets []pipelinetest.Packet
+	for seq := range uint64(10) {
+		packets = append(packets, pipelinetest.One("a", seq+1, 3, 1, true))
+	}
+	b.publish(packets)
+	b.settle(r, len(packets))
+	begin := time.Now()
+	mentions(t, try(func(o *Backfill, _ *Config) { o.From = begin.Add(time.Hour) }), "no message was stored from", "until now")
+	mentions(t, try(func(o *Backfill, _ *Config) { o.To = begin.Add(-time.Hour) }), "no message was stored")
+	if err := try(func(o *Backfill, _ *Config) { o.From = begin.Add(-time.Hour) }); err != nil { // the log is whole
+		t.Error(err)
+	}
+	b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error {
+		return s.Purge(ctx, jetstream.WithPurgeSequence(5))
+	})
+	mentions(t, try(func(o *Backfill, _ *Config) { o.From = begin.Add(-time.Hour) }), "begins with message 5", "was removed")
+	o := backfillTo(filepath.Join(t.TempDir(), "out"))
+	b.backfill(m, c, o)
+	if got := backfilled(t, o.Out)["a"]; len(got) != 6 || got[0].Flags&codec.FlagGap == 0 || got[1].Flags != 0 {
+		t.Errorf("of a log whose beginning is gone: %+v", got)
+	}
+	r.stop(t)
+}
+
+// What is removed from the log before it could be read is told and flagged, and
+// nothing waits for it.
+func TestBackfillOvertaken(t *testing.T) {
+	t.Parallel()
+	for name, keep := range map[string]uint64{"some": 60, "all": 200} {
+		m, b, c := pipelinetest.Model(t, 3, backfillPolicies["marked"]), newRig(t), quick("late", 1)
+		r := b.start(m, c)
+		for range 100 {
+			b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 3, 1, true)})
+		}
+		b.settle(r, 100)
+		o := backfillTo(filepath.Join(t.TempDir(), "out"))
+		o.every = -1
+		if err := killedAt(b.backfiller(m, c), o, 3); err != killed {
+			t.Fatal(err)
+		}
+		b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error {
+			return s.Purge(ctx, jetstream.WithPurgeSequence(keep))
+		})
+		d := b.backfill(m, c, o)
+		got := backfilled(t, o.Out)["a"]
+		flagged := 0
+		for _, p := range got {
+			if p.Flags&codec.FlagGap != 0 {
+				flagged++
+			}
+		}
+		if d.Removed < 10 || int(d.Removed)+len(got) != 100 || name == "some" && flagged != 1 {
+			t.Errorf("%s: %d predictions, %d flagged, did %+v", name, len(got), flagged, d)
+		}
+		r.stop(t)
+	}
+}
+
+// A log that is another one than before is not read on.
+func TestBackfillOfAnotherLog(t *testing.T) {
+	t.Parallel()
+	m, b, c := pipelinetest.Model(t, 3, backfillPolicies["marked"]), newRig(t), quick("other", 1)
+	fill := func() {
+		r := b.start(m, c)
+		for range 60 {
+			b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 3, 1, true)})
+		}
+		b.settle(r, 60)
+		r.stop(t)
+	}
+	fill()
+	o := backfillTo(filepath.Join(t.TempDir(), "out"))
+	o.every = -1
+	if err := killedAt(b.backfiller(m, c), o, 3); err != killed {
+		t.Fatal(err)
+	}
+	j, err := store.Open(t.Context(), b.js, c.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := backfill.Log{Input: &store.Input{Stream: j.In, Job: c.Job, Pattern: j.Pattern}, JS: b.js}
+	mentions(t, back.Open(t.Context(), backfill.Place{Seq: 9, Stored: 7}, 1, 60), "message 9", "other messages than before")
+	for _, name := range []string{wire.InputStream(c.Job), wire.OutputStream(c.Job), "OBJ_" + wire.SnapshotBucket(c.Job)} {
+		if err := b.js.DeleteStream(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill()
+	_, err = b.backfiller(m, c).Backfill(t.Context(), o)
+	if !errors.Is(err, ErrBackfillOther) {
+		t.Errorf("another log under the same name: %v", err)
+	}
+}
+
+// given are messages from a slice.
+type givenMessages struct{ left []pipelinetest.Packet }
+
+func (g *givenMessages) Next() (string, map[string][]string, []byte, error) {
+	if len(g.left) == 0 {
+		return "", nil, nil, io.EOF
+	}
+	p := g.left[0]
+	g.left = g.left[1:]
+	return p.Key, p.Headers(), p.Raw, nil
+}
+
+// Without a server, messages from anywhere are predicted, killed or not. Those that
+// cannot be used are counted; if the first hundred cannot, it ends.
+func TestBackfillOfMessages(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(6, 60)
+	packets, sent := pipelinetest.Mixed(streams, 2)
+	for i := range packets {
+		packets[i].Raw = packets[i].Payload(t)
+	}
+	m := pipelinetest.Model(t, 3, backfillPolicies["gap"])
+	c := Config{RowBudget: 30, Input: formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "a", "y": "b"}}} // what the plant sends now
+	s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic}
+	o := backfillTo(filepath.Join(t.TempDir(), "out"))
+	o.every, o.Rate = -1, 1e6
+	odd := pipelinetest.Packet{Key: "odd", Raw: []byte("no Arrow")}
+	from := func(ps ...pipelinetest.Packet) {
+		o.Messages = func() (BackfillMessages, error) { return &givenMessages{ps}, nil }
+	}
+	from(slices.Concat([]pipelinetest.Packet{odd}, packets)...)
+	for killedAt(s, o, 2) == killed {
+	}
+	same(t, backfilled(t, o.Out), direct(t, m, streams, sent))
+	_, err := s.Backfill(t.Context(), o)
+	if !errors.Is(err, ErrBackfillExists) {
+		t.Errorf("again into the same file: %v", err)
+	}
+	o.Out += "2"
+	from(slices.Repeat([]pipelinetest.Packet{odd}, 200)...)
+	_, err = s.Backfill(t.Context(), o)
+	mentions(t, err, "none of the first", "can be used")
+	nothingLeft(t, o.Out)
+}

@@ -1,0 +1,234 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+const (
+	maxPull     = 8 << 20         // bytes asked for at a time: the live stage reads from the same server
+	readAhead   = 64              // messages that wait for the engine
+	heartbeat   = time.Second     // between signs of life of the server while there is nothing
+	forgetAfter = time.Minute     // the server's copy of a consumer that went away
+	closing     = 5 * time.Second // for a callback that nothing else ends
+	silence     = 5 * time.Second // without a message: is there still one to come?
+)
+
+// Log reads the input of a job, all partitions, in the order in which it was
+// stored. It changes nothing on the server but for a consumer in memory.
+type Log struct {
+	Input *store.Input
+	JS    jetstream.JetStream
+	Log   *slog.Logger
+
+	last    uint64 // it ends there
+	at      Place  // the last message handed out
+	removed uint64
+	came    chan delivered
+	fault   chan error
+	stop    func()
+}
+
+// delivered is a message as the consumer brings it.
+type delivered struct {
+	jetstream.Msg
+	Place
+	first bool // of a consumer: those before it may not be what they were
+}
+
+// Open begins behind the message after, and ends with message last.
+func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
+	l.at, l.last = after, last
+	if after.Seq == 0 {
+		l.at.Seq = max(begin, 1) - 1
+	}
+	if err := l.same(ctx); err != nil {
+		return err
+	}
+	next := l.at.Seq + 1
+	cons, err := l.JS.OrderedConsumer(ctx, wire.InputStream(l.Input.Job), jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next, InactiveThreshold: forgetAfter,
+	})
+	if err != nil {
+		return fmt.Errorf("backfill: consumer of %s: %w", wire.InputStream(l.Input.Job), err)
+	}
+	l.came, l.fault = make(chan delivered, readAhead), make(chan error, 1)
+	inner, cancel := context.WithCancel(ctx)
+	cc, err := cons.Consume(func(m jetstream.Msg) { l.deliver(inner, m) }, jetstream.PullMaxBytes(maxPull), jetstream.PullHeartbeat(heartbeat),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+			if inner.Err() == nil && l.Log != nil {
+				l.Log.Debug("consumer recovers", "err", err)
+			}
+		}))
+	if err != nil {
+		cancel()
+		return fmt.Errorf("backfill: consumer of %s: %w", wire.InputStream(l.Input.Job), err)
+	}
+	l.stop = func() { cancel(); natsclient.StopConsumer(cc, closing) }
+	return nil
+}
+
+// Close ends the reading.
+func (l *Log) Close() error {
+	if l.stop != nil {
+		l.stop()
+	}
+	return nil
+}
+
+// Removed is how many messages were gone before they could be read.
+func (l *Log) Removed() uint64 { return l.removed }
+
+func (l *Log) deliver(ctx context.Context, m jetstream.Msg) {
+	meta, err := m.Metadata()
+	if err != nil {
+		select {
+		case l.fault <- fmt.Errorf("backfill: message on %s: %w", m.Subject(), err):
+		default:
+		}
+		return
+	}
+	select {
+	case l.came <- delivered{m, Place{meta.Sequence.Stream, meta.Timestamp.UnixNano()}, meta.Sequence.Consumer == 1}:
+	case <-ctx.Done():
+	}
+}
+
+// Next is the next message of a partition, or io.EOF behind the last. Where
+// messages were removed before they could be read, it says so (state.Message.Lost).
+func (l *Log) Next(ctx context.Context) (Message, error) {
+	for l.at.Seq < l.last {
+		select {
+		case m := <-l.came:
+			if m.first {
+				if err := l.same(ctx); err != nil {
+					return Message{}, err
+				}
+			}
+			if m.Seq <= l.at.Seq {
+				continue
+			}
+			if m.Seq > l.last { // all up to there are gone
+				l.removed += l.last - l.at.Seq
+				l.at.Seq = l.last
+				return Message{}, io.EOF
+			}
+			l.removed += m.Seq - l.at.Seq - 1
+			lost := m.Seq > l.at.Seq+1 || l.at.Stored == 0 && m.Seq > 1
+			l.at = m.Place
+			part, ok := partitionIn(m.Subject(), l.Input.Job)
+			if !ok {
+				continue // the live stage does not find it either
+			}
+			return Message{Stored: part, Message: state.Message{
+				Seq: m.Seq, Stored: m.Place.Stored, Key: wire.KeyOf(m.Subject()), Header: m.Headers(), Data: m.Data(), Lost: lost,
+			}}, nil
+		case err := <-l.fault:
+			return Message{}, err
+		case <-time.After(silence):
+			if err := l.look(ctx); err != nil {
+				return Message{}, err
+			}
+		case <-ctx.Done():
+			return Message{}, ctx.Err()
+		}
+	}
+	return Message{}, io.EOF
+}
+
+// look finds out why nothing comes.
+func (l *Log) look(ctx context.Context) error {
+	info, err := l.Input.Info(ctx, l.at.Seq)
+	switch {
+	case err != nil:
+		return err
+	case info.State.LastSeq < l.last:
+		return fmt.Errorf("backfill: %s ends at message %d, and had message %d: it lost its last messages; restore its store, or begin another backfill", info.Config.Name, info.State.LastSeq, l.last)
+	case info.State.FirstSeq > l.last:
+		l.removed += l.last - l.at.Seq
+		l.at.Seq = l.last
+	}
+	return nil
+}
+
+// same makes sure that the last message handed out is the one it was.
+func (l *Log) same(ctx context.Context) error {
+	if l.at.Stored == 0 { // none was
+		return nil
+	}
+	name := wire.InputStream(l.Input.Job)
+	for {
+		try, cancel := l.Input.Link.Attempt(ctx)
+		m, err := l.Input.Stream.GetMsg(try, l.at.Seq)
+		cancel()
+		switch {
+		case err == nil && m.Time.UnixNano() != l.at.Stored:
+			return fmt.Errorf("backfill: message %d of %s was stored %s, but the one that was read %s: the input has other messages than before (a restored backup? a power failure?): begin another backfill",
+				l.at.Seq, name, wire.CreatedText(m.Time), wire.CreatedText(time.Unix(0, l.at.Stored)))
+		case err == nil, errors.Is(err, jetstream.ErrMsgNotFound): // it was removed from the beginning
+			return nil
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return store.LostStream(l.Input.Job, name)
+		}
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
+			return err
+		}
+	}
+}
+
+// partitionIn reads the partition off a stored subject.
+func partitionIn(subject, job string) (int, bool) {
+	rest, ok := strings.CutPrefix(subject, job+".in.")
+	if !ok {
+		return 0, false
+	}
+	text, _, ok := strings.Cut(rest, ".")
+	part, err := strconv.Atoi(text)
+	return part, ok && err == nil && part >= 0 && part < store.MaxPartitions
+}
+
+// FirstSince is the number of the first message that was stored at a time or
+// later; one more than the last where there is none.
+func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.StreamState, stream string, t time.Time) (uint64, error) {
+	switch {
+	case in.Msgs == 0 || in.LastTime.Before(t):
+		return in.LastSeq + 1, nil
+	case !in.FirstTime.Before(t):
+		return in.FirstSeq, nil
+	}
+	cons, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, HeadersOnly: true, InactiveThreshold: forgetAfter,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("backfill: consumer of %s: %w", stream, err)
+	}
+	for {
+		m, err := cons.Next(jetstream.FetchMaxWait(silence))
+		if err == nil {
+			meta, err := m.Metadata()
+			if err != nil {
+				return 0, fmt.Errorf("backfill: message on %s: %w", m.Subject(), err)
+			}
+			return meta.Sequence.Stream, nil
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if !errors.Is(err, jetstream.ErrNoMessages) && !errors.Is(err, context.DeadlineExceeded) {
+			return 0, fmt.Errorf("backfill: consumer of %s: %w", stream, err)
+		}
+	}
+}

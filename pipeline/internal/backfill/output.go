@@ -1,0 +1,151 @@
+package backfill
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Errors of a file that is there already.
+var (
+	// ErrExists is a file of predictions that is complete, or something else.
+	ErrExists = errors.New("it exists and was not changed")
+	// ErrInUse is a file that another computation writes.
+	ErrInUse = errors.New("another backfill is writing it")
+	// ErrOther is a computation that was begun about something else.
+	ErrOther = errors.New("it was begun with something else")
+	// ErrRemains is a file of a computation that cannot be continued.
+	ErrRemains = errors.New("it cannot be continued")
+)
+
+// output is the file of predictions while it grows. Nobody else has it: it is
+// locked.
+type output struct {
+	path string
+	file *os.File // path.part
+	size int64    // written
+}
+
+func partPath(path string) string     { return path + ".part" }
+func positionPath(path string) string { return path + ".position" }
+
+// openOutput opens the growing file, and the position that it has come to:
+// without one, it is new and empty.
+func openOutput(path string) (o *output, at *Position, state []byte, err error) {
+	file, err := os.OpenFile(partPath(path), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("backfill: %w", err)
+	}
+	if err := lock(file); err != nil {
+		file.Close()
+		return nil, nil, nil, fmt.Errorf("backfill: %s: %w", partPath(path), err)
+	}
+	o = &output{path: path, file: file}
+	if at, state, err = o.position(); err != nil {
+		o.leave()
+		return nil, nil, nil, err
+	}
+	return o, at, state, nil
+}
+
+// position is how far an earlier computation has come; nil if there is none.
+func (o *output) position() (*Position, []byte, error) {
+	part, position := partPath(o.path), positionPath(o.path)
+	_, exists := os.Lstat(o.path) // with the lock: another one may just have completed it
+	p, state, err := readPosition(position)
+	switch {
+	case exists == nil && err == nil && p.Over: // it was killed before it could tidy up
+		return nil, nil, errors.Join(fmt.Errorf("backfill: %s: %w", o.path, ErrExists), os.Remove(position))
+	case exists == nil:
+		return nil, nil, fmt.Errorf("backfill: %s: %w", o.path, ErrExists)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, nil, fmt.Errorf("%w: %w", ErrRemains, err)
+	}
+	there, stat := o.file.Stat()
+	switch {
+	case stat != nil:
+		return nil, nil, fmt.Errorf("backfill: %w", stat)
+	case err != nil && there.Size() > 0:
+		return nil, nil, fmt.Errorf("backfill: %s holds %d bytes, but %s is not there: %w", part, there.Size(), position, ErrRemains)
+	case err != nil:
+		return nil, nil, nil
+	case there.Size() < p.Bytes:
+		return nil, nil, fmt.Errorf("backfill: %s holds %d bytes, but %s says that %d were written: %w", part, there.Size(), position, p.Bytes, ErrRemains)
+	}
+	return &p, state, nil
+}
+
+// goOn cuts off what was written behind a position.
+func (o *output) goOn(at int64) error {
+	if err := o.file.Truncate(at); err != nil {
+		return fmt.Errorf("backfill: %w", err)
+	}
+	if _, err := o.file.Seek(at, io.SeekStart); err != nil {
+		return fmt.Errorf("backfill: %w", err)
+	}
+	o.size = at
+	return nil
+}
+
+func (o *output) write(lines []byte) error {
+	n, err := o.file.Write(lines)
+	o.size += int64(n)
+	if err != nil {
+		return fmt.Errorf("backfill: %w", err)
+	}
+	return nil
+}
+
+// save makes what was written stay, and after that the position.
+func (o *output) save(p *Position, state []byte) error {
+	p.Bytes = o.size
+	b, err := p.encode(state)
+	if err != nil {
+		return err
+	}
+	if err := o.file.Sync(); err != nil {
+		return fmt.Errorf("backfill: %w", err)
+	}
+	if err := replaceFile(positionPath(o.path), b); err != nil {
+		return fmt.Errorf("backfill: position: %w", err)
+	}
+	return nil
+}
+
+// complete gives the file its name. All of it is saved.
+func (o *output) complete() error {
+	if err := os.Rename(partPath(o.path), o.path); err != nil {
+		return fmt.Errorf("backfill: %w", err)
+	}
+	if err := os.Remove(positionPath(o.path)); err != nil {
+		return fmt.Errorf("backfill: %w", err)
+	}
+	return nil
+}
+
+// discard removes what there is.
+func (o *output) discard() error {
+	return errors.Join(os.Remove(positionPath(o.path)), os.Remove(partPath(o.path)))
+}
+
+// leave gives the file up. An empty one without a position is removed: it says
+// nothing.
+func (o *output) leave() {
+	there, err := o.file.Stat()
+	_, position := os.Lstat(positionPath(o.path))
+	if err == nil && there.Size() == 0 && errors.Is(position, fs.ErrNotExist) && isAt(o.file, partPath(o.path)) {
+		os.Remove(partPath(o.path))
+	}
+	o.file.Close()
+	unlock(o.file)
+}
+
+// isAt reports whether a path is that of a file, and not of another one that has
+// taken its place.
+func isAt(file *os.File, path string) bool {
+	own, err := file.Stat()
+	there, other := os.Lstat(path)
+	return err == nil && other == nil && os.SameFile(own, there)
+}
