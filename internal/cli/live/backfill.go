@@ -211,9 +211,9 @@ func messagesRead(d pipeline.BackfillDone) uint64 { return d.Before + d.Messages
 // sayPlan says what is about to be computed.
 func sayPlan(a *cli.App, c config.Config, o backfillOptions, plan pipeline.BackfillPlan) {
 	if plan.Again {
-		a.Say("going on with %s.part where it stopped", o.out)
+		a.Say("going on with %s.part: %d messages are read, with %d predictions", o.out, messagesRead(plan.Done), plan.Done.Predictions)
 	}
-	if plan.Begin == 0 {
+	if plan.Begin == 0 || plan.Again {
 		return
 	}
 	if !plan.JobModel {
