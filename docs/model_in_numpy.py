@@ -12,6 +12,28 @@ meta = header.pop("__metadata__")
 T = {k: np.frombuffer(raw, {"F32": "<f4", "I32": "<i4"}[v["dtype"]], int(np.prod(v["shape"])), 8 + size + v["data_offsets"][0])
      .reshape(v["shape"]).astype({"F32": "f8", "I32": "i8"}[v["dtype"]]) for k, v in header.items()}
 spec, head = json.loads(meta["eusn.spec"]), json.loads(meta["eusn.heads"])[0]
+front = json.loads(meta.get("eusn.front", "{}"))
+
+
+def front_end(x):  # of a whole sequence
+    level, envelope, decimate = (front.get(k, 0) for k in ("normalise", "envelope", "decimate"))
+    mean, variance, e, y = 0, 0, 0, np.array(x)
+    for k, row in enumerate(y, 1):  # a view: the sample is changed in place
+        if level or "centre" in front:
+            a = 1 / min(k, level or front["centre"])
+            d = row - mean
+            mean = mean + a * d
+            variance = (1 - a) * (variance + a * d * d)
+            row -= mean
+        if level:
+            s = np.sqrt(variance)
+            row[:] = np.where(s > 2.0 ** -22 * abs(mean), row / np.where(s > 0, s, 1), 0)
+        if envelope:
+            e = e + (abs(row) - e) / min(k, envelope)
+            row[:] = e
+    if decimate:
+        y = y[:len(y) // decimate * decimate].reshape(-1, decimate, y.shape[1]).mean(1)
+    return y
 
 
 def features(x):
@@ -60,7 +82,7 @@ def mixed_features(u):  # mixed-bank.md; of at most 32768 samples, of which all 
 
 
 for path in sys.argv[2:]:
-    f = features(np.load(path).astype("f8"))
+    f = features(front_end(np.load(path).astype("f8")))
     limit = T.get("head.0.limit", np.inf)  # a readout may limit its features
     s = T["head.0.intercept"] + T["head.0.weights"] @ np.clip(f - T["head.0.center"], -limit, limit)
     k = int(s[0] > 0) if len(head["classes"]) == 2 else int(s.argmax())

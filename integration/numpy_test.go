@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -39,6 +40,19 @@ func TestModelInNumPy(t *testing.T) {
 		mixed.Members, mixed.Taps.Members = 16, 8 // of each kind
 		checkInNumPy(t, python, d, mixed)
 	})
+	t.Run("front end", func(t *testing.T) {
+		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 12, Samples: 300}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		front, err := offline.ParseFront("normalise=50,envelope=2,decimate=3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInNumPy(t, python, d, eightMembers(reservoir.BankV1(len(d.Channels))), front)
+		front.Centre, front.Normalise = front.Normalise, offline.Span{}
+		checkInNumPy(t, python, d, eightMembers(reservoir.BankV1(len(d.Channels))), front)
+	})
 	t.Run("RacketSports", func(t *testing.T) {
 		d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
 		if err != nil {
@@ -54,10 +68,10 @@ func eightMembers(s reservoir.Spec) reservoir.Spec {
 	return s
 }
 
-func checkInNumPy(t *testing.T, python string, d *offline.Dataset, spec reservoir.Spec) {
+func checkInNumPy(t *testing.T, python string, d *offline.Dataset, spec reservoir.Spec, front ...offline.Front) {
 	t.Helper()
 	ctx, dir := context.Background(), t.TempDir()
-	m, _, err := offline.Retrain(ctx, d, offline.RetrainOptions{Spec: spec}, nil)
+	m, _, err := offline.Retrain(ctx, d, offline.RetrainOptions{Spec: spec, Front: append(front, offline.Front{})[0]}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +122,7 @@ func checkInNumPy(t *testing.T, python string, d *offline.Dataset, spec reservoi
 		if p := float64(ev.Predictions[k].Probability); math.Abs(got.Probability-p) > 2e-3 {
 			t.Errorf("series %s: probability %v, the engine's %v", d.Series[i].ID, got.Probability, p)
 		}
-		worst = max(worst, featureError(t, g, d.Series[i].Values, got.Features))
+		worst = max(worst, featureError(t, g, m.Front, d.Series[i].Values, got.Features))
 	}
 	// Float32 against float64 with math.tanh: about 1e-7 a step, kept and
 	// spread by a neutral map over up to 200 steps; the bank keeps eps*rho
@@ -121,9 +135,13 @@ func checkInNumPy(t *testing.T, python string, d *offline.Dataset, spec reservoi
 
 // featureError runs one series and compares the feature vector, relative to
 // its norm.
-func featureError(t *testing.T, g *reservoir.Generic, values []float32, want []float64) float64 {
+func featureError(t *testing.T, g *reservoir.Generic, front *reservoir.Front, values []float32, want []float64) float64 {
 	t.Helper()
 	c := g.Network().Spec.Channels
+	if front != nil {
+		values = slices.Clone(values)
+		values = values[:c*front.Run(make([]float64, front.StateSize(c)), 0, values, c)]
+	}
 	if err := g.Advance(values, []reservoir.Run{{Reset: true, To: int32(len(values) / c)}}, nil); err != nil {
 		t.Fatal(err)
 	}

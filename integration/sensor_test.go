@@ -69,11 +69,18 @@ func TestDeadSensor(t *testing.T) {
 	few := mixed
 	few.Members, few.Taps.Members = 8, 8
 	t.Run("v1", func(t *testing.T) { checkDeadSensor(t, v1, 160) })
+	t.Run("front end", func(t *testing.T) {
+		front, err := offline.ParseFront("normalise=200,envelope=3,decimate=2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkDeadSensor(t, mixed, 160, front)
+	})
 	t.Run("mixed", func(t *testing.T) { checkDeadSensor(t, mixed, 160) })
 	t.Run("more series than features", func(t *testing.T) { checkDeadSensor(t, few, 1030) })
 }
 
-func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int) {
+func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int, front ...offline.Front) {
 	t.Helper()
 	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: train, Test: 4 * len(broken)}, nil)
 	if err != nil {
@@ -84,7 +91,7 @@ func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int) {
 		broken[k/4].make(d.Series[i].Values, c)
 	}
 	spec.Channels = c
-	m, r, err := offline.Retrain(t.Context(), d, offline.RetrainOptions{Spec: spec}, nil)
+	m, r, err := offline.Retrain(t.Context(), d, offline.RetrainOptions{Spec: spec, Front: append(front, offline.Front{})[0]}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	if err != nil {
 		return err
 	}
-	pl, err := makePlan(ctx, src, m.Policy, false, nil)
+	pl, err := makePlan(ctx, src, m.Policy, false, m.Front, nil)
 	if err == nil {
 		err = pl.check(src.what)
 	}
@@ -152,7 +152,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	ev.Predictions = make([]Prediction, pl.points)
 	mixed := make([]bool, pl.points)
 	ev.Missing, err = pass{
-		EngineOptions: opt.EngineOptions, net: m.Network, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs),
+		EngineOptions: opt.EngineOptions, net: m.Network, first: m.FirstMissing(), front: m.Front, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs),
 		rate: monitor.NewRate(m.Training, cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)), readouts: []*readout.Linear{linear},
 		take: func(_ reservoir.Engine, _ int32, s *cutSequence, p *point, scores []float32) error {
 			mixed[p.k] = p.mixed

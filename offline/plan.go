@@ -13,7 +13,7 @@ import (
 type plan struct {
 	*cutter
 	sequences int   // sequences that states are computed of
-	work      int64 // their samples
+	work      int64 // the rows of them that an engine takes
 	shortest  int64 // samples up to the point of fewest
 	farthest  int64 // samples up to the point of most
 	pulse     pulse // of what is learnt from
@@ -25,9 +25,10 @@ type plan struct {
 // in which these end.
 type example struct{ arrival, point, label, group, length int }
 
-// makePlan cuts the source. also sees every chunk, unless it is nil.
-func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, also func(*chunk)) (*plan, error) {
-	pl := &plan{cutter: newCutter(src.sampleSource, p, training, src.channels, nil)}
+// makePlan cuts the source for a front end, which may be nil. also sees every
+// chunk, unless it is nil.
+func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
+	pl := &plan{cutter: newCutter(src.sampleSource, p, training, src.channels, nil, front)}
 	var done []*cutSequence
 	err := src.read(ctx, func(pc *chunk) (err error) {
 		if done, err = pl.cut(done[:0], pc); err != nil {
@@ -38,7 +39,7 @@ func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, trainin
 		}
 		for _, s := range done {
 			pl.sequences++
-			pl.work += s.points[len(s.points)-1].samples()
+			pl.work += s.points[len(s.points)-1].rows
 			for i := range s.points {
 				pl.count(&s.points[i])
 			}
@@ -57,12 +58,12 @@ func (pl *plan) count(p *point) {
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, int(p.samples())})
+		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, int(p.rows)})
 		pl.pulse.add(p.pace)
 	}
 }
 
-// medianLength is that of the examples, in samples.
+// medianLength is that of the examples, as the network sees them.
 func (pl *plan) medianLength() int {
 	lengths := make([]int, len(pl.examples))
 	for i, e := range pl.examples {

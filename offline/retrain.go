@@ -27,6 +27,7 @@ type RetrainOptions struct {
 	Readout     string           // name of the readout; "": "default"
 	Tool        string           // program and version, for the model's metadata
 	Rate        float64          // sampling rate of the data, Hz; 0: as the times of a recording's samples say
+	Front       Front            // what samples go through before the network; zero: nothing
 
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
 	// features, and what the readout learns from. Features that must all be kept
@@ -177,6 +178,7 @@ type training struct {
 	plan     *plan
 	examples trainingOrder
 	net      *reservoir.Network
+	front    *reservoir.Front // nil: none
 	inputs   []reservoir.InputRange
 	report   RetrainReport
 }
@@ -187,7 +189,7 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 		return nil, err
 	}
 	seen := newInputs(len(src.channels))
-	pl, err := makePlan(ctx, src, opt.Policy, true, seen.add)
+	pl, err := makePlan(ctx, src, opt.Policy, true, opt.Front.decimation(), seen.add)
 	if err == nil {
 		err = pl.check(src.what)
 	}
@@ -207,7 +209,7 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 		t.report.MedianLength = median
 	}
 	t.report.Sampling = t.sampling()
-	return t, nil
+	return t, t.setFront(ctx)
 }
 
 // sampling is what the options say, else the times.
@@ -281,7 +283,7 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 	defer cancel()
 	c := newCollector(ctx, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), take)
 	missing, err = pass{
-		EngineOptions: t.opt.EngineOptions, net: t.net,
+		EngineOptions: t.opt.EngineOptions, net: t.net, first: t.first(), front: t.front,
 		take: func(e reservoir.Engine, slot int32, _ *cutSequence, p *point, _ []float32) error {
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
 		},
@@ -309,6 +311,7 @@ func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecas
 	t.report.Readout = fit
 	t.report.FitSeconds = time.Since(start).Seconds()
 	m := newModel(t.src, t.net, linear, t.inputs, t.report, t.opt)
+	m.Front = t.front
 	return m, m.Validate()
 }
 
@@ -336,6 +339,9 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 		if err := reservoir.CheckRate(opt.Rate); err != nil {
 			return fmt.Errorf("offline: %w", err)
 		}
+	}
+	if err := opt.Front.check(opt.Policy); err != nil {
+		return err
 	}
 	return opt.Spec.ForLength(1).Validate() // which no error depends on
 }

@@ -15,10 +15,11 @@ import (
 type cutSequence struct {
 	id     string // of the stream
 	from   int64
+	row    int64      // behind the front end: the first one
 	group  int        // where sequences are not pieces of one series
 	flags  codec.Flag // of its samples so far
 	points []point
-	values []float32 // samples x channels, none missing
+	values []float32 // rows x channels: samples, none missing, behind the front end
 	clock  monitor.Clock
 }
 
@@ -32,6 +33,7 @@ type point struct {
 	mixed    bool       // its samples have more than one label
 	group    int        // points of one group are of one origin: never learn from one to judge another
 	flags    codec.Flag // of its samples, as the stage sets them
+	rows     int64      // what the front end makes of its samples
 	pace
 }
 
@@ -51,6 +53,8 @@ type cutter struct {
 	channels []string
 	training bool            // keep only points to learn from: the last of each sequence, of one label
 	mean     []float32       // takes the place of values missing at a beginning; nil: samples are not kept
+	front    *sequence.Front // of the samples kept; nil: none
+	rows     func(*chunk)    // optional: told what comes out of the front end
 	limits   *monitor.Limits // of the samples kept; nil: no flags are wanted
 	rate     monitor.Rate    // that sequences should have
 
@@ -58,7 +62,11 @@ type cutter struct {
 	points  int                   // kept so far
 	groups  int                   // so far
 	kept    int                   // values in all buffers
+	counts
+}
 
+// counts are what a source turned out to hold.
+type counts struct {
 	streams    int    // that have ended
 	samples    int64  // of all streams
 	longest    int64  // samples of the longest stream
@@ -70,10 +78,11 @@ type cutter struct {
 	unlabelled int    // points not learnt from: their samples have none
 }
 
-func newCutter(t sampleSource, p reservoir.Policy, training bool, channels []string, mean []float32) *cutter {
+func newCutter(t sampleSource, p reservoir.Policy, training bool, channels []string, mean []float32, front *reservoir.Front) *cutter {
+	p = t.policy(p)
 	return &cutter{
-		policy: t.policy(p), word: t.word(), channels: channels, training: training, mean: mean,
-		cutters: map[int]*streamCutter{}, heard: make([]bool, len(channels)),
+		policy: p, word: t.word(), channels: channels, training: training, mean: mean, front: sequence.NewFront(front, p, len(channels)),
+		cutters: map[int]*streamCutter{}, counts: counts{heard: make([]bool, len(channels))},
 	}
 }
 
@@ -82,7 +91,7 @@ func newCutter(t sampleSource, p reservoir.Policy, training bool, channels []str
 func (s *cutter) cut(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 	c := s.cutters[p.stream]
 	if c == nil {
-		c = &streamCutter{cutter: s, open: make([]*cutSequence, s.policy.States()), watch: make([]monitor.Channel, len(s.mean))}
+		c = &streamCutter{cutter: s, open: make([]*cutSequence, s.policy.States()), watch: make([]monitor.Channel, len(s.mean)), state: make([]float64, s.front.StateSize())}
 		s.cutters[p.stream] = c
 	}
 	if err := c.inspect(p); err != nil {
@@ -127,8 +136,10 @@ type streamCutter struct {
 	at   int64          // samples seen
 	runs []labelRun     // from the one that holds the last sample of the chunk before
 
-	buffer []float32 // samples from base on, none missing
+	buffer []float32 // samples, none missing, behind the front end: from row base on
 	base   int64
+	row    int64     // rows that came out of the front end
+	state  []float64 // of the front end
 	before []float32 // the last sample, none missing; nil: none was seen
 	time   int64     // of the last sample of the chunk before
 	holes  []int32   // samples of the chunk of which a value was missing
@@ -169,22 +180,25 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 	if err := c.checkTimes(p); err != nil {
 		return done, err
 	}
+	before := c.q.N
 	c.cuts = c.q.Cut(c.cuts[:0], &c.policy, sequence.Samples{Count: n, Times: p.times, Ends: p.ends})
 	c.follow(p)
+	kept := len(c.buffer)
 	c.keep(p)
+	rows := c.transform(p, before, kept)
 	if c.limits != nil {
 		c.limits.Watch(c.watch, p.values, &c.found)
 	}
 	for _, u := range c.cuts {
 		s := c.open[u.Phase]
 		if u.Reset {
-			s = &cutSequence{id: p.id, from: c.at + int64(u.From), group: c.newGroup()}
+			s = &cutSequence{id: p.id, from: c.at + int64(u.From), row: c.row + int64(c.front.At(u.From)), group: c.newGroup()}
 			c.open[u.Phase] = s
 		}
 		s.flags |= c.signs(s, u)
 		c.watchTimes(s, p.times, u)
 		if u.Emit {
-			c.point(s, c.at+int64(u.To), !u.End, c.timeBehind(p.times, u))
+			c.point(s, u, c.timeBehind(p.times, u))
 		}
 		if u.End {
 			done = c.finish(done, s)
@@ -192,6 +206,7 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 		}
 	}
 	c.at += int64(n)
+	c.row += int64(rows)
 	if n > 0 {
 		c.time = timeOf(p.times, n-1)
 	}
@@ -297,11 +312,12 @@ func timeOf(times []int64, i int) int64 {
 }
 
 // point notes a prediction of an open sequence, whose last sample has that time.
-func (c *streamCutter) point(s *cutSequence, to int64, early bool, last int64) {
+func (c *streamCutter) point(s *cutSequence, u sequence.Cut, last int64) {
+	to, early := c.at+int64(u.To), !u.End
 	c.lastPoint = to
 	i := sort.Search(len(c.runs), func(i int) bool { return c.runs[i].from >= to }) - 1 // holds sample to-1
 	run := c.runs[i]
-	p := point{k: c.points, from: s.from, to: to, early: early, label: run.label, group: run.group, mixed: run.from > s.from, flags: s.flags}
+	p := point{k: c.points, from: s.from, to: to, early: early, label: run.label, group: run.group, mixed: run.from > s.from, flags: s.flags, rows: c.row + int64(c.front.At(u.To)) - s.row}
 	if p.mixed {
 		p.label = -1
 	}
@@ -342,65 +358,8 @@ func (c *streamCutter) finish(done []*cutSequence, s *cutSequence) []*cutSequenc
 		return done
 	}
 	if k := int64(len(c.mean)); k > 0 {
-		to := s.points[len(s.points)-1].to
-		s.values = slices.Clone(c.buffer[(s.from-c.base)*k : (to-c.base)*k])
+		from := s.row - c.base
+		s.values = slices.Clone(c.buffer[from*k : (from+s.points[len(s.points)-1].rows)*k])
 	}
 	return append(done, s)
-}
-
-// keep appends the chunk's samples to the buffer, with what is missing filled
-// in as the stage does under hold: by the value before it of its channel. A
-// sequence does not see the one before it, so at its beginning the mean
-// takes its place; windows overlap, so there only the stream's first sample has
-// none before it.
-func (c *streamCutter) keep(p *chunk) {
-	k := len(c.mean)
-	if k == 0 {
-		return
-	}
-	c.holes = c.holes[:0]
-	next := 0 // cut that has not begun
-	for r := range p.labels {
-		begins := false
-		for ; next < len(c.cuts) && int(c.cuts[next].From) <= r; next++ {
-			u := c.cuts[next]
-			begins = begins || u.Reset && int(u.From) == r && u.To > u.From && c.policy.Kind != reservoir.Window
-		}
-		sample, hole := p.values[r*k:(r+1)*k], false
-		at := len(c.buffer)
-		c.buffer = append(c.buffer, sample...)
-		for i, x := range sample {
-			if x == x {
-				continue
-			}
-			if begins && !hole {
-				c.before = nil
-			}
-			hole = true
-			c.missing++
-			if c.before == nil {
-				c.buffer[at+i] = c.mean[i]
-			} else {
-				c.buffer[at+i] = c.before[i]
-			}
-		}
-		if hole {
-			c.holes = append(c.holes, int32(r))
-		}
-		c.before = append(c.before[:0], c.buffer[at:]...)
-	}
-}
-
-// trim forgets the samples that no open sequence needs.
-func (c *streamCutter) trim() {
-	base := c.at
-	for _, s := range c.open {
-		if s != nil {
-			base = min(base, s.from)
-		}
-	}
-	if k := int64(len(c.mean)); k > 0 && base > c.base {
-		c.buffer = slices.Delete(c.buffer, 0, int((base-c.base)*k))
-	}
-	c.base = base
 }

@@ -133,6 +133,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 		m.Policy = policy
 		m.Training.Rate = []float64{0, 2.5e8, 2.5e8}[trial%3] // a sample in 4 ns
 		m.Training.LongestInterval = []int64{0, 0, 6}[trial%3]
+		m.Front = frontFor(policy, trial/len(every))
 		sampleSource := &stripTape{seed: uint64(trial)}
 		for range 6 {
 			sampleSource.strips = append(sampleSource.strips, randomStrip(rng))
@@ -205,6 +206,35 @@ func (s strip) unlike(m *reservoir.Model, from, to int) (f codec.Flag) {
 	return f
 }
 
+// frontFor is a front end that a policy allows, or none.
+func frontFor(p reservoir.Policy, which int) *reservoir.Front {
+	f := &reservoir.Front{Fill: []float32{3, -1}}
+	switch which {
+	case 0:
+		return nil
+	case 1:
+		f.Normalise, f.Envelope = 11, 2
+	case 2:
+		f.Centre, f.Decimate = 6, 4
+	}
+	for f.Decimate > 0 && f.CheckParts(p) != nil {
+		f.Decimate--
+	}
+	return f
+}
+
+// behind is what the network sees of samples [from, to) by definition: what the
+// front end makes of the sequence by itself, of the stream where windows overlap.
+func (s strip) behind(m *reservoir.Model, from, to int) []float32 {
+	begin := from
+	if m.Policy.Kind == reservoir.Window {
+		begin = 0
+	}
+	x, _ := s.whole(begin, to, m.Policy, m.FirstMissing())
+	x = x[:2*m.Front.Run(make([]float64, m.Front.StateSize(2)), 0, x, 2)]
+	return x[2*int(m.Front.Out(int64(from-begin))):]
+}
+
 // defined is every prediction of a strip by definition, from an engine per
 // prediction.
 func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Prediction) {
@@ -217,7 +247,10 @@ func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Predic
 		if err := e.SetReadouts(m.Readouts); err != nil {
 			t.Fatal(err)
 		}
-		x, missing := s.whole(sp.From, sp.To, m.Policy, m.Network.Norm.Mean)
+		x, missing := s.whole(sp.From, sp.To, m.Policy, m.FirstMissing())
+		if m.Front != nil {
+			x = s.behind(m, sp.From, sp.To)
+		}
 		p := Prediction{ID: id, Position: int64(sp.To), Samples: sp.To - sp.From, Label: s.labels[sp.From], Scores: make([]float32, e.ScoreWidth())}
 		if slices.ContainsFunc(s.labels[sp.From:sp.To], func(l int) bool { return l != p.Label }) {
 			p.Label = -1
@@ -238,7 +271,7 @@ func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Predic
 		if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, .05, sequencetest.Timed(m.Policy, spans, i, s.times)) {
 			p.Flags |= codec.FlagRate
 		}
-		if err := e.Advance(x, []reservoir.Run{{Reset: true, Emit: true, To: int32(p.Samples)}}, p.Scores); err != nil {
+		if err := e.Advance(x, []reservoir.Run{{Reset: true, Emit: true, To: int32(len(x) / 2)}}, p.Scores); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, p)

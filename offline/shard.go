@@ -24,19 +24,21 @@ type Shard struct{ I, N int }
 
 // A file of statistics is what one shard has learnt:
 //
-//	EUSNPART, uint32 version 2, or 3 where the job has a sampling rate
+//	EUSNPART, uint32 version 2; 3 where the job has a sampling rate, 4 where it has a front end
 //	uint32 length, JSON of shardJob: the same in all shards of a job
 //	uint32 length, JSON of shardOwn
 //	what readout.Learner.Encode writes
 //	SHA-256 of all that
 //
 // all little-endian. Version 1 is the same without what clipping needs, which is
-// not there in files of earlier programs. Version 3 is the same as 2: programs
-// that know no sampling rate would merge the shards into a model without it.
+// not there in files of earlier programs. Versions 3 and 4 are the same as 2:
+// programs that know no sampling rate, or no front end, would merge the shards into
+// a model without it.
 const (
 	shardMagic   = "EUSNPART"
 	shardVersion = 2
 	ratedVersion = 3
+	frontVersion = 4
 	maxShardJob  = 1 << 26
 )
 
@@ -52,6 +54,7 @@ type shardJob struct {
 	Norm        reservoir.Norm         `json:"norm"`
 	Inputs      []reservoir.InputRange `json:"inputs"`
 	Policy      reservoir.Policy       `json:"policy"`
+	Front       *reservoir.Front       `json:"front,omitempty"` // version 4
 	Alphas      []float64              `json:"alphas"`
 	RawFeatures bool                   `json:"raw_features"`
 	RidgeOnly   bool                   `json:"ridge_only"`
@@ -97,7 +100,7 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	}
 	share := src
 	share.sampleSource = &seriesSource{d: d, series: series[first:last]}
-	pl, err := makePlan(ctx, share, opt.Policy, true, nil)
+	pl, err := makePlan(ctx, share, opt.Policy, true, t.front, nil)
 	if err != nil {
 		return fail(err)
 	}
@@ -131,7 +134,10 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 		return fail(err)
 	}
 	version := uint32(shardVersion)
-	if t.report.Sampling.Rate > 0 {
+	switch {
+	case t.front != nil:
+		version = frontVersion
+	case t.report.Sampling.Rate > 0:
 		version = ratedVersion
 	}
 	return t.report, writeShard(path, version, job, own, l)
@@ -148,7 +154,7 @@ func (t *training) upTo(streams int) int {
 func (t *training) shardJob(shards int) shardJob {
 	return shardJob{
 		Shards: shards, Report: t.report, Fingerprint: t.src.fingerprint(), Channels: t.src.channels, Classes: t.src.classes,
-		Spec: t.opt.Spec, Norm: t.net.Norm, Inputs: t.inputs, Policy: t.opt.Policy, Alphas: t.opt.Alphas,
+		Spec: t.opt.Spec, Norm: t.net.Norm, Inputs: t.inputs, Policy: t.opt.Policy, Front: t.front, Alphas: t.opt.Alphas,
 		RawFeatures: t.opt.RawFeatures, RidgeOnly: t.opt.RidgeOnly, Readout: t.opt.Readout, Tool: t.opt.Tool,
 	}
 }
@@ -285,7 +291,7 @@ func (j shardJob) differs(other shardJob) string {
 		a, b any
 	}{
 		{"number of shards", j.Shards, other.Shards}, {"data", j.Fingerprint, other.Fingerprint}, {"network", j.Spec, other.Spec},
-		{"policy", j.Policy, other.Policy}, {"regularisations", j.Alphas, other.Alphas}, {"program", j.Tool, other.Tool}, {"readout", j.Readout, other.Readout},
+		{"policy", j.Policy, other.Policy}, {"front end", frontText(j.Front), frontText(other.Front)}, {"regularisations", j.Alphas, other.Alphas}, {"program", j.Tool, other.Tool}, {"readout", j.Readout, other.Readout},
 	} {
 		if a, b := fmt.Sprint(c.a), fmt.Sprint(c.b); a != b {
 			return fmt.Sprintf("the %s of one is %s, of the other %s", c.what, b, a)
@@ -340,8 +346,8 @@ func (s *shardFile) readHead(r io.Reader, size int64) error {
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(shardMagic)]) != shardMagic {
 		return errors.New("not a file of statistics, as retrain --shard writes them")
 	}
-	if v := binary.LittleEndian.Uint32(start[len(shardMagic):]); v < 1 || v > ratedVersion {
-		return fmt.Errorf("statistics of version %d, want 1 to %d: merge with the program that wrote them", v, ratedVersion)
+	if v := binary.LittleEndian.Uint32(start[len(shardMagic):]); v < 1 || v > frontVersion {
+		return fmt.Errorf("statistics of version %d, want 1 to %d: merge with the program that wrote them", v, frontVersion)
 	}
 	s.at = int64(len(start))
 	own := []byte(nil)
@@ -398,7 +404,7 @@ func (s *shardFile) training(memory int64) (*training, error) {
 		return bad(err)
 	}
 	net.Norm = j.Norm
-	return &training{src: src, opt: opt, net: net, inputs: j.Inputs, report: j.Report}, net.Validate()
+	return &training{src: src, opt: opt, net: net, front: j.Front, inputs: j.Inputs, report: j.Report}, net.Validate()
 }
 
 // merge adds the file's statistics to those before it.

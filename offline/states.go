@@ -36,6 +36,8 @@ type pass struct {
 	net      *reservoir.Network
 	limits   *monitor.Limits   // nil: points need no flags
 	rate     monitor.Rate      // that sequences should have
+	first    []float32         // what takes the place of values missing at a beginning
+	front    *reservoir.Front  // nil: none
 	readouts []*readout.Linear // may be none
 	// take receives a point once its sequence has come to it: its features are
 	// those of the slot, scores the readouts'. Threads call it at the same
@@ -92,7 +94,7 @@ func (p pass) run(ctx context.Context, t sampleSource, pl *plan, ran func(sample
 // to the engines: full calls where there is enough for every thread, always
 // within the limits.
 func (p pass) feed(ctx context.Context, t sampleSource, pl *plan, most int, calls chan<- []*cutSequence) (missing int64, err error) {
-	cuts := newCutter(t, pl.policy, pl.training, pl.channels, p.net.Norm.Mean)
+	cuts := newCutter(t, pl.policy, pl.training, pl.channels, p.first, p.front)
 	cuts.limits, cuts.rate = p.limits, p.rate
 	var done, call []*cutSequence
 	values, points := 0, 0
@@ -165,7 +167,7 @@ type worker struct {
 	pass
 	engine reservoir.Engine
 	call   []*cutSequence
-	at     []int64 // samples that each sequence has taken
+	at     []int64 // rows that each sequence has taken
 	next   []int   // point that each comes to
 	inputs []float32
 	runs   []reservoir.Run
@@ -182,7 +184,7 @@ func (w *worker) begin(call []*cutSequence) {
 const _ = uint32(reservoir.MaxSteps - 2*DefaultMaxValues)
 
 // step takes each sequence to its next point, or towards it where that is
-// far, and returns the samples it took; more is false when all were done.
+// far, and returns the rows it took; more is false when all were done.
 func (w *worker) step() (samples int64, more bool, err error) {
 	w.inputs, w.runs = w.inputs[:0], w.runs[:0]
 	c, share := int64(w.net.Spec.Channels), int64(max(1, callSamples/len(w.call)))
@@ -190,7 +192,7 @@ func (w *worker) step() (samples int64, more bool, err error) {
 		if w.next[slot] == len(s.points) {
 			continue
 		}
-		from, to := w.at[slot], s.points[w.next[slot]].samples()
+		from, to := w.at[slot], s.points[w.next[slot]].rows
 		emit := to-from <= share
 		to = min(to, from+share)
 		at := int64(len(w.inputs)) / c

@@ -194,9 +194,12 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 				t.Fatal(err)
 			}
 			scores := make([]float32, e.ScoreWidth())
-			for i := sp.From; i < sp.To; i++ {
-				run := []reservoir.Run{{Reset: i == sp.From, Emit: true, To: 1}}
-				if err := e.Advance(r.X[2*i:2*i+2], run, scores); err != nil {
+			x := pipelinetest.Behind(m, r.X, sp.From, sp.To)
+			if err := e.Advance(nil, []reservoir.Run{{Reset: true, Emit: true}}, scores); err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < len(x); i += 2 {
+				if err := e.Advance(x[i:i+2], []reservoir.Run{{Emit: true, To: 1}}, scores); err != nil {
 					t.Fatal(err)
 				}
 			}

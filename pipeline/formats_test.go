@@ -43,6 +43,7 @@ type storedJob struct {
 
 // -1: records do not name the version of their digest. -3: the model has ranges
 // and a temperature, and sequences are flagged. -4: it has a sampling rate.
+// front: and a front end.
 var storedJobs = []storedJob{
 	{"marked-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }, 2},
 	{"window-2", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }, 2},
@@ -50,6 +51,8 @@ var storedJobs = []storedJob{
 	{"window-3", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }, 3},
 	{"marked-4", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }, 4},
 	{"window-4", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }, 4},
+	{"front-4", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }, 4},
+	{"window-front-4", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }, 4},
 }
 
 func (j storedJob) configure() Config {
@@ -261,6 +264,9 @@ func (b *rig) encodedAlike(job string) {
 // write makes a stored job with today's program.
 func (j storedJob) write(t *testing.T, path string) {
 	m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, j.policy)))
+	if strings.Contains(j.file, "front") {
+		m = pipelinetest.Fronted(m)
+	}
 	c := j.configure()
 	packets, half := j.input(t, c)
 

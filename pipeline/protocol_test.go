@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,12 +22,18 @@ func TestCrashes(t *testing.T) {
 	for name, policy := range map[string]reservoir.Policy{
 		"marked": {Kind: reservoir.Marked, Early: 5},
 		"window": {Kind: reservoir.Window, Length: 10, Hop: 2},
+
+		"marked front end": {Kind: reservoir.Marked, Early: 5},
+		"window front end": {Kind: reservoir.Window, Length: 10, Hop: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			streams := pipelinetest.Recordings(20, 120)
 			packets, sent := pipelinetest.Mixed(streams, 21)
 			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
+			if strings.HasSuffix(name, "front end") {
+				m = pipelinetest.Fronted(m)
+			}
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			c := quick("crash", 4)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,12 +27,18 @@ func TestSpillSameBits(t *testing.T) {
 		"one":    {reservoir.Policy{Kind: reservoir.Marked}, 1},
 		"window": {reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2}, 4}, // less than one stream's states
 		"count":  {reservoir.Policy{Kind: reservoir.Count, Length: 9}, 9},
+
+		"marked front end": {reservoir.Policy{Kind: reservoir.Marked, Early: 4}, 3},
+		"window front end": {reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			streams := pipelinetest.Recordings(24, 60)
 			packets, sent := pipelinetest.Mixed(streams, 77)
 			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, c.policy)))
+			if strings.HasSuffix(name, "front end") {
+				m = pipelinetest.Fronted(m)
+			}
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			conf := quick("spill", 3)

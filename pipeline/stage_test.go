@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,10 +38,19 @@ func TestStageEqualsEngine(t *testing.T) {
 		lists = append(lists, sent[r.Name])
 	}
 	packets := pipelinetest.Interleave(rng, lists)
+	models := map[string]*reservoir.Model{}
 	for name, policy := range policies {
+		for range 2 { // without a front end, and with one
+			models[name] = pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
+			if strings.HasSuffix(name, "front end") {
+				pipelinetest.Fronted(models[name])
+			}
+			name += " front end"
+		}
+	}
+	for name, m := range models {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
 			for i, c := range shapes {

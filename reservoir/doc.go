@@ -15,7 +15,8 @@
 //
 // # The input
 //
-// A sample has Channels values x[c]. The network sees Inputs values u, in
+// A sample has Channels values x[c]. Where the model has a front end, they are
+// what comes out of it: Front.Run. The network sees Inputs values u, in
 // float32, one rounding for each operation:
 //
 //	u[c]            = (x[c] - norm.mean[c]) * norm.scale[c]      with Standardise; else x[c]
@@ -92,10 +93,11 @@
 //	eusn.version    "1", or "2" where the file holds what 1 did not know: a
 //	                readout's temperature, or in Training min_length or inputs;
 //	                or "3" where the kind is mixed; or "4" where a readout has limits;
-//	                or "5" where Training has a sampling rate
+//	                or "5" where Training has a sampling rate; or "6" where there is a front end
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
+//	eusn.front      JSON of Front; absent where there is no front end
 //	eusn.heads      JSON list of {"name", "classes", "temperature", "limited"}: true where
 //	                the readout has limits, else absent
 //	eusn.training   JSON of Training

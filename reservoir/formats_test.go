@@ -36,7 +36,9 @@ func TestStoredModels(t *testing.T) {
 	}
 	timed := mixedModel(t)
 	timed.Training.Rate, timed.Training.LongestInterval = 25600.5, 1<<40
-	for name, m := range map[string]*Model{"bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	front := testModel(t)
+	front.Front = &Front{Normalise: 60000, Envelope: 16, Decimate: 20, Fill: []float32{.1, -1e10, 3}}
+	for name, m := range map[string]*Model{"front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

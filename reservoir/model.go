@@ -34,6 +34,7 @@ type Model struct {
 	Readouts []*readout.Linear
 	Policy   Policy
 	Channels []string // channel names, Spec.Channels of them, in order
+	Front    *Front   // what samples go through before the network; nil: nothing
 	Training Training
 }
 
@@ -75,6 +76,9 @@ func (m *Model) Validate() error {
 		errs = append(errs, fmt.Errorf("reservoir: training: sequences of %d to %d samples", t.MinLength, t.MaxLength))
 	}
 	errs = append(errs, m.Training.checkRate())
+	if m.Front != nil {
+		errs = append(errs, m.Front.validate(m.Policy, len(m.Channels)))
+	}
 	for _, c := range m.Channels {
 		errs = append(errs, named("channel name", c))
 	}
@@ -91,6 +95,16 @@ func (m *Model) Validate() error {
 		seen[h.Name] = true
 	}
 	return errors.Join(errs...)
+}
+
+// FirstMissing are the values that take the place of those that are missing at
+// the beginning of a sequence: what the input transform makes 0 of, or the front
+// end knows.
+func (m *Model) FirstMissing() []float32 {
+	if m.Front != nil {
+		return m.Front.Fill
+	}
+	return m.Network.Norm.Mean
 }
 
 // named holds a name against the rule for all names from outside.

@@ -19,7 +19,7 @@ import (
 
 // The form of a model file is in the package's documentation, doc.go.
 const (
-	newestVersion = "5"
+	newestVersion = "6"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -45,6 +45,9 @@ type readoutInfo struct {
 // that was read from an older file keeps its bytes and its fingerprint, and so
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
+	if m.Front != nil {
+		return "6"
+	}
 	if m.Training.Rate != 0 {
 		return "5"
 	}
@@ -86,10 +89,14 @@ func (m *Model) encode(meta map[string]string) ([]byte, error) {
 		readouts[i] = readoutInfo{h.Name, h.Classes, h.Temperature, h.Limit != nil}
 	}
 	meta["eusn.version"] = m.version()
-	for key, v := range map[string]any{
+	parts := map[string]any{
 		"eusn.spec": m.Network.Spec, "eusn.policy": m.Policy, "eusn.channels": m.Channels,
 		"eusn.heads": readouts, "eusn.training": m.Training,
-	} {
+	}
+	if m.Front != nil {
+		parts["eusn.front"] = m.Front
+	}
+	for key, v := range parts {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return nil, fmt.Errorf("reservoir: model %s: %w", key, err)
@@ -200,7 +207,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -208,13 +215,18 @@ func decode(b []byte) (*Model, error) {
 	}
 	m := &Model{Network: &Network{}}
 	var readouts []readoutInfo
-	for _, part := range []struct {
+	type part struct {
 		key string
 		to  any
-	}{
+	}
+	parts := []part{
 		{"eusn.spec", &m.Network.Spec}, {"eusn.policy", &m.Policy}, {"eusn.channels", &m.Channels},
 		{"eusn.heads", &readouts}, {"eusn.training", &m.Training},
-	} {
+	}
+	if _, has := meta["eusn.front"]; has || meta["eusn.version"] == newestVersion {
+		parts = append(parts, part{"eusn.front", &m.Front})
+	}
+	for _, part := range parts {
 		d := json.NewDecoder(bytes.NewReader([]byte(meta[part.key])))
 		d.DisallowUnknownFields()
 		if err := d.Decode(part.to); err != nil {

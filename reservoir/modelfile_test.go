@@ -69,6 +69,7 @@ func TestModelFileVersion(t *testing.T) {
 		"temperature": {func(m *Model) { m.Readouts[0].Temperature = 2 }, "2"},
 		"min_length":  {func(m *Model) { m.Training.MinLength, m.Training.MaxLength = 3, 3 }, "2"},
 		"inputs":      {func(m *Model) { m.Training.Inputs = make([]InputRange, 3) }, "2"},
+		"rate":        {func(m *Model) { m.Training.Rate = 50 }, "5"},
 	} {
 		m := testModel(t)
 		c.change(m)
@@ -300,6 +301,11 @@ func FuzzDecode(f *testing.F) {
 	newer := testModel(f)
 	newer.Readouts[0].Temperature, newer.Training.MinLength, newer.Training.MaxLength = 1.5, 2, 3
 	newer.Training.Inputs = []InputRange{{Values: 1, Min: -1, Max: 1, LongestRun: 1}, {}, {}}
+	if bare, err = newer.encode(map[string]string{}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bare)
+	newer.Front = &Front{Centre: 3, Decimate: 2, Fill: []float32{1, 2, 3}}
 	if bare, err = newer.encode(map[string]string{}); err != nil {
 		f.Fatal(err)
 	}

@@ -16,7 +16,7 @@ const streamSamples = 64
 // Many streams are faster in one Engine.
 //
 // The model's policy is not applied: the caller calls Reset where a sequence
-// ends.
+// ends. Its front end is.
 type Stream struct {
 	engine  Engine
 	readout *readout.Linear
@@ -24,6 +24,10 @@ type Stream struct {
 	scores  []float32
 	run     [1]Run
 	reset   bool // before the next sample
+
+	front *Front    // nil: none
+	state []float64 // of the front end
+	n     int64     // samples since the stream began or was reset
 }
 
 // NewStream begins a stream in the zero state. The class is that of the model's
@@ -45,6 +49,7 @@ func NewStream(m *Model) (*Stream, error) {
 	return &Stream{
 		engine: e, readout: m.Readouts[0],
 		inputs: make([]float32, streamSamples*m.Network.Spec.Channels), scores: make([]float32, e.ScoreWidth()),
+		front: m.Front, state: make([]float64, m.Front.StateSize(len(m.Channels))),
 	}, nil
 }
 
@@ -62,10 +67,15 @@ func (s *Stream) Step(samples ...float32) error {
 	for len(samples) > 0 {
 		n := copy(s.inputs, samples)
 		samples = samples[n:]
+		took := n / c
+		if s.front != nil {
+			n = c * s.front.Run(s.state, s.n, s.inputs[:n], c)
+		}
 		s.run[0] = Run{Reset: s.reset, To: int32(n / c)}
 		if err := s.engine.Advance(s.inputs[:n], s.run[:], nil); err != nil {
 			return err
 		}
+		s.n += int64(took)
 		s.reset = false
 	}
 	return nil
@@ -85,4 +95,4 @@ func (s *Stream) Classify() (class string, probability float32) {
 }
 
 // Reset begins a new sequence: what came before is forgotten.
-func (s *Stream) Reset() { s.reset = true }
+func (s *Stream) Reset() { s.reset, s.n = true, 0 }

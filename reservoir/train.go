@@ -23,7 +23,7 @@ import (
 // Up to FeatureCount series all features are held in memory, 4 bytes each, and
 // as many numbers of 16 bytes as the square of the series; see readout.Plan.
 // offline.Retrain makes the same model of an archive, within a memory bound, and
-// for other policies.
+// for other policies, or with a front end.
 func Train(ctx context.Context, spec Spec, series [][]float32, labels []string) (*Model, error) {
 	lengths := make([]int, len(series))
 	for i, s := range series {

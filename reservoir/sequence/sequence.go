@@ -3,9 +3,11 @@
 //
 // It owns that decision, and its state between two messages, for everybody: the
 // live stage asks it for each message, training and evaluation for each stream
-// they hold, so that all cut a stream in the same places. It sees how many
+// they hold, so that all cut a stream in the same places. A Sequencer sees how many
 // samples there are, their times and end marks, and never a value. Where the
-// states are, and what becomes of a prediction, is the caller's business.
+// states are, and what becomes of a prediction, is the caller's business. Front
+// runs the samples through a model's front end, which begins anew where sequences
+// do.
 package sequence
 
 import (

@@ -50,6 +50,7 @@ type Report struct {
 	Channels []string           `json:"channels"`
 	Readouts []headReport       `json:"heads"`
 	Policy   reservoir.Policy   `json:"policy"`
+	Front    *reservoir.Front   `json:"front,omitempty"`
 	Training reservoir.Training `json:"training"`
 }
 
@@ -72,7 +73,7 @@ func Inspect(path string) (Report, error) {
 	}
 	r := Report{
 		Path: path, SHA256: sum, Spec: m.Network.Spec, RowBytes: 4 * m.Network.Spec.Layout().Words,
-		Channels: m.Channels, Policy: m.Policy, Training: m.Training,
+		Channels: m.Channels, Policy: m.Policy, Front: m.Front, Training: m.Training,
 	}
 	for _, b := range m.Network.Members {
 		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
@@ -124,6 +125,9 @@ func Print(a *cli.App, r Report) {
 			row("", "no probabilities: the model has no temperature")
 		}
 	}
+	if r.Front != nil {
+		row("front end", "%s", FrontText(r))
+	}
 	row("sequences", "%s", PolicyText(r.Policy))
 	if t := r.Training; t.Series > 0 {
 		row("training", "%s, %d series, %d samples, alpha %s, by %s", t.Dataset, t.Series, t.Samples, t.Alpha, t.Tool)
@@ -138,7 +142,10 @@ func Print(a *cli.App, r Report) {
 	for i, in := range r.Training.Inputs {
 		name := ""
 		if i == 0 {
-			name = "ranges"
+			if name = "ranges"; r.Front != nil {
+				row(name, "of the samples before the front end")
+				name = ""
+			}
 		}
 		if in.Values == 0 {
 			row(name, "%s: no value", r.Channels[i])
@@ -160,7 +167,7 @@ func RateText(r Report) string {
 		text += fmt.Sprintf(", at most %s s between two samples", seconds(float64(t.LongestInterval)/1e9))
 	}
 	if s := r.Spec; s.Kind == reservoir.Mixed {
-		text += fmt.Sprintf("; lags reach back %s s", seconds(float64(s.Taps.MaxLag)/t.Rate))
+		text += fmt.Sprintf("; lags reach back %s s", seconds(float64(s.Taps.MaxLag)*float64(perRow(r.Front))/t.Rate))
 	}
 	if t.MaxLength > 0 {
 		text += fmt.Sprintf("; sequences of %s to %s s", seconds(float64(t.MinLength)/t.Rate), seconds(float64(t.MaxLength)/t.Rate))

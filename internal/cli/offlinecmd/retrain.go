@@ -188,6 +188,7 @@ func newRetrain(a *cli.App) *cobra.Command {
 	var scale scaleFlags
 	var archive, out, head string
 	var rate rateFlag
+	var front frontFlag
 	var threads int
 	cmd := &cobra.Command{
 		Use:   "retrain [--merge FILE...]",
@@ -235,6 +236,7 @@ bits. The same shards always give the same bits.`,
 	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&head, "head", "", "name of the trained readout (default \"default\")")
 	f.Var(&rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
+	f.Var(&front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of centre, normalise, envelope, decimate, with lengths in samples or time")
 	f.IntVar(&threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	net.add(f)
 	pol.Add(f)
@@ -276,7 +278,7 @@ bits. The same shards always give the same bits.`,
 				return err
 			}
 			o := net.options(src.Channels)
-			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate = policy, head, threads, budget, float64(rate)
+			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = policy, head, threads, budget, float64(rate), offline.Front(front)
 			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 				return err
 			}

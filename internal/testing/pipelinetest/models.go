@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -63,6 +64,36 @@ func Ranged(m *reservoir.Model) *reservoir.Model {
 func Timed(m *reservoir.Model) *reservoir.Model {
 	m.Training.Rate, m.Training.LongestInterval = 500, 9e6
 	return m
+}
+
+// Fronted gives a model a front end that its policy allows. As in a trained one,
+// its constants for missing values are its own.
+func Fronted(m *reservoir.Model) *reservoir.Model {
+	d := 3
+	for p := m.Policy; p.Kind == reservoir.Window && p.Hop%d != 0 || p.Kind == reservoir.Count && p.Length%d != 0; {
+		d--
+	}
+	if d == 1 {
+		d = 0
+	}
+	m.Front = &reservoir.Front{Normalise: 9, Envelope: 2, Decimate: d, Fill: []float32{.375, -.125}}
+	return m
+}
+
+// Behind is what the network sees of samples [from, to) of a stream of two
+// channels: by definition, what the front end makes of the sequence by itself;
+// where windows overlap, of the stream.
+func Behind(m *reservoir.Model, x []float32, from, to int) []float32 {
+	if m.Front == nil {
+		return x[2*from : 2*to]
+	}
+	begin := from
+	if m.Policy.Kind == reservoir.Window {
+		begin = 0
+	}
+	all := slices.Clone(x[2*begin : 2*to])
+	all = all[:2*m.Front.Run(make([]float64, m.Front.StateSize(2)), 0, all, 2)]
+	return all[2*int(m.Front.Out(int64(from-begin))):]
 }
 
 // Unlike is what a sequence's samples are to be flagged with, by the

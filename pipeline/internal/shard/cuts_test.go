@@ -24,8 +24,10 @@ func TestBatchesDoNotMatter(t *testing.T) {
 		{Kind: reservoir.Endless, Early: 4}, {Kind: reservoir.Gap, Gap: 5 * time.Millisecond},
 	} {
 		m := pipelinetest.Timed(pipelinetest.Model(t, 3, policy))
+		fronted := pipelinetest.Fronted(pipelinetest.Model(t, 3, policy))
 		whole := 0
 		for seed := range uint64(12) {
+			m := []*reservoir.Model{m, fronted}[seed%2]
 			room := 6 - int(seed%3)/2 // for all keys, or for all but one
 			log := drawnLog(t, rand.New(rand.NewPCG(seed, 9)))
 			want, sums := cutUp(t, m, log, room, func() bool { return true })

@@ -127,11 +127,11 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 		return state.Rules{}, err
 	}
 	r := state.Rules{
-		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Training: m.Training, RateTolerance: c.RateTolerance, Shape: sh,
+		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Front: m.Front, Training: m.Training, RateTolerance: c.RateTolerance, Shape: sh,
 		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey,
 	}
-	if m.Network.Spec.Standardise {
-		copy(r.Mean, m.Network.Norm.Mean)
+	if m.Network.Spec.Standardise || m.Front != nil {
+		copy(r.Mean, m.FirstMissing())
 	}
 	return r, nil
 }

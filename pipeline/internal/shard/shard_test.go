@@ -19,10 +19,21 @@ import (
 // sequence the training mean; the prediction says so, and its neighbours do
 // not.
 func TestHoldMissing(t *testing.T) {
-	nan := pipelinetest.NaN
 	marked := reservoir.Policy{Kind: reservoir.Marked}
-	m := pipelinetest.Model(t, 3, marked)
-	mean := m.Network.Norm.Mean
+	t.Run("no front end", func(t *testing.T) {
+		m := pipelinetest.Model(t, 3, marked)
+		holdMissing(t, m, m.Network.Norm.Mean)
+	})
+	t.Run("front end", func(t *testing.T) {
+		m := pipelinetest.Model(t, 3, marked)
+		m.Front = &reservoir.Front{Normalise: 3, Fill: []float32{7, -2}}
+		holdMissing(t, m, m.Front.Fill)
+	})
+}
+
+func holdMissing(t *testing.T, m *reservoir.Model, mean []float32) {
+	t.Helper()
+	nan := pipelinetest.NaN
 	a := newLone(t, m, Config{NonFinite: codec.Hold})
 	got := a.feedAll(
 		pipelinetest.Rows("s", 1, false, nan, 1, 2, nan, nan, 3), pipelinetest.Rows("s", 2, true, nan, 4, 5, nan),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
@@ -162,10 +163,12 @@ func (r *stateReader) partition(id int) *Partition {
 	}
 	r.clocked = false
 	if r.form >= wire.TimedState {
-		if more := r.u32(); more != 0 {
-			r.fail("its streams have %d words that this program does not know", more)
+		if more := r.u32(); int64(more) != 2*int64(r.front) {
+			r.fail("its streams have %d words of a front end, want %d", more, 2*r.front)
 		}
 		r.clocked = r.flag()
+	} else if r.front > 0 {
+		r.fail("its streams have nothing of a front end, want %d words", 2*r.front)
 	}
 	p.lossy, p.clock = r.flag(), r.u64()
 	for range r.count(minSource) {
@@ -175,7 +178,7 @@ func (r *stateReader) partition(id int) *Partition {
 		}
 		p.Sources[src.Key] = src
 		p.touchSource(src)
-		for range r.count(minStream + r.states*2 + 4*r.channels + 8*r.known) {
+		for range r.count(minStream + r.states*2 + 4*r.channels + 8*r.known + 8*r.front) {
 			r.stream(p, src)
 		}
 		if r.err != nil {
@@ -222,6 +225,7 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 		st.Channels[i] = monitor.Channel{Last: math.Float32frombits(r.u32()), Run: r.u32()}
 	}
 	st.clocks = r.clocks()
+	st.front = r.frontState(st)
 	st.Slots, st.Rows = slices.Repeat([]int32{-1}, r.states), make([][]uint32, r.states)
 	for i := range st.Rows {
 		switch kind := r.u8(); kind {
@@ -270,6 +274,21 @@ func (r *stateReader) clocks() []monitor.Clock {
 		return nil
 	}
 	return all
+}
+
+// frontState reads what a stream's front end goes on from.
+func (r *stateReader) frontState(st *Stream) []float64 {
+	if r.front == 0 {
+		return nil
+	}
+	v := make([]float64, r.front)
+	for i := range v {
+		v[i] = math.Float64frombits(r.u64())
+	}
+	if err := reservoir.CheckFrontState(v); err != nil {
+		r.fail("stream %q: %w", st.ID, err)
+	}
+	return v
 }
 
 func (r *stateReader) rowWords() []uint32 {

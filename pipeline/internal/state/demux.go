@@ -129,6 +129,7 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 	for i := range st.Flags {
 		st.Flags[i] |= st.Since
 	}
+	before := st.Seq.N
 	s.cuts = st.Seq.Cut(s.cuts[:0], &s.Policy, g.Samples)
 	x := m.fx.X[base*s.Channels : (base+g.Count)*s.Channels]
 	s.missing = s.missing[:0]
@@ -139,12 +140,19 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 	if len(s.missing) > 0 {
 		s.fill(x, st)
 	}
+	if s.Hold && g.Count > 0 {
+		copy(st.sample, x[len(x)-s.Channels:])
+		st.heard = true
+	}
+	if out := s.front.Run(st.front, before, s.cuts, x); s.front != nil && g.Count > 0 { // without a sample, base is none
+		m.fx.X = m.fx.X[:(base+out)*s.Channels]
+	}
 	for _, c := range s.cuts {
 		s.addRun(m, st, base, g, c)
 	}
 	if g.Count > 0 {
 		st.Since = 0
-		s.remember(m, st, base, g)
+		st.remember(m, g)
 	}
 	return nil
 }
@@ -168,7 +176,7 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 	}
 	m.fx.Runs = append(m.fx.Runs, Run{
 		Stream: st, Phase: int32(c.Phase), Reset: c.Reset, Emit: c.Emit && !answered, End: c.End, Open: st.Seq.Open(),
-		From: int32(base) + c.From, To: int32(base) + c.To,
+		From: int32(base) + s.front.At(c.From), To: int32(base) + s.front.At(c.To),
 	})
 	if st.clocks != nil {
 		st.watchTimes(g, c)
@@ -262,14 +270,10 @@ func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags co
 
 // remember keeps what a later message's predictions may need of the last
 // sample.
-func (s *Machine) remember(m *step, st *Stream, base int, g group) {
+func (st *Stream) remember(m *step, g group) {
 	last := g.Count - 1
 	st.lastSeq, st.lastRow, st.lastTime = m.seq, g.row(last), codec.NoTime
 	if len(g.Times) > 0 {
 		st.lastTime = g.Times[last]
-	}
-	if s.Hold {
-		copy(st.sample, m.fx.X[(base+last)*s.Channels:])
-		st.heard = true
 	}
 }

@@ -29,6 +29,7 @@ import (
 //	          seq:u64 row:u32 time:i64 has_sample:u8 sample:[channels]f32
 //	          per input: value:f32 run:u32, as in monitor.Channel
 //	          timed: per state: first:i64 longest:i64 count:u32, as in monitor.Clock
+//	          front end: [more/2]f64, as in reservoir.Front.Run
 //	          per state: row:u8, 0 = none, 1 = its words follow,
 //	          2 = it is stored apart: seq:u64 in <JOB>-ROWS, hash:[2]u64
 //	sha256 of everything before it
@@ -38,10 +39,10 @@ import (
 // or 0 where no run of them is known: of a state that was of version 2 when it
 // was exported.
 //
-// Version 4 is of a model with a sampling rate, version 3 of one without, which
-// has neither more nor timed. more is 0: how many words of something else there
-// are for a stream, for a later program to say. One that does not know them
-// refuses the state.
+// Version 4 is of a model with a sampling rate or a front end, version 3 of one
+// without, which has neither more nor timed. more is how many words the front
+// end of a model has for a stream, 0 without one. Programs from before there were
+// front ends refuse a state with more words than none.
 // Version 2, which is read, has no inputs, neither their number nor them, and
 // flags of u8.
 const (
@@ -184,6 +185,9 @@ func AppendStream(dst []byte, st *Stream, rows RowAppender, form uint32) ([]byte
 			dst = le.AppendUint64(le.AppendUint64(dst, uint64(c.First)), uint64(c.Longest))
 			dst = le.AppendUint32(dst, c.Count)
 		}
+		for _, v := range st.front {
+			dst = le.AppendUint64(dst, math.Float64bits(v))
+		}
 	}
 	for i := range st.Slots {
 		var err error
@@ -246,7 +250,7 @@ func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, e
 		b = le.AppendUint32(b, uint32(sh.inputs))
 	}
 	if form >= wire.TimedState {
-		b = appendBool(le.AppendUint32(b, 0), sh.timed)
+		b = appendBool(le.AppendUint32(b, 2*uint32(sh.front)), sh.timed)
 	}
 	b = le.AppendUint64(appendBool(b, p.lossy), p.clock)
 	b = le.AppendUint32(b, uint32(len(p.Sources)))

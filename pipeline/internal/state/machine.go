@@ -27,6 +27,7 @@ type Rules struct {
 	Channels int
 	Mean     []float32 // what a missing first sample becomes
 	Hold     bool      // missing values become the stream's previous ones, not zero
+	Front    *reservoir.Front
 	Training reservoir.Training
 	Shape    Shape
 
@@ -50,6 +51,7 @@ type Machine struct {
 	decoder decoder
 	limits  *monitor.Limits
 	rate    monitor.Rate
+	front   *sequence.Front // nil: none
 
 	// scratch of the message in hand
 	in                 codec.Batch
@@ -70,7 +72,7 @@ type Machine struct {
 
 // NewMachine makes a machine. The decoder's channels must be the rules'.
 func NewMachine(r Rules, d decoder) *Machine {
-	return &Machine{Rules: r, decoder: d, limits: monitor.NewLimits(r.Channels, r.Training.Inputs), rate: monitor.NewRate(r.Training, r.RateTolerance), Turn: TurnOf}
+	return &Machine{Rules: r, decoder: d, limits: monitor.NewLimits(r.Channels, r.Training.Inputs), rate: monitor.NewRate(r.Training, r.RateTolerance), front: sequence.NewFront(r.Front, r.Policy, r.Channels), Turn: TurnOf}
 }
 
 // Decoded is the last message that was decoded.

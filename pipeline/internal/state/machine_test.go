@@ -112,6 +112,9 @@ var policies = []reservoir.Policy{
 	{Kind: reservoir.Window, Length: 6, Hop: 2}, {Kind: reservoir.Window, Length: 4, Hop: 4, Early: 3}, {Kind: reservoir.Endless, Early: 2},
 }
 
+// fronts go with all of them.
+var fronts = []*reservoir.Front{nil, nil, {Decimate: 2}, {Normalise: 3, Envelope: 2, Decimate: 2}, {Centre: 4}}
+
 // How a log is cut into batches, where rows are, how many slots there are, and
 // whether somebody took over in between changes neither a prediction nor the
 // state. The reference has any number of slots and one message in a batch.
@@ -126,6 +129,7 @@ func countCuts(t *testing.T, b []byte, seed uint64) int {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	messages := encoded(t, drawLog(b))
 	rules := rulesOf(policies[rng.IntN(len(policies))])
+	rules.Front = fronts[rng.IntN(len(fronts))]
 	if rng.IntN(2) == 0 {
 		rules.MaxStreams = 3 + rng.IntN(4)
 	}

@@ -136,6 +136,9 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 	if sh.channels > 0 {
 		st.sample = make([]float32, sh.channels)
 	}
+	if sh.front > 0 {
+		st.front = make([]float64, sh.front)
+	}
 	if src.partial {
 		st.Since |= codec.FlagGap
 	}

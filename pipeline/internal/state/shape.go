@@ -19,6 +19,7 @@ type Shape struct {
 	Width    int               // of a sample: snapshots with remembered ones and without are read; 0 = only those that fit channels
 	inputs   int               // channels that are watched
 	timed    bool              // the times of open sequences are remembered
+	front    int               // numbers that the model's front end goes on from
 }
 
 // ShapeOf is what states of a model have in common, whatever its readouts.
@@ -30,7 +31,7 @@ func ShapeOf(m *reservoir.Model, arithmetic string, hold bool) (Shape, error) {
 	if err != nil {
 		return Shape{}, fmt.Errorf("pipeline: %w", err)
 	}
-	sh := Shape{network: sha256.Sum256([]byte(print)), Words: m.Network.Spec.Layout().Words, states: m.Policy.States(), Width: len(m.Channels), inputs: len(m.Channels), timed: m.Training.Rate > 0}
+	sh := Shape{network: sha256.Sum256([]byte(print)), Words: m.Network.Spec.Layout().Words, states: m.Policy.States(), Width: len(m.Channels), inputs: len(m.Channels), timed: m.Training.Rate > 0, front: m.Front.StateSize(len(m.Channels))}
 	if arithmetic != "" {
 		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
 	}
@@ -42,7 +43,7 @@ func ShapeOf(m *reservoir.Model, arithmetic string, hold bool) (Shape, error) {
 
 // Version is that of the states' bytes.
 func (s Shape) Version() uint32 {
-	if s.timed {
+	if s.timed || s.front > 0 {
 		return wire.TimedState
 	}
 	return wire.StateVersion
@@ -72,7 +73,11 @@ func ShapeIn(b []byte) (sh Shape, part int, err error) {
 	}
 	sh.Words, sh.states, sh.channels, sh.inputs = int(words), int(states), int(channels), int(inputs)
 	if le.Uint32(b[8:]) >= wire.TimedState {
-		sh.timed = b[84] == 1
+		more := le.Uint32(b[80:])
+		if more > mostOfShape || more%2 != 0 {
+			return sh, part, fmt.Errorf("%w: %d words of a front end, want an even number of at most %d", ErrState, more, mostOfShape)
+		}
+		sh.timed, sh.front = b[84] == 1, int(more/2)
 	}
 	return sh, part, nil
 }

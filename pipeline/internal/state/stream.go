@@ -44,6 +44,7 @@ type last struct {
 	sample   []float32       // its values, where missing ones are held
 	heard    bool            // sample is set
 	clocks   []monitor.Clock // one per state, of a model with a sampling rate; else nil
+	front    []float64       // what the model's front end goes on from; nil: it has none
 }
 
 // IsAway reports whether the row of one of a stream's states is stored apart.

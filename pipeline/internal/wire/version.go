@@ -9,7 +9,8 @@ const (
 	StateVersion = 3
 	OldestState  = 2 // that is read
 	// TimedState is that of states of a model with a sampling rate, which hold
-	// the times of open sequences. Programs that know no rate know no such model.
+	// the times of open sequences, or of one with a front end, which hold what it
+	// goes on from. Programs that know no rate know no such model.
 	TimedState  = 4
 	NewestState = TimedState
 )

@@ -1,0 +1,40 @@
+package models
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// perRow is how many samples become one that the network sees.
+func perRow(f *reservoir.Front) int {
+	if f == nil {
+		return 1
+	}
+	return max(1, f.Decimate)
+}
+
+// FrontText says in words what a model's front end does, part by part.
+func FrontText(r Report) string {
+	f, rate := r.Front, r.Training.Rate
+	length := func(n int) string {
+		if rate == 0 {
+			return fmt.Sprintf("%d samples", n)
+		}
+		return fmt.Sprintf("%d samples (%s s)", n, seconds(float64(n)/rate))
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		text string
+	}{
+		{f.Centre, "subtracts the running mean of %s"}, {f.Normalise, "subtracts the running mean of %s and divides by the running deviation"},
+		{f.Envelope, "takes the envelope: the running mean of the magnitude of %s"}, {f.Decimate, "makes one sample of the mean of %s"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf(p.text, length(p.n)))
+		}
+	}
+	return strings.Join(parts, "; ")
+}

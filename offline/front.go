@@ -1,0 +1,171 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Front says which front end a model is to have; see reservoir.Front. The zero
+// value is none.
+type Front struct {
+	Centre, Normalise, Envelope Span
+	Decimate                    int // samples; 0: not
+}
+
+// Span is a length in samples, or in time, which the sampling rate makes samples
+// of; 0: none.
+type Span struct {
+	Samples int
+	Time    time.Duration
+}
+
+// ParseFront reads "envelope=10ms,decimate=20": parts with their lengths, in
+// samples or with a unit of time.
+func ParseFront(text string) (f Front, err error) {
+	parts := map[string]*Span{"centre": &f.Centre, "normalise": &f.Normalise, "envelope": &f.Envelope, "decimate": {}}
+	for _, part := range strings.Split(text, ",") {
+		name, length, _ := strings.Cut(strings.TrimSpace(part), "=")
+		to := parts[name]
+		switch {
+		case to == nil:
+			return Front{}, fmt.Errorf("front end %q: want centre, normalise, envelope or decimate, each with its length, such as envelope=10ms,decimate=20", part)
+		case *to != Span{}:
+			return Front{}, fmt.Errorf("front end: %s twice, want it once", name)
+		}
+		if *to, err = parseSpan(length); err != nil || name == "decimate" && to.Time != 0 {
+			return Front{}, fmt.Errorf("front end %q: want a number of samples from 1%s", part, map[bool]string{true: ", or a time such as 10ms"}[name != "decimate"])
+		}
+	}
+	f.Decimate = parts["decimate"].Samples
+	return f, nil
+}
+
+func parseSpan(text string) (Span, error) {
+	if n, err := strconv.ParseUint(text, 10, 30); err == nil && n > 0 {
+		return Span{Samples: int(n)}, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%v is not positive", d)
+	}
+	return Span{Time: d}, err
+}
+
+// String is the text that ParseFront reads; empty for none.
+func (f Front) String() string {
+	var parts []string
+	add := func(name string, s Span) {
+		switch {
+		case s.Time != 0:
+			parts = append(parts, name+"="+s.Time.String())
+		case s.Samples != 0:
+			parts = append(parts, name+"="+strconv.Itoa(s.Samples))
+		}
+	}
+	add("centre", f.Centre)
+	add("normalise", f.Normalise)
+	add("envelope", f.Envelope)
+	add("decimate", Span{Samples: f.Decimate})
+	return strings.Join(parts, ",")
+}
+
+// at is the front end of samples at a rate, Hz; 0: not known. Without a part it
+// is nil.
+func (f Front) at(hertz float64) (*reservoir.Front, error) {
+	if f == (Front{}) {
+		return nil, nil
+	}
+	out := &reservoir.Front{Decimate: f.Decimate}
+	for _, part := range []struct {
+		name string
+		span Span
+		to   *int
+	}{{"centre", f.Centre, &out.Centre}, {"normalise", f.Normalise, &out.Normalise}, {"envelope", f.Envelope, &out.Envelope}} {
+		switch *part.to = part.span.Samples; {
+		case part.span.Time == 0:
+		case hertz == 0:
+			return nil, fmt.Errorf("offline: front end %s: want the sampling rate, of which the data say nothing (--rate), or lengths in samples", f)
+		default:
+			n := math.Round(part.span.Time.Seconds() * hertz)
+			if !(n >= 1 && n <= reservoir.MaxFront) {
+				return nil, fmt.Errorf("offline: front end: %s of %v is %.3g samples at %g Hz, want 1 to %d", part.name, part.span.Time, n, hertz, reservoir.MaxFront)
+			}
+			*part.to = int(n)
+		}
+	}
+	return out, nil
+}
+
+// check finds what is wrong before anything is read, whatever the sampling rate.
+func (f Front) check(p reservoir.Policy) error {
+	for _, s := range []*Span{&f.Centre, &f.Normalise, &f.Envelope} {
+		if s.Time > 0 {
+			*s = Span{Samples: 2}
+		}
+	}
+	front, err := f.at(0)
+	if front == nil || err != nil {
+		return err
+	}
+	return front.CheckParts(p)
+}
+
+// decimation is what decides how many samples the network sees.
+func (f Front) decimation() *reservoir.Front {
+	if f.Decimate == 0 {
+		return nil
+	}
+	return &reservoir.Front{Decimate: f.Decimate}
+}
+
+// frontText is a front end for people.
+func frontText(f *reservoir.Front) string {
+	if f == nil {
+		return "none"
+	}
+	return Front{Centre: Span{Samples: f.Centre}, Normalise: Span{Samples: f.Normalise}, Envelope: Span{Samples: f.Envelope}, Decimate: f.Decimate}.String()
+}
+
+// setFront makes the front end, now that the sampling rate is known, and computes
+// the constants of the network's input transform from what comes out of it. For
+// that it reads the material once more.
+func (t *training) setFront(ctx context.Context) (err error) {
+	if t.front, err = t.opt.Front.at(t.report.Sampling.Rate); t.front == nil || err != nil {
+		return err
+	}
+	if err := t.front.CheckParts(t.opt.Policy); err != nil {
+		return err
+	}
+	for _, r := range t.inputs {
+		t.front.Fill = append(t.front.Fill, float32(r.Mean))
+	}
+	for _, e := range t.plan.examples {
+		if e.length == 0 {
+			return fmt.Errorf("offline: %s: a sequence is shorter than the %d samples that decimate makes one of: leave it out, or decimate less", t.src.what, t.front.Decimate)
+		}
+	}
+	seen := newInputs(len(t.src.channels))
+	cuts := newCutter(t.src.sampleSource, t.opt.Policy, true, t.src.channels, t.first(), t.front)
+	cuts.rows = seen.add
+	var done []*cutSequence
+	err = t.src.read(ctx, func(p *chunk) (err error) {
+		done, err = cuts.cut(done[:0], p)
+		return err
+	})
+	t.net.Norm = seen.statistics.Norm(t.opt.Spec)
+	return err
+}
+
+// first is what takes the place of values missing at a beginning.
+func (t *training) first() []float32 {
+	if t.front != nil {
+		return t.front.Fill
+	}
+	return t.net.Norm.Mean
+}

@@ -1,0 +1,87 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// fronted is the state that a log leaves behind a front end.
+func fronted(t *testing.T, front *reservoir.Front) *owner {
+	t.Helper()
+	r := rulesOf(reservoir.Policy{Kind: reservoir.Endless, Early: 2})
+	r.Front = front
+	o := newOwner(t, r)
+	o.feed(encoded(t, drawLog(noise(3))), func(uint64) bool { return false })
+	if o.p.Len() == 0 {
+		t.Fatal("no stream: the test has lost its subject")
+	}
+	return o
+}
+
+// What a front end goes on from is in the form that has room for it, which
+// programs from before refuse for its words; a state without is as before.
+func TestFormOfFrontState(t *testing.T) {
+	le := binary.LittleEndian
+	without, with := fronted(t, nil).snapshot(), fronted(t, &reservoir.Front{Normalise: 3, Envelope: 2, Decimate: 2}).snapshot()
+	if v := le.Uint32(without[8:]); v != wire.StateVersion {
+		t.Errorf("version %d without a front end, want %d", v, wire.StateVersion)
+	}
+	if v, more := le.Uint32(with[8:]), le.Uint32(with[80:]); v != 4 || more != 8 {
+		t.Errorf("version %d, %d more words with a front end, want 4 and 8", v, more)
+	}
+	sh, _, err := ShapeIn(with)
+	if err != nil || sh.front != 4 || sh.timed || sh.Version() != 4 {
+		t.Errorf("shape %+v, %v", sh, err)
+	}
+	p, err := Decode(with, sh, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := false
+	for st := range p.Oldest() {
+		moved = moved || slices.Max(st.front) > 0
+	}
+	if !moved {
+		t.Error("all states of front ends are zero: the test has lost its subject")
+	}
+}
+
+// Front ends' states that cannot be are refused, with the stream.
+func TestFrontStateRefused(t *testing.T) {
+	o := fronted(t, &reservoir.Front{Centre: 3})
+	good := o.snapshot()
+	edit := func(at int, word uint32) []byte {
+		b := slices.Clone(good[:len(good)-sha256.Size])
+		binary.LittleEndian.PutUint32(b[at:], word)
+		sum := sha256.Sum256(b)
+		return append(b, sum[:]...)
+	}
+	for want, b := range map[string][]byte{
+		"its streams have 4 words of a front end, want 8": edit(80, 4),
+		"its streams have 0 words of a front end, want 8": edit(80, 0),
+		"its streams have nothing of a front end, want 8": edit(8, wire.StateVersion),
+	} {
+		if _, err := Decode(b, o.m.Shape, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for _, words := range []uint32{3, mostOfShape + 1, math.MaxUint32} {
+		if _, _, err := ShapeIn(edit(80, words)); err == nil || !strings.Contains(err.Error(), "words of a front end, want an even number") {
+			t.Errorf("%d words: %v", words, err)
+		}
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(-1), 1e40} {
+		st := o.p.recency.Front().Value.(*Stream)
+		st.front[0] = v
+		if _, err := Decode(o.snapshot(), o.m.Shape, 0); err == nil || !strings.Contains(err.Error(), "front end: number 0 of its state is") {
+			t.Errorf("%v: %v", v, err)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package reservoir
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Front is what a model does to the samples of a stream before the network sees
+// them: its front end. The parts run in the order of the fields, each on what the
+// one before it gave; those that are 0 are left out. Lengths are in samples as
+// they come in. A channel goes in and a channel comes out, so the network has as
+// many channels as the messages. See Run for the arithmetic.
+type Front struct {
+	Centre    int `json:"centre,omitzero"`    // subtracts a running mean of about so many samples
+	Normalise int `json:"normalise,omitzero"` // subtracts it, and divides by a running deviation; not together with Centre
+	Envelope  int `json:"envelope,omitzero"`  // running mean of the magnitude
+	Decimate  int `json:"decimate,omitzero"`  // the mean of so many samples becomes one
+
+	// Fill takes the place of values that are missing before the first one of a
+	// sequence, one of each channel: the mean of the training samples.
+	Fill []float32 `json:"fill"`
+}
+
+// MaxFront bounds the lengths of a front end, in samples.
+const MaxFront = 1 << 30
+
+// CheckParts refuses lengths that make no front end, or none with that policy.
+func (f *Front) CheckParts(p Policy) error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("reservoir: front end: "+format, args...))
+	}
+	for _, part := range []struct {
+		name       string
+		value, min int
+	}{{"centre", f.Centre, 2}, {"normalise", f.Normalise, 2}, {"envelope", f.Envelope, 1}, {"decimate", f.Decimate, 2}} {
+		if part.value != 0 && (part.value < part.min || part.value > MaxFront) {
+			bad("%s of %d samples, want %d to %d", part.name, part.value, part.min, MaxFront)
+		}
+	}
+	if f.Centre != 0 && f.Normalise != 0 {
+		bad("centre and normalise, want one of them: normalise subtracts the mean, too")
+	}
+	if f.Centre == 0 && f.Normalise == 0 && f.Envelope == 0 && f.Decimate == 0 {
+		bad("no part, want at least one of centre, normalise, envelope, decimate")
+	}
+	if d := f.Decimate; d > 1 {
+		switch {
+		case p.Kind == Window && p.Hop%d != 0:
+			bad("policy window with a hop of %d samples, want a multiple of decimate (%d): windows begin and end between two means", p.Hop, d)
+		case p.Kind == Count && p.Length%d != 0:
+			bad("policy count with a length of %d samples, want a multiple of decimate (%d): the last samples would be left out", p.Length, d)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validate is CheckParts, and that of the rest.
+func (f *Front) validate(p Policy, channels int) error {
+	errs := []error{f.CheckParts(p)}
+	if len(f.Fill) != channels {
+		errs = append(errs, fmt.Errorf("reservoir: front end: %d values of fill, want one for each of %d channels", len(f.Fill), channels))
+	}
+	for c, x := range f.Fill {
+		if !(x >= -MaxInput && x <= MaxInput) {
+			errs = append(errs, fmt.Errorf("reservoir: front end: fill of channel %d is %v, want a magnitude of at most %g", c, x, float64(MaxInput)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// frontNumbers of each channel go on from one sample to the next: mean, variance,
+// envelope, sum. Those of parts that are not in use stay 0.
+const frontNumbers = 4
+
+// StateSize is how many numbers a stream's state has. No front end, nil, has
+// none.
+func (f *Front) StateSize(channels int) int {
+	if f == nil {
+		return 0
+	}
+	return channels * frontNumbers
+}
+
+// CheckFrontState reports whether a state could have come from Front.Run: numbers that no
+// sequence of samples exceeds.
+func CheckFrontState(state []float64) error {
+	for i, v := range state {
+		if !(math.Abs(v) <= mostOfFront) {
+			return fmt.Errorf("reservoir: front end: number %d of its state is %v, want a magnitude of at most %g", i, v, mostOfFront)
+		}
+	}
+	return nil
+}
+
+// mostOfFront is more than any state: variances are at most 4*MaxInput^2, sums
+// MaxFront*MaxInput.
+const mostOfFront = 1e32
+
+// Out is how many samples come out for the first n of a sequence.
+func (f *Front) Out(n int64) int64 {
+	if f == nil || f.Decimate == 0 {
+		return n
+	}
+	return n / int64(f.Decimate)
+}
+
+// Run takes the next samples of a sequence, row-major, after n of it. What comes
+// out stands at the beginning of samples; Run returns how many these are. The
+// state is as the sample before left it; a sequence begins with zeros, whatever
+// was there.
+//
+// Canonical, and the same on every platform: float64, one rounding for each
+// operation, in the order written. With k = n+1 for the first sample, then one
+// more for each, and for each channel:
+//
+//	centre, normalise:  d = x - mean;  mean = mean + d/min(k, length)
+//	normalise:          variance = (1 - 1/min(k, length)) * (variance + d*d/min(k, length))
+//	                    y = x - mean; normalise: y = y/sqrt(variance), or 0 where
+//	                    sqrt(variance) is not above 2^-22 * |mean|
+//	envelope:           e = e + (|y| - e)/min(k, length);  y = e
+//	decimate:           sum = sum + y; where k is a multiple of the length: y = sum/length, sum = 0;
+//	                    else nothing comes out
+//
+// where v/min(k, length) is v times the rounded 1/min(k, length), and d*d/min is
+// (d/min)*d. The result is rounded to float32, and limited to MaxInput.
+//
+// So the first samples of a sequence are averaged as they come, and later ones
+// with weights that decay with the length as their time constant.
+func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (out int) {
+	if len(samples) == 0 {
+		return 0
+	}
+	if n == 0 {
+		clear(state)
+	}
+	for c := range channels {
+		f.channel((*[frontNumbers]float64)(state[c*frontNumbers:]), n, samples[c:], channels)
+	}
+	return int(f.Out(n+int64(len(samples)/channels)) - f.Out(n))
+}
+
+// channel is Run of one channel, whose values stand stride apart. Products are
+// converted, so that no platform fuses them with a sum.
+func (f *Front) channel(state *[frontNumbers]float64, n int64, x []float32, stride int) {
+	mean, variance, envelope, sum := state[0], state[1], state[2], state[3]
+	level, normalise := max(f.Centre, f.Normalise), f.Normalise > 0
+	put := 0
+	for at := 0; at < len(x); at += stride {
+		n++
+		y := float64(x[at])
+		if level > 0 {
+			a, d := share(n, level), y-mean
+			mean += float64(a * d)
+			y -= mean
+			if normalise {
+				variance = float64((1 - a) * (variance + float64(float64(a*d)*d)))
+				if deviation := math.Sqrt(variance); deviation > float64(rounding*math.Abs(mean)) {
+					y /= deviation
+				} else {
+					y = 0
+				}
+			}
+		}
+		if f.Envelope > 0 {
+			envelope += float64(share(n, f.Envelope) * (math.Abs(y) - envelope))
+			y = envelope
+		}
+		if f.Decimate > 0 {
+			sum += y
+			if n%int64(f.Decimate) != 0 {
+				continue
+			}
+			y, sum = sum/float64(f.Decimate), 0
+		}
+		x[put] = limited(y) // behind what is still to be read
+		put += stride
+	}
+	*state = [frontNumbers]float64{mean, variance, envelope, sum}
+}
+
+// share is the weight of the n-th sample in a running mean.
+func share(n int64, length int) float64 { return 1 / float64(min(n, int64(length))) }
+
+// limited is a value that every engine takes.
+func limited(y float64) float32 {
+	return max(-MaxInput, min(MaxInput, float32(y)))
+}

@@ -1,0 +1,282 @@
+package reservoir
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// frontSeries is that of testdata/front.py.
+func frontSeries(n int) []float32 {
+	x := make([]float32, 3*n)
+	for i := range n {
+		for c, offset := range []float32{0, 9810, -.5} {
+			v := (i*i*7919+i*104729*(c+1))%4001 - 2000
+			x[3*i+c] = float32(v)/16 + offset
+			if c == 2 && i/50%2 == 0 {
+				x[3*i+c] = 7.25
+			}
+			if c == 1 && i >= n/2 {
+				x[3*i+c] *= 1e9
+			}
+		}
+	}
+	x[0], x[n/3*3], x[n/3*3+3] = 1e15, -1e15, 1e15
+	return x
+}
+
+// What comes out of a front end is, bit for bit, what a NumPy program that
+// knows its definition alone says. On every architecture: products that a
+// compiler fuses with a sum give other bits.
+func TestFrontGolden(t *testing.T) {
+	f, err := os.Open("testdata/front.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	cases := 0
+	for ; lines.Scan(); cases++ {
+		var name, text, behind string
+		var front Front
+		var n int
+		if _, err := fmt.Sscan(lines.Text(), &name, &front.Centre, &front.Normalise, &front.Envelope, &front.Decimate, &n, &text, &behind); err != nil {
+			t.Fatal(err)
+		}
+		want, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := frontSeries(n)
+		state := slices.Repeat([]float64{math.NaN()}, front.StateSize(3)) // what was there does not matter
+		got := x[:3*front.Run(state, 0, x, 3)]
+		if len(got)*4 != len(want) || len(got) == 0 {
+			t.Errorf("%s: %d values come out, want %d", name, len(got), len(want)/4)
+			continue
+		}
+		for i, v := range got {
+			if bits := fmt.Sprintf("%08x", math.Float32bits(v)); bits != text[8*i:8*i+8] {
+				t.Errorf("%s: value %d of sample %d is %v (%s), want %s", name, i%3, i/3, v, bits, text[8*i:8*i+8])
+				break
+			}
+		}
+		after := ""
+		for _, v := range state {
+			after += fmt.Sprintf("%016x", math.Float64bits(v))
+		}
+		if after != behind {
+			t.Errorf("%s: the state is\n%s, want\n%s", name, after, behind)
+		}
+	}
+	if cases != 8 {
+		t.Errorf("%d cases, want 8", cases)
+	}
+}
+
+// Samples that come in pieces give the same bits as all at once, whatever front
+// end.
+func TestFrontInPieces(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	for range 200 {
+		front := Front{Envelope: rng.IntN(4), Decimate: []int{0, 2, 5}[rng.IntN(3)]}
+		*[]*int{&front.Centre, &front.Normalise}[rng.IntN(2)] = rng.IntN(2) * (2 + rng.IntN(30))
+		if front.CheckParts(Policy{Kind: Marked}) != nil {
+			continue
+		}
+		n := 1 + rng.IntN(150)
+		whole, pieces := frontSeries(n), frontSeries(n)
+		whole = whole[:3*front.Run(make([]float64, front.StateSize(3)), 0, whole, 3)]
+		var got []float32
+		state := make([]float64, front.StateSize(3))
+		for at := 0; at < n; {
+			take := min(n-at, rng.IntN(12))
+			x := pieces[3*at : 3*(at+take)]
+			got = append(got, x[:3*front.Run(state, int64(at), x, 3)]...)
+			at += take
+			if int64(len(got)/3) != front.Out(int64(at)) {
+				t.Fatalf("%+v: %d samples of %d, want %d", front, len(got)/3, at, front.Out(int64(at)))
+			}
+			if err := CheckFrontState(state); err != nil {
+				t.Fatalf("%+v: after %d samples: %v", front, at, err)
+			}
+		}
+		if !slices.Equal(got, whole) {
+			t.Fatalf("%+v: %d samples in pieces give other values", front, n)
+		}
+	}
+}
+
+// Whatever samples an engine takes, what comes out is what an engine takes; the
+// most extreme included.
+func TestFrontStaysWithinLimits(t *testing.T) {
+	x := make([]float32, 4000)
+	for i := range x {
+		x[i] = []float32{-MaxInput, MaxInput, 1e-45, 0}[(i/7+i*i)%4]
+	}
+	for _, front := range []Front{{Centre: 2}, {Centre: MaxFront}, {Normalise: 2}, {Normalise: 1000}, {Normalise: MaxFront, Envelope: 3}, {Envelope: 1, Decimate: 2}} {
+		y := slices.Clone(x)
+		state := make([]float64, front.StateSize(1))
+		y = y[:front.Run(state, 0, y, 1)]
+		if err := CheckInputs(y, 1); err != nil {
+			t.Errorf("%+v: %v", front, err)
+		}
+		if err := CheckFrontState(state); err != nil {
+			t.Errorf("%+v: %v", front, err)
+		}
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), -1e33} {
+		if err := CheckFrontState([]float64{0, bad}); err == nil || !strings.Contains(err.Error(), "number 1") {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+// A constant channel normalises to 0, not to a quotient of two roundings; and
+// so does the first sample.
+func TestFrontOfConstantChannel(t *testing.T) {
+	front := Front{Normalise: 100}
+	x := slices.Repeat([]float32{1234.567}, 5000)
+	for i := range 50 {
+		x[1000+i] += float32(i) // then it stands still again
+	}
+	front.Run(make([]float64, front.StateSize(1)), 0, x, 1)
+	if slices.IndexFunc(x[:1000], func(v float32) bool { return v != 0 }) >= 0 || x[1010] == 0 || x[4999] != 0 {
+		t.Errorf("constant: %v; moving: %v; long after: %v", x[:3], x[1010], x[4999])
+	}
+}
+
+func TestFrontRefused(t *testing.T) {
+	good := func() *Model {
+		m := testModel(t)
+		m.Front = &Front{Centre: 10, Envelope: 1, Decimate: 5, Fill: []float32{1, 2, 3}}
+		return m
+	}
+	if err := good().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Model){
+		"no part, want at least one":                              func(m *Model) { *m.Front = Front{Fill: m.Front.Fill} },
+		"centre of 1 samples, want 2 to 1073741824":               func(m *Model) { m.Front.Centre = 1 },
+		"centre of -3 samples":                                    func(m *Model) { m.Front.Centre = -3 },
+		"envelope of 1073741825 samples":                          func(m *Model) { m.Front.Envelope = MaxFront + 1 },
+		"decimate of 1 samples, want 2":                           func(m *Model) { m.Front.Decimate = 1 },
+		"normalise of 1 samples":                                  func(m *Model) { m.Front.Centre, m.Front.Normalise = 0, 1 },
+		"centre and normalise, want one of them":                  func(m *Model) { m.Front.Normalise = 10 },
+		"2 values of fill, want one for each of 3 channels":       func(m *Model) { m.Front.Fill = m.Front.Fill[:2] },
+		"fill of channel 1 is NaN":                                func(m *Model) { m.Front.Fill[1] = float32(math.NaN()) },
+		"fill of channel 2 is 1e+16":                              func(m *Model) { m.Front.Fill[2] = 1e16 },
+		"hop of 12 samples, want a multiple of decimate (5)":      func(m *Model) { m.Policy = Policy{Kind: Window, Length: 60, Hop: 12} },
+		"count with a length of 12 samples, want a multiple of d": func(m *Model) { m.Policy = Policy{Kind: Count, Length: 12} },
+	} {
+		m := good()
+		change(m)
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if _, err := m.Encode(); err == nil {
+			t.Errorf("%s: written", want)
+		}
+	}
+}
+
+// A stream behind a front end says what the network says of what comes out of
+// it, wherever the caller cuts.
+func TestStreamWithFront(t *testing.T) {
+	m := testModel(t)
+	bare := *m
+	m.Front = &Front{Normalise: 20, Decimate: 3, Fill: make([]float32, 3)}
+	behind, err := NewStream(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := NewStream(&bare)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second begins anew
+		x := frontSeries(250)
+		for i := 0; i < 250; {
+			n := min(250-i, 1+i%90)
+			if err := behind.Step(x[3*i : 3*(i+n)]...); err != nil {
+				t.Fatal(err)
+			}
+			i += n
+		}
+		if err := plain.Step(x[:3*m.Front.Run(make([]float64, m.Front.StateSize(3)), 0, x, 3)]...); err != nil {
+			t.Fatal(err)
+		}
+		behind.Classify()
+		plain.Classify()
+		if !slices.Equal(behind.scores, plain.scores) {
+			t.Fatalf("scores %v, want %v", behind.scores, plain.scores)
+		}
+		behind.Reset()
+		plain.Reset()
+	}
+}
+
+// What the front end costs for a sample of three channels.
+func BenchmarkFront(b *testing.B) {
+	for name, front := range map[string]Front{
+		"decimate": {Decimate: 10}, "centre, envelope, decimate": {Centre: 1000, Envelope: 20, Decimate: 10}, "normalise": {Normalise: 1000},
+	} {
+		b.Run(name, func(b *testing.B) {
+			x, state := frontSeries(4096), make([]float64, front.StateSize(3))
+			in := slices.Clone(x)
+			n := int64(0)
+			b.ReportAllocs()
+			for range b.N {
+				copy(x, in)
+				front.Run(state, n, x, 3)
+				n += 4096
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/4096, "ns/sample")
+		})
+	}
+}
+
+// A front end is a part of what a network is known by, and of nothing that was
+// there before; a file that says it has one must have it.
+func TestFrontInModelFile(t *testing.T) {
+	print := func(m *Model) string {
+		bare := *m
+		bare.Readouts, bare.Training = nil, Training{}
+		s, err := bare.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	m := testModel(t)
+	seen := map[string]bool{print(m): true}
+	for _, f := range []Front{{Centre: 2}, {Centre: 3}, {Normalise: 3}, {Envelope: 3}, {Decimate: 3}} {
+		for _, fill := range [][]float32{{0, 0, 0}, {0, 0, 1}} {
+			f.Fill = fill
+			m.Front = &f
+			if s := print(m); seen[s] {
+				t.Errorf("%+v has the fingerprint of another", f)
+			} else {
+				seen[s] = true
+			}
+		}
+	}
+	b, err := m.encode(map[string]string{})
+	if err != nil || !bytes.Contains(b, []byte(`"eusn.version":"6"`)) {
+		t.Fatalf("not of version 6 (%v)", err)
+	}
+	without := bytes.Replace(b, []byte(`"eusn.front"`), []byte(`"eusn.frond"`), 1)
+	if _, err := Decode(without); err == nil || !strings.Contains(err.Error(), "metadata eusn.front: EOF") {
+		t.Errorf("version 6 without a front end: %v", err)
+	}
+	more := bytes.Replace(b, []byte(`{\"decimate\"`), []byte(`{\"decimale\"`), 1)
+	if _, err := Decode(more); err == nil || !strings.Contains(err.Error(), `metadata eusn.front: json: unknown field "decimale"`) {
+		t.Errorf("a part of a later program: %v", err)
+	}
+}
