@@ -279,6 +279,14 @@
 //     number of the last message before the step is in the entry, so that the cut
 //     is found however late. From then on the change can only go on; to return,
 //     change the number back.
+//     Of an input with several copies each server gives a message its partition
+//     when it stores its own copy, and the servers hear of the new number at
+//     different messages: their copies differ in the partitions of the messages in
+//     between, for ever. So before the step each server must have all messages up to
+//     the one in the entry, and the cut is the last message that any server had when
+//     all of them knew the new number. In between, the partition of a message is
+//     that of its key by the old number, whatever its subject says
+//     (internal/store.Mixed).
 //  3. drain: a worker of the new generation claims the old partitions, restores
 //     them as always, answers their input up to the cut, ignores what is behind it,
 //     and stores their states.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -16,6 +17,7 @@ var ErrResizing = errors.New("the job's number of partitions is being changed")
 type draining struct {
 	generation uint64
 	to         uint64
+	mixed      *store.Mixed // see store.Input
 }
 
 // generationOf is of which generation a worker's records are, and what it

@@ -64,8 +64,8 @@ func (s *Stage) Resize(ctx context.Context, to int, progress func(step string, d
 	if j.Shape, err = s.mayResize(ctx, j); err != nil {
 		return Resized{}, err
 	}
-	j.Drain = func(ctx context.Context, generation uint64, partitions int, upTo uint64) error {
-		return s.drainTo(ctx, generation, partitions, upTo, progress)
+	j.Drain = func(ctx context.Context, generation uint64, partitions int, upTo uint64, mixed *store.Mixed) error {
+		return s.drainTo(ctx, partitions, &draining{generation, upTo, mixed}, progress)
 	}
 	if progress != nil {
 		j.Progress = func(step wire.ResizeStep, done, all int) { progress(string(step), done, all) }
@@ -221,9 +221,9 @@ const drainWatch = 20 * time.Millisecond
 
 // drainTo works on the partitions of before until they have answered all input
 // up to a message, and their states are stored.
-func (s *Stage) drainTo(ctx context.Context, generation uint64, partitions int, to uint64, progress func(step string, done, all int)) error {
+func (s *Stage) drainTo(ctx context.Context, partitions int, upTo *draining, progress func(step string, done, all int)) error {
 	d := *s
-	d.drain = &draining{generation, to}
+	d.drain = upTo
 	d.Counters, d.Ready = nil, nil
 	c := &d.Config
 	c.Partitions, c.Idle, c.Forget = partitions, 0, 0 // no end events: they would come behind the cut

@@ -269,6 +269,9 @@ func (r *run) openJob(ctx context.Context) error {
 		return fmt.Errorf("pipeline: %w", err)
 	}
 	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.Job, Pattern: r.cfg.pattern()}
+	if d := r.stage.drain; d != nil {
+		r.server.In.Mixed = d.mixed
+	}
 	if r.server.Out, err = r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}

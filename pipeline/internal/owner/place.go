@@ -44,6 +44,7 @@ type inputView struct {
 	brought atomic.Uint64 // the message that the consumer has delivered last, also one that is replayed
 	unread  atomic.Int64  // input messages that the server had when the last one came
 	Doubt   atomic.Bool   // the input's beginning is near; the monitor's, too
+	owes    atomic.Bool   // a message of another partition came where the server was to be asked: it is, with the next one
 
 	empty atomic.Pointer[state.Interval] // the monitor's: there is no input of the partition behind message from, up to message to
 	tell  atomic.Bool                    // the record is to say so: set by the monitor, cleared by the emitter

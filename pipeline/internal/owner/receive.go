@@ -88,7 +88,7 @@ func (t *Ownership) read() (*reader, error) {
 func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
 	part := t.part.State.ID
 	cons, err := js.OrderedConsumer(t.ctx, wire.InputStream(t.w.Job), jetstream.OrderedConsumerConfig{
-		FilterSubjects:    []string{t.w.Server.In.Pattern.InputFilter(t.w.Job, part)},
+		FilterSubjects:    t.w.Server.In.Filters(part),
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
@@ -132,7 +132,16 @@ func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 		return
 	}
 	lost, pending, at := false, int64(meta.NumPending), wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
-	if meta.Sequence.Consumer == 1 || v.Doubt.Load() || pending+1 < v.unread.Load() {
+	ask := meta.Sequence.Consumer == 1 || v.Doubt.Load() || pending+1 < v.unread.Load()
+	if !t.w.Server.In.Has(t.part.State.ID, at.Seq, m.Subject()) {
+		if ask {
+			v.owes.Store(true)
+		}
+		v.unread.Store(pending)
+		v.brought.Store(at.Seq)
+		return
+	}
+	if v.owes.Swap(false) || ask {
 		turn.Lock()
 		defer turn.Unlock()
 		if lost, err = t.same(at); err != nil {

@@ -18,7 +18,7 @@ func TestConsumerRefused(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := &Worker{Job: "none", Log: book.Logger(), Reader: func(int) (jetstream.JetStream, error) { return js, nil }, Server: Server{In: &store.Input{}, Snaps: &store.Snapshots{}}}
+	w := &Worker{Job: "none", Log: book.Logger(), Reader: func(int) (jetstream.JetStream, error) { return js, nil }, Server: Server{In: &store.Input{Job: "none"}, Snaps: &store.Snapshots{}}}
 	tn := &Ownership{w: w, part: shard.NewPartition(0, 0), shard: &shard.Shard{}, ctx: ctx, Stop: stop}
 	_, err := tn.read()
 	pipelinetest.Mentions(t, err, "consumer of partition 0", "refused 10 times")

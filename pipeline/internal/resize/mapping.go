@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,7 +14,9 @@ import (
 
 // switchMapping has the server give keys to the new partitions, and finds the
 // last message that it gave to the old ones. The server changes the mapping
-// between two messages; nothing is refused or held up.
+// between two messages; nothing is refused or held up. Of an input with several
+// copies, each server does so, at messages of its own: then the cut is one that
+// all of them have behind them; see store.Mixed.
 func (j *Job) switchMapping(ctx context.Context) error {
 	r := j.entry.Resize
 	ask, cancel := context.WithTimeout(ctx, patience)
@@ -47,7 +47,14 @@ func (j *Job) switchMapping(ctx context.Context) error {
 	if got := store.Destination(info.Config); got != store.Repartitioned(got, r.To) {
 		return fmt.Errorf("pipeline: NATS stream %s still has the subject transform %s: run the command again", c.Name, got)
 	}
-	if r.Cut, err = j.cut(ctx, s, r.After, info.State.LastSeq); err != nil {
+	if r.Mixed = replicated(info); r.Mixed {
+		if r.Cut, err = j.copies(ctx, 0); err == nil {
+			_, err = j.In.Info(ctx, r.Cut) // the leader may be behind others
+		}
+	} else {
+		r.Cut, err = j.cut(ctx, s, r.After, info.State.LastSeq)
+	}
+	if err != nil {
 		return err
 	}
 	if r.Cut, r.Stored, err = j.stored(ctx, r.Cut); err != nil {
@@ -111,7 +118,7 @@ func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (
 		if seq > last {
 			return cut, nil
 		}
-		if p, key, ok := j.placeOf(m.Subject()); ok {
+		if p, key, ok := j.In.PlaceOf(m.Subject()); ok {
 			before, then := j.In.Pattern.PartitionOf(key, r.Partitions), j.In.Pattern.PartitionOf(key, r.To)
 			switch {
 			case before == then:
@@ -128,17 +135,6 @@ func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (
 			return cut, nil
 		}
 	}
-}
-
-// placeOf takes the subject of an input message apart.
-func (j *Job) placeOf(subject string) (p int, key string, ok bool) {
-	rest, ok := strings.CutPrefix(subject, j.Name+".in.")
-	if !ok {
-		return 0, "", false
-	}
-	number, key, ok := strings.Cut(rest, ".")
-	p, err := strconv.Atoi(number)
-	return p, key, ok && err == nil
 }
 
 // stored is when the server stored message seq, or the one before it that is

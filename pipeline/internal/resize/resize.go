@@ -31,7 +31,7 @@ type Job struct {
 
 	// Drain lets the partitions of before answer their input up to message to,
 	// with records of a generation, and stores their states.
-	Drain func(ctx context.Context, generation uint64, partitions int, to uint64) error
+	Drain func(ctx context.Context, generation uint64, partitions int, to uint64, mixed *store.Mixed) error
 	Shape state.Shape // of the states that are drained
 	// Largest is how many streams a partition may remember.
 	Largest int
@@ -209,6 +209,9 @@ func (j *Job) claim(ctx context.Context) error {
 	if info, err = j.In.Info(ctx, 0); err != nil {
 		return err
 	}
+	if _, err = j.copies(ctx, info.State.LastSeq); err != nil { // what a copy lacks yet, it would give to new partitions
+		return err
+	}
 	r.Step, r.After = wire.ResizeSwitch, info.State.LastSeq
 	return j.note(ctx, r)
 }
@@ -229,6 +232,13 @@ func (j *Job) begun(ctx context.Context, p int) error {
 // drain has the old partitions answer what is theirs.
 func (j *Job) drain(ctx context.Context) error {
 	r := j.entry.Resize
+	if r.Mixed {
+		var err error
+		if j.In.Mixed, err = j.In.ReadMixed(ctx, r.After, r.Cut, r.Partitions, r.To); err != nil {
+			return err
+		}
+		defer func() { j.In.Mixed = nil }()
+	}
 	for attempt := 1; ; attempt++ {
 		err := j.drained(ctx)
 		if err == nil {
@@ -237,7 +247,7 @@ func (j *Job) drain(ctx context.Context) error {
 		if attempt > drains || attempt > 1 && store.Pause(ctx, store.RetryWait) != nil {
 			return err
 		}
-		if err := j.Drain(ctx, r.Generation+1, r.Partitions, r.Cut); err != nil {
+		if err := j.Drain(ctx, r.Generation+1, r.Partitions, r.Cut, j.In.Mixed); err != nil {
 			return err
 		}
 	}

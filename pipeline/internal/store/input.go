@@ -16,6 +16,7 @@ type Input struct {
 	Link    *Link // of stream
 	Job     string
 	Pattern wire.Pattern // where producers publish
+	Mixed   *Mixed       // nil but while the number of partitions of an input with several copies changes
 }
 
 // OtherHistory is what to do about an input that went back.
@@ -104,6 +105,14 @@ func Overtakes(info *jetstream.StreamInfo, at wire.Place, within time.Duration) 
 // Next is the first input message of a partition behind number known, as the
 // input's leader has it; number 0 if there is none.
 func (r *Input) Next(ctx context.Context, part int, known uint64) (wire.Place, error) {
+	if r.Mixed != nil {
+		return r.nextMixed(ctx, part, known)
+	}
+	return r.next(ctx, part, known)
+}
+
+// next is the first message behind known on a partition's subjects.
+func (r *Input) next(ctx context.Context, part int, known uint64) (wire.Place, error) {
 	try, cancel := r.Link.Attempt(ctx)
 	defer cancel()
 	m, err := r.Stream.GetMsg(try, known+1, jetstream.WithGetMsgSubject(r.Pattern.InputFilter(r.Job, part)))

@@ -16,6 +16,7 @@ type Resize struct {
 	To         int        `json:"to,omitempty"`     // in the next one, while a change is under way
 	Step       ResizeStep `json:"step,omitempty"`   // the one that is under way; empty = no change is
 	After      uint64     `json:"after,omitempty"`  // the last input message when the server was to change the mapping
+	Mixed      bool       `json:"mixed,omitempty"`  // copies of the input may differ in the partitions of the messages after After up to Cut
 	Cut        uint64     `json:"cut,omitempty"`    // the last input message that belongs to the partitions of before
 	Stored     int64      `json:"stored,omitempty"` // when the server stored it, ns; 0 = it is gone
 	Epoch      uint64     `json:"epoch,omitempty"`  // of the snapshots and records that begin the new partitions
