@@ -7,10 +7,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,13 +126,18 @@ func killedAt(s *Stage, o Backfill, batches int) (err error) {
 // disturbed, and predictions and states of the stage are those of one that had no
 // backfill beside it.
 func TestBackfill(t *testing.T) {
-	for name, policy := range backfillPolicies {
+	policies := maps.Clone(backfillPolicies)
+	policies["marked front end"], policies["window front end"] = policies["marked"], policies["window"]
+	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			streams := pipelinetest.Recordings(12, 90)
 			packets, sent := pipelinetest.Mixed(streams, 5)
 			packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(4, 2)))
 			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
+			if strings.HasSuffix(name, "front end") {
+				m = pipelinetest.Fronted(m)
+			}
 			want := direct(t, m, streams, sent)
 			first, second := packets[:len(packets)/3], packets[len(packets)/3:2*len(packets)/3]
 			rest := packets[2*len(packets)/3:]

@@ -41,7 +41,7 @@ func (d *Direct) Take(m state.Message, stored int) (room bool, err error) {
 }
 
 // Samples is how many samples the batch has.
-func (d *Direct) Samples() int { return len(d.batch.Fx.X) / d.shard.Machine.Channels }
+func (d *Direct) Samples() int { return d.batch.Fx.Samples }
 
 // Finish computes the batch. What it returns is valid until Begin.
 func (d *Direct) Finish() (state.Predictions, []state.DeadLetter, error) {

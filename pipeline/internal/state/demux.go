@@ -129,6 +129,7 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 	for i := range st.Flags {
 		st.Flags[i] |= st.Since
 	}
+	m.fx.Samples += g.Count
 	before := st.Seq.N
 	s.cuts = st.Seq.Cut(s.cuts[:0], &s.Policy, g.Samples)
 	x := m.fx.X[base*s.Channels : (base+g.Count)*s.Channels]

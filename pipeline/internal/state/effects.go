@@ -8,7 +8,8 @@ import (
 // Effects are what messages lead to, in order, whatever partition they are of.
 // Whoever applies them takes runs, dead letters, notes and the tally out.
 type Effects struct {
-	X                        []float32 // samples of all runs, row by row
+	X                        []float32 // samples of all runs, row by row, behind the front end
+	Samples                  int       // that came in for them
 	Runs                     []Run
 	Dead                     []DeadLetter
 	Notes                    []Note

@@ -85,3 +85,21 @@ func TestFrontStateRefused(t *testing.T) {
 		}
 	}
 }
+
+// Samples are counted as they come in, whatever comes out of the front end.
+func TestFrontLeavesSamplesCounted(t *testing.T) {
+	count := func(front *reservoir.Front) (samples, rows int) {
+		r := rulesOf(reservoir.Policy{Kind: reservoir.Endless, Early: 2})
+		r.Front = front
+		o := newOwner(t, r)
+		for _, m := range encoded(t, drawLog(noise(3))) {
+			o.apply(&m)
+		}
+		return o.fx.Samples, len(o.fx.X)
+	}
+	all, rows := count(nil)
+	samples, fewer := count(&reservoir.Front{Decimate: 2})
+	if samples != all || all != rows || fewer == 0 || fewer >= rows {
+		t.Errorf("%d samples, %d behind the front end; without one %d and %d", samples, fewer, all, rows)
+	}
+}
