@@ -50,8 +50,8 @@ type connections struct {
 	all []*connection
 
 	readersMu     sync.Mutex
-	readers       []jetstream.JetStream
-	perConnection int // consumers of a reader
+	readers       []jetstream.JetStream // the last one is for the common consumer
+	perConnection int                   // consumers of each other
 }
 
 // dial opens one more connection, which close ends.
@@ -113,16 +113,22 @@ func (d *connections) closed() error {
 // ask for messages of a size, and returns how many bytes one may ask for at once.
 func (d *connections) share(partitions, maxMessage int) (pull int) {
 	pull, d.perConnection = owner.PullBytes(partitions, maxMessage)
-	d.readers = make([]jetstream.JetStream, (partitions+d.perConnection-1)/d.perConnection)
+	d.readers = make([]jetstream.JetStream, (partitions+d.perConnection-1)/d.perConnection+1)
 	return pull
 }
 
 // reader is the connection a partition's consumer uses: as many consumers
 // share one as its limit of pending bytes allows.
 func (d *connections) reader(part int) (jetstream.JetStream, error) {
+	return d.input(part / d.perConnection)
+}
+
+// common is the connection of the consumer that reads for all partitions.
+func (d *connections) common() (jetstream.JetStream, error) { return d.input(len(d.readers) - 1) }
+
+func (d *connections) input(i int) (jetstream.JetStream, error) {
 	d.readersMu.Lock()
 	defer d.readersMu.Unlock()
-	i := part / d.perConnection
 	if d.readers[i] != nil {
 		return d.readers[i], nil
 	}

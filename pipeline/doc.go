@@ -14,7 +14,8 @@
 // # The way of a message
 //
 //	producer -> sensors.<key> -> NATS stream <JOB>-IN, stored as <job>.in.<p>.<key>
-//	  internal/owner/receive.go     one ordered consumer per partition p hands messages to p's shard
+//	  internal/owner/receive.go     one ordered consumer per partition p hands messages to p's shard; of a
+//	                                worker with all partitions, one for all of them (internal/owner/common.go)
 //	  internal/shard/shard.go       joins waiting messages until a number of samples or a latency
 //	                                is reached; while the batch before is not committed, for up to
 //	                                four times the latency
@@ -180,6 +181,15 @@
 //  6. stores the last state and commits "released" when it stops, or when p is
 //     assigned to another worker: the next owner replays nothing and need not
 //     wait.
+//
+// A worker that has all of a job's partitions reads the input with one consumer, and
+// hands each message to its partition's shard (internal/owner/common.go). A
+// partition that begins later, or lies behind, reads by its own consumer until its
+// shard has all its messages up to where the common one is. It has its own again
+// when the worker has no longer all partitions, when the common consumer is made
+// again, when input may have been lost, or when its shard takes no messages for
+// 100 ms; it begins behind the last message that the shard has got. What both bring
+// is a repeat, which the shard drops by its number in the input.
 //
 // While it works, a worker asks once per lease whether input and output are
 // the ones it started with, and stops if not: otherwise their consumers

@@ -125,6 +125,10 @@ func (m *manager) turn(ctx context.Context) error {
 			m.share = append(m.share, p)
 		}
 	}
+	common := m.run.owners.Common
+	if common.Whole(len(m.share) == m.run.cfg.Partitions); len(m.owned) == 0 {
+		common.Expect(len(m.share))
+	}
 	m.show() // before any is given up: what is released is not of our share
 	mine, started := 0, 0
 	reading := new(sync.WaitGroup)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -110,39 +111,47 @@ func TestWatchLooksTwice(t *testing.T) {
 
 // A consumer can live and deliver nothing: somebody has paused it, or it reads
 // from a replica that lags behind for good. Its heartbeats go on, so the client
-// keeps it. The partition is claimed again, with another consumer.
+// keeps it. The partition is claimed again, with another consumer; of one that reads
+// for all partitions, none is read by it any more.
 func TestConsumerThatDeliversNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes longer than the time after which a consumer is given up")
 	}
-	t.Parallel()
-	b, book := newLoggedRig(t)
-	c := Config{Job: "quiet", Partitions: 1, Lease: 300 * time.Millisecond}
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
-	b.settle(r, 1)
-	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
-	if err != nil {
-		t.Fatal(err)
-	}
-	paused := 0
-	for cons := range in.ListConsumers(t.Context()).Info() {
-		if _, err := b.js.PauseConsumer(t.Context(), wire.InputStream(c.Job), cons.Name, time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		paused++
-	}
-	if paused != 1 {
-		t.Fatalf("%d consumers on the input, want the partition's", paused)
-	}
-	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 2, true)})
-	b.settle(r, 2)
-	r.stop(t)
-	if got := len(b.predictions(c.Job)["s"]); got != 2 {
-		t.Errorf("%d predictions, want 2", got)
-	}
-	if book.Lines("the consumer of partition 0 delivers nothing") != 1 {
-		t.Error("the log does not say why the partition was claimed again")
+	for _, partitions := range []int{1, 4} {
+		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+			t.Parallel()
+			b, book := newLoggedRig(t)
+			c := Config{Job: "quiet", Partitions: partitions, Lease: 300 * time.Millisecond}
+			r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
+			b.settle(r, 1)
+			if partitions > 1 {
+				r.reads(t, partitions)
+			}
+			in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
+			if err != nil {
+				t.Fatal(err)
+			}
+			paused := 0
+			for cons := range in.ListConsumers(t.Context()).Info() {
+				if _, err := b.js.PauseConsumer(t.Context(), wire.InputStream(c.Job), cons.Name, time.Now().Add(time.Hour)); err != nil {
+					t.Fatal(err)
+				}
+				paused++
+			}
+			if paused != 1 {
+				t.Fatalf("%d consumers on the input, want one", paused)
+			}
+			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 2, true)})
+			b.settle(r, 2)
+			r.stop(t)
+			if got := len(b.predictions(c.Job)["s"]); got != 2 {
+				t.Errorf("%d predictions, want 2", got)
+			}
+			if book.Lines("delivers nothing") != 1 {
+				t.Error("the log does not say why the partition was claimed again")
+			}
+		})
 	}
 }
 

@@ -25,6 +25,7 @@ type rig struct {
 	connect func(name string) (*nats.Conn, error) // if set, how stages connect
 	now     func() time.Time                      // if set, the clock of stages that are started
 	keep    time.Duration                         // how long their replaced snapshots are kept; 0 = not
+	apart   time.Duration                         // see Stage.apart
 	js      jetstream.JetStream
 	log     *slog.Logger
 }

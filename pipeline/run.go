@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -302,6 +303,8 @@ func (r *run) openJob(ctx context.Context) error {
 		Lives: r.members.others, Reader: r.conns.reader, Connected: r.conns.connected,
 		Safeguards: r.stage.guard.Safeguards,
 	}
+	pull, _ := owner.PullBytes(1, maxMessage)
+	r.owners.Common = owner.NewCommon(r.owners, pull, cmp.Or(r.stage.apart, owner.ApartTime), r.conns.common)
 	return nil
 }
 
@@ -353,6 +356,9 @@ func (r *run) newEmpty() ([]byte, error) {
 // close frees what open took and clears the counters that speak of now.
 func (r *run) close() {
 	r.shown.running.CompareAndSwap(r, nil)
+	if r.owners != nil {
+		r.owners.Common.Close()
+	}
 	r.conns.close()
 	for _, s := range r.shards {
 		if err := s.Close(); err != nil {

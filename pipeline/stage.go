@@ -39,6 +39,7 @@ type Stage struct {
 	NewPartitions int
 
 	keep  time.Duration // how long what a record names no more is kept; 0 = keepReplaced, less = not
+	apart time.Duration // how long partitions read by their own consumers after a common one; 0 = owner.ApartTime; tests
 	guard safeguard     // how it keeps to exactly-once
 	drain *draining     // nil but where it works for Resize
 

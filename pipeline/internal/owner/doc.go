@@ -3,7 +3,8 @@
 //
 // Hold claims the partition, checks that the input is the one it was
 // (checkinput.go), restores the state from a snapshot (restore.go), reads the
-// input (receive.go), and gives the partition up at the end. The Emitter of its
+// input (receive.go; common.go, together with other partitions), and gives the
+// partition up at the end. The Emitter of its
 // shard commits its predictions (emit.go, split.go), stores its snapshots and
 // writes its last record (release.go). storing.go knows which states are stored,
 // retire.go which snapshots were replaced and are kept for a while, place.go what

@@ -31,7 +31,13 @@ type health struct {
 }
 
 // Lag is how many input messages are stored but not answered, as far as is known.
-func (t *Ownership) Lag() int64 { return max(0, t.Input.unread.Load()) + max(0, t.part.Waiting.Load()) }
+func (t *Ownership) Lag() int64 {
+	unread := max(0, t.Input.unread.Load())
+	if t.Input.common.Load() {
+		unread = t.w.Common.share()
+	}
+	return unread + max(0, t.part.Waiting.Load())
+}
 
 // Health is how the partition stands.
 func (t *Ownership) Health() health {

@@ -38,6 +38,7 @@ type Ownership struct {
 	waiting            atomic.Pointer[waiting] // for the server to take something; nil = for nothing
 
 	Input   inputView
+	changed chan struct{} // who reads the input, see follow
 	storing storing
 	keeping keeping
 }
@@ -63,6 +64,7 @@ type claim struct {
 func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Ownership {
 	ctx, stop := context.WithCancel(ctx)
 	t := &Ownership{w: w, part: shard.NewPartition(part, index), shard: s, ctx: ctx, Stop: stop}
+	t.changed = make(chan struct{}, 1)
 	t.closed, t.Ended = make(chan struct{}), make(chan struct{})
 	t.c = &store.Committer{
 		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Generation: w.Generation, Log: w.Log, Condition: w.Condition,
@@ -139,10 +141,11 @@ func (t *Ownership) Hold(started func()) {
 	if !t.send(shard.Job{Part: t.part, Order: shard.OrderOpen}) {
 		return
 	}
-	consumer, err := t.read()
+	consumer, err := t.begins()
 	if err != nil && t.ctx.Err() == nil {
 		t.Fail(err)
 	}
+	ended := t.follow(consumer)
 	if err == nil {
 		t.w.Counters.Claims.Add(1)
 		t.w.Counters.Owned.Add(1)
@@ -155,9 +158,7 @@ func (t *Ownership) Hold(started func()) {
 	}
 	<-t.ctx.Done()
 	t.checkSnapshots()
-	if consumer != nil {
-		consumer.end(LeaveDeadline)
-	}
+	<-ended
 	if t.send(shard.Job{Part: t.part, Order: shard.OrderClose}) {
 		select {
 		case <-t.closed:

@@ -1,7 +1,9 @@
 package owner
 
 import (
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -9,15 +11,18 @@ import (
 
 // lastPlace is the furthest input message that a partition stands on: the last
 // that its consumer brought or, after a claim, the last that its record rests
-// on. One goroutine stores.
+// on.
 type lastPlace struct {
-	seq    atomic.Uint64
-	Stored atomic.Int64
+	storing sync.Mutex // a message of the consumer before may come late
+	seq     atomic.Uint64
+	Stored  atomic.Int64
 }
 
 // Store takes note of a message behind all before it; one that is replayed is
 // none.
 func (l *lastPlace) Store(at wire.Place) {
+	l.storing.Lock()
+	defer l.storing.Unlock()
 	if at.Seq <= l.seq.Load() {
 		return
 	}
@@ -42,9 +47,13 @@ type inputView struct {
 
 	Came    lastPlace     // of the input; before the consumer, the claim's
 	brought atomic.Uint64 // the message that the consumer has delivered last, also one that is replayed
+	passed  atomic.Uint64 // the shard has all messages up to this one; of two readers, of one after the other
 	unread  atomic.Int64  // input messages that the server had when the last one came
 	Doubt   atomic.Bool   // the input's beginning is near; the monitor's, too
 	owes    atomic.Bool   // a message of another partition came where the server was to be asked: it is, with the next one
+
+	common atomic.Bool // the common reader's: it reads for the partition
+	apart  time.Time   // the common reader's: not before
 
 	empty atomic.Pointer[state.Interval] // the monitor's: there is no input of the partition behind message from, up to message to
 	tell  atomic.Bool                    // the record is to say so: set by the monitor, cleared by the emitter

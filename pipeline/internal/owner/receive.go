@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -47,16 +48,70 @@ func PullBytes(n, maxMessage int) (pull, perConnection int) {
 type reader struct {
 	jetstream.ConsumeContext
 	input *inputView
+	turn  sync.Mutex  // see Receive
+	over  atomic.Bool // what it brings is left alone
 }
 
-// read starts the partition's consumer behind what the snapshot holds.
-func (t *Ownership) read() (*reader, error) {
+// follow reads the partition until t.ctx ends: by its own consumer, or while it is
+// one of the common reader's, by that. ended is closed then.
+func (t *Ownership) follow(own *reader) (ended <-chan struct{}) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			common := t.Input.common.Load()
+			if own != nil && (common || own.over.Load()) {
+				own.end(LeaveDeadline)
+				own = nil
+			}
+			if own == nil && !common && t.ctx.Err() == nil {
+				var err error
+				if own, err = t.read(t.Input.passed.Load() + 1); err != nil && t.ctx.Err() == nil {
+					t.Fail(fmt.Errorf("%w: %w", err, store.ErrLater))
+				}
+			}
+			select {
+			case <-t.ctx.Done():
+				t.w.Common.leave(t)
+				if own != nil {
+					own.end(LeaveDeadline)
+				}
+				return
+			case <-t.changed:
+			}
+		}
+	}()
+	return done
+}
+
+// changes says that the partition has joined the common reader, or left it.
+func (t *Ownership) changes() {
+	select {
+	case t.changed <- struct{}{}:
+	default: // follow has not looked since the last time
+	}
+}
+
+// begins starts to read behind what the snapshot holds: by the common reader (nil),
+// or by the partition's own consumer.
+func (t *Ownership) begins() (*reader, error) {
+	seq := t.Saving().Seq
+	t.Input.brought.Store(seq)
+	t.Input.passed.Store(seq)
+	if t.w.Common.begins(t, seq) {
+		return nil, nil
+	}
+	return t.read(seq + 1)
+}
+
+// read starts the partition's consumer at an input message.
+func (t *Ownership) read(start uint64) (*reader, error) {
 	for attempt := 1; ; attempt++ {
 		js, err := t.w.Reader(t.part.State.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections
 			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
 		}
-		r, err := t.Receive(js, t.Saving().Seq+1, t.w.Pull)
+		r, err := t.Receive(js, start, t.w.Pull)
 		if err == nil || t.ctx.Err() != nil {
 			return r, err
 		}
@@ -97,11 +152,11 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)
 	}
 	t.Input.brought.Store(start - 1)
-	r := &reader{input: &t.Input}
+	t.Input.passed.Store(start - 1)
 	// A callback that asks may still be asking when the next consumer's first
 	// message comes: that one waits its turn.
-	var turn sync.Mutex
-	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.came(m, &turn) },
+	r := &reader{input: &t.Input}
+	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.came(m, r) },
 		jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			if t.ctx.Err() == nil {
@@ -115,10 +170,10 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 	return r, nil
 }
 
-// came passes an input message to the shard. It holds turn while it asks the
-// server.
-func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
-	if t.ctx.Err() != nil {
+// came passes an input message to the shard. It holds the reader's turn while it
+// asks the server.
+func (t *Ownership) came(m jetstream.Msg, r *reader) {
+	if t.ctx.Err() != nil || r.over.Load() {
 		return // the message before may have been let go: none may follow it into the queue
 	}
 	meta, err := m.Metadata()
@@ -142,8 +197,8 @@ func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 		return
 	}
 	if v.owes.Swap(false) || ask {
-		turn.Lock()
-		defer turn.Unlock()
+		r.turn.Lock()
+		defer r.turn.Unlock()
 		if lost, err = t.same(at); err != nil {
 			if t.ctx.Err() == nil {
 				t.Fail(err)
@@ -153,23 +208,33 @@ func (t *Ownership) came(m jetstream.Msg, turn *sync.Mutex) {
 	}
 	v.unread.Store(pending)
 	v.Came.Store(at)
-	j := shard.Job{
+	t.part.Waiting.Add(1) // also while the queue is full
+	v.brought.Store(at.Seq)
+	select {
+	case t.shard.Queue <- t.job(m, at, lost):
+	case <-t.ctx.Done():
+		t.part.Waiting.Add(-1)
+		return
+	}
+	v.passed.Store(at.Seq)
+	if t.w.Common.take(t, at.Seq, pending == 0) {
+		r.over.Store(true)
+	}
+}
+
+// job is an input message on its way to the shard.
+func (t *Ownership) job(m jetstream.Msg, at wire.Place, lost bool) shard.Job {
+	return shard.Job{
 		Part: t.part, Msg: state.Message{
 			Seq: at.Seq, Stored: at.Stored, Key: wire.KeyOf(m.Subject()),
 			Header: m.Headers(), Data: m.Data(), Lost: lost,
 		},
 	}
-	t.part.Waiting.Add(1) // also while the queue is full
-	v.brought.Store(at.Seq)
-	select {
-	case t.shard.Queue <- j:
-	case <-t.ctx.Done():
-		t.part.Waiting.Add(-1)
-	}
 }
 
 // end stops a reader: what it has not read is not this worker's any more.
 func (r *reader) end(patience time.Duration) {
+	r.over.Store(true)
 	natsclient.StopConsumer(r, patience)
 	r.input.unread.Store(0)
 }

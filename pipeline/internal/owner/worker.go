@@ -38,6 +38,7 @@ type Worker struct {
 	Reader    func(part int) (jetstream.JetStream, error) // the connection that a partition's consumer uses
 	Connected func() bool                                 // whether every connection is up
 	Shards    context.Context                             // ends with the shards
+	Common    *Common                                     // nil: each partition has a consumer of its own
 
 	Safeguards
 }

@@ -1,0 +1,202 @@
+package pipeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// common is the common reader of a stage.
+func (r *running) common() *owner.Common { return r.counters.running.Load().owners.Common }
+
+// reads waits until the common consumer of a stage reads for so many partitions.
+func (r *running) reads(t testing.TB, partitions int) {
+	t.Helper()
+	n := -1
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if n = r.common().Reads(); n == partitions {
+			return
+		}
+	}
+	t.Fatalf("a common consumer reads for %d partitions, want %d", n, partitions)
+}
+
+// A worker that has all partitions reads them with one consumer, from its start on
+// and where there is a backlog. When another worker comes, each partition has its
+// own consumer again, and when that has gone, all are together again. Nothing is
+// lost, doubled or out of order.
+func TestCommonReader(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.apart = 50 * time.Millisecond
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(30, 120)
+	packets, sent := pipelinetest.Mixed(streams, 9)
+	n := len(packets) / 5
+	c := quick("common", 6)
+	c.Shards = 2
+	b.start(m, c).stop(t) // the input is there
+	b.publish(packets[:n])
+	first := b.start(m, c)
+	first.reads(t, c.Partitions)
+	b.settle(first, n)
+	b.publish(packets[n : 2*n])
+	b.settle(first, 2*n)
+	first.reads(t, c.Partitions)
+
+	second := b.start(m, c)
+	first.reads(t, 0)
+	b.publish(packets[2*n : 3*n])
+	second.stop(t)
+	left := packets[3*n:] // a partition joins with a message
+	for ; len(left) > n && first.common().Reads() < c.Partitions; left = left[1:] {
+		b.publish(left[:1])
+		time.Sleep(5 * time.Millisecond) // until a turn has seen that the other worker has gone
+	}
+	first.reads(t, c.Partitions)
+	b.publish(left)
+	same(t, b.await(c.Job, count(direct(t, m, streams, sent))), direct(t, m, streams, sent))
+	first.stop(t)
+	same(t, b.predictions(c.Job), direct(t, m, streams, sent))
+}
+
+// However often partitions leave the common consumer and join again, at whatever
+// message, each message is used once and in order.
+func TestCommonReaderComesAndGoes(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.apart = time.Nanosecond
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(40, 200)
+	packets, sent := pipelinetest.Mixed(streams, 3)
+	c := quick("goes", 5)
+	c.Shards = 2
+	r := b.start(m, c)
+	var joined atomic.Int64
+	ended := make(chan struct{})
+	stop := make(chan struct{})
+	go func() {
+		defer close(ended)
+		rng := rand.New(rand.NewPCG(1, 2))
+		for common := r.common(); ; {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(rng.IntN(4000)) * time.Microsecond):
+			}
+			if common.Reads() > 0 {
+				joined.Add(1)
+				common.Dissolve()
+			}
+		}
+	}()
+	b.publish(packets)
+	b.settle(r, len(packets))
+	close(stop)
+	<-ended
+	r.stop(t)
+	same(t, b.predictions(c.Job), direct(t, m, streams, sent))
+	if joined.Load() < 10 {
+		t.Errorf("partitions were together %d times: the test has lost its subject", joined.Load())
+	}
+}
+
+// The client makes a consumer again that the server has lost: whatever lies between,
+// each partition looks by itself whether the input is the one that it was.
+func TestCommonConsumerIsLost(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.apart = 50 * time.Millisecond
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	streams := pipelinetest.Recordings(20, 60)
+	packets, sent := pipelinetest.Mixed(streams, 5)
+	n := len(packets) / 3
+	c := quick("remade", 4)
+	r := b.start(m, c)
+	b.publish(packets[:n])
+	b.settle(r, n)
+	r.reads(t, c.Partitions)
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range in.ConsumerNames(t.Context()).Name() {
+		if err := in.DeleteConsumer(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.publish(packets[n : 2*n])
+	b.settle(r, 2*n)
+	b.publish(packets[2*n:])
+	b.settle(r, len(packets))
+	if r.counters.Stats().Resets == 0 {
+		t.Error("no consumer was made again: the test has lost its subject")
+	}
+	r.stop(t)
+	same(t, b.predictions(c.Job), direct(t, m, streams, sent))
+}
+
+// A shard that does not take its messages keeps nobody else waiting: its partitions
+// leave the common consumer, and lose nothing.
+func TestStuckShardLeavesTheCommonReader(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.apart = 50 * time.Millisecond
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	c := Config{Job: "stuck", Partitions: 4, Shards: 2, Latency: -1}
+	open := make(chan struct{})
+	engines := 0
+	r := b.startWith(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := pipelinetest.Generic(net, slots)
+		if engines++; engines == 1 { // of the partitions with even numbers
+			return &gate{e, open}, err
+		}
+		return e, err
+	})
+	r.reads(t, c.Partitions)
+	keys := map[int]string{}
+	for i := 0; len(keys) < c.Partitions; i++ {
+		keys[wire.PartitionOf(fmt.Sprint("k", i), c.Partitions)] = fmt.Sprint("k", i)
+	}
+	const n = 300 // more than fit the shard's queue and its batches
+	for i := range n {
+		for p := range c.Partitions {
+			b.publish([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(i+1), 2, float32(i), true)})
+		}
+	}
+	r.until(t, "all messages of the other shard answered", func(s Stats) bool { return s.Predictions == 2*n })
+	r.reads(t, 2)
+	close(open)
+	b.settle(r, 4*n)
+	more := 0
+	for ; more < 1000 && r.common().Reads() < c.Partitions; more++ { // a partition joins with a message
+		for p := 0; p < c.Partitions; p += 2 {
+			b.publish([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(n+more+1), 2, 1, true)})
+		}
+	}
+	r.reads(t, c.Partitions)
+	b.settle(r, 4*n+2*more)
+	r.stop(t)
+	got := b.predictions(c.Job)
+	for p, key := range keys {
+		for i, q := range got[key] {
+			if q.Seq != uint64(i+1) || q.Flags != 0 {
+				t.Fatalf("partition %d: prediction %d is of message %d with flags %v", p, i+1, q.Seq, q.Flags)
+			}
+		}
+		want := n
+		if p%2 == 0 {
+			want += more
+		}
+		if len(got[key]) != want {
+			t.Errorf("partition %d: %d predictions, want %d", p, len(got[key]), want)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// commonOf is a common reader whose consumer is never made, and partitions.
+func commonOf(t *testing.T, partitions int) (*Common, []*Ownership) {
+	ctx, stop := context.WithCancel(t.Context())
+	w := &Worker{Job: "j", Partitions: partitions, Log: slog.New(slog.DiscardHandler), Counters: new(stats.Counters), Shards: ctx, Server: Server{In: &store.Input{Job: "j"}}, Safeguards: Safeguards{Trusting: true}}
+	c := NewCommon(w, 1, time.Hour, func() (jetstream.JetStream, error) {
+		<-ctx.Done()
+		return nil, errors.New("no server")
+	})
+	t.Cleanup(c.Close)
+	t.Cleanup(stop) // first
+	all := make([]*Ownership, partitions)
+	for p := range all {
+		all[p] = &Ownership{w: w, part: shard.NewPartition(p, 0), shard: &shard.Shard{Queue: make(chan shard.Job, 1)}, ctx: ctx, Stop: stop, changed: make(chan struct{}, 1)}
+	}
+	return c, all
+}
+
+// takes demands whether a partition may join.
+func takes(t *testing.T, c *Common, o *Ownership, seq uint64, current, want bool) {
+	t.Helper()
+	if got := c.take(o, seq, current); got != want || o.Input.common.Load() != want {
+		t.Fatalf("partition %d, behind message %d: joined %v, want %v", o.part.State.ID, seq, got, want)
+	}
+}
+
+// A partition joins only where the common consumer has yet to come to all that its
+// shard lacks, and where that is near.
+func TestWhoJoinsTheCommonReader(t *testing.T) {
+	c, o := commonOf(t, 6)
+	takes(t, c, o[0], 10, true, false) // the worker has not all partitions
+	c.Whole(true)
+	takes(t, c, o[0], 10, false, false) // has messages waiting: the others would wait for it
+	takes(t, c, o[0], 10, true, true)
+	takes(t, c, o[1], 9, true, false) // message 10 may be its own, and does not come here
+	r := c.now
+	if m := c.follow(r, "j.in.1.k", 12, 1, 5); m != nil {
+		t.Errorf("message 12 goes to %+v, which reads by its own", m)
+	}
+	takes(t, c, o[1], 11, true, false)
+	takes(t, c, o[1], 12, true, true)
+	takes(t, c, o[2], 13+nearby, true, false)
+	takes(t, c, o[2], 12+nearby, true, true)
+	o[3].Input.Doubt.Store(true)
+	takes(t, c, o[3], 12, true, false)
+	o[4].w = &Worker{Drain: &Drain{}, Server: c.w.Server}
+	takes(t, c, o[4], 12, true, false)
+	for subject, want := range map[string]*Ownership{"j.in.0.k": o[0], "j.in.1.a.b": o[1], "j.in.2.k": o[2], "j.in.3.k": nil, "j.in.6.k": nil, "j.in.*.k": nil, "j.in.-1.k": nil, "j": nil} {
+		m := c.follow(r, subject, 13, 2, 5)
+		if (m == nil) != (want == nil) || m != nil && m.t != want {
+			t.Errorf("a message on %s goes to %+v", subject, m)
+		}
+	}
+	c.leave(o[1])
+	if m := c.follow(r, "j.in.1.k", 14, 3, 5); m != nil {
+		t.Error("a partition that has left gets a message")
+	}
+	takes(t, c, o[1], 14, true, false) // for a while
+	c.Whole(false)
+	if c.Reads() != 0 || o[0].Input.common.Load() || len(o[0].changed) != 1 {
+		t.Error("a worker that has not all partitions any more still reads them together")
+	}
+}
+
+// Where the client has made the consumer again, or messages have gone unread, no
+// message is used: each partition looks by itself.
+func TestCommonReaderEndsAtADoubt(t *testing.T) {
+	for name, next := range map[string]func(*Common, *commonReading) *member{
+		"a new consumer": func(c *Common, r *commonReading) *member { return c.follow(r, "j.in.0.k", 12, 1, 9) },
+		"unread messages gone": func(c *Common, r *commonReading) *member {
+			return c.follow(r, "j.in.0.k", 12, 2, 7)
+		},
+	} {
+		c, o := commonOf(t, 2)
+		c.Whole(true)
+		takes(t, c, o[0], 10, true, true)
+		r := c.now
+		if m := c.follow(r, "j.in.0.k", 11, 1, 9); m == nil {
+			t.Fatal("the first message goes to nobody")
+		}
+		if m := next(c, r); m != nil || c.now != nil || o[0].Input.common.Load() {
+			t.Errorf("%s: the message goes to %+v", name, m)
+		}
+		if m := c.follow(r, "j.in.0.k", 13, 2, 8); m != nil {
+			t.Errorf("%s: a later message goes to %+v", name, m)
+		}
+		takes(t, c, o[0], 13, true, false) // not at once
+	}
+}
+
+// A partition that is in doubt, or whose shard takes nothing, has not got a message.
+func TestHandOrLeave(t *testing.T) {
+	_, all := commonOf(t, 1)
+	o := all[0]
+	m := &member{t: o}
+	msg := fakeMessage("j.in.0.k")
+	o.Input.passed.Store(5)
+	for _, step := range []struct {
+		seq    uint64
+		doubt  bool
+		got    bool
+		passed uint64
+	}{{5, false, true, 5}, {6, true, false, 5}, {6, false, true, 6}, {7, false, false, 6}} { // the queue holds one message
+		o.Input.Doubt.Store(step.doubt)
+		if got := m.hand(msg, wire.Place{Seq: step.seq, Stored: 1}); got != step.got || o.Input.passed.Load() != step.passed || o.part.Waiting.Load() != int64(step.passed-5) {
+			t.Errorf("message %d: got %v, passed %d, %d waiting; want %v and %d", step.seq, got, o.Input.passed.Load(), o.part.Waiting.Load(), step.got, step.passed)
+		}
+	}
+	o.Stop()
+	if !m.hand(msg, wire.Place{Seq: 7, Stored: 1}) || o.part.Waiting.Load() != 1 {
+		t.Error("a partition that has ended is to leave as if it could read by its own")
+	}
+}
+
+// Partitions that begin together read together, but for one that is far behind.
+func TestPartitionsGather(t *testing.T) {
+	c, o := commonOf(t, 4)
+	c.Whole(true)
+	c.Expect(4)
+	joined := make(chan int, 4)
+	for p, seq := range []uint64{nearby + 100, 50, nearby + 90, 2*nearby + 90} { // after the last, the others are not all near
+		go func() {
+			if c.begins(o[p], seq) {
+				joined <- p
+			} else {
+				joined <- -1
+			}
+		}()
+	}
+	n := map[int]bool{}
+	for range 4 {
+		n[<-joined] = true
+	}
+	if len(n) != 4 || !n[0] || !n[2] || !n[3] || c.now.at != nearby+90 {
+		t.Errorf("joined %v behind message %d, want partitions 0, 2 and 3 behind %d", n, c.now.at, nearby+90)
+	}
+}
+
+// Nobody waits long for a partition that takes long to claim.
+func TestPartitionsGatherInTime(t *testing.T) {
+	c, o := commonOf(t, 3)
+	c.Whole(true)
+	c.Expect(3)
+	if !c.begins(o[1], 7) || c.Reads() != 1 || c.now.at != 7 {
+		t.Errorf("one of three partitions that came: %d read together", c.Reads())
+	}
+	takes(t, c, o[0], 8, false, true)
+}
+
+// fakeMessage is a message that nobody looks into but for its subject.
+func fakeMessage(subject string) jetstream.Msg {
+	return subjectOnly{subject: subject}
+}
+
+type subjectOnly struct {
+	jetstream.Msg
+	subject string
+}
+
+func (s subjectOnly) Subject() string      { return s.subject }
+func (s subjectOnly) Headers() nats.Header { return nil }
+func (s subjectOnly) Data() []byte         { return nil }

@@ -1,0 +1,98 @@
+package owner
+
+import "time"
+
+// gatherTime is how long the first partition of a worker waits for the others of
+// the same turn, so that they begin together.
+const gatherTime = 250 * time.Millisecond
+
+// gathering is a worker's first partitions until they begin to read together.
+type gathering struct {
+	want  int
+	came  []arrived
+	begun chan struct{}
+}
+
+// arrived is a partition whose shard has all its messages up to seq.
+type arrived struct {
+	t   *Ownership
+	seq uint64
+}
+
+// Expect tells that so many partitions are about to begin, at the worker's start.
+func (c *Common) Expect(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.whole.Load() && c.gather == nil && n > 1 {
+		c.gather = &gathering{want: n, begun: make(chan struct{})}
+	}
+}
+
+// begins is take for a partition that begins: the first ones wait for each other.
+func (c *Common) begins(t *Ownership, seq uint64) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	g := c.gather
+	if g == nil || t.w.Drain != nil {
+		c.mu.Unlock()
+		return c.take(t, seq, false)
+	}
+	g.came = append(g.came, arrived{t, seq})
+	switch len(g.came) {
+	case g.want:
+		c.begin(g)
+	case 1:
+		c.beside.Go(func() { c.beginLate(g) })
+	}
+	c.mu.Unlock()
+	select {
+	case <-g.begun:
+	case <-t.ctx.Done():
+	}
+	return t.Input.common.Load()
+}
+
+// beginLate does not wait for partitions that take long.
+func (c *Common) beginLate(g *gathering) {
+	select {
+	case <-g.begun:
+	case <-time.After(gatherTime):
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.begin(g)
+	}
+}
+
+// begin begins to read for those that have gathered, but for any that are far
+// behind: the others would wait for them. The lock is held.
+func (c *Common) begin(g *gathering) {
+	if c.gather != g {
+		return
+	}
+	c.gather = nil
+	defer close(g.begun)
+	if !c.whole.Load() || c.now != nil {
+		return
+	}
+	var last uint64
+	for _, a := range g.came {
+		last = max(last, a.seq)
+	}
+	first := last
+	for _, a := range g.came {
+		if last-a.seq <= nearby {
+			first = min(first, a.seq)
+		}
+	}
+	c.start(first)
+	for _, a := range g.came {
+		if a.seq >= first && a.t.ctx.Err() == nil {
+			c.join(a.t)
+		}
+	}
+	if c.now.joined == 0 {
+		c.end()
+	}
+}
