@@ -98,22 +98,22 @@ func since(all, before map[string][]codec.Prediction) map[string][]codec.Predict
 	return rest
 }
 
-// killed is what ends a backfill as a kill does: nothing more of it is stored.
-var killed = errors.New("killed")
+// errKilled is what ends a backfill as a kill does: nothing more of it is stored.
+var errKilled = errors.New("killed")
 
 // killedAt runs a backfill that ends so after some batches.
 func killedAt(s *Stage, o Backfill, batches int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p != killed {
+			if p != errKilled {
 				panic(p)
 			}
-			err = killed
+			err = errKilled
 		}
 	}()
 	o.Progress = func(BackfillDone) {
 		if batches--; batches == 0 {
-			panic(killed)
+			panic(errKilled)
 		}
 	}
 	_, err = s.Backfill(context.Background(), o)
@@ -165,11 +165,11 @@ func TestBackfill(t *testing.T) {
 			b.meanwhile(rest, func() {
 				s, rng := b.backfiller(m, c), rand.New(rand.NewPCG(1, 1))
 				kills := 0
-				for killedAt(s, all, 1+rng.IntN(4)) == killed {
+				for killedAt(s, all, 1+rng.IntN(4)) == errKilled {
 					kills++
 				}
 				for n := range 3 {
-					if err := killedAt(s, part, 1+n); err != killed {
+					if err := killedAt(s, part, 1+n); err != errKilled {
 						t.Errorf("a backfill of a few batches ends with %v", err)
 					}
 				}
@@ -367,7 +367,7 @@ func TestBackfillOvertaken(t *testing.T) {
 		b.settle(r, 100)
 		o := backfillTo(filepath.Join(t.TempDir(), "out"))
 		o.every = -1
-		if err := killedAt(b.backfiller(m, c), o, 3); err != killed {
+		if err := killedAt(b.backfiller(m, c), o, 3); err != errKilled {
 			t.Fatal(err)
 		}
 		b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error {
@@ -403,7 +403,7 @@ func TestBackfillOfAnotherLog(t *testing.T) {
 	fill()
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
 	o.every = -1
-	if err := killedAt(b.backfiller(m, c), o, 3); err != killed {
+	if err := killedAt(b.backfiller(m, c), o, 3); err != errKilled {
 		t.Fatal(err)
 	}
 	j, err := store.Open(t.Context(), b.js, c.Job)
@@ -455,7 +455,7 @@ func TestBackfillOfMessages(t *testing.T) {
 		o.Messages = func() (BackfillMessages, error) { return &givenMessages{ps}, nil }
 	}
 	from(slices.Concat([]pipelinetest.Packet{odd}, packets)...)
-	for killedAt(s, o, 2) == killed {
+	for killedAt(s, o, 2) == errKilled {
 	}
 	same(t, backfilled(t, o.Out), direct(t, m, streams, sent))
 	_, err := s.Backfill(t.Context(), o)

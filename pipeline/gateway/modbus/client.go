@@ -271,7 +271,7 @@ func (c *Client) read(ctx context.Context, q request) ([]request, error) {
 		c.link, c.poll.noLink = dial(ctx, c.o.Addr, c.o.Timeout)
 	}
 	if c.link == nil {
-		return nil, fmt.Errorf("Modbus server %s: %w", c.o.Addr, c.poll.noLink)
+		return nil, fmt.Errorf("modbus: server %s: %w", c.o.Addr, c.poll.noLink)
 	}
 	answer, err := c.link.ask(&q)
 	said := exception(0)
@@ -292,12 +292,12 @@ func (c *Client) read(ctx context.Context, q request) ([]request, error) {
 		}
 		return all, nil
 	case refused && !said.away():
-		c.fail(q.of, fmt.Errorf("Modbus server %s, %s: %w", c.o.Addr, q.say(c.regs), err))
+		c.fail(q.of, fmt.Errorf("modbus: server %s, %s: %w", c.o.Addr, q.say(c.regs), err))
 		return []request{q}, nil
 	case !refused:
 		c.drop()
 	}
-	return nil, fmt.Errorf("Modbus server %s, %s: %w", c.o.Addr, q.say(c.regs), err)
+	return nil, fmt.Errorf("modbus: server %s, %s: %w", c.o.Addr, q.say(c.regs), err)
 }
 
 // drop ends the connection.
