@@ -276,7 +276,7 @@ func TestIllegalAddress(t *testing.T) {
 		o.Registers[key+"/x"], o.Registers[key+"/y"] = fmt.Sprintf("holding:%d:int16", 8+2*i), fmt.Sprintf("holding:%d:int16", 9+2*i)
 	}
 	poller(t, b, o)
-	if said := hears(t, b.missed, ""); !strings.Contains(said, "1 Modbus server") || !strings.Contains(said, "holding register 12 (r/x)") {
+	if said := hears(t, b.missed, ""); !strings.Contains(said, "1 modbus: server") || !strings.Contains(said, "holding register 12 (r/x)") {
 		t.Error(said)
 	}
 	for range 20 {
