@@ -91,15 +91,10 @@ type BackfillPlan struct {
 // BackfillDone is what was done so far, also before a kill.
 type BackfillDone struct {
 	backfill.Done
-	All uint64 // messages there are to read; 0 = not known
+	All uint64 `json:"-"` // messages there are to read; 0 = not known
 }
 
-const (
-	positionEvery = time.Second
-	// paced is how many parts of a second the samples of a batch may take where
-	// there is a rate.
-	paced = 10
-)
+const positionEvery = time.Second
 
 // Backfill predicts old messages on an engine of its own, as the stage does, with
 // the stage's code. The job on the server, if there is one, stays as it is:
@@ -179,9 +174,6 @@ func (b *backfilling) shard() (*shard.Shard, error) {
 		c.MaxStreams, c.ReorderBytes = c.MaxStreams*b.job.Partitions, c.ReorderBytes*b.job.Partitions
 	} else {
 		c.MaxStreams *= DefaultPartitions
-	}
-	if b.o.Rate > 0 {
-		c.RowBudget = min(c.RowBudget, max(1, int(b.o.Rate/paced)))
 	}
 	// What is odd in old data is in the predictions' flags and in BackfillDone.
 	return shard.New(c, b.run.stage.Model, b.run.self.head, b.run.stage.NewEngine, b.run.counters, slog.New(slog.DiscardHandler))

@@ -468,3 +468,35 @@ func TestBackfillOfMessages(t *testing.T) {
 	mentions(t, err, "none of the first", "can be used")
 	nothingLeft(t, o.Out)
 }
+
+// With a front end, samples are those that come in: they are what is counted, and
+// what the rate bounds, also in a batch.
+func TestBackfillCountsWhatComesIn(t *testing.T) {
+	t.Parallel()
+	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(6, 60), 5)
+	all, largest := 0, 0
+	for i, p := range packets {
+		all, largest = all+p.Batch.Rows, max(largest, p.Batch.Rows)
+		packets[i].Raw = p.Payload(t)
+	}
+	m := pipelinetest.Fronted(pipelinetest.Model(t, 3, backfillPolicies["window"]))
+	if m.Front.Decimate < 2 {
+		t.Fatal("the front end takes no samples away")
+	}
+	o := backfillTo(filepath.Join(t.TempDir(), "out"))
+	o.Messages = func() (BackfillMessages, error) { return &givenMessages{packets}, nil }
+	o.Rate = 1000
+	before, most := uint64(0), uint64(0)
+	o.Progress = func(d BackfillDone) { before, most = d.Samples, max(most, d.Samples-before) }
+	d, err := (&Stage{Model: m, NewEngine: pipelinetest.Generic}).Backfill(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tenth := uint64(o.Rate)/10 - 1 + uint64(largest); d.Samples != uint64(all) || most > tenth {
+		t.Errorf("%d samples, at most %d in a batch; want %d, and at most %d, which is a tenth of a second's", d.Samples, most, all, tenth)
+	}
+	said, err := json.Marshal(d)
+	if err != nil || bytes.Contains(said, []byte("All")) {
+		t.Errorf("as JSON: %s, %v", said, err)
+	}
+}

@@ -57,6 +57,10 @@ const tooMany = 100
 // they are stored less often.
 const shareForPositions = 20
 
+// paced is how many parts of a second the samples of a batch may take where there
+// is a rate.
+const paced = 10
+
 // running is a Job at work.
 type running struct {
 	job    *Job
@@ -190,6 +194,7 @@ func (r *running) batch(ctx context.Context) error {
 		if room, err = d.Take(m.Message, m.Stored); err != nil {
 			return err
 		}
+		room = room && (r.job.Rate <= 0 || float64(d.Samples()) < r.job.Rate/paced)
 		r.at.Next = Place{m.Seq, m.Message.Stored}
 		if m.Seq < r.at.Range.First {
 			r.at.Done.Before++
