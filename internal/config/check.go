@@ -12,7 +12,7 @@ import (
 func (l *loader) check() {
 	for i := range fields {
 		if f := &fields[i]; !l.wrong[f.key] && !f.holds(l.field(f)) {
-			l.add(f.want(), shown(l.v.GetString(f.key)), f.key)
+			l.add(f.want(), f.odd(l.field(f), l.v.GetString(f.key)), f.key)
 		}
 	}
 	for _, r := range append(l.c.rules(), l.alone()...) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -161,12 +162,7 @@ func parseWhole(s string, bits int) (int64, error) {
 // have.
 func (f *field) holds(v reflect.Value) bool {
 	if m, ok := v.Interface().(Mapping); ok {
-		for _, text := range m.Map() {
-			if !f.pattern.MatchString(text) {
-				return false
-			}
-		}
-		return true
+		return len(f.oddNames(m.Map())) == 0
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -177,6 +173,22 @@ func (f *field) holds(v reflect.Value) bool {
 	}
 	n := v.Int()
 	return (f.min == nil || n >= *f.min) && (f.max == nil || n <= *f.max) && (f.refused == nil || n != *f.refused)
+}
+
+// oddNames are those of a mapping whose texts the key may not have, sorted.
+func (f *field) oddNames(all map[string]string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return f.pattern.MatchString(all[name]) })
+}
+
+// odd shows a value that the key may not have: of a mapping, the first odd entry.
+func (f *field) odd(v reflect.Value, text string) string {
+	m, ok := v.Interface().(Mapping)
+	if !ok {
+		return shown(text)
+	}
+	all := m.Map()
+	name := f.oddNames(all)[0]
+	return shown(name) + ": " + shown(all[name])
 }
 
 // want says in words what the key wants.

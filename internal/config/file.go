@@ -95,14 +95,18 @@ func (f *file) walk(prefix string, group *yaml.Node) {
 
 // mapping reads a group of keys that have any names.
 func (f *file) mapping(key string, line int, field *field, value *yaml.Node) {
-	m, err := Mapping(""), error(nil)
+	m := Mapping("")
 	switch {
 	case value.Kind == yaml.MappingNode:
-		m, err = mappingOf(value)
+		if name, text, again := oddEntry(value); again {
+			f.wrong(key, name.Line, "each name once", describe(name)+" again")
+			return
+		} else if name != nil {
+			f.wrong(key, name.Line, field.want(), describe(name)+": "+describe(text))
+			return
+		}
+		m = mappingOf(value)
 	case value.ShortTag() != "!!null":
-		err = errors.New("no mapping")
-	}
-	if err != nil {
 		f.wrong(key, line, field.want(), describe(value))
 		return
 	}

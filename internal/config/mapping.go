@@ -29,7 +29,10 @@ func parseMapping(text string) (Mapping, error) {
 	}
 	switch top := content(&doc); top.Kind {
 	case yaml.MappingNode:
-		return mappingOf(top)
+		if name, _, _ := oddEntry(top); name != nil {
+			return "", fmt.Errorf("%q has no text of its own", name.Value)
+		}
+		return mappingOf(top), nil
 	case yaml.ScalarNode:
 		if top.ShortTag() == "!!null" {
 			return "", nil
@@ -38,18 +41,31 @@ func parseMapping(text string) (Mapping, error) {
 	return "", fmt.Errorf("no mapping: %q", text)
 }
 
-func mappingOf(group *yaml.Node) (Mapping, error) {
-	all := map[string]string{}
+// oddEntry is the first entry of a group that is no name with a text of its own,
+// nil where there is none; again: its name was there before.
+func oddEntry(group *yaml.Node) (name, value *yaml.Node, again bool) {
+	seen := map[string]bool{}
 	for i := 0; i+1 < len(group.Content); i += 2 {
 		name, value := group.Content[i], group.Content[i+1]
-		if _, again := all[name.Value]; again || name.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode || value.ShortTag() != "!!str" || value.Value == "" {
-			return "", fmt.Errorf("%q has no text of its own", name.Value)
+		again = name.Kind == yaml.ScalarNode && seen[name.Value]
+		if again || name.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode || value.ShortTag() != "!!str" || value.Value == "" {
+			return name, value, again
 		}
-		all[name.Value] = value.Value
+		seen[name.Value] = true
+	}
+	return nil, nil, false
+}
+
+// mappingOf is a group without odd entries.
+func mappingOf(group *yaml.Node) Mapping {
+	all := map[string]string{}
+	for i := 0; i+1 < len(group.Content); i += 2 {
+		all[group.Content[i].Value] = group.Content[i+1].Value
 	}
 	if len(all) == 0 {
-		return "", nil
+		return ""
 	}
 	text, err := json.Marshal(all)
-	return Mapping(text), err
+	must(err)
+	return Mapping(text)
 }
