@@ -113,7 +113,7 @@ func (r *self) refuse(job, what string, e wire.Entry) error {
 }
 
 func (r *self) otherModel(job, what, theirs string) error {
-	advice := "a network (with its policy, channels and arithmetic) cannot continue the states of another: start this worker with the job's model, or under another job name"
+	advice := "a network (with its front end, policy, channels and arithmetic) cannot continue the states of another: start this worker with the job's model, or under another job name"
 	if what == "readout" {
 		advice = "a job has one readout, and reads its messages in one way: start this worker with the job's model, readout (stage.head) and input format (input.format and what belongs to it), or under another job name, into which states may be imported"
 	}

@@ -101,7 +101,7 @@ func TestOtherModelIsRefused(t *testing.T) {
 	ranges.Training.Inputs = pipelinetest.Ranged(pipelinetest.Model(t, 3, m.Policy)).Training.Inputs
 	b.refusedFor(t, ranges, c, "readout", `job "one"`)
 	b.refusedFor(t, pipelinetest.Timed(pipelinetest.Model(t, 3, m.Policy)), c, "readout", `job "one"`)
-	b.refusedFor(t, pipelinetest.Fronted(pipelinetest.Model(t, 3, m.Policy)), c, "network", `job "one"`)
+	b.refusedFor(t, pipelinetest.Fronted(pipelinetest.Model(t, 3, m.Policy)), c, "network", "front end", `job "one"`)
 	r = b.start(m, c)
 	b.publish(packets[2*third:])
 	got := b.await("one", count(want))
