@@ -171,6 +171,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 	s := &pipeline.Stage{Config: pipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New(engine), Log: log}
 	p := a.Progress()
 	defer p.Close()
+	lacking := func(err error) error { return err }
 	var before pipeline.BackfillDone // of commands before this one, for the forecast
 	if len(o.files) > 0 {
 		old, err := openOld(ctx, a, o, m.Channels)
@@ -188,6 +189,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 			return err
 		}
 		defer b.close()
+		lacking = b.lacking
 		s.Dial = func(name string) (*nats.Conn, error) { return b.dial("eusn-stream/" + c.Job + "/" + name) }
 		w.Progress = func(d pipeline.BackfillDone) {
 			p.Report(int64(messagesRead(d)-messagesRead(before)), int64(d.All-messagesRead(before)), "messages read")
@@ -200,6 +202,9 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 	}
 	done, err := s.Backfill(ctx, w)
 	p.Close()
+	if known := new(cli.Failure); errors.As(lacking(err), &known) {
+		return known
+	}
 	if err != nil {
 		return backfillFailure(err, o, done)
 	}

@@ -120,7 +120,7 @@ func TestSecurePlant(t *testing.T) {
 	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {
 		t.Errorf("a labeller reads\n%s", r.Out)
 	}
-	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "--to", "3", "--dry-run"}, {"partitions"}} {
+	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "--to", "3", "--dry-run"}, {"partitions"}, {"backfill", "--from", "start", "--model", model, "--out", old + ".jsonl"}} {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "this login may not do that", "Permissions Violation", "operator.env")
 	}
 
