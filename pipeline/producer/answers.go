@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -71,9 +73,12 @@ func (l *loop) retry(s *stream, err error) error {
 	}
 	l.refused.log(l.opt.Log, s.key, s.seq, err)
 	nobody := errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+	patient := now.Sub(s.refused) <= noStreamPatience
 	switch {
-	case nobody && now.Sub(s.refused) > noStreamPatience:
+	case nobody && !patient:
 		return fmt.Errorf("producer: message %d of stream %q: %w (does a stage listen on %s?)", s.seq, s.key, err, l.opt.Subject)
+	case !patient && forbidden(l.js.Conn(), s.msg.Subject):
+		return fmt.Errorf("producer: message %d of stream %q: %w", s.seq, s.key, l.js.Conn().LastError())
 	case permanent(err):
 		return fmt.Errorf("producer: message %d of stream %q: %w", s.seq, s.key, err)
 	}
@@ -83,6 +88,13 @@ func (l *loop) retry(s *stream, err error) error {
 	s.turn = l.turn
 	heap.Push(&l.ready, s)
 	return nil
+}
+
+// forbidden reports whether the server has said that this login may not publish
+// there. It says so beside the message, which gets no answer.
+func forbidden(nc *nats.Conn, subject string) bool {
+	said := nc.LastError()
+	return errors.Is(said, nats.ErrPermissionViolation) && strings.Contains(said.Error(), strconv.Quote(subject))
 }
 
 // refusals counts messages that the server refused, for the log.

@@ -184,6 +184,7 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 		Progress: func(now producer.Published) { p.Report(int64(now.Rows), src.rows, "samples published") },
 	}.Publish(ctx, nc, source.Until(ctx, src))
 	p.Close()
+	err = b.lacking(err)
 	if err == nil || done.Streams > 0 {
 		err = errors.Join(printPublished(a, done), err)
 	}

@@ -115,12 +115,15 @@ func TestSecurePlant(t *testing.T) {
 		t.Errorf("an analyst's file has %d predictions, want 25", n)
 	}
 
+	clitest.Exec(t, t.Context(), "tail", "--since", "1h").Want(t, cli.ExitFailure, "this login may not do that", "operator.env")
+
 	as("labeller") // the stage that starts the server has made their NATS stream
 	clitest.Must(t, "labels", "add", "--stream", "p", "--from", "1", "--to", "2", "--class", "fast", "--who", "anna")
 	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {
 		t.Errorf("a labeller reads\n%s", r.Out)
 	}
-	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "--to", "3", "--dry-run"}, {"partitions"}, {"backfill", "--from", "start", "--model", model, "--out", old + ".jsonl"}} {
+	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "--to", "3", "--dry-run"}, {"partitions"}, {"backfill", "--from", "start", "--model", model, "--out", old + ".jsonl"},
+		{"replay", "--archive", archive, "--streams", "3"}} {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "this login may not do that", "Permissions Violation", "operator.env")
 	}
 

@@ -108,7 +108,7 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		span.Begun = func() { a.Say("reading the predictions of job %s; Ctrl-C stops", c.Job) }
 	}
 	var printed int
-	err = consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, &chosen, &printed))
+	err = b.lacking(consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, &chosen, &printed)))
 	if err == nil && span.Stored {
 		err = cli.OrInterrupted(ctx.Err(), "not all stored predictions were printed")
 	}
