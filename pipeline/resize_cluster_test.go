@@ -78,6 +78,9 @@ func (b *rig) burst(packets []pipelinetest.Packet) {
 // as they can, and leaders that change meanwhile, every message is answered once,
 // by the partition that has its key.
 func TestResizeInCluster(t *testing.T) {
+	if testing.Short() { // three servers under the race detector; what is ours is raced by the other tests of a resize
+		t.Skip("NOT TESTED: takes three minutes under the race detector; runs without -short")
+	}
 	streams := pipelinetest.Recordings(120, 1200)
 	packets, sent := pipelinetest.Mixed(streams, 4)
 	m := pipelinetest.Timed(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 40, Hop: 40}))
