@@ -4,6 +4,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # first, so that no core waits for the last of them.
 RACE        := ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./reservoir ./gpu ./gpu/telemetry ./gpu/internal/... \
                ./internal/dense ./internal/energy ./internal/metrics ./internal/testing/... ./integration/chaos
+# Tests of one goroutine that the race detector takes long for.
+ALONE       := ^(TestGeneric|TestGenericMixed|TestEven)$$
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
@@ -26,7 +28,7 @@ test: ## all tests
 # Without go test's share of vet, which make check runs whole: no file here is for
 # the race detector alone.
 race: ## the concurrent packages under the race detector
-	go test -race -short -vet=off -p 2 -timeout 15m $(RACE)
+	go test -race -short -vet=off -p 2 -timeout 15m -skip '$(ALONE)' $(RACE)
 
 # The arm64 engine held to its bits, all kernel shapes; the largest networks are
 # left out because the reference takes minutes on them there, and so is most of what
@@ -45,8 +47,8 @@ avx512: ## the AVX-512 kernels' tests, under Bochs where the CPU has none (Debia
 # optimise, nor the linker write what a debugger wants: a third less work. Without
 # cgo it is compiled as it ships, because a test of gpu builds and starts it.
 QUICK = -gcflags='all=-N -l -dwarf=false' -ldflags='-s -w' -o /dev/null ./cmd/eusn-stream
-.PHONY: cross-nocgo cross-nonvml cross-purego cross-arm64 cross-386 cross-darwin cross-windows cross-windows-arm64
-cross: cross-nocgo cross-nonvml cross-purego cross-arm64 cross-386 cross-darwin cross-windows cross-windows-arm64 ## builds that must work: no cgo, no NVML, no assembly, arm64, other systems
+.PHONY: cross-nocgo cross-nonvml cross-purego cross-arm64 cross-386 cross-darwin cross-windows
+cross: cross-nocgo cross-nonvml cross-purego cross-arm64 cross-386 cross-darwin cross-windows ## builds that must work: no cgo, no NVML, no assembly, arm64, other systems
 cross-nocgo:
 	CGO_ENABLED=0 go build -ldflags='-s -w' -o /dev/null ./cmd/eusn-stream
 cross-nonvml:
@@ -64,8 +66,6 @@ cross-darwin:
 	GOOS=darwin GOARCH=arm64 go build $(QUICK)
 cross-windows:
 	GOOS=windows go build $(QUICK)
-cross-windows-arm64:
-	GOOS=windows GOARCH=arm64 go build $(QUICK)
 
 generate: ## regenerate what is generated
 	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./offline/internal/baseline ./gpu/telemetry
