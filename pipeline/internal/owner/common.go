@@ -146,7 +146,7 @@ func (c *Common) take(t *Ownership, seq uint64, current bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if !c.whole.Load() || now.Before(t.Input.apart) {
+	if !c.whole.Load() || t.ctx.Err() != nil || now.Before(t.Input.apart) { // one that has ended has left for good
 		return false
 	}
 	if c.now == nil {

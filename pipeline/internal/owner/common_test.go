@@ -79,6 +79,23 @@ func TestWhoJoinsTheCommonReader(t *testing.T) {
 	}
 }
 
+// A partition that has ended may have one message left in hand: it does not join
+// with it, because nobody would take it out again.
+func TestEndedPartitionDoesNotJoin(t *testing.T) {
+	c, o := commonOf(t, 2)
+	c.Whole(true)
+	ctx, stop := context.WithCancel(o[0].ctx)
+	o[0].ctx = ctx
+	stop()
+	c.leave(o[0])
+	takes(t, c, o[0], 10, true, false)
+	takes(t, c, o[1], 10, true, true)
+	takes(t, c, o[0], 11, false, false)
+	if c.Reads() != 1 {
+		t.Errorf("%d partitions are read, want 1", c.Reads())
+	}
+}
+
 // Where the client has made the consumer again, or messages have gone unread, no
 // message is used: each partition looks by itself.
 func TestCommonReaderEndsAtADoubt(t *testing.T) {
