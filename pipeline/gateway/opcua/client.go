@@ -6,12 +6,10 @@ import (
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -126,16 +124,8 @@ func newClient(to sink, o Options) (*Client, error) {
 		}
 	}
 	if o.Trust != "" {
-		file, err := os.ReadFile(o.Trust)
-		if err != nil {
+		if c.trust, err = readTrust(o.Trust); err != nil {
 			return nil, fmt.Errorf("gateway: fieldbus.opcua_trust: %w", err)
-		}
-		if c.trust = file; bytes.HasPrefix(file, []byte("-----BEGIN")) {
-			block, _ := pem.Decode(file)
-			if block == nil {
-				return nil, fmt.Errorf("gateway: fieldbus.opcua_trust: %s holds no certificate", o.Trust)
-			}
-			c.trust = block.Bytes
 		}
 	}
 	for _, key := range c.keys {
@@ -276,14 +266,14 @@ func (c *Client) endpoint(ctx context.Context) ([]opcua.Option, error) {
 	for _, e := range all {
 		policy := e.SecurityPolicyURI[strings.LastIndex(e.SecurityPolicyURI, "#")+1:]
 		switch {
-		case !slices.Contains(Policies, policy), c.o.Policy != "auto" && c.o.Policy != policy, policy != "None" && c.o.Cert == "":
+		case !c.takes(policy):
 			continue
 		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
 			return nil, errors.New("the server's certificate is not that of fieldbus.opcua_trust: if the server has a new one, look at it and give that file; otherwise another server is at this address")
 		}
 		return c.login(e)
 	}
-	return nil, fmt.Errorf("the server has no endpoint for fieldbus.opcua_security: %s (without opcua_cert and opcua_key, only None can be used)", c.o.Policy)
+	return nil, c.noEndpoint()
 }
 
 // login says how to log in at an endpoint.
