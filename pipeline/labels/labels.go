@@ -39,18 +39,25 @@ var ErrNoJob = errors.New("there is no job of that name, and so nothing to label
 // Open makes sure that a job has a NATS stream for labels: where there is none
 // it makes it, but not for a job that does not exist.
 func Open(ctx context.Context, js jetstream.JetStream, job string) error {
-	name, out := wire.LabelStream(job), wire.OutputStream(job)
+	name := wire.LabelStream(job)
 	_, err := js.Stream(ctx, name)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return asOurs(name, err)
 	}
-	switch _, err = js.Stream(ctx, out); {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("labels: job %q: %w", job, ErrNoJob)
-	case err != nil:
-		return asOurs(out, err)
+	if err := Exists(ctx, js, job); err != nil {
+		return err
 	}
 	return Ensure(ctx, js, job, 0)
+}
+
+// Exists is ErrNoJob for labels of a job that does not exist.
+func Exists(ctx context.Context, js jetstream.JetStream, job string) error {
+	out := wire.OutputStream(job)
+	_, err := js.Stream(ctx, out)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("labels: job %q: %w", job, ErrNoJob)
+	}
+	return asOurs(out, err)
 }
 
 // Ensure makes the NATS stream of a job's labels, if there is none, whether or

@@ -203,7 +203,7 @@ func (r *running) batch(ctx context.Context) error {
 		}
 	}
 	if errors.Is(r.ended, io.EOF) && r.at.Range.Begin > 1 {
-		if err := r.release(); err != nil {
+		if err := Release(r.direct); err != nil {
 			return err
 		}
 	}
@@ -213,11 +213,11 @@ func (r *running) batch(ctx context.Context) error {
 	return r.write()
 }
 
-// release uses the messages of keys that wait for numbers before the first that
+// Release uses the messages of keys that wait for numbers before the first that
 // was read: where the reading begins in the middle of the log, nobody knows which
 // those were. Live, they would wait for more messages of their key.
-func (r *running) release() error {
-	st := r.direct.State()
+func Release(d *shard.Direct) error {
+	st := d.State()
 	var waiting []string
 	for key, src := range st.Sources {
 		if src.Last == 0 && len(src.Held) > 0 {
@@ -231,7 +231,7 @@ func (r *running) release() error {
 			return fmt.Errorf("backfill: %w", err)
 		}
 		m := state.Message{Seq: st.Done + 1, Stored: st.DoneTime, Key: wire.IdleKey(0, 1), Header: wire.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data}
-		if _, err := r.direct.Take(m, 0); err != nil {
+		if _, err := d.Take(m, 0); err != nil {
 			return err
 		}
 	}

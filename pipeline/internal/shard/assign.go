@@ -8,9 +8,20 @@ import (
 // assign gives the runs of a message their slots, and says where the scores of
 // its predictions belong, of which the first is the answer's next.
 func (s *slots) assign(b *Batch, a *Answer, next int) error {
-	defer func() { b.Fx.Runs = b.Fx.Runs[:0] }() // those that find no slot are of a partition that has failed
+	defer func() { // those that find no slot are of a partition that has failed
+		b.Fx.Runs, b.Fx.Extents = b.Fx.Runs[:0], b.Fx.Extents[:0]
+	}()
+	if s.follow != nil {
+		s.follow.extents = 0
+	}
 	for i := range b.Fx.Runs {
 		r := &b.Fx.Runs[i]
+		if s.follow != nil && !s.follow.follows(b, r, next) {
+			if r.Emit {
+				next++
+			}
+			continue
+		}
 		if r.Drop {
 			s.vacate(r.Stream)
 			continue

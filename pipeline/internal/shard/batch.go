@@ -78,7 +78,7 @@ func (b *Batch) Reset() {
 	clear(b.Dead) // let the messages go
 	clear(b.Fx.Dead)
 	*b = Batch{
-		Fx:   state.Effects{X: b.Fx.X[:0], Runs: b.Fx.Runs[:0], Dead: b.Fx.Dead[:0], Notes: b.Fx.Notes[:0]},
+		Fx:   state.Effects{X: b.Fx.X[:0], Runs: b.Fx.Runs[:0], Extents: b.Fx.Extents[:0], Dead: b.Fx.Dead[:0], Notes: b.Fx.Notes[:0]},
 		runs: b.runs[:0], scores: b.scores[:0], emits: b.emits[:0],
 		Answers: b.Answers, Touched: b.Touched[:0], Dead: b.Dead[:0],
 	}

@@ -24,6 +24,7 @@ type slots struct {
 	leaving   []int32          // slots that are free after the batch
 	arrivals  []arrival        // stored rows that the runs in hand need
 	usedSlots int              // as counted last
+	follow    *follower        // nil but where features are wanted
 	counters  *stats.Counters
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"math"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -179,6 +180,9 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 		Stream: st, Phase: int32(c.Phase), Reset: c.Reset, Emit: c.Emit && !answered, End: c.End, Open: st.Seq.Open(),
 		From: int32(base) + s.front.At(c.From), To: int32(base) + s.front.At(c.To),
 	})
+	if s.Extents {
+		m.fx.Extents = append(m.fx.Extents, st.extent(m, g, c))
+	}
 	if st.clocks != nil {
 		st.watchTimes(g, c)
 	}
@@ -195,6 +199,25 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 			*flags = st.Since // what was lost in the silence may belong to either side
 		}
 	}
+}
+
+// extent is which samples a cut is of.
+func (st *Stream) extent(m *step, g group, c sequence.Cut) Extent {
+	at := func(to int32) Place {
+		if to > 0 {
+			return Place{m.inSeq, m.seq, g.row(int(to) - 1)}
+		}
+		return Place{st.lastIn, st.lastSeq, st.lastRow}
+	}
+	e := Extent{Before: at(c.From), Last: at(c.To), Samples: c.Age + int64(c.To-c.From), Earliest: math.MaxInt64, Latest: math.MinInt64}
+	for i := c.From; i < c.To; i++ {
+		if len(g.Times) == 0 || g.Times[i] == codec.NoTime {
+			e.Earliest, e.Latest = codec.NoTime, codec.NoTime
+			break
+		}
+		e.Earliest, e.Latest = min(e.Earliest, g.Times[i]), max(e.Latest, g.Times[i])
+	}
+	return e
 }
 
 // watchTimes takes the times of a cut's samples.
@@ -273,7 +296,7 @@ func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags co
 // sample.
 func (st *Stream) remember(m *step, g group) {
 	last := g.Count - 1
-	st.lastSeq, st.lastRow, st.lastTime = m.seq, g.row(last), codec.NoTime
+	st.lastIn, st.lastSeq, st.lastRow, st.lastTime = m.inSeq, m.seq, g.row(last), codec.NoTime
 	if len(g.Times) > 0 {
 		st.lastTime = g.Times[last]
 	}

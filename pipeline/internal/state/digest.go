@@ -116,3 +116,17 @@ func (s *Machine) Recast(p *Partition, rows RowReader) error {
 	}
 	return s.recount(p, rows)
 }
+
+// Unhashed forgets which streams have changed since the digest: of a state that is
+// neither stored nor compared.
+func (p *Partition) Unhashed() {
+	for _, st := range p.dirty {
+		st.dirty = false
+	}
+	for _, src := range p.dirtySources {
+		src.dirty = false
+	}
+	clear(p.dirty)
+	clear(p.dirtySources)
+	p.dirty, p.dirtySources = p.dirty[:0], p.dirtySources[:0]
+}

@@ -11,6 +11,7 @@ type Effects struct {
 	X                        []float32 // samples of all runs, row by row, behind the front end
 	Samples                  int       // that came in for them
 	Runs                     []Run
+	Extents                  []Extent // of the runs but those that drop, where Machine.Extents asks for them
 	Dead                     []DeadLetter
 	Notes                    []Note
 	Used, Rows, Bytes, Early int // messages that were used, samples and bytes in them, predictions before an end: what is not a replay
@@ -27,6 +28,20 @@ type Run struct {
 	Open        bool  // a sequence of the stream is open behind the samples that the run was cut from
 	Drop        bool  // nothing but this: no row of the stream means anything any more
 	From, To    int32 // rows of effects.x
+}
+
+// Extent is which samples a run is of.
+type Extent struct {
+	Before, Last     Place // the stream's sample before the run's first (zero: not known), and the run's last
+	Samples          int64 // of the sequence up to the run's end, as they came in
+	Earliest, Latest int64 // times of the run's samples; codec.NoTime: one of them has none
+}
+
+// Place is a sample's, in the order in which samples reach their stream.
+type Place struct {
+	In  uint64 // input message that let it in
+	Seq uint64 // Eusn-Seq of its own message, 0 without one
+	Row uint32 // there
 }
 
 // Predictions are predictions of one partition.

@@ -65,6 +65,8 @@ type Machine struct {
 	bytes              []byte // of the stream to be hashed
 	hasher             rowHasher
 
+	// Extents says that runs tell which samples they are of.
+	Extents bool
 	// Turn says where a number stands; TurnOf, but for who has to see what
 	// that is for.
 	Turn func(src *Source, n uint64) Turn

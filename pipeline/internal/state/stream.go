@@ -38,6 +38,7 @@ type Stream struct {
 
 // last is what is kept of a stream's last sample, and of the times before it.
 type last struct {
+	lastIn   uint64 // input message that let it in; no part of the state
 	lastSeq  uint64 // Eusn-Seq, row and time
 	lastRow  uint32
 	lastTime int64

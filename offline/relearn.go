@@ -1,0 +1,170 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Known are sequences whose features somebody has.
+type Known struct {
+	Name        string // of where they come from
+	Fingerprint string // of what they are
+	Streams     int
+	Classes     []string // ascending, as in a recording
+	Sequences   []KnownSequence
+	Features    func(i int, row []float32) error // of a sequence
+}
+
+// KnownSequence is one of them. Sequences of one group are of one origin: those of
+// one labelled part of a stream, or each by itself under the policies marked and gap.
+// They stand next to each other.
+type KnownSequence struct {
+	Class, Group int
+	Samples      int64 // as they came in
+	Rows         int   // behind the front end
+}
+
+// knownBlock is how many features are handed on at a time.
+const knownBlock = 8 << 20
+
+// Relearn gives a model another readout, learnt from features that are known: that
+// of RetrainRecording on a recording with these sequences in this order, where the
+// network is the same. Of opt it reads how a readout is learnt, the memory and Tool.
+// The model's network, policy, front end and ranges of the input stay as they are.
+func Relearn(ctx context.Context, m *reservoir.Model, k Known, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
+	opt.Spec, opt.Policy = m.Network.Spec, m.Policy
+	opt = opt.withDefaults(len(m.Channels))
+	t, err := newRelearning(m, k, opt)
+	if err != nil {
+		return fail(err)
+	}
+	l, err := t.learner(0, len(k.Sequences))
+	if err != nil {
+		return fail(err)
+	}
+	defer l.Close()
+	if opt.Planned != nil {
+		opt.Planned(t.report)
+	}
+	cast := newForecast(progress, l.Plan(), int64(l.Plan().Passes*len(k.Sequences)), len(k.Sequences))
+	if l.Plan().Passes > 1 {
+		if err := k.each(ctx, opt.Spec.FeatureCount(), cast, l.Measure); err != nil {
+			return fail(err)
+		}
+		cast.passed()
+	}
+	if err := k.each(ctx, opt.Spec.FeatureCount(), cast, l.Add); err != nil {
+		return fail(err)
+	}
+	next, err := t.finish(ctx, l, cast)
+	if err != nil {
+		return fail(err)
+	}
+	return next, t.report, nil
+}
+
+// each hands on all features, some sequences at a time.
+func (k Known) each(ctx context.Context, features int, cast *forecast, take func([]float32) error) error {
+	some := max(1, min(collectBlock, knownBlock/features))
+	block := make([]float32, 0, min(some, len(k.Sequences))*features)
+	for i := range k.Sequences {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		block = block[:len(block)+features]
+		if err := k.Features(i, block[len(block)-features:]); err != nil {
+			return err
+		}
+		if i+1 < len(k.Sequences) && len(block) < some*features {
+			continue
+		}
+		if err := take(block); err != nil {
+			return fmt.Errorf("offline: %s: %w", k.Name, err)
+		}
+		block = block[:0]
+		cast.ran(int64(i + 1))
+	}
+	return nil
+}
+
+// Without is all but some sequences, which are ascending, with the classes of the
+// others.
+func (k Known) Without(some []int) Known {
+	rest := k
+	rest.Sequences = nil
+	var from []int
+	for i, s := range k.Sequences {
+		if _, out := slices.BinarySearch(some, i); !out {
+			rest.Sequences, from = append(rest.Sequences, s), append(from, i)
+		}
+	}
+	rest.Classes = nil
+	number := make([]int, len(k.Classes))
+	for c, name := range k.Classes {
+		if slices.ContainsFunc(rest.Sequences, func(s KnownSequence) bool { return s.Class == c }) {
+			number[c], rest.Classes = len(rest.Classes), append(rest.Classes, name)
+		}
+	}
+	for i := range rest.Sequences {
+		rest.Sequences[i].Class = number[rest.Sequences[i].Class]
+	}
+	rest.Features = func(i int, row []float32) error { return k.Features(from[i], row) }
+	return rest
+}
+
+// Test counts the sequences, of some, whose class a model's readout says.
+func (k Known) Test(m *reservoir.Model, some []int) (correct int, err error) {
+	r := m.Readouts[0]
+	row, scores := make([]float32, r.Features()), make([]float32, r.Columns())
+	for _, i := range some {
+		if err := k.Features(i, row); err != nil {
+			return 0, err
+		}
+		r.Scores(scores, row)
+		if r.Classes[r.Class(scores)] == k.Classes[k.Sequences[i].Class] {
+			correct++
+		}
+	}
+	return correct, nil
+}
+
+// newRelearning is a training whose network is there, and whose examples are known.
+func newRelearning(m *reservoir.Model, k Known, opt RetrainOptions) (*training, error) {
+	if len(k.Sequences) == 0 {
+		return nil, fmt.Errorf("offline: %s: no sequence to learn from", k.Name)
+	}
+	if len(k.Classes) == 0 {
+		return nil, fmt.Errorf("offline: %s: no class to learn", k.Name)
+	}
+	src := labelledData{
+		what: k.Name, name: k.Name, channels: m.Channels, classes: k.Classes,
+		fingerprint: func() string { return k.Fingerprint },
+	}
+	if err := checkTraining(src, opt); err != nil {
+		return nil, err
+	}
+	pl := &plan{cutter: &cutter{policy: m.Policy, points: len(k.Sequences), counts: counts{streams: k.Streams}}}
+	for i, s := range k.Sequences {
+		if i > 0 && s.Group < k.Sequences[i-1].Group {
+			return nil, fmt.Errorf("offline: %s: sequence %d is of group %d, behind one of group %d: want groups in order", k.Name, i, s.Group, k.Sequences[i-1].Group)
+		}
+		if pl.shortest == 0 || s.Samples < pl.shortest {
+			pl.shortest = s.Samples
+		}
+		pl.farthest = max(pl.farthest, s.Samples)
+		pl.counts.samples += s.Samples
+		pl.examples = append(pl.examples, example{arrival: i, point: i, label: s.Class, group: s.Group, length: s.Rows})
+	}
+	t := &training{src: src, opt: opt, plan: pl, net: m.Network, front: m.Front, inputs: slices.Clone(m.Training.Inputs), report: pl.report(k.Name)}
+	if opt.Spec.Kind == reservoir.Mixed {
+		t.report.MedianLength = pl.medianLength()
+	}
+	t.examples = pl.trainingOrder(k.Classes)
+	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
+	t.report.Sampling = Sampling{m.Training.Rate, m.Training.LongestInterval}
+	return t, nil
+}

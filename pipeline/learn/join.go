@@ -1,0 +1,259 @@
+package learn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Example is a sequence of one class.
+type Example struct {
+	Entry
+	Class string
+	Group int // of neighbours: a readout is not judged by one after learning from another
+}
+
+// Joined is what sequences and labels make together.
+type Joined struct {
+	Examples []Example // by their streams' names, those of a stream in its order
+	Report   Report
+}
+
+// Report says what became of the labels.
+type Report struct {
+	Read      int `json:"labels_read"`    // messages
+	Current   int `json:"labels_current"` // that no later one of the same person replaced or took back
+	Replaced  int `json:"labels_replaced"`
+	Used      int `json:"labels_used"`      // that say what an example is
+	Overruled int `json:"labels_overruled"` // by another of the same person on all of their sequences
+	Disputed  int `json:"labels_disputed"`  // others say another class of all of their sequences
+	Left      int `json:"labels_left_out"`  // by Without
+	Pending   int `json:"labels_pending"`   // no sequence is known that they are about
+	Malformed int `json:"labels_malformed"` // messages that are no label
+
+	Sequences int            `json:"sequences"` // examples
+	Disputes  int            `json:"sequences_disputed"`
+	LeftOut   int            `json:"sequences_left_out"` // by Without
+	Flagged   int            `json:"sequences_flagged"`  // examples of which samples were missing, or odd
+	Classes   map[string]int `json:"classes"`            // examples of each
+	Streams   map[string]int `json:"streams"`            // likewise
+	Reasons   map[string]int `json:"pending_reasons,omitempty"`
+
+	// The first of each; the counts are of all.
+	PendingList   []PendingLabel `json:"pending,omitempty"`
+	DisputeList   []Dispute      `json:"disputes,omitempty"`
+	MalformedList []Malformed    `json:"malformed,omitempty"`
+}
+
+// PendingLabel is a label that no sequence is known of.
+type PendingLabel struct {
+	Number uint64 `json:"number"` // in the labels' NATS stream
+	Stream string `json:"stream"`
+	Where  string `json:"where"`
+	Class  string `json:"label"`
+	Who    string `json:"who"`
+	Reason string `json:"reason"`
+}
+
+// Dispute is a sequence of which people say several things.
+type Dispute struct {
+	Stream string   `json:"stream"`
+	Seq    uint64   `json:"seq"`
+	Row    uint32   `json:"row"`
+	Says   []string `json:"says"`
+}
+
+// what became of a label, the better the larger.
+const (
+	pending = iota
+	leftOut
+	overruled
+	disputed
+	used
+)
+
+// Join says of which class each stored sequence is. without may be nil.
+func Join(s *Store, b *Book, p reservoir.Policy, without *Without) Joined {
+	j := &joining{policy: p, book: b, became: map[uint64]int{}}
+	r := &j.Report
+	r.Classes, r.Streams = map[string]int{}, map[string]int{}
+	entries := s.Entries()
+	named := b.named(entries)
+	for i := range entries {
+		j.entry(&entries[i], named[entries[i].key()], without)
+	}
+	r.Read, r.Replaced, r.Malformed, r.MalformedList = b.Read, b.Replaced, b.Malformed, b.Wrong
+	j.account(s.Through())
+	return j.Joined
+}
+
+type joining struct {
+	Joined
+	policy reservoir.Policy
+	book   *Book
+	became map[uint64]int // of each label by its number
+}
+
+// named are the labels by seq and row, each with the sequence that it is about.
+func (b *Book) named(entries []Entry) map[key][]Label {
+	same := map[at][]*Entry{} // in the order of the log
+	for i := range entries {
+		e := &entries[i]
+		where := at{e.Stream, place{e.Seq, e.Row}}
+		same[where] = append(same[where], e)
+	}
+	about := map[key][]Label{}
+	for where, those := range same {
+		a := b.of(where.stream)
+		if a == nil {
+			continue
+		}
+		for _, l := range a.places[where.place] {
+			one := those[0]
+			for _, e := range those {
+				if e.Stored <= l.stored {
+					one = e
+				}
+			}
+			about[one.key()] = append(about[one.key()], l)
+		}
+	}
+	return about
+}
+
+// entry decides on a sequence.
+func (j *joining) entry(e *Entry, all []Label, without *Without) {
+	r := &j.Report
+	if a := j.book.of(e.Stream); a != nil && e.Earliest != codec.NoTime {
+		a.around(e.Earliest, e.Latest, func(l Label) { all = append(all, l) })
+	}
+	if len(all) == 0 {
+		return
+	}
+	became := func(labels []Label, what int) {
+		for _, l := range labels {
+			j.became[l.number] = max(j.became[l.number], what)
+		}
+	}
+	if without.entry(e) {
+		became(all, leftOut)
+		r.LeftOut++
+		return
+	}
+	heard := slices.DeleteFunc(slices.Clone(all), func(l Label) bool { return without.says(l) })
+	if len(heard) < len(all) {
+		became(all, leftOut)
+	}
+	if len(heard) == 0 {
+		r.LeftOut++
+		return
+	}
+	became(heard, overruled)
+	v := decide(heard)
+	if v.disagree {
+		became(v.says, disputed)
+		if r.Disputes++; len(r.DisputeList) < listed {
+			d := Dispute{Stream: e.Stream, Seq: e.Seq, Row: e.Row}
+			for _, l := range v.says {
+				d.Says = append(d.Says, fmt.Sprintf("%s: %s", l.who, l.class))
+			}
+			slices.Sort(d.Says)
+			r.DisputeList = append(r.DisputeList, d)
+		}
+		return
+	}
+	became(v.says, used)
+	j.example(e, v.class)
+}
+
+// example adds one. Those of a stream whose samples overlap, or follow one another
+// without any between, are of one group where they are of one class, as pieces of a
+// labelled part are in a training.
+func (j *joining) example(e *Entry, class string) {
+	r, n := &j.Report, len(j.Examples)
+	x := Example{Entry: *e, Class: class}
+	if n > 0 {
+		last := &j.Examples[n-1]
+		x.Group = last.Group
+		apart := j.policy.Kind == reservoir.Marked || j.policy.Kind == reservoir.Gap
+		if apart || last.Stream != e.Stream || last.Class != class || e.Before == (Place{}) || last.Last.before(e.Before) {
+			x.Group++
+		}
+	}
+	j.Examples = append(j.Examples, x)
+	r.Sequences++
+	r.Classes[class]++
+	r.Streams[e.Stream]++
+	if e.Flags&^(codec.FlagEarly|codec.FlagWarmUp|codec.FlagReordered|codec.FlagIdle) != 0 {
+		r.Flagged++
+	}
+}
+
+// before reports whether a sample comes before another of its stream.
+func (p Place) before(o Place) bool {
+	switch {
+	case p.In != o.In:
+		return p.In < o.In
+	case p.Seq != o.Seq:
+		return p.Seq < o.Seq
+	}
+	return p.Row < o.Row
+}
+
+// account counts what became of each label.
+func (j *joining) account(t Through) {
+	r := &j.Report
+	r.Reasons = map[string]int{}
+	for _, l := range j.book.Labels() {
+		r.Current++
+		switch j.became[l.number] {
+		case used:
+			r.Used++
+		case disputed:
+			r.Disputed++
+		case overruled:
+			r.Overruled++
+		case leftOut:
+			r.Left++
+		default:
+			r.Pending++
+			why := l.why(t)
+			r.Reasons[why]++
+			if len(r.PendingList) < listed {
+				r.PendingList = append(r.PendingList, PendingLabel{l.number, l.stream, l.where(), l.class, l.who, why})
+			}
+		}
+	}
+}
+
+// why says why a label is pending.
+func (l *Label) why(t Through) string {
+	passed, known := t.Passed[l.stream]
+	gone := ""
+	if t.Gone > 0 {
+		gone = ", or its samples were removed from the log, which lacks its first messages"
+	}
+	switch {
+	case l.number > t.Labels:
+		return "it was not looked for yet"
+	case !known:
+		return "no sequence of this stream has ended in the log" + gone
+	case l.seq != 0:
+		return "no sequence of this stream ends with that seq and row (early predictions do not count)" + gone
+	case passed == codec.NoTime:
+		return "the samples of this stream have no times"
+	case passed < l.to:
+		return "no sequence of this stream lies in that time yet" + gone
+	}
+	return "no sequence of this stream lies in that time" + gone
+}
+
+// where is what a label is about.
+func (l *Label) where() string {
+	if l.seq != 0 {
+		return fmt.Sprintf("seq %d row %d", l.seq, l.row)
+	}
+	return rfc3339(l.from) + " to " + rfc3339(l.to)
+}

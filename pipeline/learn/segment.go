@@ -1,0 +1,201 @@
+package learn
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+const (
+	segmentMagic   = "EUSNLERN"
+	segmentVersion = 1
+	segmentHead    = len(segmentMagic) + 8
+	// longestEntry bounds the JSON of a sequence: its stream's name is at most a key
+	// of NATS, which JSON may write as six bytes each.
+	longestEntry = 1 << 20
+	mostFeatures = 1 << 24
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Entry is a sequence whose features are stored.
+type Entry struct {
+	Stream   string     `json:"stream"`
+	In       uint64     `json:"in"`     // input message that led to the prediction
+	Stored   int64      `json:"stored"` // when the server stored that, ns
+	Seq      uint64     `json:"seq"`    // of the prediction
+	Row      uint32     `json:"row"`
+	Flags    codec.Flag `json:"flags"`
+	Before   Place      `json:"before"` // the stream's sample before the first; zero: not known
+	Last     Place      `json:"last"`
+	Samples  int64      `json:"samples"`
+	Rows     int64      `json:"rows"` // behind the front end
+	Earliest int64      `json:"earliest"`
+	Latest   int64      `json:"latest"` // of the samples' times; codec.NoTime: one has none
+}
+
+// Place is where a sample of a stream is.
+type Place struct {
+	In  uint64 `json:"in"`
+	Seq uint64 `json:"seq"`
+	Row uint32 `json:"row"`
+}
+
+// key is what one sequence alone has.
+type key struct {
+	stream string
+	in     uint64
+	place
+}
+
+func (e *Entry) key() key { return key{e.Stream, e.In, place{e.Seq, e.Row}} }
+
+func entryOf(q *pipeline.Sequence) Entry {
+	return Entry{
+		Stream: q.Stream, In: q.In, Stored: q.Stored, Seq: q.Seq, Row: q.Row, Flags: q.Flags, Before: Place(q.Before), Last: Place(q.Last),
+		Samples: q.Samples, Rows: q.Rows, Earliest: q.Earliest, Latest: q.Latest,
+	}
+}
+
+// segmentWriter writes a segment into a temporary file.
+type segmentWriter struct {
+	path    string // that it gets
+	file    *os.File
+	w       *bufio.Writer
+	size    int64
+	entries []stored
+	buf     []byte
+}
+
+// stored is an entry, and where its features are.
+type stored struct {
+	Entry
+	segment string
+	at      int64 // of its JSON's first byte
+	length  int   // of that
+}
+
+func newSegment(path string, features int) (*segmentWriter, error) {
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("learn: %w", err)
+	}
+	w := &segmentWriter{path: path, file: f, w: bufio.NewWriterSize(f, 1<<20)}
+	le := binary.LittleEndian
+	return w, w.write(le.AppendUint32(le.AppendUint32([]byte(segmentMagic), segmentVersion), uint32(features)))
+}
+
+func (w *segmentWriter) write(b []byte) error {
+	n, err := w.w.Write(b)
+	w.size += int64(n)
+	if err != nil {
+		return fmt.Errorf("learn: %w", err)
+	}
+	return nil
+}
+
+func (w *segmentWriter) add(e Entry, features []float32) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("learn: %w", err)
+	}
+	le := binary.LittleEndian
+	b := append(le.AppendUint32(w.buf[:0], uint32(len(text))), text...)
+	for _, x := range features {
+		b = le.AppendUint32(b, math.Float32bits(x))
+	}
+	b = le.AppendUint32(b, crc32.Checksum(b[4:], castagnoli))
+	w.buf = b
+	w.entries = append(w.entries, stored{e, w.path, w.size + 4, len(text)})
+	return w.write(b)
+}
+
+// close gives the segment its name, once it is on the disk.
+func (w *segmentWriter) close() error {
+	err := errors.Join(w.w.Flush(), w.file.Sync(), w.file.Close())
+	if err == nil {
+		err = os.Rename(w.path+".tmp", w.path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(w.path))
+	}
+	if err != nil {
+		os.Remove(w.path + ".tmp")
+		return fmt.Errorf("learn: %w", err)
+	}
+	return nil
+}
+
+// abort gives the segment up.
+func (w *segmentWriter) abort() {
+	w.file.Close()
+	os.Remove(w.path + ".tmp")
+}
+
+// readSegment lists what a segment holds. Of the features it reads none.
+func readSegment(path string, r io.ReaderAt, size int64, features int) (all []stored, err error) {
+	bad := func(format string, args ...any) ([]stored, error) {
+		return nil, fmt.Errorf("learn: %s: %s: it was damaged; remove the file, then learn again: what the log still has is computed again", path, fmt.Sprintf(format, args...))
+	}
+	le, head := binary.LittleEndian, make([]byte, segmentHead)
+	if _, err := r.ReadAt(head, 0); err != nil || string(head[:len(segmentMagic)]) != segmentMagic {
+		return bad("it does not begin as a segment of features")
+	}
+	if v := le.Uint32(head[len(segmentMagic):]); v != segmentVersion {
+		return nil, fmt.Errorf("learn: %s: it has version %d, and this program reads version %d: use the program that wrote it", path, v, segmentVersion)
+	}
+	if n := le.Uint32(head[len(segmentMagic)+4:]); n != uint32(features) {
+		return bad("it has %d features of each sequence, want %d", n, features)
+	}
+	buf := make([]byte, 1024)
+	for at := int64(segmentHead); at < size; {
+		var length [4]byte
+		if _, err := r.ReadAt(length[:], at); err != nil {
+			return bad("it ends at byte %d, within a sequence", size)
+		}
+		n := int64(le.Uint32(length[:]))
+		end := at + 4 + n + 4*int64(features) + 4
+		if n > longestEntry || end > size {
+			return bad("the sequence at byte %d is longer than what is left", at)
+		}
+		if int64(len(buf)) < n {
+			buf = make([]byte, n)
+		}
+		var e Entry
+		if _, err := r.ReadAt(buf[:n], at+4); err != nil {
+			return bad("%v", err)
+		}
+		if err := json.Unmarshal(buf[:n], &e); err != nil {
+			return bad("the sequence at byte %d: %v", at, err)
+		}
+		all = append(all, stored{e, path, at + 4, int(n)})
+		at = end
+	}
+	return all, nil
+}
+
+// readFeatures reads the features of a sequence.
+func readFeatures(r io.ReaderAt, s *stored, dst []float32) error {
+	le, b := binary.LittleEndian, make([]byte, s.length+4*len(dst)+4)
+	if _, err := r.ReadAt(b, s.at); err != nil {
+		return fmt.Errorf("learn: %s: %w", s.segment, err)
+	}
+	body := b[:len(b)-4]
+	if crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
+		return fmt.Errorf("learn: %s: the features of a sequence of stream %q do not match their checksum: the file was damaged; remove it, then learn again: what the log still has is computed again", s.segment, s.Stream)
+	}
+	for i := range dst {
+		dst[i] = math.Float32frombits(le.Uint32(body[s.length+4*i:]))
+	}
+	return nil
+}
