@@ -58,19 +58,22 @@ func (l *learning) printLabels(r learn.Report) {
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		a.Print("pending    %d: %s", r.Reasons[reason], reason)
 	}
-	for _, p := range r.PendingList {
+	for _, p := range first(r.PendingList) {
 		a.Print("           %s  %s  %s  %s", oneField(p.Stream), p.Where, oneField(p.Class), oneField(p.Who))
 	}
-	for _, d := range r.DisputeList {
+	for _, d := range first(r.DisputeList) {
 		a.Print("disputed   %s  seq %d row %d  %s", oneField(d.Stream), d.Seq, d.Row, models.ListText(d.Says))
 	}
-	for _, m := range r.MalformedList {
+	for _, m := range first(r.MalformedList) {
 		a.Print("no label   message %d: %s", m.Number, m.Error)
 	}
 	a.Print("sequences  %d learnt from, %d disputed, %d left out, %d flagged", r.Sequences, r.Disputes, r.LeftOut, r.Flagged)
 	l.printCounts("class", r.Classes)
 	l.printCounts("stream", r.Streams)
 }
+
+// first bounds a list for people; --json has more of it.
+func first[T any](list []T) []T { return list[:min(5, len(list))] }
 
 // printCounts prints the largest counts of a table.
 func (l *learning) printCounts(what string, counts map[string]int) {
