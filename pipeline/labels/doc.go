@@ -1,5 +1,5 @@
 // Package labels writes and reads the labels of a job: what somebody says that a
-// part of a stream was. Training joins them with recorded samples later; the
+// part of a stream was. Package learn joins them with the job's log later; the
 // stage does not read them.
 //
 // A label is a message on <job>.labels.<stream>, in the NATS stream <JOB>-LABELS.
@@ -15,12 +15,12 @@
 // second. who is the person or program that says so, when is the time at which
 // it was said.
 //
-// seq is the number of a message in the job's input, which numbers all messages
-// of all streams: a producer that begins again under the same names, with a new
-// Eusn-Incarnation or without, has other ones. So the sequences of each of its
-// lives have names of their own, and its samples are told apart by their times.
-// Only an input that is deleted and made again counts from 1 again: then labels
-// with seq that were stored before its creation are about nothing that is there.
+// seq and row are the prediction's. seq is the number that the producer gave its
+// message (Eusn-Seq): a producer that begins again with a new Eusn-Incarnation uses
+// the same numbers again. Then a label is about the newest sequence of that name that
+// was stored before the label. Predictions of messages without a number have seq 0:
+// they are named by their times alone. An input that is deleted and made again has
+// other sequences: labels from before its creation may be about nothing that is there.
 //
 // A label replaces every earlier one, in the order in which the server stored
 // them, of the same stream and the same samples or sequence by the same who:

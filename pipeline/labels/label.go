@@ -17,7 +17,7 @@ import (
 type Label struct {
 	Stream   string
 	From, To int64  // ns since 1970, as the samples' column ts has them
-	Seq      uint64 // input message of the sequence's last sample; 0 = From and To count
+	Seq      uint64 // of the prediction; 0 = From and To count
 	Row      uint32 // of that sample in the message
 	Class    string // what it was; empty = an earlier label is taken back
 	Who      string

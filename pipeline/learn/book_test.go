@@ -27,7 +27,7 @@ func holding(t *testing.T, all ...Entry) *Store {
 	s := open(t, t.TempDir())
 	must(t, s.Begin(features(1)))
 	for _, e := range all {
-		s.take([]stored{{Entry: e}})
+		s.take([]stored{{Entry: e, segment: "x"}})
 	}
 	return s
 }

@@ -82,7 +82,7 @@ func Join(s *Store, b *Book, p reservoir.Policy, without *Without) Joined {
 	entries := s.Entries()
 	named := b.named(entries)
 	for i := range entries {
-		j.entry(&entries[i], named[entries[i].key()], without)
+		j.entry(&entries[i], named[keyOf(&entries[i])], without)
 	}
 	r.Read, r.Replaced, r.Malformed, r.MalformedList = b.Read, b.Replaced, b.Malformed, b.Wrong
 	j.account(s.Through())
@@ -117,7 +117,7 @@ func (b *Book) named(entries []Entry) map[key][]Label {
 					one = e
 				}
 			}
-			about[one.key()] = append(about[one.key()], l)
+			about[keyOf(one)] = append(about[keyOf(one)], l)
 		}
 	}
 	return about

@@ -58,7 +58,7 @@ type key struct {
 	place
 }
 
-func (e *Entry) key() key { return key{e.Stream, e.In, place{e.Seq, e.Row}} }
+func keyOf(e *Entry) key { return key{e.Stream, e.In, place{e.Seq, e.Row}} }
 
 func entryOf(q *pipeline.Sequence) Entry {
 	return Entry{

@@ -73,7 +73,7 @@ type state struct {
 type Store struct {
 	dir      string
 	state    state
-	bound    bool // state.About is known
+	bound    bool // what the features are of is known
 	entries  map[key]stored
 	segments int // number of the last
 	writing  *segmentWriter
@@ -171,8 +171,8 @@ func (s *Store) read(path string) error {
 
 func (s *Store) take(all []stored) {
 	for _, e := range all {
-		if _, known := s.entries[e.key()]; !known {
-			s.entries[e.key()] = e
+		if k := keyOf(&e.Entry); s.entries[k].segment == "" {
+			s.entries[k] = e
 		}
 	}
 }
@@ -296,7 +296,7 @@ func (s *Store) Entries() []Entry {
 
 // Features reads those of a sequence.
 func (s *Store) Features(e *Entry, dst []float32) error {
-	at, known := s.entries[e.key()]
+	at, known := s.entries[keyOf(e)]
 	if !known || len(dst) != s.state.About.Features {
 		return fmt.Errorf("learn: stream %q, seq %d, row %d: want %d features of a sequence in the store", e.Stream, e.Seq, e.Row, s.state.About.Features)
 	}

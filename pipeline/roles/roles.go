@@ -15,7 +15,7 @@ const (
 	Gateway  Role = "gateway"  // publishes samples, reads how far the input has them and what the job reads
 	Stage    Role = "stage"    // is a worker on another machine; makes no NATS streams
 	Reader   Role = "reader"   // reads predictions
-	Analyst  Role = "analyst"  // reads the input, to predict it again; publishes nothing
+	Analyst  Role = "analyst"  // reads the input, to predict it again or learn from it; publishes nothing
 	Labeller Role = "labeller" // reads predictions, writes and reads labels
 	Operator Role = "operator" // looks at the job and mends it
 )
@@ -30,7 +30,7 @@ func (r Role) Does() string {
 		Gateway:  "publishes samples and continues where the input is: eusn-stream gateway, clients that resume",
 		Stage:    "is a worker of the job on another machine",
 		Reader:   "reads predictions: eusn-stream tail, the clients",
-		Analyst:  "reads the job's input and predicts it again: eusn-stream backfill",
+		Analyst:  "reads the job's input and labels, predicts it again and learns from it: eusn-stream backfill, learn",
 		Labeller: "reads predictions, writes and reads labels",
 		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay",
 	}[r]
@@ -78,6 +78,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(reading(out)...)
 	case Analyst:
 		add(reading(in)...)
+		add(reading(labels)...)
 		add(api("STREAM.MSG.GET", in))                           // whether it is still what it was
 		add(api("STREAM.INFO", out), api("STREAM.MSG.GET", out)) // how the job reads its messages
 	case Labeller:

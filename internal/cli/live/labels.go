@@ -96,8 +96,8 @@ what the sequence of a prediction was: --seq and --row are those of the predicti
 
 A label replaces the earlier one of the same person for the same samples or sequence:
 so a correction is another label. --withdraw takes it back. The same label twice counts
-once. Nothing reads labels yet but "labels list" and "labels export"; a label of
-samples that are not there is kept, too. The job must exist: its stage has run.`,
+once. "eusn-stream learn" learns from labels. A label of samples that are not there is
+kept, too. The job must exist: its stage has run.`,
 		Example: `  eusn-stream labels add --stream pump-7 --from 2026-01-31T12:00:00Z --to 2026-01-31T12:00:05Z --class imbalance
   eusn-stream labels add --stream pump-7 --seq 1041 --row 39 --class healthy --who anna
   eusn-stream labels add --stream pump-7 --seq 1041 --row 39 --withdraw --who anna`,

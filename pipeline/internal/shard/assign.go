@@ -12,7 +12,7 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 		b.Fx.Runs, b.Fx.Extents = b.Fx.Runs[:0], b.Fx.Extents[:0]
 	}()
 	if s.follow != nil {
-		s.follow.extents = 0
+		s.follow.begin()
 	}
 	for i := range b.Fx.Runs {
 		r := &b.Fx.Runs[i]

@@ -55,8 +55,8 @@ func (d *Direct) Follow(f Followed) {
 	}
 }
 
-// follows takes note of a run, in order, and reports whether it is to be
-// computed. pred is the next prediction of the answer.
+func (f *follower) begin() { f.extents = 0 }
+
 func (f *follower) follows(b *Batch, r *state.Run, pred int) bool {
 	if r.Drop {
 		delete(f.open, r.Stream)
@@ -96,8 +96,8 @@ func (f *follower) follows(b *Batch, r *state.Run, pred int) bool {
 // that are wanted. What it returns is valid until Begin.
 func (d *Direct) Features() ([]state.DeadLetter, error) {
 	s, b := d.shard, d.batch
-	f := s.follow
-	err := s.followed(b, &b.Answers[0])
+	f := s.follow.(*follower)
+	err := f.compute(&s.slots, b, &b.Answers[0])
 	f.runs = f.runs[:0]
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
 	s.releaseSlots()
@@ -109,10 +109,9 @@ func (d *Direct) Features() ([]state.DeadLetter, error) {
 	return dead, err
 }
 
-// followed computes the runs in hand in as many engine calls as needed, so that
+// compute computes the runs in hand in as many engine calls as needed, so that
 // each ends before a slot goes on from features that are wanted.
-func (s *slots) followed(b *Batch, a *Answer) error {
-	f := s.follow
+func (f *follower) compute(s *slots, b *Batch, a *Answer) error {
 	width := s.pool.engine.ScoreWidth()
 	for from := 0; from < len(f.runs); {
 		clear(f.busy)

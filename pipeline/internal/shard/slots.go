@@ -24,8 +24,17 @@ type slots struct {
 	leaving   []int32          // slots that are free after the batch
 	arrivals  []arrival        // stored rows that the runs in hand need
 	usedSlots int              // as counted last
-	follow    *follower        // nil but where features are wanted
+	follow    following        // nil but where features are wanted
 	counters  *stats.Counters
+}
+
+// following is who follows the runs of messages.
+type following interface {
+	// begin is told that the runs of another message come.
+	begin()
+	// follows is told of a run, in order, and says whether it is to be computed. pred
+	// is the next prediction of the answer.
+	follows(b *Batch, r *state.Run, pred int) bool
 }
 
 // giveUpOn ends an ownership. What fails once a stop's time has run out says
