@@ -156,8 +156,9 @@ func (b *backfilling) find(ctx context.Context, nc *nats.Conn) error {
 	if b.job, err = store.Open(ctx, js, b.run.cfg.Job); err != nil {
 		return err
 	}
-	b.in = &store.Input{Stream: b.job.In, Link: store.Follow(nc), Job: b.job.Name, Pattern: b.job.Pattern}
-	if b.entry, _, err = readEntry(ctx, b.job.Out, b.job.Name); err != nil {
+	b.in = b.job.Input(store.Follow(nc))
+	b.run.cfg.Shared.Job = b.job.Source.Job
+	if b.entry, _, err = store.ReadEntry(ctx, b.job.Out, b.job.Name); err != nil {
 		return err
 	}
 	b.run.cfg.Input, err = inputOf(ctx, b.job.Out, b.job.Name, b.run.stage.Model, b.run.self.head, b.run.cfg.Input)
@@ -248,7 +249,7 @@ func (b *backfilling) plan(ctx context.Context) (r backfill.Range, err error) {
 	since := func(t time.Time) uint64 {
 		seq := uint64(0)
 		if err == nil {
-			seq, err = backfill.FirstSince(ctx, b.job.JS, log, name, t)
+			seq, err = store.FirstSince(ctx, b.job.JS, log, name, t)
 		}
 		return seq
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -89,6 +90,9 @@ type Config struct {
 	// wildcards, "*" or "{name}", or ">" at the end. What they stand for is the
 	// key; see "The way of a message". Default DefaultInputSubject.
 	InputSubject string
+	// Shared makes the job read the input of another one. It has none of its own
+	// then: InputSubject and Partitions are that job's. Default: its own input.
+	Shared SharedInput
 	// Partitions, 1 to 4096, is the same for all of a job (see Resize). Default 0: those
 	// of the job, where it exists; a new one gets Stage.NewPartitions.
 	Partitions int
@@ -182,6 +186,7 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	def(&c.Job, DefaultJob)
 	def(&c.InputSubject, DefaultInputSubject)
+	def(&c.Shared.From, FromBeginning)
 	def(&c.Partitions, DefaultPartitions)
 	def(&c.Shards, min(runtime.GOMAXPROCS(0), c.Partitions, maxShards))
 	def(&c.RowBudget, DefaultRowBudget)
@@ -210,13 +215,24 @@ func (c Config) shard() shard.Config {
 	return shard.Config{
 		RowBudget: c.RowBudget, SnapshotMessages: c.SnapshotMessages, MaxMessage: c.MaxMessage, MaxSlots: c.MaxSlots, MaxStreams: c.MaxStreams,
 		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, RateTolerance: c.RateTolerance, Input: c.Input, MaxKey: c.pattern().MaxKey(),
-		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget,
+		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget, Events: c.events(),
 	}
 }
 
+// events is the job that its end events name.
+func (c Config) events() string {
+	if c.Shared.Job == "" {
+		return ""
+	}
+	return c.Job
+}
+
+// inputJob is the job whose input this one reads.
+func (c Config) inputJob() string { return cmp.Or(c.Shared.Job, c.Job) }
+
 func (c Config) layout() store.Layout {
 	return store.Layout{
-		Job: c.Job, Input: c.pattern(), Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
+		Job: c.Job, InputJob: c.Shared.Job, Input: c.pattern(), Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
 		InputMaxAge: c.InputMaxAge, InputMaxBytes: c.InputMaxBytes, OutputKeep: c.OutputKeep, DeadLetterKeep: c.DeadLetterKeep,
 	}
 }
@@ -260,6 +276,9 @@ func (c Config) Validate() error {
 		bad("%w", err)
 	} else if p.Takes(c.Job) {
 		bad("input subject %q takes subjects of the job's own, %s.in... and %s.out...: want another word before the first dot, or another job name", c.InputSubject, c.Job, c.Job)
+	}
+	if err := c.Shared.validate(c.Job); err != nil {
+		bad("%w", err)
 	}
 	within("partitions", c.Partitions, 1, maxPartitions)
 	within("shards", c.Shards, 1, most)

@@ -118,8 +118,9 @@
 // Eusn-Kind "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic, and
 // Eusn-Input, how the job reads its messages, if not as Arrow (JSON, see
 // codec/formats.Input), and Eusn-Resize, its number of partitions, if that has
-// changed or is changing (JSON, see internal/wire.Resize); its body holds no
-// predictions.
+// changed or is changing (JSON, see internal/wire.Resize), and Eusn-Input-Job, whose
+// input it reads, if that is another job's (JSON, see internal/wire.Source); its body
+// holds no predictions.
 //
 // Dead letters, on <job>.dlq.<p>, have the original bytes and headers, and
 // four more: Eusn-Error (the full reason), Eusn-Reason (one word, see
@@ -262,6 +263,35 @@
 // its key: then nothing is lost. A producer that continues with the next
 // number makes a gap.
 //
+// # Several jobs on one input
+//
+// A job may read the input of another one (Config.Shared): another model, another
+// team, the next version beside the one that works. It has no <JOB>-IN: its workers
+// make consumers on that of the other job, so the samples are stored once, and
+// producers know nothing of it. Keys, partitions and the numbers of messages are
+// that input's. All else is the job's own: records, output, states, rows, dead
+// letters, workers, and how it reads messages (Config.Input), though these have one
+// format.
+//
+// A job's entry says whose input it reads, when that was created, and with which
+// message the job begins (From: the first one, the next one, or the first since a
+// time). It is written once, by the first worker, and the others follow it. What lies
+// before From is to the job like input that was removed before it could be read: the
+// first sequence of a key carries FlagGap. The entry is also what says who reads an
+// input: it stands there while none of the job's workers runs, and goes with the
+// job's output. A job that reads another one's input has none that a third could
+// read.
+//
+// The number of partitions of such an input cannot change: each job has its states
+// by it. Resize looks for readers before the job's entry says that the number
+// changes, and after that. A job that begins to read writes its entry first, and then
+// looks whether the number changes. So one of the two sees the other.
+//
+// A message that is sent again from the dead letters would reach all jobs, so it is
+// refused (admin.ErrShared). What limits an input, Config.InputMaxAge and
+// InputMaxBytes, asks no job: one that reads too late has lost input, and flags it,
+// as any job would.
+//
 // # Another number of partitions
 //
 // Stage.Resize changes a job's number of partitions P to any other, while no
@@ -380,6 +410,13 @@
 // after another silence. With Config.Forget, "forget":true also removes the
 // stream, and with its last stream the key. The only other way to forget a
 // stream is MaxStreams.
+//
+// A job that reads another job's input writes its end events there, too, with its
+// name in them ("job":"green"). Each job leaves the others' events alone: how long a
+// stream may be silent is a matter of each job. Programs that know nothing of that
+// refuse such an event, for its field, and make a dead letter of it: upgrade the
+// workers of the input's job before another job with Config.Idle reads it. A job that
+// begins in old input finds no events of its own there: nobody listened for it.
 //
 // Silence is measured only while the partition's owner has contact with the
 // server and keeps up with the input. The measurement starts again after a

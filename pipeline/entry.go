@@ -38,20 +38,6 @@ func readoutOf(m *reservoir.Model, head *readout.Linear, in formats.Input) (stri
 	return print[:wire.HashDigits], nil
 }
 
-// readEntry returns a job's entry and its sequence number, 0 if there is none.
-func readEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entry, uint64, error) {
-	subject := wire.EntrySubject(job)
-	raw, err := out.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return wire.Entry{}, 0, nil
-	}
-	if err != nil {
-		return wire.Entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
-	}
-	e, err := wire.ParseEntry(raw.Header, raw.Data, subject, raw.Sequence)
-	return e, raw.Sequence, err
-}
-
 // writeEntry publishes the entry in the place of message expect, 0 = of none. taken
 // says that somebody else wrote meanwhile.
 func writeEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job string, expect uint64, body []byte) (taken bool, err error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // self is who a worker is among its job's.
@@ -29,6 +30,25 @@ type self struct {
 	engine     string      // its name
 	arithmetic string      // the engine's, as in a record
 	resize     wire.Resize // what the job's entry says of its partitions
+	source     wire.Source // whose input the job reads, where that is another job's
+}
+
+// pickHead finds the named readout, the first where no name is given.
+func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
+	if len(m.Readouts) == 0 {
+		return nil, errors.New("pipeline: the model has no readout: train one")
+	}
+	if name == "" {
+		return m.Readouts[0], nil
+	}
+	var names []string
+	for _, h := range m.Readouts {
+		if h.Name == name {
+			return h, nil
+		}
+		names = append(names, h.Name)
+	}
+	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
 }
 
 // join makes sure that this worker's model is the one that the job runs, before
@@ -37,7 +57,7 @@ type self struct {
 // identities began, where their records and snapshots fit.
 func (r *self) join(ctx context.Context, at owner.Server, others *members, job string, empty []byte, log *slog.Logger) error {
 	own := r.entry()
-	theirs, _, err := readEntry(ctx, at.Out, job)
+	theirs, _, err := store.ReadEntry(ctx, at.Out, job)
 	if err != nil {
 		return err
 	}
@@ -48,11 +68,14 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 		return err
 	}
 	theirs, err = agree(ctx, &own, at.JS, at.Out, at.Snaps, job, empty)
-	r.resize = theirs.Resize
+	if err == nil && theirs.Source.Job != r.source.Job {
+		return otherSource(job, theirs.Source.Job, r.source.Job)
+	}
+	r.resize, r.source = theirs.Resize, theirs.Source
 	if what := r.model.Differs(theirs.Identity); what != "" {
 		return r.refuse(job, what, theirs)
 	}
-	if store.Refused(err) { // as a partition's records are, which is dealt with there
+	if store.Refused(err) && own.Source.Job == "" { // as a partition's records are, which is dealt with there
 		log.Warn("the server refused to store which model this job runs: a worker with another model is recognised only by the partitions' records", "subject", wire.EntrySubject(job), "err", err)
 		return nil
 	}
@@ -63,7 +86,7 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 // contradiction: in a job that says nothing, or no readout.
 func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, snaps *store.Snapshots, job string, body []byte) (wire.Entry, error) {
 	for {
-		e, seq, err := readEntry(ctx, out, job)
+		e, seq, err := store.ReadEntry(ctx, out, job)
 		if err == nil && seq == 0 {
 			e, err = recorded(ctx, own, out, snaps, job)
 		}
@@ -71,6 +94,9 @@ func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jet
 			return e, err
 		}
 		own.Resize = e.Resize
+		if seq > 0 {
+			own.Source = e.Source
+		}
 		if taken, err := writeEntry(ctx, js, own, job, seq, body); !taken {
 			return *own, err
 		}
@@ -78,7 +104,7 @@ func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jet
 }
 
 func (r *self) entry() wire.Entry {
-	return wire.Entry{Identity: r.model, Arithmetic: r.arithmetic, Worker: r.worker, Input: inputText(r.input), Meta: r.meta}
+	return wire.Entry{Identity: r.model, Arithmetic: r.arithmetic, Worker: r.worker, Input: inputText(r.input), Source: r.source, Meta: r.meta}
 }
 
 // compareMembers refuses a model that is not that of the workers who live.

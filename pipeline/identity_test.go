@@ -131,11 +131,11 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 	b.expire("bare")
 	b.refusedFor(t, network, c, "network", "test-model")
 	b.refusedFor(t, head, c, "readout", "test-model")
-	if _, seq, _ := readEntry(t.Context(), out, "bare"); seq != 0 {
+	if _, seq, _ := store.ReadEntry(t.Context(), out, "bare"); seq != 0 {
 		t.Error("a worker that was refused has written the entry")
 	}
 	b.start(m, c).stop(t)
-	if e, seq, err := readEntry(t.Context(), out, "bare"); seq == 0 || e.Readout == "" {
+	if e, seq, err := store.ReadEntry(t.Context(), out, "bare"); seq == 0 || e.Readout == "" {
 		t.Errorf("entry %+v, %v: want the job's", e, err)
 	}
 }
@@ -230,7 +230,7 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if began, refused := b.race(t, c, network, m, head); began[m] != 1 || refused != 2 {
 		t.Errorf("%d workers of the job's model began, %d of others were refused, want 1 and 2", began[m], refused)
 	}
-	if _, seq, err := readEntry(t.Context(), out, c.Job); seq != 1 || err != nil {
+	if _, seq, err := store.ReadEntry(t.Context(), out, c.Job); seq != 1 || err != nil {
 		t.Errorf("the entry is message %d (%v), want the first", seq, err)
 	}
 }

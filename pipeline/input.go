@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -46,7 +47,7 @@ func otherInput(job, theirs string, own formats.Input) error {
 // job that has not begun. Jobs from before there were formats read Arrow, and so
 // do those whose entry is gone if their records say so.
 func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, head *readout.Linear, fallback formats.Input) (formats.Input, error) {
-	e, seq, err := readEntry(ctx, out, job)
+	e, seq, err := store.ReadEntry(ctx, out, job)
 	switch {
 	case err != nil:
 		return fallback, err

@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -149,7 +150,7 @@ func TestJobKeepsItsInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, _, err := readEntry(t.Context(), out, "kept")
+	e, _, err := store.ReadEntry(t.Context(), out, "kept")
 	if err != nil || e.Input != c.Input.Text() {
 		t.Fatalf("stored %q, %v", e.Input, err)
 	}
@@ -177,7 +178,7 @@ func TestJobKeepsItsInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, _, err := readEntry(t.Context(), out, "old"); err != nil || e.Input != "" || e.Readout != arrow {
+		if e, _, err := store.ReadEntry(t.Context(), out, "old"); err != nil || e.Input != "" || e.Readout != arrow {
 			t.Errorf("purged %v: entry %+v, %v", purge, e, err)
 		}
 	}

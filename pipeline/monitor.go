@@ -55,16 +55,13 @@ func (w *streamMonitor) look(ctx context.Context) error {
 	for _, s := range []jetstream.Stream{w.worker.Server.In.Stream, w.worker.Server.Out} {
 		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
 		seq := owner.Furthest(w.owned()) // before the question: what is read meanwhile lies beyond
-		var opts []jetstream.StreamInfoOpt
-		if s == w.worker.Server.In.Stream {
-			opts = append(opts, jetstream.WithSubjectFilter(w.worker.Server.In.Pattern.Filter()))
-		}
-		try, cancel := w.worker.Server.Link.Attempt(ctx)
-		info, err := s.Info(try, opts...)
-		cancel()
+		info, err := w.ask(ctx, s)
 		gone := errors.Is(err, jetstream.ErrStreamNotFound)
 		if w.lasts(name+" gone", gone, clustered(s)) {
-			return store.LostStream(w.worker.Job, name)
+			if s == w.worker.Server.Out {
+				return store.LostOutput(name)
+			}
+			return store.LostInput(name)
 		}
 		if err != nil {
 			there = false
@@ -97,6 +94,17 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		w.worker.Server.Auxiliary.LookAll(ctx)
 	}
 	return nil
+}
+
+// ask is one question for what a NATS stream holds, the input with the subjects
+// of messages that no partition has.
+func (w *streamMonitor) ask(ctx context.Context, s jetstream.Stream) (*jetstream.StreamInfo, error) {
+	if in := w.worker.Server.In; s == in.Stream {
+		return in.Look(ctx, jetstream.WithSubjectFilter(in.Pattern.Filter()))
+	}
+	try, cancel := w.worker.Server.Link.Attempt(ctx)
+	defer cancel()
+	return s.Info(try)
 }
 
 // replicas tells of replicas that stay behind. A consumer on such a server reads

@@ -22,6 +22,9 @@ import (
 var (
 	// ErrWorkers is a job whose workers must be stopped first.
 	ErrWorkers = errors.New("workers of the job are running")
+	// ErrShared is an input that several jobs read: each has its states by these
+	// partitions.
+	ErrShared = errors.New("several jobs read this input")
 	// ErrResizeOther is a change that was begun to another number.
 	ErrResizeOther = resize.ErrOther
 	// ErrAbandoning is a change that somebody began to abandon.
@@ -61,6 +64,7 @@ func (s *Stage) Resize(ctx context.Context, to int, progress func(step string, d
 	}
 	defer end()
 	j.Begin = func(ctx context.Context) error { return s.noWorkers(ctx, j.JS) }
+	j.Alone = func(ctx context.Context) error { return notRead(ctx, j.JS, j.Name) }
 	if j.Shape, err = s.mayResize(ctx, j); err != nil {
 		return Resized{}, err
 	}
@@ -117,23 +121,26 @@ func (s *Stage) resizeJob(ctx context.Context) (j *resize.Job, end func(), err e
 	if err != nil {
 		return nil, nil, err
 	}
+	if other := found.Source.Job; other != "" {
+		return nil, nil, fmt.Errorf("pipeline: job %q reads the input of job %q, and has its partitions: only the number of job %q can change, while no other job reads its input: %w", c.Job, other, other, ErrShared)
+	}
 	snaps.Link = store.Follow(nc)
 	j = &resize.Job{
 		Name: c.Job, JS: js, Out: found.Out, Snaps: snaps, Log: s.Log, Largest: c.MaxStreams,
-		In:     &store.Input{Stream: found.In, Link: snaps.Link, Job: c.Job, Pattern: found.Pattern},
+		In:     found.Input(snaps.Link),
 		Before: s.resizeHook,
 	}
 	if j.Log == nil {
 		j.Log = slog.New(slog.DiscardHandler)
 	}
-	e, _, err := readEntry(ctx, found.Out, c.Job)
+	e, _, err := store.ReadEntry(ctx, found.Out, c.Job)
 	if err != nil {
 		return nil, nil, err
 	}
 	if j.Empty, err = emptyOf(e.Meta); err != nil {
 		return nil, nil, err
 	}
-	j.Read = func(ctx context.Context) (wire.Entry, uint64, error) { return readEntry(ctx, found.Out, c.Job) }
+	j.Read = func(ctx context.Context) (wire.Entry, uint64, error) { return store.ReadEntry(ctx, found.Out, c.Job) }
 	j.Write = func(ctx context.Context, e *wire.Entry, expect uint64) (bool, error) {
 		return writeEntry(ctx, js, e, c.Job, expect, j.Empty)
 	}
@@ -142,6 +149,16 @@ func (s *Stage) resizeJob(ctx context.Context) (j *resize.Job, end func(), err e
 
 func emptyOf(meta codec.PredictionMeta) ([]byte, error) {
 	return (&run{self: self{meta: meta}}).newEmpty()
+}
+
+// notRead makes sure that no other job reads a job's input.
+func notRead(ctx context.Context, js jetstream.JetStream, job string) error {
+	readers, err := store.ReadersOf(ctx, js, job)
+	if err != nil || len(readers) == 0 {
+		return err
+	}
+	return fmt.Errorf("pipeline: the input of job %q is also read by job %s, which has its states by the partitions of now: %w: delete these jobs first (docs/operations.md, Several jobs on one input), or keep the number",
+		job, strings.Join(readers, ", "), ErrShared)
 }
 
 // noWorkers makes sure that no worker of the job lives, as far as is known: of

@@ -23,7 +23,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -141,6 +140,10 @@ func (r *run) open(ctx context.Context) error {
 		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.empty, r.log)
 	})
 	if err == nil {
+		r.server.In.From = r.self.source.From
+		err = r.patiently(ctx, func() error { return stillSettled(ctx, r.server.JS, r.self.source) })
+	}
+	if err == nil {
 		r.owners.Generation, r.owners.Drain, err = r.stage.drain.generationOf(r.cfg, r.self.resize)
 	}
 	return err
@@ -153,12 +156,20 @@ func (r *run) ensureStreams(ctx context.Context) error {
 	if r.stage.drain != nil { // they are there, and the input gives keys to other partitions already
 		return nil
 	}
-	cfg, err := ensure(ctx, r.server.JS, r.stage.Config, r.stage.NewPartitions, r.log)
+	cfg, source, err := settleSource(ctx, r.server.JS, r.stage.Config)
+	if err == nil {
+		r.self.source = source
+		r.cfg.Input, err = formatOn(ctx, r.server.JS, r.cfg.Job, source, r.cfg.Input, r.stage.Model.Channels)
+	}
+	if err == nil {
+		cfg, err = ensure(ctx, r.server.JS, cfg, r.stage.NewPartitions, r.log)
+	}
 	if err == nil {
 		err = cfg.Validate() // with the job's partitions
 	}
 	if err == nil {
 		r.cfg.Partitions, r.cfg.Shards = cfg.Partitions, cfg.Shards
+		r.cfg.Shared, r.cfg.InputSubject, r.cfg.MaxMessage = cfg.Shared, cfg.InputSubject, cfg.MaxMessage
 	}
 	return err
 }
@@ -211,7 +222,7 @@ func (r *run) settleInput(ctx context.Context) error {
 // openShards makes the engines and what works with them, and with the engines'
 // arithmetic the worker's model has its identity.
 func (r *run) openShards() error {
-	dead := &store.DeadLetters{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
+	dead := &store.DeadLetters{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Input: r.cfg.inputJob(), Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
 	for range r.cfg.Shards {
 		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.self.head, r.stage.NewEngine, r.counters, r.log)
 		if err != nil {
@@ -265,18 +276,19 @@ func (r *run) patiently(ctx context.Context, f func() error) error {
 
 // openJob finds the NATS streams and buckets of the job.
 func (r *run) openJob(ctx context.Context) error {
-	in, err := r.server.JS.Stream(ctx, wire.InputStream(r.cfg.Job))
+	name := wire.InputStream(r.cfg.inputJob())
+	in, err := r.server.JS.Stream(ctx, name)
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.Job, Pattern: r.cfg.pattern()}
+	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.inputJob(), Pattern: r.cfg.pattern()}
 	if d := r.stage.drain; d != nil {
 		r.server.In.Mixed = d.mixed
 	}
 	if r.server.Out, err = r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.began = map[string]time.Time{wire.InputStream(r.cfg.Job): in.CachedInfo().Created, wire.OutputStream(r.cfg.Job): r.server.Out.CachedInfo().Created}
+	r.began = map[string]time.Time{name: in.CachedInfo().Created, wire.OutputStream(r.cfg.Job): r.server.Out.CachedInfo().Created}
 	if r.server.Snaps, err = store.OpenSnapshots(ctx, r.server.JS, r.cfg.Job, r.cfg.Replicas); err != nil {
 		return err
 	}
@@ -321,7 +333,11 @@ func (r *run) warnOfLoss() {
 		return
 	}
 	var older []string
-	for _, info := range append(slices.Collect(maps.Values(r.server.Auxiliary.Known)), in) {
+	all := slices.Collect(maps.Values(r.server.Auxiliary.Known))
+	if r.cfg.Shared.Job == "" {
+		all = append(all, in)
+	}
+	for _, info := range all {
 		if out.Created.Sub(info.Created) > startsTogether {
 			older = append(older, fmt.Sprintf("%s (%d messages)", info.Config.Name, info.State.Msgs))
 		}
@@ -366,24 +382,6 @@ func (r *run) close() {
 		}
 	}
 	r.counters.ClearNow()
-}
-
-// pickHead finds the named readout, the first where no name is given.
-func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
-	if len(m.Readouts) == 0 {
-		return nil, errors.New("pipeline: the model has no readout: train one")
-	}
-	if name == "" {
-		return m.Readouts[0], nil
-	}
-	var names []string
-	for _, h := range m.Readouts {
-		if h.Name == name {
-			return h, nil
-		}
-		names = append(names, h.Name)
-	}
-	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
 }
 
 // interruptions counts what a server that was away cannot do without: breaks of

@@ -80,8 +80,11 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part 
 // producers with their numbers. It creates the job's NATS streams. The number
 // of partitions must be that of the job the snapshot comes from.
 func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) error {
+	c, source, err := settleSource(ctx, js, c)
+	if err != nil {
+		return err
+	}
 	if c.Partitions == 0 {
-		var err error
 		if c.Partitions, err = store.PartitionsOf(ctx, js, c.WithDefaults().Job); err != nil {
 			return err
 		}
@@ -118,7 +121,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 		return err
 	}
 	// The readout is the first worker's: any may go on from these states.
-	own := wire.Entry{Identity: sh.Identity(), Worker: "import"}
+	own := wire.Entry{Identity: sh.Identity(), Worker: "import", Source: source}
 	switch job, err := agree(ctx, &own, js, out, snaps, c.Job, empty); {
 	case err != nil:
 		return err

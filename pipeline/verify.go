@@ -58,6 +58,7 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	if r.cfg.Input, err = inputOf(ctx, j.Out, j.Name, s.Model, r.self.head, r.cfg.Input); err != nil {
 		return v, err
 	}
+	r.cfg.Shared.Job = j.Source.Job
 	c := r.cfg.shard()
 	c.MaxKey = j.Pattern.MaxKey()
 	c.MaxSlots = mostSlots // rows are read from the store, none are stored there
@@ -76,7 +77,7 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	defer cancel()
 	w := &owner.Worker{
 		Job: j.Name, Model: network,
-		Server:   owner.Server{JS: j.JS, In: &store.Input{Stream: j.In, Job: j.Name, Pattern: j.Pattern}, Out: j.Out, Snaps: snaps},
+		Server:   owner.Server{JS: j.JS, In: j.Input(nil), Out: j.Out, Snaps: snaps},
 		Counters: r.counters, Log: r.log, Now: r.now, Lease: r.cfg.Lease, Shards: ctx,
 	}
 	v.Snapshot, v.InSeq, v.Recorded = record.Snap, record.Mark.Seq, record.Mark.Digest.String()

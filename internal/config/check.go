@@ -35,6 +35,8 @@ func (c *Config) rules() []rule {
 		{[]string{"nats.tls_cert", "nats.tls_key"}, (c.NATS.TLSCert == "") != (c.NATS.TLSKey == ""), "both of nats.tls_cert and nats.tls_key, or none", ""},
 		{[]string{"server.dir", "nats.url"}, c.Server.Dir == "" && c.NATS.URL == "", "a directory for the embedded server, or nats.url", "nothing"},
 		{[]string{"server.tls_cert", "server.tls_key"}, (c.Server.TLSCert == "") != (c.Server.TLSKey == ""), "both of server.tls_cert and server.tls_key, or none", ""},
+		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of another job than this one (job), or nothing: the job reads its own input", c.Input.Job},
+		{[]string{"input.from", "input.job"}, c.Input.From != Beginning && c.Input.Job == "", "input.job with it, or beginning: a job begins at the beginning of its own input", c.Input.From},
 		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Partitions > 0 && c.Stage.Shards > c.Stage.Partitions,
 			fmt.Sprintf("at most one for each of the %d partitions (stage.partitions)", c.Stage.Partitions), fmt.Sprint(c.Stage.Shards)},
 		{[]string{"stage.forget", "stage.idle"}, c.Stage.Forget > 0 && c.Stage.Forget < c.Stage.Idle,

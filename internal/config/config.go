@@ -132,6 +132,13 @@ type Input struct {
 	// A wildcard is a token "*", or a name in braces, or ">" at the end for all
 	// tokens that follow: plant.{site}.line.{line}.sensor.{sensor}, plant.>
 	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^[^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.][^ \\t\\r\\n.*>{}\\x00]+)*[.](>|([*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}])([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?)$" want:"tokens with a wildcard, such as sensors.*, plant.{site}.line.{line} or plant.>, the first one a word, without blanks or a leading $" flag:"subject"`
+	// Name of another job whose input this job reads, beside that job: subject and
+	// partitions are that job's, and nothing is stored twice (docs/operations.md).
+	// Empty: the job has an input of its own.
+	Job string `mapstructure:"job" default:"" pattern:"^$|^[a-z0-9][a-z0-9_-]{0,31}$" want:"the name of another job, or nothing" flag:"input-job"`
+	// Where a new job begins in the input of another job: beginning, now, or a time
+	// such as 2026-01-31T08:00:00Z. A job that has begun goes on from where it was.
+	From string `mapstructure:"from" default:"beginning" pattern:"^(beginning|now|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2}))$" want:"beginning, now, or a time in quotes such as \"2026-01-31T08:00:00Z\"" flag:"input-from"`
 	// How messages are written. auto: by the first bytes of each message, Arrow,
 	// JSON, CSV or Influx line protocol; a job that has begun keeps its own format.
 	// senml: RFC 8428. raw: bare numbers. This key and those up to raw_type are part of a job: they
@@ -185,6 +192,9 @@ type Input struct {
 	// When so much input is stored, producers are refused. 0: no limit.
 	MaxBytes Bytes `mapstructure:"max_bytes" default:"0" minimum:"0"`
 }
+
+// Beginning is a value of input.from.
+const Beginning = "beginning"
 
 // Output says how much of what goes out is stored.
 type Output struct {

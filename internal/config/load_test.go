@@ -130,7 +130,7 @@ func TestProblems(t *testing.T) {
 		{"nets:\n  url: x\n", `config: c.yaml:2: unknown key "nets.url", nearest is "nats.url"`},
 		{"a:\n  b:\n    c: 1\n", `config: c.yaml:2: unknown key "a.b", nearest is "job"`},
 		{"? [a]\n: b\n", `config: c.yaml:1: unknown key "", nearest is "job"`},
-		{"<<: {job: a}\n", `config: c.yaml:1: unknown key "<<.job", nearest is "job"`},
+		{"<<: {job: a}\n", `config: c.yaml:1: unknown key "<<.job", nearest is "input.job"`},
 		{"stage: 5\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got 5`},
 		{"stage:\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},
 		{"stage: {}\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},

@@ -154,11 +154,16 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 // without its number, which counts as a repeat by now. Its incarnation and
 // checksum go too, its end mark stays, and so does what a gateway has said: what it
 // could not read becomes a dead letter again, and never samples. Within the server's duplicate window a
-// second replay is dropped. It returns the input message it has become.
+// second replay is dropped. It returns the input message it has become. An input
+// that several jobs read is left as it is (ErrShared): the others have used the
+// message, or have a dead letter of their own.
 func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, err error) {
 	key := wire.KeyOf(d.Subject)
 	if j.job.Pattern.Filter() == "" || j.job.Pattern.CheckKey(key) != nil {
 		return 0, fmt.Errorf("admin: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
+	}
+	if err := j.alone(ctx); err != nil {
+		return 0, err
 	}
 	number := strconv.FormatUint(d.Seq, 10)
 	m := &nats.Msg{Subject: j.job.Pattern.Subject(key), Data: d.Data, Header: nats.Header{
@@ -191,6 +196,25 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 		return ack.Sequence, fmt.Errorf("admin: dead letter %d was sent again, as input message %s, but could not be marked so: %w", d.Seq, as, err)
 	}
 	return ack.Sequence, nil
+}
+
+// ErrShared is an input that other jobs read, too.
+var ErrShared = errors.New("several jobs read this input")
+
+// alone makes sure that no other job reads the input.
+func (j *Job) alone(ctx context.Context) error {
+	if j.isAlone {
+		return nil
+	}
+	others := []string{j.InputJob()}
+	if j.job.Source.Job == "" {
+		var err error
+		if others, err = j.Readers(ctx); err != nil || len(others) == 0 {
+			j.isAlone = err == nil
+			return err
+		}
+	}
+	return fmt.Errorf("admin: a message that is sent again would reach all of them, job %s too: %w: publish it under another key, from its source, or predict it with backfill", strings.Join(others, ", "), ErrShared)
 }
 
 // holds reports whether an input message is m, which was sent to a key. One that

@@ -14,8 +14,8 @@ import (
 
 const day = 24 * time.Hour
 
-// Stored is what a job's NATS streams of input, predictions and dead letters
-// hold at a time. Two of them give the rate at which the disk fills.
+// Stored is what a job's NATS streams of input, where it has one of its own, of
+// predictions and of dead letters hold at a time. Two of them give the rate at which the disk fills.
 type Stored struct {
 	at         time.Time
 	partitions int
@@ -25,7 +25,11 @@ type Stored struct {
 // Stored asks the server what the job's NATS streams hold now.
 func (j *Job) Stored(ctx context.Context) (Stored, error) {
 	s := Stored{partitions: j.job.Partitions}
-	for _, name := range []string{wire.InputStream(j.job.Name), wire.OutputStream(j.job.Name), wire.DeadLetterStream(j.job.Name)} {
+	names := []string{wire.OutputStream(j.job.Name), wire.DeadLetterStream(j.job.Name)}
+	if j.job.Source.Job == "" { // else it is another job's
+		names = append([]string{wire.InputStream(j.job.Name)}, names...)
+	}
+	for _, name := range names {
 		stream, err := j.job.JS.Stream(ctx, name) // asks for its state
 		if err != nil {
 			return s, fmt.Errorf("admin: NATS stream %s: %w", name, err)

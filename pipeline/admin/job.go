@@ -2,10 +2,7 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +16,7 @@ import (
 type Job struct {
 	job       *store.Job
 	snapshots jetstream.ObjectStore
+	isAlone   bool // no other job reads the input; see Replay
 }
 
 // PartitionStatus is what a partition's record says, and what waits for it.
@@ -54,20 +52,7 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 
 // Jobs are the names of the jobs on a server, in alphabetical order.
 func Jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
-	all := js.ListStreams(ctx)
-	var names []string
-	for info := range all.Info() {
-		for _, subject := range info.Config.Subjects {
-			if name, ok := strings.CutSuffix(subject, ".out.*"); ok && info.Config.Name == wire.OutputStream(name) {
-				names = append(names, name)
-			}
-		}
-	}
-	if err := all.Err(); err != nil {
-		return nil, fmt.Errorf("admin: jobs not listed: %w", err)
-	}
-	slices.Sort(names)
-	return names, nil
+	return store.Jobs(ctx, js)
 }
 
 // Name is the job's.
@@ -83,18 +68,18 @@ func (j *Job) NumPartitions() int { return j.job.Partitions }
 // input was not made by a stage.
 func (j *Job) Subject() string { return j.job.Pattern.Filter() }
 
+// InputJob is the job whose input this one reads: itself, or another job.
+func (j *Job) InputJob() string { return j.job.InputJob() }
+
+// Readers are the other jobs that read this job's input, in alphabetical order.
+func (j *Job) Readers(ctx context.Context) ([]string, error) {
+	return store.ReadersOf(ctx, j.job.JS, j.job.Name)
+}
+
 // Reads is how the job reads its messages, as package codec/formats writes it;
 // empty = as Arrow. A job whose stage has not run yet has not decided.
 func (j *Job) Reads(ctx context.Context) (input string, decided bool, err error) {
-	subject := wire.EntrySubject(j.Name())
-	raw, err := j.job.Out.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, fmt.Errorf("admin: how job %q reads its messages: %w", j.Name(), err)
-	}
-	e, err := wire.ParseEntry(raw.Header, raw.Data, subject, raw.Sequence)
+	e, _, err := store.ReadEntry(ctx, j.job.Out, j.Name())
 	return e.Input, e.Readout != "", err
 }
 
@@ -127,9 +112,10 @@ func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
 
 // pending asks the server how many messages of a partition come after one.
 func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) {
+	in := j.job.Input(nil)
 	c, err := j.job.In.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject: j.job.Pattern.InputFilter(j.job.Name, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1, MemoryStorage: true,
+		FilterSubject: in.Pattern.InputFilter(in.Job, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: in.Before(after) + 1, MemoryStorage: true,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("admin: messages waiting for partition %d: %w", p, err)

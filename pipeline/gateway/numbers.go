@@ -109,7 +109,7 @@ func (g *Gateway) input(ctx context.Context) (jetstream.Stream, error) {
 	}
 	in, err := g.js.Stream(ctx, wire.InputStream(g.cfg.Job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("there is no NATS stream %s: start the stage of the job once (eusn-stream run), which makes it, or check the job's name", wire.InputStream(g.cfg.Job))
+		return nil, fmt.Errorf("there is no NATS stream %s: start the stage of the job once (eusn-stream run), which makes it, or check the job's name; for a job that reads another job's input (input.job), give that job", wire.InputStream(g.cfg.Job))
 	}
 	if err == nil {
 		g.job.in = in

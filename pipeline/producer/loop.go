@@ -77,7 +77,7 @@ func (l *loop) open(ctx context.Context, nc *nats.Conn) error {
 func openInput(ctx context.Context, js jetstream.JetStream, job string) (jetstream.Stream, error) {
 	input, err := js.Stream(ctx, wire.InputStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server, or publish from the beginning", wire.InputStream(job))
+		return nil, fmt.Errorf("producer: nothing to resume: there is no NATS stream %s; check the job's name and the server (for a job that reads another job's input, give that job), or publish from the beginning", wire.InputStream(job))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("producer: NATS stream %s: %w", wire.InputStream(job), err)

@@ -25,9 +25,13 @@ func stageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) 
 
 // pipelineConfig is the part of c that package pipeline knows.
 func pipelineConfig(c config.Config) pipeline.Config {
+	subject := c.Input.Subject
+	if c.Input.Job != "" && subject == pipeline.DefaultInputSubject { // nobody chose it: it is the other job's
+		subject = ""
+	}
 	return pipeline.Config{
-		Input: inputOf(c.Input),
-		Job:   c.Job, InputSubject: c.Input.Subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
+		Input: inputOf(c.Input), Shared: pipeline.SharedInput{Job: c.Input.Job, From: c.Input.From},
+		Job: c.Job, InputSubject: subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
 		MaxMessage: int(c.Input.MaxMessage), InputMaxAge: c.Input.MaxAge, InputMaxBytes: int64(c.Input.MaxBytes),
 		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,

@@ -19,22 +19,30 @@ import (
 // and where the configuration says otherwise.
 func checkJob(ctx context.Context, c config.Config) Finding {
 	planned := fmt.Sprintf("a new job %q would take messages on %s, %s.", c.Job, c.Input.Subject, formatText(inputOf(c.Input)))
+	if c.Input.Job != "" {
+		planned = fmt.Sprintf("a new job %q would read the input of job %q, from: %s.", c.Job, c.Input.Job, c.Input.From)
+	}
 	if c.NATS.URL == "" {
 		return Finding{"job", "ok", planned}
 	}
-	j, input, decided, err := readsOf(ctx, c)
+	is, err := lookAtJob(ctx, c)
 	switch {
 	case errors.Is(err, admin.ErrNoJob):
 		return Finding{"job", "ok", planned}
 	case err != nil:
 		return Finding{"job", "note", fmt.Sprintf("what job %q reads is unknown: %v.", c.Job, err)}
 	}
-	f := Finding{"job", "ok", fmt.Sprintf("job %q takes messages on %s, %d partitions", c.Job, j.Subject(), j.NumPartitions())}
-	if !decided {
+	f := Finding{"job", "ok", fmt.Sprintf("job %q takes messages on %s, %d partitions", c.Job, is.subject, is.partitions)}
+	if is.inputJob != c.Job {
+		f.Sentence = fmt.Sprintf("job %q reads the input of job %q, which takes messages on %s, %d partitions", c.Job, is.inputJob, is.subject, is.partitions)
+	} else if len(is.readers) > 0 {
+		f.Sentence += "; its input is also read by job " + strings.Join(is.readers, ", ")
+	}
+	if !is.decided {
 		f.Sentence += "; no stage has run it yet, so nothing says how it reads them."
 		return f
 	}
-	in, err := formats.Parse(input)
+	in, err := formats.Parse(is.input)
 	if err != nil {
 		return Finding{"job", "note", f.Sentence + fmt.Sprintf("; it reads them in a way that this program does not know: %v.", err)}
 	}
@@ -46,23 +54,39 @@ func checkJob(ctx context.Context, c config.Config) Finding {
 	return f
 }
 
-// readsOf asks the job.
-func readsOf(ctx context.Context, c config.Config) (j *admin.Job, input string, decided bool, err error) {
+// jobState is what a job on the server says of its input.
+type jobState struct {
+	subject    string
+	partitions int
+	inputJob   string   // whose input it is
+	readers    []string // other jobs that read it
+	input      string   // how the job reads it
+	decided    bool     // whether the job has said so
+}
+
+// lookAtJob asks the job.
+func lookAtJob(ctx context.Context, c config.Config) (is jobState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	nc, err := natsclient.Connect(natsOptions(c.NATS, "eusn-doctor/job", nil))
 	if err != nil {
-		return nil, "", false, errors.New("the server cannot be reached")
+		return is, errors.New("the server cannot be reached")
 	}
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return nil, "", false, err
+		return is, err
 	}
-	if j, err = admin.Open(ctx, js, c.Job); err == nil {
-		input, decided, err = j.Reads(ctx)
+	j, err := admin.Open(ctx, js, c.Job)
+	if err != nil {
+		return is, err
 	}
-	return j, input, decided, err
+	is.subject, is.partitions, is.inputJob = j.Subject(), j.NumPartitions(), j.InputJob()
+	if is.input, is.decided, err = j.Reads(ctx); err != nil {
+		return is, err
+	}
+	is.readers, _ = j.Readers(ctx) // a login may be allowed to see this job alone
+	return is, nil
 }
 
 // formatText words how messages are read.

@@ -227,6 +227,8 @@ func resizeFailure(err error, o resizeOptions) error {
 		return nil
 	case errors.Is(err, pipeline.ErrOtherModel):
 		return cli.Fail(cli.ExitOtherModel, err, "the same command with --model and the job's model file, and the stage's configuration")
+	case errors.Is(err, pipeline.ErrShared):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor with the same --nats-url and --job says which jobs read an input")
 	case errors.Is(err, pipeline.ErrWorkers):
 		return cli.Fail(cli.ExitFailure, err, "stop the workers (Ctrl-C or SIGTERM), then the same command")
 	case errors.Is(err, pipeline.ErrResizeOther):

@@ -23,7 +23,7 @@ import (
 const statusEvery = 10 * time.Second
 
 // runFlags are the flags of run that override keys of the configuration.
-var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "engine", "metrics"}
+var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "engine", "metrics", "input-job", "input-from"}
 
 // NewRun is "run".
 func NewRun(a *cli.App) *cobra.Command {
@@ -49,7 +49,8 @@ With --metrics ADDR it serves /metrics for Prometheus, /healthz, and /readyz,
 which returns 200 when all its partitions are restored and being read.`,
 		Example: `  eusn-stream run --model demo-data/machine.safetensors
   eusn-stream run -c configs/embedded.yaml
-  eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json`,
+  eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json
+  eusn-stream run --nats-url nats://127.0.0.1:4222 --model new.safetensors --job green --input-job eusn`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -61,6 +62,8 @@ which returns 200 when all its partitions are restored and being read.`,
 	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
 	f.String("sync", "", "when the embedded server fsyncs: default (every two minutes) or always (before each acknowledgement)")
 	f.Int("partitions", 0, "number of partitions when the job is created (later: job resize); 0 = the job's, of a new job 16, or 8 with the embedded server")
+	f.String("input-job", "", "read the input of this other job, beside it; this job has none of its own then")
+	f.String("input-from", "", "where a new job begins in that input: beginning, now, or a time such as 2026-01-31T08:00:00Z")
 	f.Int("shards", 0, "parallel engines; 0 = one per core")
 	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
 	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
@@ -145,7 +148,11 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	var followers sync.WaitGroup
 	var printed error
 	stage.Ready = func() {
-		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", c.Input.Subject, c.Job)
+		reads := c.Input.Subject
+		if c.Input.Job != "" {
+			reads = "the input of job " + c.Input.Job
+		}
+		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
 		followers.Go(func() { logStatus(ctx, log, counters) })
 		followers.Go(func() { followDisk(ctx, log, b, c, diskFirst, diskEvery) })
 		if printer != nil {
@@ -175,6 +182,9 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 // not kept, or it would pass for one. A model that is not the job's has a code
 // of its own.
 func stopFailure(err error, timeout time.Duration) error {
+	if errors.Is(err, pipeline.ErrSource) {
+		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor with the same configuration, which says what the job reads; docs/operations.md, Several jobs on one input")
+	}
 	if errors.Is(err, pipeline.ErrOtherInput) {
 		return cli.Fail(cli.ExitOtherModel, err, "the job's settings of input.*, or none; for other ones a new job: another --dir, or another --job with an input.subject of its own")
 	}

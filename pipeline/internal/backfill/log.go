@@ -59,11 +59,11 @@ func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
 		return err
 	}
 	next := l.at.Seq + 1
-	cons, err := l.JS.OrderedConsumer(ctx, wire.InputStream(l.Input.Job), jetstream.OrderedConsumerConfig{
+	cons, err := l.JS.OrderedConsumer(ctx, l.Input.Name(), jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next, InactiveThreshold: forgetAfter,
 	})
 	if err != nil {
-		return fmt.Errorf("backfill: consumer of %s: %w", wire.InputStream(l.Input.Job), err)
+		return fmt.Errorf("backfill: consumer of %s: %w", l.Input.Name(), err)
 	}
 	l.came, l.fault = make(chan delivered, readAhead), make(chan error, 1)
 	inner, cancel := context.WithCancel(ctx)
@@ -75,7 +75,7 @@ func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
 		}))
 	if err != nil {
 		cancel()
-		return fmt.Errorf("backfill: consumer of %s: %w", wire.InputStream(l.Input.Job), err)
+		return fmt.Errorf("backfill: consumer of %s: %w", l.Input.Name(), err)
 	}
 	l.stop = func() { cancel(); natsclient.StopConsumer(cc, closing) }
 	return nil
@@ -169,7 +169,7 @@ func (l *Log) same(ctx context.Context) error {
 	if l.at.Stored == 0 { // none was
 		return nil
 	}
-	name := wire.InputStream(l.Input.Job)
+	name := l.Input.Name()
 	for {
 		try, cancel := l.Input.Link.Attempt(ctx)
 		m, err := l.Input.Stream.GetMsg(try, l.at.Seq)
@@ -181,7 +181,7 @@ func (l *Log) same(ctx context.Context) error {
 		case err == nil, errors.Is(err, jetstream.ErrMsgNotFound): // it was removed from the beginning
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			return store.LostStream(l.Input.Job, name)
+			return store.LostInput(name)
 		}
 		if err := store.Pause(ctx, store.RetryWait); err != nil {
 			return err
@@ -198,37 +198,4 @@ func partitionIn(subject, job string) (int, bool) {
 	text, _, ok := strings.Cut(rest, ".")
 	part, err := strconv.Atoi(text)
 	return part, ok && err == nil && part >= 0 && part < store.MaxPartitions
-}
-
-// FirstSince is the number of the first message that was stored at a time or
-// later; one more than the last where there is none.
-func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.StreamState, stream string, t time.Time) (uint64, error) {
-	switch {
-	case in.Msgs == 0 || in.LastTime.Before(t):
-		return in.LastSeq + 1, nil
-	case !in.FirstTime.Before(t):
-		return in.FirstSeq, nil
-	}
-	cons, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, HeadersOnly: true, InactiveThreshold: forgetAfter,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("backfill: consumer of %s: %w", stream, err)
-	}
-	for {
-		m, err := cons.Next(jetstream.FetchMaxWait(silence))
-		if err == nil {
-			meta, err := m.Metadata()
-			if err != nil {
-				return 0, fmt.Errorf("backfill: message on %s: %w", m.Subject(), err)
-			}
-			return meta.Sequence.Stream, nil
-		}
-		if ctx.Err() != nil {
-			return 0, ctx.Err()
-		}
-		if !errors.Is(err, jetstream.ErrNoMessages) && !errors.Is(err, context.DeadlineExceeded) {
-			return 0, fmt.Errorf("backfill: consumer of %s: %w", stream, err)
-		}
-	}
 }

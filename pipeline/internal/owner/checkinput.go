@@ -12,7 +12,7 @@ import (
 // checkInput compares the input with what the record says of it, and decides
 // from where to replay.
 func (t *Ownership) checkInput(ctx context.Context) error {
-	c, p, name := t.c, t.part, wire.InputStream(t.w.Job)
+	c, p, name := t.c, t.part, t.w.Server.In.Name()
 	info, err := t.w.Server.In.Info(ctx, c.Record.InSeq)
 	if err != nil {
 		return err

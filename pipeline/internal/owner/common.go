@@ -229,7 +229,7 @@ func (c *Common) consume(r *commonReading, start uint64) (jetstream.ConsumeConte
 	}
 	ctx, cancel := context.WithTimeout(c.w.Shards, createTimeout)
 	defer cancel()
-	cons, err := js.OrderedConsumer(ctx, wire.InputStream(c.w.Job), jetstream.OrderedConsumerConfig{
+	cons, err := js.OrderedConsumer(ctx, c.w.Server.In.Name(), jetstream.OrderedConsumerConfig{
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,

@@ -95,7 +95,7 @@ func (t *Ownership) changes() {
 // begins starts to read behind what the snapshot holds: by the common reader (nil),
 // or by the partition's own consumer.
 func (t *Ownership) begins() (*reader, error) {
-	seq := t.Saving().Seq
+	seq := t.w.Server.In.Before(t.Saving().Seq)
 	t.Input.brought.Store(seq)
 	t.Input.passed.Store(seq)
 	if t.w.Common.begins(t, seq) {
@@ -142,7 +142,8 @@ func (t *Ownership) read(start uint64) (*reader, error) {
 // near.
 func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
 	part := t.part.State.ID
-	cons, err := js.OrderedConsumer(t.ctx, wire.InputStream(t.w.Job), jetstream.OrderedConsumerConfig{
+	start = t.w.Server.In.Before(start-1) + 1
+	cons, err := js.OrderedConsumer(t.ctx, t.w.Server.In.Name(), jetstream.OrderedConsumerConfig{
 		FilterSubjects:    t.w.Server.In.Filters(part),
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,

@@ -87,7 +87,7 @@ func (t *Ownership) instead(lost error) error {
 		t.w.Log.Warn("an earlier snapshot cannot replace the lost one", "partition", t.part.State.ID, "err", err)
 	}
 	if t.first > 1 {
-		return fmt.Errorf("%w; there is no earlier snapshot, and %s begins at message %d: restore one of the two, or start a new job", lost, wire.InputStream(t.w.Job), t.first)
+		return fmt.Errorf("%w; there is no earlier snapshot, and %s begins at message %d: restore one of the two, or start a new job", lost, t.w.Server.In.Name(), t.first)
 	}
 	t.withoutSnapshot(lost, "nothing", 1)
 	return nil

@@ -38,6 +38,9 @@ type Job struct {
 
 	// Begin is called before a change begins, and may refuse it.
 	Begin func(ctx context.Context) error
+	// Alone refuses a job whose input other jobs read. A job that begins to read it
+	// says so before it looks at the entry, so one of the two sees the other.
+	Alone func(ctx context.Context) error
 
 	Progress func(step wire.ResizeStep, done, all int) // optional
 	// Before is called before a step's change of the job is written, and ends
@@ -115,6 +118,9 @@ func (j *Job) Change(ctx context.Context, to int) (wire.Resize, error) {
 			j.sweep(ctx)
 			return wire.Resize{Generation: r.Generation, Partitions: now}, nil
 		}
+		if err := j.Alone(ctx); err != nil {
+			return r, err
+		}
 		if err := j.Begin(ctx); err != nil {
 			return r, err
 		}
@@ -182,6 +188,9 @@ func (j *Job) mapped(ctx context.Context) (int, error) {
 // the server refuses what they commit, and they refuse the records.
 func (j *Job) claim(ctx context.Context) error {
 	r := j.entry.Resize
+	if err := j.Alone(ctx); err != nil { // since it began
+		return err
+	}
 	info, err := j.In.Info(ctx, 0)
 	if err != nil {
 		return err

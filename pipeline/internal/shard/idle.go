@@ -42,6 +42,7 @@ func (s *Shard) observe(p *Partition) error {
 	if e.Empty() {
 		return nil
 	}
+	e.Job = s.Machine.Events
 	data, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("pipeline: end event: %w", err)

@@ -18,11 +18,11 @@ func TestSilent(t *testing.T) {
 	at(50*time.Minute, pipelinetest.Rows("quiet", 1, false, 1, 2), pipelinetest.Rows("ended", 1, true, 1, 2), pipelinetest.Rows("gap", 1, false, 1, 2))
 	at(60*time.Minute, pipelinetest.Rows("fresh", 1, false, 1, 2), pipelinetest.Rows("gap", 3, false, 1, 2))
 	l.p.now = 60*time.Minute + 30*time.Second
-	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
+	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.silence(l.p))); e != "{Job: Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
 		t.Error(e)
 	}
 	l.p.now = 61 * time.Minute
-	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.silence(l.p))); e != "{Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
+	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.silence(l.p))); e != "{Job: Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
 		t.Error(e)
 	}
 	l.p.resumed = 61 * time.Minute

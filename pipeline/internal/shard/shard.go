@@ -75,6 +75,7 @@ type Config struct {
 	Input                                   formats.Input
 	Latency, SnapshotEvery, Lease           time.Duration
 	Idle, Forget                            time.Duration
+	Events                                  string // see state.Rules
 }
 
 // New makes a shard and its engine, which has few slots and grows. Samples that
@@ -128,7 +129,7 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 	}
 	r := state.Rules{
 		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Front: m.Front, Training: m.Training, RateTolerance: c.RateTolerance, Shape: sh,
-		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey,
+		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey, Events: c.Events,
 	}
 	if m.Network.Spec.Standardise || m.Front != nil {
 		copy(r.Mean, m.FirstMissing())

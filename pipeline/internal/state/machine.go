@@ -36,6 +36,8 @@ type Rules struct {
 	MaxStreams            int // that a partition remembers
 	Reorder, ReorderBytes int // messages of a key, and bytes of a partition, that may wait
 	MaxKey                int // bytes of a key; 0 = any number
+
+	Events string // the job in end events that are for these states; see wire.IdleEvent
 }
 
 // decoder reads the samples of a message.

@@ -17,6 +17,9 @@ func (s *Machine) silence(m *step, j *Message) error {
 		m.reject(j, wire.ReasonEvent, err)
 		return nil
 	}
+	if e.Job != s.Events { // another job has not heard of these streams: its silence is its own
+		return nil
+	}
 	m.fx.EndEvents++
 	for _, key := range e.Gaps {
 		src := m.p.Sources[key]

@@ -136,7 +136,7 @@ func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Recor
 		case errors.Is(err, wire.ErrRecord):
 			return err
 		case gone.confirmed(err):
-			return LostStream(c.Job, wire.OutputStream(c.Job))
+			return LostOutput(wire.OutputStream(c.Job))
 		case err != nil: // server away: ask again
 		case seq > 0 && r.Worker == c.Worker && r.Kind == wire.KindClaim && r.Epoch == tried:
 			c.Accept(r, seq, q)
@@ -282,7 +282,7 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 		r, seq, err := c.Read(ctx)
 		switch {
 		case gone.confirmed(err):
-			return LostStream(c.Job, wire.OutputStream(c.Job))
+			return LostOutput(wire.OutputStream(c.Job))
 		case errors.Is(err, wire.ErrRecord):
 			return err
 		case errors.Is(err, nats.ErrConnectionClosed): // for good

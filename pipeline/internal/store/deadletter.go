@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,8 @@ type DeadLetters struct {
 	JS      jetstream.JetStream
 	Link    *Link // of js
 	Job     string
-	Limit   int // bytes of a message, headers included, that the server takes
+	Input   string // the job whose input the messages come from
+	Limit   int    // bytes of a message, headers included, that the server takes
 	Retries func()
 }
 
@@ -65,7 +67,7 @@ func (e *DeadLetters) Publish(ctx context.Context, d *DeadLetter, w Waiter) erro
 	h.Set(wire.HeaderError, d.Text)
 	h.Set(wire.HeaderReason, d.Reason.String())
 	h.Set(wire.HeaderInSeq, strconv.FormatUint(d.Seq, 10))
-	h.Set(wire.HeaderInSubject, wire.InputSubject(e.Job, d.Part, d.Key))
+	h.Set(wire.HeaderInSubject, wire.InputSubject(cmp.Or(e.Input, e.Job), d.Part, d.Key))
 	h.Set(jetstream.MsgIDHeader, e.id(d))
 	msg := &nats.Msg{Subject: wire.DeadLetterSubject(e.Job, d.Part), Header: h, Data: d.Data}
 	if most := e.Limit; len(msg.Data) > most-headerBytes(h) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -25,12 +24,14 @@ func (m *missing) confirmed(err error) bool {
 	return time.Since(m.since) > StaleGrace
 }
 
-// LostStream words the loss of a job's input or output.
-func LostStream(job, name string) error {
-	if name == wire.InputStream(job) {
-		return fmt.Errorf("pipeline: NATS stream %s is gone: %s", name, LostTrack)
-	}
-	return fmt.Errorf("pipeline: NATS stream %s is gone. It held the position of each partition. Do not restart before it is restored: partitions with snapshots would refuse to start, and the others would predict all that %s still holds a second time: %s", name, wire.InputStream(job), LostTrack)
+// LostInput words the loss of the NATS stream of a job's input.
+func LostInput(name string) error {
+	return fmt.Errorf("pipeline: NATS stream %s is gone: %s", name, LostTrack)
+}
+
+// LostOutput words the loss of that of a job's output.
+func LostOutput(name string) error {
+	return fmt.Errorf("pipeline: NATS stream %s is gone. It held the position of each partition. Do not restart before it is restored: partitions with snapshots would refuse to start, and the others would predict all that the input still holds a second time: %s", name, LostTrack)
 }
 
 // LostTrack is what to do about a NATS stream that is not there, or is new.

@@ -13,10 +13,35 @@ import (
 // Input asks the server about a job's input.
 type Input struct {
 	Stream  jetstream.Stream
-	Link    *Link // of stream
-	Job     string
+	Link    *Link        // of stream
+	Job     string       // whose input it is, which may be another job than the one that reads it
+	From    uint64       // to its reader, it begins with this message; 0 = with the first one
 	Pattern wire.Pattern // where producers publish
 	Mixed   *Mixed       // nil but while the number of partitions of an input with several copies changes
+}
+
+// Name is that of its NATS stream.
+func (r *Input) Name() string { return wire.InputStream(r.Job) }
+
+// Before is the message behind which whoever has all up to seq goes on.
+func (r *Input) Before(seq uint64) uint64 { return max(seq+1, r.From) - 1 }
+
+// begins makes of what the server has what there is for the reader: input before
+// From is like input that was removed.
+func (r *Input) begins(info *jetstream.StreamInfo) *jetstream.StreamInfo {
+	info.State.FirstSeq = max(info.State.FirstSeq, r.From)
+	return info
+}
+
+// Look asks for the input's identity and range once.
+func (r *Input) Look(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	try, cancel := r.Link.Attempt(ctx)
+	defer cancel()
+	info, err := r.Stream.Info(try, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return r.begins(info), nil
 }
 
 // OtherHistory is what to do about an input that went back.
@@ -31,7 +56,7 @@ func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
 	if at.Seq == 0 {
 		return nil
 	}
-	name := wire.InputStream(r.Job)
+	name := r.Name()
 	info, err := r.Info(ctx, at.Seq)
 	switch {
 	case err != nil:
@@ -75,11 +100,9 @@ func (r *Input) message(ctx context.Context, seq uint64) (*jetstream.RawStreamMs
 func (r *Input) Info(ctx context.Context, seq uint64) (*jetstream.StreamInfo, error) {
 	var late time.Time
 	for {
-		try, cancel := r.Link.Attempt(ctx)
-		info, err := r.Stream.Info(try)
-		cancel()
+		info, err := r.Look(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil, LostStream(r.Job, wire.InputStream(r.Job))
+			return nil, LostInput(r.Name())
 		}
 		if err == nil {
 			if late.IsZero() {
@@ -115,7 +138,7 @@ func (r *Input) Next(ctx context.Context, part int, known uint64) (wire.Place, e
 func (r *Input) next(ctx context.Context, part int, known uint64) (wire.Place, error) {
 	try, cancel := r.Link.Attempt(ctx)
 	defer cancel()
-	m, err := r.Stream.GetMsg(try, known+1, jetstream.WithGetMsgSubject(r.Pattern.InputFilter(r.Job, part)))
+	m, err := r.Stream.GetMsg(try, r.Before(known)+1, jetstream.WithGetMsgSubject(r.Pattern.InputFilter(r.Job, part)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return wire.Place{}, nil
 	}

@@ -1,11 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -23,8 +26,17 @@ type Job struct {
 	Name       string
 	Partitions int
 	Pattern    wire.Pattern // of its keys; the zero one where its input has several subjects
+	Source     wire.Source  // whose input it reads, where that is another job's
 	JS         jetstream.JetStream
 	In, Out    jetstream.Stream
+}
+
+// InputJob is the job whose input this one reads: most have their own.
+func (j *Job) InputJob() string { return cmp.Or(j.Source.Job, j.Name) }
+
+// Input is the job's input, for questions over that link.
+func (j *Job) Input(link *Link) *Input {
+	return &Input{Stream: j.In, Link: link, Job: j.InputJob(), From: j.Source.From, Pattern: j.Pattern}
 }
 
 var destinationPartitions = regexp.MustCompile(`\{\{partition\((\d+)(,\d+)*\)\}\}`)
@@ -33,8 +45,13 @@ var destinationPartitions = regexp.MustCompile(`\{\{partition\((\d+)(,\d+)*\)\}\
 func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
 	j := &Job{Name: name, JS: js}
 	var err error
-	if j.In, err = js.Stream(ctx, wire.InputStream(name)); err == nil {
-		j.Out, err = js.Stream(ctx, wire.OutputStream(name))
+	if j.Out, err = js.Stream(ctx, wire.OutputStream(name)); err == nil {
+		if j.Source, err = sourceOf(ctx, j.Out, name); err == nil {
+			j.In, err = js.Stream(ctx, wire.InputStream(j.InputJob()))
+		}
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) && j.Source.Job != "" {
+		return nil, fmt.Errorf("pipeline: job %q reads the input of job %q, and that is gone: there is no NATS stream %s: %s", name, j.Source.Job, wire.InputStream(j.Source.Job), LostTrack)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("pipeline: %w %q: has the stage run with this job name?", ErrNoJob, name)
@@ -43,14 +60,14 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 		return nil, fmt.Errorf("pipeline: job %q: %w", name, err)
 	}
 	j.Pattern = PatternOf(j.In.CachedInfo().Config)
-	if j.Partitions, err = partitionsOf(j.In.CachedInfo().Config); err != nil {
+	if j.Partitions, err = PartitionsIn(j.In.CachedInfo().Config); err != nil {
 		return nil, err
 	}
 	return j, nil
 }
 
-// partitionsOf reads the number of partitions off a job's input.
-func partitionsOf(in jetstream.StreamConfig) (int, error) {
+// PartitionsIn reads the number of partitions off a job's input.
+func PartitionsIn(in jetstream.StreamConfig) (int, error) {
 	found := destinationPartitions.FindStringSubmatch(Destination(in))
 	if found == nil {
 		return 0, fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", in.Name)
@@ -72,7 +89,7 @@ func PartitionsOf(ctx context.Context, js jetstream.JetStream, job string) (int,
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(job), err)
 	}
-	return partitionsOf(in.CachedInfo().Config)
+	return PartitionsIn(in.CachedInfo().Config)
 }
 
 // PatternOf is the pattern of a job's input, as its NATS stream has it. The zero
@@ -92,6 +109,76 @@ func (j *Job) Record(ctx context.Context, p int) (wire.Record, error) {
 	}
 	r, _, err := ReadRecord(ctx, j.Out, j.Name, p)
 	return r, err
+}
+
+// ReadEntry returns a job's entry and its sequence number, 0 if there is none.
+func ReadEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entry, uint64, error) {
+	subject := wire.EntrySubject(job)
+	raw, err := out.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return wire.Entry{}, 0, nil
+	}
+	if err != nil {
+		return wire.Entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
+	}
+	e, err := wire.ParseEntry(raw.Header, raw.Data, subject, raw.Sequence)
+	return e, raw.Sequence, err
+}
+
+// sourceOf is whose input a job reads, where that is another job's. An entry that
+// cannot be read is told by who needs it: without it, a job has its own.
+func sourceOf(ctx context.Context, out jetstream.Stream, job string) (wire.Source, error) {
+	e, _, err := ReadEntry(ctx, out, job)
+	if foreign := (*wire.ForeignError)(nil); errors.As(err, &foreign) {
+		return wire.Source{}, nil
+	}
+	return e.Source, err
+}
+
+// ReadersOf are the jobs that read the input of a job beside it, in alphabetical
+// order. A job says so in its entry, from its first start until its output is
+// deleted: also while none of its workers runs.
+func ReadersOf(ctx context.Context, js jetstream.JetStream, job string) ([]string, error) {
+	jobs, err := Jobs(ctx, js)
+	if err != nil {
+		return nil, err
+	}
+	var readers []string
+	for _, name := range jobs {
+		out, err := js.Stream(ctx, wire.OutputStream(name))
+		if errors.Is(err, jetstream.ErrStreamNotFound) { // deleted meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pipeline: which input job %q reads: %w", name, err)
+		}
+		e, _, err := ReadEntry(ctx, out, name)
+		if err != nil {
+			return nil, err
+		}
+		if e.Source.Job == job {
+			readers = append(readers, name)
+		}
+	}
+	return readers, nil
+}
+
+// Jobs are the names of the jobs on a server, in alphabetical order.
+func Jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
+	all := js.ListStreams(ctx)
+	var names []string
+	for info := range all.Info() {
+		for _, subject := range info.Config.Subjects {
+			if name, ok := strings.CutSuffix(subject, ".out.*"); ok && info.Config.Name == wire.OutputStream(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if err := all.Err(); err != nil {
+		return nil, fmt.Errorf("pipeline: jobs not listed: %w", err)
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // ReadRecord returns a partition's last record in a job's output, and its

@@ -18,6 +18,7 @@ import (
 // MaxMessage and Replicas) are none.
 type Layout struct {
 	Job            string
+	InputJob       string // whose input the job reads, where that is another job's: there is none to create
 	Input          wire.Pattern
 	Partitions     int
 	MaxMessage     int           // bytes of an input message, headers included
@@ -60,6 +61,9 @@ func (c Layout) streams() []jetstream.StreamConfig {
 		FirstSeq:   firstRow(),
 	}
 	all := []jetstream.StreamConfig{in, out, dead, rows}
+	if c.InputJob != "" {
+		all = all[1:]
+	}
 	for i := range all {
 		all[i].Retention = jetstream.LimitsPolicy
 		all[i].Storage = jetstream.FileStorage // memory streams vanish with a standalone server
@@ -94,7 +98,7 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *s
 		s, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			if s, err = createStream(ctx, js, want); overlap(err) {
-				err = fmt.Errorf("%w: another NATS stream, perhaps another job's input, takes these subjects; give each job an input subject of its own (input.subject)", err)
+				err = fmt.Errorf("%w: another NATS stream, perhaps another job's input, takes these subjects; give each job an input subject of its own (input.subject), or let this one read the other's input (input.job)", err)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("pipeline: NATS stream %s on %v cannot be created: %w", want.Name, want.Subjects, err))

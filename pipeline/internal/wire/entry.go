@@ -55,6 +55,7 @@ type Entry struct {
 	Worker     string // who wrote it
 	Input      string // how messages are read, as package codec/formats writes it; empty = as Arrow
 	Resize     Resize // the job's number of partitions, where it has changed or is changing
+	Source     Source // whose input it reads, where that is another job's
 	Meta       codec.PredictionMeta
 }
 
@@ -67,10 +68,13 @@ func (e *Entry) Header() Header {
 	if e.Readout != "" {
 		h[HeaderReadout] = []string{e.Readout}
 	}
-	for name, text := range map[string]string{HeaderArith: e.Arithmetic, HeaderInput: e.Input, HeaderResize: e.Resize.String()} {
+	for name, text := range map[string]string{HeaderArith: e.Arithmetic, HeaderInput: e.Input, HeaderResize: e.Resize.String(), HeaderSource: e.Source.String()} {
 		if text != "" {
 			h[name] = []string{text}
 		}
+	}
+	if e.Source.Job != "" {
+		h[HeaderResize] = []string{guard}
 	}
 	return h
 }
@@ -82,7 +86,10 @@ func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error
 		Worker: Get(h, HeaderWorker), Input: Get(h, HeaderInput),
 	}
 	var err error
-	if e.Resize, err = parseResize(Get(h, HeaderResize)); err != nil {
+	if e.Source, err = parseSource(Get(h, HeaderSource)); err == nil && e.Source.Job == "" {
+		e.Resize, err = parseResize(Get(h, HeaderResize))
+	}
+	if err != nil {
 		return Entry{}, Foreign(seq, subject, err)
 	}
 	if e.Meta, _, err = codec.DecodePredictions(body); err == nil && (Get(h, HeaderKind) != KindJob || len(e.Network) != HashDigits) {

@@ -40,6 +40,7 @@ const (
 	HeaderInput     = "Eusn-Input"
 	HeaderGen       = "Eusn-Generation"
 	HeaderResize    = "Eusn-Resize"
+	HeaderSource    = "Eusn-Input-Job"
 	HeaderInSubject = "Eusn-In-Subject"
 	HeaderError     = "Eusn-Error"
 	HeaderReason    = "Eusn-Reason"

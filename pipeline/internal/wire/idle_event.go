@@ -17,6 +17,11 @@ const IdleEntries = 1024
 // has been heard of since then in the input is left alone. So it does not
 // matter how old an event is, who wrote it and how often.
 type IdleEvent struct {
+	// Job is the job that the event is for, where that reads another job's input;
+	// empty = the job whose input it is. Each job leaves the others' events alone.
+	// Programs that do not know the field make a dead letter of such an event, which
+	// ends nothing either.
+	Job       string       `json:"job,omitempty"`
 	Partition int          `json:"partition"`
 	After     uint64       `json:"after"`
 	Streams   []StreamName `json:"streams,omitempty"` // whose sequences end

@@ -8,6 +8,7 @@ import (
 
 func FuzzIdleEvent(f *testing.F) {
 	f.Add([]byte(`{"partition":0,"after":3,"streams":[{"key":"a","stream":"a","forget":true}],"gaps":["b"]}`))
+	f.Add([]byte(`{"job":"green","partition":0,"after":3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, err := ParseIdle(data, 0, 1<<63)
 		if err != nil {

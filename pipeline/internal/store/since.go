@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	sinceForget = time.Minute     // the server's copy of a consumer that went away
+	sinceWait   = 5 * time.Second // for an answer, before it is asked for again
+)
+
+// FirstSince is the number of the first message that was stored at a time or
+// later; one more than the last where there is none.
+func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.StreamState, stream string, t time.Time) (uint64, error) {
+	switch {
+	case in.Msgs == 0 || in.LastTime.Before(t):
+		return in.LastSeq + 1, nil
+	case !in.FirstTime.Before(t):
+		return in.FirstSeq, nil
+	}
+	cons, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, HeadersOnly: true, InactiveThreshold: sinceForget,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: consumer of %s: %w", stream, err)
+	}
+	for {
+		m, err := cons.Next(jetstream.FetchMaxWait(sinceWait))
+		if err == nil {
+			meta, err := m.Metadata()
+			if err != nil {
+				return 0, fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err)
+			}
+			return meta.Sequence.Stream, nil
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if !errors.Is(err, jetstream.ErrNoMessages) && !errors.Is(err, context.DeadlineExceeded) {
+			return 0, fmt.Errorf("pipeline: consumer of %s: %w", stream, err)
+		}
+	}
+}

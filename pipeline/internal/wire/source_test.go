@@ -1,0 +1,59 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// entryWith is an entry as it is stored, with a source.
+func entryWith(t testing.TB, s Source) (Header, []byte) {
+	t.Helper()
+	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}, Columns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := enc.Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Entry{Identity: Identity{Network: strings.Repeat("0", HashDigits)}, Source: s}
+	return e.Header(), body
+}
+
+// A program that knows no other job's input refuses the entry of a job that reads
+// one: all that it knows of that entry is the header of a change of partitions.
+func TestSourceIsRefusedByEarlierPrograms(t *testing.T) {
+	want := Source{Job: "blue", Created: "2026-01-31T08:00:00Z", From: 17}
+	h, body := entryWith(t, want)
+	if e, err := ParseEntry(h, body, "green.out.job", 1); err != nil || e.Source != want || e.Resize != (Resize{}) {
+		t.Errorf("read as %+v, %v, want the source %+v alone", e, err, want)
+	}
+	delete(h, HeaderSource)
+	if _, err := ParseEntry(h, body, "green.out.job", 1); err == nil || !strings.Contains(err.Error(), "a newer program began it") {
+		t.Errorf("without the header: %v, want an error of a newer program", err)
+	}
+	h, body = entryWith(t, Source{})
+	if h[HeaderSource] != nil || h[HeaderResize] != nil {
+		t.Errorf("a job with an input of its own has the headers %v", h)
+	}
+	if e, err := ParseEntry(h, body, "blue.out.job", 1); err != nil || e.Source != (Source{}) {
+		t.Errorf("read as %+v, %v", e, err)
+	}
+}
+
+func FuzzSource(f *testing.F) {
+	f.Add(Source{Job: "blue", Created: "2026-01-31T08:00:00Z", From: 17}.String())
+	f.Add(`{"job":""}`)
+	f.Add(`{"job":"blue","from":-1}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := parseSource(text)
+		if err != nil || s.Job == "" {
+			return
+		}
+		if back, err := parseSource(s.String()); err != nil || back != s {
+			t.Fatalf("%q reads as %+v, written again as %+v, %v", text, s, back, err)
+		}
+	})
+}

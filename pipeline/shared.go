@@ -1,0 +1,241 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// SharedInput says which job's input a job reads, and from where on.
+type SharedInput struct {
+	// Job is whose input it is. It must have one of its own. Empty: the job that
+	// is configured has its own.
+	Job string
+	// From is where a new job begins: FromBeginning (the default), FromNow, or a
+	// time as RFC 3339 has it. A job that has begun goes on from where it was.
+	From string
+}
+
+// Where a new job can begin in another job's input.
+const (
+	FromBeginning = "beginning"
+	FromNow       = "now"
+)
+
+// ErrSource is that of a job that cannot read the input it was told to.
+var ErrSource = errors.New("another input")
+
+func (s SharedInput) validate(job string) error {
+	switch {
+	case s.Job == "" && s.From != "" && s.From != FromBeginning:
+		return fmt.Errorf("the job begins in its own input at %s: only a job that reads another job's input (input.job) can begin elsewhere than at its beginning", s.From)
+	case s.Job == "":
+		return nil
+	case !jobToken.MatchString(s.Job):
+		return fmt.Errorf("the input of job %q: want the name of a job, at most 32 lower-case letters, digits, - and _", s.Job)
+	case s.Job == job:
+		return fmt.Errorf("job %q would read the input of another job, and names itself: leave input.job out, or choose another name for the new job (job)", job)
+	}
+	_, err := s.time()
+	return err
+}
+
+// time is the time in From; zero where that is a word.
+func (s SharedInput) time() (time.Time, error) {
+	if s.From == "" || s.From == FromBeginning || s.From == FromNow {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s.From)
+	if err != nil {
+		return t, fmt.Errorf("the job begins in the input at %q, want %s, %s or a time such as 2026-01-31T08:00:00Z", s.From, FromBeginning, FromNow)
+	}
+	return t, nil
+}
+
+// settleSource finds the input of a job that reads another one's, and takes over
+// what belongs to that input. A configuration that names no such job takes what
+// the job has begun with. Of a job that has not begun, the source is where it is to
+// begin. A job with an input of its own passes unchanged.
+func settleSource(ctx context.Context, js jetstream.JetStream, c Config) (Config, wire.Source, error) {
+	job := c.WithDefaults().Job
+	e, begun, err := entryOf(ctx, js, job)
+	own := e.Source
+	switch {
+	case err != nil:
+		return c, own, err
+	case c.Shared.Job == "":
+		c.Shared.Job = own.Job
+	case begun && c.Shared.Job != own.Job:
+		return c, own, otherSource(job, own.Job, c.Shared.Job)
+	}
+	if c.Shared.Job == "" {
+		return c, own, nil
+	}
+	if !begun {
+		if _, err := js.Stream(ctx, wire.InputStream(job)); err == nil {
+			return c, own, otherSource(job, "", c.Shared.Job)
+		} else if !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return c, own, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(job), err)
+		}
+	}
+	in, err := sharedInput(ctx, js, job, c.Shared.Job)
+	if err != nil {
+		return c, own, err
+	}
+	if c, err = c.on(in); err != nil {
+		return c, own, err
+	}
+	created := wire.CreatedText(in.CachedInfo().Created)
+	if !begun {
+		own = wire.Source{Job: c.Shared.Job, Created: created}
+		own.From, err = c.Shared.begin(ctx, js, in)
+	} else if own.Created != created {
+		err = fmt.Errorf("pipeline: job %q reads an input created %s, but %s was created %s: it was deleted and created again, or the server did not load it; %s: %w",
+			job, own.Created, in.CachedInfo().Config.Name, created, store.LostTrack, ErrSource)
+	}
+	return c, own, err
+}
+
+// entryOf is what a job says of itself, and whether it has begun to.
+func entryOf(ctx context.Context, js jetstream.JetStream, job string) (e wire.Entry, begun bool, err error) {
+	out, err := js.Stream(ctx, wire.OutputStream(job))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return e, false, nil
+	}
+	if err != nil {
+		return e, false, fmt.Errorf("pipeline: NATS stream %s: %w", wire.OutputStream(job), err)
+	}
+	e, seq, err := store.ReadEntry(ctx, out, job)
+	return e, seq > 0, err
+}
+
+// otherSource refuses to change whose input a job reads; empty = its own.
+func otherSource(job, theirs, own string) error {
+	name := func(of string) string {
+		if of == "" {
+			return "an input of its own, " + wire.InputStream(job)
+		}
+		return fmt.Sprintf("the input of job %q", of)
+	}
+	return fmt.Errorf("pipeline: job %q reads %s, this worker was started for %s: a job keeps its input: start the worker with the job's (input.job), or under another job name: %w", job, name(theirs), name(own), ErrSource)
+}
+
+// sharedInput is the input of another job, which must have one of its own.
+func sharedInput(ctx context.Context, js jetstream.JetStream, job, other string) (jetstream.Stream, error) {
+	e, _, err := entryOf(ctx, js, other)
+	if err == nil {
+		err = settled(e, other)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if source := e.Source; source.Job != "" {
+		return nil, fmt.Errorf("pipeline: job %q is to read the input of job %q, which has none: it reads that of job %q itself: set input.job to %s: %w", job, other, source.Job, source.Job, ErrSource)
+	}
+	in, err := js.Stream(ctx, wire.InputStream(other))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("pipeline: job %q is to read the input of job %q, and there is no such job: the server has no NATS stream %s: check input.job, or start that job first: %w", job, other, wire.InputStream(other), ErrSource)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(other), err)
+	}
+	return in, nil
+}
+
+// on takes over what belongs to an input that is there.
+func (c Config) on(in jetstream.Stream) (Config, error) {
+	info := in.CachedInfo()
+	pattern := store.PatternOf(info.Config)
+	partitions, err := store.PartitionsIn(info.Config)
+	if err != nil {
+		return c, err
+	}
+	if pattern.Filter() == "" {
+		return c, fmt.Errorf("pipeline: NATS stream %s has the subjects %v, want one: it is no stage's: %w", info.Config.Name, info.Config.Subjects, ErrSource)
+	}
+	if c.InputSubject == "" {
+		c.InputSubject = pattern.Filter()
+	}
+	if c.pattern().Filter() != pattern.Filter() {
+		return c, fmt.Errorf("pipeline: the input of job %q takes messages on %s, the configuration says %s: leave input.subject out, and it is that job's: %w", c.Shared.Job, pattern.Filter(), c.InputSubject, ErrSource)
+	}
+	if c.Partitions != 0 && c.Partitions != partitions {
+		return c, fmt.Errorf("pipeline: the input of job %q has %d partitions, the configuration says %d: leave stage.partitions out, and it is that job's: %w", c.Shared.Job, partitions, c.Partitions, ErrSource)
+	}
+	c.Partitions = partitions
+	c.MaxMessage = max(c.WithDefaults().MaxMessage, int(info.Config.MaxMsgSize))
+	return c, nil
+}
+
+// begin is the message with which a new job begins; 0 = the first one.
+func (s SharedInput) begin(ctx context.Context, js jetstream.JetStream, in jetstream.Stream) (uint64, error) {
+	state := in.CachedInfo().State
+	at, err := s.time()
+	switch {
+	case err != nil || s.From == "" || s.From == FromBeginning:
+		return 0, err
+	case s.From == FromNow:
+		return state.LastSeq + 1, nil
+	}
+	return store.FirstSince(ctx, js, state, in.CachedInfo().Config.Name, at)
+}
+
+// stillSettled looks at the job whose input a job reads once more, after the entry
+// says that it does: from then on a change of the number of partitions is refused,
+// and one that began before is seen here.
+func stillSettled(ctx context.Context, js jetstream.JetStream, source wire.Source) error {
+	if source.Job == "" {
+		return nil
+	}
+	e, _, err := entryOf(ctx, js, source.Job)
+	if err != nil {
+		return err
+	}
+	return settled(e, source.Job)
+}
+
+// settled refuses a job whose number of partitions changes.
+func settled(e wire.Entry, job string) error {
+	if !e.Resize.UnderWay() {
+		return nil
+	}
+	return fmt.Errorf("pipeline: the input of job %q cannot be read now: %w from %d to %d: complete that with eusn-stream job resize --to %d, or abandon it, and start this worker again", job, ErrResizing, e.Resize.Partitions, e.Resize.To, e.Resize.To)
+}
+
+// formatOn is how a job reads the messages of another job's input. A new job reads
+// them as that job does, unless its own configuration says how. It may take other
+// values of a message, but a message has one format.
+func formatOn(ctx context.Context, js jetstream.JetStream, job string, source wire.Source, own formats.Input, channels []string) (formats.Input, error) {
+	if source.Job == "" {
+		return own, nil
+	}
+	if _, begun, err := entryOf(ctx, js, job); err != nil || begun {
+		return own, err
+	}
+	e, _, err := entryOf(ctx, js, source.Job)
+	if err != nil || e.Readout == "" { // nothing says how that job reads
+		return own, err
+	}
+	theirs, err := formats.Parse(e.Input)
+	if err != nil {
+		return own, otherInput(source.Job, e.Input, own)
+	}
+	switch set := own.WithDefaults(); {
+	case set.IsPlain():
+		if _, err := formats.New(theirs, codec.Schema{Channels: channels}); err != nil {
+			return own, fmt.Errorf("pipeline: job %q, whose input this one reads, reads it in a way that does not fit this model's channels %q: %w: set input.format and input.channels for this job: %w", source.Job, channels, err, ErrSource)
+		}
+		return theirs, nil
+	case set.Format != theirs.Format && set.Format != formats.Auto && theirs.Format != formats.Auto:
+		return own, fmt.Errorf("pipeline: the messages of job %q, whose input this one reads, are %s, and this job would read them as %s: leave input.format out, and it is that job's: %w", source.Job, theirs.Format, set.Format, ErrSource)
+	}
+	return own, nil
+}
