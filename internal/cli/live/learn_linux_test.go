@@ -48,6 +48,9 @@ func TestLearnManyLabels(t *testing.T) {
 			if _, err := js.PublishAsync("eusn.labels."+stream, text); err != nil {
 				return err
 			}
+			if i%1000 == 999 {
+				<-js.PublishAsyncComplete()
+			}
 		}
 		select {
 		case <-js.PublishAsyncComplete():
