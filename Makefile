@@ -59,6 +59,7 @@ cross-purego:
 	go vet -tags purego ./reservoir/... ./internal/dense ./offline/internal/baseline && go test -vet=off -tags purego -run '^$$' ./reservoir ./internal/dense ./offline/internal/baseline
 cross-386:
 	GOARCH=386 go build -tags purego $(QUICK)
+	GOARCH=386 go vet -tags purego ./reservoir
 cross-arm64:
 	GOARCH=arm64 go build $(QUICK)
 	GOARCH=arm64 go vet ./reservoir/...

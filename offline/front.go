@@ -2,6 +2,7 @@ package offline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -113,7 +114,10 @@ func (f Front) check(p reservoir.Policy) error {
 	if front == nil || err != nil {
 		return err
 	}
-	return front.CheckParts(p)
+	if d := front.Decimate; p.Early > 0 && p.Early < d {
+		err = fmt.Errorf("offline: front end: decimate=%d makes one sample of %d, and the policy predicts after every %d (early): want at least %d between predictions, or decimate less", d, d, p.Early, d)
+	}
+	return errors.Join(front.CheckParts(p), err)
 }
 
 // decimation is what decides how many samples the network sees.

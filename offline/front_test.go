@@ -167,6 +167,7 @@ func TestFrontsThatCannotBe(t *testing.T) {
 		{d, "decimate=1", reservoir.Policy{}, "decimate of 1 samples, want 2 to"},
 		{d, "decimate=3", reservoir.Policy{Kind: reservoir.Window, Length: 20, Hop: 10}, "hop of 10 samples, want a multiple of decimate (3)"},
 		{d, "decimate=3,envelope=1s", reservoir.Policy{Kind: reservoir.Count, Length: 20}, "length of 20 samples, want a multiple of decimate (3)"},
+		{d, "decimate=10", reservoir.Policy{Kind: reservoir.Endless, Early: 4}, "decimate=10 makes one sample of 10, and the policy predicts after every 4 (early): want at least 10"},
 		{short, "decimate=8", reservoir.Policy{}, "a sequence is shorter than the 8 samples that decimate makes one of"},
 	} {
 		front, err := ParseFront(c.front)

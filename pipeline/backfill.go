@@ -31,6 +31,8 @@ var (
 	ErrBackfillOther = backfill.ErrOther
 	// ErrBackfillRemains is what is left of a backfill that cannot be continued.
 	ErrBackfillRemains = backfill.ErrRemains
+	// ErrBackfillUnusable is input of which no message can be used; nothing is kept.
+	ErrBackfillUnusable = backfill.ErrUnusable
 	// ErrBackfillRange is a time that the job's log does not have.
 	ErrBackfillRange = errors.New("not in the log")
 )

@@ -466,6 +466,9 @@ func TestBackfillOfMessages(t *testing.T) {
 	from(slices.Repeat([]pipelinetest.Packet{odd}, 200)...)
 	_, err = s.Backfill(t.Context(), o)
 	mentions(t, err, "none of the first", "can be used")
+	if !errors.Is(err, ErrBackfillUnusable) {
+		t.Errorf("%v is not known as ErrBackfillUnusable", err)
+	}
 	nothingLeft(t, o.Out)
 }
 

@@ -49,9 +49,9 @@ predictions to a file, one line each (.jsonl or .csv). The running job is not to
 nothing is published, and it keeps its input, states and predictions. The same model
 gives the same bits as the live stage.
 
---from TIME reads the job's own input from its log: 24h (ago), a time like
-2026-01-31T12:00:00Z, or start for all that is stored. Predictions are those of
-messages stored from then on, up to --to or until now. To know which sequences are
+--from TIME reads the job's own input from its log: 24h (ago), a date (from 00:00 UTC
+on), a time like 2026-01-31T12:00:00Z, or start for all that is stored. Predictions are
+those of messages stored from then on, up to --to or until now. To know which sequences are
 open at that time, the log is read from its first message. --lead-in 1h reads only
 the hour before: faster, but a sequence that began earlier lacks samples, its
 prediction has the flag gap, and windows and counts may lie at other places than the
@@ -70,7 +70,7 @@ uses one core; --rate bounds the samples per second.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
-	f.StringVar(&o.from, "from", "", "24h (ago), a time like 2026-01-31T12:00:00Z, start, or a file; more files may follow as arguments")
+	f.StringVar(&o.from, "from", "", "24h (ago), a date (UTC), a time like 2026-01-31T12:00:00Z, start, or a file; more files may follow as arguments")
 	f.StringVar(&o.to, "to", "", "only what was stored before then, in the same form (default: until now)")
 	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h (default: from its first message)")
 	f.StringVarP(&o.out, "out", "o", "", "file of predictions to write: .jsonl or .csv")
@@ -120,7 +120,7 @@ func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipe
 	if when != nil || len(args) > 0 {
 		o.files = append([]string{o.from}, args...)
 		if o.to != "" || o.leadIn != "" {
-			return w, fmt.Errorf("--to and --lead-in are for the job's log, but --from %s is a file (a time is 24h, 2026-01-31T12:00:00Z or start): all of a file is predicted", o.from)
+			return w, fmt.Errorf("--to and --lead-in are for the job's log, but --from %s is a file (a time is 24h, 2026-01-31, 2026-01-31T12:00:00Z or start): all of a file is predicted", o.from)
 		}
 		return w, nil
 	}
@@ -206,7 +206,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 		return known
 	}
 	if err != nil {
-		return backfillFailure(err, o, done)
+		return backfillFailure(err, c.Model, o, done)
 	}
 	return printBackfilled(a, o, done, time.Since(began))
 }
@@ -251,7 +251,7 @@ func printBackfilled(a *cli.App, o backfillOptions, d pipeline.BackfillDone, too
 }
 
 // backfillFailure says what to do next.
-func backfillFailure(err error, o backfillOptions, d pipeline.BackfillDone) error {
+func backfillFailure(err error, model string, o backfillOptions, d pipeline.BackfillDone) error {
 	part := cli.QuoteForShell(o.out + ".part")
 	if messagesRead(d) == 0 {
 		err = cli.OrInterrupted(err, "nothing was predicted yet")
@@ -267,6 +267,9 @@ func backfillFailure(err error, o backfillOptions, d pipeline.BackfillDone) erro
 		return cli.Fail(cli.ExitFailure, err, remove)
 	case errors.Is(err, pipeline.ErrBackfillRange):
 		return cli.Fail(cli.ExitFailure, err, "--from start, which is all that the log holds; or --from with files")
+	case errors.Is(err, pipeline.ErrBackfillUnusable):
+		next := "--model with one that can read this, or other data; eusn-stream model inspect " + cli.QuoteForShell(model) + " shows this model's channels and policy"
+		return cli.Fail(cli.ExitFailure, err, next)
 	case errors.Is(err, admin.ErrNoJob):
 		return cli.Fail(cli.ExitFailure, err, "the same command with --job and the stage's job name, and --nats-url with its server")
 	}

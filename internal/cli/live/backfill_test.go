@@ -175,8 +175,14 @@ func TestBackfillRefuses(t *testing.T) {
 		}
 		clitest.Exec(t, t.Context(), args...).Want(t, code, says, "try: ")
 	}
-	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	try(cli.ExitUsage, "in the future", "--from", later)
+	gap := in("gap.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", gap, "--members", "1", "--units", "8", "--policy", "gap", "--gap", "1s")
+	timeless := clitest.Write(t, in("timeless.csv"), "stream,c0,c1\nold,1,2\nold,2,3\n")
+	later := time.Now().Add(48 * time.Hour).UTC()
+	for _, form := range []string{time.RFC3339, time.DateOnly} {
+		try(cli.ExitUsage, "in the future", "--from", later.Format(form))
+	}
+	try(cli.ExitFailure, "no message was stored from 2001-02-03T00:00:00Z until 2001-02-04T00:00:00Z", "--from", "2001-02-03", "--to", "2001-02-04")
 	try(cli.ExitUsage, "is not after --from", "--from", "1h", "--to", "2h")
 	try(cli.ExitUsage, "--lead-in soon", "--from", "1h", "--lead-in", "soon")
 	try(cli.ExitUsage, ".jsonl or .csv", "--from", "1h", "--out", in("out.parquet"))
@@ -188,12 +194,13 @@ func TestBackfillRefuses(t *testing.T) {
 	try(cli.ExitFailure, `no job "nosuch"`, "--from", "1h", "--job", "nosuch")
 	try(cli.ExitFailure, "none of the first", "--from", "1h", "--model", wide)
 	try(cli.ExitIntegrity, `reads channels ["c0" "c1" "c2"]`, "--from", table, "--model", wide)
+	try(cli.ExitFailure, "try: --model with one that can read this, or other data", "--from", timeless, "--model", gap)
 	try(cli.ExitFailure, "no such file", "--from", in("none.parquet"))
 	try(cli.ExitIntegrity, `column "c1"`, "--from", clitest.Write(t, in("bad.csv"), "stream,c0,c1\nold,1,x\n"))
 	try(cli.ExitFailure, "is a data set", "--from", table, archive)
 	try(cli.ExitFailure, "is an input", "--from", table, "--out", table)
 	try(cli.ExitFailure, "does not exist", "--from", table, "--out", in("no/out.csv"))
-	clitest.Leftovers(t, dir, "data", "m.safetensors", "wide.safetensors", "old.csv", "bad.csv")
+	clitest.Leftovers(t, dir, "data", "m.safetensors", "wide.safetensors", "old.csv", "bad.csv", "gap.safetensors", "timeless.csv")
 
 	args := []string{"backfill", "--from", table, "--model", model, "--out", out}
 	slow := clitest.Start(t, "", append(args, "--rate", "20", "--progress", "none")...)

@@ -28,7 +28,7 @@ type letterFlags struct{ reason, key, since, until string }
 func (l *letterFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&l.reason, "reason", "", "only this reason: key, header, checksum, malformed, schema, value, time, streams or event (docs/metrics.md), or a part of the message")
 	f.StringVar(&l.key, "key", "", "only this key")
-	f.StringVar(&l.since, "since", "", "only those stored since then: 2h (ago), or a time like 2026-01-31T12:00:00Z")
+	f.StringVar(&l.since, "since", "", "only those stored since then: 2h (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z")
 	f.StringVar(&l.until, "until", "", "only those stored before then, in the same form")
 }
 
@@ -41,7 +41,8 @@ func (l *letterFlags) filter(now time.Time) (admin.LetterFilter, error) {
 	return admin.LetterFilter{Reason: l.reason, Key: l.key, Since: since, Until: until}, errors.Join(err1, err2)
 }
 
-// pointInTime reads how long ago, or when; empty is the zero time.
+// pointInTime reads how long ago, or when; a date is its first moment in UTC, and
+// empty the zero time.
 func pointInTime(flag, text string, now time.Time, help string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -49,11 +50,12 @@ func pointInTime(flag, text string, now time.Time, help string) (time.Time, erro
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return t, cli.Fail(cli.ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, or a time, like 2026-01-31T12:00:00Z", flag, text), help)
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
 	}
-	return t, nil
+	return time.Time{}, cli.Fail(cli.ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, a date, like 2026-01-31 (from 00:00 UTC on), or a time, like 2026-01-31T12:00:00Z", flag, text), help)
 }
 
 func newDeadLetterList(a *cli.App) *cobra.Command {

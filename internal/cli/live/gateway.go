@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -339,75 +337,4 @@ func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (
 		return nil, err
 	}
 	return closeAll, nil
-}
-
-// noLines refuses line protocol where input.* says where the values are in a way
-// that it does not have, such as by the paths of JSON.
-type noLines struct{ why error }
-
-func (n noLines) Decode([]byte) ([]gateway.Part, error) { return nil, n.why }
-
-// payloads decodes with one decoder for each goroutine that needs one.
-type payloads struct {
-	channels int
-	free     sync.Pool // of *payloadDecoder
-}
-
-type payloadDecoder struct {
-	d formats.Decoder
-	b codec.Batch
-}
-
-func newPayloads(in formats.Input, f formats.Format, s codec.Schema) (*payloads, error) {
-	if in.Format == formats.Arrow || in.Format == "" {
-		in = formats.Input{}
-	}
-	in.Format = f
-	first, err := formats.New(in, s)
-	if err != nil {
-		return nil, err
-	}
-	now := func() int64 { return time.Now().UnixNano() }
-	formats.SetClock(first, now)
-	p := &payloads{channels: len(s.Channels), free: sync.Pool{New: func() any {
-		d, err := formats.New(in, s)
-		if err != nil {
-			panic("BUG: " + err.Error()) // the first one was made
-		}
-		formats.SetClock(d, now)
-		return &payloadDecoder{d: d}
-	}}}
-	p.free.Put(&payloadDecoder{d: first})
-	return p, nil
-}
-
-// Decode reads a payload and gives each stream that it names its part.
-func (p *payloads) Decode(payload []byte) ([]gateway.Part, error) {
-	d := p.free.Get().(*payloadDecoder)
-	defer p.free.Put(d)
-	b := &d.b
-	if err := d.d.Decode(payload, b); err != nil {
-		return nil, err
-	}
-	for _, at := range b.Missing {
-		b.X[at] = float32(math.NaN())
-	}
-	if len(b.Keys) == 0 {
-		return []gateway.Part{{X: slices.Clone(b.X), Times: slices.Clone(b.Times), Ends: slices.Clone(b.Ends)}}, nil
-	}
-	parts := make([]gateway.Part, len(b.Keys))
-	for i, k := range b.Keys {
-		parts[i].Key = k
-	}
-	for row, k := range b.Key {
-		to := &parts[k]
-		to.X = append(to.X, b.X[row*p.channels:(row+1)*p.channels]...)
-		if len(b.Times) > 0 {
-			to.Times = append(to.Times, b.Times[row])
-		}
-		if len(b.Ends) > 0 {
-			to.Ends = append(to.Ends, b.Ends[row])
-		}
-	}
-	return parts, nil
 }

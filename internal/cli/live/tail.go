@@ -60,7 +60,7 @@ with the job's data does.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
-	f.StringVar(&o.since, "since", "", "begin with predictions stored since then: 10m (ago), or a time like 2026-01-31T12:00:00Z")
+	f.StringVar(&o.since, "since", "", "begin with predictions stored since then: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z")
 	f.StringVar(&o.stream, "stream", "", "only this stream; * and > stand for tokens of its key")
 	f.StringToStringVar(&o.where, "where", nil, "only streams where the names of the input subject stand for this: site=A,line=3")
 	f.String("subject", "", "input subject of the job, with its names, such as plant.{site}.line.{line}")

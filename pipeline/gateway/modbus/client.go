@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/image"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/loop"
 )
 
 // A unit that does not answer is asked again after firstWait, then twice that, and so
@@ -47,10 +47,9 @@ type Client struct {
 	images []*image.Image // by stream
 	units  []*unit
 	link   *link // nil: none
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
 	poll   poll
-	slow   error // why the poll before took long, if it is known
+	slow   error  // why the poll before took long, if it is known
+	end    func() // what Follow has begun
 }
 
 // unit is a device behind the server's address.
@@ -78,9 +77,7 @@ func Follow(g *gateway.Gateway, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	c.stop = stop
-	c.ended.Go(func() { c.run(ctx) })
+	c.end = loop.Run(c.run)
 	return c, nil
 }
 
@@ -122,10 +119,7 @@ func newClient(to sink, o Options) (*Client, error) {
 }
 
 // Close ends the connection.
-func (c *Client) Close() {
-	c.stop()
-	c.ended.Wait()
-}
+func (c *Client) Close() { c.end() }
 
 func (c *Client) run(ctx context.Context) {
 	defer c.drop()

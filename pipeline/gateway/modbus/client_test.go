@@ -15,6 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/loop"
 )
 
 // device is a server whose answers a test writes, byte by byte: no good server makes
@@ -172,9 +173,7 @@ func poller(t *testing.T, to *book, o Options) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	c.stop = stop
-	c.ended.Go(func() { c.run(ctx) })
+	c.end = loop.Run(c.run)
 	t.Cleanup(c.Close)
 	return c
 }

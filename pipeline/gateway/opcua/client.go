@@ -1,10 +1,8 @@
 package opcua
 
 import (
-	"bytes"
 	"context"
 	"crypto/rsa"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/image"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/loop"
 )
 
 const (
@@ -81,8 +80,7 @@ type Client struct {
 	images []*image.Image
 	on     bool      // a session has subscribed
 	lost   time.Time // when the last one ended
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
+	end    func()    // what Follow has begun
 }
 
 // Follow makes a client that connects, again and again, until Close.
@@ -91,9 +89,7 @@ func Follow(g *gateway.Gateway, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	c.stop = stop
-	c.ended.Go(func() { c.run(ctx) })
+	c.end = loop.Run(c.run)
 	return c, nil
 }
 
@@ -134,28 +130,8 @@ func newClient(to sink, o Options) (*Client, error) {
 	return c, nil
 }
 
-// loadCertificate reads the client's own certificate.
-func (c *Client) loadCertificate() error {
-	pair, err := tls.LoadX509KeyPair(c.o.Cert, c.o.Key)
-	if err != nil {
-		return err
-	}
-	key, ok := pair.PrivateKey.(*rsa.PrivateKey)
-	if !ok {
-		return errors.New("want a key of RSA: the policies of OPC UA have no other")
-	}
-	if len(pair.Leaf.URIs) == 0 {
-		return errors.New("the certificate has no application URI, without which servers refuse it: make one as docs/fieldbus.md has it")
-	}
-	c.own, c.key = pair.Leaf, key
-	return nil
-}
-
 // Close ends the session.
-func (c *Client) Close() {
-	c.stop()
-	c.ended.Wait()
-}
+func (c *Client) Close() { c.end() }
 
 func (c *Client) run(ctx context.Context) {
 	for {
@@ -253,53 +229,6 @@ func (c *Client) session(parent context.Context) error {
 		}
 	}
 }
-
-// endpoint chooses one of the server's endpoints, and how to log in.
-func (c *Client) endpoint(ctx context.Context) ([]opcua.Option, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.wait)
-	defer cancel()
-	all, err := opcua.GetEndpoints(ctx, c.o.URL)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errEndpoints, err)
-	}
-	slices.SortStableFunc(all, func(a, b *ua.EndpointDescription) int { return int(b.SecurityLevel) - int(a.SecurityLevel) })
-	for _, e := range all {
-		policy := e.SecurityPolicyURI[strings.LastIndex(e.SecurityPolicyURI, "#")+1:]
-		switch {
-		case !c.takes(policy):
-			continue
-		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
-			return nil, errors.New("the server's certificate is not that of fieldbus.opcua_trust: if the server has a new one, look at it and give that file; otherwise another server is at this address")
-		}
-		return c.login(e)
-	}
-	return nil, c.noEndpoint()
-}
-
-// login says how to log in at an endpoint.
-func (c *Client) login(e *ua.EndpointDescription) ([]opcua.Option, error) {
-	var opts []opcua.Option
-	if c.own != nil {
-		opts = append(opts, opcua.Certificate(c.own.Raw), opcua.PrivateKey(c.key))
-	}
-	way, want := ua.UserTokenTypeAnonymous, "set fieldbus.opcua_user with EUSN_FIELDBUS_OPCUA_PASSWORD, or opcua_login: certificate"
-	switch {
-	case c.o.Login == "certificate":
-		way, want = ua.UserTokenTypeCertificate, "set fieldbus.opcua_user with EUSN_FIELDBUS_OPCUA_PASSWORD"
-		opts = append(opts, opcua.AuthCertificate(c.own.Raw), opcua.AuthPrivateKey(c.key))
-	case c.o.User != "":
-		way, want = ua.UserTokenTypeUserName, "leave fieldbus.opcua_user empty, or set opcua_login: certificate"
-		opts = append(opts, opcua.AuthUsername(c.o.User, c.o.Password))
-	default:
-		opts = append(opts, opcua.AuthAnonymous())
-	}
-	if !slices.ContainsFunc(e.UserIdentityTokens, func(t *ua.UserTokenPolicy) bool { return t.TokenType == way }) {
-		return nil, fmt.Errorf("the server does not let anybody log in this way (%s): %s", loginNames[way], want)
-	}
-	return append(opts, opcua.SecurityFromEndpoint(e, way)), nil
-}
-
-var loginNames = map[ua.UserTokenType]string{ua.UserTokenTypeAnonymous: "anonymous", ua.UserTokenTypeUserName: "name and password", ua.UserTokenTypeCertificate: "certificate"}
 
 // monitor asks for the variables.
 func (c *Client) monitor(ctx context.Context, sub *opcua.Subscription) error {

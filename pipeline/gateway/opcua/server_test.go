@@ -27,6 +27,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/loop"
 )
 
 // book has what a client gives to a gateway, and says in its log, a line each.
@@ -188,9 +189,7 @@ func follow(t *testing.T, o Options) (book, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	c.stop = stop
-	c.ended.Go(func() { c.run(ctx) })
+	c.end = loop.Run(c.run)
 	end := sync.OnceFunc(c.Close)
 	t.Cleanup(end)
 	return b, end

@@ -177,7 +177,7 @@ func (r *running) useless() error {
 	if d.Unusable == 0 || d.Unusable < d.Messages || d.Messages < tooMany && !r.at.Over {
 		return nil
 	}
-	err := fmt.Errorf("backfill: none of the first %d messages can be used, the first because: %s", d.Messages, d.Reason)
+	err := fmt.Errorf("backfill: %w, none of the first %d, the first because: %s", ErrUnusable, d.Messages, d.Reason)
 	return errors.Join(err, r.out.discard())
 }
 

@@ -18,6 +18,8 @@ var (
 	ErrOther = errors.New("it was begun with something else")
 	// ErrRemains is a file of a computation that cannot be continued.
 	ErrRemains = errors.New("it cannot be continued")
+	// ErrUnusable is an input of which no message can be used.
+	ErrUnusable = errors.New("no message can be used")
 )
 
 // output is the file of predictions while it grows. Nobody else has it: it is
@@ -34,6 +36,13 @@ func positionPath(path string) string { return path + ".position" }
 // openOutput opens the growing file, and the position that it has come to:
 // without one, it is new and empty.
 func openOutput(path string) (o *output, at *Position, state []byte, err error) {
+	if there, err := os.Lstat(partPath(path)); err == nil && !there.Mode().IsRegular() {
+		what := "no regular file"
+		if there.Mode()&fs.ModeSymlink != 0 {
+			what = "a symbolic link"
+		}
+		return nil, nil, nil, fmt.Errorf("backfill: %s is %s, want a file, or nothing: %w", partPath(path), what, ErrRemains)
+	}
 	file, err := os.OpenFile(partPath(path), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("backfill: %w", err)

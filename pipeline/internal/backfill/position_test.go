@@ -149,6 +149,22 @@ func TestOutput(t *testing.T) {
 	put(path+".position", string(encoded(t, longer, "")))
 	refused(ErrRemains)
 	there("out.part", "out.position")
+
+	// What is said of a link is that it is one, and what it leads to stays.
+	elsewhere := filepath.Join(t.TempDir(), "other")
+	put(elsewhere, "mine")
+	os.Remove(path + ".part")
+	os.Remove(path + ".position")
+	if err := os.Symlink(elsewhere, path+".part"); err != nil {
+		t.Fatal(err)
+	}
+	refused(ErrRemains)
+	if _, _, _, err := openOutput(path); err == nil || !strings.Contains(err.Error(), "out.part is a symbolic link") {
+		t.Errorf("of a symbolic link it says: %v", err)
+	}
+	if b, _ := os.ReadFile(elsewhere); string(b) != "mine" {
+		t.Errorf("the file behind the link is %q", b)
+	}
 }
 
 func TestAskedDiffers(t *testing.T) {
