@@ -36,8 +36,8 @@ func followOPCUA(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slo
 	})
 }
 
-// pollModbus polls a server.
-func pollModbus(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slog.Logger) (*modbus.Client, error) {
+// pollModbus polls servers until end.
+func pollModbus(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slog.Logger) (end func(), err error) {
 	return modbus.Follow(g, modbus.Options{
 		Addr: c.Modbus, Unit: c.ModbusUnit, Registers: c.ModbusRegisters.Map(), Channels: s.Channels, Interval: c.ModbusInterval, Timeout: c.ModbusTimeout, Period: c.Period, Log: log,
 	})

@@ -203,12 +203,17 @@ func subscribed(t *testing.T, g *process, times int) {
 // What config check takes as a register, the gateway takes, too.
 func TestModbusPattern(t *testing.T) {
 	for text, ok := range map[string]bool{
-		"holding:100:float32": true, "3/input:7:int16:badc * 0.1 - 40": true, "coil:3": true, "255/discrete:65535 + 1": true, "holding:0:float64 * -2.5e-3": true,
+		"holding:100:float32": true, "3/input:7:int16:badc * 0.1 - 40": true, "coil:3": true, "255/discrete:65535 + 1": true, "holding:0:float64 * -2.5e-3": true, "plc-b:502/coil:3": true, "10.0.0.7:502/3/input:7:int16": true, "[::1]:502/coil:3": true,
+		"plc b:502/coil:3": false, ":502/coil:3": false, "3/plc:502/coil:3": false, "plc/coil:3": false,
 		"": false, "holding:1": false, "coil:3:int16": false, "holding:1:int8": false, "holding:1:int16 *2": false, "holding:1:int16 - -2": false, "1000/coil:1": false, "Holding:1:int16": false, "holding:1:int16 ": false,
 	} {
 		yaml := fmt.Sprintf("fieldbus: {modbus_registers: {p/c0: %q}}\n", text)
 		_, err := config.Load("c.yaml", []byte(yaml), nil, nil)
-		made := modbus.Check(map[string]string{"p/c0": text}, []string{"c0"})
+		servers := "plc:502"
+		if i := strings.Index(text, ":502/"); i >= 0 {
+			servers = text[:i] + ":502"
+		}
+		made := modbus.Check(servers, map[string]string{"p/c0": text}, []string{"c0"})
 		if (err == nil) != ok || (made == nil) != ok {
 			t.Errorf("%q: the configuration says %v, the gateway %v", text, err, made)
 		}

@@ -76,7 +76,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.String("topics", "", "patterns of topics, separated by commas")
 	f.String("sparkplug", "", "groups of Sparkplug B to take over MQTT, separated by commas; + for all")
 	f.String("opcua", "", "server of OPC UA to subscribe to, such as opc.tcp://127.0.0.1:4840; see fieldbus.opcua_nodes")
-	f.String("modbus", "", "server of Modbus TCP to poll, such as 127.0.0.1:502; see fieldbus.modbus_registers")
+	f.String("modbus", "", "servers of Modbus TCP to poll, such as 127.0.0.1:502, separated by commas; see fieldbus.modbus_registers")
 	f.String("outbox", "", "directory of the outbox")
 	f.String("metrics", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
 	config.ShowDefaults(f, gatewayFlags)
@@ -148,11 +148,11 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		defer client.Close()
 	}
 	if c.Fieldbus.Modbus != "" {
-		client, err := pollModbus(g, c.Fieldbus, schema, log)
+		end, err := pollModbus(g, c.Fieldbus, schema, log)
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
 		}
-		defer client.Close()
+		defer end()
 	}
 	closeInputs, err := o.open(a, g, log)
 	if err != nil {

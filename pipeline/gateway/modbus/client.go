@@ -23,9 +23,9 @@ const (
 
 // Options say what a client polls.
 type Options struct {
-	Addr      string            // host:port
+	Addr      string            // host:port; several servers are separated by commas
 	Unit      int               // of registers that name none
-	Registers map[string]string // by KEY/CHANNEL
+	Registers map[string]string // by KEY/CHANNEL; one of another server than the first begins with its address and a /
 	Channels  []string          // of the model
 	Interval  time.Duration     // between two polls
 	Timeout   time.Duration     // for an answer
@@ -39,8 +39,8 @@ type sink interface {
 	Miss(in gateway.Input, samples int, why error)
 }
 
-// Client polls until Close.
-type Client struct {
+// client polls one server.
+type client struct {
 	to     sink
 	o      Options
 	regs   []register
@@ -48,8 +48,7 @@ type Client struct {
 	units  []*unit
 	link   *link // nil: none
 	poll   poll
-	slow   error  // why the poll before took long, if it is known
-	end    func() // what Follow has begun
+	slow   error // why the poll before took long, if it is known
 }
 
 // unit is a device behind the server's address.
@@ -71,17 +70,41 @@ type poll struct {
 	noLink error     // no connection can be had
 }
 
-// Follow makes a client that polls until Close.
-func Follow(g *gateway.Gateway, o Options) (*Client, error) {
-	c, err := newClient(g, o)
+// Follow polls each server, until end.
+func Follow(g *gateway.Gateway, o Options) (end func(), err error) {
+	all, err := newClients(g, o)
 	if err != nil {
 		return nil, err
 	}
-	c.end = loop.Run(c.run)
-	return c, nil
+	var ends []func()
+	for _, c := range all {
+		ends = append(ends, loop.Run(c.run))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}, nil
 }
 
-func newClient(to sink, o Options) (*Client, error) {
+// newClients makes a client for each server.
+func newClients(to sink, o Options) ([]*client, error) {
+	servers, err := divide(o)
+	if err != nil {
+		return nil, err
+	}
+	var all []*client
+	for _, s := range servers {
+		c, err := newClient(to, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func newClient(to sink, o Options) (*client, error) {
 	host, port, err := net.SplitHostPort(o.Addr)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
 		return nil, fmt.Errorf("gateway: fieldbus.modbus is %q: want host:port, such as plc:502", o.Addr)
@@ -92,7 +115,7 @@ func newClient(to sink, o Options) (*Client, error) {
 	if o.Interval <= 0 || o.Timeout <= 0 {
 		return nil, fmt.Errorf("gateway: fieldbus.modbus_interval is %v and fieldbus.modbus_timeout %v: want more than 0", o.Interval, o.Timeout)
 	}
-	c := &Client{to: to, o: o}
+	c := &client{to: to, o: o}
 	keys, regs, err := parseRegisters(o.Registers, o.Channels, byte(o.Unit))
 	if err != nil {
 		return nil, err
@@ -118,10 +141,7 @@ func newClient(to sink, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection.
-func (c *Client) Close() { c.end() }
-
-func (c *Client) run(ctx context.Context) {
+func (c *client) run(ctx context.Context) {
 	defer c.drop()
 	for _, m := range c.images {
 		m.Gap() // of what was before
@@ -162,7 +182,7 @@ func plan(due, now, interval int64) (missed, then int64) {
 }
 
 // miss says that polls were left out.
-func (c *Client) miss(polls int64) {
+func (c *client) miss(polls int64) {
 	why := errors.New("the clock was set back")
 	if polls > 0 {
 		why = fmt.Errorf("%d polls are left out: the one before has taken longer than fieldbus.modbus_interval (%v): raise it, or name fewer registers", polls, c.o.Interval)
@@ -177,7 +197,7 @@ func (c *Client) miss(polls int64) {
 }
 
 // make makes the poll of a time, and gives its samples to the gateway.
-func (c *Client) make(ctx context.Context, at int64) error {
+func (c *client) make(ctx context.Context, at int64) error {
 	p := &c.poll
 	clear(p.failed)
 	p.why, p.noLink = nil, nil
@@ -224,7 +244,7 @@ func (c *Client) make(ctx context.Context, at int64) error {
 }
 
 // fail notes that registers were not read.
-func (c *Client) fail(of []int, why error) {
+func (c *client) fail(of []int, why error) {
 	for _, i := range of {
 		c.poll.failed[c.regs[i].Stream] = true
 	}
@@ -235,7 +255,7 @@ func (c *Client) fail(of []int, why error) {
 
 // ask reads what a unit has. Registers that it refuses have failed; an error is that
 // it does not answer.
-func (c *Client) ask(ctx context.Context, u *unit) error {
+func (c *client) ask(ctx context.Context, u *unit) error {
 	if time.Now().Before(u.again) {
 		return u.why
 	}
@@ -260,7 +280,7 @@ func (c *Client) ask(ctx context.Context, u *unit) error {
 
 // read makes a request, in halves if the device wants it so, and returns what to ask
 // the next time.
-func (c *Client) read(ctx context.Context, q request) ([]request, error) {
+func (c *client) read(ctx context.Context, q request) ([]request, error) {
 	if c.link == nil && c.poll.noLink == nil {
 		c.link, c.poll.noLink = dial(ctx, c.o.Addr, c.o.Timeout)
 	}
@@ -295,7 +315,7 @@ func (c *Client) read(ctx context.Context, q request) ([]request, error) {
 }
 
 // drop ends the connection.
-func (c *Client) drop() {
+func (c *client) drop() {
 	if c.link != nil {
 		c.link.close()
 		c.link = nil

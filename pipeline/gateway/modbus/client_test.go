@@ -167,15 +167,15 @@ func options(d *device) Options {
 		Registers: map[string]string{"p/x": "holding:5:int16", "p/y": "holding:6:int16 * 2"}}
 }
 
-func poller(t *testing.T, to *book, o Options) *Client {
+func poller(t *testing.T, to *book, o Options) (end func()) {
 	t.Helper()
 	c, err := newClient(to, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.end = loop.Run(c.run)
-	t.Cleanup(c.Close)
-	return c
+	end = loop.Run(c.run)
+	t.Cleanup(end)
+	return end
 }
 
 // Registers that touch are one request; the samples have the times of the polls.
@@ -368,7 +368,7 @@ func TestAway(t *testing.T) {
 	d, b := newDevice(t), newBook()
 	o := options(d)
 	d.l.Close()
-	c := poller(t, b, o)
+	end := poller(t, b, o)
 	hears(t, b.missed, "no connection")
 	l, err := net.Listen("tcp", o.Addr)
 	for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -388,7 +388,7 @@ func TestAway(t *testing.T) {
 		gone <- err
 	}()
 	hears(t, b.samples, "p gap ")
-	c.Close()
+	end()
 	if err := <-gone; err != nil {
 		t.Error(err)
 	}
@@ -400,13 +400,13 @@ func TestCloseAtOnce(t *testing.T) {
 	d.set(func(byte, byte, int, int) []byte { return nil }, nil)
 	o := options(d)
 	o.Timeout = time.Hour
-	c := poller(t, newBook(), o)
+	end := poller(t, newBook(), o)
 	for asked := 0; asked == 0; time.Sleep(time.Millisecond) {
 		d.mu.Lock()
 		asked = len(d.asked)
 		d.mu.Unlock()
 	}
-	c.Close() // the test ends within its own limit
+	end() // the test ends within its own limit
 }
 
 func TestPlan(t *testing.T) {
@@ -463,4 +463,31 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	})
+}
+
+// Two servers: each stream comes from its own, and one that is silent holds up only
+// its streams.
+func TestSeveralServers(t *testing.T) {
+	here, there, b := newDevice(t), newDevice(t), newBook()
+	o := options(here)
+	o.Addr += ", " + there.l.Addr().String()
+	at := there.l.Addr().String() + "/"
+	o.Registers = map[string]string{"p/x": "holding:5:int16", "p/y": "coil:1", "q/x": at + "holding:7:int16", "q/y": at + "3/input:8:int16 * 2"}
+	all, err := newClients(b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		t.Cleanup(loop.Run(c.run))
+	}
+	for key, want := range map[string]string{"p": ": [5 1]", "q": ": [7 16]"} {
+		if line := hears(t, b.samples, key+" gap "); !strings.HasSuffix(line, want) {
+			t.Errorf("a sample of %s is %q, want it to end with %q", key, line, want)
+		}
+	}
+	there.set(func(byte, byte, int, int) []byte { return nil }, nil)
+	hears(t, b.missed, "server "+there.l.Addr().String())
+	for range 3 {
+		hears(t, b.samples, ": [5 1]")
+	}
 }

@@ -71,12 +71,6 @@ func parseRegisters(all map[string]string, channels []string, unit byte) (keys [
 	return keys, regs, nil
 }
 
-// Check says what is wrong with registers by KEY/CHANNEL.
-func Check(all map[string]string, channels []string) error {
-	_, _, err := parseRegisters(all, channels, 0)
-	return err
-}
-
 func parseRegister(text string, unit byte) (register, error) {
 	m := aRegister.FindStringSubmatch(text)
 	if m == nil {

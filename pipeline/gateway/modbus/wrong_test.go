@@ -15,6 +15,8 @@ var update = flag.Bool("update", false, "write what is said of wrong settings an
 // wrongSettings are those that no client is made of, for the channels x and y.
 var wrongSettings = []struct{ name, value string }{
 	{"modbus", "plc"}, {"modbus", ":502"}, {"modbus", "tcp://plc:502"}, {"modbus", "plc:0"}, {"modbus", "plc:modbus"},
+	{"modbus", "plc:502, plc:502"}, {"modbus", "plc:502,"}, {"modbus", "plc:502, other:502"},
+	{"p/y", "other:502/coil:2"}, {"p/y of two servers", "b:502/coil:2"},
 	{"unit", "256"}, {"interval", "0s"},
 	{"registers", ""}, {"x", "holding:1:int16"}, {"p/x", "holding:1:int16"}, {"p/z", "holding:1:int16"}, {"a b/x", "holding:1:int16"},
 	{"p/y", "holding:1"}, {"p/y", "40101:int16"}, {"p/y", "holding:40101:float33"}, {"p/y", "holding:400101:int16"}, {"p/y", "holding:65535:float32"}, {"p/y", "coil:3:int16"},
@@ -32,12 +34,14 @@ func sayWrong(name, value string) string {
 		o.Interval = 0
 	case "registers":
 		o.Registers = nil
+	case "p/y of two servers":
+		o.Addr, o.Registers["p/y"] = "a:502, b:502", value
 	case "p/y":
 		o.Registers[name] = value
 	default:
 		o.Registers = map[string]string{name: value}
 	}
-	if _, err := newClient(newBook(), o); err != nil {
+	if _, err := newClients(newBook(), o); err != nil {
 		return err.Error()
 	}
 	return "TAKEN"
