@@ -110,6 +110,26 @@ func TestDocumentedPermissions(t *testing.T) {
 	}
 }
 
+// A login from before workers read with one consumer lacks a right: each partition
+// reads by its own, and nothing waits.
+func TestWithoutFlowControl(t *testing.T) {
+	t.Parallel()
+	const without = `permissions: { subscribe: ">", publish: { allow: [">"], deny: ["$JS.FC.EUSN-IN.>"] } }`
+	addr := configured(t, `accounts { A { jetstream: enabled, users: [{user: u, password: u, `+without+`}] } }`)
+	book := &pipelinetest.LogBook{}
+	b := rigAs(t, addr, "u", book)
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	r := b.start(m, Config{Partitions: 2})
+	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(8, 40), 5)
+	b.publish(packets)
+	b.settle(r, len(packets))
+	waitFor(t, "the refusal", func() bool { return book.Lines("$JS.FC.EUSN-IN.") > 0 })
+	r.reads(t, 0)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("more", 1, 3, 1, true)})
+	b.settle(r, len(packets)+1)
+	r.stop(t)
+}
+
 // What an account lacks for a job's NATS streams is said with its name.
 func TestAccountLimits(t *testing.T) {
 	t.Parallel()

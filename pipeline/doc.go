@@ -187,8 +187,8 @@
 // hands each message to its partition's shard (internal/owner/common.go). A
 // partition that begins later, or lies behind, reads by its own consumer until its
 // shard has all its messages up to where the common one is. It has its own again
-// when the worker has no longer all partitions, when the common consumer is made
-// again, when input may have been lost, or when its shard takes no messages for
+// when the worker has no longer all partitions, when the common consumer has
+// a fault, when input may have been lost, or when its shard takes no messages for
 // 100 ms; it begins behind the last message that the shard has got. What both bring
 // is a repeat, which the shard drops by its number in the input.
 //

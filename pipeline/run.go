@@ -315,8 +315,7 @@ func (r *run) openJob(ctx context.Context) error {
 		Lives: r.members.others, Reader: r.conns.reader, Connected: r.conns.connected,
 		Safeguards: r.stage.guard.Safeguards,
 	}
-	pull, _ := owner.PullBytes(1, maxMessage)
-	r.owners.Common = owner.NewCommon(r.owners, pull, cmp.Or(r.stage.apart, owner.ApartTime), r.conns.common)
+	r.owners.Common = owner.NewCommon(r.owners, cmp.Or(r.stage.apart, owner.ApartTime), r.conns.common)
 	return nil
 }
 

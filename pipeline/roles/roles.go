@@ -104,7 +104,7 @@ func stage(job string) []string {
 	snaps, members := wire.SnapshotStream(job), wire.MemberStream(job)
 	s := []string{
 		job + ".out.*", job + ".dlq.*", job + ".rows.*.*", "$KV." + wire.MemberBucket(job) + ".>", "$O." + wire.SnapshotBucket(job) + ".>",
-		"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.FC." + snaps + ".>",
+		"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.FC." + snaps + ".>", "$JS.FC." + in + ".>",
 	}
 	for _, name := range []string{in, out, dead, rows, snaps, members} {
 		s = append(s, api("STREAM.INFO", name))

@@ -2,16 +2,17 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 const (
@@ -41,7 +42,7 @@ const (
 // to the common consumer's place are with its shard. It leaves, and reads by its
 // own consumer behind the last message that its shard got, when its shard takes no
 // messages for a while, or its input may have been lost. All leave when the
-// worker has no longer all partitions, or the client makes the consumer again.
+// worker has no longer all partitions, or the consumer has a fault.
 //
 // No message is left out or comes too early: of what a partition gets, from the
 // common consumer or its own, each is in order and has no gap, and each begins no
@@ -50,7 +51,6 @@ const (
 type Common struct {
 	w     *Worker
 	open  func() (jetstream.JetStream, error) // its connection
-	pull  int
 	apart time.Duration
 
 	whole  atomic.Bool // the worker has all partitions
@@ -66,11 +66,11 @@ type Common struct {
 type commonReading struct {
 	at      uint64 // what becomes of the messages up to this one is decided
 	members []*member
-	joined  int64 // members
-	unread  int64 // input messages that the server had when the last one came
-	heard   bool  // a message of its consumer has come
+	joined  int64  // members
+	unread  int64  // input messages that the server had when the last one came
+	count   uint64 // messages of its consumer that have come
 	over    bool
-	stop    jetstream.ConsumeContext // nil while the consumer is being made
+	stop    func() // nil while the consumer is being made
 }
 
 // member is a partition that a common consumer reads for.
@@ -80,10 +80,10 @@ type member struct {
 }
 
 // NewCommon makes the common reader of a worker, which reads nothing before the
-// worker has all partitions. open gives its connection, and pull is how many bytes
-// it may ask for at once. apart is ApartTime but in tests.
-func NewCommon(w *Worker, pull int, apart time.Duration, open func() (jetstream.JetStream, error)) *Common {
-	return &Common{w: w, open: open, pull: pull, apart: apart}
+// worker has all partitions. open gives its connection. apart is ApartTime but in
+// tests.
+func NewCommon(w *Worker, apart time.Duration, open func() (jetstream.JetStream, error)) *Common {
+	return &Common{w: w, open: open, apart: apart}
 }
 
 // Whole tells whether the worker has all partitions.
@@ -199,13 +199,13 @@ func (c *Common) end() {
 	}
 	r.over, c.now, c.after = true, nil, time.Now().Add(c.apart)
 	if r.stop != nil {
-		c.beside.Go(func() { natsclient.StopConsumer(r.stop, LeaveDeadline) })
+		c.beside.Go(r.stop)
 	}
 }
 
 // read makes the consumer of a reading.
 func (c *Common) read(r *commonReading, start uint64) {
-	cc, err := c.consume(r, start)
+	stop, err := c.consume(r, start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -216,44 +216,49 @@ func (c *Common) read(r *commonReading, start uint64) {
 		}
 		c.after = time.Now().Add(refusedTime)
 	case r.over:
-		c.beside.Go(func() { natsclient.StopConsumer(cc, LeaveDeadline) })
+		c.beside.Go(stop)
 	default:
-		r.stop = cc
+		r.stop = stop
 	}
 }
 
-func (c *Common) consume(r *commonReading, start uint64) (jetstream.ConsumeContext, error) {
+func (c *Common) consume(r *commonReading, start uint64) (stop func(), err error) {
 	js, err := c.open()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.w.Shards, createTimeout)
 	defer cancel()
-	cons, err := js.OrderedConsumer(ctx, c.w.Server.In.Name(), jetstream.OrderedConsumerConfig{
-		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:       start,
-		InactiveThreshold: forgetAfter,
-	})
+	p, err := push(ctx, js, c.w.Server.In.Name(), start, func(m *nats.Msg) { c.came(r, m) }, func(err error) { c.lost(r, err) })
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: common consumer: %w", err)
 	}
-	return cons.Consume(func(m jetstream.Msg) { c.came(r, m) },
-		jetstream.PullMaxBytes(c.pull), jetstream.PullHeartbeat(heartbeat),
-		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-			c.w.Counters.Resets.Add(1)
-			c.w.Log.Debug("common consumer recovers", "err", err)
-		}))
+	return p.stop, nil
+}
+
+// lost ends a reading whose consumer has a fault.
+func (c *Common) lost(r *commonReading, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.over {
+		return
+	}
+	c.w.Counters.Resets.Add(1)
+	c.w.Log.Debug("common consumer lost: each partition reads by its own for a while", "err", err)
+	if c.end(); errors.Is(err, errNoFlow) {
+		c.after = time.Now().Add(refusedTime)
+	}
 }
 
 // came hands a message to its partition.
-func (c *Common) came(r *commonReading, m jetstream.Msg) {
+func (c *Common) came(r *commonReading, m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
 		c.Dissolve() // the partition that it is for will say so
 		return
 	}
 	at := wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
-	member := c.follow(r, m.Subject(), at.Seq, meta.Sequence.Consumer, int64(meta.NumPending))
+	member := c.follow(r, m.Subject, at.Seq, meta.Sequence.Consumer, int64(meta.NumPending))
 	if member == nil || member.hand(m, at) {
 		return
 	}
@@ -280,12 +285,12 @@ func (c *Common) follow(r *commonReading, subject string, seq, ofConsumer uint64
 	if r.over {
 		return nil
 	}
-	if r.heard && (ofConsumer == 1 || unread+1 < r.unread) { // see Receive
+	if ofConsumer != r.count+1 || r.count > 0 && unread+1 < r.unread { // see Receive
+		c.w.Counters.Resets.Add(1)
 		c.end()
 		return nil
 	}
-	r.heard, r.at = true, seq
-	r.unread = unread
+	r.count, r.at, r.unread = ofConsumer, seq, unread
 	if part, _, ok := c.w.Server.In.PlaceOf(subject); ok && part >= 0 && part < len(r.members) {
 		return r.members[part]
 	}
@@ -294,7 +299,7 @@ func (c *Common) follow(r *commonReading, subject string, seq, ofConsumer uint64
 
 // hand passes a message to the partition's shard. False says that the partition
 // must leave: it has not got the message.
-func (m *member) hand(msg jetstream.Msg, at wire.Place) bool {
+func (m *member) hand(msg *nats.Msg, at wire.Place) bool {
 	t := m.t
 	v := &t.Input
 	switch {
@@ -315,7 +320,7 @@ func (m *member) hand(msg jetstream.Msg, at wire.Place) bool {
 		m.asked = true
 	}
 	t.part.Waiting.Add(1)
-	if !t.queue(t.job(msg, at, lost)) {
+	if !t.queue(t.job(msg.Subject, msg.Header, msg.Data, at, lost)) {
 		t.part.Waiting.Add(-1)
 		return t.ctx.Err() != nil
 	}

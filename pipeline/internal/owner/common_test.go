@@ -20,7 +20,7 @@ import (
 func commonOf(t *testing.T, partitions int) (*Common, []*Ownership) {
 	ctx, stop := context.WithCancel(t.Context())
 	w := &Worker{Job: "j", Partitions: partitions, Log: slog.New(slog.DiscardHandler), Counters: new(stats.Counters), Shards: ctx, Server: Server{In: &store.Input{Job: "j"}}, Safeguards: Safeguards{Trusting: true}}
-	c := NewCommon(w, 1, time.Hour, func() (jetstream.JetStream, error) {
+	c := NewCommon(w, time.Hour, func() (jetstream.JetStream, error) {
 		<-ctx.Done()
 		return nil, errors.New("no server")
 	})
@@ -63,6 +63,7 @@ func TestWhoJoinsTheCommonReader(t *testing.T) {
 	o[4].w = &Worker{Drain: &Drain{}, Server: c.w.Server}
 	takes(t, c, o[4], 12, true, false)
 	for subject, want := range map[string]*Ownership{"j.in.0.k": o[0], "j.in.1.a.b": o[1], "j.in.2.k": o[2], "j.in.3.k": nil, "j.in.6.k": nil, "j.in.*.k": nil, "j.in.-1.k": nil, "j": nil} {
+		r.count = 1
 		m := c.follow(r, subject, 13, 2, 5)
 		if (m == nil) != (want == nil) || m != nil && m.t != want {
 			t.Errorf("a message on %s goes to %+v", subject, m)
@@ -100,7 +101,8 @@ func TestEndedPartitionDoesNotJoin(t *testing.T) {
 // message is used: each partition looks by itself.
 func TestCommonReaderEndsAtADoubt(t *testing.T) {
 	for name, next := range map[string]func(*Common, *commonReading) *member{
-		"a new consumer": func(c *Common, r *commonReading) *member { return c.follow(r, "j.in.0.k", 12, 1, 9) },
+		"a new consumer":              func(c *Common, r *commonReading) *member { return c.follow(r, "j.in.0.k", 12, 1, 9) },
+		"a message that has not come": func(c *Common, r *commonReading) *member { return c.follow(r, "j.in.0.k", 12, 3, 8) },
 		"unread messages gone": func(c *Common, r *commonReading) *member {
 			return c.follow(r, "j.in.0.k", 12, 2, 7)
 		},
@@ -127,7 +129,7 @@ func TestHandOrLeave(t *testing.T) {
 	_, all := commonOf(t, 1)
 	o := all[0]
 	m := &member{t: o}
-	msg := fakeMessage("j.in.0.k")
+	msg := &nats.Msg{Subject: "j.in.0.k"}
 	o.Input.passed.Store(5)
 	for _, step := range []struct {
 		seq    uint64
@@ -180,17 +182,3 @@ func TestPartitionsGatherInTime(t *testing.T) {
 	}
 	takes(t, c, o[0], 8, false, true)
 }
-
-// fakeMessage is a message that nobody looks into but for its subject.
-func fakeMessage(subject string) jetstream.Msg {
-	return subjectOnly{subject: subject}
-}
-
-type subjectOnly struct {
-	jetstream.Msg
-	subject string
-}
-
-func (s subjectOnly) Subject() string      { return s.subject }
-func (s subjectOnly) Headers() nats.Header { return nil }
-func (s subjectOnly) Data() []byte         { return nil }

@@ -30,10 +30,8 @@ const (
 	// does not answer is asked until the ownership ends.
 	consumerAttempts = 10
 
-	heartbeat     = time.Second
-	forgetAfter   = 30 * time.Second // the server's copy of a consumer that went away
-	CloseDeadline = 5 * time.Second  // for callbacks that nothing else ends
-	LeaveDeadline = time.Second      // for those of a partition that is given up: its shard drops what they bring
+	CloseDeadline = 5 * time.Second // for callbacks that nothing else ends
+	LeaveDeadline = time.Second     // for those of a partition that is given up: its shard drops what they bring
 )
 
 // PullBytes is how much each of n consumers may ask for at once, and how many
@@ -212,7 +210,7 @@ func (t *Ownership) came(m jetstream.Msg, r *reader) {
 	t.part.Waiting.Add(1) // also while the queue is full
 	v.brought.Store(at.Seq)
 	select {
-	case t.shard.Queue <- t.job(m, at, lost):
+	case t.shard.Queue <- t.job(m.Subject(), m.Headers(), m.Data(), at, lost):
 	case <-t.ctx.Done():
 		t.part.Waiting.Add(-1)
 		return
@@ -224,11 +222,11 @@ func (t *Ownership) came(m jetstream.Msg, r *reader) {
 }
 
 // job is an input message on its way to the shard.
-func (t *Ownership) job(m jetstream.Msg, at wire.Place, lost bool) shard.Job {
+func (t *Ownership) job(subject string, h wire.Header, data []byte, at wire.Place, lost bool) shard.Job {
 	return shard.Job{
 		Part: t.part, Msg: state.Message{
-			Seq: at.Seq, Stored: at.Stored, Key: wire.KeyOf(m.Subject()),
-			Header: m.Headers(), Data: m.Data(), Lost: lost,
+			Seq: at.Seq, Stored: at.Stored, Key: wire.KeyOf(subject),
+			Header: h, Data: data, Lost: lost,
 		},
 	}
 }
