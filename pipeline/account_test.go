@@ -99,6 +99,9 @@ func TestDocumentedPermissions(t *testing.T) {
 	publish(6, 7)
 	stage.settle(r, 6*len(keys)+1)
 	r.stop(t)
+	follower := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	follower.Readouts[0].Weights[0]++
+	stage.start(follower, c).stop(t) // reads the job's model from its registry
 	if n := len(stage.predictions(c.WithDefaults().Job)); n != len(keys) {
 		t.Errorf("predictions of %d streams, want %d", n, len(keys))
 	}
@@ -136,5 +139,5 @@ func TestAccountLimits(t *testing.T) {
 	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)
 	b := rigAs(t, addr, "u", &pipelinetest.LogBook{})
 	s := Stage{Config: Config{Partitions: 1}, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: b.dial}
-	mentions(t, s.Run(t.Context()), "maximum number of streams", "a job needs 6 NATS streams", "max_streams")
+	mentions(t, s.Run(t.Context()), "maximum number of streams", "a job needs 7 NATS streams", "max_streams")
 }

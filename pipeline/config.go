@@ -77,7 +77,7 @@ const (
 // MaxPartitions is the most that a job can have.
 const MaxPartitions = maxPartitions
 
-// JobStreams is how many NATS streams a job has: four, and those of its two
+// JobStreams is how many NATS streams a job has: four, and those of its three
 // buckets.
 const JobStreams = store.JobStreams
 

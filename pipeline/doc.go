@@ -199,18 +199,20 @@
 // job's other NATS streams are created again if they were deleted; if the
 // snapshots were deleted, every state is stored once more.
 //
-// A job runs one model. Its first worker stores the identity of the model in
-// one message on <job>.out.job, which the server takes only if there is
-// none. Every record repeats the identity, and each worker's name in the
-// member list ends with it. A worker compares all three before it adds
-// itself to the list or claims anything. If its network or its readout is
-// another one, it ends with ErrOtherModel: a worker that is started again
-// and again with the wrong model does not disturb the others. A job of an
-// older program, without such a message, is taken over by the first worker
-// whose network fits the job's snapshots. The message is part of the output
-// and is deleted with it, because the output is what makes a job one job.
-// Imported states bring their network, and the first worker brings its
-// readout.
+// A job runs one model. Its first worker stores the model in the job's registry
+// (package registry, bucket <JOB>-MODELS), and then its identity in one message
+// on <job>.out.job, which the server takes only if there is none. Every record
+// repeats the identity, and each worker's name in the member list ends with it. A
+// worker compares all three before it adds itself to the list or claims anything.
+// If its network is another one, it ends with ErrOtherModel: a worker that is
+// started again and again with the wrong model does not disturb the others. If
+// only its readout is another one, it takes the job's model from the registry, says
+// so, and predicts with that; where the registry does not have it, the worker ends
+// with ErrOtherModel, too. So of workers that begin a job at once, one decides.
+// A job of an older program, without such a message, is taken over by the first
+// worker whose network fits the job's snapshots. The message is part of the output
+// and is deleted with it, because the output is what makes a job one job. Imported
+// states bring their network, and the first worker brings its readout.
 //
 // How messages are read (Config.Input: the format, and where in a message each
 // value is) decides what samples a job has seen, and a replay must see the same

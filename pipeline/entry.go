@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -20,22 +20,15 @@ import (
 // ErrOtherModel is that of a worker whose model is not the one its job runs.
 var ErrOtherModel = errors.New("nothing was claimed")
 
-// readoutOf identifies a readout, whatever others the model has, with what its
-// predictions' flags depend on: the same scores with other ranges are other
-// predictions. So are those of messages that are read in another way: programs
-// from before there was one refuse such a job.
+// readoutOf is the part of a job's identity that stands for a readout and for how
+// messages are read: programs from before there were formats refuse a job that
+// reads other messages than Arrow.
 func readoutOf(m *reservoir.Model, head *readout.Linear, in formats.Input) (string, error) {
-	alone := *m
-	alone.Readouts = []*readout.Linear{head}
-	alone.Training = reservoir.Training{MinLength: m.Training.MinLength, MaxLength: m.Training.MaxLength, Inputs: m.Training.Inputs, Rate: m.Training.Rate, LongestInterval: m.Training.LongestInterval}
-	print, err := alone.Fingerprint()
+	print, err := registry.Fingerprint(m, head)
 	if err != nil {
 		return "", fmt.Errorf("pipeline: %w", err)
 	}
-	if text := inputText(in); text != "" {
-		print = fmt.Sprintf("%x", sha256.Sum256([]byte(print+" "+text)))
-	}
-	return print[:wire.HashDigits], nil
+	return registry.Identity(print, inputText(in)), nil
 }
 
 // writeEntry publishes the entry in the place of message expect, 0 = of none. taken

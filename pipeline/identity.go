@@ -31,6 +31,7 @@ type self struct {
 	arithmetic string      // the engine's, as in a record
 	resize     wire.Resize // what the job's entry says of its partitions
 	source     wire.Source // whose input the job reads, where that is another job's
+	begun      bool        // the job had a readout when this worker looked for it
 }
 
 // pickHead finds the named readout, the first where no name is given.
@@ -62,9 +63,11 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 		return err
 	}
 	if what := r.model.Differs(theirs.Identity); what != "" {
-		return r.refuse(job, what, theirs)
+		return r.overtaken(ctx, at, job, r.refuse(job, what, theirs))
 	}
-	if err := r.compareMembers(ctx, job, others); err != nil {
+	if err := r.compareMembers(ctx, job, others); errors.Is(err, ErrOtherModel) {
+		return r.overtaken(ctx, at, job, err)
+	} else if err != nil {
 		return err
 	}
 	theirs, err = agree(ctx, &own, at.JS, at.Out, at.Snaps, job, empty)
@@ -73,13 +76,22 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 	}
 	r.resize, r.source = theirs.Resize, theirs.Source
 	if what := r.model.Differs(theirs.Identity); what != "" {
-		return r.refuse(job, what, theirs)
+		return r.overtaken(ctx, at, job, r.refuse(job, what, theirs))
 	}
 	if store.Refused(err) && own.Source.Job == "" { // as a partition's records are, which is dealt with there
 		log.Warn("the server refused to store which model this job runs: a worker with another model is recognised only by the partitions' records", "subject", wire.EntrySubject(job), "err", err)
 		return nil
 	}
 	return err
+}
+
+// overtaken marks a refusal with errBegun where the job has begun since this
+// worker looked for its model.
+func (r *self) overtaken(ctx context.Context, at owner.Server, job string, refusal error) error {
+	if e, _, err := store.ReadEntry(ctx, at.Out, job); r.begun || err != nil || e.Readout == "" {
+		return refusal
+	}
+	return fmt.Errorf("%w: %w", errBegun, refusal)
 }
 
 // agree returns what a job says of itself, which becomes own where that is no
@@ -141,7 +153,7 @@ func (r *self) refuse(job, what string, e wire.Entry) error {
 func (r *self) otherModel(job, what, theirs string) error {
 	advice := "a network (with its front end, policy, channels and arithmetic) cannot continue the states of another: start this worker with the job's model, or under another job name"
 	if what == "readout" {
-		advice = "a job has one readout, and reads its messages in one way: start this worker with the job's model, readout (stage.head) and input format (input.format and what belongs to it), or under another job name, into which states may be imported"
+		advice = "a worker with another readout predicts with the job's, but the job's registry does not have that model: publish it there (eusn-stream model publish, with the job's model), or start this worker with the job's model, readout (stage.head) and input format (input.format and what belongs to it), or under another job name, into which states may be imported"
 	}
 	return fmt.Errorf("pipeline: job %q runs with another %s than this worker's: %s, this worker has %s: %s: %w", job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
 }

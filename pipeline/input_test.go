@@ -140,6 +140,7 @@ func TestJobKeepsItsInput(t *testing.T) {
 		other(formats.Input{Format: formats.JSON}, `input.channels of "x" is "$.a", not not set`, `input.time_unit is "ms", not "ns"`)
 		c.Input.Separator = "|" // does nothing in JSON
 		other(formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "$.b"}, TimeUnit: "ms"}, `"$.a", not "$.b"`)
+		b.forget(c.Job)
 		b.refusedFor(t, head, c, "readout")
 	}
 	check()

@@ -76,23 +76,32 @@ func (s *Stage) prepare() (*run, error) {
 	}
 	r.conns.open, r.conns.job = s.Dial, r.cfg.Job
 	r.self.worker = nuid.Next()
-	var err error
-	if r.self.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
+	if err := r.setModel(); err != nil {
 		return nil, err
 	}
 	if _, err := formats.New(r.cfg.Input, codec.Schema{Channels: s.Model.Channels}); err != nil {
 		return nil, err // before anything is asked of a server
 	}
-	sum, err := s.Model.Fingerprint()
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
-	}
-	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.head.Name, Labels: r.self.head.Classes, Columns: r.self.head.Columns()}
-	r.counters.Classify(r.self.meta.Labels)
 	if s.Model.Policy.Kind == reservoir.Endless {
 		r.log.Warn("sequences of this model never end, so its states must forget: if predictions drift, train a model with a larger gamma*eps")
 	}
 	return r, nil
+}
+
+// setModel makes what predictions and counters say of the stage's model.
+func (r *run) setModel() error {
+	s := r.stage
+	var err error
+	if r.self.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
+		return err
+	}
+	sum, err := s.Model.Fingerprint()
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.head.Name, Labels: r.self.head.Classes, Columns: r.self.head.Columns()}
+	r.counters.Classify(r.self.meta.Labels)
+	return nil
 }
 
 // open connects, creates or checks what the job has on the server, and sets
@@ -128,10 +137,16 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.patiently(ctx, func() error { return r.settleInput(ctx) }); err != nil {
 		return err
 	}
+	if err := r.patiently(ctx, func() error { return r.settleModel(ctx) }); err != nil {
+		return err
+	}
 	if err := r.openShards(); err != nil {
 		return err
 	}
 	if err := r.patiently(ctx, func() error { return r.openJob(ctx) }); err != nil {
+		return err
+	}
+	if err := r.patiently(ctx, func() error { return r.publishModel(ctx) }); err != nil {
 		return err
 	}
 	err = r.patiently(ctx, func() error {

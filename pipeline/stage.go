@@ -81,6 +81,8 @@ func (s *Stage) Run(ctx context.Context) error {
 			says = "engine lost: its partitions are restored from their snapshots on another engine"
 		case errors.Is(err, ErrOtherInput) && s.Config.Input.IsPlain():
 			continue // another worker has begun the job meanwhile: what it stored is taken over
+		case errors.Is(err, errBegun):
+			continue // likewise
 		case errors.Is(err, errClosed):
 			says = "a NATS connection was closed for good, starting again on new connections from the last snapshots: the server's log says why it was closed"
 		default:

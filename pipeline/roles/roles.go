@@ -15,7 +15,7 @@ const (
 	Gateway  Role = "gateway"  // publishes samples, reads how far the input has them and what the job reads
 	Stage    Role = "stage"    // is a worker on another machine; makes no NATS streams
 	Reader   Role = "reader"   // reads predictions
-	Analyst  Role = "analyst"  // reads the input, to predict it again or learn from it; publishes nothing
+	Analyst  Role = "analyst"  // reads the input and the models, to predict it again or learn from it; publishes nothing
 	Labeller Role = "labeller" // reads predictions, writes and reads labels
 	Operator Role = "operator" // looks at the job and mends it
 )
@@ -30,9 +30,9 @@ func (r Role) Does() string {
 		Gateway:  "publishes samples and continues where the input is: eusn-stream gateway, clients that resume",
 		Stage:    "is a worker of the job on another machine",
 		Reader:   "reads predictions: eusn-stream tail, the clients",
-		Analyst:  "reads the job's input and labels, predicts it again and learns from it: eusn-stream backfill, learn",
+		Analyst:  "reads the job's input, labels and models, predicts it again and learns from it: eusn-stream backfill, learn, model list, model show",
 		Labeller: "reads predictions, writes and reads labels",
-		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay",
+		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay, model",
 	}[r]
 }
 
@@ -60,7 +60,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		return Rights{}, fmt.Errorf("roles: %w", err)
 	}
 	subject = pattern.Filter()
-	in, out, labels := wire.InputStream(job), wire.OutputStream(job), wire.LabelStream(job)
+	in, out, labels, models := wire.InputStream(job), wire.OutputStream(job), wire.LabelStream(job), wire.ModelStream(job)
 	r := Rights{Subscribe: []string{InboxPrefix(user) + ".>"}}
 	add := func(subjects ...string) { r.Publish = append(r.Publish, subjects...) }
 	switch role {
@@ -80,13 +80,14 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(reading(in)...)
 		add(reading(labels)...)
 		add(api("STREAM.MSG.GET", in))                           // whether it is still what it was
-		add(api("STREAM.INFO", out), api("STREAM.MSG.GET", out)) // how the job reads its messages
+		add(api("STREAM.INFO", out), api("STREAM.MSG.GET", out)) // how the job reads its messages, and which model it runs
+		add(objects(models)...)
 	case Labeller:
 		add(wire.LabelSubjects(job))
 		add(reading(out)...)
 		add(reading(labels)...)
 	case Operator:
-		add(subject, job+".>", "$KV."+wire.MemberBucket(job)+".>", "$O."+wire.SnapshotBucket(job)+".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>")
+		add(subject, job+".>", "$KV."+wire.MemberBucket(job)+".>", "$O."+wire.SnapshotBucket(job)+".>", "$O."+wire.ModelBucket(job)+".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>")
 	}
 	return r, nil
 }
@@ -96,6 +97,11 @@ func api(call, stream string) string { return "$JS.API." + call + "." + stream }
 // reading is what a consumer of a NATS stream that acknowledges nothing needs.
 func reading(stream string) []string {
 	return []string{api("STREAM.INFO", stream), api("CONSUMER.*", stream+".>"), api("CONSUMER.MSG.NEXT", stream+".>")}
+}
+
+// objects is what reading the objects of a bucket needs.
+func objects(stream string) []string {
+	return []string{api("STREAM.INFO", stream), api("STREAM.MSG.GET", stream), api("CONSUMER.*", stream+".>"), "$JS.FC." + stream + ".>"}
 }
 
 // stage is what docs/nats.md gives a worker.
@@ -112,6 +118,8 @@ func stage(job string) []string {
 	for _, name := range []string{in, out, rows, snaps} {
 		s = append(s, api("STREAM.MSG.GET", name))
 	}
+	s = append(s, "$O."+wire.ModelBucket(job)+".>")
+	s = append(s, objects(wire.ModelStream(job))...)
 	return append(s,
 		api("STREAM.MSG.DELETE", rows), api("STREAM.PURGE", snaps), api("STREAM.PURGE", members),
 		api("CONSUMER.*", in+".>"), api("CONSUMER.MSG.NEXT", in+".>"), api("CONSUMER.*", snaps+".>"))

@@ -21,7 +21,7 @@ const MaxClassWidth = 24
 
 // NewCommand is "model" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("model", "Inspect and verify model files", newModelInspect(a), newModelVerify(a))
+	return cli.Group("model", "Inspect and verify model files; publish, list, show and retire the models of a job", newModelInspect(a), newModelVerify(a))
 }
 
 // Load reads a model file.
@@ -67,6 +67,11 @@ func Inspect(path string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	return Describe(m, path)
+}
+
+// Describe describes a model of that name.
+func Describe(m *reservoir.Model, path string) (Report, error) {
 	sum, err := m.Fingerprint()
 	if err != nil {
 		return Report{}, err

@@ -103,17 +103,17 @@ func TestFailedQuestionIsNoLoss(t *testing.T) {
 	}
 	there := s.stream
 	s.stream = &mute{there}
-	if _, err := s.read(ctx, "p0.e1.5"); !errors.Is(err, nats.ErrReconnectBufExceeded) || LostSnapshot(err) {
+	if _, _, err := s.read(ctx, "p0.e1.5", maxSnapshot); !errors.Is(err, nats.ErrReconnectBufExceeded) || LostSnapshot(err) {
 		t.Errorf("no answer about the pieces: %v, lost %v; want the client's error, and not lost", err, LostSnapshot(err))
 	}
 	s.stream = there
-	if got, err := s.read(ctx, "p0.e1.5"); err != nil || string(got) != "state" {
+	if got, _, err := s.read(ctx, "p0.e1.5", maxSnapshot); err != nil || string(got) != "state" {
 		t.Errorf("asked again: %q, %v", got, err)
 	}
 	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunks("*"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.read(ctx, "p0.e1.5"); !LostSnapshot(err) {
+	if _, _, err := s.read(ctx, "p0.e1.5", maxSnapshot); !LostSnapshot(err) {
 		t.Errorf("without its pieces: %v, want a lost snapshot", err)
 	}
 }

@@ -134,9 +134,9 @@ func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	return s, err
 }
 
-// JobStreams is how many NATS streams a job has: four, and those of its two
-// buckets.
-const JobStreams = 6
+// JobStreams is how many NATS streams a job has: four, and those of its
+// three buckets. It works without that of its models.
+const JobStreams = 7
 
 // AccountWants says with the server's refusal to make a NATS stream what the
 // account lacks.

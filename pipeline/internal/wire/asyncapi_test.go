@@ -158,7 +158,7 @@ func asyncAPI() object {
 		"asyncapi": "3.0.0", "id": "urn:eusn-stream:stage", "defaultContentType": arrow,
 		"info": object{
 			"title": "eusn-stream", "version": fmt.Sprint(StateVersion), "license": object{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
-			"description": "Every subject of a stage of eusn-stream, as the stage sees them: it receives samples and sends predictions. A job also has two buckets, of NATS's own formats: objects in " + SnapshotBucket("<job>") + " (snapshots) and keys in " + MemberBucket("<job>") + " (workers). The version is that of stored states.",
+			"description": "Every subject of a stage of eusn-stream, as the stage sees them: it receives samples and sends predictions. A job also has three buckets, of NATS's own formats: objects in " + SnapshotBucket("<job>") + " (snapshots) and " + ModelBucket("<job>") + " (models), and keys in " + MemberBucket("<job>") + " (workers). The version is that of stored states.",
 			"contact":     object{"name": "eusn-stream", "url": "https://github.com/eusn-stream/eusn-stream"},
 			"tags":        []object{{"name": "nats"}, {"name": "arrow"}},
 		},

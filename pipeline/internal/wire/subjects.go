@@ -15,6 +15,8 @@ func RowStream(job string) string        { return strings.ToUpper(job) + "-ROWS"
 func LabelStream(job string) string      { return strings.ToUpper(job) + "-LABELS" }
 func SnapshotBucket(job string) string   { return strings.ToUpper(job) + "-SNAP" }
 func SnapshotStream(job string) string   { return "OBJ_" + SnapshotBucket(job) }
+func ModelBucket(job string) string      { return strings.ToUpper(job) + "-MODELS" }
+func ModelStream(job string) string      { return "OBJ_" + ModelBucket(job) }
 func MemberBucket(job string) string     { return strings.ToUpper(job) + "-MEMBERS" }
 func MemberStream(job string) string     { return "KV_" + MemberBucket(job) }
 

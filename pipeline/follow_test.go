@@ -1,0 +1,204 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// forget deletes a job's registry, if there is one: it is then as a program from
+// before there was one left it.
+func (b *rig) forget(job string) {
+	b.t.Helper()
+	if err := b.js.DeleteStream(context.Background(), wire.ModelStream(job)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		b.t.Fatal(err)
+	}
+}
+
+// A worker with another readout, other training ranges or another rate follows
+// the job's model: every prediction is that of the job's own worker, bit for bit
+// and with its flags, before and behind a restart, and the log says so once.
+func TestWorkersFollowTheJob(t *testing.T) {
+	m, _, head := twoModels(t)
+	ranges := pipelinetest.Model(t, 3, m.Policy)
+	ranges.Training.Inputs = pipelinetest.Ranged(pipelinetest.Model(t, 3, m.Policy)).Training.Inputs
+	followers := []*reservoir.Model{head, ranges, pipelinetest.Timed(pipelinetest.Model(t, 3, m.Policy))}
+	streams := pipelinetest.Recordings(8, 40)
+	packets, sent := pipelinetest.Mixed(streams, 3)
+	want := direct(t, m, streams, sent)
+	b, book := newLoggedRig(t)
+	c := quick("followed", 4)
+	part := len(packets) / 4
+	own := b.start(m, c)
+	b.publish(packets[:part])
+	b.settle(own, part)
+	if book.Lines("another readout") > 0 {
+		t.Errorf("the job's own worker follows:\n%s", book)
+	}
+	own.stop(t)
+	for i, other := range followers {
+		r := b.start(other, c)
+		last := (i + 2) * part
+		if i == len(followers)-1 {
+			last = len(packets)
+		}
+		b.publish(packets[(i+1)*part : last])
+		b.settle(r, last)
+		if i == len(followers)-1 {
+			r.crash(t)
+			b.expire(c.Job)
+		} else {
+			r.stop(t)
+		}
+	}
+	b.start(m, c).stop(t)
+	same(t, b.await(c.Job, count(want)), want)
+	jobs, err := registry.Fingerprint(m, m.Readouts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if book.Lines("another readout") != len(followers) || !strings.Contains(book.String(), "job_model=test-model job_readout="+jobs) {
+		t.Errorf("the log says\n%s", book)
+	}
+	for p := range c.Partitions {
+		if raw, r := b.last(c.Job, p); r.Readout != jobs || raw == nil {
+			t.Errorf("the record of partition %d names readout %s, want %s", p, r.Readout, jobs)
+		}
+	}
+	models, err := registry.Open(t.Context(), b.js, c.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := models.List(t.Context()); err != nil || len(all) != 1 || all[0].Fingerprint != jobs {
+		t.Errorf("the registry has %+v, %v: want the job's model alone", all, err)
+	}
+}
+
+// Two workers that begin a job at once with different readouts predict with one
+// of them, and the job's record says with which.
+func TestReadoutsRaceForANewJob(t *testing.T) {
+	m, _, head := twoModels(t)
+	byPrint := map[string]*reservoir.Model{}
+	for _, model := range []*reservoir.Model{m, head} {
+		print, err := registry.Fingerprint(model, model.Readouts[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		byPrint[print] = model
+	}
+	streams := pipelinetest.Recordings(6, 24)
+	packets, sent := pipelinetest.Mixed(streams, 3)
+	b := newRig(t)
+	for round := range 3 {
+		c := quick(fmt.Sprint("readouts", round), 4)
+		c.InputSubject = c.Job + ".*"
+		began := make(chan *running, 2)
+		for _, model := range []*reservoir.Model{m, head} {
+			go func() { began <- b.launch(model, c, pipelinetest.Generic) }()
+		}
+		one, other := <-began, <-began
+		b.publishOn(c.Job+".", packets...)
+		out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, _, err := store.ReadEntry(t.Context(), out, c.Job)
+		if err != nil || byPrint[e.Readout] == nil {
+			t.Fatalf("the job runs %q, %v", e.Readout, err)
+		}
+		want := direct(t, byPrint[e.Readout], streams, sent)
+		got := b.await(c.Job, count(want))
+		one.stop(t)
+		other.stop(t)
+		same(t, got, want)
+	}
+}
+
+// A job of a program without a registry gets one with its next worker; then
+// others can follow. A job that reads JSON is followed, too.
+func TestOlderJobsAreFollowed(t *testing.T) {
+	m, network, head := twoModels(t)
+	b := newRig(t)
+	c := quick("older", 2)
+	c.Input = formats.Input{Format: formats.JSON}
+	b.start(m, c).stop(t)
+	b.forget(c.Job)
+	b.refusedFor(t, head, c, "readout", "eusn-stream model publish")
+	b.start(m, c).stop(t)
+	b.start(head, c).stop(t)
+	b.refusedFor(t, network, c, "network")
+	// Without its own worker, whoever has the model can publish it.
+	b.forget(c.Job)
+	models, err := registry.Make(t.Context(), b.js, c.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := models.Publish(t.Context(), m, "found.safetensors", "", registry.Lineage{Who: "anna"}); err != nil {
+		t.Fatal(err)
+	}
+	b.start(head, c).stop(t)
+}
+
+// A worker does not guess: where the job's model is damaged in the registry, or
+// another one stands under its name, it is refused and nothing is claimed.
+func TestDamagedModelIsNotFollowed(t *testing.T) {
+	m, _, head := twoModels(t)
+	b := newRig(t)
+	c := quick("hurtmodel", 2)
+	b.start(m, c).stop(t)
+	bucket, err := b.js.ObjectStore(t.Context(), wire.ModelBucket(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	print, err := registry.Fingerprint(m, m.Readouts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := bucket.GetInfo(t.Context(), print)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := head.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bucket.Put(t.Context(), jetstream.ObjectMeta{Name: print, Metadata: info.Metadata}, strings.NewReader(string(file))); err != nil {
+		t.Fatal(err)
+	}
+	counters := new(Counters)
+	err = (&Stage{Config: c, Model: head, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Counters: counters}).Run(t.Context())
+	if !errors.Is(err, ErrOtherModel) || !errors.Is(err, registry.ErrDamaged) || counters.Stats().Claims != 0 {
+		t.Errorf("%v, %d claims", err, counters.Stats().Claims)
+	}
+	mentions(t, err, print, "model publish")
+	b.start(m, c).stop(t) // which repairs the entry
+	b.start(head, c).stop(t)
+}
+
+// A job goes on where nobody may make its registry.
+func TestJobWithoutARegistry(t *testing.T) {
+	t.Parallel()
+	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 6 }, users: [{user: u, password: u}] } }`)
+	book := &pipelinetest.LogBook{}
+	b := rigAs(t, addr, "u", book)
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	c := quick("without", 2)
+	r := b.start(m, c)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true)})
+	b.await(c.Job, 1)
+	r.stop(t)
+	if book.Lines("registry does not take") != 1 || !strings.Contains(book.String(), "a job needs 7 NATS streams") {
+		t.Errorf("the log says\n%s", book)
+	}
+}
