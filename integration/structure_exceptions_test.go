@@ -29,14 +29,15 @@ var fieldExceptions = map[string]limit{
 
 // mixins are structs with methods that are made to be embedded.
 var mixins = map[string]string{
-	"sync.Mutex":                    "the standard library's: next to the data that it guards",
-	"pipeline/internal/shard.slots": "where the states of a shard are: the part of it that knows engine and slots, and no partition's course",
-	"codec/formats.layout":          "settings with their sources taken apart, which every decoder reads",
-	"codec/formats.table":           "a message's rows while they are gathered, the part that the decoders have alike",
-	"reservoir.pool":                "slots and their rows, the part that all CPU engines have alike",
-	"reservoir.vectorPool":          "readouts, plan and threads, the part that the engines on vector kernels have alike",
-	"offline.cutter":                "how streams are cut, which a plan and the cutter of a stream both know",
-	"offline/bench.Store":           "a results file, written as it is read",
+	"sync.Mutex":                     "the standard library's: next to the data that it guards",
+	"pipeline/internal/shard.slots":  "where the states of a shard are: the part of it that knows engine and slots, and no partition's course",
+	"pipeline/internal/store.bucket": "a bucket of the server's object store: the part that snapshots and models have alike",
+	"codec/formats.layout":           "settings with their sources taken apart, which every decoder reads",
+	"codec/formats.table":            "a message's rows while they are gathered, the part that the decoders have alike",
+	"reservoir.pool":                 "slots and their rows, the part that all CPU engines have alike",
+	"reservoir.vectorPool":           "readouts, plan and threads, the part that the engines on vector kernels have alike",
+	"offline.cutter":                 "how streams are cut, which a plan and the cutter of a stream both know",
+	"offline/bench.Store":            "a results file, written as it is read",
 }
 
 // embeddings are the other structs inside structs: "outer: inner".
@@ -46,6 +47,10 @@ var embeddings = map[string]string{
 	"internal/cli/demo.Report: offline.Evaluation":                         "JSON: the evaluation's fields and two more",
 	"internal/cli/offlinecmd.importRecording(): offline.RecordingSummary":  "JSON: the summary's fields and the archive's name",
 	"reservoir.linear: readout.Linear":                                     "a readout arranged for the kernels: a readout everywhere else",
+	"pipeline/registry.Entry: pipeline/registry.Lineage":                   "JSON: what a file does not say stands beside what it says",
+	"pipeline/registry.about: pipeline/registry.Lineage":                   "JSON: an entry as it is stored",
+	"internal/cli/live.listedModel: pipeline/registry.Entry":               "JSON: an entry, and whether the job predicts with it",
+	"internal/cli/live.printEntry(): pipeline/registry.Entry":              "JSON: an entry, and what its model file holds",
 	"offline/bench.Store: offline/bench.Results":                           "a results file that is written has all that one that is read has",
 	"readout.table: readout.samples":                                       "samples as a solver sees them: raw, and how they are mapped",
 	"reservoir.channelStatistics: reservoir.spread":                        "a spread with the least and the greatest value",

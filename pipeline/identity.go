@@ -52,6 +52,57 @@ func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
 	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
 }
 
+// setModel makes what predictions and counters say of the stage's model.
+func (r *run) setModel() error {
+	s := r.stage
+	var err error
+	if r.self.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
+		return err
+	}
+	sum, err := s.Model.Fingerprint()
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.head.Name, Labels: r.self.head.Classes, Columns: r.self.head.Columns()}
+	r.counters.Classify(r.self.meta.Labels)
+	return nil
+}
+
+// settleModel takes the job's model in the place of this worker's, where that has
+// another readout of the same network.
+func (r *run) settleModel(ctx context.Context) error {
+	if r.stage.guard.identity != nil {
+		return nil
+	}
+	theirs, begun, err := r.brought().orTheJobs(ctx, r.log)
+	if r.self.begun = begun; err != nil || theirs.model == r.stage.Model {
+		return err
+	}
+	s := *r.stage
+	s.Model, s.ModelName, s.Config.Head = theirs.model, theirs.name, theirs.head.Name
+	r.stage, r.cfg.Head = &s, theirs.head.Name
+	return r.setModel()
+}
+
+// publishModel puts this worker's model into the job's registry, before the job
+// says that it runs it: so a worker that finds the job's entry finds its model,
+// too. A job without a registry runs, but nobody can follow it.
+func (r *run) publishModel(ctx context.Context) error {
+	e, _, err := store.ReadEntry(ctx, r.server.Out, r.cfg.Job)
+	if err != nil || r.self.model.Differs(e.Identity) != "" || r.stage.guard.identity != nil {
+		return err // join refuses another model
+	}
+	if err := r.brought().publish(ctx, r.self.model.Network, r.self.worker); err != nil && ctx.Err() == nil {
+		r.log.Warn("the job's registry does not take this worker's model: the job runs, but workers with another readout are refused, because they find no model to predict with (docs/models.md)",
+			"bucket", wire.ModelBucket(r.cfg.Job), "err", err)
+	}
+	return ctx.Err()
+}
+
+func (r *run) brought() brought {
+	return brought{r.server.JS, r.cfg.Job, r.stage.Model, r.self.head, r.stage.ModelName, r.self.input}
+}
+
 // join makes sure that this worker's model is the one that the job runs, before
 // anybody hears of the worker. A new job becomes one of this model, by one
 // message that only one worker can write; one that programs from before

@@ -88,22 +88,6 @@ func (s *Stage) prepare() (*run, error) {
 	return r, nil
 }
 
-// setModel makes what predictions and counters say of the stage's model.
-func (r *run) setModel() error {
-	s := r.stage
-	var err error
-	if r.self.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
-		return err
-	}
-	sum, err := s.Model.Fingerprint()
-	if err != nil {
-		return fmt.Errorf("pipeline: %w", err)
-	}
-	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.head.Name, Labels: r.self.head.Classes, Columns: r.self.head.Columns()}
-	r.counters.Classify(r.self.meta.Labels)
-	return nil
-}
-
 // open connects, creates or checks what the job has on the server, and sets
 // up shards and emitters.
 func (r *run) open(ctx context.Context) error {
