@@ -33,6 +33,11 @@
 // out-of-range, 256 flat, 512 length, 1024 rate; Flag.Integrity says in one word
 // how far to trust the prediction.
 //
+// A message of a partition in which a readout was promoted has one more column,
+// readout (utf8): which readout made the prediction, by 32 digits of a SHA-256. It
+// is the last column, and the version stays the same: who does not know it reads
+// the others. The metadata eusn.first_readout is the job's first one.
+//
 // seq, row and ts say where the last sample of the prediction's sequence came
 // from. seq is the Eusn-Seq of its message, 0 if messages have none. row is its
 // row in that message, from 0, counted over all of the message's record batches

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -20,6 +21,9 @@ type Prediction struct {
 	Probability float32
 	Scores      []float32 // PredictionMeta.Columns of them
 	Flags       Flag
+	// Readout names the one that answered, where readouts of the job were promoted;
+	// empty = the one that the job began with, or one that a message does not name.
+	Readout string
 }
 
 // PredictionMeta is what all predictions of a message have in common.
@@ -29,6 +33,9 @@ type PredictionMeta struct {
 	Readout string   // which readout
 	Labels  []string // class names
 	Columns int      // scores per row; 0: no field scores
+	// First is what field readout calls the readout that the job began with. Empty:
+	// no field readout, as in the messages of a job without promotions.
+	First string
 }
 
 // Names of the output fields that are not input fields too.
@@ -40,6 +47,7 @@ const (
 	fieldProbability = "probability"
 	fieldScores      = "scores"
 	fieldFlags       = "flags"
+	fieldReadout     = "readout"
 )
 
 // Keys of the output's schema metadata.
@@ -48,6 +56,7 @@ const (
 	metaSHA256  = "eusn.model_sha256"
 	metaReadout = "eusn.head"
 	metaLabels  = "eusn.labels"
+	metaFirst   = "eusn.first_readout"
 )
 
 // predictionVersion is the newest eusn.version of output messages. Version 1
@@ -61,6 +70,7 @@ const maxColumns = 1 << 20
 // one goroutine.
 type PredictionEncoder struct {
 	columns int
+	first   string // see PredictionMeta
 	t       *template
 }
 
@@ -90,14 +100,20 @@ func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
 		fields = append(fields, arrow.Field{Name: fieldScores, Type: t})
 	}
 	fields = append(fields, arrow.Field{Name: fieldFlags, Type: arrow.PrimitiveTypes.Uint32})
-	md := arrow.NewMetadata(
-		[]string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaReadout, metaLabels},
-		[]string{"prediction", predictionVersion, meta.Model, meta.SHA256, meta.Readout, string(labels)})
+	if meta.First != "" {
+		fields = append(fields, arrow.Field{Name: fieldReadout, Type: arrow.BinaryTypes.String})
+	}
+	keys := []string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaReadout, metaLabels}
+	values := []string{"prediction", predictionVersion, meta.Model, meta.SHA256, meta.Readout, string(labels)}
+	if meta.First != "" {
+		keys, values = append(keys, metaFirst), append(values, meta.First)
+	}
+	md := arrow.NewMetadata(keys, values)
 	t, err := newTemplate(arrow.NewSchema(fields, &md))
 	if err != nil {
 		return nil, err
 	}
-	return &PredictionEncoder{columns: meta.Columns, t: t}, nil
+	return &PredictionEncoder{columns: meta.Columns, first: meta.First, t: t}, nil
 }
 
 // Encode writes p, which may be empty, as one message, valid until the next
@@ -129,6 +145,11 @@ func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
 		t.column(len(p)*e.columns, func(i int) { t.f32(p[i/e.columns].Scores[i%e.columns]) })
 	}
 	t.column(len(p), func(i int) { t.u32(uint32(p[i].Flags)) })
+	if e.first != "" {
+		if err := t.text(len(p), func(i int) string { return cmp.Or(p[i].Readout, e.first) }); err != nil {
+			return nil, err
+		}
+	}
 	return t.finish(), nil
 }
 

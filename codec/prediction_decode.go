@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
 	"unicode/utf8"
 )
@@ -72,7 +73,7 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	if err := checkVersion(fr, "prediction", predictionVersion); err != nil {
 		return err
 	}
-	names := []string{fieldScores}
+	names := []string{fieldScores, fieldReadout}
 	for _, f := range predictionFields {
 		names = append(names, f.name)
 	}
@@ -95,6 +96,9 @@ func (r *predictionReader) readSchema(fr *frame) error {
 		}
 		r.meta.Columns = s.typ.size
 	}
+	if n := c.want[fieldReadout]; n != nil && n.typ != (dataType{kind: typeUtf8}) {
+		return n.wants(dataType{kind: typeUtf8}.String())
+	}
 	r.cols = c.want
 	return r.readMeta(fr)
 }
@@ -102,7 +106,7 @@ func (r *predictionReader) readSchema(fr *frame) error {
 // readMeta keeps views until the end: a hostile schema may repeat one long
 // value many times.
 func (r *predictionReader) readMeta(fr *frame) error {
-	var model, sha, linear, labels []byte
+	var model, sha, linear, labels, first []byte
 	err := walkMetadata(fr, func(key, value []byte) {
 		switch string(key) {
 		case metaModel:
@@ -111,6 +115,8 @@ func (r *predictionReader) readMeta(fr *frame) error {
 			sha = value
 		case metaReadout:
 			linear = value
+		case metaFirst:
+			first = value
 		case metaLabels:
 			labels = value
 		}
@@ -118,7 +124,7 @@ func (r *predictionReader) readMeta(fr *frame) error {
 	if err != nil {
 		return err
 	}
-	r.meta.Model, r.meta.SHA256, r.meta.Readout = string(model), string(sha), string(linear)
+	r.meta.Model, r.meta.SHA256, r.meta.Readout, r.meta.First = string(model), string(sha), string(linear), string(first)
 	if labels == nil {
 		return nil
 	}
@@ -134,11 +140,11 @@ func (r *predictionReader) batch(fr *frame) error {
 	if err != nil || rb.rows == 0 {
 		return err
 	}
-	text := r.cols[fieldStream]
-	if err := noNulls(&rb, text, 0, 1); err != nil {
+	ids, err := textsOf(&rb, r.cols[fieldStream])
+	if err != nil {
 		return err
 	}
-	ids, err := rb.texts(text, nil) // utf8, never a view
+	readouts, err := textsOf(&rb, r.cols[fieldReadout])
 	if err != nil {
 		return err
 	}
@@ -170,15 +176,12 @@ func (r *predictionReader) batch(fr *frame) error {
 		return err
 	}
 	for i := range rb.rows {
-		id, err := ids.at(i)
+		id, err := ids.plain(i)
 		if err != nil {
-			return malformed("row %d, field %q: %v", len(r.out), text.name, err)
-		}
-		if !utf8.Valid(id) {
-			return malformed("row %d, field %q: not UTF-8", len(r.out), fieldStream)
+			return malformed("row %d, field %q: %v", len(r.out), fieldStream, err)
 		}
 		p := Prediction{
-			Stream: string(id),
+			Stream: id,
 			Seq:    binary.LittleEndian.Uint64(fixed[fieldSeq][8*i:]),
 			Row:    binary.LittleEndian.Uint32(fixed[fieldRow][4*i:]),
 			Time:   int64(binary.LittleEndian.Uint64(fixed[fieldTime][8*i:])),
@@ -199,12 +202,39 @@ func (r *predictionReader) batch(fr *frame) error {
 		if valid[fieldTime] != nil && !bit(valid[fieldTime], i) {
 			p.Time = NoTime
 		}
+		if readouts != nil {
+			if p.Readout, err = readouts.plain(i); err != nil {
+				return malformed("row %d, field %q: %v", len(r.out), fieldReadout, err)
+			}
+		}
 		if n := r.meta.Columns; n > 0 {
 			p.Scores = scores[i*n : (i+1)*n : (i+1)*n]
 		}
 		r.out = append(r.out, p)
 	}
 	return nil
+}
+
+// textsOf reads a utf8 column without nulls, which is never a view; nil where the
+// message does not have it.
+func textsOf(rb *recordBatch, c *column) (*texts, error) {
+	if c == nil {
+		return nil, nil
+	}
+	if err := noNulls(rb, c, 0, 1); err != nil {
+		return nil, err
+	}
+	t, err := rb.texts(c, nil)
+	return &t, err
+}
+
+// plain is value i, which must be UTF-8.
+func (t *texts) plain(i int) (string, error) {
+	b, err := t.at(i)
+	if err == nil && !utf8.Valid(b) {
+		err = errors.New("not UTF-8")
+	}
+	return string(b), err
 }
 
 // scores reads the field scores of one record batch, if the message has it.

@@ -179,7 +179,11 @@ func (b *backfilling) shard() (*shard.Shard, error) {
 		c.MaxStreams *= DefaultPartitions
 	}
 	// What is odd in old data is in the predictions' flags and in BackfillDone.
-	return shard.New(c, b.run.stage.Model, b.run.self.head, b.run.stage.NewEngine, b.run.counters, slog.New(slog.DiscardHandler))
+	sh, err := shard.New(c, b.run.stage.Model, b.run.self.head, b.run.stage.NewEngine, b.run.counters, slog.New(slog.DiscardHandler))
+	if err == nil {
+		sh.Machine.OneReadout = true // the one that was asked for, whatever was promoted in the log
+	}
+	return sh, err
 }
 
 // isJobs reports whether the model is the one that the job runs.

@@ -133,7 +133,7 @@ func TestDamageStops(t *testing.T) {
 			data[len("EUSNSNAP")] = 1
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
-		}, []string{"version 1, this program reads 2 to 4: an older program wrote it; run that program, or start a new job"}},
+		}, []string{"version 1, this program reads 2 to 5: an older program wrote it; run that program, or start a new job"}},
 		"snapshot of another place": {func(b *rig) {
 			_, r := b.last("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderSnapSeq, fmt.Sprint(r.SnapSeq-1)) })

@@ -85,7 +85,8 @@
 //	                  it: the stage does not try, and makes a dead letter of it
 //	Eusn-Last-Ts      time of the stream's last sample, this message included, ns since 1970: a
 //	                  producer that starts again reads it (producer.Live); the stage does not
-//	Eusn-Kind         "idle": the stage's own end event, see Silence; producers must not use it
+//	Eusn-Kind         "idle": the stage's own end event, see Silence; "promote": the stage's own, see
+//	                  Promotion; producers must not use it
 //
 // Output, on <job>.out.<p>; codec.DecodePredictions reads the body:
 //
@@ -111,16 +112,21 @@
 //	Eusn-Network        of the model without readouts, and the arithmetic: 32 hex digits of a SHA-256
 //	Eusn-Generation     how often the job's number of partitions has changed; absent: never. In such
 //	                    records Eusn-Digest-Version is 100 more, so that programs from before leave them
-//	Eusn-Readout        of the readout whose predictions these are, likewise; where messages are not read as
+//	Eusn-Readout        of the readout that the job began with, likewise; where messages are not read as
 //	                    Arrow, of that, too
+//	Eusn-Promoted       "3 2 1041 ab12...": whoever wrote it knows of promotion 3, the state has taken 2 by input
+//	                    1041, which was of that readout ("-": the job's first); absent: there was none. In
+//	                    such records Eusn-Digest-Version is 1000 more, so that programs from before leave them
 //
 // One more message, on <job>.out.job, says which model the job runs:
 // Eusn-Kind "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic, and
 // Eusn-Input, how the job reads its messages, if not as Arrow (JSON, see
 // codec/formats.Input), and Eusn-Resize, its number of partitions, if that has
 // changed or is changing (JSON, see internal/wire.Resize), and Eusn-Input-Job, whose
-// input it reads, if that is another job's (JSON, see internal/wire.Source); its body
-// holds no predictions.
+// input it reads, if that is another job's (JSON, see internal/wire.Source), and
+// Eusn-Promotions, its newest promotions, if there were any (JSON); its body holds
+// no predictions. With promotions, Eusn-Readout is no readout's, so that programs
+// that know none refuse the job, and Eusn-First-Readout is the job's.
 //
 // Dead letters, on <job>.dlq.<p>, have the original bytes and headers, and
 // four more: Eusn-Error (the full reason), Eusn-Reason (one word, see
@@ -425,6 +431,55 @@
 // claim and after each break longer than a lease, because producers may have
 // been cut off too. The stage's account must be allowed to publish to the
 // input subject.
+//
+// # Promotion
+//
+// A model may have several readouts of the same classes. A job begins with one;
+// Promote has another one answer from then on, without a stop. States and digests
+// do not change: a readout only reads a state. Which readout makes a prediction
+// is a function of the log, as everything else.
+//
+// Promote gives the promotion the next number and writes it into the job's entry,
+// by compare-and-set. That is all it does. Each partition's owner, now or when one
+// starts, then brings it into the partition's input:
+//
+//  1. its next record says that it knows of the promotion (Eusn-Promoted). From then
+//     on no program that knows no promotions claims the partition;
+//  2. when that record is stored, it publishes an event under the partition's own
+//     key, as it does for end events, and again until the state has taken it. So a
+//     promotion that was killed half done is completed by whoever owns the other
+//     partitions next.
+//
+// The event is JSON,
+//
+//	{"partition":3,"number":2,"readout":"ab12...","who":"anna","when":"2026-02-01T08:00:00Z"}
+//
+// An event whose number the partition has behind it does nothing: repeats, late
+// ones, those of former owners. Numbers may be missing: an owner publishes the
+// newest alone. What is malformed, or under another key, becomes a dead letter.
+// Where jobs read one input, the event names the job that it is for ("job"; without
+// it, the job whose input it is), and the others leave it alone.
+//
+// A sequence keeps the readout that it began with; windows that overlap keep one
+// each. With "now", the open sequences get the new one at once. Under the policy
+// endless there is no other sequence to wait for, and every promotion is one with
+// "now". A partition keeps at most 32 readouts for its open sequences (those that
+// began under older ones get the oldest that is left). Each readout that is in use
+// costs the engine its columns; one that has answered nothing for ten seconds is left
+// out, and comes back when it is needed.
+//
+// From the event on, predictions name their readout (codec, column readout), also
+// those of the job's first one. Their flags for lengths, ranges and rates stay
+// those of the model that the worker runs.
+//
+// The readouts are those of the workers' model. A worker whose model lacks one does
+// not bring its promotion into the input, and says so. If it takes over a partition
+// that is in need of it, this partition waits, with a line in the log, and nothing is
+// predicted by another one. Verify needs no readout. Backfill uses the one it is given.
+// A snapshot of a partition with a promotion has version 5, which programs from
+// before refuse; a partition without one is as before. The number of partitions
+// changes only when all partitions have taken the newest promotion. States that are
+// imported into another job leave the promotions behind.
 //
 // # When room or input runs out
 //

@@ -30,6 +30,7 @@ type self struct {
 	engine     string      // its name
 	arithmetic string      // the engine's, as in a record
 	resize     wire.Resize // what the job's entry says of its partitions
+	readouts   *readouts   // those that it can predict with
 	source     wire.Source // whose input the job reads, where that is another job's
 	begun      bool        // the job had a readout when this worker looked for it
 }

@@ -29,6 +29,7 @@ type manager struct {
 	warned  time.Time // that it was not, since it last was
 	share   []int     // partitions that fall to this worker, as last heard; never changed
 
+	follower   follower
 	unfinished int // partitions whose last commit or release the server did not answer in time
 }
 
@@ -158,6 +159,11 @@ func (m *manager) turn(ctx context.Context) error {
 	}
 	if len(m.stopped) > 0 && mine == 0 && len(m.owned) == 0 {
 		return errors.Join(m.errors(), fmt.Errorf("pipeline: none of this worker's partitions can continue"))
+	}
+	if newest := m.follower.newest(try, m.run.server.Out, m.run.cfg.Job, m.run.self.readouts, m.run.log); newest.Number > 0 {
+		for _, t := range m.owned {
+			t.Promote(newest)
+		}
 	}
 	m.sweepOrphans(ctx)
 	return nil

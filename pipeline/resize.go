@@ -63,7 +63,12 @@ func (s *Stage) Resize(ctx context.Context, to int, progress func(step string, d
 		return Resized{}, err
 	}
 	defer end()
-	j.Begin = func(ctx context.Context) error { return s.noWorkers(ctx, j.JS) }
+	j.Begin = func(ctx context.Context) error {
+		if err := s.noWorkers(ctx, j.JS); err != nil {
+			return err
+		}
+		return promotionTaken(ctx, j.JS, j.Name)
+	}
 	j.Alone = func(ctx context.Context) error { return notRead(ctx, j.JS, j.Name) }
 	if j.Shape, err = s.mayResize(ctx, j); err != nil {
 		return Resized{}, err

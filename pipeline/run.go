@@ -222,6 +222,14 @@ func (r *run) settleInput(ctx context.Context) error {
 // arithmetic the worker's model has its identity.
 func (r *run) openShards() error {
 	dead := &store.DeadLetters{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Input: r.cfg.inputJob(), Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
+	var err error
+	if r.self.readouts, err = readoutsOf(r.server.JS, r.cfg.Job, r.stage.Model); err != nil {
+		return err
+	}
+	first, err := readoutName(r.stage.Model, r.self.head)
+	if err != nil {
+		return err
+	}
 	for range r.cfg.Shards {
 		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.self.head, r.stage.NewEngine, r.counters, r.log)
 		if err != nil {
@@ -231,15 +239,15 @@ func (r *run) openShards() error {
 		if r.stage.guard.turn != nil {
 			s.Machine.Turn = r.stage.guard.turn
 		}
+		s.Follow(r.self.readouts)
 		r.shards = append(r.shards, s)
-		e, err := owner.NewEmitter(dead, r.self.meta, r.limit, r.perShard(), r.counters)
+		e, err := owner.NewEmitter(dead, r.self.meta, first, r.limit, r.perShard(), r.counters)
 		if err != nil {
 			return err
 		}
 		r.emitters = append(r.emitters, e)
 	}
 	r.self.model, r.self.arithmetic = r.shards[0].Machine.Shape.Identity(), r.shards[0].Arithmetic
-	var err error
 	if r.self.model.Readout, err = readoutOf(r.stage.Model, r.self.head, r.self.input); err != nil {
 		return err
 	}

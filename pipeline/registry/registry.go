@@ -330,11 +330,15 @@ func (r *Models) Resolve(ctx context.Context, prefix string) (string, error) {
 	return all[0], nil
 }
 
-// Active is the entry that the job began with, as the job's own entry says.
+// Active is the entry that the job's sequences begin with now: the one that was
+// promoted last, or the one that the job began with, as the job's own entry says.
 func (r *Models) Active(ctx context.Context) (Entry, error) {
 	job, _, err := store.ReadEntry(ctx, r.out, r.job)
 	if err != nil {
 		return Entry{}, err
+	}
+	if promoted := job.Promotions.Last().Readout; promoted != "" {
+		return r.Look(ctx, promoted)
 	}
 	return r.Find(ctx, job.Readout, job.Input)
 }

@@ -77,6 +77,9 @@ type PredictionLine struct {
 	// Flags say all there is.
 	Integrity string `json:"integrity"`
 	Flags     string `json:"flags,omitempty"`
+	// Readout is the fingerprint of the one that was promoted and made the
+	// prediction; absent: the one that the job began with.
+	Readout string `json:"readout,omitempty"`
 }
 
 // run prints until ctx ends. A message of the output that is no prediction is
@@ -115,7 +118,7 @@ func (f *foreigners) skip(err *consumer.ForeignError) {
 func newPredictionLine(p codec.Prediction, labels []string) PredictionLine {
 	line := PredictionLine{
 		Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: labels[p.Class],
-		Score: p.Score, Probability: p.Probability, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(),
+		Score: p.Score, Probability: p.Probability, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(), Readout: p.Readout,
 	}
 	if p.Time != codec.NoTime {
 		t := time.Unix(0, p.Time).UTC()

@@ -24,7 +24,7 @@ var registryFlags = []string{"nats-url", "job"}
 
 // NewRegistry are the commands of "model" that work with the models of a job.
 func NewRegistry(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{newModelPublish(a), newModelList(a), newModelShow(a), newModelRetire(a)}
+	return []*cobra.Command{newModelPublish(a), newModelList(a), newModelShow(a), newModelRetire(a), newModelPromote(a), newModelRollback(a)}
 }
 
 // registryCommand is a command that works with the models of a job.
@@ -127,7 +127,7 @@ changes: publishing the same readout again stores nothing.`,
 			return err
 		}
 		if stored {
-			a.Say("published; the job's predictions do not change")
+			a.Say("published; eusn-stream model promote has it predict")
 		} else {
 			a.Say("the registry has this readout since %s, from %s; nothing is changed", e.When.UTC().Format(time.RFC3339), e.Who)
 		}

@@ -1,12 +1,15 @@
 package live_test
 
 import (
+	"bufio"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
@@ -21,7 +24,7 @@ func TestModelRegistry(t *testing.T) {
 		return file
 	}
 	model, readout, network := train("m.safetensors"), train("r.safetensors", "--alpha", "77"), train("n.safetensors", "--seed", "77")
-	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--json", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	at := func(args ...string) []string {
 		return append(append([]string{"model"}, args...), "--nats-url", url)
@@ -57,7 +60,29 @@ func TestModelRegistry(t *testing.T) {
 	clitest.Exec(t, t.Context(), at("show", "zz")...).Want(t, cli.ExitFailure, "no such model", "try: eusn-stream model list")
 	clitest.Exec(t, t.Context(), at("retire", "active")...).Want(t, cli.ExitFailure, "the job predicts with it")
 	clitest.Exec(t, t.Context(), at("list", "--job", "eusm")...).Want(t, cli.ExitFailure, `"eusm"`, "the jobs here are: eusn")
+	// Promoted, taken back, and then marked.
+	if r := clitest.Must(t, at("promote", print[:6], "--who", "anna")...); strings.Count(r.Out, "from input message") != 2 || !strings.Contains(r.ErrOut, "promotion 1: "+print+" predicts") {
+		t.Errorf("promote prints\n%s%s", r.Out, r.ErrOut)
+	}
+	if r := clitest.Must(t, at("show", "active")...); !strings.Contains(r.Out, print) {
+		t.Errorf("active after the promotion:\n%s", r.Out)
+	}
+	clitest.Exec(t, t.Context(), at("promote", print)...).Want(t, cli.ExitFailure, "answers already", "try: eusn-stream model list")
+	clitest.Exec(t, t.Context(), at("retire", print)...).Want(t, cli.ExitFailure, "the job predicts with it")
+	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "3")
+	clitest.Await(t, url, 24, 0)
+	lines := 0
+	for in := bufio.NewScanner(stage.Out); lines < 24 && in.Scan(); lines++ {
+		var p live.PredictionLine
+		if err := json.Unmarshal(in.Bytes(), &p); err != nil || p.Readout != print {
+			t.Fatalf("prediction %s, want readout %s (%v)", in.Text(), print, err)
+		}
+	}
+	if r := clitest.Must(t, at("rollback", "--who", "anna")...); !strings.Contains(r.ErrOut, "promotion 2: the readout that the job began with predicts") {
+		t.Errorf("rollback prints\n%s%s", r.Out, r.ErrOut)
+	}
 	clitest.Must(t, at("retire", print, "--who", "anna", "--note", "wrong labels")...)
+	clitest.Exec(t, t.Context(), at("promote", print)...).Want(t, cli.ExitFailure, "was retired by anna", "try: eusn-stream model list")
 	if r := clitest.Must(t, at("list")...); strings.Count(r.Out, "retired") != 1 {
 		t.Errorf("list prints\n%s", r.Out)
 	}

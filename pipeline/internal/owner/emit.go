@@ -25,14 +25,20 @@ type Emitter struct {
 	cursor  []int // by partition.index: predictions of the batch already published, -1 = nothing more to say
 }
 
-// NewEmitter makes the emitter of a shard with so many partitions. limit is how
-// many bytes of a message's body the server takes.
-func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, limit, partitions int, counters *stats.Counters) (*Emitter, error) {
+// NewEmitter makes the emitter of a shard with so many partitions. first is what
+// predictions call the job's first readout where another one was promoted; limit is
+// how many bytes of a message's body the server takes.
+func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string, limit, partitions int, counters *stats.Counters) (*Emitter, error) {
 	enc, err := codec.NewPredictionEncoder(meta)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	return &Emitter{dead: dead, splitter: Splitter{enc, limit}, counters: counters, cursor: make([]int, partitions)}, nil
+	meta.First = first
+	named, err := codec.NewPredictionEncoder(meta)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return &Emitter{dead: dead, splitter: Splitter{enc, named, limit}, counters: counters, cursor: make([]int, partitions)}, nil
 }
 
 // Run publishes batches until in is closed.
@@ -114,7 +120,9 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 			e.cursor[i] = -1
 			continue
 		}
-		t.c.Begin(body, recordAfter(t.c.Record, a, from, to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq)))
+		next := recordAfter(t.c.Record, a, from, to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq))
+		next.Promoted.Known = max(next.Promoted.Known, t.promoting.wanted.Load())
+		t.c.Begin(body, next)
 		e.cursor[i] = to
 	}
 	for _, i := range b.Touched {
@@ -174,6 +182,7 @@ func (e *Emitter) await(ctx context.Context, t *Ownership) error {
 	}
 	e.counters.Commits.Add(1)
 	t.Taken()
+	t.promoting.recorded(t.c.Record.Promoted)
 	name, seq := t.c.Record.Snap, t.c.Record.SnapSeq
 	rows := t.storing.named(name, seq, name != snap)
 	if name != snap {

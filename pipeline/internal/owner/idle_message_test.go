@@ -33,7 +33,7 @@ func idleKeys(t *testing.T, subject string) {
 		t.Fatal(err)
 	}
 	for p := range c.Partitions {
-		ack, err := js.PublishMsg(t.Context(), idleMessage(c.Input, c.Partitions, p, []byte("{}")))
+		ack, err := js.PublishMsg(t.Context(), ownMessage(c.Input, c.Partitions, p, wire.KindIdle, []byte("{}")))
 		if err != nil {
 			t.Fatal(err)
 		}

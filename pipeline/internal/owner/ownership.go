@@ -41,6 +41,8 @@ type Ownership struct {
 	changed chan struct{} // who reads the input, see follow
 	storing storing
 	keeping keeping
+
+	promoting promoting
 }
 
 // end is how an ownership ends.
@@ -203,6 +205,7 @@ func (t *Ownership) begin() error {
 		return err
 	}
 	t.Taken()
+	t.promoting.recorded(t.c.Record.Promoted)
 	t.claimed.Store(&claim{epoch: t.c.Record.Epoch, found: t.c.Record.Snap, at: time.Now()})
 	err = t.checkInput(t.ctx)
 	if t.w.Claimed != nil {
@@ -271,14 +274,14 @@ func (t *Ownership) Took(seq uint64, freed []uint64, upload bool) {
 }
 
 // hasToSay reports whether an ownership without new input has something for
-// its record, which stands at input message seq: a snapshot that it is to name,
-// or how far there is no input.
+// its record, which stands at input message seq: a snapshot that it is to name, how
+// far there is no input, or a promotion that is about to come.
 func (t *Ownership) hasToSay(seq uint64) bool {
 	if v, empty := &t.Input, t.Input.emptyAfter(seq); empty > v.told.Load() && v.tell.Swap(false) {
 		v.told.Store(empty)
 		return true
 	}
-	return t.storing.unnamed() != nil
+	return t.storing.unnamed() != nil || t.promoting.unrecorded()
 }
 
 // lastLookTime is how long whoever gives a partition up waits for the answer.

@@ -17,10 +17,11 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 	switch {
 	case a.Close:
 		at := wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: a.Version}
+		promoted := a.Promoted // the answer is not ours for as long
 		e.releases.Go(func() {
 			defer close(t.closed)
 			if !t.failed.Load() {
-				e.release(ctx, t, at, b)
+				e.release(ctx, t, at, promoted, b)
 			}
 		})
 	case b != nil && t.failed.Load():
@@ -45,7 +46,7 @@ func (t *Ownership) uploadEnds(b []byte) {
 // release stores a partition's last state and says in its last record that
 // whoever claims it next need not wait. The snapshot under way, if there is
 // one, is waited for: it may be the last.
-func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []byte) {
+func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, promoted wire.Promoted, b []byte) {
 	for t.storing.uploads() && ctx.Err() == nil {
 		_ = store.Pause(ctx, time.Millisecond)
 	}
@@ -59,6 +60,9 @@ func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, b []b
 		case err == nil:
 			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
 			next.Rests = wire.Place{}
+			if promoted.Number > 0 {
+				next.Promoted = promotedAfter(next.Promoted, promoted)
+			}
 			if next.EmptyTo = t.Input.emptyAfter(at.Seq); at.Seq == t.c.Record.InSeq {
 				next.EmptyTo = max(next.EmptyTo, t.c.Record.EmptyTo)
 			}

@@ -11,7 +11,8 @@ import (
 // Splitter encodes predictions into messages of a size that the server takes.
 type Splitter struct {
 	Encoder *codec.PredictionEncoder
-	Limit   int // bytes of a message's body
+	Named   *codec.PredictionEncoder // of predictions that name their readout
+	Limit   int                      // bytes of a message's body
 }
 
 // predictionBytes is a prediction's size without name and scores, padding
@@ -21,12 +22,16 @@ const predictionBytes = 48
 // Encode writes as many predictions from on as fit one message, up to an
 // input message's last if possible, and returns where it stopped.
 func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err error) {
+	enc := e.Encoder
+	if a.Promoted.Number > 0 {
+		enc = e.Named
+	}
 	size, to := 0, from
 	for ; to < len(a.Preds) && size <= e.Limit; to++ {
-		size += predictionBytes + len(a.Preds[to].Stream) + 4*len(a.Preds[to].Scores)
+		size += predictionBytes + len(a.Preds[to].Stream) + len(a.Preds[to].Readout) + 4*len(a.Preds[to].Scores)
 	}
 	for {
-		payload, err := e.Encoder.Encode(a.Preds[from:boundary(a.At, from, to)])
+		payload, err := enc.Encode(a.Preds[from:boundary(a.At, from, to)])
 		if err != nil {
 			return nil, 0, fmt.Errorf("pipeline: predictions: %w", err)
 		}
@@ -67,6 +72,9 @@ func recordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, empt
 	case a.InSeq > 0: // there is a state
 		r.Mark, r.Rests = wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: a.Version}, wire.Place{}
 	}
+	if to == len(a.Preds) && a.Promoted.Number > 0 {
+		r.Promoted = promotedAfter(r.Promoted, a.Promoted)
+	}
 	r.Losses = a.Losses
 	if r.InSeq > before {
 		r.EmptyTo = 0
@@ -96,4 +104,11 @@ func advanceTo(p wire.Position, a *shard.Answer, from, to int) wire.Position {
 	}
 	p.Ahead += uint64(to - from)
 	return p
+}
+
+// promotedAfter is what a record says of promotions once the state has taken
+// one; whoever wrote it may know of a later one.
+func promotedAfter(before, now wire.Promoted) wire.Promoted {
+	now.Known = max(before.Known, now.Number)
+	return now
 }

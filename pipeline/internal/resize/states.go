@@ -160,6 +160,9 @@ func (j *Job) publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if now := part.Promotion(); now.Number > 0 {
+			begin.Promoted = wire.Promoted{Known: now.Number, Number: now.Number, At: now.At, Readout: now.Readout}
+		}
 		begin.InSeq = r.Cut
 		begin.Mark = wire.Mark{Seq: r.Cut, Time: r.Stored, Version: uint64(j.Shape.Version())}
 		if begin.Mark.Digest, err = part.DigestOf(begin.Mark.Version); err != nil {

@@ -34,11 +34,15 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 		}
 		s.residents.use(r.Stream)
 		r.Stream.InUse = r.Open
-		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
 		if r.Emit {
-			b.emits = append(b.emits, emit{a.Part.index, next})
+			head, err := s.head(a.Preds[next].Readout) // behind place, which may compute
+			if err != nil {
+				return err
+			}
+			b.emits = append(b.emits, emit{a.Part.index, next, head})
 			next++
 		}
+		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
 		if r.End {
 			s.closed = append(s.closed, r.Stream)
 		}

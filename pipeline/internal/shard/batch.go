@@ -45,8 +45,8 @@ type rejected struct {
 	Part *Partition
 }
 
-// emit says where a score row goes.
-type emit struct{ part, index int }
+// emit says where a score row goes, and which of the readouts makes it.
+type emit struct{ part, index, head int }
 
 // Answer is what a batch has to say on one partition.
 type Answer struct {
@@ -59,11 +59,12 @@ type Answer struct {
 	Tick     bool // the position is due if its owner has something to say
 	Close    bool // the partition's last answer
 	touched  bool
-	Messages int         // input messages taken into account, repeats and replayed ones included
-	Digest   wire.Digest // of the state after inSeq
-	Version  uint64      // of the form that the digest is of
-	Losses   string      // since the snapshot in the record
-	Snapshot []byte      // of that state, where one is due
+	Messages int           // input messages taken into account, repeats and replayed ones included
+	Digest   wire.Digest   // of the state after inSeq
+	Version  uint64        // of the form that the digest is of
+	Losses   string        // since the snapshot in the record
+	Promoted wire.Promoted // of the state after inSeq; Known is left to the owner
+	Snapshot []byte        // of that state, where one is due
 }
 
 // NewBatch makes the batch of a shard with so many partitions.

@@ -26,12 +26,14 @@ func (s *slots) compute(b *Batch) error {
 	}
 	for i, e := range b.emits {
 		p := &b.Answers[e.part].Preds[e.index]
-		p.Scores = scores[i*width : (i+1)*width]
-		class := s.head.Class(p.Scores)
-		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), s.head.Probability(p.Scores)
+		h := &s.heads.all[e.head]
+		h.used = true
+		p.Scores = scores[i*width+h.from:][:h.linear.Columns()]
+		class := h.linear.Class(p.Scores)
+		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), h.linear.Probability(p.Scores)
 	}
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
-	return nil
+	return s.trim(start)
 }
 
 // Score is the chosen class's. With two classes there is one column, the

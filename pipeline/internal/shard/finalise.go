@@ -6,6 +6,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // due reports whether a snapshot is: by count or by time, or because the last
@@ -33,6 +34,9 @@ func (s *Shard) finalise(b *Batch) error {
 			return err
 		}
 		a.Digest, a.Version = p.State.Sum, uint64(s.Machine.Shape.Version())
+		if now := p.State.Promotion(); now.Number > 0 {
+			a.Promoted = wire.Promoted{Number: now.Number, At: now.At, Readout: now.Readout}
+		}
 		if len(p.State.Losses) > 0 {
 			a.Losses = p.State.Losses.String()
 		}

@@ -58,6 +58,15 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 	return e, nil
 }
 
+// setReadouts gives the engine others, and those that it grows to.
+func (p *pool) setReadouts(all []*readout.Linear) error {
+	if err := p.engine.SetReadouts(all); err != nil {
+		return fmt.Errorf("pipeline: engine: %w", err)
+	}
+	p.heads = all
+	return nil
+}
+
 func (p *pool) use(e reservoir.Engine) {
 	name := e.Name()
 	p.engine = e

@@ -96,7 +96,7 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 	}
 	return &Shard{
 		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, newTimed(dec, counters, log)), names: m.Channels, Arithmetic: arithmetic,
-		slots: slots{pool: p, head: head, words: r.Shape.Words, counters: counters},
+		slots: slots{pool: p, heads: heads{first: head, all: []scored{{linear: head}}}, words: r.Shape.Words, counters: counters},
 		log:   log,
 		pace: pacing{
 			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,
@@ -109,6 +109,9 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 // long the server may be asked: last ends when a stop has taken too long. It is
 // called before the shard runs.
 func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, s.last = in, last }
+
+// Follow says where promoted readouts are. It is called before the shard runs.
+func (s *Shard) Follow(all Readouts) { s.heads.source = all }
 
 // Last ends when a stop has taken too long: nothing of the shard's partitions is
 // asked of the server, or written to it, after that.

@@ -7,14 +7,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // slots are where a shard has the states of its streams: in the engine, or
 // stored apart. They give runs their slots and compute them.
 type slots struct {
 	pool      *pool
-	head      *readout.Linear
+	heads     heads
 	words     int // of a state
 	residents residents
 	store     *store.Snapshots // for states that find no slot; nil = none may be stored

@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"cmp"
+
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -11,6 +13,7 @@ func (s *Shard) tell(b *Batch, a *Answer) {
 	if b.Fx.EndEvents > 0 {
 		p.asked, p.looked = 0, 0 // the next may follow
 	}
+	a.Commit = a.Commit || b.Fx.Promotions > 0 // whoever promotes waits to hear of it
 	s.count(&b.Fx.Tally)
 	for i := range b.Fx.Notes {
 		s.say(p, &b.Fx.Notes[i])
@@ -57,6 +60,8 @@ func (s *Shard) say(p *Partition, n *state.Note) {
 		s.warn("messages missing: predictions are flagged", "key", n.Key, "after", n.After, "got", n.Number)
 	case state.NoteLoss:
 		s.warn("input was removed before this partition read it (by max_age, or by hand): messages may be lost; the sequences that they may belong to are flagged as gaps", "partition", p.State.ID, "before", n.Input)
+	case state.NotePromotion:
+		s.log.Info("another readout answers for the sequences that begin from here on", "partition", p.State.ID, "promotion", n.Number, "readout", cmp.Or(n.Readout, "the one that the job began with"), "input", n.Input)
 	case state.NoteUnlike:
 		s.oddities.warn(s.log, "samples unlike the training data: predictions from them are flagged; check that the sensor is connected, and that its unit is the one of the training data",
 			"key", n.Key, "stream", n.Stream, "flags", n.Flags.String(), "channel", s.names[n.Channel], "input", n.Input)

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -35,14 +36,17 @@ func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
 	v := binary.LittleEndian.Uint32(b[len(snapshotMagic):])
-	if v < wire.OldestState || v > wire.NewestState {
-		return nil, fmt.Errorf("%w: %w", ErrState, &wire.VersionError{Found: uint64(v)})
+	if v < wire.OldestState || v > wire.PromotedState {
+		return nil, fmt.Errorf("%w: %w", ErrState, &wire.VersionError{Found: uint64(v), Newest: wire.PromotedState})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
 		return nil, fmt.Errorf("%w: %w", ErrState, ErrDamaged)
 	}
 	r := &stateReader{b: b[len(snapshotMagic)+4 : body], Shape: sh, form: v}
 	p := r.partition(id)
+	if r.err == nil && v == wire.PromotedState {
+		r.promotions(p)
+	}
 	if r.err == nil && len(r.b) > 0 {
 		r.fail("%d bytes after its end", len(r.b))
 	}
@@ -308,6 +312,48 @@ func (r *stateReader) floats(n int) []float32 {
 	return v
 }
 
+// minPromotion is the smallest encoded promotion.
+const minPromotion = 8 + 8 + 4
+
+// promotions reads what appendPromotions wrote.
+func (r *stateReader) promotions(p *Partition) {
+	var before uint64
+	for i := range r.count(minPromotion) {
+		n := Promotion{Number: r.u64(), At: r.u64(), Readout: r.text()}
+		if i > 0 && n.Number <= before || n.At > p.Done || n.Number == 0 && n.Readout != "" || !wire.IsReadout(n.Readout) {
+			r.fail("promotion %d of readout %q, by input message %d, is not one that can follow promotion %d", n.Number, wire.OneLine(n.Readout), n.At, before)
+			return
+		}
+		before = n.Number
+		p.promotions = append(p.promotions, n)
+	}
+	if len(p.promotions) > MostReadouts || before == 0 {
+		r.fail("%d promotions, the last one with the number %d", len(p.promotions), before)
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
+		for _, st := range p.Sources[key].sorted() {
+			if r.flag() {
+				r.began(st, before)
+			}
+		}
+	}
+}
+
+// began reads under which promotions a stream's sequences began.
+func (r *stateReader) began(st *Stream, last uint64) {
+	raw := r.bytes(8 * r.states)
+	if r.err != nil {
+		return
+	}
+	st.began = make([]uint64, r.states)
+	for i := range st.began {
+		if st.began[i] = binary.LittleEndian.Uint64(raw[8*i:]); st.began[i] > last {
+			r.fail("stream %q: a sequence began under promotion %d, the last one is %d", st.ID, st.began[i], last)
+			return
+		}
+	}
+}
+
 // sortRecency brings the streams back into the order they were heard in.
 func (p *Partition) sortRecency() {
 	all := make([]*Stream, 0, p.recency.Len())
@@ -336,7 +382,12 @@ func (p *Partition) StoredRows() map[uint64]bool {
 
 // Rewound encodes a decoded snapshot for an input of which nothing has been
 // read. Held messages stay, with 0 for their place, which was in the old input.
+// Promotions were the old job's: the new one begins with a readout of its own.
 func (p *Partition) Rewound(sh Shape) ([]byte, error) {
+	p.promotions = nil
+	for st := range p.Oldest() {
+		st.began = nil
+	}
 	p.Done, p.DoneTime = 0, 0
 	for _, src := range p.Sources {
 		src.heardIn = 0
@@ -354,7 +405,7 @@ func (p *Partition) Rewound(sh Shape) ([]byte, error) {
 func (p *Partition) TakeOver(from *Partition) {
 	p.Sources, p.clock, p.lossy = from.Sources, from.clock, p.lossy || from.lossy
 	p.Done, p.DoneTime, p.HeldBytes = from.Done, from.DoneTime, from.HeldBytes
-	p.Away, p.wasOther = from.Away, from.wasOther
+	p.Away, p.wasOther, p.promotions = from.Away, from.wasOther, from.promotions
 	p.dirty, p.dirtySources = from.dirty, from.dirtySources
 	p.recency.Init()
 	for e := from.recency.Front(); e != nil; e = e.Next() {

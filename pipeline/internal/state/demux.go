@@ -162,6 +162,9 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 // addRun adds one run, and its prediction where it makes one.
 func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut) {
 	flags := &st.Flags[c.Phase]
+	if c.Reset {
+		m.p.begins(st, c.Phase)
+	}
 	if c.Reset && s.Policy.Kind == reservoir.Window {
 		*flags = 0 // a window that begins now misses nothing
 	}
@@ -270,7 +273,7 @@ func (s *Machine) unlike(m *step, st *Stream, flags *codec.Flag, outside, flat b
 
 // predict takes a place in the answer; its scores come with the engine call.
 func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags codec.Flag) {
-	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags}
+	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags, Readout: m.p.readout(st, c.Phase)}
 	if c.To > 0 {
 		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.To)-1), st.timeBehind(g, c)
 	}

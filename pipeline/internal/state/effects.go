@@ -62,6 +62,7 @@ type DeadLetter struct {
 type Tally struct {
 	Duplicates, Contradictions, Gaps, Reordered, Incarnations uint64
 	Missing, Losses, Forgotten, Idle, EndEvents               uint64
+	Promotions                                                uint64
 	Streams, Parked                                           int64 // more than before
 }
 
@@ -75,6 +76,7 @@ type Note struct {
 	After   uint64     // the number before it
 	Flags   codec.Flag // of the prediction
 	Channel int
+	Readout string // of a promotion
 }
 
 type NoteKind uint8
@@ -86,4 +88,5 @@ const (
 	NoteGap                             // messages between after and number are given up
 	NoteLoss                            // input may have been removed before it was read
 	NoteUnlike                          // samples unlike the training's
+	NotePromotion                       // another readout answers for the sequences that begin
 )

@@ -32,6 +32,8 @@ import (
 //	          front end: [more/2]f64, as in reservoir.Front.Run
 //	          per state: row:u8, 0 = none, 1 = its words follow,
 //	          2 = it is stored apart: seq:u64 in <JOB>-ROWS, hash:[2]u64
+//	version 5: promotions:u32, per promotion: number:u64 at:u64 readout
+//	  per stream, in the order above: began:u8, and if it is 1: [states]u64
 //	sha256 of everything before it
 //
 // words, states and channels are the network's row, the policy's states and,
@@ -39,7 +41,9 @@ import (
 // or 0 where no run of them is known: of a state that was of version 2 when it
 // was exported.
 //
-// Version 4 is of a model with a sampling rate or a front end, version 3 of one
+// Version 5 is of a partition that has had a promotion, and of version 4 but for
+// that; a partition without has one of the others, so that a program from before
+// promotions reads it. Version 4 is of a model with a sampling rate or a front end, version 3 of one
 // without, which has neither more nor timed. more is how many words the front
 // end of a model has for a stream, 0 without one. Programs from before there were
 // front ends refuse a state with more words than none.
@@ -232,6 +236,9 @@ func parseHeader(s string) (wire.Header, error) {
 
 // Encode encodes a partition as it is now.
 func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
+	if p.promotions != nil {
+		return p.EncodeAs(sh, rows, wire.PromotedState)
+	}
 	return p.EncodeAs(sh, rows, sh.Version())
 }
 
@@ -265,6 +272,29 @@ func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, e
 			}
 		}
 	}
+	if form == wire.PromotedState {
+		b = p.appendPromotions(b)
+	}
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...), nil
+}
+
+// appendPromotions writes the promotions that answer, and under which ones the
+// streams' sequences began.
+func (p *Partition) appendPromotions(b []byte) []byte {
+	le := binary.LittleEndian
+	all := p.answering()
+	b = le.AppendUint32(b, uint32(len(all)))
+	for _, a := range all {
+		b = AppendString(le.AppendUint64(le.AppendUint64(b, a.Number), a.At), a.Readout)
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
+		for _, st := range p.Sources[key].sorted() {
+			b = appendBool(b, st.began != nil)
+			for _, n := range st.began {
+				b = le.AppendUint64(b, n)
+			}
+		}
+	}
+	return b
 }

@@ -18,7 +18,8 @@ func fronted(t *testing.T, front *reservoir.Front) *owner {
 	r := rulesOf(reservoir.Policy{Kind: reservoir.Endless, Early: 2})
 	r.Front = front
 	o := newOwner(t, r)
-	o.feed(encoded(t, drawLog(noise(3))), func(uint64) bool { return false })
+	log := slices.DeleteFunc(drawLog(noise(3)), func(e entry) bool { return e.promotion != nil })
+	o.feed(encoded(t, log), func(uint64) bool { return false })
 	if o.p.Len() == 0 {
 		t.Fatal("no stream: the test has lost its subject")
 	}

@@ -22,6 +22,8 @@ type entry struct {
 	bad    bool // no reader can use it
 	lost   bool // input may be missing before it
 	event  *wire.IdleEvent
+
+	promotion *wire.Promotion
 }
 
 type sample struct {
@@ -51,13 +53,18 @@ func drawLog(b []byte) []entry {
 	d := &drawn{b}
 	var log []entry
 	next, life := map[string]uint64{}, map[string]int{}
-	value := float32(0)
+	value, promoted := float32(0), uint64(0)
 	for len(d.b) > 0 && len(log) < 400 {
 		e := entry{key: string(rune('a' + d.pick(3)))}
 		kind := d.pick(20)
 		switch {
 		case kind == 0:
 			e.event = drawEvent(d, uint64(len(log)))
+			e.key = wire.IdlePrefix + "0"
+			log = append(log, e)
+			continue
+		case kind == 4:
+			e.promotion = drawPromotion(d, &promoted)
 			e.key = wire.IdlePrefix + "0"
 			log = append(log, e)
 			continue
@@ -92,6 +99,20 @@ func drawLog(b []byte) []entry {
 		log = append(log, e)
 	}
 	return log
+}
+
+// drawPromotion is the next one, one that comes again, or one after others that
+// the partition never had.
+func drawPromotion(d *drawn, last *uint64) *wire.Promotion {
+	p := &wire.Promotion{Number: 1 + *last + uint64(d.pick(2)), Now: d.pick(4) == 0, Who: "a"}
+	if d.pick(4) == 0 {
+		p.Number = 1 + uint64(d.pick(int(*last)+1))
+	}
+	*last = max(*last, p.Number)
+	if p.Number%5 != 0 { // the fifth is a rollback to the readout that the job began with
+		p.Readout = fmt.Sprintf("%032x", p.Number)
+	}
+	return p
 }
 
 func drawEvent(d *drawn, before uint64) *wire.IdleEvent {
@@ -141,6 +162,9 @@ func encoded(t testing.TB, log []entry) []Message {
 		case e.event != nil:
 			set(wire.HeaderKind, wire.KindIdle)
 			m.Data, err = json.Marshal(e.event)
+		case e.promotion != nil:
+			set(wire.HeaderKind, wire.KindPromote)
+			m.Data, err = json.Marshal(wire.PromoteEvent{Promotion: *e.promotion})
 		case e.bad:
 			m.Data = []byte("no Arrow")
 		case e.many && len(e.rows) > 0:

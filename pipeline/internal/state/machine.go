@@ -37,7 +37,8 @@ type Rules struct {
 	Reorder, ReorderBytes int // messages of a key, and bytes of a partition, that may wait
 	MaxKey                int // bytes of a key; 0 = any number
 
-	Events string // the job in end events that are for these states; see wire.IdleEvent
+	Events     string // the job in end events that are for these states; see wire.IdleEvent
+	OneReadout bool   // promotions in the log are passed over
 }
 
 // decoder reads the samples of a message.
@@ -132,8 +133,11 @@ func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions)
 		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: the key, what the wildcards of the input subject stand for, has %d bytes, want at most %d: publish under shorter names", len(j.Key), s.MaxKey))
 		return nil
 	}
-	if wire.Get(j.Header, wire.HeaderKind) == wire.KindIdle {
+	switch wire.Get(j.Header, wire.HeaderKind) {
+	case wire.KindIdle:
 		return s.silence(&m, j)
+	case wire.KindPromote:
+		return s.promote(&m, j)
 	}
 	var isNew bool
 	m.src, isNew = p.source(j.Key)

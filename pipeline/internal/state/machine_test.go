@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -265,12 +266,18 @@ func TestNoSlotIsOnePartitionsFault(t *testing.T) {
 
 // forPartition is a message of a log, with end events for that partition.
 func forPartition(m Message, part int) *Message {
-	if m.Header[wire.HeaderKind] != nil {
-		e := &wire.IdleEvent{}
-		if json.Unmarshal(m.Data, e) == nil {
-			e.Partition = part
-			m.Data, _ = json.Marshal(e)
-		}
+	var e any
+	switch wire.Get(m.Header, wire.HeaderKind) {
+	case wire.KindIdle:
+		e = &wire.IdleEvent{}
+	case wire.KindPromote:
+		e = &wire.PromoteEvent{}
+	default:
+		return &m
+	}
+	if json.Unmarshal(m.Data, e) == nil {
+		reflect.ValueOf(e).Elem().FieldByName("Partition").SetInt(int64(part))
+		m.Data, _ = json.Marshal(e)
 	}
 	return &m
 }

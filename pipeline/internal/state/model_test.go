@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // made is a prediction: where it stands, and the samples it rests on.
@@ -15,6 +16,7 @@ type made struct {
 	flags   codec.Flag
 	at      uint64 // input message
 	samples uint64 // a hash of them, in order
+	readout string
 }
 
 func hashSamples(h uint64, x ...float32) uint64 {
@@ -33,6 +35,8 @@ type model struct {
 	keys    map[string]*modelKey
 	lossy   bool
 	at      uint64
+	number  uint64 // of the last promotion
+	readout string // for sequences that begin
 	out     []made
 	dead    []uint64
 }
@@ -54,6 +58,7 @@ type waiting struct {
 
 type modelStream struct {
 	samples []float32 // of the open sequence
+	readout string    // that it began with
 	flags   codec.Flag
 	since   codec.Flag // what happened after its last sample
 	seq     uint64     // of its last sample
@@ -77,6 +82,10 @@ func (m *model) take(e entry) {
 	}
 	if e.event != nil {
 		m.event(e)
+		return
+	}
+	if e.promotion != nil {
+		m.promote(*e.promotion)
 		return
 	}
 	k := m.keys[e.key]
@@ -192,6 +201,9 @@ func (m *model) use(k *modelKey, w waiting, why codec.Flag) {
 			if r.stream != name {
 				continue
 			}
+			if len(s.samples) == 0 {
+				s.readout = m.readout
+			}
 			s.samples = append(s.samples, r.value)
 			s.seq, s.row = w.number, uint32(i)
 			m.predict(name, s, r.end || w.end && i == last)
@@ -221,7 +233,21 @@ func (m *model) close(name string, s *modelStream) {
 }
 
 func (m *model) say(name string, s *modelStream, more codec.Flag) {
-	m.out = append(m.out, made{name, s.seq, s.row, s.flags | more, m.at, hashSamples(0, s.samples...)})
+	m.out = append(m.out, made{name, s.seq, s.row, s.flags | more, m.at, hashSamples(0, s.samples...), s.readout})
+}
+
+func (m *model) promote(p wire.Promotion) {
+	if p.Number <= m.number {
+		return
+	}
+	m.number, m.readout = p.Number, p.Readout
+	for _, k := range m.keys {
+		for _, s := range k.streams {
+			if p.Now {
+				s.readout = p.Readout
+			}
+		}
+	}
 }
 
 func (m *model) event(e entry) {

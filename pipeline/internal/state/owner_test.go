@@ -119,7 +119,7 @@ func (o *owner) assign() error {
 				o.t.Fatalf("partition %d is given a run whose prediction is not its own", o.p.ID)
 			}
 			p := o.out.Preds[o.given]
-			run.made, run.next = &o.made, made{stream: p.Stream, seq: p.Seq, row: p.Row, flags: p.Flags, at: o.out.At[o.given]}
+			run.made, run.next = &o.made, made{stream: p.Stream, seq: p.Seq, row: p.Row, flags: p.Flags, at: o.out.At[o.given], readout: p.Readout}
 			o.given++
 		}
 		o.runs = append(o.runs, run)

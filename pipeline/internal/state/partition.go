@@ -36,6 +36,8 @@ type Partition struct {
 	dirtySources []*Source
 
 	rowsAway
+	promotions []Promotion // those that answer, the oldest first; nil = there was none. No part of the digest
+
 	wasOther bool // its streams have remembered samples, or none, unlike the machine's; see Machine.Recast
 
 	Holder any // what the owner has of the partition; not looked at here

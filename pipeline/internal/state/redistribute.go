@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -30,6 +31,10 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 		all[id].Done, all[id].DoneTime = at.Seq, at.Stored
 	}
 	heard := map[int][]*Stream{}
+	promotions, err := together(from)
+	if err != nil {
+		return nil, err
+	}
 	for _, old := range from {
 		switch {
 		case old.Away > 0:
@@ -61,7 +66,7 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 	made := make([]*Partition, 0, len(to))
 	for _, id := range to {
 		p := all[id]
-		p.lossy = lossy
+		p.lossy, p.promotions = lossy, slices.Clone(promotions)
 		slices.SortStableFunc(heard[id], func(a, b *Stream) int { return cmp.Compare(a.heardIn, b.heardIn) })
 		for _, st := range heard[id] {
 			p.clock++
@@ -70,6 +75,35 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 		made = append(made, p)
 	}
 	return made, nil
+}
+
+// together are the promotions of partitions that become others. A promotion is
+// the same in all of them, but some may never have had one that was followed by
+// another soon: what answers for a sequence is written down before.
+func together(from []*Partition) ([]Promotion, error) {
+	byNumber := map[uint64]Promotion{}
+	var last uint64
+	for i, old := range from {
+		if now := old.Promotion().Number; i == 0 {
+			last = now
+		} else if now != last {
+			return nil, fmt.Errorf("%w: partition %d has promotion %d, partition %d has promotion %d: let a worker complete the promotion first", ErrState, old.ID, now, from[0].ID, last)
+		}
+		for _, a := range old.promotions {
+			a.At = max(a.At, byNumber[a.Number].At)
+			byNumber[a.Number] = a
+		}
+		for st := range old.Oldest() {
+			for state := range st.began {
+				st.began[state] = old.promotions[under(old.promotions, st.began[state])].Number
+			}
+			if st.began == nil && len(old.promotions) > 0 && old.promotions[0].Number > 0 {
+				st.began = slices.Repeat([]uint64{old.promotions[0].Number}, len(st.Slots))
+			}
+		}
+	}
+	all := slices.SortedFunc(maps.Values(byNumber), func(a, b Promotion) int { return cmp.Compare(a.Number, b.Number) })
+	return all[max(0, len(all)-MostReadouts):], nil
 }
 
 // DigestOf is the digest of a decoded partition, as records have it. version is

@@ -36,7 +36,7 @@ type Stream struct {
 	dirty, gone bool
 }
 
-// last is what is kept of a stream's last sample, and of the times before it.
+// last is what is kept of a stream's last sample, and of what was before it.
 type last struct {
 	lastIn   uint64 // input message that let it in; no part of the state
 	lastSeq  uint64 // Eusn-Seq, row and time
@@ -46,6 +46,7 @@ type last struct {
 	heard    bool            // sample is set
 	clocks   []monitor.Clock // one per state, of a model with a sampling rate; else nil
 	front    []float64       // what the model's front end goes on from; nil: it has none
+	began    []uint64        // one per state: the promotion under which its sequence began; nil = before any. No part of the digest
 }
 
 // IsAway reports whether the row of one of a stream's states is stored apart.

@@ -53,6 +53,9 @@ var headerMeanings = map[string]string{
 	HeaderGen:         "how often the job's number of partitions has changed; absent: never",
 	HeaderResize:      "the number of partitions, where it has changed, and how far a change is (JSON)",
 	HeaderSource:      "the job whose input this one reads, its creation time and the first message that is read (JSON); absent: the job's own",
+	HeaderFirst:       "identity of the readout that the job began with, where another was promoted",
+	HeaderPromoted:    "the newest promotion that the writer knows, the newest that the state has taken, by which input, and its readout (- = the job's first)",
+	HeaderPromotions:  "the newest promotions of readouts (JSON)",
 	HeaderInSubject:   "subject of the input message",
 	HeaderError:       "the reason in a sentence",
 	HeaderReason:      "the reason in a word",
@@ -94,17 +97,19 @@ func asyncMessages() object {
 	producer := []string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable, HeaderLastTime, HeaderDead}
 	identity := []string{HeaderArith, HeaderNetwork, HeaderReadout}
 	record := append([]string{
-		HeaderDigest, HeaderDigestSeq, HeaderInTime, HeaderVersion, HeaderRests, HeaderRestsTime, HeaderSnap, HeaderSnapSeq, HeaderLosses, HeaderEmptyTo, HeaderGen,
+		HeaderDigest, HeaderDigestSeq, HeaderInTime, HeaderVersion, HeaderRests, HeaderRestsTime, HeaderSnap, HeaderSnapSeq, HeaderLosses, HeaderEmptyTo, HeaderGen, HeaderPromoted,
 	}, identity...)
 	return object{
 		"samples": message("samples", "samples of one stream, or of several with a column stream_id, in order: an Arrow IPC stream with one column per channel, and perhaps ts, end and stream_id (codec/doc.go). A job with another input.format reads JSON, CSV, line protocol or bare numbers instead (docs/formats.md)", arrow,
 			headerSchema(nil, producer)),
 		"endEvent": message("endEvent", "the stage's own: sequences that silence has ended, as JSON (pipeline/doc.go, Silence)", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindIdle)),
-		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns stream_id, seq, row, ts, class, score, probability, scores and flags (codec/doc.go). Those of kind claim and released have no predictions", arrow,
+		"promotion": message("promotion", "the stage's own: another readout answers in this partition, as JSON (pipeline/doc.go, Promotion)", "application/json",
+			headerSchema([]string{HeaderKind}, nil, KindPromote)),
+		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns stream_id, seq, row, ts, class, score, probability, scores and flags, and readout where one was promoted (codec/doc.go). Those of kind claim and released have no predictions", arrow,
 			headerSchema([]string{HeaderKind, HeaderEpoch, HeaderWorker, HeaderInCreated, HeaderInSeq, HeaderAhead, HeaderOuts}, record, KindCommit, KindClaim, KindReleased)),
 		"job": message("job", "which model the job runs; its body has no predictions", arrow,
-			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize, HeaderSource}, identity...), KindJob)),
+			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize, HeaderSource, HeaderFirst, HeaderPromotions}, identity...), KindJob)),
 		"deadLetter": message("deadLetter", "an input message that could not be used: its bytes and headers, and why", "application/octet-stream",
 			headerSchema([]string{HeaderError, HeaderReason, HeaderInSeq, HeaderInSubject}, []string{HeaderTruncated, HeaderDropped, HeaderDead})),
 		"sentAgain": message("sentAgain", "marks a dead letter that was sent to the input again, as input message Eusn-In-Seq", "application/octet-stream",
@@ -147,8 +152,8 @@ func asyncAPI() object {
 	}
 	j, k := fmt.Sprint(job), fmt.Sprint(key)
 	stored := func(nats func(string) string) string { return "; stored in the NATS stream " + nats("<job>") }
-	add("samples", strings.TrimSuffix(DefaultInputSubject, "*")+"{key}", "samples in, on the subjects that input.subject takes: sensors.{key}, or for instance plant.{site}.line.{line}, whose key is {site}.{line} (docs/subjects.md). The server stores them under the subject of channel input", "receive", "samples", "endEvent")
-	add("input", name(InputSubject(j, part, k)), "the input as the stage reads it; nobody publishes here"+stored(InputStream), "receive", "samples", "endEvent")
+	add("samples", strings.TrimSuffix(DefaultInputSubject, "*")+"{key}", "samples in, on the subjects that input.subject takes: sensors.{key}, or for instance plant.{site}.line.{line}, whose key is {site}.{line} (docs/subjects.md). The server stores them under the subject of channel input", "receive", "samples", "endEvent", "promotion")
+	add("input", name(InputSubject(j, part, k)), "the input as the stage reads it; nobody publishes here"+stored(InputStream), "receive", "samples", "endEvent", "promotion")
 	add("predictions", name(OutputSubject(j, part)), "predictions out"+stored(OutputStream), "send", "predictions")
 	add("job", name(EntrySubject(j)), "the model of the job"+stored(OutputStream), "send", "job")
 	add("deadLetters", name(DeadLetterSubject(j, part)), "input that could not be used"+stored(DeadLetterStream), "send", "deadLetter", "sentAgain")

@@ -51,11 +51,12 @@ func (i Identity) DiffersFrom(worker string) string {
 // the others compare.
 type Entry struct {
 	Identity
-	Arithmetic string // for people; network has it
-	Worker     string // who wrote it
-	Input      string // how messages are read, as package codec/formats writes it; empty = as Arrow
-	Resize     Resize // the job's number of partitions, where it has changed or is changing
-	Source     Source // whose input it reads, where that is another job's
+	Arithmetic string     // for people; network has it
+	Worker     string     // who wrote it
+	Input      string     // how messages are read, as package codec/formats writes it; empty = as Arrow
+	Resize     Resize     // the job's number of partitions, where it has changed or is changing
+	Source     Source     // whose input it reads, where that is another job's
+	Promotions Promotions // the newest ones of readouts
 	Meta       codec.PredictionMeta
 }
 
@@ -65,10 +66,14 @@ const HashDigits = 32
 // Header is an entry as it is stored.
 func (e *Entry) Header() Header {
 	h := Header{HeaderKind: {KindJob}, HeaderWorker: {e.Worker}, HeaderNetwork: {e.Network}, HeaderInSeq: {"0"}, HeaderOuts: {"0"}}
-	if e.Readout != "" {
-		h[HeaderReadout] = []string{e.Readout}
+	readout, first := e.Readout, ""
+	if len(e.Promotions) > 0 {
+		readout, first = guarded(e.Readout), e.Readout
 	}
-	for name, text := range map[string]string{HeaderArith: e.Arithmetic, HeaderInput: e.Input, HeaderResize: e.Resize.String(), HeaderSource: e.Source.String()} {
+	for name, text := range map[string]string{
+		HeaderReadout: readout, HeaderFirst: first, HeaderPromotions: e.Promotions.String(),
+		HeaderArith: e.Arithmetic, HeaderInput: e.Input, HeaderResize: e.Resize.String(), HeaderSource: e.Source.String(),
+	} {
 		if text != "" {
 			h[name] = []string{text}
 		}
@@ -91,6 +96,12 @@ func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error
 	}
 	if err != nil {
 		return Entry{}, Foreign(seq, subject, err)
+	}
+	if e.Promotions, err = parsePromotions(Get(h, HeaderPromotions)); err != nil {
+		return Entry{}, Foreign(seq, subject, err)
+	}
+	if len(e.Promotions) > 0 {
+		e.Readout = Get(h, HeaderFirst)
 	}
 	if e.Meta, _, err = codec.DecodePredictions(body); err == nil && (Get(h, HeaderKind) != KindJob || len(e.Network) != HashDigits) {
 		err = fmt.Errorf("headers %s %q and %s %q: want %s and %d digits", HeaderKind, Get(h, HeaderKind), HeaderNetwork, e.Network, KindJob, HashDigits)

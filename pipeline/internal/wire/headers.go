@@ -47,6 +47,10 @@ const (
 	HeaderDead      = "Eusn-Dead-Letter"
 	HeaderTruncated = "Eusn-Truncated"
 	HeaderDropped   = "Eusn-Headers-Dropped"
+
+	HeaderFirst      = "Eusn-First-Readout"
+	HeaderPromoted   = "Eusn-Promoted"
+	HeaderPromotions = "Eusn-Promotions"
 )
 
 // Kinds of messages, in Eusn-Kind: those of a partition's records, and others.
@@ -57,6 +61,7 @@ const (
 
 	KindJob       = "job"        // which model the job runs
 	KindIdle      = "idle"       // an end event, of the input
+	KindPromote   = "promote"    // another readout answers from now on, likewise
 	KindSentAgain = "sent-again" // marks a dead letter that was sent again
 	KindLabel     = "label"      // what somebody says that a part of a stream was
 )

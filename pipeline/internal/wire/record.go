@@ -41,9 +41,10 @@ type Record struct {
 	Losses  string // see package state, Losses
 	EmptyTo uint64 // the partition has no input behind InSeq up to this message; 0 = not known
 
-	Arithmetic string // what computed the states, where it is not the canonical one
-	Identity          // of the model; empty = written before records said so
-	Generation uint64 // how often the job's number of partitions had changed; see Resize
+	Arithmetic string   // what computed the states, where it is not the canonical one
+	Identity            // of the model; empty = written before records said so
+	Generation uint64   // how often the job's number of partitions had changed; see Resize
+	Promoted   Promoted // how far the partition follows the job's promotions
 }
 
 // Place is an input message: its number, and when the server stored it. Two
@@ -69,6 +70,17 @@ func wayOut(subject string, seq uint64) string {
 	return fmt.Sprintf("look at it (nats stream get %s %d): if it is not from this job, stop its sender and remove only this message (nats stream rmm %s %d), and the record before it is valid again; otherwise restore the job's NATS streams, or start a new job", OutputStream(job), seq, OutputStream(job), seq)
 }
 
+// beyond is what the version of the digest in a record has been raised by.
+func (r *Record) beyond() (more uint64) {
+	if r.Generation > 0 {
+		more += generationVersion
+	}
+	if r.Promoted.Known > 0 {
+		more += promotedVersion
+	}
+	return more
+}
+
 // Header is a record as it is stored.
 func (r *Record) Header() Header {
 	u := func(v uint64) []string { return []string{strconv.FormatUint(v, 10)} }
@@ -86,10 +98,15 @@ func (r *Record) Header() Header {
 	}
 	if r.Generation > 0 {
 		h[HeaderGen] = u(r.Generation)
-		// A program that knows no generations must leave the partition alone: to
-		// it, the form of the digest is one of a newer program.
-		h[HeaderDigestSeq], h[HeaderVersion] = u(r.Mark.Seq), u(r.Mark.Version+generationVersion)
+	}
+	if beyond := r.beyond(); beyond > 0 {
+		// A program that knows no generations, or no promotions, must leave the
+		// partition alone: to it, the form of the digest is one of a newer program.
+		h[HeaderDigestSeq], h[HeaderVersion] = u(r.Mark.Seq), u(r.Mark.Version+beyond)
 		h[HeaderDigest], h[HeaderInTime] = []string{r.Mark.Digest.String()}, []string{strconv.FormatInt(r.Mark.Time, 10)}
+	}
+	if r.Promoted.Known > 0 {
+		h[HeaderPromoted] = []string{r.Promoted.text()}
 	}
 	if r.Rests.Seq > 0 {
 		h[HeaderRests], h[HeaderRestsTime] = u(r.Rests.Seq), []string{strconv.FormatInt(r.Rests.Stored, 10)}
@@ -137,8 +154,11 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 		}
 		if Get(h, HeaderGen) != "" {
 			u(HeaderGen, &r.Generation)
-			r.Mark.Version -= min(r.Mark.Version, generationVersion)
 		}
+		if text := Get(h, HeaderPromoted); text != "" && err == nil {
+			r.Promoted, err = parsePromoted(text)
+		}
+		r.Mark.Version -= min(r.Mark.Version, r.beyond())
 		if d, derr := parseDigest(Get(h, HeaderDigest)); derr != nil && err == nil {
 			err = fmt.Errorf("header %s is %q: %w", HeaderDigest, Get(h, HeaderDigest), derr)
 		} else {

@@ -1,0 +1,338 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// several is a model with readouts test, b and c, of the same classes.
+func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
+	t.Helper()
+	m := pipelinetest.Model(t, 3, policy)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, name := range []string{"b", "c"} {
+		l := *m.Readouts[0]
+		l.Name, l.Weights = name, pipelinetest.Noise(rng, len(l.Weights))
+		m.Readouts = append(m.Readouts, &l)
+	}
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// only is a model with one of another's readouts.
+func only(m *reservoir.Model, l *readout.Linear) *reservoir.Model {
+	o := *m
+	o.Readouts = []*readout.Linear{l}
+	return &o
+}
+
+// byName are a model's readouts by the names that predictions have.
+func byName(t testing.TB, m *reservoir.Model) map[string]*readout.Linear {
+	t.Helper()
+	all := map[string]*readout.Linear{}
+	for _, l := range m.Readouts {
+		name, err := readoutOf(m, l, formats.Input{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = l
+	}
+	return all
+}
+
+// taken waits until every partition has taken the job's newest promotion.
+func (b *rig) taken(job string) Promotions {
+	b.t.Helper()
+	var all Promotions
+	pipelinetest.Until(b.t, "the promotion is in every partition", func() bool {
+		var err error
+		if all, err = PromotionsOf(b.t.Context(), b.js, job); err != nil {
+			b.t.Fatal(err)
+		}
+		return all.Complete()
+	})
+	return all
+}
+
+// repeatKind publishes every event of a kind in the input once more.
+func (b *rig) repeatKind(job, kind string) (n int) {
+	b.t.Helper()
+	in, err := b.js.Stream(b.t.Context(), wire.InputStream(job))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for seq := uint64(1); seq <= in.CachedInfo().State.LastSeq; seq++ {
+		m, err := in.GetMsg(b.t.Context(), seq)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if m.Header.Get(wire.HeaderKind) != kind {
+			continue
+		}
+		n++
+		key := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+		if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: "sensors." + key, Header: m.Header, Data: m.Data}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// published puts a readout of a model into a job's registry and returns its
+// fingerprint.
+func (b *rig) published(job string, m *reservoir.Model, head string) string {
+	b.t.Helper()
+	models, err := registry.Open(b.t.Context(), b.js, job)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	e, _, err := models.Publish(b.t.Context(), m, "m", head, registry.Lineage{Who: "test", When: registry.Now()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return e.Fingerprint
+}
+
+// Promotions and rollbacks while messages come and workers are killed: every
+// prediction has the scores of the readout that it names, each stream changes its
+// readout between two sequences and in the order of the promotions, the log alone
+// gives the same predictions again, the states are those of a job without
+// promotions, and Verify says so.
+func TestPromotionsThroughCrashes(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	b := newRig(t)
+	c := quick("promote", 3)
+	rng := rand.New(rand.NewPCG(3, 4))
+	const keys, rounds = 9, 5
+	sent, seqs := map[string][]pipelinetest.Packet{}, map[string]uint64{}
+	more := func() {
+		for range 2 * keys {
+			key := fmt.Sprint("k", rng.IntN(keys))
+			seqs[key]++
+			p := pipelinetest.One(key, seqs[key], 2, rng.Float32(), rng.IntN(4) == 0)
+			sent[key] = append(sent[key], p)
+			b.publish([]pipelinetest.Packet{p})
+		}
+	}
+	for round := range rounds {
+		r := b.start(m, c)
+		b.taken("promote") // what a killed worker left half done
+		more()
+		var err error
+		if round%3 == 2 {
+			_, err = Rollback(t.Context(), b.js, "promote", false, "anna")
+		} else {
+			_, err = Promote(t.Context(), b.js, "promote", b.published("promote", m, []string{"b", "c"}[round%2]), false, "anna")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		more()
+		if round%2 == 0 {
+			b.taken("promote")
+			more()
+			r.stop(t)
+			continue
+		}
+		r.crash(t) // some partitions may have the promotion, others not
+		b.expire("promote")
+		b.repeatKind("promote", wire.KindPromote)
+	}
+	r := b.start(m, c)
+	more()
+	all := b.taken("promote")
+	if n := len(all.Promotions); n != rounds || all.Newest().Number != rounds || all.Newest().Who != "anna" {
+		t.Errorf("promotions %+v", all.Promotions)
+	}
+	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.stop(t)
+
+	want := 0
+	alones := map[string]map[string][]codec.Prediction{}
+	for name, l := range byName(t, m) {
+		alones[name] = map[string][]codec.Prediction{}
+		for key, packets := range sent {
+			alones[name][key] = alone(t, only(m, l), codec.Reject, packets...)
+		}
+	}
+	for key := range sent {
+		for name := range alones {
+			want += len(alones[name][key])
+			break
+		}
+	}
+	got := named(t, m, b.await("promote", want))
+	checkReadouts(t, m, got, alones)
+	sums := b.digests("promote", 3)
+	for p := range 3 {
+		s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
+		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
+			t.Errorf("partition %d: %+v, %v", p, v, err)
+		}
+	}
+
+	// The log alone.
+	b.forgetOutput("promote")
+	r = b.start(m, c)
+	same(t, named(t, m, b.await("promote", want)), got)
+	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.stop(t)
+	if again := b.digests("promote", 3); !slices.Equal(again, sums) {
+		t.Errorf("final states %v, the first time %v", again, sums)
+	}
+}
+
+// named names the job's first readout, where a message of before the first
+// promotion names none.
+func named(t *testing.T, m *reservoir.Model, all map[string][]codec.Prediction) map[string][]codec.Prediction {
+	t.Helper()
+	first, err := readoutOf(m, m.Readouts[0], formats.Input{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ps := range all {
+		for i := range ps {
+			ps[i].Readout = cmp.Or(ps[i].Readout, first)
+		}
+	}
+	return all
+}
+
+// checkReadouts compares predictions with those of each readout by itself.
+func checkReadouts(t *testing.T, m *reservoir.Model, got map[string][]codec.Prediction, alones map[string]map[string][]codec.Prediction) {
+	t.Helper()
+	used, want := map[string]int{}, map[string][]codec.Prediction{}
+	for key, ps := range got {
+		for i, p := range ps {
+			name := p.Readout
+			used[name]++
+			if i >= len(alones[name][key]) {
+				t.Fatalf("stream %s has %d predictions, want %d of readout %q", key, len(ps), len(alones[name][key]), name)
+			}
+			want[key] = append(want[key], alones[name][key][i])
+			want[key][i].Readout = name
+			if i > 0 && ps[i-1].Flags&codec.FlagEarly != 0 && ps[i-1].Readout != name {
+				t.Errorf("stream %s, prediction %d: readout %q in the middle of a sequence of %q", key, i, p.Readout, ps[i-1].Readout)
+			}
+		}
+	}
+	same(t, got, want)
+	if len(used) != len(m.Readouts) {
+		t.Errorf("readouts used: %v, want all of %d", used, len(m.Readouts))
+	}
+}
+
+// What cannot be promoted is refused in a sentence, and the job is as it was.
+func TestPromotionsRefused(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Marked})
+	other := *m.Readouts[0]
+	other.Name, other.Classes = "other", []string{"c0", "c2", "c1"}
+	m.Readouts = append(m.Readouts, &other)
+	b := newRig(t)
+	c := quick("refuse", 2)
+	r := b.start(m, c)
+	defer r.stop(t)
+	entry := func() uint64 {
+		out, err := b.js.Stream(t.Context(), wire.OutputStream("refuse"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, seq, err := store.ReadEntry(t.Context(), out, "refuse")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seq
+	}
+	before := entry()
+	try := func(fingerprint string) error {
+		_, err := Promote(t.Context(), b.js, "refuse", fingerprint, false, "a")
+		return err
+	}
+	if err := try(b.published("refuse", m, "test")); !errors.Is(err, ErrActive) {
+		t.Error(err)
+	}
+	pipelinetest.Mentions(t, try(b.published("refuse", m, "other")), "its classes are", "start a new job")
+	if err := try(strings.Repeat("0", wire.HashDigits)); !errors.Is(err, registry.ErrNoEntry) {
+		t.Error(err)
+	}
+	retired := b.published("refuse", m, "c")
+	models, err := registry.Open(t.Context(), b.js, "refuse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := models.Retire(t.Context(), retired, registry.Retirement{Who: "a", When: registry.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := try(retired); !errors.Is(err, registry.ErrRetired) {
+		t.Error(err)
+	}
+	if _, err := Rollback(t.Context(), b.js, "refuse", false, "a"); !errors.Is(err, ErrNothingBefore) {
+		t.Error(err)
+	}
+	if entry() != before {
+		t.Error("the job's entry has changed")
+	}
+}
+
+// A worker that cannot get a promoted readout, because the registry is gone, stops
+// nothing and mixes nothing: the promotion waits for one whose model has it. A program that knows no promotions is
+// refused by the job's entry and by each record.
+func TestPromotionWaitsForItsReadout(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	b := newRig(t)
+	c := quick("waits", 1)
+	lacks := b.start(only(m, m.Readouts[0]), c)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	b.settle(lacks, 1)
+	lacks.stop(t)
+	if _, err := Promote(t.Context(), b.js, "waits", b.published("waits", m, "b"), false, "a"); err != nil {
+		t.Fatal(err)
+	}
+	b.forget("waits")
+	lacks = b.start(only(m, m.Readouts[0]), c)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
+	b.settle(lacks, 2)
+	lacks.stop(t)
+	r := b.start(m, c)
+	b.taken("waits")
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 3, 1, .5, false)})
+	got := b.await("waits", 3)["a"]
+	r.stop(t)
+	names := byName(t, m)
+	if got[0].Readout != "" || got[1].Readout != "" || names[got[2].Readout] != m.Readouts[1] {
+		t.Errorf("readouts %q, %q, %q", got[0].Readout, got[1].Readout, got[2].Readout)
+	}
+	raw, record := b.last("waits", 0)
+	if v := raw.Header.Get(wire.HeaderVersion); record.Promoted.Number != 1 || v != "1003" {
+		t.Errorf("record %+v, digest version %q", record.Promoted, v)
+	}
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("waits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := out.GetLastMsgForSubject(t.Context(), wire.EntrySubject("waits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := job.Header.Get(wire.HeaderReadout); names[shown] != nil || len(shown) != wire.HashDigits {
+		t.Errorf("the entry shows readout %q, which a program from before would take for its own", shown)
+	}
+}
