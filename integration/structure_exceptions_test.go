@@ -60,4 +60,5 @@ var embeddings = map[string]string{
 	"integration/chaos.worker: integration/chaos.proc":                      "a process that works",
 	"internal/testing/bochs.initramfs: bytes.Buffer":                        "a buffer that knows its format",
 	"pipeline/internal/wire.PromoteEvent: pipeline/internal/wire.Promotion": "JSON: the promotion's fields and its partition",
+	"internal/cli/live.printRecorded(): pipeline/internal/record.Done":      "JSON: the counts of a recording and where they are",
 }

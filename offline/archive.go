@@ -2,6 +2,7 @@ package offline
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,8 +18,16 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 )
 
-// archiveVersion is the version of both layouts; readers refuse any other.
+// archiveVersion is the version of both layouts; readers refuse any other, but for
+// recordedVersion of a recording.
 const archiveVersion = 1
+
+// recordedVersion is that of a recording of a job's input (eusn-stream record): it
+// has more columns, and is one of several files. Programs that know
+// version 1 alone refuse it, because a sequence may end with a sample of it though
+// its column end does not say so: that a later message ended it is in the metadata
+// of the file in which that message is.
+const recordedVersion = 2
 
 // The two layouts, as eusn.archive names them.
 const (
@@ -50,13 +59,14 @@ type archiveMeta struct {
 	channels []string
 	classes  []string // dataset only
 	source   Provenance
+	version  int // 0: archiveVersion
 }
 
 // arrow gives m as key-value metadata, provenance apart where it is not known yet.
 func (m *archiveMeta) arrow() arrow.Metadata {
 	pairs := map[string]string{
 		keyArchive:  m.layout,
-		keyVersion:  strconv.Itoa(archiveVersion),
+		keyVersion:  strconv.Itoa(cmp.Or(m.version, archiveVersion)),
 		keyProblem:  m.problem,
 		keyChannels: toJSON(m.channels),
 	}
@@ -99,7 +109,15 @@ type archiveFile struct {
 	path    string
 	tmp     *os.File
 	buf     *bufio.Writer
+	written int64 // bytes that have left buf
 	parquet *pqarrow.FileWriter
+}
+
+// Write implements io.Writer for buf.
+func (a *archiveFile) Write(b []byte) (int, error) {
+	n, err := a.tmp.Write(b)
+	a.written += int64(n)
+	return n, err
 }
 
 func createArchive(path string, schema *arrow.Schema, props *parquet.WriterProperties) (*archiveFile, error) {
@@ -107,7 +125,8 @@ func createArchive(path string, schema *arrow.Schema, props *parquet.WriterPrope
 	if err != nil {
 		return nil, fmt.Errorf("offline: %w", err)
 	}
-	a := &archiveFile{path: path, tmp: tmp, buf: bufio.NewWriterSize(tmp, 1<<20)}
+	a := &archiveFile{path: path, tmp: tmp}
+	a.buf = bufio.NewWriterSize(a, 1<<20)
 	// The buffer is no io.Closer, so the library leaves the file open for sync.
 	a.parquet, err = pqarrow.NewFileWriter(schema, a.buf, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
@@ -169,13 +188,16 @@ func readMeta(want string, get func(string) *string) (*archiveMeta, error) {
 		}
 		return ""
 	}
-	m := &archiveMeta{layout: value(keyArchive), problem: value(keyProblem)}
+	m := &archiveMeta{layout: value(keyArchive), problem: value(keyProblem), version: archiveVersion}
+	if want == layoutRecording && value(keyVersion) == strconv.Itoa(recordedVersion) {
+		m.version = recordedVersion
+	}
 	switch {
 	case m.layout == "":
 		return nil, fmt.Errorf("metadata key %s is missing: this Parquet file is not an archive of eusn-stream; docs/parquet.md has the statement that makes one of a table in DuckDB", keyArchive)
 	case m.layout != want:
 		return nil, fmt.Errorf("this is a %s archive, want a %s archive", m.layout, want)
-	case value(keyVersion) != strconv.Itoa(archiveVersion):
+	case value(keyVersion) != strconv.Itoa(m.version):
 		return nil, fmt.Errorf("archive version %q, want %d: use the release that wrote it, or import again", value(keyVersion), archiveVersion)
 	}
 	fields := map[string]any{keyChannels: &m.channels, keyProvenance: &m.source}

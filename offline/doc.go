@@ -29,6 +29,16 @@
 //	  CHANNEL list<float32>, each       end     bool   sequence ends here
 //	  tokens  list<int32> instead       label   utf8   null: unknown
 //
+// What eusn-stream record writes of a job's input is a recording of version 2, in
+// several files, whose seq counts the samples of the whole recording. It has five
+// columns more: eusn_key utf8, eusn_input int64 (number of the message in the log),
+// eusn_seq int64 (Eusn-Seq), eusn_row int64 (of the sample in the message) and
+// eusn_flags uint32 (codec.Flag: what happened before the sample); and the keys
+// eusn.recording (which), eusn.ends and eusn.silent (JSON lists of seq: samples with
+// which a sequence ends, as a message or silence said after they were written).
+// [RetrainFiles] and [EvaluateFiles] read all files as one. A [LabelFile] says what
+// the samples of a recording were.
+//
 // A dataset also holds eusn.classes (JSON list): the classes in the order of
 // the label indices. NaN marks a missing value; values are never null.
 // A name (of a class, channel, series, stream or data set) is UTF-8 of at most 256

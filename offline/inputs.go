@@ -22,7 +22,7 @@ func (in *inputs) add(p *chunk) {
 		in.streams[p.stream] = s
 	}
 	for r, label := range p.labels {
-		if label < 0 {
+		if label < 0 && !p.counts {
 			s.Skip()
 			continue
 		}

@@ -3,7 +3,9 @@ package offline
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -20,6 +22,7 @@ type RecordingInfo struct {
 	Name     string
 	Channels []string   // at least one; not stream, seq, time, end or label
 	Source   Provenance // where it comes from
+	Recorded bool       // samples have an Origin: of a job's input, as eusn-stream record writes it
 }
 
 // RecordingChunk is a run of samples of a recording, in the order of the file.
@@ -31,6 +34,11 @@ type RecordingChunk struct {
 	Values []float32 // samples x channels, row-major; NaN where missing
 	End    []bool    // whether the stream's sequence ends with this sample
 	Label  []string  // class of the sequence the sample is in; "" where unknown
+	Origin Origin    // of a recording that is Recorded, else empty
+
+	silent   []bool   // Recorded: silence ended the sequence, not a message; nil: nowhere
+	told     []string // the class of the sequence whose prediction comes with the sample; "" unknown; nil: nowhere
+	restarts bool     // samples are missing before the first: its streams begin anew
 }
 
 // Rows is the number of samples of c.
@@ -38,11 +46,19 @@ func (c *RecordingChunk) Rows() int { return len(c.Stream) }
 
 // Reset empties c and keeps its memory.
 func (c *RecordingChunk) Reset() {
-	*c = RecordingChunk{c.Stream[:0], c.Seq[:0], c.Time[:0], c.Values[:0], c.End[:0], c.Label[:0]}
+	c.Origin.reset()
+	*c = RecordingChunk{Stream: c.Stream[:0], Seq: c.Seq[:0], Time: c.Time[:0], Values: c.Values[:0], End: c.End[:0], Label: c.Label[:0], Origin: c.Origin}
 }
 
-func (c *RecordingChunk) check(channels int) error {
+func (c *RecordingChunk) check(channels int, recorded bool) error {
 	n := c.Rows()
+	from := 0
+	if recorded {
+		from = n
+	}
+	if err := c.Origin.check(from); err != nil {
+		return err
+	}
 	if len(c.Seq) != n || len(c.Time) != n || len(c.End) != n || len(c.Label) != n || len(c.Values) != n*channels {
 		return fmt.Errorf("a chunk of %d samples has %d seq, %d time, %d end, %d label, %d values: want as many, and %d values a sample",
 			n, len(c.Seq), len(c.Time), len(c.End), len(c.Label), len(c.Values), channels)
@@ -65,15 +81,17 @@ func (c *RecordingChunk) check(channels int) error {
 // memory and a query can skip groups.
 const groupRows = 1 << 16
 
-// groupLimit is how many samples a row group of a recording has.
-func groupLimit(channels int) int { return max(1, min(groupRows, groupValues/channels)) }
+// GroupRows is how many samples a row group of a recording has.
+func GroupRows(channels int) int { return max(1, min(groupRows, groupValues/channels)) }
 
 // RecordingWriter writes a recording archive. It belongs to one goroutine.
 type RecordingWriter struct {
 	// Source goes into the archive's metadata. It may be changed until Close.
 	Source Provenance
+	Meta   map[string]string // likewise
 
 	channels int
+	recorded bool
 	limit    int // rows of a row group
 	file     *archiveFile
 	build    *array.RecordBuilder
@@ -87,21 +105,30 @@ func WriteRecording(path string, info RecordingInfo) (*RecordingWriter, error) {
 	if len(info.Channels) == 0 {
 		return nil, fmt.Errorf("offline: recording %s: no channels, want at least one", path)
 	}
-	if err := checkChannels(info.Channels, recordingColumns); err != nil {
+	if err := checkChannels(info.Channels, columnsOf(info.Recorded)); err != nil {
 		return nil, fmt.Errorf("offline: recording %s: %w", path, err)
 	}
 	schema := recordingSchema(info)
-	file, err := createArchive(path, schema, writerProps([]string{"stream", "label"}, true))
+	file, err := createArchive(path, schema, writerProps([]string{"stream", "label", "eusn_key", "eusn_flags"}, true))
 	if err != nil {
 		return nil, err
 	}
 	return &RecordingWriter{
 		Source:   info.Source,
 		channels: len(info.Channels),
-		limit:    groupLimit(len(info.Channels)),
+		recorded: info.Recorded,
+		limit:    GroupRows(len(info.Channels)),
 		file:     file,
 		build:    array.NewRecordBuilder(memory.DefaultAllocator, schema),
 	}, nil
+}
+
+// columnsOf are the columns that are no channels.
+func columnsOf(recorded bool) []string {
+	if recorded {
+		return slices.Concat(recordingColumns, recordedColumns)
+	}
+	return recordingColumns
 }
 
 func recordingSchema(info RecordingInfo) *arrow.Schema {
@@ -116,7 +143,11 @@ func recordingSchema(info RecordingInfo) *arrow.Schema {
 	fields = append(fields,
 		arrow.Field{Name: "end", Type: arrow.FixedWidthTypes.Boolean},
 		arrow.Field{Name: "label", Type: arrow.BinaryTypes.String, Nullable: true})
-	meta := (&archiveMeta{layout: layoutRecording, problem: info.Name, channels: info.Channels}).arrow()
+	m := archiveMeta{layout: layoutRecording, problem: info.Name, channels: info.Channels}
+	if info.Recorded {
+		fields, m.version = append(fields, recordedFields()...), recordedVersion
+	}
+	meta := m.arrow()
 	return arrow.NewSchema(fields, &meta)
 }
 
@@ -124,7 +155,7 @@ func recordingSchema(info RecordingInfo) *arrow.Schema {
 // recording cannot be finished, only aborted.
 func (w *RecordingWriter) Write(c *RecordingChunk) error {
 	if w.err == nil {
-		w.err = c.check(w.channels)
+		w.err = c.check(w.channels, w.recorded)
 	}
 	for i := 0; i < c.Rows() && w.err == nil; i++ {
 		w.append(c, i)
@@ -153,6 +184,9 @@ func (w *RecordingWriter) append(c *RecordingChunk, i int) {
 	} else {
 		label.Append(c.Label[i])
 	}
+	if w.recorded {
+		c.Origin.append(b, 5+w.channels, i)
+	}
 	w.rows++
 }
 
@@ -169,13 +203,20 @@ func (w *RecordingWriter) fail() error {
 	return nil
 }
 
+// Size is how many bytes the file has so far, but for the row group that grows.
+func (w *RecordingWriter) Size() int64 { return w.file.written + int64(w.file.buf.Buffered()) }
+
 // Close ends the recording and gives it its name, durably: when it returns nil
 // the archive survives a crash of the machine. After a failed Write it aborts
 // and returns that failure. A closed writer must not be used again.
 func (w *RecordingWriter) Close() error {
 	w.flush()
-	if w.err == nil {
-		w.err = w.file.parquet.AppendKeyValueMetadata(keyProvenance, toJSON(w.Source))
+	meta := map[string]string{keyProvenance: toJSON(w.Source)}
+	maps.Copy(meta, w.Meta)
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		if w.err == nil {
+			w.err = w.file.parquet.AppendKeyValueMetadata(key, meta[key])
+		}
 	}
 	if w.err != nil {
 		w.Abort()

@@ -38,10 +38,10 @@ func ReadCSVRecording(ctx context.Context, path string, progress Progress) (*CSV
 // Next replaces what c holds by the next samples, or returns io.EOF after the last.
 func (f *CSVRecording) Next(c *RecordingChunk) error {
 	c.Reset()
-	if err := f.r.next(c, groupLimit(len(f.Channels))); err != nil {
+	if err := f.r.next(c, GroupRows(len(f.Channels))); err != nil {
 		return err
 	}
-	if err := c.check(len(f.Channels)); err != nil {
+	if err := c.check(len(f.Channels), false); err != nil {
 		return fmt.Errorf("offline: recording %s: %w", f.src.name, err)
 	}
 	return nil

@@ -15,6 +15,9 @@ type RecordingReader struct {
 	RecordingInfo
 	Rows int64 // samples in all, as the archive claims
 
+	recording    string   // which; of one that is Recorded
+	ends, silent numbered // samples with which sequences end, besides the column end
+
 	path  string
 	in    *parquetFile
 	next  int   // row group
@@ -51,20 +54,46 @@ func (r *RecordingReader) readMeta() error {
 	if err != nil {
 		return err
 	}
-	r.RecordingInfo = RecordingInfo{Name: meta.problem, Channels: meta.channels, Source: meta.source}
+	r.RecordingInfo = RecordingInfo{Name: meta.problem, Channels: meta.channels, Source: meta.source, Recorded: meta.version == recordedVersion}
 	r.Rows = r.in.rd.NumRows()
 	if len(r.Channels) == 0 {
 		return fmt.Errorf("metadata key %s names no channel", keyChannels)
 	}
-	if err := checkChannels(r.Channels, recordingColumns); err != nil {
+	columns := columnsOf(r.Recorded)
+	if err := checkChannels(r.Channels, columns); err != nil {
 		return err
 	}
-	for _, name := range slices.Concat(recordingColumns, r.Channels) {
+	if err := r.readEnds(); err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(columns, r.Channels) {
 		if _, ok := r.in.columns[name]; !ok {
 			return fmt.Errorf("column %q is missing", name)
 		}
 	}
 	return nil
+}
+
+// Meta is a value of the file's metadata; empty where it has none.
+func (r *RecordingReader) Meta(key string) string {
+	if v := r.in.rd.MetaData().KeyValueMetadata().FindValue(key); v != nil {
+		return *v
+	}
+	return ""
+}
+
+// readEnds reads which sequences end besides those of the column end.
+func (r *RecordingReader) readEnds() (err error) {
+	if !r.Recorded {
+		return nil
+	}
+	if r.recording = r.Meta(keyRecording); r.recording == "" {
+		return fmt.Errorf("metadata key %s is missing", keyRecording)
+	}
+	if r.ends, err = parseNumbers(keyEnds, r.Meta(keyEnds)); err == nil {
+		r.silent, err = parseNumbers(keySilent, r.Meta(keySilent))
+	}
+	return err
 }
 
 func (r *RecordingReader) timeUnit() error {
@@ -99,7 +128,7 @@ func (r *RecordingReader) Next(c *RecordingChunk) (err error) {
 		err = r.read(g, c)
 	}
 	if err == nil {
-		err = c.check(len(r.Channels))
+		err = c.check(len(r.Channels), r.Recorded)
 	}
 	if err != nil {
 		c.Reset()
@@ -134,7 +163,27 @@ func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
 	if c.Label, err = flat(g, "label", interner(), func() string { return "" }); err != nil {
 		return err
 	}
+	if r.Recorded {
+		if err := c.Origin.read(g); err != nil {
+			return err
+		}
+		r.setEnds(c)
+	}
 	return r.values(g, c)
+}
+
+// setEnds sets the ends that the column end does not have.
+func (r *RecordingReader) setEnds(c *RecordingChunk) {
+	for i, number := range c.Seq {
+		if r.silent.has(number) {
+			if c.silent == nil {
+				c.silent = make([]bool, len(c.Seq))
+			}
+			c.End[i], c.silent[i] = true, true
+		} else if r.ends.has(number) {
+			c.End[i] = true
+		}
+	}
 }
 
 func (r *RecordingReader) values(g *rowGroup, c *RecordingChunk) error {

@@ -13,13 +13,15 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// recordingSource is the streams of a recording archive, read row group by row
-// group. Each reading opens the file again.
+// recordingSource is the streams of a recording, read row group by row group. Each
+// reading opens the files again.
 type recordingSource struct {
-	path     string
+	from     RecordingFiles
+	files    []*recordedFile
 	channels int
 	class    map[string]int // of each label
 }
@@ -28,53 +30,111 @@ func (t *recordingSource) word() string { return "stream" }
 
 func (t *recordingSource) policy(p reservoir.Policy) reservoir.Policy { return p }
 
-func (t *recordingSource) read(ctx context.Context, yield func(*chunk) error) error {
-	var ids []string
-	number := map[string]int{}
-	rows := map[int][]int{} // of each stream in the chunk in hand
-	err := eachChunk(ctx, t.path, func(c *RecordingChunk) error {
-		var order []int // streams by their first row
-		for r, id := range c.Stream {
-			n, known := number[id]
-			if !known {
-				n = len(ids)
-				number[id], ids = n, append(ids, id)
-			}
-			if len(rows[n]) == 0 {
-				order = append(order, n)
-			}
-			rows[n] = append(rows[n], r)
+// streams numbers the streams of a recording. One that silence has ended begins
+// anew with its next sample, as the stage's does, and so do all where samples are
+// missing between two files.
+type streams struct {
+	number map[string]int
+	ids    []string
+	open   []bool
+	rows   map[int][]int // of each stream in the chunk in hand
+	silent map[int]bool  // streams that silence ends in it
+}
+
+// nameOf tells streams apart: of a job, those of two keys that have the same name.
+func nameOf(c *RecordingChunk, r int) string {
+	if c.Origin.Key == nil || c.Origin.Key[r] == c.Stream[r] {
+		return c.Stream[r]
+	}
+	return c.Origin.Key[r] + "\x00" + c.Stream[r]
+}
+
+// sort gives the rows of a chunk to their streams, which are listed by their first
+// row.
+func (s *streams) sort(c *RecordingChunk) (order []int) {
+	clear(s.rows)
+	clear(s.silent)
+	for r := range c.Stream {
+		name := nameOf(c, r)
+		n, known := s.number[name]
+		if !known {
+			n = len(s.ids)
+			s.number[name], s.ids, s.open = n, append(s.ids, c.Stream[r]), append(s.open, true)
 		}
-		for _, n := range order {
-			p := t.gather(c, rows[n])
-			p.stream, p.id = n, ids[n]
+		if len(s.rows[n]) == 0 {
+			order = append(order, n)
+		}
+		s.rows[n] = append(s.rows[n], r)
+		if c.silentAt(r) {
+			s.silent[n] = true
+			delete(s.number, name)
+		}
+	}
+	return order
+}
+
+// end ends the streams that are open, in their order.
+func (s *streams) end(yield func(*chunk) error) error {
+	for n, id := range s.ids {
+		if !s.open[n] {
+			continue
+		}
+		s.open[n] = false
+		if err := yield(&chunk{stream: n, id: id, last: true}); err != nil {
+			return err
+		}
+	}
+	clear(s.number)
+	return nil
+}
+
+func (t *recordingSource) read(ctx context.Context, yield func(*chunk) error) error {
+	s := &streams{number: map[string]int{}, rows: map[int][]int{}, silent: map[int]bool{}}
+	err := t.from.each(ctx, t.files, func(c *RecordingChunk) error {
+		if c.restarts {
+			if err := s.end(yield); err != nil {
+				return err
+			}
+		}
+		for _, n := range s.sort(c) {
+			p := t.gather(c, s.rows[n])
+			p.stream, p.id, p.last = n, s.ids[n], s.silent[n]
+			s.open[n] = !p.last
 			if err := yield(p); err != nil {
 				return err
 			}
 		}
-		clear(rows)
 		return nil
 	})
-	for n, id := range ids {
-		if err == nil {
-			err = yield(&chunk{stream: n, id: id, last: true})
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return s.end(yield)
+}
+
+// classOf is that of a label, -1 where there is none.
+func (t *recordingSource) classOf(label string) int {
+	if class, known := t.class[label]; known {
+		return class
+	}
+	return -1
 }
 
 // gather makes a chunk of one stream's rows.
 func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
-	p := &chunk{}
+	p := &chunk{counts: t.from.Labels.Tells()}
 	for _, r := range rows {
 		p.values = append(p.values, c.Values[r*t.channels:(r+1)*t.channels]...)
 		p.times, p.ends = append(p.times, c.Time[r]), append(p.ends, c.End[r])
-		class, known := t.class[c.Label[r]]
-		if !known {
-			class = -1
+		p.labels = append(p.labels, t.classOf(c.Label[r]))
+		if c.Origin.Key != nil {
+			p.flags = append(p.flags, codec.Flag(c.Origin.Flags[r]))
 		}
-		p.labels = append(p.labels, class)
+		if c.told != nil {
+			p.told = append(p.told, t.classOf(c.told[r]))
+		}
 	}
+	p.silent = len(rows) > 0 && c.silentAt(rows[len(rows)-1])
 	return p
 }
 
@@ -105,19 +165,16 @@ func eachChunk(ctx context.Context, path string, take func(*RecordingChunk) erro
 
 // openLabelled reads a recording once: for its classes, and for what
 // identifies it.
-func openLabelled(ctx context.Context, path string) (src labelledData, err error) {
-	r, err := ReadRecording(path)
+func openLabelled(ctx context.Context, from RecordingFiles) (src labelledData, err error) {
+	files, err := from.open()
 	if err != nil {
 		return src, err
 	}
-	src.name, src.channels = r.Name, r.Channels
-	if err := r.Close(); err != nil {
-		return src, err
-	}
+	src.name, src.channels = files[0].info.Name, files[0].info.Channels
 	labels := map[string]int{}
 	sum := newRecordingSum(src.channels)
-	err = eachChunk(ctx, path, func(c *RecordingChunk) error {
-		for _, label := range c.Label {
+	err = from.each(ctx, files, func(c *RecordingChunk) error {
+		for _, label := range slices.Concat(c.Label, c.told) {
 			if label != "" {
 				labels[label] = -1
 			}
@@ -131,7 +188,7 @@ func openLabelled(ctx context.Context, path string) (src labelledData, err error
 	}
 	src.what = fmt.Sprintf("recording %q", src.name)
 	src.fingerprint = func() string { return hex.EncodeToString(sum.h.Sum(nil)) }
-	src.sampleSource = &recordingSource{path, len(src.channels), labels}
+	src.sampleSource = &recordingSource{from, files, len(src.channels), labels}
 	return src, err
 }
 
@@ -139,7 +196,9 @@ func openLabelled(ctx context.Context, path string) (src labelledData, err error
 // "eusn-recording-1", the channel names (count, then length and bytes of each),
 // then per sample in the order of the file length and bytes of stream and
 // label, the time (int64), one byte for the end, and the float32 bits of the
-// values. All other numbers are 32-bit; all are little-endian.
+// values; and the byte t, length and bytes of the label of the prediction that comes
+// with the sample, where a LabelFile says one. All other numbers are 32-bit; all are
+// little-endian.
 type recordingSum struct {
 	h        hash.Hash
 	channels int
@@ -169,6 +228,9 @@ func (s *recordingSum) add(c *RecordingChunk) {
 		for _, v := range c.Values[i*s.channels : (i+1)*s.channels] {
 			b = le.AppendUint32(b, math.Float32bits(v))
 		}
+		if c.told != nil && c.told[i] != "" { // more than an archive can say
+			b = append(le.AppendUint32(append(b, 't'), uint32(len(c.told[i]))), c.told[i]...)
+		}
 		s.h.Write(b)
 		s.buf = b
 	}
@@ -180,17 +242,23 @@ func (s *recordingSum) add(c *RecordingChunk) {
 // counted. Leave-one-out leaves out together all that comes of one labelled part of a
 // stream with one label, or of one sequence under the policies marked and gap,
 // which separate theirs. The input transform's constants are those of the
-// labelled samples.
+// labelled samples; of all samples where a LabelFile labels predictions.
 //
 // The file is read three times, a row group at a time. Beyond that, memory
 // holds the samples of open sequences, at most DefaultMaxValues values.
 func RetrainRecording(ctx context.Context, path string, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
-	src, err := openLabelled(ctx, path)
+	return RetrainFiles(ctx, RecordingFiles{Paths: []string{path}}, opt, progress)
+}
+
+// RetrainFiles is RetrainRecording of a recording in several files, or with labels
+// of its own.
+func RetrainFiles(ctx context.Context, from RecordingFiles, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+	src, err := openLabelled(ctx, from)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
 	if len(src.classes) == 0 {
-		return nil, RetrainReport{}, InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known", src.what))
+		return nil, RetrainReport{}, InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
 	}
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }
@@ -198,10 +266,17 @@ func RetrainRecording(ctx context.Context, path string, opt RetrainOptions, prog
 // EvaluateRecording is Evaluate on all of a recording archive: every
 // prediction that the stage would make of its streams.
 func EvaluateRecording(ctx context.Context, m *reservoir.Model, path string, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
+	return EvaluateFiles(ctx, m, RecordingFiles{Paths: []string{path}}, opt, progress)
+}
+
+// EvaluateFiles is EvaluateRecording of a recording in several files, or with
+// labels of its own. Where it is Recorded, predictions also have the flags that come
+// of messages: of what was lost, late or unusable.
+func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	src, err := openLabelled(ctx, path)
+	src, err := openLabelled(ctx, from)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package offline
 import (
 	"context"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -28,6 +29,11 @@ type chunk struct {
 	times  []int64   // of each sample, ns, NoTime where unknown; nil: none has one
 	ends   []bool    // whether a sequence ends with the sample; nil: nowhere
 	last   bool      // the stream ends here
+
+	flags  []codec.Flag // of each sample: what happened before it; nil: not known
+	told   []int        // class of the sequence whose prediction comes with each sample, -1 where unknown; nil: of none
+	counts bool         // samples without a label count as input: labels are those of predictions
+	silent bool         // silence, and no mark, ended the sequence with the last sample
 }
 
 // seriesSource is series of a data set: each is a stream of its own, of one

@@ -195,10 +195,10 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 			s = &cutSequence{id: p.id, from: c.at + int64(u.From), row: c.row + int64(c.front.At(u.From)), group: c.newGroup()}
 			c.open[u.Phase] = s
 		}
-		s.flags |= c.signs(s, u)
+		s.flags |= c.signs(s, p, u)
 		c.watchTimes(s, p.times, u)
 		if u.Emit {
-			c.point(s, u, c.timeBehind(p.times, u))
+			c.point(s, p, u, c.timeBehind(p.times, u))
 		}
 		if u.End {
 			done = c.finish(done, s)
@@ -256,10 +256,11 @@ func (c *streamCutter) follow(p *chunk) {
 func apart(k reservoir.PolicyKind) bool { return k == reservoir.Marked || k == reservoir.Gap }
 
 // signs are the flags that a cut's samples give its sequence.
-func (c *streamCutter) signs(s *cutSequence, u sequence.Cut) (f codec.Flag) {
+func (c *streamCutter) signs(s *cutSequence, p *chunk, u sequence.Cut) (f codec.Flag) {
 	if c.limits == nil {
 		return 0
 	}
+	f = c.happened(p, u)
 	h := sort.Search(len(c.holes), func(i int) bool { return c.holes[i] >= u.From })
 	if h < len(c.holes) && c.holes[h] < u.To {
 		f |= codec.FlagHeld
@@ -270,6 +271,29 @@ func (c *streamCutter) signs(s *cutSequence, u sequence.Cut) (f codec.Flag) {
 	}
 	if flat {
 		f |= codec.FlagFlat
+	}
+	return f
+}
+
+// happened are the flags of what a job's log says of a cut's samples. A window that
+// begins misses nothing; what was lost in a silence may belong to either side.
+func (c *streamCutter) happened(p *chunk, u sequence.Cut) (f codec.Flag) {
+	if p.flags == nil {
+		return 0
+	}
+	from := u.From
+	if u.Reset && c.policy.Kind == reservoir.Window {
+		from++
+	}
+	for r := from; r < u.To; r++ {
+		f |= p.flags[r]
+	}
+	marked := u.To > 0 && p.ends[u.To-1]
+	if u.End && c.policy.Kind == reservoir.Gap && int(u.To) < len(p.flags) && !marked {
+		f |= p.flags[u.To]
+	}
+	if u.End && p.silent && int(u.To) == len(p.labels) && apart(c.policy.Kind) {
+		f |= codec.FlagIdle
 	}
 	return f
 }
@@ -312,7 +336,7 @@ func timeOf(times []int64, i int) int64 {
 }
 
 // point notes a prediction of an open sequence, whose last sample has that time.
-func (c *streamCutter) point(s *cutSequence, u sequence.Cut, last int64) {
+func (c *streamCutter) point(s *cutSequence, samples *chunk, u sequence.Cut, last int64) {
 	to, early := c.at+int64(u.To), !u.End
 	c.lastPoint = to
 	i := sort.Search(len(c.runs), func(i int) bool { return c.runs[i].from >= to }) - 1 // holds sample to-1
@@ -320,6 +344,9 @@ func (c *streamCutter) point(s *cutSequence, u sequence.Cut, last int64) {
 	p := point{k: c.points, from: s.from, to: to, early: early, label: run.label, group: run.group, mixed: run.from > s.from, flags: s.flags, rows: c.row + int64(c.front.At(u.To)) - s.row}
 	if p.mixed {
 		p.label = -1
+	}
+	if u.To > 0 && samples.told != nil && samples.told[u.To-1] >= 0 {
+		p.label, p.mixed = samples.told[u.To-1], false
 	}
 	if apart(c.policy.Kind) {
 		p.group = s.group

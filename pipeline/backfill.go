@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/backfill"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -292,7 +293,7 @@ func (b *backfilling) plan(ctx context.Context) (r backfill.Range, err error) {
 }
 
 // open makes the source of messages.
-func (b *backfilling) open(ctx context.Context, r backfill.Range, after backfill.Place) (backfill.Source, error) {
+func (b *backfilling) open(ctx context.Context, r backfill.Range, after inlog.Place) (backfill.Source, error) {
 	if b.job == nil {
 		m, err := b.o.Messages()
 		if err != nil {
@@ -300,7 +301,7 @@ func (b *backfilling) open(ctx context.Context, r backfill.Range, after backfill
 		}
 		return &numbered{messages: m, skip: after.Seq}, nil
 	}
-	l := &backfill.Log{Input: b.in, JS: b.job.JS, Log: b.run.log}
+	l := &inlog.Log{Input: b.in, JS: b.job.JS, Log: b.run.log}
 	return l, l.Open(ctx, after, r.Begin, r.Last)
 }
 
@@ -312,17 +313,17 @@ type numbered struct {
 
 func (n *numbered) Removed() uint64 { return 0 }
 
-func (n *numbered) Next(ctx context.Context) (backfill.Message, error) {
+func (n *numbered) Next(ctx context.Context) (inlog.Message, error) {
 	for {
 		if err := ctx.Err(); err != nil {
-			return backfill.Message{}, err
+			return inlog.Message{}, err
 		}
 		key, header, data, err := n.messages.Next()
 		if err != nil {
-			return backfill.Message{}, err
+			return inlog.Message{}, err
 		}
 		if n.at++; n.at > n.skip {
-			return backfill.Message{Message: state.Message{Seq: n.at, Key: key, Header: header, Data: data}}, nil
+			return inlog.Message{Message: state.Message{Seq: n.at, Key: key, Header: header, Data: data}}, nil
 		}
 	}
 }

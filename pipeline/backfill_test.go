@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/backfill"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -410,8 +410,8 @@ func TestBackfillOfAnotherLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := backfill.Log{Input: &store.Input{Stream: j.In, Job: c.Job, Pattern: j.Pattern}, JS: b.js}
-	mentions(t, back.Open(t.Context(), backfill.Place{Seq: 9, Stored: 7}, 1, 60), "message 9", "other messages than before")
+	back := inlog.Log{Input: &store.Input{Stream: j.In, Job: c.Job, Pattern: j.Pattern}, JS: b.js}
+	mentions(t, back.Open(t.Context(), inlog.Place{Seq: 9, Stored: 7}, 1, 60), "message 9", "other messages than before")
 	for _, name := range []string{wire.InputStream(c.Job), wire.OutputStream(c.Job), "OBJ_" + wire.SnapshotBucket(c.Job)} {
 		if err := b.js.DeleteStream(t.Context(), name); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/backfill"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -109,8 +110,8 @@ func (b *backfilling) features(ctx context.Context, sh *shard.Shard) (FeaturesDo
 
 // follow reads the log to the end that it had.
 func (b *backfilling) follow(ctx context.Context, d *shard.Direct, done *FeaturesDone, progress func(FeaturesDone)) error {
-	l := &backfill.Log{Input: b.in, JS: b.job.JS, Log: b.run.log}
-	if err := l.Open(ctx, backfill.Place{}, done.First, done.Last); err != nil {
+	l := &inlog.Log{Input: b.in, JS: b.job.JS, Log: b.run.log}
+	if err := l.Open(ctx, inlog.Place{}, done.First, done.Last); err != nil {
 		return err
 	}
 	defer l.Close()

@@ -24,9 +24,9 @@ const sizePattern = "^[0-9]+ ?(TiB|GiB|MiB|KiB|TB|GB|MB|kB|B)$"
 
 var sized = regexp.MustCompile("^([0-9]+) ?([A-Za-z]+)$")
 
-// parseBytes reads a size. Without a unit it may be any whole number, so that
+// ParseBytes reads a size. Without a unit it may be any whole number, so that
 // one below the minimum is refused as such.
-func parseBytes(s string) (Bytes, error) {
+func ParseBytes(s string) (Bytes, error) {
 	m := sized.FindStringSubmatch(s)
 	if m == nil {
 		n, err := parseWhole(s, 64)

@@ -130,7 +130,7 @@ func parse(text string, typ reflect.Type) (any, error) {
 	case reflect.TypeFor[time.Duration]():
 		return time.ParseDuration(text)
 	case reflect.TypeFor[Bytes]():
-		return parseBytes(text)
+		return ParseBytes(text)
 	case reflect.TypeFor[Mapping]():
 		return parseMapping(text)
 	}

@@ -278,7 +278,7 @@ func (r *Models) read(ctx context.Context, fingerprint string) (*reservoir.Model
 	print, err := Fingerprint(m, head)
 	sum, wrong := m.Fingerprint()
 	if err = errors.Join(err, wrong); err == nil && (print != fingerprint || sum != e.SHA256) {
-		err = fmt.Errorf("its content has the fingerprint %s and the sha256 %.12s...", print, sum)
+		err = fmt.Errorf("its content has the fingerprint %s and a sha256 that begins with %.12s", print, sum)
 	}
 	if err != nil {
 		return damaged(err)

@@ -15,7 +15,7 @@ const (
 	Gateway  Role = "gateway"  // publishes samples, reads how far the input has them and what the job reads
 	Stage    Role = "stage"    // is a worker on another machine; makes no NATS streams
 	Reader   Role = "reader"   // reads predictions
-	Analyst  Role = "analyst"  // reads the input and the models, to predict it again or learn from it; publishes nothing
+	Analyst  Role = "analyst"  // reads the input and the models, to predict it again, record it or learn from it; publishes nothing
 	Labeller Role = "labeller" // reads predictions, writes and reads labels
 	Operator Role = "operator" // looks at the job and mends it
 )
@@ -30,7 +30,7 @@ func (r Role) Does() string {
 		Gateway:  "publishes samples and continues where the input is: eusn-stream gateway, clients that resume",
 		Stage:    "is a worker of the job on another machine",
 		Reader:   "reads predictions: eusn-stream tail, the clients",
-		Analyst:  "reads the job's input, labels and models, predicts it again and learns from it: eusn-stream backfill, learn, model list, model show",
+		Analyst:  "reads the job's input, labels and models, predicts it again, records it and learns from it: eusn-stream backfill, record, learn, model list, model show",
 		Labeller: "reads predictions, writes and reads labels",
 		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay, model",
 	}[r]

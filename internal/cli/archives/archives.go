@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -53,16 +55,24 @@ type Labelled struct {
 	Path     string
 	Set      *offline.Dataset // nil: a recording
 	Channels int
+	Files    []string           // of a recording, in order
+	Labels   *offline.LabelFile // what says what the samples of a recording were; nil: its column label
 }
 
-// Open opens the data set or recording at path.
+// Open opens the data set or recording at path, which may be a folder, or a pattern,
+// of files of eusn-stream record: together they are one recording.
 func Open(path string) (Labelled, error) {
+	files := recordedFiles(path)
+	if len(files) > 0 {
+		channels, _ := recordingChannels(files[0]) // it was opened before
+		return Labelled{Path: path, Channels: channels, Files: files}, nil
+	}
 	if there, err := os.Stat(path); err != nil || !there.IsDir() { // of a directory, the archive in it is read
 		if err := cli.WholeFile(path); err != nil {
 			return Labelled{}, err
 		}
 		if channels, ok := recordingChannels(path); ok {
-			return Labelled{Path: path, Channels: channels}, nil
+			return Labelled{Path: path, Channels: channels, Files: []string{path}}, nil
 		}
 	}
 	d, err := Read(path)
@@ -72,10 +82,63 @@ func Open(path string) (Labelled, error) {
 	return Labelled{Path: path, Set: d, Channels: len(d.Channels)}, nil
 }
 
+// recordedFiles are the files of a recording in a folder, or that fit a pattern, by
+// their names; none where path is something else.
+func recordedFiles(path string) []string {
+	pattern := path
+	if there, err := os.Stat(path); err == nil {
+		if !there.IsDir() {
+			return nil
+		}
+		pattern = filepath.Join(escaped(path), "*.parquet")
+	}
+	found, err := filepath.Glob(pattern) // sorted
+	if err != nil || len(found) == 0 {
+		return nil
+	}
+	r, err := offline.ReadRecording(found[0])
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	if !r.Recorded {
+		return nil
+	}
+	return found
+}
+
+// escaped is a folder's name in a pattern.
+func escaped(path string) string {
+	if runtime.GOOS == "windows" { // has no escapes
+		return path
+	}
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// ReadLabels takes the labels of a recording from a file; an empty path changes nothing.
+func (m *Labelled) ReadLabels(path string) (err error) {
+	switch {
+	case path == "":
+		return nil
+	case m.Set != nil:
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("--labels %s: %s is a data set, whose series have labels; only a recording takes labels from a file", path, m.Path), "the same command without --labels")
+	}
+	m.Labels, err = offline.ReadLabels(path)
+	return cli.Fail(cli.ExitFailure, err, "correct the file; eusn-stream labels export prints one")
+}
+
+// recording is m as package offline reads it.
+func (m Labelled) recording() offline.RecordingFiles {
+	if len(m.Files) == 0 {
+		m.Files = []string{m.Path}
+	}
+	return offline.RecordingFiles{Paths: m.Files, Labels: m.Labels}
+}
+
 // Retrain trains a model on m.
 func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
 	if m.Set == nil {
-		return offline.RetrainRecording(ctx, m.Path, o, p)
+		return offline.RetrainFiles(ctx, m.recording(), o, p)
 	}
 	return offline.Retrain(ctx, m.Set, o, p)
 }
@@ -83,7 +146,7 @@ func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p offli
 // Evaluate predicts m.
 func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p offline.Progress) (*offline.Evaluation, error) {
 	if m.Set == nil {
-		return offline.EvaluateRecording(ctx, model, m.Path, o, p)
+		return offline.EvaluateFiles(ctx, model, m.recording(), o, p)
 	}
 	return offline.Evaluate(ctx, model, m.Set, o, p)
 }

@@ -205,7 +205,7 @@ func TestBackfillRefuses(t *testing.T) {
 	args := []string{"backfill", "--from", table, "--model", model, "--out", out}
 	slow := clitest.Start(t, "", append(args, "--rate", "20", "--progress", "none")...)
 	awaitFile(t, out+".position")
-	try(cli.ExitFailure, "another backfill is writing it", "--from", table)
+	try(cli.ExitFailure, "another program is writing it", "--from", table)
 	slow.Stop(t).Want(t, cli.ExitInterrupted, "the same command goes on")
 	try(cli.ExitFailure, "begun with something else: another model", "--from", table, "--model", wide1(t, dir))
 	try(cli.ExitFailure, "another input", "--from", "1h")

@@ -19,7 +19,7 @@ import (
 )
 
 func newEvaluate(a *cli.App) *cobra.Command {
-	var archive, model, predictions string
+	var archive, labels, model, predictions string
 	var least float64
 	var tolerance int
 	var part bool // --split was given
@@ -37,7 +37,8 @@ those of the live stage bit for bit.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&archive, "archive", "", "Parquet archive")
+	f.StringVar(&archive, "archive", "", "Parquet archive; or the folder of eusn-stream record, or a pattern of its files")
+	f.StringVar(&labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	f.StringVar(&model, "model", "model.safetensors", "model file")
 	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set to predict: train or test")
 	f.StringVar(&o.Readout, "head", "", "readout that predicts (default: the model's first)")
@@ -64,10 +65,10 @@ those of the live stage bit for bit.`,
 			return fmt.Errorf("--threads %d: want 0 or more", o.Threads)
 		}
 		return a.Do(func(ctx context.Context, _ []string) error {
-			if err := cli.OutputFile(predictions, archive, model); err != nil {
+			if err := cli.OutputFile(predictions, archive, labels, model); err != nil {
 				return err
 			}
-			ev, err := evaluate(ctx, a, model, archive, part, o)
+			ev, err := evaluate(ctx, a, evaluated{model, archive, labels, part}, o)
 			if err == nil && predictions != "" {
 				err = errors.Join(ctx.Err(), ev.WritePredictions(predictions))
 			}
@@ -83,17 +84,26 @@ those of the live stage bit for bit.`,
 	return cmd
 }
 
-func evaluate(ctx context.Context, a *cli.App, model, archive string, split bool, o offline.EvaluateOptions) (*offline.Evaluation, error) {
-	m, err := models.Load(model)
+// evaluated is what is evaluated.
+type evaluated struct {
+	model, archive, labels string
+	split                  bool // a part was asked for
+}
+
+func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateOptions) (*offline.Evaluation, error) {
+	m, err := models.Load(of.model)
 	if err != nil {
 		return nil, err
 	}
-	src, err := archives.Open(archive)
+	src, err := archives.Open(of.archive)
+	if err == nil {
+		err = src.ReadLabels(of.labels)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if split && src.Set == nil {
-		a.Say("note: %s is a recording: all of it is evaluated; --split applies to data sets only", archive)
+	if of.split && src.Set == nil {
+		a.Say("note: %s is a recording: all of it is evaluated; --split applies to data sets only", of.archive)
 	}
 	if o.NewEngine, err = engineFor(a, m.Network.Spec); err != nil {
 		return nil, err
@@ -102,7 +112,7 @@ func evaluate(ctx context.Context, a *cli.App, model, archive string, split bool
 	ev, err := src.Evaluate(ctx, m, o, p.Report)
 	p.Close()
 	if err != nil {
-		next := "eusn-stream model inspect " + cli.QuoteForShell(model)
+		next := "eusn-stream model inspect " + cli.QuoteForShell(of.model)
 		if src.Set != nil && len(src.Set.Part(o.Split)) == 0 {
 			next = "the same command with --split " + archives.OtherSplit(string(o.Split))
 		}

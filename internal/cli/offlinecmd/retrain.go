@@ -186,7 +186,7 @@ func newRetrain(a *cli.App) *cobra.Command {
 	var net networkFlags
 	var pol PolicyFlags
 	var scale scaleFlags
-	var archive, out, head string
+	var archive, labels, out, head string
 	var rate rateFlag
 	var front frontFlag
 	var threads int
@@ -225,6 +225,7 @@ of a single job; if there are more sequences than features, it can differ in the
 bits. The same shards always give the same bits.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
   eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
+  eusn-stream offline retrain --archive recorded/ --labels labels.csv --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --bank small --out adiac.safetensors
   eusn-stream offline retrain --archive big.parquet --shard 3/8 --out part3.stats
@@ -232,7 +233,8 @@ bits. The same shards always give the same bits.`,
 		Args: cobra.ArbitraryArgs, // scaleFlags.check knows more
 	}
 	f := cmd.Flags()
-	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels")
+	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels; or the folder of eusn-stream record, or a pattern of its files")
+	f.StringVar(&labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&head, "head", "", "name of the trained readout (default \"default\")")
 	f.Var(&rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
@@ -267,13 +269,16 @@ bits. The same shards always give the same bits.`,
 		}
 		return a.Do(func(ctx context.Context, files []string) error {
 			keepWithin(budget)
-			if err := cli.OutputFile(out, append(files, archive)...); err != nil {
+			if err := cli.OutputFile(out, append(files, archive, labels)...); err != nil {
 				return err
 			}
 			if scale.merge {
 				return mergeShards(ctx, a, files, offline.RetrainOptions{Memory: budget}, out)
 			}
 			src, err := archives.Open(archive)
+			if err == nil {
+				err = src.ReadLabels(labels)
+			}
 			if err != nil {
 				return err
 			}

@@ -10,20 +10,15 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// Message is an input message, and the partition that it was stored in.
-type Message struct {
-	state.Message
-	Stored int
-}
-
 // Source gives messages, numbered upwards, and then io.EOF.
 type Source interface {
-	Next(ctx context.Context) (Message, error)
+	Next(ctx context.Context) (inlog.Message, error)
 	Removed() uint64 // how many were gone before they could be read
 }
 
@@ -40,7 +35,7 @@ type Job struct {
 	// Plan says which messages are read, where that is not known yet.
 	Plan func(ctx context.Context) (Range, error)
 	// Open makes the source, which begins behind a message.
-	Open  func(ctx context.Context, r Range, after Place) (Source, error)
+	Open  func(ctx context.Context, r Range, after inlog.Place) (Source, error)
 	Shard *shard.Shard
 
 	Rate     float64       // samples per second; 0 = as fast as possible
@@ -195,7 +190,7 @@ func (r *running) batch(ctx context.Context) error {
 			return err
 		}
 		room = room && (r.job.Rate <= 0 || float64(d.Samples()) < r.job.Rate/paced)
-		r.at.Next = Place{m.Seq, m.Message.Stored}
+		r.at.Next = inlog.Place{Seq: m.Seq, Stored: m.Message.Stored}
 		if m.Seq < r.at.Range.First {
 			r.at.Done.Before++
 		} else {

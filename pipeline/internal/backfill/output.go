@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 )
 
 // Errors of a file that is there already.
@@ -13,7 +15,7 @@ var (
 	// ErrExists is a file of predictions that is complete, or something else.
 	ErrExists = errors.New("it exists and was not changed")
 	// ErrInUse is a file that another computation writes.
-	ErrInUse = errors.New("another backfill is writing it")
+	ErrInUse = inlog.ErrInUse
 	// ErrOther is a computation that was begun about something else.
 	ErrOther = errors.New("it was begun with something else")
 	// ErrRemains is a file of a computation that cannot be continued.
@@ -47,7 +49,7 @@ func openOutput(path string) (o *output, at *Position, state []byte, err error) 
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("backfill: %w", err)
 	}
-	if err := lock(file); err != nil {
+	if err := inlog.Lock(file); err != nil {
 		file.Close()
 		return nil, nil, nil, fmt.Errorf("backfill: %s: %w", partPath(path), err)
 	}
@@ -144,17 +146,9 @@ func (o *output) discard() error {
 func (o *output) leave() {
 	there, err := o.file.Stat()
 	_, position := os.Lstat(positionPath(o.path))
-	if err == nil && there.Size() == 0 && errors.Is(position, fs.ErrNotExist) && isAt(o.file, partPath(o.path)) {
+	if err == nil && there.Size() == 0 && errors.Is(position, fs.ErrNotExist) && inlog.IsAt(o.file, partPath(o.path)) {
 		os.Remove(partPath(o.path))
 	}
 	o.file.Close()
-	unlock(o.file)
-}
-
-// isAt reports whether a path is that of a file, and not of another one that has
-// taken its place.
-func isAt(file *os.File, path string) bool {
-	own, err := file.Stat()
-	there, other := os.Lstat(path)
-	return err == nil && other == nil && os.SameFile(own, there)
+	inlog.Unlock(o.file)
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 )
 
 const (
@@ -50,24 +52,18 @@ type Done struct {
 
 // Position is how far a computation has come.
 type Position struct {
-	Asked Asked `json:"asked"`
-	Range Range `json:"messages"`
-	Bytes int64 `json:"bytes"` // of the lines so far
-	Next  Place `json:"after"` // the last message taken
-	Over  bool  `json:"over"`  // all are taken
-	Done  Done  `json:"done"`
+	Asked Asked       `json:"asked"`
+	Range Range       `json:"messages"`
+	Bytes int64       `json:"bytes"` // of the lines so far
+	Next  inlog.Place `json:"after"` // the last message taken
+	Over  bool        `json:"over"`  // all are taken
+	Done  Done        `json:"done"`
 }
 
 // Range is which messages are read: those up to Last, and those before First for
 // the states alone.
 type Range struct {
 	Begin, First, Last uint64 // Last 0: to the end of the source
-}
-
-// Place is a message.
-type Place struct {
-	Seq    uint64 `json:"seq"`
-	Stored int64  `json:"stored"` // ns
 }
 
 // encode writes a position and the state there.
@@ -143,5 +139,5 @@ func replaceFile(path string, data []byte) error {
 		os.Remove(f.Name())
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return inlog.SyncDir(filepath.Dir(path))
 }

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 )
 
 var somewhere = Position{
 	Asked: Asked{Input: "in", Range: "all", Model: "m", Settings: "s"}, Range: Range{Begin: 3, First: 5, Last: 9},
-	Bytes: 7, Next: Place{6, -4}, Done: Done{Messages: 2, Reason: "ü\n"},
+	Bytes: 7, Next: inlog.Place{Seq: 6, Stored: -4}, Done: Done{Messages: 2, Reason: "ü\n"},
 }
 
 func encoded(t testing.TB, p Position, state string) []byte {

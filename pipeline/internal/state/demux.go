@@ -138,6 +138,7 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 	if len(s.in.Missing) > 0 {
 		s.findMissing(m, x, g)
 	}
+	s.tell(m, st, g, x)
 	s.limits.Watch(st.Channels, x, &s.found)
 	if len(s.missing) > 0 {
 		s.fill(x, st)

@@ -73,6 +73,9 @@ type Machine struct {
 	// Turn says where a number stands; TurnOf, but for who has to see what
 	// that is for.
 	Turn func(src *Source, n uint64) Turn
+
+	// Taken, where it is set, is told what each stream gets, in order.
+	Taken func(*Taken)
 }
 
 // NewMachine makes a machine. The decoder's channels must be the rules'.
@@ -92,8 +95,9 @@ type step struct {
 	src    *Source
 	seq    uint64 // Eusn-Seq, 0 without one
 	inSeq  uint64
-	stored int64 // when the server stored it, ns
-	silent bool  // it was answered before
+	from   uint64 // the message that the samples came in, which may have waited
+	stored int64  // when the server stored it, ns
+	silent bool   // it was answered before
 	end    bool
 	flags  codec.Flag // of this message's samples alone
 }
@@ -250,7 +254,7 @@ func (m *step) compare(n uint64, j *Message) {
 // use gives a message whose turn it is to its streams, or to the dead
 // letters.
 func (s *Machine) use(m *step, j *Message, seq uint64) error {
-	m.seq, m.end = seq, EndsAfter(j.Header)
+	m.seq, m.end, m.from = seq, EndsAfter(j.Header), j.Seq
 	if why, err := s.examine(m, j); err != nil {
 		return s.poison(m, j, why, err)
 	}

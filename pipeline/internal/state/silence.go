@@ -5,6 +5,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 // silence does what an end event asks for.
@@ -64,6 +65,9 @@ func (s *Machine) endSilent(m *step, st *Stream) {
 	}
 	m.p.Touch(st)
 	m.src, m.seq, m.end = st.Source, 0, false
+	if s.Taken != nil {
+		s.Taken(&Taken{Stream: st, Input: m.inSeq, Samples: sequence.Samples{EndAfter: true}, Silent: true})
+	}
 	s.cuts = st.Seq.Silence(s.cuts[:0], &s.Policy)
 	s.missing = s.missing[:0]
 	if len(s.cuts) == 0 { // no prediction: as if there had been no sample

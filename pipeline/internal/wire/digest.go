@@ -26,7 +26,8 @@ func (d Digest) String() string {
 	return hex.EncodeToString(b[:])
 }
 
-func parseDigest(s string) (Digest, error) {
+// ParseDigest reads what String wrote.
+func ParseDigest(s string) (Digest, error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != 16 {
 		return Digest{}, errors.New("want 32 hex digits")

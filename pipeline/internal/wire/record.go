@@ -159,7 +159,7 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 			r.Promoted, err = parsePromoted(text)
 		}
 		r.Mark.Version -= min(r.Mark.Version, r.beyond())
-		if d, derr := parseDigest(Get(h, HeaderDigest)); derr != nil && err == nil {
+		if d, derr := ParseDigest(Get(h, HeaderDigest)); derr != nil && err == nil {
 			err = fmt.Errorf("header %s is %q: %w", HeaderDigest, Get(h, HeaderDigest), derr)
 		} else {
 			r.Mark.Digest = d

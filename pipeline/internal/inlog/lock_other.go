@@ -1,6 +1,6 @@
 //go:build !unix
 
-package backfill
+package inlog
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// lock makes a file beside f that no other process can make. When the process is
+// Lock makes a file beside f that no other process can make. When the process is
 // killed it stays, and a person has to remove it.
-func lock(f *os.File) error {
+func Lock(f *os.File) error {
 	l, err := os.OpenFile(f.Name()+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w (after a crash remove %s.lock)", ErrInUse, f.Name())
@@ -22,7 +22,8 @@ func lock(f *os.File) error {
 	return l.Close()
 }
 
-// syncDir does nothing: folders cannot be synced everywhere.
-func syncDir(string) error { return nil }
+// SyncDir does nothing: folders cannot be synced everywhere.
+func SyncDir(string) error { return nil }
 
-func unlock(f *os.File) { os.Remove(f.Name() + ".lock") }
+// Unlock removes it.
+func Unlock(f *os.File) { os.Remove(f.Name() + ".lock") }

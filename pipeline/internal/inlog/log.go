@@ -1,4 +1,4 @@
-package backfill
+package inlog
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -27,12 +28,36 @@ const (
 	silence     = 5 * time.Second // without a message: is there still one to come?
 )
 
+// Errors of a log.
+var (
+	// ErrDue is what Log.Next returns when Log.Due says so.
+	ErrDue = errors.New("inlog: it is time for something else")
+	// ErrOtherLog is a log that is not the one that was read before.
+	ErrOtherLog = errors.New("what was read so far is of another log: begin again with another output")
+)
+
+// Endless is the last message of a log that is followed as it grows.
+const Endless = math.MaxUint64
+
+// Place is a message.
+type Place struct {
+	Seq    uint64 `json:"seq"`
+	Stored int64  `json:"stored"` // ns
+}
+
+// Message is an input message, and the partition that it was stored in.
+type Message struct {
+	state.Message
+	Stored int
+}
+
 // Log reads the input of a job, all partitions, in the order in which it was
 // stored. It changes nothing on the server but for a consumer in memory.
 type Log struct {
 	Input *store.Input
 	JS    jetstream.JetStream
 	Log   *slog.Logger
+	Due   <-chan time.Time // optional: makes Next return ErrDue while there is no message
 
 	last    uint64 // it ends there
 	at      Place  // the last message handed out
@@ -63,7 +88,7 @@ func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next, InactiveThreshold: forgetAfter,
 	})
 	if err != nil {
-		return fmt.Errorf("backfill: consumer of %s: %w", l.Input.Name(), err)
+		return fmt.Errorf("inlog: consumer of %s: %w", l.Input.Name(), err)
 	}
 	l.came, l.fault = make(chan delivered, readAhead), make(chan error, 1)
 	inner, cancel := context.WithCancel(ctx)
@@ -75,7 +100,7 @@ func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
 		}))
 	if err != nil {
 		cancel()
-		return fmt.Errorf("backfill: consumer of %s: %w", l.Input.Name(), err)
+		return fmt.Errorf("inlog: consumer of %s: %w", l.Input.Name(), err)
 	}
 	l.stop = func() { cancel(); natsclient.StopConsumer(cc, closing) }
 	return nil
@@ -96,7 +121,7 @@ func (l *Log) deliver(ctx context.Context, m jetstream.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
 		select {
-		case l.fault <- fmt.Errorf("backfill: message on %s: %w", m.Subject(), err):
+		case l.fault <- fmt.Errorf("inlog: message on %s: %w", m.Subject(), err):
 		default:
 		}
 		return
@@ -112,6 +137,8 @@ func (l *Log) deliver(ctx context.Context, m jetstream.Msg) {
 func (l *Log) Next(ctx context.Context) (Message, error) {
 	for l.at.Seq < l.last {
 		select {
+		case <-l.Due:
+			return Message{}, ErrDue
 		case m := <-l.came:
 			if m.first {
 				if err := l.same(ctx); err != nil {
@@ -149,14 +176,22 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 	return Message{}, io.EOF
 }
 
+// known is a message that the log had.
+func (l *Log) known() uint64 {
+	if l.last == Endless {
+		return l.at.Seq
+	}
+	return l.last
+}
+
 // look finds out why nothing comes.
 func (l *Log) look(ctx context.Context) error {
 	info, err := l.Input.Info(ctx, l.at.Seq)
 	switch {
 	case err != nil:
 		return err
-	case info.State.LastSeq < l.last:
-		return fmt.Errorf("backfill: %s ends at message %d, and had message %d: it lost its last messages; restore its store, or begin another backfill", info.Config.Name, info.State.LastSeq, l.last)
+	case info.State.LastSeq < l.known():
+		return fmt.Errorf("inlog: %s ends at message %d, and had message %d: it lost its last messages: restore its store: %w", info.Config.Name, info.State.LastSeq, l.known(), ErrOtherLog)
 	case info.State.FirstSeq > l.last:
 		l.removed += l.last - l.at.Seq
 		l.at.Seq = l.last
@@ -176,8 +211,8 @@ func (l *Log) same(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil && m.Time.UnixNano() != l.at.Stored:
-			return fmt.Errorf("backfill: message %d of %s was stored %s, but the one that was read %s: the input has other messages than before (a restored backup? a power failure?): begin another backfill",
-				l.at.Seq, name, wire.CreatedText(m.Time), wire.CreatedText(time.Unix(0, l.at.Stored)))
+			return fmt.Errorf("inlog: message %d of %s was stored %s, but the one that was read %s: the input has other messages than before (a restored backup? a power failure?): %w",
+				l.at.Seq, name, wire.CreatedText(m.Time), wire.CreatedText(time.Unix(0, l.at.Stored)), ErrOtherLog)
 		case err == nil, errors.Is(err, jetstream.ErrMsgNotFound): // it was removed from the beginning
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):

@@ -1,0 +1,112 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
+)
+
+// Files makes and reads the files of a recording.
+type Files interface {
+	// Create begins a file. Until its Close there is none at path, but one whose
+	// name is that of path with a dot before it, and more behind it that ends in .tmp.
+	Create(path string) (File, error)
+	// Read gives a file's metadata, and its samples in order unless take is nil.
+	Read(path string, take func(*Rows) error) (map[string]string, error)
+}
+
+// File is one that grows.
+type File interface {
+	Write(*Rows) error // which stay the caller's
+	Size() int64       // bytes so far, about
+	// Close puts the file in its place, durably, with more metadata.
+	Close(meta map[string]string) error
+	Abort() // removes it
+}
+
+const (
+	suffix   = ".parquet"
+	lockName = ".lock"
+	digits   = 8
+)
+
+// folder is where a recording is written. Nobody else writes there: it is locked.
+type folder struct {
+	dir, job string
+	lock     *os.File
+	newest   int // number of the last file; 0 = none
+}
+
+// openFolder makes the folder where there is none, locks it, and removes what an
+// earlier one has not completed.
+func openFolder(dir, job string) (*folder, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if err := inlog.Lock(lock); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("record: %s: %w", dir, err)
+	}
+	f := &folder{dir: dir, job: job, lock: lock}
+	if err := f.look(); err != nil {
+		f.leave()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *folder) leave() {
+	f.lock.Close()
+	inlog.Unlock(f.lock)
+}
+
+// look lists the files.
+func (f *folder) look() error {
+	names, err := os.ReadDir(f.dir)
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	for _, e := range names {
+		name := e.Name()
+		if strings.HasPrefix(name, "."+f.job+"-") && strings.HasSuffix(name, ".tmp") {
+			if err := os.Remove(filepath.Join(f.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("record: %w", err)
+			}
+			continue
+		}
+		if n, ok := numberOf(f.job, name); ok {
+			f.newest = max(f.newest, n)
+		} else if strings.HasSuffix(name, suffix) {
+			return fmt.Errorf("record: %s is no file of a recording of job %q: %w", filepath.Join(f.dir, name), f.job, ErrOther)
+		}
+	}
+	return nil
+}
+
+// path is that of a file by its number.
+func (f *folder) path(n int) string {
+	return filepath.Join(f.dir, fmt.Sprintf("%s-%0*d%s", f.job, digits, n, suffix))
+}
+
+// numberOf reads the number of a file off its name.
+func numberOf(job, name string) (int, bool) {
+	text, ok := strings.CutPrefix(name, job+"-")
+	if !ok {
+		return 0, false
+	}
+	if text, ok = strings.CutSuffix(text, suffix); !ok || len(text) < digits {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n > 0
+}
