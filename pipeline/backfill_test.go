@@ -503,3 +503,55 @@ func TestBackfillCountsWhatComesIn(t *testing.T) {
 		t.Errorf("as JSON: %s, %v", said, err)
 	}
 }
+
+// Messages with numbers that were read for the states alone make no predictions of
+// their own, though they wait for earlier ones until a later message releases them.
+func TestBackfillLeadInIsSilent(t *testing.T) {
+	t.Parallel()
+	m, b, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), newRig(t), quick("lead-in", 3)
+	c.Reorder = 4
+	r := b.start(m, c)
+	at := func(n int) int { return 3 * n }
+	send := func(seq uint64) {
+		for _, key := range []string{"a", "b"} {
+			b.publish([]pipelinetest.Packet{pipelinetest.One(key, seq, 4, float32(seq), true)})
+		}
+		b.publish([]pipelinetest.Packet{pipelinetest.One("bare", 0, 4, float32(seq), true)})
+	}
+	send(1)
+	b.settle(r, at(1))
+	time.Sleep(5 * time.Millisecond)
+	begin := time.Now()
+	send(2)
+	send(3)
+	b.settle(r, at(3))
+	time.Sleep(5 * time.Millisecond)
+	from := time.Now()
+	send(4)
+	b.settle(r, at(4))
+	few := time.Now()
+	send(5)
+	send(6)
+	send(7)
+	b.settle(r, at(7))
+	live := b.predictions(c.Job)
+	r.stop(t)
+	for name, to := range map[string]time.Time{"released at the end": few, "released by a later message": {}} {
+		o := backfillTo(filepath.Join(t.TempDir(), "out"))
+		o.From, o.LeadIn, o.To = from, from.Sub(begin), to
+		b.backfill(m, c, o)
+		got := backfilled(t, o.Out)
+		for stream, ps := range live {
+			want := ps[3:]
+			if !to.IsZero() {
+				want = ps[3:4]
+			}
+			if len(got[stream]) != len(want) {
+				t.Errorf("%s: stream %s has %d predictions, want %d", name, stream, len(got[stream]), len(want))
+				for _, p := range got[stream] {
+					t.Logf("  %+v", p)
+				}
+			}
+		}
+	}
+}

@@ -99,7 +99,11 @@ func (j *Job) Run(ctx context.Context) (Position, error) {
 		return r.at, fmt.Errorf("backfill: %s: %w", positionPath(j.Path), err)
 	}
 	// What is before the range advances states in silence.
-	r.direct.State().ReplayTo = max(r.at.Range.First, 1) - 1
+	st := r.direct.State()
+	st.ReplayTo = max(r.at.Range.First, 1) - 1
+	if r.at.Range.Begin > 1 { // see release
+		st.Asked = r.at.Range.First
+	}
 	if err := out.goOn(r.at.Bytes); err != nil {
 		return r.at, err
 	}

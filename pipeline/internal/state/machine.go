@@ -98,6 +98,7 @@ type step struct {
 	from   uint64 // the message that the samples came in, which may have waited
 	stored int64  // when the server stored it, ns
 	silent bool   // it was answered before
+	asked  uint64 // held messages before this one are of before what is asked for
 	end    bool
 	flags  codec.Flag // of this message's samples alone
 }

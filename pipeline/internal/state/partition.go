@@ -46,6 +46,7 @@ type Partition struct {
 // Answered is what was answered before: a replay advances states in silence.
 type Answered struct {
 	ReplayTo uint64 // messages up to this one are answered already
+	Asked    uint64 // of a backfill from the middle of a log: a key's first messages, if they are before this one, make no predictions, whatever releases them; else 0
 	Skip     uint64 // predictions beyond replayTo that are answered already
 }
 

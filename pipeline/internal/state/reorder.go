@@ -34,8 +34,13 @@ func (s *Machine) giveUp(m *step) error {
 		m.fx.Gaps++
 		m.note(Note{Kind: NoteGap, After: src.Last, Number: src.Held[0].seq})
 	}
+	if src.Last == 0 {
+		m.asked = m.p.Asked
+	}
 	src.Last, src.sum = src.Held[0].seq-1, 0
-	return s.flush(m, 0)
+	err := s.flush(m, 0)
+	m.asked = 0
+	return err
 }
 
 // flush uses held messages as long as none is missing between them. The
@@ -49,10 +54,13 @@ func (s *Machine) flush(m *step, f codec.Flag) error {
 		m.fx.Parked--
 		src.took(h.seq, h.msg.Data)
 		m.flags = f
+		silent := m.silent
+		m.silent = silent || h.msg.Seq < m.asked
 		if f != 0 && !m.silent {
 			m.fx.Reordered++
 		}
-		if err := s.use(m, &h.msg, h.seq); err != nil {
+		err := s.use(m, &h.msg, h.seq)
+		if m.silent = silent; err != nil {
 			return err
 		}
 	}
