@@ -105,9 +105,16 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 		c.InputSubject = c.Job + ".*"
 		began := make(chan *running, 2)
 		for _, model := range []*reservoir.Model{m, head} {
-			go func() { began <- b.launch(model, c, pipelinetest.Generic) }()
+			go func() {
+				var r *running
+				defer func() { began <- r }() // also where it does not start
+				r = b.launch(model, c, pipelinetest.Generic)
+			}()
 		}
 		one, other := <-began, <-began
+		if one == nil || other == nil {
+			t.Fatal("a worker did not begin")
+		}
 		b.publishOn(c.Job+".", packets...)
 		out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 		if err != nil {
