@@ -77,8 +77,8 @@ type PredictionLine struct {
 	// Flags say all there is.
 	Integrity string `json:"integrity"`
 	Flags     string `json:"flags,omitempty"`
-	// Readout is the fingerprint of the one that was promoted and made the
-	// prediction; absent: the one that the job began with.
+	// Readout is the fingerprint of the one that made the prediction, where the
+	// partition had a promotion before; absent: the one that the job began with.
 	Readout string `json:"readout,omitempty"`
 }
 
