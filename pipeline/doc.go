@@ -472,10 +472,13 @@
 // those of the job's first one. Their flags for lengths, ranges and rates stay
 // those of the model that the worker runs.
 //
-// The readouts are those of the workers' model. A worker whose model lacks one does
-// not bring its promotion into the input, and says so. If it takes over a partition
-// that is in need of it, this partition waits, with a line in the log, and nothing is
-// predicted by another one. Verify needs no readout. Backfill uses the one it is given.
+// A worker takes a readout from its model, or reads it from the job's registry,
+// beside its work. One that cannot get it does not bring its promotion into the
+// input, and says so. If it takes over a partition that is in need of it, this
+// partition waits, with a line in the log, and nothing is predicted by another one.
+// An event says when the job's output was made: a job that begins anew under an old
+// name leaves the earlier one's promotions alone.
+// Verify needs no readout. Backfill uses the one it is given.
 // A snapshot of a partition with a promotion has version 5, which programs from
 // before refuse; a partition without one is as before. The number of partitions
 // changes only when all partitions have taken the newest promotion. States that are

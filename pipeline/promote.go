@@ -127,6 +127,9 @@ func published(ctx context.Context, js jetstream.JetStream, job, fingerprint str
 func Rollback(ctx context.Context, js jetstream.JetStream, job string, now bool, who string) (Promotion, error) {
 	return promote(ctx, js, job, who, func(e *wire.Entry) (Promotion, error) {
 		before, err := previous(e.Promotions)
+		if err == nil && before != "" {
+			before, err = published(ctx, js, job, before, e)
+		}
 		return Promotion{Readout: before, Now: now}, err
 	})
 }

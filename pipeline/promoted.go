@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -23,20 +24,32 @@ func readoutName(m *reservoir.Model, l *readout.Linear) (string, error) {
 }
 
 // readouts are those that a worker knows, by the names under which they are
-// promoted: its model's, and those that it has read from the job's registry.
+// promoted: its model's, and those that it has read from the job's registry. One
+// that it does not know is read beside whoever asks, who asks again later.
 type readouts struct {
 	js  jetstream.JetStream
 	job string
 
-	mu    sync.Mutex
-	known map[string]*readout.Linear
+	ctx  context.Context // ends the reading
+	stop context.CancelFunc
+
+	mu      sync.Mutex // guards what follows; no request to the server is made under it
+	known   map[string]*readout.Linear
+	failed  map[string]error // what came of the last reading
+	reading map[string]bool
+	ends    sync.WaitGroup
 }
 
-func readoutsOf(js jetstream.JetStream, job string, m *reservoir.Model) (*readouts, error) {
-	r := &readouts{js: js, job: job, known: map[string]*readout.Linear{}}
+// errReading is that of a readout which is being read from the registry.
+var errReading = errors.New("it is being read from the job's registry")
+
+func readoutsOf(ctx context.Context, js jetstream.JetStream, job string, m *reservoir.Model) (*readouts, error) {
+	ctx, stop := context.WithCancel(ctx)
+	r := &readouts{stop: stop, js: js, job: job, known: map[string]*readout.Linear{}, failed: map[string]error{}, reading: map[string]bool{}, ctx: ctx}
 	for _, l := range m.Readouts {
 		name, err := readoutName(m, l)
 		if err != nil {
+			stop()
 			return nil, err
 		}
 		r.known[name] = l
@@ -44,22 +57,55 @@ func readoutsOf(js jetstream.JetStream, job string, m *reservoir.Model) (*readou
 	return r, nil
 }
 
-// Readout finds one. Every goroutine may ask; while one reads the registry, the
-// others wait.
-func (r *readouts) Readout(ctx context.Context, name string) (*readout.Linear, error) {
+// Readout finds one, and does not wait. Every goroutine may ask.
+func (r *readouts) Readout(name string) (*readout.Linear, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l := r.known[name]; l != nil {
 		return l, nil
 	}
-	models, err := registry.Open(ctx, r.js, r.job)
-	if err != nil {
+	if r.ctx.Err() == nil && !r.reading[name] {
+		r.reading[name] = true
+		r.ends.Go(func() { r.read(name) })
+	}
+	if err := r.failed[name]; err != nil {
 		return nil, err
 	}
-	_, l, _, err := models.Model(ctx, name)
+	return nil, errReading
+}
+
+// close ends the reading; nobody asks any more.
+func (r *readouts) close() {
+	r.stop()
+	r.ends.Wait()
+}
+
+// readAgain is how long after a failure a readout is read again.
+const readAgain = 5 * time.Second
+
+// read reads one from the registry.
+func (r *readouts) read(name string) {
+	l, err := r.fromRegistry(name)
+	r.mu.Lock()
+	r.failed[name] = err
 	if err == nil {
 		r.known[name] = l
 	}
+	r.mu.Unlock()
+	if err != nil {
+		store.Pause(r.ctx, readAgain)
+	}
+	r.mu.Lock()
+	delete(r.reading, name)
+	r.mu.Unlock()
+}
+
+func (r *readouts) fromRegistry(name string) (*readout.Linear, error) {
+	models, err := registry.Open(r.ctx, r.js, r.job)
+	if err != nil {
+		return nil, err
+	}
+	_, l, _, err := models.Model(r.ctx, name)
 	return l, err
 }
 
@@ -80,8 +126,10 @@ func (f *follower) newest(ctx context.Context, out jetstream.Stream, job string,
 	if p.Readout == "" {
 		return p
 	}
-	if _, err := has.Readout(ctx, p.Readout); err != nil {
-		f.warn(p, err, log)
+	if _, err := has.Readout(p.Readout); err != nil {
+		if !errors.Is(err, errReading) {
+			f.warn(p, err, log)
+		}
 		return wire.Promotion{}
 	}
 	return p

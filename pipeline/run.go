@@ -124,7 +124,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.patiently(ctx, func() error { return r.settleModel(ctx) }); err != nil {
 		return err
 	}
-	if err := r.openShards(); err != nil {
+	if err := r.openShards(ctx); err != nil {
 		return err
 	}
 	if err := r.patiently(ctx, func() error { return r.openJob(ctx) }); err != nil {
@@ -220,16 +220,21 @@ func (r *run) settleInput(ctx context.Context) error {
 
 // openShards makes the engines and what works with them, and with the engines'
 // arithmetic the worker's model has its identity.
-func (r *run) openShards() error {
+func (r *run) openShards(ctx context.Context) error {
 	dead := &store.DeadLetters{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Input: r.cfg.inputJob(), Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
 	var err error
-	if r.self.readouts, err = readoutsOf(r.server.JS, r.cfg.Job, r.stage.Model); err != nil {
+	if r.self.readouts, err = readoutsOf(ctx, r.server.JS, r.cfg.Job, r.stage.Model); err != nil {
 		return err
 	}
 	first, err := readoutName(r.stage.Model, r.self.head)
 	if err != nil {
 		return err
 	}
+	out, err := r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job))
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	begun := wire.CreatedText(out.CachedInfo().Created)
 	for range r.cfg.Shards {
 		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.self.head, r.stage.NewEngine, r.counters, r.log)
 		if err != nil {
@@ -240,6 +245,7 @@ func (r *run) openShards() error {
 			s.Machine.Turn = r.stage.guard.turn
 		}
 		s.Follow(r.self.readouts)
+		s.Machine.Begun = begun
 		r.shards = append(r.shards, s)
 		e, err := owner.NewEmitter(dead, r.self.meta, first, r.limit, r.perShard(), r.counters)
 		if err != nil {
@@ -380,6 +386,9 @@ func (r *run) close() {
 	r.shown.running.CompareAndSwap(r, nil)
 	if r.owners != nil {
 		r.owners.Common.Close()
+	}
+	if r.self.readouts != nil {
+		r.self.readouts.close()
 	}
 	r.conns.close()
 	for _, s := range r.shards {

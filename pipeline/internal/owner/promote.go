@@ -9,8 +9,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// askAgain is when a promotion that has not come back is given up for lost.
-const askAgain = 2 * store.CommitTimeout
+// askAgain is when a promotion that has not come back is first given up for lost,
+// mostPause after how long at most it is sent again: where a partition has much to
+// read before it, it has only to wait.
+const (
+	askAgain  = 2 * store.CommitTimeout
+	mostPause = 10 * time.Minute
+)
 
 // Promote brings the job's newest promotion into the partition's input, unless it
 // is there. First the partition's record must know of it: then no program that
@@ -23,15 +28,16 @@ func (t *Ownership) Promote(newest wire.Promotion) {
 	}
 	if p.wanted.Load() != newest.Number {
 		p.wanted.Store(newest.Number)
-		p.asked = time.Time{}
+		p.asked, p.pause = time.Time{}, askAgain
 	}
-	if p.unrecorded() || p.applied.Load() >= newest.Number || time.Since(p.asked) < askAgain {
+	if p.unrecorded() || p.applied.Load() >= newest.Number || time.Since(p.asked) < p.pause {
 		return
 	}
 	if !p.asked.IsZero() {
-		t.w.Log.Warn("a promotion did not arrive in the input, sending it again: check that the stage may publish to the input, and that the input has space", "partition", t.part.State.ID, "promotion", newest.Number)
+		p.pause = min(2*p.pause, mostPause)
+		t.w.Log.Warn("a promotion has not come back from the input, sending it again: the partition has much input before it, or the stage may not publish to the input, or the input has no space", "partition", t.part.State.ID, "promotion", newest.Number)
 	}
-	data, err := json.Marshal(wire.PromoteEvent{Job: t.shard.Machine.Events, Partition: t.part.State.ID, Promotion: newest})
+	data, err := json.Marshal(wire.PromoteEvent{Job: t.shard.Machine.Events, Begun: t.shard.Machine.Begun, Partition: t.part.State.ID, Promotion: newest})
 	if err == nil {
 		err = t.put(wire.KindPromote, data)
 	}

@@ -13,6 +13,7 @@ type promoting struct {
 	wanted         atomic.Uint64 // the newest promotion of the job
 	known, applied atomic.Uint64 // as in the record: wire.Promoted
 	asked          time.Time     // when the event was published; the manager's
+	pause          time.Duration // until it is published again; the manager's
 }
 
 // recorded notes what the record says now.

@@ -170,7 +170,7 @@ func (t *taker) release() error {
 	slices.Sort(waiting)
 	done, stored := p.Done, p.DoneTime
 	for some := range slices.Chunk(waiting, wire.IdleEntries) {
-		data, err := json.Marshal(wire.IdleEvent{After: p.Done, Gaps: some})
+		data, err := json.Marshal(wire.IdleEvent{Job: t.machine.Events, After: p.Done, Gaps: some})
 		if err != nil {
 			return fmt.Errorf("record: %w", err)
 		}

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,10 +9,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Readouts has the readouts of a job by their names. One that it cannot give is
-// asked for again: the partition that needs it waits.
+// Readouts has the readouts of a job by their names. It does not wait for a server.
+// One that it cannot give is asked for again: the partition that needs it waits.
 type Readouts interface {
-	Readout(ctx context.Context, name string) (*readout.Linear, error)
+	Readout(name string) (*readout.Linear, error)
 }
 
 // scored is a readout that the engine scores.
@@ -49,21 +48,24 @@ func (s *slots) head(name string) (int, error) {
 
 // adopt has the engine score one more readout.
 func (s *slots) adopt(name string) (int, error) {
-	l, err := s.heads.find(s.last, name)
+	l, err := s.heads.find(name)
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: readout %s, which was promoted for the sequences of this partition: %w: %w", name, err, store.ErrLater)
 	}
-	return len(s.heads.all), s.score(append(slices.Clone(s.heads.all), scored{name: name, linear: l}))
+	if err := s.score(append(slices.Clone(s.heads.all), scored{name: name, linear: l})); err != nil {
+		return 0, fmt.Errorf("pipeline: readout %s beside %d others: %w: %w", name, len(s.heads.all), err, store.ErrLater)
+	}
+	return len(s.heads.all) - 1, nil
 }
 
-func (h *heads) find(ctx context.Context, name string) (*readout.Linear, error) {
+func (h *heads) find(name string) (*readout.Linear, error) {
 	if name == "" {
 		return h.first, nil
 	}
 	if h.source == nil {
 		return nil, fmt.Errorf("there is no registry to read it from")
 	}
-	l, err := h.source.Readout(ctx, name)
+	l, err := h.source.Readout(name)
 	if err == nil {
 		err = CanFollow(h.first, l)
 	}

@@ -38,6 +38,7 @@ type Rules struct {
 	MaxKey                int // bytes of a key; 0 = any number
 
 	Events     string // the job in end events that are for these states; see wire.IdleEvent
+	Begun      string // when the job's output was made: promotions of an earlier job of that name are passed over
 	OneReadout bool   // promotions in the log are passed over
 }
 

@@ -264,3 +264,21 @@ func TestPromotedRedistribution(t *testing.T) {
 		t.Errorf("partitions of promotions 3 and 1: %v", err)
 	}
 }
+
+// A promotion of an earlier job of the name is passed over: the log has it still.
+func TestPromotionOfAnEarlierJob(t *testing.T) {
+	for begun, want := range map[string]string{"2026-01-31T12:00:00Z": name(1), "2026-01-01T00:00:00Z": "", "": ""} {
+		data, err := json.Marshal(wire.PromoteEvent{Begun: begun, Promotion: wire.Promotion{Number: 1, Readout: name(1), Who: "a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := Message{Key: wire.IdlePrefix + "3", Header: wire.Header{wire.HeaderKind: {wire.KindPromote}}, Data: data}
+		rules := rulesOf(policies[0])
+		rules.Begun = "2026-01-31T12:00:00Z"
+		o := newOwner(t, rules)
+		o.feed(numbered(event, rows(t, 1, true)), func(uint64) bool { return false })
+		if len(o.dead) > 0 || len(o.made) != 1 || o.made[0].readout != want {
+			t.Errorf("begun %q: %+v, dead letters %v; want readout %q", begun, o.made, o.dead, want)
+		}
+	}
+}

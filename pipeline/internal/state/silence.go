@@ -97,8 +97,8 @@ func (s *Machine) promote(m *step, j *Message) error {
 		m.reject(j, wire.ReasonEvent, err)
 		return nil
 	}
-	if s.OneReadout || e.Job != s.Events || e.Number <= m.p.Promotion().Number {
-		return nil // it is another job's, or was taken before
+	if s.OneReadout || e.Job != s.Events || e.Begun != s.Begun || e.Number <= m.p.Promotion().Number {
+		return nil // it is another job's, or an earlier one's, or was taken before
 	}
 	m.p.promote(Promotion{e.Number, e.Readout, j.Seq}, e.Now || s.Policy.Kind == reservoir.Endless)
 	if !m.silent {

@@ -58,7 +58,8 @@ func IsReadout(name string) bool {
 // any number of times, late, and from any owner: one whose number the partition
 // has behind it does nothing.
 type PromoteEvent struct {
-	Job       string `json:"job,omitempty"` // as in IdleEvent: each job leaves the others' alone
+	Job       string `json:"job,omitempty"`   // as in IdleEvent: each job leaves the others' alone
+	Begun     string `json:"begun,omitempty"` // when the job's output was made: a job that begins anew under the name leaves it alone
 	Partition int    `json:"partition"`
 	Promotion
 }
