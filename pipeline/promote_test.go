@@ -113,8 +113,8 @@ func (b *rig) published(job string, m *reservoir.Model, head string) string {
 
 // Promotions and rollbacks while messages come and workers are killed: every
 // prediction has the scores of the readout that it names, each stream changes its
-// readout between two sequences and in the order of the promotions, the states are those of a job without
-// promotions, and Verify says so.
+// readout between two sequences and in the order of the promotions, the states are
+// those of a job without promotions, and Verify says so.
 func TestPromotionsThroughCrashes(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
@@ -161,8 +161,6 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 	if n := len(all.Promotions); n != rounds || all.Newest().Number != rounds || all.Newest().Who != "anna" {
 		t.Errorf("promotions %+v", all.Promotions)
 	}
-	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
-	r.stop(t)
 
 	want := 0
 	alones := map[string]map[string][]codec.Prediction{}
@@ -179,6 +177,8 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 		}
 	}
 	got := named(t, m, b.await("promote", want))
+	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.stop(t)
 	checkReadouts(t, m, got, alones)
 	sums := b.digests("promote", 3)
 	for p := range 3 {
