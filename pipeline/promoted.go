@@ -138,6 +138,6 @@ func (f *follower) newest(ctx context.Context, out jetstream.Stream, job string,
 func (f *follower) warn(p wire.Promotion, err error, log *slog.Logger) {
 	if now := time.Now(); now.Sub(f.warned) >= store.ToldEvery {
 		f.warned = now
-		log.Warn("a readout was promoted, but this worker cannot use it: its partitions go on with the one before", "promotion", p.Number, "readout", p.Readout, "err", err)
+		log.Warn("a readout was promoted, but this worker cannot use it: its partitions keep the one before", "promotion", p.Number, "readout", p.Readout, "err", err)
 	}
 }

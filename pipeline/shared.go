@@ -20,7 +20,7 @@ type SharedInput struct {
 	// is configured has its own.
 	Job string
 	// From is where a new job begins: FromBeginning (the default), FromNow, or a
-	// time as RFC 3339 has it. A job that has begun goes on from where it was.
+	// time as RFC 3339 has it. A job that has begun continues where it was.
 	From string
 }
 

@@ -137,7 +137,7 @@ type Input struct {
 	// Empty: the job has an input of its own.
 	Job string `mapstructure:"job" default:"" pattern:"^$|^[a-z0-9][a-z0-9_-]{0,31}$" want:"the name of another job, or nothing" flag:"input-job"`
 	// Where a new job begins in the input of another job: beginning, now, or a time
-	// such as 2026-01-31T08:00:00Z. A job that has begun goes on from where it was.
+	// such as 2026-01-31T08:00:00Z. A job that has begun continues where it was.
 	From string `mapstructure:"from" default:"beginning" pattern:"^(beginning|now|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2}))$" want:"beginning, now, or a time in quotes such as \"2026-01-31T08:00:00Z\"" flag:"input-from"`
 	// How messages are written. auto: by the first bytes of each message, Arrow,
 	// JSON, CSV or Influx line protocol; a job that has begun keeps its own format.

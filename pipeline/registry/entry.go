@@ -124,7 +124,7 @@ func decodeOne(text string, to any) error {
 		return fmt.Errorf("registry: what is said about it is no JSON of this program's: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("registry: what is said about it goes on behind its end")
+		return errors.New("registry: there is more behind the end of what is said about it")
 	}
 	return nil
 }

@@ -65,8 +65,8 @@ several times, and nothing in the store changes. --leave-out stream tests each s
 a readout that has learnt from the others only; with a regular expression, what its first
 group matches is the site.
 
---follow goes on: it reads labels and log every --every, and fits when --after more labels
-have come. After Ctrl-C or a kill the same command goes on where it was.`,
+--follow continues: it reads labels and log every --every, and fits when --after more labels
+have come. After Ctrl-C or a kill the same command continues where it was.`,
 		Example: `  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors
   eusn-stream learn --model machine.safetensors --store learnt --out trial.safetensors --solve --without who=anna --without 'stream=hall2-*'
   eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors --leave-out '^(hall[0-9]+)-'
@@ -81,7 +81,7 @@ have come. After Ctrl-C or a kill the same command goes on where it was.`,
 	f.StringVar(&o.leaveOut, "leave-out", "", "test each group with a readout of the others: stream, or a regular expression with a group")
 	f.BoolVar(&o.solve, "solve", false, "fit with what the store has; do not read the log")
 	f.BoolVar(&o.whole, "whole", false, "look for all labels in the whole log again")
-	f.BoolVar(&o.follow, "follow", false, "go on until Ctrl-C")
+	f.BoolVar(&o.follow, "follow", false, "continue until Ctrl-C")
 	f.DurationVar(&o.every, "every", time.Hour, "with --follow: time between two readings")
 	f.IntVar(&o.after, "after", 100, "with --follow: fit again after so many more labels")
 	f.String("model", "", "model file")
@@ -317,7 +317,7 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 // failure says what to do next.
 func (l *learning) failure(err error) error {
 	store := cli.QuoteForShell(l.opt.store)
-	err = cli.OrInterrupted(err, "%s is unchanged, or complete and new; the same command goes on with %s", l.opt.out, l.opt.store)
+	err = cli.OrInterrupted(err, "%s is unchanged, or complete and new; the same command continues with %s", l.opt.out, l.opt.store)
 	switch {
 	case errors.Is(err, learn.ErrInUse):
 		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --store")

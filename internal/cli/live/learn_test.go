@@ -317,7 +317,7 @@ func TestLearnLabels(t *testing.T) {
 			t.Fatalf("after three more labels there is no other model:\n%s", slow.Messages())
 		}
 	}
-	slow.Stop(t).Want(t, cli.ExitInterrupted, "goes on")
+	slow.Stop(t).Want(t, cli.ExitInterrupted, "continues")
 	if left := clitest.Leftovers(t, j.in("store"), "learn.json", "lock", "features-000001.seg", "features-000002.seg", "features-000003.seg", "features-000004.seg"); len(left) > 0 {
 		t.Errorf("the store has %v", left)
 	}

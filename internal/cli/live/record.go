@@ -50,7 +50,7 @@ The job is not touched: nothing is published, and nobody waits for the recorder.
 
 It records what the log has from --from on, and then what comes, until Ctrl-C; --until
 ends it. A file is complete when it has --max-size or has grown for --every. After Ctrl-C,
-a kill or a full disk, the same command goes on where it was: the newest file says
+a kill or a full disk, the same command continues where it was: the newest file says
 how far the recording has come, so leave that one in the folder. "record verify DIR"
 compares a recording with the log.
 
@@ -66,7 +66,7 @@ and of the model only channels and policy.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.dir, "out", "o", "", "folder to write to; a recording that is there goes on")
+	f.StringVarP(&o.dir, "out", "o", "", "folder to write to; a recording that is there is continued")
 	f.StringVar(&o.from, "from", fromStart, "24h (ago), a time like 2026-01-31T12:00:00Z, or start: all that the log has")
 	f.StringVar(&o.until, "until", "", "only what was stored before then: now, or in the same form (default: until Ctrl-C)")
 	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h, to know which messages are repeats (default: from its first message)")
@@ -280,7 +280,7 @@ func printRecorded(a *cli.App, dir string, at pipeline.RecordPosition) error {
 
 // recordFailure says what to do next.
 func recordFailure(err error, dir string, at pipeline.RecordPosition) error {
-	err = cli.OrInterrupted(err, "%d samples are recorded in %s; the same command goes on from there", at.Total.Samples, cli.QuoteForShell(dir))
+	err = cli.OrInterrupted(err, "%d samples are recorded in %s; the same command continues from there", at.Total.Samples, cli.QuoteForShell(dir))
 	next := ""
 	switch {
 	case errors.Is(err, pipeline.ErrRecordInUse):
@@ -298,7 +298,7 @@ func recordFailure(err error, dir string, at pipeline.RecordPosition) error {
 	case errors.Is(err, fs.ErrPermission):
 		next = "another --out"
 	default:
-		next = "the same command, when the cause is gone: it goes on where it stopped"
+		next = "the same command, when the cause is gone: it continues where it stopped"
 	}
 	return cli.Fail(cli.ExitFailure, err, next)
 }
