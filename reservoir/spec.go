@@ -114,6 +114,21 @@ func (s Spec) Has(f Feature) bool { return slices.Contains(s.Features, f) }
 // feature in canonical order, one value per unit.
 func (s Spec) FeatureCount() int { return s.Members * s.Units * len(s.Features) }
 
+// OrderedFeatures are the recipe's, in the order that a member's have in the feature
+// vector.
+func (s Spec) OrderedFeatures() []Feature {
+	if s.Kind == Mixed {
+		return MixedFeatures
+	}
+	var ordered []Feature
+	for _, f := range AllFeatures {
+		if s.Has(f) {
+			ordered = append(ordered, f)
+		}
+	}
+	return ordered
+}
+
 // Validate reports everything that is wrong with the recipe.
 func (s Spec) Validate() error {
 	var errs []error

@@ -9,6 +9,7 @@ type mixedVector struct {
 	vectorPool
 	kernels *kernel.MixedKernels
 	blocks  []mixedBlock
+	turns   bool // the blocks are taken from the last to the first every second time
 }
 
 // mixedBlock is 8 members.
@@ -28,6 +29,8 @@ const (
 	// mixedStreams is how many streams go through a block one after another, at
 	// most, while its weights are there.
 	mixedStreams = 8
+	// mixedNear is how many bytes are in the level 1 cache between two calls, at most.
+	mixedNear = 32 << 10
 	// mixedRest is what a unit's step takes beside the multiply-adds of its
 	// argument, in such.
 	mixedRest = 12
@@ -60,6 +63,10 @@ func newMixedVector(net *Network, slots int, set *kernel.Set, threads int) (*mix
 		b.words, b.signs = v.layout.First+len(v.blocks)*blockWords, v.layout.mixed.signs+len(v.blocks)*signWords
 		v.blocks = append(v.blocks, b)
 	}
+	// A stream's state and all weights are more than the level 1 cache has room for, and
+	// less than the next one. If every second call goes from the last block to the first,
+	// it finds in the level 1 cache what the call before has used last.
+	v.turns = !v.far && v.bytes() > mixedNear
 	v.featuresOf = v.writeFeatures
 	v.plan.init(slots, threads, set.Vector)
 	v.planTiles()
@@ -69,6 +76,15 @@ func newMixedVector(net *Network, slots int, set *kernel.Set, threads int) (*mix
 
 // seriesWidth is of one input in a worker's series: the past and a chunk.
 func (v *mixedVector) seriesWidth() int { return v.net.Spec.Taps.MaxLag + mixedChunk }
+
+// bytes are those of a state and of all weights.
+func (v *mixedVector) bytes() int {
+	n := v.layout.Words
+	for i := range v.blocks {
+		n += len(v.blocks[i].weights)
+	}
+	return 4 * n
+}
 
 // planTiles tells the plan what a tile is and what a sample costs. Blocks are its
 // members.

@@ -16,6 +16,7 @@ type mixedWorker struct {
 	values []float32 // of a block's inputs, by sample, then input, then member
 	call   kernel.MixedSteps
 	ahead  [mixedStreams]*uint32 // where what is asked for begins
+	back   bool                  // blocks from the last to the first, this time
 
 	emission emission
 }
@@ -96,7 +97,12 @@ func (w *mixedWorker) advanceChunk(c *call, it *item, lanes []mixedLane) {
 	for i := range lanes {
 		w.load(c, &lanes[i])
 	}
-	for i := it.first; i < it.last; i++ {
+	w.back = !w.back && w.v.turns
+	for n := range it.last - it.first {
+		i := it.first + n
+		if w.back {
+			i = it.last - 1 - n
+		}
 		b := &w.v.blocks[i]
 		w.call.Weights, w.call.Inputs = &b.weights[0], b.inputs
 		for k := range lanes {

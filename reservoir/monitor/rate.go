@@ -58,6 +58,15 @@ func (c *Clock) Take(times []int64, before int64) {
 // Lose notes that the sequence's next samples have no times.
 func (c *Clock) Lose() { *c = Clock{First: NoTime} }
 
+// Began is the time of the sequence's first sample, which is its earliest; NoTime
+// where that is not known, or where time went back.
+func (c *Clock) Began() int64 {
+	if c.Longest == wentBack {
+		return NoTime
+	}
+	return c.First
+}
+
 // Period is the mean time between two samples of a sequence whose last sample
 // has the time last, ns; 0 where that is not known, or where time went back.
 func (c *Clock) Period(last int64) float64 {

@@ -61,9 +61,11 @@ func mixedFeatures(consts *[]float32) func(features *float32, state *uint32, cou
 // the least argument, the largest and the cubic's factor. Then, for AVX2, where
 // packing leaves each four bytes, and where in four bytes of signs the byte and the
 // bit of each is, in the order of packing. Then, for AVX-512, vectors of 16: bytes
-// of 1, and where packing leaves each four bytes. Then zeros, 16 vectors of 8.
+// of 1, and where packing leaves each four bytes. Then zeros, 16 vectors of 8. Then,
+// for AVX-512 again, four bytes of packing in the order in which unpacking makes words
+// of them: of each 16 bytes the first half goes to one vector, the second to another.
 func mixedConsts(limit, factor float32) []float32 {
-	c := Aligned(6*8 + 2*16 + 16*8)
+	c := Aligned(6*8 + 2*16 + 16*8 + 16)
 	for i := range 8 {
 		c[i], c[8+i], c[16+i] = -limit, limit, factor
 	}
@@ -76,8 +78,12 @@ func mixedConsts(limit, factor float32) []float32 {
 		at[i], bit[i] = byte(i%16/4), 1<<(i/16*4+i%4)
 	}
 	ones, turns := unsafe.Slice((*uint32)(unsafe.Pointer(&c[48])), 16), unsafe.Slice((*uint32)(unsafe.Pointer(&c[64])), 16)
+	folds := unsafe.Slice((*uint32)(unsafe.Pointer(&c[208])), 16)
 	for i := range 16 {
 		ones[i], turns[i] = 0x01010101, uint32(i%4*4+i/4)
+	}
+	for i := range folds {
+		folds[i] = turns[i%4/2*8+i/4*2+i%2]
 	}
 	return c
 }

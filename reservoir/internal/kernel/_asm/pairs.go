@@ -16,6 +16,7 @@ import (
 const (
 	mixedOnes = 192 // bytes of 1
 	pairTurn  = 256 // where packing leaves each four bytes, and the way back
+	pairFold  = 832 // the same for bytes that unpacking makes words of
 )
 
 // General purpose registers of the pairs beside those of mixed.

@@ -54,12 +54,16 @@ func (p *pairs) turn(v reg.VecPhysical) {
 	VPERMD(v, p.temps[1], v)
 }
 
-// fold adds a group's bytes to its counts.
+// fold adds a group's bytes to its counts, with as few operations across lanes as
+// can be: one execution unit does these, and a call of one sample has many of them.
 func (p *pairs) fold(n reg.VecPhysical, offset int) {
-	p.turn(n)
-	for i, t := range p.temps[:2] {
-		VEXTRACTI64X4(Imm(uint64(i)), n, t.AsY())
-		VPMOVZXBW(t.AsY(), t)
+	low, high, zero := p.temps[0], p.temps[1], p.temps[2]
+	VMOVDQU64(at(mixedConst, pairFold), high)
+	VPERMD(n, high, n)
+	VPXORD(zero, zero, zero)
+	VPUNPCKLBW(zero, n, low)
+	VPUNPCKHBW(zero, n, high)
+	for i, t := range []reg.VecPhysical{low, high} {
 		VPADDW(at(pairCounts, offset+64*i), t, t)
 		VMOVDQU64(t, at(pairCounts, offset+64*i))
 	}
