@@ -29,6 +29,7 @@ type Series struct {
 	Label  int       // index into Dataset.Classes; -1 where unknown
 	Values []float32 // samples x channels, row-major; NaN where the source has a missing value
 	Tokens []int32   // instead of Values where the data set holds token lists
+	Group  string    // value in the column of groups, if SetGroups read one
 }
 
 // Dataset is a collection of labelled sequences, whole in memory.

@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 )
@@ -20,6 +22,8 @@ type EvaluateOptions struct {
 	// RateTolerance is the stage's: the share by which a sequence's sampling rate
 	// may differ from the model's. 0: monitor.DefaultTolerance; negative: any.
 	RateTolerance float64
+	Groups        *groups.Rule  // whose accuracies are wanted, too; nil: none, or those of Parts
+	Parts         *groups.Parts // which groups are of which part; nil: as the archive says, and all of a recording
 }
 
 // Prediction is what the stage predicts at one place of a series, or of a
@@ -48,22 +52,29 @@ type Evaluation struct {
 	Fingerprint string           `json:"fingerprint"`     // of the data, see Dataset.Fingerprint
 	Model       string           `json:"model"`           // fingerprint of the model
 	Readout     string           `json:"head"`
-	Policy      reservoir.Policy `json:"policy"`            // of the model: how the series were cut
-	Classes     []string         `json:"classes"`           // the readout's, in its order
-	Series      int              `json:"series"`            // all of the part; of a recording: its streams
-	Sequences   int              `json:"sequences"`         // predictions counted below: those that close a sequence; under the policy endless, which closes none, the early ones
-	Unused      int64            `json:"unused_samples"`    // behind the last prediction of their series
-	Mixed       int              `json:"mixed,omitzero"`    // of Sequences, those whose samples have several labels
-	Labelled    int              `json:"labelled"`          // of Sequences, those with a known class; all that follows counts only these
-	Missing     int64            `json:"missing"`           // values filled, see Retrain
-	Empty       int              `json:"empty"`             // series without a single value, predicted all the same
-	Correct     int              `json:"correct"`           // predictions equal to the label
-	Accuracy    float64          `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
-	Balanced    float64          `json:"balanced_accuracy"` // mean over the classes present of the share recognised
-	Confusion   [][]int          `json:"confusion"`         // sequences of class row predicted as class column
-	Early       *EarlyCount      `json:"early,omitempty"`   // nil where there are none, or they are counted above
-	Flagged     map[string]int   `json:"flagged,omitempty"` // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
-	Predictions []Prediction     `json:"-"`                 // all, those of a series in order
+	Policy      reservoir.Policy `json:"policy"`         // of the model: how the series were cut
+	Classes     []string         `json:"classes"`        // the readout's, in its order
+	Series      int              `json:"series"`         // all of the part; of a recording: its streams
+	Sequences   int              `json:"sequences"`      // predictions counted below: those that close a sequence; under the policy endless, which closes none, the early ones
+	Unused      int64            `json:"unused_samples"` // behind the last prediction of their series
+	Mixed       int              `json:"mixed,omitzero"` // of Sequences, those whose samples have several labels
+	Labelled    int              `json:"labelled"`       // of Sequences, those with a known class; all that follows counts only these
+	Missing     int64            `json:"missing"`        // values filled, see Retrain
+	Empty       int              `json:"empty"`          // series without a single value, predicted all the same
+	Marks
+	Quality     *quality.Report `json:"quality,omitempty"`  // nil where nothing is labelled
+	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
+	Early       *EarlyCount     `json:"early,omitempty"`    // nil where there are none, or they are counted above
+	Flagged     map[string]int  `json:"flagged,omitempty"`  // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
+	Predictions []Prediction    `json:"-"`                  // all, those of a series in order
+}
+
+// Marks are what an evaluation counts.
+type Marks struct {
+	Correct   int     `json:"correct"`           // predictions equal to the label
+	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
+	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
+	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
 }
 
 // EarlyCount counts early predictions.
@@ -92,6 +103,13 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 	if err := checkNumeric(d); err != nil {
 		return nil, err
 	}
+	rule, err := withParts(opt.Groups, opt.Parts)
+	if err == nil {
+		d, err = d.divided(opt.Parts)
+	}
+	if err != nil {
+		return nil, err
+	}
 	src := labelledData{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes}
 	src.fingerprint = func() string { return d.Fingerprint(opt.Split) }
 	t := &seriesSource{d: d, series: d.Part(opt.Split)}
@@ -102,7 +120,7 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 	if len(t.series) == 0 {
 		return nil, fmt.Errorf("offline: data set %q has no %s part", d.Name, opt.Split)
 	}
-	t.class, src.sampleSource = ev.index(d.Classes), t
+	t.class, src.sampleSource, src.sites = ev.index(d.Classes), t, groups.NewTable(rule)
 	if err := ev.run(ctx, m, src, opt, progress); err != nil {
 		return nil, err
 	}
@@ -143,19 +161,19 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	}
 	pl, err := makePlan(ctx, src, m.Policy, false, m.Front, nil)
 	if err == nil {
-		err = pl.check(src.what)
+		err = cmp.Or(pl.checkSites(src.what), pl.check(src.what))
 	}
 	if err != nil {
 		return err
 	}
 	ev.Series, ev.Unused, ev.Empty = pl.streams, pl.rest, pl.empty
 	ev.Predictions = make([]Prediction, pl.points)
-	mixed := make([]bool, pl.points)
+	mixed, sites := make([]bool, pl.points), make([]int, pl.points)
 	ev.Missing, err = pass{
 		EngineOptions: opt.EngineOptions, net: m.Network, first: m.FirstMissing(), front: m.Front, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs),
 		rate: monitor.NewRate(m.Training, cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)), readouts: []*readout.Linear{linear},
 		take: func(_ reservoir.Engine, _ int32, s *cutSequence, p *point, scores []float32) error {
-			mixed[p.k] = p.mixed
+			mixed[p.k], sites[p.k] = p.mixed, p.site
 			ev.Predictions[p.k] = Prediction{
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
 				Label: p.label, Class: linear.Class(scores), Scores: slices.Clone(scores), Probability: linear.Probability(scores),
@@ -167,11 +185,15 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 		return err
 	}
 	ev.count()
+	if ev.Quality, err = ev.quality(linear); err != nil {
+		return err
+	}
 	for k := range mixed {
 		if mixed[k] && ev.Counts(&ev.Predictions[k]) {
 			ev.Mixed++
 		}
 	}
+	ev.ByGroup = ev.byGroup(pl, sites)
 	return nil
 }
 
@@ -274,6 +296,29 @@ func (ev *Evaluation) count() {
 		}
 	}
 	ev.Balanced /= float64(present)
+}
+
+// quality measures the predictions that are counted.
+func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, error) {
+	if ev.Labelled == 0 {
+		return nil, nil
+	}
+	var labels []int
+	var scores []float64
+	for i := range ev.Predictions {
+		p := &ev.Predictions[i]
+		if !ev.Counts(p) || p.Label < 0 {
+			continue
+		}
+		labels = append(labels, p.Label)
+		if len(p.Scores) == 1 { // of two classes
+			scores = append(scores, 0)
+		}
+		for _, s := range p.Scores {
+			scores = append(scores, float64(s))
+		}
+	}
+	return quality.New(ev.Classes, labels, scores, linear.Temperature)
 }
 
 func (ev *Evaluation) countEarly(p *Prediction) {

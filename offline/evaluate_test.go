@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,5 +200,42 @@ func TestPaperNetworkOnAdiac(t *testing.T) {
 	t.Logf("accuracy %.4f", ev.Accuracy)
 	if math.Abs(ev.Accuracy-0.470) > 0.03 {
 		t.Errorf("accuracy %.4f, want .470 within .03", ev.Accuracy)
+	}
+}
+
+// The quality of an evaluation is of the predictions that it counts: early ones are not
+// among them.
+func TestEvaluationQuality(t *testing.T) {
+	for _, classes := range []int{2, 3} {
+		d := tones(60, 30)
+		d.Series = slices.DeleteFunc(d.Series, func(s Series) bool { return s.Label >= classes })
+		d.Classes = d.Classes[:classes]
+		m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Policy: reservoir.Policy{Kind: reservoir.Marked, Early: 8}})
+		ev := evaluated(t, m, d, EvaluateOptions{})
+		q := ev.Quality
+		if ev.Early == nil || q == nil || q.Samples != ev.Labelled || math.Abs(q.Balanced-ev.Balanced) > 1e-12 || len(q.Classes) != classes || q.AUROC == nil { // rounding of a sum
+			t.Fatalf("%d classes: %+v, of %d labelled, balanced accuracy %g", classes, q, ev.Labelled, ev.Balanced)
+		}
+		loss := 0.0
+		for i := range ev.Predictions {
+			p := &ev.Predictions[i]
+			switch {
+			case p.Early():
+			case p.Label == p.Class:
+				loss -= math.Log(float64(p.Probability))
+			default: // of two classes
+				loss -= math.Log(1 - float64(p.Probability))
+			}
+		}
+		for k, c := range q.Classes {
+			if c.Right != ev.Confusion[k][k] || c.Class != ev.Classes[k] {
+				t.Errorf("class %d: %+v, confusion %v", k, c, ev.Confusion)
+			}
+		}
+		// 1e-5: probabilities are float32, and those of wrong predictions subtracted from 1.
+		if classes == 2 && math.Abs(loss/float64(ev.Labelled)-*q.LogLoss) > 1e-5 {
+			t.Errorf("%d classes: log-loss %g, of the published probabilities %g", classes, *q.LogLoss, loss/float64(ev.Labelled))
+		}
+		t.Logf("%d classes: %d of %d right, log-loss %g", classes, ev.Correct, ev.Labelled, *q.LogLoss)
 	}
 }

@@ -156,7 +156,7 @@ func (t *training) setFront(ctx context.Context) (err error) {
 	}
 	seen := newInputs(len(t.src.channels))
 	cuts := newCutter(t.src.sampleSource, t.opt.Policy, true, t.src.channels, t.first(), t.front)
-	cuts.rows = seen.add
+	cuts.rows, cuts.sites = seen.add, t.src.sites
 	var done []*cutSequence
 	err = t.src.read(ctx, func(p *chunk) (err error) {
 		done, err = cuts.cut(done[:0], p)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -23,12 +24,13 @@ type plan struct {
 
 // example is what is learnt from a point. They come sequence by sequence, in the order
 // in which these end.
-type example struct{ arrival, point, label, group, length int }
+type example struct{ arrival, point, label, group, site, length int }
 
 // makePlan cuts the source for a front end, which may be nil. also sees every
 // chunk, unless it is nil.
 func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
 	pl := &plan{cutter: newCutter(src.sampleSource, p, training, src.channels, nil, front)}
+	pl.sites = src.sites
 	var done []*cutSequence
 	err := src.read(ctx, func(pc *chunk) (err error) {
 		if done, err = pl.cut(done[:0], pc); err != nil {
@@ -58,7 +60,7 @@ func (pl *plan) count(p *point) {
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, int(p.rows)})
+		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows)})
 		pl.pulse.add(p.pace)
 	}
 }
@@ -77,6 +79,7 @@ type trainingOrder struct {
 	arrival []int    // of each point: its place in that order
 	labels  []int    // of each place
 	groups  []int    // of each place, of one origin
+	sites   []int    // of each place: the group that the user's rule gives; nil: there is no rule
 	count   int      // of groups
 	divided []string // classes whose only group had to be divided
 }
@@ -100,15 +103,18 @@ func (pl *plan) trainingOrder(classes []string) trainingOrder {
 	}
 	n := len(pl.examples)
 	s := trainingOrder{arrival: make([]int, n), labels: make([]int, n), groups: make([]int, n)}
-	for c, groups := range of {
-		if len(groups) == 1 && !apart(pl.policy.Kind) {
+	for c, origins := range of {
+		if len(origins) == 1 && !apart(pl.policy.Kind) && pl.sites == nil {
 			s.divided = append(s.divided, classes[c])
 		}
 	}
-	group, last, block, taken := -1, -1, 0, 0
+	if pl.sites != nil {
+		s.sites = make([]int, n)
+	}
+	group, last, site, block, taken := -1, -1, groups.None, 0, 0
 	for _, l := range pl.examples {
-		if l.group != last {
-			last, block, taken, group = l.group, 0, 0, group+1
+		if l.group != last || l.site != site {
+			last, site, block, taken, group = l.group, l.site, 0, 0, group+1
 		}
 		if b := taken * blocks / size[l.group]; b > block && slices.Contains(s.divided, classes[l.label]) {
 			block, group = b, group+1
@@ -116,6 +122,9 @@ func (pl *plan) trainingOrder(classes []string) trainingOrder {
 		taken++
 		s.arrival[l.point] = l.arrival
 		s.labels[l.arrival], s.groups[l.arrival] = l.label, group
+		if s.sites != nil {
+			s.sites[l.arrival] = l.site
+		}
 	}
 	s.count = group + 1
 	return s

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 type RecordingFiles struct {
 	Paths  []string
 	Labels *LabelFile // nil: the column label
+
+	groups string // column whose values are the groups of samples; "": none
 }
 
 // open reads the metadata of all files, and holds them to each other.
@@ -23,7 +26,7 @@ func (f RecordingFiles) open() (all []*recordedFile, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.Close(); err != nil {
+		if err := cmp.Or(r.in.hasColumn(path, f.groups), r.Close()); err != nil {
 			return nil, err
 		}
 		if len(all) > 0 {
@@ -63,7 +66,7 @@ type recordedFile struct {
 // samples.
 func (f RecordingFiles) each(ctx context.Context, files []*recordedFile, take func(*RecordingChunk) error) error {
 	if !files[0].info.Recorded {
-		return eachChunk(ctx, files[0].path, func(c *RecordingChunk) error {
+		return eachChunk(ctx, files[0].path, f.groups, func(c *RecordingChunk) error {
 			if err := f.Labels.set(c); err != nil {
 				return err
 			}
@@ -77,7 +80,7 @@ func (f RecordingFiles) each(ctx context.Context, files []*recordedFile, take fu
 		return take(c)
 	}}
 	for _, file := range files {
-		if err := j.read(ctx, file); err != nil {
+		if err := j.read(ctx, file, f.groups); err != nil {
 			return err
 		}
 	}
@@ -92,7 +95,7 @@ type joined struct {
 	take     func(*RecordingChunk) error
 }
 
-func (j *joined) read(ctx context.Context, file *recordedFile) (err error) {
+func (j *joined) read(ctx context.Context, file *recordedFile, groups string) (err error) {
 	r, err := ReadRecording(file.path)
 	if err != nil {
 		return err
@@ -101,7 +104,7 @@ func (j *joined) read(ctx context.Context, file *recordedFile) (err error) {
 	if r.recording != file.info.recording {
 		return fmt.Errorf("offline: %s changed while it was read", file.path)
 	}
-	r.ends, r.silent = file.ends, file.silent
+	r.ends, r.silent, r.groups = file.ends, file.silent, groups
 	var c RecordingChunk
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -158,6 +161,9 @@ func (c *RecordingChunk) append(o *RecordingChunk, i, channels int) {
 	c.Stream, c.Seq, c.Time = append(c.Stream, o.Stream[i]), append(c.Seq, o.Seq[i]), append(c.Time, o.Time[i])
 	c.Values = append(c.Values, o.Values[i*channels:(i+1)*channels]...)
 	c.End, c.Label = append(c.End, o.End[i]), append(c.Label, o.Label[i])
+	if o.group != nil {
+		c.group = append(c.group, o.group[i])
+	}
 	to, from := &c.Origin, &o.Origin
 	to.Key, to.Input, to.Message = append(to.Key, from.Key[i]), append(to.Input, from.Input[i]), append(to.Message, from.Message[i])
 	to.Row, to.Flags = append(to.Row, from.Row[i]), append(to.Flags, from.Flags[i])

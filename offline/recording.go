@@ -38,6 +38,7 @@ type RecordingChunk struct {
 
 	silent   []bool   // Recorded: silence ended the sequence, not a message; nil: nowhere
 	told     []string // the class of the sequence whose prediction comes with the sample; "" unknown; nil: nowhere
+	group    []string // the values of the column of groups; nil: none is asked for
 	restarts bool     // samples are missing before the first: its streams begin anew
 }
 

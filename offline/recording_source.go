@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -14,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -130,6 +132,9 @@ func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
 		if c.Origin.Key != nil {
 			p.flags = append(p.flags, codec.Flag(c.Origin.Flags[r]))
 		}
+		if c.group != nil {
+			p.groups = append(p.groups, c.group[r])
+		}
 		if c.told != nil {
 			p.told = append(p.told, t.classOf(c.told[r]))
 		}
@@ -138,12 +143,13 @@ func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
 	return p
 }
 
-// eachChunk reads a recording from front to back.
-func eachChunk(ctx context.Context, path string, take func(*RecordingChunk) error) (err error) {
+// eachChunk reads a recording from front to back, with a column of groups, or "".
+func eachChunk(ctx context.Context, path, groups string, take func(*RecordingChunk) error) (err error) {
 	r, err := ReadRecording(path)
 	if err != nil {
 		return err
 	}
+	r.groups = groups
 	defer func() { err = errors.Join(err, r.Close()) }()
 	var c RecordingChunk
 	for {
@@ -165,7 +171,11 @@ func eachChunk(ctx context.Context, path string, take func(*RecordingChunk) erro
 
 // openLabelled reads a recording once: for its classes, and for what
 // identifies it.
-func openLabelled(ctx context.Context, from RecordingFiles) (src labelledData, err error) {
+func openLabelled(ctx context.Context, from RecordingFiles, rule *groups.Rule) (src labelledData, err error) {
+	if rule != nil {
+		from.groups, _ = rule.Column()
+	}
+	src.sites = groups.NewTable(rule)
 	files, err := from.open()
 	if err != nil {
 		return src, err
@@ -253,7 +263,14 @@ func RetrainRecording(ctx context.Context, path string, opt RetrainOptions, prog
 // RetrainFiles is RetrainRecording of a recording in several files, or with labels
 // of its own.
 func RetrainFiles(ctx context.Context, from RecordingFiles, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
-	src, err := openLabelled(ctx, from)
+	rule, err := withParts(opt.Groups, opt.Parts)
+	if err != nil {
+		return nil, RetrainReport{}, err
+	}
+	src, err := openLabelled(ctx, from, rule)
+	if err == nil {
+		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), opt.Parts, Train)
+	}
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
@@ -276,11 +293,17 @@ func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles,
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	src, err := openLabelled(ctx, from)
+	rule, err := withParts(opt.Groups, opt.Parts)
 	if err != nil {
 		return nil, err
 	}
-	opt.Split = "" // a recording is one part
+	src, err := openLabelled(ctx, from, rule)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Split = cmp.Or(opt.Split, Test); opt.Parts == nil {
+		opt.Split = "" // a recording is one part
+	}
 	ev, err := newEvaluation(m, src, opt)
 	if err != nil {
 		return nil, err
@@ -290,6 +313,9 @@ func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles,
 	class := ev.index(src.classes)
 	for label, i := range labels {
 		labels[label] = class[i]
+	}
+	if src.sampleSource, err = inPart(src.sampleSource, len(src.channels), opt.Parts, opt.Split); err != nil {
+		return nil, err
 	}
 	if err := ev.run(ctx, m, src, opt, progress); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -28,6 +29,8 @@ type RetrainOptions struct {
 	Tool        string           // program and version, for the model's metadata
 	Rate        float64          // sampling rate of the data, Hz; 0: as the times of a recording's samples say
 	Front       Front            // what samples go through before the network; zero: nothing
+	Parts       *groups.Parts    // of which the groups to train on are learnt from; nil: the archive's own training part, or all of a recording
+	Groups      *groups.Rule     // sequences that leave-one-out leaves out together, such as those of a machine; nil: those of one origin, or the groups of Parts
 
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
 	// features, and what the readout learns from. Features that must all be kept
@@ -58,8 +61,14 @@ type RetrainReport struct {
 	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
 	Plan         readout.Plan   `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout      readout.Report `json:"readout"`
-	StateSeconds float64        `json:"state_seconds"` // wall clock, of the passes over the series and of adding up their features meanwhile
-	FitSeconds   float64        `json:"fit_seconds"`   // wall clock, of the readout
+	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
+	Seconds
+}
+
+// Seconds is what a training took, by the clock on the wall.
+type Seconds struct {
+	StateSeconds float64 `json:"state_seconds"` // of the passes over the series and of adding up their features meanwhile
+	FitSeconds   float64 `json:"fit_seconds"`   // of the readout
 }
 
 // Sampling is how fast the samples of a training came.
@@ -87,10 +96,18 @@ type Sampling struct {
 // mean (0 where the network does not standardise).
 func Retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
 	opt = opt.withDefaults(len(d.Channels))
+	rule, err := withParts(opt.Groups, opt.Parts)
+	if err == nil {
+		d, err = d.divided(opt.Parts)
+	}
+	if err != nil {
+		return nil, RetrainReport{}, err
+	}
 	src, unlabelled, err := trainingPart(d)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
+	src.sites = groups.NewTable(rule)
 	m, report, err := retrain(ctx, src, opt, progress)
 	report.Unlabelled = unlabelled
 	return m, report, err
@@ -104,7 +121,8 @@ type labelledData struct {
 	fingerprint func() string
 	channels    []string
 	classes     []string
-	bytes       int64 // in memory
+	bytes       int64         // in memory
+	sites       *groups.Table // of the groups that are asked for; nil: none
 }
 
 func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
@@ -191,7 +209,7 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 	seen := newInputs(len(src.channels))
 	pl, err := makePlan(ctx, src, opt.Policy, true, opt.Front.decimation(), seen.add)
 	if err == nil {
-		err = pl.check(src.what)
+		err = cmp.Or(pl.checkSites(src.what), pl.check(src.what))
 	}
 	if err != nil {
 		return nil, err
@@ -205,6 +223,9 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 	net.Norm = seen.statistics.Norm(opt.Spec)
 	t := &training{src: src, opt: opt, plan: pl, examples: pl.trainingOrder(src.classes), net: net, inputs: seen.statistics.Ranges(), report: pl.report(src.name)}
 	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
+	if t.report.ByGroup, err = t.examples.byGroup(pl, src); err != nil {
+		return nil, err
+	}
 	if opt.Spec.Kind == reservoir.Mixed {
 		t.report.MedianLength = median
 	}
@@ -226,11 +247,11 @@ func (t *training) sampling() Sampling {
 
 // readout are the options of the readout, within the memory that what else is
 // held leaves.
-func (t *training) readout(groups []int, beside int64) readout.Options {
+func (t *training) readout(origins []int, beside int64) readout.Options {
 	o := &t.opt
 	return readout.Options{
 		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: o.Spec.SoftScaling(t.report.MedianLength), Discriminant: !o.RidgeOnly,
-		Groups: groups, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
+		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
 	}
 }
 
@@ -307,9 +328,17 @@ func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecas
 	if err != nil {
 		return nil, fmt.Errorf("offline: %s: %w", t.src.what, err)
 	}
+	t.report.FitSeconds = time.Since(start).Seconds()
+	return t.model(linear, fit)
+}
+
+// model is the one with a readout that was learnt.
+func (t *training) model(linear *readout.Linear, fit readout.Report) (*reservoir.Model, error) {
 	linear.Name = t.opt.Readout
 	t.report.Readout = fit
-	t.report.FitSeconds = time.Since(start).Seconds()
+	if fit.Outer != nil {
+		t.report.ByGroup = leftOut(t.report.ByGroup, t.plan.sites, fit.Outer)
+	}
 	m := newModel(t.src, t.net, linear, t.inputs, t.report, t.opt)
 	m.Front = t.front
 	return m, m.Validate()
@@ -357,12 +386,20 @@ func checkNumeric(d *Dataset) error {
 	return nil
 }
 
+// how says how the regularisation was chosen, and what leave-one-out says.
+func (r *RetrainReport) how() string {
+	if r.ByGroup == nil {
+		return r.Readout.String()
+	}
+	return r.Readout.String() + "; " + r.ByGroup.String()
+}
+
 func newModel(src labelledData, net *reservoir.Network, linear *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
 	return &reservoir.Model{
 		Network: net, Readouts: []*readout.Linear{linear}, Policy: opt.Policy, Channels: slices.Clone(src.channels),
 		Training: reservoir.Training{
 			Dataset: src.name, Fingerprint: src.fingerprint(), Series: r.Series, Samples: r.Samples,
-			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: r.Readout.String(), Tool: opt.Tool, Inputs: inputs,
+			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: r.how(), Tool: opt.Tool, Inputs: inputs,
 			Rate: r.Sampling.Rate, LongestInterval: r.Sampling.Longest,
 		},
 	}

@@ -30,6 +30,7 @@ type chunk struct {
 	ends   []bool    // whether a sequence ends with the sample; nil: nowhere
 	last   bool      // the stream ends here
 
+	groups []string     // of each sample: its value in the column of groups; nil: no column is asked for
 	flags  []codec.Flag // of each sample: what happened before it; nil: not known
 	told   []int        // class of the sequence whose prediction comes with each sample, -1 where unknown; nil: of none
 	counts bool         // samples without a label count as input: labels are those of predictions
@@ -58,6 +59,7 @@ func (t *seriesSource) policy(p reservoir.Policy) reservoir.Policy {
 func (t *seriesSource) read(ctx context.Context, yield func(*chunk) error) error {
 	var labels []int
 	var ends []bool
+	var groups []string
 	for k, i := range t.series {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -67,13 +69,21 @@ func (t *seriesSource) read(ctx context.Context, yield func(*chunk) error) error
 		if label >= 0 && t.class != nil {
 			label = t.class[label]
 		}
-		labels, ends = labels[:0], ends[:0]
+		labels, ends, groups = labels[:0], ends[:0], groups[:0]
 		for r := range n {
-			labels, ends = append(labels, label), append(ends, r == n-1)
+			labels, ends, groups = append(labels, label), append(ends, r == n-1), append(groups, s.Group)
 		}
-		if err := yield(&chunk{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, last: true}); err != nil {
+		if err := yield(&chunk{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, groups: groups, last: true}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// timeOf is the time of a sample.
+func timeOf(times []int64, i int) int64 {
+	if times == nil {
+		return NoTime
+	}
+	return times[i]
 }

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
@@ -34,6 +35,7 @@ type point struct {
 	group    int        // points of one group are of one origin: never learn from one to judge another
 	flags    codec.Flag // of its samples, as the stage sets them
 	rows     int64      // what the front end makes of its samples
+	site     int        // the group that it is in; groups.None: in none
 	pace
 }
 
@@ -57,10 +59,11 @@ type cutter struct {
 	rows     func(*chunk)    // optional: told what comes out of the front end
 	limits   *monitor.Limits // of the samples kept; nil: no flags are wanted
 	rate     monitor.Rate    // that sequences should have
+	sites    *groups.Table   // of the groups that sequences are in; nil: none are asked for
 
 	cutters map[int]*streamCutter // of the streams that have not ended
 	points  int                   // kept so far
-	groups  int                   // so far
+	origins int                   // so far
 	kept    int                   // values in all buffers
 	counts
 }
@@ -76,6 +79,9 @@ type counts struct {
 	heard      []bool // whether a channel has one
 	mixed      int    // points not learnt from: their samples have several labels
 	unlabelled int    // points not learnt from: their samples have none
+	across     int    // labelled points in no group: their samples are of several; not learnt from
+	strays     int    // labelled points in no group: their samples have none
+	stray      string // the stream of the first of these
 }
 
 func newCutter(t sampleSource, p reservoir.Policy, training bool, channels []string, mean []float32, front *reservoir.Front) *cutter {
@@ -135,6 +141,7 @@ type streamCutter struct {
 	open []*cutSequence // one per state of the policy, nil where no sequence is open
 	at   int64          // samples seen
 	runs []labelRun     // from the one that holds the last sample of the chunk before
+	site []labelRun     // likewise: of samples of one group
 
 	buffer []float32 // samples, none missing, behind the front end: from row base on
 	base   int64
@@ -148,13 +155,6 @@ type streamCutter struct {
 
 	lastPoint int64 // samples up to the last point
 	any       bool  // whether it has a value
-}
-
-// labelRun is samples of one label, up to the next run's first.
-type labelRun struct {
-	from  int64
-	label int
-	group int
 }
 
 // inspect refuses values that no network takes, where they are, and notes
@@ -183,6 +183,7 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 	before := c.q.N
 	c.cuts = c.q.Cut(c.cuts[:0], &c.policy, sequence.Samples{Count: n, Times: p.times, Ends: p.ends})
 	c.follow(p)
+	c.followSites(p)
 	kept := len(c.buffer)
 	c.keep(p)
 	rows := c.transform(p, before, kept)
@@ -234,20 +235,8 @@ func (c *streamCutter) checkTimes(p *chunk) error {
 }
 
 func (c *streamCutter) newGroup() int {
-	c.groups++
-	return c.groups - 1
-}
-
-// follow notes where the label changes.
-func (c *streamCutter) follow(p *chunk) {
-	if n := len(c.runs); n > 1 {
-		c.runs = append(c.runs[:0], c.runs[n-1])
-	}
-	for r, label := range p.labels {
-		if n := len(c.runs); n == 0 || c.runs[n-1].label != label {
-			c.runs = append(c.runs, labelRun{c.at + int64(r), label, c.newGroup()})
-		}
-	}
+	c.origins++
+	return c.origins - 1
 }
 
 // apart reports whether the policy's sequences are of their own origin, as
@@ -327,14 +316,6 @@ func (c *streamCutter) timeBehind(times []int64, u sequence.Cut) int64 {
 	return timeOf(times, int(u.To)-1)
 }
 
-// timeOf is the time of a sample.
-func timeOf(times []int64, i int) int64 {
-	if times == nil {
-		return NoTime
-	}
-	return times[i]
-}
-
 // point notes a prediction of an open sequence, whose last sample has that time.
 func (c *streamCutter) point(s *cutSequence, samples *chunk, u sequence.Cut, last int64) {
 	to, early := c.at+int64(u.To), !u.End
@@ -351,6 +332,7 @@ func (c *streamCutter) point(s *cutSequence, samples *chunk, u sequence.Cut, las
 	if apart(c.policy.Kind) {
 		p.group = s.group
 	}
+	c.place(&p, s.id)
 	if p.pace = (pace{s.clock.Period(last), s.clock.Longest}); c.rate.Off(&s.clock, last) {
 		p.flags |= codec.FlagRate
 	}
@@ -376,7 +358,7 @@ func (c *streamCutter) keeps(p *point) bool {
 	case p.label < 0:
 		c.unlabelled++
 	}
-	return p.label >= 0
+	return p.label >= 0 && (c.sites == nil || p.site != groups.None)
 }
 
 // finish completes a sequence with its samples, if it has a point.

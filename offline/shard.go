@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -75,6 +76,9 @@ type shardOwn struct {
 // files of all shards.
 func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, path string, progress Progress) (RetrainReport, error) {
 	fail := func(err error) (RetrainReport, error) { return RetrainReport{}, err }
+	if opt.Groups != nil || opt.Parts != nil {
+		return fail(errors.New("offline: a shard of a training by groups: a group has sequences in several shards, and must be left out of all at once: train in one job"))
+	}
 	opt = opt.withDefaults(len(d.Channels))
 	src, unlabelled, err := trainingPart(d)
 	if err != nil {

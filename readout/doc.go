@@ -39,6 +39,10 @@
 // one pass, except for the rounding of float64 sums, and the same bits for the
 // same parts.
 //
+// Sums are moments that are exact integers: samples can be removed again, one by one or
+// as others' sums, and nothing of them stays, bit for bit. They are for who does not
+// keep the samples; a Learner is much faster.
+//
 // Alpha, and the discriminant, are chosen by exact leave-one-out: no sample is
 // predicted by a readout that has seen it or another of its group (Options.Groups).
 // The residuals e of a group g become (I - H_gg)^-1 e, where H is the hat matrix;

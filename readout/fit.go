@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
 // Options of Fit. The zero value: raw features, alpha chosen from
@@ -34,6 +35,12 @@ type Options struct {
 	// out together. Samples of a group are next to each other. nil: each
 	// sample is a group of its own.
 	Groups []int
+	// Outer says of each sample which larger group it is of, such as a machine
+	// or a person. Each group of Groups is in one of these. Where it is set, all
+	// samples of an outer group are left out together for everything that is
+	// chosen, also where there is one alpha, and Report.Outer compares that with
+	// leaving out Groups. nil: there are none.
+	Outer []int
 	// Memory bounds what a Learner holds, in bytes; 0: no bound.
 	Memory int64
 	// Progress, where set, is told the share of the work done, 0 to 1,
@@ -53,72 +60,6 @@ func DefaultAlphas() []float64 {
 // ErrConstant says that no feature varies, so that there is nothing to learn from.
 var ErrConstant = errors.New("features are constant")
 
-// Report says how a readout was fitted.
-type Report struct {
-	Samples        int     `json:"samples"`
-	Features       int     `json:"features"`
-	Constant       int     `json:"constant"` // features taken out because they never vary
-	PerClass       []int   `json:"per_class"`
-	Alpha          float64 `json:"alpha"`
-	Trials         []Trial `json:"trials,omitempty"`           // alphas tried, ascending; none where there was no choice
-	Groups         int     `json:"groups,omitempty"`           // of samples left out together; 0: each by itself
-	LeftOutSamples int     `json:"left_out_samples,omitempty"` // samples the trials are of, each left out of all; 0: all
-	Kernel         bool    `json:"kernel"`                     // solved through the n x n kernel, not the features' Gram matrix
-
-	Discriminant bool `json:"discriminant,omitempty"` // the readout is the linear discriminant, not the ridge classifier
-
-	Temperature float64 `json:"temperature,omitempty"` // the readout's, see Linear; 0: unknown, for want of leave-one-out
-}
-
-// LeftOut is the leave-one-out accuracy of the readout that was taken; false
-// where there was no choice.
-func (r Report) LeftOut() (accuracy float64, ok bool) {
-	for _, t := range r.Trials {
-		if t.Alpha == r.Alpha && r.Discriminant {
-			return t.Discriminant.Accuracy, true
-		} else if t.Alpha == r.Alpha {
-			return t.Accuracy, true
-		}
-	}
-	return 0, false
-}
-
-// String says which readout was taken, and how it was chosen.
-func (r Report) String() string {
-	of := ""
-	if r.LeftOutSamples > 0 {
-		of = fmt.Sprintf(" of %d", r.LeftOutSamples)
-	}
-	for _, t := range r.Trials {
-		switch {
-		case t.Alpha != r.Alpha:
-		case r.Discriminant:
-			return fmt.Sprintf("%.4g, linear discriminant by leave-one-out%s (accuracy %.4f, log-loss %.4g)", t.Alpha, of, t.Discriminant.Accuracy, t.Discriminant.LogLoss)
-		default:
-			return fmt.Sprintf("%.4g, by leave-one-out%s (accuracy %.4f, mean squared error %.4g)", t.Alpha, of, t.Accuracy, t.Error)
-		}
-	}
-	return fmt.Sprintf("%.4g, given", r.Alpha)
-}
-
-// Trial is the exact leave-one-out result of one alpha: every sample is
-// predicted by the readout fitted to all others, or to all other groups. The
-// features' scale alone is still that of all samples.
-type Trial struct {
-	Alpha    float64 `json:"alpha"`
-	Error    float64 `json:"error"`    // mean squared error over samples and columns
-	Accuracy float64 `json:"accuracy"` // share of samples whose class is predicted
-
-	Discriminant *DiscriminantTrial `json:"discriminant,omitempty"` // nil where it was not asked for, or alpha is too small for it
-}
-
-// DiscriminantTrial is the exact leave-one-out result of the linear
-// discriminant of one alpha.
-type DiscriminantTrial struct {
-	LogLoss  float64 `json:"log_loss"` // mean negative log-likelihood, nats
-	Accuracy float64 `json:"accuracy"`
-}
-
 // system solves for one alpha. Its two implementations differ in the matrix
 // they factor and give the same readout up to rounding.
 type system interface {
@@ -126,6 +67,8 @@ type system interface {
 	solve(ctx context.Context, alpha float64, leaveOneOut bool) (solution, error)
 	// weights turns coefficients into features x columns weights.
 	weights(coef dense.Matrix) (dense.Matrix, error)
+	// leave says which samples solve leaves out together from now on; nil: none.
+	leave(groups []span)
 }
 
 // solution is the ridge classifier of one alpha.
@@ -168,7 +111,16 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	if err != nil {
 		return nil, Report{}, err
 	}
-	j := job{slices.Clone(classes), labels, groups, opt}
+	j := job{slices.Clone(classes), labels, groups, opt, nil}
+	if opt.Outer != nil {
+		if _, err := opt.groups(n); err != nil {
+			return nil, Report{}, err
+		}
+		if j.outer, err = newOuter(opt.Outer, opt.Groups, n); err != nil {
+			return nil, Report{}, err
+		}
+		j.groups = j.outer.groups
+	}
 	if n <= f {
 		return j.throughKernel(ctx, &samples{features: f, n: n, x: features})
 	}
@@ -228,6 +180,7 @@ type job struct {
 	labels  []int
 	groups  []span
 	opt     Options
+	outer   *outer // nil: none
 }
 
 // throughKernel keeps all samples.
@@ -282,7 +235,8 @@ func (j *job) finish(ctx context.Context, s space, counts []int, open func(targe
 	if err != nil {
 		return fail(err)
 	}
-	if len(j.opt.Alphas) > 1 {
+	if j.opt.steps() > 0 {
+		r.given = len(j.opt.Alphas) == 1
 		r.Groups = len(j.groups)
 		if len(j.labels) < n {
 			r.LeftOutSamples = len(j.labels)
@@ -291,7 +245,14 @@ func (j *job) finish(ctx context.Context, s space, counts []int, open func(targe
 			return fail(errors.New("readout: all samples are of one group: leaving it out leaves nothing to choose alpha by, give one alpha"))
 		}
 	}
-	coef, bias, err := choose(ctx, sys, y, j.opt, &r)
+	coef, bias, scores, err := choose(ctx, sys, y, j.opt, &r)
+	if err == nil && j.opt.steps() > 0 {
+		r.Quality, err = quality.New(j.classes, y.labels, scores.Data, r.Temperature)
+	}
+	if err == nil && j.outer != nil {
+		r.Outer = j.outer.count(scores, y.labels)
+		r.Outer.Plain, err = j.outer.plain(ctx, sys, y, r)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -309,17 +270,18 @@ func (j *job) finish(ctx context.Context, s space, counts []int, open func(targe
 }
 
 // choose fills in the report's Alpha, Trials and Discriminant and returns the
-// coefficients and the scores' means over the samples.
-func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) (dense.Matrix, []float64, error) {
-	if len(opt.Alphas) == 1 {
+// coefficients, the scores' means over the samples, and what each sample scores
+// left out, one column per class, if any is.
+func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) (coef dense.Matrix, bias []float64, scores dense.Matrix, err error) {
+	if opt.steps() == 0 {
 		r.Alpha = opt.Alphas[0]
 		s, err := sys.solve(ctx, r.Alpha, false)
-		return s.coef, y.mean, err
+		return s.coef, y.mean, scores, err
 	}
-	discriminants := opt.Discriminant && slices.Min(r.PerClass) > 0
+	discriminants := opt.Discriminant && len(opt.Alphas) > 1 && slices.Min(r.PerClass) > 0
 	ridge, other := candidate{least: math.Inf(1)}, candidate{least: math.Inf(1)}
-	steps := searchSteps(len(opt.Alphas))
-	_, err := search(len(opt.Alphas), func(i int) (float64, error) {
+	steps := opt.steps()
+	_, err = search(len(opt.Alphas), func(i int) (float64, error) {
 		s, err := sys.solve(ctx, opt.Alphas[i], true)
 		if errors.Is(err, dense.ErrSingular) {
 			return math.Inf(1), nil // too small an alpha for these features: not a candidate
@@ -343,22 +305,23 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 		return v.Error, nil
 	})
 	if err != nil {
-		return ridge.coef, nil, err
+		return ridge.coef, nil, scores, err
 	}
 	if math.IsInf(ridge.least, 1) {
-		return ridge.coef, nil, fmt.Errorf("readout: no alpha in %g..%g gives a leave-one-out error: %w, take larger ones",
+		return ridge.coef, nil, scores, fmt.Errorf("readout: no alpha in %g..%g gives a leave-one-out error: %w, take larger ones",
 			opt.Alphas[0], opt.Alphas[len(opt.Alphas)-1], dense.ErrSingular)
 	}
 	slices.SortFunc(r.Trials, func(a, b Trial) int { return cmp.Compare(a.Alpha, b.Alpha) })
 	if other.accuracy <= ridge.accuracy {
-		r.Alpha, r.Temperature = ridge.Alpha, temperature(ridge.perClass(), y.labels)
-		return ridge.coef, y.mean, nil
+		scores = ridge.perClass()
+		r.Alpha, r.Temperature = ridge.Alpha, temperature(scores, y.labels)
+		return ridge.coef, y.mean, scores, nil
 	}
 	r.Alpha, r.Discriminant = other.Alpha, true
 	r.Temperature = temperature(other.other.scores, y.labels) / other.other.tau
-	coef := dense.New(other.coef.Rows, other.coef.Cols)
+	coef = dense.New(other.coef.Rows, other.coef.Cols)
 	dense.Multiply(coef, 1, other.coef, false, other.other.mix, false)
-	return coef, other.other.bias, nil
+	return coef, other.other.bias, other.other.scores, nil
 }
 
 // candidate is the best readout of one kind so far, the first of equals.

@@ -3,45 +3,11 @@ package readout
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
-
-// span is the samples [from, to): one group.
-type span struct{ from, to int }
-
-func (g span) size() int { return g.to - g.from }
-
-// spans lists the groups of n samples in order. It is nil where each sample is
-// a group of its own: leaving it out then needs no more than its leverage.
-func spans(groups []int, n int) ([]span, error) {
-	if groups == nil {
-		return nil, nil
-	}
-	if len(groups) != n {
-		return nil, fmt.Errorf("readout: groups of %d samples, want %d", len(groups), n)
-	}
-	var list []span
-	seen := map[int]bool{}
-	for i, g := range groups {
-		if i > 0 && groups[i-1] == g {
-			list[len(list)-1].to++
-			continue
-		}
-		if seen[g] {
-			return nil, fmt.Errorf("readout: group %d comes back at sample %d, want each group's samples next to each other", g, i)
-		}
-		seen[g] = true
-		list = append(list, span{i, i + 1})
-	}
-	if len(list) == n {
-		return nil, nil
-	}
-	return list, nil
-}
 
 // block is what a group leaves to the others: its part of I - H, the hat
 // matrix H with the intercept's share. whole is what the diagonal began with,

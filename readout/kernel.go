@@ -132,6 +132,8 @@ func rest(left, whole float64) float64 {
 	return left
 }
 
+func (s *kernel) leave(groups []span) { s.groups = groups }
+
 // weights is Z' c.
 func (s *kernel) weights(coef dense.Matrix) (dense.Matrix, error) {
 	w := dense.New(s.t.features, coef.Cols)

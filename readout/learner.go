@@ -38,6 +38,7 @@ type Learner struct {
 	kept       *samples // those of a group next to each other
 	keptLabels []int    // of kept
 	keptGroups []int    // of kept: the first sample of their group; nil where each is by itself
+	within     *nested  // of groups that are Options.Outer; else nil
 
 	moments  *moments
 	buffer   []float32 // whole panels enter the moments, whatever Add is given
@@ -66,9 +67,15 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 			return nil, fmt.Errorf("readout: sample %d: label %d, want 0 to %d", i, label, len(classes)-1)
 		}
 	}
-	groups, err := gather(opt.Groups, len(labels))
+	groups, err := opt.groups(len(labels))
 	if err != nil {
 		return nil, err
+	}
+	if opt.Outer != nil {
+		if !l.whole() {
+			return nil, fmt.Errorf("readout: samples %d to %d of %d with outer groups, want all samples in one part", from, to, len(labels))
+		}
+		l.within = &nested{of: opt.Groups, outer: opt.Outer}
 	}
 	if err := opt.Soft.check(features); err != nil {
 		return nil, err
@@ -113,6 +120,7 @@ func (l *Learner) places(groups [][]int32, plan Plan) error {
 		if groups != nil {
 			l.keptGroups = append(l.keptGroups, int(group))
 		}
+		l.within.keep(int(i))
 	}
 	if groups == nil {
 		for i := l.from; i < l.to; i++ {
@@ -248,7 +256,13 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 	if err != nil {
 		return nil, Report{}, err
 	}
-	j := job{l.classes, l.keptLabels, groups, opt}
+	j := job{l.classes, l.keptLabels, groups, opt, nil}
+	if l.within != nil {
+		if j.outer, err = newOuter(l.within.keptOuter, l.within.kept, len(l.keptLabels)); err != nil {
+			return nil, Report{}, err
+		}
+		j.opt.Outer = l.within.outer
+	}
 	if l.kernel {
 		return j.throughKernel(ctx, l.kept)
 	}

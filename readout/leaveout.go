@@ -102,6 +102,26 @@ func judge(errs dense.Matrix, y targets) (t Trial, scores dense.Matrix) {
 	return t, scores
 }
 
+// plain is the accuracy of the readout that was taken, with outer groups left out,
+// where only the groups within these are.
+func (o *outer) plain(ctx context.Context, sys system, y targets, r Report) (float64, error) {
+	sys.leave(o.within)
+	s, err := sys.solve(ctx, r.Alpha, true)
+	if err != nil {
+		return 0, err
+	}
+	v, err := examine(ctx, s, y, r.PerClass, r.Discriminant)
+	switch {
+	case err != nil:
+		return 0, err
+	case !r.Discriminant:
+		return v.Accuracy, nil
+	case v.Discriminant != nil:
+		return v.Discriminant.Accuracy, nil
+	}
+	return math.NaN(), nil // rounding: a part of a group leaves more to the others than the group
+}
+
 // whitened visits the blocks of groups whose part of the hat matrix is
 // 11'/n + u u', u being what whiten makes of their samples: some hundred
 // samples at a time, or one group. means are those of the classes, whitened.

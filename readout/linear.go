@@ -114,6 +114,17 @@ func (l *Linear) Scores(dst, features []float32) {
 	}
 }
 
+// Distance is what Scores multiplies by the weights of feature j where its value is
+// f: f - Center, limited. wide says that it was limited.
+func (l *Linear) Distance(j int, f float32) (d float32, wide bool) {
+	d = f - l.Center[j]
+	if l.Limit == nil {
+		return d, false
+	}
+	limit := limited(d, l.Limit[j])
+	return limit, limit != d
+}
+
 // Class picks the class of one sample's scores: the largest score, the first of
 // equals; with two classes, class 1 where the score is positive.
 func (l *Linear) Class(scores []float32) int {

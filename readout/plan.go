@@ -40,13 +40,13 @@ var keptValues = 40 << 20 // a variable for tests
 const keptGroups = 8
 
 // NewPlan plans for samples of features. It reads the options Alphas, Groups,
-// Memory, Standardise and Soft.
+// Outer, Memory, Standardise and Soft.
 func NewPlan(features, classes, samples int, opt Options) Plan {
 	n, f, c := float64(samples), float64(features), float64(columnsFor(classes))
 	steps := opt.steps()
 	p := Plan{Samples: samples, Features: features, Kernel: samples <= features, Passes: 1}
-	groups, _ := gather(opt.Groups, samples) // NewLearner refuses what is wrong
-	block := 0.0                             // of the largest group
+	groups, _ := opt.groups(samples) // NewLearner refuses what is wrong
+	block := 0.0                     // of the largest group
 	for _, g := range groups {
 		block = max(block, float64(len(g)))
 	}
@@ -87,8 +87,11 @@ func (p *Plan) spillSums(memory int64) {
 	}
 }
 
-// steps is how many alphas are tried; 0: there is one.
+// steps is how many alphas are tried; 0: there is one, and nothing is left out.
 func (o Options) steps() int {
+	if o.Outer != nil {
+		return searchSteps(cmp.Or(len(o.Alphas), len(DefaultAlphas()))) + 1 // see outer.report
+	}
 	if alphas := len(o.Alphas); alphas != 1 {
 		return searchSteps(cmp.Or(alphas, len(DefaultAlphas())))
 	}
@@ -163,6 +166,14 @@ func Size(bytes int64) string {
 		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 	}
 	return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20))
+}
+
+// groups lists the samples that are left out together.
+func (o Options) groups(n int) ([][]int32, error) {
+	if o.Outer != nil {
+		return arrange(o.Outer, o.Groups, n)
+	}
+	return gather(o.Groups, n)
 }
 
 // gather lists the samples of each group, groups in the order of their first;

@@ -113,5 +113,7 @@ func (s *primal) whiten(ctx context.Context, l dense.Matrix, part span) (dense.M
 	return u, ctx.Err()
 }
 
+func (s *primal) leave(groups []span) { s.groups = groups }
+
 // weights is the identity here.
 func (s *primal) weights(coef dense.Matrix) (dense.Matrix, error) { return coef, nil }

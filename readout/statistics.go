@@ -46,6 +46,9 @@ func (l *Learner) Encode(w io.Writer) error {
 	if err := l.added(); err != nil {
 		return err
 	}
+	if l.within != nil {
+		return errors.New("readout: statistics of samples with outer groups, want none: the format has no place for them")
+	}
 	h := partHeader{
 		Features: l.features, Classes: l.classes, Samples: l.samples, From: l.from, To: l.to,
 		Kernel: l.kernel, Measured: l.measured != nil, Labels: l.keptLabels, Groups: l.keptGroups,

@@ -12,14 +12,14 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // Read reads a dataset archive. For a directory it reads the only archive in
 // it.
 func Read(path string) (*offline.Dataset, error) {
-	if there, err := os.Stat(path); err == nil && there.IsDir() {
-		found, _ := filepath.Glob(filepath.Join(path, "*.parquet"))
+	if found, folder := archivesIn(path); folder {
 		if len(found) != 1 {
 			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is a folder with %d archives (*.parquet), want one of them", path, len(found)), "give the name of one archive")
 		}
@@ -37,6 +37,23 @@ func Read(path string) (*offline.Dataset, error) {
 		next = "give a data set; a recording works with eusn-stream offline retrain, offline evaluate and replay"
 	}
 	return d, cli.Fail(cli.ExitFailure, err, next)
+}
+
+// archivesIn lists the archives in a folder; false where path is something else.
+func archivesIn(path string) (found []string, folder bool) {
+	if there, err := os.Stat(path); err != nil || !there.IsDir() {
+		return nil, false
+	}
+	found, _ = filepath.Glob(filepath.Join(path, "*.parquet"))
+	return found, true
+}
+
+// archiveAt is the file that Read reads.
+func archiveAt(path string) string {
+	if found, _ := archivesIn(path); len(found) == 1 {
+		return found[0]
+	}
+	return path
 }
 
 // recordingChannels counts the channels of a recording archive; false where
@@ -125,6 +142,23 @@ func (m *Labelled) ReadLabels(path string) (err error) {
 	}
 	m.Labels, err = offline.ReadLabels(path)
 	return cli.Fail(cli.ExitFailure, err, "correct the file; eusn-stream labels export prints one")
+}
+
+// ReadGroups reads what a rule needs of a data set; a recording is read for it later.
+func (m *Labelled) ReadGroups(rule *groups.Rule) error {
+	column, ok := rule.Column()
+	if m.Set == nil || !ok {
+		return nil
+	}
+	return cli.Fail(cli.ExitFailure, m.Set.SetGroups(archiveAt(m.Path), column), "the same command with one of these columns, or with a regular expression over the series' ids")
+}
+
+// GroupSizes counts what is labelled in each group of a rule, whose groups were read.
+func (m *Labelled) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
+	if m.Set == nil {
+		return m.recording().GroupSizes(ctx, rule)
+	}
+	return m.Set.GroupSizes(rule)
 }
 
 // recording is m as package offline reads it.

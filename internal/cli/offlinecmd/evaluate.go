@@ -20,6 +20,7 @@ import (
 
 func newEvaluate(a *cli.App) *cobra.Command {
 	var archive, labels, model, predictions string
+	var group groupFlags
 	var least float64
 	var tolerance int
 	var part bool // --split was given
@@ -39,8 +40,9 @@ those of the live stage bit for bit.`,
 	f := cmd.Flags()
 	f.StringVar(&archive, "archive", "", "Parquet archive; or the folder of eusn-stream record, or a pattern of its files")
 	f.StringVar(&labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
+	group.add(f, ": also print the accuracy of each group")
 	f.StringVar(&model, "model", "model.safetensors", "model file")
-	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set to predict: train or test")
+	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set, or of --parts, to predict: train or test")
 	f.StringVar(&o.Readout, "head", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
 	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; 0 = any (the stage has input.rate_tolerance)")
@@ -60,12 +62,16 @@ those of the live stage bit for bit.`,
 		if o.RateTolerance = float64(tolerance) / 100; tolerance == 0 {
 			o.RateTolerance = -1
 		}
+		var err error
+		if o.Groups, o.Parts, err = group.read(); err != nil {
+			return err
+		}
 		part = f.Changed("split")
 		if o.Threads < 0 {
 			return fmt.Errorf("--threads %d: want 0 or more", o.Threads)
 		}
 		return a.Do(func(ctx context.Context, _ []string) error {
-			if err := cli.OutputFile(predictions, archive, labels, model); err != nil {
+			if err := cli.OutputFile(predictions, archive, labels, model, group.parts); err != nil {
 				return err
 			}
 			ev, err := evaluate(ctx, a, evaluated{model, archive, labels, part}, o)
@@ -95,15 +101,12 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	if err != nil {
 		return nil, err
 	}
-	src, err := archives.Open(of.archive)
-	if err == nil {
-		err = src.ReadLabels(of.labels)
-	}
+	src, err := openGrouped(of.archive, of.labels, o.Groups)
 	if err != nil {
 		return nil, err
 	}
-	if of.split && src.Set == nil {
-		a.Say("note: %s is a recording: all of it is evaluated; --split applies to data sets only", of.archive)
+	if of.split && src.Set == nil && o.Parts == nil {
+		a.Say("note: %s is a recording: all of it is evaluated; --split applies to data sets, and with --parts", of.archive)
 	}
 	if o.NewEngine, err = engineFor(a, m.Network.Spec); err != nil {
 		return nil, err
@@ -113,6 +116,9 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	p.Close()
 	if err != nil {
 		next := "eusn-stream model inspect " + cli.QuoteForShell(of.model)
+		if o.Groups != nil {
+			next = "the same command without --group, or with another rule: eusn-stream offline evaluate --help"
+		}
 		if src.Set != nil && len(src.Set.Part(o.Split)) == 0 {
 			next = "the same command with --split " + archives.OtherSplit(string(o.Split))
 		}
@@ -142,6 +148,8 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 		a.Say("warning: the data have no labels, so the accuracy means nothing")
 	}
 	a.Print("%s", ConfusionText(ev.Classes, ev.Confusion))
+	printQuality(a, ev.Quality)
+	printGroups(a, ev.ByGroup)
 	return ev, nil
 }
 

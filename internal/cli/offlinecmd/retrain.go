@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
@@ -20,173 +16,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// networkFlags choose the reservoir of a training.
-type networkFlags struct {
-	network  string // bank, eusn, esn, resn
-	bank     string // of reservoir.Banks
-	members  int
-	scales   reservoir.PaperOptions // of the paper's networks; Units and Seed of the bank too
-	features []string
-	tf32     bool
-	alphas   []float64
-	raw      bool
-	ridge    bool
-}
-
-// paperFlags belong to the paper's networks: giving one asks for such a network.
-var paperFlags = map[string][]string{
-	"eps": {"eusn"}, "gamma": {"eusn"}, "recurrent": {"eusn"},
-	"spectral-radius": {"esn", "resn"}, "leak": {"esn", "resn"},
-	"input": {"eusn", "esn", "resn"}, "bias": {"eusn", "esn", "resn"},
-}
-
-func (n *networkFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&n.network, "network", "bank", "bank, or a single network as in the paper: eusn, esn, resn")
-	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: standard, large, small, tiny, or v1, the default before (docs/mixed-bank.md says which for how many streams)")
-	f.IntVar(&n.members, "members", 40, "networks in the bank v1; asks for that bank")
-	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in the bank v1, which it asks for, 100 for a single network)")
-	f.Float64Var(&n.scales.Eps, "eps", 0.01, "eusn: step size")
-	f.Float64Var(&n.scales.Gamma, "gamma", 0.001, "eusn: diffusion")
-	f.Float64Var(&n.scales.Recurrent, "recurrent", 0.1, "eusn: range of the recurrent weights")
-	f.Float64Var(&n.scales.SpectralRadius, "spectral-radius", 0.9, "esn, resn: spectral radius")
-	f.Float64Var(&n.scales.Leak, "leak", 0.1, "esn, resn: leak rate")
-	f.Float64Var(&n.scales.Input, "input", 1, "single network: range of the input weights")
-	f.Float64Var(&n.scales.Bias, "bias", 0.1, "single network: range of the biases")
-	f.Uint64Var(&n.scales.Seed, "seed", reservoir.DefaultSeed, "seed of the weights")
-	f.StringSliceVar(&n.features, "features", nil, "features of each unit: last, mean, ppv, max, std (default: all in the bank v1, which it asks for, last for a single network)")
-	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
-	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; leave-one-out chooses among several (default 1e-3..1e6 for a bank, 1 for a single network)")
-	f.Lookup("alpha").DefValue = "" // named in the text
-	f.BoolVar(&n.ridge, "ridge", false, "always use the ridge classifier, even if leave-one-out prefers the linear discriminant (single networks always do)")
-	f.BoolVar(&n.raw, "raw-features", false, "do not standardise the features (as single networks never do)")
-}
-
-// check refuses flags that contradict each other, and lets one of the paper's
-// parameters alone choose the paper's network.
-func (n *networkFlags) check(f *pflag.FlagSet) error {
-	if n.network == "bank" && !f.Changed("network") {
-		for _, name := range []string{"spectral-radius", "leak", "eps", "gamma", "recurrent", "input", "bias"} {
-			if f.Changed(name) {
-				n.network = paperFlags[name][0]
-			}
-		}
-	}
-	if !slices.Contains([]string{"bank", "eusn", "esn", "resn"}, n.network) {
-		return fmt.Errorf("--network %s: want bank, eusn, esn or resn", n.network)
-	}
-	for name, networks := range paperFlags {
-		if f.Changed(name) && !slices.Contains(networks, n.network) {
-			return fmt.Errorf("--%s is a parameter of --network %s, not of %s", name, strings.Join(networks, ", "), n.network)
-		}
-	}
-	if err := n.checkBank(f); err != nil {
-		return err
-	}
-	if f.Changed("units") && n.scales.Units < 1 {
-		return fmt.Errorf("--units %d: want 1 to %d", n.scales.Units, reservoir.MaxUnits)
-	}
-	if f.Changed("alpha") {
-		if err := readout.CheckAlphas(n.alphas); err != nil {
-			return fmt.Errorf("--alpha: %w", err)
-		}
-	}
-	return n.options(1).Spec.ForLength(1).Validate() // what is wrong with one channel is wrong with all
-}
-
-// checkBank refuses flags that the bank, or the network that is none, has not.
-func (n *networkFlags) checkBank(f *pflag.FlagSet) error {
-	for _, name := range []string{"members", "bank"} {
-		if n.network != "bank" && f.Changed(name) {
-			return fmt.Errorf("--%s is a parameter of --network bank, not of %s", name, n.network)
-		}
-	}
-	if !slices.Contains(reservoir.Banks, n.bank) {
-		return fmt.Errorf("--bank %s: want one of %s", n.bank, strings.Join(reservoir.Banks, ", "))
-	}
-	for _, name := range []string{"members", "units", "features"} {
-		if n.network != "bank" || !f.Changed(name) {
-			continue
-		}
-		if !f.Changed("bank") {
-			n.bank = "v1" // the others have fixed ones
-		}
-		if n.bank != "v1" {
-			return fmt.Errorf("--%s is a parameter of --bank v1, not of %s", name, n.bank)
-		}
-	}
-	return nil
-}
-
-// options makes the training options for data of that many channels.
-func (n *networkFlags) options(channels int) offline.RetrainOptions {
-	o := offline.RetrainOptions{Alphas: n.alphas, RawFeatures: n.raw, RidgeOnly: n.ridge, Tool: cli.ToolName()}
-	if n.network == "bank" {
-		o.Spec, _ = reservoir.Bank(n.bank, channels) // checkBank knows the names
-		o.Spec.Seed = n.scales.Seed
-		if n.bank == "v1" {
-			o.Spec.Members = n.members
-		}
-		if n.scales.Units != 0 {
-			o.Spec.Units = n.scales.Units
-		}
-	} else {
-		n.scales.Kind = reservoir.Kind(n.network)
-		o.Spec = reservoir.Paper(channels, n.scales)
-		o.RawFeatures, o.RidgeOnly = true, true
-		if len(o.Alphas) == 0 {
-			o.Alphas = []float64{1}
-		}
-	}
-	if len(n.features) > 0 {
-		o.Spec.Features = nil
-		for _, name := range n.features {
-			o.Spec.Features = append(o.Spec.Features, reservoir.Feature(name))
-		}
-	}
-	if n.tf32 {
-		o.Spec.Precision = reservoir.TF32
-	}
-	return o
-}
-
-// PolicyFlags choose how the live stage will cut streams into sequences.
-type PolicyFlags struct {
-	Name string
-	reservoir.Policy
-}
-
-// Add adds the flags.
-func (p *PolicyFlags) Add(f *pflag.FlagSet) {
-	f.StringVar(&p.Name, "policy", "marked", "where training and the live stage end a sequence: marked, window, count, gap or endless")
-	f.IntVar(&p.Length, "length", 0, "window, count: samples of a sequence")
-	f.IntVar(&p.Hop, "hop", 0, "window: samples from one prediction to the next")
-	f.DurationVar(&p.Gap, "gap", 0, "gap: silence that ends a sequence")
-	f.IntVar(&p.Early, "early", 0, "also predict after each N samples; 0 = never; the policy endless needs it")
-}
-
-// policyParameters are the policies each of the flags is for.
-var policyParameters = map[string][]string{"length": {"window", "count"}, "hop": {"window"}, "gap": {"gap"}}
-
-// Parse refuses parameters of another policy: a forgotten --policy would
-// otherwise quietly train a model that cuts nothing.
-func (p *PolicyFlags) Parse(f *pflag.FlagSet) (reservoir.Policy, error) {
-	p.Kind = reservoir.PolicyKind(p.Name)
-	if err := p.Validate(); err != nil {
-		return p.Policy, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(policyParameters)) {
-		if policies := policyParameters[name]; f.Changed(name) && !slices.Contains(policies, p.Name) {
-			return p.Policy, fmt.Errorf("--%s is a parameter of --policy %s, not of %s", name, strings.Join(policies, ", "), p.Name)
-		}
-	}
-	return p.Policy, nil
-}
-
 func newRetrain(a *cli.App) *cobra.Command {
 	var net networkFlags
 	var pol PolicyFlags
 	var scale scaleFlags
 	var archive, labels, out, head string
+	var group groupFlags
 	var rate rateFlag
 	var front frontFlag
 	var threads int
@@ -196,6 +31,8 @@ func newRetrain(a *cli.App) *cobra.Command {
 		Long: `Draw a reservoir from its seed, run every training series through it, and fit a
 linear classifier to its features. --policy cuts series into
 sequences, as the live stage will cut streams; leave-one-out leaves out whole series.
+--group leaves out all of a machine, a person or a day at once: it is for data in which
+these come again, and shows what a new one can expect.
 A recording has no test part: the training uses all of it. The label of a sequence is
 the one that all its samples have; a sequence with several labels is not used.
 
@@ -226,6 +63,7 @@ bits. The same shards always give the same bits.`,
 		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
   eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
   eusn-stream offline retrain --archive recorded/ --labels labels.csv --out plant.safetensors
+  eusn-stream offline retrain --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --bank small --out adiac.safetensors
   eusn-stream offline retrain --archive big.parquet --shard 3/8 --out part3.stats
@@ -235,6 +73,7 @@ bits. The same shards always give the same bits.`,
 	f := cmd.Flags()
 	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels; or the folder of eusn-stream record, or a pattern of its files")
 	f.StringVar(&labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
+	group.add(f, "; leave-one-out then leaves out whole groups")
 	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&head, "head", "", "name of the trained readout (default \"default\")")
 	f.Var(&rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
@@ -267,30 +106,35 @@ bits. The same shards always give the same bits.`,
 		if out == "" {
 			return errors.New("--out: want the name of a file")
 		}
+		rule, parts, err := group.read()
+		if err != nil {
+			return err
+		}
+		if rule != nil && scale.shard != "" {
+			return errors.New("--group or --parts, and --shard: a group has sequences in several shards, and must be left out of all at once: train in one job")
+		}
 		return a.Do(func(ctx context.Context, files []string) error {
 			keepWithin(budget)
-			if err := cli.OutputFile(out, append(files, archive, labels)...); err != nil {
+			if err := cli.OutputFile(out, append(files, archive, labels, group.parts)...); err != nil {
 				return err
 			}
 			if scale.merge {
 				return mergeShards(ctx, a, files, offline.RetrainOptions{Memory: budget}, out)
 			}
-			src, err := archives.Open(archive)
-			if err == nil {
-				err = src.ReadLabels(labels)
-			}
+			src, err := openGrouped(archive, labels, rule)
 			if err != nil {
 				return err
 			}
 			o := net.options(src.Channels)
 			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = policy, head, threads, budget, float64(rate), offline.Front(front)
+			o.Groups, o.Parts = rule, parts
 			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 				return err
 			}
 			if scale.shard != "" {
 				return retrainShard(ctx, a, src, o, shard, out)
 			}
-			return retrain(ctx, a, src, o, out)
+			return retrain(ctx, a, src, o, group.parts, out)
 		})(cmd, args)
 	}
 	return cmd
@@ -331,7 +175,10 @@ func notTrained(err error, out string, s reservoir.Spec) error {
 	return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), next)
 }
 
-func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, out string) error {
+func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, parts, out string) error {
+	if o.Parts != nil {
+		a.Say("training on %d groups by %s; what the other %d have counts as without a label", len(o.Parts.Train), o.Parts.Rule, len(o.Parts.Test))
+	}
 	o.Planned = func(r offline.RetrainReport) { SayPlanned(a, src, o.Policy, r) }
 	p := a.Progress()
 	m, report, err := src.Retrain(ctx, o, p.Report)
@@ -353,6 +200,8 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 	}
 	other, next := cli.QuoteForShell(src.Path), ""
 	switch {
+	case parts != "":
+		next = " --parts " + cli.QuoteForShell(parts)
 	case src.Set == nil:
 		other = "RECORDING" // another one: this one was learnt from
 	case len(src.Set.Part(offline.Test)) == 0:
@@ -360,61 +209,4 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 	}
 	a.Say("next: eusn-stream offline evaluate --model %s --archive %s%s", cli.QuoteForShell(out), other, next)
 	return nil
-}
-
-// sayTrained shows the model that was made, and how.
-func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
-	r, err := models.Inspect(out)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.PrintJSON(struct {
-			Model  models.Report         `json:"model"`
-			Report offline.RetrainReport `json:"report"`
-		}{r, report})
-	}
-	models.Print(a, r)
-	a.Say("states %.1f s, readout %.1f s", report.StateSeconds, report.FitSeconds)
-	if report.Missing > 0 {
-		a.Say("note: %d missing values were filled with the value before them", report.Missing)
-	}
-	return nil
-}
-
-// sayRate says at what sampling rate is trained, and of pauses within sequences:
-// the live stage will not flag any that are no longer.
-func sayRate(a *cli.App, r offline.RetrainReport) {
-	a.Say("sampling rate %g Hz: the live stage flags sequences at another rate", r.Sampling.Rate)
-	if intervals := float64(r.Sampling.Longest) / 1e9 * r.Sampling.Rate; intervals > manyIntervals {
-		a.Say("note: samples of training sequences are up to %.4g s apart, as long as %.0f intervals of that rate; shorter pauses will not be flagged; give --rate if these are faults of the recording", float64(r.Sampling.Longest)/1e9, intervals)
-	}
-}
-
-// manyIntervals between two samples are no jitter of a clock.
-const manyIntervals = 3
-
-// SayPlanned says what will be learnt from.
-func SayPlanned(a *cli.App, src archives.Labelled, p reservoir.Policy, r offline.RetrainReport) {
-	length := fmt.Sprint(r.MinLength)
-	if r.MaxLength != r.MinLength {
-		length += fmt.Sprintf(" to %d", r.MaxLength)
-	}
-	a.Say("training on %d sequences of %s samples, cut from %d %s as the live stage cuts them: %s", r.Sequences, length, r.Series, src.Words(), models.PolicyText(p))
-	a.Say("%s", planText(r.Plan))
-	if r.Sampling.Rate > 0 {
-		sayRate(a, r)
-	}
-	if r.Unused > 0 {
-		a.Say("note: %d samples after the last sequence of their %s are not used", r.Unused, src.Words())
-	}
-	if r.Mixed > 0 {
-		a.Say("note: %d sequences hold samples with several labels and are left out", r.Mixed)
-	}
-	if r.Unlabelled > 0 {
-		a.Say("note: %d sequences have no label and are left out", r.Unlabelled)
-	}
-	if len(r.Divided) > 0 {
-		a.Say("warning: all data of %s come from one continuous interval: leave-one-out can leave out only parts of it and keeps their neighbours, so its accuracy is too optimistic", models.ListText(r.Divided))
-	}
 }

@@ -1,0 +1,86 @@
+package offline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/offline/groups"
+)
+
+// GroupSizes counts the labelled series of each group, and of each class in it.
+func (d *Dataset) GroupSizes(rule *groups.Rule) ([]groups.Size, error) {
+	c := sizes{}
+	for i := range d.Series {
+		s := &d.Series[i]
+		if s.Label < 0 {
+			continue
+		}
+		group := seriesGroup(s, rule)
+		if group == "" {
+			return nil, fmt.Errorf("offline: data set %q: %w", d.Name, inNoPart("series", s.ID, group, rule))
+		}
+		c.add(group, d.Classes[s.Label])
+	}
+	return c.sorted(), nil
+}
+
+// GroupSizes counts the labelled samples of each group, and of each class in it; a
+// label of a prediction counts as one.
+func (f RecordingFiles) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
+	src, err := openLabelled(ctx, f, rule)
+	if err != nil {
+		return nil, err
+	}
+	c := sizes{}
+	err = src.read(ctx, func(p *chunk) error {
+		group := ""
+		next := 0
+		count := func(to int) error {
+			for r := next; r < to; r++ {
+				label := p.labels[r]
+				if p.told != nil && p.told[r] >= 0 {
+					label = p.told[r]
+				}
+				switch {
+				case label < 0:
+				case group == "":
+					return fmt.Errorf("offline: %s: %w", src.what, inNoPart("stream", p.id, group, rule))
+				default:
+					c.add(group, src.classes[label])
+				}
+			}
+			next = to
+			return nil
+		}
+		err := eachSite(src.sites, p, func(at, site int) error {
+			err := count(at)
+			group = src.sites.Name(site)
+			return err
+		})
+		if err == nil {
+			err = count(len(p.labels))
+		}
+		return err
+	})
+	return c.sorted(), err
+}
+
+// sizes count what there is of each class in each group.
+type sizes map[string]map[string]int64
+
+func (c sizes) add(group, class string) {
+	if c[group] == nil {
+		c[group] = map[string]int64{}
+	}
+	c[group][class]++
+}
+
+func (c sizes) sorted() (list []groups.Size) {
+	for group, classes := range c {
+		list = append(list, groups.Size{Group: group, Classes: classes})
+	}
+	slices.SortFunc(list, func(a, b groups.Size) int { return cmp.Compare(a.Group, b.Group) })
+	return list
+}

@@ -1,0 +1,209 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/offline/groups"
+)
+
+// withParts is the rule of groups that is asked for; parts have one.
+func withParts(rule *groups.Rule, p *groups.Parts) (*groups.Rule, error) {
+	if p == nil {
+		return rule, nil
+	}
+	own, err := p.Grouping()
+	if err == nil && rule != nil && rule.String() != own.String() {
+		err = fmt.Errorf("offline: groups by %s, and parts by %s: want one rule", rule, own)
+	}
+	return own, err
+}
+
+// divided is d with the series of each group in its part.
+func (d *Dataset) divided(p *groups.Parts) (*Dataset, error) {
+	if p == nil {
+		return d, nil
+	}
+	rule, err := p.Grouping()
+	if err != nil {
+		return nil, err
+	}
+	part := splitOf(p)
+	next := *d
+	next.Series = slices.Clone(d.Series)
+	for i := range next.Series {
+		s := &next.Series[i]
+		group := seriesGroup(s, rule)
+		split, known := part[group]
+		if !known {
+			if s.Label < 0 {
+				continue // in no group, and neither learnt from nor counted
+			}
+			return nil, fmt.Errorf("offline: data set %q: %w", d.Name, inNoPart("series", s.ID, group, rule))
+		}
+		s.Split = split
+	}
+	return &next, nil
+}
+
+func splitOf(p *groups.Parts) map[string]Split {
+	part := map[string]Split{}
+	for _, g := range p.Train {
+		part[g] = Train
+	}
+	for _, g := range p.Test {
+		part[g] = Test
+	}
+	return part
+}
+
+func inNoPart(word, id, group string, rule *groups.Rule) error {
+	if group == "" {
+		return fmt.Errorf("%s %q is in no group: it %s", word, names.Cut(id, 60), rule.Missing())
+	}
+	return fmt.Errorf("group %q of %s %q is in no part: add it to train or to test in the file of parts", names.Cut(group, 60), word, names.Cut(id, 60))
+}
+
+// seriesGroup is the group of a series; empty: in none.
+func seriesGroup(s *Series, rule *groups.Rule) string {
+	switch _, column := rule.Column(); {
+	case column:
+		return s.Group
+	case rule.Days():
+		return ""
+	}
+	return rule.Stream(s.ID)
+}
+
+// partSource hides the labels of all groups but those of one part, so that they are
+// neither learnt from nor counted. What is hidden is no input for the statistics
+// either.
+type partSource struct {
+	sampleSource
+	sites    *groups.Table
+	part     map[string]Split
+	want     Split
+	channels int
+}
+
+// inPart is the part of a source that is wanted.
+func inPart(src sampleSource, channels int, p *groups.Parts, want Split) (sampleSource, error) {
+	if p == nil {
+		return src, nil
+	}
+	rule, err := p.Grouping()
+	if err != nil {
+		return nil, err
+	}
+	return &partSource{src, groups.NewTable(rule), splitOf(p), want, channels}, nil
+}
+
+func (t *partSource) read(ctx context.Context, yield func(*chunk) error) error {
+	return t.sampleSource.read(ctx, func(p *chunk) error {
+		if len(p.labels) == 0 {
+			return yield(p)
+		}
+		group, from := "", 0
+		give := func(to int) error {
+			if from == to {
+				return nil
+			}
+			one := p.slice(from, to, t.channels)
+			split, known := t.part[group]
+			if !known && one.labelled() {
+				return fmt.Errorf("offline: %w", inNoPart(t.word(), p.id, group, t.sites.Rule))
+			}
+			if split != t.want {
+				one.hide()
+			}
+			from = to
+			return yield(one)
+		}
+		err := eachSite(t.sites, p, func(at, site int) error {
+			err := give(at)
+			group = t.sites.Name(site)
+			return err
+		})
+		if err == nil {
+			err = give(len(p.labels))
+		}
+		return err
+	})
+}
+
+// labelled reports whether something is known of a sample.
+func (p *chunk) labelled() bool {
+	known := func(l int) bool { return l >= 0 }
+	return slices.ContainsFunc(p.labels, known) || slices.ContainsFunc(p.told, known)
+}
+
+// slice is the samples [from, to) of p.
+func (p *chunk) slice(from, to, channels int) *chunk {
+	n := len(p.labels)
+	one := *p
+	one.values, one.labels = p.values[from*channels:to*channels], p.labels[from:to]
+	one.times, one.ends, one.groups = some(p.times, from, to), some(p.ends, from, to), some(p.groups, from, to)
+	one.flags, one.told = some(p.flags, from, to), some(p.told, from, to)
+	one.last, one.silent = p.last && to == n, p.silent && to == n
+	return &one
+}
+
+func some[T any](list []T, from, to int) []T {
+	if list == nil {
+		return nil
+	}
+	return list[from:to]
+}
+
+// hide takes the labels away.
+func (p *chunk) hide() {
+	p.labels = slices.Repeat([]int{-1}, len(p.labels))
+	p.told, p.counts = nil, false
+}
+
+// eachSite visits the first sample of the chunk, and each where the group changes.
+func eachSite(t *groups.Table, p *chunk, visit func(at, site int) error) error {
+	_, column := t.Rule.Column()
+	for r := range p.labels {
+		site := groups.None
+		switch {
+		case column && r > 0 && (p.groups == nil || p.groups[r] == p.groups[r-1]):
+			continue
+		case column && p.groups != nil:
+			site = t.Number(p.groups[r])
+		case column:
+		case t.Rule.Days():
+			at := timeOf(p.times, r)
+			if r > 0 && dayOf(at) == dayOf(timeOf(p.times, r-1)) {
+				continue
+			}
+			if at != NoTime {
+				site = t.Number(groups.Day(at))
+			}
+		case r > 0:
+			return nil // a stream has one name
+		default:
+			site = t.Number(t.Rule.Stream(p.id))
+		}
+		if err := visit(r, site); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dayOf tells days apart. A sample without a time has one of its own: none other is
+// that early.
+func dayOf(t int64) int64 {
+	const day = 24 * 60 * 60 * 1e9
+	d := t / day
+	if t%day < 0 {
+		d--
+	}
+	if t == NoTime {
+		d--
+	}
+	return d
+}

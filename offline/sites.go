@@ -1,0 +1,253 @@
+package offline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow/go/v17/parquet"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/offline/groups"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// labelRun is samples of one label, up to the next run's first.
+type labelRun struct {
+	from  int64
+	label int
+	group int
+}
+
+// follow notes where the label changes.
+func (c *streamCutter) follow(p *chunk) {
+	if n := len(c.runs); n > 1 {
+		c.runs = append(c.runs[:0], c.runs[n-1])
+	}
+	for r, label := range p.labels {
+		if n := len(c.runs); n == 0 || c.runs[n-1].label != label {
+			c.runs = append(c.runs, labelRun{c.at + int64(r), label, c.newGroup()})
+		}
+	}
+}
+
+// Groups that a user's rule gives, such as machines, are called sites here: other
+// groups are those of one origin.
+
+// followSites notes where the group changes.
+func (c *streamCutter) followSites(p *chunk) {
+	if c.sites == nil {
+		return
+	}
+	if n := len(c.site); n > 1 {
+		c.site = append(c.site[:0], c.site[n-1])
+	}
+	_ = eachSite(c.sites, p, func(at, site int) error { // which has no errors of its own
+		if n := len(c.site); n == 0 || c.site[n-1].label != site {
+			c.site = append(c.site, labelRun{from: c.at + int64(at), label: site})
+		}
+		return nil
+	})
+}
+
+// place puts a point of a stream into the group that all its samples are of, and
+// counts those that are in none.
+func (c *streamCutter) place(p *point, stream string) {
+	p.site = groups.None
+	if c.sites == nil {
+		return
+	}
+	i := sort.Search(len(c.site), func(i int) bool { return c.site[i].from >= p.to }) - 1 // holds sample to-1
+	run := c.site[i]
+	if p.site = run.label; run.from > p.from {
+		p.site = groups.None
+	}
+	switch {
+	case p.label < 0 || p.site != groups.None || p.early != (c.policy.Kind == reservoir.Endless):
+	case run.from > p.from:
+		c.across++
+	default:
+		if c.strays++; c.strays == 1 {
+			c.stray = stream
+		}
+	}
+}
+
+// checkSites wants every labelled sequence that has one group to have one by the
+// rule.
+func (pl *plan) checkSites(what string) error {
+	switch {
+	case pl.sites == nil || pl.strays == 0 && (pl.across == 0 || pl.points > 0):
+		return nil
+	case pl.strays == 0:
+		return fmt.Errorf("offline: %s: each of the %d labelled sequences has samples of several groups by %s, want some of one group: take shorter sequences, or another rule", what, pl.across, pl.sites.Rule)
+	}
+	return fmt.Errorf("offline: %s: %d labelled sequences are in no group: the first is of %s %q, which %s; want a rule that gives each a group", what, pl.strays, pl.word, names.Cut(pl.stray, 60), pl.sites.Rule.Missing())
+}
+
+// byGroup says what is known of the groups before anything is learnt; nil where none
+// are asked for.
+func (s *trainingOrder) byGroup(pl *plan, src labelledData) (*groups.Report, error) {
+	if s.sites == nil {
+		return nil, nil
+	}
+	rule := pl.sites.Rule
+	of := make([]map[int]int, len(src.classes)) // sequences of each group
+	seen := map[int]bool{}
+	for i, site := range s.sites {
+		seen[site] = true
+		label := s.labels[i]
+		if of[label] == nil {
+			of[label] = map[int]int{}
+		}
+		of[label][site]++
+	}
+	if len(seen) == 1 {
+		return nil, fmt.Errorf("offline: %s: all %d sequences are of the one group %q by %s: leaving it out leaves nothing to learn from, want at least two groups", src.what, len(s.sites), names.Cut(pl.sites.Names[s.sites[0]], 60), rule)
+	}
+	r := &groups.Report{Rule: rule.String(), Across: pl.across}
+	for class, in := range of {
+		if len(in) == 1 {
+			for site, n := range in {
+				r.Alone = append(r.Alone, groups.Alone{Class: src.classes[class], Group: pl.sites.Names[site], Sequences: n})
+			}
+		}
+	}
+	return r, nil
+}
+
+// leftOut completes a report with what leaving out each group says.
+func leftOut(before *groups.Report, sites *groups.Table, outer *readout.OuterReport) *groups.Report {
+	var all []groups.Result
+	for _, g := range outer.Groups {
+		all = append(all, groups.Result{Group: sites.Names[g.Group], Sequences: g.Samples, Correct: g.Correct})
+	}
+	r := groups.NewReport(sites.Rule, all)
+	r.SetPlain(outer.Plain)
+	r.Alone, r.Across = before.Alone, before.Across
+	return r
+}
+
+// byGroup counts the predictions of each group; nil where none are asked for.
+func (ev *Evaluation) byGroup(pl *plan, sites []int) *groups.Report {
+	if pl.sites == nil {
+		return nil
+	}
+	all, across := make([]groups.Result, len(pl.sites.Names)), 0
+	for i := range ev.Predictions {
+		p := &ev.Predictions[i]
+		if !ev.Counts(p) || p.Label < 0 {
+			continue
+		}
+		if sites[i] == groups.None {
+			across++
+			continue
+		}
+		all[sites[i]].Sequences++
+		if p.Label == p.Class {
+			all[sites[i]].Correct++
+		}
+	}
+	for i, name := range pl.sites.Names {
+		all[i].Group = name
+	}
+	all = slices.DeleteFunc(all, func(g groups.Result) bool { return g.Sequences == 0 })
+	r := groups.NewReport(pl.sites.Rule, all)
+	r.Across = across
+	return r
+}
+
+// SetGroups reads what a column of the archive at path says of each series of d, which
+// was read from it.
+func (d *Dataset) SetGroups(path, column string) error {
+	missing, err := d.setGroups(path, column)
+	return cmp.Or(missing, err)
+}
+
+// setGroups also says if there is no such column, which is no fault of the file.
+func (d *Dataset) setGroups(path, column string) (missing, err error) {
+	defer guard(path, &err)
+	in, err := openParquet(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.file.Close()
+	if err := in.hasColumn(path, column); err != nil {
+		return err, nil
+	}
+	return nil, d.readGroups(in, column)
+}
+
+func (d *Dataset) readGroups(in *parquetFile, column string) error {
+	at := 0
+	for i := range in.rd.NumRowGroups() {
+		g, err := in.group(i)
+		if err != nil {
+			return err
+		}
+		values, err := groupColumn(g, column)
+		if err != nil {
+			return err
+		}
+		if at+len(values) > len(d.Series) {
+			return fmt.Errorf("more than %d series: the file changed while it was read", len(d.Series))
+		}
+		for _, v := range values {
+			d.Series[at].Group = v
+			at++
+		}
+	}
+	if at < len(d.Series) {
+		return fmt.Errorf("%d series, want %d: the file changed while it was read", at, len(d.Series))
+	}
+	return nil
+}
+
+// hasColumn wants a column, unless its name is empty.
+func (p *parquetFile) hasColumn(path, name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, ok := p.columns[name]; ok {
+		return nil
+	}
+	var have []string
+	for c := range p.columns {
+		have = append(have, names.Cut(c, 40))
+	}
+	slices.Sort(have)
+	return fmt.Errorf("offline: %s has no column %q, whose values are to be the groups; it has %s", path, names.Cut(name, 60), strings.Join(have[:min(30, len(have))], ", "))
+}
+
+// groupColumn reads a column of text or of whole numbers. Null is the empty text.
+func groupColumn(g *rowGroup, name string) ([]string, error) {
+	var values []string
+	kind := g.in.rd.MetaData().Schema.Column(g.in.columns[name]).PhysicalType()
+	if kind == parquet.Types.Int32 || kind == parquet.Types.Int64 {
+		numbers, err := integers(g, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range numbers {
+			values = append(values, strconv.FormatInt(n, 10))
+		}
+		return values, nil
+	}
+	values, err := flat(g, name, interner(), func() string { return "" })
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		if i > 0 && v == values[i-1] {
+			continue
+		}
+		if err := names.Check("group", v); err != nil {
+			return nil, fmt.Errorf("column %q, row %d: %w", name, i, err)
+		}
+	}
+	return values, nil
+}

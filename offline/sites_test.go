@@ -1,0 +1,246 @@
+package offline
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow"
+
+	"github.com/eusn-stream/eusn-stream/offline/groups"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+func parsedRule(t *testing.T, text string) *groups.Rule {
+	t.Helper()
+	r, err := groups.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// fleet is a recording of machines in halls, as another tool may write it: two
+// streams a machine, of twelve sequences of 20 samples each, fast or slow. In the
+// last hall they are called the other way round, so that nothing of the others helps
+// there. Each hall has a day of its own, but for the last sequence of a stream, whose
+// second half is of the next day; column machine changes with it.
+func fleet(t *testing.T, halls int) string {
+	t.Helper()
+	const sequences, length = 12, 20
+	rng := rand.New(rand.NewPCG(7, 7))
+	var c struct {
+		stream, label, machine []string
+		seq                    []int
+		at                     []string
+		a                      []float64
+		end                    []bool
+	}
+	day := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+	for round := range sequences * length {
+		for hall := range halls {
+			for p := range 2 {
+				n := round / length
+				fast := (n+p)%2 == 0
+				v := math.Sin(map[bool]float64{true: 1.5, false: .4}[fast]*float64(round)+float64(hall)) + .2*rng.NormFloat64()
+				if hall == halls-1 {
+					fast = !fast
+				}
+				at, machine := day.AddDate(0, 0, hall).Add(time.Duration(round)*time.Second), fmt.Sprintf("m%d", hall)
+				if round >= sequences*length-length/2 {
+					at, machine = at.AddDate(0, 0, 1), "moved"
+				}
+				c.stream, c.seq = append(c.stream, fmt.Sprintf("hall%d-p%d", hall, p)), append(c.seq, round+1)
+				c.label = append(c.label, map[bool]string{true: "fast", false: "slow"}[fast])
+				c.machine, c.at, c.a = append(c.machine, machine), append(c.at, at.Format(time.RFC3339)), append(c.a, v)
+				c.end = append(c.end, round%length == length-1)
+			}
+		}
+	}
+	rows := func(v any) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	meta := map[string]string{keyArchive: layoutRecording, keyVersion: "1", keyProblem: "fleet", keyChannels: `["a"]`, keyProvenance: `{}`}
+	path := filepath.Join(t.TempDir(), "fleet.parquet")
+	if err := os.WriteFile(path, foreign(t, meta, []foreignColumn{
+		{"stream", text, rows(c.stream)}, {"seq", arrow.PrimitiveTypes.Int64, rows(c.seq)},
+		{"time", arrow.FixedWidthTypes.Timestamp_us, rows(c.at)}, {"a", number, rows(c.a)},
+		{"end", arrow.FixedWidthTypes.Boolean, rows(c.end)}, {"label", text, rows(c.label)},
+		{"machine", text, rows(c.machine)}, {"number", arrow.PrimitiveTypes.Int32, rows(c.seq)},
+	}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Groups of a recording by the names of streams, by a column and by day: each is left
+// out at once, sequences across two are left out of all, and the worst is first.
+func TestRecordingByGroup(t *testing.T) {
+	const halls = 5
+	path := fleet(t, halls)
+	for _, c := range []struct {
+		rule, worst string
+		across      int
+	}{{"^(hall[0-9]+)-", "hall4", 0}, {"machine", "m4", 2 * halls}, {"day", "2026-03-05", 2 * halls}} {
+		rule := parsedRule(t, c.rule)
+		m, r, err := RetrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Groups: rule}, nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.rule, err)
+			continue
+		}
+		g := r.ByGroup
+		if len(g.Groups) != halls || g.Across != c.across || r.Sequences != 24*halls-c.across || len(g.Alone) > 0 || g.Plain == nil {
+			t.Errorf("%s: %d sequences, %+v", c.rule, r.Sequences, g)
+			continue
+		}
+		n, correct, mean := 0, 0, 0.
+		for _, one := range g.Groups {
+			n, correct, mean = n+one.Sequences, correct+one.Correct, mean+one.Accuracy/halls
+		}
+		worst := g.Groups[0]
+		// 1e-12: rounding of a few sums.
+		if n != r.Sequences || worst.Group != c.worst || worst.Accuracy > .2 || g.Groups[1].Accuracy < .7 ||
+			math.Abs(g.Accuracy-float64(correct)/float64(n)) > 1e-12 || math.Abs(g.Mean-mean) > 1e-12 || *g.Plain < g.Accuracy {
+			t.Errorf("%s: %+v, plain %g", c.rule, g, *g.Plain)
+		}
+		if want := r.Readout.String() + "; " + g.String(); m.Training.Alpha != want {
+			t.Errorf("%s: the model says %q, want %q", c.rule, m.Training.Alpha, want)
+		}
+		ev, err := EvaluateRecording(t.Context(), m, path, EvaluateOptions{Groups: rule}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, correct = 0, 0
+		for _, one := range ev.ByGroup.Groups {
+			n, correct = n+one.Sequences, correct+one.Correct
+		}
+		if ev.ByGroup.Across != c.across || n+c.across != ev.Labelled || correct > ev.Correct || correct < ev.Correct-c.across || len(ev.ByGroup.Groups) != halls {
+			t.Errorf("%s: evaluated: %+v, of %d sequences %d right", c.rule, ev.ByGroup, ev.Labelled, ev.Correct)
+		}
+	}
+}
+
+// The plain accuracy is that of a training without groups, of the same alpha: also
+// where windows of one part are left out together.
+func TestPlainAccuracyIsThatWithoutGroups(t *testing.T) {
+	path := fleet(t, 4)
+	for _, p := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Window, Length: 16, Hop: 4}} {
+		opt := RetrainOptions{Spec: smallBank(1), Policy: p, RidgeOnly: true, Alphas: []float64{3}, Groups: parsedRule(t, "^(hall.)")}
+		_, r, err := RetrainRecording(t.Context(), path, opt, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.Groups, opt.Alphas = nil, []float64{3, 1e12}
+		_, plain, err := RetrainRecording(t.Context(), path, opt, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := plain.Readout.Trials[0]; *r.ByGroup.Plain != want.Accuracy || r.Groups != plain.Groups {
+			t.Errorf("%s: plain accuracy %g of %d groups, without groups %g of %d", p.Kind, *r.ByGroup.Plain, r.Groups, want.Accuracy, plain.Groups)
+		}
+	}
+}
+
+// A data set has groups in a column, and by the ids of its series.
+func TestDataSetByGroup(t *testing.T) {
+	columns := []foreignColumn{
+		{"id", text, `["a1","a2","b1","b2","c1","c2"]`}, {"split", text, `["train","train","train","train","train","test"]`},
+		{"label", text, `["x","y","x","y","x","y"]`}, {"length", arrow.PrimitiveTypes.Int32, `[2,2,2,2,2,2]`},
+		{"a", list, `[[1,2],[4,5],[1,3],[5,4],[2,1],[4,5]]`}, {"b", list, `[[1,2],[4,5],[1,3],[5,4],[2,1],[4,5]]`},
+		{"person", arrow.PrimitiveTypes.Int64, `[1,1,2,2,3,3]`}, {"none", text, `[null,"p","p","q","q","q"]`},
+		{"bad", arrow.PrimitiveTypes.Float64, `[1,1,2,2,3,3]`}, {"control", text, "[\"a\",\"b\\u0007\",\"c\",\"d\",\"e\",\"f\"]"},
+	}
+	path := filepath.Join(t.TempDir(), "set.parquet")
+	if err := os.WriteFile(path, foreign(t, setMeta(), columns), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d, err := ReadArchive(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"person", "^([a-z])", "stream"} {
+		rule := parsedRule(t, text)
+		if column, ok := rule.Column(); ok {
+			if err := d.SetGroups(path, column); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Groups: rule})
+		want := map[string]int{"person": 3, "^([a-z])": 3, "stream": 5}[text]
+		if g := r.ByGroup; len(g.Groups) != want || len(g.Alone) != 0 {
+			t.Errorf("%s: %+v", text, r.ByGroup)
+		}
+		ev := evaluated(t, m, d, EvaluateOptions{Groups: rule})
+		if g := ev.ByGroup.Groups; len(g) != 1 || g[0].Sequences != 1 || g[0].Group != map[string]string{"person": "3", "^([a-z])": "c", "stream": "c2"}[text] {
+			t.Errorf("%s: test part: %+v", text, g)
+		}
+	}
+	// A class of one group alone is said, and its series count as wrong.
+	d.Series[1].Label, d.Series[3].Label = 0, 1
+	_, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")})
+	if a := r.ByGroup.Alone; len(a) != 1 || a[0] != (groups.Alone{Class: "y", Group: "2", Sequences: 1}) {
+		t.Errorf("a class of one group: %+v", a)
+	}
+	for column, want := range map[string]string{
+		"machine": `has no column "machine", whose values are to be the groups; it has a, b, bad, control, id,`,
+		"bad":     `column "bad": stored as DOUBLE, want text: cast it`,
+		"control": `column "control", row 1: group`,
+		"a":       `column "a": want a plain value, got a list`,
+	} {
+		wantError(t, d.SetGroups(path, column), want)
+	}
+	if err := d.SetGroups(path, "none"); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"none": `1 labelled sequences are in no group: the first is of series "a1", which has no value in column none`,
+		"^(a)": `3 labelled sequences are in no group: the first is of series "b1", which does not match ^(a)`,
+		"day":  `5 labelled sequences are in no group: the first is of series "a1", which has samples without a time`,
+		"()":   "does not match (), or what the parentheses hold is empty",
+	} {
+		_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, text)}, nil)
+		wantError(t, err, want)
+	}
+	for i := range d.Series {
+		d.Series[i].Group = "one"
+	}
+	_, _, err = Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")}, nil)
+	wantError(t, err, `all 5 sequences are of the one group "one" by person: leaving it out leaves nothing to learn from`)
+	_, err = RetrainShard(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil)
+	wantError(t, err, "a group has sequences in several shards")
+}
+
+// The files of eusn-stream record are read with a column of groups, too.
+func TestRecordedByGroup(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "1"), filepath.Join(dir, "2")
+	never := func(int) bool { return false }
+	writeRecorded(t, a, 0, 250, never, nil)
+	writeRecorded(t, b, 250, 800, never, nil)
+	opt := RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "stream")}
+	_, r, err := RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	if err != nil || len(r.ByGroup.Groups) != 2 || r.ByGroup.Groups[0].Sequences != 40 {
+		t.Errorf("%+v, %v", r.ByGroup, err)
+	}
+	opt.Groups = parsedRule(t, "eusn_key")
+	_, _, err = RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	wantError(t, err, `all 80 sequences are of the one group "k" by eusn_key`)
+	opt.Groups = parsedRule(t, "eusn_row")
+	_, _, err = RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	wantError(t, err, `all 80 sequences are of the one group "0" by eusn_row`)
+	opt.Groups = parsedRule(t, "eusn_input") // another in each sample
+	_, _, err = RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	wantError(t, err, "each of the 80 labelled sequences has samples of several groups by eusn_input")
+	opt.Groups = parsedRule(t, "site")
+	_, _, err = RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	wantError(t, err, `no column "site"`)
+}

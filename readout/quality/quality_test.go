@@ -1,0 +1,103 @@
+package quality
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every figure is scikit-learn's (testdata/make_quality.py). 1e-12: sums of a hundred
+// float64, in another order.
+func TestQualityIsScikitLearns(t *testing.T) {
+	data, err := os.ReadFile("testdata/quality.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []struct {
+		Name                         string
+		Temperature                  float64
+		Labels                       []int
+		Scores                       []float64
+		Precision, Recall, F1, AUROC []*float64
+		Balanced                     float64
+		MeanF1                       float64 `json:"mean_f1"`
+		LogLoss                      float64 `json:"log_loss"`
+		ECE                          float64
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 7 {
+		t.Fatalf("%d reference cases, want 7", len(all))
+	}
+	for _, c := range all {
+		k := len(c.F1)
+		r, err := New(strings.Split("abcdef", "")[:k], c.Labels, c.Scores, c.Temperature)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near := func(what string, got, want *float64) {
+			t.Helper()
+			if (got == nil) != (want == nil) || got != nil && !(math.Abs(*got-*want) <= 1e-12*max(1, math.Abs(*want))) {
+				t.Errorf("%s: %s is %v, want %v", c.Name, what, text(got), text(want))
+			}
+		}
+		sum, n := 0.0, 0
+		for i, one := range r.Classes {
+			near("precision of "+one.Class, one.Precision, c.Precision[i])
+			near("recall of "+one.Class, one.Recall, c.Recall[i])
+			near("F1 of "+one.Class, one.F1, c.F1[i])
+			near("AUROC of "+one.Class, one.AUROC, c.AUROC[i])
+			if one.AUROC != nil {
+				sum, n = sum+*one.AUROC, n+1
+			}
+		}
+		sum /= float64(n)
+		near("mean AUROC", r.AUROC, &sum)
+		near("balanced accuracy", &r.Balanced, &c.Balanced)
+		near("mean F1", &r.F1, &c.MeanF1)
+		near("log-loss", r.LogLoss, &c.LogLoss)
+		near("calibration error", r.ECE, &c.ECE)
+	}
+}
+
+func text(v *float64) any {
+	if v == nil {
+		return "not known"
+	}
+	return *v
+}
+
+// Without a temperature there are no probabilities, and nothing is said of them.
+func TestQualityWithoutTemperature(t *testing.T) {
+	r, err := New([]string{"a", "b"}, []int{0, 1, 1}, []float64{0, -1, 0, 2, 0, -3}, 0)
+	if err != nil || r.LogLoss != nil || r.ECE != nil || r.AUROC != nil || r.Classes[1].AUROC != nil || r.Balanced != .75 || *r.Classes[0].Precision != .5 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	both, err := New([]string{"a", "b"}, []int{1, 1}, []float64{0, 1, 0, 2}, 1)
+	if err != nil || both.Classes[1].AUROC != nil || both.AUROC != nil || both.LogLoss == nil || both.Balanced != 1 {
+		t.Errorf("one class: %+v, %v", both, err)
+	}
+}
+
+func TestQualityRefuses(t *testing.T) {
+	classes, scores := []string{"a", "b"}, []float64{1, 2, 3, 4}
+	for want, call := range map[string]func() error{
+		"4 scores of 1 samples": func() error { _, err := New(classes, []int{0}, scores, 1); return err },
+		"0 scores of 0 samples": func() error { _, err := New(classes, nil, nil, 1); return err },
+		"want one for each":     func() error { _, err := New(classes[:1], []int{0}, scores[:1], 1); return err },
+		"sample 1 has label 2":  func() error { _, err := New(classes, []int{0, 2}, scores, 1); return err },
+		"sample 0 has label -1": func() error { _, err := New(classes, []int{-1, 0}, scores, 1); return err },
+		"sample 1 has scores [NaN ": func() error {
+			_, err := New(classes, []int{0, 0}, append(slices.Clone(scores[:2]), math.NaN(), 1), 1)
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package readout
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/readout/quality"
+)
+
+// Report says how a readout was fitted.
+type Report struct {
+	Samples        int     `json:"samples"`
+	Features       int     `json:"features"`
+	Constant       int     `json:"constant"` // features taken out because they never vary
+	PerClass       []int   `json:"per_class"`
+	Alpha          float64 `json:"alpha"`
+	Trials         []Trial `json:"trials,omitempty"`           // alphas tried, ascending; none where there was no choice
+	Groups         int     `json:"groups,omitempty"`           // of samples left out together; 0: each by itself
+	LeftOutSamples int     `json:"left_out_samples,omitempty"` // samples the trials are of, each left out of all; 0: all
+	Kernel         bool    `json:"kernel"`                     // solved through the n x n kernel, not the features' Gram matrix
+
+	Discriminant bool `json:"discriminant,omitempty"` // the readout is the linear discriminant, not the ridge classifier
+
+	Temperature float64 `json:"temperature,omitempty"` // the readout's, see Linear; 0: unknown, for want of leave-one-out
+
+	Quality *quality.Report `json:"quality,omitempty"` // of what was left out, at the temperature; nil where nothing was
+	Outer   *OuterReport    `json:"-"`                 // nil where Options.Outer was
+	given   bool            // there was no choice of alpha
+}
+
+// LeftOut is the leave-one-out accuracy of the readout that was taken; false
+// where there was no choice.
+func (r Report) LeftOut() (accuracy float64, ok bool) {
+	for _, t := range r.Trials {
+		if t.Alpha == r.Alpha && r.Discriminant {
+			return t.Discriminant.Accuracy, true
+		} else if t.Alpha == r.Alpha {
+			return t.Accuracy, true
+		}
+	}
+	return 0, false
+}
+
+// String says which readout was taken, and how it was chosen.
+func (r Report) String() string {
+	of := "by leave-one-out"
+	if r.Outer != nil {
+		of = fmt.Sprintf("by leaving out each of %d groups", len(r.Outer.Groups))
+	}
+	if r.given {
+		of = "given, and tried " + of
+	}
+	if r.LeftOutSamples > 0 {
+		of += fmt.Sprintf(" of %d", r.LeftOutSamples)
+	}
+	for _, t := range r.Trials {
+		switch {
+		case t.Alpha != r.Alpha:
+		case r.Discriminant:
+			return fmt.Sprintf("%.4g, linear discriminant %s (accuracy %.4f, log-loss %.4g)", t.Alpha, of, t.Discriminant.Accuracy, t.Discriminant.LogLoss)
+		default:
+			return fmt.Sprintf("%.4g, %s (accuracy %.4f, mean squared error %.4g)", t.Alpha, of, t.Accuracy, t.Error)
+		}
+	}
+	return fmt.Sprintf("%.4g, given", r.Alpha)
+}
+
+// Trial is the exact leave-one-out result of one alpha: every sample is
+// predicted by the readout fitted to all others, or to all other groups. The
+// features' scale alone is still that of all samples.
+type Trial struct {
+	Alpha    float64 `json:"alpha"`
+	Error    float64 `json:"error"`    // mean squared error over samples and columns
+	Accuracy float64 `json:"accuracy"` // share of samples whose class is predicted
+
+	Discriminant *DiscriminantTrial `json:"discriminant,omitempty"` // nil where it was not asked for, or alpha is too small for it
+}
+
+// DiscriminantTrial is the exact leave-one-out result of the linear
+// discriminant of one alpha.
+type DiscriminantTrial struct {
+	LogLoss  float64 `json:"log_loss"` // mean negative log-likelihood, nats
+	Accuracy float64 `json:"accuracy"`
+}
