@@ -9,7 +9,7 @@ ALONE       := ^(TestGeneric|TestGenericMixed|TestEven)$$
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run demo picture ptx ptx-mutants
+.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older demo picture ptx ptx-mutants
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -103,6 +103,16 @@ RUN_NODE ?= 50x2000x12
 gateway-run: ## the gateway's acceptance run: 10^6 samples through Debian's mosquitto with 30 kills, 10^5 of Node's mqtt with 12 (RUN, RUN_NODE=devices x samples x kills), minutes
 	npm ci --silent --no-audit --no-fund --prefix integration/gateway
 	EUSN_GATEWAY_RUN=$(RUN) EUSN_GATEWAY_NODE=$(RUN_NODE) go test -count=1 -v -timeout 3h -run '^TestGatewayRun(Node)?$$' ./internal/cli/live
+
+LOOP ?= 20x24
+loop-run: ## learning and promoting under load, with everything killed in between (LOOP=promotions x kills), minutes
+	EUSN_LOOP_RUN=$(LOOP) go test -count=1 -v -timeout 1h -run '^TestLoopRun$$' ./internal/cli/live
+
+older: ## a program from before there were promotions works beside one of today: built from the history
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	git archive "$$(git log --diff-filter=A --format=%H -- pipeline/promote.go | tail -1)^" | tar -x -C $$dir && \
+	go build -C $$dir -o $$dir/older ./cmd/eusn-stream && \
+	EUSN_OLDER=$$dir/older go test -count=1 -v -run '^TestOlderWorker$$' ./internal/cli/live
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo

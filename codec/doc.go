@@ -38,6 +38,11 @@
 // is the last column, and the version stays the same: who does not know it reads
 // the others. The metadata eusn.first_readout is the job's first one.
 //
+// A message of a shadow has column readout, and five more behind it: active_class
+// (int32), active_readout (utf8), began (timestamp, null where not known), input
+// (uint64) and stored (timestamp): what the answering readout said, and of which input
+// message. See ShadowPrediction.
+//
 // seq, row and ts say where the last sample of the prediction's sequence came
 // from. seq is the Eusn-Seq of its message, 0 if messages have none. row is its
 // row in that message, from 0, counted over all of the message's record batches

@@ -76,6 +76,12 @@ type PredictionEncoder struct {
 
 // NewPredictionEncoder returns an encoder of messages with this meta.
 func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
+	return newPredictionEncoder(meta)
+}
+
+// newPredictionEncoder makes one of messages that have more fields behind a
+// prediction's.
+func newPredictionEncoder(meta PredictionMeta, more ...arrow.Field) (*PredictionEncoder, error) {
 	if meta.Columns < 0 || meta.Columns > maxColumns {
 		return nil, mismatch("%d score columns, want 0 to %d", meta.Columns, maxColumns)
 	}
@@ -103,6 +109,7 @@ func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
 	if meta.First != "" {
 		fields = append(fields, arrow.Field{Name: fieldReadout, Type: arrow.BinaryTypes.String})
 	}
+	fields = append(fields, more...)
 	keys := []string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaReadout, metaLabels}
 	values := []string{"prediction", predictionVersion, meta.Model, meta.SHA256, meta.Readout, string(labels)}
 	if meta.First != "" {
@@ -120,18 +127,26 @@ func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
 // call. Every prediction must have as many Scores as the meta has Columns, and
 // a Stream in UTF-8: anything else would be a message that no consumer can read.
 func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
+	if err := e.begin(p); err != nil {
+		return nil, err
+	}
+	return e.t.finish(), nil
+}
+
+// begin writes the fields of predictions.
+func (e *PredictionEncoder) begin(p []Prediction) error {
 	for i := range p {
 		if len(p[i].Scores) != e.columns {
-			return nil, mismatch("prediction %d has %d scores, want %d", i, len(p[i].Scores), e.columns)
+			return mismatch("prediction %d has %d scores, want %d", i, len(p[i].Scores), e.columns)
 		}
 		if !utf8.ValidString(p[i].Stream) {
-			return nil, mismatch("prediction %d: field %q: %q is not UTF-8", i, fieldStream, p[i].Stream)
+			return mismatch("prediction %d: field %q: %q is not UTF-8", i, fieldStream, p[i].Stream)
 		}
 	}
 	t := e.t
 	t.begin(len(p))
 	if err := t.text(len(p), func(i int) string { return p[i].Stream }); err != nil {
-		return nil, err
+		return err
 	}
 	t.column(len(p), func(i int) { t.u64(p[i].Seq) })
 	t.column(len(p), func(i int) { t.u32(p[i].Row) })
@@ -147,10 +162,10 @@ func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
 	t.column(len(p), func(i int) { t.u32(uint32(p[i].Flags)) })
 	if e.first != "" {
 		if err := t.text(len(p), func(i int) string { return cmp.Or(p[i].Readout, e.first) }); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return t.finish(), nil
+	return nil
 }
 
 // probabilities writes the nullable field probability; 0 is null.

@@ -11,24 +11,32 @@ import (
 // DecodePredictions reads an output message, as untrusting as a Decoder. The
 // result does not refer to payload.
 func DecodePredictions(payload []byte) (PredictionMeta, []Prediction, error) {
+	var r predictionReader
+	if err := r.read(payload); err != nil {
+		return PredictionMeta{}, nil, err
+	}
+	return r.meta, r.out, nil
+}
+
+// read reads all of a message.
+func (r *predictionReader) read(payload []byte) error {
 	fr, rest, more, err := nextFrame(payload)
 	if err == nil && (!more || fr.kind != headerSchema) {
 		err = malformed("message does not begin with a schema")
 	}
 	if err != nil {
-		return PredictionMeta{}, nil, err
+		return err
 	}
-	var r predictionReader
 	if err := r.readSchema(&fr); err != nil {
-		return PredictionMeta{}, nil, err
+		return err
 	}
 	r.inflate.reset(len(payload))
 	for {
 		if fr, rest, more, err = nextFrame(rest); err != nil {
-			return PredictionMeta{}, nil, err
+			return err
 		}
 		if !more {
-			return r.meta, r.out, nil
+			return nil
 		}
 		if fr.kind != headerRecordBatch {
 			err = malformed("message of kind %d among the record batches", fr.kind)
@@ -36,17 +44,19 @@ func DecodePredictions(payload []byte) (PredictionMeta, []Prediction, error) {
 			err = r.batch(&fr)
 		}
 		if err != nil {
-			return PredictionMeta{}, nil, err
+			return err
 		}
 	}
 }
 
 // predictionReader holds what one call of DecodePredictions knows.
 type predictionReader struct {
+	shadow  bool // the message has the fields of a shadow's predictions, too
 	meta    PredictionMeta
 	cols    map[string]*column
 	inflate inflater
 	out     []Prediction
+	beside  []ShadowPrediction // where shadow: one for each of out, without that
 }
 
 // predictionFields are the fields of one value per row, and their types.
@@ -77,6 +87,9 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	for _, f := range predictionFields {
 		names = append(names, f.name)
 	}
+	if r.shadow {
+		names = append(names, shadowNames()...)
+	}
 	c := newCollector(names)
 	if err := walkSchema(fr, c.visit); err != nil {
 		return err
@@ -98,6 +111,11 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	}
 	if n := c.want[fieldReadout]; n != nil && n.typ != (dataType{kind: typeUtf8}) {
 		return n.wants(dataType{kind: typeUtf8}.String())
+	}
+	if r.shadow {
+		if err := checkShadow(c); err != nil {
+			return err
+		}
 	}
 	r.cols = c.want
 	return r.readMeta(fr)
@@ -211,6 +229,9 @@ func (r *predictionReader) batch(fr *frame) error {
 			p.Scores = scores[i*n : (i+1)*n : (i+1)*n]
 		}
 		r.out = append(r.out, p)
+	}
+	if r.shadow {
+		return r.besides(&rb)
 	}
 	return nil
 }

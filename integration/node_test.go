@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -118,6 +119,30 @@ func TestNodeClient(t *testing.T) {
 	}
 	checkNodeInput(t, url, names, series)
 	comparePredictions(t, ctx, url, subject, names, series, got)
+}
+
+// The npm package says which readout has made a prediction, where a message says it.
+func TestNodeReadout(t *testing.T) {
+	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
+	promoted, readouts := promotedMessage(t)
+	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := enc.Encode([]codec.Prediction{{Stream: "p", Time: codec.NoTime}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := json.Marshal([]any{readouts, []any{nil}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "test/readout.mjs")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Stdin = strings.NewReader(base64.StdEncoding.EncodeToString(promoted) + "\n" + base64.StdEncoding.EncodeToString(plain) + "\n")
+	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != string(want) {
+		t.Errorf("node says %s, want %s: %v", out, want, err)
+	}
 }
 
 // The npm package makes the same subjects and keys as Go, and publishes, and

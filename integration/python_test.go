@@ -145,8 +145,31 @@ func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]an
 	if err != nil {
 		t.Fatal(err)
 	}
+	promoted, readouts := promotedMessage(t)
+	var rows [][]any
+	for _, r := range readouts {
+		rows = append(rows, []any{r})
+	}
 	return map[string]any{"integrity": words, "labels": said, "sample": sample,
+		"promoted":   message{Payload: base64.StdEncoding.EncodeToString(promoted), Rows: rows},
 		"prediction": message{Payload: base64.StdEncoding.EncodeToString(text), Rows: [][]any{{"p", "b", codec.Flag(1).Integrity(), 3, 4}}}}
+}
+
+// promotedMessage is one of a job in which a readout was promoted, and the readout of
+// each of its predictions.
+func promotedMessage(t *testing.T) (data []byte, readouts []string) {
+	t.Helper()
+	first, second := strings.Repeat("0a", 16), strings.Repeat("1b", 16)
+	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}, Columns: 1, First: first})
+	if err == nil {
+		data, err = enc.Encode([]codec.Prediction{
+			{Stream: "p", Seq: 1, Time: codec.NoTime, Scores: []float32{1}}, {Stream: "q", Seq: 2, Time: codec.NoTime, Scores: []float32{2}, Readout: second},
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, []string{first, second}
 }
 
 // pythonLive has the module publish to a server of its own.

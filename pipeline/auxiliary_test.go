@@ -94,7 +94,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				})
 				quiet := r.counters.Stats()
 				time.Sleep(5 * c.lease)
-				if now := r.counters.Stats(); now.Snapshots != quiet.Snapshots || now.Commits > quiet.Commits+2 {
+				if now := r.counters.Stats(); now.Snapshots != quiet.Snapshots || now.Commits > quiet.Commits+3 { // one of them says how far there is no input
 					t.Errorf("%d snapshots and %d commits of partitions that nobody sends to", now.Snapshots-quiet.Snapshots, now.Commits-quiet.Commits)
 				}
 			}

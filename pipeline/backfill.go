@@ -41,7 +41,7 @@ var (
 // Backfill says which old messages are to be predicted, and where to.
 type Backfill struct {
 	// Out is the file of predictions. While it grows it is Out.part, and
-	// Out.position says how far it has come; Backfill with the same Out goes on
+	// Out.position says how far it has come; Backfill with the same Out continues
 	// from there.
 	Out  string
 	Head []byte // how the file begins
@@ -83,7 +83,7 @@ type BackfillPrediction struct {
 
 // BackfillPlan is what is about to be computed.
 type BackfillPlan struct {
-	Again    bool   // it goes on with what was begun before
+	Again    bool   // it continues with what was begun before
 	Begin    uint64 // first message of the log that is read; 0 = no log
 	First    uint64 // first one whose predictions are asked for
 	Last     uint64 // the last one
@@ -145,6 +145,7 @@ type backfilling struct {
 	run       *run
 	o         Backfill
 	job       *store.Job // nil: there is none
+	snaps     *store.Snapshots
 	in        *store.Input
 	entry     wire.Entry
 	sameModel bool
@@ -156,10 +157,15 @@ func (b *backfilling) find(ctx context.Context, nc *nats.Conn) error {
 	if err != nil {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
+	return b.of(ctx, js, store.Follow(nc))
+}
+
+// of is find, over a connection that link follows.
+func (b *backfilling) of(ctx context.Context, js jetstream.JetStream, link *store.Link) (err error) {
 	if b.job, err = store.Open(ctx, js, b.run.cfg.Job); err != nil {
 		return err
 	}
-	b.in = b.job.Input(store.Follow(nc))
+	b.in = b.job.Input(link)
 	b.run.cfg.Shared.Job = b.job.Source.Job
 	if b.entry, _, err = store.ReadEntry(ctx, b.job.Out, b.job.Name); err != nil {
 		return err

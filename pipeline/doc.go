@@ -124,7 +124,8 @@
 // codec/formats.Input), and Eusn-Resize, its number of partitions, if that has
 // changed or is changing (JSON, see internal/wire.Resize), and Eusn-Input-Job, whose
 // input it reads, if that is another job's (JSON, see internal/wire.Source), and
-// Eusn-Promotions, its newest promotions, if there were any (JSON); its body holds
+// Eusn-Promotions, its newest promotions, if there were any (JSON), and Eusn-Shadows,
+// its shadows (JSON, see internal/wire.Shadow); its body holds
 // no predictions. With promotions, Eusn-Readout is no readout's, so that programs
 // that know none refuse the job, and Eusn-First-Readout is the job's.
 //
@@ -298,12 +299,16 @@
 // A message that is sent again from the dead letters would reach all jobs, so it is
 // refused (admin.ErrShared). What limits an input, Config.InputMaxAge and
 // InputMaxBytes, asks no job: one that reads too late has lost input, and flags it,
-// as any job would.
+// as any job would. admin.Trim asks: it removes what lies before the first message
+// that any partition of any of these jobs needs by its record. That is the message
+// behind its snapshot; where the snapshot holds all that was answered, the one behind
+// Eusn-In-Empty-To. So a restore finds its input, and the input's beginning is never
+// behind what a partition knows, which would be a loss.
 //
 // # Another number of partitions
 //
 // Stage.Resize changes a job's number of partitions P to any other, while no
-// worker runs. Producers go on: nothing of theirs is refused or held up, and what
+// worker runs. Producers continue: nothing of theirs is refused or held up, and what
 // they send in the meantime is answered afterwards. Subjects, partition numbers
 // and the numbers of messages stay as they are; what changes is which partition
 // a key belongs to. The change is a list of steps. The job's entry names the one
@@ -325,7 +330,7 @@
 //     before the first one whose subject only the new number gives. (A key that
 //     both numbers put into the same partition does not tell, and need not.) The
 //     number of the last message before the step is in the entry, so that the cut
-//     is found however late. From then on the change can only go on; to return,
+//     is found however late. From then on the change can only continue; to return,
 //     change the number back.
 //     Of an input with several copies each server gives a message its partition
 //     when it stores its own copy, and the servers hear of the new number at
@@ -363,6 +368,31 @@
 // back. Workers notice within a lease that it is not the one they started with,
 // and stop with a message; what was stored meanwhile may lie in partitions that
 // are not its keys'. Do not run two.
+//
+// # Another network
+//
+// Stage.Replace lets a job go on with the network and the states of another one that
+// reads its input: so a new reservoir that has run beside the old one takes over its
+// output. The way is that of another number of partitions, with the same generations
+// and the same rules for what is interrupted; the steps have names of their own
+// (replace-...), which programs from before refuse.
+//
+//  1. claim: the generation of all records rises, so that no worker of before commits;
+//  2. drain: the cut is the last input message that there is. Workers of this change
+//     let both jobs answer their input up to it, each with its own network and on its
+//     own output, and store the states. If the other job has gone on meanwhile, there
+//     is another cut;
+//  3. store: the state of each partition of the other job is stored as one of this
+//     job, next to the states of before, and stands after the cut. The digest of its
+//     keys must be the same. So far the change can be abandoned;
+//  4. publish: each partition gets a record that names that state, the cut and the
+//     other network. Epochs and Eusn-Outs go on. Then the entry has the other job's
+//     network, readout, classes and way of reading messages.
+//
+// So on the job's output all predictions up to the cut are of the network of before, and
+// all others of the other one. Numbers of promotions go on from the job's own: the
+// other job's first readout stands for the job's last promotion, its promotions follow.
+// An event of before that comes late finds its number behind.
 //
 // # Samples unlike the training's
 //
@@ -469,8 +499,9 @@
 // out, and comes back when it is needed.
 //
 // From the event on, predictions name their readout (codec, column readout), also
-// those of the job's first one. Their flags for lengths, ranges and rates stay
-// those of the model that the worker runs.
+// those of the job's first one, and those before it that are computed with the
+// event's message. Their flags for lengths, ranges and rates stay those of the model
+// that the worker runs.
 //
 // A worker takes a readout from its model, or reads it from the job's registry,
 // beside its work. One that cannot get it does not bring its promotion into the
@@ -483,6 +514,18 @@
 // before refuse; a partition without one is as before. The number of partitions
 // changes only when all partitions have taken the newest promotion. States that are
 // imported into another job leave the promotions behind.
+//
+// # Shadows
+//
+// A shadow is a readout that scores what the answering one does, and answers nothing
+// (SetShadow). The job's entry lists them; nothing in the log does, for no state and
+// no prediction depends on them. An emitter publishes what they say on
+// <job>.shadow.<readout>.<p> before the commit of the same predictions, with
+// Eusn-Outs as the commit will have it, and waits for the server, but not for long
+// (internal/store/shadow.go). So each number comes once or more, with the same
+// content, or, where the server did not take it in time, not at all.
+// Eusn-Out-Created says when the job's output was made: a job that begins anew counts
+// from 1 again.
 //
 // # When room or input runs out
 //
@@ -510,7 +553,8 @@
 // input's numbers, so nobody can see afterwards whether a missing message
 // was the partition's. So while all input is still there, a worker asks the
 // server about partitions without new messages, and the record says up to
-// which number they had none. Two cases remain. Flags are set without need
+// which number they had none, whenever half of the input lies behind what it
+// said. Two cases remain. Flags are set without need
 // if no worker owned the partition while the input lost messages that came
 // after the partition's last one. A loss goes unnoticed, unless producers
 // number their messages, if a single message is deleted by hand, or if input

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -89,17 +90,17 @@ func (b brought) follow(ctx context.Context, e wire.Entry, log *slog.Logger) (br
 	return b, nil
 }
 
-// publish stores the model in the job's registry.
+// publish stores the model in the job's registry. How long one attempt may take
+// depends on the model's size, which the registry knows.
 func (b brought) publish(ctx context.Context, network, worker string) error {
-	ctx, cancel := context.WithTimeout(ctx, store.CommitTimeout)
-	defer cancel()
-	for {
+	for late := time.Now().Add(store.CommitTimeout); ; {
 		models, err := registry.Make(ctx, b.js, b.job)
 		if err == nil {
 			_, _, err = models.Add(ctx, b.model, b.head, network, b.name,
 				registry.Lineage{Who: "worker " + worker, When: registry.Now(), Command: "eusn-stream run"})
 		}
-		if !store.Unheard(err) || store.Pause(ctx, store.RetryWait) != nil { // another worker makes the bucket at this moment
+		again := store.Unheard(err) && time.Now().Before(late) // another worker makes the bucket at this moment
+		if !again || store.Pause(ctx, store.RetryWait) != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // manager keeps the ownerships of a run: it starts those of the partitions that
@@ -17,7 +18,7 @@ import (
 type manager struct {
 	run      *run
 	owned    map[int]*owner.Ownership
-	stopped  map[int]error // partitions that must not go on
+	stopped  map[int]error // partitions that must not continue
 	deferred map[int]*deferral
 	probing  atomic.Bool
 	told     atomic.Bool           // that the stage is reading
@@ -39,7 +40,7 @@ func (r *run) manage(ctx, last context.Context) error {
 	m := &manager{run: r, owned: map[int]*owner.Ownership{}, stopped: map[int]error{}, deferred: map[int]*deferral{}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.beside.Wait()
-	defer cancel() // what goes on beside is not waited for where an engine has failed
+	defer cancel() // what happens beside is not waited for where an engine has failed
 	m.beside.Go(func() {
 		if err := newMonitor(r.owners, r.began, r.ownerships, r.interruptions).watch(ctx); err != nil {
 			m.broken.Store(&err)
@@ -160,13 +161,58 @@ func (m *manager) turn(ctx context.Context) error {
 	if len(m.stopped) > 0 && mine == 0 && len(m.owned) == 0 {
 		return errors.Join(m.errors(), fmt.Errorf("pipeline: none of this worker's partitions can continue"))
 	}
-	if newest := m.follower.newest(try, m.run.server.Out, m.run.cfg.Job, m.run.self.readouts, m.run.log); newest.Number > 0 {
+	m.follow(try)
+	m.sweepOrphans(ctx)
+	return nil
+}
+
+// follow does what the job's entry says of promotions and shadows.
+func (m *manager) follow(ctx context.Context) {
+	r := m.run
+	e, _, err := store.ReadEntry(ctx, r.server.Out, r.cfg.Job)
+	if err != nil {
+		r.log.Debug("the job's entry cannot be read; it is read again", "err", err)
+		return
+	}
+	if newest := m.follower.newest(&e, r.self.readouts, r.log); newest.Number > 0 {
 		for _, t := range m.owned {
 			t.Promote(newest)
 		}
 	}
-	m.sweepOrphans(ctx)
-	return nil
+	r.shadow(&m.follower.shadowed, &e)
+}
+
+// shadow has the shards score the shadows that a job's entry names. It reports whether
+// some are still being read.
+func (r *run) shadow(f *shadowed, e *wire.Entry) (reading bool) {
+	all, other := f.of(e, r.self.readouts, r.self.head, r.log)
+	if other {
+		for _, one := range *all {
+			r.shown.shadows.Of(one.Name) // counted from now on
+		}
+		for _, s := range r.shards {
+			s.SetShadows(all)
+		}
+	}
+	return f.reading
+}
+
+// shadowWait is how long a worker's start waits for the readouts of shadows, so that
+// what it takes over has them from its first prediction on.
+const shadowWait = 5 * time.Second
+
+// openShadows has the shards score the job's shadows before there is anything to
+// predict.
+func (r *run) openShadows(ctx context.Context) error {
+	e, _, err := store.ReadEntry(ctx, r.server.Out, r.cfg.Job)
+	if err != nil {
+		return err
+	}
+	f, late := new(shadowed), time.Now().Add(shadowWait)
+	for r.shadow(f, &e) && time.Now().Before(late) && ctx.Err() == nil {
+		_ = store.Pause(ctx, 10*time.Millisecond)
+	}
+	return ctx.Err()
 }
 
 // start begins an ownership; reading is done when it is being read or has ended.

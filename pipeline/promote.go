@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/registry"
@@ -95,39 +94,52 @@ func Promote(ctx context.Context, js jetstream.JetStream, job, fingerprint strin
 	})
 }
 
+// PromoteAfter is Promote where a readout answers that somebody has compared with.
+// Where another one answers by now, the error is ErrPromotedMeanwhile.
+func PromoteAfter(ctx context.Context, js jetstream.JetStream, job, fingerprint, active string, now bool, who string) (Promotion, error) {
+	return promote(ctx, js, job, who, func(e *wire.Entry) (Promotion, error) {
+		if !answers(e, active) {
+			return Promotion{}, ErrPromotedMeanwhile
+		}
+		name, err := published(ctx, js, job, fingerprint, e)
+		return Promotion{Readout: name, Now: now}, err
+	})
+}
+
 // published is the name under which a readout of the registry may be promoted;
 // empty = the one that the job began with.
 func published(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) (string, error) {
 	if registry.Identity(fingerprint, e.Input) == e.Readout {
-		return "", nil
+		return "", firstUsable(ctx, js, job, e)
 	}
+	return fingerprint, scores(ctx, js, job, fingerprint, e)
+}
+
+// firstUsable refuses the readout that the job began with if it was retired. Where
+// the registry does not have it, the workers have it from their model.
+func firstUsable(ctx context.Context, js jetstream.JetStream, job string, e *wire.Entry) error {
 	models, err := registry.Open(ctx, js, job)
-	if err != nil {
-		return "", err
-	}
-	_, next, entry, err := models.Model(ctx, fingerprint)
 	if err == nil {
-		err = entry.Usable()
+		var first registry.Entry
+		if first, err = models.Find(ctx, e.Readout, e.Input); err == nil {
+			return first.Usable()
+		}
 	}
-	if err != nil {
-		return "", err
+	if errors.Is(err, registry.ErrNone) || errors.Is(err, registry.ErrNoEntry) {
+		return nil
 	}
-	began, err := models.Find(ctx, e.Readout, e.Input)
-	if err != nil {
-		return "", err
-	}
-	_, first, _, err := models.Model(ctx, began.Fingerprint)
-	if err != nil {
-		return "", err
-	}
-	return fingerprint, shard.CanFollow(first, next)
+	return err
 }
 
 // Rollback promotes the readout that answered before the newest promotion.
 func Rollback(ctx context.Context, js jetstream.JetStream, job string, now bool, who string) (Promotion, error) {
 	return promote(ctx, js, job, who, func(e *wire.Entry) (Promotion, error) {
 		before, err := previous(e.Promotions)
-		if err == nil && before != "" {
+		switch {
+		case err != nil:
+		case before == "":
+			err = firstUsable(ctx, js, job, e)
+		default:
 			before, err = published(ctx, js, job, before, e)
 		}
 		return Promotion{Readout: before, Now: now}, err
@@ -161,7 +173,7 @@ func promote(ctx context.Context, js jetstream.JetStream, job, who string, choos
 	case seq == 0 || e.Readout == "":
 		return fail(ErrNotBegun)
 	case e.Resize.UnderWay():
-		return fail(fmt.Errorf("%w from %d to %d: complete that first (eusn-stream job resize)", ErrResizing, e.Resize.Partitions, e.Resize.To))
+		return fail(underWay(e.Resize))
 	}
 	next, err := choose(&e)
 	if err == nil && next.Readout == e.Promotions.Last().Readout {
@@ -178,6 +190,7 @@ func promote(ctx context.Context, js jetstream.JetStream, job, who string, choos
 		return fail(err)
 	}
 	e.Promotions = e.Promotions.And(next)
+	withoutShadow(&e, next.Readout)
 	body, err := emptyOf(e.Meta)
 	if err != nil {
 		return Promotion{}, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -119,6 +120,7 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
 	c := quick("promote", 3)
+	c.StopTimeout = patience // a worker that is stopped releases its partitions, however busy the machine is
 	rng := rand.New(rand.NewPCG(3, 4))
 	const keys, rounds = 9, 5
 	sent, seqs := map[string][]pipelinetest.Packet{}, map[string]uint64{}
@@ -299,6 +301,21 @@ func TestPromotionsRefused(t *testing.T) {
 	if entry() != before {
 		t.Error("the job's entry has changed")
 	}
+
+	// Nor is the readout that the job began with, when that is retired.
+	if _, err := Promote(t.Context(), b.js, "refuse", b.published("refuse", m, "b"), false, "a"); err != nil {
+		t.Fatal(err)
+	}
+	first := b.published("refuse", m, "test")
+	if err := models.Retire(t.Context(), first, registry.Retirement{Who: "a", When: registry.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rollback(t.Context(), b.js, "refuse", false, "a"); !errors.Is(err, registry.ErrRetired) {
+		t.Errorf("rollback to a retired readout: %v", err)
+	}
+	if err := try(first); !errors.Is(err, registry.ErrRetired) {
+		t.Errorf("promotion of the first readout, retired: %v", err)
+	}
 }
 
 // A worker that cannot get a promoted readout, because the registry is gone, stops
@@ -344,4 +361,31 @@ func TestPromotionWaitsForItsReadout(t *testing.T) {
 	if shown := job.Header.Get(wire.HeaderReadout); names[shown] != nil || len(shown) != wire.HashDigits {
 		t.Errorf("the entry shows readout %q, which a program from before would take for its own", shown)
 	}
+}
+
+// On a cluster of three servers the job's model is in its registry before the first
+// worker reads, and a promotion reaches every partition. (A model that is not in the
+// registry is no model that a lagging server does not know yet: nobody waits for it.)
+func TestPromotionInCluster(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	b := newTrioRig(t)
+	c := quick("trio", 3)
+	c.Replicas, c.Lease = 3, 3*time.Second
+	r := b.start(only(m, m.Readouts[0]), c)
+	models, err := registry.Open(t.Context(), b.js, "trio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := models.List(t.Context()); err != nil || len(all) != 1 {
+		t.Fatalf("models %+v, %v; want the worker's", all, err)
+	}
+	if _, err := Promote(t.Context(), b.js, "trio", b.published("trio", m, "b"), false, "a"); err != nil {
+		t.Fatal(err)
+	}
+	b.taken("trio")
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	if got := b.await("trio", 1)["a"]; byName(t, m)[got[0].Readout] != m.Readouts[1] {
+		t.Errorf("readout %q", got[0].Readout)
+	}
+	r.stop(t)
 }

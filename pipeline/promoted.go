@@ -111,17 +111,13 @@ func (r *readouts) fromRegistry(name string) (*readout.Linear, error) {
 
 // follower looks for promotions of the job.
 type follower struct {
-	warned time.Time // that this worker cannot follow one
+	warned   time.Time // that this worker cannot follow one
+	shadowed shadowed
 }
 
 // newest is the job's newest promotion, with the number 0 where there is none that
 // this worker can follow: such a one does not come into the input.
-func (f *follower) newest(ctx context.Context, out jetstream.Stream, job string, has *readouts, log *slog.Logger) wire.Promotion {
-	e, _, err := store.ReadEntry(ctx, out, job)
-	if err != nil {
-		log.Debug("the job's entry cannot be read; it is read again", "err", err)
-		return wire.Promotion{}
-	}
+func (f *follower) newest(e *wire.Entry, has *readouts, log *slog.Logger) wire.Promotion {
 	p := e.Promotions.Last()
 	if p.Readout == "" {
 		return p

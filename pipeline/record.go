@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/record"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
@@ -22,7 +24,7 @@ import (
 // What keeps a recording from its work.
 var (
 	// ErrRecordInUse is a folder that another recorder writes to.
-	ErrRecordInUse = inlog.ErrInUse
+	ErrRecordInUse = dirlock.ErrHeld
 	// ErrRecordOther is a folder with a recording of something else.
 	ErrRecordOther = record.ErrOther
 	// ErrRecordDamaged is a newest file that cannot be read.
@@ -50,7 +52,7 @@ var RecordKeys = record.Keys
 
 // Record says what of a job's log is to be recorded, and where to.
 type Record struct {
-	Dir   string // a folder; a recording that is there goes on
+	Dir   string // a folder; a recording that is there continues
 	Files RecordFiles
 
 	// What was stored from From on (zero: from the first message). Messages of LeadIn
@@ -134,6 +136,28 @@ func (s *Stage) VerifyRecording(ctx context.Context, o Record, progress func(fil
 	return check.Run(ctx)
 }
 
+// RecordingNeeds is the first message of a job's input that a recording of it does
+// not have yet. It may be of any job that reads this input.
+func RecordingNeeds(ctx context.Context, js jetstream.JetStream, job, dir string, files RecordFiles) (uint64, error) {
+	j, err := store.Open(ctx, js, job)
+	if err != nil {
+		return 0, err
+	}
+	at, err := record.Reached(dir, files)
+	if err != nil {
+		return 0, err
+	}
+	if own := createdText(j); !strings.HasSuffix(at.Asked.Input, own) {
+		return 0, fmt.Errorf("pipeline: %s is a recording of %s, not of the input of job %q (%s): %w", dir, at.Asked.Input, job, own, ErrRecordOther)
+	}
+	return at.To.Seq + 1, nil
+}
+
+// createdText is how a recording names the input of a job.
+func createdText(j *store.Job) string {
+	return "created " + wire.CreatedText(j.In.CachedInfo().Created)
+}
+
 // recorder is a Record at work.
 type recorder struct {
 	o  Record
@@ -181,7 +205,7 @@ func (r *recorder) asked() record.Asked {
 	c, m := r.b.run.cfg, r.b.run.stage.Model
 	policy := state.OneState(m.Policy)
 	return record.Asked{
-		Input: fmt.Sprintf("job %s, created %s", r.b.job.Name, wire.CreatedText(r.b.job.In.CachedInfo().Created)),
+		Input: fmt.Sprintf("job %s, %s", r.b.job.Name, createdText(r.b.job)),
 		From:  r.o.FromText, Streams: r.o.Streams,
 		Settings: fmt.Sprintf("channels %s, policy %s %d %d, input %s, non_finite %s, reorder %d, reorder_bytes %d, max_streams %d",
 			strings.Join(m.Channels, " "), policy.Kind, policy.Length, policy.Gap, c.Input.Text(), c.NonFinite, c.Reorder, c.ReorderBytes, c.MaxStreams),

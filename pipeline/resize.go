@@ -31,7 +31,13 @@ var (
 	ErrAbandoning = resize.ErrAbandoning
 	// ErrPastCut is a change that cannot be abandoned any more.
 	ErrPastCut = resize.ErrPastCut
+	// ErrOtherChange is a change of another kind that must be completed first.
+	ErrOtherChange = resize.ErrOtherChange
 )
+
+// WrongState reports whether an error says that a state is not as its record says,
+// which is so where messages were answered under other settings.
+func WrongState(err error) bool { return errors.As(err, new(*state.Mismatch)) }
 
 // StepAbandon is the step of a change that is being abandoned.
 const StepAbandon = string(wire.ResizeAbandon)
@@ -40,16 +46,17 @@ const StepAbandon = string(wire.ResizeAbandon)
 type Resized struct {
 	Job        string `json:"job"`
 	Partitions int    `json:"partitions"`
-	Generation uint64 `json:"generation"` // how often the number has changed
-	Step       string `json:"step"`       // the one that is under way; empty = the change is complete
-	To         int    `json:"to"`         // while a change is under way
+	Generation uint64 `json:"generation"`     // how often the number has changed
+	Step       string `json:"step"`           // the one that is under way; empty = the change is complete
+	To         int    `json:"to"`             // while a change is under way
+	With       string `json:"with,omitempty"` // while the job is given the states of another one: which
 }
 
 func resized(job string, r wire.Resize) Resized {
-	return Resized{Job: job, Partitions: r.Partitions, Generation: r.Generation, Step: string(r.Step), To: r.To}
+	return Resized{Job: job, Partitions: r.Partitions, Generation: r.Generation, Step: string(r.Step), To: r.To, With: r.With}
 }
 
-// Resize changes the job's number of partitions to another one, or goes on with
+// Resize changes the job's number of partitions to another one, or continues with
 // a change to that number which was begun. No worker may run; producers need not
 // stop. Config, Model and NewEngine must be those of the job, with which what
 // was stored before is answered; Config.Partitions is not used. It may be ended
@@ -70,11 +77,11 @@ func (s *Stage) Resize(ctx context.Context, to int, progress func(step string, d
 		return promotionTaken(ctx, j.JS, j.Name)
 	}
 	j.Alone = func(ctx context.Context) error { return notRead(ctx, j.JS, j.Name) }
-	if j.Shape, err = s.mayResize(ctx, j); err != nil {
+	if j.Shape, err = s.mayResize(ctx, j.Name, j.Out); err != nil {
 		return Resized{}, err
 	}
 	j.Drain = func(ctx context.Context, generation uint64, partitions int, upTo uint64, mixed *store.Mixed) error {
-		return s.drainTo(ctx, partitions, &draining{generation, upTo, mixed}, progress)
+		return s.drainTo(ctx, partitions, &draining{generation: generation, to: upTo, mixed: mixed}, progress)
 	}
 	if progress != nil {
 		j.Progress = func(step wire.ResizeStep, done, all int) { progress(string(step), done, all) }
@@ -199,7 +206,7 @@ func (s *Stage) noWorkers(ctx context.Context, js jetstream.JetStream) error {
 			for subject := range info.State.Subjects {
 				names = append(names, subject[strings.LastIndexByte(subject, '.')+1:])
 			}
-			return fmt.Errorf("pipeline: %w: %s: stop them; producers may go on, and what they send is answered afterwards", ErrWorkers, strings.Join(names, ", "))
+			return fmt.Errorf("pipeline: %w: %s: stop them; producers may continue, and what they send is answered afterwards", ErrWorkers, strings.Join(names, ", "))
 		}
 		if err := store.Pause(ctx, store.RetryWait); err != nil {
 			return err
@@ -209,7 +216,7 @@ func (s *Stage) noWorkers(ctx context.Context, js jetstream.JetStream) error {
 
 // mayResize makes sure, before anything changes, that the stage's model and
 // input format are the job's, and returns the shape of its states.
-func (s *Stage) mayResize(ctx context.Context, j *resize.Job) (state.Shape, error) {
+func (s *Stage) mayResize(ctx context.Context, job string, out jetstream.Stream) (state.Shape, error) {
 	alone := *s
 	alone.Config.Partitions, alone.Config.Shards = 1, 1
 	r, err := alone.prepare()
@@ -221,11 +228,11 @@ func (s *Stage) mayResize(ctx context.Context, j *resize.Job) (state.Shape, erro
 		return state.Shape{}, err
 	}
 	defer sh.Close()
-	e, _, err := j.Read(ctx)
+	e, _, err := store.ReadEntry(ctx, out, job)
 	if err != nil {
 		return state.Shape{}, err
 	}
-	if r.self.input, err = inputOf(ctx, j.Out, j.Name, s.Model, r.self.head, r.cfg.Input); err != nil {
+	if r.self.input, err = inputOf(ctx, out, job, s.Model, r.self.head, r.cfg.Input); err != nil {
 		return state.Shape{}, err
 	}
 	r.self.model, r.self.arithmetic = sh.Machine.Shape.Identity(), sh.Arithmetic
@@ -233,7 +240,7 @@ func (s *Stage) mayResize(ctx context.Context, j *resize.Job) (state.Shape, erro
 		return state.Shape{}, err
 	}
 	if what := r.self.model.Differs(e.Identity); what != "" {
-		return state.Shape{}, r.self.refuse(j.Name, what, e)
+		return state.Shape{}, r.self.refuse(job, what, e)
 	}
 	return sh.Machine.Shape, nil
 }

@@ -140,7 +140,12 @@ func (r *run) open(ctx context.Context) error {
 	})
 	if err == nil {
 		r.server.In.From = r.self.source.From
-		err = r.patiently(ctx, func() error { return stillSettled(ctx, r.server.JS, r.self.source) })
+	}
+	if err == nil && r.stage.drain == nil {
+		err = r.patiently(ctx, func() error { return stillSettled(ctx, r.server.JS, r.cfg.Job, r.self.source) })
+	}
+	if err == nil {
+		err = r.openShadows(ctx)
 	}
 	if err == nil {
 		r.owners.Generation, r.owners.Drain, err = r.stage.drain.generationOf(r.cfg, r.self.resize)
@@ -152,7 +157,8 @@ func (r *run) open(ctx context.Context) error {
 // the number of partitions open takes the job's, also where another worker makes
 // the job at the same time.
 func (r *run) ensureStreams(ctx context.Context) error {
-	if r.stage.drain != nil { // they are there, and the input gives keys to other partitions already
+	if d := r.stage.drain; d != nil { // they are there, and the input gives keys to other partitions already
+		r.self.source = d.source
 		return nil
 	}
 	cfg, source, err := settleSource(ctx, r.server.JS, r.stage.Config)
@@ -235,6 +241,11 @@ func (r *run) openShards(ctx context.Context) error {
 		return fmt.Errorf("pipeline: %w", err)
 	}
 	begun := wire.CreatedText(out.CachedInfo().Created)
+	patience := cmp.Or(r.stage.shadowing, store.ShadowPatience)
+	shadows, err := store.ShadowPublisher(r.server.JS.Conn(), maxPartitions, patience)
+	if err != nil {
+		return err
+	}
 	for range r.cfg.Shards {
 		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.self.head, r.stage.NewEngine, r.counters, r.log)
 		if err != nil {
@@ -251,6 +262,7 @@ func (r *run) openShards(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		e.Shadow(&store.Shadows{JS: shadows, Job: r.cfg.Job, Begun: begun, Patience: patience, Log: r.log}, &r.shown.shadows)
 		r.emitters = append(r.emitters, e)
 	}
 	r.self.model, r.self.arithmetic = r.shards[0].Machine.Shape.Identity(), r.shards[0].Arithmetic

@@ -33,6 +33,8 @@ var unguarded = map[string]safeguard{
 	"noinput": {Safeguards: owner.Safeguards{Trusting: true, Claimed: func(p *state.Partition, _ error) error { p.Want.At = 0; return nil }}},
 	// a state rebuilt is not compared with the record's digest
 	"nodigest": {Safeguards: owner.Safeguards{Claimed: func(p *state.Partition, input error) error { p.Want.At = 0; return input }}},
+	// which readouts answer is not taken from the snapshot
+	"noreadouts": {Safeguards: owner.Safeguards{Restored: (*state.Partition).ForgetPromotions}},
 	// nobody asks whether the input went back under the worker
 	"noreset": {Safeguards: owner.Safeguards{Trusting: true}},
 	// every model passes for the job's

@@ -132,7 +132,7 @@ func otherSource(job, theirs, own string) error {
 func sharedInput(ctx context.Context, js jetstream.JetStream, job, other string) (jetstream.Stream, error) {
 	e, _, err := entryOf(ctx, js, other)
 	if err == nil {
-		err = settled(e, other)
+		err = settled(e, job, other)
 	}
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (s SharedInput) begin(ctx context.Context, js jetstream.JetStream, in jetst
 // stillSettled looks at the job whose input a job reads once more, after the entry
 // says that it does: from then on a change of the number of partitions is refused,
 // and one that began before is seen here.
-func stillSettled(ctx context.Context, js jetstream.JetStream, source wire.Source) error {
+func stillSettled(ctx context.Context, js jetstream.JetStream, job string, source wire.Source) error {
 	if source.Job == "" {
 		return nil
 	}
@@ -199,15 +199,16 @@ func stillSettled(ctx context.Context, js jetstream.JetStream, source wire.Sourc
 	if err != nil {
 		return err
 	}
-	return settled(e, source.Job)
+	return settled(e, job, source.Job)
 }
 
-// settled refuses a job whose number of partitions changes.
-func settled(e wire.Entry, job string) error {
-	if !e.Resize.UnderWay() {
+// settled refuses to read the input of a job whose number of partitions changes, or
+// which is to go on with the states of this very reader.
+func settled(e wire.Entry, reader, job string) error {
+	if !e.Resize.UnderWay() || e.Resize.With != "" && e.Resize.With != reader {
 		return nil
 	}
-	return fmt.Errorf("pipeline: the input of job %q cannot be read now: %w from %d to %d: complete that with eusn-stream job resize --to %d, or abandon it, and start this worker again", job, ErrResizing, e.Resize.Partitions, e.Resize.To, e.Resize.To)
+	return fmt.Errorf("pipeline: the input of job %q cannot be read now: %w, or abandon it, and start this worker again", job, underWay(e.Resize))
 }
 
 // formatOn is how a job reads the messages of another job's input. A new job reads

@@ -80,7 +80,8 @@ func TestTwoJobsOnOneInput(t *testing.T) {
 	b.storedOnce(t, len(packets))
 }
 
-// storedOnce makes sure that one NATS stream holds the samples, once.
+// storedOnce makes sure that one NATS stream holds the samples, once; -1 messages:
+// some were removed.
 func (b *rig) storedOnce(t *testing.T, messages int) {
 	t.Helper()
 	if _, err := b.js.Stream(t.Context(), wire.InputStream("green")); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -90,7 +91,7 @@ func (b *rig) storedOnce(t *testing.T, messages int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := in.CachedInfo().State.Msgs; n != uint64(messages) {
+	if n := in.CachedInfo().State.Msgs; messages >= 0 && n != uint64(messages) {
 		t.Errorf("the input has %d messages, want the %d that were published", n, messages)
 	}
 	j, err := admin.Open(t.Context(), b.js, "green")

@@ -38,10 +38,11 @@ type Stage struct {
 	// Optional: DefaultPartitions.
 	NewPartitions int
 
-	keep  time.Duration // how long what a record names no more is kept; 0 = keepReplaced, less = not
-	apart time.Duration // how long partitions read by their own consumers after a common one; 0 = owner.ApartTime; tests
-	guard safeguard     // how it keeps to exactly-once
-	drain *draining     // nil but where it works for Resize
+	keep      time.Duration // how long what a record names no more is kept; 0 = keepReplaced, less = not
+	apart     time.Duration // how long partitions read by their own consumers after a common one; 0 = owner.ApartTime; tests
+	shadowing time.Duration // how long a commit waits for shadows; 0 = store.ShadowPatience; tests
+	guard     safeguard     // how it keeps to exactly-once
+	drain     *draining     // nil but where it works for Resize
 
 	resizeHook func(what string) error // what a test does before a step of Resize
 	clock      func() time.Time        // what leases read; nil = time.Now
@@ -54,9 +55,9 @@ type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, er
 // Run is the live stage: it creates or checks the job's NATS streams, joins
 // the job's workers, and works on its share of the partitions until ctx ends.
 // Then it finishes what is in hand, stores its states, gives its partitions up
-// and returns nil. A partition that must not go on (data lost or changed, a
+// and returns nil. A partition that must not continue (data lost or changed, a
 // state that does not come out as it was) is stopped with a line in the log;
-// the others go on. Run returns an error when nothing of its share is left,
+// the others continue. Run returns an error when nothing of its share is left,
 // when it cannot start, when an engine fails, and at its end for partitions
 // it has stopped. All goroutines have ended by then.
 //

@@ -76,7 +76,7 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part 
 }
 
 // Import makes the states in a snapshot the beginning of a partition of a job
-// that has not run yet: streams go on in the middle of their sequences, and
+// that has not run yet: streams continue in the middle of their sequences, and
 // producers with their numbers. It creates the job's NATS streams. The number
 // of partitions must be that of the job the snapshot comes from.
 func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) error {
@@ -120,7 +120,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	if err != nil {
 		return err
 	}
-	// The readout is the first worker's: any may go on from these states.
+	// The readout is the first worker's: any may continue from these states.
 	own := wire.Entry{Identity: sh.Identity(), Worker: "import", Source: source}
 	switch job, err := agree(ctx, &own, js, out, snaps, c.Job, empty); {
 	case err != nil:

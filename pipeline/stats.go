@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +17,26 @@ import (
 // works under.
 type Counters struct {
 	counts  stats.Counters
+	shadows stats.Shadows
 	running atomic.Pointer[run] // for Status; nil while none is connected
+}
+
+// ShadowStats is what a running stage counts of one of the job's shadows.
+type ShadowStats struct {
+	Readout     string // its fingerprint
+	Predictions uint64 // that the server has
+	Missed      uint64 // left out: the server did not take them in time, or one is too large for it
+	Agreeing    uint64 // of both: those of the class that was predicted
+}
+
+// Shadows are the counts of all shadows since the start, by their readouts.
+func (c *Counters) Shadows() []ShadowStats {
+	var all []ShadowStats
+	c.shadows.Each(func(readout string, n *stats.Shadow) {
+		all = append(all, ShadowStats{readout, n.Predictions.Load(), n.Missed.Load(), n.Agreeing.Load()})
+	})
+	slices.SortFunc(all, func(a, b ShadowStats) int { return strings.Compare(a.Readout, b.Readout) })
+	return all
 }
 
 // Stats is a snapshot of Counters: totals since the start unless they say

@@ -33,6 +33,7 @@ export interface Prediction {
   seq: bigint; // where the sequence's last sample was
   row: number;
   time: bigint | null; // ns since 1970
+  readout: string | null; // which one answered, where readouts of the job were promoted (docs/models.md)
   message: number; // in the job's output: continue with from one higher
   index: number; // its place in the message
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/bits"
@@ -184,6 +185,74 @@ func TestTruthOfSilence(t *testing.T) {
 	}
 }
 
+// Which readout makes a prediction, worked out by hand: sequences of two samples,
+// which are messages; the promotion stands behind the third.
+func TestTruthOfPromotions(t *testing.T) {
+	for _, c := range []struct{ what, policy, events, want, first string }{
+		{"at the next sequence", "marked", `{"Number":1,"Readout":"b"}`, "2:,4:,6:b", "2:,4:,6:"},
+		{"now", "marked", `{"Number":1,"Readout":"b","Now":true}`, "2:,4:b,6:b", "2:,4:,6:"},
+		{"back", "marked", `{"Number":1,"Readout":"b"};{"Number":2}`, "2:,4:,6:", "2:,4:,6:"},
+		{"late", "marked", `{"Number":2,"Readout":"c"};{"Number":1,"Readout":"b","Now":true}`, "2:,4:,6:c", "2:,4:,6:"},
+		{"of another partition", "marked", `{"Partition":1,"Number":1,"Readout":"b"}`, "2:,4:,6:", "2:,4:,6:"},
+	} {
+		p := handmade(6)
+		for i, m := range p.messages["k"] {
+			m.x, m.times, m.ends = m.x[:2], m.times[:1], []bool{i%2 == 1}
+		}
+		one, err := newModel(c.policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := withHeads(one, c.policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := newTruth(p, m, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.readouts.names, tr.readouts.partition = []string{"a", "b", "c"}, func(key string) int { return partitionOf(key, 2) }
+		at := partitionOf("k", 2)
+		for seq := uint64(1); seq <= 6; seq++ {
+			if err := tr.take(p.message("k", seq), seq); err != nil {
+				t.Fatal(err)
+			}
+			for body := range strings.SplitSeq(c.events, ";") {
+				var where struct{ Partition int }
+				if err := json.Unmarshal([]byte(body), &where); err != nil {
+					t.Fatal(err)
+				}
+				if in := (at + where.Partition) % 2; seq == 3 {
+					body = fmt.Sprintf(`%s,"Partition":%d}`, strings.TrimSuffix(body, "}"), in)
+					if err := tr.promote(stored{seq: 3, partition: in, data: []byte(body)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		says := func(all []codec.Prediction) string {
+			var list []string
+			for _, p := range all {
+				list = append(list, fmt.Sprint(p.Seq, ":", p.Readout))
+			}
+			return strings.Join(list, ",")
+		}
+		got, first := tr.predictions["k"], tr.readouts.first["k"]
+		if says(got) != c.want || says(first) != c.first {
+			t.Errorf("%s: predictions %s, want %s; without promotions %s", c.what, says(got), c.want, says(first))
+		}
+		for i := range got {
+			if same := slices.Equal(got[i].Scores, first[i].Scores); same != (got[i].Readout == "") {
+				t.Errorf("%s: prediction %d of readout %q, scores %v; of the first one %v", c.what, i, got[i].Readout, got[i].Scores, first[i].Scores)
+			}
+		}
+	}
+	tr := told(t, handmade(1), "marked", 0, nil)
+	if err := tr.promote(stored{data: []byte(`{"Number":1,"Readout":"x"}`)}); err == nil {
+		t.Error("a readout that nobody published is promoted")
+	}
+}
+
 // The comparison must find each change of a right output, and count it exactly.
 func TestAuditFindsEachFault(t *testing.T) {
 	p := newPlan(1, traffic{Keys: 6, Messages: 30, Gateways: 3, Repeat: .1}, true)
@@ -209,6 +278,7 @@ func TestAuditFindsEachFault(t *testing.T) {
 		}, 0, 0, 1},
 		{"a class", func(p []codec.Prediction) []codec.Prediction { p[2].Class ^= 1; return p }, 0, 0, 1},
 		{"a flag", func(p []codec.Prediction) []codec.Prediction { p[2].Flags ^= codec.FlagGap; return p }, 0, 0, 1},
+		{"another readout", func(p []codec.Prediction) []codec.Prediction { p[2].Readout = "b"; return p }, 0, 0, 1},
 		{"a time", func(p []codec.Prediction) []codec.Prediction { p[2].Time++; return p }, 0, 0, 1},
 		{"another row", func(p []codec.Prediction) []codec.Prediction { p[2].Row = 77; return p }, 1, 0, 1},
 		{"another stream", func(p []codec.Prediction) []codec.Prediction { p[2].Stream = "ghost"; return p }, 1, 0, 1},
@@ -360,7 +430,7 @@ func TestMatrices(t *testing.T) {
 		messages += s.Traffic.Keys * s.Traffic.Messages
 	}
 	// A message of these plans makes about one prediction.
-	if runs < 40 || kills < 200 || zombies < 60 || servers < 60 || splits < 30 || messages < 480_000 || len(controls) != 9 {
+	if runs < 40 || kills < 200 || zombies < 60 || servers < 60 || splits < 30 || messages < 480_000 || len(controls) != 10 {
 		t.Errorf("the long matrix plans %d runs, %d worker kills, %d zombies, %d server kills, %d partitions, %d messages and controls %v",
 			runs, kills, zombies, servers, splits, messages, controls)
 	}

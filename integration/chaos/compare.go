@@ -17,6 +17,9 @@ import (
 func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	r.audit = newAudit(r.truth.predictions, r.scenario.Partitions)
 	r.audit.may = r.scenario.May
+	if names := r.truth.readouts.names; len(names) > 0 {
+		r.audit.first = names[0]
+	}
 	holes := r.scenario.May.lenient()
 	var read uint64
 	var stopped stops

@@ -25,7 +25,8 @@
 // final state shows in a prediction. Then everything but the input is deleted,
 // and one undisturbed worker processes the input again: the digest of each
 // partition, which covers every state and all bookkeeping, must be the same
-// (states.go).
+// (states.go). In runs with promotions the input says which readout makes a
+// prediction (silence.go); the undisturbed worker's job has none.
 //
 // Some runs take data from the servers' stores (harm.go, power.go). They compare
 // with what the producers meant. Instead of equal predictions, each run may

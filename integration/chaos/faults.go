@@ -61,7 +61,11 @@ func (s *scenario) schedule(seed uint64) []event {
 		all = append(all, event{at: s.Load * time.Duration(i+1) / time.Duration(len(s.Workers)), kind: scaleTo, pick: uint32(n)})
 	}
 	for i, h := range s.Harms {
-		all = append(all, event{at: time.Duration(h.At * float64(s.Load)), kind: harming, pick: uint32(i)})
+		at := h.At
+		if h.What == promotion {
+			at += promotedUntil * rng.Float64() / float64(s.harms(promotion))
+		}
+		all = append(all, event{at: time.Duration(at * float64(s.Load)), kind: harming, pick: uint32(i)})
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return int(a.at - b.at) })
 	return all

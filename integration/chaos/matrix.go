@@ -268,6 +268,10 @@ func powerFaults() []*scenario {
 // workerFaults are runs whose workers, servers and links break.
 func workerFaults() []*scenario {
 	scale := []int{1, 3, 2}
+	promoted := base("promotions").with(func(s *scenario) {
+		s.Policy, s.Workers, s.Harms = "early", scale, promotions(12)
+		s.Kills, s.Zombies, s.Restarts, s.ServerKills = 6, 1, 2, 2
+	})
 	return []*scenario{
 		base("calm").with(func(s *scenario) { s.Load = 5 * time.Second }),
 
@@ -314,6 +318,16 @@ func workerFaults() []*scenario {
 			s.Kills, s.Zombies, s.Splits, s.Cuts, s.ServerKills = 4, 1, 1, 2, 3
 		}),
 
+		promoted,
+		promoted.unsafe("promotions-forgotten", "noreadouts"),
+		base("promotions-window").with(func(s *scenario) {
+			s.Policy, s.Slots, s.Kills, s.Zombies, s.Harms = "window", 30, 6, 1, promotions(12)
+		}),
+		base("promotions-cluster").with(func(s *scenario) {
+			s.Nodes, s.Workers, s.Load, s.Policy, s.Harms = 3, scale, 25*time.Second, "count", promotions(10)
+			s.Kills, s.Zombies, s.ServerKills = 4, 1, 3
+		}),
+
 		base("no-fence").with(func(s *scenario) { s.Unsafe, s.Zombies, s.Splits = "nofence", 2, 1 }),
 		base("no-dedup").with(func(s *scenario) { s.Unsafe, s.Load = "nodedup", 5*time.Second }),
 		base("msg-id-only").with(func(s *scenario) { s.Unsafe, s.Zombies, s.Splits, s.Kills = "msgid", 2, 1, 2 }),
@@ -333,7 +347,7 @@ type entry struct {
 var matrices = map[string][]entry{
 	"short": {
 		{"cluster-scale", 1}, {"scale-mixed", 1}, {"idle-spill", 1}, {"rewind-input", 1}, {"limit-input", 1},
-		{"no-dedup", 1}, {"no-fence", 1}, {"rewind-no-reset", 1},
+		{"promotions", 1}, {"no-dedup", 1}, {"no-fence", 1}, {"rewind-no-reset", 1}, {"promotions-forgotten", 1},
 	},
 	"long": {
 		{"calm", 1},
@@ -342,7 +356,7 @@ var matrices = map[string][]entry{
 		{"server-kills", 3}, {"embedded-kills", 1}, {"links", 2}, {"one-way", 2}, {"zombies", 5}, {"splits", 6}, {"disorder", 3},
 		{"scale", 3}, {"scale-mixed", 6}, {"three-zombies", 6},
 		{"cluster-kills", 4}, {"cluster-scale", 6}, {"cluster-window", 4},
-		{"unnumbered", 1}, {"unnumbered-servers", 1}, {"deaths", 1}, {"split-commits", 1}, {"rivals", 1},
+		{"unnumbered", 1}, {"unnumbered-servers", 1}, {"deaths", 1}, {"split-commits", 1}, {"rivals", 1}, {"promotions", 2}, {"promotions-window", 1}, {"promotions-cluster", 1},
 		{"rewind-input", 1}, {"rewind-input-restart", 1}, {"rewind-input-resend", 1}, {"rewind-output", 1}, {"rewind-output-restart", 1},
 		{"rewind-all", 1}, {"rewind-all-resend", 1}, {"rewind-all-restart", 1}, {"rewind-states", 1},
 		{"purge-unread", 1}, {"purge-unread-unnumbered", 1}, {"delete-unread", 1}, {"delete-answered", 1}, {"limit-input", 1}, {"limit-output", 1}, {"limit-output-all", 1},
@@ -351,7 +365,7 @@ var matrices = map[string][]entry{
 		{"sum-input", 1}, {"sum-embedded", 1}, {"sum-output", 1}, {"sum-states", 1},
 		{"power", 1}, {"power-always", 1}, {"power-three", 1}, {"power-three-always", 1},
 		{"no-fence", 2}, {"no-dedup", 2}, {"msg-id-only", 2},
-		{"unnumbered-no-fence", 1}, {"deaths-no-dedup", 1}, {"split-no-ahead", 1}, {"rivals-any-model", 1}, {"one-way-no-fence", 1},
+		{"unnumbered-no-fence", 1}, {"deaths-no-dedup", 1}, {"split-no-ahead", 1}, {"rivals-any-model", 1}, {"one-way-no-fence", 1}, {"promotions-forgotten", 1},
 		{"rewind-no-reset", 1}, {"rewind-no-input", 1}, {"delete-no-digest", 1},
 		{"flip-no-input", 1}, {"power-no-input", 1}, {"sum-stock", 1},
 	},

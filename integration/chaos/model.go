@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -29,6 +30,24 @@ const ranged = 0.97
 // sequence, and inputs that depend on the sample before. The readout's numbers
 // are random: bits are compared, not accuracy.
 func newModel(policy string) (*reservoir.Model, error) { return drawModel(policy, 3, 5, 3) }
+
+// heads is how many readouts a job of the runs with promotions has: the one that it
+// begins with, and others of the same network and classes.
+const heads = 3
+
+// withHeads is a model with readouts of other seeds beside its own.
+func withHeads(m *reservoir.Model, policy string) (*reservoir.Model, error) {
+	all := *m
+	all.Readouts = slices.Clone(m.Readouts)
+	for head := uint64(1); head < heads; head++ {
+		other, err := drawModel(policy, 3, 5+head, len(m.Readouts[0].Classes))
+		if err != nil {
+			return nil, err
+		}
+		all.Readouts = append(all.Readouts, other.Readouts[0])
+	}
+	return &all, nil
+}
 
 // drawModel draws a network and a readout from these seeds.
 func drawModel(policy string, network, head uint64, columns int) (*reservoir.Model, error) {

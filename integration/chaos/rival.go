@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,4 +56,160 @@ func rival(at float64, what string, other func() (*reservoir.Model, error)) harm
 		}
 		return err
 	}}
+}
+
+const (
+	promotion      = "promotion"      // the kind of a harm that is none: another readout answers from now on
+	promotedUntil  = 0.9              // of the load
+	promotedWithin = 30 * time.Second // by when a promotion is in the job's entry, and, with all workers there, in every partition
+)
+
+// promotions are so many promotions and rollbacks, each at a random moment of its part
+// of the load (schedule).
+func promotions(n int) (all []harm) {
+	for i := range n {
+		all = append(all, harm{promotion, promotedUntil * float64(i) / float64(n), func(ctx context.Context, r *run, js jetstream.JetStream) error {
+			return r.promote(ctx, js, r.rng(fmt.Sprint(i, promotion)))
+		}})
+	}
+	return all
+}
+
+// model runs a command of the program that works with the job's models.
+func (r *run) model(name string, args ...string) (*proc, error) {
+	args = append([]string{r.worker, "model"}, args...)
+	return r.procs.start(name, nil, append(args, "--job", job, "--nats-url", r.cluster.url(), "--who", "chaos")...)
+}
+
+// publishHeads stores the readouts of a run with promotions in the job's registry.
+func (r *run) publishHeads(ctx context.Context, js jetstream.JetStream) error {
+	if r.scenario.harms(promotion) == 0 {
+		return nil
+	}
+	for i, head := range r.truth.model.Readouts {
+		m := *r.truth.model
+		m.Readouts = m.Readouts[i : i+1]
+		name := fmt.Sprint("publish-", i)
+		file := filepath.Join(r.dir, name+".safetensors")
+		if err := m.Save(file); err != nil {
+			return fmt.Errorf("chaos: readout %s: %w", head.Name, err)
+		}
+		err := asking(ctx, func(context.Context) error { // until the first worker has begun the job
+			if late := ctx.Err(); late != nil {
+				return late
+			}
+			os.Remove(filepath.Join(r.dir, name+".log"))
+			p, err := r.model(name, "publish", file)
+			if err != nil {
+				return err
+			}
+			<-p.done
+			text, err := os.ReadFile(filepath.Join(r.dir, name+".log"))
+			lines := strings.Fields(string(text))
+			if err != nil || p.how() != endedWell || len(lines) == 0 {
+				return fmt.Errorf("chaos: model publish ended with %s: %s (%v)", p.how(), text, err)
+			}
+			r.truth.readouts.names = append(r.truth.readouts.names, lines[len(lines)-1])
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// promote has another readout answer: one of the registry, or that of before. The
+// command waits for the partitions; the run does not.
+func (r *run) promote(ctx context.Context, js jetstream.JetStream, rng *rand.Rand) error {
+	ctx, cancel := context.WithTimeout(ctx, promotedWithin)
+	defer cancel()
+	before, err := promotionOf(ctx, js)
+	if err != nil {
+		return err
+	}
+	for choice := rng.IntN(heads); ctx.Err() == nil; choice++ { // one that answers already is refused
+		args := []string{"rollback"} // also to the job's first one
+		if head := choice % heads; head > 0 {
+			args = []string{"promote", r.truth.readouts.names[head]}
+		}
+		if rng.IntN(3) == 0 {
+			args = append(args, "--now")
+		}
+		p, err := r.model(fmt.Sprint("promotion-", before+1), args...)
+		if err != nil {
+			return err
+		}
+		r.fleet.pending.Go(func() {
+			select {
+			case <-p.done:
+			case <-time.After(promotedWithin):
+				p.kill()
+			}
+		})
+		for refused := false; !refused && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+			refused = p.ended() && p.how() != endedWell
+			if now, err := promotionOf(ctx, js); err != nil || now > before {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("promotion %d is not in the job's entry after %v; promotion-%[1]d.log says why", before+1, promotedWithin)
+}
+
+// promotionOf is the number of the job's newest promotion.
+func promotionOf(ctx context.Context, js jetstream.JetStream) (number uint64, err error) {
+	var entry *jetstream.RawStreamMsg
+	err = asking(ctx, func(ctx context.Context) error {
+		s, err := js.Stream(ctx, outputStream)
+		if err == nil {
+			entry, err = s.GetLastMsgForSubject(ctx, job+".out.job")
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("chaos: the job's entry: %w", err)
+	}
+	var all []struct{ Number uint64 }
+	if text := entry.Header.Get("Eusn-Promotions"); text != "" {
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			return 0, fmt.Errorf("chaos: promotions of the job: %q: %w", text, err)
+		}
+		number = all[len(all)-1].Number
+	}
+	return number, nil
+}
+
+// promotionsTaken waits until the newest promotion is in each partition's input, and
+// expects that several readouts have answered.
+func (r *run) promotionsTaken(ctx context.Context, js jetstream.JetStream) error {
+	if r.scenario.harms(promotion) == 0 {
+		return nil
+	}
+	newest, err := promotionOf(ctx, js)
+	if err != nil {
+		return err
+	}
+	var late []int
+	for begin := time.Now(); time.Since(begin) < promotedWithin; time.Sleep(200 * time.Millisecond) {
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.input); err != nil {
+			return err
+		}
+		late = nil
+		for p := range r.scenario.Partitions {
+			if r.truth.readouts.now[p].number < newest {
+				late = append(late, p)
+			}
+		}
+		if late == nil {
+			break
+		}
+	}
+	if late != nil {
+		r.result.fail("promotion %d is not in partitions %v %v after the load", newest, late, promotedWithin)
+	}
+	if len(r.truth.readouts.used) < 2 {
+		r.result.fail("predictions by readout: %v, want some of two or more: the run has lost its subject", r.truth.readouts.used)
+	}
+	return nil
 }

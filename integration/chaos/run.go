@@ -109,7 +109,14 @@ func (r *run) prepare() error {
 	}
 	p := newPlan(r.seed, r.scenario.Traffic, m.Policy.Kind == "marked")
 	r.producers = newProducers(p)
-	r.truth, err = newTruth(p, m, r.scenario.Reorder)
+	if r.scenario.harms(promotion) > 0 {
+		if m, err = withHeads(m, r.scenario.Policy); err != nil {
+			return err
+		}
+	}
+	if r.truth, err = newTruth(p, m, r.scenario.Reorder); err == nil {
+		r.truth.readouts.partition = func(key string) int { return partitionOf(key, r.scenario.Partitions) }
+	}
 	return err
 }
 
@@ -135,11 +142,17 @@ func (r *run) do(ctx context.Context) error {
 	if err := awaitStreams(ctx, js); err != nil {
 		return err
 	}
+	if err := r.publishHeads(ctx, js); err != nil {
+		return err
+	}
 	if err := r.load(ctx, js); err != nil {
 		return err
 	}
 	r.fleet.pending.Wait() // the last zombie has woken up and gone
 	if err := r.hush(ctx, js); err != nil {
+		return err
+	}
+	if err := r.promotionsTaken(ctx, js); err != nil {
 		return err
 	}
 	if err := r.closeSequences(ctx, js); err != nil {
@@ -261,8 +274,11 @@ func (r *run) input(s stored) error {
 		return fmt.Errorf("chaos: subject %s in the input", s.subject)
 	}
 	key := s.tokens[3]
-	if s.header.Get(headerKind) == "idle" {
+	switch s.header.Get(headerKind) {
+	case "idle":
 		return r.truth.silence(s)
+	case promoteKind:
+		return r.truth.promote(s)
 	}
 	header := headerSeq
 	if r.scenario.Traffic.Unnumbered {

@@ -5,10 +5,48 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
+
+// promoteKind is the Eusn-Kind of a promotion in the input.
+const promoteKind = "promote"
+
+// promote applies a promotion, which is a message of the input, to the partition's
+// streams.
+func (t *truth) promote(s stored) error {
+	var e struct {
+		Partition int
+		Number    uint64
+		Readout   string // empty = the first one
+		Now       bool
+	}
+	if err := json.Unmarshal(s.data, &e); err != nil {
+		return fmt.Errorf("chaos: input message %d is no promotion: %w", s.seq, err)
+	}
+	head := max(0, slices.Index(t.readouts.names, e.Readout))
+	if e.Partition != s.partition || head == 0 && e.Readout != "" {
+		return fmt.Errorf("chaos: the promotion %d in partition %d is for %d, of readout %q, which is none of %q", s.seq, s.partition, e.Partition, e.Readout, t.readouts.names)
+	}
+	if e.Number <= t.readouts.now[s.partition].number {
+		return nil
+	}
+	t.readouts.now[s.partition] = promoted{e.Number, head}
+	if !e.Now {
+		return nil
+	}
+	for key, p := range t.keys {
+		if t.readouts.partition(key) != s.partition {
+			continue
+		}
+		for _, open := range p.streams {
+			open.began = []headed{{0, head}}
+		}
+	}
+	return nil
+}
 
 // endEvent is what a worker writes into the input for streams that were silent
 // for too long.

@@ -23,6 +23,7 @@ type truth struct {
 	reorder int // messages a key may hold back while one is missing; 0 = none
 
 	keys        map[string]*producer
+	readouts    readouts                      // which of the model's make the predictions
 	predictions map[string][]codec.Prediction // by stream, in order
 	owner       map[string]string             // the key of a stream
 	damaged     map[uint64]bool               // input sequence numbers that must be dead letters
@@ -31,6 +32,64 @@ type truth struct {
 	now         uint64 // the input message being taken
 	late        int    // messages that waited for one before them
 	dropped     int    // repeats, and messages that came after they were given up
+}
+
+// readouts is which readout makes a prediction, as promotions in the input say. By
+// number, as in the model: 0 is the one that the job begins with.
+type readouts struct {
+	names     []string                      // in predictions; none in runs without promotions
+	partition func(key string) int          // of a run with promotions
+	now       map[int]promoted              // by partition
+	first     map[string][]codec.Prediction // what the first one would have said: of a job without promotions
+	used      map[int]int                   // predictions by each
+}
+
+// promoted is the newest promotion that a partition has taken.
+type promoted struct {
+	number uint64
+	head   int
+}
+
+// headed says that sequences which begin with a sample, or later, have a readout.
+type headed struct{ at, head int }
+
+func newReadouts() readouts {
+	return readouts{now: map[int]promoted{}, first: map[string][]codec.Prediction{}, used: map[int]int{}}
+}
+
+// of is the one for what begins now under a key.
+func (r *readouts) of(key string) int {
+	if len(r.now) == 0 {
+		return 0
+	}
+	return r.now[r.partition(key)].head
+}
+
+// name is a readout's in predictions; empty = the first one's.
+func (r *readouts) name(head int) string {
+	if head == 0 {
+		return ""
+	}
+	return r.names[head]
+}
+
+func (r *readouts) count(head int) { r.used[head]++ }
+
+// follow notes which readout the sequences have that begin with the next sample.
+func (s *track) follow(head int) {
+	if n := len(s.began); n == 0 && head > 0 || n > 0 && s.began[n-1].head != head {
+		s.began = append(s.began, headed{s.n, head})
+	}
+}
+
+// head is the readout of the sequence that begins with a sample.
+func (s *track) head(begin int) (head int) {
+	for _, b := range s.began {
+		if b.at <= begin {
+			head = b.head
+		}
+	}
+	return head
 }
 
 // producer is what is known about one key.
@@ -57,6 +116,7 @@ type track struct {
 	start int // marked, count: first sample of the open sequence
 	mark  codec.Flag
 	marks []flagged
+	began []headed
 
 	heard uint64 // input message that brought the last sample
 	seq   uint64 // of the last sample
@@ -76,9 +136,9 @@ func newTruth(p *plan, m *reservoir.Model, reorder int) (*truth, error) {
 		return nil, err
 	}
 	return &truth{
-		plan: p, model: m, engine: e, reorder: reorder, keys: map[string]*producer{},
+		plan: p, model: m, engine: e, reorder: reorder, keys: map[string]*producer{}, readouts: newReadouts(),
 		predictions: map[string][]codec.Prediction{}, owner: map[string]string{}, damaged: map[uint64]bool{},
-	}, e.SetReadouts(m.Readouts[:1])
+	}, e.SetReadouts(m.Readouts)
 }
 
 // take is called with each stored message in order. inSeq is its number in the
@@ -207,6 +267,7 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 		s.mark = 0
 	}
 	s.x = append(s.x, m.x[i*channels:(i+1)*channels]...)
+	s.follow(t.readouts.of(m.key))
 	s.n++
 	s.seq, s.row, s.time, s.heard = m.seq, uint32(i), m.times[i], t.now
 	if t.plan.traffic.Unnumbered {
@@ -248,17 +309,11 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 // in addition to those of its samples.
 func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 	x := s.x[(begin-s.from)*channels:]
-	head := t.model.Readouts[0]
-	scores := make([]float32, head.Columns())
+	columns := t.model.Readouts[0].Columns()
+	scores := make([]float32, columns*len(t.model.Readouts))
 	run := reservoir.Run{Reset: true, Emit: true, To: int32(len(x) / channels)}
 	if err := t.engine.Advance(x, []reservoir.Run{run}, scores); err != nil {
 		return err
-	}
-	class := 0
-	for c, v := range scores {
-		if v > scores[class] {
-			class = c
-		}
 	}
 	for _, m := range s.marks {
 		// A window that begins with the sample after the event lacks
@@ -267,10 +322,22 @@ func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 			f |= m.flag
 		}
 	}
-	t.predictions[id] = append(t.predictions[id], codec.Prediction{
-		Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Class: int32(class), Score: scores[class], Scores: scores,
-		Probability: head.Probability(scores), Flags: f | unlike(x),
-	})
+	p := codec.Prediction{Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Flags: f | unlike(x)}
+	by := func(head int) codec.Prediction {
+		p.Readout, p.Scores = t.readouts.name(head), scores[head*columns:(head+1)*columns]
+		p.Class = 0
+		for c, v := range p.Scores {
+			if v > p.Scores[p.Class] {
+				p.Class = int32(c)
+			}
+		}
+		p.Score, p.Probability = p.Scores[p.Class], t.model.Readouts[head].Probability(p.Scores)
+		return p
+	}
+	head := s.head(begin)
+	t.predictions[id] = append(t.predictions[id], by(head))
+	t.readouts.first[id] = append(t.readouts.first[id], by(0))
+	t.readouts.count(head)
 	t.total++
 	return nil
 }

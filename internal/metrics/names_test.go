@@ -24,6 +24,7 @@ func full(t *testing.T) Options {
 		all := counters.Status().Partitions
 		return len(all) == 1 && all[0].Epoch > 0
 	})
+	r.shadow(counters)
 	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Log: slog.New(slog.DiscardHandler)}
 }
 

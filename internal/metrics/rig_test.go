@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -89,6 +90,25 @@ func (r *rig) start(counters *pipeline.Counters, c pipeline.Config) (stop func()
 	}
 	r.Cleanup(stop)
 	return stop
+}
+
+// shadow has a readout score beside the one that answers.
+func (r *rig) shadow(counters *pipeline.Counters) {
+	r.Helper()
+	m := testModel(r.T)
+	m.Readouts[0].Weights[0] = 2
+	models, err := registry.Open(r.Context(), r.js, "eusn")
+	if err != nil {
+		r.Fatal(err)
+	}
+	e, _, err := models.Publish(r.Context(), m, "m", "", registry.Lineage{Who: "test", When: registry.Now()})
+	if err == nil {
+		_, err = pipeline.SetShadow(r.Context(), r.js, "eusn", e.Fingerprint, "test")
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	until(r.T, "the shadow to be scored", func() bool { return len(counters.Shadows()) == 1 })
 }
 
 // publish sends a message of samples under a key; header holds pairs.

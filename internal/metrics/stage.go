@@ -54,6 +54,9 @@ var (
 	flagged     = define(counter, "eusn_predictions_flagged_total", "Predictions the server has acknowledged that carry a flag; one with two flags counts for each.", "flag")
 	classes     = define(counter, "eusn_predictions_by_class_total", "Predictions the server has acknowledged, early ones included, by their class.", "class")
 	deadLetters = define(counter, "eusn_dead_letters_total", "Messages that could not be used, by why.", "reason")
+	shadows     = define(counter, "eusn_shadow_predictions_total", "Predictions of a shadow that the server has.", "readout")
+	missed      = define(counter, "eusn_shadow_missed_total", "Predictions of a shadow that were left out, because the server did not take them in time.", "readout")
+	agreeing    = define(counter, "eusn_shadow_agreements_total", "Predictions of a shadow, also those left out, of the class that the job has predicted.", "readout")
 	stateRows   = define(gauge, "eusn_state_rows", "State rows of open sequences, by where they are.", "place")
 	rowCapacity = define(gauge, "eusn_state_rows_capacity", "State rows that all engines may hold.")
 	streamRoom  = define(gauge, "eusn_streams_capacity", "Streams that the partitions of this worker may remember.")
@@ -84,7 +87,7 @@ func newStage(c *pipeline.Counters, version string) *stage {
 }
 
 func (s *stage) metrics() []*metric {
-	return append([]*metric{predictions, flagged, classes, deadLetters, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime,
+	return append([]*metric{predictions, flagged, classes, deadLetters, shadows, missed, agreeing, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime,
 		ready, engineInfo, partitions, epoch, lag, unsaved}, s.plain...)
 }
 
@@ -112,6 +115,11 @@ func (s *stage) Collect(out chan<- prometheus.Metric) {
 	}
 	for reason, n := range stats.DeadLettersBy {
 		deadLetters.send(out, float64(n), reason)
+	}
+	for _, one := range s.counters.Shadows() {
+		shadows.send(out, float64(one.Predictions), one.Readout)
+		missed.send(out, float64(one.Missed), one.Readout)
+		agreeing.send(out, float64(one.Agreeing), one.Readout)
 	}
 	stateRows.send(out, float64(stats.Slots), "engine")
 	stateRows.send(out, float64(stats.Away), "store")

@@ -34,7 +34,7 @@ type Span struct {
 	Since  time.Time           // without From, what was stored then or later; the zero time = what comes from now on
 	Stored bool                // ends with the last message that is stored at the start; otherwise it follows
 	Begun  func()              // called when the reader is there: it misses nothing that is stored from then on; may be nil
-	Skip   func(*ForeignError) // is told of a message that is no prediction, and reading goes on; nil = that ends it
+	Skip   func(*ForeignError) // is told of a message that is no prediction, and reading continues; nil = that ends it
 }
 
 // DeadLetter is an input message the stage could not use.
@@ -52,7 +52,7 @@ type DeadLetter struct {
 // Predictions hands a job's output to fn, in the order of the output NATS
 // stream, from message from on: 1 = everything kept, 0 = what comes from now
 // on. It runs until ctx ends (nil) or fn returns an error, which it returns.
-// A message that is no prediction is a *ForeignError; who wants to go on behind
+// A message that is no prediction is a *ForeignError; who wants to continue behind
 // it calls Read with Span.Skip.
 func Predictions(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(Output) error) error {
 	return Read(ctx, js, job, Span{From: from}, fn)

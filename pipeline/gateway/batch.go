@@ -68,10 +68,12 @@ func (g *Gateway) add(t *taken, now time.Time) {
 		if m.Repeat && m.Session != "" {
 			if seen, _ := g.out.Sessions.Find(o); seen != nil {
 				repeated++
-				if seen.Batch != nil {
-					ticket.left++
-					seen.Batch.Stored = append(seen.Batch.Stored, ticket.stored)
+				if seen.Batch == nil {
+					seen.Told()
+					continue
 				}
+				ticket.left++
+				seen.Batch.Stored = append(seen.Batch.Stored, func() { seen.Told(); ticket.stored() })
 				continue
 			}
 		}

@@ -28,7 +28,7 @@
 // stored or not. The next run must neither leave it out nor send its samples
 // under another number. So batch and number are on disk before the batch is
 // published for the first time. The next run sends the same bytes under the same
-// number and incarnation, and the stage drops what it has. The numbers go on
+// number and incarnation, and the stage drops what it has. The numbers continue
 // through all runs under one incarnation: a restart is no gap.
 //
 // Second, devices that cannot wait: QoS 0, and lines over TCP and UDP. Their
@@ -44,7 +44,10 @@
 // messages, those silent longest are forgotten). A message that was acknowledged proves
 // nothing once the device has used a packet id twice among those, or if it has used
 // one id alone: the repeat may be of a later message, which never arrived. Then it is taken: rather
-// doubled than lost. A device that begins a new session (clean session, clean
+// doubled than lost. A message that waited in the outbox when the run began was not
+// acknowledged before, so its repeat is recognised in any case (unless a power loss
+// or damage may have taken the end of the outbox). That a device has sent PUBREL (QoS 2)
+// is not kept, so its first message is in doubt, too, once it is stored. A device that begins a new session (clean session, clean
 // start) says that nothing of the old one comes again.
 //
 // # Guarantees
@@ -54,8 +57,8 @@
 // has handed over.
 //
 //	input                       acknowledged               lost when killed         doubled when killed
-//	MQTT QoS 1 and 2, session   PUBACK, PUBREC: stored     nothing acknowledged     nothing
-//	  kept by the device
+//	MQTT QoS 1 and 2, session   PUBACK, PUBREC: stored     nothing acknowledged     nothing, of a device that
+//	  kept by the device                                                            counts its packet ids (above)
 //	MQTT QoS 1 and 2, clean     the same                   nothing acknowledged     what the device sends again
 //	  session
 //	MQTT QoS 0                  no                         what has no number yet:  nothing
@@ -85,7 +88,7 @@
 // missing, because nothing is synced. What was acknowledged is stored on the
 // server. What was not may be doubled, and what was only in the outbox (QoS 0,
 // lines) is lost. Numbers are not used twice: before it publishes anything of a
-// key, each run asks the input for the key's last number, and goes on after the
+// key, each run asks the input for the key's last number, and continues after the
 // higher one. If the input has no message of the key any more, a number from an outbox
 // that may lack its end (package internal/outbox) is in doubt: the stage may know a
 // higher one, and would drop what follows as repeats. Then a new incarnation begins,

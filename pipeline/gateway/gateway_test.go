@@ -350,6 +350,43 @@ func TestNextRun(t *testing.T) {
 	}
 }
 
+// A device's first message, which the gateway ended with: the next run stores it
+// before the device has connected and sends it again. Nobody was told that it is
+// stored, so it is no later message of the same id.
+func TestFirstMessageOfTheRunBefore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
+	if _, err := r.js.Publish(t.Context(), "sensors.other", nil); err != nil { // it is full
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+	defer cancel()
+	m := Message{Input: MQTT, Key: "k", Payload: []byte("1 1"), Session: "mqtt:d", ID: 1, Done: func(error) { t.Error("told") }}
+	g := r.start(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
+	if err := g.Take(ctx, &m); err != nil {
+		t.Fatal(err)
+	}
+	g.says(t, "the job's input is full")
+	g.end(t)
+	r.limit(-1)
+	g = r.start(dir, nil)
+	for there := uint64(0); there < 2 || g.Stats().Waiting > 0; time.Sleep(time.Millisecond) {
+		info, err := r.in.Info(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there = info.State.Msgs
+	}
+	m.Repeat = true
+	if err := g.send(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	if s := g.Stats(); s.Repeats != 1 || s.Messages["mqtt"] != 0 {
+		t.Errorf("%+v: want one repeat and no new message", s)
+	}
+}
+
 // A power loss may leave an outbox in which a message waits that was stored long
 // ago, with later ones. It is published again, and then the numbers go on after
 // the last one that the input had before.

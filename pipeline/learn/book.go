@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 )
@@ -111,6 +112,9 @@ func (b *Book) Labels() []Label {
 	return all
 }
 
+// Names reports whether a label that counts names a stream.
+func (b *Book) Names(stream string) bool { return b.of(stream) != nil }
+
 // of is what is said of a stream; nil: nothing.
 func (b *Book) of(stream string) *about {
 	if b.streams == nil {
@@ -160,6 +164,19 @@ type verdict struct {
 	class    string  // empty: nothing, or several things
 	says     []Label // one of each person
 	disagree bool
+}
+
+// who are the names of those who say it, one a line.
+func (v verdict) who() string {
+	if len(v.says) == 1 {
+		return v.says[0].who
+	}
+	var all []string
+	for _, l := range v.says {
+		all = append(all, l.who)
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
 }
 
 // decide takes the labels of a sequence.

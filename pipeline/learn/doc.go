@@ -22,6 +22,7 @@
 //
 //	learn.json            what the features are of, and how far labels and log were read
 //	features-000001.seg   features of sequences, each once
+//	sums-000001.sum       sums of features, of a group of sequences
 //	lock
 //
 // Features are written to a temporary file, which gets its name when it is complete and
@@ -32,6 +33,17 @@
 //	"EUSNLERN" version:u32 features:u32
 //	for each sequence: length:u32, so many bytes of JSON, the features as float32,
 //	and the CRC-32C of JSON and features
+//
+// Sums are of a group of sequences: of one site, and said by the same people. Compact
+// writes them to a temporary file, gives it its name, then writes the features that stay
+// to a new segment, then removes the segments and the sums before. So after a kill
+// something may be there twice: of two files with sums of one group the later one counts,
+// and sequences whose features and sums are both there count once. A file of sums is
+//
+//	"EUSNLSUM" version:u32 length:u32, so many bytes of JSON: the group
+//	for each sequence: length:u32, so many bytes of JSON with its class
+//	the CRC-32C of all that:u32
+//	the sums, as package readout encodes them
 //
 // Labels are not in the store. They are read whole each time, so that a correction or
 // withdrawal costs nothing else.

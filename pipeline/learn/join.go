@@ -12,7 +12,8 @@ import (
 type Example struct {
 	Entry
 	Class string
-	Group int // of neighbours: a readout is not judged by one after learning from another
+	Who   string // say so: names, one a line
+	Group int    // of neighbours: a readout is not judged by one after learning from another
 }
 
 // Joined is what sequences and labels make together.
@@ -76,16 +77,34 @@ const (
 
 // Join says of which class each stored sequence is. without may be nil.
 func Join(s *Store, b *Book, p reservoir.Policy, without *Without) Joined {
+	return join(s.Entries(), b, p, without, s.Through(), false)
+}
+
+// JoinSome is Join for some of a log's sequences, by the same rules: for those that
+// were predicted while somebody looked. A label by seq and row from before all of
+// these is about none of them.
+func JoinSome(entries []Entry, b *Book, p reservoir.Policy) Joined {
+	t := Through{Labels: b.Last, Passed: map[string]int64{}}
+	for i := range entries {
+		e := &entries[i]
+		if latest, known := t.Passed[e.Stream]; !known || e.Latest > latest {
+			t.Passed[e.Stream] = e.Latest
+		}
+	}
+	sortEntries(entries)
+	return join(entries, b, p, nil, t, true)
+}
+
+func join(entries []Entry, b *Book, p reservoir.Policy, without *Without, t Through, some bool) Joined {
 	j := &joining{policy: p, book: b, became: map[uint64]int{}}
 	r := &j.Report
 	r.Classes, r.Streams = map[string]int{}, map[string]int{}
-	entries := s.Entries()
-	named := b.named(entries)
+	named := b.named(entries, some)
 	for i := range entries {
 		j.entry(&entries[i], named[keyOf(&entries[i])], without)
 	}
 	r.Read, r.Replaced, r.Malformed, r.MalformedList = b.Read, b.Replaced, b.Malformed, b.Wrong
-	j.account(s.Through())
+	j.account(t)
 	return j.Joined
 }
 
@@ -96,8 +115,9 @@ type joining struct {
 	became map[uint64]int // of each label by its number
 }
 
-// named are the labels by seq and row, each with the sequence that it is about.
-func (b *Book) named(entries []Entry) map[key][]Label {
+// named are the labels by seq and row, each with the sequence that it is about. some:
+// these are not all.
+func (b *Book) named(entries []Entry, some bool) map[key][]Label {
 	same := map[at][]*Entry{} // in the order of the log
 	for i := range entries {
 		e := &entries[i]
@@ -116,6 +136,9 @@ func (b *Book) named(entries []Entry) map[key][]Label {
 				if e.Stored <= l.stored {
 					one = e
 				}
+			}
+			if some && one.Stored > l.stored {
+				continue
 			}
 			about[keyOf(one)] = append(about[keyOf(one)], l)
 		}
@@ -165,15 +188,15 @@ func (j *joining) entry(e *Entry, all []Label, without *Without) {
 		return
 	}
 	became(v.says, used)
-	j.example(e, v.class)
+	j.example(e, v)
 }
 
 // example adds one. Those of a stream whose samples overlap, or follow one another
 // without any between, are of one group where they are of one class, as pieces of a
 // labelled part are in a training.
-func (j *joining) example(e *Entry, class string) {
-	r, n := &j.Report, len(j.Examples)
-	x := Example{Entry: *e, Class: class}
+func (j *joining) example(e *Entry, v verdict) {
+	r, n, class := &j.Report, len(j.Examples), v.class
+	x := Example{Entry: *e, Class: class, Who: v.who()}
 	if n > 0 {
 		last := &j.Examples[n-1]
 		x.Group = last.Group

@@ -99,6 +99,9 @@ func (f *finder) look(log pipeline.FeaturesLog) bool {
 		}
 		f.streams[s.stream] = true
 	}
+	for k := range f.store.again {
+		f.streams[k.stream] = true
+	}
 	return len(f.streams) > 0
 }
 
@@ -108,8 +111,14 @@ func (f *finder) want(q *pipeline.Sequence) bool {
 	if q.Latest > latest || !known {
 		f.through.Passed[q.Stream] = q.Latest
 	}
+	if !pipeline.Ends(f.policy, q) || f.store.Has(q) {
+		return false
+	}
+	if _, summed := f.store.entries[keyOfSequence(q)]; summed {
+		return f.store.again[keyOfSequence(q)]
+	}
 	a := f.book.of(q.Stream)
-	if a == nil || !pipeline.Ends(f.policy, q) {
+	if a == nil {
 		return false
 	}
 	where := at{q.Stream, place{q.Seq, q.Row}}
@@ -123,7 +132,7 @@ func (f *finder) want(q *pipeline.Sequence) bool {
 	if !named && q.Earliest != codec.NoTime {
 		a.around(q.Earliest, q.Latest, func(Label) { named = true })
 	}
-	return named && !f.store.Has(q)
+	return named
 }
 
 // String words how far a store is.

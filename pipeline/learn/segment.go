@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -59,6 +60,10 @@ type key struct {
 }
 
 func keyOf(e *Entry) key { return key{e.Stream, e.In, place{e.Seq, e.Row}} }
+
+func keyOfSequence(q *pipeline.Sequence) key {
+	return key{q.Stream, q.In, place{q.Seq, q.Row}}
+}
 
 func entryOf(q *pipeline.Sequence) Entry {
 	return Entry{
@@ -127,7 +132,7 @@ func (w *segmentWriter) close() error {
 		err = os.Rename(w.path+".tmp", w.path)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(w.path))
+		err = dirlock.Sync(filepath.Dir(w.path))
 	}
 	if err != nil {
 		os.Remove(w.path + ".tmp")
@@ -145,7 +150,7 @@ func (w *segmentWriter) abort() {
 // readSegment lists what a segment holds. Of the features it reads none.
 func readSegment(path string, r io.ReaderAt, size int64, features int) (all []stored, err error) {
 	bad := func(format string, args ...any) ([]stored, error) {
-		return nil, fmt.Errorf("learn: %s: %s: it was damaged; remove the file, then learn again: what the log still has is computed again", path, fmt.Sprintf(format, args...))
+		return nil, fmt.Errorf("learn: %s: %s: it was damaged; remove the file, then learn --whole: what the log still has is computed again", path, fmt.Sprintf(format, args...))
 	}
 	le, head := binary.LittleEndian, make([]byte, segmentHead)
 	if _, err := r.ReadAt(head, 0); err != nil || string(head[:len(segmentMagic)]) != segmentMagic {
@@ -192,7 +197,7 @@ func readFeatures(r io.ReaderAt, s *stored, dst []float32) error {
 	}
 	body := b[:len(b)-4]
 	if crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
-		return fmt.Errorf("learn: %s: the features of a sequence of stream %q do not match their checksum: the file was damaged; remove it, then learn again: what the log still has is computed again", s.segment, s.Stream)
+		return fmt.Errorf("learn: %s: the features of a sequence of stream %q do not match their checksum: the file was damaged; remove it, then learn --whole: what the log still has is computed again", s.segment, s.Stream)
 	}
 	for i := range dst {
 		dst[i] = math.Float32frombits(le.Uint32(body[s.length+4*i:]))

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -76,6 +77,9 @@ type Store struct {
 	bound    bool // what the features are of is known
 	entries  map[key]stored
 	segments int // number of the last
+	groups   []*group
+	sumFiles int          // number of the last
+	again    map[key]bool // sequences of groups whose features are needed
 	writing  *segmentWriter
 	open     map[string]*os.File // segments that are read
 	release  func()
@@ -88,9 +92,13 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("learn: %w", err)
 	}
-	release, err := lock(dir)
-	if err != nil {
-		return nil, err
+	lock := filepath.Join(dir, "lock")
+	release, err := dirlock.Take(lock)
+	switch {
+	case errors.Is(err, dirlock.ErrHeld):
+		return nil, fmt.Errorf("learn: %s: %w%s", dir, ErrInUse, dirlock.Remedy(lock))
+	case err != nil:
+		return nil, fmt.Errorf("learn: %w", err)
 	}
 	s := &Store{dir: dir, entries: map[key]stored{}, open: map[string]*os.File{}, release: release, limit: segmentBytes}
 	if err := s.load(); err != nil {
@@ -132,7 +140,11 @@ func (s *Store) load() error {
 				return fmt.Errorf("learn: %w", err)
 			}
 		case name == stateFile || name == "lock":
-		case !matches(name, &n):
+		case matches(name, sumsName, &n) && s.bound:
+			if err := s.readGroup(path, n); err != nil {
+				return err
+			}
+		case !matches(name, segmentName, &n) && !matches(name, sumsName, &n):
 			return fmt.Errorf("learn: %s is not a store of learn: it holds %q; choose another directory", s.dir, name)
 		case !s.bound:
 			return fmt.Errorf("learn: %s has features, but no %s: begin another store", s.dir, stateFile)
@@ -146,9 +158,9 @@ func (s *Store) load() error {
 	return nil
 }
 
-func matches(name string, n *int) bool {
-	got, err := fmt.Sscanf(name, segmentName, n)
-	return got == 1 && err == nil && *n > 0 && name == fmt.Sprintf(segmentName, *n)
+func matches(name, format string, n *int) bool {
+	got, err := fmt.Sscanf(name, format, n)
+	return got == 1 && err == nil && *n > 0 && name == fmt.Sprintf(format, *n)
 }
 
 // read lists a segment. What stands in two was computed twice, with the same bits.
@@ -209,12 +221,19 @@ func (s *Store) About() (About, bool) { return s.state.About, s.bound }
 func (s *Store) Through() Through { return s.state.Through }
 
 // Len is how many sequences have features here.
-func (s *Store) Len() int { return len(s.entries) }
+func (s *Store) Len() int {
+	n := 0
+	for _, e := range s.entries {
+		if e.segment != "" {
+			n++
+		}
+	}
+	return n
+}
 
 // Has reports whether the features of a sequence are here.
 func (s *Store) Has(q *pipeline.Sequence) bool {
-	_, known := s.entries[key{q.Stream, q.In, place{q.Seq, q.Row}}]
-	return known
+	return s.entries[keyOfSequence(q)].segment != ""
 }
 
 // Add keeps the features of a sequence that is not here.
@@ -223,12 +242,11 @@ func (s *Store) Add(q *pipeline.Sequence, features []float32) error {
 		return nil
 	}
 	if s.writing == nil {
-		w, err := newSegment(filepath.Join(s.dir, fmt.Sprintf(segmentName, s.segments+1)), s.state.About.Features)
+		w, err := s.next()
 		if err != nil {
 			return err
 		}
 		s.writing = w
-		s.segments++
 	}
 	if err := s.writing.add(entryOf(q), features); err != nil {
 		return err
@@ -273,7 +291,7 @@ func (s *Store) save() error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err == nil {
-		err = syncDir(s.dir)
+		err = dirlock.Sync(s.dir)
 	}
 	if err != nil {
 		os.Remove(f.Name())
@@ -288,15 +306,22 @@ func (s *Store) Entries() []Entry {
 	for _, e := range s.entries {
 		all = append(all, e.Entry)
 	}
+	sortEntries(all)
+	return all
+}
+
+func sortEntries(all []Entry) {
 	slices.SortFunc(all, func(a, b Entry) int {
 		return cmp.Or(strings.Compare(a.Stream, b.Stream), cmp.Compare(a.In, b.In), cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Row, b.Row))
 	})
-	return all
 }
 
 // Features reads those of a sequence.
 func (s *Store) Features(e *Entry, dst []float32) error {
 	at, known := s.entries[keyOf(e)]
+	if known && at.segment == "" {
+		return fmt.Errorf("learn: stream %q, seq %d, row %d: %w", e.Stream, e.Seq, e.Row, ErrGone)
+	}
 	if !known || len(dst) != s.state.About.Features {
 		return fmt.Errorf("learn: stream %q, seq %d, row %d: want %d features of a sequence in the store", e.Stream, e.Seq, e.Row, s.state.About.Features)
 	}

@@ -41,11 +41,11 @@ const (
 // another server runs on it: stop that first.
 func Repair(dir string) (repaired []string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err == nil {
-		lock, err := lockDir(dir)
+		release, err := lockDir(dir)
 		if err != nil {
 			return nil, err
 		}
-		defer lock.release()
+		defer release()
 	}
 	return repair(dir)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
@@ -50,12 +52,12 @@ type Options struct {
 
 // Server is a running server. It owns its data directory until Close.
 type Server struct {
-	ns   *server.Server
-	self nats.Option // how this process logs in
-	mqtt string      // where it listens for MQTT; empty = nowhere
-	web  bool        // it listens for WebSocket
-	lock *dirLock
-	once sync.Once
+	ns      *server.Server
+	self    nats.Option // how this process logs in
+	mqtt    string      // where it listens for MQTT; empty = nowhere
+	web     bool        // it listens for WebSocket
+	release func()
+	once    sync.Once
 }
 
 // Start locks the data directory, starts the server and returns when it
@@ -78,7 +80,7 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockDir(o.Dir)
+	release, err := lockDir(o.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		o.Log.Warn("some configuration files of the store cannot be read", "err", err)
 	}
-	s := &Server{lock: lock}
+	s := &Server{release: release}
 	if err := s.start(o, door); err != nil {
 		s.Close()
 		return nil, err
@@ -206,7 +208,7 @@ func (s *Server) Close() {
 			s.ns.Shutdown()
 			s.ns.WaitForShutdown()
 		}
-		s.lock.release()
+		s.release()
 	})
 }
 
@@ -268,9 +270,23 @@ func (l *serverLog) Fatalf(f string, v ...any) {
 	}
 }
 
-// dirLock keeps a second process out of a data directory: two servers on one
-// store both start, and acknowledged messages of one of them are lost.
-type dirLock struct{ file *os.File }
+// lockDir creates dir, with access for its owner only, and keeps a second process
+// out of it: two servers on one store both start, and acknowledged messages of one
+// of them are lost.
+func lockDir(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("natsserver: cannot create the data directory %s: %w", dir, err)
+	}
+	path := filepath.Join(dir, lockFile)
+	release, err = dirlock.Take(path)
+	switch {
+	case errors.Is(err, dirlock.ErrHeld):
+		return nil, fmt.Errorf("natsserver: data directory %s is in use by %s: stop it, connect to its server, or choose another directory%s", dir, dirlock.Holder(path), dirlock.Remedy(path))
+	case err != nil:
+		return nil, fmt.Errorf("natsserver: data directory %s is not writable: %w", dir, err)
+	}
+	return release, nil
+}
 
 // lockFile marks a directory that this package has run a server on.
 const lockFile = "eusn.lock"

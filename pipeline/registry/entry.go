@@ -173,14 +173,17 @@ func text(what, s string, most int) error {
 }
 
 // clean makes a name of what a model file says, which may be anything.
-func clean(s string) string {
+func clean(s string) string { return Line(s, names.MaxBytes) }
+
+// Line makes a text of at most so many bytes in one line of what may be anything.
+func Line(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if names.Control(r) {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(s, ""))
-	for len(s) > names.MaxBytes {
+	for len(s) > most {
 		_, last := utf8.DecodeLastRuneInString(s)
 		s = s[:len(s)-last]
 	}

@@ -15,7 +15,7 @@ const (
 	Gateway  Role = "gateway"  // publishes samples, reads how far the input has them and what the job reads
 	Stage    Role = "stage"    // is a worker on another machine; makes no NATS streams
 	Reader   Role = "reader"   // reads predictions
-	Analyst  Role = "analyst"  // reads the input and the models, to predict it again, record it or learn from it; publishes nothing
+	Analyst  Role = "analyst"  // reads the input, predictions, states and models, to predict again, explain, record or learn; publishes nothing
 	Labeller Role = "labeller" // reads predictions, writes and reads labels
 	Operator Role = "operator" // looks at the job and mends it
 )
@@ -30,7 +30,7 @@ func (r Role) Does() string {
 		Gateway:  "publishes samples and continues where the input is: eusn-stream gateway, clients that resume",
 		Stage:    "is a worker of the job on another machine",
 		Reader:   "reads predictions: eusn-stream tail, the clients",
-		Analyst:  "reads the job's input, labels and models, predicts it again, records it and learns from it: eusn-stream backfill, record, learn, model list, model show",
+		Analyst:  "reads the job's input, labels and models, predicts it again, explains predictions, records it and learns from it: eusn-stream backfill, explain, record, learn, tail, model list, model show",
 		Labeller: "reads predictions, writes and reads labels",
 		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay, model",
 	}[r]
@@ -61,6 +61,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 	}
 	subject = pattern.Filter()
 	in, out, labels, models := wire.InputStream(job), wire.OutputStream(job), wire.LabelStream(job), wire.ModelStream(job)
+	rows := wire.RowStream(job)
 	r := Rights{Subscribe: []string{InboxPrefix(user) + ".>"}}
 	add := func(subjects ...string) { r.Publish = append(r.Publish, subjects...) }
 	switch role {
@@ -79,9 +80,13 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 	case Analyst:
 		add(reading(in)...)
 		add(reading(labels)...)
-		add(api("STREAM.MSG.GET", in))                           // whether it is still what it was
-		add(api("STREAM.INFO", out), api("STREAM.MSG.GET", out)) // how the job reads its messages, and which model it runs
+		add(reading(wire.ShadowStream(job))...)
+		add(api("STREAM.MSG.GET", in)) // whether it is still what it was
+		add(reading(out)...)
+		add(api("STREAM.MSG.GET", out)) // how the job reads its messages, which model it runs, who made a prediction
 		add(objects(models)...)
+		add(objects(wire.SnapshotStream(job))...)
+		add(api("STREAM.INFO", rows), api("STREAM.MSG.GET", rows))
 	case Labeller:
 		add(wire.LabelSubjects(job))
 		add(reading(out)...)
@@ -109,7 +114,7 @@ func stage(job string) []string {
 	in, out, dead, rows := wire.InputStream(job), wire.OutputStream(job), wire.DeadLetterStream(job), wire.RowStream(job)
 	snaps, members := wire.SnapshotStream(job), wire.MemberStream(job)
 	s := []string{
-		job + ".out.*", job + ".dlq.*", job + ".rows.*.*", "$KV." + wire.MemberBucket(job) + ".>", "$O." + wire.SnapshotBucket(job) + ".>",
+		job + ".out.*", job + ".dlq.*", wire.ShadowSubjects(job), job + ".rows.*.*", "$KV." + wire.MemberBucket(job) + ".>", "$O." + wire.SnapshotBucket(job) + ".>",
 		"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.FC." + snaps + ".>", "$JS.FC." + in + ".>",
 	}
 	for _, name := range []string{in, out, dead, rows, snaps, members} {

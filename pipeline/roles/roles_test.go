@@ -67,7 +67,7 @@ func newPlant(t *testing.T) *plant {
 	}
 	ws.Close()
 	_, js := pipelinetest.Connect(t, s)
-	for name, subjects := range map[string]string{"EUSN-IN": "sensors.*", "EUSN-OUT": "eusn.out.*", "EUSN-DLQ": "eusn.dlq.*", "EUSN-ROWS": "eusn.rows.*.*", "EUSN-LABELS": "eusn.labels.*"} {
+	for name, subjects := range map[string]string{"EUSN-IN": "sensors.*", "EUSN-OUT": "eusn.out.*", "EUSN-DLQ": "eusn.dlq.*", "EUSN-ROWS": "eusn.rows.*.*", "EUSN-LABELS": "eusn.labels.*", "EUSN-SHADOW": "eusn.shadow.*.*"} {
 		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{subjects}}); err != nil {
 			t.Fatal(err)
 		}
@@ -110,6 +110,8 @@ func TestRights(t *testing.T) {
 		{"pub", "eusn.out.0", []roles.Role{w, o}},
 		{"pub", "eusn.out.job", []roles.Role{w, o}},
 		{"pub", "eusn.dlq.0", []roles.Role{w, o}},
+		{"pub", "eusn.shadow.ab.0", []roles.Role{w, o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-SHADOW.c", []roles.Role{a, o}},
 		{"pub", "eusn.rows.0.1", []roles.Role{w, o}},
 		{"pub", "eusn.labels.pump7", []roles.Role{l, o}},
 		{"pub", "$KV.EUSN-MEMBERS.x", []roles.Role{w, o}},
@@ -133,8 +135,10 @@ func TestRights(t *testing.T) {
 		{"pub", "$JS.API.STREAM.CREATE.MINE", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.UPDATE.EUSN-IN", []roles.Role{o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-IN.c.eusn.in.0.*", []roles.Role{w, a, o}},
-		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-OUT.c", []roles.Role{w, r, l, o}},
-		{"pub", "$JS.API.CONSUMER.MSG.NEXT.EUSN-OUT.c", []roles.Role{w, r, l, o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-OUT.c", []roles.Role{w, r, a, l, o}},
+		{"pub", "$JS.API.CONSUMER.MSG.NEXT.EUSN-OUT.c", []roles.Role{w, r, a, l, o}},
+		{"pub", "$JS.API.STREAM.MSG.GET.OBJ_EUSN-SNAP", []roles.Role{w, a, o}},
+		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-ROWS", []roles.Role{w, a, o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-LABELS.c", []roles.Role{a, l, o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-DLQ.c", []roles.Role{o}},
 		{"sub", ">", nil},

@@ -52,4 +52,7 @@ if "--arrow" in sys.argv:
     p = want["prediction"]
     got = decode(base64.b64decode(p["payload"]), 7)
     assert [(g.stream, g.cls, g.integrity, g.seq, g.row) for g in got] == [tuple(x) for x in p["rows"]], got
+    assert got[0].readout is None, got
+    p = want["promoted"]
+    assert [g.readout for g in decode(base64.b64decode(p["payload"]), 7)] == [x[0] for x in p["rows"]]
 print("ok")

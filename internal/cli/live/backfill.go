@@ -61,7 +61,7 @@ job's. The policy endless refuses that.
 after another, or one data set, each series as a stream of its own. No server is
 needed.
 
-After Ctrl-C, a kill or a full disk the same command goes on where it was: each
+After Ctrl-C, a kill or a full disk the same command continues where it was: each
 prediction is in the file once. Until all are there, the file is called FILE.part. It
 uses one core; --rate bounds the samples per second.`,
 		Example: `  eusn-stream backfill --from 24h --out yesterday.jsonl
@@ -216,7 +216,7 @@ func messagesRead(d pipeline.BackfillDone) uint64 { return d.Before + d.Messages
 // sayPlan says what is about to be computed.
 func sayPlan(a *cli.App, c config.Config, o backfillOptions, plan pipeline.BackfillPlan) {
 	if plan.Again {
-		a.Say("going on with %s.part: %d messages are read, with %d predictions", o.out, messagesRead(plan.Done), plan.Done.Predictions)
+		a.Say("continuing with %s.part: %d messages are read, with %d predictions", o.out, messagesRead(plan.Done), plan.Done.Predictions)
 	}
 	if plan.Begin == 0 || plan.Again {
 		return
@@ -256,7 +256,7 @@ func backfillFailure(err error, model string, o backfillOptions, d pipeline.Back
 	if messagesRead(d) == 0 {
 		err = cli.OrInterrupted(err, "nothing was predicted yet")
 	}
-	err = cli.OrInterrupted(err, "%d predictions are in %s; the same command goes on from there", d.Predictions, part)
+	err = cli.OrInterrupted(err, "%d predictions are in %s; the same command continues from there", d.Predictions, part)
 	remove := "another --out; or, to begin again: rm " + part + " " + cli.QuoteForShell(o.out+".position")
 	switch {
 	case errors.Is(err, pipeline.ErrBackfillExists):
@@ -273,5 +273,5 @@ func backfillFailure(err error, model string, o backfillOptions, d pipeline.Back
 	case errors.Is(err, admin.ErrNoJob):
 		return cli.Fail(cli.ExitFailure, err, "the same command with --job and the stage's job name, and --nats-url with its server")
 	}
-	return cli.Fail(cli.ExitFailure, err, "the same command, when the cause is gone: it goes on where it stopped")
+	return cli.Fail(cli.ExitFailure, err, "the same command, when the cause is gone: it continues where it stopped")
 }

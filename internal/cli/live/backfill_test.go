@@ -97,7 +97,7 @@ func TestBackfill(t *testing.T) {
 		t.Fatalf("%d predictions live, want %d", len(live), want)
 	}
 
-	// The stage goes on to work beside what follows.
+	// The stage continues to work beside what follows.
 	load := make(chan clitest.Result)
 	go func() {
 		load <- clitest.Exec(t, context.Background(), "replay", "--archive", archive, "--nats-url", url, "--speed", "max")
@@ -125,7 +125,7 @@ func TestBackfill(t *testing.T) {
 			}
 		}
 		r := clitest.Must(t, args...)
-		if got := predictionKeys(t, linesIn(t, out)); !slices.Equal(got, live) || !strings.Contains(r.ErrOut, "going on with") {
+		if got := predictionKeys(t, linesIn(t, out)); !slices.Equal(got, live) || !strings.Contains(r.ErrOut, "continuing with") {
 			t.Errorf("%s: %d lines are not the %d live ones; the command says\n%s", name, len(got), len(live), r.ErrOut)
 		}
 		calm := in(name + "-calm.jsonl")
@@ -206,7 +206,7 @@ func TestBackfillRefuses(t *testing.T) {
 	slow := clitest.Start(t, "", append(args, "--rate", "20", "--progress", "none")...)
 	awaitFile(t, out+".position")
 	try(cli.ExitFailure, "another program is writing it", "--from", table)
-	slow.Stop(t).Want(t, cli.ExitInterrupted, "the same command goes on")
+	slow.Stop(t).Want(t, cli.ExitInterrupted, "the same command continues")
 	try(cli.ExitFailure, "begun with something else: another model", "--from", table, "--model", wide1(t, dir))
 	try(cli.ExitFailure, "another input", "--from", "1h")
 	clitest.Must(t, args...)

@@ -42,6 +42,9 @@ func pipelineConfig(c config.Config) pipeline.Config {
 	}
 }
 
+// PipelineConfig is pipelineConfig, for commands of other packages.
+func PipelineConfig(c config.Config) pipeline.Config { return pipelineConfig(c) }
+
 // rateTolerance is a share, of percent; no percent switch the flag off.
 func rateTolerance(percent int) float64 {
 	if percent == 0 {

@@ -58,6 +58,11 @@ func pointInTime(flag, text string, now time.Time, help string) (time.Time, erro
 	return time.Time{}, cli.Fail(cli.ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, a date, like 2026-01-31 (from 00:00 UTC on), or a time, like 2026-01-31T12:00:00Z", flag, text), help)
 }
 
+// PointInTime is pointInTime, for commands of other packages.
+func PointInTime(flag, text string, now time.Time, help string) (time.Time, error) {
+	return pointInTime(flag, text, now, help)
+}
+
 func newDeadLetterList(a *cli.App) *cobra.Command {
 	var which letterFlags
 	var unsent bool

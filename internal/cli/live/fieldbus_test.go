@@ -159,7 +159,7 @@ fieldbus:
 	edge.hears("born")
 	subscribed(t, g, 1)
 	send(0, killed)
-	late := g.says("polls are left out")
+	late := g.says("left out: ")
 	g.kill()
 	g = gateway(g.addr)
 	edge.hears("born")
@@ -177,7 +177,7 @@ fieldbus:
 			want[key][2] = strings.Join(words, " ")
 		}
 	}
-	if late += g.says("polls are left out"); late > 0 { // this machine was too slow for some polls, so there are more gaps
+	if late += g.says("left out: "); late > 0 { // this machine was too slow for some polls, so there are more gaps
 		for _, all := range []map[string][]string{got, want} {
 			for i, p := range all["mill"] {
 				words := strings.SplitN(p, " ", 3)

@@ -67,6 +67,57 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 	return cmd
 }
 
+// JobCommand is a command of another package that works on a job's NATS server.
+func JobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	return jobCommand(a, cmd, do)
+}
+
+// runningFlags are those of the commands that look at a job beside its running stage.
+var runningFlags = []string{"nats-url", "job"}
+
+// besideStage says how a command speaks with the server of a running stage.
+type besideStage struct {
+	as      string            // the end of its connection's name
+	none    error             // the job does not exist
+	failure func(error) error // gives an error its exit code and what to do
+}
+
+// runningCommand makes a command that works with a job on the server of its stage,
+// which may run.
+func runningCommand(a *cli.App, cmd *cobra.Command, with besideStage, run func(ctx context.Context, js jetstream.JetStream, job string, args []string) error) *cobra.Command {
+	var file string
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	f.String("job", "", "name of the stage's job")
+	config.ShowDefaults(f, runningFlags)
+	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+		c, err := stageConfig(a, file, f, runningFlags)
+		if err != nil {
+			return err
+		}
+		b, err := openRunning(c, a.Logger("warn", c.Log.Format))
+		if err != nil {
+			return err
+		}
+		defer b.close()
+		nc, err := b.dial("eusn-stream/" + c.Job + "/" + with.as)
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err == nil {
+			err = run(ctx, js, c.Job, args)
+		}
+		if errors.Is(err, with.none) {
+			return noJob(ctx, b, err, cmd.CommandPath())
+		}
+		return with.failure(b.lacking(err))
+	})
+	return cmd
+}
+
 // listWait is how long a server may take to list its jobs. It does not answer a
 // login that may not ask.
 const listWait = 2 * time.Second

@@ -18,9 +18,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 )
 
-// labelsFlags are the flags of labels that override keys of the configuration.
-var labelsFlags = []string{"nats-url", "job"}
-
 // NewLabels is "labels" and what is under it.
 func NewLabels(a *cli.App) *cobra.Command {
 	return cli.Group("labels", "Say what streams were, for training: add, list and export labels", newLabelsAdd(a), newLabelsList(a), newLabelsExport(a))
@@ -43,38 +40,13 @@ func ensureLabels(ctx context.Context, b *broker, c config.Config, log *slog.Log
 
 // labelsCommand is a command that works with the labels of a job.
 func labelsCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, js jetstream.JetStream, job string) error) *cobra.Command {
-	var file string
-	f := cmd.Flags()
-	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
-	f.String("job", "", "name of the stage's job")
-	config.ShowDefaults(f, labelsFlags)
 	cmd.Args = cobra.NoArgs
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
-		c, err := stageConfig(a, file, f, labelsFlags)
-		if err != nil {
-			return err
-		}
-		b, err := openRunning(c, a.Logger("warn", c.Log.Format))
-		if err != nil {
-			return err
-		}
-		defer b.close()
-		nc, err := b.dial("eusn-stream/" + c.Job + "/labels")
-		if err != nil {
-			return err
-		}
-		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err == nil {
-			err = run(ctx, js, c.Job)
-		}
-		if errors.Is(err, labels.ErrNoJob) {
-			return noJob(ctx, b, err, cmd.CommandPath())
-		}
-		return cli.Fail(cli.ExitFailure, b.lacking(err), "eusn-stream doctor, with the same --nats-url; the roles labeller and operator may work with labels (docs/secure.md)")
+	failure := func(err error) error {
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url; the roles labeller and operator may work with labels (docs/secure.md)")
+	}
+	return runningCommand(a, cmd, besideStage{"labels", labels.ErrNoJob, failure}, func(ctx context.Context, js jetstream.JetStream, job string, _ []string) error {
+		return run(ctx, js, job)
 	})
-	return cmd
 }
 
 // labelArgs are the flags of labels add.

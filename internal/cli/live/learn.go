@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/learn"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -28,8 +28,13 @@ var learnFlags = []string{"nats-url", "job", "model"}
 // learnOptions are what only learn knows.
 type learnOptions struct {
 	store, out string
+	publish    bool
+	shadow     bool
+	who        string
 	without    []string
 	leaveOut   string
+	sums       string
+	keep       int
 	solve      bool
 	whole      bool
 	follow     bool
@@ -42,7 +47,7 @@ func NewLearn(a *cli.App) *cobra.Command {
 	var o learnOptions
 	var file string
 	cmd := &cobra.Command{
-		Use:   "learn --store DIR --out NEW",
+		Use:   "learn --store DIR {--out NEW | --publish}",
 		Short: "Learn a new readout from a job's labels and its log",
 		Long: `Learn a new readout for the job's model from labels that came after the predictions.
 It reads all labels of the job, finds the sequences that they are about in the job's
@@ -65,20 +70,37 @@ several times, and nothing in the store changes. --leave-out stream tests each s
 a readout that has learnt from the others only; with a regular expression, what its first
 group matches is the site.
 
+--publish stores the new model in the job's registry, with where it comes from: labels,
+messages, leave-one-out figures, this command, and the model that it was made from. The
+job's predictions do not change: that is eusn-stream model promote. Where the readout is
+the same as before, nothing is published. --shadow has it score beside the one that
+predicts (eusn-stream model shadow), in place of the one that learn set before.
+
+--sums gives up most features for their sums, which do not grow with the number of
+sequences: in groups of a site, and of the people who have said what they are, where that
+is smaller. --keep sequences keep their features. Whole groups can be left out afterwards;
+for a part of one, its features must still be in the log.
+
 --follow continues: it reads labels and log every --every, and fits when --after more labels
 have come. After Ctrl-C or a kill the same command continues where it was.`,
 		Example: `  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors
   eusn-stream learn --model machine.safetensors --store learnt --out trial.safetensors --solve --without who=anna --without 'stream=hall2-*'
   eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors --leave-out '^(hall[0-9]+)-'
-  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors --follow --every 1h --after 100`,
+  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors --follow --every 1h --after 100
+  eusn-stream learn --model machine.safetensors --store learnt --publish --shadow --follow`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
 	f.StringVarP(&o.out, "out", "o", "", "model file to write; replaces an older one when it is complete")
+	f.BoolVar(&o.publish, "publish", false, "store the new model in the job's registry")
+	f.BoolVar(&o.shadow, "shadow", false, "with --publish: have the new model score beside the one that predicts")
+	f.StringVar(&o.who, "who", "", "with --publish: who publishes it (default the user of this machine)")
 	f.StringArrayVar(&o.without, "without", nil, "do not learn from stream=PATTERN, who=NAME or FROM..TO; may be repeated")
 	f.StringVar(&o.leaveOut, "leave-out", "", "test each group with a readout of the others: stream, or a regular expression with a group")
+	f.StringVar(&o.sums, "sums", "", "keep sums instead of features, for each site: all, stream, or a regular expression with a group")
+	f.IntVar(&o.keep, "keep", 0, "with --sums: sequences that keep their features (default 160 MiB of them)")
 	f.BoolVar(&o.solve, "solve", false, "fit with what the store has; do not read the log")
 	f.BoolVar(&o.whole, "whole", false, "look for all labels in the whole log again")
 	f.BoolVar(&o.follow, "follow", false, "continue until Ctrl-C")
@@ -89,7 +111,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	config.ShowDefaults(f, learnFlags)
 	cobra.CheckErr(cmd.MarkFlagRequired("store"))
-	cobra.CheckErr(cmd.MarkFlagRequired("out"))
+	cmd.MarkFlagsOneRequired("out", "publish")
 	cmd.MarkFlagsMutuallyExclusive("solve", "whole")
 	cmd.MarkFlagsMutuallyExclusive("solve", "follow")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -97,15 +119,23 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 		if err != nil {
 			return err
 		}
-		site, err := parseSite(o.leaveOut)
+		site, err := parseSite("--leave-out", o.leaveOut)
+		if err != nil {
+			return err
+		}
+		sumsOf, err := parseSite("--sums", o.sums)
 		if err != nil {
 			return err
 		}
 		switch {
-		case o.store == "" || o.out == "":
-			return errors.New("--store and --out: want a directory and the name of a file")
+		case o.store == "" || o.out == "" && (f.Changed("out") || !o.publish):
+			return errors.New("--store and --out: want a directory and the name of a file; --publish needs no file")
+		case (o.who != "" || o.shadow) && !o.publish:
+			return errors.New("--who and --shadow are for --publish: want both")
 		case o.every < time.Second || o.after < 1:
 			return errors.New("--every and --after: want at least 1s, and at least 1")
+		case f.Changed("keep") && (o.sums == "" || o.keep < 1):
+			return errors.New("--keep is for --sums: want at least 1 sequence")
 		case !o.follow && (f.Changed("every") || f.Changed("after")):
 			return errors.New("--every and --after are for --follow")
 		}
@@ -114,7 +144,13 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 			if err != nil {
 				return err
 			}
-			l := &learning{app: a, conf: c, opt: o, without: without, site: site}
+			l := &learning{app: a, conf: c, opt: o, without: without, site: site, sumsOf: sumsOf}
+			if o.publish {
+				l.command = commandOf(cmd)
+				if l.opt.who, err = whoOr(o.who); err != nil {
+					return err
+				}
+			}
 			return l.run(ctx, cmd.CommandPath())
 		})(cmd, args)
 	}
@@ -128,19 +164,28 @@ type learning struct {
 	opt     learnOptions
 	without *learn.Without
 	site    func(stream string) string // nil: no sites are left out
+	sumsOf  func(stream string) string // the site whose features are added up; nil: of none
 	model   *reservoir.Model
 	store   *learn.Store
 	stage   *pipeline.Stage
 	js      jetstream.JetStream
+	command string // with --publish: as it was given
 }
 
 func (l *learning) run(ctx context.Context, command string) error {
-	if err := cli.OutputFile(l.opt.out, l.conf.Model); err != nil {
-		return err
-	}
 	var err error
+	if l.opt.out != "" {
+		if err := cli.OutputFile(l.opt.out, l.conf.Model); err != nil {
+			return err
+		}
+	}
 	if l.model, err = loadForStage(l.conf.Model); err != nil {
 		return err
+	}
+	if l.sumsOf != nil {
+		if err := offline.SumsFit(l.model); err != nil {
+			return cli.Fail(cli.ExitUsage, err, "eusn-stream learn without --sums")
+		}
 	}
 	if l.store, err = learn.Open(l.opt.store); err != nil {
 		return l.failure(err)
@@ -171,82 +216,16 @@ func (l *learning) run(ctx context.Context, command string) error {
 		Config: pipelineConfig(l.conf), Model: l.model, ModelName: filepath.Base(l.conf.Model), NewEngine: engines.New(engine), Log: log,
 		Dial: func(name string) (*nats.Conn, error) { return b.dial("eusn-stream/" + l.conf.Job + "/" + name) },
 	}
-	if err = labels.Exists(ctx, l.js, l.conf.Job); err == nil {
+	if err = labels.Exists(ctx, l.js, l.conf.Job); err == nil && l.opt.publish {
+		_, err = registry.Make(ctx, l.js, l.conf.Job) // before the work: it may be forbidden
+	}
+	if err == nil {
 		err = l.rounds(ctx)
 	}
 	if errors.Is(err, admin.ErrNoJob) || errors.Is(err, labels.ErrNoJob) {
 		return noJob(ctx, b, err, command)
 	}
 	return l.failure(b.lacking(err))
-}
-
-// rounds is one, or one after the other.
-func (l *learning) rounds(ctx context.Context) error {
-	fitted, err := l.round(ctx, 0)
-	if err != nil || !l.opt.follow {
-		return err
-	}
-	for {
-		select {
-		case <-time.After(l.opt.every):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		next, err := l.round(ctx, fitted)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			l.app.Say("warning: %v; tried again in %v", err, l.opt.every)
-		default:
-			fitted = next
-		}
-	}
-}
-
-// round reads what is new, and fits if there are enough labels more than the fitted
-// ones. It returns how many there are now that are fitted.
-func (l *learning) round(ctx context.Context, fitted int) (int, error) {
-	book, err := learn.ReadLabels(ctx, l.js, l.conf.Job)
-	if err != nil {
-		return fitted, err
-	}
-	if !l.opt.solve {
-		if err := l.read(ctx, book); err != nil {
-			return fitted, err
-		}
-	}
-	if fitted > 0 && book.Read < fitted+l.opt.after {
-		return fitted, nil
-	}
-	j := learn.Join(l.store, book, l.model.Policy, l.without)
-	if few := tooFew(j.Report); few != nil {
-		if err := l.print(ctx, j, nil, nil); err != nil {
-			return fitted, err
-		}
-		if l.opt.follow {
-			l.app.Say("nothing is learnt yet: %v", few)
-			return fitted, nil
-		}
-		return fitted, few
-	}
-	if err := l.fit(ctx, book, j); err != nil {
-		return fitted, err
-	}
-	return max(1, book.Read), nil
-}
-
-// tooFew is why nothing can be learnt; nil where it can.
-func tooFew(r learn.Report) error {
-	switch {
-	case r.Current == 0:
-		return errors.New("the job has no labels: say what streams were, with eusn-stream labels add or a client")
-	case r.Sequences == 0:
-		return fmt.Errorf("none of %d labels is about a sequence that can be learnt from", r.Current)
-	case len(r.Classes) < 2:
-		return fmt.Errorf("all %d labelled sequences are of one class: want labels of at least two", r.Sequences)
-	}
-	return nil
 }
 
 // read looks for labelled sequences in the log.
@@ -299,26 +278,50 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 	p := l.app.Progress()
 	defer p.Close()
 	o := offline.RetrainOptions{Readout: head.Name, Tool: cli.ToolName()}
-	m, report, err := offline.Relearn(ctx, l.model, k, o, p.Report)
+	m, report, err := l.relearn(ctx, k, j.Examples, o, p.Report)
 	p.Close()
 	if err == nil {
-		err = errors.Join(ctx.Err(), m.Save(l.opt.out))
+		err = ctx.Err()
+	}
+	if err == nil && l.opt.out != "" {
+		err = m.Save(l.opt.out)
 	}
 	if err != nil {
 		return err
 	}
-	sites, err := l.sites(ctx, k, j, o)
-	if err != nil {
+	f := fitted{model: m, report: &report}
+	if f.sites, err = l.sites(ctx, k, j, o); err != nil {
 		return err
 	}
-	return l.print(ctx, j, &report, sites)
+	if l.opt.publish {
+		if f.entry, err = l.publish(ctx, j, f); err != nil {
+			return err
+		}
+	}
+	return l.print(j, &f)
+}
+
+// fitted is what was learnt.
+type fitted struct {
+	model  *reservoir.Model
+	report *offline.RetrainReport
+	sites  []siteResult
+	entry  *publishedModel // nil: without --publish
 }
 
 // failure says what to do next.
 func (l *learning) failure(err error) error {
 	store := cli.QuoteForShell(l.opt.store)
-	err = cli.OrInterrupted(err, "%s is unchanged, or complete and new; the same command continues with %s", l.opt.out, l.opt.store)
+	out := "the registry"
+	if l.opt.out != "" {
+		out = l.opt.out
+	}
+	err = cli.OrInterrupted(err, "%s is unchanged, or complete and new; the same command continues with %s", out, l.opt.store)
 	switch {
+	case errors.Is(err, learn.ErrGone):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream learn without --solve, which computes them again if the log has them; or --without for a whole group, such as --without who=NAME")
+	case isRegistry(err):
+		return registryFailure(err)
 	case errors.Is(err, learn.ErrInUse):
 		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --store")
 	case errors.Is(err, learn.ErrOther):

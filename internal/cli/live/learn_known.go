@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline/learn"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // known is what a readout is learnt from.
@@ -32,4 +34,45 @@ func (l *learning) known(book *learn.Book, j learn.Joined) offline.Known {
 	}
 	k.Fingerprint = hex.EncodeToString(sum.Sum(nil))
 	return k
+}
+
+// relearn learns from features, or where some are given up, from sums. examples are the
+// sequences of k.
+func (l *learning) relearn(ctx context.Context, k offline.Known, examples []learn.Example, o offline.RetrainOptions, progress offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
+	if !l.store.Summed(examples) {
+		return offline.Relearn(ctx, l.model, k, o, progress)
+	}
+	sums, err := l.store.Total(ctx, examples, k.Classes)
+	if err != nil {
+		return nil, offline.RetrainReport{}, err
+	}
+	return offline.RelearnSums(ctx, l.model, k, offline.Summed{Sums: sums, Kept: l.store.Sample(examples, l.keep())}, o, progress)
+}
+
+// keep is how many sequences keep their features, and choose the regularisation.
+func (l *learning) keep() int {
+	if l.opt.keep > 0 {
+		return l.opt.keep
+	}
+	return offline.MostKept(l.model)
+}
+
+// compact gives features up, with --sums. What --without names is not left out here: it
+// is for one readout.
+func (l *learning) compact(ctx context.Context, book *learn.Book) error {
+	if l.sumsOf == nil {
+		return nil
+	}
+	all := learn.Join(l.store, book, l.model.Policy, nil).Examples
+	keep := l.store.Sample(all, l.keep())
+	if len(keep) == len(all) {
+		l.app.Say("all %d sequences keep their features, by --keep: nothing is given up", len(all))
+		return nil
+	}
+	did, err := l.store.Compact(ctx, all, l.sumsOf, keep)
+	if err != nil {
+		return err
+	}
+	l.app.Say("features of %d sequences (%.1f MB) are given up for sums: %d groups have sums, features of %d sequences stay", did.Sequences, float64(did.Bytes)/1e6, did.Groups, l.store.Len())
+	return nil
 }

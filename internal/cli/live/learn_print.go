@@ -2,8 +2,8 @@ package live
 
 import (
 	"cmp"
-	"context"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
@@ -18,35 +18,40 @@ type learnt struct {
 	Model     *models.Report         `json:"model,omitempty"` // none: nothing was learnt
 	Fit       *offline.RetrainReport `json:"report,omitempty"`
 	Sites     []siteResult           `json:"left_out,omitempty"`
+	Published *publishedModel        `json:"published,omitempty"` // none: without --publish
 }
 
 // mostRows bounds a table for people.
 const mostRows = 20
 
 // print says what became of the labels, and what was learnt; nil: nothing.
-func (l *learning) print(_ context.Context, j learn.Joined, fit *offline.RetrainReport, sites []siteResult) error {
-	var m *models.Report
-	if fit != nil {
-		r, err := models.Inspect(l.opt.out)
+func (l *learning) print(j learn.Joined, f *fitted) error {
+	did := learnt{Report: j.Report, Sequences: l.store.Len()}
+	if f != nil {
+		name := cmp.Or(l.opt.out, filepath.Base(l.conf.Model))
+		m, err := models.Describe(f.model, name)
 		if err != nil {
 			return err
 		}
-		m = &r
+		did.Model, did.Fit, did.Sites, did.Published = &m, f.report, f.sites, f.entry
 	}
 	if l.app.JSON {
-		return l.app.PrintJSON(learnt{j.Report, l.store.Len(), m, fit, sites})
+		return l.app.PrintJSON(did)
 	}
 	l.printLabels(j.Report)
-	if fit == nil {
+	if f == nil {
 		return nil
 	}
-	l.app.Print("readout    %s", fit.Readout.String())
-	for _, s := range sites {
+	l.app.Print("readout    %s", f.report.Readout.String())
+	for _, s := range f.sites {
 		l.app.Print("left out   %s: %s", oneField(s.Site), s)
 	}
-	l.app.Print("model      %s, sha256 %s", l.opt.out, m.SHA256)
-	if len(fit.Divided) > 0 {
-		l.app.Say("warning: all labelled sequences of %s follow one another: leave-one-out can leave out only parts of them, so its accuracy is too optimistic", models.ListText(fit.Divided))
+	l.app.Print("model      %s, sha256 %s", cmp.Or(l.opt.out, "no file"), did.Model.SHA256)
+	if f.entry != nil {
+		l.app.Print("published  %s", f.entry.Fingerprint)
+	}
+	if len(f.report.Divided) > 0 {
+		l.app.Say("warning: all labelled sequences of %s follow one another: leave-one-out can leave out only parts of them, so its accuracy is too optimistic", models.ListText(f.report.Divided))
 	}
 	return nil
 }

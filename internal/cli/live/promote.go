@@ -20,6 +20,7 @@ const promotionWait = 10 * time.Second
 func newModelPromote(a *cli.App) *cobra.Command {
 	var now bool
 	var who string
+	var c condition
 	cmd := registryCommand(a, &cobra.Command{
 		Use:   "promote FINGERPRINT",
 		Short: "Have another readout of a job's registry predict, while the stage runs",
@@ -31,8 +32,15 @@ each prediction names its readout.
 
 The first digits of the fingerprint suffice (model list). The classes must be the job's.
 The command waits until the partitions have taken it. One that nobody works on takes it
-when a worker starts.`,
-		Example: "  eusn-stream model promote 3f9a01 --job eusn",
+when a worker starts.
+
+--if better promotes a shadow (model shadow) only if it is right more often than the
+readout that predicts now, on the sequences that have labels. --if not-worse does where
+it is less than --margin worse. Otherwise the command says what it found, promotes nothing
+and exits with 1. --error is the probability with which it promotes one that is not better,
+or is worse by the margin, for one decision on labelled sequences that do not depend on
+each other (docs/models.md).`,
+		Example: "  eusn-stream model promote 3f9a01 --job eusn\n  eusn-stream model promote 3f9a01 --if better --error 0.05",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, js jetstream.JetStream, job string, args []string) error {
 		r, err := registry.Open(ctx, js, job)
@@ -43,10 +51,20 @@ when a worker starts.`,
 		if err != nil {
 			return err
 		}
+		if c.kind == "" {
+			return promoteModel(ctx, a, js, job, who, func(who string) (pipeline.Promotion, error) {
+				return pipeline.Promote(ctx, js, job, print, now, who)
+			})
+		}
+		active, err := c.holds(ctx, a, js, job, print)
+		if err != nil {
+			return err
+		}
 		return promoteModel(ctx, a, js, job, who, func(who string) (pipeline.Promotion, error) {
-			return pipeline.Promote(ctx, js, job, print, now, who)
+			return pipeline.PromoteAfter(ctx, js, job, print, active, now, who)
 		})
 	})
+	c.flags(cmd)
 	cmd.Flags().BoolVar(&now, "now", false, "open sequences, too")
 	cmd.Flags().StringVar(&who, "who", "", "who promotes it (default the user of this machine)")
 	return cmd

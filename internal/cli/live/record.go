@@ -221,7 +221,7 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 	w.Progress = func(d pipeline.RecordDone) { p.Report(int64(d.Samples), 0, "samples recorded") }
 	w.Begun = func(at pipeline.RecordPosition, again bool) {
 		if again {
-			a.Say("going on in %s: %d files with %d samples, up to message %d of the log", o.dir, at.File, at.Total.Samples, at.To.Seq)
+			a.Say("continuing in %s: %d files with %d samples, up to message %d of the log", o.dir, at.File, at.Total.Samples, at.To.Seq)
 			return
 		}
 		a.Say("recording job %s from message %d of its log on", c.Job, at.First)

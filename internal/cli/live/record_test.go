@@ -260,7 +260,7 @@ func sameAsTable(t *testing.T, dir, table string, streams, samples int) {
 	}
 }
 
-// What may go wrong, each with a sentence and what to do; and a recording goes on
+// What may go wrong, each with a sentence and what to do; and a recording continues
 // behind a file that was damaged and taken away.
 func TestRecordRefuses(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
@@ -297,7 +297,7 @@ func TestRecordRefuses(t *testing.T) {
 	whole := clitest.Read(t, first)
 	try(cli.ExitFailure, "another beginning", append(until, "--from", "1h")...)
 	try(cli.ExitFailure, "another choice of streams", append(until, "--stream", "s*1")...)
-	slow := clitest.Start(t, "going on", "record", "--model", model, "--nats-url", url, "--out", out, "--progress", "none")
+	slow := clitest.Start(t, "continuing", "record", "--model", model, "--nats-url", url, "--out", out, "--progress", "none")
 	try(cli.ExitFailure, "another program is writing it", until...)
 	go io.Copy(io.Discard, slow.Out)
 	slow.Stop(t).Want(t, cli.ExitOK)

@@ -14,52 +14,18 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
-	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/registry"
 )
 
-// registryFlags are the flags of the commands on a job's registry that override
-// keys of the configuration.
-var registryFlags = []string{"nats-url", "job"}
-
 // NewRegistry are the commands of "model" that work with the models of a job.
 func NewRegistry(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{newModelPublish(a), newModelList(a), newModelShow(a), newModelRetire(a), newModelPromote(a), newModelRollback(a)}
+	return []*cobra.Command{newModelPublish(a), newModelList(a), newModelShow(a), newModelRetire(a), newModelPromote(a), newModelRollback(a), newModelShadow(a)}
 }
 
 // registryCommand is a command that works with the models of a job.
 func registryCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, js jetstream.JetStream, job string, args []string) error) *cobra.Command {
-	var file string
-	f := cmd.Flags()
-	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
-	f.String("job", "", "name of the stage's job")
-	config.ShowDefaults(f, registryFlags)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
-		c, err := stageConfig(a, file, f, registryFlags)
-		if err != nil {
-			return err
-		}
-		b, err := openRunning(c, a.Logger("warn", c.Log.Format))
-		if err != nil {
-			return err
-		}
-		defer b.close()
-		nc, err := b.dial("eusn-stream/" + c.Job + "/models")
-		if err != nil {
-			return err
-		}
-		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err == nil {
-			err = run(ctx, js, c.Job, args)
-		}
-		if errors.Is(err, registry.ErrNoJob) {
-			return noJob(ctx, b, err, cmd.CommandPath())
-		}
-		return registryFailure(b.lacking(err))
-	})
-	return cmd
+	return runningCommand(a, cmd, besideStage{"models", registry.ErrNoJob, registryFailure}, run)
 }
 
 // registryFailure gives an error its exit code and what to do.
@@ -98,7 +64,7 @@ func newModelPublish(a *cli.App) *cobra.Command {
 is printed. The job's predictions do not change.
 
 The model must have the job's network: the same weights, input scaling, channels,
-policy and front end, so that it can go on with the states of the job. An entry never
+policy and front end, so that it can continue with the states of the job. An entry never
 changes: publishing the same readout again stores nothing.`,
 		Example: `  eusn-stream model publish m.safetensors --job eusn --note "with the pumps of hall 2"`,
 		Args:    cobra.ExactArgs(1),
@@ -295,7 +261,7 @@ func newModelRetire(a *cli.App) *cobra.Command {
 		Short: "Mark a model of a job that should not be used any more",
 		Long: `Mark a model in the registry of a job as one that should not be used any more. It stays
 in the registry and can be read. The model that the job predicts with cannot be
-retired.`,
+retired. A shadow that is retired ends.`,
 		Example: `  eusn-stream model retire 3f9a01 --job eusn --note "trained on wrong labels"`,
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, js jetstream.JetStream, job string, args []string) error {
@@ -313,6 +279,11 @@ retired.`,
 			return err
 		}
 		if err := r.Retire(ctx, print, by); err != nil {
+			return err
+		}
+		if _, err := pipeline.EndShadow(ctx, js, job, print); err == nil {
+			a.Say("it was a shadow, which has ended, too")
+		} else if !errors.Is(err, pipeline.ErrNoShadow) {
 			return err
 		}
 		a.Say("%s is retired", print)

@@ -26,7 +26,7 @@ const statesPerSecond = 30e6
 
 // NewJob is "job" and what is under it.
 func NewJob(a *cli.App) *cobra.Command {
-	return cli.Group("job", "Change a job as a whole", newResize(a))
+	return cli.Group("job", "Change a job as a whole", newResize(a), newReplace(a), newTrim(a))
 }
 
 type resizeOptions struct {
@@ -41,14 +41,14 @@ func newResize(a *cli.App) *cobra.Command {
 		Use:   "resize --to PARTITIONS",
 		Short: "Change the number of a job's partitions",
 		Long: `Change the number of a job's partitions, up or down, for more workers or less work
-of the server. Stop the workers first. Producers may go on: nothing of theirs is
+of the server. Stop the workers first. Producers may continue: nothing of theirs is
 refused or lost, and what they send is predicted afterwards. The states of all
 streams are kept, and their digests compared before and after.
 
 The command needs the model and the configuration of the stage, because it answers
 what was stored before the change. Look first with --dry-run, which changes nothing.
 
-Ctrl-C, a crash or a lost server do no harm: the same command goes on from where it
+Ctrl-C, a crash or a lost server do no harm: the same command continues from where it
 was. Until the server gives keys to the new partitions, --abandon returns to the
 number of before; after that, complete the change, and then change back.`,
 		Example: `  eusn-stream job resize --to 64 --model m.safetensors --dry-run
@@ -132,7 +132,7 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 	})
 	p.Close()
 	if err != nil {
-		return failure(cli.OrInterrupted(err, "nothing is lost; the same command goes on from here"))
+		return failure(cli.OrInterrupted(err, "nothing is lost; the same command continues from here"))
 	}
 	return printResized(a, now)
 }
@@ -189,6 +189,10 @@ func planResize(ctx context.Context, a *cli.App, s *pipeline.Stage, b *broker, t
 	if a.JSON {
 		return a.PrintJSON(plan)
 	}
+	if now.With != "" {
+		a.Print("job %s: it is being given the network and states of job %s, step %s; complete that with eusn-stream job replace --with %s, or --abandon", now.Job, now.With, now.Step, now.With)
+		return nil
+	}
 	if now.Step == pipeline.StepAbandon {
 		a.Print("job %s: a change from %d to %d partitions is being abandoned; complete that with --abandon", now.Job, now.Partitions, now.To)
 		return nil
@@ -218,7 +222,7 @@ func printResized(a *cli.App, now pipeline.Resized) error {
 
 // resizeFailure says what to do next.
 func resizeFailure(err error, o resizeOptions) error {
-	again := fmt.Sprintf("the same command: it goes on from the step that was under way (eusn-stream job resize --to %d --dry-run says which)", o.to)
+	again := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job resize --to %d --dry-run says which)", o.to)
 	if o.abandon || o.dryRun {
 		again = "the same command, when the server answers: eusn-stream doctor, with the same --nats-url or --dir"
 	}
@@ -227,10 +231,14 @@ func resizeFailure(err error, o resizeOptions) error {
 		return nil
 	case errors.Is(err, pipeline.ErrOtherModel):
 		return cli.Fail(cli.ExitOtherModel, err, "the same command with --model and the job's model file, and the stage's configuration")
+	case pipeline.WrongState(err):
+		return cli.Fail(cli.ExitFailure, err, "the same command with the configuration that the workers had (-c), or with --non-finite as they had it")
 	case errors.Is(err, pipeline.ErrShared):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor with the same --nats-url and --job says which jobs read an input")
 	case errors.Is(err, pipeline.ErrWorkers):
 		return cli.Fail(cli.ExitFailure, err, "stop the workers (Ctrl-C or SIGTERM), then the same command")
+	case errors.Is(err, pipeline.ErrOtherChange):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream job replace, which completes that change")
 	case errors.Is(err, pipeline.ErrResizeOther):
 		return cli.Fail(cli.ExitFailure, err, "the same command with the number of that change")
 	case errors.Is(err, pipeline.ErrAbandoning):

@@ -115,7 +115,26 @@ func TestSecurePlant(t *testing.T) {
 		t.Errorf("an analyst's file has %d predictions, want 25", n)
 	}
 
-	clitest.Exec(t, t.Context(), "tail", "--since", "1h").Want(t, cli.ExitFailure, "this login may not do that", "operator.env")
+	if r := clitest.Must(t, "explain", "--partition", "0", "--number", "1"); !strings.Contains(r.Out, "bit for bit") {
+		t.Errorf("an analyst is told\n%s", r.Out)
+	}
+	clitest.Exec(t, t.Context(), "labels", "add", "--stream", "p", "--from", "1", "--to", "2", "--class", "fast", "--who", "anna").Want(t, cli.ExitFailure, "this login may not do that", "operator.env")
+
+	// Another readout: an analyst may not have it predict, an operator may.
+	m := loadModel(t, model)
+	m.Readouts[0].Intercept[0]++
+	other := filepath.Join(dir, "other.safetensors")
+	if err := m.Save(other); err != nil {
+		t.Fatal(err)
+	}
+	as("operator")
+	print := strings.TrimSpace(clitest.Must(t, "model", "publish", other).Out)
+	as("analyst")
+	clitest.Exec(t, t.Context(), "model", "promote", print).Want(t, cli.ExitFailure, "the promotion was not stored", "this login may not do that", "operator.env")
+	as("operator")
+	if r := clitest.Must(t, "model", "promote", print); !strings.Contains(r.ErrOut, "promotion 1:") {
+		t.Errorf("the operator's promotion is not the first:\n%s", r.ErrOut)
+	}
 
 	as("labeller") // the stage that starts the server has made their NATS stream
 	clitest.Must(t, "labels", "add", "--stream", "p", "--from", "1", "--to", "2", "--class", "fast", "--who", "anna")

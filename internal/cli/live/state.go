@@ -27,10 +27,10 @@ import (
 // maxStateFile bounds what diff and import read into memory.
 const maxStateFile = 8 << 30
 
-// NewState is "state" and what is under it.
-func NewState(a *cli.App) *cobra.Command {
-	return cli.Group("state", "Inspect, move and verify the states of a job's streams",
-		newStateGet(a), newStateDiff(a), newStateExport(a), newStateImport(a), newStateVerify(a))
+// NewState is "state" and what is under it, with the commands of other packages.
+func NewState(a *cli.App, more ...*cobra.Command) *cobra.Command {
+	all := []*cobra.Command{newStateGet(a), newStateDiff(a), newStateExport(a), newStateImport(a), newStateVerify(a)}
+	return cli.Group("state", "Inspect, move and verify the states of a job's streams", append(all, more...)...)
 }
 
 func newStateGet(a *cli.App) *cobra.Command {

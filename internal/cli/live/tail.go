@@ -43,7 +43,7 @@ probability), and the integrity with its flags. --json prints lines of JSON with
 everything that is known, in the form of "run --json" and with the field "stored".
 
 Without --since it begins now and runs until Ctrl-C. With --since it prints what was
-stored since then and ends; with --follow it goes on until Ctrl-C.
+stored since then and ends; with --follow it continues until Ctrl-C.
 
 Where a key has several tokens, --stream may have wildcards: A.*.7, or A.> for all that
 begin so. If the input subject has names (input.subject: plant.{site}.line.{line}),
@@ -64,7 +64,7 @@ with the job's data does.`,
 	f.StringVar(&o.stream, "stream", "", "only this stream; * and > stand for tokens of its key")
 	f.StringToStringVar(&o.where, "where", nil, "only streams where the names of the input subject stand for this: site=A,line=3")
 	f.String("subject", "", "input subject of the job, with its names, such as plant.{site}.line.{line}")
-	f.BoolVar(&o.follow, "follow", false, "with --since: go on with what comes, until Ctrl-C")
+	f.BoolVar(&o.follow, "follow", false, "with --since: continue with what comes, until Ctrl-C")
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	f.String("job", "", "name of the stage's job")
 	config.ShowDefaults(f, tailFlags)

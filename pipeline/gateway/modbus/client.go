@@ -21,6 +21,10 @@ const (
 	mostWait  = 10 * time.Second
 )
 
+// heldAfter is how long a gateway that holds back takes for a message, at least. One
+// that does not may take some milliseconds, where the machine has other work.
+const heldAfter = 100 * time.Millisecond
+
 // Options say what a client polls.
 type Options struct {
 	Addr      string            // host:port; several servers are separated by commas
@@ -185,9 +189,13 @@ func plan(due, now, interval int64) (missed, then int64) {
 func (c *client) miss(polls int64) {
 	why := errors.New("the clock was set back")
 	if polls > 0 {
-		why = fmt.Errorf("%d polls are left out: the one before has taken longer than fieldbus.modbus_interval (%v): raise it, or name fewer registers", polls, c.o.Interval)
+		out := fmt.Sprintf("%d polls are left out", polls)
+		if polls == 1 {
+			out = "1 poll is left out"
+		}
+		why = fmt.Errorf("%s: the one before has taken longer than fieldbus.modbus_interval (%v): raise it, or name fewer registers", out, c.o.Interval)
 		if c.slow != nil {
-			why = fmt.Errorf("%d polls are left out: %w", polls, c.slow)
+			why = fmt.Errorf("%s: %w", out, c.slow)
 		}
 	}
 	for _, m := range c.images {
@@ -231,7 +239,7 @@ func (c *client) make(ctx context.Context, at int64) error {
 	}
 	begin := time.Now()
 	err := c.to.Take(ctx, &gateway.Message{Input: gateway.Modbus, Parts: parts})
-	if time.Since(begin) > c.o.Interval/2 {
+	if heldBack(time.Since(begin), c.o.Interval) {
 		c.slow = gateway.ErrHeldBack
 	}
 	if refused := new(gateway.Refused); errors.As(err, &refused) { // counted, and in the log
@@ -242,6 +250,10 @@ func (c *client) make(ctx context.Context, at int64) error {
 	}
 	return err
 }
+
+// heldBack reports whether a gateway that took so long for a poll holds back, and the
+// next one comes too late for that.
+func heldBack(took, interval time.Duration) bool { return took > max(interval/2, heldAfter) }
 
 // fail notes that registers were not read.
 func (c *client) fail(of []int, why error) {

@@ -336,13 +336,35 @@ func TestHoldBack(t *testing.T) {
 	b.hold = make(chan struct{})
 	poller(t, b, options(d))
 	<-b.taking
-	time.Sleep(100 * time.Millisecond) // some polls
+	time.Sleep(2 * heldAfter)
 	close(b.hold)
 	if said := hears(t, b.missed, "polls are left out"); !strings.Contains(said, gateway.ErrHeldBack.Error()) {
 		t.Error(said)
 	}
 	hears(t, b.samples, "p gap ") // the one that was held
 	hears(t, b.samples, "p gap ")
+}
+
+// A gateway that takes a little longer than a short interval does not hold back: the
+// interval is too short, and the log says so. One poll is one.
+func TestBusy(t *testing.T) {
+	for _, c := range []struct {
+		took, interval time.Duration
+		held           bool
+	}{{3 * time.Millisecond, 5 * time.Millisecond, false}, {50 * time.Millisecond, 5 * time.Millisecond, false}, {heldAfter + 1, 5 * time.Millisecond, true}, {400 * time.Millisecond, time.Second, false}, {600 * time.Millisecond, time.Second, true}} {
+		if heldBack(c.took, c.interval) != c.held {
+			t.Errorf("%v at an interval of %v: holds back is %v", c.took, c.interval, !c.held)
+		}
+	}
+	b := newBook()
+	c, err := newClient(b, options(newDevice(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.miss(1)
+	if said := hears(t, b.missed, "1 poll is left out"); !strings.Contains(said, "raise it") {
+		t.Error(said)
+	}
 }
 
 // A device that answers more slowly than it is polled: the polls between are left out,

@@ -54,7 +54,7 @@ func (l *link) ask(q *request) ([]byte, error) {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errors.New("the server has closed the connection: it may take no more of them, or not from this machine")
 	case isTimeout(err):
-		return nil, fmt.Errorf("no answer within %v: check the unit, or raise fieldbus.modbus_timeout", l.wait)
+		return nil, fmt.Errorf("no answer within %v: %s, or raise fieldbus.modbus_timeout", l.wait, q.otherUnit())
 	case err != nil:
 		return nil, err
 	}
@@ -73,6 +73,14 @@ func (l *link) ask(q *request) ([]byte, error) {
 		return nil, noAnswer("it has %d bytes of values and says %d, want %d", max(len(body)-3, 0), body[min(2, len(body)-1)], size)
 	}
 	return body[3:], nil
+}
+
+// otherUnit is what to do where a unit does not answer.
+func (q *request) otherUnit() string {
+	if q.unit == 0 {
+		return "name a unit (behind a gateway to a serial line, unit 0 speaks to all devices, and none of them answers; a device with a network address of its own may want 1 or 255)"
+	}
+	return "check the unit (a device with a network address of its own may want 255 or 0)"
 }
 
 // exchange sends a request, and returns what follows the header of the answer: a unit,
@@ -144,7 +152,7 @@ func (e exception) Error() string {
 		deviceFailure:   "the device has a fault: see its own messages",
 		deviceBusy:      "the device is busy: raise fieldbus.modbus_interval if it often is",
 		noPath:          "the server has no way to this unit: correct the unit, or its settings",
-		noTarget:        "the unit does not answer the server: check the unit's number, its line and its power",
+		noTarget:        "the unit does not answer the server: check the unit's number, its line and its power (the server's own registers are often those of unit 255 or 0)",
 	}[e]
 	if means == "" {
 		means = "see the device's manual"

@@ -220,6 +220,13 @@ func TestDevicesOutliveTheGateway(t *testing.T) {
 			tokens = append(tokens, c.Publish(fmt.Sprintf("plant/A/sensor/%d", d), byte(1+d%2), false, fmt.Sprint(i)))
 		}
 		switch i {
+		case 1:
+			// A device that has used one packet id alone may be doubled (package gateway,
+			// "What the outbox is for"): this library loses a PUBREC that comes when the
+			// connection ends, and sends its message again.
+			for _, tok := range tokens {
+				r.await(tok)
+			}
 		case 20, 60, 100: // full
 			info, err := r.in.Info(t.Context())
 			if err != nil {

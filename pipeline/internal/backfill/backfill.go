@@ -41,7 +41,7 @@ type Job struct {
 	Rate     float64       // samples per second; 0 = as fast as possible
 	Every    time.Duration // between positions, or more where states are large; negative: after each batch
 	Progress func(Position)
-	Begun    func(p Position, again bool) // the range is known; again: it goes on where another one stopped
+	Begun    func(p Position, again bool) // the range is known; again: it continues where another one stopped
 }
 
 // tooMany messages, none of which can be used, end a computation: it would make
@@ -75,7 +75,7 @@ type running struct {
 
 // Run computes until the source ends, and returns what was done. When ctx ends, or
 // on an error that comes of the source, it stores its position and returns: the
-// same Job goes on from there.
+// same Job continues from there.
 func (j *Job) Run(ctx context.Context) (Position, error) {
 	out, at, encoded, err := openOutput(j.Path)
 	if err != nil {

@@ -15,7 +15,7 @@
 //
 // The lines depend on the messages alone, not on how they came in batches. A
 // position is stored after the lines before it are on the disk. A computation that
-// goes on after a kill cuts off what lies behind the position and computes it
+// continues after a kill cuts off what lies behind the position and computes it
 // again. So its file has the bytes of one that nobody has interrupted.
 //
 // A position file is, with little-endian numbers:

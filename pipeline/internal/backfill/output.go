@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 )
 
 // Errors of a file that is there already.
@@ -15,7 +15,7 @@ var (
 	// ErrExists is a file of predictions that is complete, or something else.
 	ErrExists = errors.New("it exists and was not changed")
 	// ErrInUse is a file that another computation writes.
-	ErrInUse = inlog.ErrInUse
+	ErrInUse = dirlock.ErrHeld
 	// ErrOther is a computation that was begun about something else.
 	ErrOther = errors.New("it was begun with something else")
 	// ErrRemains is a file of a computation that cannot be continued.
@@ -27,9 +27,10 @@ var (
 // output is the file of predictions while it grows. Nobody else has it: it is
 // locked.
 type output struct {
-	path string
-	file *os.File // path.part
-	size int64    // written
+	path    string
+	file    *os.File // path.part
+	size    int64    // written
+	release func()   // its lock, once it is closed
 }
 
 func partPath(path string) string     { return path + ".part" }
@@ -49,11 +50,12 @@ func openOutput(path string) (o *output, at *Position, state []byte, err error) 
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("backfill: %w", err)
 	}
-	if err := inlog.Lock(file); err != nil {
+	release, err := dirlock.TakeFile(file)
+	if err != nil {
 		file.Close()
 		return nil, nil, nil, fmt.Errorf("backfill: %s: %w", partPath(path), err)
 	}
-	o = &output{path: path, file: file}
+	o = &output{path: path, file: file, release: release}
 	if at, state, err = o.position(); err != nil {
 		o.leave()
 		return nil, nil, nil, err
@@ -146,9 +148,9 @@ func (o *output) discard() error {
 func (o *output) leave() {
 	there, err := o.file.Stat()
 	_, position := os.Lstat(positionPath(o.path))
-	if err == nil && there.Size() == 0 && errors.Is(position, fs.ErrNotExist) && inlog.IsAt(o.file, partPath(o.path)) {
+	if err == nil && there.Size() == 0 && errors.Is(position, fs.ErrNotExist) && dirlock.IsAt(o.file, partPath(o.path)) {
 		os.Remove(partPath(o.path))
 	}
 	o.file.Close()
-	inlog.Unlock(o.file)
+	o.release()
 }

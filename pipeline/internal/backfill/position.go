@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 )
 
@@ -139,5 +140,5 @@ func replaceFile(path string, data []byte) error {
 		os.Remove(f.Name())
 		return err
 	}
-	return inlog.SyncDir(filepath.Dir(path))
+	return dirlock.Sync(filepath.Dir(path))
 }

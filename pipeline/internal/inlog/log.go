@@ -51,17 +51,19 @@ type Message struct {
 	Stored int
 }
 
-// Log reads the input of a job, all partitions, in the order in which it was
+// Log reads the input of a job, all partitions or one, in the order in which it was
 // stored. It changes nothing on the server but for a consumer in memory.
 type Log struct {
 	Input *store.Input
 	JS    jetstream.JetStream
 	Log   *slog.Logger
 	Due   <-chan time.Time // optional: makes Next return ErrDue while there is no message
+	Only  string           // optional: a subject of the stored input; no other message is read, and Removed counts none. Not for a log that is followed
 
 	last    uint64 // it ends there
 	at      Place  // the last message handed out
 	removed uint64
+	final   bool // there was no message behind it, as its consumer saw it
 	came    chan delivered
 	fault   chan error
 	stop    func()
@@ -72,6 +74,7 @@ type delivered struct {
 	jetstream.Msg
 	Place
 	first bool // of a consumer: those before it may not be what they were
+	final bool // there was none behind it when it came
 }
 
 // Open begins behind the message after, and ends with message last.
@@ -83,10 +86,14 @@ func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
 	if err := l.same(ctx); err != nil {
 		return err
 	}
-	next := l.at.Seq + 1
-	cons, err := l.JS.OrderedConsumer(ctx, l.Input.Name(), jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next, InactiveThreshold: forgetAfter,
-	})
+	if err := l.none(ctx); err != nil {
+		return err
+	}
+	c := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: l.at.Seq + 1, InactiveThreshold: forgetAfter}
+	if l.Only != "" {
+		c.FilterSubjects = []string{l.Only}
+	}
+	cons, err := l.JS.OrderedConsumer(ctx, l.Input.Name(), c)
 	if err != nil {
 		return fmt.Errorf("inlog: consumer of %s: %w", l.Input.Name(), err)
 	}
@@ -127,7 +134,7 @@ func (l *Log) deliver(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	select {
-	case l.came <- delivered{m, Place{meta.Sequence.Stream, meta.Timestamp.UnixNano()}, meta.Sequence.Consumer == 1}:
+	case l.came <- delivered{m, Place{meta.Sequence.Stream, meta.Timestamp.UnixNano()}, meta.Sequence.Consumer == 1, meta.NumPending == 0}:
 	case <-ctx.Done():
 	}
 }
@@ -135,6 +142,12 @@ func (l *Log) deliver(ctx context.Context, m jetstream.Msg) {
 // Next is the next message of a partition, or io.EOF behind the last. Where
 // messages were removed before they could be read, it says so (state.Message.Lost).
 func (l *Log) Next(ctx context.Context) (Message, error) {
+	if l.final {
+		if err := l.none(ctx); err != nil {
+			return Message{}, err
+		}
+		l.final = false
+	}
 	for l.at.Seq < l.last {
 		select {
 		case <-l.Due:
@@ -149,13 +162,14 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 				continue
 			}
 			if m.Seq > l.last { // all up to there are gone
-				l.removed += l.last - l.at.Seq
+				l.skip(l.last - l.at.Seq)
 				l.at.Seq = l.last
 				return Message{}, io.EOF
 			}
-			l.removed += m.Seq - l.at.Seq - 1
-			lost := m.Seq > l.at.Seq+1 || l.at.Stored == 0 && m.Seq > 1
+			lost := l.Only == "" && (m.Seq > l.at.Seq+1 || l.at.Stored == 0 && m.Seq > 1)
+			l.skip(m.Seq - l.at.Seq - 1)
 			l.at = m.Place
+			l.final = m.final
 			part, ok := partitionIn(m.Subject(), l.Input.Job)
 			if !ok {
 				continue // the live stage does not find it either
@@ -193,8 +207,34 @@ func (l *Log) look(ctx context.Context) error {
 	case info.State.LastSeq < l.known():
 		return fmt.Errorf("inlog: %s ends at message %d, and had message %d: it lost its last messages: restore its store: %w", info.Config.Name, info.State.LastSeq, l.known(), ErrOtherLog)
 	case info.State.FirstSeq > l.last:
-		l.removed += l.last - l.at.Seq
+		l.skip(l.last - l.at.Seq)
 		l.at.Seq = l.last
+	}
+	return l.none(ctx)
+}
+
+// skip counts messages that are not there. Where only some are read, most are not
+// among these.
+func (l *Log) skip(n uint64) {
+	if l.Only == "" {
+		l.removed += n
+	}
+}
+
+// none ends the reading where there is no message of those that are read.
+func (l *Log) none(ctx context.Context) error {
+	if l.Only == "" || l.at.Seq >= l.last {
+		return nil
+	}
+	try, cancel := l.Input.Link.Attempt(ctx)
+	defer cancel()
+	m, err := l.Input.Stream.GetMsg(try, l.at.Seq+1, jetstream.WithGetMsgSubject(l.Only))
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence > l.last {
+		l.last = l.at.Seq
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("inlog: %s: %w", l.Input.Name(), err)
 	}
 	return nil
 }

@@ -21,8 +21,11 @@ type Emitter struct {
 	releases sync.WaitGroup // uploads and last records, each in its goroutine
 	reading  sync.WaitGroup // records, before a commit
 
-	commits int   // of the batch in hand
-	cursor  []int // by partition.index: predictions of the batch already published, -1 = nothing more to say
+	commits int      // of the batch in hand
+	cursor  []int    // by partition.index: predictions of the batch already published, -1 = nothing more to say
+	bodies  [][]byte // likewise: of the commits in hand
+	from    []int    // likewise: their first predictions
+	shadows shadowing
 }
 
 // NewEmitter makes the emitter of a shard with so many partitions. first is what
@@ -38,7 +41,11 @@ func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	return &Emitter{dead: dead, splitter: Splitter{enc, named, limit}, counters: counters, cursor: make([]int, partitions)}, nil
+	return &Emitter{
+		dead: dead, splitter: Splitter{enc, named, limit}, counters: counters,
+		cursor: make([]int, partitions), bodies: make([][]byte, partitions), from: make([]int, partitions),
+		shadows: shadowing{meta: meta, first: first, limit: limit, encoders: map[string]*codec.ShadowEncoder{}},
+	}, nil
 }
 
 // Run publishes batches until in is closed.
@@ -103,27 +110,18 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 // side by side, and reports whether any has more. An answer without
 // predictions and dead letters needs no commit: a replay repeats it.
 func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
-	e.reassure(ctx, b)
+	e.encode(b)
+	e.shadows.await(ctx)
+	e.reassure(ctx, b) // last: an answer is not relied on for long
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
 			continue
 		}
 		a := &b.Answers[i]
-		t, from := ownerOf(a.Part), e.cursor[i]
-		if !due(a, from) {
-			e.cursor[i] = -1
-			continue
-		}
-		body, to, err := e.splitter.Encode(a, from)
-		if err != nil {
-			t.Fail(err)
-			e.cursor[i] = -1
-			continue
-		}
-		next := recordAfter(t.c.Record, a, from, to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq))
+		t, to := ownerOf(a.Part), e.cursor[i]
+		next := recordAfter(t.c.Record, a, e.from[i], to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq))
 		next.Promoted.Known = max(next.Promoted.Known, t.promoting.wanted.Load())
-		t.c.Begin(body, next)
-		e.cursor[i] = to
+		t.c.Begin(e.bodies[i], next)
 	}
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
@@ -147,6 +145,30 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 	return more
 }
 
+// encode makes the bodies of the next commits, and publishes what shadows say of the
+// predictions in them.
+func (e *Emitter) encode(b *shard.Batch) {
+	for _, i := range b.Touched {
+		if e.cursor[i] < 0 {
+			continue
+		}
+		a := &b.Answers[i]
+		t, from := ownerOf(a.Part), e.cursor[i]
+		if !due(a, from) {
+			e.cursor[i] = -1
+			continue
+		}
+		body, to, err := e.splitter.Encode(a, from)
+		if err != nil {
+			t.Fail(err)
+			e.cursor[i] = -1
+			continue
+		}
+		e.bodies[i], e.from[i], e.cursor[i] = body, from, to
+		e.shadows.publish(b, a, from, to, t.c.Record.Outs+uint64(to-from))
+	}
+}
+
 // due reports whether an answer whose first predictions are out has something
 // to commit. A commit without predictions moves the position alone, and says
 // that nothing is out beyond it: not while the first predictions of a message
@@ -164,9 +186,8 @@ func due(a *shard.Answer, from int) bool {
 // partitions that are about to commit.
 func (e *Emitter) reassure(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
-		a := &b.Answers[i]
-		c := ownerOf(a.Part).c
-		if e.cursor[i] < 0 || !due(a, e.cursor[i]) || c.Sure(c.Heard) {
+		c := ownerOf(b.Answers[i].Part).c
+		if e.cursor[i] < 0 || c.Sure(c.Heard) {
 			continue
 		}
 		e.reading.Go(func() { c.Reassure(ctx) })

@@ -54,14 +54,16 @@ func (w *InputWatch) Same(ctx context.Context, breaks uint64, owned map[int]*Own
 // beginning is removed, those that had no message from those that have lost
 // some: while all that lies behind a partition's last message is still there,
 // it asks whether any of it is the partition's. The partition's record says so
-// when half of the input lies behind what it said before. Partitions that the
+// when half of the input lies behind what it said before: also while nothing is
+// removed, because who wants to remove something goes by the records (store.Trim). Partitions that the
 // input's beginning draws near to, or has passed, ask with each message; see
 // receive.
 func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*Ownership) {
 	in := info.State
 	type silence struct {
 		state.Interval
-		known uint64
+		known  uint64
+		unread int64
 	}
 	found := map[*inputView]silence{} // what is so if nothing was removed meanwhile
 	for _, t := range owned {
@@ -69,16 +71,19 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 			continue
 		}
 		p, v := t.part.State.ID, &t.Input
-		known := v.knows()
-		at := v.Came.Load() // after that: a message that comes between the two is not taken for silence
+		known, unread := v.knows(), v.unread.Load()
+		at := v.Came.Load() // after those: a message that comes between is not taken for silence
 		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.worker.Lease))
 		silent := w.heard[p] == at
 		w.heard[p] = at
+		if silent && at.Seq >= in.LastSeq {
+			v.nothing(unread)
+		}
 		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions {
 			if next, err := w.worker.Server.In.Next(ctx, p, known); err != nil || next.Seq > 0 {
 				continue
 			}
-			found[v] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known}
+			found[v] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known, unread}
 		}
 	}
 	if len(found) == 0 {
@@ -95,7 +100,8 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 			continue
 		}
 		v.empty.Store(&e.Interval)
-		if removed := info.Config.MaxAge > 0 || in.FirstSeq > 1; removed && e.To-max(e.From, v.told.Load()) > (in.LastSeq-in.FirstSeq)/2 {
+		v.nothing(e.unread)
+		if e.To-max(e.From, v.told.Load()) > (in.LastSeq-in.FirstSeq)/2 {
 			v.tell.Store(true)
 		}
 	}

@@ -218,6 +218,9 @@ func (t *Ownership) begin() error {
 		if err := t.restore(); err != nil {
 			return err
 		}
+		if t.w.Restored != nil {
+			t.w.Restored(t.part.State)
+		}
 	}
 	if t.part.State.ReplayTo > t.part.State.Done {
 		t.w.Counters.Replaying.Add(1)

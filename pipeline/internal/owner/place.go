@@ -48,7 +48,7 @@ type inputView struct {
 	Came    lastPlace     // of the input; before the consumer, the claim's
 	brought atomic.Uint64 // the message that the consumer has delivered last, also one that is replayed
 	passed  atomic.Uint64 // the shard has all messages up to this one; of two readers, of one after the other
-	unread  atomic.Int64  // input messages that the server had when the last one came
+	unread  atomic.Int64  // input messages that the server had when the last one came; the monitor's, too
 	Doubt   atomic.Bool   // the input's beginning is near; the monitor's, too
 	owes    atomic.Bool   // a message of another partition came where the server was to be asked: it is, with the next one
 
@@ -71,6 +71,12 @@ func (p *inputView) knows() uint64 {
 		n = max(n, e.To)
 	}
 	return n
+}
+
+// nothing corrects what the server said of unread messages, where it has none. It
+// counts messages that were removed while it made the consumer, and never stops.
+func (p *inputView) nothing(unread int64) {
+	p.unread.CompareAndSwap(unread, 0)
 }
 
 // emptyAfter is up to where the partition is known to have no input behind its

@@ -205,9 +205,9 @@ func (t *Ownership) came(m jetstream.Msg, r *reader) {
 			return
 		}
 	}
-	v.unread.Store(pending)
-	v.Came.Store(at)
 	t.part.Waiting.Add(1) // also while the queue is full
+	v.Came.Store(at)
+	v.unread.Store(pending) // after Came: see LookBehind
 	v.brought.Store(at.Seq)
 	select {
 	case t.shard.Queue <- t.job(m.Subject(), m.Headers(), m.Data(), at, lost):

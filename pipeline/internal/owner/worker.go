@@ -65,5 +65,6 @@ type Server struct {
 type Safeguards struct {
 	Condition func(m *nats.Msg, r wire.Record)            // see store.Committer
 	Claimed   func(p *state.Partition, input error) error // what a claim makes of what it found of the input, and of what is expected of the state
+	Restored  func(p *state.Partition)                    // what becomes of a snapshot's state
 	Trusting  bool                                        // while it works: the input is the one it was
 }

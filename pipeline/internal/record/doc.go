@@ -12,7 +12,7 @@
 //
 // A file appears whole, with the position behind it in its metadata. So samples
 // and position commit together, by the rename of one file; nothing else decides.
-// Who goes on after a kill reads the newest file: its position names the last
+// Who continues after a kill reads the newest file: its position names the last
 // message that was taken, and holds the state of the state machine behind it (the
 // numbers of each key, and the messages that wait for others). What was not in a
 // complete file is read from the log again.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 )
 
 // Files makes and reads the files of a recording.
@@ -39,7 +39,7 @@ const (
 // folder is where a recording is written. Nobody else writes there: it is locked.
 type folder struct {
 	dir, job string
-	lock     *os.File
+	leave    func()
 	newest   int // number of the last file; 0 = none
 }
 
@@ -49,25 +49,16 @@ func openFolder(dir, job string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+	release, err := dirlock.Take(filepath.Join(dir, lockName))
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
-	}
-	if err := inlog.Lock(lock); err != nil {
-		lock.Close()
 		return nil, fmt.Errorf("record: %s: %w", dir, err)
 	}
-	f := &folder{dir: dir, job: job, lock: lock}
+	f := &folder{dir: dir, job: job, leave: release}
 	if err := f.look(); err != nil {
 		f.leave()
 		return nil, err
 	}
 	return f, nil
-}
-
-func (f *folder) leave() {
-	f.lock.Close()
-	inlog.Unlock(f.lock)
 }
 
 // look lists the files.

@@ -80,7 +80,7 @@ type recording struct {
 }
 
 // Run records until the source ends. When ctx ends, or the source has an error, it
-// completes the file that grows, and returns: the same Job goes on from there.
+// completes the file that grows, and returns: the same Job continues from there.
 func (j *Job) Run(ctx context.Context) (Position, error) {
 	dir, err := openFolder(j.Dir, j.Name)
 	if err != nil {
@@ -104,7 +104,7 @@ func (j *Job) Run(ctx context.Context) (Position, error) {
 	return r.at, err
 }
 
-// begin goes on behind the newest file, or begins anew.
+// begin continues behind the newest file, or begins anew.
 func (r *recording) begin(ctx context.Context) error {
 	j := r.job
 	var part *state.Partition

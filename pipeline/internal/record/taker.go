@@ -67,7 +67,7 @@ func (t *taker) take(m inlog.Message) error {
 func (t *taker) apply(m *state.Message) error {
 	fx := &t.fx
 	*fx = state.Effects{X: fx.X[:0], Runs: fx.Runs[:0], Dead: fx.Dead[:0], Notes: fx.Notes[:0]}
-	t.out = state.Predictions{Preds: t.out.Preds[:0], At: t.out.At[:0], Stored: t.out.Stored[:0]}
+	t.out = state.Predictions{Preds: t.out.Preds[:0], At: t.out.At[:0], Stored: t.out.Stored[:0], Began: t.out.Began[:0]}
 	t.err = nil
 	if err := t.machine.Apply(t.part, m, fx, &t.out); err != nil {
 		return err

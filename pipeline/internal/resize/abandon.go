@@ -7,9 +7,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// Abandon ends a change that has not reached the server's mapping: the
-// partitions are those of before again, for any worker to claim. A Change that
-// runs at the same time ends.
+// Abandon ends a change that has not reached the server's mapping, or has published
+// none of another job's states: the partitions are those of before again, for any
+// worker to claim. A Change or Replace that runs at the same time ends.
 func (j *Job) Abandon(ctx context.Context) error {
 	if err := j.look(ctx); err != nil {
 		return err
@@ -18,12 +18,14 @@ func (j *Job) Abandon(ctx context.Context) error {
 	switch r.Step {
 	case "":
 		return nil
-	case wire.ResizeClaim:
-		r.Step = wire.ResizeAbandon
+	case wire.ResizeClaim, wire.ReplaceClaim, wire.ReplaceDrain, wire.ReplaceStore:
+		if r.Step = wire.ResizeAbandon; r.With != "" {
+			r.Step = wire.ReplaceAbandon
+		}
 		if err := j.note(ctx, r); err != nil {
 			return err
 		}
-	case wire.ResizeAbandon:
+	case wire.ResizeAbandon, wire.ReplaceAbandon:
 	default:
 		return fmt.Errorf("pipeline: job %q: %w", j.Name, ErrPastCut)
 	}

@@ -32,8 +32,13 @@ func (j *Job) copies(ctx context.Context, atLeast uint64) (furthest uint64, err 
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	info, err := j.In.Stream.Info(ask)
+	for err == nil && !complete(info) { // while it chooses a leader, a cluster names some of the servers
+		if err = store.Pause(ask, copyRetry); err == nil {
+			info, err = j.In.Stream.Info(ask)
+		}
+	}
 	if err != nil {
-		return 0, fmt.Errorf("pipeline: %w", err)
+		return 0, fmt.Errorf("pipeline: which servers have a copy of %s: %w", wire.InputStream(j.Name), err)
 	}
 	furthest = info.State.LastSeq
 	if !replicated(info) {
@@ -80,6 +85,11 @@ func (j *Job) someCopy(ctx context.Context) (server string, last uint64, err err
 		return "", 0, fmt.Errorf("consumer %s names no server", info.Name)
 	}
 	return info.Cluster.Leader, info.Delivered.Stream, nil
+}
+
+// complete reports whether the cluster names all servers with a copy.
+func complete(info *jetstream.StreamInfo) bool {
+	return !replicated(info) || info.Cluster.Leader != "" && len(info.Cluster.Replicas)+1 >= info.Config.Replicas
 }
 
 func replicated(info *jetstream.StreamInfo) bool {

@@ -53,11 +53,13 @@ type Job struct {
 
 // The errors of a change that cannot begin, or not as asked for.
 var (
-	ErrNotRun  = errors.New("no stage of this program has run the job yet: start it once, or, where it is new, set stage.partitions")
-	ErrOther   = errors.New("another change of the number of partitions is under way")
-	ErrPastCut = errors.New("the server gives keys to the new partitions already: nothing is lost, but the change must be completed before the number can change back")
+	ErrNotRun = errors.New("no stage of this program has run the job yet: start it once, or, where it is new, set stage.partitions")
+	ErrOther  = errors.New("another change of the number of partitions is under way")
+	// ErrOtherChange is a change of another kind that must be completed first.
+	ErrOtherChange = errors.New("another change of the job is under way")
+	ErrPastCut     = errors.New("the server gives keys to the new partitions already: nothing is lost, but the change must be completed before the number can change back")
 	// ErrAbandoning is a change that somebody began to abandon.
-	ErrAbandoning = errors.New("the change of the number of partitions is being abandoned: complete that first")
+	ErrAbandoning = errors.New("a change of the job is being abandoned: complete that first")
 	// ErrOvertaken: the same command ran twice.
 	ErrOvertaken = errors.New("somebody else changed the job's entry meanwhile: look at it, and run the command again")
 )
@@ -78,8 +80,13 @@ func (j *Job) note(ctx context.Context, r wire.Resize) error {
 	}
 	e := j.entry
 	e.Resize = r
+	return j.write(ctx, e)
+}
+
+// write puts an entry in the place of the one that was read.
+func (j *Job) write(ctx context.Context, e wire.Entry) error {
 	taken, err := j.Write(ctx, &e, j.seq)
-	if now, seq, readErr := j.Read(ctx); readErr == nil && now.Resize == r { // also where the answer was lost
+	if now, seq, readErr := j.Read(ctx); readErr == nil && now.Resize == e.Resize { // also where the answer was lost
 		j.entry, j.seq = now, seq
 		return nil
 	}
@@ -127,8 +134,10 @@ func (j *Job) Change(ctx context.Context, to int) (wire.Resize, error) {
 		if err := j.note(ctx, wire.Resize{Generation: r.Generation, Partitions: now, To: to, Step: wire.ResizeClaim}); err != nil {
 			return r, err
 		}
-	} else if r.Step == wire.ResizeAbandon {
+	} else if r.Abandoning() {
 		return r, fmt.Errorf("pipeline: job %q: %w", j.Name, ErrAbandoning)
+	} else if r.With != "" {
+		return r, fmt.Errorf("pipeline: job %q: %w: %s: complete that with %s, or abandon it", j.Name, ErrOtherChange, r.What(), r.Command())
 	} else if r.To != to {
 		return r, fmt.Errorf("pipeline: job %q: %w, from %d to %d", j.Name, ErrOther, r.Partitions, r.To)
 	}
@@ -191,6 +200,23 @@ func (j *Job) claim(ctx context.Context) error {
 	if err := j.Alone(ctx); err != nil { // since it began
 		return err
 	}
+	if err := j.take(ctx); err != nil {
+		return err
+	}
+	info, err := j.In.Info(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if _, err = j.copies(ctx, info.State.LastSeq); err != nil { // what a copy lacks yet, it would give to new partitions
+		return err
+	}
+	r.Step, r.After = wire.ResizeSwitch, info.State.LastSeq
+	return j.note(ctx, r)
+}
+
+// take raises the generation of all records.
+func (j *Job) take(ctx context.Context) error {
+	r := j.entry.Resize
 	info, err := j.In.Info(ctx, 0)
 	if err != nil {
 		return err
@@ -215,14 +241,7 @@ func (j *Job) claim(ctx context.Context) error {
 		}
 		j.tell(r.Step, p+1, r.Partitions)
 	}
-	if info, err = j.In.Info(ctx, 0); err != nil {
-		return err
-	}
-	if _, err = j.copies(ctx, info.State.LastSeq); err != nil { // what a copy lacks yet, it would give to new partitions
-		return err
-	}
-	r.Step, r.After = wire.ResizeSwitch, info.State.LastSeq
-	return j.note(ctx, r)
+	return nil
 }
 
 // begun refuses a partition that has snapshots, but no record: it has lost that.
@@ -248,28 +267,52 @@ func (j *Job) drain(ctx context.Context) error {
 		}
 		defer func() { j.In.Mixed = nil }()
 	}
+	if err := j.drainOwn(ctx); err != nil {
+		return err
+	}
+	r.Step = wire.ResizeStore
+	var err error
+	if r.Epoch, err = j.free(ctx); err != nil {
+		return err
+	}
+	return j.note(ctx, r)
+}
+
+// drainOwn has the job's partitions answer their input up to the cut.
+func (j *Job) drainOwn(ctx context.Context) error {
+	r := j.entry.Resize
+	return until(ctx, j.drained, func(ctx context.Context) error {
+		return j.Drain(ctx, r.Generation+1, r.Partitions, r.Cut, j.In.Mixed)
+	})
+}
+
+// until drains until all is drained.
+func until(ctx context.Context, drained, drain func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
-		err := j.drained(ctx)
+		err := drained(ctx)
 		if err == nil {
-			break
+			return nil
 		}
 		if attempt > drains || attempt > 1 && store.Pause(ctx, store.RetryWait) != nil {
 			return err
 		}
-		if err := j.Drain(ctx, r.Generation+1, r.Partitions, r.Cut, j.In.Mixed); err != nil {
+		if err := drain(ctx); err != nil {
 			return err
 		}
 	}
-	r.Step, r.Epoch = wire.ResizeStore, 0
+}
+
+// free is an epoch that no record, and no snapshot, has yet.
+func (j *Job) free(ctx context.Context) (epoch uint64, err error) {
+	r := j.entry.Resize
 	for p := range max(r.Partitions, r.To) {
 		now, _, err := store.ReadRecord(ctx, j.Out, j.Name, p)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		r.Epoch = max(r.Epoch, now.Epoch)
+		epoch = max(epoch, now.Epoch)
 	}
-	r.Epoch += claimRoom
-	return j.note(ctx, r)
+	return epoch + claimRoom, nil
 }
 
 // drains is how often it is tried to drain: the first one may wait for the lease

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -41,7 +43,7 @@ func (j *Job) store(ctx context.Context) error {
 	r := j.entry.Resize
 	n := classes(r.Partitions, r.To)
 	for class := range n {
-		before, old, err := j.load(ctx, members(class, n, r.Partitions))
+		before, old, err := j.load(ctx, held{j.Name, j.Out, j.Snaps}, members(class, n, r.Partitions))
 		if err != nil {
 			return err
 		}
@@ -68,18 +70,25 @@ func (j *Job) store(ctx context.Context) error {
 	return j.note(ctx, r)
 }
 
+// held is where a job's states are.
+type held struct {
+	name  string
+	out   jetstream.Stream
+	snaps *store.Snapshots
+}
+
 // load reads the states of some old partitions, and compares each with the
 // digest in its record.
-func (j *Job) load(ctx context.Context, parts []int) (sum Digests, all []*state.Partition, err error) {
+func (j *Job) load(ctx context.Context, from held, parts []int) (sum Digests, all []*state.Partition, err error) {
 	for _, p := range parts {
-		r, _, err := store.ReadRecord(ctx, j.Out, j.Name, p)
+		r, _, err := store.ReadRecord(ctx, from.out, from.name, p)
 		if err != nil {
 			return sum, nil, err
 		}
 		if r.Snap == "" {
 			continue // it never had a message
 		}
-		part, err := j.read(ctx, r.Snap, p)
+		part, err := j.read(ctx, from.snaps, r.Snap, p)
 		if err != nil {
 			return sum, nil, err
 		}
@@ -106,10 +115,10 @@ func (d *Digests) add(p *state.Partition) error {
 }
 
 // read reads a snapshot, with the rows that are stored apart.
-func (j *Job) read(ctx context.Context, name string, part int) (*state.Partition, error) {
-	b, err := j.Snaps.Get(ctx, name)
+func (j *Job) read(ctx context.Context, snaps *store.Snapshots, name string, part int) (*state.Partition, error) {
+	b, err := snaps.Get(ctx, name)
 	if err == nil {
-		b, err = owner.Whole(ctx, j.Snaps, b)
+		b, err = owner.Whole(ctx, snaps, b)
 	}
 	var p *state.Partition
 	if err == nil {
@@ -136,7 +145,7 @@ func (j *Job) put(ctx context.Context, p *state.Partition, sum *Digests) error {
 	if err := j.Snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
-	back, err := j.read(ctx, name, p.ID)
+	back, err := j.read(ctx, j.Snaps, name, p.ID)
 	if err != nil {
 		return err
 	}
@@ -144,7 +153,10 @@ func (j *Job) put(ctx context.Context, p *state.Partition, sum *Digests) error {
 }
 
 // publish gives the new partitions their records, and ends the change.
-func (j *Job) publish(ctx context.Context) error {
+func (j *Job) publish(ctx context.Context) error { return j.publishAs(ctx, j.entry) }
+
+// publishAs is publish where the job's entry becomes another one, but for Resize.
+func (j *Job) publishAs(ctx context.Context, next wire.Entry) error {
 	r := j.entry.Resize
 	info, err := j.In.Info(ctx, r.Cut)
 	if err != nil {
@@ -154,9 +166,9 @@ func (j *Job) publish(ctx context.Context) error {
 		begin := wire.Record{
 			Kind: wire.KindReleased, Created: wire.CreatedText(info.Created),
 			Snap: wire.SnapshotName(p, r.Epoch, r.Cut), SnapSeq: r.Cut,
-			Arithmetic: j.entry.Arithmetic, Identity: j.entry.Identity, Generation: r.Generation + 1,
+			Arithmetic: next.Arithmetic, Identity: next.Identity, Generation: r.Generation + 1,
 		}
-		part, err := j.read(ctx, begin.Snap, p)
+		part, err := j.read(ctx, j.Snaps, begin.Snap, p)
 		if err != nil {
 			return err
 		}
@@ -172,9 +184,9 @@ func (j *Job) publish(ctx context.Context) error {
 			if now.Generation == begin.Generation && now.Snap == begin.Snap {
 				return false
 			}
-			next := begin
-			next.Outs, next.Epoch = now.Outs, max(now.Epoch+1, r.Epoch)
-			*now = next
+			then := begin
+			then.Outs, then.Epoch = now.Outs, max(now.Epoch+1, r.Epoch)
+			*now = then
 			return true
 		})
 		if err != nil {
@@ -182,5 +194,9 @@ func (j *Job) publish(ctx context.Context) error {
 		}
 		j.tell(r.Step, p+1, r.To)
 	}
-	return j.note(ctx, wire.Resize{Generation: r.Generation + 1, Partitions: r.To})
+	next.Resize = wire.Resize{Generation: r.Generation + 1, Partitions: r.To}
+	if err := j.before("note "); err != nil {
+		return err
+	}
+	return j.write(ctx, next)
 }

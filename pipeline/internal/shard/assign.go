@@ -35,7 +35,10 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 		s.residents.use(r.Stream)
 		r.Stream.InUse = r.Open
 		if r.Emit {
-			head, err := s.head(a.Preds[next].Readout) // behind place, which may compute
+			head, err := 0, error(nil)
+			if s.follow == nil { // who follows takes features, no scores
+				head, err = s.head(a.Preds[next].Readout) // behind place, which may compute
+			}
 			if err != nil {
 				return err
 			}

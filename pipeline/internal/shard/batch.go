@@ -37,6 +37,7 @@ type Batch struct {
 	Answers  []Answer
 	Touched  []int // indices of answers in use, in order of first message
 	Dead     []rejected
+	Shadows  []Shadow // those whose scores the answers have
 }
 
 // rejected is a dead letter of a partition.
@@ -65,6 +66,8 @@ type Answer struct {
 	Losses   string        // since the snapshot in the record
 	Promoted wire.Promoted // of the state after inSeq; Known is left to the owner
 	Snapshot []byte        // of that state, where one is due
+	// Shadow are the scores of Batch.Shadows, those of each prediction together.
+	Shadow []float32
 }
 
 // NewBatch makes the batch of a shard with so many partitions.
@@ -74,7 +77,7 @@ func NewBatch(partitions int) *Batch { return &Batch{Answers: make([]Answer, par
 func (b *Batch) Reset() {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
-		*a = Answer{Predictions: state.Predictions{Preds: a.Preds[:0], At: a.At[:0], Stored: a.Stored[:0]}}
+		*a = Answer{Predictions: state.Predictions{Preds: a.Preds[:0], At: a.At[:0], Stored: a.Stored[:0], Began: a.Began[:0]}, Shadow: a.Shadow[:0]}
 	}
 	clear(b.Dead) // let the messages go
 	clear(b.Fx.Dead)
@@ -93,4 +96,10 @@ func (b *Batch) answer(p *Partition) *Answer {
 		b.Touched = append(b.Touched, p.index)
 	}
 	return a
+}
+
+// ShadowScores are those of a shadow, of so many, for a prediction of the answer.
+func (a *Answer) ShadowScores(shadows, shadow, prediction int) []float32 {
+	columns := len(a.Preds[prediction].Scores)
+	return a.Shadow[(prediction*shadows+shadow)*columns:][:columns]
 }

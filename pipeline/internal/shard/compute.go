@@ -29,11 +29,30 @@ func (s *slots) compute(b *Batch) error {
 		h := &s.heads.all[e.head]
 		h.used = true
 		p.Scores = scores[i*width+h.from:][:h.linear.Columns()]
+		b.shadow(e, &s.heads, scores[i*width:])
 		class := h.linear.Class(p.Scores)
 		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), h.linear.Probability(p.Scores)
 	}
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
 	return s.trim(start)
+}
+
+// shadow keeps the scores of the shadows for a prediction. row are the engine's.
+func (b *Batch) shadow(e emit, h *heads, row []float32) {
+	if len(h.shadows) != len(b.Shadows) { // refused since the batch began
+		b.Shadows = nil
+	}
+	if len(b.Shadows) == 0 {
+		return
+	}
+	a, columns := &b.Answers[e.part], h.first.Columns()
+	each := columns * len(b.Shadows)
+	if need := (e.index + 1) * each; need > len(a.Shadow) {
+		a.Shadow = slices.Grow(a.Shadow, need-len(a.Shadow))[:need]
+	}
+	for i := range h.shadows {
+		copy(a.Shadow[e.index*each+i*columns:][:columns], row[h.shadows[i].from:])
+	}
 }
 
 // Score is the chosen class's. With two classes there is one column, the

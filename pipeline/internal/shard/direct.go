@@ -9,14 +9,18 @@ type Direct struct {
 	shard *Shard
 	part  *Partition
 	batch *Batch
+	id    int // of the partition, as Encode writes it
 }
 
 // NewDirect makes the partition of a shard that does not run, from a state that
 // was encoded by Encode; nil for one that has had no message.
-func NewDirect(s *Shard, encoded []byte) (*Direct, error) {
-	d := &Direct{shard: s, part: NewPartition(0, 0), batch: NewBatch(1)}
-	if encoded != nil {
-		from, err := state.Decode(encoded, s.Machine.Shape, 0)
+func NewDirect(s *Shard, encoded []byte) (*Direct, error) { return NewDirectOf(s, 0, encoded) }
+
+// NewDirectOf makes one of the job's partitions, from a snapshot of it.
+func NewDirectOf(s *Shard, part int, snapshot []byte) (*Direct, error) {
+	d := &Direct{shard: s, part: NewPartition(part, 0), batch: NewBatch(1), id: part}
+	if snapshot != nil {
+		from, err := state.Decode(snapshot, s.Machine.Shape, part)
 		if err != nil {
 			return nil, err
 		}
@@ -60,6 +64,6 @@ func (d *Direct) Finish() (state.Predictions, []state.DeadLetter, error) {
 
 // Encode is the state after the batches so far, whole.
 func (d *Direct) Encode() ([]byte, error) {
-	d.part.State.ID = 0
+	d.part.State.ID = d.id
 	return d.part.State.Encode(d.shard.Machine.Shape, state.RowsIn{Rows: d.shard})
 }

@@ -19,6 +19,23 @@ type Sequence struct {
 	Samples          int64       // as they came in
 	Rows             int64       // behind the front end
 	Earliest, Latest int64       // times of the samples, ns; codec.NoTime: one of them has none
+
+	Whole bool // its beginning was read; otherwise it began before
+	Kept  Kept
+}
+
+// Kept is what a sequence was made of, as far as Followed.Keep lets it be kept.
+type Kept struct {
+	Parts []Part    // in their order
+	X     []float32 // its rows, as the engine got them
+	More  bool      // there are more rows
+}
+
+// Part is a message's part of a sequence.
+type Part struct {
+	Message          uint64 // of the input
+	Row, Samples     uint32 // the first one's row there, and how many they are
+	Earliest, Latest int64  // their times, ns; codec.NoTime: one of them has none
 }
 
 // Followed says which features a caller wants.
@@ -26,6 +43,7 @@ type Followed struct {
 	Stream func(name string) bool // of which streams; nothing is computed for the others
 	Want   func(*Sequence) bool   // of which of their sequences, as far as which predictions
 	Take   func(*Sequence, []float32) error
+	Keep   int // values of a sequence that are kept for Take
 }
 
 // follower keeps what is known of the sequences that are open.
@@ -34,6 +52,7 @@ type follower struct {
 	open     map[*state.Stream][]Sequence // one per state
 	runs     []followedRun                // those of the batch that have a slot
 	extents  int                          // of the message in hand: how many are used
+	channels int
 	features []float32
 	busy     map[int32]bool
 }
@@ -50,7 +69,7 @@ type followedRun struct {
 func (d *Direct) Follow(f Followed) {
 	d.shard.Machine.Extents = true
 	d.shard.follow = &follower{
-		Followed: f, open: map[*state.Stream][]Sequence{}, busy: map[int32]bool{},
+		Followed: f, open: map[*state.Stream][]Sequence{}, busy: map[int32]bool{}, channels: d.shard.Machine.Channels,
 		features: make([]float32, d.shard.pool.engine.Network().Spec.FeatureCount()),
 	}
 }
@@ -70,11 +89,14 @@ func (f *follower) follows(b *Batch, r *state.Run, pred int) bool {
 	open := f.open[r.Stream]
 	if open == nil {
 		open = make([]Sequence, len(r.Stream.Slots))
+		for i := range open { // of a sequence that began before the reading, not all times are known
+			open[i].Earliest, open[i].Latest = codec.NoTime, codec.NoTime
+		}
 		f.open[r.Stream] = open
 	}
 	q := &open[r.Phase]
 	if r.Reset {
-		*q = Sequence{Before: e.Before, Earliest: math.MaxInt64, Latest: math.MinInt64}
+		*q = Sequence{Before: e.Before, Earliest: math.MaxInt64, Latest: math.MinInt64, Whole: true}
 	}
 	q.Last, q.Samples, q.Rows = e.Last, e.Samples, q.Rows+int64(r.To-r.From)
 	if e.Earliest == codec.NoTime || q.Earliest == codec.NoTime {
@@ -82,6 +104,7 @@ func (f *follower) follows(b *Batch, r *state.Run, pred int) bool {
 	} else {
 		q.Earliest, q.Latest = min(q.Earliest, e.Earliest), max(q.Latest, e.Latest)
 	}
+	q.Kept.add(e, b.Fx.X[int(r.From)*f.channels:int(r.To)*f.channels], f.Keep)
 	if !r.Emit {
 		pred = -1
 	}
@@ -90,6 +113,18 @@ func (f *follower) follows(b *Batch, r *state.Run, pred int) bool {
 		delete(f.open, r.Stream)
 	}
 	return true
+}
+
+// add keeps what a run is of, up to a number of values.
+func (k *Kept) add(e *state.Extent, x []float32, keep int) {
+	if e.Count == 0 || keep == 0 {
+		return
+	}
+	if k.More = k.More || len(k.X)+len(x) > keep; k.More {
+		return
+	}
+	k.Parts = append(k.Parts, Part{e.Message, e.FirstRow, e.Count, e.Earliest, e.Latest})
+	k.X = append(k.X, x...)
 }
 
 // Features computes the batch in the place of Finish and hands out the features

@@ -34,6 +34,7 @@ type heads struct {
 	source  Readouts // nil: there is the first alone
 	first   *readout.Linear
 	trimmed time.Time
+	shadowing
 }
 
 // head is the place of a readout among those that are scored.
@@ -84,19 +85,54 @@ func CanFollow(first, l *readout.Linear) error {
 	return nil
 }
 
-// score gives the engine its readouts. No state changes.
+// score gives the engine its readouts, and behind them those of shadows, as far as it
+// takes them. No state changes.
 func (s *slots) score(all []scored) error {
 	columns := 0
-	list := make([]*readout.Linear, len(all))
-	for i := range all {
-		all[i].from, list[i] = columns, all[i].linear
-		columns += all[i].linear.Columns()
+	var list []*readout.Linear
+	add := func(some []scored) {
+		for i := range some {
+			some[i].from = columns
+			list = append(list, some[i].linear)
+			columns += some[i].linear.Columns()
+		}
 	}
-	if err := s.pool.setReadouts(list); err != nil {
+	add(all)
+	answering := len(list)
+	add(s.heads.shadows)
+	err := s.pool.setReadouts(list)
+	if err != nil && len(s.heads.shadows) > 0 {
+		s.heads.refused, s.heads.shadows = err, nil
+		err = s.pool.setReadouts(list[:answering])
+	}
+	if err != nil {
 		return err
 	}
 	s.heads.all, s.heads.trimmed = all, time.Now()
 	return nil
+}
+
+// shadow has the engine score the shadows that are wanted. It belongs where no
+// prediction waits for its scores. It returns those that are scored, and once why the
+// engine does not take them.
+func (s *slots) shadow() (all []Shadow, refused, err error) {
+	h := &s.heads
+	if want := h.wanted.Load(); want != h.have {
+		h.have, h.shadows, h.refused = want, nil, nil
+		if want != nil {
+			for _, one := range *want {
+				h.shadows = append(h.shadows, scored{name: one.Name, linear: one.Linear})
+			}
+		}
+		if err := s.score(slices.Clone(h.all)); err != nil {
+			return nil, nil, err
+		}
+	}
+	refused, h.refused = h.refused, nil
+	if len(h.shadows) > 0 {
+		all = *h.have
+	}
+	return all, refused, nil
 }
 
 // trim drops readouts that have answered nothing for a while. It belongs after an

@@ -242,8 +242,37 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 	return nil
 }
 
+// SetShadows says which shadows are scored from the next batch on, or from the next
+// prediction on where the batch in hand has none. Every goroutine may call it; who
+// changes the list gives another one.
+func (s *Shard) SetShadows(all *[]Shadow) { s.heads.wanted.Store(all) }
+
+// Shadowing is how many shadows are wanted. Every goroutine may ask.
+func (s *Shard) Shadowing() int {
+	if want := s.heads.wanted.Load(); want != nil {
+		return len(*want)
+	}
+	return 0
+}
+
+// shadowOf gives a batch of which nothing is scored yet the shadows that are wanted.
+func (s *Shard) shadowOf(b *Batch) error {
+	if len(b.emits)+len(b.scores) > 0 {
+		return nil
+	}
+	all, refused, err := s.shadow()
+	if refused != nil {
+		s.warn("the engine does not take the shadows beside the readouts that answer: they predict nothing until the job has fewer of them, or other ones", "err", refused)
+	}
+	b.Shadows = all
+	return err
+}
+
 // take does what a job asks for.
 func (s *Shard) take(b *Batch, j Job) error {
+	if err := s.shadowOf(b); err != nil {
+		return err
+	}
 	p := j.Part
 	if p.over { // its consumer may not have heard of it
 		b.messages++

@@ -132,6 +132,9 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 	}
 	m.fx.Samples += g.Count
 	before := st.Seq.N
+	if before == 0 && g.Count > 0 {
+		m.p.opens(st)
+	}
 	s.cuts = st.Seq.Cut(s.cuts[:0], &s.Policy, g.Samples)
 	x := m.fx.X[base*s.Channels : (base+g.Count)*s.Channels]
 	s.missing = s.missing[:0]
@@ -213,7 +216,13 @@ func (st *Stream) extent(m *step, g group, c sequence.Cut) Extent {
 		}
 		return Place{st.lastIn, st.lastSeq, st.lastRow}
 	}
-	e := Extent{Before: at(c.From), Last: at(c.To), Samples: c.Age + int64(c.To-c.From), Earliest: math.MaxInt64, Latest: math.MinInt64}
+	e := Extent{
+		Before: at(c.From), Last: at(c.To), Samples: c.Age + int64(c.To-c.From), Earliest: math.MaxInt64, Latest: math.MinInt64,
+		Message: m.from, Count: uint32(c.To - c.From),
+	}
+	if c.To > c.From {
+		e.FirstRow = g.row(int(c.From))
+	}
 	for i := c.From; i < c.To; i++ {
 		if len(g.Times) == 0 || g.Times[i] == codec.NoTime {
 			e.Earliest, e.Latest = codec.NoTime, codec.NoTime
@@ -293,7 +302,15 @@ func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags co
 	}
 	a := m.out
 	a.Preds = append(a.Preds, p)
-	a.At, a.Stored = append(a.At, m.inSeq), append(a.Stored, m.stored)
+	a.At, a.Stored, a.Began = append(a.At, m.inSeq), append(a.Stored, m.stored), append(a.Began, s.began(st, c.Phase))
+}
+
+// began is when the sequence of a state began, where its samples' times say so.
+func (s *Machine) began(st *Stream, phase int32) int64 {
+	if st.clocks == nil || s.Policy.Kind == reservoir.Endless { // there the clock begins again with each prediction
+		return codec.NoTime
+	}
+	return st.clocks[phase].Began()
 }
 
 // remember keeps what a later message's predictions may need of the last

@@ -35,6 +35,9 @@ type Extent struct {
 	Before, Last     Place // the stream's sample before the run's first (zero: not known), and the run's last
 	Samples          int64 // of the sequence up to the run's end, as they came in
 	Earliest, Latest int64 // times of the run's samples; codec.NoTime: one of them has none
+
+	Message         uint64 // the input message that holds the run's samples
+	FirstRow, Count uint32 // the first of them there, and how many they are
 }
 
 // Place is a sample's, in the order in which samples reach their stream.
@@ -49,6 +52,7 @@ type Predictions struct {
 	Preds  []codec.Prediction // in order of input
 	At     []uint64           // the input message each belongs to, ascending
 	Stored []int64            // when it was stored, ns
+	Began  []int64            // time of the sequence's first sample, ns; codec.NoTime: not known, or time went back in it
 }
 
 // DeadLetter is an input message that could not be used.

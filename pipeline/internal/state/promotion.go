@@ -31,6 +31,14 @@ func (p *Partition) Promotion() Promotion {
 	return Promotion{}
 }
 
+// ForgetPromotions has the readout answer that the job began with.
+func (p *Partition) ForgetPromotions() {
+	p.promotions = nil
+	for st := range p.Oldest() {
+		st.began = nil
+	}
+}
+
 // answering are the promotions under which predictions may still be made: the
 // newest, and those of the open sequences.
 func (p *Partition) answering() []Promotion {
@@ -69,6 +77,19 @@ func under(all []Promotion, began uint64) int {
 	return len(all) - 1
 }
 
+// opens notes that a stream begins that had no open sequence: what its states had
+// before answers for nothing any more. (Windows overlap: some of its states begin
+// later.) So which promotions are kept depends on the open sequences alone, and is
+// the same after a restore, whose snapshot names no others.
+func (p *Partition) opens(st *Stream) {
+	if p.promotions == nil {
+		return
+	}
+	for state := range st.Slots {
+		p.begins(st, int32(state))
+	}
+}
+
 // begins notes that a sequence of one of a stream's states begins.
 func (p *Partition) begins(st *Stream, state int32) {
 	if p.promotions == nil {
@@ -88,6 +109,10 @@ func (p *Partition) readout(st *Stream, state int32) string {
 	}
 	return p.promotions[under(p.promotions, st.beganUnder(int(state)))].Readout
 }
+
+// Answers names the readout that answers for the open sequence of one of a stream's
+// states; empty = the one that the job began with.
+func (p *Partition) Answers(st *Stream, state int) string { return p.readout(st, int32(state)) }
 
 // beganUnder is the promotion under which the sequence of a state began.
 func (st *Stream) beganUnder(state int) uint64 {

@@ -199,6 +199,41 @@ func TestMostReadouts(t *testing.T) {
 	}
 }
 
+// Which promotions are left, where there are too many, follows from the open
+// sequences alone: a partition that was restored keeps the same ones. Here stream s
+// was silent at the snapshot, and had been open under promotion 2.
+func TestMostReadoutsAfterRestore(t *testing.T) {
+	next := func(n int) Message {
+		return promotion(t, wire.Promotion{Number: uint64(n), Readout: name(n), Who: "a"})
+	}
+	of := func(key string, n int) Message { m := rows(t, n, false); m.Key = key; return m }
+	silence, err := json.Marshal(wire.IdleEvent{After: 5, Streams: []wire.StreamName{{Key: "s", Stream: "s"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := Message{Key: wire.IdlePrefix + "0", Header: wire.Header{wire.HeaderKind: {wire.KindIdle}}, Data: silence}
+	log := []Message{next(1), of("old", 3), next(2), of("s", 3), next(3), ends}
+	snapshotAt := len(log)
+	log = append(log, of("s", 1))
+	for n := 4; n <= MostReadouts+1; n++ {
+		log = append(log, next(n), of(fmt.Sprint("k", n), 1))
+	}
+	log = numbered(append(log, of("old", 1), of("s", 3))...)
+	whole := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Window, Length: 4, Hop: 2}))
+	whole.feed(log[:snapshotAt], func(uint64) bool { return true })
+	goesOn := whole.restored(whole.snapshot(), 0, 0, wire.Digest{})
+	for _, o := range []*owner{whole, goesOn} {
+		o.feed(log[snapshotAt:], func(uint64) bool { return true })
+		var got []string
+		for _, p := range o.made {
+			got = append(got, p.stream+" "+p.readout)
+		}
+		if want := []string{"old " + name(1), "s " + name(3)}; !slices.Equal(got, want) {
+			t.Errorf("predictions %q, want %q", got, want)
+		}
+	}
+}
+
 // A snapshot of a partition without promotions is one that the program before
 // reads; with one, it is not.
 func TestPromotedSnapshotVersion(t *testing.T) {

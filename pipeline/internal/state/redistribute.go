@@ -150,3 +150,33 @@ func (decodedHashes) AppendRow(dst []byte, st *Stream, state int) ([]byte, error
 	}
 	return append(dst, RowNone), nil
 }
+
+// Adopt makes a partition's state that of another job's partition, which reads the
+// same input and has taken promotion before. from is what another job's partition of
+// that number has, or nothing. The readout that the other job began with becomes the
+// one of promotion before, and its promotions follow that: so an event of the job that
+// comes late finds its number behind. doubt says that input may have been lost to the
+// other job before it had a message. at is where the new partition stands.
+func Adopt(from []*Partition, id int, at wire.Place, before uint64, doubt bool) (*Partition, error) {
+	made, err := Redistribute(from, []int{id}, func(string) int { return id }, at)
+	if err != nil {
+		return nil, err
+	}
+	p := made[0]
+	p.lossy = p.lossy || doubt
+	if before == 0 {
+		return p, nil
+	}
+	if len(p.promotions) == 0 {
+		p.promotions = []Promotion{{At: at.Seq}}
+	}
+	for i := range p.promotions {
+		p.promotions[i].Number += before
+	}
+	for st := range p.Oldest() {
+		for i := range st.began {
+			st.began[i] += before
+		}
+	}
+	return p, nil
+}

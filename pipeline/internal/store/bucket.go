@@ -98,13 +98,13 @@ func (r *unhurried) Read(b []byte) (int, error) {
 var errChunks = errors.New("pieces of it are missing")
 
 // get reads an object of at most so many bytes. What seems lost in a cluster is
-// asked for again during staleGrace: its pieces come from any server, and one
-// that lags hands out too few of them.
-func (s *bucket) get(ctx context.Context, name string, most int64) ([]byte, *jetstream.ObjectInfo, error) {
+// asked for again during StaleGrace: its pieces come from any server, and one
+// that lags hands out too few of them. lost says which errors mean that.
+func (s *bucket) get(ctx context.Context, name string, most int64, lost func(error) bool) ([]byte, *jetstream.ObjectInfo, error) {
 	late := time.Now().Add(StaleGrace)
 	for {
 		b, info, err := s.read(ctx, name, most)
-		if err == nil || !LostSnapshot(err) || !s.replicated() || time.Now().After(late) {
+		if err == nil || !lost(err) || !s.replicated() || time.Now().After(late) {
 			return b, info, err
 		}
 		if err := Pause(ctx, RetryWait); err != nil {

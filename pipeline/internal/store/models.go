@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -26,7 +28,10 @@ const aboutKey = "eusn-about"
 var ErrNoModels = errors.New("the job has no registry of models")
 
 // Models is where a job keeps model files: a bucket of the server's object store.
-type Models struct{ bucket }
+type Models struct {
+	bucket
+	old time.Duration // oldPiece, but in tests
+}
 
 // Object is what is known of an object without its content.
 type Object struct {
@@ -52,21 +57,23 @@ func FindModels(ctx context.Context, js jetstream.JetStream, job string) (*Model
 	if err != nil {
 		return nil, err
 	}
-	return &Models{b}, nil
+	return &Models{b, oldPiece}, nil
 }
 
-// Put stores an object, in the place of one of that name.
+// Put stores an object, in the place of one of that name. If it fails, it leaves no
+// pieces behind: what it cannot remove, a later Put does.
 func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	if len(b) > MaxModelFile {
 		return fmt.Errorf("pipeline: %s: a model of %d bytes, want at most %d", m.Bucket, len(b), MaxModelFile)
 	}
 	ctx, cancel := context.WithTimeout(ctx, transferTime(uint64(len(b))))
 	defer cancel()
+	m.sweep(ctx)
 	meta := jetstream.ObjectMeta{Name: name, Metadata: map[string]string{aboutKey: about}}
-	err := m.put(ctx, meta, b)
+	err := m.upload(ctx, meta, b)
 	if errors.Is(err, jetstream.ErrBadObjectMeta) { // the client reads what is there first
 		if err = m.stream.Purge(ctx, jetstream.WithPurgeSubject(m.entry(name))); err == nil {
-			err = m.put(ctx, meta, b)
+			err = m.upload(ctx, meta, b)
 		}
 	}
 	if err != nil {
@@ -75,10 +82,72 @@ func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	return nil
 }
 
-// Get reads an object, and checks that its bytes are those that were stored.
-// Lost says of an error that they are not there any more.
+// upload is put, but what was stored of an object that is not complete when ctx ends
+// is removed: the client does that while its own context lasts, which is longer.
+func (m *Models) upload(ctx context.Context, meta jetstream.ObjectMeta, b []byte) error {
+	end, _ := ctx.Deadline() // Put has set one
+	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), end.Add(CommitTimeout))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(CommitTimeout, cancel) })
+	defer stop()
+	meta.Opts = &jetstream.ObjectMetaOptions{ChunkSize: bucketChunk}
+	_, err := m.objects.Put(longer, meta, whileOpen{ctx, &unhurried{bytes.NewReader(b)}})
+	return err
+}
+
+// whileOpen reads until its context ends.
+type whileOpen struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r whileOpen) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(b)
+}
+
+// oldPiece is when a piece that no entry names is of an upload that has ended: longer
+// than any lasts.
+const oldPiece = 10 * time.Minute
+
+// sweep removes pieces of uploads that ended without an entry: of programs that were
+// killed, or lost their server. It is tried, and tried again with the next model.
+func (m *Models) sweep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
+	defer cancel()
+	info, err := m.stream.Info(ctx, jetstream.WithSubjectFilter(m.chunks("*")))
+	if err != nil || len(info.State.Subjects) == 0 {
+		return
+	}
+	pieces := info.State.Subjects
+	names, err := m.Names(ctx)
+	if err != nil {
+		return
+	}
+	for _, name := range names { // the client's own list waits for ever where an entry is damaged
+		o, err := m.objects.GetInfo(ctx, name, jetstream.GetObjectInfoShowDeleted())
+		if err != nil {
+			return
+		}
+		delete(pieces, m.chunks(o.NUID))
+	}
+	for subject := range pieces {
+		last, err := m.stream.GetLastMsgForSubject(ctx, subject)
+		if err == nil && info.TimeStamp.Sub(last.Time) > m.old { // both by the server's clock
+			_ = m.stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
+		}
+	}
+}
+
+// Get reads an object, and checks that its bytes are those that were stored. That
+// there is none of a name is an answer, and not asked for again: who publishes a
+// model asks first whether it is there.
 func (m *Models) Get(ctx context.Context, name string) ([]byte, Object, error) {
-	b, info, err := m.get(ctx, name, MaxModelFile)
+	b, info, err := m.get(ctx, name, MaxModelFile, func(err error) bool {
+		return LostSnapshot(err) && !errors.Is(err, jetstream.ErrObjectNotFound)
+	})
 	if err != nil {
 		return nil, Object{}, fmt.Errorf("pipeline: %s of %s: %w", name, m.Bucket, err)
 	}

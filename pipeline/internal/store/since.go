@@ -6,22 +6,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
 	sinceForget = time.Minute     // the server's copy of a consumer that went away
-	sinceWait   = 5 * time.Second // for an answer, before it is asked for again
+	sinceWait   = 2 * time.Second // for an answer, before it is asked for again
 )
 
 // FirstSince is the number of the first message that was stored at a time or
 // later; one more than the last where there is none.
 func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.StreamState, stream string, t time.Time) (uint64, error) {
-	switch {
-	case in.Msgs == 0 || in.LastTime.Before(t):
-		return in.LastSeq + 1, nil
-	case !in.FirstTime.Before(t):
-		return in.FirstSeq, nil
+	if seq, known := firstSince(in, t); known {
+		return seq, nil
 	}
 	cons, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, HeadersOnly: true, InactiveThreshold: sinceForget,
@@ -41,8 +39,26 @@ func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.Stream
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		if !errors.Is(err, jetstream.ErrNoMessages) && !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, jetstream.ErrNoMessages) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
 			return 0, fmt.Errorf("pipeline: consumer of %s: %w", stream, err)
 		}
+		now, err := js.Stream(ctx, stream) // its messages may have been removed meanwhile
+		if err != nil {
+			return 0, fmt.Errorf("pipeline: NATS stream %s: %w", stream, err)
+		}
+		if seq, known := firstSince(now.CachedInfo().State, t); known {
+			return seq, nil
+		}
 	}
+}
+
+// firstSince is FirstSince where the state of the NATS stream says it.
+func firstSince(in jetstream.StreamState, t time.Time) (seq uint64, known bool) {
+	switch {
+	case in.Msgs == 0 || in.LastTime.Before(t):
+		return in.LastSeq + 1, true
+	case !in.FirstTime.Before(t):
+		return in.FirstSeq, true
+	}
+	return 0, false
 }

@@ -81,7 +81,7 @@ func (s *Snapshots) Put(ctx context.Context, name string, b []byte) error {
 
 // Get reads a snapshot, which the client checks against its stored sha256.
 func (s *Snapshots) Get(ctx context.Context, name string) ([]byte, error) {
-	b, _, err := s.get(ctx, name, maxSnapshot)
+	b, _, err := s.get(ctx, name, maxSnapshot, LostSnapshot)
 	return b, err
 }
 

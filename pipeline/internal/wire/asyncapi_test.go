@@ -51,11 +51,13 @@ var headerMeanings = map[string]string{
 	HeaderReadout:     "identity of the readout",
 	HeaderInput:       "how the job reads its messages, as JSON (codec/formats); absent: as Arrow",
 	HeaderGen:         "how often the job's number of partitions has changed; absent: never",
-	HeaderResize:      "the number of partitions, where it has changed, and how far a change is (JSON)",
+	HeaderResize:      "the number of partitions, where that or the network has changed, and how far a change is (JSON)",
 	HeaderSource:      "the job whose input this one reads, its creation time and the first message that is read (JSON); absent: the job's own",
 	HeaderFirst:       "identity of the readout that the job began with, where another was promoted",
 	HeaderPromoted:    "the newest promotion that the writer knows, the newest that the state has taken, by which input, and its readout (- = the job's first)",
 	HeaderPromotions:  "the newest promotions of readouts (JSON)",
+	HeaderShadows:     "readouts that score beside the one that answers (JSON); absent: none",
+	HeaderOutCreated:  "creation time of the output whose predictions are numbered",
 	HeaderInSubject:   "subject of the input message",
 	HeaderError:       "the reason in a sentence",
 	HeaderReason:      "the reason in a word",
@@ -109,7 +111,9 @@ func asyncMessages() object {
 		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns stream_id, seq, row, ts, class, score, probability, scores and flags, and readout where one was promoted (codec/doc.go). Those of kind claim and released have no predictions", arrow,
 			headerSchema([]string{HeaderKind, HeaderEpoch, HeaderWorker, HeaderInCreated, HeaderInSeq, HeaderAhead, HeaderOuts}, record, KindCommit, KindClaim, KindReleased)),
 		"job": message("job", "which model the job runs; its body has no predictions", arrow,
-			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize, HeaderSource, HeaderFirst, HeaderPromotions}, identity...), KindJob)),
+			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize, HeaderSource, HeaderFirst, HeaderPromotions, HeaderShadows}, identity...), KindJob)),
+		"shadow": message("shadow", "what a readout that does not answer says of predictions, before they are published: an Arrow IPC stream with the columns of predictions, and active_class, active_readout, began, input and stored (codec/doc.go)", arrow,
+			headerSchema([]string{HeaderKind, HeaderOuts, HeaderOutCreated}, nil, KindShadow)),
 		"deadLetter": message("deadLetter", "an input message that could not be used: its bytes and headers, and why", "application/octet-stream",
 			headerSchema([]string{HeaderError, HeaderReason, HeaderInSeq, HeaderInSubject}, []string{HeaderTruncated, HeaderDropped, HeaderDead})),
 		"sentAgain": message("sentAgain", "marks a dead letter that was sent to the input again, as input message Eusn-In-Seq", "application/octet-stream",
@@ -133,6 +137,7 @@ func asyncAPI() object {
 		"job":       object{"description": "name of the job", "default": DefaultJob},
 		"partition": object{"description": "a fixed share of all keys, from 0: FNV-1a-32 mod the number of partitions, of the tokens that * and names in input.subject stand for, without dots; where it ends in >, of the whole subject that was published"},
 		"key":       object{"description": "name of a stream, or of a gateway that sends many: what the wildcards of input.subject stand for, joined by dots; with sensors.* one token. UTF-8, and at most 256 bytes where there are several. Keys whose tokens begin with " + IdlePrefix + " belong to the stage"},
+		"readout":   object{"description": "fingerprint of a readout in the job's registry"},
 		"epoch":     object{"description": "of the partition's claim"},
 	}
 	channels, operations := object{}, object{}
@@ -157,6 +162,7 @@ func asyncAPI() object {
 	add("predictions", name(OutputSubject(j, part)), "predictions out"+stored(OutputStream), "send", "predictions")
 	add("job", name(EntrySubject(j)), "the model of the job"+stored(OutputStream), "send", "job")
 	add("deadLetters", name(DeadLetterSubject(j, part)), "input that could not be used"+stored(DeadLetterStream), "send", "deadLetter", "sentAgain")
+	add("shadows", strings.Replace(name(ShadowSubject(j, k, part)), "{key}", "{readout}", 1), "predictions of readouts that do not answer"+stored(ShadowStream), "send", "shadow")
 	add("labels", name(LabelSubject(j, k)), "labels of streams, for training; the stage does not read them. The key is the name of the stream, with _ for what cannot be in a token"+stored(LabelStream), "receive", "label")
 	add("stateRows", name(RowSubject(j, part, epoch)), "states of cold streams, of the stage alone"+stored(RowStream), "send", "stateRow")
 	return object{

@@ -57,6 +57,7 @@ type Entry struct {
 	Resize     Resize     // the job's number of partitions, where it has changed or is changing
 	Source     Source     // whose input it reads, where that is another job's
 	Promotions Promotions // the newest ones of readouts
+	Shadows    string     // see ParseShadows
 	Meta       codec.PredictionMeta
 }
 
@@ -72,7 +73,7 @@ func (e *Entry) Header() Header {
 	}
 	for name, text := range map[string]string{
 		HeaderReadout: readout, HeaderFirst: first, HeaderPromotions: e.Promotions.String(),
-		HeaderArith: e.Arithmetic, HeaderInput: e.Input, HeaderResize: e.Resize.String(), HeaderSource: e.Source.String(),
+		HeaderArith: e.Arithmetic, HeaderInput: e.Input, HeaderResize: e.Resize.String(), HeaderSource: e.Source.String(), HeaderShadows: e.Shadows,
 	} {
 		if text != "" {
 			h[name] = []string{text}
@@ -88,7 +89,7 @@ func (e *Entry) Header() Header {
 func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error) {
 	e := Entry{
 		Identity: Identity{Get(h, HeaderNetwork), Get(h, HeaderReadout)}, Arithmetic: Get(h, HeaderArith),
-		Worker: Get(h, HeaderWorker), Input: Get(h, HeaderInput),
+		Worker: Get(h, HeaderWorker), Input: Get(h, HeaderInput), Shadows: Get(h, HeaderShadows),
 	}
 	var err error
 	if e.Source, err = parseSource(Get(h, HeaderSource)); err == nil && e.Source.Job == "" {

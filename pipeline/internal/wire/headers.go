@@ -51,6 +51,8 @@ const (
 	HeaderFirst      = "Eusn-First-Readout"
 	HeaderPromoted   = "Eusn-Promoted"
 	HeaderPromotions = "Eusn-Promotions"
+	HeaderShadows    = "Eusn-Shadows"
+	HeaderOutCreated = "Eusn-Out-Created"
 )
 
 // Kinds of messages, in Eusn-Kind: those of a partition's records, and others.
@@ -63,6 +65,7 @@ const (
 	KindIdle      = "idle"       // an end event, of the input
 	KindPromote   = "promote"    // another readout answers from now on, likewise
 	KindSentAgain = "sent-again" // marks a dead letter that was sent again
+	KindShadow    = "shadow"     // predictions of a readout that does not answer
 	KindLabel     = "label"      // what somebody says that a part of a stream was
 )
 

@@ -1,11 +1,7 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 )
 
 // IdleEntries is how many streams one end event may name; the next event
@@ -45,17 +41,7 @@ func (e *IdleEvent) Empty() bool { return len(e.Streams)+len(e.Gaps) == 0 }
 // seq is its own number in the input.
 func ParseIdle(data []byte, part int, seq uint64) (*IdleEvent, error) {
 	e := new(IdleEvent)
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := d.Decode(e)
-	if err == nil {
-		if _, after := d.Token(); after != io.EOF {
-			err = errors.New("there is data after its end")
-		}
-	}
-	if err == nil && e.Partition != part {
-		err = fmt.Errorf("it is for partition %d, not %d", e.Partition, part)
-	}
+	err := readEvent(data, e, &e.Partition, part)
 	if err == nil && e.After >= seq {
 		err = fmt.Errorf("it describes the input up to message %d, but is itself message %d: was it copied from another input?", e.After, seq)
 	}

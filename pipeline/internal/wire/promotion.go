@@ -1,13 +1,11 @@
 package wire
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -67,17 +65,7 @@ type PromoteEvent struct {
 // ParsePromote reads a promotion of a partition, which may come from anywhere.
 func ParsePromote(data []byte, part int) (*PromoteEvent, error) {
 	e := new(PromoteEvent)
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := d.Decode(e)
-	if err == nil {
-		if _, after := d.Token(); after != io.EOF {
-			err = errors.New("there is data after its end")
-		}
-	}
-	if err == nil && e.Partition != part {
-		err = fmt.Errorf("it is for partition %d, not %d", e.Partition, part)
-	}
+	err := readEvent(data, e, &e.Partition, part)
 	if err == nil && e.Job != "" {
 		err = CheckToken(e.Job)
 	}

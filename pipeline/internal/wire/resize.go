@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Resize says how often a job's number of partitions has changed, and how far
-// the change has come that is under way. It is part of the job's entry. The zero
-// value is that of a job whose number never changed.
+// Resize says how often a job's number of partitions, or its network, has changed, and
+// how far the change has come that is under way. It is part of the job's entry. The
+// zero value is that of a job in which neither ever changed.
 type Resize struct {
 	// Generation counts the changes that are complete. Records repeat it; while a
 	// change is under way, they have the next one, and no worker touches them.
@@ -20,6 +20,12 @@ type Resize struct {
 	Cut        uint64     `json:"cut,omitempty"`    // the last input message that belongs to the partitions of before
 	Stored     int64      `json:"stored,omitempty"` // when the server stored it, ns; 0 = it is gone
 	Epoch      uint64     `json:"epoch,omitempty"`  // of the snapshots and records that begin the new partitions
+
+	// With is the job whose network and states this job is to go on with; empty = its
+	// number of partitions changes.
+	With string `json:"with,omitempty"`
+	// Promoted is the newest promotion of before, from which numbers go on.
+	Promoted uint64 `json:"promoted,omitempty"`
 }
 
 // ResizeStep is a step of a change of the number of partitions.
@@ -36,10 +42,42 @@ const (
 	// ResizeAbandon follows ResizeClaim where the change is abandoned: the
 	// partitions get the records of before.
 	ResizeAbandon ResizeStep = "abandon"
+
+	// The steps of a job that is to go on with another one's network and states. They
+	// have names of their own, so that programs that know them not leave the job alone.
+	ReplaceClaim   ResizeStep = "replace-claim"   // the partitions are taken from all workers
+	ReplaceDrain   ResizeStep = "replace-drain"   // both jobs answer what was stored up to the cut
+	ReplaceStore   ResizeStep = "replace-store"   // the other job's states are stored as this one's
+	ReplacePublish ResizeStep = "replace-publish" // the partitions get records of these
+	ReplaceAbandon ResizeStep = "replace-abandon" // instead, they get the records of before
 )
 
 // UnderWay reports whether a change is.
 func (r Resize) UnderWay() bool { return r.Step != "" }
+
+// Abandoning reports whether a change is being abandoned.
+func (r Resize) Abandoning() bool { return r.Step == ResizeAbandon || r.Step == ReplaceAbandon }
+
+// What says which change is under way.
+func (r Resize) What() string {
+	if r.With != "" {
+		return fmt.Sprintf("it is being given the network and states of job %q, step %s", r.With, r.Step)
+	}
+	return fmt.Sprintf("its number of partitions is being changed from %d to %d, step %s", r.Partitions, r.To, r.Step)
+}
+
+// Command completes the change that is under way.
+func (r Resize) Command() string {
+	switch {
+	case r.With != "" && r.Abandoning():
+		return "eusn-stream job replace --abandon"
+	case r.With != "":
+		return "eusn-stream job replace --with " + r.With
+	case r.Abandoning():
+		return "eusn-stream job resize --abandon"
+	}
+	return fmt.Sprintf("eusn-stream job resize --to %d", r.To)
+}
 
 // String is empty for a job whose number of partitions never changed.
 func (r Resize) String() string {
@@ -59,8 +97,13 @@ func parseResize(text string) (r Resize, err error) {
 	}
 	switch r.Step {
 	case "", ResizeClaim, ResizeSwitch, ResizeDrain, ResizeStore, ResizePublish, ResizeAbandon:
+		r.With = ""
+	case ReplaceClaim, ReplaceDrain, ReplaceStore, ReplacePublish, ReplaceAbandon:
+		if err := CheckToken(r.With); err != nil {
+			return r, fmt.Errorf("header %s is %q: the job to go on with: %w", HeaderResize, text, err)
+		}
 	default:
-		return r, fmt.Errorf("header %s names the step %q, which this program does not know: a newer program began it; go on with that one", HeaderResize, r.Step)
+		return r, fmt.Errorf("header %s names the step %q, which this program does not know: a newer program began it; continue with that one", HeaderResize, r.Step)
 	}
 	if r.Partitions < 1 || r.UnderWay() && r.To < 1 {
 		return r, fmt.Errorf("header %s is %q: want numbers of partitions", HeaderResize, text)

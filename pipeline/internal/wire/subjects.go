@@ -13,6 +13,7 @@ func OutputStream(job string) string     { return strings.ToUpper(job) + "-OUT" 
 func DeadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" }
 func RowStream(job string) string        { return strings.ToUpper(job) + "-ROWS" }
 func LabelStream(job string) string      { return strings.ToUpper(job) + "-LABELS" }
+func ShadowStream(job string) string     { return strings.ToUpper(job) + "-SHADOW" }
 func SnapshotBucket(job string) string   { return strings.ToUpper(job) + "-SNAP" }
 func SnapshotStream(job string) string   { return "OBJ_" + SnapshotBucket(job) }
 func ModelBucket(job string) string      { return strings.ToUpper(job) + "-MODELS" }
@@ -55,6 +56,12 @@ func LabelSubject(job, stream string) string {
 	}, stream)
 }
 func LabelSubjects(job string) string { return job + ".labels.*" }
+
+// ShadowSubject is that of what a readout would have predicted.
+func ShadowSubject(job, readout string, p int) string {
+	return fmt.Sprintf("%s.%s.%s.%d", job, KindShadow, readout, p)
+}
+func ShadowSubjects(job string) string { return job + "." + KindShadow + ".*.*" }
 
 // EntrySubject is that of a job's Entry, in its output.
 func EntrySubject(job string) string { return job + ".out." + KindJob }

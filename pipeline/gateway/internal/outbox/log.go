@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 )
 
 const segmentBytes = 16 << 20 // a segment of more is followed by another
@@ -62,6 +65,7 @@ type Log struct {
 	numbers  map[string]given // by subject
 	most     int              // numbers
 	boot     string           // of the machine, when the segment read last was begun
+	damaged  bool             // a segment: records are missing
 	closed   bool             // the record read last says that all before it is on the disk
 	dir      string
 	log      *slog.Logger
@@ -97,8 +101,11 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 	}
 	l := &Log{Sessions: NewSessions(window), numbers: map[string]given{}, most: maxNumbers, dir: dir, log: log, waiting: map[uint64]*Batch{}}
 	var err error
-	if l.release, err = lock(dir); err != nil {
-		return nil, nil, err
+	lock := filepath.Join(dir, "lock")
+	if l.release, err = dirlock.Take(lock); errors.Is(err, dirlock.ErrHeld) {
+		return nil, nil, fmt.Errorf("outbox: another gateway uses the directory %s: stop it, or choose another directory%s", dir, dirlock.Remedy(lock))
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("outbox: %w", err)
 	}
 	numbers, err := segmentNumbers(dir)
 	if err != nil {
@@ -117,6 +124,12 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 		for subject, n := range l.numbers {
 			n.Doubt = true
 			l.numbers[subject] = n
+		}
+	} else if !l.damaged { // or what is missing may say that a batch was stored
+		for _, b := range l.waiting {
+			for _, e := range b.seen {
+				e.untold = true
+			}
 		}
 	}
 	if err := l.newSegment(next); err != nil {
@@ -318,7 +331,10 @@ func (l *Log) sync() error {
 			return fmt.Errorf("outbox: %w", err)
 		}
 	}
-	return syncDir(l.dir)
+	if err := dirlock.Sync(l.dir); err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	return nil
 }
 
 // End says that all numbers are in the log, and makes it survive a power loss.

@@ -92,6 +92,40 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// A message whose batch waited when a run began was never acknowledged, so what a
+// device says to repeat is that message, also when the batch is stored and the device
+// has used this one id alone; not after it was told, nor where the log may lack its end.
+func TestUntold(t *testing.T) {
+	again := Origin{"s", 1, 7, 8, true}
+	for _, powerLoss := range []bool{false, true} {
+		dir := t.TempDir()
+		l, _ := open(t, dir)
+		put(t, l, "a", 1, 1)
+		l.Close()
+		if powerLoss {
+			otherBoot(t, filepath.Join(dir, "outbox-1"))
+		}
+		l, left := open(t, dir)
+		if len(left) != 1 {
+			t.Fatalf("%d batches wait", len(left))
+		}
+		if err := l.Done(left[0]); err != nil {
+			t.Fatal(err)
+		}
+		e, known := l.Sessions.Find(again)
+		if bootID() != "" && known == powerLoss {
+			t.Errorf("power loss %v: the repeat is known: %v", powerLoss, known)
+		}
+		if e == nil {
+			continue
+		}
+		e.Told()
+		if _, known := l.Sessions.Find(again); known {
+			t.Error("the device was told, and what it repeats may be a later message")
+		}
+	}
+}
+
 // An outbox that was cut or damaged at any byte gives the batches before that
 // place, whole, and takes new ones.
 func TestCutAndDamaged(t *testing.T) {

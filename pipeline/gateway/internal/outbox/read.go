@@ -44,6 +44,7 @@ func (l *Log) read(n int) error {
 			l.log.Info("the last record of the outbox was cut off when the gateway ended: no device was told that it is stored", "file", f.Name(), "at", s.size)
 			return nil
 		}
+		l.damaged = true
 		kept := f.Name() + ".damaged"
 		if lerr := os.Link(f.Name(), kept); lerr != nil && !errors.Is(lerr, os.ErrExist) {
 			return fmt.Errorf("outbox: %s is damaged at byte %d (%w) and no copy can be kept: %w", f.Name(), s.size, err, lerr)

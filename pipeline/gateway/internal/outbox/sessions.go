@@ -28,8 +28,13 @@ type Seen struct {
 	id, sum, part uint64
 	n             uint64 // of the session's messages before it
 	gone          bool
+	untold        bool // surely no device was told that it is stored
 	Batch         *Batch
 }
+
+// Told says that a device may have been told that the message is stored: from now on
+// it may use the id for another one.
+func (e *Seen) Told() { e.untold = false }
 
 // Sessions remembers the newest messages of each device.
 type Sessions struct {
@@ -62,7 +67,8 @@ func NewSessions(window map[string]int) *Sessions {
 //
 // A message that is acknowledged counts only while the device counts: it has used
 // another id, and none twice within the window. Else the message that it repeats
-// may be a later one, with the same id and content, that never arrived.
+// may be a later one, with the same id and content, that never arrived. Of a message
+// that surely nobody was told about, there is no later one.
 func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
 	s := t.all[o.Session]
 	if s == nil {
@@ -70,7 +76,7 @@ func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
 	}
 	counts := !s.reused && (len(s.byID) > 1 || t.window[o.Session] > 0)
 	for _, e := range s.byID[o.ID] {
-		if e.sum != o.Sum || e.Batch == nil && !counts {
+		if e.sum != o.Sum || e.Batch == nil && !e.untold && !counts {
 			continue
 		}
 		known = true

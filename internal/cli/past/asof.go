@@ -1,0 +1,203 @@
+package past
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/explain"
+)
+
+const asOfHelp = "eusn-stream state as-of --help"
+
+// asOfOptions are what only state as-of knows.
+type asOfOptions struct {
+	stream    string
+	partition int
+	at        string
+	out       string
+}
+
+// NewStateAsOf is "state as-of".
+func NewStateAsOf(a *cli.App) *cobra.Command {
+	var o asOfOptions
+	var cmd *cobra.Command
+	cmd = live.JobCommand(a, &cobra.Command{
+		Use:   "as-of (--stream S | --partition P) --at SEQ|TIME",
+		Short: "Show the state of a stream or a partition as it was after an input message, or at a time",
+		Long: `Compute the state that a partition had after an input message (--at 4711), or after all
+that the server had stored at a time (--at 30m, a date, or 2026-01-31T12:00:00Z): from the
+newest snapshot before it, or from the beginning of the log. Where the job has noted the
+digest of that state, it is compared. A running stage is not affected.
+
+It shows the streams of the partition; with --stream one of them, its open sequence, and
+which scores it would have had if it had ended there. -o writes the state of the partition
+to a file, as state export does: state diff compares two of them, stream by stream.
+
+The model is the job's, from its registry, or --model. Use the stage's configuration (-c).`,
+		Example: `  eusn-stream state as-of --stream pump-3 --at 4711
+  eusn-stream state as-of --partition 0 --at 30m -o before.state --nats-url nats://host:4222`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+		given := cmd.Flags().Changed
+		if given("stream") == given("partition") || given("stream") && o.stream == "" || o.at == "" {
+			return cli.Fail(cli.ExitUsage, errors.New("want --stream or --partition, and --at"), asOfHelp)
+		}
+		w := &asOf{app: a, conf: c, js: js, opt: o, partition: o.partition}
+		var done func()
+		var err error
+		if w.x, done, err = explainer(a, c, js, given("model")); err != nil {
+			return err
+		}
+		defer done()
+		return explainFailure(cli.OrInterrupted(w.run(ctx, done), "nothing was written"))
+	})
+	f := cmd.Flags()
+	f.StringVar(&o.stream, "stream", "", "stream")
+	f.IntVar(&o.partition, "partition", 0, "partition")
+	f.StringVar(&o.at, "at", "", "input message, or how long ago (30m), a date, or a time like 2026-01-31T12:00:00Z")
+	f.StringVarP(&o.out, "output", "o", "", "file for the state of the partition")
+	f.String("model", "", "model file of the stage (default the one in the job's registry)")
+	return cmd
+}
+
+// asOf is state as-of at work.
+type asOf struct {
+	app       *cli.App
+	conf      config.Config
+	js        jetstream.JetStream
+	opt       asOfOptions
+	x         *explain.Explainer
+	partition int
+}
+
+// asOfResult is what it prints.
+type asOfResult struct {
+	Partition int                 `json:"partition"`
+	State     pipeline.StateAsOf  `json:"state"`
+	Snapshot  string              `json:"snapshot,omitempty"` // it began from
+	After     uint64              `json:"snapshot_after,omitempty"`
+	Messages  uint64              `json:"messages_read"`
+	Streams   []admin.StreamState `json:"streams"`
+	Open      []explain.Open      `json:"open,omitempty"` // sequences of --stream
+}
+
+func (w *asOf) run(ctx context.Context, read func()) error {
+	o := pipeline.AsOf{}
+	var err error
+	if o.To, err = strconv.ParseUint(w.opt.at, 10, 64); err != nil {
+		if o.Before, err = live.PointInTime("at", w.opt.at, time.Now(), asOfHelp); err != nil {
+			return err
+		}
+		if o.Before.After(time.Now()) {
+			return cli.Fail(cli.ExitUsage, fmt.Errorf("--at %s is in the future", w.opt.at), asOfHelp)
+		}
+	} else if o.To == 0 {
+		return cli.Fail(cli.ExitUsage, errors.New("--at 0: input messages have numbers from 1"), asOfHelp)
+	}
+	if w.opt.stream != "" {
+		if w.partition, err = w.home(ctx); err != nil {
+			return err
+		}
+	}
+	o.Partition = w.partition
+	s, wrong := w.x.StateAsOf(ctx, o)
+	read()
+	if wrong != nil && !errors.Is(wrong, pipeline.ErrDigest) {
+		return wrong
+	}
+	if err := w.show(ctx, s); err != nil {
+		return err
+	}
+	if wrong != nil {
+		return cli.Fail(cli.ExitIntegrity, wrong, "eusn-stream state verify, with the stage's configuration and model")
+	}
+	if w.opt.out == "" {
+		return nil
+	}
+	if err := cli.ReplaceFile(w.opt.out, s.Encoded, cli.Private); err != nil {
+		return err
+	}
+	w.app.Say("written to %s; eusn-stream state diff compares two states", w.opt.out)
+	return nil
+}
+
+// home is the partition of a stream: that of its newest prediction, or where messages
+// under its name go.
+func (w *asOf) home(ctx context.Context) (int, error) {
+	f, err := explain.Find(ctx, w.js, w.conf.Job, explain.Asked{Stream: w.opt.stream})
+	if err == nil {
+		return f.Partition, nil
+	}
+	if !errors.Is(err, explain.ErrNone) {
+		return 0, err
+	}
+	j, err := admin.Open(ctx, w.js, w.conf.Job)
+	if err != nil {
+		return 0, err
+	}
+	return j.PartitionOf(w.opt.stream), nil
+}
+
+func (w *asOf) show(ctx context.Context, s pipeline.StateAsOf) error {
+	all, err := admin.ReadState(s.Encoded)
+	if err != nil {
+		return err
+	}
+	r := asOfResult{Partition: w.partition, State: s, Snapshot: s.Past.Snapshot, After: s.Past.After, Messages: s.Past.Messages, Streams: all.Streams}
+	if w.opt.stream != "" {
+		r.Streams = slices.DeleteFunc(r.Streams, func(st admin.StreamState) bool { return st.ID != w.opt.stream })
+		if len(r.Streams) == 0 {
+			return cli.Fail(cli.ExitFailure, fmt.Errorf("partition %d had no stream %q after input message %d", w.partition, w.opt.stream, s.InSeq), "a later --at; or the same command with --partition, which shows all streams")
+		}
+		if r.Open, err = w.x.Scores(ctx, s.Encoded, w.opt.stream); err != nil {
+			return err
+		}
+	}
+	if w.app.JSON {
+		return w.app.PrintJSON(r)
+	}
+	w.print(&r)
+	return nil
+}
+
+func (w *asOf) print(r *asOfResult) {
+	from := fmt.Sprintf("the log, from message %d on", r.State.Past.First)
+	if r.Snapshot != "" {
+		from = fmt.Sprintf("snapshot %s (after message %d)", r.Snapshot, r.After)
+	}
+	w.app.Print("partition %d after input message %d: %d streams, from %s, %d messages read", r.Partition, r.State.InSeq, len(r.Streams), from, r.Messages)
+	switch {
+	case r.State.Verified:
+		w.app.Print("digest %s, as output message %d says", r.State.Digest, r.State.Output)
+	case r.State.Next > 0:
+		w.app.Print("digest %s, not verified: the job has noted the next one after input message %d", r.State.Digest, r.State.Next)
+	default:
+		w.app.Print("digest %s, not verified: the job has not noted one", r.State.Digest)
+	}
+	for _, st := range r.Streams {
+		w.app.Print("%s/%s  seq %d  samples %d  held %d  integrity %s  flags %q  state %s", st.Key, st.ID, st.LastSeq, st.Samples, st.Held, st.Integrity, st.Flags, st.Digest)
+	}
+	for _, o := range r.Open {
+		if o.Why != "" {
+			w.app.Print("open after %d samples: no scores: %s", o.Samples, o.Why)
+			continue
+		}
+		certainty := ""
+		if o.Probability > 0 {
+			certainty = fmt.Sprintf(", probability %.3f", o.Probability)
+		}
+		w.app.Print("open after %d samples: class %q, score %.4g%s, by readout %s", o.Samples, o.Class, o.Score, certainty, o.Readout)
+	}
+}

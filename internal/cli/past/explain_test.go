@@ -1,0 +1,133 @@
+package past_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/pipeline/explain"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// predicted is a job that has predicted an archive, and whose stage runs.
+type predicted struct {
+	url, model, archive string
+	lines               []map[string]any // its predictions, as tail --json prints them
+}
+
+func newPredicted(t *testing.T, retrain ...string) *predicted {
+	t.Helper()
+	dir := t.TempDir()
+	p := &predicted{model: filepath.Join(dir, "m.safetensors"), archive: clitest.ImportTiny(t, 2)}
+	clitest.Must(t, append([]string{"offline", "retrain", "--archive", p.archive, "--out", p.model}, retrain...)...)
+	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	p.url = server.URL()
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", p.model, "--partitions", "3", "--nats-url", p.url)
+	t.Cleanup(func() { stage.Stop(t) })
+	clitest.Must(t, "replay", "--archive", p.archive, "--nats-url", p.url, "--rows", "7")
+	clitest.Await(t, p.url, 24, 0)
+	p.lines = clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", p.url).Lines(t)
+	return p
+}
+
+func (p *predicted) run(t *testing.T, args ...string) clitest.Result {
+	t.Helper()
+	return clitest.Exec(t, t.Context(), append(slices.Clone(args), "--nats-url", p.url, "--progress", "none")...)
+}
+
+// explain beside a running stage: the newest prediction of a stream, for people and
+// complete, and what cannot be explained.
+func TestExplain(t *testing.T) {
+	p := newPredicted(t, "--bank", "tiny")
+	last := p.lines[len(p.lines)-1]
+	stream := last["stream"].(string)
+	r := p.run(t, "explain", "--last", "--stream", stream)
+	r.Want(t, cli.ExitOK)
+	for _, want := range []string{stream, `class "` + last["class"].(string) + `"`, "the same scores, bit for bit", "commit", "of m.safetensors, with which the job began", "40; predicted", "nats stream get EUSN-IN", "why", "bias", "c0 at its training mean", "c1 at", "(tap, reads c"} {
+		if !strings.Contains(r.Out, want) {
+			t.Errorf("the explanation lacks %q:\n%s", want, r.Out)
+		}
+	}
+	for _, line := range p.lines[:6] { // each test series is a stream of one sequence
+		stream := line["stream"].(string)
+		var e explain.Explanation
+		p.run(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
+		if e.Prediction.Class != line["class"] || !e.Again.Same || e.Score == nil || len(e.Held) != 2 || e.Samples.Count != 40 || len(e.Score.Strong) != 5 || e.Readout.Entry == nil {
+			t.Errorf("%v is explained as %+v", line, e)
+		}
+	}
+	p.run(t, "explain", "--last", "--stream", stream, "--model", p.model).Want(t, cli.ExitOK)
+
+	other := filepath.Join(t.TempDir(), "other.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", p.archive, "--out", other, "--members", "1", "--units", "5")
+	p.run(t, "explain", "--last", "--stream", stream, "--model", other).Want(t, cli.ExitOtherModel, "another network", "without --model")
+	p.run(t, "explain", "--last", "--stream", "nobody").Want(t, cli.ExitFailure, "no such prediction", `"nobody"`, "eusn-stream tail")
+	p.run(t, "explain", "--last", "--stream", stream, "--job", "other").Want(t, cli.ExitFailure, "there is no job", "eusn")
+	for _, args := range []string{
+		"", "--stream S", "--last", "--seq 3", "--last --seq 3 --stream S", "--row 1 --last --stream S", "--last --stream S --output 3", "--output 0",
+		"--output 3 --number 0", "--output 3 --partition 1", "--partition 1", "--number 3", "--partition 1 --number 0", "--last --stream S --features -1",
+	} {
+		p.run(t, append([]string{"explain"}, strings.Fields(args)...)...).Want(t, cli.ExitUsage, "try:")
+	}
+}
+
+// state as-of beside a running stage: a partition, a stream, files that state diff
+// reads, and what there is none of.
+func TestStateAsOf(t *testing.T) {
+	p := newPredicted(t, "--members", "1", "--units", "8")
+	last := p.lines[len(p.lines)-1]
+	stream := last["stream"].(string)
+	var e explain.Explanation
+	p.run(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
+	before := strconv.FormatUint(e.Samples.By-1, 10)
+	r := p.run(t, "state", "as-of", "--stream", stream, "--at", before)
+	r.Want(t, cli.ExitOK)
+	for _, want := range []string{"samples 35", "open after 35 samples: class", "digest "} {
+		if !strings.Contains(r.Out, want) {
+			t.Errorf("the state lacks %q:\n%s", want, r.Out)
+		}
+	}
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one.state"), filepath.Join(dir, "two.state")
+	part := strconv.Itoa(e.Commit.Partition)
+	p.run(t, "state", "as-of", "--partition", part, "--at", before, "-o", one).Want(t, cli.ExitOK, "written to")
+	p.run(t, "state", "as-of", "--partition", part, "--at", "0s", "-o", two).Want(t, cli.ExitOK)
+	clitest.Exec(t, t.Context(), "state", "diff", one, two).Want(t, cli.ExitFailure, "streams differ")
+	var s struct {
+		State struct {
+			Verified bool `json:"verified"`
+		} `json:"state"`
+		Streams []struct {
+			Stream string `json:"stream"`
+		} `json:"streams"`
+	}
+	p.run(t, "state", "as-of", "--partition", part, "--at", strconv.FormatUint(e.Commit.InSeq, 10), "--json").Parse(t, &s)
+	if !s.State.Verified || len(s.Streams) < 2 {
+		t.Errorf("after a commit: %+v", s)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"--at 3", cli.ExitUsage, "--stream or --partition"},
+		{"--stream s --partition 1 --at 3", cli.ExitUsage, "--stream or --partition"},
+		{"--partition 1", cli.ExitUsage, "and --at"},
+		{"--partition 1 --at 0", cli.ExitUsage, "numbers from 1"},
+		{"--partition 1 --at yesterday", cli.ExitUsage, "how long ago"},
+		{"--partition 1 --at 2999-01-01", cli.ExitUsage, "future"},
+		{"--partition 9 --at 3", cli.ExitFailure, "0 to 2"},
+		{"--partition 1 --at 999999", cli.ExitFailure, "no message 999999 yet"},
+		{"--stream nobody --at 3", cli.ExitFailure, `no stream "nobody"`},
+	} {
+		p.run(t, append([]string{"state", "as-of"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
+	}
+}

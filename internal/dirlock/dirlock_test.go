@@ -1,0 +1,83 @@
+package dirlock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestTake: one holder at a time, whose number can be read; what is released can be
+// taken again.
+func TestTake(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if h := Holder(path); h != "another process" {
+		t.Errorf("nobody has had the lock: held by %q", h)
+	}
+	release, err := Take(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, want := Holder(path), fmt.Sprintf("process %d", os.Getpid()); h != want {
+		t.Errorf("held by %q, want %q", h, want)
+	}
+	if _, err := Take(path); !errors.Is(err, ErrHeld) || !strings.HasSuffix(err.Error(), Remedy(path)) {
+		t.Errorf("taken twice: %v", err)
+	}
+	release()
+	if release, err = Take(path); err != nil {
+		t.Fatalf("taken again after its release: %v", err)
+	}
+	release()
+	if _, err := Take(filepath.Join(path, "none", "lock")); err == nil || errors.Is(err, ErrHeld) {
+		t.Errorf("a folder that is not there: %v, want what the system says", err)
+	}
+}
+
+// TestTakeFile: a file that is open for other things, and one whose name has gone to
+// another.
+func TestTakeFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	open := func() *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	first, second := open(), open()
+	release, err := TakeFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeFile(second); !errors.Is(err, ErrHeld) {
+		t.Errorf("taken twice: %v", err)
+	}
+	first.Close()
+	release()
+	if release, err = TakeFile(second); err != nil {
+		t.Fatalf("taken again after its release: %v", err)
+	}
+	second.Close()
+	release()
+	if runtime.GOOS == "windows" {
+		return // it does not rename open files
+	}
+	third := open()
+	if err := os.Rename(path, path+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeFile(third); !errors.Is(err, ErrHeld) {
+		t.Errorf("a file whose name is gone: %v", err)
+	}
+	if err := Sync(filepath.Dir(path)); err != nil {
+		t.Error(err)
+	}
+	if err := Sync(path + ".none"); err == nil {
+		t.Error("the names of a directory that is not there are safe")
+	}
+}

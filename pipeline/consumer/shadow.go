@@ -1,0 +1,79 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// ShadowOutput is a message of a shadow, without what was read before.
+type ShadowOutput struct {
+	Seq         uint64 // in the NATS stream of the job's shadows
+	Stored      time.Time
+	Shadow      string // fingerprint of its readout
+	Begun       string // when the output was made whose predictions are numbered
+	Partition   int
+	Outs        uint64 // number of the last of these among the predictions of the partition
+	Missing     uint64 // predictions of the partition between the message before and this one, which the shadow lacks
+	Meta        codec.PredictionMeta
+	Predictions []codec.ShadowPrediction
+}
+
+// Shadows hands what a job's shadows predicted to fn, in the order of their NATS
+// stream. A worker that takes over repeats what was not committed: each prediction has
+// its number in its partition, by which repeats are left out, so that fn gets each
+// once.
+func Shadows(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(ShadowOutput) error) error {
+	r := shadowReader{read: map[numbered]uint64{}}
+	return read(ctx, js, wire.ShadowStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+		o := ShadowOutput{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Shadow: wire.ShadowOf(m.Subject())}
+		var err error
+		if o.Meta, o.Predictions, err = codec.DecodeShadow(m.Data()); err == nil {
+			o.Outs, err = strconv.ParseUint(m.Headers().Get(wire.HeaderOuts), 10, 64)
+		}
+		if err == nil && (o.Shadow == "" || o.Outs < uint64(len(o.Predictions))) {
+			err = fmt.Errorf("header %s is %d with %d predictions", wire.HeaderOuts, o.Outs, len(o.Predictions))
+		}
+		if err != nil {
+			return wire.Foreign(o.Seq, m.Subject(), err)
+		}
+		if o.Begun = m.Headers().Get(wire.HeaderOutCreated); r.fresh(&o) {
+			return fn(o)
+		}
+		return nil
+	})
+}
+
+// numbered is what predictions of a partition are numbered in: a job that begins anew
+// counts from 1 again.
+type numbered struct {
+	begun, shadow string
+	part          int
+}
+
+// shadowReader knows what was read.
+type shadowReader struct{ read map[numbered]uint64 }
+
+// fresh leaves out what was read before, and reports whether anything is left.
+func (r *shadowReader) fresh(o *ShadowOutput) bool {
+	which := numbered{o.Begun, o.Shadow, o.Partition}
+	before := o.Outs - uint64(len(o.Predictions))
+	last, known := r.read[which]
+	switch {
+	case !known:
+	case o.Outs <= last:
+		return false
+	case before > last:
+		o.Missing = before - last
+	default:
+		o.Predictions = o.Predictions[last-before:]
+	}
+	r.read[which] = o.Outs
+	return true
+}

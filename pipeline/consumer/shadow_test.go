@@ -1,0 +1,43 @@
+package consumer
+
+import (
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// A reader takes each prediction of a shadow once, by its number, and counts those
+// that are missing; a job that begins anew has numbers of its own.
+func TestShadowNumbers(t *testing.T) {
+	r := shadowReader{read: map[numbered]uint64{}}
+	for _, c := range []struct {
+		begun, shadow string
+		part          int
+		outs          uint64
+		n             int    // predictions in the message
+		left          int    // of them
+		missing       uint64 // before it
+	}{
+		{"x", "a", 0, 10, 4, 4, 0}, // where the NATS stream begins
+		{"x", "a", 0, 10, 4, 0, 0}, // again
+		{"x", "a", 0, 9, 1, 0, 0},  // cut elsewhere
+		{"x", "a", 0, 12, 5, 2, 0}, // some again
+		{"x", "a", 0, 20, 5, 5, 3},
+		{"x", "b", 0, 3, 3, 3, 0},
+		{"x", "a", 1, 3, 3, 3, 0},
+		{"y", "a", 0, 2, 2, 2, 0},
+		{"x", "a", 0, 21, 1, 1, 0},
+	} {
+		o := ShadowOutput{Shadow: c.shadow, Begun: c.begun, Partition: c.part, Outs: c.outs}
+		for i := range c.n {
+			o.Predictions = append(o.Predictions, codec.ShadowPrediction{Input: c.outs - uint64(c.n-1-i)})
+		}
+		fresh := r.fresh(&o)
+		if !fresh {
+			o.Predictions = nil
+		}
+		if fresh != (c.left > 0) || len(o.Predictions) != c.left || o.Missing != c.missing || fresh && o.Predictions[len(o.Predictions)-1].Input != c.outs {
+			t.Errorf("%+v: %d left, %d missing", c, len(o.Predictions), o.Missing)
+		}
+	}
+}

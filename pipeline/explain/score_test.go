@@ -1,0 +1,107 @@
+package explain
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A readout that reads one feature alone gets all of its score from there: from its
+// kind, its member and what that reads. Which one it is, the state says, whose words
+// have names.
+func TestSharesOfOneFeature(t *testing.T) {
+	m := pipelinetest.Bank(t, 3, 7, 3, reservoir.Policy{Kind: reservoir.Marked})
+	for r := range m.Network.Members { // inputs are the channels x and y, and their differences
+		m.Network.Members[r].Inputs = [][]int32{{0, 2}, {1, 3}, {0, 1}}[r]
+		m.Network.Members[r].Input = m.Network.Members[r].Input[:2*m.Network.Spec.Units]
+	}
+	engine, err := reservoir.NewGeneric(m.Network, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := m.Network.Spec
+	layout := spec.Layout()
+	if err := engine.Advance([]float32{.1, .2, -.3, .4, .5, -.6}, []reservoir.Run{{Reset: true, To: 3}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	row, features := make([]uint32, layout.Words), make([]float32, spec.FeatureCount())
+	if err := engine.ReadState(0, row); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Features(0, features); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		member, unit int
+		reads        string
+	}{{0, 3, "x"}, {1, 0, "y"}, {2, 11, "x, y"}} {
+		h := math.Float32frombits(row[layout.Member(want.member)+layout.State+want.unit])
+		j := slices.Index(features, h)
+		l := &readout.Linear{
+			Name: "one", Classes: []string{"a", "b", "c"}, Intercept: []float32{0, 0, .25}, Center: make([]float32, len(features)), Weights: make([]float32, 3*len(features)),
+		}
+		l.Center[j] = h - 2 // so the distance is nearly 2
+		l.Limit = slices.Repeat([]float32{1.5}, len(features))
+		l.Weights[j] = 1
+		s := (&models{stage: pipeline.Stage{Model: m}, linear: l}).score(&candidate{features: features}, 2)
+		last, read := s.Kinds[0], s.Channels[0]
+		if s.Class != "a" || s.RunnerUp != "c" || s.Score.Difference != 1.25 || s.Bias.Difference != -.25 || s.Limited < 1 {
+			t.Errorf("%+v", s)
+		}
+		if last.What != "last" || last.Difference != 1.5 || last.Class != 1.5 || s.Kinds[1].Difference != 0 || read.What != want.reads || read.Difference != 1.5 || s.Channels[1].Difference != 0 {
+			t.Errorf("kinds %+v, channels %+v, want last and %q", s.Kinds, s.Channels, want.reads)
+		}
+		if f := s.Strong[0]; f.Member != want.member || f.Unit != want.unit || f.Kind != "last" || f.Value != h || !f.Limited || s.Members[want.member].Difference != 1.5 || len(s.Strong) != 2 {
+			t.Errorf("strongest %+v, want %+v", f, want)
+		}
+	}
+}
+
+// With a channel held, the scores are those of the samples that have its mean there; a
+// sequence that does not give the scores is not explained so.
+func TestHold(t *testing.T) {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	x := []float32{.1, .2, -.3, .4, .5, -.6, .2, .2}
+	of := func(x []float32) []float32 {
+		engine, err := reservoir.NewGeneric(m.Network, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scores := make([]float32, 3)
+		if err := errors.Join(engine.SetReadouts(m.Readouts), engine.Advance(x, []reservoir.Run{{Emit: true, To: 4}}, scores)); err != nil {
+			t.Fatal(err)
+		}
+		return scores
+	}
+	now := of(x)
+	with := &models{stage: pipeline.Stage{Model: m, NewEngine: pipelinetest.Generic}, linear: m.Readouts[0]}
+	q := &pipeline.Sequence{Whole: true}
+	q.Kept.X = x
+	p, class, other := pairOf(m.Readouts[0], now)
+	s := &Score{pair: p}
+	s.Score.add(float64(now[class]), float64(now[other]))
+	all, why, err := with.hold(t.Context(), q, s, now)
+	if err != nil || why != "" || len(all) != 2 {
+		t.Fatalf("%+v, %q, %v", all, why, err)
+	}
+	for c, h := range all {
+		held := slices.Clone(x)
+		for i := c; i < len(held); i += 2 {
+			held[i] = m.Network.Norm.Mean[c]
+		}
+		scores := of(held)
+		want := float64(scores[class]) - float64(scores[other])
+		if h.Channel != m.Channels[c] || h.Difference != want || h.Change != want-s.Score.Difference || h.Class != m.Readouts[0].Classes[m.Readouts[0].Class(scores)] {
+			t.Errorf("%+v, want a difference of %v", h, want)
+		}
+	}
+	if all, why, err = with.hold(t.Context(), q, s, of(slices.Repeat([]float32{1}, 8))); err != nil || len(all) > 0 || why == "" {
+		t.Errorf("other scores: %+v, %q, %v", all, why, err)
+	}
+}

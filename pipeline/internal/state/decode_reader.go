@@ -1,0 +1,91 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// stateReader takes bytes apart; after its first error everything reads as
+// zero.
+type stateReader struct {
+	b []byte
+	Shape
+	form    uint32
+	known   int  // channels whose runs are in it: inputs or 0
+	clocked bool // the times of open sequences are in it
+	err     error
+}
+
+func (r *stateReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+	r.b = nil
+}
+
+func (r *stateReader) bytes(n int) []byte {
+	if n < 0 || n > len(r.b) { // below: int has 32 bits
+		r.fail("cut short: %d bytes left, want %d", len(r.b), n)
+		return nil
+	}
+	v := r.b[:n]
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *stateReader) u8() byte {
+	if v := r.bytes(1); v != nil {
+		return v[0]
+	}
+	return 0
+}
+
+func (r *stateReader) flag() bool {
+	v := r.u8()
+	if v > 1 {
+		r.fail("a yes-or-no byte is %d, want 0 or 1", v)
+	}
+	return v == 1
+}
+
+func (r *stateReader) u32() uint32 {
+	if v := r.bytes(4); v != nil {
+		return binary.LittleEndian.Uint32(v)
+	}
+	return 0
+}
+
+func (r *stateReader) u64() uint64 {
+	if v := r.bytes(8); v != nil {
+		return binary.LittleEndian.Uint64(v)
+	}
+	return 0
+}
+
+// flags reads what appendFlag wrote. One that has no name is of a program that
+// should have raised the version.
+func (r *stateReader) flags() codec.Flag {
+	if r.form == wire.OldestState {
+		return codec.Flag(r.u8())
+	}
+	f := codec.Flag(r.u32())
+	if f>>len(codec.FlagNames) != 0 {
+		r.fail("flags %v, which this program does not know", f)
+	}
+	return f
+}
+
+func (r *stateReader) text() string { return string(r.bytes(int(r.u32()))) }
+
+// count is a number of things of at least size bytes each.
+func (r *stateReader) count(size int) int {
+	n := int(r.u32())
+	if n < 0 || n > len(r.b)/size {
+		r.fail("%d entries in %d bytes", n, len(r.b))
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,26 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// readEvent reads the body of an event for a partition: JSON of the fields that e has,
+// nothing behind it, and of is the partition that it names.
+func readEvent(data []byte, e any, of *int, part int) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(e); err != nil {
+		return err
+	}
+	if _, after := d.Token(); after != io.EOF {
+		return errors.New("there is data after its end")
+	}
+	if *of != part {
+		return fmt.Errorf("it is for partition %d, not %d", *of, part)
+	}
+	return nil
+}

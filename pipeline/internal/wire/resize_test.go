@@ -1,0 +1,41 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is stored of a change is read as it was written; of one that this program does
+// not know, or that says nothing, the job is left alone.
+func TestResizeText(t *testing.T) {
+	for _, r := range []Resize{
+		{}, {Generation: 2, Partitions: 5}, {Partitions: 4, To: 6, Step: ResizeDrain, After: 7, Cut: 9, Stored: 1},
+		{Generation: 1, Partitions: 4, To: 4, Step: ReplaceStore, With: "green", Cut: 9, Stored: 1, Epoch: 1003, Promoted: 2},
+	} {
+		if got, err := parseResize(r.String()); err != nil || got != r {
+			t.Errorf("%+v is read as %+v (%v)", r, got, err)
+		}
+	}
+	for text, says := range map[string]string{
+		`{"generation":0,"partitions":4,"to":4,"step":"replace-all","with":"green"}`:   "a newer program began it",
+		`{"generation":0,"partitions":4,"to":4,"step":"replace-store"}`:                "the job to go on with",
+		`{"generation":0,"partitions":4,"to":4,"step":"replace-store","with":"a.b"}`:   "the job to go on with",
+		`{"generation":0,"partitions":4,"to":0,"step":"replace-store","with":"green"}`: "want numbers of partitions",
+		`{"generation":0,"partitions":0}`:                                              "want numbers of partitions",
+		`{`:                                                                            "Eusn-Resize",
+	} {
+		if _, err := parseResize(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+	for r, command := range map[Resize]string{
+		{To: 6, Step: ResizeDrain}:            "eusn-stream job resize --to 6",
+		{Step: ResizeAbandon}:                 "eusn-stream job resize --abandon",
+		{With: "green", Step: ReplaceClaim}:   "eusn-stream job replace --with green",
+		{With: "green", Step: ReplaceAbandon}: "eusn-stream job replace --abandon",
+	} {
+		if got := r.Command(); got != command || !strings.Contains(r.What(), string(r.Step)) {
+			t.Errorf("%+v is completed by %q (%s), want %q", r, got, r.What(), command)
+		}
+	}
+}

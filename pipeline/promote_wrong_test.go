@@ -1,0 +1,141 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Another number of partitions after promotions: each open sequence keeps the readout
+// that it began with, wherever its key is now, and later promotions reach all.
+func TestResizeKeepsReadouts(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	b := newRig(t)
+	c := quick("moves", 3)
+	rng := rand.New(rand.NewPCG(8, 4))
+	sent, seqs := map[string][]pipelinetest.Packet{}, map[string]uint64{}
+	open, begun := map[string]bool{}, map[string][]string{} // by key: the readout of each of its sequences
+	more := func(readout string, mark func() bool) {
+		for i := range 36 {
+			key := fmt.Sprint("k", i%12)
+			if !open[key] {
+				begun[key] = append(begun[key], readout)
+			}
+			end := mark()
+			open[key] = !end
+			seqs[key]++
+			p := pipelinetest.One(key, seqs[key], 2, rng.Float32(), end)
+			sent[key] = append(sent[key], p)
+			b.publish([]pipelinetest.Packet{p})
+		}
+	}
+	sometimes := func() bool { return rng.IntN(4) == 0 }
+	names := map[string]string{}
+	for name, l := range byName(t, m) {
+		names[l.Name] = name
+	}
+	active := names["test"]
+	for _, step := range []struct {
+		to      int
+		promote string
+	}{{5, "b"}, {2, "c"}, {7, "b"}, {3, "c"}} {
+		r := b.start(m, c)
+		more(active, sometimes)
+		r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+		if _, err := Promote(t.Context(), b.js, "moves", b.published("moves", m, step.promote), false, "anna"); err != nil {
+			t.Fatal(err)
+		}
+		b.taken("moves")
+		active = names[step.promote]
+		more(active, sometimes)
+		r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+		r.stop(t)
+		b.resize(m, c, step.to)
+		c.Partitions = step.to
+	}
+	r := b.start(m, c)
+	more(active, func() bool { return true })
+	want := 0
+	alones := map[string]map[string][]codec.Prediction{}
+	for name, l := range byName(t, m) {
+		alones[name] = map[string][]codec.Prediction{}
+		want = 0
+		for key, packets := range sent {
+			alones[name][key] = alone(t, only(m, l), codec.Reject, packets...)
+			want += len(alones[name][key])
+		}
+	}
+	got := named(t, m, b.await("moves", want))
+	r.stop(t)
+	checkReadouts(t, m, got, alones)
+	for key, ps := range got {
+		sequence := 0
+		for i, p := range ps {
+			if p.Readout != begun[key][sequence] {
+				t.Errorf("stream %s, prediction %d of sequence %d: readout %q, want %q", key, i, sequence, p.Readout, begun[key][sequence])
+			}
+			if p.Flags&codec.FlagEarly == 0 {
+				sequence++
+			}
+		}
+	}
+}
+
+// An entry of the registry that is torn is not promoted. If it is torn after that, a
+// worker that needs it keeps the readout before, until the entry is repaired.
+func TestPromotionOfTornEntry(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	b, book := newRig(t), &pipelinetest.LogBook{}
+	b.log = book.Logger()
+	c := quick("torn", 1)
+	first := only(m, m.Readouts[0])
+	r := b.start(first, c)
+	torn := func() {
+		s, err := b.js.Stream(t.Context(), wire.ModelStream("torn"))
+		if err == nil {
+			err = s.Purge(t.Context(), jetstream.WithPurgeSubject("$O."+wire.ModelBucket("torn")+".C.>"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	promote := func(name string) error {
+		_, err := Promote(t.Context(), b.js, "torn", name, false, "a")
+		return err
+	}
+	name := b.published("torn", m, "b")
+	torn()
+	if err := promote(name); !errors.Is(err, registry.ErrDamaged) {
+		t.Errorf("promotion of a torn entry: %v", err)
+	}
+	if all, err := PromotionsOf(t.Context(), b.js, "torn"); err != nil || len(all.Promotions) > 0 {
+		t.Errorf("%+v, %v; want no promotion", all, err)
+	}
+	b.published("torn", m, "test")
+	b.published("torn", m, "b")
+	r.stop(t)
+	if err := promote(name); err != nil {
+		t.Fatal(err)
+	}
+	torn()
+	r = b.start(first, c)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	pipelinetest.Until(t, "the worker's warning", func() bool { return book.Lines("this worker cannot use it") > 0 })
+	b.published("torn", m, "b")
+	b.taken("torn")
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
+	got := b.await("torn", 2)["a"]
+	if got[0].Readout != "" || got[1].Readout != name {
+		t.Errorf("readouts %q and %q, want the first one and %q", got[0].Readout, got[1].Readout, name)
+	}
+	r.stop(t)
+}

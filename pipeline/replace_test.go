@@ -1,0 +1,432 @@
+package pipeline
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// replaced lets a job go on with another one's network.
+func (b *rig) replaced(m *reservoir.Model, c Config, with *reservoir.Model, by Config) Replaced {
+	b.t.Helper()
+	r, err := b.resizer(m, c).Replace(b.t.Context(), b.resizer(with, by), nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if r.Step != "" || r.With != by.Job {
+		b.t.Fatalf("the job is %+v, want it to go on with job %s", r, by.Job)
+	}
+	return r
+}
+
+// follows makes sure that a job's predictions of each stream are those of one network
+// up to some place, and from there on those of another one of the same policy. It
+// returns in how many streams that one has begun.
+func follows(t *testing.T, got, first, then map[string][]codec.Prediction) (switched int) {
+	t.Helper()
+	for stream, all := range got {
+		was, is, behind := first[stream], then[stream], false
+		if len(all) != len(is) {
+			t.Fatalf("stream %s has %d predictions, want %d", stream, len(all), len(is))
+		}
+		for i, p := range all {
+			behind = behind || !pipelinetest.SameBits(p.Scores, was[i].Scores)
+			if want := is[i]; p.Seq != want.Seq || p.Row != want.Row || behind && !pipelinetest.SameBits(p.Scores, want.Scores) {
+				t.Fatalf("stream %s, prediction %d is %+v, the one network says %+v, the other one %+v", stream, i, p, was[i], want)
+			}
+		}
+		if behind {
+			switched++
+		}
+	}
+	return switched
+}
+
+// A job goes on with the network and states of another one that reads its input, under
+// load, after kills of both: up to the cut its predictions are those of its own
+// network, then those of the other one, bit for bit, in open sequences, too; none is
+// lost and none is made twice. Its worker is refused then, and it can be done again.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(20, 90)
+	packets, sent := pipelinetest.Mixed(streams, 8)
+	packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(1, 2)))
+	policy := reservoir.Policy{Kind: reservoir.Marked, Early: 3}
+	blue, green := pipelinetest.Model(t, 3, policy), pipelinetest.Bank(t, 2, 9, 3, policy)
+	want := map[bool]map[string][]codec.Prediction{false: direct(t, blue, streams, sent), true: direct(t, green, streams, sent)}
+	b := newRig(t)
+	own, other := quick("blue", 6), beside("green", "blue")
+	other.MaxSlots = 4 // most states are stored apart
+	part := len(packets) / 6
+	first := b.start(blue, own)
+	b.publish(packets[:part])
+	second := b.start(green, other)
+	b.publish(packets[part : 2*part])
+	second.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
+	first.crash(t)
+	second.crash(t)
+	b.expire(own.Job)
+	b.expire(other.Job)
+	var r Replaced
+	b.meanwhile(packets[2*part:3*part], func() { r = b.replaced(blue, own, green, other) })
+	if r.Generation != 1 {
+		t.Errorf("the job is %+v, want generation 1", r)
+	}
+	if r.Cut < uint64(2*part) {
+		t.Errorf("the cut is %d, and %d messages were there before", r.Cut, 2*part)
+	}
+	cut := r.Cut
+	r.Cut = 0
+	if again := b.replaced(blue, own, green, other); again != r {
+		t.Errorf("the second time, the job is %+v, it was %+v", again, r)
+	}
+	mentions(t, b.launchFails(blue, own), "network")
+	if err := b.launchFails(blue, own); !errors.Is(err, ErrOtherModel) {
+		t.Errorf("a worker with the network of before: %v", err)
+	}
+	next := b.start(green, own)
+	second = b.start(green, other) // it may go on, or be deleted
+	b.publish(packets[3*part : 4*part])
+	next.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
+	next.crash(t)
+	b.expire(own.Job)
+	next = b.start(green, own)
+	b.publish(packets[4*part:])
+	t.Logf("cut after message %d", cut)
+	b.await(own.Job, count(want[true]))
+	next.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	all := b.predictions(own.Job)
+	if count(all) != count(want[true]) {
+		t.Errorf("%d predictions, want %d", count(all), count(want[true]))
+	}
+	if n := follows(t, all, want[false], want[true]); n < len(streams) {
+		t.Errorf("%d of %d streams have predictions of the other network", n, len(streams))
+	}
+	same(t, clean(b.await(other.Job, count(want[true])), codec.FlagReordered), clean(want[true], codec.FlagReordered))
+	next.stop(t)
+	second.stop(t)
+	for p := range own.Partitions {
+		if _, err := b.resizer(green, own).Verify(t.Context(), b.js, p); err != nil {
+			t.Error(err)
+		}
+		if got, want := b.stateOfKeys(own.Job, p), b.stateOfKeys(other.Job, p); got != want {
+			t.Errorf("partition %d: the states of the two jobs have the digests %v and %v", p, got, want)
+		}
+	}
+	for _, job := range []string{own.Job, other.Job} {
+		if dead := b.deadLetters(job); len(dead) > 0 {
+			t.Errorf("job %s has %d dead letters, the first: %+v", job, len(dead), dead[0])
+		}
+	}
+}
+
+// stateOfKeys is the digest of all that a partition's stored state knows of its keys.
+func (b *rig) stateOfKeys(job string, p int) wire.Digest {
+	b.t.Helper()
+	snap, err := Snapshot(b.t.Context(), b.js, job, p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	shape, _, err := state.ShapeIn(snap)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	part, err := state.Decode(snap, shape, p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	sum, err := part.DigestOfKeys()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return sum
+}
+
+// Ended before each of its writes, the change goes on with the next call; before it has
+// published anything, it can be abandoned, and the job goes on as if nothing was.
+func TestReplaceInterrupted(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(12, 60)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	policy := reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2}
+	blue, green := pipelinetest.Model(t, 2, policy), pipelinetest.Bank(t, 2, 9, 2, policy)
+	want := map[bool]map[string][]codec.Prediction{false: direct(t, blue, streams, sent), true: direct(t, green, streams, sent)}
+	b := newRig(t)
+	own, other := quick("blue", 3), beside("green", "blue")
+	third := len(packets) / 3
+	b.answer(blue, own, packets[:third], third)
+	b.start(green, other).stop(t) // it has not read all
+	ended := errors.New("ended by the test")
+	s := b.resizer(blue, own)
+	for _, last := range []string{"note replace-drain", "note replace-store", "note replace-publish"} {
+		s.resizeHook = func(what string) error {
+			if what == last {
+				return ended
+			}
+			return nil
+		}
+		if _, err := s.Replace(t.Context(), b.resizer(green, other), nil); !errors.Is(err, ended) {
+			t.Fatal(last, err)
+		}
+		if last == "note replace-store" { // no worker of either starts, nor another change
+			mentions(t, b.launchFails(blue, own), "green", "job replace --with green")
+			mentions(t, b.launchFails(green, other), "green", "job replace --with green")
+			if _, err := b.resizer(blue, own).Resize(t.Context(), 5, nil); !errors.Is(err, ErrShared) && !errors.Is(err, ErrOtherChange) {
+				t.Errorf("the number of partitions changes meanwhile: %v", err)
+			}
+		}
+		s.resizeHook = nil
+		if err := s.AbandonResize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := b.start(blue, own)
+		r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+		r.stop(t)
+	}
+	seen, times := map[string]int{}, 0
+	s.resizeHook = func(what string) error { // records are written when they are claimed, and when they are published
+		if seen[what]++; seen[what]%2 == 0 {
+			return nil
+		}
+		times++
+		return ended
+	}
+	rest := packets[third : 2*third]
+	for {
+		r, err := s.Replace(t.Context(), b.resizer(green, other), nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ended) {
+			t.Fatal(err)
+		}
+		if len(rest) > 0 {
+			b.publish(rest[:1])
+			rest = rest[1:]
+		}
+		if r.Step == string(wire.ReplacePublish) {
+			if err := s.AbandonResize(t.Context()); !errors.Is(err, ErrPastCut) {
+				t.Fatalf("abandoned where states are published: %v", err)
+			}
+		}
+	}
+	if len(seen) < 11 || times < 14 || seen["record 0"] < 4 {
+		t.Errorf("interrupted %d times, before %v", times, seen)
+	}
+	b.publish(rest)
+	b.publish(packets[2*third:])
+	r := b.start(green, own)
+	b.await(own.Job, count(want[true]))
+	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.stop(t)
+	all := b.predictions(own.Job)
+	if count(all) != count(want[true]) {
+		t.Errorf("%d predictions, want %d", count(all), count(want[true]))
+	}
+	if n := follows(t, all, want[false], want[true]); n < len(streams) {
+		t.Errorf("%d of %d streams have predictions of the other network", n, len(streams))
+	}
+	for p := range own.Partitions {
+		if _, err := b.resizer(green, own).Verify(t.Context(), b.js, p); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Jobs with promotions: numbers go on, so that a promotion of before that comes late
+// does nothing, and the next one is taken.
+func TestReplaceAndPromotions(t *testing.T) {
+	t.Parallel()
+	policy := reservoir.Policy{Kind: reservoir.Marked}
+	blue := several(t, policy)
+	green := pipelinetest.Bank(t, 2, 9, len(blue.Readouts[0].Classes), policy)
+	b := newRig(t)
+	own, other := quick("blue", 2), beside("green", "blue")
+	next := only(green, green.Readouts[0])
+	second := *next.Readouts[0]
+	second.Name, second.Weights = "d", pipelinetest.Noise(rand.New(rand.NewPCG(7, 8)), len(second.Weights))
+	green.Readouts = append(green.Readouts, &second)
+	packets := func(from uint64) (all []pipelinetest.Packet) {
+		for i := range uint64(6) {
+			all = append(all, pipelinetest.One("s", from+i, 2, float32(from+i)/64, true))
+		}
+		return all
+	}
+	promote := func(job string, m *reservoir.Model, head string) {
+		if _, err := Promote(t.Context(), b.js, job, b.published(job, m, head), false, "anna"); err != nil {
+			t.Fatal(err)
+		}
+		b.taken(job)
+	}
+	first, behind := b.start(blue, own), b.start(green, other)
+	b.publish(packets(1))
+	promote(own.Job, blue, "b")
+	promote(own.Job, blue, "c")
+	promote(other.Job, green, "d")
+	b.publish(packets(7))
+	b.await(own.Job, 12)
+	b.await(other.Job, 12)
+	first.stop(t)
+	behind.stop(t)
+	b.replaced(blue, own, green, other)
+	if n := b.repeatKind(own.Job, wire.KindPromote); n < 6 {
+		t.Fatalf("%d promotions were sent again, want those of two partitions and two jobs", n)
+	}
+	first = b.start(green, own)
+	b.publish(packets(13))
+	b.await(own.Job, 18)
+	all := b.taken(own.Job)
+	if n := all.Newest(); n.Number != 3 || len(all.Promotions) != 2 {
+		t.Errorf("promotions %+v, want numbers 2 and 3", all.Promotions)
+	}
+	if p, err := Rollback(t.Context(), b.js, own.Job, false, "anna"); err != nil || p.Number != 4 || p.Readout != "" {
+		t.Errorf("rolled back to %+v (%v), want the readout that the network began with, number 4", p, err)
+	}
+	b.taken(own.Job)
+	b.publish(packets(19))
+	got := b.await(own.Job, 24)["s"]
+	first.stop(t)
+	var sent []pipelinetest.Packet
+	for _, from := range []uint64{1, 7, 13, 19} {
+		sent = append(sent, packets(from)...)
+	}
+	for i, m := range []*reservoir.Model{only(blue, blue.Readouts[0]), only(blue, blue.Readouts[2]), only(green, &second), next} {
+		for k, want := range alone(t, m, codec.Reject, sent...)[6*i : 6*i+6] {
+			if p := got[6*i+k]; !slices.Equal(p.Scores, want.Scores) {
+				t.Errorf("prediction %d is %+v, want the scores %v", 6*i+k, p, want.Scores)
+			}
+		}
+	}
+	for p := range own.Partitions {
+		if _, err := b.resizer(green, own).Verify(t.Context(), b.js, p); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What cannot take a job's place is said, and nothing is changed.
+func TestReplaceRefused(t *testing.T) {
+	t.Parallel()
+	policy := reservoir.Policy{Kind: reservoir.Marked}
+	blue, green := pipelinetest.Model(t, 2, policy), pipelinetest.Bank(t, 2, 9, 2, policy)
+	b := newRig(t)
+	own, other := quick("blue", 2), beside("green", "blue")
+	apart := quick("apart", 2)
+	apart.InputSubject = "apart.*"
+	b.start(blue, own).stop(t)
+	b.start(green, apart).stop(t)
+	b.start(green, other).stop(t)
+	b.start(pipelinetest.Bank(t, 2, 9, 3, policy), beside("three", "blue")).stop(t)
+	b.start(several(t, policy), beside("many", "blue")).stop(t)
+	refused := func(m *reservoir.Model, c Config, with *reservoir.Model, by Config, want error, words ...string) {
+		t.Helper()
+		_, err := b.resizer(m, c).Replace(t.Context(), b.resizer(with, by), nil)
+		if !errors.Is(err, want) {
+			t.Fatalf("job %s with job %s: %v, want %v", c.Job, by.Job, err, want)
+		}
+		mentions(t, err, words...)
+	}
+	none := other
+	none.Job = "none"
+	refused(blue, own, green, none, store.ErrNoJob, `"none"`)
+	refused(blue, own, green, apart, ErrUnfit, "does not read the input", "--input-job blue")
+	refused(blue, own, pipelinetest.Bank(t, 2, 9, 3, policy), beside("three", "blue"), ErrUnfit, "classes", `"c2"`)
+	refused(green, other, blue, own, ErrShared, `"green"`)
+	refused(blue, own, pipelinetest.Bank(t, 2, 8, 2, policy), other, ErrOtherModel, `"green"`)
+	refused(green, own, green, other, ErrOtherModel, `"blue"`)
+	r := b.start(green, other)
+	refused(blue, own, green, other, ErrWorkers)
+	r.stop(t)
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("blue"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, _, err := store.ReadEntry(t.Context(), out, "blue"); err != nil || e.Resize != (wire.Resize{}) {
+		t.Errorf("the entry of job blue is %+v (%v)", e, err)
+	}
+	b.start(blue, own).stop(t)
+	two := only(blue, blue.Readouts[0])
+	l := *two.Readouts[0]
+	l.Name, l.Weights = "x", pipelinetest.Noise(rand.New(rand.NewPCG(7, 8)), len(l.Weights))
+	two.Readouts = []*readout.Linear{&l}
+	b.start(two, beside("same", "blue")).stop(t)
+	refused(blue, own, two, beside("same", "blue"), ErrUnfit, "one network", "model promote")
+}
+
+// A worker of the other job that begins while its states are read may go behind the
+// cut: there is another one.
+func TestReplaceBesideALateWorker(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(6, 30)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	policy := reservoir.Policy{Kind: reservoir.Marked}
+	blue, green := pipelinetest.Model(t, 2, policy), pipelinetest.Bank(t, 2, 9, 2, policy)
+	b := newRig(t)
+	own, other := quick("blue", 2), beside("green", "blue")
+	half := len(packets) / 2
+	b.answer(blue, own, packets[:half], half)
+	b.start(green, other).stop(t)
+	s := b.resizer(blue, own)
+	var notes []string
+	claimed := false
+	s.resizeHook = func(what string) error {
+		if strings.HasPrefix(what, "note") {
+			notes = append(notes, what)
+		}
+		if claimed || !strings.HasPrefix(what, "snapshot") || notes[len(notes)-1] != "note replace-store" {
+			return nil
+		}
+		claimed = true
+		m, err := b.js.Stream(t.Context(), wire.OutputStream(other.Job))
+		if err != nil {
+			return err
+		}
+		last, err := m.GetLastMsgForSubject(t.Context(), wire.OutputSubject(other.Job, 0))
+		if err != nil {
+			return err
+		}
+		next := nats.NewMsg(last.Subject)
+		next.Data = last.Data
+		for k, v := range last.Header {
+			if strings.HasPrefix(k, "Eusn-") {
+				next.Header[k] = v
+			}
+		}
+		next.Header.Set(wire.HeaderKind, wire.KindClaim)
+		_, err = b.js.PublishMsg(t.Context(), next)
+		return err
+	}
+	r, err := s.Replace(t.Context(), b.resizer(green, other), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drains := 0
+	for _, n := range notes {
+		if n == "note replace-drain" {
+			drains++
+		}
+	}
+	if !claimed || drains < 4 {
+		t.Errorf("claimed %v; the notes are %v, want a second cut, and so four of replace-drain", claimed, notes)
+	}
+	b.publish(packets[half:])
+	w := b.start(green, own)
+	w.until(t, "all input", func(s Stats) bool { return s.Lag == 0 && s.Messages > 0 })
+	w.stop(t)
+	all := b.predictions(own.Job)
+	if n := follows(t, all, direct(t, blue, streams, sent), direct(t, green, streams, sent)); n == 0 {
+		t.Errorf("no stream has predictions of the other network, cut %d", r.Cut)
+	}
+}

@@ -1,0 +1,175 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+)
+
+// MostShadows is how many shadows a job may have.
+const MostShadows = wire.MostShadows
+
+// What keeps a readout from being a shadow, or from ending to be one.
+var (
+	// ErrShadow is a readout that is a shadow already.
+	ErrShadow = errors.New("this readout is a shadow already")
+	// ErrNoShadow is a readout that is none.
+	ErrNoShadow = errors.New("this readout is no shadow of the job")
+	// ErrShadows is a job that has as many as it may.
+	ErrShadows = fmt.Errorf("the job has %d shadows, and takes no more: end one first (eusn-stream model shadow --remove)", MostShadows)
+)
+
+// Shadow is a readout that scores what the answering one does, and does not answer.
+type Shadow = wire.Shadow
+
+// ShadowsOf are those of a job, the first set first.
+func ShadowsOf(ctx context.Context, js jetstream.JetStream, job string) ([]Shadow, error) {
+	j, err := store.Open(ctx, js, job)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err := store.ReadEntry(ctx, j.Out, job)
+	if err != nil {
+		return nil, err
+	}
+	return wire.ParseShadows(e.Shadows)
+}
+
+// SetShadow has a readout of the job's registry score beside the one that answers, from
+// when the workers hear of it. What it predicts goes to a NATS stream that is made
+// where there is none. No state, commit or prediction of the job changes.
+func SetShadow(ctx context.Context, js jetstream.JetStream, job, fingerprint, who string) ([]Shadow, error) {
+	next := Shadow{Readout: fingerprint, Who: who, When: registry.Now()}
+	return changeShadows(ctx, js, job, func(j *store.Job, e *wire.Entry, all wire.Shadows) (wire.Shadows, error) {
+		if e.Readout == "" {
+			return nil, ErrNotBegun
+		}
+		if answers(e, fingerprint) {
+			return nil, ErrActive
+		}
+		if err := scores(ctx, js, job, fingerprint, e); err != nil {
+			return nil, err
+		}
+		if err := store.MakeShadows(ctx, js, job, j.Out); err != nil {
+			return nil, fmt.Errorf("%w: it is one NATS stream more, of at most %d bytes, than a job without shadows has (docs/nats.md)", err, store.ShadowBytes)
+		}
+		switch {
+		case all.Has(fingerprint):
+			return nil, ErrShadow
+		case len(all) >= MostShadows:
+			return nil, ErrShadows
+		}
+		return append(all, next), nil
+	})
+}
+
+// scores says why a readout cannot score the states of a job.
+func scores(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) error {
+	models, err := registry.Open(ctx, js, job)
+	if err != nil {
+		return err
+	}
+	_, l, entry, err := models.Model(ctx, fingerprint)
+	if err == nil {
+		err = entry.Usable()
+	}
+	if err != nil {
+		return err
+	}
+	began, err := models.Find(ctx, e.Readout, e.Input)
+	if err != nil {
+		return err
+	}
+	_, first, _, err := models.Model(ctx, began.Fingerprint)
+	if err != nil {
+		return err
+	}
+	return shard.CanFollow(first, l)
+}
+
+// EndShadow ends what SetShadow has begun. What the readout has predicted stays.
+func EndShadow(ctx context.Context, js jetstream.JetStream, job, fingerprint string) ([]Shadow, error) {
+	return changeShadows(ctx, js, job, func(_ *store.Job, _ *wire.Entry, all wire.Shadows) (wire.Shadows, error) {
+		if !all.Has(fingerprint) {
+			return nil, ErrNoShadow
+		}
+		return all.Without(fingerprint), nil
+	})
+}
+
+// changes is how often a change of the job's entry is tried where others change it.
+const changes = 5
+
+// changeShadows writes the job's entry with other shadows.
+func changeShadows(ctx context.Context, js jetstream.JetStream, job string, change func(*store.Job, *wire.Entry, wire.Shadows) (wire.Shadows, error)) ([]Shadow, error) {
+	fail := func(err error) ([]Shadow, error) { return nil, fmt.Errorf("pipeline: job %q: %w", job, err) }
+	j, err := store.Open(ctx, js, job)
+	if err != nil {
+		return nil, err
+	}
+	for range changes {
+		e, seq, err := store.ReadEntry(ctx, j.Out, job)
+		if err != nil {
+			return nil, err
+		}
+		all, err := wire.ParseShadows(e.Shadows)
+		if err == nil && seq == 0 {
+			err = ErrNotBegun
+		}
+		if err == nil {
+			all, err = change(j, &e, all)
+		}
+		if err != nil {
+			return fail(err)
+		}
+		e.Shadows = all.Text()
+		body, err := emptyOf(e.Meta)
+		if err != nil {
+			return nil, err
+		}
+		taken, err := writeEntry(ctx, js, &e, job, seq, body)
+		now, _, lost := store.ReadEntry(ctx, j.Out, job)
+		switch {
+		case err == nil, lost == nil && now.Shadows == e.Shadows: // also where the answer was lost
+			return all, nil
+		case !taken:
+			return fail(fmt.Errorf("the change was not stored: %w", err))
+		}
+		if store.Pause(ctx, 100*time.Millisecond) != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return fail(ErrPromotedMeanwhile)
+}
+
+// answers reports whether a job's sequences begin with a readout.
+func answers(e *wire.Entry, fingerprint string) bool {
+	return isReadout(e, e.Promotions.Last().Readout, fingerprint)
+}
+
+// isReadout reports whether a promotion's name is that of a readout.
+func isReadout(e *wire.Entry, name, fingerprint string) bool {
+	return name == fingerprint || name == "" && registry.Identity(fingerprint, e.Input) == e.Readout
+}
+
+// withoutShadow ends the shadow of a readout that answers from now on. A list that is
+// not ours stays as it is.
+func withoutShadow(e *wire.Entry, name string) {
+	all, err := wire.ParseShadows(e.Shadows)
+	if err != nil {
+		return
+	}
+	for _, s := range all {
+		if isReadout(e, name, s.Readout) {
+			e.Shadows = all.Without(s.Readout).Text()
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// shadowed reads what a job's shadows have predicted, by shadow and stream.
+func (b *rig) shadowed(job string) (all map[string]map[string][]codec.ShadowPrediction, missing uint64, outs map[int]uint64) {
+	b.t.Helper()
+	outs = map[int]uint64{}
+	all = map[string]map[string][]codec.ShadowPrediction{}
+	err := consumer.Shadows(b.t.Context(), b.js, job, consumer.Span{From: 1, Stored: true}, func(o consumer.ShadowOutput) error {
+		missing += o.Missing
+		outs[o.Partition] = max(outs[o.Partition], o.Outs)
+		if all[o.Shadow] == nil {
+			all[o.Shadow] = map[string][]codec.ShadowPrediction{}
+		}
+		for _, p := range o.Predictions {
+			all[o.Shadow][p.Stream] = append(all[o.Shadow][p.Stream], p)
+		}
+		return nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return all, missing, outs
+}
+
+// repeatShadows publishes the last messages of shadows once more, as a worker does that
+// takes over.
+func (b *rig) repeatShadows(job string, n uint64) {
+	b.t.Helper()
+	s, err := b.js.Stream(b.t.Context(), wire.ShadowStream(job))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	last := s.CachedInfo().State.LastSeq
+	for seq := last - n + 1; seq <= last; seq++ {
+		m, err := s.GetMsg(b.t.Context(), seq)
+		if err == nil {
+			_, err = b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// shadowing waits until a worker scores so many shadows.
+func (r *running) shadowing(t *testing.T, b *rig, job string, n int) {
+	t.Helper()
+	pipelinetest.Until(t, fmt.Sprintf("%d shadows are scored", n), func() bool {
+		s := r.counters.running.Load()
+		return s != nil && s.shards[0].Shadowing() == n
+	})
+}
+
+// Shadows while messages come, workers are killed and readouts are promoted: each
+// shadow has, for each prediction of the job, once, the scores that a job with this
+// readout makes. The job's own predictions and states are as without them.
+func TestShadowsThroughCrashes(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	b := newRig(t)
+	c := quick("shadow", 3)
+	rng := rand.New(rand.NewPCG(8, 9))
+	const keys, rounds = 7, 4
+	sent, seqs := map[string][]pipelinetest.Packet{}, map[string]uint64{}
+	more := func() {
+		for range 3 * keys {
+			key := fmt.Sprint("k", rng.IntN(keys))
+			seqs[key]++
+			p := pipelinetest.One(key, seqs[key], 2, rng.Float32(), rng.IntN(4) == 0)
+			sent[key] = append(sent[key], p)
+			b.publish([]pipelinetest.Packet{p})
+		}
+	}
+	own := only(m, m.Readouts[0]) // workers read the others from the registry
+	r := b.start(own, c)
+	names := map[string]string{} // of readouts, by their fingerprints
+	for _, name := range []string{"b", "c"} {
+		print := b.published("shadow", m, name)
+		names[print] = name
+		if _, err := SetShadow(t.Context(), b.js, "shadow", print, "anna"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range rounds {
+		r.shadowing(t, b, "shadow", 2)
+		more()
+		if round%2 == 0 {
+			r.crash(t)
+			b.expire("shadow")
+		} else {
+			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.stop(t)
+		}
+		more() // what a worker finds has its shadows' scores, too
+		r = b.start(own, c)
+	}
+	r.shadowing(t, b, "shadow", 2)
+	more()
+	want := map[string][]codec.Prediction{}
+	total := 0
+	for key, packets := range sent {
+		want[key] = alone(t, only(m, m.Readouts[0]), codec.Reject, packets...)
+		total += len(want[key])
+	}
+	active := b.await("shadow", total)
+	same(t, active, want)
+	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	var counted uint64
+	for _, s := range r.counters.Shadows() {
+		counted += s.Predictions
+		if s.Missed != 0 || s.Predictions < s.Agreeing || s.Predictions == 0 {
+			t.Errorf("counted %+v", s)
+		}
+	}
+	if counted == 0 {
+		t.Error("nothing is counted")
+	}
+	r.stop(t)
+
+	b.repeatShadows("shadow", 5)
+	all, missing, outs := b.shadowed("shadow")
+	if missing != 0 || len(all) != 2 {
+		t.Fatalf("%d shadows, %d predictions missing", len(all), missing)
+	}
+	for print, got := range all {
+		i := slices.IndexFunc(m.Readouts, func(l *readout.Linear) bool { return l.Name == names[print] })
+		plain := map[string][]codec.Prediction{}
+		for key, ps := range got {
+			for n, p := range ps {
+				if a := active[key][n]; p.Active != a.Class || p.Seq != a.Seq || p.Row != a.Row || p.Readout != print || p.Input == 0 || p.Stored == 0 {
+					t.Fatalf("%s, stream %s, prediction %d: %+v beside %+v", names[print], key, n, p, a)
+				}
+				p.Readout = ""
+				plain[key] = append(plain[key], p.Prediction)
+			}
+		}
+		alones := map[string][]codec.Prediction{}
+		for key, packets := range sent {
+			alones[key] = alone(t, only(m, m.Readouts[i]), codec.Reject, packets...)
+		}
+		same(t, plain, alones)
+	}
+	for p := range 3 {
+		if _, record := b.last("shadow", p); record.Outs != outs[p] {
+			t.Errorf("partition %d has %d predictions, and the last of a shadow has the number %d", p, record.Outs, outs[p])
+		}
+		s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
+		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
+			t.Errorf("partition %d: %+v, %v", p, v, err)
+		}
+	}
+}
+
+// A shadow that is promoted ends as a shadow; the others say who answers.
+func TestShadowIsPromoted(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	b := newRig(t)
+	c := quick("rise", 1)
+	r := b.start(m, c)
+	first, second, third := b.published("rise", m, "test"), b.published("rise", m, "b"), b.published("rise", m, "c")
+	for _, print := range []string{second, third} {
+		if _, err := SetShadow(t.Context(), b.js, "rise", print, "anna"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.shadowing(t, b, "rise", 2)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	b.await("rise", 1)
+	if _, err := Promote(t.Context(), b.js, "rise", second, false, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	b.taken("rise")
+	r.shadowing(t, b, "rise", 1)
+	if _, err := SetShadow(t.Context(), b.js, "rise", second, "anna"); !errors.Is(err, ErrActive) {
+		t.Errorf("the readout that answers as a shadow: %v", err)
+	}
+	if _, err := SetShadow(t.Context(), b.js, "rise", first, "anna"); err != nil { // the former one may be compared now
+		t.Error(err)
+	}
+	r.shadowing(t, b, "rise", 2)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
+	b.await("rise", 2)
+	if _, err := Rollback(t.Context(), b.js, "rise", false, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	left, err := ShadowsOf(t.Context(), b.js, "rise")
+	if err != nil || len(left) != 1 || left[0].Readout != third {
+		t.Errorf("shadows %+v, %v: want %s alone", left, err, third)
+	}
+	r.stop(t)
+	all, _, _ := b.shadowed("rise")
+	var who []string
+	for _, p := range all[third]["a"] {
+		who = append(who, p.ActiveReadout)
+	}
+	if !slices.Equal(who, []string{first, second}) || len(all[second]["a"]) != 1 || len(all[first]["a"]) != 1 {
+		t.Errorf("the active readouts were %q, want %q and %q; shadows have %d and %d predictions, want 1 each", who, first, second, len(all[second]["a"]), len(all[first]["a"]))
+	}
+}
+
+// What cannot be a shadow is refused in a sentence.
+func TestShadowsRefused(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Marked})
+	other := *m.Readouts[0]
+	other.Name, other.Classes = "other", []string{"c0", "c2", "c1"}
+	m.Readouts = append(m.Readouts, &other)
+	b := newRig(t)
+	r := b.start(m, quick("refuse", 1))
+	defer r.stop(t)
+	try := func(print string) error {
+		_, err := SetShadow(t.Context(), b.js, "refuse", print, "a")
+		return err
+	}
+	if err := try(b.published("refuse", m, "test")); !errors.Is(err, ErrActive) {
+		t.Error(err)
+	}
+	pipelinetest.Mentions(t, try(b.published("refuse", m, "other")), "its classes are")
+	if err := try(strings.Repeat("0", wire.HashDigits)); !errors.Is(err, registry.ErrNoEntry) {
+		t.Error(err)
+	}
+	if _, err := b.js.Stream(t.Context(), wire.ShadowStream("refuse")); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("a NATS stream of shadows where there is none: %v", err)
+	}
+	good := b.published("refuse", m, "b")
+	if err := try(good); err != nil {
+		t.Fatal(err)
+	}
+	if err := try(good); !errors.Is(err, ErrShadow) {
+		t.Error(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range MostShadows {
+		l := *m.Readouts[0]
+		l.Name, l.Weights = fmt.Sprint("more", i), pipelinetest.Noise(rng, len(l.Weights))
+		m.Readouts = append(m.Readouts, &l)
+		err := try(b.published("refuse", m, l.Name))
+		if wanted := i == MostShadows-1; errors.Is(err, ErrShadows) != wanted || !wanted && err != nil {
+			t.Errorf("shadow %d: %v", i+2, err)
+		}
+	}
+	if _, err := EndShadow(t.Context(), b.js, "refuse", strings.Repeat("0", wire.HashDigits)); !errors.Is(err, ErrNoShadow) {
+		t.Error(err)
+	}
+	if left, err := EndShadow(t.Context(), b.js, "refuse", good); err != nil || len(left) != MostShadows-1 {
+		t.Errorf("%d shadows, %v", len(left), err)
+	}
+}
+
+// Where the server does not store what shadows predict, or the list is not ours, the
+// job goes on, and says so.
+func TestShadowsHoldNothingBack(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	b, book := newLoggedRig(t)
+	c := quick("lame", 1)
+	r := b.start(m, c)
+	if _, err := SetShadow(t.Context(), b.js, "lame", b.published("lame", m, "b"), "anna"); err != nil {
+		t.Fatal(err)
+	}
+	r.shadowing(t, b, "lame", 1)
+	if err := b.js.DeleteStream(t.Context(), wire.ShadowStream("lame")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(3) {
+		b.publish([]pipelinetest.Packet{pipelinetest.One("a", i+1, 1, .5, false)})
+		b.await("lame", int(i)+1)
+	}
+	r.until(t, "3 predictions", func(s Stats) bool { return s.Predictions == 3 })
+	if s := r.counters.Shadows(); len(s) != 1 || s[0].Missed != 3 || s[0].Predictions != 0 {
+		t.Errorf("counted %+v", s)
+	}
+	if book.Lines("does not store what shadows predict") != 1 {
+		t.Errorf("the log:\n%s", book)
+	}
+	out, err := b.js.Stream(t.Context(), wire.OutputStream("lame"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, seq, err := store.ReadEntry(t.Context(), out, "lame")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Shadows = "{"
+	body, err := emptyOf(e.Meta)
+	if err == nil {
+		_, err = writeEntry(t.Context(), b.js, &e, "lame", seq, body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.shadowing(t, b, "lame", 0)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 4, 1, .5, false)})
+	b.await("lame", 4)
+	r.stop(t)
+	if book.Lines("cannot score a shadow") != 1 {
+		t.Errorf("the log:\n%s", book)
+	}
+}

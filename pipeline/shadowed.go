@@ -1,0 +1,58 @@
+package pipeline
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// shadowed is how a worker follows the shadows of its job.
+type shadowed struct {
+	now     []shard.Shadow
+	warned  time.Time
+	reading bool // of some of the last time
+}
+
+// of are the shadows that a job's entry names, as far as this worker can have them;
+// other says that they are not those of the last time. What cannot be had is left out:
+// the job's predictions do not wait for it.
+func (f *shadowed) of(e *wire.Entry, has *readouts, first *readout.Linear, log *slog.Logger) (now *[]shard.Shadow, other bool) {
+	named, err := wire.ParseShadows(e.Shadows)
+	if err != nil {
+		f.warn(log, "", err)
+	}
+	var all []shard.Shadow
+	f.reading = false
+	for _, s := range named {
+		l, err := has.Readout(s.Readout)
+		if err == nil {
+			err = shard.CanFollow(first, l)
+		}
+		switch {
+		case err == nil:
+			all = append(all, shard.Shadow{Name: s.Readout, Linear: l})
+		case errors.Is(err, errReading):
+			f.reading = true
+		default:
+			f.warn(log, s.Readout, err)
+		}
+	}
+	if slices.Equal(all, f.now) {
+		return nil, false
+	}
+	f.now = all
+	return &all, true
+}
+
+func (f *shadowed) warn(log *slog.Logger, readout string, err error) {
+	if now := time.Now(); now.Sub(f.warned) >= store.ToldEvery {
+		f.warned = now
+		log.Warn("this worker cannot score a shadow of the job, and leaves it out; the job's own predictions are as without it", "readout", readout, "err", err)
+	}
+}

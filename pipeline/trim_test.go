@@ -1,0 +1,302 @@
+package pipeline
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// sharedRounds is how often workers of two jobs are killed: more on demand.
+func sharedRounds(t *testing.T) int {
+	text := os.Getenv("EUSN_SHARED_KILLS")
+	if text == "" {
+		return 6
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("EUSN_SHARED_KILLS is %q, want a number", text)
+	}
+	return n
+}
+
+// unnumbered takes the numbers off packets: then the stage itself must know whether
+// input was lost.
+func unnumbered(packets []pipelinetest.Packet, sent map[string][]pipelinetest.Packet) {
+	for i := range packets {
+		packets[i].Seq = 0
+	}
+	for _, of := range sent {
+		unnumbered(of, nil)
+	}
+}
+
+// trimmer removes input as fast as it can and counts what went, until stop is called.
+// Its connection outlives the server.
+func (p *past) trimmer(job string) (removed *atomic.Uint64, stop func()) {
+	p.t.Helper()
+	nc, err := natsclient.Connect(natsclient.Options{URL: p.srv.URL(), Name: "trim", Log: testLog(p.t)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	removed = new(atomic.Uint64)
+	var beside sync.WaitGroup
+	ended := make(chan struct{})
+	beside.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			if d, err := (admin.Trim{Job: job}).Run(p.t.Context(), js); err == nil { // the server may be away
+				removed.Add(d.Removed)
+			}
+		}
+	})
+	return removed, func() {
+		close(ended)
+		beside.Wait()
+		nc.Close()
+	}
+}
+
+// Two jobs with other models and policies on one input. Workers of either are killed
+// again and again, one stays away for a while, and the server restarts; all the time,
+// what neither job needs is removed from the input. Each predicts what an engine fed
+// by hand says, bit for bit, and nothing that was removed is taken for a loss.
+func TestTwoJobsUnderKills(t *testing.T) {
+	t.Parallel()
+	rounds := sharedRounds(t)
+	streams := pipelinetest.Recordings(20, 20*(rounds+1))
+	packets, sent := pipelinetest.Mixed(streams, 8)
+	unnumbered(packets, sent)
+	blue := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	green := pipelinetest.Bank(t, 2, 9, 2, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
+	p := newPast(t)
+	b := p.rig()
+	jobs := []Config{quick("blue", 6), beside("green", "blue")}
+	for i := range jobs {
+		jobs[i].Lease, jobs[i].SnapshotMessages = 300*time.Millisecond, 3
+	}
+	jobs[1].MaxSlots = 4 // most states are stored apart
+	models := []*reservoir.Model{blue, green}
+	at, part := 0, len(packets)/(rounds+1)
+	next := func(n int) []pipelinetest.Packet {
+		from := at
+		at = min(len(packets), at+n)
+		return packets[from:at]
+	}
+	var now [2]*running
+	begin := func(i int) {
+		if now[i] == nil {
+			now[i] = b.start(models[i], jobs[i])
+		}
+	}
+	kill := func(i int) {
+		if now[i] != nil {
+			now[i].crash(t)
+			b.expire(jobs[i].Job)
+			now[i] = nil
+		}
+	}
+	begin(0)
+	begin(1)
+	removed, stop := p.trimmer("blue")
+	for round := range rounds {
+		b.publish(next(part / 2))
+		switch round % 3 {
+		case 0: // one of them, which stays away until the next round
+			kill(round / 3 % 2)
+		case 1:
+			begin(0)
+			begin(1)
+			before := removed.Load()
+			b.publish(next(part / 4))
+			waitFor(t, "input removed beside the work", func() bool { return removed.Load() > before })
+			kill(0)
+			kill(1)
+		case 2:
+			p.srv.Close() // under both
+			p.start(p.port)
+			b = p.rig()
+		}
+		b.publish(next(part / 4))
+		if round%3 > 0 {
+			begin(0)
+			begin(1)
+		}
+	}
+	begin(0)
+	begin(1)
+	b.publish(next(len(packets)))
+	want := map[string]map[string][]codec.Prediction{}
+	for i, c := range jobs {
+		want[c.Job] = direct(t, models[i], streams, sent)
+		same(t, b.await(c.Job, count(want[c.Job])), want[c.Job])
+		if dead := b.deadLetters(c.Job); len(dead) > 0 {
+			t.Errorf("job %s has %d dead letters, the first: %+v", c.Job, len(dead), dead[0])
+		}
+		if n := now[i].counters.Stats().Losses; n > 0 {
+			t.Errorf("job %s has counted %d losses", c.Job, n)
+		}
+		for p := range jobs[0].Partitions {
+			if _, err := b.resizer(models[i], c).Verify(t.Context(), b.js, p); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	waitFor(t, "half of the input removed", func() bool { return removed.Load() > uint64(len(packets))/2 })
+	stop()
+	now[0].stop(t)
+	now[1].stop(t)
+	b.storedOnce(t, -1)
+	t.Logf("of %d messages, %d were removed beside %d rounds; now %+v", len(packets), removed.Load(), rounds, b.trim(admin.Trim{Job: "blue"}))
+
+	// What is in the states is not needed, and no loss either.
+	var more []pipelinetest.Packet
+	for _, r := range streams {
+		more = append(more, pipelinetest.One(r.Name, 0, 20, .5, true))
+	}
+	for i, c := range jobs {
+		now[i] = nil
+		begin(i)
+		if i == 0 {
+			b.publish(more)
+		}
+		now[i].until(t, "the last messages", func(s Stats) bool { return s.Messages == uint64(len(more)) && s.Lag == 0 })
+		if n := now[i].counters.Stats().Losses; n > 0 {
+			t.Errorf("job %s has counted %d losses where nothing was lost", c.Job, n)
+		}
+		now[i].stop(t)
+		for stream, all := range b.predictions(c.Job) {
+			for _, p := range all {
+				if p.Flags&codec.FlagGap != 0 {
+					t.Fatalf("job %s, stream %s: prediction %+v has a gap", c.Job, stream, p)
+				}
+			}
+		}
+	}
+}
+
+// trim removes input once.
+func (b *rig) trim(o admin.Trim) admin.Trimmed {
+	b.t.Helper()
+	d, err := o.Run(b.t.Context(), b.js)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return d
+}
+
+// The slowest job decides, and partitions that never had a message do not; what is
+// young stays; a dry run removes nothing.
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	own, green := quick("blue", 8), beside("green", "blue")
+	own.Lease, green.Lease = 200*time.Millisecond, 200*time.Millisecond
+	const n = 40
+	first := b.start(m, own)
+	b.publish(sequences("s", n, 1))
+	if d := b.trim(admin.Trim{Job: "blue", Keep: time.Hour}); d.Removed != 0 || d.First != 1 {
+		t.Errorf("messages younger than an hour are removed: %+v", d)
+	}
+	second := b.start(m, green)
+	second.until(t, "all input", func(s Stats) bool { return s.Messages == n && s.Lag == 0 })
+	var d admin.Trimmed
+	waitFor(t, "seven partitions of each job say that they have no input", func() bool {
+		d = b.trim(admin.Trim{Job: "blue", Dry: true})
+		return d.Begins > n/2
+	})
+	if d.First != 1 || d.Removed < n/2 || d.Bytes == 0 {
+		t.Errorf("a dry run: %+v", d)
+	}
+	if d = b.trim(admin.Trim{Job: "blue", Keep: time.Hour}); d.Begins != 1 || !d.Young || d.Removed != 0 {
+		t.Errorf("messages younger than an hour are removed: %+v", d)
+	}
+	second.crash(t) // it is away, and needs what it has not stored
+	b.expire("green")
+	d = b.trim(admin.Trim{Job: "blue"})
+	held := d.Begins
+	if d.Removed == 0 || held > n+1 {
+		t.Errorf("nothing is removed: %+v", d)
+	}
+	b.publish(sequences("s", n, 2))
+	first.until(t, "all input", func(s Stats) bool { return s.Messages == 2*n && s.Lag == 0 })
+	waitFor(t, "the others of its partitions say that they have no input", func() bool {
+		d = b.trim(admin.Trim{Job: "blue", Dry: true, Without: []string{"green"}})
+		return d.Needs[0].Partition == wire.PartitionOf("s", 8) || d.Begins == 2*n+1
+	})
+	first.stop(t)
+	if d = b.trim(admin.Trim{Job: "blue"}); d.Begins != held || d.Needs[0].Job != "green" || d.Needs[0].Message != held || d.Needs[1].Message != 2*n+1 {
+		t.Errorf("a job that is away needs message %d: %+v", held, d)
+	}
+	if d = b.trim(admin.Trim{Job: "blue", Without: []string{"green"}, Also: []admin.Need{{Job: "a recording", Partition: -1, Message: n + 2}}}); d.Begins != n+2 || d.Needs[0].Job != "a recording" {
+		t.Errorf("a recording needs message %d: %+v", n+2, d)
+	}
+	if d = b.trim(admin.Trim{Job: "blue", Without: []string{"green"}}); d.Begins != 2*n+1 {
+		t.Errorf("without green, nothing is needed: %+v", d)
+	}
+	second = b.start(m, green) // it was said to need nothing, and has lost input
+	second.until(t, "the end", func(s Stats) bool { return s.Lag == 0 })
+	b.publish(sequences("s", 1, 3))
+	second.until(t, "a loss", func(s Stats) bool { return s.Losses > 0 })
+	second.stop(t)
+}
+
+// What cannot be trimmed is said, and nothing is removed.
+func TestTrimRefused(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b := newRig(t)
+	own := quick("blue", 2)
+	b.answer(m, own, sequences("s", 3, 1), 3)
+	refused := func(o admin.Trim, want error, words ...string) {
+		t.Helper()
+		_, err := o.Run(t.Context(), b.js)
+		if !errors.Is(err, want) {
+			t.Fatalf("trim %+v: %v, want %v", o, err, want)
+		}
+		mentions(t, err, words...)
+	}
+	refused(admin.Trim{Job: "none"}, admin.ErrNoJob, `"none"`)
+	refused(admin.Trim{Job: "blue", Without: []string{"gren"}}, admin.ErrNoReader, `"gren"`, "blue")
+	s := b.resizer(m, own)
+	ended := errors.New("ended by the test")
+	s.resizeHook = func(what string) error {
+		if what == "note switch" {
+			return ended
+		}
+		return nil
+	}
+	if _, err := s.Resize(t.Context(), 3, nil); !errors.Is(err, ended) {
+		t.Fatal(err)
+	}
+	refused(admin.Trim{Job: "blue"}, admin.ErrMoving, "job resize --to 3")
+	if err := b.resizer(m, own).AbandonResize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.start(m, beside("green", "blue")).stop(t)
+	refused(admin.Trim{Job: "green"}, admin.ErrNotOwner, "trim that of job \"blue\"")
+	if in, err := b.js.Stream(t.Context(), "BLUE-IN"); err != nil || in.CachedInfo().State.FirstSeq != 1 {
+		t.Errorf("input was removed (%v)", err)
+	}
+}
