@@ -49,61 +49,101 @@ type StateAsOf struct {
 // that there is, or from the first message of the log. Where a record says which digest
 // the state had, another one is ErrDigest. Config, Model and NewEngine are those of the
 // stage. Nothing is published.
-func (s *Stage) StateAsOf(ctx context.Context, js jetstream.JetStream, o AsOf) (a StateAsOf, err error) {
+func (s *Stage) StateAsOf(ctx context.Context, js jetstream.JetStream, o AsOf) (StateAsOf, error) {
+	r, err := s.newPastStates(ctx, js, o.Partition)
+	if err != nil {
+		return StateAsOf{}, err
+	}
+	defer r.shard.Close()
+	if err := r.place(ctx, &o); err != nil {
+		return StateAsOf{}, err
+	}
+	return r.state(ctx, o)
+}
+
+// pastStates computes states of a partition as they were.
+type pastStates struct {
+	b      *backfilling
+	js     jetstream.JetStream
+	shard  *shard.Shard
+	part   int
+	direct *shard.Direct // of the state that was computed last
+	only   string        // see backfilling.begin
+}
+
+func (s *Stage) newPastStates(ctx context.Context, js jetstream.JetStream, part int) (*pastStates, error) {
 	b, sh, err := s.past(ctx, js)
 	if err != nil {
-		return a, err
+		return nil, err
 	}
-	defer sh.Close()
 	sh.Machine.Shape.Width = 0 // the stage's own policy on missing values
-	info, err := b.in.Info(ctx, o.To)
+	return &pastStates{b: b, js: js, shard: sh, part: part}, nil
+}
+
+// place makes a message of a time.
+func (r *pastStates) place(ctx context.Context, o *AsOf) error {
+	info, err := r.b.in.Info(ctx, o.To)
 	if err != nil {
-		return a, err
+		return err
 	}
-	log := info.State
 	if o.To == 0 {
-		first, err := store.FirstSince(ctx, js, log, b.in.Name(), o.Before)
+		first, err := store.FirstSince(ctx, r.js, info.State, r.b.in.Name(), o.Before)
 		if err != nil {
-			return a, err
+			return err
 		}
 		o.To = max(first, 1) - 1
 	}
-	if o.To > log.LastSeq {
-		return a, fmt.Errorf("pipeline: %s ends with message %d, there is no message %d yet", b.in.Name(), log.LastSeq, o.To)
+	if last := info.State.LastSeq; o.To > last {
+		return fmt.Errorf("pipeline: %s ends with message %d, there is no message %d yet", r.b.in.Name(), last, o.To)
 	}
-	a.Past = PastDone{Created: info.Created, First: log.FirstSeq, Last: o.To, Deleted: log.NumDeleted, begins: b.in.From}
-	d, only, err := b.beginNewest(ctx, sh, o.Partition, &a.Past)
+	return nil
+}
+
+// state computes one.
+func (r *pastStates) state(ctx context.Context, o AsOf) (a StateAsOf, err error) {
+	info, err := r.b.in.Info(ctx, o.To)
 	if err != nil {
 		return a, err
 	}
-	mark, err := b.markAt(ctx, o.Partition, o.To)
+	a.Past = PastDone{Created: info.Created, First: info.State.FirstSeq, Last: o.To, Deleted: info.State.NumDeleted, begins: r.b.in.From}
+	if r.direct, r.only, err = r.b.beginNewest(ctx, r.shard, r.part, &a.Past); err != nil {
+		return a, err
+	}
+	if err := r.read(ctx, o, &a.Past, 0); err != nil {
+		return a, err
+	}
+	st := r.direct.State()
+	a.InSeq, a.Digest = st.Done, st.Sum.String()
+	if a.Encoded, err = r.direct.Encode(); err != nil {
+		return a, err
+	}
+	mark, err := r.b.markAt(ctx, r.part, a.InSeq)
 	if err != nil {
 		return a, err
 	}
-	st := d.State()
+	return a, a.verify(r.part, mark, uint64(r.shard.Machine.Shape.Version()))
+}
+
+// read goes on to the message that is asked for. Nothing up to message behind is read.
+func (r *pastStates) read(ctx context.Context, o AsOf, done *PastDone, behind uint64) error {
+	mark, err := r.b.markAt(ctx, r.part, o.To)
+	if err != nil {
+		return err
+	}
+	st := r.direct.State()
 	st.ReplayTo = o.To // nothing is predicted
 	if st.Losses, err = state.ParseLosses(mark.record.Losses); err != nil {
-		return a, fmt.Errorf("pipeline: output message %d: header %s: %w", mark.seq, wire.HeaderLosses, err)
+		return fmt.Errorf("pipeline: output message %d: header %s: %w", mark.seq, wire.HeaderLosses, err)
 	}
-	r := reading{log: &inlog.Log{Input: b.in, JS: js, Log: b.run.log, Only: only}, direct: d, done: &a.Past}
-	r.computed = func() error {
-		_, _, err := d.Finish()
+	log := reading{log: &inlog.Log{Input: r.b.in, JS: r.js, Log: r.b.run.log, Only: r.only}, direct: r.direct, done: done, behind: behind}
+	log.computed = func() error {
+		_, _, err := r.direct.Finish()
 		if err == nil && o.Progress != nil {
-			o.Progress(a.Past)
+			o.Progress(*done)
 		}
 		return err
 	}
-	if err := r.run(ctx); err != nil {
-		return a, err
-	}
-	a.InSeq, a.Digest = st.Done, st.Sum.String()
-	if a.Encoded, err = d.Encode(); err != nil {
-		return a, err
-	}
-	if mark, err = b.markAt(ctx, o.Partition, a.InSeq); err != nil {
-		return a, err
-	}
-	return a, a.verify(o.Partition, mark, uint64(sh.Machine.Shape.Version()))
+	return log.run(ctx)
 }
 
 // beginNewest is begin, with the newest snapshot that there is, and without a state
@@ -125,7 +165,7 @@ func (b *backfilling) beginNewest(ctx context.Context, sh *shard.Shard, part int
 	}
 	switch {
 	case record.Generation > 0:
-		err = fmt.Errorf("pipeline: the job's number of partitions has changed, and the store has no snapshot of partition %d after message %d or before: %w", part, done.Last, ErrPastGone)
+		err = fmt.Errorf("pipeline: the job's partitions were changed (job resize, job replace), and of the states since only those from its newest snapshot on can be computed: the store has none of partition %d after message %d or before: %w", part, done.Last, ErrPastGone)
 	case !done.Whole():
 		err = fmt.Errorf("pipeline: the log begins with message %d, and the store has no snapshot of partition %d that holds what came before (the state after message %d is wanted): %w", done.First, part, done.Last, ErrPastGone)
 	}

@@ -151,7 +151,7 @@ func (b *backfilling) snapshots(ctx context.Context, part int, record wire.Recor
 		return nil, err
 	}
 	for _, e := range slices.Backward(all) {
-		if e.Seq+1 >= done.First && e.Seq <= done.Last && (record.Generation == 0 || e.Name == record.Snap) {
+		if (e.Seq+1 >= done.First || e.Seq == done.Last) && e.Seq <= done.Last && (record.Generation == 0 || e.Name == record.Snap) {
 			names = append(names, e.Name)
 		}
 	}
@@ -184,11 +184,12 @@ type reading struct {
 	log      *inlog.Log
 	direct   *shard.Direct
 	done     *PastDone
+	behind   uint64       // nothing up to this message is read; 0 = as done says
 	computed func() error // computes a batch
 }
 
 func (r *reading) run(ctx context.Context) error {
-	begin := max(r.done.First, r.done.After+1)
+	begin := max(r.done.First, r.done.After+1, r.behind+1)
 	if err := r.log.Open(ctx, inlog.Place{}, begin, r.done.Last); err != nil {
 		return err
 	}

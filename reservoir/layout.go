@@ -183,3 +183,18 @@ func (l Layout) FeaturesOf(s Spec, state []uint32, dst []float32) {
 		}
 	}
 }
+
+// UnitsOf reads every unit's h into dst (Members x Units values), member by member:
+// what its last step left, 0 before the first.
+func (l Layout) UnitsOf(s Spec, state []uint32, dst []float32) {
+	for r := range s.Members {
+		for i := range s.Units {
+			w := l.Member(r) + l.State + i
+			if l.mixed != nil {
+				place, block := l.mixed.at(&l, r, i)
+				w = block + blockState + place
+			}
+			dst[r*s.Units+i] = math.Float32frombits(state[w])
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package reservoir
 
 import (
+	"errors"
 	"math"
 	"testing"
 )
@@ -20,5 +21,49 @@ func TestTwoLevelSums(t *testing.T) {
 	}
 	if e := math.Abs(float64(plain)/(n*float64(v)) - 1); e < .1 {
 		t.Errorf("a plain sum is off by only %.3g: this test does not tell the two apart", e)
+	}
+}
+
+// UnitsOf reads what the features "last" are.
+func TestUnitsOf(t *testing.T) {
+	for _, spec := range []Spec{
+		{Arithmetic: Arithmetic, Kind: EuSN, Channels: 2, Members: 3, Units: 5, Seed: 7, Precision: Float32, Standardise: true, Difference: true, Features: []Feature{Last, Mean, Positive, Max, Std}, Eps: Fixed(0.1), Gamma: Fixed(0.01), Recurrent: Fixed(0.5), Input: Fixed(1), Bias: Fixed(0.1)},
+		DefaultBank(2).ForLength(64),
+	} {
+		net, err := Draw(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		net.Norm = Norm{Mean: make([]float32, 2), Scale: []float32{1, 1}, Diff: []float32{1, 1}}
+		e, err := NewGeneric(net, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := make([]float32, 2*40)
+		for i := range x {
+			x[i] = float32(i%7) - 3
+		}
+		if err := e.Advance(x, []Run{{Reset: true, To: 40}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		l := net.Spec.Layout()
+		row, h, all := make([]uint32, l.Words), make([]float32, spec.Members*spec.Units), make([]float32, net.Spec.FeatureCount())
+		if err := errors.Join(e.ReadState(0, row), e.Features(0, all), e.Close()); err != nil {
+			t.Fatal(err)
+		}
+		l.UnitsOf(net.Spec, row, h)
+		each := net.Spec.FeatureCount() / spec.Members
+		moved := 0
+		for i, got := range h {
+			if want := all[i/spec.Units*each+i%spec.Units]; got != want {
+				t.Fatalf("kind %s, member %d, unit %d: %v, want %v", spec.Kind, i/spec.Units, i%spec.Units, got, want)
+			}
+			if got != 0 {
+				moved++
+			}
+		}
+		if moved < len(h)/2 {
+			t.Fatalf("kind %s: %d of %d units are not 0: the test has lost its subject", spec.Kind, moved, len(h))
+		}
 	}
 }

@@ -29,7 +29,7 @@ const maxStateFile = 8 << 30
 
 // NewState is "state" and what is under it, with the commands of other packages.
 func NewState(a *cli.App, more ...*cobra.Command) *cobra.Command {
-	all := []*cobra.Command{newStateGet(a), newStateDiff(a), newStateExport(a), newStateImport(a), newStateVerify(a)}
+	all := []*cobra.Command{newStateGet(a), newStateExport(a), newStateImport(a), newStateVerify(a)}
 	return cli.Group("state", "Inspect, move and verify the states of a job's streams", append(all, more...)...)
 }
 
@@ -142,45 +142,37 @@ func partitionNumber(text string) (int, error) {
 	return p, nil
 }
 
-func newStateDiff(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "diff FILE FILE",
-		Short:   "Compare two exported states stream by stream, bit for bit",
-		Long:    "Compare two exported states. Exits with 1 if any stream differs.",
-		Example: "  eusn-stream state diff before/p0.state after/p0.state",
-		Args:    cobra.ExactArgs(2),
-		RunE: a.Do(func(_ context.Context, args []string) error {
-			var all [2]map[string]string
-			for i, name := range args {
-				b, err := readStateFile(name)
-				if err != nil {
-					return err
-				}
-				s, err := admin.ReadState(b)
-				if err != nil {
-					return ofState(fmt.Errorf("%s: %w", name, err))
-				}
-				all[i] = map[string]string{}
-				for _, st := range s.Streams {
-					all[i][st.Key+"/"+st.ID] = st.Digest
-				}
-			}
-			either := maps.Clone(all[0])
-			maps.Copy(either, all[1])
-			differ := 0
-			for _, id := range slices.Sorted(maps.Keys(either)) {
-				if d, other := all[0][id], all[1][id]; d != other {
-					differ++
-					a.Print("%s  %s  %s", id, cmp.Or(d, "-"), cmp.Or(other, "-"))
-				}
-			}
-			if differ > 0 {
-				return fmt.Errorf("%d streams differ", differ)
-			}
-			a.Say("all streams are equal")
-			return nil
-		}),
+// DiffStates compares two exported states, stream by stream.
+func DiffStates(a *cli.App, one, two string) error {
+	var all [2]map[string]string
+	for i, name := range []string{one, two} {
+		b, err := readStateFile(name)
+		if err != nil {
+			return err
+		}
+		s, err := admin.ReadState(b)
+		if err != nil {
+			return ofState(fmt.Errorf("%s: %w", name, err))
+		}
+		all[i] = map[string]string{}
+		for _, st := range s.Streams {
+			all[i][st.Key+"/"+st.ID] = st.Digest
+		}
 	}
+	either := maps.Clone(all[0])
+	maps.Copy(either, all[1])
+	differ := 0
+	for _, id := range slices.Sorted(maps.Keys(either)) {
+		if d, other := all[0][id], all[1][id]; d != other {
+			differ++
+			a.Print("%s  %s  %s", id, cmp.Or(d, "-"), cmp.Or(other, "-"))
+		}
+	}
+	if differ > 0 {
+		return fmt.Errorf("%d streams differ", differ)
+	}
+	a.Say("all streams are equal")
+	return nil
 }
 
 // ofState is exit code 5 for files that are no states. A stage that finds its

@@ -94,20 +94,12 @@ type asOfResult struct {
 }
 
 func (w *asOf) run(ctx context.Context, read func()) error {
-	o := pipeline.AsOf{}
-	var err error
-	if o.To, err = strconv.ParseUint(w.opt.at, 10, 64); err != nil {
-		if o.Before, err = live.PointInTime("at", w.opt.at, time.Now(), asOfHelp); err != nil {
-			return err
-		}
-		if o.Before.After(time.Now()) {
-			return cli.Fail(cli.ExitUsage, fmt.Errorf("--at %s is in the future", w.opt.at), asOfHelp)
-		}
-	} else if o.To == 0 {
-		return cli.Fail(cli.ExitUsage, errors.New("--at 0: input messages have numbers from 1"), asOfHelp)
+	o, err := positionOf("at", w.opt.at, asOfHelp)
+	if err != nil {
+		return err
 	}
 	if w.opt.stream != "" {
-		if w.partition, err = w.home(ctx); err != nil {
+		if w.partition, err = home(ctx, w.js, w.conf.Job, w.opt.stream); err != nil {
 			return err
 		}
 	}
@@ -133,21 +125,37 @@ func (w *asOf) run(ctx context.Context, read func()) error {
 	return nil
 }
 
+// positionOf is what a flag says: an input message, or a time.
+func positionOf(flag, text, help string) (o pipeline.AsOf, err error) {
+	if o.To, err = strconv.ParseUint(text, 10, 64); err == nil {
+		if o.To == 0 {
+			err = cli.Fail(cli.ExitUsage, fmt.Errorf("--%s 0: input messages have numbers from 1", flag), help)
+		}
+		return o, err
+	}
+	now := time.Now()
+	o.Before, err = live.PointInTime(flag, text, now, help)
+	if err == nil && o.Before.After(now) {
+		err = cli.Fail(cli.ExitUsage, fmt.Errorf("--%s %s is in the future", flag, text), help)
+	}
+	return o, err
+}
+
 // home is the partition of a stream: that of its newest prediction, or where messages
 // under its name go.
-func (w *asOf) home(ctx context.Context) (int, error) {
-	f, err := explain.Find(ctx, w.js, w.conf.Job, explain.Asked{Stream: w.opt.stream})
+func home(ctx context.Context, js jetstream.JetStream, job, stream string) (int, error) {
+	f, err := explain.Find(ctx, js, job, explain.Asked{Stream: stream})
 	if err == nil {
 		return f.Partition, nil
 	}
 	if !errors.Is(err, explain.ErrNone) {
 		return 0, err
 	}
-	j, err := admin.Open(ctx, w.js, w.conf.Job)
+	j, err := admin.Open(ctx, js, job)
 	if err != nil {
 		return 0, err
 	}
-	return j.PartitionOf(w.opt.stream), nil
+	return j.PartitionOf(stream), nil
 }
 
 func (w *asOf) show(ctx context.Context, s pipeline.StateAsOf) error {
@@ -178,14 +186,7 @@ func (w *asOf) print(r *asOfResult) {
 		from = fmt.Sprintf("snapshot %s (after message %d)", r.Snapshot, r.After)
 	}
 	w.app.Print("partition %d after input message %d: %d streams, from %s, %d messages read", r.Partition, r.State.InSeq, len(r.Streams), from, r.Messages)
-	switch {
-	case r.State.Verified:
-		w.app.Print("digest %s, as output message %d says", r.State.Digest, r.State.Output)
-	case r.State.Next > 0:
-		w.app.Print("digest %s, not verified: the job has noted the next one after input message %d", r.State.Digest, r.State.Next)
-	default:
-		w.app.Print("digest %s, not verified: the job has not noted one", r.State.Digest)
-	}
+	w.app.Print("%s", digestText(&r.State))
 	for _, st := range r.Streams {
 		w.app.Print("%s/%s  seq %d  samples %d  held %d  integrity %s  flags %q  state %s", st.Key, st.ID, st.LastSeq, st.Samples, st.Held, st.Integrity, st.Flags, st.Digest)
 	}
@@ -200,4 +201,15 @@ func (w *asOf) print(r *asOfResult) {
 		}
 		w.app.Print("open after %d samples: class %q, score %.4g%s, by readout %s", o.Samples, o.Class, o.Score, certainty, o.Readout)
 	}
+}
+
+// digestText says whether a state is known to be right.
+func digestText(s *pipeline.StateAsOf) string {
+	switch {
+	case s.Verified:
+		return fmt.Sprintf("digest %s, as output message %d says", s.Digest, s.Output)
+	case s.Next > 0:
+		return fmt.Sprintf("digest %s, not verified: the job has noted the next one after input message %d", s.Digest, s.Next)
+	}
+	return fmt.Sprintf("digest %s, not verified: the job has not noted one", s.Digest)
 }

@@ -131,3 +131,65 @@ func TestStateAsOf(t *testing.T) {
 		p.run(t, append([]string{"state", "as-of"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
 	}
 }
+
+// state diff between two places of a running job's log, of all partitions, of one, of a
+// stream with its units; and what cannot be compared.
+func TestStateDiff(t *testing.T) {
+	p := newPredicted(t, "--members", "1", "--units", "8")
+	last := p.lines[len(p.lines)-1]
+	stream := last["stream"].(string)
+	var e explain.Explanation
+	p.run(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
+	inputs := e.Samples.Inputs
+	from, to := strconv.FormatUint(inputs[1].Message, 10), strconv.FormatUint(inputs[3].Message, 10)
+	r := p.run(t, "state", "diff", "--stream", stream, "--from", from, "--to", to, "--units", "3")
+	r.Want(t, cli.ExitOK)
+	for _, want := range []string{"1 of 1 streams differ", stream + "/" + stream + "  14 samples, 0 sequences begun, 0 ended  h differs by", "open: 14 samples, |h|", "open: 28 samples", "member 0, unit", "digest "} {
+		if !strings.Contains(r.Out, want) {
+			t.Errorf("the comparison lacks %q:\n%s", want, r.Out)
+		}
+	}
+	if n := strings.Count(r.Out, "member 0, unit"); n != 3 {
+		t.Errorf("%d units, want 3:\n%s", n, r.Out)
+	}
+	var all []explain.Diff
+	p.run(t, "state", "diff", "--from", "1970-01-01", "--to", "0s", "--json").Parse(t, &all)
+	samples, streams, ended := uint64(0), 0, uint64(0)
+	for _, d := range all {
+		for _, s := range d.Streams {
+			streams++
+			samples += *s.Samples
+			ended += *s.Ended
+		}
+	}
+	if len(all) != 3 || streams != 24 || samples != 24*40 || ended != 24 || all[0].ToReadout != e.Readout.Fingerprint {
+		t.Errorf("%d partitions, %d streams, %d samples, %d sequences ended", len(all), streams, samples, ended)
+	}
+	part := strconv.Itoa(e.Commit.Partition)
+	if r := p.run(t, "state", "diff", "--partition", part, "--from", to, "--to", to); r.Code != cli.ExitOK || !strings.Contains(r.Out, ": 0 of ") {
+		t.Errorf("one place twice: code %d\n%s", r.Code, r.Out)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"", cli.ExitUsage, "accepts 2 arg"},
+		{"--from 3", cli.ExitUsage, "--from and --to"},
+		{"--to 3", cli.ExitUsage, "--from and --to"},
+		{"a.state b.state --from 3 --to 4", cli.ExitUsage, "unknown command"},
+		{"a.state b.state --stream s", cli.ExitUsage, "not for files"},
+		{"--from 0 --to 3", cli.ExitUsage, "--from 0: input messages have numbers from 1"},
+		{"--from 3 --to yesterday", cli.ExitUsage, "how long ago"},
+		{"--from 5 --to 3", cli.ExitUsage, "--from 5 is after --to 3"},
+		{"--from 1h --to 2h", cli.ExitUsage, "--from 1h is after --to 2h"},
+		{"--from 3 --to 2999-01-01", cli.ExitUsage, "future"},
+		{"--from 3 --to 5 --units 2", cli.ExitUsage, "--stream alone"},
+		{"--from 3 --to 5 --stream s --partition 1", cli.ExitUsage, "or neither"},
+		{"--from 3 --to 5 --partition 9", cli.ExitFailure, "0 to 2"},
+		{"--from 3 --to 999999", cli.ExitFailure, "no message 999999 yet"},
+		{"--from 3 --to 5 --stream nobody", cli.ExitFailure, `no stream "nobody"`},
+	} {
+		p.run(t, append([]string{"state", "diff"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
+	}
+}

@@ -86,7 +86,7 @@ Network, which every sample advances. Predictions go out, also as Arrow.
 	root.SetHelpCommand(newHelp())
 	model := models.NewCommand(a)
 	model.AddCommand(live.NewRegistry(a)...)
-	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewBackfill(a), live.NewRecord(a), live.NewGateway(a), live.NewTail(a), live.NewPartitions(a), live.NewState(a, past.NewStateAsOf(a)), live.NewJob(a), live.NewDeadLetter(a), live.NewLabels(a), live.NewLearn(a), past.NewExplain(a), offlinecmd.NewCommand(a), model, configcmd.NewCommand(a),
+	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewBackfill(a), live.NewRecord(a), live.NewGateway(a), live.NewTail(a), live.NewPartitions(a), live.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), live.NewJob(a), live.NewDeadLetter(a), live.NewLabels(a), live.NewLearn(a), past.NewExplain(a), offlinecmd.NewCommand(a), model, configcmd.NewCommand(a),
 		live.NewDoctor(a), bench.NewCommand(a), newVersion(a), cli.NewExitCodesTopic())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know

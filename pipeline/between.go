@@ -1,0 +1,90 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
+)
+
+// StatesBetween are two states of a partition, and what its streams got between them.
+type StatesBetween struct {
+	From StateAsOf `json:"from"`
+	To   StateAsOf `json:"to"`
+	// Streams are those that got something, by key and name; none where Uncounted is
+	// set.
+	Streams []*Passed `json:"-"`
+	// Uncounted is why it is not known what they got: the log has lost a part of it.
+	Uncounted string `json:"uncounted,omitempty"`
+}
+
+// Passed is what a stream got between two places of the log. Sequences are counted for
+// each of its states: windows overlap, and have several.
+type Passed = shard.Passed
+
+// StatesBetween computes two states that a partition had, each as StateAsOf does, and
+// counts what its streams got between the two. from must not be behind to; the
+// partition is that of from. Where one of the states does not come out as a record says
+// that it was, the error is ErrDigest, and both are returned.
+func (s *Stage) StatesBetween(ctx context.Context, js jetstream.JetStream, from, to AsOf) (b StatesBetween, err error) {
+	to.Partition = from.Partition
+	wrong := s.fromOf(ctx, js, &b, &from, &to)
+	if wrong != nil && !errors.Is(wrong, ErrDigest) {
+		return b, wrong
+	}
+	b.To, err = s.StateAsOf(ctx, js, to)
+	if err == nil {
+		err = wrong
+	}
+	return b, err
+}
+
+// fromOf computes the first of the two states, and counts up to the other one.
+func (s *Stage) fromOf(ctx context.Context, js jetstream.JetStream, b *StatesBetween, from, to *AsOf) error {
+	r, err := s.newPastStates(ctx, js, from.Partition)
+	if err != nil {
+		return err
+	}
+	defer r.shard.Close()
+	for _, o := range []*AsOf{from, to} {
+		if err := r.place(ctx, o); err != nil {
+			return err
+		}
+	}
+	if from.To > to.To {
+		return fmt.Errorf("pipeline: input message %d is before message %d: want the earlier one first", to.To, from.To)
+	}
+	wrong := error(nil)
+	if b.From, wrong = r.state(ctx, *from); wrong != nil && !errors.Is(wrong, ErrDigest) {
+		return wrong
+	}
+	if err := r.between(ctx, b, *from, *to); err != nil {
+		return err
+	}
+	return wrong
+}
+
+// between goes on from the state that was computed last, and counts.
+func (r *pastStates) between(ctx context.Context, b *StatesBetween, from, to AsOf) error {
+	if first := b.From.Past.First; first > from.To+1 && to.To > from.To {
+		b.Uncounted = fmt.Sprintf("the log begins with message %d", first)
+		return nil
+	}
+	passed := r.direct.Count() // the shard computes nothing behind this
+	done := b.From.Past
+	done.Last = to.To
+	if err := r.read(ctx, to, &done, from.To); err != nil {
+		return err
+	}
+	b.Streams = slices.SortedFunc(maps.Values(passed), func(a, b *Passed) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Stream, b.Stream))
+	})
+	return nil
+}
