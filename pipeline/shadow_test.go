@@ -315,3 +315,63 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 		t.Errorf("the log:\n%s", book)
 	}
 }
+
+// narrow is an engine that takes few readouts.
+type narrow struct {
+	reservoir.Engine
+	most int
+}
+
+func (n *narrow) SetReadouts(all []*readout.Linear) error {
+	if len(all) > n.most {
+		return fmt.Errorf("%d readouts are too many, want at most %d", len(all), n.most)
+	}
+	return n.Engine.SetReadouts(all)
+}
+
+// Shadows that the engine does not take any more since a readout was promoted, in the
+// middle of a batch and behind it, are counted as left out, and the job answers.
+func TestShadowsWithoutRoom(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	more := *m.Readouts[0]
+	more.Name, more.Weights = "d", pipelinetest.Noise(rand.New(rand.NewPCG(7, 8)), len(more.Weights))
+	m.Readouts = append(m.Readouts, &more)
+	b, book := newLoggedRig(t)
+	c := quick("narrow", 1)
+	three := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		e, err := pipelinetest.Generic(net, slots)
+		return &narrow{e, 3}, err
+	}
+	r := b.startWith(m, c, three)
+	second, third, fourth := b.published("narrow", m, "b"), b.published("narrow", m, "c"), b.published("narrow", m, "d")
+	for _, print := range []string{second, third} {
+		if _, err := SetShadow(t.Context(), b.js, "narrow", print, "anna"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.shadowing(t, b, "narrow", 2)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	b.await("narrow", 1)
+	r.until(t, "a prediction of each shadow", func(Stats) bool {
+		all := r.counters.Shadows()
+		return len(all) == 2 && all[0].Predictions == 1 && all[1].Predictions == 1
+	})
+	if _, err := Promote(t.Context(), b.js, "narrow", fourth, false, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	b.taken("narrow")
+	for i := range uint64(4) {
+		b.publish([]pipelinetest.Packet{pipelinetest.One("a", i+2, 1, .5, false)})
+		b.await("narrow", int(i)+2)
+	}
+	r.until(t, "5 predictions", func(s Stats) bool { return s.Predictions == 5 })
+	for _, s := range r.counters.Shadows() {
+		if s.Missed != 4 || s.Predictions != 1 {
+			t.Errorf("counted %+v, want 1 prediction and 4 that were left out", s)
+		}
+	}
+	r.stop(t)
+	if book.Lines("does not take the shadows") != 1 {
+		t.Errorf("the log:\n%s", book)
+	}
+}

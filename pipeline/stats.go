@@ -25,7 +25,7 @@ type Counters struct {
 type ShadowStats struct {
 	Readout     string // its fingerprint
 	Predictions uint64 // that the server has
-	Missed      uint64 // left out: the server did not take them in time, or one is too large for it
+	Missed      uint64 // left out: the server did not take them in time, one is too large for it, or the engine does not take the shadow
 	Agreeing    uint64 // of both: those of the class that was predicted
 }
 

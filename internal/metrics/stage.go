@@ -55,7 +55,7 @@ var (
 	classes     = define(counter, "eusn_predictions_by_class_total", "Predictions the server has acknowledged, early ones included, by their class.", "class")
 	deadLetters = define(counter, "eusn_dead_letters_total", "Messages that could not be used, by why.", "reason")
 	shadows     = define(counter, "eusn_shadow_predictions_total", "Predictions of a shadow that the server has.", "readout")
-	missed      = define(counter, "eusn_shadow_missed_total", "Predictions of a shadow that were left out, because the server did not take them in time.", "readout")
+	missed      = define(counter, "eusn_shadow_missed_total", "Predictions of a shadow that were left out, because the server did not take them in time or the engine does not take the shadow.", "readout")
 	agreeing    = define(counter, "eusn_shadow_agreements_total", "Predictions of a shadow, also those left out, of the class that the job has predicted.", "readout")
 	stateRows   = define(gauge, "eusn_state_rows", "State rows of open sequences, by where they are.", "place")
 	rowCapacity = define(gauge, "eusn_state_rows_capacity", "State rows that all engines may hold.")

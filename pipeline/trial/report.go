@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/learn"
 	"github.com/eusn-stream/eusn-stream/pipeline/registry"
@@ -37,7 +38,7 @@ type Result struct {
 	Until       time.Time `json:"until"` // when the first and the last of its messages were stored
 	Predictions uint64    `json:"predictions"`
 	Agreeing    uint64    `json:"agreeing"` // of the same class
-	Missing     uint64    `json:"missing"`  // that it lacks between Since and Until
+	Missing     uint64    `json:"missing"`  // that it lacks since its first one in a partition
 	Others      uint64    `json:"others"`   // beside another readout, or answered by itself
 
 	// Of sequences with a label that nobody disputes:
@@ -68,7 +69,7 @@ func Read(ctx context.Context, js jetstream.JetStream, job, only string) (Report
 	}
 	for _, s := range now {
 		if only == "" || s.Readout == only {
-			r.of(s.Readout).is.Shadow = true
+			r.of(s.Readout).goesOn(r.outs)
 		}
 	}
 	for _, s := range r.by {
@@ -103,6 +104,7 @@ type reading struct {
 	policy reservoir.Policy
 	book   *learn.Book
 	by     map[string]*shadow
+	outs   []uint64 // how many predictions each partition had before the shadows' were read
 }
 
 // ask asks what the job runs and what people say.
@@ -112,6 +114,17 @@ func (r *reading) ask(ctx context.Context, js jetstream.JetStream) error {
 		return fmt.Errorf("trial: %w", err)
 	}
 	r.begun = wire.CreatedText(out.CachedInfo().Created)
+	j, err := store.Open(ctx, js, r.Job)
+	if err != nil {
+		return err
+	}
+	for p := range j.Partitions {
+		record, err := j.Record(ctx, p)
+		if err != nil {
+			return err
+		}
+		r.outs = append(r.outs, record.Outs)
+	}
 	models, err := registry.Open(ctx, js, r.Job)
 	if err != nil {
 		return err
@@ -134,7 +147,7 @@ func (r *reading) ask(ctx context.Context, js jetstream.JetStream) error {
 
 func (r *reading) of(readout string) *shadow {
 	if r.by[readout] == nil {
-		r.by[readout] = &shadow{is: Result{Readout: readout}, said: map[sequence]said{}}
+		r.by[readout] = &shadow{is: Result{Readout: readout}, said: map[sequence]said{}, outs: map[int]uint64{}}
 	}
 	return r.by[readout]
 }
@@ -147,6 +160,7 @@ func (r *reading) take(o consumer.ShadowOutput) error {
 	one := r.of(o.Shadow)
 	s := &one.is
 	s.Missing += o.Missing
+	one.outs[o.Partition] = o.Outs
 	for i := range o.Predictions {
 		p := &o.Predictions[i]
 		if p.ActiveReadout != r.Active || p.ActiveReadout == o.Shadow {
@@ -173,6 +187,18 @@ type shadow struct {
 	is      Result
 	entries []learn.Entry
 	said    map[sequence]said
+	outs    map[int]uint64 // number of the last prediction that it has, by partition
+}
+
+// goesOn is told that it is a shadow now. What shadows predict is stored before the job's
+// own predictions: those that it lacks behind its last one were left out.
+func (one *shadow) goesOn(outs []uint64) {
+	one.is.Shadow = true
+	for part, last := range one.outs {
+		if part < len(outs) && outs[part] > last {
+			one.is.Missing += outs[part] - last
+		}
+	}
 }
 
 // sequence names one, as learn does.

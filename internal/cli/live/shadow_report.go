@@ -45,6 +45,9 @@ func printResult(a *cli.App, s *trial.Result) {
 	a.Print("shadow  %s%s", s.Readout, ended)
 	if s.Predictions == 0 {
 		a.Print("  predictions  none beside the active readout")
+		if s.Shadow {
+			a.Say("a worker that cannot score a shadow says why in its log; eusn_shadow_missed_total counts what it leaves out")
+		}
 	} else {
 		a.Print("  predictions  %d from %s to %s", s.Predictions, s.Since.UTC().Format(time.RFC3339), s.Until.UTC().Format(time.RFC3339))
 		a.Print("  agreement    %s", share(int(s.Agreeing), int(s.Predictions)))

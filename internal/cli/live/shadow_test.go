@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/trial"
 )
@@ -80,6 +81,16 @@ func TestShadowCommands(t *testing.T) {
 	clitest.Must(t, at("model", "shadow", "--report")...).Want(t, cli.ExitOK)
 	better := clitest.Exec(t, t.Context(), at("model", "promote", print, "--if", "better", "--error", "0.001")...)
 	better.Want(t, cli.ExitFailure, "nothing was promoted", fmt.Sprintf("of %d labelled sequences", want.Labelled), "want at most 0.001")
+	out, err := pipelinetest.JetStreamAt(t, j.url).Stream(t.Context(), "EUSN-SHADOW")
+	if err == nil {
+		err = out.DeleteMsg(t.Context(), out.CachedInfo().State.LastSeq)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := clitest.Must(t, at("model", "shadow", "--report")...).Out; !strings.Contains(out, "predictions that the shadow lacks") { // behind its last one
+		t.Errorf("without its last message, the report says\n%s", out)
+	}
 	clitest.Exec(t, t.Context(), at("model", "promote", print, "--if", "worse")...).Want(t, cli.ExitUsage, "want better or not-worse")
 	clitest.Must(t, at("model", "promote", print, "--if", "not-worse", "--error", "0.5", "--margin", "0.9", "--who", "anna")...)
 	clitest.Must(t, at("model", "shadow")...).Want(t, cli.ExitOK, "no shadows")

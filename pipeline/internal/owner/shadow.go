@@ -37,8 +37,11 @@ func (e *Emitter) Shadow(out *store.Shadows, counts *stats.Shadows) {
 // answer, the last of which will have the number outs. What fails concerns the
 // shadow alone.
 func (s *shadowing) publish(b *shard.Batch, a *shard.Answer, from, to int, outs uint64) {
-	if s.out == nil || len(b.Shadows) == 0 || from == to {
+	if s.out == nil || len(b.Shadows)+len(b.Refused) == 0 || from == to {
 		return
+	}
+	for k := range b.Refused {
+		s.out.Count(b.Refused[k].Name, 0, to-from)
 	}
 	ready := s.out.Ready()
 	for k := range b.Shadows {

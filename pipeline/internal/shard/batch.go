@@ -38,6 +38,7 @@ type Batch struct {
 	Touched  []int // indices of answers in use, in order of first message
 	Dead     []rejected
 	Shadows  []Shadow // those whose scores the answers have
+	Refused  []Shadow // those that the engine has not taken beside the readouts that answer
 }
 
 // rejected is a dead letter of a partition.

@@ -40,7 +40,7 @@ func (s *slots) compute(b *Batch) error {
 // shadow keeps the scores of the shadows for a prediction. row are the engine's.
 func (b *Batch) shadow(e emit, h *heads, row []float32) {
 	if len(h.shadows) != len(b.Shadows) { // refused since the batch began
-		b.Shadows = nil
+		b.Refused, b.Shadows = b.Shadows, nil
 	}
 	if len(b.Shadows) == 0 {
 		return

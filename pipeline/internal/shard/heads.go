@@ -113,9 +113,9 @@ func (s *slots) score(all []scored) error {
 }
 
 // shadow has the engine score the shadows that are wanted. It belongs where no
-// prediction waits for its scores. It returns those that are scored, and once why the
-// engine does not take them.
-func (s *slots) shadow() (all []Shadow, refused, err error) {
+// prediction waits for its scores. It returns those that are scored, or those that the
+// engine does not take, and once why.
+func (s *slots) shadow() (all, left []Shadow, refused, err error) {
 	h := &s.heads
 	if want := h.wanted.Load(); want != h.have {
 		h.have, h.shadows, h.refused = want, nil, nil
@@ -125,14 +125,17 @@ func (s *slots) shadow() (all []Shadow, refused, err error) {
 			}
 		}
 		if err := s.score(slices.Clone(h.all)); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	refused, h.refused = h.refused, nil
-	if len(h.shadows) > 0 {
+	switch {
+	case len(h.shadows) > 0:
 		all = *h.have
+	case h.have != nil:
+		left = *h.have
 	}
-	return all, refused, nil
+	return all, left, refused, nil
 }
 
 // trim drops readouts that have answered nothing for a while. It belongs after an

@@ -260,11 +260,11 @@ func (s *Shard) shadowOf(b *Batch) error {
 	if len(b.emits)+len(b.scores) > 0 {
 		return nil
 	}
-	all, refused, err := s.shadow()
+	all, left, refused, err := s.shadow()
 	if refused != nil {
 		s.warn("the engine does not take the shadows beside the readouts that answer: they predict nothing until the job has fewer of them, or other ones", "err", refused)
 	}
-	b.Shadows = all
+	b.Shadows, b.Refused = all, left
 	return err
 }
 
