@@ -88,7 +88,8 @@ type Config struct {
 	Job string
 	// InputSubject is where producers publish: tokens, some of which are
 	// wildcards, "*" or "{name}", or ">" at the end. What they stand for is the
-	// key; see "The way of a message". Default DefaultInputSubject.
+	// key; see "Keys and partitions". Several subjects have a blank between them,
+	// and the key is the whole subject then. Default DefaultInputSubject.
 	InputSubject string
 	// Shared makes the job read the input of another one. It has none of its own
 	// then: InputSubject and Partitions are that job's. Default: its own input.

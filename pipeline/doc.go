@@ -51,8 +51,13 @@
 //
 // Names change nothing on the server: plant.{site} and plant.* are the same job.
 // They are for people and readers of predictions (eusn-stream tail). The first
-// token must be a word. A job has one input subject, and no other job may take
-// any of its subjects.
+// token must be a word. No other job may take any of a job's subjects.
+//
+// A job may have several input subjects, with blanks between: "press.*.vibration
+// mill.{line}.>". No message may fit two. A NATS stream has one subject transform,
+// so all are treated alike: the key is the whole subject, press.3.vibration, and
+// that is what is hashed. Such an input takes end events on a subject of its own,
+// eusn-idle-H.*, where H is the FNV-1a-32 of its subjects, sorted, as 8 hex digits.
 //
 // Keys are UTF-8 without blanks. A token "*" or ">" must not be used: the server
 // stores such messages where no partition finds them, and the log says so. A

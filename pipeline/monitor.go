@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -100,7 +101,17 @@ func (w *streamMonitor) look(ctx context.Context) error {
 // of messages that no partition has.
 func (w *streamMonitor) ask(ctx context.Context, s jetstream.Stream) (*jetstream.StreamInfo, error) {
 	if in := w.worker.Server.In; s == in.Stream {
-		return in.Look(ctx, jetstream.WithSubjectFilter(in.Pattern.Filter()))
+		var info *jetstream.StreamInfo
+		stray := map[string]uint64{}
+		for _, subject := range in.Pattern.Filters() {
+			var err error
+			if info, err = in.Look(ctx, jetstream.WithSubjectFilter(subject)); err != nil {
+				return nil, err
+			}
+			maps.Copy(stray, info.State.Subjects)
+		}
+		info.State.Subjects = stray
+		return info, nil
 	}
 	try, cancel := w.worker.Server.Link.Attempt(ctx)
 	defer cancel()

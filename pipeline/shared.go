@@ -159,7 +159,7 @@ func (c Config) on(in jetstream.Stream) (Config, error) {
 		return c, err
 	}
 	if pattern.Filter() == "" {
-		return c, fmt.Errorf("pipeline: NATS stream %s has the subjects %v, want one: it is no stage's: %w", info.Config.Name, info.Config.Subjects, ErrSource)
+		return c, fmt.Errorf("pipeline: NATS stream %s has the subjects %v: it is no stage's: %w", info.Config.Name, info.Config.Subjects, ErrSource)
 	}
 	if c.InputSubject == "" {
 		c.InputSubject = pattern.Filter()

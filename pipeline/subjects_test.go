@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,10 +27,14 @@ var subjectForms = map[string][]string{
 	"plant.*.temperature":                      {"oven", "mill", "in"},
 	"plant.>":                                  {"A", "A.3", "A.3.7", "A.line.3.sensor.7", "A3.7"},
 	"plant.{site}.line.>":                      {"A.3", "A.3.7", "A3.7", "B.sensor.7"},
+	"press.*.vibration mill.{line}.> hall":     {"press.3.vibration", "mill.A.motor", "mill.A.motor.7", "hall"},
 }
 
 // full is the subject of a key, made of the pattern's text alone.
 func full(pattern, key string) string {
+	if strings.Contains(pattern, " ") {
+		return key
+	}
 	tokens, values := strings.Split(pattern, "."), strings.Split(key, ".")
 	for i, tok := range tokens {
 		switch {
@@ -45,7 +50,7 @@ func full(pattern, key string) string {
 // Plain clients publish on the subjects of a plant. Workers are killed and take
 // over. Predictions are those of an engine fed by hand, bit for bit, under keys
 // of their own; a rebuilt state has the recorded digest; a dead letter that is
-// sent again comes back on its subject; end events reach every partition.
+// sent again comes back on its subject; a backfill of it all says the same.
 func TestInputSubjects(t *testing.T) {
 	for pattern, keys := range subjectForms {
 		t.Run(pattern, func(t *testing.T) {
@@ -101,6 +106,9 @@ func TestInputSubjects(t *testing.T) {
 			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 			b.verifyAll(m, c)
+			old := backfillTo(filepath.Join(t.TempDir(), "all"))
+			b.backfill(m, c, old)
+			same(t, backfilled(t, old.Out), b.predictions(c.Job))
 			raw, err := Snapshot(t.Context(), b.js, c.Job, b.partitionOf(c.Job, keys[0]))
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +182,7 @@ func (b *rig) sendAgain(job, subject, key string) {
 // every partition; a replay without a clock has the same states. A message of
 // several streams under one key is a level of its own.
 func TestIdleUnderPlantSubjects(t *testing.T) {
-	for _, pattern := range []string{"plant.*.line.*.sensor.*", "plant.{site}.>"} {
+	for _, pattern := range []string{"plant.*.line.*.sensor.*", "plant.{site}.>", "A.0.* A.1.> B.{row}.0.x A.2.{n} A.box.0"} {
 		t.Run(pattern, func(t *testing.T) {
 			t.Parallel()
 			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
@@ -242,4 +250,14 @@ func TestInputSubjectIsTheJobs(t *testing.T) {
 	mentions(t, run("plant", "plant.>"), `input subject "plant.>" takes subjects of the job's own`, "another job name")
 	c.Job, c.InputSubject = "apart", "plants.*.line.>"
 	b.start(m, c).stop(t)
+
+	c.Job, c.InputSubject = "both", "press.*.v mill.>"
+	b.start(m, c).stop(t)
+	c.InputSubject = "mill.>  press.{press}.v"
+	b.start(m, c).stop(t)
+	for _, other := range []string{"press.*.v", "mill.>", "press.*.v mill.> hall", "press.*.* mill.>"} {
+		mentions(t, run("both", other), "BOTH-IN", "has subjects [mill.> press.*.v eusn-idle-", "use its subjects or another job name")
+	}
+	mentions(t, run("third", "hall mill.A.x"), "THIRD-IN", "overlap", "each job an input subject of its own")
+	mentions(t, run("third", "hall.* hall.>"), `"hall.>" overlaps with hall.*`)
 }

@@ -4,7 +4,7 @@ export interface Options {
   url?: string; // nats://127.0.0.1:4222
   nats?: NodeConnectionOptions; // credentials, TLS
   job?: string; // eusn
-  subject?: string; // sensors.*; with several wildcards, such as plant.*.line.* or plant.>, a stream name is what they stand for: A.3
+  subject?: string; // sensors.*; with several wildcards, such as plant.*.line.* or plant.>, a stream name is what they stand for: A.3; with several subjects (press.*.v mill.>), the whole subject
   channels?: string[]; // of the samples, in order; without them the client only reads
   rows?: number; // most samples in a message: 256
   latency?: number; // ms that a sample waits for others: 100

@@ -130,8 +130,9 @@ type Input struct {
 	// Subject on which producers publish. What its wildcards stand for is the key:
 	// the id of a stream, or of a gateway whose messages have a stream_id column.
 	// A wildcard is a token "*", or a name in braces, or ">" at the end for all
-	// tokens that follow: plant.{site}.line.{line}.sensor.{sensor}, plant.>
-	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^[^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.][^ \\t\\r\\n.*>{}\\x00]+)*[.](>|([*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}])([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?)$" want:"tokens with a wildcard, such as sensors.*, plant.{site}.line.{line} or plant.>, the first one a word, without blanks or a leading $" flag:"subject"`
+	// tokens that follow: plant.{site}.line.{line}.sensor.{sensor}, plant.> Several
+	// subjects have a blank between them, and then the key is the whole subject.
+	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^([^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.][^ \\t\\r\\n.*>{}\\x00]+)*[.](>|([*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}])([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?)|[^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?( +[^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?)+)$" want:"tokens with a wildcard, such as sensors.*, plant.{site}.line.{line} or plant.>, the first one a word, without a leading $; several with a blank between" flag:"subject"`
 	// Name of another job whose input this job reads, beside that job: subject and
 	// partitions are that job's, and nothing is stored twice (docs/operations.md).
 	// Empty: the job has an input of its own.

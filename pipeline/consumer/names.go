@@ -41,7 +41,7 @@ func (n Names) Of(stream string) map[string]string {
 		if of == nil {
 			of = map[string]string{}
 		}
-		if name := n.pattern.Names()[i]; name != "" {
+		if name := n.pattern.Names()[i]; name != "" && value != "" {
 			of[name] = value
 		}
 	}

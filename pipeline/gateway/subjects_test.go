@@ -71,3 +71,52 @@ func TestPlantSubjects(t *testing.T) {
 		})
 	}
 }
+
+// Where a job has several input subjects, a topic is a subject.
+func TestTopicsOfSeveralSubjects(t *testing.T) {
+	const subject = "plant.*.line.> press.{press}.vibration"
+	p, err := wire.ParsePattern(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(c *jetstream.StreamConfig) {
+		c.Subjects = p.Subjects()
+		c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: p.Source(), Destination: p.Destination("eusn", 4)}
+	})
+	topics, err := ParseTopics("#")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := r.start(t.TempDir(), func(c *Config) { c.Subject = subject })
+	send := func(topic string) error {
+		t.Helper()
+		key, err := topics.Key(topic)
+		if err != nil {
+			return err
+		}
+		return g.send(t.Context(), Message{Key: key, Payload: []byte("1 2")})
+	}
+	for _, topic := range []string{"plant/A/line/3", "press/7/vibration"} {
+		if err := send(topic); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, topic := range []string{"plant/A/line", "press/7", "hall/1"} {
+		if err := send(topic); err == nil || !strings.Contains(err.Error(), "none of these takes it") {
+			t.Errorf("topic %s: %v", topic, err)
+		}
+	}
+	g.end(t)
+	var stored []string
+	for seq := uint64(1); seq <= 2; seq++ {
+		m, err := r.in.GetMsg(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, wire.KeyOf(m.Subject)+" "+m.Header.Get(wire.HeaderSeq))
+	}
+	slices.Sort(stored)
+	if want := []string{"plant.A.line.3 1", "press.7.vibration 1"}; !slices.Equal(stored, want) {
+		t.Errorf("stored %q, want %q", stored, want)
+	}
+}

@@ -59,21 +59,20 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 	if err != nil {
 		return Rights{}, fmt.Errorf("roles: %w", err)
 	}
-	subject = pattern.Filter()
 	in, out, labels, models := wire.InputStream(job), wire.OutputStream(job), wire.LabelStream(job), wire.ModelStream(job)
 	rows := wire.RowStream(job)
 	r := Rights{Subscribe: []string{InboxPrefix(user) + ".>"}}
 	add := func(subjects ...string) { r.Publish = append(r.Publish, subjects...) }
 	switch role {
 	case Sensor:
-		add(subject)
+		add(pattern.Filters()...)
 	case Gateway:
-		add(subject)
+		add(pattern.Filters()...)
 		add(api("STREAM.INFO", in), api("STREAM.MSG.GET", in))
 		add(api("STREAM.INFO", out), api("STREAM.MSG.GET", out)) // how the job reads its messages
 	case Stage:
 		add(stage(job)...)
-		add(subject) // end events (stage.idle)
+		add(pattern.Subjects()...) // end events (stage.idle)
 		add(reading(out)...)
 	case Reader:
 		add(reading(out)...)
@@ -92,7 +91,8 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(reading(out)...)
 		add(reading(labels)...)
 	case Operator:
-		add(subject, job+".>", "$KV."+wire.MemberBucket(job)+".>", "$O."+wire.SnapshotBucket(job)+".>", "$O."+wire.ModelBucket(job)+".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>")
+		add(pattern.Subjects()...)
+		add(job+".>", "$KV."+wire.MemberBucket(job)+".>", "$O."+wire.SnapshotBucket(job)+".>", "$O."+wire.ModelBucket(job)+".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>")
 	}
 	return r, nil
 }

@@ -295,3 +295,19 @@ func TestUsersFile(t *testing.T) {
 		}
 	}
 }
+
+// Of a job with several input subjects, a sensor may use each; the subject of the
+// stage's own events is for the stage and the operator.
+func TestRightsOfSeveralSubjects(t *testing.T) {
+	for _, role := range roles.All {
+		r, err := roles.RightsOf(role, "u", "eusn", "press.{n}.v mill.>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		publishes := role == roles.Sensor || role == roles.Gateway || role == roles.Stage || role == roles.Operator
+		events := slices.ContainsFunc(r.Publish, func(s string) bool { return strings.HasPrefix(s, "eusn-idle-") })
+		if slices.Contains(r.Publish, "press.*.v") != publishes || slices.Contains(r.Publish, "mill.>") != publishes || events != (role == roles.Stage || role == roles.Operator) {
+			t.Errorf("%s may publish on %q", role, r.Publish)
+		}
+	}
+}

@@ -12,13 +12,13 @@ for (const c of JSON.parse(readFileSync(cases))) {
   const s = new Subject(c.pattern);
   if (s.of(c.key) !== c.subject || s.wrongKey(c.key)) wrong.push(`${c.subject} of ${c.pattern}`);
 }
-for (const bad of ["", "plant", "*", ">", "*.a", "plant.>.x", "plant..*", "plant.a*", "plant.{", "$JS.*", "p.{a b}"]) {
+for (const bad of ["", "plant", "*", ">", "*.a", "plant.>.x", "plant..*", "plant.a*", "plant.{", "$JS.*", "p.{a b}", "p.* $JS.>", "p.* *"]) {
   try {
     new Subject(bad);
     wrong.push(bad);
   } catch {}
 }
-for (const [pattern, key] of [["p.*.*", "a"], ["p.*.*", "a..b"], ["p.*.>", "a"], ["s.*", "a.b"], ["p.>", "a. b"], ["p.>", "ab.".repeat(90) + "x"]])
+for (const [pattern, key] of [["p.*.*", "a"], ["p.*.*", "a..b"], ["p.*.>", "a"], ["s.*", "a.b"], ["p.>", "a. b"], ["p.>", "ab.".repeat(90) + "x"], ["p.* q.>", "p"], ["p.* q.>", "p.a.b"], ["p.* q.>", "q"], ["p.* q.>", "q.*"]])
   if (!new Subject(pattern).wrongKey(key)) wrong.push(`key ${key} of ${pattern}`);
 
 const series = JSON.parse((await once(process.stdin, "data"))[0]);

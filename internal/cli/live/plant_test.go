@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -74,5 +76,69 @@ func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
 		}
 	}
 	clitest.Exec(t, t.Context(), named("tail", "--since", "1h", "--where", "shop=1")...).Want(t, cli.ExitUsage, "has the names site, line, sensor", "tail --help")
+	stage.Stop(t).Want(t, cli.ExitOK, "4 predictions committed")
+}
+
+// Sensors publish on several subjects of one job. The name of a stream is its whole
+// subject: for tail, for a recording, which is compared with the input, and for the
+// same predicted again.
+func TestSeveralSubjectsAtTheCommandLine(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	model := filepath.Join(dir, "m.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "8")
+	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	const subject = "press.{press}.vibration mill.{line}.>"
+	at := func(args ...string) []string { return append(args, "--nats-url", server.URL()) }
+	file := func(subject string) string {
+		name := filepath.Join(t.TempDir(), "plant.yaml")
+		if err := os.WriteFile(name, []byte("input:\n  subject: "+subject+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	clitest.Exec(t, t.Context(), at("run", "--model", model, "-c", file("press.> press.*.vibration"))...).Want(t, cli.ExitFailure, "overlaps with press.>")
+	stage := clitest.Start(t, "reading press.{press}.vibration mill.{line}.>", at("run", "--model", model, "--partitions", "2", "-c", file(subject))...)
+	nc, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	var items []producer.Item
+	for _, key := range []string{"press.3.vibration", "press.4.vibration", "mill.A.motor.7", "mill.B.motor.7"} {
+		items = append(items, producer.Item{Stream: key, X: make([]float32, 2*40), End: true})
+	}
+	if _, err := (producer.Publisher{Subject: subject, Channels: []string{"c0", "c1"}}).Publish(t.Context(), nc, producer.FromSlice(items)); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Await(t, server.URL(), len(items), 0)
+	clitest.Exec(t, t.Context(), at("replay", "--archive", archive, "--subject", subject)...).Want(t, cli.ExitFailure, "none of these takes it")
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{at("--stream", "press.3.vibration"), 1}, {at("--stream", "press.*.vibration"), 2}, {at("--stream", "*.>"), 4},
+		{at("--subject", subject, "--where", "line=A"), 1}, {at("--subject", subject, "--where", "press=3"), 1}, {at("--subject", subject, "--where", "press=3,line=A"), 0},
+	} {
+		if lines := clitest.Must(t, append([]string{"tail", "--since", "1h", "--json"}, c.args...)...).Lines(t); len(lines) != c.want {
+			t.Errorf("tail %v prints %q, want %d lines", c.args, lines, c.want)
+		}
+	}
+	recording, again := filepath.Join(dir, "recording"), filepath.Join(dir, "again.jsonl")
+	clitest.Must(t, at("record", "--model", model, "--out", recording, "--until", "now")...)
+	clitest.Must(t, at("record", "verify", recording, "--model", model)...)
+	clitest.Must(t, at("backfill", "--model", model, "--from", "start", "--out", again)...)
+	text, err := os.ReadFile(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range items {
+		if n := strings.Count(string(text), strconv.Quote(it.Stream)); n != 1 {
+			t.Errorf("stream %s is predicted %d times again:\n%s", it.Stream, n, text)
+		}
+	}
 	stage.Stop(t).Want(t, cli.ExitOK, "4 predictions committed")
 }

@@ -13,7 +13,7 @@ import (
 
 // The server puts an end event into the partition it is for.
 func TestIdleKeyIsInItsPartition(t *testing.T) {
-	for _, subject := range []string{wire.DefaultInputSubject, "plant.*.line.*.sensor.*", "plant.*.end", "rest.*.b.>", "all.>"} {
+	for _, subject := range []string{wire.DefaultInputSubject, "plant.*.line.*.sensor.*", "plant.*.end", "rest.*.b.>", "all.>", "press.*.vibration mill.>"} {
 		t.Run(subject, func(t *testing.T) { idleKeys(t, subject) })
 	}
 }

@@ -25,7 +25,7 @@ var ErrNoJob = errors.New("there is no job")
 type Job struct {
 	Name       string
 	Partitions int
-	Pattern    wire.Pattern // of its keys; the zero one where its input has several subjects
+	Pattern    wire.Pattern // of its keys; the zero one where no stage has made its input
 	Source     wire.Source  // whose input it reads, where that is another job's
 	JS         jetstream.JetStream
 	In, Out    jetstream.Stream
@@ -95,11 +95,21 @@ func PartitionsOf(ctx context.Context, js jetstream.JetStream, job string) (int,
 // PatternOf is the pattern of a job's input, as its NATS stream has it. The zero
 // one stands for an input that no stage of ours has made.
 func PatternOf(in jetstream.StreamConfig) wire.Pattern {
-	if len(in.Subjects) != 1 {
+	if len(in.Subjects) == 1 {
+		p, _ := wire.ParsePattern(in.Subjects[0])
+		return p
+	}
+	ours := slices.DeleteFunc(slices.Clone(in.Subjects), func(s string) bool { return strings.HasPrefix(s, wire.IdlePrefix) })
+	p, err := wire.ParsePattern(strings.Join(ours, " "))
+	if t := in.SubjectTransform; err != nil || t == nil || t.Source != p.Source() || !sameSubjects(p.Subjects(), in.Subjects) {
 		return wire.Pattern{}
 	}
-	p, _ := wire.ParsePattern(in.Subjects[0])
 	return p
+}
+
+// sameSubjects compares subjects in any order.
+func sameSubjects(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // Record is a partition's last record; the zero one if there is none.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +31,9 @@ type Layout struct {
 func (c Layout) streams() []jetstream.StreamConfig {
 	in := jetstream.StreamConfig{
 		Name:     wire.InputStream(c.Job),
-		Subjects: []string{c.Input.Filter()},
+		Subjects: c.Input.Subjects(),
 		SubjectTransform: &jetstream.SubjectTransformConfig{
-			Source:      c.Input.Filter(),
+			Source:      c.Input.Source(),
 			Destination: c.Input.Destination(c.Job, c.Partitions),
 		},
 		MaxMsgSize: int32(c.MaxMessage),
@@ -168,7 +167,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	differs := func(what string, has, wants any, advice string) {
 		errs = append(errs, fmt.Errorf("pipeline: NATS stream %s has %s %v, the configuration says %v: %s", want.Name, what, has, wants, advice))
 	}
-	if !slices.Equal(got.Subjects, want.Subjects) {
+	if !sameSubjects(got.Subjects, want.Subjects) {
 		differs("subjects", got.Subjects, want.Subjects, "use its subjects or another job name")
 	}
 	if got, want := Destination(got), Destination(want); got != want {

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,16 +23,27 @@ const (
 // The key is what the wildcards stand for, joined by dots. What the server
 // hashes for the partition is the tokens that "*" stands for, one after the
 // other with nothing between; where the pattern ends in ">", the whole subject.
+// A job may have several subjects. Then key and hash are the whole subject.
 type Pattern struct {
-	filter string   // as NATS writes it: names are "*"
-	tokens []string // of filter
-	names  []string // of the wildcards "*", in order; "" without one
-	rest   bool     // it ends in ">"
+	filter string    // as NATS writes it: names are "*"; several with a blank between
+	tokens []string  // of filter; of several, ">"
+	names  []string  // of the wildcards "*", in order; "" without one
+	rest   bool      // it ends in ">"
+	parts  []Pattern // several subjects, in the order of their filters; nil = one
 }
 
 // ParsePattern reads an input subject: tokens, of which some are wildcards: "*",
-// "{name}", or ">" at the end.
+// "{name}", or ">" at the end. Several have a blank between them, and need no
+// wildcard.
 func ParsePattern(text string) (Pattern, error) {
+	if several := slices.DeleteFunc(strings.Split(text, " "), func(s string) bool { return s == "" }); len(several) > 1 {
+		return parseSeveral(several)
+	}
+	return parseOne(text, true)
+}
+
+// parseOne reads one subject. alone says that its wildcards are the key.
+func parseOne(text string, alone bool) (Pattern, error) {
 	bad := func(format string, args ...any) (Pattern, error) {
 		return Pattern{}, fmt.Errorf("input subject %q: "+format, append([]any{text}, args...)...)
 	}
@@ -65,7 +77,7 @@ func ParsePattern(text string) (Pattern, error) {
 	switch {
 	case strings.HasPrefix(text, "$"):
 		return bad("subjects that begin with $ belong to the server")
-	case len(p.names) == 0 && !p.rest:
+	case alone && len(p.names) == 0 && !p.rest:
 		return bad("want a wildcard, like %q: what it stands for is the key of a stream", DefaultInputSubject)
 	case p.tokens[0] == "*" || p.tokens[0] == ">":
 		return bad("its first token is a wildcard, so it would also take the subjects of the server and of the job itself: want a word before it, like %q", DefaultInputSubject)
@@ -93,11 +105,17 @@ func nameIn(token string) (string, error) {
 	return name, nil
 }
 
-// Filter is the pattern as NATS writes it.
+// Filter is the pattern as NATS writes it, several with a blank between.
 func (p Pattern) Filter() string { return p.filter }
 
-// Names are the names of its wildcards "*", in order; "" without one.
-func (p Pattern) Names() []string { return p.names }
+// Names are the names of its wildcards "*", in order; "" without one. Of several
+// subjects, they are the names that there are.
+func (p Pattern) Names() []string {
+	if p.parts != nil {
+		return p.namesOfAll()
+	}
+	return p.names
+}
 
 // single reports whether a key is one token at the end of the subject, as in all
 // jobs of programs that knew nothing else. Their subjects stay as they are.
@@ -111,6 +129,11 @@ func (p Pattern) Several() bool { return len(p.names) > 1 || p.rest }
 // Takes reports whether subjects of a job's own, which have three tokens or more,
 // are among the pattern's.
 func (p Pattern) Takes(job string) bool {
+	for _, part := range p.parts {
+		if part.Takes(job) {
+			return true
+		}
+	}
 	return p.tokens[0] == job && (p.rest || len(p.tokens) > 2)
 }
 
@@ -162,6 +185,8 @@ func (p Pattern) CheckKey(key string) error {
 		return fmt.Errorf("%.300q cannot be a key of %s: it has %d tokens between dots, want %d", key, p.filter, n, want)
 	case len(key) > MaxKey:
 		return fmt.Errorf("%.300q cannot be a key of %s: it has %d bytes, want at most %d", key, p.filter, len(key), MaxKey)
+	case p.parts != nil:
+		return p.checkSeveral(key)
 	}
 	return nil
 }
@@ -194,6 +219,9 @@ func (p Pattern) Subject(key string) string {
 // Key is the key of a subject that producers publish to; ok is false where the
 // subject is none of the pattern's.
 func (p Pattern) Key(subject string) (key string, ok bool) {
+	if p.parts != nil {
+		return subject, p.part(subject) != nil || p.isEvent(subject)
+	}
 	parts := strings.Split(subject, ".")
 	var values []string
 	for i, tok := range p.tokens {
@@ -212,10 +240,13 @@ func (p Pattern) Key(subject string) (key string, ok bool) {
 }
 
 // Values are what a key says for each of Names. It is nil for a key of another
-// pattern.
+// pattern. Of several subjects, a key says nothing for the names of others.
 func (p Pattern) Values(key string) []string {
 	if p.CheckKey(key) != nil {
 		return nil
+	}
+	if p.parts != nil {
+		return p.valuesOfAll(key)
 	}
 	if p.single() {
 		return []string{key}
@@ -261,17 +292,20 @@ func IsIdleKey(key string) bool {
 // IdleKey is a key of a partition that no producer uses, so that an end event
 // comes between its streams' messages and on none of their subjects: there,
 // producers look for the last number they have used. The number in its first
-// token leads to the partition. The others have none of their own: the last bit
+// token, of several subjects in its second, leads to the partition. The others have none of their own: the last bit
 // of FNV-1a is the parity of all bytes' last bits, so two equal tokens would
 // reach half of the partitions.
 func (p Pattern) IdleKey(part, partitions int) string {
-	tokens := len(p.names)
+	tokens, first := len(p.names), ""
 	if p.rest {
 		tokens++
 	}
+	if p.parts != nil {
+		first = p.events() + "."
+	}
 	others := strings.Repeat("."+IdlePrefix+"0", max(1, tokens)-1)
 	for i := 0; ; i++ {
-		key := IdlePrefix + strconv.Itoa(i) + others
+		key := first + IdlePrefix + strconv.Itoa(i) + others
 		if p.PartitionOf(key, partitions) == part {
 			return key
 		}

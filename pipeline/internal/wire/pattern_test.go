@@ -99,11 +99,19 @@ func TestWrongPatterns(t *testing.T) {
 		"plant.{site.*":                 "a wildcard is a whole token",
 		"plant.x{site}":                 "a wildcard is a whole token",
 		"plant.{}":                      "letters, digits and _",
-		"plant.{my site}":               "letters, digits and _",
+		"plant.{my site}":               "a blank stands between two subjects",
 		"plant.{3}":                     "letters, digits and _",
 		"plant.{s>}":                    "letters, digits and _",
 		"plant.{site}.{site}":           `two wildcards have the name "site"`,
-		"plant hall.*":                  "blank",
+		"plant\thall.*":                 "blank",
+		"plant.> plant.*.x":             "overlaps with plant.>",
+		"p.*.x.> a.* p.1.*.y":           "overlaps with p.*.x.>",
+		"p.a p.a":                       "overlaps with p.a",
+		"a.* $JS.>":                     "belong to the server",
+		"a.* *":                         "first token is a wildcard",
+		"a.* b..c":                      "empty token",
+		"a.* eusn-idle-7.*":             "are the stage's own",
+		strings.Repeat("a ", 65):        "65 subjects, want at most 64",
 		"plant.\x00.*":                  "control character",
 		"$JS.*":                         "belong to the server",
 		"a" + strings.Repeat(".*", 17):  "17 wildcards, want at most 16",
@@ -123,12 +131,18 @@ func TestWrongPatterns(t *testing.T) {
 		{"plant.>", "", "must not be empty"},
 		{"plant.>", strings.Repeat("ab.", 90) + "x", "271 bytes, want at most 256"},
 		{"sensors.*", "a.b", "cannot be a subject token"},
+		{"press.*.v mill.>", "press.3", "whole subjects for keys, and none of these takes it"},
+		{"press.*.v mill.>", "press.3.v.w", "none of these takes it"},
+		{"press.*.v mill.>", "mill", "none of these takes it"},
+		{"press.*.v mill.>", "mill.*", "* or >"},
+		{"press.*.v mill.>", "eusn-idle-0.eusn-idle-0", "none of these takes it"},
+		{"press.*.v mill.>", "mill." + strings.Repeat("ab.", 90) + "x", "276 bytes, want at most 256"},
 	} {
 		if err := pattern(t, c.pattern).CheckKey(c.key); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("key %q of %s: %v, want %q", c.key, c.pattern, err, c.says)
 		}
 	}
-	for subject, job := range map[string]string{"plant.>": "plant", "plant.in.*": "plant", "eusn.*.*.x": "eusn"} {
+	for subject, job := range map[string]string{"plant.>": "plant", "plant.in.*": "plant", "eusn.*.*.x": "eusn", "a.* plant.in.3": "plant"} {
 		if !pattern(t, subject).Takes(job) {
 			t.Errorf("%s takes nothing of job %s", subject, job)
 		}
@@ -182,7 +196,7 @@ func TestKeysAreOneToOne(t *testing.T) {
 
 // Every partition has a key for end events, whatever the number of partitions.
 func TestIdleKeys(t *testing.T) {
-	for _, text := range []string{"sensors.*", "p.*.*", "p.*.l.*.s.*", "p.>", "p.*.>", "p.*.l"} {
+	for _, text := range []string{"sensors.*", "p.*.*", "p.*.l.*.s.*", "p.>", "p.*.>", "p.*.l", "p.*.l q.>"} {
 		p := pattern(t, text)
 		for _, n := range []int{1, 2, 8, 16, 64, 97, 256} {
 			for part := range n {
@@ -199,9 +213,36 @@ func TestIdleKeys(t *testing.T) {
 	}
 }
 
+// Several subjects are one input: what the server does with a message of one, it
+// does with one of each, whatever their order.
+func TestSeveralSubjects(t *testing.T) {
+	p := pattern(t, "press.{press}.vibration  mill.{line}.> hall")
+	if p.Filter() != "hall mill.*.> press.*.vibration" || pattern(t, "hall press.*.vibration mill.*.>").Filter() != p.Filter() {
+		t.Error(p.Filter())
+	}
+	if d, f := p.Destination("j", 8), p.InputFilter("j", 7); d != "j.in.{{partition(8)}}.>" || f != "j.in.7.>" || p.Source() != ">" || p.MaxKey() != MaxKey {
+		t.Error(d, f, p.Source(), p.MaxKey())
+	}
+	if s := p.Subjects(); !slices.Equal(s[:3], p.Filters()) || len(s) != 4 || !strings.HasPrefix(s[3], IdlePrefix) || !strings.HasSuffix(s[3], ".*") {
+		t.Error(s)
+	}
+	for subject, takes := range map[string]bool{"press.3.vibration": true, "mill.A.x.y": true, "hall": true, "press.3": false, "hall.3": false, "mill.A": false} {
+		key, ok := p.Key(subject)
+		if ok != takes || (p.CheckKey(subject) == nil) != takes || takes && (key != subject || p.Subject(key) != subject) {
+			t.Errorf("%s: key %q, %v; %v", subject, key, ok, p.CheckKey(subject))
+		}
+	}
+	if !slices.Equal(p.Names(), []string{"line", "press"}) || !slices.Equal(p.Values("mill.A.x"), []string{"A", ""}) || !slices.Equal(p.Values("press.3.vibration"), []string{"", "3"}) || p.Values("press.3") != nil {
+		t.Error(p.Names(), p.Values("mill.A.x"), p.Values("press.3.vibration"), p.Values("press.3"))
+	}
+	if one := pattern(t, "press.*.x"); !slices.Equal(one.Subjects(), []string{"press.*.x"}) || one.Source() != "press.*.x" {
+		t.Error(one.Subjects(), one.Source())
+	}
+}
+
 // ParsePattern lets through only what keys can be made of and read back.
 func FuzzPattern(f *testing.F) {
-	for _, s := range []string{"sensors.*", "plant.{a}.l.*.>", "p.>", "{a}.*", "p.{a", "\xff.*"} {
+	for _, s := range []string{"sensors.*", "plant.{a}.l.*.>", "p.>", "{a}.*", "p.{a", "\xff.*", "p.* q.{a}.>", "p  q"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -18,6 +18,9 @@ assert fnv1a32(b"") == 0x811C9DC5 and fnv1a32(b"a") == 0xE40C292C and fnv1a32(b"
 
 
 def case(pattern: str, subject: str) -> dict:
+    if " " in pattern:  # several subjects: the key is the whole subject, and so is what is hashed
+        at = {str(n): fnv1a32(subject.encode()) % n for n in (1, 3, 8, 16, 64, 4096)}
+        return {"pattern": pattern, "subject": subject, "key": subject, "hashed": subject, "partition": at}
     stars, key = [], []
     tokens, levels = pattern.split("."), subject.split(".")
     for i, token in enumerate(tokens):
@@ -48,6 +51,9 @@ cases = [
     ("plant.>", "plant.A.line.3.sensor.70"),
     ("plant.*.line.>", "plant.A.line.3.sensor.7"),
     ("plant.{site}.>", "plant.A.line.3.sensor.7"),
+    ("press.*.vibration mill.{line}.>", "press.3.vibration"),
+    ("press.*.vibration mill.{line}.>", "mill.A.motor.7"),
+    ("press.*.vibration mill.{line}.> hall", "hall"),
 ]
 out = pathlib.Path(__file__).with_name("partitions.json")
 out.write_text(json.dumps([case(p, s) for p, s in cases], ensure_ascii=False, indent=1) + "\n")
